@@ -20,6 +20,10 @@ audit-registry folder="audits":
 purchases *CLIENTS:
     tests/purchases/run {{CLIENTS}}
 
+# the published MCP clients list and call every tool, over standard input and output and over HTTP
+mcp:
+    tests/mcp/run
+
 lint:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets -- -D warnings
@@ -89,6 +93,19 @@ chaos seconds="60":
     cargo build --release --bin clresolve --example chaos
     target/release/examples/chaos {{seconds}}
 
+# three daemons behind nginx are restarted one after the other under load: was a request lost?
+rolling seconds="60":
+    cargo build --release --bin clresolve --example rolling
+    target/release/examples/rolling {{seconds}}
+
+# every state, disguise and failure before nginx, Caddy and Envoy: `all`, or `write` for docs/proxies.md
+proxies mode="all":
+    PATH="$(tests/proxy/install.sh target/proxies):$PATH" PROXIES={{mode}} cargo test --test proxy -- --nocapture
+
+# have promtool, kubernetes-validate and docker-compose check what is in deploy/
+deploy-check:
+    deploy/check
+
 # every row of the table in docs/performance.md
 bench:
     @echo "| what | measured | beside it, in the same run | ratio | budget | command |"
@@ -111,6 +128,10 @@ bench-http:
 bench-cold:
     cargo bench --bench cold
 
+# a receipt verified warm
+bench-receipt:
+    cargo bench --bench receipt
+
 # from the start of the process
 bench-process:
     cargo bench --bench process
@@ -119,7 +140,11 @@ bench-process:
 bench-audit:
     cargo bench --bench audit
 
-# the memory of the daemon over a million requests; it takes about a quarter of an hour
+# every route of a daemon on the sandbox, held to its description with so many examples of each operation
+openapi EXAMPLES="50":
+    tests/openapi/run {{EXAMPLES}}
+
+# the memory of the daemon over a million requests; it takes many minutes
 bench-crowd:
     cargo bench --bench crowd
 
@@ -138,3 +163,7 @@ embedder:
 # what it costs to work here: the release build from nothing, one changed check to its scenarios, all tests warm
 loop:
     .ci/loop
+
+# the explorer in headless Chromium, under axe, without script, by keyboard; `--write` takes the pictures of the document
+explorer *WRITE:
+    tests/explorer/run {{WRITE}}

@@ -14,8 +14,7 @@ use clresolve::card::Card;
 use clresolve::check::{self, Policy};
 use clresolve::digest::Digest;
 use clresolve::profile::{DEFAULT, Profile, Profiles};
-use clresolve::sandbox::Sandbox;
-use clresolve::{Resolver, State, Verdict};
+use clresolve::{State, Verdict};
 use clresolve_verdict::sample::evidence;
 use jiff::Timestamp;
 
@@ -82,13 +81,9 @@ fn measure<'w>(what: &'w str, card: &Bytes, profile: &Profile) -> Row<'w> {
 
 /// The card of a good agent, the verdict on it, and the profile behind that, with the manifests of the sandbox.
 fn sandbox() -> (Bytes, Verdict, Arc<Profile>) {
-    let runtime = tokio::runtime::Runtime::new().expect("threads can be had");
-    let (resolution, profile) = runtime.block_on(async {
-        let sandbox = Sandbox::start().await.expect("ports can be had");
-        let resolver = Resolver::new(&sandbox.config()).await.expect("the sandbox's configuration is good");
-        let profile = resolver.profiles().get(DEFAULT).expect("it is built in");
-        (resolver.resolve(GOOD).await, profile)
-    });
+    let (runtime, _sandbox, resolver) = support::sandbox();
+    let profile = resolver.profiles().get(DEFAULT).expect("it is built in");
+    let resolution = runtime.block_on(resolver.resolve(GOOD));
     let card = resolution.card().cloned().expect("a trusted verdict comes with its card");
     (card, resolution.verdict().as_ref().clone(), profile)
 }

@@ -9,11 +9,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use clresolve::State;
 use clresolve::lint::lint;
 use clresolve::profile::{DEFAULT, Profile};
-use clresolve::sandbox::Sandbox;
 use clresolve::system::{CardSystem, Rules};
-use clresolve::{Resolver, State};
 use serde_json::{Value, json};
 
 use support::{GOOD, Good, Row, median, median_ratio};
@@ -90,16 +89,12 @@ fn cards(of_commandlayer: &str) -> Vec<(CardSystem, String, String)> {
 
 /// A good card of the sandbox, and the rules of its world.
 fn commandlayer() -> (String, Arc<Profile>) {
-    let runtime = tokio::runtime::Runtime::new().expect("threads can be had");
-    runtime.block_on(async {
-        let sandbox = Sandbox::start().await.expect("ports can be had");
-        let resolver = Resolver::new(&sandbox.config()).await.expect("the sandbox's configuration is good");
-        let resolution = resolver.resolve(GOOD).await;
-        assert_eq!(resolution.verdict().state, State::Trusted);
-        let card = resolution.card().expect("a trusted name has a card").to_vec();
-        let profile = resolver.profiles().get(DEFAULT).expect("it is built in");
-        (String::from_utf8(card).expect("a card is UTF-8"), profile)
-    })
+    let (runtime, _sandbox, resolver) = support::sandbox();
+    let resolution = runtime.block_on(resolver.resolve(GOOD));
+    assert_eq!(resolution.verdict().state, State::Trusted);
+    let card = resolution.card().expect("a trusted name has a card").to_vec();
+    let profile = resolver.profiles().get(DEFAULT).expect("it is built in");
+    (String::from_utf8(card).expect("a card is UTF-8"), profile)
 }
 
 fn linted(cards: &[(CardSystem, String, String)], profile: &Profile) -> Duration {

@@ -3,17 +3,14 @@
 mod support;
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
 
-use clresolve::sandbox::Sandbox;
 use clresolve::verdict::Served;
-use clresolve::{Question, Resolution, Resolver, State};
+use clresolve::{Question, Resolution, State};
 use moka::future::Cache;
-use tokio::runtime::Runtime;
 
-use support::{GOOD, Good, ROUNDS, Row, in_turn, micros, undisturbed};
+use support::{GOOD, Good, ROUNDS, Row, in_turn, micros, sandbox, timed_in, undisturbed};
 
-/// At most so many times the bare hit.
+/// The most that a verdict may take, over the bare hit.
 const BUDGET: f64 = 2.0;
 
 /// How the owner of an agent may type its name.
@@ -23,12 +20,7 @@ fn main() {
     if !support::asked_to_measure() {
         return;
     }
-    let runtime = Runtime::new().expect("threads can be had");
-    let (_sandbox, resolver) = runtime.block_on(async {
-        let sandbox = Sandbox::start().await.expect("ports can be had");
-        let resolver = Resolver::new(&sandbox.config()).await.expect("the sandbox's configuration is good");
-        (sandbox, resolver)
-    });
+    let (runtime, _sandbox, resolver) = sandbox();
     let bare: Cache<String, Resolution> = Cache::new(10_000);
     let warm = runtime.block_on(async {
         resolver.resolve(GOOD).await;
@@ -42,10 +34,10 @@ fn main() {
     let [resolve, ask, retyped, get] = in_turn(
         ROUNDS,
         [
-            &mut hits(&runtime, async || resolver.resolve(black_box(GOOD)).await),
-            &mut hits(&runtime, async || resolver.ask(black_box(&question)).await),
-            &mut hits(&runtime, async || resolver.resolve(black_box(TYPED)).await),
-            &mut hits(&runtime, async || bare.get(black_box(GOOD)).await),
+            &mut timed_in(&runtime, async || resolver.resolve(black_box(GOOD)).await),
+            &mut timed_in(&runtime, async || resolver.ask(black_box(&question)).await),
+            &mut timed_in(&runtime, async || resolver.resolve(black_box(TYPED)).await),
+            &mut timed_in(&runtime, async || bare.get(black_box(GOOD)).await),
         ],
     );
     println!(
@@ -64,17 +56,4 @@ fn main() {
         good: Good::AtMost,
     }
     .end("bench-warm");
-}
-
-/// How long `hit` takes, so many times in one task: what is measured is the hit and not the runtime.
-fn hits<T>(runtime: &Runtime, hit: impl AsyncFn() -> T) -> impl FnMut(u32) -> Duration {
-    move |times| {
-        runtime.block_on(async {
-            let started = Instant::now();
-            for _ in 0..times {
-                black_box(hit().await);
-            }
-            started.elapsed()
-        })
-    }
 }

@@ -68,7 +68,7 @@ async fn main() -> anyhow::Result<()> {
     let mut config = sandbox.config();
     // The world shares the machine with the load: its slowness is not what is tested.
     config.timeout = 2 * PATIENCE;
-    config.http.listen.set_port(0);
+    config.http.listen = clresolve::config::ListenAt::loopback(0);
     (config.http.read_timeout, config.http.head_timeout) = (DAEMON_WAITS, DAEMON_WAITS);
     config.http.idle_timeout = DAEMON_WAITS;
     let path = folder.path().join("clresolve.toml");

@@ -87,7 +87,7 @@ async fn main() -> anyhow::Result<()> {
     let world = World::start(&spec().map_err(anyhow::Error::msg)?).await?;
     let folder = tempfile::tempdir()?;
     let mut config = world.config();
-    config.http.listen.set_port(0);
+    config.http.listen = clresolve::config::ListenAt::loopback(0);
     config.http.cold_runs_per_minute = u32::MAX;
     // What the cache keeps by design is not what floods cost.
     config.cache.verdict_bytes = CACHE_BYTES;

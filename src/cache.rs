@@ -13,6 +13,8 @@
 mod changes;
 mod content;
 mod evicted;
+#[cfg(feature = "daemon")]
+mod operate;
 mod proven;
 
 use std::collections::HashMap;
@@ -42,6 +44,8 @@ use crate::verdict::{Depth, Published, Resolution, Stale, State, Verdict};
 use clresolve_core::freshness::*;
 
 pub(crate) use self::changes::{Changes, EndpointId, Unread};
+#[cfg(feature = "daemon")]
+pub(crate) use self::operate::{Held, PoolSize, PoolSizes};
 
 /// What a verdict takes in memory for each byte of its JSON: its values are small, and each is an allocation of its
 /// own.

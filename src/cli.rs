@@ -18,12 +18,14 @@ mod color;
 mod completions;
 mod config;
 mod convert;
+mod ctl;
 mod decide;
 mod discover;
 mod doctor;
 mod exit;
 mod expect;
 mod explain;
+mod findings;
 mod gate;
 mod generate;
 mod help;
@@ -32,12 +34,16 @@ mod key;
 mod layout;
 mod ledger;
 mod lint;
+mod log_filter;
 mod log_queue;
 mod man;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod memory;
 mod name;
 mod names;
 mod notice;
+mod operator;
 mod output;
 mod own;
 mod plan;
@@ -47,9 +53,20 @@ mod project;
 mod receipt;
 mod records;
 mod render;
+mod request;
 mod route;
 mod sandbox;
 mod serve;
+#[cfg(unix)]
+mod service_manager;
+/// Where there is no systemd, nobody is told.
+#[cfg(not(unix))]
+mod service_manager {
+    pub(super) const fn is_ready() {}
+    pub(super) const fn is_stopping() {}
+    pub(super) const fn is_reloading() {}
+    pub(super) const fn start_watchdog() {}
+}
 mod signature;
 mod stop;
 mod trace;
@@ -58,11 +75,13 @@ mod verify;
 mod version;
 mod world;
 
-use args::{Command, GlobalArgs, Parsed};
+use args::{Command, GlobalArgs, LogFormat, Parsed};
 use clap::error::ErrorKind;
 use exit::Exit;
 use log_queue::LastLines;
 use output::Unwritable;
+use tracing::Level;
+use tracing_subscriber::EnvFilter;
 
 /// Runs one command line, the program's own name first, and gives the code to end with.
 ///
@@ -99,7 +118,11 @@ fn explain_usage(error: clap::Error) -> Exit {
 fn dispatch(parsed: Parsed) -> Exit {
     let Parsed { command, global, moved } = parsed;
     // What a daemon's log still holds at the end is written then.
-    let _log = start_log(global, matches!(command, Command::Serve(_)));
+    let of_daemon = match &command {
+        Command::Serve(args) => Some(args.log_format),
+        _ => None,
+    };
+    let _log = start_log(global, of_daemon);
     if global.quiet {
         notice::be_quiet();
     }
@@ -122,6 +145,7 @@ fn run_command(command: Command) -> anyhow::Result<Exit> {
         Command::Decide(args) => decide::run(args),
         Command::Route(args) => route::run(args),
         Command::Probe(args) => probe::run(args),
+        Command::Request(args) => request::run(args.command),
         Command::Receipt(args) => receipt::run(args.command),
         Command::Explain(args) => explain::run(args),
         Command::Name(args) => name::run(args),
@@ -134,6 +158,9 @@ fn run_command(command: Command) -> anyhow::Result<Exit> {
         Command::Plan(args) => plan::run(args),
         Command::Memory(args) => memory::run(args),
         Command::Serve(args) => serve::run(args),
+        Command::Ctl(args) => ctl::run(args),
+        #[cfg(feature = "mcp")]
+        Command::Mcp(args) => mcp::run(args),
         Command::Sandbox(args) => sandbox::run(args),
         Command::Verdict(args) => verdict::run(args),
         Command::Signature(args) => signature::run(args.command),
@@ -148,31 +175,44 @@ fn run_command(command: Command) -> anyhow::Result<Exit> {
 /// The code of what was done; an error is reported.
 fn finish(done: anyhow::Result<Exit>) -> Exit {
     done.unwrap_or_else(|error| {
-        anstream::eprintln!("clresolve: {error:#}");
+        log_queue::say(Level::ERROR, &format!("{error:#}"));
         Exit::from(&error)
     })
 }
 
 /// Logs go to standard error: warnings, more with `-v`, or what `RUST_LOG` says. A daemon logs runs and refusals too, by
 /// way of a queue, so that no answer waits for a reader of the log.
-fn start_log(global: GlobalArgs, is_daemon: bool) -> Option<LastLines> {
-    let level = match global.verbose.saturating_add(u8::from(is_daemon)) {
+fn start_log(global: GlobalArgs, of_daemon: Option<LogFormat>) -> Option<LastLines> {
+    let level = match global.verbose.saturating_add(u8::from(of_daemon.is_some())) {
         _ if global.quiet => "error",
         0 => "warn",
         1 => "clresolve=info,warn",
         2 => "clresolve=debug,info",
         _ => "clresolve=trace,info",
     };
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| level.into());
+    let filter = log_filter::at_start(std::env::var(EnvFilter::DEFAULT_ENV).ok().as_deref(), level);
+    let said = filter.to_string();
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(output::colour(&std::io::stderr()));
     // Only a second call in one process fails, and then the first log stays.
-    if is_daemon {
-        let (writer, last_lines) = log_queue::start();
-        let _ = log.with_writer(writer).try_init();
-        return Some(last_lines);
-    }
-    let _ = log.with_writer(std::io::stderr).try_init();
-    None
+    let Some(format) = of_daemon else {
+        let _ = log.with_writer(std::io::stderr).try_init();
+        return None;
+    };
+    let (writer, last_lines) = log_queue::start(format);
+    let log = log.with_writer(writer);
+    let _ = match format {
+        LogFormat::Text => {
+            let log = log.with_filter_reloading();
+            log_filter::keep(log.reload_handle(), said);
+            log.try_init()
+        }
+        LogFormat::Json => {
+            let log = log.json().with_current_span(false).with_span_list(false).with_filter_reloading();
+            log_filter::keep(log.reload_handle(), said);
+            log.try_init()
+        }
+    };
+    Some(last_lines)
 }
 
 /// Runs `work` to its end or to Ctrl-C.

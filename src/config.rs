@@ -19,30 +19,40 @@ use crate::verdict::Depth;
 use clresolve_core::payment::Coins;
 pub use clresolve_core::reading::{BlockSelector, Demand, Grade};
 
+mod admin;
 mod chains;
+mod cors;
 mod endpoint;
 mod file;
 mod follow;
 mod forms;
 mod keys;
 mod layer;
+mod listen;
+mod mcp;
 mod memory;
 mod orloj;
 mod paths;
 mod payment;
+mod receipts;
 mod redis;
 mod serve;
 mod sign;
 mod value;
 
+pub use admin::{AdminConfig, AdminLayer};
 pub use chains::{ChainId, Chains, RegistryChain};
 pub use clresolve_core::base_url::BaseUrl;
+pub use cors::{ANY_ORIGIN, CorsConfig, CorsLayer};
 pub use follow::{FollowConfig, FollowLayer};
 use keys::{OrNone, table};
 pub use layer::Layer;
+pub use listen::{ListenAt, SocketPath};
+pub use mcp::{McpConfig, McpLayer};
 pub use memory::{MemoryConfig, MemoryLayer};
 pub use orloj::{OrlojConfig, OrlojLayer};
 pub use payment::{Account, AssetConfig, KnownPayees, LimitsConfig, LimitsLayer, Networks, Routes};
+pub use receipts::{ReceiptsConfig, ReceiptsLayer};
 pub use redis::{RedisConfig, RedisLayer, RedisUrl};
 pub use serve::{GateConfig, GateLayer, HttpConfig, HttpLayer, MAX_HEADERS};
 pub use sign::{SignConfig, SignLayer, parse_issuer};
@@ -66,6 +76,9 @@ pub(crate) const NO_STATE_PROOF: &str = "this build computes no state proofs: it
 
 /// Why a build without the feature `redis` refuses what names a server.
 pub(crate) const NO_REDIS: &str = "this build shares nothing: it lacks the feature redis";
+
+/// Why a build without the feature `mcp` refuses a configuration that switches its route on.
+pub(crate) const NO_MCP: &str = "this build has no face for agents: it lacks the feature mcp";
 
 /// Public endpoints of mainnet, each of another operator, none with a key, as their operators and public lists document
 /// them. Three are asked at the same time, the others take the place of those that fail.
@@ -112,12 +125,20 @@ pub struct Config {
     pub follow: FollowConfig,
     /// The daemon's listener and its limits.
     pub http: HttpConfig,
+    /// Where the daemon's operator reaches it.
+    pub admin: AdminConfig,
+    /// Which web pages may read the daemon's answers.
+    pub cors: CorsConfig,
     /// The daemon's gate.
     pub gate: GateConfig,
     /// The key that verdicts are signed with.
     pub sign: SignConfig,
     /// What the daemon makes Orloj's agent cards of.
     pub orloj: OrlojConfig,
+    /// What the daemon does with receipts.
+    pub receipts: ReceiptsConfig,
+    /// Whom the daemon's face for agents answers.
+    pub mcp: McpConfig,
     /// What may be paid.
     pub limits: LimitsConfig,
     /// Where agents are called.
@@ -252,11 +273,15 @@ impl Default for Config {
             cache: CacheConfig::default(),
             memory: MemoryConfig::default(),
             redis: RedisConfig::default(),
+            admin: AdminConfig::default(),
+            cors: CorsConfig::default(),
             follow: FollowConfig::default(),
             http: HttpConfig::default(),
             gate: GateConfig::default(),
             sign: SignConfig::default(),
             orloj: OrlojConfig::default(),
+            receipts: ReceiptsConfig::default(),
+            mcp: McpConfig::default(),
             limits: LimitsConfig::default(),
             routes: Routes::default(),
             payees: KnownPayees::default(),

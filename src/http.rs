@@ -9,6 +9,8 @@
 //! Every question goes through [`Resolver`]; nothing here reaches the chain or the web.
 
 mod activity;
+#[cfg(unix)]
+mod admin;
 mod admission;
 mod agents;
 mod background;
@@ -18,9 +20,11 @@ mod cards;
 mod client_limits;
 mod connection;
 mod connection_set;
+mod cors;
 mod counters;
 mod decisions;
 mod discover;
+mod explorer;
 mod face;
 mod fallback;
 mod gate;
@@ -32,9 +36,14 @@ mod in_force;
 mod keys;
 mod lint;
 mod listen;
+mod listener;
 mod log;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod metrics;
 mod negotiate;
+mod openapi;
+mod operator;
 mod path;
 mod problem;
 mod receipts;
@@ -43,44 +52,60 @@ mod registries;
 mod reload;
 mod rendered;
 mod request;
+mod requests;
 mod router;
 mod signatures;
 mod state;
+mod steps;
 mod system_cards;
 mod systems;
+#[cfg(unix)]
+mod unix_socket;
 mod verdicts;
 mod write_timeout;
 
 use std::future::Future;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use clresolve_core::world::SANDBOX;
-use tokio::net::TcpListener;
+use jiff::Timestamp;
 
-use crate::config::{BlockSelector, Config, ConfigError};
+#[cfg(unix)]
+use crate::config::SocketPath;
+use crate::config::{BlockSelector, Config, ConfigError, ListenAt};
 use crate::resolve::{Resolver, SetupError};
 use crate::sign::{self, KeyFileError};
+use crate::telemetry;
 
+#[cfg(unix)]
+use self::admin::Desk;
 use self::face::Door;
 use self::hot_names::{HotNames, MOST_NAMES};
 use self::in_force::{InForce, Serving};
+use self::listener::Listener;
+pub use self::operator::Operator;
 pub use self::reload::{ReloadError, Reloader, Restart};
 use self::signatures::Signatures;
 use self::state::AppState;
 use self::systems::Systems;
 pub use self::systems::SystemsError;
+#[cfg(unix)]
+use self::unix_socket::UnixSocket;
 
 /// A daemon that listens, and answers once it [runs](Server::run).
 pub struct Server {
-    listener: TcpListener,
-    address: SocketAddr,
+    listener: Listener,
+    address: ListenAt,
     /// The gate's own listener, where one is configured.
-    gate: Option<(TcpListener, SocketAddr)>,
+    gate: Option<(Listener, ListenAt)>,
     config: Config,
     in_force: Arc<InForce>,
     /// The names that the run before was asked for most, where a file is configured for them.
     hot_names: Option<HotNames>,
+    started: Timestamp,
+    /// The admin socket, once there is an operator.
+    #[cfg(unix)]
+    admin: Option<(UnixSocket, Desk)>,
 }
 
 /// Why the daemon does not start.
@@ -94,14 +119,14 @@ pub enum ServeError {
     NumericBlock,
     /// The configuration offers the embedded world beyond this machine.
     #[error("http.listen: {0} is beyond loopback, where the sandbox never listens, because its verdicts prove nothing")]
-    SandboxBeyondLoopback(SocketAddr),
-    /// The address cannot be bound.
+    SandboxBeyondLoopback(ListenAt),
+    /// The address or socket cannot be bound.
     #[error("{key}: {address}: {detail}")]
     Listen {
         /// The key of the configuration that names it.
         key: &'static str,
-        /// The address.
-        address: SocketAddr,
+        /// The address or socket.
+        address: ListenAt,
         /// What the system says.
         detail: String,
     },
@@ -131,10 +156,12 @@ pub fn check(config: &Config) -> Result<(), ServeError> {
     if matches!(config.chain.block, BlockSelector::Number(_)) {
         return Err(ServeError::NumericBlock);
     }
-    for address in [Some(config.http.listen), config.gate.listen].into_iter().flatten() {
-        let is_elsewhere = !address.ip().to_canonical().is_loopback();
-        if config.chain.world == SANDBOX && is_elsewhere && !clresolve_core::mutant!("sandbox-beyond-loopback") {
-            return Err(ServeError::SandboxBeyondLoopback(address));
+    for address in [Some(&config.http.listen), config.gate.listen.as_ref()].into_iter().flatten() {
+        if config.chain.world == SANDBOX
+            && address.is_beyond_loopback()
+            && !clresolve_core::mutant!("sandbox-beyond-loopback")
+        {
+            return Err(ServeError::SandboxBeyondLoopback(address.clone()));
         }
     }
     if config.chain.world == SANDBOX && config.sign.key.is_some() {
@@ -155,8 +182,8 @@ impl Server {
     pub async fn bind(config: &Config) -> Result<Self, ServeError> {
         check(config)?;
         let (listeners, mut config) = (Listeners::bind(config).await?, config.clone());
-        config.network.denied.push(listeners.all.1);
-        config.network.denied.extend(listeners.gate.as_ref().map(|(_, address)| *address));
+        config.network.denied.extend(listeners.all.1.tcp());
+        config.network.denied.extend(listeners.gate.as_ref().and_then(|(_, address)| address.tcp()));
         let resolver = Resolver::new(&config).await?;
         Self::over(listeners, resolver, config)
     }
@@ -173,21 +200,54 @@ impl Server {
 
     fn over(listeners: Listeners, resolver: Resolver, config: Config) -> Result<Self, ServeError> {
         let signatures = sign::open(&config.sign)?.map(Signatures::new).map(Arc::new);
-        let systems = Systems::open(&config.orloj, resolver.now())?;
+        let now = resolver.now();
+        let systems = Systems::open(&config.orloj, now)?;
         let in_force = Arc::new(InForce::new(serving(AppState::new(resolver, &config, signatures, systems))));
+        // After the state, which installs the recorder.
+        telemetry::started(now);
         let Listeners { all: (listener, address), gate } = listeners;
         let hot_names = config.cache.hot_names.as_deref().map(HotNames::open);
-        Ok(Self { listener, address, gate, config, in_force, hot_names })
+        Ok(Self {
+            listener,
+            address,
+            gate,
+            config,
+            in_force,
+            hot_names,
+            started: now,
+            #[cfg(unix)]
+            admin: None,
+        })
     }
 
     /// The address it listens on. Where port 0 is configured it has the port that the system chose.
-    pub const fn address(&self) -> SocketAddr {
-        self.address
+    pub const fn address(&self) -> &ListenAt {
+        &self.address
     }
 
     /// The address of the gate's own listener, where one is configured.
-    pub fn gate_address(&self) -> Option<SocketAddr> {
-        self.gate.as_ref().map(|(_, address)| *address)
+    pub fn gate_address(&self) -> Option<&ListenAt> {
+        self.gate.as_ref().map(|(_, address)| address)
+    }
+
+    /// Lets the operator of this daemon ask `operator` through the admin socket, where one is configured. Gives where that
+    /// is.
+    ///
+    /// # Errors
+    /// When the socket cannot or must not be bound.
+    #[cfg(unix)]
+    pub async fn administer(&mut self, operator: Arc<dyn Operator>) -> Result<Option<SocketPath>, ServeError> {
+        let Some(path) = &self.config.admin.socket else { return Ok(None) };
+        let failed = |error: std::io::Error| ServeError::Listen {
+            key: "admin.socket",
+            address: ListenAt::Unix(path.clone()),
+            detail: error.to_string(),
+        };
+        let mode = if clresolve_core::mutant!("open-admin-socket") { 0o666 } else { admin::MODE };
+        let socket = UnixSocket::bind(path, mode).await.map_err(failed)?;
+        let desk = Desk { in_force: Arc::clone(&self.in_force), operator, started: self.started };
+        self.admin = Some((socket, desk));
+        Ok(Some(path.clone()))
     }
 
     /// What puts another configuration in force while the daemon runs.
@@ -200,8 +260,16 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let gate = self.gate.map(|(listener, _)| (listener, Door::Gate));
         let listeners = [(self.listener, Door::All)].into_iter().chain(gate);
+        let administered = async {
+            #[cfg(unix)]
+            if let Some((socket, desk)) = self.admin {
+                return admin::run(socket, desk).await;
+            }
+            std::future::pending().await
+        };
         tokio::select! {
             () = listen::run(listeners, Arc::clone(&self.in_force), stop) => {}
+            never = administered => match never {},
             never = background::run(&self.in_force, self.hot_names.as_ref()) => match never {},
         }
         if let Some(hot_names) = self.hot_names {
@@ -220,14 +288,14 @@ fn serving(state: AppState) -> Serving {
 
 /// The bound listeners, with their addresses.
 struct Listeners {
-    all: (TcpListener, SocketAddr),
-    gate: Option<(TcpListener, SocketAddr)>,
+    all: (Listener, ListenAt),
+    gate: Option<(Listener, ListenAt)>,
 }
 
 impl Listeners {
     async fn bind(config: &Config) -> Result<Self, ServeError> {
-        let all = listen("http.listen", config.http.listen).await?;
-        let gate = match config.gate.listen {
+        let all = listen("http.listen", &config.http.listen).await?;
+        let gate = match &config.gate.listen {
             Some(address) => Some(listen("gate.listen", address).await?),
             None => None,
         };
@@ -235,11 +303,10 @@ impl Listeners {
     }
 }
 
-async fn listen(key: &'static str, address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
-    let failed = |error: std::io::Error| ServeError::Listen { key, address, detail: error.to_string() };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
-    let bound = listener.local_addr().map_err(failed)?;
-    Ok((listener, bound))
+async fn listen(key: &'static str, address: &ListenAt) -> Result<(Listener, ListenAt), ServeError> {
+    let failed =
+        |error: std::io::Error| ServeError::Listen { key, address: address.clone(), detail: error.to_string() };
+    Listener::bind(address).await.map_err(failed)
 }
 
 #[cfg(test)]
@@ -252,7 +319,7 @@ mod tests {
         config.http.listen = "0.0.0.0:0".parse().unwrap();
         assert_eq!(check(&config), Ok(()));
         config.chain.world = SANDBOX.to_owned();
-        assert_eq!(check(&config), Err(ServeError::SandboxBeyondLoopback(config.http.listen)));
+        assert_eq!(check(&config), Err(ServeError::SandboxBeyondLoopback(config.http.listen.clone())));
         config.http.listen = "[::1]:0".parse().unwrap();
         assert_eq!(check(&config), Ok(()));
         config.chain.block = BlockSelector::Number(5);

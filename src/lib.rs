@@ -57,6 +57,10 @@ pub mod config;
 mod cpu_pool;
 #[cfg(feature = "daemon")]
 pub mod http;
+#[cfg(feature = "mcp")]
+mod mcp;
+#[cfg(feature = "daemon")]
+mod registries;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
 pub mod sign;
@@ -67,11 +71,13 @@ pub use clresolve_cards as cards;
 pub use clresolve_core::reason;
 pub use clresolve_payment as payment;
 
-/// A verdict, whom it is to be trusted by, and the policy of a gate; what is said of receipts.
+/// A verdict, whom it is to be trusted by, and the policy of a gate; what is said of requests and receipts.
 pub mod verdict {
     pub use clresolve_core::state::*;
     #[cfg(feature = "receipts")]
     pub use clresolve_receipt as receipt;
+    #[cfg(feature = "requests")]
+    pub use clresolve_request as request;
     pub use clresolve_verdict::gate::*;
     pub use clresolve_verdict::incident::{Incident, IncidentKind};
     pub use clresolve_verdict::published::*;

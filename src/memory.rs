@@ -1,7 +1,11 @@
-//! The memory: what earlier trusted verdicts said about names, in one file that survives restarts.
+//! The memory: what earlier trusted verdicts said about names, and which receipts were seen, in one file that survives
+//! restarts.
 //!
 //! It is bounded. It first forgets the names that it has known for the shortest time: [`Memory::remember`]. A failure
 //! of the memory is an error for the caller, never an endless wait and never a wrong answer.
+
+#[cfg(feature = "receipts")]
+mod receipts;
 
 use std::fs::OpenOptions;
 use std::io::ErrorKind;

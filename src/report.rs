@@ -1,14 +1,18 @@
 //! The audit report: many verdicts in, one document out. Pure.
 //!
 //! A verdict becomes a [`Row`]. The [`Tally`] counts it, and the caller keeps it ([`Rows`]), so that memory does not
-//! grow with the number of names. [`Report::write`] writes the document.
+//! grow with the number of names. [`Report::write`] writes the document. [`Past`] reads one again, and [`Difference`] says
+//! what changed between two of them.
 
 mod csv;
+pub mod difference;
 pub mod drift;
 mod html;
 mod json;
 mod markdown;
+mod on_chain;
 mod page;
+pub mod past;
 mod resolution;
 
 use std::collections::BTreeMap;
@@ -17,7 +21,10 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+pub use self::difference::Difference;
 pub use self::drift::{Agreement, Drift, TxtLine};
+pub use self::on_chain::OnChain;
+pub use self::past::Past;
 pub use self::resolution::Draft;
 use crate::card::Card;
 use crate::check::edition;
@@ -57,10 +64,12 @@ pub struct Report {
     pub tally: Tally,
     /// How the audit ended.
     pub ending: Ending,
+    /// What changed since an earlier report, where there is one.
+    pub since: Option<Difference>,
 }
 
 /// The question and the rules of an audit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scope {
     /// `mainnet`, `sandbox`, or what the configuration names.
     pub world: String,
@@ -202,6 +211,9 @@ pub struct Row {
     /// What a later audit holds the card against; of a trusted name alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edition: Option<Edition>,
+    /// Its place on the chain; absent where that was not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_chain: Option<OnChain>,
 }
 
 impl Row {
@@ -222,6 +234,7 @@ impl Row {
             checked_at: verdict.freshness.checked_at.clone(),
             verdict: Some(verdict.id.clone()),
             edition: None,
+            on_chain: OnChain::of(verdict),
         }
     }
 
@@ -266,6 +279,7 @@ impl Row {
             checked_at,
             verdict: None,
             edition: None,
+            on_chain: None,
         }
     }
 

@@ -22,13 +22,27 @@ mod fleet;
 #[cfg(feature = "daemon")]
 mod follow;
 mod look_ups;
+#[cfg(feature = "daemon")]
+mod operate;
 mod network;
+#[cfg(feature = "daemon")]
+mod progress;
+#[cfg(not(feature = "daemon"))]
+#[path = "resolve/progress/absent.rs"]
+mod progress;
 mod question;
 #[cfg(feature = "receipts")]
 mod receipt;
 mod registration;
+#[cfg(feature = "requests")]
+mod request;
 #[cfg(feature = "cards")]
 mod roots;
+#[cfg(feature = "daemon")]
+mod route;
+mod schemas;
+#[cfg(feature = "receipts")]
+mod settlement;
 mod setup;
 mod signer;
 mod sources;
@@ -51,11 +65,19 @@ pub(crate) use self::decide::report as report_decision;
 pub use self::export::ExportError;
 #[cfg(feature = "daemon")]
 pub(crate) use self::follow::Following;
+#[cfg(feature = "daemon")]
+pub(crate) use self::operate::Flush;
+use self::progress::Progress;
+#[cfg(feature = "daemon")]
+pub(crate) use self::progress::{StepSeen, Watch};
 pub use self::question::Question;
 use self::question::RuleSet;
 use self::registration::Registries;
 #[cfg(feature = "cards")]
 pub use self::roots::RootSource;
+#[cfg(feature = "daemon")]
+pub(crate) use self::route::RouteAnswer;
+use self::schemas::BoundSchemas;
 pub use self::setup::{SetupError, local_profiles};
 use self::signer::Signers;
 use self::sources::ContentSources;
@@ -89,6 +111,9 @@ struct Inner {
     walker: Arc<Walker>,
     registries: Registries,
     signers: Signers,
+    #[cfg(feature = "receipts")]
+    settlements: settlement::Settlements,
+    schemas: BoundSchemas,
     cached: CachedWalker,
     /// The configured policy.
     policy: Policy,
@@ -170,8 +195,8 @@ impl Resolver {
             ..Walker::clone(old)
         });
         let registries = setup::registries(config, &egress, &old.clock)?;
-        let (cached, signers) = (self.0.cached.over(Arc::clone(&walker)), Signers::default());
-        Ok(Self(Arc::new(Inner { cached, walker, registries, signers, policy })))
+        let cached = self.0.cached.over(Arc::clone(&walker));
+        Ok(Self::of(walker, cached, registries, policy))
     }
 
     /// Builds a resolver from its parts, under the system's clock. It reads no ERC-8004 registries.
@@ -205,16 +230,30 @@ impl Resolver {
             what: "threads".to_owned(),
             detail: error.to_string(),
         })?;
-        let pool = Arc::new(pool);
-        let walker = Arc::new(Walker { chain, upstream, sources, clock, profiles, history, config, world, pool });
-        let (cached, signers) = (cached(Arc::clone(&walker)), Signers::default());
-        Ok(Self(Arc::new(Inner { cached, walker, registries, signers, policy })))
+        let (pool, progress) = (Arc::new(pool), Progress::new());
+        let walker = Arc::new(Walker { chain, upstream, sources, clock, profiles, history, config, world, pool, progress });
+        let cached = cached(Arc::clone(&walker));
+        Ok(Self::of(walker, cached, registries, policy))
     }
 
     fn over(walker: Walker, registries: Registries, policy: Policy) -> Self {
         let walker = Arc::new(walker);
-        let (cached, signers) = (CachedWalker::new(Arc::clone(&walker)), Signers::default());
-        Self(Arc::new(Inner { cached, walker, registries, signers, policy }))
+        let cached = CachedWalker::new(Arc::clone(&walker));
+        Self::of(walker, cached, registries, policy)
+    }
+
+    /// A resolver that has looked up nothing beside its verdicts yet.
+    fn of(walker: Arc<Walker>, cached: CachedWalker, registries: Registries, policy: Policy) -> Self {
+        Self(Arc::new(Inner {
+            walker,
+            registries,
+            signers: Signers::default(),
+            #[cfg(feature = "receipts")]
+            settlements: settlement::Settlements::default(),
+            schemas: BoundSchemas::default(),
+            cached,
+            policy,
+        }))
     }
 
     /// The same resolver with an empty cache. What the chain's reader holds (connections, proven code) stays.
@@ -257,6 +296,13 @@ impl Resolver {
     /// When the question names a profile that does not exist.
     pub async fn ask(&self, question: &Question) -> Result<Resolution, SetupError> {
         Ok(self.0.cached.answer(&question.input, self.rules(question)?).await)
+    }
+
+    /// The steps of runs about the name of a question, as they begin and end from now on. `None` for a name without a
+    /// normal form.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn watch(&self, question: &Question) -> Option<Watch> {
+        EnsName::parse(&question.input).ok().map(|name| self.0.walker.progress.watch(name))
     }
 
     /// The verdict of a new run, even where the cache holds a fresh one. It replaces the cached one.
@@ -320,6 +366,14 @@ impl Resolver {
     /// where one is configured.
     pub fn evict(&self, name: &EnsName) {
         self.0.cached.evict([name]);
+    }
+
+    /// The schema that the card of a trusted agent binds for its first verb. `None` where it is not known.
+    #[cfg(feature = "unstable")]
+    pub async fn bound_schema(&self, name: &str, side: crate::card::Side) -> Option<Arc<clresolve_verdict::schema::bound::Bound>> {
+        let Inner { walker, schemas, .. } = &*self.0;
+        let resolution = self.resolve(name).await;
+        schemas.of(walker, &self.configured_rules().profile, &resolution, side).await?.ok()
     }
 
     /// What a question is asked under. `None` for an invalid name and an unknown profile.

@@ -9,10 +9,12 @@ use clresolve_core::reading::Block;
 use clresolve_payment::asset::Asset;
 use clresolve_payment::limits::Atomic;
 use clresolve_sandbox::agents;
+use clresolve_sandbox::purchase::{self, Reply};
 use clresolve_sandbox::receipts;
 use clresolve_sandbox::spec::Spec;
 
 pub use clresolve_sandbox::agents::Expected;
+pub use clresolve_sandbox::purchase::Purchase;
 pub use clresolve_sandbox::{At, ChainState, Counts, GatewayManners, Manners, WorldError, chain, spec};
 
 use crate::config::{
@@ -111,6 +113,16 @@ impl Sandbox {
     /// The request that its receipts answer: name of the file, and text.
     pub const fn request() -> (&'static str, &'static str) {
         receipts::REQUEST
+    }
+
+    /// The payment for that call, as its header (`PAYMENT-SIGNATURE`): name of the file, and text.
+    pub fn payment() -> (&'static str, String) {
+        ("payment.txt", Purchase::Settled.payment())
+    }
+
+    /// What sellers have replied to it (`PAYMENT-RESPONSE`), the good reply first, each with what should be said of it.
+    pub fn replies() -> [Reply; 3] {
+        purchase::replies()
     }
 
     /// The rules by which its names are judged: the built-in profiles with the manifests of its own schemas. Nothing is

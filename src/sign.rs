@@ -2,6 +2,8 @@
 
 mod decision;
 mod file;
+#[cfg(feature = "receipts")]
+mod receipt;
 
 pub use clresolve_bundle::signed::*;
 pub use clresolve_core::world::SANDBOX;
@@ -9,6 +11,8 @@ pub use clresolve_jose::*;
 pub use decision::{DECISION_TYPE, sign_decision};
 pub(crate) use file::private_text;
 pub use file::{KeyFileError, read_signing_key, read_trusted_keys, save_signing_key};
+#[cfg(feature = "receipts")]
+pub use receipt::{ExpectedReceipt, RECEIPT_TYPE, VerifiedReceipt, sign_receipt, verify_receipt};
 
 use crate::config::SignConfig;
 

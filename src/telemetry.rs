@@ -11,7 +11,7 @@ mod histogram;
 #[cfg(feature = "redis")]
 mod shared;
 
-use jiff::SignedDuration;
+use jiff::Timestamp;
 use metrics::{Counter, Histogram, counter, gauge, histogram};
 
 use clresolve_chain::RPC_LIES;
@@ -77,11 +77,18 @@ const GATEWAY_LIES: &str = "clresolve_gateway_lies_total";
 const FOLLOW_HINTS: &str = "clresolve_follow_hints_total";
 const FOLLOW_HINTS_IGNORED: &str = "clresolve_follow_hints_ignored_total";
 const FOLLOW_GAPS: &str = "clresolve_follow_gaps_total";
-const FOLLOW_HEAD_AGE: &str = "clresolve_follow_head_age_seconds";
+const FOLLOW_HEAD_TIME: &str = "clresolve_follow_head_timestamp_seconds";
 const FOLLOW_ENDPOINTS: &str = "clresolve_follow_endpoints";
+const BUILD_INFO: &str = "clresolve_build_info";
+const START_TIME: &str = "process_start_time_seconds";
+
+/// The commit that was built, where the build was given it. A packaged source has no repository to ask.
+pub const COMMIT: Option<&str> = option_env!("CLRESOLVE_COMMIT");
 
 /// Every family.
-pub const FAMILIES: [Family; 31] = [
+pub const FAMILIES: [Family; 33] = [
+    Family { name: BUILD_INFO, kind: Kind::Gauge, help: "The program that runs, by version and commit; always 1." },
+    Family { name: START_TIME, kind: Kind::Gauge, help: "When the daemon was started, in seconds of Unix time." },
     Family { name: HTTP_REQUESTS, kind: Kind::Counter, help: "Requests answered, by route and class of status." },
     Family {
         name: HTTP_SECONDS,
@@ -185,9 +192,9 @@ pub const FAMILIES: [Family; 31] = [
         help: "Times that an endpoint left out logs of new blocks, by endpoint.",
     },
     Family {
-        name: FOLLOW_HEAD_AGE,
+        name: FOLLOW_HEAD_TIME,
         kind: Kind::Gauge,
-        help: "Age of an endpoint's newest block when it was first seen, by endpoint.",
+        help: "Time of an endpoint's newest block, in seconds of Unix time, by endpoint.",
     },
     Family {
         name: FOLLOW_ENDPOINTS,
@@ -249,6 +256,12 @@ pub enum NotCached {
     Undated,
     /// It is on an input that is no name, which is judged each time.
     InvalidName,
+}
+
+/// A daemon of this build was started then.
+pub fn started(at: Timestamp) {
+    gauge!(BUILD_INFO, "version" => env!("CARGO_PKG_VERSION"), "commit" => COMMIT.unwrap_or("unknown")).set(1.0);
+    gauge!(START_TIME).set(at.as_duration().as_secs_f64());
 }
 
 /// The counter of requests to a route that were answered with this class of status (`2xx`).
@@ -318,9 +331,9 @@ pub fn gap(label: &str) {
     counter!(FOLLOW_GAPS, "endpoint" => label.to_owned()).increment(1);
 }
 
-/// A new block of an endpoint has this age.
-pub fn head_age(label: &str, age: SignedDuration) {
-    gauge!(FOLLOW_HEAD_AGE, "endpoint" => label.to_owned()).set(age.as_secs_f64());
+/// The newest block of an endpoint is of this time. It stands still with the chain, as an age would not.
+pub fn head_time(label: &str, time: Timestamp) {
+    gauge!(FOLLOW_HEAD_TIME, "endpoint" => label.to_owned()).set(time.as_second() as f64);
 }
 
 /// So many endpoints are followed.

@@ -12,15 +12,16 @@ use std::process::Command;
 use syn::visit::{self, Visit};
 
 /// The crates of the workspace, each with those that it may depend on.
-const CRATES: [(&str, &[&str]); 13] = [
+const CRATES: [(&str, &[&str]); 14] = [
     ("core", &[]),
     ("ipfs", &[]),
     ("verdict", &["core", "ipfs"]),
     ("state", &["core"]),
     ("jose", &["core"]),
     ("payment", &["core", "verdict", "jose"]),
-    ("receipt", &["core", "verdict", "jose"]),
-    ("bundle", &["core", "ipfs", "verdict", "state", "jose"]),
+    ("request", &["core", "verdict"]),
+    ("receipt", &["core", "verdict", "jose", "payment"]),
+    ("bundle", &["core", "ipfs", "verdict", "state", "jose", "payment", "receipt"]),
     ("egress", &["core"]),
     ("chain", &["core", "state", "egress"]),
     ("cards", &["core", "verdict", "jose"]),
@@ -28,14 +29,15 @@ const CRATES: [(&str, &[&str]); 13] = [
     (
         "",
         &[
-            "core", "ipfs", "verdict", "state", "jose", "bundle", "egress", "chain", "cards", "payment", "receipt",
-            "sandbox",
+            "core", "ipfs", "verdict", "state", "jose", "bundle", "egress", "chain", "cards", "payment", "request",
+            "receipt", "sandbox",
         ],
     ),
 ];
 
 /// Crates that do no I/O.
-const PURE: [&str; 9] = ["core", "ipfs", "verdict", "state", "jose", "bundle", "cards", "payment", "receipt"];
+const PURE: [&str; 10] =
+    ["core", "ipfs", "verdict", "state", "jose", "bundle", "cards", "payment", "request", "receipt"];
 
 /// What a crate without I/O has nowhere among its dependencies.
 const IMPURE_CRATES: [&str; 6] = ["tokio", "mio", "reqwest", "hyper", "axum", "socket2"];

@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use clresolve::digest::Digest;
 use clresolve::sandbox::Sandbox;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -243,10 +244,12 @@ fn report_at(path: &Path) -> Value {
     json_of(&std::fs::read(path).expect("the report is written"))
 }
 
+/// Two that are trusted, and one that is not.
+const NAMES: &[u8] = b"summarizeagent.eth\nraw-cid.eth\nchecksum-mismatch.eth\n";
+
 /// CL-69, between two audits.
 #[test]
 fn a_card_is_held_against_that_of_an_earlier_audit() {
-    const NAMES: &[u8] = b"summarizeagent.eth\nraw-cid.eth\nchecksum-mismatch.eth\n";
     let first = run(NAMES, &["--format", "json", "--depth", "identity", "--timeout", "2m"]);
     let mut report = json_of(&first.stdout);
     let codes = |report: &Value| -> Vec<Vec<String>> {
@@ -262,9 +265,9 @@ fn a_card_is_held_against_that_of_an_earlier_audit() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("earlier.json");
     let again = |report: &Value| {
-        std::fs::write(&file, report.to_string()).unwrap();
-        let previous = file.to_str().unwrap();
-        let options = ["--format", "json", "--depth", "identity", "--timeout", "2m", "--previous", previous];
+        std::fs::write(&file, sealed(report)).unwrap();
+        let earlier = file.to_str().unwrap();
+        let options = ["--format", "json", "--depth", "identity", "--timeout", "2m", "--since", earlier];
         json_of(&run(NAMES, &options).stdout)
     };
     assert_eq!(codes(&again(&report)), codes(&report), "the same cards");
@@ -279,6 +282,115 @@ fn a_card_is_held_against_that_of_an_earlier_audit() {
     assert_eq!(compared["rows"][0]["state"], "trusted");
     assert_eq!(compared["reasons"][1]["code"], "updated-at-not-advanced");
 
-    let none = run(NAMES, &["--previous", "/nonexistent"]);
+    let changes = compared["since"]["changes"].as_array().expect("changes");
+    let bytes = |change: &&Value| change["kind"] == "bytes" && change["before"] == other;
+    assert_eq!(changes.iter().filter(bytes).count(), 2, "{changes:?}");
+    assert!(changes.iter().any(|change| change["kind"] == "update-missing"), "{changes:?}");
+    let page = run(NAMES, &["--depth", "identity", "--timeout", "2m", "--since", file.to_str().unwrap()]);
+    assert!(text_of(&page).contains("## Since the report before") && text_of(&page).contains("update-missing"));
+
+    let none = run(NAMES, &["--since", "/nonexistent"]);
     assert_eq!(code(&none), Some(2));
+}
+
+/// A report as `audit` seals it: the digest of the lines above it.
+fn sealed(report: &Value) -> String {
+    let mut report = report.clone();
+    report.as_object_mut().expect("an object").remove("digest");
+    let lines = report.to_string();
+    let lines = format!("{},\n", lines.strip_suffix('}').expect("an object"));
+    format!("{lines}\"digest\": \"{}\"\n}}\n", Digest::of(lines.as_bytes()))
+}
+
+/// Two reports in a folder, and what `audit diff` says of them.
+fn diff(folder: &Path, before: &str, after: &str, options: &[&str]) -> Output {
+    for (file, text) in [("before.json", before), ("after.json", after)] {
+        std::fs::write(folder.join(file), text).unwrap();
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+    command.env_clear().current_dir(folder).args(["audit", "diff", "before.json", "after.json"]);
+    command.args(options).output().expect("the binary runs")
+}
+
+#[test]
+fn diff_names_each_change_once_and_nothing_else() {
+    let folder = TempDir::new().unwrap();
+    let options = ["--format", "json", "--depth", "identity", "--timeout", "2m"];
+    let (first, second) = (run(NAMES, &options), run(NAMES, &options));
+    // The sandbox registers its names anew at each start.
+    let registered_once = |output: &Output| {
+        let mut report = json_of(&output.stdout);
+        for row in report["rows"].as_array_mut().expect("rows") {
+            row["on_chain"]["expiry"] = json!("2030-01-01T00:00:00Z");
+        }
+        report
+    };
+    let (mut report, second) = (registered_once(&first), sealed(&registered_once(&second)));
+    assert_ne!(sealed(&report), second, "other times");
+    let same = diff(folder.path(), &sealed(&report), &second, &[]);
+    assert_eq!((code(&same), text_of(&same)), (Some(0), "Nothing changed.\n"));
+
+    let before = &mut report["rows"];
+    before[0]["on_chain"]["holder"] = json!("0x0000000000000000000000000000000000000001");
+    before[0]["on_chain"]["resolver"] = json!("0x0000000000000000000000000000000000000002");
+    before[0]["on_chain"]["expiry"] = json!("2020-01-01T00:00:00Z");
+    before[0]["on_chain"]["addresses"] = json!({"60": "0x0000000000000000000000000000000000000003"});
+    before[1]["state"] = json!("untrusted");
+    before[2]["state"] = json!("trusted");
+    before[2]["reasons"] = json!([]);
+    let gone = before.as_array_mut().expect("rows").remove(0);
+    let before = sealed(&{
+        let mut report = report.clone();
+        report["rows"].as_array_mut().expect("rows").push(gone);
+        report
+    });
+    let found = diff(folder.path(), &before, &second, &["--json"]);
+    assert_eq!(code(&found), Some(1), "{}", String::from_utf8_lossy(&found.stderr));
+    let found = json_of(&found.stdout);
+    let schema: Value = serde_json::from_str(include_str!("../schemas/audit-difference.schema.json")).expect("JSON");
+    assert!(jsonschema::validator_for(&schema).expect("a schema").is_valid(&found), "{found:#}");
+    let mut kinds: Vec<&str> = found["changes"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|change| change["kind"].as_str().expect("a word"))
+        .collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let expected = ["expiry", "findings", "newly-broken", "newly-trusted", "owner", "payee", "resolver"];
+    assert_eq!(kinds, expected, "{found:#}");
+
+    assert_eq!(code(&diff(folder.path(), &before, &second, &["--fail-on", "payee,bytes"])), Some(1));
+    assert_eq!(code(&diff(folder.path(), &before, &second, &["--fail-on", "added,removed"])), Some(0));
+    let fewer = diff(folder.path(), &sealed(&report), &second, &["--fail-on", "added"]);
+    assert_eq!(code(&fewer), Some(1), "{}", text_of(&fewer));
+    report["complete"] = json!(false);
+    let unknown = diff(folder.path(), &sealed(&report), &second, &["--fail-on", "added"]);
+    assert!(code(&unknown) == Some(0) && text_of(&unknown).contains("incomplete"), "{}", text_of(&unknown));
+}
+
+#[test]
+fn a_report_that_was_cut_or_changed_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let whole = run(NAMES, &["--format", "json", "--depth", "identity", "--timeout", "2m"]);
+    let whole = text_of(&whole);
+    let end = whole.rfind("\"digest\"").expect("a seal");
+    let mut other_world = json_of(whole.as_bytes());
+    other_world["scope"]["world"] = json!("mainnet");
+    for (changed, why) in [
+        (whole[..end].to_owned(), "was cut"),
+        (json_of(whole.as_bytes()).to_string(), "formatted anew"),
+        (String::new(), "was cut"),
+        (whole.replace("untrusted", "trusted"), "was changed"),
+        (sealed(&json!({"rows": []})), "is not the report"),
+        (sealed(&other_world), "different worlds"),
+    ] {
+        let refused = diff(folder.path(), &changed, whole, &[]);
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(code(&refused) == Some(2) && said.contains(why), "{why}: {said}");
+    }
+    let file = folder.path().join("mainnet.json");
+    std::fs::write(&file, sealed(&other_world)).unwrap();
+    let refused = run(NAMES, &["--since", file.to_str().unwrap()]);
+    assert_eq!((code(&refused), text_of(&refused)), (Some(2), ""), "before any name is judged");
 }

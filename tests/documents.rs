@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -13,8 +12,14 @@ use clresolve::sandbox::Sandbox;
 use serde_json::Value;
 use tempfile::TempDir;
 
+#[path = "documents/operations.rs"]
+mod operations;
 #[path = "documents/purchases.rs"]
 mod purchases;
+#[path = "support/serve.rs"]
+mod serve;
+
+use self::serve::serve;
 
 /// The documents outside `docs/`.
 const ELSEWHERE: [&str; 14] = [
@@ -41,9 +46,15 @@ const SIZES: [(&str, usize); 3] = [("README.md", 9_000), ("ARCHITECTURE.md", 10_
 const LINE: usize = 120;
 
 /// The first lines of the samples that do not run, and why.
-const NOT_RUN: [(&str, &str, &str); 5] = [
+const NOT_RUN: [(&str, &str, &str); 7] = [
     ("README.md", "cargo test", "it would run itself"),
+    (
+        "docs/audits.md",
+        "clresolve audit --names names.txt --format json --out june.json",
+        "takes a month of the real world",
+    ),
     ("docs/daemon.md", "clresolve serve", "it runs until it is stopped, on a fixed port"),
+    ("docs/explorer.md", "clresolve serve --sandbox", "it runs until it is stopped, on a fixed port"),
     ("docs/signed-cards.md", "clresolve signature verify signed.json --did did:web:example.com", "asks real hosts"),
     (
         "docs/signed-verdicts.md",
@@ -403,20 +414,9 @@ impl Daemon {
         (config.gate.deadline, config.timeout) = (PATIENCE, PATIENCE);
         change(&mut config);
         config.save(&file).expect("the folder can be written");
-        let mut process = Command::new(env!("CARGO_BIN_EXE_clresolve"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--config"])
-            .arg(&file)
-            .env_clear()
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
-        let mut log = BufReader::new(process.stderr.take().expect("a pipe"));
-        let mut line = String::new();
-        log.read_line(&mut line).expect("a line");
-        // The rest of the log must not fill the pipe.
-        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
-        let port = line.trim().rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
-        let url = format!("http://127.0.0.1:{}", port.unwrap_or_else(|| panic!("{line}")));
+        let served = serve(&["--listen", "127.0.0.1:0", "--config", &file.display().to_string()], []);
+        let (process, address) = served.unheard();
+        let url = format!("http://{address}");
         for name in [GOOD, BAD] {
             reqwest::get(format!("{url}/v1/verdicts/{name}")).await.expect("the daemon answers");
         }
@@ -461,13 +461,19 @@ fn steps(file: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for block in blocks(file).into_iter().filter(|block| block.language == "console" && block.note != "norun") {
         let first = steps.len();
-        for (number, line) in block.text.lines().enumerate() {
+        let mut lines = block.text.lines().enumerate();
+        while let Some((number, line)) = lines.next() {
             let Some(command) = line.strip_prefix("$ ") else {
                 let step = steps[first..].last_mut().expect("a sample begins with a command");
                 step.shown.push(line.trim_end().to_owned());
                 continue;
             };
-            let (command, code) = command.split_once("  # exit code ").unwrap_or((command, "0"));
+            let mut command = command.to_owned();
+            while let Some(begun) = command.strip_suffix('\\') {
+                let (_, more) = lines.next().expect("a line that goes on has a next one");
+                command = format!("{begun}{}", more.trim_start());
+            }
+            let (command, code) = command.split_once("  # exit code ").unwrap_or((&command, "0"));
             let command = command.replace("cargo run --release --", "clresolve");
             let at = format!("{file}:{}", block.line + number + 1);
             assert!(asks_no_real_world(&command), "{at} would ask the real world: {command}");

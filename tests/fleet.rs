@@ -116,7 +116,7 @@ impl Stage {
         config.http.listen = "127.0.0.1:0".parse().expect("an address");
         config.gate.deadline = Duration::from_secs(60);
         let server = Server::bind_with(&config, daemon.clone()).await.expect("it starts");
-        let address = server.address();
+        let address = server.address().tcp().expect("an address and a port");
         tokio::spawn(server.run(std::future::pending()));
         address
     }

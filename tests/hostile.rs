@@ -27,6 +27,9 @@ mod judging;
 mod memory;
 #[path = "support/proxy.rs"]
 mod proxy;
+#[path = "support/serve.rs"]
+#[allow(dead_code, reason = "the log is read here")]
+mod serve;
 #[path = "support/server.rs"]
 #[allow(dead_code, reason = "what the other tests need of it")]
 mod server;

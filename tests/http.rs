@@ -1,14 +1,33 @@
 //! The daemon over real sockets, on the sandbox.
 
+#[cfg(unix)]
+#[path = "http/admin.rs"]
+mod admin;
 #[path = "http/decisions.rs"]
 mod decisions;
+#[path = "http/explorer.rs"]
+mod explorer;
 #[path = "http/freshness.rs"]
 mod freshness;
+#[path = "http/mcp.rs"]
+mod mcp;
+#[path = "http/openapi.rs"]
+mod openapi;
+#[path = "support/orloj.rs"]
+mod orloj;
 #[path = "http/receipts.rs"]
 mod receipts;
 #[cfg(unix)]
 #[path = "http/reload.rs"]
 mod reload;
+#[path = "http/requests.rs"]
+mod requests;
+#[cfg(unix)]
+#[path = "http/service.rs"]
+mod service;
+#[cfg(unix)]
+#[path = "http/unix.rs"]
+mod unix;
 
 use std::any::Any;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -106,7 +125,7 @@ impl Daemon {
 fn patient(sandbox: &Sandbox) -> Config {
     let mut config = sandbox.config();
     config.timeout = PATIENCE;
-    config.http.listen.set_port(0);
+    config.http.listen = clresolve::config::ListenAt::loopback(0);
     config.http.cold_runs_per_minute = 100_000;
     config.gate.deadline = PATIENCE;
     config
@@ -386,7 +405,7 @@ async fn a_bad_name_is_a_verdict_and_a_bad_question_is_a_problem() {
     problem("block=17").await.is_problem(400, "request-malformed");
     problem("depth=schemas&depth=identity").await.is_problem(400, "request-malformed");
     daemon.get("/v1/verdicts/a.eth/b").await.is_problem(404, "route-unknown");
-    daemon.get("/").await.is_problem(404, "route-unknown");
+    daemon.get("/nowhere").await.is_problem(404, "route-unknown");
     daemon.get("/v1/verdicts").await.is_problem(405, "method-unsupported");
     answer(daemon.request(Method::DELETE, "/v1/cards/a.eth")).await.is_problem(405, "method-unsupported");
 }
@@ -775,7 +794,6 @@ async fn what_is_odd_but_not_for_the_gate_is_a_problem() {
         ("CONNECT example.com:443 HTTP/1.1\r\n\r\n", 405, "method-unsupported"),
         ("CONNECT /livez HTTP/1.1\r\n\r\n", 405, "method-unsupported"),
         ("TRACE /v1/verdicts/a.eth HTTP/1.1\r\n\r\n", 405, "method-unsupported"),
-        ("OPTIONS * HTTP/1.1\r\n\r\n", 404, "route-unknown"),
         (
             "POST /v1/verdicts HTTP/1.1\r\ntransfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\n",
             400,
@@ -788,6 +806,8 @@ async fn what_is_odd_but_not_for_the_gate_is_a_problem() {
         assert!(said.contains(&format!("urn:clresolve:reason:{code}\"")), "{request}: {said}");
         assert_eq!(said.contains("\r\nallow: "), status == 405, "{request}: {said}");
     }
+    let said = said_to(&daemon, "OPTIONS * HTTP/1.1\r\n\r\n").await;
+    assert!(said.starts_with("HTTP/1.1 204 "), "{said}");
     let said = said_to(&daemon, "GET http://elsewhere.example/livez HTTP/1.0\r\n\r\n").await;
     assert!(said.starts_with("HTTP/1.0 200 "), "{said}");
 }
@@ -981,7 +1001,7 @@ async fn requests_in_work_are_answered_before_the_end() {
 async fn no_name_leads_the_resolver_back_to_the_daemon() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
     let daemon = Daemon::start(|config| {
-        config.http.listen.set_port(port);
+        config.http.listen = clresolve::config::ListenAt::loopback(port);
         for rule in config.network.connect_to.iter_mut().filter(|rule| rule.to_string().starts_with("cards.")) {
             let from: String = rule.to_string().split_inclusive(':').take(2).collect();
             *rule = format!("{from}127.0.0.1:{port}").parse().expect("a rule");

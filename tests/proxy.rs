@@ -1,171 +1,291 @@
-//! `deploy/nginx.conf` under a real nginx: what the gate refuses does not reach the runtime, whatever becomes of the
-//! daemon. Says that it is skipped where no nginx is installed.
+//! The shipped configurations of nginx, Caddy and Envoy under the real programs: what the gate refuses does not reach the
+//! runtime, whatever is asked and whatever becomes of the daemon. docs/proxies.md holds the matrix.
+//!
+//! Says which proxies are skipped because they are not installed. `PROXIES=all` demands all of them, and `PROXIES=write`
+//! writes the matrix too.
 
-use std::io::{BufRead as _, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
+#[path = "proxy/programs.rs"]
+mod programs;
+#[path = "support/serve.rs"]
+mod serve;
 
-use axum::Router;
-use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
+use std::time::Duration;
+
+use clresolve::config::Config;
 use clresolve::sandbox::Sandbox;
-use reqwest::Client;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
 
-/// Times that a connection to a program that is starting is tried: it starts within some hundred of them.
-const TRIES: usize = 1_000_000;
+use programs::{Impostor, PATIENCE, Proxy, Runtime, Then, Waits, daemon, status_of};
 
-/// What reached the runtime: path, and the card's digest in the header.
-type Reached = Arc<Mutex<Vec<(String, String)>>>;
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/proxies.md");
+const MARK: &str = "<!-- the matrix, by `just proxies write` -->";
 
-/// A program that ends with the test.
-struct Program(Child);
+/// An agent that the gate allows, and one that it refuses.
+const GOOD: &str = "/summarizeagent.eth/summarize";
 
-impl Drop for Program {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+/// Agents in every state, and how the gate is asked for them. Only the first two may pass.
+const STATES: [(&str, &str, &str); 8] = [
+    ("trusted", "GET", "/summarizeagent.eth/summarize/v1"),
+    ("trusted, another method and a body", "POST", "/summarizeagent.eth/summarize/v1?a=/../b"),
+    ("untrusted", "GET", "/entry-version.eth/summarize/v1"),
+    ("indeterminate", "GET", "/card-unreachable.eth/summarize/v1"),
+    ("not registered", "GET", "/no-such-agent.eth/summarize/v1"),
+    ("a verb that it has not", "GET", "/summarizeagent.eth/classify/v1"),
+    ("no verb", "GET", "/summarizeagent.eth"),
+    ("no agent", "GET", "/"),
+];
+
+/// Paths in which one server could read the trusted agent, and another one something else.
+const DISGUISES: [&[u8]; 40] = [
+    b"/summarizeagent.eth/summarize/../../entry-version.eth/summarize/v1",
+    b"/entry-version.eth/summarize/../../summarizeagent.eth/summarize/v1",
+    b"/summarizeagent.eth/summarize/..;/..;/entry-version.eth/pay",
+    b"/summarizeagent.eth/summarize/%2e%2e/%2E%2e/entry-version.eth/pay",
+    b"/entry-version.eth/summarize/%2e%2e/%2E%2e/summarizeagent.eth/summarize/v1",
+    b"/summarizeagent.eth/summarize/%252e%252e/%252e%252e/entry-version.eth/pay",
+    b"/summarizeagent.eth/summarize/.%2e/.%2e/entry-version.eth/pay",
+    b"/summarizeagent.eth/summarize//entry-version.eth/pay",
+    b"//summarizeagent.eth/summarize/v1",
+    b"/./summarizeagent.eth/summarize/v1",
+    b"/summarizeagent.eth//summarize/v1",
+    b"/summarizeagent.eth/summarize//",
+    b"/summarizeagent.eth/summarize/.",
+    b"/summarizeagent.eth/summarize/..",
+    b"/summarizeagent.eth/summarize/...",
+    b"/summarizeagent.eth/summarize/a.%2e/b",
+    b"/summarizeagent.eth/summarize/..\\..\\entry-version.eth",
+    b"/summarizeagent.eth/summarize/%5c..%5C..%5centry-version.eth",
+    b"/summarizeagent.eth/summarize/%2fentry-version.eth",
+    b"/summarizeagent.eth%2fsummarize/x/v1",
+    b"/summarizeagent.eth/summarize%2f..%2f..%2fentry-version.eth",
+    b"/summarizeagent.eth/summarize/%00",
+    b"/summarizeagent.eth/summarize/a%1F",
+    b"/summarizeagent.eth/summarize/a%0d%0ax",
+    b"/summarizeagent.eth/summarize%23",
+    b"/summarizeagent.eth/summarize%3fnetwork=1",
+    b"/summarizeagent.eth%3f/summarize/v1",
+    b"/summarizeagent.eth/summarize%3b",
+    b"/summarizeagent.eth/summarize;v=1/x",
+    b"/summarizeagent.eth/summarize/%c0%ae%c0%ae/entry-version.eth",
+    b"/summarizeagent.eth/summarize/%",
+    b"/summarizeagent.eth/summarize/%2",
+    b"/summarizeagent.eth/summarize/%u002e%u002e/entry-version.eth",
+    b"/summarizeagent.eth/summarize#/../../entry-version.eth",
+    b"/SummarizeAgent.eth/summarize/v1",
+    b"/%53ummarizeagent.eth/summarize/v1",
+    b"/summarizeagent%2eeth/summarize/v1",
+    b"/summarizeagent.eth./summarize/v1",
+    b"/summarizeagent.eth%00/summarize/v1",
+    b"/summarizeagent.eth/summarize/\xc0\xae\xc0\xae/entry-version.eth",
+];
+
+/// What an impostor in the daemon's place sends, and what follows. None of it is an answer of the gate.
+const GARBAGE: [(&str, &[u8], Then); 15] = [
+    ("nothing, and hangs up", b"", Then::Close),
+    ("nothing, for ever", b"", Then::Wait),
+    ("no HTTP", b"\x00\xff\xfe allow\r\n\r\n", Then::Close),
+    ("a bare body (HTTP/0.9)", b"allow\r\n", Then::Close),
+    ("half a status line", b"HTTP/1.1 20", Then::Close),
+    ("half a head", b"HTTP/1.1 200 OK\r\nclresolve-sta", Then::Close),
+    ("a head without an end", b"HTTP/1.1 200 OK\r\nclresolve-state: trusted\r\n", Then::Wait),
+    ("status 2000", b"HTTP/1.1 2000 OK\r\ncontent-length: 0\r\n\r\n", Then::Close),
+    ("100, and nothing more", b"HTTP/1.1 100 Continue\r\n\r\n", Then::Wait),
+    ("302", b"HTTP/1.1 302 Found\r\nlocation: /allow\r\ncontent-length: 0\r\n\r\n", Then::Close),
+    ("401", b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n", Then::Close),
+    ("404", b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", Then::Close),
+    ("429", b"HTTP/1.1 429 Too Many Requests\r\ncontent-length: 0\r\n\r\n", Then::Close),
+    ("500", b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\n\r\n", Then::Close),
+    ("503", b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n", Then::Close),
+];
+
+/// What was asked or happened, and the status that came out.
+type Rows = Vec<(String, String)>;
+
+/// One proxy between the world and the runtime.
+struct Stage<'a> {
+    proxy: Proxy,
+    folder: &'a std::path::Path,
+    runtime: &'a Runtime,
+    rows: Rows,
+}
+
+impl Stage<'_> {
+    fn in_front_of(&self, gate: u16, waits: Waits) -> (programs::Program, u16) {
+        self.proxy.start(self.folder, gate, self.runtime.port, waits)
+    }
+
+    /// Asks for a path below the prefix. What reaches the runtime then is the trusted agent's, as every server reads it.
+    async fn ask(&mut self, row: &str, port: u16, method: &str, path: &[u8]) -> String {
+        let target = [self.proxy.prefix().as_bytes(), path].concat();
+        let status = status_of(port, method, &target).await;
+        let reached = self.runtime.take();
+        assert_eq!(status == "200", reached.len() == 1, "{:?}, {row}: {status}, {reached:?}", self.proxy);
+        for (path, card) in reached.iter().filter(|_| self.proxy != Proxy::OpenEnvoy) {
+            assert!(is_of_good(path, self.proxy.prefix()), "{:?}, {row}: {path}", self.proxy);
+            assert!(card.len() == 64 && card.bytes().all(|b| b.is_ascii_hexdigit()), "{card}");
+        }
+        self.rows.push((row.to_owned(), status.clone()));
+        status
+    }
+
+    /// The same for the trusted agent, while the daemon cannot say so.
+    async fn ask_in_trouble(&mut self, row: &str, port: u16) -> String {
+        let status = self.ask(row, port, "GET", format!("{GOOD}/v1").as_bytes()).await;
+        assert!(status != "200" || self.proxy == Proxy::OpenEnvoy, "{:?}, {row}: {status}", self.proxy);
+        status
     }
 }
 
-fn nginx_is_installed() -> bool {
-    let there = Command::new("nginx").arg("-v").stderr(Stdio::null()).status().is_ok_and(|status| status.success());
-    if !there {
-        println!("skipped: nginx is not installed");
-    }
-    there
+/// Whether the path is below the trusted agent's, and nothing in it can be read in two ways.
+fn is_of_good(target: &str, prefix: &str) -> bool {
+    let path = target.split_once('?').map_or(target, |(path, _)| path);
+    let Some(rest) = path.strip_prefix(prefix).and_then(|path| path.strip_prefix(GOOD)) else { return false };
+    let is_step = |segment: &str| matches!(segment, "." | "..");
+    let is_plain = |segment: &str| !segment.is_empty() && !is_step(segment) && !segment.contains(['%', '\\', ';', '#']);
+    rest.is_empty() || rest == "/" || rest.strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_plain))
 }
 
-/// The runtime behind the proxy: it notes what reaches it.
-async fn runtime() -> (u16, Reached) {
-    let reached = Reached::default();
-    let note = async |State(reached): State<Reached>, headers: HeaderMap, uri: Uri| {
-        let card = headers.get("clresolve-card-sha256").map_or("", |value| value.to_str().unwrap_or("?"));
-        reached.lock().expect("no test panics with it").push((uri.path().to_owned(), card.to_owned()));
-        "paid"
-    };
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let port = listener.local_addr().expect("bound").port();
-    let app = Router::new().fallback(note).with_state(Arc::clone(&reached));
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    (port, reached)
-}
-
-/// The daemon on the embedded world, with a deadline that a busy machine keeps.
-fn daemon(folder: &Path, sandbox: &Sandbox) -> (Program, u16) {
-    let file = folder.join("clresolve.toml");
+/// A configuration of the daemon on the embedded world, with a deadline that a busy machine keeps.
+fn patient(sandbox: &Sandbox) -> Config {
     let mut config = sandbox.config();
-    config.gate.deadline = std::time::Duration::from_secs(60);
-    config.timeout = std::time::Duration::from_secs(60);
-    config.save(&file).expect("the folder can be written");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_clresolve"))
-        .args(["serve", "--listen", "127.0.0.1:0", "--config"])
-        .arg(&file)
-        .env_clear()
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    let mut log = BufReader::new(child.stderr.take().expect("a pipe"));
-    let mut line = String::new();
-    log.read_line(&mut line).expect("a line");
-    // Nobody reads on: the rest must not fill the pipe.
-    std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
-    let port = line.trim().rsplit_once(':').and_then(|(_, port)| port.parse().ok());
-    (Program(child), port.unwrap_or_else(|| panic!("{line}")))
+    (config.gate.deadline, config.timeout) = (PATIENCE, PATIENCE);
+    config.http.cold_runs_per_minute = u32::MAX;
+    // Whoever is told to end says so for as long as the test asks.
+    config.http.drain_notice = PATIENCE;
+    config
 }
 
-/// nginx under the shipped file, on other ports and with more patience for the gate.
-fn nginx(folder: &Path, daemon: u16, runtime: u16) -> (Program, u16) {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
-    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/nginx.conf");
-    let mut gate = std::fs::read_to_string(shipped).expect("the file is there");
-    for (from, to) in [
-        ("server 127.0.0.1:8402;", format!("server 127.0.0.1:{daemon};")),
-        ("server 127.0.0.1:4021;", format!("server 127.0.0.1:{runtime};")),
-        ("listen 127.0.0.1:8080;", format!("listen 127.0.0.1:{port};")),
-        ("proxy_read_timeout 500ms;", "proxy_read_timeout 60s;".to_owned()),
-    ] {
-        assert!(gate.contains(from), "{from}");
-        gate = gate.replace(from, &to);
+/// Every row of the matrix for one proxy.
+async fn matrix(proxy: Proxy, sandbox: &Sandbox, runtime: &Runtime) -> Rows {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut stage = Stage { proxy, folder: folder.path(), runtime, rows: Rows::new() };
+    with_a_daemon(&mut stage, sandbox).await;
+    with_a_slow_chain(&mut stage, sandbox).await;
+    with_an_impostor(&mut stage).await;
+    stage.rows
+}
+
+async fn with_a_daemon(stage: &mut Stage<'_>, sandbox: &Sandbox) {
+    let (daemon, gate) = daemon(stage.folder, &patient(sandbox));
+    let (_patient, port) = stage.in_front_of(gate, Waits::Long);
+    for (number, (row, method, path)) in STATES.into_iter().enumerate() {
+        let status = stage.ask(&format!("agent: {row}"), port, method, path.as_bytes()).await;
+        assert_eq!(status == "200", number < 2, "{:?}: {row}: {status}", stage.proxy);
     }
-    let folder = folder.display();
-    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-        .map(|name| format!("{name}_temp_path {folder}/{name};\n"))
-        .concat();
-    let whole = format!(
-        "daemon off; master_process off; pid {folder}/pid; error_log stderr;\nevents {{}}\n\
-         http {{ access_log off; {temporary}{gate} }}"
-    );
-    let file = format!("{folder}/nginx.conf");
-    std::fs::write(&file, whole).expect("the folder can be written");
-    let arguments = ["-p", &folder.to_string(), "-e", "stderr", "-c", &file];
-    let checked = Command::new("nginx").arg("-t").args(arguments).output().expect("nginx runs");
-    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
-    let child = Command::new("nginx").args(arguments).stderr(Stdio::null()).spawn().expect("nginx runs");
-    let child = Program(child);
-    let up = (0..TRIES).any(|_| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
-    assert!(up, "nginx does not listen");
-    (child, port)
+    for path in DISGUISES {
+        let row = format!("`{}`", path.escape_ascii().to_string().replace("\\\\", "\\"));
+        stage.ask(&row, port, "GET", path).await;
+    }
+    let (_shipped, in_haste) = stage.in_front_of(gate, Waits::AsShipped);
+    daemon.stand_still();
+    stage.ask_in_trouble("daemon: stands still", in_haste).await;
+    daemon.signal("-CONT");
+    assert_eq!(stage.ask("daemon: goes on", port, "GET", b"/summarizeagent.eth/summarize/v1").await, "200");
+    daemon.signal("-TERM");
+    while status_of(gate, "GET", b"/readyz").await != "503" {}
+    stage.ask_in_trouble("daemon: drains", port).await;
+    daemon.signal("-KILL");
+    drop(daemon);
+    let status = stage.ask_in_trouble("daemon: was killed", in_haste).await;
+    assert_eq!(status == "200", stage.proxy == Proxy::OpenEnvoy, "the trap: it opens when the daemon dies");
 }
 
-/// The status for a path that is sent as it stands here.
-async fn status_of(port: u16, path: &str) -> String {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("nginx listens");
-    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.expect("nginx reads");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.expect("UTF-8");
-    answer.split(' ').nth(1).unwrap_or_default().to_owned()
+/// A daemon whose endpoint takes connections and never answers.
+async fn with_a_slow_chain(stage: &mut Stage<'_>, sandbox: &Sandbox) {
+    let silent = Impostor::start().await;
+    silent.say(b"", Then::Wait);
+    let mut config = patient(sandbox);
+    config.chain.endpoints[0].url = format!("http://127.0.0.1:{}/", silent.port).parse().expect("a URL");
+    config.gate.deadline = Duration::from_millis(150);
+    {
+        let (_daemon, gate) = daemon(stage.folder, &config);
+        let (_proxy, port) = stage.in_front_of(gate, Waits::Long);
+        stage.ask_in_trouble("daemon: slow, its deadline passes", port).await;
+    }
+    config.gate.deadline = PATIENCE;
+    config.http.requests = 1;
+    let (_daemon, gate) = daemon(stage.folder, &config);
+    let (_proxy, port) = stage.in_front_of(gate, Waits::Long);
+    let taken = tokio::spawn(status_of_gate(gate));
+    while !is_taken(gate).await {}
+    stage.ask_in_trouble("daemon: overloaded", port).await;
+    taken.abort();
+}
+
+/// Asks the gate itself, which has no answer for a long time.
+async fn status_of_gate(gate: u16) -> String {
+    status_of(gate, "GET", b"/v1/gate/summarizeagent.eth").await
+}
+
+/// Whether the only place for requests is taken.
+async fn is_taken(gate: u16) -> bool {
+    let metrics = reqwest::get(format!("http://127.0.0.1:{gate}/metrics")).await.expect("an answer");
+    metrics.text().await.expect("UTF-8").contains("\nclresolve_runs_in_flight 1\n")
+}
+
+async fn with_an_impostor(stage: &mut Stage<'_>) {
+    let impostor = Impostor::start().await;
+    let (_proxy, port) = stage.in_front_of(impostor.port, Waits::AsShipped);
+    for (row, bytes, then) in GARBAGE {
+        impostor.say(bytes, then);
+        stage.ask_in_trouble(&format!("impostor: {row}"), port).await;
+    }
+}
+
+/// The columns side by side, as Markdown.
+fn table(columns: &[(Proxy, Rows)]) -> String {
+    let titles: Vec<&str> = columns.iter().map(|(proxy, _)| proxy.title()).collect();
+    let mut table = format!("| | {} |\n|---|{}\n", titles.join(" | "), "--:|".repeat(titles.len()));
+    for (number, (row, _)) in columns[0].1.iter().enumerate() {
+        let cells: Vec<&str> = columns.iter().map(|(_, rows)| rows[number].1.as_str()).collect();
+        table += &format!("| {row} | {} |\n", cells.join(" | "));
+    }
+    table
+}
+
+/// The cells of the table in the document, by proxy.
+fn documented(document: &str) -> Vec<(String, Rows)> {
+    let (_, table) = document.split_once(MARK).expect("the mark");
+    let mut lines = table
+        .lines()
+        .filter(|line| line.starts_with('|'))
+        .map(|line| line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect::<Vec<_>>());
+    let titles = lines.next().unwrap_or_default();
+    let rows: Vec<Vec<String>> = lines.skip(1).collect();
+    let column = |at: usize| rows.iter().map(|row| (row[0].clone(), row[at].clone())).collect();
+    titles.iter().enumerate().skip(1).map(|(at, title)| (title.clone(), column(at))).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn behind_nginx_only_what_the_gate_lets_pass_reaches_the_runtime() {
-    if !nginx_is_installed() {
+async fn behind_a_proxy_only_what_the_gate_lets_pass_reaches_the_runtime() {
+    let mode = std::env::var("PROXIES").unwrap_or_default();
+    let sandbox = Sandbox::start().await.expect("the sandbox starts");
+    let runtime = Runtime::start().await;
+    let mut columns = Vec::new();
+    for proxy in Proxy::ALL {
+        if mode.is_empty() && (proxy != Proxy::Nginx || !proxy.is_installed()) {
+            println!("skipped: {}; `just proxies` runs it", proxy.title());
+            continue;
+        }
+        assert!(proxy.is_installed(), "{} is not installed", proxy.title());
+        columns.push((proxy, matrix(proxy, &sandbox, &runtime).await));
+    }
+    if columns.is_empty() {
         return;
     }
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let sandbox = Sandbox::start().await.expect("the sandbox starts");
-    let (runtime, reached) = runtime().await;
-    let (daemon, daemon_port) = daemon(folder.path(), &sandbox);
-    let (_nginx, port) = nginx(folder.path(), daemon_port, runtime);
-    let client = Client::builder().no_proxy().build().expect("a client");
-    let call = async |path: &str| {
-        let request = client.post(format!("http://127.0.0.1:{port}{path}")).header("clresolve-card-sha256", "forged");
-        request.body("{}").send().await.expect("an answer").status().as_u16()
-    };
-
-    assert_eq!(call("/agents/summarizeagent.eth/summarize/v1").await, 200);
-    let passed = std::mem::take(&mut *reached.lock().expect("no handler panics"));
-    let [(path, card)] = passed.as_slice() else { panic!("{passed:?}") };
-    assert_eq!(path, "/agents/summarizeagent.eth/summarize/v1");
-    assert!(card.len() == 64 && card.bytes().all(|b| b.is_ascii_hexdigit()), "{card}");
-
-    for (path, status) in [
-        ("/agents/entry-version.eth/summarize/v1", 403),
-        ("/agents/card-unreachable.eth/summarize/v1", 403),
-        ("/agents/no-such-agent.eth/summarize/v1", 403),
-        ("/agents/summarizeagent.eth/classify/v1", 403),
-        ("/agents/summarizeagent.eth%2fsummarize/x/v1", 400),
-        ("/agents/summarizeagent.eth%3f/summarize/v1", 404),
-        ("/agents/SummarizeAgent.eth/summarize/v1", 404),
-        ("/gate", 404),
-        ("/", 404),
-    ] {
-        assert_eq!(call(path).await, status, "{path}");
+    let table = table(&columns);
+    println!("{table}");
+    let document = std::fs::read_to_string(DOCUMENT).expect("the document is there");
+    if mode == "write" {
+        let (before, _) = document.split_once(MARK).expect("the mark");
+        std::fs::write(DOCUMENT, format!("{before}{MARK}\n\n{table}")).expect("it can be written");
+        return;
     }
-    for path in [
-        "/agents/summarizeagent.eth/summarize/../../entry-version.eth/summarize/v1",
-        "/agents/entry-version.eth/summarize/../../summarizeagent.eth/summarize/v1",
-        "/agents/entry-version.eth/summarize/%2e%2e/%2E%2e/summarizeagent.eth/summarize/v1",
-        "/agents//summarizeagent.eth/summarize/v1",
-        "/agents/x/..\\summarizeagent.eth/summarize/v1",
-    ] {
-        assert_eq!(status_of(port, path).await, "400", "{path}");
+    let documented = documented(&document);
+    for (proxy, rows) in columns {
+        let column = documented.iter().find(|(title, _)| title == proxy.title()).expect("a column");
+        // Other versions of a proxy may refuse in other words, but no version lets other requests pass.
+        let what_passes = |rows: &Rows| rows.iter().filter(|(_, status)| status == "200").cloned().collect::<Rows>();
+        assert_eq!(what_passes(&column.1), what_passes(&rows), "{proxy:?}: run `just proxies write`");
+        assert!(mode.is_empty() || column.1 == rows, "{proxy:?} says {rows:?}: run `just proxies write`");
     }
-    drop(daemon);
-    assert_eq!(call("/agents/summarizeagent.eth/summarize/v1").await, 500, "without a daemon the gate is shut");
-    assert_eq!(reached.lock().expect("no handler panics").as_slice(), []);
 }

@@ -1,8 +1,16 @@
 //! The sandbox's receipts through the library, the command and the daemon, and what an agent may send beside.
 
+#[path = "receipts/purchase.rs"]
+mod purchase;
+#[path = "receipts/remembered.rs"]
+mod remembered;
+#[path = "receipts/settlement.rs"]
+mod settlement;
+
 use std::collections::BTreeSet;
 use std::process::{Command, Output};
 
+use clresolve::payment::settlement::Purchase;
 use clresolve::reason::{Code, Step};
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::spec::Spec;
@@ -12,9 +20,13 @@ use clresolve::verdict::receipt::question::Request;
 use clresolve::verdict::receipt::{Family, Question, Verification};
 use serde_json::{Value, json};
 
+/// Codes that no receipt gets by itself, with tests of their own.
+const ELSEWHERE: [Code; 1] = [Code::ReceiptReplayed];
+
 fn question(name: &str, receipt: &str) -> Question {
     let request = Request::from_bytes(Sandbox::request().1.as_bytes()).expect("a request");
-    Question { name: name.to_owned(), receipt: receipt.as_bytes().to_vec(), request: Some(request) }
+    let receipt = receipt.as_bytes().to_vec();
+    Question { name: name.to_owned(), receipt, request: Some(request), purchase: Purchase::default() }
 }
 
 fn schema() -> jsonschema::Validator {
@@ -47,9 +59,12 @@ async fn every_receipt_gets_its_state_and_every_code_is_shown() {
         assert!(errors.is_empty(), "{}: {errors:?}", sample.file);
     }
     assert_eq!(families, Family::ALL.into());
-    let shown: BTreeSet<_> = Sandbox::receipts().iter().flat_map(|sample| sample.codes).copied().collect();
-    let missing: Vec<_> =
-        Code::ALL.iter().filter(|code| code.entry().step == Step::Receipt && !shown.contains(code)).collect();
+    let replies = Sandbox::replies();
+    let of_replies = replies.iter().flat_map(|reply| reply.codes);
+    let of_receipts = Sandbox::receipts().iter().flat_map(|sample| sample.codes);
+    let shown: BTreeSet<_> = of_receipts.chain(of_replies).copied().collect();
+    let is_shown = |code: &Code| code.entry().step != Step::Receipt || shown.contains(code) || ELSEWHERE.contains(code);
+    let missing: Vec<_> = Code::ALL.iter().filter(|code| !is_shown(code)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
 
@@ -103,7 +118,7 @@ fn the_command_says_what_the_library_says() {
     let path = |file: &str| folder.path().join(file).display().to_string();
     let listed = run(&["sandbox", "--receipts", &path(""), "-o", "json"]);
     let rows: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
-    assert_eq!(rows.as_array().map(Vec::len), Some(Sandbox::receipts().len()));
+    assert_eq!(rows.as_array().map(Vec::len), Some(Sandbox::receipts().len() + Sandbox::replies().len()));
     for (file, code) in [("agent-sdk.json", 0), ("receipt-hash-mismatch.json", 1), ("receipt-family-unknown.json", 3)] {
         let (receipt, request) = (path(file), path("request.json"));
         let arguments =

@@ -1,5 +1,10 @@
 //! Signed verdicts: what is signed, what is refused, key files, the commands, and the programs of docs/signed-verdicts.md.
 
+#[path = "sign/purchases.rs"]
+mod purchases;
+#[path = "sign/receipts.rs"]
+mod receipts;
+
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -727,6 +732,15 @@ impl Devnet {
         Self { desk, _runtime: runtime, _sandbox: sandbox }
     }
 
+    /// Judges under the rules that everybody has, so that the program knows them.
+    fn with_builtin_rules(&self) {
+        let path = self.desk.path("devnet.toml");
+        let mut config = Config::default().with([Layer::from_file(Path::new(&path)).expect("a layer")]).expect("good");
+        config.rules.manifests.clear();
+        config.rules.profile_files.clear();
+        config.save(Path::new(&path)).expect("written");
+    }
+
     /// Runs the program in this world, with or without the key.
     fn run(&self, arguments: &[&str], signing: bool) -> Output {
         let (config, key) = (self.desk.path("devnet.toml"), self.desk.path("k.pem"));
@@ -817,12 +831,8 @@ fn resealed(mut bundle: Value) -> String {
 #[test]
 fn the_program_says_who_signed_a_bundle() {
     let world = Devnet::start();
-    // Under the rules that everybody has, so that the program knows them.
     let path = world.desk.path("devnet.toml");
-    let mut config = Config::default().with([Layer::from_file(Path::new(&path)).expect("a layer")]).expect("good");
-    config.rules.manifests.clear();
-    config.rules.profile_files.clear();
-    config.save(Path::new(&path)).expect("written");
+    world.with_builtin_rules();
     let (document, err) = ends(&world.run(&["bundle", "export", NAME], true), 0);
     assert!(err.is_empty(), "{err}");
     let verify = |further: &[&str]| {

@@ -1,6 +1,8 @@
 //! Signatures of A2A cards: the corpus, every refusal with its code, changed bytes, roots, the commands, and the A2A
 //! SDKs in JavaScript and Python.
 
+#[path = "support/orloj.rs"]
+mod orloj;
 #[path = "support/server.rs"]
 #[allow(dead_code, reason = "the fetch tests use all of it")]
 mod server;
@@ -642,7 +644,12 @@ fn records_hold_an_ed25519_key_in_base64() {
         verify(&header(json!({ "kid": signature })), &root).state
     };
     let padded = format!("ed25519:{}", STANDARD.encode(&bytes));
-    for record in [padded.as_str(), padded.trim_end_matches('='), &format!("ed25519:{X}")] {
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let spellings = [X, &hex, &format!("0x{hex}")].map(|key| [format!("ed25519:{key}"), format!("ed25519={key}")]);
+    for record in [padded.as_str(), padded.trim_end_matches('='), &hex]
+        .into_iter()
+        .chain(spellings.as_flattened().iter().map(String::as_str))
+    {
         assert_eq!(judged(record, None, "any"), SignatureState::Verified, "{record}");
     }
     assert_eq!(judged(&padded, Some("k"), "k"), SignatureState::Verified);
@@ -650,7 +657,17 @@ fn records_hold_an_ed25519_key_in_base64() {
     assert_eq!(judged(&padded, Some("k"), "other"), SignatureState::Refused);
     let real = "ed25519:hhyCuPNoMk4JtEvGEV8F6nMZ4uDO1EcyizPufmnJTOY=";
     assert!(Root::from_record(&name, real, Some("vC4WbcNoq2znSCiQ")).is_ok(), "as runtime.commandlayer.eth has it");
-    for bad in ["", X, "ed25519:", "ed25519:AA==", "Ed25519:AA", "secp256k1:AA", "ed25519: AA"] {
+    for bad in [
+        "",
+        X,
+        "ed25519:",
+        "ed25519:AA==",
+        "Ed25519:AA",
+        "secp256k1:AA",
+        "ed25519: AA",
+        &hex[2..],
+        &format!("0x0x{hex}"),
+    ] {
         assert_eq!(Root::from_record(&name, bad, None).err(), Some(RootError::Keys(KeyError::NotRecord)), "{bad}");
     }
     let weak = format!("ed25519:{}", STANDARD.encode([0; 32]));
@@ -1059,15 +1076,6 @@ struct Daemon {
     _sandbox: Sandbox,
 }
 
-const SYSTEM: &str = "\
-apiVersion: orloj.dev/v1
-kind: AgentSystem
-metadata: {name: research, labels: {orloj.dev/version: 2.0.0}, annotations: {orloj.dev/description: Reads papers.}}
-spec: {agents: [], a2a: {enabled: true}}
----
-a2a: {protocolVersion: '1.0'}
-";
-
 impl Daemon {
     fn start() -> Self {
         let runtime = tokio::runtime::Runtime::new().expect("threads can be had");
@@ -1075,13 +1083,13 @@ impl Daemon {
         let desk = Desk::new();
         let mut config = sandbox.config();
         config.chain.world = "devnet".to_owned();
-        config.http.listen.set_port(0);
+        config.http.listen = clresolve::config::ListenAt::loopback(0);
         config.sign.key = Some(desk.path("k.pem").into());
         config.sign.issuer = Some("https://clresolve.example".to_owned());
         ends(&clresolve(&["signature", "key", "new", &desk.path("k.pem")], ""), 0);
         let (keys, _) = ends(&clresolve(&["signature", "key", "public", &desk.path("k.pem")], ""), 0);
         desk.write("keys.json", keys);
-        config.orloj.resources = vec![desk.write("orloj.yaml", SYSTEM).into()];
+        config.orloj.resources = vec![desk.write("orloj.yaml", orloj::SYSTEM).into()];
         config.orloj.base_url = Some("https://orloj.example".parse().expect("a URL"));
         let server = runtime.block_on(Server::bind(&config)).expect("the daemon starts");
         let base = format!("http://{}/", server.address());

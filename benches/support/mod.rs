@@ -8,6 +8,10 @@ pub(crate) mod http;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use clresolve::Resolver;
+use clresolve::sandbox::Sandbox;
+use tokio::runtime::Runtime;
+
 /// A good agent of the sandbox.
 pub(crate) const GOOD: &str = "summarizeagent.eth";
 
@@ -102,6 +106,30 @@ fn enough(work: &mut dyn FnMut(u32) -> Duration) -> u32 {
         times *= 2;
     }
     times
+}
+
+/// The sandbox, and a resolver of its names in a runtime.
+pub(crate) fn sandbox() -> (Runtime, Sandbox, Resolver) {
+    let runtime = Runtime::new().expect("threads can be had");
+    let (sandbox, resolver) = runtime.block_on(async {
+        let sandbox = Sandbox::start().await.expect("ports can be had");
+        let resolver = Resolver::new(&sandbox.config()).await.expect("the sandbox's configuration is good");
+        (sandbox, resolver)
+    });
+    (runtime, sandbox, resolver)
+}
+
+/// How long it takes to do `work` a number of times, one after the other in one task. Starting tasks is not measured.
+pub(crate) fn timed_in<T>(runtime: &Runtime, work: impl AsyncFn() -> T) -> impl FnMut(u32) -> Duration {
+    move |times| {
+        runtime.block_on(async {
+            let started = Instant::now();
+            for _ in 0..times {
+                std::hint::black_box(work().await);
+            }
+            started.elapsed()
+        })
+    }
 }
 
 /// How long `work` takes, so many times.

@@ -130,7 +130,7 @@ impl Stage {
         let mut config = world.config();
         let endpoints = lay_endpoints(&world, &mut config).await?;
         let hosts = lay_hosts(&mut config).await?;
-        config.http.listen.set_port(0);
+        config.http.listen = clresolve::config::ListenAt::loopback(0);
         config.http.cold_runs_per_minute = u32::MAX;
         // The sandbox shares nothing; this is a world like any other.
         config.chain.world = "chaos".to_owned();

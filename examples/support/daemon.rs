@@ -1,7 +1,8 @@
-//! A daemon in its process, for the programs that put it under load: the `clresolve` beside the program that starts it.
+//! A daemon in its process, for the programs that put it under load: the one that
+//! `CLRESOLVE_BIN` names, else the `clresolve` beside the program that starts it.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -24,8 +25,7 @@ pub(crate) struct Daemon {
 impl Daemon {
     /// Starts it, and waits until it says where it listens.
     pub(crate) async fn start(config: &Path) -> anyhow::Result<Self> {
-        let here = std::env::current_exe()?;
-        let program = here.ancestors().nth(2).context("a folder of builds")?.join("clresolve");
+        let program = program()?;
         let mut command = Command::new(&program);
         command.args(["serve", "--config"]).arg(config).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().with_context(|| format!("{}: build it first", program.display()))?;
@@ -71,4 +71,12 @@ impl Daemon {
         ensure!(status.success(), "the daemon ended with {status}");
         Ok(())
     }
+}
+
+fn program() -> anyhow::Result<PathBuf> {
+    if let Some(named) = std::env::var_os("CLRESOLVE_BIN") {
+        return Ok(named.into());
+    }
+    let here = std::env::current_exe()?;
+    Ok(here.ancestors().nth(2).context("a folder of builds")?.join("clresolve"))
 }

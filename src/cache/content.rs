@@ -9,7 +9,7 @@ use crate::telemetry::{self, Pool};
 
 /// Content that was proven under a CID and a path. It never changes, so it has no expiry; the least used goes first.
 #[derive(Clone)]
-pub struct ContentCache(Cache<(ContentId, ContentPath), Bytes>);
+pub struct ContentCache(pub(super) Cache<(ContentId, ContentPath), Bytes>);
 
 impl ContentCache {
     /// A cache of at most this many bytes.

@@ -12,29 +12,39 @@ use crate::text;
 
 mod ask;
 mod cards;
+mod ctl;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod output;
 mod pay;
 mod program;
 mod receipt;
+mod request;
 mod signing;
 mod suggest;
 mod world;
 
 pub(super) use ask::{
-    AuditArgs, BundleArgs, BundleCommand, CardArgs, CatArgs, DiscoverArgs, ExportArgs, ForgetArgs, GateArgs,
-    MemoryArgs, MemoryCommand, RecordsArgs, ReplayArgs, ShowArgs, VerifyArgs,
+    AuditArgs, AuditCommand, AuditDiffArgs, BundleArgs, BundleCommand, CardArgs, CatArgs, DiscoverArgs, ExportArgs,
+    ForgetArgs, GateArgs, MemoryArgs, MemoryCommand, RecordsArgs, ReplayArgs, ShowArgs, VerifyArgs,
 };
 pub(super) use cards::{
     AevumArgs, AevumCommand, CardsArgs, CardsCommand, ConvertArgs, GenerateArgs, LintArgs, MetadataArgs, PlanArgs,
     ProjectArgs, Projection,
 };
-pub(super) use output::{CardFormat, ConvertFormat, Format, LintFormat, OutArgs, ReportFormat, VerdictFormat};
+pub(super) use ctl::{CtlArgs, CtlCommand, FlushArgs};
+#[cfg(feature = "mcp")]
+pub(super) use mcp::McpArgs;
+pub(super) use output::{
+    CardFormat, ConvertFormat, Format, LintFormat, OutArgs, OutputArgs, ReportFormat, VerdictFormat,
+};
 pub(super) use pay::{DecideArgs, ProbeArgs, ProbeMethod, RouteArgs};
 pub(super) use program::{
-    CheckArgs, CompletionsArgs, ConfigArgs, ConfigCommand, DoctorArgs, ExplainArgs, HelpArgs, InitArgs, ManArgs,
-    NameArgs, SandboxArgs, ServeArgs, ShowConfigArgs,
+    CheckArgs, CompletionsArgs, ConfigArgs, ConfigCommand, DoctorArgs, ExplainArgs, HelpArgs, InitArgs, LogFormat,
+    ManArgs, NameArgs, SandboxArgs, ServeArgs, ShowConfigArgs,
 };
-pub(super) use receipt::{ReceiptArgs, ReceiptCommand, ReceiptVerifyArgs};
+pub(super) use receipt::{PurchaseArgs, ReceiptArgs, ReceiptCheckArgs, ReceiptCommand, ReceiptVerifyArgs};
+pub(super) use request::{RequestArgs, RequestCheckArgs, RequestCommand, RequestTemplateArgs};
 pub(super) use signing::{
     KeyArgs, KeyCommand, SignArgs, SignCardArgs, SignatureArgs, SignatureCommand, SignatureVerifyArgs, VerdictArgs,
     VerdictCommand, VerdictVerifyArgs,
@@ -57,6 +67,8 @@ Examples:
                                              who has signed this A2A card?
   clresolve probe --sandbox summarizeagent.eth summarize
                                              what would it cost, and is the payee real?
+  clresolve request check a.eth summarize r.json
+                                             is this what the agent's schema demands?
   clresolve receipt verify r.json --name a.eth
                                              has this agent's signer signed this?
   clresolve serve                            a daemon for programs and proxies
@@ -149,6 +161,8 @@ Examples:
     Route(RouteArgs),
     /// Ask an agent's route without paying, and decide about the terms that it answers
     Probe(ProbeArgs),
+    /// Check a request against the agent's schema before it is sent, or begin one
+    Request(RequestArgs),
     /// Judge what an agent sent as a receipt
     Receipt(ReceiptArgs),
     /// Explain a reason code or a requirement, or list all codes
@@ -173,6 +187,11 @@ Examples:
     Memory(MemoryArgs),
     /// Answer over HTTP: verdicts for programs, and a gate for proxies
     Serve(ServeArgs),
+    /// Ask a running daemon for its state, and change it, through its admin socket
+    Ctl(CtlArgs),
+    /// Answer an agent's client over the Model Context Protocol, on standard input and output
+    #[cfg(feature = "mcp")]
+    Mcp(McpArgs),
     /// Run the embedded world, so that any client can be pointed at it
     Sandbox(SandboxArgs),
     /// Check a signed verdict, without a network

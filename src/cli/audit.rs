@@ -1,17 +1,17 @@
 //! `audit`: a list of names to a report. Rows wait in a scratch file, so that memory does not grow with the list.
 
-use std::collections::HashMap;
+mod diff;
+
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write};
+use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, SeekFrom, Write};
 use std::path::Path;
 use std::pin::pin;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use futures_util::{StreamExt as _, stream};
-use serde::Deserialize;
 use tokio::sync::mpsc;
 
-use super::args::{AuditArgs, ReportFormat};
+use super::args::{AuditArgs, AuditCommand, ReportFormat};
 use super::exit::Exit;
 use super::names::{self, Line, NamesError};
 use super::output::{Output, Unwritable};
@@ -19,8 +19,8 @@ use super::progress::Progress;
 use super::stop::asked_to_stop;
 use super::world::World;
 use crate::clock::{Clock as _, SystemClock};
-use crate::evidence::edition::Edition;
-use crate::report::{Ending, Format, Report, Row, Rows, Scope, Tally};
+use crate::report::difference::check_worlds;
+use crate::report::{Difference, Ending, Format, Past, Report, Row, Rows, Scope, Tally};
 use crate::resolve::Resolver;
 use crate::text::Foreign;
 use crate::verdict::{Depth, Pinned};
@@ -29,24 +29,31 @@ use crate::verdict::{Depth, Pinned};
 const READ_AHEAD: usize = 64;
 
 pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
-    super::run_to_end(audit(args))
+    match args.command {
+        Some(AuditCommand::Diff(args)) => diff::run(&args),
+        None => super::run_to_end(audit(args)),
+    }
 }
 
 async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let mut output = Output::new(&args.out)?;
-    let list = names::open(&args.names)?;
+    let list = names::open(args.names.as_deref().context("--names is missing")?)?;
     let progress = Progress::counting(list.total);
     let mut interrupt = pin!(asked_to_stop());
-    let earlier = args.previous.as_deref().map(earlier).transpose()?.unwrap_or_default();
+    let earlier = args.since.as_deref().map(past).transpose()?;
     let world = tokio::select! {
         world = World::open_for_list(&args.world, Depth::Schemas) => world?,
         () = &mut interrupt => return Ok(Exit::Interrupted),
     };
     let scope = scope(&world)?;
+    if let Some(earlier) = &earlier {
+        // Before anything is asked: an audit of many names must not fail at its end.
+        check_worlds(&earlier.scope, &scope).context("--since")?;
+    }
     let mut kept = RowWriter::new()?;
     let mut rows = pin!(
         stream::unfold(read_lines(list.reader), |mut lines| async { Some((lines.recv().await?, lines)) })
-            .map(|line| judged(&world.resolver, line, &earlier))
+            .map(|line| judged(&world.resolver, line, earlier.as_ref()))
             .buffered(usize::from(args.concurrency))
     );
     let ending = loop {
@@ -69,11 +76,18 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         asked_to_stop().await;
         std::process::exit(i32::from(Exit::Interrupted.code()));
     });
-    finish(kept, scope, ending, args.form().into(), &mut output)
+    finish(kept, scope, ending, earlier.as_ref(), args.form().into(), &mut output)
 }
 
 /// Writes the report; its exit code.
-fn finish(kept: RowWriter, scope: Scope, ending: Ending, format: Format, output: &mut Output) -> anyhow::Result<Exit> {
+fn finish(
+    kept: RowWriter,
+    scope: Scope,
+    ending: Ending,
+    earlier: Option<&Past>,
+    format: Format,
+    output: &mut Output,
+) -> anyhow::Result<Exit> {
     let exit = exit(&kept.tally, &ending);
     if kept.tally.names == 0 {
         return match ending {
@@ -86,11 +100,18 @@ fn finish(kept: RowWriter, scope: Scope, ending: Ending, format: Format, output:
         anstream::eprintln!("clresolve: {warning}");
     }
     let (tally, spool) = kept.finish()?;
-    let report = Report { scope, tally, ending };
+    let since = earlier.map(|earlier| since(earlier, &scope, &ending, &spool)).transpose()?;
+    let report = Report { scope, tally, ending, since };
     let mut out = BufWriter::new(ToOutput(output));
     let written = report.write(format, &spool, &mut out).and_then(|()| out.flush());
     written.map_err(|error| Unwritable::new("the report", error))?;
     Ok(exit)
+}
+
+/// What changed since an earlier report.
+fn since(earlier: &Past, scope: &Scope, ending: &Ending, rows: &Spool) -> anyhow::Result<Difference> {
+    let now = Past::of(scope, *ending == Ending::Complete, rows).context("cannot read the scratch file")?;
+    Difference::between(earlier, &now).context("--since")
 }
 
 /// As for several names, the worst wins; an audit that did not reach the end of its list says so.
@@ -134,36 +155,19 @@ fn read_lines(reader: names::Reader) -> mpsc::Receiver<Result<Line, NamesError>>
     receiver
 }
 
-/// The proven cards of an earlier audit, by name.
-type Earlier = HashMap<String, Edition>;
-
-/// Longest report that is read, in bytes: that of some hundred thousand names. Of each name only the edition is kept.
-const MAX_REPORT_BYTES: u64 = 1 << 30;
-
-/// Reads the report of an earlier audit, in its JSON form.
-fn earlier(file: &Path) -> anyhow::Result<Earlier> {
-    #[derive(Deserialize)]
-    struct Document {
-        rows: Vec<Name>,
-    }
-    #[derive(Deserialize)]
-    struct Name {
-        normalized: Option<String>,
-        edition: Option<Edition>,
-    }
-    let shown = || format!("--previous {}", Foreign::new(&file.display().to_string()));
+/// Reads an earlier report.
+fn past(file: &Path) -> anyhow::Result<Past> {
+    let shown = || Foreign::new(&file.display().to_string()).to_string();
     let opened = File::open(file).with_context(shown)?;
-    let report: Document = serde_json::from_reader(BufReader::new(opened.take(MAX_REPORT_BYTES)))
-        .with_context(|| format!("{}: not the report of an audit in its JSON form", shown()))?;
-    Ok(report.rows.into_iter().filter_map(|row| row.normalized.zip(row.edition)).collect())
+    Past::read(BufReader::new(opened)).map_err(|error| anyhow!("{} {error}", shown()))
 }
 
-async fn judged(resolver: &Resolver, line: Result<Line, NamesError>, earlier: &Earlier) -> anyhow::Result<Row> {
+async fn judged(resolver: &Resolver, line: Result<Line, NamesError>, earlier: Option<&Past>) -> anyhow::Result<Row> {
     let row = match line? {
         Line::Name { line, name } => {
             let resolution = resolver.resolve(&name).await;
             let mut row = Row::of(line, resolution.verdict()).with_card(resolution.card().map(|bytes| &**bytes));
-            if let Some(before) = row.normalized.as_ref().and_then(|name| earlier.get(name)) {
+            if let Some(before) = earlier.and_then(|earlier| earlier.edition(row.name())) {
                 row.hold_against(before);
             }
             row

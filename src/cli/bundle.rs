@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use clresolve_core::mutant;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -13,11 +14,12 @@ use super::args::{BundleCommand, ExportArgs, Format, ReplayArgs, WorldArgs};
 use super::exit::Exit;
 use super::output::{Output, Results, json_line};
 use super::progress::Progress;
-use super::render;
 use super::verdict::{expected, name_of_flag};
 use super::verify::{exit_of, report_unmet, waiting_for};
 use super::world::{Reader, World, configuration};
-use crate::bundle::{Bundle, BundleError, MAX_BYTES, Packed, Signature, Verified};
+use super::{receipt, render};
+use crate::bundle::purchase::{AnyBundle, MAX_BYTES, VerifiedPurchase};
+use crate::bundle::{Bundle, BundleError, Packed, Signature, Verified};
 use crate::chain::BlockSelector;
 use crate::config::Layer;
 use crate::name::EnsName;
@@ -80,7 +82,7 @@ fn replay(args: ReplayArgs) -> anyhow::Result<Exit> {
     let config = configuration(&WorldArgs::from(&args.about), Reader::Programs, Layer::default())?;
     let demands = Demands { name, max_age: args.max_age, block: args.block, signer };
     let profiles = local_profiles(&config)?;
-    let (verified, signature) = match verified(&bytes, &profiles, &demands, Timestamp::now()) {
+    let (verified, signature, purchase) = match opened(&bytes, &profiles, &demands, Timestamp::now()) {
         Ok(verified) => verified,
         Err(refusal) => {
             anstream::eprintln!("{}: {}", refusal.class, Foreign::new(&refusal.message));
@@ -92,12 +94,49 @@ fn replay(args: ReplayArgs) -> anyhow::Result<Exit> {
     if args.output.form() != Format::Text {
         report_unmet(verdict, &unmet);
     }
-    results.push(&for_programs(&verified, &signature), |format| match format {
-        Format::Short => render::short(verdict, &render::Palette::plain()),
-        _ => for_people(&verified, &signature, &unmet),
+    results.push(&for_programs(&verified, &signature, purchase.as_ref()), |format| match (format, &purchase) {
+        (Format::Short, None) => render::short(verdict, &render::Palette::plain()),
+        (Format::Short, Some(purchase)) => receipt::short(&purchase.verification, &render::Palette::plain()),
+        (_, None) => for_people(&verified, &signature, &unmet),
+        (_, Some(purchase)) => for_people(&verified, &signature, &unmet) + &bought(purchase),
     })?;
     results.finish()?;
-    Ok(exit_of(verdict, &unmet))
+    Ok(match &purchase {
+        Some(purchase) if unmet.is_empty() => receipt::exit(purchase.state()),
+        _ => exit_of(verdict, &unmet),
+    })
+}
+
+/// A name's bundle, or a purchase with the one in it.
+fn opened(
+    bytes: &[u8],
+    profiles: &Profiles,
+    demands: &Demands,
+    now: Timestamp,
+) -> Result<(Verified, Signed, Option<VerifiedPurchase>), Refusal> {
+    let purchase = match AnyBundle::read(bytes)? {
+        AnyBundle::Purchase(purchase) => purchase,
+        AnyBundle::Name(bundle) => {
+            let (verified, signed) = verified(&bundle, profiles, demands, now)?;
+            return Ok((verified, signed, None));
+        }
+    };
+    if demands.signer.is_some() && !mutant!("purchases-pass-for-signed") {
+        return Err(unsigned_purchase());
+    }
+    let (verified, signed) = verified(purchase.bundle(), profiles, demands, now)?;
+    let purchase = purchase.verify(&verified)?;
+    if let Some(max_age) = demands.max_age {
+        in_time(purchase.made_at, max_age, now)?;
+    }
+    Ok((verified, signed, Some(purchase)))
+}
+
+/// A signature covers the verdict on the name. Anybody can put a purchase of their own around it.
+fn unsigned_purchase() -> Refusal {
+    let message = "nobody signs a purchase, and a signature of the name's bundle in it does not cover it; leave --jwks \
+                   out, or check its member `bundle` by itself";
+    Refusal { class: BundleError::Unsigned.class(), message: message.to_owned() }
 }
 
 /// Whose word it must be and about what, where keys are given.
@@ -140,12 +179,11 @@ enum Signed {
 }
 
 fn verified(
-    bytes: &[u8],
+    bundle: &Bundle,
     profiles: &Profiles,
     demands: &Demands,
     now: Timestamp,
 ) -> Result<(Verified, Signed), Refusal> {
-    let bundle = Bundle::read(bytes)?;
     if demands.name.as_ref().is_some_and(|name| name != bundle.name()) {
         return Err(Refusal { class: "bundle-other-name", message: format!("it is about {}", bundle.name()) });
     }
@@ -165,10 +203,9 @@ fn verified(
         None if bundle.is_signed() => Signed::Unchecked,
         None => Signed::Not,
     };
-    let verified = match demands.max_age {
-        Some(max_age) => in_time(verified, max_age, now)?,
-        None => verified,
-    };
+    if let Some(max_age) = demands.max_age {
+        in_time(verified.made_at, max_age, now)?;
+    }
     Ok((verified, signed))
 }
 
@@ -183,17 +220,17 @@ fn unexpired(signature: Signature, demands: &Demands) -> Result<Signature, Refus
     Ok(signature)
 }
 
-fn in_time(verified: Verified, max_age: Duration, now: Timestamp) -> Result<Verified, Refusal> {
+fn in_time(made_at: Timestamp, max_age: Duration, now: Timestamp) -> Result<(), Refusal> {
     let refused = |class, message| Err(Refusal { class, message });
-    let age = now.duration_since(verified.made_at);
+    let age = now.duration_since(made_at);
     match Duration::try_from(age) {
         Ok(age) if age > max_age => {
-            refused("bundle-too-old", format!("it was made at {}, longer ago than --max-age", verified.made_at))
+            refused("bundle-too-old", format!("it was made at {made_at}, longer ago than --max-age"))
         }
         Err(_) if age.unsigned_abs() > CLOCK_SKEW => {
-            refused("bundle-from-the-future", format!("it says that it was made at {}", verified.made_at))
+            refused("bundle-from-the-future", format!("it says that it was made at {made_at}"))
         }
-        _ => Ok(verified),
+        _ => Ok(()),
     }
 }
 
@@ -210,7 +247,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn for_programs(verified: &Verified, signed: &Signed) -> Value {
+fn for_programs(verified: &Verified, signed: &Signed, purchase: Option<&VerifiedPurchase>) -> Value {
     let verdict = verified.replay.verdict();
     let signature = match signed {
         Signed::Not => Value::Null,
@@ -234,7 +271,27 @@ fn for_programs(verified: &Verified, signed: &Signed) -> Value {
         "attested": verified.attested,
         "signature": signature,
         "verdict": verdict.as_ref(),
+        "purchase": purchase.map(|purchase| json!({
+            "bundle": purchase.digest,
+            "state": purchase.state(),
+            "proven": purchase.proven,
+            "attested": purchase.attested,
+            "verification": purchase.verification.to_value(),
+        })),
     })
+}
+
+/// What is said of a purchase, for people.
+fn bought(purchase: &VerifiedPurchase) -> String {
+    let mut text = format!("\npurchase {}\n", purchase.digest);
+    text += &receipt::people(&purchase.verification, &render::Palette::plain());
+    for (title, clauses) in [("shown here", &purchase.proven), ("the exporter's word", &purchase.attested)] {
+        let _ = writeln!(text, "{title}:");
+        for clause in clauses {
+            let _ = writeln!(text, "  {}", Foreign::new(clause));
+        }
+    }
+    text
 }
 
 fn for_people(verified: &Verified, signed: &Signed, unmet: &[String]) -> String {

@@ -94,7 +94,7 @@ const fn word(source: &Source) -> &'static str {
 }
 
 /// The keys of a layer, those of tables with the table before them, and no URL with more than its host.
-fn flat(layer: &Layer) -> anyhow::Result<BTreeMap<String, Value>> {
+pub(super) fn flat(layer: &Layer) -> anyhow::Result<BTreeMap<String, Value>> {
     let Value::Object(keys) = serde_json::to_value(layer)? else { return Ok(BTreeMap::new()) };
     let mut flat = BTreeMap::new();
     for (key, value) in keys {

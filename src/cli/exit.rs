@@ -4,6 +4,8 @@ use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tracing::Level;
+
 use super::log_queue;
 use super::output::Unwritable;
 use crate::text::Foreign;
@@ -76,7 +78,8 @@ pub(super) fn report_bugs() {
         PANICKED.store(true, Ordering::Relaxed);
         let place = info.location().map_or_else(|| "?".to_owned(), ToString::to_string);
         let message = message(info);
-        log_queue::say(&format!("clresolve: this is a bug, please report it: {} ({place})", Foreign::new(&message)));
+        let said = format!("this is a bug, please report it: {} ({place})", Foreign::new(&message));
+        log_queue::say(Level::ERROR, &said);
     }));
 }
 

@@ -64,6 +64,9 @@ const fn next_step(refusal: Refusal) -> Option<&'static str> {
         Refusal::VerbWithoutEntry => "Ask for the first verb of the card, or set gate.verbs = \"implemented\".",
         Refusal::VerbNotImplemented => "Ask for a verb of the card: `clresolve card NAME` shows it.",
         Refusal::NetworkNotListed => "Only a network of the card passes, by its CAIP-2 id such as eip155:1.",
+        Refusal::HostUnexpected => {
+            "Name the host that clients ask for in mcp.hosts, and the origin of a page in mcp.origins."
+        }
         Refusal::DeadlinePassed => "Ask again: the run goes on, and its answer is kept.",
         Refusal::ProofTooWeak => "Configure endpoints of further operators, or your own (own = true).",
         Refusal::RequestAmbiguous => {
@@ -170,15 +173,20 @@ const fn meaning(entry: &Entry) -> &'static str {
         (Effect::Fail, Step::Document) => "fail: the card is not valid",
         (Effect::Fail, Step::Signature) => "fail: the signature does not count",
         (Effect::Fail, Step::Payment) => "fail: the payment is denied",
+        (Effect::Fail, Step::Request) => "fail: the request must not be sent",
+        (Effect::Unknown, Step::Request) => {
+            "unknown: it is not known whether the request may be sent, unless something fails"
+        }
         (Effect::Fail, Step::Receipt) => "fail: the receipt is untrusted",
         (Effect::Unknown, Step::Receipt) => "unknown: the receipt is indeterminate, unless something fails",
         (Effect::Unknown, Step::Payment) => "unknown: the payment is not made, unless this is settled",
         (Effect::Unknown, Step::Discovery | Step::Signature) => "unknown: it cannot be decided",
         (Effect::Fail, _) => "fail: the verdict is untrusted",
         (Effect::Unknown, _) => "unknown: the verdict is indeterminate, unless something fails",
-        (Effect::Warn, Step::Document | Step::Discovery | Step::Signature | Step::Payment | Step::Receipt) => {
-            "warn: reported, and changes nothing"
-        }
+        (
+            Effect::Warn,
+            Step::Document | Step::Discovery | Step::Signature | Step::Payment | Step::Request | Step::Receipt,
+        ) => "warn: reported, and changes nothing",
         (Effect::Warn, _) => "warn: reported, and the verdict stays as it is",
     }
 }

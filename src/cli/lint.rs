@@ -3,15 +3,14 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::ops::Range;
 use std::path::Path;
 
-use annotate_snippets::{AnnotationKind, Element, Level, Origin, Renderer, Snippet};
 use anyhow::{Context as _, bail};
 use serde::Serialize;
 
 use super::args::{Format, LintArgs, LintFormat};
 use super::exit::Exit;
+use super::findings;
 use super::ledger;
 use super::output::{Output, Results, Unwritable};
 use super::render::Palette;
@@ -19,11 +18,11 @@ use super::world::World;
 use crate::card::Card;
 use crate::clock::{Clock as _, SystemClock};
 use crate::ledger::{Lambda, Projection};
-use crate::lint::{self, Finding, Judgement, MAX_BYTES, Report};
+use crate::lint::{self, Judgement, MAX_BYTES, Report};
 use crate::profile::Profiles;
 use crate::reason::{Code, Effect};
 use crate::system::{CardSystem, Rules};
-use crate::text::{self, Foreign, is_unsafe};
+use crate::text::{self, Foreign};
 use crate::verdict::State;
 
 /// What `-o json` gives of a card.
@@ -269,98 +268,17 @@ impl LintFormat {
 
 /// A line for each finding, as compilers write them.
 fn short(answer: &Answer, palette: &Palette) -> String {
-    let mut text = String::new();
-    for finding in &answer.judgement.report.findings {
-        let style = palette.effect(finding.effect);
-        let (place, effect) = (place(finding, &answer.name), word(finding.effect));
-        let _ =
-            writeln!(text, "{place}: {style}{effect}{style:#} {}: {}", finding.code, Foreign::new(&finding.message));
-    }
-    text
+    let findings = &answer.judgement.report.findings;
+    findings.iter().map(|finding| findings::line(finding, &answer.name, palette)).collect()
 }
 
 /// Each finding with its line of the card, and what to do.
 fn people(answer: &Answer, palette: &Palette, width: Option<usize>) -> String {
-    let renderer = if palette.is_plain() { Renderer::plain() } else { Renderer::styled() };
-    let renderer = width.into_iter().fold(renderer, Renderer::term_width);
-    let mut text = String::new();
-    for finding in &answer.judgement.report.findings {
-        text.push_str(&drawn(finding, answer, &renderer));
-        text.push_str("\n\n");
-    }
+    let found = &answer.judgement.report.findings;
+    let mut text = findings::drawn(found, &answer.name, &answer.text, palette, width);
     let style = palette.state(if answer.judgement.report.valid { State::Trusted } else { State::Untrusted });
     let _ = writeln!(text, "{style}{}{style:#}", advice(answer));
     text
-}
-
-/// One finding as compilers draw them: what, where, the line with a caret, expected and observed.
-fn drawn(finding: &Finding, answer: &Answer, renderer: &Renderer) -> String {
-    let level = if finding.effect == Effect::Fail { Level::ERROR } else { Level::WARNING };
-    let requirement = finding.requirement.as_deref().map_or_else(String::new, |r| format!(" ({})", Foreign::new(r)));
-    let title = level.primary_title(format!("{}{requirement}", Foreign::new(&finding.message))).id(finding.code.slug());
-    let path = Foreign::new(&answer.name).to_string();
-    let mut elements: Vec<Element<'_>> = vec![match excerpt(finding, &answer.text) {
-        Some(line) => Snippet::source(line.text)
-            .line_start(line.number)
-            .path(path)
-            .annotation(
-                AnnotationKind::Primary
-                    .span(line.meant)
-                    .label(finding.pointer.as_deref().map(|pointer| Foreign::new(pointer).to_string())),
-            )
-            .into(),
-        None => origin(finding, path).into(),
-    }];
-    for (label, value) in [("expected", &finding.expected), ("observed", &finding.observed)] {
-        if let Some(value) = value {
-            elements.push(Level::NOTE.message(format!("{label} {}", Foreign::new(value))).into());
-        }
-    }
-    renderer.render(&[title.elements(elements)])
-}
-
-fn origin(finding: &Finding, path: String) -> Origin<'static> {
-    let origin = Origin::path(path);
-    match (finding.line, finding.column) {
-        (Some(line), Some(column)) => origin.line(line).char_column(column),
-        _ => origin,
-    }
-}
-
-/// A line of the card, harmless, and what of it is meant.
-struct Excerpt {
-    number: usize,
-    text: String,
-    meant: Range<usize>,
-}
-
-/// The line that a finding is about.
-fn excerpt(finding: &Finding, card: &str) -> Option<Excerpt> {
-    let (number, span) = (finding.line?, finding.span.as_ref()?);
-    let before = card.get(..span.start)?.rsplit('\n').next()?;
-    let rest = card.get(span.start..)?.lines().next().unwrap_or_default();
-    let meant = rest.get(..span.len().min(rest.len())).unwrap_or(rest);
-    let (head, middle, tail) = (harmless(before), harmless(meant), harmless(&rest[meant.len()..]));
-    let end = head.len() + middle.len();
-    Some(Excerpt { number, meant: head.len()..end, text: head + &middle + &tail })
-}
-
-/// The same characters, without those that act on a terminal or show nothing.
-fn harmless(text: &str) -> String {
-    let replaced = |c| match c {
-        '\t' => ' ',
-        c if is_unsafe(c) => '\u{fffd}',
-        c => c,
-    };
-    text.chars().map(replaced).collect()
-}
-
-fn place(finding: &Finding, name: &str) -> String {
-    let name = Foreign::new(name);
-    match (finding.line, finding.column) {
-        (Some(line), Some(column)) => format!("{name}:{line}:{column}"),
-        _ => name.to_string(),
-    }
 }
 
 /// One sentence that says what to do.
@@ -396,14 +314,6 @@ fn advice(answer: &Answer) -> String {
         return format!("{name} is not a valid {rules}: name its system with --as, and its rules say what is missing.");
     }
     format!("{name} is not a valid {rules}: fix {defects}{warnings} before you publish it{near}.")
-}
-
-const fn word(effect: Effect) -> &'static str {
-    match effect {
-        Effect::Fail => "fail",
-        Effect::Unknown => "unknown",
-        Effect::Warn => "warn",
-    }
 }
 
 #[cfg(test)]

@@ -7,9 +7,12 @@ use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use tracing::Metadata;
+use jiff::Timestamp;
+use serde_json::json;
+use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
+use super::args::LogFormat;
 use crate::telemetry::{self, DECISIONS, INCIDENTS};
 
 /// Most bytes of a room that wait to be written: some thousand lines, and little memory.
@@ -24,6 +27,7 @@ static QUEUE: OnceLock<Arc<Queue>> = OnceLock::new();
 /// Lines that wait to be written.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
+    format: LogFormat,
     waiting: Mutex<Waiting>,
     changed: Condvar,
 }
@@ -57,9 +61,9 @@ struct Usage {
 pub(super) struct LastLines(Arc<Queue>);
 
 /// Starts the queue of this process.
-pub(super) fn start() -> (Writer, LastLines) {
+pub(super) fn start(format: LogFormat) -> (Writer, LastLines) {
     let queue = Arc::clone(QUEUE.get_or_init(|| {
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(Queue { format, ..Queue::default() });
         let written = Arc::clone(&queue);
         std::thread::spawn(move || written.write_all_to(&mut io::stderr()));
         queue
@@ -67,12 +71,26 @@ pub(super) fn start() -> (Writer, LastLines) {
     (Writer(Arc::clone(&queue)), LastLines(queue))
 }
 
-/// Writes a line to standard error, by way of the queue where there is one.
-pub(super) fn say(line: &str) {
+/// Writes a line to standard error, whatever is logged, by way of the queue where there is one. The level shows in JSON
+/// alone.
+pub(super) fn say(level: Level, message: &str) {
     match QUEUE.get() {
-        Some(queue) => queue.push(Room::Others, format!("{line}\n").into_bytes()),
-        None => anstream::eprintln!("{line}"),
+        Some(queue) => queue.push(Room::Others, line_of(queue.format, level, message)),
+        None => anstream::eprintln!("clresolve: {message}"),
     }
+}
+
+/// A line that is no event. In JSON it has the members of one.
+fn line_of(format: LogFormat, level: Level, message: &str) -> Vec<u8> {
+    let text = match format {
+        LogFormat::Text => format!("clresolve: {message}"),
+        LogFormat::Json => {
+            let (timestamp, fields) = (Timestamp::now().to_string(), json!({ "message": message }));
+            json!({ "timestamp": timestamp, "level": level.as_str(), "fields": fields, "target": "clresolve" })
+                .to_string()
+        }
+    };
+    (text + "\n").into_bytes()
 }
 
 impl Queue {
@@ -92,7 +110,8 @@ impl Queue {
         let dropped = std::mem::take(&mut usage.dropped);
         if dropped > 0 {
             let what = room.what();
-            waiting.add(room, format!("clresolve: {dropped} {what} of the log were dropped here\n").into_bytes());
+            let message = format!("{dropped} {what} of the log were dropped here");
+            waiting.add(room, line_of(self.format, Level::WARN, &message));
         }
         waiting.add(room, line);
         self.changed.notify_all();
@@ -219,7 +238,7 @@ impl Drop for Line {
 mod tests {
     use super::*;
 
-    fn line(queue: &Arc<Queue>, text: &str) {
+    fn write(queue: &Arc<Queue>, text: &str) {
         let writer = Writer(Arc::clone(queue));
         let mut line = writer.make_writer();
         let (start, end) = text.split_at(text.len() / 2);
@@ -232,13 +251,13 @@ mod tests {
         let queue = Arc::new(Queue::default());
         let long = "x".repeat(MAX_BYTES / 2);
         for text in [&long, &long, "dropped\n", "dropped too\n"] {
-            line(&queue, text);
+            write(&queue, text);
         }
         let mut sink = Vec::new();
         queue.write_next_to(&mut sink);
         queue.write_next_to(&mut sink);
         assert_eq!(sink.len(), MAX_BYTES);
-        line(&queue, "next\n");
+        write(&queue, "next\n");
         sink.clear();
         queue.write_next_to(&mut sink);
         queue.write_next_to(&mut sink);
@@ -261,7 +280,7 @@ mod tests {
         let flood = "x".repeat(MAX_BYTES);
         let log = tracing_subscriber::fmt().with_writer(Writer(Arc::clone(&queue))).without_time().with_ansi(false);
         tracing::subscriber::with_default(log.finish(), || {
-            line(&queue, &flood);
+            write(&queue, &flood);
             tracing::info!("a request");
             tracing::info!(target: INCIDENTS, "an incident");
             tracing::info!(target: DECISIONS, "a decision");
@@ -281,9 +300,31 @@ mod tests {
     }
 
     #[test]
+    fn in_json_every_line_is_an_object_and_foreign_text_stays_escaped() {
+        let queue = Arc::new(Queue { format: LogFormat::Json, ..Queue::default() });
+        let log = tracing_subscriber::fmt().json().with_writer(Writer(Arc::clone(&queue)));
+        tracing::subscriber::with_default(log.finish(), || {
+            let name = crate::text::Foreign::new("a\u{1b}[31m\"\n\u{202e}.eth");
+            tracing::info!(name = %name, "a request");
+            write(&queue, &"x".repeat(MAX_BYTES));
+            tracing::info!(name = %name, "the next one");
+        });
+        let text = written(&queue);
+        let lines: Vec<serde_json::Value> =
+            text.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+        assert_eq!(lines[0]["fields"], json!({ "message": "a request", "name": r#"a\u{1b}[31m"\u{a}\u{202e}.eth"# }));
+        assert_eq!(lines[1]["fields"], json!({ "message": "1 lines of the log were dropped here" }));
+        for line in &lines {
+            for member in ["fields", "level", "target", "timestamp"] {
+                assert!(line.get(member).is_some(), "{member}: {line}");
+            }
+        }
+    }
+
+    #[test]
     fn the_end_waits_for_the_last_lines_and_not_for_ever() {
         let queue = Arc::new(Queue::default());
-        line(&queue, "nobody reads this\n");
+        write(&queue, "nobody reads this\n");
         queue.flush(Duration::from_millis(1));
         let mut sink = Vec::new();
         queue.write_next_to(&mut sink);

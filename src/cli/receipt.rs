@@ -1,75 +1,194 @@
 //! `receipt`: does what an agent sent as a receipt hold?
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
+use clresolve_bundle::purchase::Papers;
+use clresolve_payment::settlement::MAX_DECISION_BYTES;
+use clresolve_payment::signed::MAX_HEADER_BYTES;
 use clresolve_receipt::judge::Status;
-use clresolve_receipt::question::Request;
-use clresolve_receipt::{MAX_BYTES, Question, Verification};
+use clresolve_receipt::{MAX_BYTES, Verification};
 
-use super::args::{Format, ReceiptCommand, ReceiptVerifyArgs};
+use super::args::{
+    Format, OutArgs, PurchaseArgs, ReceiptCheckArgs, ReceiptCommand, ReceiptVerifyArgs, VerdictFormat, WorldArgs,
+};
 use super::decide::read;
 use super::exit::Exit;
-use super::output::{Output, Results};
+use super::notice;
+use super::output::{Output, Results, json, json_line};
 use super::progress::Progress;
 use super::render::{Palette, write_reason};
-use super::verify::waiting_for;
-use super::world::World;
+use super::verdict::expected;
+use super::verify::{signer_and_form, waiting_for};
+use super::world::{self, Reader, World};
+use crate::clock::{Clock as _, SystemClock};
+use crate::config::Layer;
+use crate::digest::Digest;
+use crate::resolve::{ExportError, Question as AgentQuestion};
+use crate::sign::{
+    Expected, ExpectedReceipt, MAX_JWS_BYTES, VerifiedReceipt, read_trusted_keys, sign_receipt, verify_receipt,
+};
 use crate::text::Foreign;
 use crate::verdict::State;
 
 pub(super) fn run(command: ReceiptCommand) -> anyhow::Result<Exit> {
     match command {
-        ReceiptCommand::Verify(args) => super::run_async(verify(args)),
+        ReceiptCommand::Verify(args) => super::run_async(verify(*args)),
+        ReceiptCommand::Check(args) => check(&args),
     }
 }
 
 async fn verify(args: ReceiptVerifyArgs) -> anyhow::Result<Exit> {
+    if let Some(bundle) = &args.bundle {
+        return export(&args, bundle).await;
+    }
     let output = Output::new(&args.output.out)?;
-    let palette = output.palette();
-    let question = question(&args)?;
+    let papers = papers(&args)?;
+    let question = papers.question(&args.name).map_err(|why| anyhow::anyhow!("--{}", Foreign::new(&why)))?;
+    let question = Arc::new(question);
+    let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
+    let world = World::open_with(&args.world, args.sign.into()).await?;
+    let (signer, format) = signer_and_form(&world, args.output.form())?;
+    let resolution = world.resolver.resolve(&question.name).await;
+    let found = if args.remember {
+        check_memory(&args.world, &world)?;
+        world.resolver.verify_and_remember_receipt_of(&resolution, question).await
+    } else {
+        world.resolver.verify_receipt_of(&resolution, question).await
+    };
+    drop(progress);
+    let signed = signer.map(|signer| sign_receipt(&signer, &found, &resolution, world.resolver.now())).transpose();
+    let signed = match signed {
+        Ok(signed) => signed,
+        Err(error) => {
+            anstream::eprintln!("clresolve: the receipt is {}, not signed: {error}", found.state);
+            return Ok(exit(found.state));
+        }
+    };
+    show(output, format, &found, signed)
+}
+
+/// The same, with a bundle of all that it rests on. What is said is what that bundle shows.
+async fn export(args: &ReceiptVerifyArgs, to: &Path) -> anyhow::Result<Exit> {
+    if args.output.form() == VerdictFormat::Jws {
+        bail!("--bundle: a purchase is not signed; -o jws signs what is said of a receipt without one");
+    }
+    let output = Output::new(&args.output.out)?;
+    let papers = papers(args)?;
+    papers.question(&args.name).map_err(|why| anyhow::anyhow!("--{}", Foreign::new(&why)))?;
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
     let world = World::open(&args.world).await?;
-    let found = world.resolver.verify_receipt(&question).await;
+    let (_, format) = signer_and_form(&world, args.output.form())?;
+    let exported = world.resolver.export_purchase(&AgentQuestion::new(&args.name), &papers).await;
     drop(progress);
-    let mut results = Results::new(output, args.output.form(), false);
-    results.push(&found, |format| match format {
-        Format::Short => short(&found, &palette),
-        _ => people(&found, &palette),
+    match exported {
+        Ok((bundle, found)) => {
+            let text = json_line(&bundle.to_json())? + "\n";
+            std::fs::write(to, text).with_context(|| to.display().to_string())?;
+            show(output, format, &found, None)
+        }
+        Err(ExportError::Setup(error)) => Err(error.into()),
+        Err(error) => {
+            anstream::eprintln!("clresolve: nothing is exported: {}", Foreign::new(&error.to_string()));
+            Ok(Exit::Untrusted)
+        }
+    }
+}
+
+fn show(output: Output, format: Format, found: &Verification, signed: Option<String>) -> anyhow::Result<Exit> {
+    let palette = output.palette();
+    let mut results = Results::new(output, format, false);
+    results.push(found, |format| match (signed, format) {
+        (Some(signed), _) => signed + "\n",
+        (None, Format::Short) => short(found, &palette),
+        (None, _) => people(found, &palette),
     })?;
     results.finish()?;
-    Ok(match found.state {
+    Ok(exit(found.state))
+}
+
+pub(super) const fn exit(state: State) -> Exit {
+    match state {
         State::Trusted => Exit::Trusted,
         State::Untrusted => Exit::Untrusted,
         State::Indeterminate => Exit::Indeterminate,
-    })
+    }
 }
 
-fn question(args: &ReceiptVerifyArgs) -> anyhow::Result<Question> {
+/// What was signed of a receipt, checked without a network.
+fn check(args: &ReceiptCheckArgs) -> anyhow::Result<Exit> {
+    let digest = |path: &PathBuf| -> anyhow::Result<Digest> {
+        let bytes = read(path, MAX_BYTES)?;
+        if bytes.len() > MAX_BYTES {
+            bail!("{}: longer than {MAX_BYTES} bytes, so nothing is signed that names it", path.display());
+        }
+        Ok(Digest::of(&bytes))
+    };
+    let about = WorldArgs { proof: args.proof, ..WorldArgs::default() };
+    let config = world::configuration(&about, Reader::Programs, Layer::default())?;
+    let Expected { name, chain, world, proof, issuer, .. } =
+        expected(&args.name, args.chain, args.issuer.clone(), &config)?;
+    let receipt = digest(&args.receipt)?;
+    let request = args.request.as_ref().map(digest).transpose()?;
+    let expected = ExpectedReceipt { name, receipt, request, chain, world, proof, issuer };
+    let keys = read_trusted_keys(&args.jwks)?;
+    let jws = String::from_utf8_lossy(&read(&args.jws, MAX_JWS_BYTES)?).into_owned();
+    match verify_receipt(jws.trim_end_matches(['\r', '\n']), &keys, &expected, SystemClock.now()) {
+        Ok(VerifiedReceipt { document, state, issuer, key_id }) => {
+            let (issuer, key) = (Foreign::new(&issuer), Foreign::new(&key_id));
+            notice::note(format_args!("clresolve: signed by {issuer}, key {key}"));
+            let mut output = Output::new(&OutArgs::default())?;
+            output.write((json(&document)? + "\n").as_bytes())?;
+            Ok(exit(state))
+        }
+        Err(error) => {
+            anstream::eprintln!("clresolve: this signed document is refused: {}", Foreign::new(&error.to_string()));
+            Ok(Exit::Untrusted)
+        }
+    }
+}
+
+fn check_memory(args: &WorldArgs, world: &World) -> anyhow::Result<()> {
+    if args.sandbox {
+        bail!("--remember: the sandbox remembers nothing");
+    }
+    if world.config.memory.path.is_none() {
+        bail!("--remember: no memory is configured; the key memory.path names its file");
+    }
+    Ok(())
+}
+
+fn papers(args: &ReceiptVerifyArgs) -> anyhow::Result<Papers> {
     let is_stdin = |path: &Path| path.as_os_str() == "-";
     if is_stdin(&args.receipt) && args.request.as_deref().is_some_and(is_stdin) {
         bail!("the receipt and --request cannot both be read from standard input; name a file for one");
     }
-    let request = match &args.request {
-        Some(path) => {
-            let bytes = read(path, MAX_BYTES).context("--request")?;
-            let read = Request::from_bytes(&bytes);
-            Some(read.map_err(|error| anyhow::anyhow!("--request: {}", Foreign::new(&error.to_string())))?)
-        }
-        None => None,
+    let file =
+        |path: &Option<PathBuf>, limit, flag| path.as_deref().map(|path| read(path, limit).context(flag)).transpose();
+    let header = |path, flag| -> anyhow::Result<Option<String>> {
+        let text = file(path, MAX_HEADER_BYTES, flag)?.map(String::from_utf8).transpose();
+        Ok(text.map_err(|_| anyhow::anyhow!("{flag}: not the value of a header"))?.map(|text| text.trim().to_owned()))
     };
-    Ok(Question { name: args.name.clone(), receipt: read(&args.receipt, MAX_BYTES)?, request })
+    let PurchaseArgs { decision, payment, settlement } = &args.purchase;
+    Ok(Papers {
+        receipt: read(&args.receipt, MAX_BYTES)?,
+        request: file(&args.request, MAX_BYTES, "--request")?,
+        decision: file(decision, MAX_DECISION_BYTES, "--decision")?,
+        payment: header(payment, "--payment")?,
+        settlement: header(settlement, "--settlement")?,
+    })
 }
 
-fn short(found: &Verification, palette: &Palette) -> String {
+pub(super) fn short(found: &Verification, palette: &Palette) -> String {
     let style = palette.state(found.state);
     let family = found.family.map_or("-", |family| family.slug);
     let codes = if found.codes.is_empty() { String::new() } else { format!("  {}", found.codes.join(",")) };
     format!("{style}{}{style:#}  {}  {family}{codes}\n", found.state, Foreign::new(&found.name))
 }
 
-fn people(found: &Verification, palette: &Palette) -> String {
+pub(super) fn people(found: &Verification, palette: &Palette) -> String {
     let style = palette.state(found.state);
     let family = found.family.map_or("of no known family", |family| family.slug);
     let mut text = format!("{style}{}{style:#}  receipt of {}, {family}\n", found.state, Foreign::new(&found.name));

@@ -298,7 +298,7 @@ fn seen(verdict: &Verdict, step: &StepReport) -> String {
         Step::Schemas if step.evidence["asked"] == false => Some("not asked for".to_owned()),
         Step::Binding => linked(&step.evidence["links"]),
         Step::Schemas | Step::Continuity => None,
-        Step::Document | Step::Discovery | Step::Signature | Step::Payment | Step::Receipt => None,
+        Step::Document | Step::Discovery | Step::Signature | Step::Payment | Step::Request | Step::Receipt => None,
     };
     from_verdict.filter(|s| !s.is_empty()).unwrap_or_else(|| match step.status {
         Status::Skip => String::new(),

@@ -1,7 +1,6 @@
 //! `route`: which URL an agent's entry stands for, and who says so.
 
 use clresolve_payment::route::Route;
-use serde::Serialize;
 
 use super::args::{Format, RouteArgs};
 use super::exit::Exit;
@@ -10,20 +9,9 @@ use super::progress::Progress;
 use super::verify::waiting_for;
 use super::world::World;
 use crate::reason::Reason;
+use crate::resolve::RouteAnswer;
 use crate::text::Foreign;
 use crate::verdict::{State, Verdict};
-
-/// The answer, for programs.
-#[derive(Serialize)]
-struct Answer<'a> {
-    name: &'a str,
-    verb: Option<&'a str>,
-    state: State,
-    route: Option<&'a Route>,
-    /// Why there is none.
-    reason: Option<&'a Reason>,
-    verdict: &'a str,
-}
 
 pub(super) fn run(args: RouteArgs) -> anyhow::Result<Exit> {
     super::run_async(show(args))
@@ -37,14 +25,7 @@ async fn show(args: RouteArgs) -> anyhow::Result<Exit> {
     drop(progress);
     let verdict = resolution.verdict();
     let route = world.resolver.route(&resolution, args.verb.as_deref());
-    let answer = Answer {
-        name: &args.name,
-        verb: args.verb.as_deref(),
-        state: verdict.state,
-        route: route.as_ref().ok(),
-        reason: route.as_ref().err().map(|reason| &**reason),
-        verdict: &verdict.id,
-    };
+    let answer = RouteAnswer::new(&args.name, args.verb.as_deref(), verdict, &route);
     results.push(&answer, |format| text(&args.name, &route, verdict, format))?;
     results.finish()?;
     Ok(match verdict.state {

@@ -11,8 +11,10 @@ use super::args::{Format, SandboxArgs};
 use super::exit::Exit;
 use super::output::{Output, Results, json, json_line};
 use super::stop::asked_to_stop;
+use crate::reason::Code;
 use crate::sandbox::Sandbox;
 use crate::text::Foreign;
+use crate::verdict::State;
 
 pub(super) fn run(args: SandboxArgs) -> anyhow::Result<Exit> {
     if args.list {
@@ -38,7 +40,8 @@ fn list(args: SandboxArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Trusted)
 }
 
-/// Writes the receipts, and the request that they answer, and lists each with what should be said of it.
+/// Writes the receipts, the request that they answer, its payment and the replies to that, and lists each with what should
+/// be said of it.
 fn receipts(args: SandboxArgs, folder: &Path) -> anyhow::Result<Exit> {
     let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), true);
     let write = |file: &str, text: &str| {
@@ -48,17 +51,24 @@ fn receipts(args: SandboxArgs, folder: &Path) -> anyhow::Result<Exit> {
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let (file, text) = Sandbox::request();
     write(file, text)?;
+    let (file, text) = Sandbox::payment();
+    write(file, &text)?;
     for sample in Sandbox::receipts() {
         write(sample.file, sample.text)?;
-        let codes: Vec<&str> = sample.codes.iter().map(|code| code.slug()).collect();
-        let state = sample.state.as_str();
-        results.push(sample, |_| {
-            let line = format!("{state:<14} {:<32} {:<20} {}", sample.file, sample.name, codes.join(","));
-            format!("{}\n", line.trim_end())
-        })?;
+        results.push(sample, |_| said(sample.state, sample.file, sample.name, sample.codes))?;
+    }
+    for reply in Sandbox::replies() {
+        write(reply.file, &reply.header)?;
+        results.push(&reply, |_| said(reply.state, reply.file, file, reply.codes))?;
     }
     results.finish()?;
     Ok(Exit::Trusted)
+}
+
+fn said(state: State, file: &str, about: &str, codes: &[Code]) -> String {
+    let codes: Vec<&str> = codes.iter().map(|code| code.slug()).collect();
+    let line = format!("{:<14} {file:<32} {about:<20} {}", state.as_str(), codes.join(","));
+    format!("{}\n", line.trim_end())
 }
 
 fn line(row: &Value) -> String {

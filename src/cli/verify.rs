@@ -52,13 +52,7 @@ pub(super) async fn judge(args: VerifyArgs, view: View) -> anyhow::Result<Exit> 
     }
     let progress = Progress::start(waiting_for(&names));
     let world = World::open_with(&args.world, args.sign.into()).await?;
-    let (signer, format) = match args.output.form() {
-        VerdictFormat::Jws => (Some(signer(&world)?), Format::Short),
-        VerdictFormat::Text => (None, Format::Text),
-        VerdictFormat::Short => (None, Format::Short),
-        VerdictFormat::Json => (None, Format::Json),
-        VerdictFormat::Jsonl => (None, Format::Jsonl),
-    };
+    let (signer, format) = signer_and_form(&world, args.output.form())?;
     let mut results = Results::new(output, format, names.len() > 1);
     if view == View::Walk {
         results = results.with_short_digests();
@@ -93,6 +87,17 @@ pub(super) async fn judge(args: VerifyArgs, view: View) -> anyhow::Result<Exit> 
     }
     results.finish()?;
     Ok(worst)
+}
+
+/// What signs, where results are to be signed, and the form in which they are written.
+pub(super) fn signer_and_form(world: &World, form: VerdictFormat) -> anyhow::Result<(Option<Signer>, Format)> {
+    Ok(match form {
+        VerdictFormat::Jws => (Some(signer(world)?), Format::Short),
+        VerdictFormat::Text => (None, Format::Text),
+        VerdictFormat::Short => (None, Format::Short),
+        VerdictFormat::Json => (None, Format::Json),
+        VerdictFormat::Jsonl => (None, Format::Jsonl),
+    })
 }
 
 /// What signs for `-o jws`.

@@ -8,9 +8,7 @@ use super::args::OutArgs;
 use super::exit::Exit;
 use super::output::Output;
 use crate::profile::Profiles;
-
-/// The commit that was built, where the build was given it. A packaged source has no repository to ask.
-const COMMIT: Option<&str> = option_env!("CLRESOLVE_COMMIT");
+use crate::telemetry::COMMIT;
 
 /// Whether `-v` stands beside `--version`. The parser stops at the first of the two.
 pub(super) fn is_whole_asked_for(arguments: &[OsString]) -> bool {

@@ -10,10 +10,12 @@ use serde::{Deserialize, Serialize};
 use super::chains::Chains;
 use super::forms::{block, manifests, origins};
 use super::keys::{Many, One};
+use super::mcp::McpLayer;
 use super::memory::MemoryLayer;
 use super::orloj::OrlojLayer;
 use super::paths::EachPath;
 use super::payment::{KnownPayees, LimitsLayer, Routes};
+use super::receipts::ReceiptsLayer;
 use super::redis::RedisLayer;
 use super::serve::{GateLayer, HttpLayer};
 use super::sign::SignLayer;
@@ -22,8 +24,8 @@ use super::value::{
     parse_duration, parse_profile, quorum_number,
 };
 use super::{
-    CacheLayer, Config, ConfigError, ConnectTo, Demand, Endpoint, FollowLayer, Gateway, Grade, Hedging, MAINNET,
-    ManifestSource, NO_REDIS, OriginSpec, ProofDemand, RESERVED_WORLDS,
+    AdminLayer, CacheLayer, Config, ConfigError, ConnectTo, CorsLayer, Demand, Endpoint, FollowLayer, Gateway, Grade,
+    Hedging, MAINNET, ManifestSource, NO_MCP, NO_REDIS, OriginSpec, ProofDemand, RESERVED_WORLDS,
 };
 use crate::chain::BlockSelector;
 use crate::name::EnsName;
@@ -159,12 +161,20 @@ layer! {
         redis: RedisLayer;
         /// The daemon's listener and its limits.
         http: HttpLayer;
+        /// Which web pages may read the daemon's answers.
+        cors: CorsLayer;
         /// The daemon's gate.
         gate: GateLayer;
         /// The key that verdicts are signed with.
         sign: SignLayer;
         /// What the daemon makes Orloj's agent cards of.
         orloj: OrlojLayer;
+        /// What the daemon does with receipts.
+        receipts: ReceiptsLayer;
+        /// Where the daemon's operator reaches it.
+        admin: AdminLayer;
+        /// Whom the daemon's face for agents answers.
+        mcp: McpLayer;
         /// What may be paid.
         limits: LimitsLayer;
     }
@@ -267,7 +277,18 @@ impl Config {
         super::payment::check(&self.routes, &self.payees)?;
         super::chains::check(&self.chains)?;
         self.check_sharing()?;
+        self.check_receipts()?;
+        if !self.mcp.hosts.is_empty() && !cfg!(feature = "mcp") {
+            return Err(conflict("mcp.hosts", NO_MCP.to_owned()));
+        }
         self.check_signing()
+    }
+
+    fn check_receipts(&self) -> Result<(), ConfigError> {
+        if self.receipts.remember && self.memory.path.is_none() {
+            return Err(conflict("receipts.remember", "nothing could be remembered; set memory.path".to_owned()));
+        }
+        Ok(())
     }
 
     /// Whether evidence may be shared, and can be.

@@ -16,6 +16,8 @@ table! {
     path: Option<PathBuf> = None, [with = "OrNone::<FilePath>"];
     /// Most names remembered. One takes some two kilobytes.
     names: u64 = 10_000;
+    /// Most receipts remembered. One takes some five hundred bytes.
+    receipts: u64 = 65_536;
     /// A record that changed within this number of blocks is reported; 0 reports none. The default is about a day.
     record_rest: u64 = 7200;
 }
@@ -28,10 +30,10 @@ mod tests {
 
     #[test]
     fn every_key_is_read_and_written_and_an_empty_path_is_none() {
-        let text = "[memory]\npath = \"m\"\nnames = 5\nrecord-rest = 0\n";
+        let text = "[memory]\npath = \"m\"\nnames = 5\nreceipts = 6\nrecord-rest = 0\n";
         let config = Config::default().with([Layer::from_toml(text, "f.toml").unwrap()]).unwrap();
         assert_eq!(config.memory.path.as_deref(), Some(Path::new("m")));
-        assert_eq!((config.memory.names, config.memory.record_rest), (5, 0));
+        assert_eq!((config.memory.names, config.memory.receipts, config.memory.record_rest), (5, 6, 0));
         assert_eq!(Config::default().with([Layer::of(&config)]).unwrap(), config);
         let none = Layer::from_toml("[memory]\npath = \"\"\n", "f.toml").unwrap();
         assert_eq!(config.with([none]).unwrap().memory.path, None::<PathBuf>);

@@ -1,7 +1,6 @@
 //! The paths in a configuration: relative ones in a file are taken from its folder, and a file that is saved elsewhere
 //! still names the same ones.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,8 +9,8 @@ use clresolve_payment::limits::Scheme;
 
 use super::payment::{AssetConfig, KnownPayees, Networks, Routes};
 use super::{
-    BaseUrl, BlockSelector, Chains, ConnectTo, Endpoint, Gateway, Grade, Hedging, ManifestSource, OriginSpec,
-    ProofDemand, RedisUrl,
+    BaseUrl, BlockSelector, Chains, ConnectTo, Endpoint, Gateway, Grade, Hedging, ListenAt, ManifestSource, OriginSpec,
+    ProofDemand, RedisUrl, SocketPath,
 };
 use crate::reason::Code;
 use crate::verdict::{Depth, GateVerbs};
@@ -75,13 +74,14 @@ without_paths!(
     Grade,
     Hedging,
     KnownPayees,
+    ListenAt,
     Networks,
     OriginSpec,
     ProofDemand,
     RedisUrl,
     Routes,
     Scheme,
-    SocketAddr,
+    SocketPath,
     String,
     bool,
     u32,

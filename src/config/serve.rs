@@ -1,6 +1,5 @@
 //! `[http]` and `[gate]`: where the daemon listens, and the limits of what it is asked.
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -8,9 +7,9 @@ use serde::{Deserialize, Deserializer};
 
 use clresolve_verdict::gate::{DENIED_BY_DEFAULT, GatePolicy, GateVerbs};
 
-use super::Grade;
 use super::keys::{One, OrNone, table};
 use super::value::{Listener, ProofGrade, Time};
+use super::{Grade, ListenAt};
 use crate::reason::{Code, Effect};
 use crate::text::Foreign;
 
@@ -19,16 +18,16 @@ pub const MAX_HEADERS: usize = 256;
 
 table! {
     /// The daemon's listener and its limits.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     config HttpConfig;
     /// `[http]`, as one source names its keys.
     layer HttpLayer;
 
     /// Where it listens. Loopback by default: an operator who opens it further decides who may ask.
-    listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, 8402));
+    listen: ListenAt = ListenAt::loopback(8402), [with = "One::<Listener>"];
     /// Most connections at once. The default leaves room below the usual limit of 1,024 files for the outbound side.
     connections: usize = 768, [deserialize_with = "positive"];
-    /// Most connections of one client (an address, or the first 64 bits of one of IPv6); more are closed at once. Above
+    /// Most connections of one client (an address, the first 64 bits of one of IPv6, or a user behind a Unix socket); more are closed at once. Above
     /// what a proxy in front keeps open, and so far below `connections` that one client leaves room for others.
     connections_per_client: usize = 256, [deserialize_with = "positive"];
     /// Most requests in work at once; more are refused rather than queued.
@@ -72,7 +71,7 @@ table! {
 
     /// A listener for the gate and health alone, with as many connections of its own as the daemon's other one. `None`:
     /// the gate answers on `http.listen` only.
-    listen: Option<SocketAddr> = None, [with = "OrNone::<Listener>"];
+    listen: Option<ListenAt> = None, [with = "OrNone::<Listener>"];
     /// Longest time to an answer; past it the gate refuses. Envoy waits 200 ms for it, hence the default of 150 ms.
     deadline: Duration = Duration::from_millis(150), [with = "One::<Time>"];
     /// Warnings on which it refuses, although the verdict is trusted. A list that is set replaces the default.
@@ -139,7 +138,7 @@ fn positive<'de, D: Deserializer<'de>>(d: D) -> Result<Option<usize>, D::Error> 
 
 #[cfg(test)]
 mod tests {
-    use super::{Code, GateVerbs};
+    use super::{Code, GateVerbs, ListenAt};
     use crate::config::{Config, Layer};
 
     const FULL: &str = r#"
@@ -174,14 +173,14 @@ path = "memory"
     #[test]
     fn every_key_is_read_and_written() {
         let config = Config::default().with([Layer::from_toml(FULL, "f.toml").unwrap()]).unwrap();
-        assert_eq!(config.http.listen.port(), 9000);
+        assert_eq!(config.http.listen, ListenAt::loopback(9000));
         assert_eq!((config.http.connections, config.http.requests, config.http.cold_runs), (1, 2, 3));
         assert_eq!(config.http.cold_runs_per_minute, 0);
         assert_eq!((config.http.connections_per_client, config.http.cold_runs_per_client), (7, 8));
         assert_eq!((config.http.head_bytes, config.http.headers, config.http.body_bytes), (2048, 9, 10));
         assert_eq!((config.http.idle_timeout.as_secs(), config.http.head_timeout.as_secs()), (11, 12));
         assert!(config.http.discover && !Config::default().http.discover);
-        assert_eq!(config.gate.listen.map(|listen| listen.port()), Some(9001));
+        assert_eq!(config.gate.listen, Some(ListenAt::loopback(9001)));
         assert_eq!(config.gate.deadline.as_millis(), 100);
         assert_eq!(config.gate.deny, [Code::RecordRecent]);
         assert_eq!(config.gate.verbs, GateVerbs::Implemented);
@@ -222,6 +221,7 @@ path = "memory"
             "[gate]\ndeadline = \"0s\"",
             "[gate]\nverbs = \"all\"",
             "[http]\nlisten = \"x\"",
+            "[gate]\nlisten = \"unix:x.sock\"",
         ] {
             assert!(Layer::from_toml(text, "f.toml").is_err(), "{text}");
         }

@@ -1,7 +1,6 @@
 //! The written forms of single values, the same in the file, in the environment and as flags.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -11,7 +10,7 @@ use serde::{Deserialize as _, Deserializer};
 use url::Url;
 
 use super::keys::forms;
-use super::{BaseUrl, ConnectTo, Endpoint, Gateway, Grade, Hedging, OriginSpec, PUBLIC_RPC};
+use super::{BaseUrl, ConnectTo, Endpoint, Gateway, Grade, Hedging, ListenAt, OriginSpec, PUBLIC_RPC};
 
 forms! {
     World(String) = parse_world, String::clone;
@@ -26,7 +25,7 @@ forms! {
     Rule(ConnectTo) = |text: &str| text.parse().map_err(|error| format!("{error}")), ToString::to_string;
     HostPort(OriginSpec) = |text: &str| text.parse().map_err(|error| format!("{error}")), ToString::to_string;
     FilePath(PathBuf) = |text: &str| Ok(PathBuf::from(text)), |value: &PathBuf| value.display().to_string();
-    Listener(SocketAddr) = parse_listener, ToString::to_string;
+    Listener(ListenAt) = str::parse, ToString::to_string;
     Base(BaseUrl) = str::parse, ToString::to_string;
 }
 
@@ -150,10 +149,6 @@ pub fn parse_profile(s: &str) -> Result<String, String> {
         && s.len() <= MAX_PROFILE_BYTES
         && s.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'/' | b'+' | b'_'));
     if good { Ok(s.to_owned()) } else { Err("expected a profile such as agent-cards/1.0.0".to_owned()) }
-}
-
-fn parse_listener(s: &str) -> Result<SocketAddr, String> {
-    s.parse().map_err(|_| "expected an address and a port such as 127.0.0.1:8403".to_owned())
 }
 
 /// The name of a world: at most 32 lower-case letters, digits and dashes.

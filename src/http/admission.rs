@@ -30,7 +30,7 @@ const QUOTA_WINDOW: Duration = Duration::from_secs(60);
 const MAX_CLIENTS: usize = 65_536;
 
 /// The entry under which the clients beyond [`MAX_CLIENTS`] are counted.
-const EVERYBODY_ELSE: Client = Client(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+const EVERYBODY_ELSE: Client = Client::Address(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
 
 /// Answers questions within the limits.
 pub(super) struct Admission {
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn each_client_has_its_own_quota_and_the_next_window_a_new_one() {
-        let client = |last: u8| Client(Ipv4Addr::new(192, 0, 2, last).into());
+        let client = |last: u8| Client::Address(Ipv4Addr::new(192, 0, 2, last).into());
         let start = Instant::now();
         let mut quota = Quota { since: start, spent: HashMap::new() };
         assert!(quota.spend(client(1), 2, start) && quota.spend(client(1), 2, start));
@@ -274,7 +274,7 @@ mod tests {
         config.http.cold_runs = 1;
         let resolver = Resolver::new(&config).await.expect("a resolver");
         let admission = Admission::new(resolver, &config);
-        let client = Client(Ipv4Addr::new(192, 0, 2, 1).into());
+        let client = Client::Address(Ipv4Addr::new(192, 0, 2, 1).into());
         let (go, wait) = tokio::sync::oneshot::channel::<()>();
         let mut hung_up = Box::pin(admission.admitted(client, wait));
         assert!(futures_util::poll!(&mut hung_up).is_pending());
@@ -291,10 +291,10 @@ mod tests {
         let start = Instant::now();
         let mut quota = Quota { since: start, spent: HashMap::new() };
         for number in 0..u32::try_from(MAX_CLIENTS).unwrap() {
-            assert!(quota.spend(Client(Ipv4Addr::from_bits(0x0a00_0000 + number).into()), 1, start));
+            assert!(quota.spend(Client::Address(Ipv4Addr::from_bits(0x0a00_0000 + number).into()), 1, start));
         }
-        assert!(quota.spend(Client(Ipv4Addr::new(192, 0, 2, 1).into()), 1, start));
-        assert!(!quota.spend(Client(Ipv4Addr::new(192, 0, 2, 2).into()), 1, start));
+        assert!(quota.spend(Client::Address(Ipv4Addr::new(192, 0, 2, 1).into()), 1, start));
+        assert!(!quota.spend(Client::Address(Ipv4Addr::new(192, 0, 2, 2).into()), 1, start));
         assert_eq!(quota.spent.len(), MAX_CLIENTS + 1);
     }
 }

@@ -56,7 +56,7 @@ mod tests {
     use crate::sandbox::Sandbox;
 
     const NAME: &str = "summarizeagent.eth";
-    const CLIENT: Client = Client(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST));
+    const CLIENT: Client = Client::Address(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST));
 
     /// The time of the machine and so many seconds.
     #[derive(Default)]

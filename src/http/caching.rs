@@ -10,7 +10,7 @@ use super::admission::CacheUse;
 use crate::verdict::Freshness;
 
 /// RFC 9211.
-const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
+pub(super) const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 
 /// From when and for how long an answer may be relied on.
 #[derive(Clone)]

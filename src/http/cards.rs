@@ -20,7 +20,7 @@ use crate::digest::Digest;
 use crate::resolve::Question;
 
 /// RFC 9530.
-const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
+pub(super) const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 
 pub(super) async fn one(
     State(state): State<Arc<AppState>>,

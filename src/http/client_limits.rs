@@ -1,6 +1,7 @@
 //! Limits per client: each has the same number of permits, and takes none of the others'.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,16 +9,31 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::reason::Refusal;
 
-/// A client, as the limits see it: an IPv4 address, or the first 64 bits of an IPv6 one, which one customer holds.
+/// A client, as the limits and the log see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Client(pub(super) IpAddr);
+pub(super) enum Client {
+    /// An IPv4 address, or the first 64 bits of an IPv6 one, which one customer holds.
+    Address(IpAddr),
+    /// A user of this machine, whose processes connect through a Unix socket. There is no address behind it.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix sockets have such clients"))]
+    User(u32),
+}
 
 impl From<IpAddr> for Client {
     fn from(address: IpAddr) -> Self {
-        Self(match address.to_canonical() {
+        Self::Address(match address.to_canonical() {
             IpAddr::V6(six) => Ipv6Addr::from_bits(six.to_bits() >> 64 << 64).into(),
             four @ IpAddr::V4(_) => four,
         })
+    }
+}
+
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::User(user) => write!(f, "user {user}"),
+        }
     }
 }
 
@@ -42,8 +58,13 @@ impl ClientLimits {
 
     /// A permit for `client`, if it has one left.
     pub(super) fn take(&self, client: Client) -> Option<ClientPermit> {
+        self.take_many(client, 1)
+    }
+
+    /// So many permits for `client`, if it has them left.
+    fn take_many(&self, client: Client, permits: u32) -> Option<ClientPermit> {
         let listed = self.list(client);
-        let permit = Arc::clone(&listed.permits).try_acquire_owned().ok()?;
+        let permit = Arc::clone(&listed.permits).try_acquire_many_owned(permits).ok()?;
         Some(ClientPermit { _permit: permit, _listed: listed })
     }
 
@@ -61,8 +82,8 @@ impl ClientLimits {
     }
 }
 
-/// Bodies of requests in memory: few at once, and few of one client, so that clients that send slowly or send much cost
-/// little.
+/// Bodies of requests in memory: few bytes at once, and fewer of one client, so that clients that send slowly or send
+/// much cost little. A body counts as long as its route permits, from its first byte to the end of its judgement.
 pub(super) struct BodyLimits {
     all: Arc<Semaphore>,
     per_client: ClientLimits,
@@ -75,20 +96,24 @@ pub(super) struct BodyPermit {
 }
 
 impl BodyLimits {
-    /// Most documents to judge that are in memory at once: 16 MiB.
-    const MOST: usize = 64;
+    /// Bytes of one permit.
+    const UNIT: usize = 64 * 1024;
 
-    /// Most of them for one client.
-    const MOST_OF_CLIENT: usize = 16;
+    /// Most permits that are out at once: 32 MiB. Reading a body takes a few times its bytes.
+    const MOST: usize = 512;
+
+    /// Most of them for one client: 8 MiB, as 32 cards, 12 receipts, or 8 messages of the tools.
+    const MOST_OF_CLIENT: usize = 128;
 
     pub(super) fn new() -> Self {
         Self { all: Arc::new(Semaphore::new(Self::MOST)), per_client: ClientLimits::new(Self::MOST_OF_CLIENT) }
     }
 
-    /// A permit for `client`.
-    pub(super) fn take(&self, client: Client) -> Result<BodyPermit, Refusal> {
-        let of_client = self.per_client.take(client).ok_or(Refusal::ClientOverQuota)?;
-        let body = Arc::clone(&self.all).try_acquire_owned().map_err(|_| Refusal::Overloaded)?;
+    /// Permission for `client` to send a body of at most so many bytes.
+    pub(super) fn take(&self, client: Client, bytes: usize) -> Result<BodyPermit, Refusal> {
+        let permits = u32::try_from(bytes.div_ceil(Self::UNIT)).unwrap_or(u32::MAX);
+        let of_client = self.per_client.take_many(client, permits).ok_or(Refusal::ClientOverQuota)?;
+        let body = Arc::clone(&self.all).try_acquire_many_owned(permits).map_err(|_| Refusal::Overloaded)?;
         Ok(BodyPermit { _body: body, _of_client: of_client })
     }
 }
@@ -130,11 +155,14 @@ mod tests {
 
     #[test]
     fn bodies_are_bounded_in_all_and_for_each_client() {
+        const BYTES: usize = 1 << 20;
         let limits = BodyLimits::new();
-        let of = |number: u8| limits.take(client(&format!("192.0.2.{number}")));
-        let mut held: Vec<_> = (0..BodyLimits::MOST_OF_CLIENT).map(|_| of(1).expect("a permit")).collect();
+        let of = |number: usize| limits.take(client(&format!("192.0.2.{number}")), BYTES);
+        let of_client = BodyLimits::MOST_OF_CLIENT * BodyLimits::UNIT / BYTES;
+        let mut held: Vec<_> = (0..of_client).map(|_| of(1).expect("a permit")).collect();
         assert_eq!(of(1).err(), Some(Refusal::ClientOverQuota));
-        held.extend((BodyLimits::MOST_OF_CLIENT..BodyLimits::MOST).map(|at| of(2 + at as u8).expect("a permit")));
+        let all = BodyLimits::MOST * BodyLimits::UNIT / BYTES;
+        held.extend((of_client..all).map(|number| of(2 + number).expect("a permit")));
         assert_eq!(of(200).err(), Some(Refusal::Overloaded));
         held.pop();
         assert!(of(200).is_ok());

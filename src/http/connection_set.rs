@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     fn client(last: u8) -> Client {
-        Client(std::net::Ipv4Addr::new(192, 0, 2, last).into())
+        Client::Address(std::net::Ipv4Addr::new(192, 0, 2, last).into())
     }
 
     fn set(connections: usize, per_client: usize) -> ConnectionSet {

@@ -10,7 +10,7 @@ use super::log::LogEntry;
 use crate::telemetry::{self, Exposition};
 
 /// The names under which routes are counted, by the start of their paths; the first match counts.
-const ROUTES: [(&str, &str); 18] = [
+const ROUTES: [(&str, &str); 22] = [
     ("/v1/gate", "gate"),
     ("/v1/envoy", "envoy"),
     ("/v1/verdicts/", "verdict"),
@@ -18,17 +18,21 @@ const ROUTES: [(&str, &str); 18] = [
     ("/v1/cards/", "card"),
     ("/v1/agents/", "agent"),
     ("/v1/decisions", "decision"),
+    ("/v1/requests/check", "request"),
     ("/v1/receipts/verify", "receipt"),
     ("/v1/lint", "lint"),
+    ("/mcp", "mcp"),
     ("/v1/agent-systems/", "system-card"),
     ("/.well-known/agent-card.json", "root-card"),
     ("/.well-known/jwks.json", "keys"),
     ("/v1/discover", "discover"),
     ("/v1/reasons", "reasons"),
     ("/v1/profiles", "profiles"),
+    ("/openapi.json", "openapi"),
     ("/livez", "livez"),
     ("/readyz", "readyz"),
     ("/metrics", "metrics"),
+    ("/explorer.", "explorer"),
 ];
 
 /// The name under which all other paths are counted.
@@ -57,6 +61,8 @@ impl Counters {
 
     /// Counts an answer, and the time that it took to make.
     pub(super) fn count(&self, path: &str, face: Face, response: &Response, time: Duration) {
+        // The explorer's page counts with what it loads.
+        let path = if path == "/" { "/explorer." } else { path };
         let route = ROUTES.iter().position(|(start, _)| path.starts_with(start)).unwrap_or(ROUTES.len());
         let class = usize::from(response.status().as_u16() / 100).saturating_sub(1).min(CLASSES.len() - 1);
         self.requests[route][class].increment(1);

@@ -62,7 +62,7 @@ async fn answered(
     asked: Asked,
 ) -> Result<Response, RequestError> {
     let form = Form::asked(request.headers());
-    let permit = state.documents.take(client)?;
+    let permit = state.documents.take(client, MAX_REQUEST_BYTES)?;
     let bytes = body::json(request, MAX_REQUEST_BYTES, state.http.read_timeout).await?;
     if state.is_draining() {
         return Err(Refusal::Draining.into());
@@ -82,15 +82,7 @@ async fn answered(
         (Asked::BeforeSending, None) => return Err(RequestError::malformed("expected header: the payment header")),
         _ => {}
     }
-    let answered = state.admission.ask(client, Question::new(&request.name)).await?;
-    // What was tightened while the question was open holds for its answer: endpoints and rules as well as limits.
-    let latest = in_force.state();
-    let (state, answered) = if std::ptr::eq(&*latest, state) {
-        (latest, answered)
-    } else {
-        let answered = latest.admission.ask(client, Question::new(&request.name)).await?;
-        (latest, answered)
-    };
+    let (state, answered) = in_force.ask(state, client, Question::new(&request.name)).await?;
     let (decision, resolution) = state.resolver.decide_on(answered.resolution, &request).await;
     let decision = Arc::new(decision);
     drop(permit);

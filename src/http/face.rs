@@ -44,7 +44,7 @@ impl Face {
     /// The face that answers `path`.
     pub(super) fn of(path: &str) -> Self {
         match path {
-            "/livez" | "/readyz" | "/metrics" => Self::Health,
+            "/livez" | "/livez/" | "/readyz" | "/readyz/" | "/metrics" | "/metrics/" => Self::Health,
             _ if is_gate(path) => Self::Gate,
             _ if is_disguised_gate(path) && !clresolve_core::mutant!("disguised-gate") => Self::DisguisedGate,
             _ => Self::Report,
@@ -104,7 +104,7 @@ mod tests {
         for path in ["/v1/gates", "/v1", "/v1/verdicts/v1/gate", "/v1/envoyx/a", "v1/gate/a", ""] {
             assert_eq!(Face::of(path), Face::Report, "{path}");
         }
-        for path in ["/livez", "/readyz", "/metrics"] {
+        for path in ["/livez", "/readyz", "/metrics", "/readyz/"] {
             assert_eq!(Face::of(path), Face::Health, "{path}");
         }
     }

@@ -3,16 +3,19 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::Uri;
-use axum::response::Response;
+use axum::http::{Method, StatusCode, Uri};
+use axum::response::{IntoResponse as _, Response};
 
 use super::face::Face;
 use super::problem;
 use super::state::AppState;
 use crate::reason::Refusal;
 
-/// No route has this path: 404, or 403 below the gate's paths.
-pub(super) async fn no_route(State(state): State<Arc<AppState>>, uri: Uri) -> Response {
+/// No route has this path: 404, or 403 below the gate's paths. `OPTIONS *` asks about none of them (RFC 9110, 9.3.7).
+pub(super) async fn no_route(State(state): State<Arc<AppState>>, method: Method, uri: Uri) -> Response {
+    if method == Method::OPTIONS && uri.path() == "*" {
+        return StatusCode::NO_CONTENT.into_response();
+    }
     match switch(uri.path(), &state) {
         Some(switch) => {
             let detail =
@@ -28,13 +31,17 @@ fn switch(path: &str, state: &AppState) -> Option<&'static str> {
     let is_of_systems = path == "/.well-known/agent-card.json" || path.starts_with("/v1/agent-systems/");
     match path {
         "/v1/discover" if !state.http.discover => Some("http.discover"),
+        "/mcp" if cfg!(feature = "mcp") && state.mcp.hosts.is_empty() => Some("mcp.hosts"),
         "/.well-known/jwks.json" if state.signatures.is_none() => Some("sign.key"),
         _ if is_of_systems && state.systems.is_none() => Some("[orloj]"),
         _ => None,
     }
 }
 
-/// The route exists, but not for this method.
-pub(super) async fn no_method() -> Response {
+/// The route exists, but not for this method. `Allow` says for which; `OPTIONS` asks for that alone.
+pub(super) async fn no_method(method: Method) -> Response {
+    if method == Method::OPTIONS {
+        return StatusCode::NO_CONTENT.into_response();
+    }
     problem::refused(Refusal::MethodUnsupported, None)
 }

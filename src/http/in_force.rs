@@ -4,7 +4,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::Router;
 
+use super::admission::Answered;
+use super::client_limits::Client;
 use super::state::AppState;
+use crate::reason::Refusal;
+use crate::resolve::Question;
 
 /// The state that requests are answered from, and its routes.
 pub(super) struct InForce(RwLock<Serving>);
@@ -29,6 +33,23 @@ impl InForce {
     /// The state now in force, with its routes.
     pub(super) fn serving(&self) -> Serving {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The answer to a question that was put to the state `asked`, and the state that is in force then. What was tightened
+    /// while the question was open holds for its answer: endpoints and rules as well as limits.
+    pub(super) async fn ask(
+        &self,
+        asked: &AppState,
+        client: Client,
+        question: Question,
+    ) -> Result<(Arc<AppState>, Answered), Refusal> {
+        let answered = asked.admission.ask(client, question.clone()).await?;
+        let latest = self.state();
+        if std::ptr::eq(&*latest, asked) {
+            return Ok((latest, answered));
+        }
+        let answered = latest.admission.ask(client, question).await?;
+        Ok((latest, answered))
     }
 
     /// From the next answer on `serving` is in force.

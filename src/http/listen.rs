@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -16,6 +16,7 @@ use super::client_limits::Client;
 use super::connection_set::{ConnectionSet, Member};
 use super::face::Door;
 use super::in_force::InForce;
+use super::listener::{Listener, Stream};
 use super::{connection, request};
 use crate::telemetry;
 
@@ -24,13 +25,13 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves on all listeners until `stop` ends, then drains.
 pub(super) async fn run(
-    listeners: impl IntoIterator<Item = (TcpListener, Door)>,
+    listeners: impl IntoIterator<Item = (Listener, Door)>,
     in_force: Arc<InForce>,
     stop: impl Future<Output = ()>,
 ) {
     let (close, closed) = watch::channel(false);
     let (end, ended) = watch::channel(false);
-    let limits = in_force.state().http;
+    let limits = in_force.state().http.clone();
     let mut open = JoinSet::new();
     for (listener, door) in listeners {
         let set = ConnectionSet::new(&limits);
@@ -60,7 +61,7 @@ struct Service {
 
 /// Accepts until the listener is closed, then waits for the connections that are open.
 async fn serve_until_closed(
-    listener: TcpListener,
+    listener: Listener,
     set: ConnectionSet,
     service: Service,
     mut closed: watch::Receiver<bool>,
@@ -85,10 +86,10 @@ async fn serve_until_closed(
 }
 
 /// The next connection, once there is room for it.
-async fn arrive(listener: &TcpListener, set: &ConnectionSet) -> (TcpStream, Client, Member) {
+async fn arrive(listener: &Listener, set: &ConnectionSet) -> (Stream, Client, Member) {
     loop {
         let (stream, client) = match listener.accept().await {
-            Ok((stream, peer)) => (stream, Client::from(peer.ip())),
+            Ok(arrived) => arrived,
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
                 sleep(ACCEPT_PAUSE).await;
@@ -99,16 +100,22 @@ async fn arrive(listener: &TcpListener, set: &ConnectionSet) -> (TcpStream, Clie
             return (stream, client, member);
         }
         telemetry::connection_refused();
-        tracing::debug!(client = %client.0, "a connection was closed: its client has too many");
+        tracing::debug!(client = %client, "a connection was closed: its client has too many");
     }
 }
 
-async fn serve(stream: TcpStream, client: Client, member: Member, service: Service) {
-    // Without it small answers may wait for the client's acknowledgement; they arrive all the same.
-    let _ = stream.set_nodelay(true);
+async fn serve(stream: Stream, client: Client, member: Member, service: Service) {
+    match stream {
+        Stream::Tcp(stream) => serve_bytes(stream, client, member, service).await,
+        #[cfg(unix)]
+        Stream::Unix(stream) => serve_bytes(stream, client, member, service).await,
+    }
+}
+
+async fn serve_bytes(stream: impl AsyncRead + AsyncWrite + Unpin, client: Client, member: Member, service: Service) {
     let _open = telemetry::connection_opens();
     let Service { door, in_force, ended } = service;
-    let limits = in_force.state().http;
+    let limits = in_force.state().http.clone();
     let activity: &Arc<Activity> = &member.activity;
     let handle = |received: hyper::Request<hyper::body::Incoming>| {
         let (in_force, activity) = (Arc::clone(&in_force), Arc::clone(activity));
@@ -117,7 +124,7 @@ async fn serve(stream: TcpStream, client: Client, member: Member, service: Servi
     match connection::serve(stream, &limits, activity, handle, ended).await {
         Err(error) if error.is_parse() => {
             telemetry::head_refused();
-            tracing::info!(%error, client = %client.0, "the head of a request was refused");
+            tracing::info!(%error, client = %client, "the head of a request was refused");
         }
         // Any other error means that the client was too slow or went away.
         Ok(()) | Err(_) => {}

@@ -83,8 +83,8 @@ pub(super) fn write(asked: &Asked<'_>, response: &Response, is_health: bool) {
     let name = name.map(|name| tracing::field::display(Foreign::new(name)));
     let state = verdict.map(|verdict| verdict.state.as_str());
     if is_routine {
-        tracing::debug!(%method, %path, name, state, code, status, ms, client = %client.0, "request");
+        tracing::debug!(%method, %path, name, state, code, status, ms, client = %client, "request");
     } else {
-        tracing::info!(%method, %path, name, state, code, status, ms, client = %client.0, "request");
+        tracing::info!(%method, %path, name, state, code, status, ms, client = %client, "request");
     }
 }

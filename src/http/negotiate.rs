@@ -5,6 +5,19 @@ use axum::http::header::ACCEPT;
 
 use crate::sign::MEDIA_TYPE;
 
+/// Events (HTML, 9.2), as a browser's `EventSource` asks for them.
+pub(super) const EVENTS: &str = "text/event-stream";
+
+/// Whether `Accept` names events and does not refuse them.
+pub(super) fn wants_events(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).take(MAX_RANGES).any(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let is_named = parts.next().is_some_and(|media| media.eq_ignore_ascii_case(EVENTS));
+        is_named && parts.find_map(quality) != Some(0)
+    })
+}
+
 /// Most media ranges that are read; browsers send ten.
 const MAX_RANGES: usize = 32;
 
@@ -102,6 +115,21 @@ mod tests {
             assert_eq!(Form::asked(&headers), form, "{accept}");
         }
         assert_eq!(Form::asked(&HeaderMap::new()), Form::Plain);
+    }
+
+    #[test]
+    fn events_are_for_clients_that_name_them() {
+        for (accept, wanted) in [
+            ("text/event-stream", true),
+            ("application/json, Text/Event-Stream;q=0.1", true),
+            ("text/event-stream;q=0", false),
+            ("text/*, */*", false),
+            ("", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, HeaderValue::from_static(accept));
+            assert_eq!(wants_events(&headers), wanted, "{accept}");
+        }
     }
 
     #[test]

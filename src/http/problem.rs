@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use serde_json::{Value, json};
 
@@ -24,16 +24,19 @@ const OVERLOAD_PAUSE: &str = "1";
 pub(super) fn refused(refusal: Refusal, detail: Option<Cow<'_, str>>) -> Response {
     let body = document(refusal, detail);
     let mut response = response(status(refusal), &body);
-    let pause = match refusal {
-        Refusal::ClientOverQuota => Some(QUOTA_PAUSE),
-        Refusal::Overloaded | Refusal::Draining => Some(OVERLOAD_PAUSE),
-        _ => None,
-    };
-    if let Some(pause) = pause {
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static(pause));
-    }
+    response.headers_mut().extend(pause(refusal));
     response.extensions_mut().insert(LogEntry::of_refusal(refusal));
     response
+}
+
+/// When a client may ask again.
+pub(super) fn pause(refusal: Refusal) -> Option<(HeaderName, HeaderValue)> {
+    let pause = match refusal {
+        Refusal::ClientOverQuota => QUOTA_PAUSE,
+        Refusal::Overloaded | Refusal::Draining => OVERLOAD_PAUSE,
+        _ => return None,
+    };
+    Some((RETRY_AFTER, HeaderValue::from_static(pause)))
 }
 
 /// The problem as JSON.
@@ -102,7 +105,7 @@ pub(super) fn objected(verdict: &Arc<Verdict>, code: &'static str) -> Response {
     response
 }
 
-const fn status(refusal: Refusal) -> StatusCode {
+pub(super) const fn status(refusal: Refusal) -> StatusCode {
     match refusal {
         Refusal::RequestMalformed | Refusal::ProfileUnknown => StatusCode::BAD_REQUEST,
         Refusal::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
@@ -111,6 +114,7 @@ const fn status(refusal: Refusal) -> StatusCode {
         Refusal::MediaTypeUnsupported => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         Refusal::RouteUnknown | Refusal::CardAbsent => StatusCode::NOT_FOUND,
         Refusal::MethodUnsupported => StatusCode::METHOD_NOT_ALLOWED,
+        Refusal::ConfigurationRefused => StatusCode::CONFLICT,
         Refusal::ClientOverQuota => StatusCode::TOO_MANY_REQUESTS,
         Refusal::Overloaded | Refusal::Draining | Refusal::ResourcesUnreadable => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::RunOverdue => StatusCode::GATEWAY_TIMEOUT,
@@ -119,6 +123,7 @@ const fn status(refusal: Refusal) -> StatusCode {
         | Refusal::VerbNotImplemented
         | Refusal::VerbWithoutEntry
         | Refusal::NetworkNotListed
+        | Refusal::HostUnexpected
         | Refusal::RequestAmbiguous => StatusCode::FORBIDDEN,
         Refusal::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
     }

@@ -1,23 +1,32 @@
-//! `POST /v1/receipts/verify`: does what an agent sent as a receipt hold?
+//! `POST /v1/receipts/verify`: does what an agent sent as a receipt hold? It counts as a run.
 //!
-//! What an agent sent, however broken, is judged. A problem is the answer to what is no question. Nothing is remembered.
+//! What an agent sent, however broken, is judged. A problem is the answer to what is no question. Nothing is
+//! remembered, unless `receipts.remember` says so.
 
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::HeaderValue;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, VARY};
 use axum::response::Response;
-use clresolve_receipt::Question as ReceiptQuestion;
 use clresolve_receipt::question::MAX_QUESTION_BYTES;
+use clresolve_receipt::{Question as ReceiptQuestion, Verification};
 
 use super::body::{self, RequestError};
 use super::client_limits::Client;
 use super::log::LogEntry;
+use super::negotiate::Form;
+use super::problem;
 use super::state::AppState;
+use crate::cpu_pool::PoolFull;
 use crate::reason::Refusal;
-use crate::resolve::Question;
+use crate::resolve::{Question, Resolution};
+use crate::sign;
+use crate::verdict::Verdict;
+
+/// The media type of what is not signed.
+pub(super) const JSON: &str = "application/json";
 
 /// `POST /v1/receipts/verify`
 pub(super) async fn verify(
@@ -28,20 +37,73 @@ pub(super) async fn verify(
     answered(&state, client, request).await.unwrap_or_else(RequestError::into_response)
 }
 
-async fn answered(state: &AppState, client: Client, request: Request) -> Result<Response, RequestError> {
-    let permit = state.documents.take(client)?;
+async fn answered(state: &Arc<AppState>, client: Client, request: Request) -> Result<Response, RequestError> {
+    let form = Form::asked(request.headers());
+    let permit = state.documents.take(client, MAX_QUESTION_BYTES)?;
     let bytes = body::json(request, MAX_QUESTION_BYTES, state.http.read_timeout).await?;
     if state.is_draining() {
         return Err(Refusal::Draining.into());
     }
-    let question = ReceiptQuestion::from_json(&bytes).map_err(RequestError::malformed)?;
+    let pool = state.resolver.pool();
+    let question =
+        pool.try_run(move || ReceiptQuestion::from_json(&bytes)).await.map_err(|PoolFull| Refusal::Overloaded)?;
+    let question = Arc::new(question.map_err(RequestError::malformed)?);
     let resolution = state.admission.ask(client, Question::new(&question.name)).await?.resolution;
-    let found = state.resolver.verify_receipt_of(&resolution, &question).await;
-    drop(permit);
-    let mut response = Response::new(Body::from(serde_json::to_vec(&found).unwrap_or_default()));
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response.extensions_mut().insert(LogEntry::of_verdict(resolution.verdict()));
+    let verdict = Arc::clone(resolution.verdict());
+    let judging = Arc::clone(state);
+    let work = async move {
+        let resolver = judging.resolver.clone();
+        let found = if judging.remembers_receipts {
+            resolver.verify_and_remember_receipt_of(&resolution, question).await
+        } else {
+            resolver.verify_receipt_of(&resolution, question).await
+        };
+        let written = resolver.pool().try_run(move || Written::of(&judging, form, &found, &resolution)).await;
+        drop(permit);
+        written
+    };
+    let mut response = match state.admission.admitted(client, work).await?.map_err(|PoolFull| Refusal::Overloaded)? {
+        Ok(Written { body, media }) => sent(body, media, &verdict),
+        Err(detail) => return Ok(problem::refused(Refusal::NotAcceptable, Some(detail.into()))),
+    };
+    response.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
     Ok(response)
+}
+
+/// What is said of a receipt, in the form that was asked for.
+struct Written {
+    body: Vec<u8>,
+    media: &'static str,
+}
+
+impl Written {
+    /// # Errors
+    /// Why it is not signed, where nothing else is accepted.
+    fn of(state: &AppState, form: Form, found: &Verification, resolution: &Resolution) -> Result<Self, String> {
+        let plain = || Self { body: serde_json::to_vec(found).unwrap_or_default(), media: JSON };
+        if form == Form::Plain {
+            return Ok(plain());
+        }
+        match signature(state, found, resolution) {
+            Ok(jws) => Ok(Self { body: jws.into_bytes(), media: sign::MEDIA_TYPE }),
+            Err(detail) if form == Form::Signed => Err(detail),
+            Err(_) => Ok(plain()),
+        }
+    }
+}
+
+/// A document about a message to or from the agent of a verdict, as it was written. It is nobody else's, and never kept.
+pub(super) fn sent(body: Vec<u8>, media: &'static str, verdict: &Arc<Verdict>) -> Response {
+    let mut response = Response::new(Body::from(body));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response.extensions_mut().insert(LogEntry::of_verdict(verdict));
+    response
+}
+
+fn signature(state: &AppState, found: &Verification, resolution: &Resolution) -> Result<String, String> {
+    let signatures = state.signatures.as_ref().ok_or("this daemon has no key to sign with")?;
+    let signed = sign::sign_receipt(signatures.signer(), found, resolution, state.resolver.now());
+    signed.map_err(|error| error.to_string())
 }

@@ -4,47 +4,37 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::path::segment;
 use super::problem;
 use super::state::AppState;
-use crate::reason::{Code, Refusal};
+use crate::reason::Refusal;
+use crate::registries;
 use crate::telemetry::Exposition;
 
 /// Every code: those of verdicts, and those of refusals.
 pub(super) async fn reasons() -> Json<Value> {
-    let reason = |code: &Code| {
-        let mut entry = serde_json::to_value(code.entry()).unwrap_or_default();
-        entry["type"] = code.uri().into();
-        entry
-    };
-    let refusal = |refusal: &Refusal| json!({"code": refusal, "title": refusal.title(), "type": refusal.uri()});
-    Json(json!({
-        "reasons": Code::ALL.iter().map(reason).collect::<Vec<_>>(),
-        "refusals": Refusal::ALL.iter().map(refusal).collect::<Vec<_>>(),
-    }))
+    Json(registries::reasons())
+}
+
+/// One code: the end of the `type` of a problem.
+pub(super) async fn reason(uri: Uri) -> Response {
+    let slug = segment(&uri, 0);
+    match registries::reason(&slug) {
+        Some(entry) => Json(entry).into_response(),
+        None => {
+            let detail = format!("no reason code is called {slug}; /v1/reasons lists all");
+            problem::refused(Refusal::RouteUnknown, Some(detail.into()))
+        }
+    }
 }
 
 /// Every profile that a question may name.
 pub(super) async fn profiles(State(state): State<Arc<AppState>>) -> Json<Value> {
-    let profiles: Vec<Value> = state
-        .resolver
-        .profiles()
-        .iter()
-        .map(|profile| {
-            let manifests = profile.manifests().map(|m| json!({"id": m.id(), "digest": m.digest().to_string()}));
-            json!({
-                "id": profile.id(),
-                "title": profile.title(),
-                "digest": profile.digest().to_string(),
-                "default": profile.id() == state.default_profile,
-                "manifests": manifests.collect::<Vec<_>>(),
-            })
-        })
-        .collect();
-    Json(json!({ "profiles": profiles }))
+    Json(registries::profiles(state.resolver.profiles(), &state.default_profile))
 }
 
 /// The process answers.

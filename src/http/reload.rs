@@ -33,6 +33,8 @@ pub enum Restart {
     Cache,
     /// `[redis]`.
     Redis,
+    /// `[admin]`.
+    Admin,
 }
 
 /// Why a configuration was not put in force. The one before it stays.
@@ -50,6 +52,12 @@ pub enum ReloadError {
 impl Reloader {
     pub(super) const fn new(config: Config, in_force: Arc<InForce>) -> Self {
         Self { config, in_force }
+    }
+
+    /// The configuration in force.
+    #[must_use]
+    pub const fn config(&self) -> &Config {
+        &self.config
     }
 
     /// Puts `config` in force for the next answer. Where rules and endpoints are the same the cache still answers.
@@ -76,8 +84,16 @@ impl Reloader {
 }
 
 impl Restart {
-    const ALL: [Self; 7] =
-        [Self::Listen, Self::GateListen, Self::Connections, Self::Sign, Self::Memory, Self::Cache, Self::Redis];
+    const ALL: [Self; 8] = [
+        Self::Listen,
+        Self::GateListen,
+        Self::Connections,
+        Self::Sign,
+        Self::Memory,
+        Self::Cache,
+        Self::Redis,
+        Self::Admin,
+    ];
 
     /// Gives `next` the values of `before`. Whether it had others.
     fn keep(self, before: &Config, next: &mut Config) -> bool {
@@ -92,6 +108,7 @@ impl Restart {
             Self::Memory => differs(&before.memory, &mut next.memory),
             Self::Cache => differs(&before.cache, &mut next.cache),
             Self::Redis => differs(&before.redis, &mut next.redis),
+            Self::Admin => differs(&before.admin, &mut next.admin),
         }
     }
 }
@@ -106,6 +123,7 @@ impl fmt::Display for Restart {
             Self::Memory => "[memory]",
             Self::Cache => "[cache]",
             Self::Redis => "[redis]",
+            Self::Admin => "[admin]",
         })
     }
 }

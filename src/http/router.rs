@@ -1,58 +1,119 @@
-//! The table of routes.
+//! The table of routes: what answers each path, and how it is described.
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{any, get, post};
+use axum::routing::{MethodRouter, any, get, post};
 
+use super::openapi::{DESCRIPTION, Description, Operation, operations};
 use super::state::AppState;
 use super::{
-    agents, cards, decisions, discover, fallback, gate, keys, lint, metrics, receipts, registries, system_cards,
-    verdicts,
+    agents, cards, cors, decisions, discover, explorer, fallback, gate, keys, lint, metrics, receipts, registries,
+    requests, system_cards, verdicts,
 };
 
-/// The routes that the configuration switches on, before those that are always there.
+/// A path, what answers it, and how that is described.
+struct Route {
+    path: &'static str,
+    methods: MethodRouter<Arc<AppState>>,
+    operations: Vec<Operation>,
+}
+
+impl Route {
+    fn new(
+        path: &'static str,
+        methods: MethodRouter<Arc<AppState>>,
+        operations: impl IntoIterator<Item = Operation>,
+    ) -> Self {
+        Self { path, methods, operations: operations.into_iter().collect() }
+    }
+}
+
+/// All routes that the configuration switches on.
 pub(super) fn router(state: Arc<AppState>) -> Router {
-    let gate = any(gate::of_name);
-    let gate_for_verb = any(gate::of_verb);
-    let envoy = any(gate::of_envoy);
-    let mut router = Router::new();
+    let (gate, report, tools) = (gate_routes(), report_routes(&state), tool_routes(&state));
+    let described = |route: &Route| (route.path, route.operations.iter().map(Operation::document).collect());
+    let description = Description::of(gate.iter().chain(&report).chain(&tools).map(described));
+    let describe = get(move || async move { description.answer() });
+    let tools = tools.into_iter().fold(Router::new(), add).method_not_allowed_fallback(fallback::no_method);
+    let report = report
+        .into_iter()
+        .fold(Router::new(), add)
+        .route("/v1/verdicts/", get(verdicts::one))
+        .route("/v1/cards/", get(cards::one))
+        .route(DESCRIPTION, describe.clone())
+        .route(&format!("{DESCRIPTION}/"), describe)
+        .method_not_allowed_fallback(fallback::no_method);
+    // The gate has no part in it: the answer to a preflight is a 200.
+    cors::permit(report, &state.cors)
+        .merge(cors::permit_tools(tools, &state.mcp))
+        .merge(gate.into_iter().fold(Router::new(), add).route("/v1/gate/", any(gate::of_name)))
+        .fallback(fallback::no_route)
+        .with_state(state)
+}
+
+/// Adds a route, and the same with a slash at its end.
+fn add(router: Router<Arc<AppState>>, route: Route) -> Router<Arc<AppState>> {
+    let Route { path, methods, .. } = route;
+    let ends_openly = path.ends_with("{*ignored}") || path.ends_with('/');
+    let router = router.route(path, methods.clone());
+    if ends_openly { router } else { router.route(&format!("{path}/"), methods) }
+}
+
+/// The gate: any method is answered alike.
+fn gate_routes() -> Vec<Route> {
+    vec![
+        Route::new("/v1/gate/{name}", any(gate::of_name), operations::gate_for_name()),
+        Route::new("/v1/gate/{name}/{verb}", any(gate::of_verb), operations::gate_for_verb()),
+        Route::new("/v1/envoy/{name}/{verb}", any(gate::of_envoy), operations::envoy()),
+        Route::new("/v1/envoy/{name}/{verb}/{*ignored}", any(gate::of_envoy), operations::envoy_for_path()),
+    ]
+}
+
+/// Everything else.
+fn report_routes(state: &AppState) -> Vec<Route> {
+    let profiles = state.resolver.profiles();
+    let mut routes = vec![
+        Route::new("/", get(explorer::page), [operations::explorer(profiles)]),
+        Route::new("/explorer.css", get(explorer::style), [operations::explorer_style()]),
+        Route::new("/explorer.js", get(explorer::script), [operations::explorer_script()]),
+        Route::new("/v1/verdicts", post(verdicts::batch), [operations::verdicts(profiles)]),
+        Route::new("/v1/verdicts/{name}", get(verdicts::one), [operations::verdict(profiles)]),
+        Route::new("/v1/cards/{name}", get(cards::one), [operations::card()]),
+        Route::new("/v1/agents/{name}/.well-known/agent-card.json", get(agents::card), [operations::agent_card()]),
+        Route::new("/v1/decisions", post(decisions::decide), [operations::decide()]),
+        Route::new("/v1/decisions/signed", post(decisions::signed), [operations::decide_signed()]),
+        Route::new("/v1/requests/check", post(requests::check), [operations::check_request()]),
+        Route::new("/v1/receipts/verify", post(receipts::verify), [operations::verify_receipt()]),
+        Route::new("/v1/lint", post(lint::card), [operations::lint(profiles)]),
+        Route::new("/v1/reasons", get(registries::reasons), [operations::reasons()]),
+        Route::new("/v1/reasons/{code}", get(registries::reason), [operations::reason()]),
+        Route::new("/v1/profiles", get(registries::profiles), [operations::profiles()]),
+        Route::new("/livez", get(registries::livez), [operations::livez()]),
+        Route::new("/readyz", get(registries::readyz), [operations::readyz()]),
+        Route::new("/metrics", get(metrics::all), [operations::metrics()]),
+    ];
     if state.signatures.is_some() {
-        router = router.route("/.well-known/jwks.json", get(keys::key_set));
+        routes.push(Route::new("/.well-known/jwks.json", get(keys::key_set), [operations::keys()]));
     }
     if state.systems.is_some() {
-        router = router
-            .route("/.well-known/agent-card.json", get(system_cards::root))
-            .route("/v1/agent-systems/{name}/.well-known/agent-card.json", get(system_cards::one));
+        let one = "/v1/agent-systems/{name}/.well-known/agent-card.json";
+        routes.push(Route::new("/.well-known/agent-card.json", get(system_cards::root), [operations::root_card()]));
+        routes.push(Route::new(one, get(system_cards::one), [operations::system_card()]));
     }
     if state.http.discover || clresolve_core::mutant!("discovery-for-everybody") {
-        router = router.route("/v1/discover", get(discover::host));
+        routes.push(Route::new("/v1/discover", get(discover::host), [operations::discover()]));
     }
-    router
-        .route("/v1/verdicts", post(verdicts::batch))
-        .route("/v1/verdicts/", get(verdicts::one))
-        .route("/v1/verdicts/{name}", get(verdicts::one))
-        .route("/v1/gate/", gate.clone())
-        .route("/v1/gate/{name}", gate.clone())
-        .route("/v1/gate/{name}/", gate)
-        .route("/v1/gate/{name}/{verb}", gate_for_verb.clone())
-        .route("/v1/gate/{name}/{verb}/", gate_for_verb)
-        .route("/v1/envoy/{name}/{verb}", envoy.clone())
-        .route("/v1/envoy/{name}/{verb}/", envoy.clone())
-        .route("/v1/envoy/{name}/{verb}/{*ignored}", envoy)
-        .route("/v1/cards/", get(cards::one))
-        .route("/v1/cards/{name}", get(cards::one))
-        .route("/v1/agents/{name}/.well-known/agent-card.json", get(agents::card))
-        .route("/v1/decisions", post(decisions::decide))
-        .route("/v1/decisions/signed", post(decisions::signed))
-        .route("/v1/receipts/verify", post(receipts::verify))
-        .route("/v1/lint", post(lint::card))
-        .route("/v1/reasons", get(registries::reasons))
-        .route("/v1/profiles", get(registries::profiles))
-        .route("/livez", get(registries::livez))
-        .route("/readyz", get(registries::readyz))
-        .route("/metrics", get(metrics::all))
-        .fallback(fallback::no_route)
-        .method_not_allowed_fallback(fallback::no_method)
-        .with_state(state)
+    routes
+}
+
+/// The tools for agents.
+#[cfg(feature = "mcp")]
+fn tool_routes(state: &AppState) -> Option<Route> {
+    (!state.mcp.hosts.is_empty()).then(|| Route::new("/mcp", post(super::mcp::answer), [operations::mcp()]))
+}
+
+#[cfg(not(feature = "mcp"))]
+const fn tool_routes(_: &AppState) -> Option<Route> {
+    None
 }

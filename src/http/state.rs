@@ -13,7 +13,7 @@ use super::recent_decisions::RecentDecisions;
 use super::rendered::RenderedCache;
 use super::signatures::Signatures;
 use super::systems::Systems;
-use crate::config::{Config, GateConfig, HttpConfig};
+use crate::config::{Config, CorsConfig, GateConfig, HttpConfig, McpConfig};
 use crate::resolve::{Following, Resolver};
 
 /// The state that the handlers of all routes share.
@@ -21,7 +21,9 @@ pub(super) struct AppState {
     pub(super) resolver: Resolver,
     pub(super) admission: Admission,
     pub(super) http: HttpConfig,
+    pub(super) cors: CorsConfig,
     pub(super) gate: GateConfig,
+    pub(super) mcp: McpConfig,
     pub(super) default_profile: String,
     /// Permits for requests to the report face.
     pub(super) requests: Arc<Semaphore>,
@@ -35,6 +37,8 @@ pub(super) struct AppState {
     pub(super) signatures: Option<Arc<Signatures>>,
     /// Orloj's agent cards, where resources are configured.
     pub(super) systems: Option<Systems>,
+    /// Whether receipts are marked as seen.
+    pub(super) remembers_receipts: bool,
     /// Bodies of documents to judge.
     pub(super) documents: BodyLimits,
     pub(super) counters: Counters,
@@ -56,8 +60,10 @@ impl AppState {
             admission: Admission::new(resolver.clone(), config),
             following: resolver.follow(),
             resolver,
-            http: config.http,
+            http: config.http.clone(),
+            cors: config.cors.clone(),
             gate: config.gate.clone(),
+            mcp: config.mcp.clone(),
             default_profile: config.rules.profile.clone(),
             requests: Arc::new(Semaphore::new(config.http.requests)),
             gate_requests: Arc::new(Semaphore::new(config.http.requests)),
@@ -65,6 +71,7 @@ impl AppState {
             recent_decisions: RecentDecisions::new(),
             signatures,
             systems,
+            remembers_receipts: config.receipts.remember,
             documents: BodyLimits::new(),
             counters: Counters::new(),
             upstreams: upstreams(config),

@@ -10,7 +10,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, RETRY_AFTER, VARY};
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::response::Response;
 use bytes::Bytes;
-use futures_util::{StreamExt as _, stream};
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 use serde::Deserialize;
 use url::form_urlencoded;
 
@@ -19,12 +19,12 @@ use super::body::{self, RequestError};
 use super::caching::{is_known_to_client, not_modified};
 use super::client_limits::Client;
 use super::log::LogEntry;
-use super::negotiate::Form;
+use super::negotiate::{Form, wants_events};
 use super::path::segment;
-use super::problem;
 use super::rendered::Rendered;
 use super::request::RequestPermit;
 use super::state::AppState;
+use super::{problem, steps};
 use crate::reason::Refusal;
 use crate::resolve::{Question, Resolution, Stale};
 use crate::sign;
@@ -47,6 +47,7 @@ const MAX_PARAMETERS: usize = 8;
 pub(super) async fn one(
     State(state): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
+    Extension(permit): Extension<RequestPermit>,
     headers: HeaderMap,
     uri: Uri,
 ) -> Response {
@@ -54,17 +55,38 @@ pub(super) async fn one(
         Ok(question) => question,
         Err(detail) => return problem::refused(Refusal::RequestMalformed, Some(detail.into())),
     };
+    if wants_events(&headers) {
+        return varying(watched(state, client, permit, question).await);
+    }
     let answer = if demands_run(&headers) {
         state.admission.ask_anew(client, question.clone()).await
     } else {
         state.admission.ask(client, question.clone()).await
     };
-    let mut response = match answer {
+    let response = match answer {
         Ok(answered) => described(&state, &question, &answered, &headers).await,
         Err(refusal) => {
             problem::refused(refusal, question.profile.filter(|_| refusal == Refusal::ProfileUnknown).map(Cow::Owned))
         }
     };
+    varying(response)
+}
+
+/// The steps as they happen, then the verdict.
+async fn watched(state: Arc<AppState>, client: Client, permit: RequestPermit, question: Question) -> Response {
+    if state.is_draining() {
+        return problem::refused(Refusal::Draining, None);
+    }
+    let watch = state.resolver.watch(&question);
+    let verdict = async move {
+        let answered = state.admission.ask(client, question.clone()).await?;
+        Ok(document(&state, &question, &answered).await)
+    };
+    steps::stream(watch, verdict.boxed(), permit).await
+}
+
+/// An answer that would be another for another `Accept`.
+fn varying(mut response: Response) -> Response {
     response.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
     response
 }
@@ -108,11 +130,7 @@ pub(super) async fn batch(
 async fn line(state: &AppState, client: Client, question: Question) -> Bytes {
     let name = question.input.clone();
     let mut line = match state.admission.ask_patiently(client, question.clone()).await {
-        Ok(answered) => {
-            let stale = stale(state, &question, &answered).await;
-            let verdict = stale.as_ref().map_or_else(|| answered.resolution.verdict(), Stale::verdict);
-            serde_json::to_vec(&**verdict).unwrap_or_default()
-        }
+        Ok(answered) => document(state, &question, &answered).await,
         Err(refusal) => {
             tracing::info!(name = %Foreign::new(&name), code = refusal.slug(), "a name of a batch was refused");
             let mut problem = problem::document(refusal, None);
@@ -122,6 +140,13 @@ async fn line(state: &AppState, client: Client, question: Question) -> Bytes {
     };
     line.push(b'\n');
     line.into()
+}
+
+/// A verdict as JSON, without its headers.
+async fn document(state: &AppState, question: &Question, answered: &Answered) -> Vec<u8> {
+    let stale = stale(state, question, answered).await;
+    let verdict = stale.as_ref().map_or_else(|| answered.resolution.verdict(), Stale::verdict);
+    serde_json::to_vec(&**verdict).unwrap_or_default()
 }
 
 /// The body of a batch.
@@ -147,11 +172,17 @@ impl Batch {
     }
 }
 
-/// The question of a name and a query. The query may choose `profile` and `depth` alone; an empty value chooses
-/// nothing.
+/// The question of a name and a query.
 fn asked(name: String, query: &str) -> Result<Question, String> {
-    let mut question = Question::new(name);
-    for (number, (key, value)) in form_urlencoded::parse(query.as_bytes()).enumerate() {
+    chosen(Question::new(name), form_urlencoded::parse(query.as_bytes()))
+}
+
+/// A question with what parameters choose: `profile` and `depth` alone; an empty value chooses nothing.
+pub(super) fn chosen<'q>(
+    mut question: Question,
+    parameters: impl Iterator<Item = (Cow<'q, str>, Cow<'q, str>)>,
+) -> Result<Question, String> {
+    for (number, (key, value)) in parameters.enumerate() {
         if number == MAX_PARAMETERS {
             return Err(format!("expected at most {MAX_PARAMETERS} parameters"));
         }

@@ -5,11 +5,21 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::past::SEAL;
 use super::{Draft, Report, Rows, SCHEMA, fixer};
+use crate::digest::Digester;
 use crate::text::inert_json;
 use crate::verdict::Tool;
 
 pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
+    let mut sealed = Sealed { out, written: Digester::default() };
+    write_lines(report, rows, &mut sealed)?;
+    let Sealed { out, written } = sealed;
+    writeln!(out, "{SEAL}{}\n}}", line(&written.digest())?)
+}
+
+/// All lines but those of the digest over them.
+fn write_lines(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{{\n\"schema\": {},", line(&SCHEMA)?)?;
     writeln!(out, "\"tool\": {},", line(&Tool::default())?)?;
     writeln!(out, "\"complete\": {},", report.ending.warning().is_none())?;
@@ -25,8 +35,26 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
         Some(draft) => list.push(&draft),
         None => Ok(()),
     })?;
-    list.end("")?;
-    writeln!(out, "}}")
+    list.end(",")?;
+    writeln!(out, "\"since\": {},", line(&report.since)?)
+}
+
+/// Digests what it hands on.
+struct Sealed<'a> {
+    out: &'a mut dyn Write,
+    written: Digester,
+}
+
+impl Write for Sealed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = self.out.write(bytes)?;
+        self.written.update(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 fn counts(report: &Report) -> Value {

@@ -121,12 +121,20 @@ const NAMES: [Column; 9] = [
     Column::new("codes", Kind::Text),
 ];
 
+const CHANGES: [Column; 4] = [
+    Column::new("name", Kind::Subject),
+    Column::new("change", Kind::Word),
+    Column::new("before", Kind::Text),
+    Column::new("after", Kind::Text),
+];
+
 const RECORDS: [Column; 3] =
     [Column::new("name", Kind::Subject), Column::new("record", Kind::Text), Column::new("value", Kind::Text)];
 
 /// Writes the whole page.
 pub(super) fn write(report: &Report, rows: &dyn Rows, page: &mut dyn Canvas) -> io::Result<()> {
     head(report, page)?;
+    since(report, page)?;
     reasons(report, page)?;
     names(rows, page)?;
     findings(report, rows, page)?;
@@ -168,6 +176,25 @@ fn head(report: &Report, page: &mut dyn Canvas) -> io::Result<()> {
         ("with sources that differ", tally.drifting),
     ])?;
     page.facts(&report.facts())
+}
+
+/// What changed since the report before.
+fn since(report: &Report, page: &mut dyn Canvas) -> io::Result<()> {
+    let Some(difference) = &report.since else { return Ok(()) };
+    page.heading("Since the report before")?;
+    for warning in difference.warnings() {
+        page.paragraph(Tone::Soft, &[plain(warning)])?;
+    }
+    if difference.changes.is_empty() {
+        return none(page);
+    }
+    page.table(&CHANGES)?;
+    for change in &difference.changes {
+        let value = |value: &Option<String>| value.iter().map(|value| foreign(value.clone())).collect::<Vec<_>>();
+        let cells = [vec![foreign(&change.name)], vec![plain(change.kind.as_str())], value(&change.before), value(&change.after)];
+        page.row(&CHANGES, &cells)?;
+    }
+    page.end_table()
 }
 
 fn reasons(report: &Report, page: &mut dyn Canvas) -> io::Result<()> {

@@ -127,7 +127,7 @@ fn report_under(profile: &str, rows: &[Row], ending: Ending) -> Report {
         manifests: Vec::new(),
         depth: Depth::Schemas,
     };
-    Report { scope, tally, ending }
+    Report { scope, tally, ending, since: None }
 }
 
 fn written(format: Format, rows: &[Row], ending: Ending) -> String {

@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+#[cfg(feature = "receipts")]
+use clresolve_receipt::replay::{Mark, Seen};
+
 use crate::chain::BlockSelector;
 use crate::config::Config;
 use crate::evidence::Evidence;
@@ -19,6 +22,9 @@ pub(super) struct History {
     chain_id: u64,
     /// Identifier of the configured profile: the verdicts of others are not remembered.
     profile: String,
+    /// Most receipts that are remembered.
+    #[cfg(feature = "receipts")]
+    receipts: u64,
 }
 
 impl History {
@@ -26,7 +32,14 @@ impl History {
     pub(super) fn open(path: &Path, config: &Config) -> Result<Self, MemoryError> {
         let memory = Memory::open(path, config.memory.names)?;
         let (world, chain_id) = (config.chain.world.clone(), config.chain.id);
-        Ok(Self { memory, world, chain_id, profile: config.rules.profile.clone() })
+        Ok(Self {
+            memory,
+            world,
+            chain_id,
+            profile: config.rules.profile.clone(),
+            #[cfg(feature = "receipts")]
+            receipts: config.memory.receipts,
+        })
     }
 
     /// What is remembered of the name. Not asked at a block chosen by number, which may be older than every sighting.
@@ -58,6 +71,12 @@ impl History {
             return Ok(());
         }
         self.memory.remember(self.place(&evidence.name), sighting).await
+    }
+
+    /// Marks a receipt that holds as shown for its occasion.
+    #[cfg(feature = "receipts")]
+    pub(super) async fn mark(&self, mark: Mark) -> Result<Seen, MemoryError> {
+        self.memory.mark(&self.world, self.chain_id, mark, self.receipts).await
     }
 
     fn place(&self, name: &EnsName) -> HistoryKey {

@@ -52,6 +52,9 @@ pub enum ExportError {
     /// The input is not a name, so there is no evidence.
     #[error("this is not an ENS name: {0}")]
     Name(#[from] NameError),
+    /// Something that the bundle of a purchase must hold is not known.
+    #[error("the purchase cannot be shown again: {0}")]
+    Purchase(String),
     /// The evidence does not give the verdict again.
     #[error("the run cannot be replayed: {0}")]
     Bundle(#[from] BundleError),

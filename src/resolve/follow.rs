@@ -118,7 +118,7 @@ impl Watch {
         let now = self.resolver.now();
         let outcome = self.changes.news(self.id, news, now);
         self.resolver.0.cached.evict_changed(&outcome.evicted);
-        telemetry::head_age(label, now.duration_since(news.head.timestamp));
+        telemetry::head_time(label, news.head.timestamp);
         outcome.count(label);
         telemetry::hints_ignored(label, "unasked", news.unasked as u64);
         let Some(missed) = &news.missed else { return };

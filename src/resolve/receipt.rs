@@ -1,61 +1,159 @@
-//! Receipts: the agent's verdict and its signer's records are read here, and handed to the pure judgement.
+//! Receipts: the agent's verdict, its signer's records and the settlement are read here, and handed to the pure judgement.
 
+use std::iter;
+use std::sync::Arc;
+
+use clresolve_bundle::purchase::{Evidence, Papers, PurchaseBundle};
 use clresolve_receipt::document::Setting;
-use clresolve_receipt::judge::{Agent, Knowledge};
+use clresolve_receipt::judge::{Agent, BoundReceipt, Knowledge, Routes};
 use clresolve_receipt::question::Request;
+use clresolve_receipt::replay::Mark;
 use clresolve_receipt::{Question, Verification, judge};
 
 use super::look_ups::Beside;
-use super::{Inner, Resolver, signer};
-use crate::name::EnsName;
+use super::schemas::Known;
+use super::{ExportError, Inner, Resolver, settlement, signer};
+use crate::card::Side;
 use crate::reason::{Code, Reason};
-use crate::verdict::{Resolution, Verdict};
+use crate::verdict::{Resolution, State};
 
 impl Resolver {
     /// Whether a receipt holds: that the signer which the agent's records name has signed it, that it is about this agent,
-    /// and, where a request is given, about that request. Nothing is written or remembered.
+    /// where a request is given, about that request, and where a payment is given, that it was settled. Nothing is written or
+    /// remembered.
     ///
     /// Never fails: what went wrong is in the answer.
     pub async fn verify_receipt(&self, question: &Question) -> Verification {
         let resolution = self.resolve(&question.name).await;
-        self.verify_receipt_of(&resolution, question).await
+        self.verify_receipt_of(&resolution, Arc::new(question.clone())).await
     }
 
-    /// The same, about the agent of a verdict that was just asked for.
-    pub(crate) async fn verify_receipt_of(&self, resolution: &Resolution, question: &Question) -> Verification {
-        let Inner { walker, signers, .. } = &*self.0;
-        let verdict = resolution.verdict().clone();
-        let agent = agent(&verdict);
-        let signer = match Beside::of(resolution) {
-            Some(beside) => signer::receipts::of(&signers.receipts, walker, &beside).await,
-            None => Err(Box::new(Reason::new(Code::ReceiptKeyUnpublished).observed("the name has no normal form"))),
+    /// The same, and marks a receipt that holds as seen for its request: for another one it does not hold again. Where no
+    /// request is given, or nothing is remembered here (`memory.path`), that is not decided.
+    ///
+    /// Never fails: what went wrong is in the answer.
+    pub async fn verify_and_remember_receipt(&self, question: &Question) -> Verification {
+        let resolution = self.resolve(&question.name).await;
+        self.verify_and_remember_receipt_of(&resolution, Arc::new(question.clone())).await
+    }
+
+    /// A purchase from an agent with everything that it rests on, judged anew. The bundle holds neither the bound schema nor
+    /// the agent's addresses and URL, so what rests on these is not judged by it.
+    ///
+    /// # Errors
+    /// When something that must be in the bundle is not known: the signer's key, or what the chain says of a transaction.
+    pub async fn export_purchase(
+        &self,
+        question: &crate::resolve::Question,
+        papers: &Papers,
+    ) -> Result<(PurchaseBundle, Verification), ExportError> {
+        let Inner { walker, registries, .. } = &*self.0;
+        let asked = papers.question(&question.input).map_err(ExportError::Purchase)?;
+        let packed = self.export(question).await?;
+        let (verdict, bundle) = (packed.verdict().clone(), packed.into_bundle());
+        let name = bundle.name().clone();
+        let signer = signer::receipts::read(walker, &name).await;
+        let signer = signer.map_err(|reason| ExportError::Purchase(unknown(&reason)))?;
+        let due = asked.purchase.asks_for_settlement().then(|| asked.purchase.due(name.as_str()).ok()).flatten();
+        let transaction = match due {
+            Some(due) => Some(settlement::transaction(registries, walker, &due).await.map_err(ExportError::Purchase)?),
+            None => None,
         };
-        let (question, now) = (question.clone(), self.now());
+        let evidence = Evidence { signer, transaction, at: self.now() };
+        let pool = Arc::clone(&walker.pool);
+        let papers = papers.clone();
+        let packed = pool.run(move || PurchaseBundle::pack(bundle, &verdict, &papers, evidence)).await?;
+        Ok(packed)
+    }
+
+    /// As [`Resolver::verify_receipt`], about the agent of a verdict that was just asked for.
+    pub(crate) async fn verify_receipt_of(&self, resolution: &Resolution, question: Arc<Question>) -> Verification {
+        self.judge_receipt(resolution, question).await.0
+    }
+
+    /// As [`Resolver::verify_and_remember_receipt`], about the agent of a verdict that was just asked for.
+    pub(crate) async fn verify_and_remember_receipt_of(
+        &self,
+        resolution: &Resolution,
+        question: Arc<Question>,
+    ) -> Verification {
+        let (found, mark) = self.judge_receipt(resolution, question).await;
+        if found.state != State::Trusted && !clresolve_core::mutant!("forgeries-are-remembered") {
+            return found;
+        }
+        let seen = match (mark, &self.0.walker.history) {
+            (None, _) => Err("nothing was given that a receipt of its family is remembered for".to_owned()),
+            (_, None) => Err("memory.path names no file".to_owned()),
+            (Some(mark), Some(history)) => history.mark(mark).await.map_err(|error| error.to_string()),
+        };
+        self.0.walker.pool.run(move || found.remembered(seen)).await
+    }
+
+    /// What is said of a receipt, and its mark where it was shown for something.
+    async fn judge_receipt(&self, resolution: &Resolution, question: Arc<Question>) -> (Verification, Option<Mark>) {
+        let Inner { walker, signers, schemas, registries, settlements, .. } = &*self.0;
+        let verdict = resolution.verdict().clone();
+        let agent = self.agent(resolution);
+        let beside = Beside::of(resolution);
+        let signer = async {
+            match &beside {
+                Some(beside) => signer::receipts::of(&signers.receipts, walker, beside).await,
+                None => Err(Box::new(Reason::new(Code::ReceiptKeyUnpublished).observed("the name has no normal form"))),
+            }
+        };
+        let profile = self.configured_rules().profile;
+        let bound = schemas.of(walker, &profile, resolution, Side::Receipt);
+        let settlement = settlement::of(settlements, registries, walker, beside.as_ref(), &question.purchase);
+        let (signer, bound, settlement) = tokio::join!(signer, bound, settlement);
+        let bound = bound.filter(is_judged_by);
+        let now = self.now();
         let judged = move || {
+            let bought = question.purchase.bought();
             let known = Knowledge {
                 agent: agent.as_ref(),
                 signer: signer.as_ref().map_err(|reason| &**reason),
                 request: question.request.as_ref(),
+                bought: bought.as_ref(),
+                schema: bound.as_ref().zip(first_verb(agent.as_ref())).map(|(bound, verb)| BoundReceipt {
+                    verb,
+                    schema: bound.as_deref().map_err(AsRef::as_ref),
+                }),
                 now,
             };
             let setting = Setting {
                 verdict: &verdict,
                 signer: signer.as_ref().ok(),
                 request: question.request.as_ref().map(Request::sha256),
+                settlement: settlement.as_ref(),
                 now,
             };
-            Verification::of(judge(&question.receipt, &known), &setting)
+            let judgement = judge(&question.receipt, &known);
+            let mark = Mark::of(&judgement, &known);
+            (Verification::of(judgement, &setting), mark)
         };
         walker.pool.run(judged).await
     }
+
+    /// What the verdict and the records read with it say of the agent.
+    fn agent(&self, resolution: &Resolution) -> Option<Agent> {
+        let agent = Agent::of(resolution.verdict())?;
+        let further = agent.verbs.iter().skip(1).map(|verb| Some(verb.as_str()));
+        let routes = Routes::of(iter::once(None).chain(further).map(|verb| self.route(resolution, verb)));
+        let addresses = signer::receipts::addresses(resolution, &self.0.walker.config.gate.policy());
+        Some(Agent { addresses, routes, ..agent })
+    }
 }
 
-fn agent(verdict: &Verdict) -> Option<Agent> {
-    let name = EnsName::parse(verdict.name.normalized.as_deref()?).ok()?;
-    let identity = verdict.identity.as_ref();
-    Some(Agent {
-        name,
-        entry: identity.and_then(|identity| identity.entry.clone()),
-        verbs: identity.map(|identity| identity.verbs.clone()).unwrap_or_default(),
-    })
+fn first_verb(agent: Option<&Agent>) -> Option<&str> {
+    agent?.verbs.first().map(String::as_str)
+}
+
+/// Whether a receipt is judged by what is known of the schema: not so where nothing pins its bytes.
+fn is_judged_by(known: &Known) -> bool {
+    known.as_ref().err().is_none_or(|reasons| reasons.iter().all(|reason| reason.code != Code::SchemaUnpinned))
+}
+
+fn unknown(reason: &Reason) -> String {
+    let observed = reason.observed.as_deref().unwrap_or_default();
+    format!("{} {observed}", reason.message)
 }

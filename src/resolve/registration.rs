@@ -17,7 +17,11 @@ use jiff::Timestamp;
 use super::look_ups::{Beside, Found, LookUps, after};
 use super::walk::Walker;
 use crate::card::JsonError;
-use crate::chain::{AgentRegistry, Answer, Block, BlockSelector, ChainError, Proof};
+#[cfg(feature = "receipts")]
+use crate::chain::TransactionReader;
+use crate::chain::transport::HttpPost;
+use crate::chain::{AgentRegistry, Answer, Block, BlockSelector, ChainConfig, ChainError, Proof};
+use crate::clock::Clock;
 use crate::check::records::behind;
 use crate::config::{Demand, RegistryChain};
 use crate::evidence::links::{Registration, RegistrationFile, registration_file};
@@ -29,7 +33,7 @@ use crate::text::excerpt;
 use crate::verdict::State;
 
 /// The part of the time limit of a question that a look-up may take: the verdict took its own.
-const LOOK_UP_SHARE: f64 = 0.5;
+pub(super) const LOOK_UP_SHARE: f64 = 0.5;
 
 /// The part of a look-up's time that a document may take, so that one that stalls is seen as the cause.
 const DOCUMENT_SHARE: f64 = 0.4;
@@ -50,12 +54,31 @@ pub(super) struct Registry {
     address: Address,
     agents: BTreeMap<String, u64>,
     reader: AgentRegistry,
+    #[cfg(feature = "receipts")]
+    transactions: TransactionReader,
 }
 
 impl Registry {
-    /// The registry that the configuration names for the chain `id`.
-    pub(super) fn new(id: u64, config: &RegistryChain, reader: AgentRegistry) -> Self {
-        Self { id, address: config.registry, agents: config.agents.clone(), reader }
+    /// The registry that the configuration names for the chain that `chain` says how to read, through `http`.
+    pub(super) fn new(config: &RegistryChain, chain: ChainConfig, http: &Arc<dyn HttpPost>, clock: &Arc<dyn Clock>) -> Self {
+        let time = || {
+            let clock = Arc::clone(clock);
+            Arc::new(move || clock.now())
+        };
+        Self {
+            id: chain.chain_id,
+            address: config.registry,
+            agents: config.agents.clone(),
+            #[cfg(feature = "receipts")]
+            transactions: TransactionReader::new(chain.clone(), http, time()),
+            reader: AgentRegistry::new(config.registry, chain, http, time()),
+        }
+    }
+
+    /// The transactions of the same chain.
+    #[cfg(feature = "receipts")]
+    pub(super) const fn transactions(&self) -> &TransactionReader {
+        &self.transactions
     }
 
     fn entry(&self, agent: u64) -> Registration {
@@ -78,11 +101,14 @@ impl Registries {
         Self::over(Arc::clone(&self.by_chain))
     }
 
+    /// The registry of a network.
+    pub(super) fn of(&self, network: &Network) -> Option<Arc<Registry>> {
+        self.by_chain.get(&network.chain_id()?).cloned()
+    }
+
     /// What the registration of a name on a network says about the payee: that of a moment ago, else that of a look-up.
     pub(super) async fn claim(&self, walker: &Arc<Walker>, beside: &Beside, network: &Network) -> Claim {
-        let Some(registry) = network.chain_id().and_then(|id| self.by_chain.get(&id)).cloned() else {
-            return Claim::None;
-        };
+        let Some(registry) = self.of(network) else { return Claim::None };
         if walker.config.chain.demand().is_ok_and(|demand| matches!(demand, Demand::StateProof(_))) {
             return undecided("state-proof is demanded, and a registration is vouched for by a quorum at most");
         }

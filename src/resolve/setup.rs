@@ -18,7 +18,7 @@ use super::registration::{Registries, Registry};
 use super::upstream::Upstream;
 use crate::cache::VerdictCache;
 use crate::chain::transport::{HttpPost, PostError};
-use crate::chain::{self, AgentRegistry, Chain, Demand, RpcChain};
+use crate::chain::{self, Chain, Demand, RpcChain};
 use crate::clock::Clock;
 #[cfg(not(feature = "state-proof"))]
 use crate::config::NO_STATE_PROOF;
@@ -156,7 +156,7 @@ fn request_timeout(config: &Config, endpoints: &[Endpoint]) -> Duration {
     config.timeout.mul_f64(ENDPOINTS_SHARE / in_turn)
 }
 
-/// The readers of the ERC-8004 registries, under `clock`.
+/// The readers of the chains that are paid on, under `clock`.
 pub(super) fn registries(config: &Config, egress: &Egress, clock: &Arc<dyn Clock>) -> Result<Registries, SetupError> {
     let http: Arc<dyn HttpPost> = Arc::new(OperatorDoor(egress.clone()));
     let of_chain = |(id, chain): (&ChainId, &RegistryChain)| {
@@ -173,9 +173,7 @@ pub(super) fn registries(config: &Config, egress: &Egress, clock: &Arc<dyn Clock
             ccip: false,
             coins: chain::Coins::default(),
         };
-        let clock = Arc::clone(clock);
-        let reader = AgentRegistry::new(chain.registry, settings, &http, Arc::new(move || clock.now()));
-        Ok(Registry::new(id.number(), chain, reader))
+        Ok(Registry::new(chain, settings, &http, clock))
     };
     Ok(Registries::new(config.chains.iter().map(of_chain).collect::<Result<Vec<_>, _>>()?))
 }

@@ -19,7 +19,7 @@ use crate::config::Grade;
 use crate::name::EnsName;
 use crate::reason::{Code, Reason};
 use crate::records::{Key, Record, RecordSet};
-use crate::verdict::State;
+use crate::verdict::{GatePolicy, State};
 
 /// The signer's records of a name: they stand at a settled block, at the newest one too, and more than one endpoint, or
 /// the operator's own, vouches for them.
@@ -183,12 +183,46 @@ async fn read_offer_key(walker: &Walker, name: &EnsName) -> Result<Option<Public
     Ok(PublicKey::from_record(records.public_key()?).ok())
 }
 
-/// Records with the grade of proof that the gate demands, and without what it denies.
+/// The records of a name, if the gate would rely on them.
 async fn relied_on(walker: &Walker, name: &EnsName) -> Result<Option<SignerRecords>, SignerError> {
-    let gate = &walker.config.gate;
     let records = SignerRecords::read(walker, name, walker.config.timeout / 2).await?;
-    let denies_borrowed = [Code::RecordOffchain, Code::NameWildcard].iter().any(|code| gate.deny.contains(code));
-    let is_weak = gate.min_proof.is_some_and(|least| records.grade < least);
-    let is_denied = denies_borrowed && records.borrowed;
-    Ok((!is_weak && !is_denied).then_some(records))
+    Ok(records.objection(&walker.config.gate.policy()).is_none().then_some(records))
+}
+
+impl SignerRecords {
+    /// Why the gate would not rely on them: a weaker grade of proof than it demands, or where they come from.
+    fn objection(&self, gate: &GatePolicy) -> Option<&'static str> {
+        let denies_borrowed = [Code::RecordOffchain, Code::NameWildcard].iter().any(|code| gate.deny.contains(code));
+        if gate.min_proof.is_some_and(|least| self.grade < least) {
+            return Some("the grade of proof is lower than the gate demands");
+        }
+        let is_denied = denies_borrowed && self.borrowed && !clresolve_core::mutant!("anybody-lends-keys");
+        is_denied.then_some("the records come from off the chain or from an ancestor's resolver, which gate.deny refuses")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::B256;
+    use jiff::Timestamp;
+
+    use super::*;
+
+    pub(super) fn records(of: impl IntoIterator<Item = (Key, Record)>) -> SignerRecords {
+        let block = Block { number: 7, hash: B256::ZERO, timestamp: Timestamp::UNIX_EPOCH };
+        SignerRecords { records: of.into_iter().collect(), grade: Grade::Quorum, block, borrowed: false }
+    }
+
+    #[test]
+    fn keys_are_relied_on_as_the_gate_says() {
+        let own = records([]);
+        let borrowed = SignerRecords { borrowed: true, ..records([]) };
+        let gate = |deny: &[Code], min_proof| GatePolicy { deny: deny.to_vec(), min_proof, ..GatePolicy::default() };
+        let objects = |records: &SignerRecords, gate: GatePolicy| records.objection(&gate).is_some();
+        for code in [Code::RecordOffchain, Code::NameWildcard] {
+            assert!(objects(&borrowed, gate(&[code], None)) && !objects(&own, gate(&[code], None)), "{code}");
+        }
+        assert!(!objects(&borrowed, gate(&[], None)));
+        assert!(objects(&own, gate(&[], Some(Grade::StateProof))) && !objects(&own, gate(&[], Some(Grade::Quorum))));
+    }
 }

@@ -11,6 +11,7 @@ use futures_util::future::OptionFuture;
 use tokio::time::Instant;
 
 use super::content::{Content, Liars, Walk};
+use super::progress::Told;
 use crate::cache::{ContentCache, ProvenContent};
 use crate::card::Card;
 use crate::chain::Found;
@@ -54,7 +55,7 @@ impl Sources {
 
 impl ContentSources {
     /// Asks the card's URL and the gateways, at the same time unless one needs the other's answer.
-    pub(super) async fn of_card(&self, found: &Found, all: bool, limit: Duration) -> Sources {
+    pub(super) async fn of_card(&self, found: &Found, all: bool, limit: Duration, told: Told<'_>) -> Sources {
         let targets = Targets::of(&found.records);
         let needs_https = targets.waits_for_url(all);
         let Targets { url, cid, path, mirror: other } = targets;
@@ -64,17 +65,19 @@ impl ContentSources {
         let https_limit = if needs_https { limit / 2 } else { limit };
         let fetch = timed(async {
             match &url {
-                Some(url) => self.content.card(url, https_limit).await,
+                Some(url) => told.during(Step::FetchHttps, self.content.card(url, https_limit)).await,
                 None => Source::NotAsked,
             }
         });
         let ((https, https_ms), (walked, walk_ms)) = if needs_https {
             let fetched = fetch.await;
             let limit = limit.saturating_sub(started.elapsed());
-            let walked = timed(self.walk(cid.as_ref(), &path, fetched.0.bytes(), limit)).await;
+            let walk = self.walk(cid.as_ref(), &path, fetched.0.bytes(), limit);
+            let walked = timed(told.during(Step::FetchIpfs, walk)).await;
             (fetched, walked)
         } else {
-            tokio::join!(fetch, timed(self.walk(cid.as_ref(), &path, None, limit)))
+            let walk = self.walk(cid.as_ref(), &path, None, limit);
+            tokio::join!(fetch, timed(told.during(Step::FetchIpfs, walk)))
         };
         let left = || limit.saturating_sub(started.elapsed());
         let later = Instant::now();
@@ -163,7 +166,7 @@ impl ContentSources {
 
     /// The bytes at a schema's location (an `https` URL, or an `ipfs` one, walked and proven), and the gateways that
     /// lied on the way.
-    async fn schema(&self, location: &str, limit: Duration) -> (Result<Bytes, String>, Liars) {
+    pub(super) async fn schema(&self, location: &str, limit: Duration) -> (Result<Bytes, String>, Liars) {
         if !location.starts_with("ipfs://") {
             return (self.content.schema(location, limit).await, Liars::new());
         }

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::content::Liars;
 use super::continuity::{History, MemoryError};
+use super::progress::Progress;
 use super::question::RuleSet;
 use super::sources::{ContentSources, Sources, elapsed, timed};
 use super::upstream::Upstream;
@@ -57,6 +58,8 @@ pub(super) struct Walker {
     pub(super) world: Arc<str>,
     /// Judges the evidence.
     pub(super) pool: Arc<CpuPool>,
+    /// Where runs tell how they go on.
+    pub(super) progress: Progress,
 }
 
 /// A run that is to be made for the cache.
@@ -143,7 +146,7 @@ impl Walker {
     pub(super) async fn gather(&self, name: EnsName, policy: &Policy, earlier: Option<&ProvenContent>) -> Run {
         let started = Instant::now();
         let deadline = started + self.config.timeout;
-        let reading = self.read(&name, deadline).await;
+        let reading = self.progress.of(&name).during(Step::Records, self.read(&name, deadline)).await;
         let mut milliseconds = BTreeMap::from([(Step::Records, elapsed(started))]);
         let mut evidence = Evidence {
             name,
@@ -165,7 +168,7 @@ impl Walker {
         };
         let earlier = earlier.filter(|earlier| earlier.holds(reading, evidence.now));
 
-        let limit = content_time(deadline);
+        let (told, limit) = (self.progress.of(&evidence.name), content_time(deadline));
         let binding = async {
             tokio::join!(
                 self.owner(found, reading, limit),
@@ -175,10 +178,10 @@ impl Walker {
         let content = async {
             match earlier {
                 Some(earlier) => Sources::again(earlier),
-                None => self.sources.of_card(found, policy.require_all_sources, limit).await,
+                None => self.sources.of_card(found, policy.require_all_sources, limit, told).await,
             }
         };
-        let (((owner, links), binding_ms), sources) = tokio::join!(timed(binding), content);
+        let (((owner, links), binding_ms), sources) = tokio::join!(timed(told.during(Step::Binding, binding)), content);
         milliseconds.extend(sources.milliseconds);
         milliseconds.insert(Step::Binding, binding_ms);
         evidence.links = links;

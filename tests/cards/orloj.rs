@@ -466,7 +466,7 @@ impl Daemon {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), resources).expect("written");
         let mut config = Config::default();
-        config.http.listen.set_port(0);
+        config.http.listen = clresolve::config::ListenAt::loopback(0);
         config.orloj.resources = vec![file.path().to_owned()];
         let clock = Arc::new(Stopped::default());
         let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
@@ -604,7 +604,7 @@ async fn or_15_cards_follow_their_resources_and_are_not_served_past_their_freshn
 #[tokio::test(flavor = "multi_thread")]
 async fn without_resources_there_are_no_such_routes() {
     let mut config = Config::default();
-    config.http.listen.set_port(0);
+    config.http.listen = clresolve::config::ListenAt::loopback(0);
     let server = Server::bind(&config).await.expect("the daemon starts");
     let root = format!("http://{}", server.address());
     tokio::spawn(server.run(std::future::pending()));

@@ -1,6 +1,6 @@
 //! The samples that pay: each is an example of the clients, and buys from a seller on this machine, through the daemon.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -25,7 +25,8 @@ async fn load(daemons: &[&Resolver]) {
             }
             let asked = daemons.iter().map(|daemon| daemon.resolve(AGENT));
             for found in futures_util::future::join_all(asked).await {
-                assert_eq!(found.verdict().state, State::Trusted);
+                let verdict = found.verdict();
+                assert_eq!(verdict.state, State::Trusted, "{verdict:#?}");
             }
         }
     };

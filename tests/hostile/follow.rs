@@ -51,7 +51,7 @@ impl Stage {
         let mut config: Config = world.config();
         config.timeout = PATIENCE;
         config.gate.deadline = PATIENCE;
-        config.http.listen.set_port(0);
+        config.http.listen = clresolve::config::ListenAt::loopback(0);
         config.http.cold_runs_per_minute = u32::MAX;
         config.chain.proof = Some(ProofDemand::SingleRpc);
         (config.follow.poll, config.follow.poll_public) = (POLL, POLL);

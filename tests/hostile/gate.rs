@@ -52,7 +52,7 @@ struct Daemon {
 impl Daemon {
     fn start(mut config: Config) -> Self {
         config.timeout = PATIENCE;
-        config.http.listen.set_port(0);
+        config.http.listen = clresolve::config::ListenAt::loopback(0);
         config.http.cold_runs_per_minute = u32::MAX;
         let Started { child, address, log, folder } = Started::with(&config, []);
         Self { child, address, _log: log, _folder: folder }

@@ -65,7 +65,7 @@ impl Daemon {
     /// Every proxy that an environment can name is `proxy`.
     pub(crate) fn start(mut config: Config, proxy: &Server) -> Self {
         config.timeout = LIMIT;
-        config.http.listen.set_port(0);
+        config.http.listen = clresolve::config::ListenAt::loopback(0);
         config.http.cold_runs_per_minute = u32::MAX;
         let proxies = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
         let Started { child, address, mut log, folder } =

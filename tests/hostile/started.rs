@@ -1,9 +1,11 @@
 //! The daemon as a process of its own.
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::io::BufReader;
+use std::process::{Child, ChildStderr};
 
 use clresolve::config::Config;
+
+use crate::serve::{Served, serve};
 
 /// A daemon that listens. Nothing ends it when this is dropped.
 pub(crate) struct Started {
@@ -22,19 +24,8 @@ impl Started {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("daemon.toml");
         config.save(&path).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
-        command.args(["serve", "--config"]).arg(&path).env_clear().envs(variables);
-        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut log = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        // What its endpoints are worth, it may say before.
-        let address = loop {
-            line.clear();
-            assert_ne!(log.read_line(&mut line).unwrap(), 0, "it ended before it listened");
-            if let Some((_, address)) = line.split_once("listening on http://") {
-                break address.trim().to_owned();
-            }
-        };
+        let Served { child, address, log } = serve(&["--config", &path.display().to_string()], variables);
+        let address = address.to_string();
         Self { child, address, log, folder }
     }
 }

@@ -67,7 +67,7 @@ impl Scene {
         let mut config = world.config();
         config.timeout = PATIENCE;
         config.gate.deadline = PATIENCE;
-        config.http.listen.set_port(0);
+        config.http.listen = clresolve::config::ListenAt::loopback(0);
         config.http.cold_runs_per_minute = 100_000;
         // The requests of runs are counted.
         config.follow.enabled = false;

@@ -2,11 +2,13 @@
 
 use clresolve::sandbox::Sandbox;
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Answer, Daemon, answer};
 
 const ROUTE: &str = "/v1/receipts/verify";
+
+const NO_PAYMENT: &str = r#"{"name":"a.eth","receipt":{},"payment":"e30="}"#;
 
 async fn verified(daemon: &Daemon, body: String) -> Answer {
     answer(daemon.request(Method::POST, ROUTE).header("content-type", "application/json").body(body)).await
@@ -30,13 +32,75 @@ async fn every_receipt_is_judged_as_in_the_library() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_settlement_is_judged_as_in_the_library() {
+    let daemon = Daemon::start(|_| {}).await;
+    let receipt = Sandbox::receipts().iter().find(|sample| sample.file == "agent-sdk.json").expect("it is there").text;
+    let (_, payment) = Sandbox::payment();
+    for reply in Sandbox::replies() {
+        let (name, settlement) = ("summarizeagent.eth", &reply.header);
+        let body =
+            format!(r#"{{"name":"{name}","receipt":{receipt},"payment":"{payment}","settlement":"{settlement}"}}"#);
+        let found = verified(&daemon, body).await.json();
+        let codes: Vec<Value> = reply.codes.iter().map(|code| code.slug().into()).collect();
+        assert_eq!((&found["state"], &found["codes"]), (&reply.state.as_str().into(), &codes.into()), "{found:#}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_question_gets_a_problem() {
     let daemon = Daemon::start(|_| {}).await;
-    for body in ["", "[]", r#"{"name":"a.eth"}"#, r#"{"name":"a.eth","receipt":{},"request":1}"#] {
+    for body in ["", "[]", r#"{"name":"a.eth"}"#, r#"{"name":"a.eth","receipt":{},"request":1}"#, NO_PAYMENT] {
         verified(&daemon, body.to_owned()).await.is_problem(400, "request-malformed");
     }
-    let long = format!(r#"{{"name":"a.eth","receipt":"{}"}}"#, "x".repeat(600 * 1024));
+    let long = format!(r#"{{"name":"a.eth","receipt":"{}"}}"#, "x".repeat(700 * 1024));
     verified(&daemon, long).await.is_problem(413, "body-too-large");
     let plain = daemon.request(Method::POST, ROUTE).header("content-type", "text/plain").body("{}");
     answer(plain).await.is_problem(415, "media-type-unsupported");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn receipts_are_remembered_where_the_configuration_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("memory");
+    let daemon = Daemon::start(|config| {
+        config.memory.path = Some(path);
+        config.receipts.remember = true;
+    })
+    .await;
+    let receipt = Sandbox::receipts().iter().find(|sample| sample.file == "runtime.json").expect("a receipt").text;
+    let shown_for = async |note: &str| {
+        let mut request: Value = serde_json::from_str(Sandbox::request().1).expect("JSON");
+        request["note"] = note.into();
+        let body = format!(r#"{{"name":"summarizeagent.eth","receipt":{receipt},"request":{request}}}"#);
+        verified(&daemon, body).await.json()["codes"].clone()
+    };
+    assert_eq!(shown_for("one").await, json!([]));
+    assert_eq!(shown_for("one").await, json!([]));
+    assert_eq!(shown_for("two").await, json!(["receipt-replayed"]));
+    let for_nothing = verified(&daemon, format!(r#"{{"name":"summarizeagent.eth","receipt":{receipt}}}"#)).await.json();
+    assert_eq!((&for_nothing["state"], &for_nothing["codes"]), (&json!("indeterminate"), &json!(["receipt-replayed"])));
+}
+
+/// The verdict is known, and judging goes on costing.
+#[tokio::test(flavor = "multi_thread")]
+async fn judging_a_receipt_of_a_known_agent_counts_as_a_run() {
+    let daemon = Daemon::start(|config| config.http.cold_runs_per_minute = 2).await;
+    let body = r#"{"name":"summarizeagent.eth","receipt":{}}"#;
+    assert_eq!(verified(&daemon, body.to_owned()).await.status, 200, "a run for the verdict and one for the receipt");
+    verified(&daemon, body.to_owned()).await.is_problem(429, "client-over-quota");
+    assert_eq!(daemon.get("/v1/verdicts/summarizeagent.eth").await.status, 200);
+}
+
+/// The sandbox signs nothing: who accepts nothing else gets nothing, as for a decision.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_of_a_receipt_is_signed_on_demand() {
+    let daemon = Daemon::start(|_| {}).await;
+    let body = r#"{"name":"summarizeagent.eth","receipt":{}}"#;
+    let asked = async |accept: &str| {
+        let request = daemon.request(Method::POST, ROUTE).header("content-type", "application/json");
+        answer(request.header("accept", accept).body(body)).await
+    };
+    asked("application/jose").await.is_problem(406, "not-acceptable");
+    let plain = asked("application/jose, application/json;q=0.5").await;
+    assert_eq!((plain.status, plain.header("vary")), (200, "accept"));
 }

@@ -140,9 +140,11 @@ async fn what_cannot_be_put_in_force_changes_nothing_and_is_logged() {
     std::fs::remove_file(&daemon.file).expect("the file was there");
     assert!(daemon.reload().contains("stays as it was"));
 
-    config.http.listen.set_port(1);
+    config.http.listen = clresolve::config::ListenAt::loopback(1);
+    config.cache.trusted = 7;
     config.gate.deny.clear();
     let said = daemon.reload_with(&config);
+    assert!(said.contains("[cache]: a change takes a restart") && !said.contains("cache=7 trusted"), "{said}");
     assert!(said.contains("http.listen: a change takes a restart") && said.contains("is in force"), "{said}");
     assert_eq!(daemon.gate(DEPRECATED).await.status, 200, "the rest is in force");
 }

@@ -10,6 +10,9 @@ export const CHAIN = { id: 84532, network: 'eip155:84532', v1: 'base-sepolia' }
 /** The chain on which nobody permitted anything. */
 export const OTHER_CHAIN = { id: 8453, network: 'eip155:8453', v1: 'base' }
 
+/** Blocks after which anvil calls one final, and one more. */
+const FINAL_AFTER = 65
+
 /** EIP-712 domain of the token and its decimals, as Dollar.sol has them. */
 export const DOLLAR = { name: 'Sandbox Dollar', version: '1', decimals: 6, symbol: 'SBD' }
 
@@ -22,7 +25,7 @@ const tokenAbi = parseAbi([
 
 /**
  * Starts both chains. `holder` has all of three tokens: `dollar` and `fake` on the first chain, which say the same of
- * themselves, and `elsewhere` on the other. Resolves to {rpc, tokens, register}.
+ * themselves, and `elsewhere` on the other. Resolves to {rpc, tokens, register, finalize}.
  */
 export async function startChains(holder) {
   const [first, other] = await Promise.all([startAnvil(CHAIN.id), startAnvil(OTHER_CHAIN.id)])
@@ -38,7 +41,9 @@ export async function startChains(holder) {
     for (const [name, entry] of Object.entries(zone)) await addName(ens, name, entry)
     await finalize(first.client)
   }
-  return { rpc: first.url, tokens, register }
+  /** Makes everything so far final. The clock of the blocks is ahead already. */
+  const settleDown = async () => await first.client.mine({ blocks: FINAL_AFTER })
+  return { rpc: first.url, tokens, register, finalize: settleDown }
 }
 
 async function deployToken(client, chain, holder) {

@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util'
 import { ATTACKS, offerOf } from './attacks.mjs'
 import { CLIENTS } from './clients.mjs'
 import { Service } from './service.mjs'
+import { buyWhole } from './whole.mjs'
 import { AGENT, VERB, startWorld } from './world.mjs'
 
 const DOCUMENT = new URL('../../docs/runtimes.md', import.meta.url)
@@ -33,15 +34,17 @@ if (options.write && positionals.length > 0) fail(64, '--write takes all clients
 
 const world = await startWorld(options.daemon)
 const purchases = []
+const wrongWhole = []
 try {
   for (const name of names) purchases.push(...(await buyWith(name)))
+  wrongWhole.push(...(await whole(names[0])))
 } catch (error) {
   fail(1, `${world.log()}${error.stack}`)
 }
 
 const table = tableOf(purchases)
 console.log(`${CAPTION}:\n\n${table}`)
-const faults = purchases.flatMap(faultsOf)
+const faults = [...purchases.flatMap(faultsOf), ...wrongWhole]
 if (options.write && faults.length === 0) write(table)
 for (const fault of faults) console.error(fault)
 console.log(`\n${purchases.length * 2} purchases, ${faults.length} faults`)
@@ -51,7 +54,7 @@ process.exit(faults.length > 0 ? 1 : 0)
 async function buyWith(name) {
   const client = CLIENTS[name]
   const buyer = new Service(...client.command(options))
-  const guard = { daemon: world.daemon.url, agent: AGENT, verb: VERB, timeout: GUARD_TIMEOUT }
+  const guard = guardOf()
   const purchases = []
   for (const attack of ATTACKS) {
     const plain = await buy(buyer, client, attack, null)
@@ -63,13 +66,34 @@ async function buyWith(name) {
   return purchases
 }
 
+/** A whole purchase with one client, if it is one of version 2. */
+async function whole(name) {
+  const client = CLIENTS[name]
+  if (client.version !== 2) return []
+  await world.daemon.revive()
+  const buyer = new Service(...client.command(options))
+  const faults = await buyWhole(world, options.daemon, (offer) => asked(buyer, offer, {}, guardOf()))
+  await buyer.end()
+  return faults
+}
+
+function guardOf() {
+  return { daemon: world.daemon.url, agent: AGENT, verb: VERB, timeout: GUARD_TIMEOUT }
+}
+
 /** One purchase: how it ended, and whom it paid on the chain. */
 async function buy(buyer, client, attack, guard) {
   await world.daemon.revive()
   const offer = await offerOf(world, attack, client.version)
   world.sellers.sell(offer)
   const before = await world.holdings()
-  const end = await buyer.ask({
+  const end = await asked(buyer, offer, attack, guard)
+  return { ...end, payments: world.sellers.settled, moved: differenceOf(await world.holdings(), before) }
+}
+
+/** The buyer's answer. */
+async function asked(buyer, offer, attack, guard) {
+  return await buyer.ask({
     url: world.sellers.agent,
     key: world.payerKey,
     network: offer.token.chain.v1,
@@ -79,7 +103,6 @@ async function buy(buyer, client, attack, guard) {
     thief: world.thief.address,
     kill: world.control,
   })
-  return { ...end, payments: world.sellers.settled, moved: differenceOf(await world.holdings(), before) }
 }
 
 /** What the buyer's own limits permit: its dollars on both chains, and not the token of the same name. */

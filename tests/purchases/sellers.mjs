@@ -9,9 +9,12 @@ export const PATH = '/summarize'
 
 const PAYMENT_HEADERS = ['payment-signature', 'x-payment']
 
-/** Starts both. `sell(offer)` sets what they demand from then on; `settled` holds what was settled since. */
+/**
+ * Starts both. `sell(offer)` sets what they demand from then on; `settled` holds what was settled since, `kept` the headers
+ * of the last payment and of the reply to it.
+ */
 export async function startSellers() {
-  const sellers = { offer: undefined, settled: [], sell }
+  const sellers = { offer: undefined, settled: [], kept: undefined, sell }
   for (const [who, host] of Object.entries(HOSTS)) {
     const server = createServer((request, response) => {
       answer(sellers, who, request, response).catch((error) => reply(response, 500, {}, error.message))
@@ -36,9 +39,11 @@ async function answer(sellers, who, request, response) {
   const { payload } = JSON.parse(Buffer.from(payment, 'base64').toString())
   const { transactionHash } = await settle(offer.token, payload)
   sellers.settled.push(paymentOf(payload, offer))
+  const settlement = settlementOf(offer, transactionHash)
+  sellers.kept = { payment, settlement: Object.values(settlement)[0] }
   // Whoever insists demands the money again.
   if (offer.insists) return demand(response, offer)
-  return reply(response, 200, receipt(offer, transactionHash), '{"summary":"short"}')
+  return reply(response, 200, settlement, offer.receipt ?? '{"summary":"short"}')
 }
 
 /** Whom an authorisation pays, how much, and for how long it was good. */
@@ -51,7 +56,7 @@ function demand(response, { header, body }) {
   reply(response, 402, header === undefined ? {} : { 'payment-required': encoded(header) }, JSON.stringify(body ?? {}))
 }
 
-function receipt({ version, token: { chain } }, transaction) {
+function settlementOf({ version, token: { chain } }, transaction) {
   const name = version === 1 ? 'x-payment-response' : 'payment-response'
   return { [name]: encoded({ success: true, transaction, network: version === 1 ? chain.v1 : chain.network }) }
 }

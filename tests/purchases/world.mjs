@@ -16,6 +16,14 @@ import { Service } from './service.mjs'
 export const AGENT = 'summarizeagent.eth'
 export const VERB = 'summarize'
 
+/** Who signs the sandbox's receipts, with a key that everybody has. */
+const SIGNER = 'runtime.sandbox.eth'
+const SIGNER_RECORDS = {
+  'cl.sig.pub': 'ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=',
+  'cl.sig.kid': 'test-key-7',
+  'cl.sig.canonical': 'json.sorted_keys.v1',
+}
+
 /** Most that the daemon lets one payment move: 0.05. */
 const MAX_AMOUNT = 50_000
 /** ENSIP-11: an EVM chain's coin type is its id with this bit. */
@@ -34,13 +42,15 @@ export async function startWorld(executable) {
   const folder = mkdtempSync(join(tmpdir(), 'clresolve-purchases-'))
   process.on('exit', () => rmSync(folder, { recursive: true }))
   const sellers = await startSellers()
-  const [{ rpc, tokens, register }, gateway] = await Promise.all([startChains(payer.address), startGateway(folder)])
+  const [{ rpc, tokens, register, finalize }, gateway] = await Promise.all([startChains(payer.address), startGateway(folder)])
   await register(zone(gateway.cid, agent.address))
   const configuration = configurationOf(rpc, gateway.url, tokens.dollar.address, sellers.agent)
   const daemon = await Daemon.start(executable, configuration, folder)
   const control = await startControl(daemon)
+  const config = join(folder, 'receipts.toml')
+  writeFileSync(config, `${configuration}\n[chains.${CHAIN.id}]\nrpc = [{ url = "${rpc}", own = true }]\n`)
   const payerKey = toHex(payer.getHdKey().privateKey)
-  const world = { payer, payerKey, agent, thief, sellers, tokens, daemon, control }
+  const world = { payer, payerKey, agent, thief, sellers, tokens, daemon, control, finalize, folder, config }
   world.holdings = async () => await holdings(world)
   world.log = () => readFileSync(join(folder, 'clresolve.log'), 'utf8')
   return world
@@ -89,9 +99,12 @@ function zone(cid, address) {
     'cl.schema.receipt': schemas.receipt,
     'cl.cid.schemas': schemaCid,
     'cl.schemas.mirror.ipfs': `ipfs://${schemaCid}`,
+    'cl.receipt.signer': SIGNER,
   }
   return {
     [owner]: { owner: PUBLISHER, addr: PUBLISHER, resolver: 'public' },
+    'sandbox.eth': { owner: PUBLISHER, resolver: 'none' },
+    [SIGNER]: { owner: PUBLISHER, resolver: 'public', text: SIGNER_RECORDS },
     [AGENT]: { owner: PUBLISHER, resolver: 'public', text, addresses: { [EVM_COIN + CHAIN.id]: address } },
   }
 }

@@ -231,13 +231,13 @@ impl Stage {
     /// Starts a daemon for a question; it runs for as long as the tests do.
     pub(crate) async fn daemon(&self, setting: &Setting) -> SocketAddr {
         let mut config = self.config(setting).await;
-        config.http.listen.set_port(0);
+        config.http.listen = clresolve::config::ListenAt::loopback(0);
         config.http.cold_runs_per_minute = u32::MAX;
         config.gate.deadline = PATIENCE;
         // The requests to the world are counted.
         config.follow.enabled = false;
         let server = Server::bind(&config).await.unwrap_or_else(|error| panic!("{error}: {setting:?}"));
-        let address = server.address();
+        let address = server.address().tcp().expect("an address and a port");
         tokio::spawn(server.run(std::future::pending()));
         address
     }

@@ -10,10 +10,14 @@
 
 mod form;
 mod header;
+#[cfg(feature = "receipts")]
+pub mod purchase;
 mod replay;
 pub mod signed;
 
 use jiff::Timestamp;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use self::form::Document;
@@ -26,12 +30,13 @@ use clresolve_core::reading::BlockSelector;
 use clresolve_core::text::excerpt;
 use clresolve_ipfs::WalkedBlocks;
 use clresolve_jose::TrustedKeys;
+use clresolve_state::receipts::ReceiptProofError;
 use clresolve_state::{StateProof, StateProofError};
 use clresolve_verdict::build;
 use clresolve_verdict::build::{Reporter, Run};
 use clresolve_verdict::profile::Profiles;
 use clresolve_verdict::trust::{Replay, Resolution};
-use clresolve_verdict::verdict::canonical_digest;
+use clresolve_verdict::verdict::{Verdict, canonical_digest};
 
 /// The format's identifier. Its JSON form is `schemas/bundle.schema.json`.
 pub const SCHEMA: &str = "clresolve.bundle/1";
@@ -103,7 +108,7 @@ pub enum BundleError {
     #[error("not a bundle: {0}")]
     Json(#[from] JsonError),
     /// Another format.
-    #[error("the bundle has the format {0:?}; this version reads {SCHEMA:?}")]
+    #[error("the bundle has the format {0:?}, which this version does not read")]
     Format(String),
     /// A member is missing, of another type, or unknown.
     #[error("not a bundle: {0}")]
@@ -122,6 +127,9 @@ pub enum BundleError {
     /// The header is not that of the block.
     #[error("the header is refused: {0}")]
     Header(&'static str),
+    /// The proof of a receipt does not show what the evidence says.
+    #[error("the proof of the receipt is refused: {0}")]
+    Receipt(#[from] ReceiptProofError),
     /// The proofs of the state do not show what the evidence says.
     #[error("the proofs are refused: {0}")]
     Proof(#[from] StateProofError),
@@ -162,7 +170,7 @@ impl BundleError {
             Self::Digest { .. } => "bundle-digest-mismatch",
             Self::Rules(_) => "bundle-rules-unknown",
             Self::Header(_) => "bundle-header-mismatch",
-            Self::Proof(_) => "bundle-proof-refused",
+            Self::Proof(_) | Self::Receipt(_) => "bundle-proof-refused",
             Self::Unsigned => "bundle-unsigned",
             Self::Signature(_) | Self::OtherSigned => "bundle-signature-refused",
             Self::Blocks { .. } => "bundle-blocks-invalid",
@@ -178,27 +186,12 @@ impl Bundle {
     /// # Errors
     /// [`BundleError::Json`], [`BundleError::Format`], [`BundleError::Shape`] or [`BundleError::Digest`].
     pub fn read(bytes: &[u8]) -> Result<Self, BundleError> {
-        let mut value = json::parse(bytes, LIMITS)?;
-        let format = value.get("schema").and_then(Value::as_str).unwrap_or_default();
-        if format != SCHEMA {
-            return Err(BundleError::Format(excerpt(format)));
-        }
-        let members = value.as_object_mut().ok_or_else(|| BundleError::Shape("not an object".to_owned()))?;
-        let written = members.remove("digest");
-        let written = written.as_ref().and_then(Value::as_str);
-        let expected = written.and_then(|text| text.parse::<Digest>().ok().filter(|digest| digest.to_string() == text));
-        let expected = expected.ok_or_else(|| BundleError::Shape("it has no digest".to_owned()))?;
-        let observed = digest_of(&value)?;
-        if observed != expected && !clresolve_core::mutant!("bundle-digest") {
-            return Err(BundleError::Digest { expected, observed });
-        }
-        let document: Document =
-            serde_json::from_value(value.clone()).map_err(|error| BundleError::Shape(excerpt(&error.to_string())))?;
-        // What is written back is what was read: no member was passed over, and nothing has two spellings.
-        match replay::first_difference(&value, &shape(&document)?) {
-            None => Ok(Self { document, digest: observed }),
-            Some(at) => Err(BundleError::Shape(format!("{} is not in its one form", excerpt(&at)))),
-        }
+        Self::of(json::parse(bytes, LIMITS)?)
+    }
+
+    fn of(value: Value) -> Result<Self, BundleError> {
+        let (document, digest) = opened(value, SCHEMA)?;
+        Ok(Self { document, digest })
     }
 
     /// Puts a run into a bundle. `chain` is what the chain gave beside the reading, `blocks` are those of the walks.
@@ -323,13 +316,42 @@ impl Packed {
         &self.bundle
     }
 
+    /// The verdict of the run.
+    pub fn verdict(&self) -> &Verdict {
+        self.resolution.verdict()
+    }
+
     /// The bundle alone.
     pub fn into_bundle(self) -> Bundle {
         self.bundle
     }
 }
 
-fn shape(document: &Document) -> Result<Value, BundleError> {
+/// The document of this format in foreign JSON, with its digest.
+fn opened<D: Serialize + DeserializeOwned>(mut value: Value, schema: &str) -> Result<(D, Digest), BundleError> {
+    let format = value.get("schema").and_then(Value::as_str).unwrap_or_default();
+    if format != schema {
+        return Err(BundleError::Format(excerpt(format)));
+    }
+    let members = value.as_object_mut().ok_or_else(|| BundleError::Shape("not an object".to_owned()))?;
+    let written = members.remove("digest");
+    let written = written.as_ref().and_then(Value::as_str);
+    let expected = written.and_then(|text| text.parse::<Digest>().ok().filter(|digest| digest.to_string() == text));
+    let expected = expected.ok_or_else(|| BundleError::Shape("it has no digest".to_owned()))?;
+    let observed = digest_of(&value)?;
+    if observed != expected && !clresolve_core::mutant!("bundle-digest") {
+        return Err(BundleError::Digest { expected, observed });
+    }
+    let document: D =
+        serde_json::from_value(value.clone()).map_err(|error| BundleError::Shape(excerpt(&error.to_string())))?;
+    // What is written back is what was read: no member was passed over, and nothing has two spellings.
+    match replay::first_difference(&value, &shape(&document)?) {
+        None => Ok((document, observed)),
+        Some(at) => Err(BundleError::Shape(format!("{} is not in its one form", excerpt(&at)))),
+    }
+}
+
+fn shape(document: &impl Serialize) -> Result<Value, BundleError> {
     serde_json::to_value(document).map_err(|error| BundleError::Shape(excerpt(&error.to_string())))
 }
 

@@ -22,7 +22,7 @@ use clresolve_core::reason::Code;
 use clresolve_core::world::SANDBOX;
 use clresolve_jose::{JwsError, Kind, SigningKey, TrustedKeys, verify_compact};
 use clresolve_verdict::trust::{Resolution, Trusted};
-use clresolve_verdict::verdict::{Depth, SCHEMA, Verdict};
+use clresolve_verdict::verdict::{Anchor, Depth, SCHEMA, Verdict};
 
 /// `typ` of the protected header. It keeps a JWS that was signed for another purpose from passing for a verdict.
 pub const TYPE: &str = "clresolve-verdict+jwt";
@@ -239,35 +239,61 @@ fn check_verdict(verdict: &Verdict, expected: &Expected) -> Result<(), VerifyErr
     if verdict.schema != SCHEMA || !verdict.has_right_digests() {
         return Err(VerifyError::WrongDigests);
     }
-    let same = |what: What, expected: &str, observed: Option<&str>| {
-        if observed == Some(expected) {
-            return Ok(());
-        }
-        let observed = observed.unwrap_or_default().to_owned();
-        Err(VerifyError::Other { what, expected: expected.to_owned(), observed })
-    };
-    let anchor = verdict.anchor.as_ref();
-    if anchor.is_some_and(|anchor| anchor.world == SANDBOX) {
-        return Err(VerifyError::Sandbox);
-    }
     same(What::Name, expected.name.as_str(), verdict.name.normalized.as_deref())?;
     same(What::Profile, &expected.profile, Some(&verdict.profile.id))?;
-    same(What::Chain, &expected.chain, anchor.map(|anchor| anchor.chain.as_str()))?;
-    same(What::World, &expected.world, anchor.map(|anchor| anchor.world.as_str()))?;
+    let Expected { chain, world, proof, .. } = expected;
+    let warns = |code| verdict.reasons.iter().any(|reason| reason.code == code);
+    Ground { chain, world, proof: *proof }.check(verdict.anchor.as_ref(), warns)?;
     if (expected.depth, verdict.profile.depth) == (Depth::Schemas, Depth::Identity) {
         return Err(VerifyError::Shallow);
     }
-    // Where nothing could be read nothing is vouched for either, and the verdict says so.
-    let Some(anchor) = anchor else { return Ok(()) };
-    if expected.proof.is_some_and(|least| anchor.proof.grade < least) {
-        return Err(VerifyError::ProofTooWeak);
-    }
-    // A state can be proven against a header that one stranger made up, so a high grade alone is not enough.
-    let is_strangers = verdict.reasons.iter().any(|reason| reason.code == Code::SingleRpc);
-    if is_strangers && expected.proof != Some(Grade::SingleRpc) {
-        return Err(VerifyError::OneStrangersWord);
-    }
     Ok(())
+}
+
+/// What signed words must rest on.
+#[derive(Clone, Copy, Debug)]
+pub struct Ground<'a> {
+    /// CAIP-2 identifier of the chain.
+    pub chain: &'a str,
+    /// `anchor.world`, such as `mainnet`.
+    pub world: &'a str,
+    /// The least grade of proof, as in [`Expected::proof`].
+    pub proof: Option<Grade>,
+}
+
+impl Ground<'_> {
+    /// Checks where the agent was read, and how far that is vouched for, also by what the verdict warns of.
+    ///
+    /// # Errors
+    /// The first check that it does not pass.
+    pub fn check(&self, anchor: Option<&Anchor>, warns: impl Fn(Code) -> bool) -> Result<(), VerifyError> {
+        if anchor.is_some_and(|anchor| anchor.world == SANDBOX) {
+            return Err(VerifyError::Sandbox);
+        }
+        same(What::Chain, self.chain, anchor.map(|anchor| anchor.chain.as_str()))?;
+        same(What::World, self.world, anchor.map(|anchor| anchor.world.as_str()))?;
+        let Some(Anchor { proof, .. }) = anchor else { return Ok(()) };
+        if self.proof.is_some_and(|least| proof.grade < least) {
+            return Err(VerifyError::ProofTooWeak);
+        }
+        // A state can be proven against a header that one stranger made up, so a high grade alone is not enough.
+        if warns(Code::SingleRpc) && self.proof != Some(Grade::SingleRpc) {
+            return Err(VerifyError::OneStrangersWord);
+        }
+        Ok(())
+    }
+}
+
+/// That one part is what was asked for.
+///
+/// # Errors
+/// [`VerifyError::Other`].
+fn same(what: What, expected: &str, observed: Option<&str>) -> Result<(), VerifyError> {
+    if observed == Some(expected) {
+        return Ok(());
+    }
+    let observed = observed.unwrap_or_default().to_owned();
+    Err(VerifyError::Other { what, expected: expected.to_owned(), observed })
 }
 
 /// `fresh_until` in whole seconds since 1970, never later than it is.
@@ -284,6 +310,10 @@ pub enum What {
     Name,
     /// The profile.
     Profile,
+    /// The receipt, of a document about one.
+    Receipt,
+    /// The request, of a document about a receipt.
+    Request,
     /// The world.
     World,
 }
@@ -294,6 +324,8 @@ impl fmt::Display for What {
             Self::Chain => "chain",
             Self::Name => "name",
             Self::Profile => "profile",
+            Self::Receipt => "receipt",
+            Self::Request => "request",
             Self::World => "world",
         })
     }

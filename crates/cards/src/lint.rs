@@ -14,8 +14,7 @@
 mod fix;
 mod sarif;
 
-use std::ops::Range;
-
+pub use clresolve_core::finding::Finding;
 pub use fix::{Fixed, fix, ordered};
 pub use sarif::sarif;
 use serde::Serialize;
@@ -23,7 +22,7 @@ use serde::Serialize;
 use crate::system;
 use crate::system::{CardSystem, Detection, Rules};
 use clresolve_core::digest::Digest;
-use clresolve_core::json::locate::{self, Places, Positions};
+use clresolve_core::finding;
 use clresolve_core::json::{JsonError, Limits};
 use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_verdict::card::Card;
@@ -52,32 +51,6 @@ pub struct Report {
     pub findings: Vec<Finding>,
 }
 
-/// A finding and its place.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// The stable code.
-    pub code: Code,
-    /// The effect; fail makes the card invalid.
-    pub effect: Effect,
-    /// The rule behind it.
-    pub requirement: Option<String>,
-    /// One plain sentence.
-    pub message: String,
-    /// JSON Pointer of the value or the missing member; none for the document as a whole.
-    pub pointer: Option<String>,
-    /// Line, from 1; none if the finding has no place in the text.
-    pub line: Option<usize>,
-    /// Column, from 1, in characters.
-    pub column: Option<usize>,
-    /// What the rules demand.
-    pub expected: Option<String>,
-    /// The value that was found.
-    pub observed: Option<String>,
-    /// The bytes that the finding is about, for programs that show the text.
-    #[serde(skip)]
-    pub span: Option<Range<usize>>,
-}
-
 /// Judges the bytes of a card of the named system, or of the system that its shape shows.
 pub fn lint(bytes: &[u8], named: Option<CardSystem>, rules: &Rules<'_>) -> Report {
     report(&Card::parse(bytes), bytes, named, rules)
@@ -85,26 +58,18 @@ pub fn lint(bytes: &[u8], named: Option<CardSystem>, rules: &Rules<'_>) -> Repor
 
 /// The report on a card that was read from `bytes`.
 fn report(card: &Result<Card, JsonError>, bytes: &[u8], named: Option<CardSystem>, rules: &Rules<'_>) -> Report {
-    let text = match std::str::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
-    };
+    let text = finding::text_of(bytes);
     let (system, mut findings) = match card {
         Err(error) => (named, vec![refused(error, text, rules.profile)]),
         Ok(card) => match named.map_or_else(|| system::detect(card), Detection::One) {
             Detection::One(system) => {
                 let reasons = found(system, card, bytes, rules);
-                (Some(system), placed_all(reasons, text))
+                (Some(system), finding::placed(reasons, text))
             }
-            other => (None, placed_all(vec![unrecognised(&other)], text)),
+            other => (None, finding::placed(vec![unrecognised(&other)], text)),
         },
     };
-    findings.sort_by_key(|finding| (finding.span.as_ref().map(|span| span.start), finding.effect, finding.code.slug()));
-    let mut positions = Positions::new(text);
-    for finding in &mut findings {
-        let position = finding.span.as_ref().map(|span| positions.advance(span.start));
-        (finding.line, finding.column) = position.unzip();
-    }
+    finding::sort(&mut findings, text);
     Report {
         system,
         version: system.zip(card.as_ref().ok()).and_then(|(system, card)| system.version(card)),
@@ -183,69 +148,14 @@ fn unrecognised(detection: &Detection) -> Reason {
     .at("")
 }
 
-fn placed_all(reasons: Vec<Reason>, text: &str) -> Vec<Finding> {
-    let pointers: Vec<String> = reasons.iter().filter_map(|reason| reason.place.clone()).collect();
-    let places = Places::of(text, pointers.iter().map(String::as_str));
-    reasons.into_iter().map(|reason| placed(reason, &places)).collect()
-}
-
-/// The finding for a reason, with its place in the text.
-fn placed(reason: Reason, places: &Places<'_>) -> Finding {
-    let place = reason.place.as_deref().and_then(|pointer| {
-        let exact = places.get(pointer).map(|place| match (reason.code, &place.key) {
-            (Code::CardSchemaInvalid | Code::DocumentSchemaInvalid, Some(key)) => key.start..place.value.end,
-            _ => place.value.clone(),
-        });
-        exact.or_else(|| around(places, pointer))
-    });
-    finding(reason, place)
-}
-
-/// Where a missing member belongs: the name of the value that lacks it, or the start of the text's one object.
-fn around(places: &Places<'_>, pointer: &str) -> Option<Range<usize>> {
-    let place = places.nearest(pointer)?;
-    Some(place.key.clone().unwrap_or(place.value.start..place.value.start + 1))
-}
-
 /// The finding for a text that is no card.
 fn refused(error: &JsonError, text: &str, profile: &Profile) -> Finding {
     let reason = profile.weigh(error.reason());
-    let span = match error {
+    match error {
         JsonError::TooLarge { limit, .. } => {
-            return finding(reason.observed(format!("more than {limit} bytes")), None);
+            Finding::refused(reason.observed(format!("more than {limit} bytes")), error, text)
         }
-        JsonError::NotUtf8 { offset } => Some(*offset..*offset),
-        JsonError::ByteOrderMark | JsonError::NotObject { .. } => Some(0..0),
-        JsonError::DuplicateKey { pointer, line, column, .. } => {
-            let key = locate::find_second(text, pointer).and_then(|place| place.key);
-            Some(key.unwrap_or_else(|| at(text, *line, *column)))
-        }
-        JsonError::NotJson { line, column, .. }
-        | JsonError::TooDeep { line, column, .. }
-        | JsonError::TooComplex { line, column, .. } => Some(at(text, *line, *column)),
-    };
-    finding(reason, span)
-}
-
-/// The character that a reader of JSON names by line and column, which it counts in bytes.
-fn at(text: &str, line: usize, column: usize) -> Range<usize> {
-    let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
-    let offset = text.floor_char_boundary((start + column.saturating_sub(1)).min(text.len()));
-    offset..offset
-}
-
-fn finding(reason: Reason, span: Option<Range<usize>>) -> Finding {
-    Finding {
-        code: reason.code,
-        effect: reason.effect,
-        requirement: reason.requirement,
-        message: reason.message,
-        pointer: reason.place,
-        line: None,
-        column: None,
-        expected: reason.expected,
-        observed: reason.observed,
-        span,
+        _ => Finding::refused(reason, error, text),
     }
 }
 

@@ -32,8 +32,13 @@ mod quorum;
 #[cfg(feature = "state-proof")]
 mod quorum_headers;
 mod quorum_transport;
+#[cfg(feature = "state-proof")]
+mod receipt_proofs;
 mod request;
 mod rpc_chain;
+#[cfg(feature = "state-proof")]
+mod run_limit;
+mod transactions;
 pub mod transport;
 #[cfg(feature = "state-proof")]
 mod unproven_hints;
@@ -60,6 +65,7 @@ pub use self::proven_chain::ProvenChain;
 #[cfg(feature = "state-proof")]
 pub use self::quorum_headers::QuorumHeaders;
 pub use self::rpc_chain::RpcChain;
+pub use self::transactions::TransactionReader;
 
 /// Name of the counter of answers that a proof or the other endpoints contradict, by endpoint.
 pub const RPC_LIES: &str = "clresolve_rpc_lies_total";

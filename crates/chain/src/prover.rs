@@ -9,7 +9,6 @@
 
 mod code;
 mod hints;
-mod run_limit;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -29,8 +28,8 @@ pub(crate) use self::source::{RpcSource, StateItem, StateSource};
 
 use self::code::CodeCache;
 use self::hints::HintCache;
-use self::run_limit::RunLimit;
 use crate::failure::Failure;
+use crate::run_limit::RunLimit;
 
 /// Runs calls over proven state. It caches the code of contracts, which never changes under its hash, and what calls read
 /// the last time.

@@ -107,7 +107,17 @@ pub(super) struct EndpointTransport(Arc<Connection>);
 
 impl EndpointTransport {
     pub(super) fn new(http: Arc<dyn HttpPost>, url: Url, label: String, timeout: Duration) -> Self {
-        Self(Arc::new(Connection { http, url, label, timeout, takes_batches: AtomicBool::new(true) }))
+        let takes_batches = AtomicBool::new(true);
+        Self(Arc::new(Connection { http, url, label, timeout, longest: MAX_REPLY_BYTES, takes_batches }))
+    }
+
+    /// The same endpoint, with another limit on the length of a reply, in bytes.
+    #[cfg(feature = "state-proof")]
+    pub(super) fn with_replies_up_to(&self, longest: usize) -> Self {
+        let Connection { http, url, label, timeout, .. } = &*self.0;
+        let (http, url, label) = (Arc::clone(http), url.clone(), label.clone());
+        let takes_batches = AtomicBool::new(self.0.takes_batches.load(Ordering::Relaxed));
+        Self(Arc::new(Connection { http, url, label, timeout: *timeout, longest, takes_batches }))
     }
 }
 
@@ -131,6 +141,8 @@ struct Connection {
     url: Url,
     label: String,
     timeout: Duration,
+    /// Longest reply, in bytes.
+    longest: usize,
     /// Cleared when the endpoint refuses a batch. From then on requests are sent one by one.
     takes_batches: AtomicBool,
 }
@@ -188,7 +200,7 @@ impl Connection {
     }
 
     async fn post(&self, body: Bytes) -> Result<Bytes, TransportFault> {
-        let answer = self.http.post(&self.url, body, MAX_REPLY_BYTES, self.timeout).await;
+        let answer = self.http.post(&self.url, body, self.longest, self.timeout).await;
         count::upstream(
             Upstream::Rpc,
             &self.label,

@@ -4,6 +4,7 @@
 //! under the same checksum. So the tree is built by a visitor of our own, which refuses the second one.
 
 pub mod locate;
+pub mod number;
 pub mod pointer;
 
 use std::cell::{Cell, RefCell};

@@ -5,12 +5,15 @@
 //! | [`name`] | ENS names in normal form (ENSIP-15), namehash, DNS encoding |
 //! | [`records`] | the `cl.*` text records and what was read for each |
 //! | [`reading`] | what one block of the chain says about a name, and how far it is vouched for |
+//! | [`execution`] | what a chain says of one transaction |
 //! | [`cause`] | why records could not be read, by who can fix it |
 //! | [`reason`] | the registry of reason codes |
 //! | [`payment`] | what a name publishes about payments |
+//! | [`call`] | where requests and receipts say which call they are about |
 //! | [`state`], [`freshness`], [`world`] | the state of a verdict, how long it is fresh, which world it is about |
 //! | [`text`] | foreign text, escaped and cut |
 //! | [`json`] | strict JSON, JSON Pointer, places in a JSON text |
+//! | [`finding`] | reasons with their place in a text |
 //! | [`digest`] | SHA-256 in its written form |
 //! | [`address`], [`base_url`] | which hosts and addresses are public; where a server is reached |
 
@@ -19,9 +22,12 @@ mod mutant;
 
 pub mod address;
 pub mod base_url;
+pub mod call;
 pub mod cause;
 pub mod chain_error;
 pub mod digest;
+pub mod execution;
+pub mod finding;
 pub mod freshness;
 pub mod json;
 pub mod name;

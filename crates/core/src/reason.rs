@@ -13,6 +13,7 @@ mod hosts;
 mod payment;
 mod receipt;
 mod refusal;
+mod request;
 mod systems;
 
 use std::fmt;
@@ -71,6 +72,8 @@ pub enum Step {
     Signature,
     /// Whether a payment may be made; not a step of the walk.
     Payment,
+    /// Whether a request is fit to be sent; not a step of the walk.
+    Request,
     /// Whether a receipt holds; not a step of the walk.
     Receipt,
 }
@@ -109,6 +112,7 @@ impl Step {
             Self::Discovery => "discovery",
             Self::Signature => "signature",
             Self::Payment => "payment",
+            Self::Request => "request",
             Self::Receipt => "receipt",
         }
     }
@@ -192,13 +196,14 @@ use content::rows as of_content;
 use hosts::rows as of_hosts;
 use payment::rows as of_payment;
 use receipt::rows as of_receipts;
+use request::rows as of_requests;
 use systems::rows as of_systems;
 
-of_chain! { [of_content of_card of_systems of_hosts of_payment of_receipts registry] }
+of_chain! { [of_content of_card of_systems of_hosts of_payment of_requests of_receipts registry] }
 
 impl Code {
     /// Whether a verdict can hold it: not so what is found in a card of another system, on a host, in a signature, about a
-    /// payment, or in a receipt.
+    /// payment, in a request, or in a receipt.
     pub fn is_of_verdicts(self) -> bool {
         Step::WALK.contains(&self.entry().step)
     }
@@ -322,6 +327,14 @@ pub const MAX_VALUE_BYTES: usize = 512;
 pub fn sort(reasons: &mut [Reason]) {
     reasons
         .sort_by(|a, b| (a.effect, a.step, a.code.slug(), &a.place).cmp(&(b.effect, b.step, b.code.slug(), &b.place)));
+}
+
+/// The codes of what was found, by effect and then by name, each once.
+pub fn codes(found: impl IntoIterator<Item = (Effect, Code)>) -> Vec<String> {
+    let mut coded: Vec<(Effect, &str)> = found.into_iter().map(|(effect, code)| (effect, code.slug())).collect();
+    coded.sort_unstable();
+    coded.dedup();
+    coded.into_iter().map(|(_, code)| code.to_owned()).collect()
 }
 
 #[cfg(test)]

@@ -24,6 +24,16 @@ impl State {
             Self::Indeterminate => "indeterminate",
         }
     }
+
+    /// The state of what rests on two things: trusted where both are, untrusted where one is.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Untrusted, _) | (_, Self::Untrusted) => Self::Untrusted,
+            (Self::Trusted, Self::Trusted) => Self::Trusted,
+            _ => Self::Indeterminate,
+        }
+    }
 }
 
 impl std::fmt::Display for State {

@@ -21,8 +21,8 @@ pub const ALGORITHM: &str = "EdDSA";
 /// Most keys of a set: the one that signs, the next, and those before it.
 pub const MAX_KEYS: usize = 64;
 
-/// What a record with a public key begins with.
-const RECORD_PREFIX: &str = "ed25519:";
+/// What a record with a public key begins with: as it is documented, and as CommandLayer's SDKs take it too.
+const RECORD_PREFIXES: [&str; 2] = ["ed25519:", "ed25519="];
 
 /// Bytes of a public key.
 const KEY_BYTES: usize = 32;
@@ -113,13 +113,18 @@ impl PublicKey {
         Self::of(VerifyingKey::from_bytes(bytes).map_err(|_| KeyError::Weak)?)
     }
 
-    /// Reads the value of the record `cl.sig.pub`: `ed25519:` and the key's 32 bytes in base64, of any usual alphabet.
+    /// Reads the value of the record `cl.sig.pub`: `ed25519:` or `ed25519=`, and the key's 32 bytes in base64, of any usual
+    /// alphabet, or as 64 hex digits, with or without `0x`; hex digits may stand alone. No text has two readings.
     ///
     /// # Errors
     /// [`KeyError::NotRecord`], or [`KeyError::Weak`].
     pub fn from_record(value: &str) -> Result<Self, KeyError> {
-        let encoded = value.strip_prefix(RECORD_PREFIX).ok_or(KeyError::NotRecord)?;
+        let encoded = RECORD_PREFIXES.iter().find_map(|prefix| value.strip_prefix(prefix));
+        if let Some(bytes) = in_hex(encoded.unwrap_or(value)) {
+            return Self::from_bytes(&bytes);
+        }
         let decoders = [&STANDARD, &STANDARD_NO_PAD, &BASE64URL];
+        let encoded = encoded.ok_or(KeyError::NotRecord)?;
         let bytes = decoders.into_iter().find_map(|decoder| decoder.decode(encoded).ok());
         let bytes: [u8; KEY_BYTES] = bytes.and_then(|bytes| bytes.try_into().ok()).ok_or(KeyError::NotRecord)?;
         Self::from_bytes(&bytes)
@@ -140,6 +145,11 @@ impl PublicKey {
     /// The thumbprint: 43 characters of base64url.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// The key's 32 bytes.
+    pub fn to_bytes(&self) -> [u8; KEY_BYTES] {
+        self.key.to_bytes()
     }
 
     /// The key as a JSON Web Key.
@@ -244,6 +254,20 @@ impl From<&PublicKey> for TrustedKeys {
     fn from(key: &PublicKey) -> Self {
         Self(vec![key.clone()])
     }
+}
+
+/// The bytes of 64 hex digits, with or without `0x`. In base64 as many digits are 48 bytes.
+fn in_hex(text: &str) -> Option<[u8; KEY_BYTES]> {
+    let digits = text.strip_prefix("0x").unwrap_or(text).as_bytes();
+    if digits.len() != 2 * KEY_BYTES {
+        return None;
+    }
+    let nibble = |digit: u8| char::from(digit).to_digit(16);
+    let mut bytes = [0; KEY_BYTES];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = u8::try_from(nibble(pair[0])? << 4 | nibble(pair[1])?).ok()?;
+    }
+    Some(bytes)
 }
 
 /// Why a key is refused. No error holds any part of a key.

@@ -60,6 +60,8 @@ pub enum SignedBy {
     Stranger,
     /// Nobody: no key can have made this signature.
     Nobody,
+    /// Not said here: a contract wallet, which only the chain can ask, or a build that checks no signatures.
+    Undecided,
 }
 
 /// An artifact has not the form of the extension's version 0.6.
@@ -129,6 +131,14 @@ impl<P: Payload> Artifact<P> {
         &self.payload
     }
 
+    /// `alg` of a JWS; `None` where it is signed by EIP-712.
+    pub fn algorithm(&self) -> Option<&str> {
+        match &self.signature {
+            Signature::Eip712(_) => None,
+            Signature::Jws(jws) => Some(&jws.algorithm),
+        }
+    }
+
     /// Who has signed it. What a JWS says of its key (`kid`, `jwk` and the like) is not looked at.
     pub fn signed_by(&self, keys: &SignerKeys) -> SignedBy {
         match &self.signature {
@@ -140,7 +150,8 @@ impl<P: Payload> Artifact<P> {
     fn signed_by_address(&self, signature: &str, keys: &SignerKeys) -> SignedBy {
         match signer(self.payload.signing_hash(), signature) {
             Ok(signer) if keys.addresses.contains(&signer) || mutant!("any-address-signs") => SignedBy::Published,
-            Ok(_) | Err(NoSigner::Contract | NoSigner::NotBuilt) => SignedBy::Stranger,
+            Ok(_) => SignedBy::Stranger,
+            Err(NoSigner::Contract | NoSigner::NotBuilt) => SignedBy::Undecided,
             Err(NoSigner::Malformed) => SignedBy::Nobody,
         }
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use alloy_primitives::{Address, B256, U256};
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serializer};
 use serde_json::Value;
 
 use clresolve_core::mutant;
@@ -28,12 +28,22 @@ pub(crate) fn amount(text: &str) -> Option<U256> {
     U256::from_str_radix(text, 10).ok()
 }
 
+/// Writes an amount like [`AMOUNT`].
+pub(crate) fn in_decimal<S: Serializer>(amount: &U256, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(amount)
+}
+
 /// The address, if it is written like [`ADDRESS`].
 pub(crate) fn address(text: &str) -> Option<Address> {
     let address = Address::from(fixed(text)?);
     let has = |is_case: fn(&u8) -> bool| text.as_bytes()[2..].iter().any(is_case);
     let is_mixed = has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase);
     (!is_mixed || address.to_checksum(None) == text || mutant!("checksums-are-ignored")).then_some(address)
+}
+
+/// 32 bytes.
+pub(crate) fn word(text: &str) -> Option<B256> {
+    fixed(text).map(B256::from)
 }
 
 /// `N` bytes, written as `0x` and hex digits.
@@ -77,7 +87,7 @@ pub(crate) fn read_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result
 /// For serde: 32 bytes.
 pub(crate) fn read_word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<B256, D::Error> {
     let text = Cow::<str>::deserialize(deserializer)?;
-    fixed(&text).map(B256::from).ok_or_else(|| D::Error::custom("expected 0x and 64 hex digits"))
+    word(&text).ok_or_else(|| D::Error::custom("expected 0x and 64 hex digits"))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 //! | [`receipt`], [`artifact`] | receipts that a seller has signed; what offers and receipts have in common |
 //! | [`route`] | which URL an entry stands for |
 //! | [`signed`] | what a payment header permits |
+//! | [`settlement`] | whether a payment was settled |
 //! | [`request`] | what is asked |
 //! | [`decide`](mod@decide), [`decision`] | the decision, and its written form |
 
@@ -29,6 +30,7 @@ pub mod payee;
 pub mod receipt;
 pub mod request;
 pub mod route;
+pub mod settlement;
 pub mod signed;
 pub mod terms;
 #[cfg(test)]

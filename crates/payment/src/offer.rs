@@ -76,7 +76,7 @@ pub fn proves(
                 signatures += 1;
                 match offer.signed_by(keys) {
                     SignedBy::Published => return Some(Ok(Offered { valid_until: offer.payload().end() })),
-                    SignedBy::Stranger => Objection::Signer,
+                    SignedBy::Stranger | SignedBy::Undecided => Objection::Signer,
                     SignedBy::Nobody => Objection::Signature,
                 }
             }

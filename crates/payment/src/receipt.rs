@@ -1,18 +1,24 @@
 //! Receipts that a seller has signed (x402's extension offer-receipt, version 0.6): that it was paid and has delivered.
 //! A receipt names no amount, asset or payee.
 
-use alloy_primitives::{B256, U256};
+use alloy_primitives::{Address, B256, U256};
 use alloy_sol_types::SolStruct as _;
-use serde::Deserialize;
+use clresolve_core::reason::{Code, Effect, Reason};
+use clresolve_core::text::excerpt;
+use clresolve_verdict::verdict::canonical_digest;
+use serde::{Deserialize, Serialize};
+use url::Url;
 
 use crate::artifact::{Artifact, Payload};
+use crate::forms;
+use crate::network::Network;
 use crate::typed_data;
 
 /// A receipt and its signature.
 pub type SignedReceipt = Artifact<Receipt>;
 
 /// What a receipt states.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Receipt {
     version: u64,
@@ -27,6 +33,60 @@ pub struct Receipt {
     /// The hash of the transaction; empty where it is not told.
     #[serde(default)]
     pub transaction: String,
+}
+
+/// What is known of a purchase, for a receipt to be held against; of a [`Purchase`](crate::settlement::Purchase).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bought {
+    /// SHA-256 over the RFC 8785 form of the decision's document. Its `id` is only what the document states.
+    pub decision: String,
+    /// The agent that was decided about.
+    pub name: String,
+    /// The network that was to be paid on.
+    pub network: Network,
+    /// The URL behind the agent's entry; its origin and path count.
+    pub url: Url,
+    /// Who paid, where that is known.
+    pub payer: Option<Address>,
+}
+
+impl Receipt {
+    /// SHA-256 over the RFC 8785 form of the payload: `sha256:` and hex digits. A transaction that is not told is empty
+    /// there, as it is where the payload is signed.
+    pub fn digest(&self) -> String {
+        canonical_digest(&serde_json::to_value(self).expect("it has a JSON form: its keys are strings"))
+    }
+
+    /// Why it is not about this purchase: network, URL or payer are others. `None` where nothing speaks against it.
+    pub fn objection(&self, bought: &Bought) -> Option<Box<Reason>> {
+        if self.network != bought.network.as_str() && !clresolve_core::mutant!("receipts-of-any-purchase") {
+            return Some(differs("/payload/network", &bought.network, &self.network));
+        }
+        let payer = bought.payer.filter(|payer| forms::address(&self.payer) != Some(*payer));
+        if let Some(payer) = payer.filter(|_| !clresolve_core::mutant!("receipts-of-any-payer")) {
+            return Some(differs("/payload/payer", payer, &self.payer));
+        }
+        let is_same = |url: &Url| url.origin() == bought.url.origin() && url.path() == bought.url.path();
+        match self.url() {
+            Some(url) if is_same(&url) => None,
+            Some(_) => Some(differs("/payload/resourceUrl", &bought.url, &self.resource_url)),
+            // What MCP names is no place on the web, which could be compared.
+            None => Some(Box::new(Reason {
+                effect: Effect::Unknown,
+                ..*differs("/payload/resourceUrl", &bought.url, &self.resource_url)
+            })),
+        }
+    }
+
+    /// The URL that was paid for, where it is one of the web.
+    pub fn url(&self) -> Option<Url> {
+        Url::parse(&self.resource_url).ok().filter(|url| matches!(url.scheme(), "https" | "http"))
+    }
+}
+
+fn differs(place: &str, expected: impl ToString, observed: &str) -> Box<Reason> {
+    let reason = Reason::new(Code::ReceiptRequestMismatch).at(place);
+    Box::new(reason.expected(expected.to_string()).observed(excerpt(observed)))
 }
 
 impl Payload for Receipt {
@@ -104,5 +164,41 @@ mod tests {
         let elsewhere = signed(&payload, message.eip712_signing_hash(&typed_data::OFFERS));
         let keys = SignerKeys { addresses: vec![address_of(PAYEE)], ed25519: Vec::new() };
         assert_eq!(SignedReceipt::read(&elsewhere).unwrap().signed_by(&keys), SignedBy::Stranger);
+    }
+
+    #[test]
+    fn a_receipt_is_about_one_purchase() {
+        let receipt: Receipt = serde_json::from_value(payload()).unwrap();
+        let bought = |network: &str, url: &str, payer: Option<u8>| Bought {
+            decision: "sha256:00".to_owned(),
+            name: "a.eth".to_owned(),
+            network: network.parse().unwrap(),
+            url: Url::parse(url).unwrap(),
+            payer: payer.map(address_of),
+        };
+        let place = |bought: &Bought| receipt.objection(bought).and_then(|reason| reason.place);
+        let url = "https://api.example.org/summarize/v1";
+        for payer in [None, Some(PAYER)] {
+            assert_eq!(place(&bought("eip155:84532", url, payer)), None);
+            assert_eq!(place(&bought("eip155:84532", &format!("{url}?a=1"), payer)), None, "a query does not count");
+        }
+        assert_eq!(place(&bought("eip155:8453", url, None)).as_deref(), Some("/payload/network"));
+        assert_eq!(place(&bought("eip155:84532", url, Some(PAYEE))).as_deref(), Some("/payload/payer"));
+        for other in ["https://api.example.org/analyze/v1", "https://api.example.org:444/summarize/v1"] {
+            assert_eq!(place(&bought("eip155:84532", other, None)).as_deref(), Some("/payload/resourceUrl"));
+        }
+        let tool = Receipt { resource_url: "mcp://tool/summarize".to_owned(), ..receipt.clone() };
+        let reason = tool.objection(&bought("eip155:84532", url, None)).unwrap();
+        assert_eq!((reason.code, reason.effect), (Code::ReceiptRequestMismatch, Effect::Unknown));
+    }
+
+    #[test]
+    fn the_digest_is_that_of_what_is_signed() {
+        let digest = |payload: &Value| serde_json::from_value::<Receipt>(payload.clone()).unwrap().digest();
+        let mut short = payload();
+        short.as_object_mut().unwrap().remove("transaction");
+        assert_eq!(digest(&payload()), digest(&short), "absent is empty");
+        short["issuedAt"] = 1.into();
+        assert_ne!(digest(&payload()), digest(&short));
     }
 }

@@ -1,6 +1,7 @@
 //! What a payment header permits: compared by what its signature covers, never by what it says it accepted.
 
 mod payload;
+mod permission;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +27,9 @@ use crate::network::Network;
 use crate::terms::{self, Price, Terms, Transfer, Version};
 use crate::typed_data::{self, signer};
 use payload::{Eip3009, Permit2};
+
+pub(crate) use permission::Permission;
+pub use permission::Permit;
 
 /// Longest payment header, in bytes. Those of the SDKs take two kilobytes.
 pub const MAX_HEADER_BYTES: usize = 16 * 1024;

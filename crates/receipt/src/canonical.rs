@@ -111,7 +111,7 @@ impl Writer {
         self.text.push('"');
         for unit in char::decode_utf16(text.units().iter().copied()) {
             match unit {
-                Err(lone) => self.text.push_str(&format!("\\u{:04x}", lone.unpaired_surrogate())),
+                Err(lone) => self.escape(lone.unpaired_surrogate().into()),
                 Ok('"') => self.text.push_str("\\\""),
                 Ok('\\') => self.text.push_str("\\\\"),
                 Ok('\u{8}') => self.text.push_str("\\b"),
@@ -119,11 +119,18 @@ impl Writer {
                 Ok('\n') => self.text.push_str("\\n"),
                 Ok('\r') => self.text.push_str("\\r"),
                 Ok('\t') => self.text.push_str("\\t"),
-                Ok(control) if control < ' ' => self.text.push_str(&format!("\\u{:04x}", u32::from(control))),
+                Ok(control) if control < ' ' => self.escape(control.into()),
                 Ok(character) => self.text.push(character),
             }
         }
         self.text.push('"');
+    }
+
+    /// Four hex digits in lower case, without a text of their own: a receipt may hold forty thousand of them.
+    fn escape(&mut self, unit: u32) {
+        self.text.push_str("\\u");
+        let digits = [12, 8, 4, 0].map(|shift| unit >> shift & 0xf);
+        self.text.extend(digits.into_iter().filter_map(|digit| char::from_digit(digit, 16)));
     }
 }
 

@@ -1,9 +1,13 @@
 //! The written form of what is said of a receipt. One JSON schema (`schemas/receipt.schema.json`) for command line, HTTP
 //! and library.
 
+use std::collections::BTreeSet;
+
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::{self, Effect, Reason};
 use clresolve_core::state::State;
+use clresolve_payment::settlement::Settlement;
+use clresolve_verdict::schema::bound::BoundName;
 use clresolve_verdict::verdict::{Anchor, Tool, Verdict, canonical_digest};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -11,12 +15,16 @@ use serde_json::{Value, json};
 
 use crate::family::Family;
 use crate::judge::{Check, Judgement, Row, Signer, Status};
+use crate::replay::{self, Seen};
 
 /// The schema identifier.
 pub const SCHEMA: &str = "clresolve.receipt/1";
 
-/// What is not checked yet, whatever the receipt.
-const UNCHECKED: [&str; 3] = ["bound-schema", "replay", "settlement"];
+/// What is not checked where the agent's card binds no schema for such a receipt, or one whose bytes nothing pins.
+const BOUND_SCHEMA: &str = "bound-schema";
+
+/// What is not checked of a settlement where no decision says that the payee is the agent's.
+const PAYEE: &str = "payee";
 
 /// Whether a receipt holds, and why.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -25,7 +33,8 @@ pub struct Verification {
     pub schema: &'static str,
     /// SHA-256 over the RFC 8785 form of the whole document less `id`.
     pub id: String,
-    /// SHA-256 over the RFC 8785 form of what two honest verifiers agree on at the same block.
+    /// SHA-256 over the RFC 8785 form of what two honest verifiers agree on at the same block; so not over what one of them
+    /// remembers.
     pub conclusion: String,
     /// The agent, in normal form; as it was asked for where it has none.
     pub name: String,
@@ -46,15 +55,21 @@ pub struct Verification {
     /// JSON Pointers of members that no signature covers: evidence of nothing.
     pub unsigned: Vec<String>,
     /// What this program does not check.
-    pub unchecked: [&'static str; 3],
+    pub unchecked: Vec<&'static str>,
+    /// The schema that the receipt was held against.
+    pub bound: Option<BoundName>,
     /// The receipt by its digests.
     pub receipt: Digests,
     /// SHA-256 of the request's bytes, where one was given.
     pub request: Option<Digest>,
     /// Who signs for the agent.
     pub signer: Option<SignerRow>,
+    /// Whether the payment was settled, where anything is said of one.
+    pub settlement: Option<Settlement>,
     /// `id` of the verdict on the agent.
     pub verdict: String,
+    /// Codes of what the verdict warns of, by name.
+    pub warnings: Vec<&'static str>,
     /// Where on which chain agent and signer were read.
     pub anchor: Option<Anchor>,
     /// When it was judged.
@@ -75,8 +90,8 @@ pub struct FamilyRow {
 /// A receipt by its digests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Digests {
-    /// Of its bytes.
-    pub sha256: Digest,
+    /// Of its bytes; `None` where there are more than are read.
+    pub sha256: Option<Digest>,
     /// Of the canonical form of what is signed.
     pub canonical_sha256: Option<Digest>,
 }
@@ -99,10 +114,9 @@ pub struct SignerRow {
 impl SignerRow {
     fn of(Signer { name, key, kid, canonical, block }: &Signer) -> Self {
         let key = key.as_ref().ok().map(|key| key.id().to_owned());
-        let clip = |text: &Option<String>| {
-            text.as_deref().map(|text| clresolve_core::text::clipped(text, reason::MAX_VALUE_BYTES))
-        };
-        Self { name: name.as_str().to_owned(), key, kid: clip(kid), canonical: clip(canonical), block: *block }
+        let clip = |text: &str| clresolve_core::text::clipped(text, reason::MAX_VALUE_BYTES);
+        let (kid, canonical) = (kid.as_deref().ok().map(clip), canonical.as_deref().map(clip));
+        Self { name: name.as_str().to_owned(), key, kid, canonical, block: *block }
     }
 }
 
@@ -115,6 +129,8 @@ pub struct Setting<'a> {
     pub signer: Option<&'a Signer>,
     /// SHA-256 of the request's bytes.
     pub request: Option<Digest>,
+    /// Whether the payment was settled, where anything is said of one.
+    pub settlement: Option<&'a Settlement>,
     /// The time.
     pub now: Timestamp,
 }
@@ -122,19 +138,15 @@ pub struct Setting<'a> {
 impl Verification {
     /// Writes a judgement down. A receipt of an agent that is not trusted is not trusted either.
     pub fn of(judgement: Judgement, setting: &Setting<'_>) -> Self {
-        let Setting { verdict, signer, .. } = setting;
-        let state = worse(verdict.state, judgement.state());
+        let Setting { verdict, signer, settlement, .. } = setting;
+        let unsettled = unsettled(*settlement, &judgement);
+        let judgement = judgement.with(&unsettled);
+        let state = verdict.state.and(judgement.state());
         let mut checks = vec![identity(verdict)];
         checks.extend(judgement.checks.iter().cloned());
-        let mut coded: Vec<(Effect, String)> =
-            judgement.reasons.iter().map(|reason| (reason.effect, reason.code.slug().to_owned())).collect();
-        if verdict.state != State::Trusted {
-            let deciding = verdict.reasons.iter().filter(|reason| reason.effect != Effect::Warn);
-            coded.extend(deciding.map(|reason| (reason.effect, reason.code.slug().to_owned())));
-        }
-        coded.sort();
-        coded.dedup();
-        let codes: Vec<String> = coded.into_iter().map(|(_, code)| code).collect();
+        checks.extend([settled(*settlement, unsettled.first()), Row::new(Check::Replay, Status::Skip)]);
+        let reasons = judgement.reasons.iter().chain(verdict.against());
+        let codes = reason::codes(reasons.map(|reason| (reason.effect, reason.code)));
         let clas = judgement.clas();
         let mut document = Self {
             schema: SCHEMA,
@@ -142,18 +154,21 @@ impl Verification {
             conclusion: String::new(),
             name: verdict.name.normalized.clone().unwrap_or_else(|| verdict.name.input.clone()),
             state,
-            summary: summary(state, setting.request.is_some(), &judgement.reasons, verdict),
+            summary: summary(state, &judgement, verdict),
             family: judgement.family.map(|family| FamilyRow { id: family, slug: family.slug() }),
             checks,
             codes,
             reasons: judgement.reasons,
             clas,
             unsigned: judgement.unsigned,
-            unchecked: UNCHECKED,
+            unchecked: unchecked(judgement.bound.as_ref(), *settlement),
+            bound: judgement.bound,
             receipt: Digests { sha256: judgement.sha256, canonical_sha256: judgement.canonical_sha256 },
             request: setting.request,
             signer: signer.map(SignerRow::of),
+            settlement: settlement.cloned(),
             verdict: verdict.id.clone(),
+            warnings: warnings(verdict),
             anchor: verdict.anchor.clone(),
             checked_at: setting.now,
             tool: Tool::default(),
@@ -161,6 +176,23 @@ impl Verification {
         document.conclusion = document.conclude(&verdict.conclusion);
         document.id = document.identify();
         document
+    }
+
+    /// The same, with what the memory says of the receipt. It stays out of the conclusion: others remember other things.
+    #[must_use]
+    pub fn remembered(mut self, seen: Result<Seen, String>) -> Self {
+        let (row, reason) = replay::row(seen);
+        self.checks.retain(|row| row.check != Check::Replay);
+        self.checks.push(row);
+        if let Some(reason) = reason {
+            let state = if reason.effect == Effect::Fail { State::Untrusted } else { State::Indeterminate };
+            self.state = self.state.and(state);
+            self.summary.clone_from(&reason.message);
+            self.codes.push(reason.code.slug().to_owned());
+            self.reasons.push(reason);
+        }
+        self.id = self.identify();
+        self
     }
 
     fn conclude(&self, verdict: &str) -> String {
@@ -173,6 +205,7 @@ impl Verification {
             "receipt": self.receipt,
             "request": self.request,
             "signer": self.signer.as_ref().map(|signer| (&signer.name, &signer.key, &signer.kid)),
+            "settlement": self.settlement.as_ref().map(|settlement| (&settlement.due, &settlement.block)),
             "verdict": verdict,
         }))
     }
@@ -191,12 +224,17 @@ impl Verification {
     }
 }
 
-fn worse(agent: State, receipt: State) -> State {
-    match (agent, receipt) {
-        (State::Untrusted, _) | (_, State::Untrusted) => State::Untrusted,
-        (State::Trusted, State::Trusted) => State::Trusted,
-        _ => State::Indeterminate,
-    }
+fn unchecked(bound: Option<&BoundName>, settlement: Option<&Settlement>) -> Vec<&'static str> {
+    let is_undecided = settlement.is_some_and(|settlement| settlement.decision.is_none());
+    let payee = is_undecided && !clresolve_core::mutant!("any-payee-is-the-agents");
+    let rows = [(bound.is_none(), BOUND_SCHEMA), (payee, PAYEE)];
+    rows.into_iter().filter_map(|(is_unchecked, what)| is_unchecked.then_some(what)).collect()
+}
+
+fn warnings(verdict: &Verdict) -> Vec<&'static str> {
+    let warnings = verdict.reasons.iter().filter(|reason| reason.effect == Effect::Warn);
+    let codes: BTreeSet<_> = warnings.map(|reason| reason.code.slug()).collect();
+    codes.into_iter().collect()
 }
 
 fn identity(verdict: &Verdict) -> Row {
@@ -215,8 +253,29 @@ fn identity(verdict: &Verdict) -> Row {
     }
 }
 
-fn summary(state: State, has_request: bool, reasons: &[Reason], verdict: &Verdict) -> String {
-    match (state, reasons.first(), has_request) {
+/// What stands against the settlement of this receipt: what the receipt says of it itself comes first.
+fn unsettled(settlement: Option<&Settlement>, judgement: &Judgement) -> Vec<Reason> {
+    let Some(settlement) = settlement else { return Vec::new() };
+    let named = judgement.transaction.as_deref().and_then(|named| settlement.against_receipt(named));
+    named.as_deref().into_iter().chain(settlement.objection.as_deref()).cloned().collect()
+}
+
+fn settled(settlement: Option<&Settlement>, objection: Option<&Reason>) -> Row {
+    let Some(settlement) = settlement else { return Row::new(Check::Settlement, Status::Skip) };
+    let Some(objection) = objection else {
+        let due = settlement.due.as_ref();
+        let expected = due.map(|due| format!("{} of {} to {}", due.amount, due.asset, due.pay_to));
+        let row = Row::new(Check::Settlement, Status::Pass);
+        return Row { expected, observed: settlement.shown(), ..row };
+    };
+    let status = if objection.effect == Effect::Fail { Status::Fail } else { Status::Unknown };
+    let (expected, observed, place) = (objection.expected.clone(), objection.observed.clone(), objection.place.clone());
+    Row { expected, observed, place, ..Row::new(Check::Settlement, status) }
+}
+
+fn summary(state: State, judgement: &Judgement, verdict: &Verdict) -> String {
+    let is_for_request = judgement.row(Check::Request).is_some_and(|row| row.status == Status::Pass);
+    match (state, judgement.reasons.first(), is_for_request) {
         (State::Trusted, _, true) => "The agent's signer has signed this receipt for this request.".to_owned(),
         (State::Trusted, _, false) => {
             "The agent's signer has signed this receipt; no request was given to compare it with.".to_owned()

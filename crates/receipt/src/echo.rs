@@ -1,47 +1,80 @@
 //! Whether a receipt is about a request: PC-8, and what it repeats of the call. It reads what the signature covers alone.
 
+use clresolve_core::call::{REQUEST_ID, VERB, VERSION};
 use clresolve_core::reason::{Code, Effect, Reason};
 
 use crate::canonical::{Order, form};
 use crate::family::Claim;
 use crate::json::Node;
 
-/// What a request says of itself in `x402`, and a receipt repeats.
-const CALL: [[&str; 2]; 3] = [["x402", "verb"], ["x402", "version"], ["x402", "entry"]];
+/// The x402 entry of a request.
+const ENTRY: &str = "/x402/entry";
 
-/// The identifiers of a request. A request of line 1.0.0 may carry no `trace`.
-const IDENTIFIERS: [[&str; 2]; 2] = [["x402", "request_id"], ["trace", "trace_id"]];
+/// The identifier that families with an envelope of their own for the trace repeat. A request of line 1.0.0 may carry none.
+const TRACE_ID: &str = "/trace/trace_id";
 
-/// The place where the signed content repeats the request.
+/// What the signed content repeats of the request, and where.
 ///
 /// # Errors
 /// `receipt-request-mismatch` where it says something else, `receipt-trace-not-echoed` where it does not say which
 /// request it is about.
-pub(crate) fn of(content: &Node, request: &Node) -> Result<Claim, Box<Reason>> {
-    for path in CALL {
-        let (asked, stated) = (request.text_at(&path), Claim::at(content, &path));
+pub(crate) fn of(content: &Node, request: &Node) -> Result<(String, Claim), Box<Reason>> {
+    same_call(content, request)?;
+    let input = input(content, request)?.map(|place| Claim { place: place.to_owned(), value: None });
+    let mut echoed = input.map(|claim| ("the input of the request".to_owned(), claim));
+    for (asked, stated) in identifiers(content, request) {
+        if stated.value.as_ref() != Some(&asked) && !clresolve_core::mutant!("receipts-of-any-request") {
+            return Err(differs(Code::ReceiptTraceNotEchoed, &asked, &stated));
+        }
+        echoed = Some((asked, stated));
+    }
+    echoed.ok_or_else(untied)
+}
+
+/// That what both say of the call is the same: a verb in either place, an entry and a version in the same one.
+fn same_call(content: &Node, request: &Node) -> Result<(), Box<Reason>> {
+    let verbs = VERB.into_iter().flat_map(|asked| VERB.map(|stated| (asked, stated)));
+    let others = VERSION.into_iter().chain([ENTRY]).map(|place| (place, place));
+    for (asked, stated) in verbs.chain(others) {
+        let (asked, stated) = (said(request, asked).value, said(content, stated));
         if let (Some(asked), Some(value)) = (&asked, &stated.value)
             && asked != value
+            && !clresolve_core::mutant!("receipts-of-any-call")
         {
             return Err(differs(Code::ReceiptRequestMismatch, asked, &stated));
         }
     }
-    let mut echoed = input(content, request)?.map(|place| Claim { place: place.to_owned(), value: None });
-    // A family without the envelope has no place for its identifier.
-    for path in IDENTIFIERS.into_iter().filter(|path| content.get(path[0]).is_some()) {
-        let Some(asked) = request.text_at(&path) else { continue };
-        let stated = Claim::at(content, &path);
-        if stated.value.as_ref() != Some(&asked) && !clresolve_core::mutant!("receipts-of-any-request") {
-            return Err(differs(Code::ReceiptTraceNotEchoed, &asked, &stated));
-        }
-        echoed = Some(stated);
+    Ok(())
+}
+
+/// Each identifier of the request, with every place where the signed content repeats it, or should: a family without the
+/// envelope has no place for it.
+fn identifiers(content: &Node, request: &Node) -> Vec<(String, Claim)> {
+    let asked = |places: &[&str]| places.iter().find_map(|place| said(request, place).value);
+    let mut found = Vec::new();
+    if let Some(id) = asked(&REQUEST_ID) {
+        let all = REQUEST_ID.map(|place| said(content, place));
+        let [envelope, _] = &all;
+        let is_due = content.get("x402").is_some() && all.iter().all(|claim| claim.value.is_none());
+        let due = is_due.then(|| envelope.clone());
+        found.extend(all.into_iter().filter(|claim| claim.value.is_some()).chain(due).map(|claim| (id.clone(), claim)));
     }
-    echoed.ok_or_else(|| {
-        // Nothing contradicts the request either.
-        let reason = Reason { effect: Effect::Unknown, ..Reason::new(Code::ReceiptTraceNotEchoed) };
-        let reason = reason.message("Nothing that is signed ties the receipt to the request.");
-        Box::new(reason.expected("x402.request_id in both").observed("none"))
-    })
+    if let Some(id) = asked(&[TRACE_ID]).filter(|_| content.get("trace").is_some()) {
+        found.push((id, said(content, TRACE_ID)));
+    }
+    found
+}
+
+/// What stands at a place of [`clresolve_core::call`].
+fn said(node: &Node, place: &str) -> Claim {
+    Claim::at(node, &place.split('/').skip(1).collect::<Vec<_>>())
+}
+
+/// Why a receipt that repeats nothing of a request is undecided: nothing contradicts the request either.
+pub(crate) fn untied() -> Box<Reason> {
+    let reason = Reason { effect: Effect::Unknown, ..Reason::new(Code::ReceiptTraceNotEchoed) };
+    let reason = reason.message("Nothing that is signed ties the receipt to the request.");
+    Box::new(reason.expected("x402.request_id in both").observed("none"))
 }
 
 /// The place of the input, where the signed content has it: `input` of the agent SDK, `payload` of runtime-core. It equals

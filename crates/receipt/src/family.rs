@@ -1,4 +1,5 @@
-//! The families of CommandLayer's receipts, told apart by shape. Each has a module of its own, which says what is signed.
+//! The families of receipts, told apart by shape. Each of CommandLayer's has a module of its own, which says what is signed;
+//! x402's own are read as its text has them (`clresolve-payment`).
 //!
 //! Nothing here verifies anything. A module takes a receipt apart: what is canonicalised and how, what is signed, what the
 //! proof claims, and which members nobody signs.
@@ -39,11 +40,16 @@ pub enum Family {
     D0,
     /// CLAS execution receipts.
     E,
+    /// x402's own receipts (extension offer-receipt), signed by EIP-712.
+    X1,
+    /// x402's own receipts, as a JWS.
+    X2,
 }
 
 impl Family {
     /// Every family.
-    pub const ALL: [Self; 9] = [Self::A1, Self::A2, Self::A3, Self::B1, Self::B2, Self::C, Self::D, Self::D0, Self::E];
+    pub const ALL: [Self; 11] =
+        [Self::A1, Self::A2, Self::A3, Self::B1, Self::B2, Self::C, Self::D, Self::D0, Self::E, Self::X1, Self::X2];
 
     /// The family's stable slug.
     pub fn slug(self) -> &'static str {
@@ -62,27 +68,41 @@ struct Row {
     slug: &'static str,
     /// Whether a receipt has its shape.
     is: fn(&Node) -> bool,
-    /// Takes such a receipt apart.
-    seal: fn(&Node) -> Result<Seal, Unsealable>,
+    /// Takes such a receipt apart; `None` for those of x402.
+    seal: Option<Take>,
 }
 
+/// Takes a receipt of a family apart.
+type Take = fn(&Node) -> Result<Seal, Unsealable>;
+
 /// A1 stands before A2, which has the same shape.
-static TABLE: [Row; 9] = [
-    Row { family: Family::A1, slug: "sdk-cl-stable-json-v1", is: sdk::is, seal: sdk::seal },
-    Row { family: Family::A2, slug: "runtime-cl-stable-json-v1", is: sdk::is, seal: runtime::seal },
+static TABLE: [Row; 11] = [
+    Row { family: Family::A1, slug: "sdk-cl-stable-json-v1", is: sdk::is, seal: Some(sdk::seal) },
+    Row { family: Family::A2, slug: "runtime-cl-stable-json-v1", is: sdk::is, seal: Some(runtime::seal) },
     Row {
         family: Family::A3,
         slug: "commercial-json-stringify",
         is: runtime::is_commercial,
-        seal: runtime::seal_commercial,
+        seal: Some(runtime::seal_commercial),
     },
-    Row { family: Family::B1, slug: "agent-sdk-top-level-signature", is: agent_sdk::is, seal: agent_sdk::seal },
-    Row { family: Family::B2, slug: "website-metadata-proof", is: website::is, seal: website::seal },
-    Row { family: Family::C, slug: "mcp-1.1.0-top-level-proof", is: mcp::is, seal: mcp::seal },
-    Row { family: Family::D, slug: "runtime-core-layered", is: layered::is, seal: layered::seal },
-    Row { family: Family::D0, slug: "runtime-core-legacy-hash-bound", is: hash_bound::is, seal: hash_bound::seal },
-    Row { family: Family::E, slug: "clas-execution-v1", is: execution::is, seal: execution::seal },
+    Row { family: Family::B1, slug: "agent-sdk-top-level-signature", is: agent_sdk::is, seal: Some(agent_sdk::seal) },
+    Row { family: Family::B2, slug: "website-metadata-proof", is: website::is, seal: Some(website::seal) },
+    Row { family: Family::C, slug: "mcp-1.1.0-top-level-proof", is: mcp::is, seal: Some(mcp::seal) },
+    Row { family: Family::D, slug: "runtime-core-layered", is: layered::is, seal: Some(layered::seal) },
+    Row {
+        family: Family::D0,
+        slug: "runtime-core-legacy-hash-bound",
+        is: hash_bound::is,
+        seal: Some(hash_bound::seal),
+    },
+    Row { family: Family::E, slug: "clas-execution-v1", is: execution::is, seal: Some(execution::seal) },
+    Row { family: Family::X1, slug: "x402-receipt-eip712", is: |receipt| is_artifact(receipt, "eip712"), seal: None },
+    Row { family: Family::X2, slug: "x402-receipt-jws", is: |receipt| is_artifact(receipt, "jws"), seal: None },
 ];
+
+fn is_artifact(receipt: &Node, format: &str) -> bool {
+    receipt.text_at(&["format"]).as_deref() == Some(format) && receipt.text_at(&["signature"]).is_some()
+}
 
 fn row(family: Family) -> &'static Row {
     TABLE.iter().find(|row| row.family == family).expect("every family has a line")
@@ -164,6 +184,8 @@ pub(crate) enum Shape {
     Unknown(Vec<Family>),
     /// Of one family, or of the two with the same shape: the readings of it, the likelier one first.
     Known(Vec<Result<Seal, Unsealable>>),
+    /// Of x402's own: this family, and JSON Pointers of members that nobody signs.
+    Artifact(Family, Vec<String>),
 }
 
 /// The family or families of a receipt, by its shape.
@@ -174,7 +196,10 @@ pub(crate) fn shape(receipt: &Node) -> Shape {
     if !is_clear && !clresolve_core::mutant!("receipts-of-any-shape") {
         return Shape::Unknown(families);
     }
-    let mut readings: Vec<_> = rows.iter().map(|row| (row.seal)(receipt)).collect();
+    if let [Row { family, seal: None, .. }] = rows[..] {
+        return Shape::Artifact(*family, others(receipt, &[], &["format", "payload", "signature"]));
+    }
+    let mut readings: Vec<_> = rows.iter().filter_map(|row| row.seal).map(|seal| seal(receipt)).collect();
     if runtime::repeats_its_digest(receipt) {
         readings.reverse();
     }

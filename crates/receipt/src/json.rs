@@ -6,22 +6,19 @@
 
 use std::fmt;
 
-use clresolve_core::json::{Limits, pointer};
+use clresolve_core::json::{Limits, number, pointer};
 use clresolve_core::text::excerpt;
 use serde::de::{Deserializer as _, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
+/// What a receipt may use up: as much as any other document that is judged. The text of a value is read once for each level
+/// above it, so the levels bound the time too. The values bound the memory, since one takes some dozen times the two bytes
+/// of its text. The limit on a name counts UTF-16 code units.
+const LIMITS: Limits = Limits::CARD;
+
 /// Most bytes of a receipt. It may hold input and output of a call whole; the largest published one has 2 KiB.
-pub const MAX_BYTES: usize = Limits::CARD.bytes;
-
-/// Most levels of objects and lists. The text of a value is read once for each level above it, so this bounds the time too.
-const MAX_LEVELS: usize = Limits::CARD.levels;
-
-/// Most values, containers included: they bound the memory, since a value takes some dozen times the two bytes of its text.
-const MAX_VALUES: usize = Limits::CARD.values;
-
-/// Most UTF-16 code units in the name of a member: it stands in the path of each value below it.
-const MAX_NAME_UNITS: usize = Limits::CARD.name;
+pub const MAX_BYTES: usize = LIMITS.bytes;
 
 /// Text as UTF-16 code units; surrogates may be lone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,9 +78,17 @@ pub(crate) struct Number {
 
 impl Number {
     fn of(text: &str) -> Option<Self> {
-        let value: f64 = text.parse().ok()?;
-        let is_exact = value.is_finite() && decimal(text) == decimal(ryu_js::Buffer::new().format(value));
-        Some(Self { value, is_exact })
+        Some(Self { value: text.parse().ok()?, is_exact: number::is_exact(text) })
+    }
+
+    /// A whole number as one, however it was written.
+    fn to_value(self) -> Value {
+        const MOST: f64 = 9_007_199_254_740_992.0;
+        #[expect(clippy::cast_possible_truncation, reason = "it is whole, and not beyond what a double counts to")]
+        if self.value.fract() == 0.0 && self.value.abs() <= MOST {
+            return Value::from(self.value as i64);
+        }
+        Value::from(self.value)
     }
 }
 
@@ -120,6 +125,18 @@ impl Node {
     /// The text at a path.
     pub(crate) fn text_at(&self, path: &[&str]) -> Option<String> {
         self.at(path)?.text()
+    }
+
+    /// The value as other readers have it: a lone surrogate is a replacement character.
+    pub(crate) fn to_value(&self) -> Value {
+        match self {
+            Self::Null => Value::Null,
+            Self::Bool(is) => Value::Bool(*is),
+            Self::Number(number) => number.to_value(),
+            Self::Text(text) => Value::String(text.lossy()),
+            Self::List(items) => items.iter().map(Self::to_value).collect(),
+            Self::Object(members) => members.iter().map(|(name, value)| (name.lossy(), value.to_value())).collect(),
+        }
     }
 
     pub(crate) fn is_object(&self) -> bool {
@@ -190,7 +207,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Node, Unreadable> {
     // What it reads has the grammar of JSON; only surrogates and the size of numbers are not looked at.
     let raw: &RawValue =
         serde_json::from_str(text).map_err(|error| Unreadable::NotJson(excerpt(&error.to_string())))?;
-    let mut reader = Reader { values: 0, path: Vec::new(), fault: None };
+    let mut reader = Reader { values: 0, path: Vec::new(), path_bytes: 0, paths: 0, fault: None };
     match reader.value(raw.get()) {
         Ok(node) if node.is_object() => Ok(node),
         Ok(_) => Err(Unreadable::NotJson("expected an object".to_owned())),
@@ -202,6 +219,10 @@ struct Reader {
     values: usize,
     /// Names and indices of the containers around the value.
     path: Vec<String>,
+    /// Bytes of that path.
+    path_bytes: usize,
+    /// Bytes of the paths of all values so far.
+    paths: usize,
     /// A refusal of ours, kept beside the library's error because that can carry nothing but text.
     fault: Option<Unreadable>,
 }
@@ -214,8 +235,8 @@ impl Reader {
 
     fn value(&mut self, text: &str) -> Result<Node, serde_json::Error> {
         self.values += 1;
-        if self.values > MAX_VALUES {
-            return Err(self.refuse(Unreadable::TooMuch { what: "values", limit: MAX_VALUES }));
+        if self.values > LIMITS.values {
+            return Err(self.refuse(Unreadable::TooMuch { what: "values", limit: LIMITS.values }));
         }
         let mut library = serde_json::Deserializer::from_str(text);
         match text.as_bytes().first() {
@@ -233,17 +254,25 @@ impl Reader {
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<Node, serde_json::Error>,
     ) -> Result<Node, serde_json::Error> {
-        if self.path.len() == MAX_LEVELS {
-            return Err(self.refuse(Unreadable::TooMuch { what: "levels", limit: MAX_LEVELS }));
+        if self.path.len() == LIMITS.levels {
+            return Err(self.refuse(Unreadable::TooMuch { what: "levels", limit: LIMITS.levels }));
         }
         read(self)
     }
 
     /// The value in a container, behind this segment.
     fn below<E: serde::de::Error>(&mut self, segment: String, raw: &RawValue) -> Result<Node, E> {
+        let bytes = segment.len() + 1;
         self.path.push(segment);
+        self.path_bytes += bytes;
+        self.paths += self.path_bytes;
+        if self.paths > LIMITS.paths && !clresolve_core::mutant!("receipts-of-long-paths") {
+            let what = "bytes in the paths of all values";
+            return Err(self.refuse(Unreadable::TooMuch { what, limit: LIMITS.paths }));
+        }
         let value = self.value(raw.get()).map_err(E::custom)?;
         self.path.pop();
+        self.path_bytes -= bytes;
         Ok(value)
     }
 }
@@ -267,8 +296,8 @@ impl<'de> Visitor<'de> for &mut Reader {
         let mut names = std::collections::HashSet::new();
         let mut object = Vec::new();
         while let Some(Name(name)) = members.next_key()? {
-            if name.units().len() > MAX_NAME_UNITS {
-                return Err(self.refuse(Unreadable::TooMuch { what: "code units in a name", limit: MAX_NAME_UNITS }));
+            if name.units().len() > LIMITS.name {
+                return Err(self.refuse(Unreadable::TooMuch { what: "code units in a name", limit: LIMITS.name }));
             }
             if !names.insert(name.units().to_vec()) && !clresolve_core::mutant!("receipts-say-things-twice") {
                 let lossy = name.lossy();
@@ -305,41 +334,9 @@ impl Visitor<'_> for TextVisitor {
     }
 }
 
-/// What a decimal numeral states: its digits without zeros at either end, and the power of ten of the last of them. Zero
-/// has no digits; its sign states nothing. `None` for powers that no double has.
-fn decimal(text: &str) -> Option<(bool, String, i64)> {
-    let (sign, text) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
-    let (digits, power) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let all = format!("{whole}{fraction}");
-    let significant = all.trim_end_matches('0');
-    let trailing = i64::try_from(all.len() - significant.len()).ok()?;
-    let significant = significant.trim_start_matches('0');
-    if significant.is_empty() {
-        return Some((false, String::new(), 0));
-    }
-    let power: i64 = power.parse().ok()?;
-    let power = power.checked_sub(i64::try_from(fraction.len()).ok()?)?.checked_add(trailing)?;
-    Some((sign, significant.to_owned(), power))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn number(text: &str) -> Number {
-        Number::of(text).expect("a number")
-    }
-
-    #[test]
-    fn a_number_is_exact_where_its_canonical_form_states_it() {
-        for exact in ["0", "-0", "-0.0e7", "1", "-1.50", "1e21", "1E+23", "1e-7", "100e-2", "0.1", "5e-324"] {
-            assert!(number(exact).is_exact, "{exact}");
-        }
-        for other in ["9007199254740993", "12345678901234567890", "0.1000000000000000000001", "1e400", "1e-400"] {
-            assert!(!number(other).is_exact, "{other}");
-        }
-    }
 
     #[test]
     fn duplicate_members_are_refused_at_any_depth_and_in_any_spelling() {
@@ -364,9 +361,19 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!(limit(" ".repeat(MAX_BYTES + 1)), MAX_BYTES);
-        assert_eq!(limit(format!("{}{}", r#"{"a":"#.repeat(5000), "1}".to_owned() + &"}".repeat(4999))), MAX_LEVELS);
-        assert_eq!(limit(format!(r#"{{"a":[0{}]}}"#, ",0".repeat(MAX_VALUES))), MAX_VALUES);
-        assert_eq!(limit(format!(r#"{{"{}":0}}"#, "n".repeat(MAX_NAME_UNITS + 1))), MAX_NAME_UNITS);
+        assert_eq!(limit(format!("{}{}", r#"{"a":"#.repeat(5000), "1}".to_owned() + &"}".repeat(4999))), LIMITS.levels);
+        assert_eq!(limit(format!(r#"{{"a":[0{}]}}"#, ",0".repeat(LIMITS.values))), LIMITS.values);
+        assert_eq!(limit(format!(r#"{{"{}":0}}"#, "n".repeat(LIMITS.name + 1))), LIMITS.name);
+    }
+
+    /// Whoever objects to a value names its path.
+    #[test]
+    fn the_paths_of_all_values_are_bounded_together() {
+        let named =
+            |units: usize| parse(format!(r#"{{"{}":[0{}]}}"#, "n".repeat(units), ",0".repeat(7_000)).as_bytes());
+        assert!(named(250).is_ok());
+        let what = "bytes in the paths of all values";
+        assert_eq!(named(350), Err(Unreadable::TooMuch { what, limit: LIMITS.paths }));
     }
 
     #[test]

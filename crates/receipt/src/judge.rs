@@ -1,23 +1,34 @@
 //! The checks of a receipt, each with what was expected and what was observed.
 
+mod check;
+mod knowledge;
+mod x402;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::{self, Code, Effect, Reason};
 use clresolve_core::state::State;
-use clresolve_jose::PublicKey;
+use clresolve_payment::receipt::Bought;
+use clresolve_verdict::schema::bound::BoundName;
 use jiff::{SignedDuration, Timestamp};
-use serde::Serialize;
 
+pub use clresolve_verdict::verdict::Status;
+
+pub use self::check::{Check, Row};
+pub use self::knowledge::{Addresses, Agent, BoundReceipt, Knowledge, Routes, Signer};
 use crate::canonical::{NoForm, form};
 use crate::echo;
 use crate::family::{Alphabet, Claim, Family, Seal, Shape, Signs, Unsealable, shape};
-use crate::json::{Node, Unreadable, parse};
+use crate::json::{MAX_BYTES, Node, Unreadable, parse};
 use crate::question::Request;
 
 /// How far the clock of a signer may be ahead of ours.
 pub const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
+
+/// What a signature must be.
+const SIGNED: &str = "a signature by the key of cl.sig.pub";
 
 /// The verbs that CommandLayer defines (PC-1). A receipt for another word names none of its agents' calls.
 const VERBS: [&str; 15] = [
@@ -38,130 +49,6 @@ const VERBS: [&str; 15] = [
     "verify",
 ];
 
-/// A check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Check {
-    /// The agent that was asked is trusted.
-    Identity,
-    /// The receipt is strict JSON of one known shape.
-    Family,
-    /// It is what the schemas of its line demand.
-    Schema,
-    /// The claimed digest is the recomputed one.
-    Hash,
-    /// The signature holds over what was recomputed.
-    Signature,
-    /// The key's id is the published one.
-    Key,
-    /// The canonical form is the family's.
-    Canonical,
-    /// The signer is the one that the agent's records name.
-    Signer,
-    /// The agent, its entry and its verb are those that were asked.
-    Agent,
-    /// Its times can be right.
-    Time,
-    /// It is about the request.
-    Request,
-}
-
-impl Check {
-    /// The check's stable word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Identity => "identity",
-            Self::Family => "family",
-            Self::Schema => "schema",
-            Self::Hash => "hash",
-            Self::Signature => "signature",
-            Self::Key => "key",
-            Self::Canonical => "canonical",
-            Self::Signer => "signer",
-            Self::Agent => "agent",
-            Self::Time => "time",
-            Self::Request => "request",
-        }
-    }
-}
-
-/// How a check ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Status {
-    /// Decided, and right.
-    Pass,
-    /// Decided, and wrong.
-    Fail,
-    /// Not decided.
-    Unknown,
-    /// There was nothing to check.
-    Skip,
-}
-
-/// One check and its end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Row {
-    /// The check.
-    pub check: Check,
-    /// How it ended.
-    pub status: Status,
-    /// What would be right.
-    pub expected: Option<String>,
-    /// What stands there.
-    pub observed: Option<String>,
-    /// JSON Pointer into the receipt, or a record's key.
-    #[serde(rename = "where")]
-    pub place: Option<String>,
-    /// CLAS's code for it, where it has one.
-    pub clas: Option<&'static str>,
-}
-
-impl Row {
-    fn new(check: Check, status: Status) -> Self {
-        Self { check, status, expected: None, observed: None, place: None, clas: None }
-    }
-}
-
-/// The agent that was asked.
-#[derive(Clone, Debug)]
-pub struct Agent {
-    /// Its name.
-    pub name: EnsName,
-    /// The x402 entry of its card.
-    pub entry: Option<String>,
-    /// The verbs of its card; empty where that is not known.
-    pub verbs: Vec<String>,
-}
-
-/// Who signs for the agent, by its records and those of the name that they name.
-#[derive(Clone, Debug)]
-pub struct Signer {
-    /// The name that the agent's records name.
-    pub name: EnsName,
-    /// The key in `cl.sig.pub`, or the reason why it cannot be used.
-    pub key: Result<PublicKey, Box<Reason>>,
-    /// `cl.sig.kid`.
-    pub kid: Option<String>,
-    /// `cl.sig.canonical`.
-    pub canonical: Option<String>,
-    /// Number of the block that the records of both names were read at.
-    pub block: u64,
-}
-
-/// What a receipt is judged by.
-#[derive(Clone, Copy, Debug)]
-pub struct Knowledge<'a> {
-    /// The agent that was asked; `None` where its name is none.
-    pub agent: Option<&'a Agent>,
-    /// Who signs for it, or why that is not known.
-    pub signer: Result<&'a Signer, &'a Reason>,
-    /// The request that was sent.
-    pub request: Option<&'a Request>,
-    /// The time.
-    pub now: Timestamp,
-}
-
 /// What the checks found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
@@ -171,15 +58,28 @@ pub struct Judgement {
     pub checks: Vec<Row>,
     /// Everything found, sorted.
     pub reasons: Vec<Reason>,
-    /// SHA-256 of the receipt's bytes.
-    pub sha256: Digest,
+    /// SHA-256 of the receipt's bytes; `None` where there are more than are read, so that nobody has the digest of a part.
+    pub sha256: Option<Digest>,
     /// SHA-256 of the canonical bytes, where there are any.
     pub canonical_sha256: Option<Digest>,
     /// JSON Pointers of members that no signature covers: evidence of nothing.
     pub unsigned: Vec<String>,
+    /// SHA-256 of what it was shown for, by its meaning.
+    pub occasion: Option<Digest>,
+    /// The schema that its signed members were held against.
+    pub bound: Option<BoundName>,
+    /// The transaction that one of x402's own is about, where it tells one.
+    pub transaction: Option<String>,
 }
 
 impl Judgement {
+    /// The same, with what was found beside the receipt.
+    pub(crate) fn with(mut self, further: &[Reason]) -> Self {
+        self.reasons.extend_from_slice(further);
+        reason::sort(&mut self.reasons);
+        self
+    }
+
     /// What was found of one check.
     pub fn row(&self, check: Check) -> Option<&Row> {
         self.checks.iter().find(|row| row.check == check)
@@ -192,14 +92,17 @@ impl Judgement {
         codes
     }
 
-    /// The state that follows from all checks. Trusted needs a signature that holds, whatever else is not found.
+    /// The state that follows from all checks. Trusted needs a signature that holds and no check that is undecided, whatever
+    /// else is not found.
     pub fn state(&self) -> State {
         let worst = self.reasons.iter().map(|reason| reason.effect).min();
         let is_signed = self.row(Check::Signature).is_some_and(|row| row.status == Status::Pass);
+        let is_open = self.checks.iter().any(|row| row.status == Status::Unknown)
+            && !clresolve_core::mutant!("receipts-hold-undecided");
         match worst {
             Some(Effect::Fail) => State::Untrusted,
             Some(Effect::Unknown) => State::Indeterminate,
-            Some(Effect::Warn) | None if is_signed => State::Trusted,
+            Some(Effect::Warn) | None if is_signed && !is_open => State::Trusted,
             Some(Effect::Warn) | None => State::Indeterminate,
         }
     }
@@ -208,25 +111,48 @@ impl Judgement {
 /// Judges the bytes of a receipt. Never fails: what is wrong with them is in the judgement.
 pub fn judge(receipt: &[u8], known: &Knowledge<'_>) -> Judgement {
     let mut checks = Checks::default();
-    let sealed = match parse(receipt) {
-        Ok(receipt) => checks.taken_apart(&receipt),
-        Err(error) => {
-            checks.unreadable(&error);
-            None
-        }
-    };
-    let mut judgement = Judgement {
-        family: sealed.as_ref().map(|sealed| sealed.seal.family),
+    let judgement = Judgement {
+        family: None,
         checks: Vec::new(),
         reasons: Vec::new(),
-        sha256: Digest::of(receipt),
-        canonical_sha256: sealed.as_ref().map(|sealed| sealed.digest),
-        unsigned: sealed.as_ref().map(|sealed| sealed.seal.unsigned.clone()).unwrap_or_default(),
+        sha256: (receipt.len() <= MAX_BYTES).then(|| Digest::of(receipt)),
+        canonical_sha256: None,
+        unsigned: Vec::new(),
+        bound: None,
+        transaction: None,
+        occasion: known.request.map(Request::meaning),
     };
-    if let Some(sealed) = &sealed {
-        checks.sealed(sealed, known);
-    }
+    let mut judgement = match parse(receipt).map(|receipt| shape(&receipt)) {
+        Err(error) => {
+            checks.unreadable(&error);
+            judgement
+        }
+        Ok(Shape::Unknown(families)) => {
+            checks.without_family(&families);
+            judgement
+        }
+        Ok(Shape::Artifact(family, unsigned)) => {
+            let paid = checks.artifact(family, receipt, known);
+            let occasion = known.bought.map(|bought| Digest::of(bought.decision.as_bytes()));
+            let canonical_sha256 = paid.as_ref().and_then(|paid| paid.digest().parse().ok());
+            let transaction = paid.map(|paid| paid.transaction).filter(|transaction| !transaction.is_empty());
+            Judgement { family: Some(family), canonical_sha256, unsigned, occasion, transaction, ..judgement }
+        }
+        Ok(Shape::Known(readings)) => match checks.taken_apart(readings) {
+            None => judgement,
+            Some(sealed) => {
+                checks.sealed(&sealed, known);
+                Judgement {
+                    family: Some(sealed.seal.family),
+                    canonical_sha256: Some(sealed.digest),
+                    unsigned: sealed.seal.unsigned,
+                    ..judgement
+                }
+            }
+        },
+    };
     reason::sort(&mut checks.reasons);
+    judgement.bound = checks.bound;
     judgement.checks = checks.rows;
     judgement.reasons = checks.reasons;
     judgement
@@ -263,13 +189,14 @@ impl Sealed {
 struct Checks {
     rows: Vec<Row>,
     reasons: Vec<Reason>,
+    bound: Option<BoundName>,
 }
 
 impl Checks {
-    fn pass(&mut self, check: Check, claim: &Claim) {
-        let observed = claim.value.as_deref().map(clipped);
+    fn pass(&mut self, check: Check, expected: &str, claim: &Claim) {
+        let (expected, observed) = (Some(clipped(expected)), claim.value.as_deref().map(clipped));
         let place = Some(claim.place.clone());
-        self.rows.push(Row { expected: observed.clone(), observed, place, ..Row::new(check, Status::Pass) });
+        self.rows.push(Row { expected, observed, place, ..Row::new(check, Status::Pass) });
     }
 
     fn skip(&mut self, check: Check) {
@@ -303,18 +230,20 @@ impl Checks {
         self.object(Check::Family, reason.observed(error.to_string()), Some("ERR_SCHEMA_INVALID"));
     }
 
+    fn without_family(&mut self, families: &[Family]) {
+        let slugs: Vec<_> = families.iter().map(|family| family.slug()).collect();
+        let reason = Reason::new(Code::ReceiptFamilyUnknown).expected("the shape of one family");
+        let observed = if slugs.is_empty() { "none".to_owned() } else { slugs.join(", ") };
+        self.object(Check::Family, reason.observed(observed), None);
+    }
+
+    fn family(&mut self, family: Family) {
+        let slug = Some(family.slug().to_owned());
+        self.rows.push(Row { expected: slug.clone(), observed: slug, ..Row::new(Check::Family, Status::Pass) });
+    }
+
     /// The reading of a receipt: of two with the same shape the one that states its digest, else the first.
-    fn taken_apart(&mut self, receipt: &Node) -> Option<Sealed> {
-        let readings = match shape(receipt) {
-            Shape::Known(readings) => readings,
-            Shape::Unknown(families) => {
-                let slugs: Vec<_> = families.iter().map(|family| family.slug()).collect();
-                let reason = Reason::new(Code::ReceiptFamilyUnknown).expected("the shape of one family");
-                let observed = if slugs.is_empty() { "none".to_owned() } else { slugs.join(", ") };
-                self.object(Check::Family, reason.observed(observed), None);
-                return None;
-            }
-        };
+    fn taken_apart(&mut self, readings: Vec<Result<Seal, Unsealable>>) -> Option<Sealed> {
         let mut sealed = Vec::new();
         for reading in readings {
             match reading.map(|seal| (form(&seal.content, seal.order), seal)) {
@@ -331,8 +260,7 @@ impl Checks {
         }
         let at = sealed.iter().position(Sealed::states_its_digest).unwrap_or_default();
         let chosen = (at < sealed.len()).then(|| sealed.swap_remove(at))?;
-        let slug = Some(chosen.seal.family.slug().to_owned());
-        self.rows.push(Row { expected: slug.clone(), observed: slug, ..Row::new(Check::Family, Status::Pass) });
+        self.family(chosen.seal.family);
         Some(chosen)
     }
 
@@ -351,7 +279,7 @@ impl Checks {
     }
 
     fn sealed(&mut self, sealed: &Sealed, known: &Knowledge<'_>) {
-        self.schema(&sealed.seal);
+        self.schema(&sealed.seal, known.schema);
         self.hash(sealed);
         self.signature(sealed, known.signer);
         self.key(&sealed.seal, known.signer);
@@ -363,10 +291,23 @@ impl Checks {
         }
         self.time(&sealed.seal.content, known.now);
         self.request(sealed, known.request);
+        match known.bought {
+            Some(bought) => self.decision(known.agent, bought),
+            None => self.skip(Check::Decision),
+        }
     }
 
-    /// PC-7, of the families whose receipts are those of the schemas.
-    fn schema(&mut self, seal: &Seal) {
+    /// That the decision is about this agent. CommandLayer's receipts say nothing of the payment.
+    fn decision(&mut self, agent: Option<&Agent>, bought: &Bought) {
+        match agent.map(|agent| decided_about(agent, bought)) {
+            None => self.undecided(Check::Decision),
+            Some(Err(reason)) => self.object(Check::Decision, *reason, None),
+            Some(Ok(row)) => self.rows.push(row),
+        }
+    }
+
+    /// PC-7 and CL-63, of the families whose receipts are those of the schemas.
+    fn schema(&mut self, seal: &Seal, bound: Option<BoundReceipt<'_>>) {
         if !seal.family.is_of_schemas() {
             return self.skip(Check::Schema);
         }
@@ -389,7 +330,7 @@ impl Checks {
             ),
         ];
         match missing.into_iter().find(|(is_missing, ..)| *is_missing) {
-            None => self.rows.push(Row::new(Check::Schema, Status::Pass)),
+            None => self.bound_schema(content, bound),
             Some((_, place, expected)) => {
                 let reason = Reason::new(Code::ReceiptSchemaInvalid).requirement("PC-7").expected(expected).at(place);
                 self.object(Check::Schema, reason, Some("ERR_SCHEMA_INVALID"));
@@ -397,10 +338,50 @@ impl Checks {
         }
     }
 
+    /// CL-63: what is signed against the schema that the agent's card binds for the verb. A member that nobody signs has no
+    /// say in it.
+    fn bound_schema(&mut self, content: &Node, bound: Option<BoundReceipt<'_>>) {
+        let verb = content.text_at(&["x402", "verb"]);
+        let Some(BoundReceipt { schema, .. }) = bound.filter(|bound| verb.as_deref() == Some(bound.verb)) else {
+            return self.rows.push(Row::new(Check::Schema, Status::Pass));
+        };
+        let schema = match schema {
+            Ok(schema) => schema,
+            Err(reasons) => return self.no_schema(reasons),
+        };
+        self.bound = Some(schema.name().clone());
+        let id = schema.name().id.as_str();
+        let content = content.to_value();
+        let mut violations =
+            schema.every_violation(&content).filter(|_| !clresolve_core::mutant!("receipts-of-any-schema"));
+        match violations.next() {
+            None => {
+                let row = Row::new(Check::Schema, Status::Pass);
+                self.rows.push(Row { expected: Some(id.to_owned()), observed: Some("valid".to_owned()), ..row });
+            }
+            Some(violation) => {
+                let reason = Reason::new(Code::ReceiptSchemaInvalid)
+                    .message("The receipt is not what its bound schema demands.");
+                let reason = reason.expected(id).observed(violation.detail).at(violation.pointer);
+                self.object(Check::Schema, reason, Some("ERR_SCHEMA_INVALID"));
+            }
+        }
+    }
+
+    /// Every reason why the schema is not known, and the row by the worst.
+    fn no_schema(&mut self, reasons: &[Reason]) {
+        let mut reasons = reasons.to_vec();
+        reason::sort(&mut reasons);
+        let mut reasons = reasons.into_iter();
+        let worst = reasons.next().unwrap_or_else(|| Reason::new(Code::SchemaUnavailable).observed("nobody says why"));
+        self.object(Check::Schema, worst, None);
+        self.reasons.extend(reasons);
+    }
+
     fn hash(&mut self, sealed: &Sealed) {
         let Some(claim) = &sealed.seal.hash else { return self.skip(Check::Hash) };
         if sealed.states_its_digest() {
-            return self.pass(Check::Hash, claim);
+            return self.pass(Check::Hash, &sealed.digest.hex(), claim);
         }
         let reason = differs(Code::ReceiptHashMismatch, &sealed.digest.hex(), claim);
         self.object(Check::Hash, reason, Some("ERR_HASH_MISMATCH"));
@@ -425,23 +406,25 @@ impl Checks {
         };
         let holds = bytes.is_ok_and(|bytes| key.has_signed(&sealed.message(), &bytes));
         if holds || clresolve_core::mutant!("anybody-signs-receipts") {
-            return self.pass(Check::Signature, signature);
+            return self.pass(Check::Signature, SIGNED, signature);
         }
         let reason = Reason::new(Code::ReceiptSignatureInvalid).at(signature.place.as_str());
-        let reason = reason.expected("a signature by the key of cl.sig.pub").observed(text);
+        let reason = reason.expected(SIGNED).observed(text);
         self.object(Check::Signature, reason, Some("ERR_INVALID_SIGNATURE"));
     }
 
     fn key(&mut self, seal: &Seal, signer: Result<&Signer, &Reason>) {
         let Ok(Signer { kid, .. }) = signer else { return self.undecided(Check::Key) };
         let Some(first) = seal.kids.first() else { return self.skip(Check::Key) };
-        let Some(published) = kid else {
-            let reason = Reason::new(Code::ReceiptKeyUnpublished).at("cl.sig.kid").observed("not set");
-            return self.object(Check::Key, reason, Some("ERR_ENS_KEY_NOT_FOUND"));
+        let published = match kid {
+            Ok(published) => published,
+            Err(reason) => {
+                return self.object(Check::Key, Reason::clone(reason), Some("ERR_ENS_KEY_NOT_FOUND"));
+            }
         };
         let other = seal.kids.iter().find(|claim| claim.value.as_ref() != Some(published));
         match other.filter(|_| !clresolve_core::mutant!("any-key-id-of-a-receipt")) {
-            None => self.pass(Check::Key, first),
+            None => self.pass(Check::Key, published, first),
             Some(claim) => {
                 self.object(Check::Key, differs(Code::ReceiptKeyMismatch, published, claim), None);
             }
@@ -451,7 +434,7 @@ impl Checks {
     fn canonical(&mut self, seal: &Seal) {
         let (claim, expected) = &seal.canonical;
         if claim.value.as_deref() == Some(*expected) {
-            return self.pass(Check::Canonical, claim);
+            return self.pass(Check::Canonical, expected, claim);
         }
         let reason = differs(Code::ReceiptFamilyUnknown, expected, claim)
             .message("The receipt states a canonical form that its family does not have.");
@@ -465,36 +448,28 @@ impl Checks {
             (Some(claim), _) => {
                 self.object(Check::Signer, differs(Code::ReceiptSignerMismatch, name.as_str(), claim), None);
             }
-            (None, Some(first)) => self.pass(Check::Signer, first),
+            (None, Some(first)) => self.pass(Check::Signer, name.as_str(), first),
             (None, None) => self.skip(Check::Signer),
         }
     }
 
-    /// That the receipt is not one of another agent of the same signer.
+    /// That the receipt is not one of another agent of the same signer. Only what is compared passes.
     fn agent(&mut self, seal: &Seal, agent: &Agent) {
-        if let Some(claim) = seal.agent.as_ref().filter(|claim| !is_name(claim, &agent.name)) {
-            let reason = differs(Code::ReceiptSignerMismatch, agent.name.as_str(), claim);
-            return self.object(Check::Agent, reason, None);
-        }
+        let named = seal.agent.clone().map(|claim| (Code::ReceiptSignerMismatch, vec![agent.name.as_str()], claim));
         let entry = Claim::at(&seal.content, &["x402", "entry"]);
-        if let (Some(expected), Some(stated)) = (&agent.entry, &entry.value)
-            && expected != stated
-        {
-            return self.object(Check::Agent, differs(Code::ReceiptRequestMismatch, expected, &entry), None);
-        }
-        let verbs = [Claim::at(&seal.content, &["x402", "verb"]), Claim::at(&seal.content, &["verb"])];
-        let is_of_another = |claim: &&Claim| {
-            let verb = claim.value.as_deref().unwrap_or_default();
-            VERBS.contains(&verb) && !agent.verbs.is_empty() && !agent.verbs.iter().any(|known| known == verb)
-        };
-        if let Some(claim) = verbs.iter().find(is_of_another) {
-            let reason = differs(Code::ReceiptRequestMismatch, &agent.verbs.join(", "), claim);
-            return self.object(Check::Agent, reason, None);
-        }
-        let stated = seal.agent.as_ref().into_iter().chain([&entry]).chain(&verbs).find(|claim| claim.value.is_some());
-        match stated {
-            Some(claim) => self.pass(Check::Agent, claim),
-            None => self.skip(Check::Agent),
+        let own = agent.entry.as_deref().filter(|_| entry.value.is_some());
+        let entry = own.map(|own| (Code::ReceiptRequestMismatch, vec![own], entry));
+        let verbs = [Claim::at(&seal.content, &["x402", "verb"]), Claim::at(&seal.content, &["verb"])].into_iter();
+        let verbs = verbs.filter(|claim| claim.value.as_deref().is_some_and(|verb| VERBS.contains(&verb)));
+        let own: Vec<_> = agent.verbs.iter().map(String::as_str).collect();
+        let verbs = verbs.filter(|_| !own.is_empty()).map(|claim| (Code::ReceiptRequestMismatch, own.clone(), claim));
+        let compared: Vec<_> = named.into_iter().chain(entry).chain(verbs).collect();
+        let is_other = |own: &[&str], claim: &Claim| !claim.value.as_deref().is_some_and(|value| own.contains(&value));
+        let other = compared.iter().find(|(_, own, claim)| is_other(own, claim));
+        match (other, compared.first()) {
+            (Some((code, own, claim)), _) => self.object(Check::Agent, differs(*code, &own.join(", "), claim), None),
+            (None, Some((_, own, claim))) => self.pass(Check::Agent, &own.join(", "), claim),
+            (None, None) => self.skip(Check::Agent),
         }
     }
 
@@ -531,7 +506,7 @@ impl Checks {
             last = Some(claim);
         }
         match last {
-            Some(claim) => self.pass(Check::Time, &claim),
+            Some(claim) => self.pass(Check::Time, &format!("no later than {latest}"), &claim),
             None => self.skip(Check::Time),
         }
     }
@@ -539,7 +514,7 @@ impl Checks {
     fn request(&mut self, sealed: &Sealed, request: Option<&Request>) {
         let Some(request) = request else { return self.skip(Check::Request) };
         match echo::of(&sealed.seal.content, request.content()) {
-            Ok(claim) => self.pass(Check::Request, &claim),
+            Ok((asked, claim)) => self.pass(Check::Request, &asked, &claim),
             Err(reason) => self.object(Check::Request, *reason, None),
         }
     }
@@ -548,6 +523,20 @@ impl Checks {
     fn undecided(&mut self, check: Check) {
         self.rows.push(Row::new(check, Status::Unknown));
     }
+}
+
+/// The row for a decision about this agent.
+///
+/// # Errors
+/// `receipt-request-mismatch` where it is about another one.
+fn decided_about(agent: &Agent, bought: &Bought) -> Result<Row, Box<Reason>> {
+    let (name, place) = (agent.name.as_str(), "decision: /name");
+    if bought.name != name {
+        let reason = Reason::new(Code::ReceiptRequestMismatch).expected(name).observed(bought.name.as_str()).at(place);
+        return Err(Box::new(reason));
+    }
+    let (expected, observed) = (Some(name.to_owned()), Some(bought.name.clone()));
+    Ok(Row { expected, observed, place: Some(place.to_owned()), ..Row::new(Check::Decision, Status::Pass) })
 }
 
 fn differs(code: Code, expected: &str, claim: &Claim) -> Reason {

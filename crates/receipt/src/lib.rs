@@ -8,6 +8,7 @@
 //! | `json`, `canonical` | receipts as their signers read them, and the forms that they sign |
 //! | [`family`] | the table of families, and a module for each |
 //! | [`judge`](mod@judge) | the checks |
+//! | [`replay`] | whether a receipt was shown before |
 //! | [`question`] | what is asked |
 //! | [`document`] | what is said of a receipt, in its written form |
 
@@ -18,6 +19,7 @@ pub mod family;
 mod json;
 pub mod judge;
 pub mod question;
+pub mod replay;
 
 pub use document::Verification;
 pub use family::Family;

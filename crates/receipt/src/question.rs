@@ -2,13 +2,16 @@
 
 use clresolve_core::digest::Digest;
 use clresolve_core::text::excerpt;
+use clresolve_payment::settlement::{MAX_DECISION_BYTES, Purchase};
+use clresolve_payment::signed::MAX_HEADER_BYTES;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::canonical::{Order, form};
 use crate::json::{MAX_BYTES, Node, Unreadable, parse};
 
-/// Most bytes of a question in JSON: a receipt, a request, and the name around them.
-pub const MAX_QUESTION_BYTES: usize = 2 * MAX_BYTES + 4096;
+/// Most bytes of a question in JSON: a receipt, a request, what was kept of the purchase, and the name around them.
+pub const MAX_QUESTION_BYTES: usize = 2 * MAX_BYTES + MAX_DECISION_BYTES + 2 * MAX_HEADER_BYTES + 4096;
 
 /// A receipt, and whom it is said to be of.
 #[derive(Clone, Debug)]
@@ -19,6 +22,8 @@ pub struct Question {
     pub receipt: Vec<u8>,
     /// The request that it is said to answer.
     pub request: Option<Request>,
+    /// What was kept of the purchase.
+    pub purchase: Purchase,
 }
 
 /// A request that was sent to an agent.
@@ -42,6 +47,11 @@ impl Request {
         self.sha256
     }
 
+    /// SHA-256 of what it says, however that is written; of its bytes where other readers would read a number differently.
+    pub(crate) fn meaning(&self) -> Digest {
+        form(&self.content, Order::Sorted).map_or(self.sha256, |bytes| Digest::of(&bytes))
+    }
+
     pub(crate) const fn content(&self) -> &Node {
         &self.content
     }
@@ -56,10 +66,14 @@ struct Body<'a> {
     receipt: &'a RawValue,
     #[serde(borrow)]
     request: Option<&'a RawValue>,
+    #[serde(borrow)]
+    decision: Option<&'a RawValue>,
+    payment: Option<String>,
+    settlement: Option<String>,
 }
 
 impl Question {
-    /// Reads a question: `{"name", "receipt", "request"?}`.
+    /// Reads a question: `{"name", "receipt", "request"?, "decision"?, "payment"?, "settlement"?}`.
     ///
     /// # Errors
     /// What is wrong with the question, in words. A receipt, however broken, is never wrong here if it is JSON.
@@ -70,6 +84,11 @@ impl Question {
             name: body.name,
             receipt: body.receipt.get().as_bytes().to_vec(),
             request: request.map_err(|error| format!("request: {error}"))?,
+            purchase: Purchase::read(
+                body.decision.map(|raw| raw.get().as_bytes()),
+                body.payment.as_deref(),
+                body.settlement,
+            )?,
         })
     }
 }
@@ -94,6 +113,9 @@ mod tests {
             r#"{"name":"a.eth","receipt":{},"receipt":{}}"#,
             r#"{"name":"a.eth","receipt":{},"remember":true}"#,
             r#"{"name":"a.eth","receipt":{},"request":[]}"#,
+            r#"{"name":"a.eth","receipt":{},"decision":{}}"#,
+            r#"{"name":"a.eth","receipt":{},"payment":"e30="}"#,
+            r#"{"name":"a.eth","receipt":{},"settlement":{}}"#,
             r#"{"name":"a.eth","receipt":{},"request":{"a":1,"a":2}}"#,
         ] {
             assert!(Question::from_json(body.as_bytes()).is_err(), "{body}");

@@ -8,6 +8,7 @@ mod artifacts;
 mod builder;
 mod evm;
 mod gateway;
+mod mined;
 mod proofs;
 mod rpc;
 #[cfg(test)]
@@ -26,6 +27,8 @@ pub use self::rpc::{BindError, RpcFault, RpcServer};
 
 use self::evm::{Accounts, Call, Executed, Rejected, Touched};
 use self::gateway::Gateway;
+use self::mined::Mined;
+pub(crate) use self::mined::hash as transaction_hash;
 use self::proofs::Tries;
 use clresolve_core::reading::Block;
 
@@ -89,6 +92,12 @@ impl SandboxChain {
         self.blocks.last().expect("ChainBuilder::build refuses a chain without blocks")
     }
 
+    /// The newest block up to `last` that holds a transaction, and its place there.
+    fn mined(&self, last: u64, is_wanted: impl Fn(&Mined) -> bool) -> Option<(&Sealed, usize)> {
+        let mut blocks = self.blocks.iter().rev().filter(|block| block.header.number <= last);
+        blocks.find_map(|block| Some((&**block, block.transactions.iter().rposition(&is_wanted)?)))
+    }
+
     fn number(&self, number: u64) -> Option<&Sealed> {
         let first = self.blocks.first()?.header.number;
         let index = usize::try_from(number.checked_sub(first)?).ok()?;
@@ -111,14 +120,18 @@ struct Sealed {
     header: alloy_consensus::Header,
     hash: B256,
     state: Accounts,
-    logs: Vec<Log>,
+    transactions: Vec<Mined>,
     /// Made when the first proof is asked for.
     tries: OnceLock<Tries>,
 }
 
 impl Sealed {
-    fn new(header: alloy_consensus::Header, state: Accounts, logs: Vec<Log>) -> Self {
-        Self { hash: header.hash_slow(), header, state, logs, tries: OnceLock::new() }
+    fn new(header: alloy_consensus::Header, state: Accounts, transactions: Vec<Mined>) -> Self {
+        Self { hash: header.hash_slow(), header, state, transactions, tries: OnceLock::new() }
+    }
+
+    fn logs(&self) -> impl Iterator<Item = &Log> {
+        self.transactions.iter().flat_map(|mined| &mined.logs)
     }
 
     fn summary(&self) -> Block {

@@ -15,7 +15,7 @@ const STRANGER: B256 = b256!("5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3f
 
 /// The address that holds all of the sandbox's dollars.
 pub fn payer() -> Address {
-    address_of(&key(PAYER))
+    address_of(&payer_key())
 }
 
 /// The address that honest names publish.
@@ -26,6 +26,10 @@ pub fn payee() -> Address {
 /// An address that no name publishes.
 pub fn stranger() -> Address {
     address_of(&stranger_key())
+}
+
+pub(crate) fn payer_key() -> SigningKey {
+    key(PAYER)
 }
 
 pub(crate) fn payee_key() -> SigningKey {

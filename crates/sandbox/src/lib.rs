@@ -11,6 +11,7 @@ mod discovery;
 mod gateway;
 pub mod keys;
 mod published;
+pub mod purchase;
 pub mod receipts;
 mod schemas;
 pub mod seller;

@@ -1,7 +1,7 @@
 //! Receipts of the sandbox's agents: one of each family, and one for each way in which a receipt goes wrong.
 //!
 //! They are signed with a key that everybody has: its seed is 32 bytes of value 7. The chain of the sandbox publishes it
-//! under the name that signs for `summarizeagent.eth`.
+//! under the name that signs for `summarizeagent.eth`; the address of that agent has a worthless key too.
 
 use clresolve_core::reason::Code;
 use clresolve_core::state::State;
@@ -48,8 +48,11 @@ samples! {
     "mcp-server" "summarizeagent.eth" Trusted [];
     "runtime-core" "summarizeagent.eth" Trusted [];
     "runtime-core-hash-bound" "summarizeagent.eth" Trusted [];
+    "x402-eip712" "summarizeagent.eth" Indeterminate [ReceiptTraceNotEchoed];
+    "x402-jws" "summarizeagent.eth" Indeterminate [ReceiptTraceNotEchoed];
     "clas-execution" "summarizeagent.eth" Indeterminate [ReceiptTraceNotEchoed];
     "prototype" "summarizeagent.eth" Untrusted [ReceiptHashMismatch ReceiptRequestMismatch ReceiptSignatureInvalid];
+    "bound-schema" "summarizeagent.eth" Untrusted [ReceiptSchemaInvalid];
     "receipt-duplicate-key" "summarizeagent.eth" Untrusted [ReceiptDuplicateKey];
     "receipt-family-unknown" "summarizeagent.eth" Indeterminate [ReceiptFamilyUnknown];
     "receipt-hash-mismatch" "summarizeagent.eth" Untrusted [ReceiptHashMismatch ReceiptSignatureInvalid];

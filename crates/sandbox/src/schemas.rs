@@ -241,6 +241,45 @@ impl Kind {
         format!("{}/{verb}/{kind}s/{verb}.{kind}.schema.json", class.as_str())
     }
 
+    /// The members that a message must have, and those that it may have beside the envelope: as in the published schemas,
+    /// but fewer.
+    fn members(self) -> (Value, Value) {
+        let text = json!({"type": "string", "minLength": 1, "maxLength": 128});
+        match self {
+            Self::Request => {
+                let modalities = json!({"type": "array", "items": {"enum": ["text", "json", "file"]}, "minItems": 1});
+                let members = json!({
+                    "actor": {"type": "string", "description": "Who asks.", "minLength": 1, "maxLength": 256},
+                    "limits": {"type": "object", "properties": {"max_output_tokens": {"type": "integer", "minimum": 1}}},
+                    "channel": {"type": "object", "properties": {
+                        "protocol": {"enum": ["https", "http"]},
+                        "input_modalities": modalities,
+                        "output_modalities": modalities,
+                    }},
+                    "input": {"type": "object", "required": ["content"], "properties": {
+                        "content": {"type": "string", "description": "What it is done to.", "minLength": 1},
+                    }},
+                });
+                (json!(["x402", "actor", "input"]), members)
+            }
+            Self::Receipt => {
+                let time = json!({"type": "string", "format": "date-time"});
+                let members = json!({
+                    "trace": {"type": "object", "required": ["trace_id"], "properties": {
+                        "trace_id": text,
+                        "started_at": time,
+                        "completed_at": time,
+                    }},
+                    "status": {"enum": ["success", "error", "delegated"]},
+                    "result": {"type": "object"},
+                    "error": {"type": "object"},
+                    "metadata": {"type": "object"},
+                });
+                (json!(["x402", "trace", "status"]), members)
+            }
+        }
+    }
+
     fn schema(self, class: Class, verb: &str, fault: Option<SchemaFault>) -> Bytes {
         let path = self.path(class, verb);
         let body = match self {
@@ -253,9 +292,14 @@ impl Kind {
             "title": format!("{verb} {}, as the sandbox has it", self.as_str()),
             "type": "object",
             "additionalProperties": false,
-            "required": ["x402", body],
-            "properties": {"x402": {"$ref": id(SHARED)}, body: {"type": "object"}},
         });
+        let (required, mut properties) = self.members();
+        properties["x402"] = json!({"allOf": [
+            {"$ref": id(SHARED)},
+            {"properties": {"verb": {"const": verb}, "version": {"const": "1.0.0"}}},
+        ]});
+        schema["required"] = required;
+        schema["properties"] = properties;
         match fault {
             Some(SchemaFault::UnknownKeyword) => schema["requiredAtNoon"] = json!(true),
             Some(SchemaFault::ForeignReference) => {
@@ -279,7 +323,12 @@ fn shared() -> Bytes {
         "type": "object",
         "additionalProperties": false,
         "required": ["verb", "version"],
-        "properties": {"verb": {"type": "string"}, "version": {"type": "string"}},
+        "properties": {
+            "verb": {"type": "string"},
+            "version": {"type": "string"},
+            "entry": {"type": "string", "format": "uri"},
+            "request_id": {"type": "string", "minLength": 1, "maxLength": 128},
+        },
     }))
 }
 

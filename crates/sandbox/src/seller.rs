@@ -111,7 +111,7 @@ fn bad(manners: &str, url: &str, verb: &str, now: Timestamp) -> Reply {
 pub const UNLIMITED: Address = alloy_primitives::address!("0000000000000000000000000000000000E0e0e0");
 
 /// An honest entry of version 2, but for the payee.
-fn entry(pay_to: Address) -> Value {
+pub(crate) fn entry(pay_to: Address) -> Value {
     json!({
         "scheme": "exact",
         "network": format!("eip155:{CHAIN_ID}"),
@@ -198,10 +198,15 @@ fn offer(url: &str, key: &SigningKey, pay_to: Address, now: Timestamp) -> Value 
     })
 }
 
-/// 65 bytes in hex, as wallets write them.
+/// A signature in hex.
 fn signature(key: &SigningKey, hash: B256) -> String {
+    alloy_primitives::hex::encode_prefixed(signature_bytes(key, hash))
+}
+
+/// 65 bytes, as wallets write them.
+pub(crate) fn signature_bytes(key: &SigningKey, hash: B256) -> Vec<u8> {
     let (signature, recovery) = key.sign_prehash_recoverable(hash.as_slice()).expect("a hash can be signed");
     let mut bytes = signature.to_bytes().to_vec();
     bytes.push(27 + recovery.to_byte());
-    alloy_primitives::hex::encode_prefixed(bytes)
+    bytes
 }

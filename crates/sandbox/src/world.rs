@@ -22,6 +22,7 @@ use super::discovery;
 use super::gateway::{GatewayManners, Store};
 use super::keys::{payee, stranger};
 use super::published::{CARDS_HOST, Published};
+use super::purchase::Purchase;
 pub use super::schemas::Manifest;
 use super::schemas::{MIRROR_HOST, SCHEMAS_HOST, Schemas};
 use super::seller::{self, SELLER_HOST, THIEF_HOST};
@@ -143,6 +144,10 @@ impl World {
         let published = publish(&spec.agents, &schemas)?;
         let mut draft = Draft::new(spec, &published, now)?;
         let stopped = Arc::new(draft.grow(now - STOPPED)?);
+        // In a block of their own: that of all names has more receipts than anybody reads.
+        for purchase in Purchase::FINAL {
+            purchase.settle(&mut draft.builder)?;
+        }
         draft.seal(now - EPOCH)?;
         let chain = Arc::new(draft.grow(now)?);
 
@@ -453,6 +458,7 @@ impl Draft {
         for (account, number) in &self.pending_wallets {
             newest.unset_agent_wallet(*account, *number)?;
         }
+        Purchase::Pending.settle(&mut newest)?;
         newest.seal(now - NEWEST)?;
         let chain = newest.build()?;
         self.newest = newest;

@@ -24,6 +24,10 @@ pub(crate) const MAX_NODES: usize = 65;
 /// is shorter than the one around it, so the depth of decoding is bounded too.
 pub(crate) const MAX_NODE_BYTES: usize = 532;
 
+/// Longest node of a receipts trie in bytes: a receipt stands in it whole, and came in a reply of 1 MiB as hex digits.
+#[cfg(feature = "state-proof")]
+pub(crate) const MAX_RECEIPT_BYTES: usize = 512 * 1024;
+
 /// Why a call could not be computed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError {

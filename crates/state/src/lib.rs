@@ -14,6 +14,7 @@ mod error;
 mod header;
 mod look_up;
 mod proof_nodes;
+pub mod receipts;
 mod state_proof;
 
 #[cfg(feature = "state-proof")]

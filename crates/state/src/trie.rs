@@ -11,7 +11,7 @@ use alloy_rpc_types_eth::{EIP1186AccountProofResponse, EIP1186StorageProof};
 use alloy_trie::nodes::{BranchNode, RlpNode, TrieNode};
 use alloy_trie::{EMPTY_ROOT_HASH, KECCAK_EMPTY, Nibbles, TrieAccount};
 
-use super::error::{Flaw, MAX_NODE_BYTES, MAX_NODES, ProofError};
+use super::error::{Flaw, MAX_NODE_BYTES, MAX_NODES, MAX_RECEIPT_BYTES, ProofError};
 
 /// An account and some of its slots, proven. `None` for an account that is proven absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +79,15 @@ fn verify_slot(storage_root: B256, slot: U256, proof: &EIP1186StorageProof) -> R
 
 /// The value of `key` in the trie with this root; `None` where the proof shows that it is absent.
 fn look_up(root: B256, key: B256, proof: &[Bytes]) -> Result<Option<Vec<u8>>, Flaw> {
+    look_up_path(root, Nibbles::unpack(key), proof, MAX_NODE_BYTES)
+}
+
+/// The receipt on a path of the receipts trie with this root.
+pub(crate) fn look_up_receipt(root: B256, path: Nibbles, proof: &[Bytes]) -> Result<Option<Vec<u8>>, Flaw> {
+    look_up_path(root, path, proof, MAX_RECEIPT_BYTES)
+}
+
+fn look_up_path(root: B256, path: Nibbles, proof: &[Bytes], longest: usize) -> Result<Option<Vec<u8>>, Flaw> {
     if root == EMPTY_ROOT_HASH {
         return if proof.iter().any(is_node) { Err(Flaw::Surplus) } else { Ok(None) };
     }
@@ -86,9 +95,9 @@ fn look_up(root: B256, key: B256, proof: &[Bytes]) -> Result<Option<Vec<u8>>, Fl
         return Err(Flaw::TooManyNodes);
     }
     let mut nodes = proof.iter();
-    let value = walk(root, key, |hash| {
+    let value = walk(root, path, |hash| {
         let node = nodes.next().ok_or(Flaw::Truncated)?;
-        if node.len() > MAX_NODE_BYTES {
+        if node.len() > longest {
             return Err(Flaw::NodeTooLong);
         }
         if keccak256(node) == hash || clresolve_core::mutant!("nodes-unhashed-below-the-root") && hash != root {
@@ -100,13 +109,13 @@ fn look_up(root: B256, key: B256, proof: &[Bytes]) -> Result<Option<Vec<u8>>, Fl
     if nodes.next().is_some() { Err(Flaw::Surplus) } else { Ok(value) }
 }
 
-/// Walks from the root to the value of `key`. `node_at` gives the node with a hash, which it has checked.
+/// Walks from the root to the value on `path`. `node_at` gives the node with a hash, which it has checked.
 fn walk<'a>(
     root: B256,
-    key: B256,
+    path: Nibbles,
     mut node_at: impl FnMut(B256) -> Result<&'a Bytes, Flaw>,
 ) -> Result<Option<Vec<u8>>, Flaw> {
-    let mut position = Position { hash: root, rest: Nibbles::unpack(key) };
+    let mut position = Position { hash: root, rest: path };
     for _ in 0..MAX_NODES {
         match descend(node_at(position.hash)?, position.rest)? {
             Step::Down(next) => position = next,
@@ -164,7 +173,7 @@ impl<'a> Pool<'a> {
             return Ok(None);
         }
         let Self { nodes, used } = self;
-        let value = walk(root, key, |hash| {
+        let value = walk(root, Nibbles::unpack(key), |hash| {
             used.insert(hash);
             nodes.get(&hash).copied().ok_or(Flaw::Truncated)
         })?;

@@ -381,7 +381,7 @@ fn step_evidence(step: Step, run: &Run, judgement: &Judgement) -> Value {
         ),
         Step::Schemas => schemas_evidence(evidence, card),
         Step::Continuity => continuity_evidence(evidence),
-        Step::Document | Step::Discovery | Step::Signature | Step::Payment | Step::Receipt => json!({}),
+        Step::Document | Step::Discovery | Step::Signature | Step::Payment | Step::Request | Step::Receipt => json!({}),
     }
 }
 

@@ -248,7 +248,9 @@ fn statuses(
         Step::Schemas if has_card && has_schemas => Status::Pass,
         Step::Continuity => continuity::status(&evidence.continuity),
         Step::Card | Step::Binding | Step::Entry | Step::Verbs | Step::Schemas => Status::Skip,
-        Step::Document | Step::Discovery | Step::Signature | Step::Payment | Step::Receipt => Status::Skip,
+        Step::Document | Step::Discovery | Step::Signature | Step::Payment | Step::Request | Step::Receipt => {
+            Status::Skip
+        }
     };
     let worsened = |step, status| {
         let has = |effect| reasons.iter().any(|reason| reason.step == step && reason.effect == effect);

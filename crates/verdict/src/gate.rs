@@ -5,7 +5,7 @@ use clresolve_core::reason::{Code, Refusal, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::trust::{Resolution, Trusted};
-use crate::verdict::Identity;
+use crate::verdict::{Identity, Status, Verdict};
 
 /// What the gate demands beyond a trusted verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,12 +78,15 @@ impl GatePolicy {
     /// What the policy has against a trusted agent: one stranger's word, too weak a proof, or a warning in
     /// [`GatePolicy::deny`], in this order.
     ///
-    /// Where something is denied that only the memory knows, a memory that could not be asked is denied too.
+    /// Where something is denied that only the memory knows, no memory and one that could not be asked are denied too.
     pub fn reservation(&self, trusted: &Trusted) -> Option<&'static str> {
         let verdict = trusted.verdict();
         let Some(anchor) = &verdict.anchor else { return Some(Refusal::InternalError.slug()) };
         if let Some(code) = self.against_proof(&anchor.proof) {
             return Some(code);
+        }
+        if self.denies_by_memory() && !remembers(verdict) && !clresolve_core::mutant!("no-memory-denies-nothing") {
+            return Some(Code::MemoryUnavailable.slug());
         }
         let is_denied =
             |code: Code| self.deny.contains(&code) || (code == Code::MemoryUnavailable && self.denies_by_memory());
@@ -105,6 +108,11 @@ impl GatePolicy {
     }
 }
 
+/// Whether a memory was to be asked about the name.
+fn remembers(verdict: &Verdict) -> bool {
+    verdict.steps.iter().any(|report| report.step == Step::Continuity && report.status != Status::Skip)
+}
+
 /// CL-71.
 fn against_network(agent: Option<&Identity>, network: &str) -> Option<Refusal> {
     let is_listed = agent.is_some_and(|agent| agent.networks.iter().any(|known| known == network));
@@ -116,10 +124,11 @@ mod tests {
     use clresolve_core::reason::Reason;
     use clresolve_core::state::State;
     use jiff::Timestamp;
+    use serde_json::Value;
 
     use super::*;
     use crate::sample;
-    use crate::verdict::{Anchor, AnchorBlock};
+    use crate::verdict::{Anchor, AnchorBlock, StepReport};
 
     /// A trusted agent with two verbs on one network, proven by a quorum, whose card has these warnings.
     fn agent(warnings: &[Code]) -> Resolution {
@@ -145,7 +154,12 @@ mod tests {
             proof,
             records_digest: None,
         });
+        verdict.steps = vec![continuity(Status::Pass)];
         sample::live(verdict, None)
+    }
+
+    fn continuity(status: Status) -> StepReport {
+        StepReport { step: Step::Continuity, status, evidence: Value::Null, ms: 0 }
     }
 
     #[test]
@@ -210,6 +224,11 @@ mod tests {
         let denying = |code| GatePolicy { deny: vec![code], ..GatePolicy::default() };
         assert!(denying(Code::VersionRollback).denies_by_memory());
         assert_eq!(denying(Code::VersionRollback).objection(&unasked, None, None), Some("memory-unavailable"));
+        let mut without = agent(&[]).verdict().as_ref().clone();
+        without.steps = vec![continuity(Status::Skip)];
+        let without = sample::live(without, None);
+        assert_eq!(denying(Code::VersionRollback).objection(&without, None, None), Some("memory-unavailable"));
+        assert_eq!(denying(Code::StatusWithdrawn).objection(&without, None, None), None);
         assert!(!denying(Code::StatusWithdrawn).denies_by_memory());
         assert_eq!(denying(Code::StatusWithdrawn).objection(&unasked, None, None), None);
         assert_eq!(denying(Code::VersionRollback).objection(&agent(&[Code::NameExpiring]), None, None), None);

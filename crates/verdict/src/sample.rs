@@ -17,8 +17,10 @@ use crate::card::Card;
 use crate::check::Policy;
 use crate::evidence::continuity::{Continuity, Sighting};
 use crate::evidence::{Evidence, OwnerEvidence, ProvenBy, Source, Walked};
+use crate::manifest::Manifest;
 use crate::profile::{DEFAULT, Profile, Profiles};
 use crate::published::Published;
+use crate::schema::bound::{Bound, Gathering};
 use crate::trust::Resolution;
 use crate::verdict::Verdict;
 
@@ -148,6 +150,17 @@ pub fn evidence(agent: &Value, card: &Bytes, now: Timestamp) -> Evidence {
         continuity: Continuity::NotAsked,
         links: None,
     }
+}
+
+/// A schema that a manifest pins, proven and compiled. Its `$id` says where it would be.
+pub fn bound(schema: &Value) -> Bound {
+    let bytes = Bytes::from(schema.to_string());
+    let entry = |side: &str, id: &Value| json!({"canonical": id, "mirrors": [], "path": format!("{side}.json"), "id": id, "sha256": Digest::of(&bytes)});
+    let other = json!("https://schemas.example/other.json");
+    let manifest = json!({"schema": "clresolve.manifest/1", "id": "m/1", "class": "commons", "version": "1", "shared": [],
+        "verbs": [{"name": "summarize", "request": entry("request", &schema["$id"]), "receipt": entry("receipt", &other)}]});
+    let manifest = Manifest::load(manifest.to_string().as_bytes()).expect("a manifest");
+    Gathering::new(&manifest, &manifest.verbs()[0].request, bytes.clone()).ready().compile().expect("a strict schema")
 }
 
 /// A resolution without evidence, for tests of what keeps resolutions.

@@ -1,6 +1,7 @@
 //! JSON Schema 2020-12, strictly and offline: formats are asserted, no reference is ever fetched, and a schema that a
 //! strict compiler would refuse is refused here.
 
+pub mod bound;
 pub mod strict;
 
 use jsonschema::{Draft, PatternOptions, Registry, Validator};

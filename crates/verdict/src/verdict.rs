@@ -1,5 +1,6 @@
 //! The verdict: what clresolve answers, with all its evidence. Pure data; one JSON form for CLI, HTTP and library.
 
+use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -171,6 +172,22 @@ pub enum Depth {
     Schemas,
 }
 
+impl Depth {
+    /// The word for it in questions and verdicts.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Identity => "identity",
+            Self::Schemas => "schemas",
+        }
+    }
+}
+
+impl fmt::Display for Depth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// What happened in one step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepReport {
@@ -264,6 +281,12 @@ impl Verdict {
         self.conclusion = self.conclude();
         self.id = self.identify();
         self
+    }
+
+    /// The reasons why it is not trusted; none where it is.
+    pub fn against(&self) -> impl Iterator<Item = &Reason> {
+        let is_not_trusted = self.state != State::Trusted;
+        self.reasons.iter().filter(move |reason| is_not_trusted && reason.effect != Effect::Warn)
     }
 
     /// What two honest resolvers agree on at the same block; see [`Verdict::conclusion`].

@@ -4,7 +4,7 @@ use clresolve::name::EnsName;
 use clresolve::sign::PublicKey;
 use clresolve::verdict::State;
 use clresolve_receipt::judge;
-use clresolve_receipt::judge::{Agent, Knowledge, Signer};
+use clresolve_receipt::judge::{Addresses, Agent, Knowledge, Routes, Signer};
 use clresolve_receipt::question::Request;
 use ed25519_dalek::SigningKey;
 use jiff::Timestamp;
@@ -18,14 +18,16 @@ pub(crate) fn receipt(input: &[u8]) {
         let signer = Signer {
             name: name.clone(),
             key: Ok(PublicKey::from_bytes(key.as_bytes()).expect("a key")),
-            kid: Some("k".to_owned()),
+            kid: Ok("k".to_owned()),
             canonical: None,
             block: 1,
         };
-        let agent = Agent { name, entry: None, verbs: Vec::new() };
+        let agent =
+            Agent { name, entry: None, verbs: Vec::new(), addresses: Addresses::default(), routes: Routes::default() };
         let request = Request::from_bytes(input).ok();
         let now = Timestamp::from_second(super::MADE).expect("a time");
-        let known = Knowledge { agent: Some(&agent), signer: Ok(&signer), request: None, now };
+        let known =
+            Knowledge { agent: Some(&agent), signer: Ok(&signer), request: None, bought: None, schema: None, now };
         let found = judge(input, &known);
         assert_eq!(found, judge(input, &known));
         let echoed = judge(input, &Knowledge { request: request.as_ref(), ..known });

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
 use super::card_system;
@@ -12,6 +13,7 @@ use super::world::{AboutArgs, WorldArgs};
 use crate::cli::expect::ExpectArgs;
 use crate::config::{BlockSelector, parse_issuer};
 use crate::discover::{SystemName, Target};
+use crate::report::difference::Kind;
 use crate::system::CardSystem;
 
 #[derive(Debug, Args)]
@@ -155,19 +157,22 @@ Examples:
   clresolve audit --names names.txt --format html --out audit.html
   clresolve sandbox --list -o json | jq -r '.[].name' |
     clresolve audit --sandbox --names - --depth identity")]
+#[command(subcommand_negates_reqs = true, args_conflicts_with_subcommands = true)]
 pub(in crate::cli) struct AuditArgs {
+    #[command(subcommand)]
+    pub(in crate::cli) command: Option<AuditCommand>,
     /// File with the names, one per line; - reads standard input
-    #[arg(long, value_name = "FILE")]
-    pub(in crate::cli) names: PathBuf,
+    #[arg(long, value_name = "FILE", required = true)]
+    pub(in crate::cli) names: Option<PathBuf>,
     /// Form of the report
     #[arg(long, value_enum, value_name = "FORM", default_value_t)]
     format: ReportFormat,
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// An earlier report in its JSON form: cards that do not follow those in it are warned of
-    #[arg(long, value_name = "FILE")]
-    pub(in crate::cli) previous: Option<PathBuf>,
+    /// An earlier report in its JSON form: says what changed, and warns of cards that do not follow those in it
+    #[arg(long, value_name = "REPORT", alias = "previous")]
+    pub(in crate::cli) since: Option<PathBuf>,
     /// Names judged at the same time
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(in crate::cli) concurrency: u8,
@@ -182,6 +187,40 @@ impl AuditArgs {
     pub(in crate::cli) const fn form(&self) -> ReportFormat {
         if self.json { ReportFormat::Json } else { self.format }
     }
+}
+
+/// Reads the word for a change.
+fn change() -> impl TypedValueParser<Value = Kind> {
+    let words = PossibleValuesParser::new(Kind::ALL.map(Kind::as_str));
+    words.try_map(|word| Kind::ALL.into_iter().find(|kind| kind.as_str() == word).ok_or("no change has this word"))
+}
+
+/// What to do with reports.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum AuditCommand {
+    /// Say what changed from one report to a later one; exit code 0: nothing, 1: something
+    Diff(AuditDiffArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A difference of block, time or id alone is none.
+
+Examples:
+  clresolve audit diff june.json july.json
+  clresolve audit diff june.json july.json --fail-on newly-broken,payee --json")]
+pub(in crate::cli) struct AuditDiffArgs {
+    /// The earlier report, in its JSON form
+    #[arg(value_name = "EARLIER")]
+    pub(in crate::cli) before: PathBuf,
+    /// The later report
+    #[arg(value_name = "LATER")]
+    pub(in crate::cli) after: PathBuf,
+    /// Changes that make the exit code 1; all by default
+    #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = change())]
+    pub(in crate::cli) fail_on: Vec<Kind>,
+    #[command(flatten)]
+    pub(in crate::cli) output: OutputArgs,
 }
 
 #[derive(Debug, Args)]
@@ -277,7 +316,9 @@ verdict must then be about --name and, as for `verdict verify`, about the profil
 depth and chain of the configuration, proven as --proof demands; and it must not
 have expired, unless --max-age says how old a bundle may be. A bundle about a numbered
 block is about the past: --block must name it. Profiles that --config adds are known.
-Your own configuration file is not read.
+Your own configuration file is not read. A purchase (receipt verify --bundle) is judged
+with the name's bundle in it: its receipt, and whether it was paid. Nobody signs a
+purchase, so --jwks refuses it; --max-age holds for both times.
 Exit codes: 0 trusted, 1 untrusted or the bundle is refused, 2 usage,
 3 indeterminate, 4 an --expect-* unmet. A refusal is `class: message`.
 

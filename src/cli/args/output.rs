@@ -61,7 +61,7 @@ impl Form for Format {
     const JSON: Self = Self::Json;
 }
 
-/// Form of verdicts.
+/// Form of verdicts, and of what is said of receipts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum VerdictFormat {
     /// For people
@@ -73,7 +73,7 @@ pub(in crate::cli) enum VerdictFormat {
     Json,
     /// A JSON object per line
     Jsonl,
-    /// A signed verdict per line, for those who know your key
+    /// Signed, a line each, for those who know your key
     Jws,
 }
 

@@ -1,13 +1,13 @@
 //! Commands about the program itself: the daemon, the sandbox, names without a network, configuration, help.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::output::{OutArgs, OutputArgs};
 use super::suggest;
 use super::world::WorldArgs;
+use crate::config::ListenAt;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -54,6 +54,7 @@ pub(in crate::cli) struct NameArgs {
   GET  /.well-known/agent-card.json, /v1/agent-systems/{name}/.well-known/agent-card.json
                                              where [orloj] names resources
   GET  /v1/discover?url=&as=&system=&bind=   a host's cards, where http.discover is on
+  POST /mcp                                  tools for agents, where [mcp] names hosts
   GET  /v1/reasons, /v1/profiles, /livez, /readyz, /metrics
   GET  /.well-known/jwks.json                where a key to sign with is configured
 
@@ -64,16 +65,30 @@ configuration file is not read: --config names the daemon's.
 
 Examples:
   clresolve serve --config /etc/clresolve/config.toml
-  clresolve serve --sandbox --listen 127.0.0.1:0")]
+  clresolve serve --sandbox --listen 127.0.0.1:0
+  clresolve serve --listen unix:/run/clresolve/clresolve.sock")]
 pub(in crate::cli) struct ServeArgs {
-    /// Where to listen; port 0 takes a free one, which is printed [default: 127.0.0.1:8402]
-    #[arg(long, value_name = "ADDR:PORT", value_parser = parse_listen)]
-    pub(in crate::cli) listen: Option<SocketAddr>,
+    /// Where to listen: port 0 takes a free one, which is printed; unix:/PATH is a Unix socket [default: 127.0.0.1:8402]
+    #[arg(long, value_name = "ADDR:PORT|unix:/PATH")]
+    pub(in crate::cli) listen: Option<ListenAt>,
+    /// How lines of the log are written
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub(in crate::cli) log_format: LogFormat,
     /// Read and check the configuration, report its errors, and end
     #[arg(long)]
     pub(in crate::cli) check_config: bool,
     #[command(flatten)]
     pub(in crate::cli) world: WorldArgs,
+}
+
+/// How lines of a daemon's log are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum LogFormat {
+    /// For people
+    #[default]
+    Text,
+    /// An object a line, for programs
+    Json,
 }
 
 #[derive(Debug, Args)]
@@ -213,8 +228,4 @@ pub(in crate::cli) struct DoctorArgs {
     pub(in crate::cli) output: OutputArgs,
     #[command(flatten)]
     pub(in crate::cli) world: WorldArgs,
-}
-
-fn parse_listen(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| "expected address and port, such as 127.0.0.1:8402".to_owned())
 }

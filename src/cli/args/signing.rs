@@ -190,7 +190,7 @@ fn parse_jku(text: &str) -> Result<String, String> {
 }
 
 /// A chain in CAIP-2 form.
-fn parse_chain(text: &str) -> Result<u64, String> {
+pub(super) fn parse_chain(text: &str) -> Result<u64, String> {
     let id = text.strip_prefix("eip155:").and_then(|id| id.parse().ok());
     id.ok_or_else(|| "expected a chain such as eip155:1".to_owned())
 }

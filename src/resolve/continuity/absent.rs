@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+#[cfg(feature = "receipts")]
+use clresolve_receipt::replay::{Mark, Seen};
+
 use crate::config::Config;
 use crate::evidence::Evidence;
 use crate::evidence::continuity::Continuity;
@@ -26,6 +29,11 @@ impl History {
     }
 
     pub(super) async fn remember(&self, _evidence: &Evidence, _verdict: &Verdict) -> Result<(), MemoryError> {
+        match *self {}
+    }
+
+    #[cfg(feature = "receipts")]
+    pub(super) async fn mark(&self, _mark: Mark) -> Result<Seen, MemoryError> {
         match *self {}
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clresolve_jose::PublicKey;
-use clresolve_receipt::judge::Signer;
+use clresolve_receipt::judge::{Addresses, Signer};
+use clresolve_verdict::published::Standing;
 
 use super::{SignerError, SignerRecords};
 use crate::name::EnsName;
@@ -13,7 +14,7 @@ use crate::reason::{Code, Effect, Reason};
 use crate::records::Key;
 use crate::resolve::look_ups::{Beside, Found, LookUps};
 use crate::resolve::walk::Walker;
-use crate::verdict::State;
+use crate::verdict::{GatePolicy, Resolution, State};
 
 /// Who signs receipts for an agent, or why that is not known.
 type Known = Result<Signer, Box<Reason>>;
@@ -42,12 +43,26 @@ pub(in crate::resolve) async fn of(signers: &ReceiptSigners, walker: &Arc<Walker
 
 /// The name that `cl.receipt.signer` of the agent names, or the agent itself where that record is not set. The records of
 /// both are those of one block.
-async fn read(walker: &Walker, agent: &EnsName) -> Known {
-    let limit = walker.config.timeout / 2;
-    let records_of = async |name: &EnsName| {
-        SignerRecords::read_as_verdicts(walker, name, limit).await.map_err(|error| unpublished(Key::ReceiptSigner, &error))
-    };
-    let mut own = records_of(agent).await?;
+pub(in crate::resolve) async fn read(walker: &Walker, agent: &EnsName) -> Known {
+    at_one_block(agent, |name| relied_on(walker, name)).await
+}
+
+/// The records of a name, on which the gate would rely.
+async fn relied_on(walker: &Walker, name: EnsName) -> Result<SignerRecords, Box<Reason>> {
+    let records = SignerRecords::read_as_verdicts(walker, &name, walker.config.timeout / 2).await;
+    let records = records.map_err(|error| unpublished(Key::ReceiptSigner, &error))?;
+    match records.objection(&walker.config.gate.policy()) {
+        Some(why) => Err(unpublished(Key::ReceiptSigner, &why)),
+        None => Ok(records),
+    }
+}
+
+/// As [`read`], by what is read of a name.
+async fn at_one_block<F: Future<Output = Result<SignerRecords, Box<Reason>>>>(
+    agent: &EnsName,
+    records_of: impl Fn(EnsName) -> F,
+) -> Known {
+    let mut own = records_of(agent.clone()).await?;
     // The settled block moves on about every six minutes: two readings fall into two of them once at most.
     for _ in 0..2 {
         let name = match own.text(Key::ReceiptSigner).map_err(|error| unpublished(Key::ReceiptSigner, &error))? {
@@ -57,13 +72,31 @@ async fn read(walker: &Walker, agent: &EnsName) -> Known {
         if name == *agent {
             return Ok(own.into_signer(name));
         }
-        let records = records_of(&name).await?;
-        if records.block.hash == own.block.hash {
+        let records = records_of(name.clone()).await?;
+        if records.block.hash == own.block.hash || clresolve_core::mutant!("signers-at-two-blocks") {
             return Ok(records.into_signer(name));
         }
-        own = records_of(agent).await?;
+        own = records_of(agent.clone()).await?;
     }
     Err(unpublished(Key::ReceiptSigner, &"the two names were read at two blocks"))
+}
+
+/// The addresses of the agent of a verdict, with which x402's own receipts are signed. Addresses from places that the gate
+/// denies are none.
+pub(in crate::resolve) fn addresses(resolution: &Resolution, gate: &GatePolicy) -> Addresses {
+    let Some(published) = resolution.payment() else { return Addresses::default() };
+    let open = |why: String| Some(Box::new(Reason::new(Code::ReceiptKeyUnpublished).at("addr").observed(why)));
+    let of_verdict = |code: &&Code| resolution.verdict().reasons.iter().any(|reason| reason.code == **code);
+    let lends = [Code::RecordOffchain, Code::NameWildcard];
+    if let Some(code) = lends.iter().filter(|code| gate.deny.contains(code)).find(of_verdict) {
+        return Addresses { settled: Vec::new(), open: open(format!("{code}, which gate.deny refuses")) };
+    }
+    let mut coins = published.settled().addresses.keys();
+    let unread = coins.find(|coin| {
+        matches!(published.address(**coin), Standing::Pending { .. } | Standing::Failed(_) | Standing::Malformed(_))
+    });
+    let settled = super::addresses(published).addresses;
+    Addresses { settled, open: unread.and_then(|coin| open(format!("the address for coin type {coin} is not settled"))) }
 }
 
 fn unpublished(key: Key, why: &dyn Display) -> Box<Reason> {
@@ -81,13 +114,65 @@ impl SignerRecords {
         let key = self.public_key().map_err(|error| unpublished(Key::SigPub, &error)).and_then(|text| {
             PublicKey::from_record(text).map_err(|error| unpublished(Key::SigPub, &error))
         });
-        let text = |key| self.text(key).ok().flatten().map(str::to_owned);
+        let kid = self.text(Key::SigKid).map_err(|error| unpublished(Key::SigKid, &error));
+        let kid = kid.and_then(|kid| kid.ok_or_else(|| unpublished(Key::SigKid, &SignerError::Absent(Key::SigKid))));
         Signer {
             name,
             key,
-            kid: text(Key::SigKid),
-            canonical: text(Key::SigCanonical),
+            kid: kid.map(str::to_owned),
+            canonical: self.text(Key::SigCanonical).ok().flatten().map(str::to_owned),
             block: self.block.number,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use alloy_primitives::B256;
+
+    use super::super::tests::records;
+    use super::*;
+    use crate::chain::Block;
+    use crate::records::Record;
+
+    /// Reads agent and signer in turn, each time at the next of these blocks. The outcome, and how many were read.
+    async fn read_at(blocks: &[u8]) -> (Known, usize) {
+        let (agent, signer) = ("agent.eth", "signer.eth");
+        let reads = Cell::new(0);
+        let records_of = |name: EnsName| {
+            let number = blocks[reads.get()];
+            reads.set(reads.get() + 1);
+            let names_signer = (Key::ReceiptSigner, Record::Text(signer.to_owned()));
+            let mut found = records((name.as_str() == agent).then_some(names_signer));
+            found.block = Block { number: number.into(), hash: B256::repeat_byte(number), ..found.block };
+            std::future::ready(Ok(found))
+        };
+        let known = at_one_block(&EnsName::parse(agent).expect("a name"), records_of).await;
+        (known, reads.get())
+    }
+
+    /// Else the key of an old signer, or an old key of the signer, would pass for today's.
+    #[tokio::test]
+    async fn both_names_are_read_at_one_block() {
+        let outcome = |(known, reads): (Known, usize)| (known.map(|signer| signer.block).map_err(|why| why.code), reads);
+        assert_eq!(outcome(read_at(&[1, 1]).await), (Ok(1), 2));
+        assert_eq!(outcome(read_at(&[1, 2, 2, 2]).await), (Ok(2), 4), "the block moved on once");
+        let (known, _) = outcome(read_at(&[1, 2, 3, 4, 5, 6]).await);
+        assert_eq!(known, Err(Code::ReceiptKeyUnpublished), "it moved on each time");
+    }
+
+    /// Whoever cannot read a record does not know that it is not there.
+    #[test]
+    fn a_key_id_that_is_not_set_or_not_utf_8_says_so() {
+        let observed = |kid| {
+            let signer = records([(Key::SigKid, kid)]).into_signer(EnsName::parse("a.eth").expect("a name"));
+            let reason = signer.kid.expect_err("it is none");
+            (reason.code, reason.effect, reason.observed.unwrap_or_default())
+        };
+        let unpublished = |observed: &str| (Code::ReceiptKeyUnpublished, Effect::Unknown, observed.to_owned());
+        assert_eq!(observed(Record::Absent), unpublished("cl.sig.kid is not set"));
+        assert_eq!(observed(Record::NotUtf8(vec![0xff])), unpublished("cl.sig.kid is not UTF-8"));
     }
 }

@@ -37,9 +37,20 @@ macro_rules! rows {
         ReceiptTraceNotEchoed "receipt-trace-not-echoed" Fail Receipt "PC-8" Publisher false
             "The receipt does not echo the identifier of the request."
             "A receipt repeats x402.request_id and, where the request carries one, trace.trace_id. Nothing else ties a receipt of line 1.0.0 to one request, so an older receipt for the same verb could be shown instead. Send a fresh x402.request_id with each request.";
+        ReceiptReplayed "receipt-replayed" Fail Receipt "" Publisher false
+            "The receipt was shown before, for another request."
+            "With --remember or receipts.remember, the memory keeps each receipt that holds, with the request that it was shown for. A receipt that was kept for another request is a replay. A change of members that nobody signs makes no other receipt. The same receipt for the same request is no replay. Where the memory cannot be used, or nothing was given that the receipt could be remembered for, this is undecided.";
         ReceiptTimeImplausible "receipt-time-implausible" Fail Receipt "" Publisher false
             "A time that the receipt states cannot be right."
             "A signed time is no RFC 3339 time, lies more than five minutes in the future, or the end of the execution lies before its beginning.";
+
+        // that it was paid for
+        SettlementMismatch "settlement-mismatch" Fail Receipt "" Publisher false
+            "The payment was settled otherwise than it was permitted, or not at all."
+            "What was decided, what the payment header permits, what the seller's reply says and what the chain holds are compared: network, asset, amount, payer and payee, the nonce, and the transaction that a receipt of x402's own tells. Two of them differ, or the transaction failed, or it holds another transfer. Logs of other contracts never count.";
+        SettlementUnproven "settlement-unproven" Unknown Receipt "" Operator true
+            "It is not known whether the payment was settled."
+            "The seller's PAYMENT-RESPONSE header is not signed and proves nothing; it names the transaction to look at. That takes the payment header, the reply's header, and endpoints for the network under [chains.ID] that agree on the transaction in a finalized block. One of these is missing, or the block is not final yet: on most networks that takes a quarter of an hour.";
     } };
 }
 

@@ -21,6 +21,8 @@ pub enum Refusal {
     MediaTypeUnsupported,
     /// There is no answer in a media type that the request accepts.
     NotAcceptable,
+    /// The header `Host` or `Origin` names nobody that the route answers.
+    HostUnexpected,
     /// No route has this path.
     RouteUnknown,
     /// The route does not answer this method.
@@ -49,19 +51,22 @@ pub enum Refusal {
     CardAbsent,
     /// The resources that cards are generated from cannot be read.
     ResourcesUnreadable,
+    /// What the operator asked to put in force cannot be.
+    ConfigurationRefused,
     /// A bug in the daemon.
     InternalError,
 }
 
 impl Refusal {
     /// Every code.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::RequestMalformed,
         Self::RequestAmbiguous,
         Self::RequestTimeout,
         Self::BodyTooLarge,
         Self::MediaTypeUnsupported,
         Self::NotAcceptable,
+        Self::HostUnexpected,
         Self::RouteUnknown,
         Self::MethodUnsupported,
         Self::ProfileUnknown,
@@ -76,6 +81,7 @@ impl Refusal {
         Self::NetworkNotListed,
         Self::CardAbsent,
         Self::ResourcesUnreadable,
+        Self::ConfigurationRefused,
         Self::InternalError,
     ];
 
@@ -106,6 +112,9 @@ impl Refusal {
             Self::BodyTooLarge => ("body-too-large", "The body is too long."),
             Self::MediaTypeUnsupported => ("media-type-unsupported", "The route reads application/json only."),
             Self::NotAcceptable => ("not-acceptable", "There is no answer in a media type that the request accepts."),
+            Self::HostUnexpected => {
+                ("host-unexpected", "The header Host or Origin names nobody that the route answers.")
+            }
             Self::RouteUnknown => ("route-unknown", "No route has this path."),
             Self::MethodUnsupported => ("method-unsupported", "The route does not answer this method."),
             Self::ProfileUnknown => ("profile-unknown", "No profile has this identifier."),
@@ -123,6 +132,9 @@ impl Refusal {
             Self::CardAbsent => ("card-absent", "There is no card under this path."),
             Self::ResourcesUnreadable => {
                 ("resources-unreadable", "The resources that cards are generated from cannot be read.")
+            }
+            Self::ConfigurationRefused => {
+                ("configuration-refused", "What was to be put in force is not, and nothing has changed.")
             }
             Self::InternalError => ("internal-error", "A bug in the daemon."),
         }

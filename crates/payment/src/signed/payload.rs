@@ -30,7 +30,7 @@ pub(super) struct Authorization {
     #[serde(deserialize_with = "read_amount")]
     pub(super) valid_before: U256,
     #[serde(deserialize_with = "read_word")]
-    nonce: B256,
+    pub(super) nonce: B256,
 }
 
 /// A payload for Permit2.
@@ -51,7 +51,7 @@ pub(super) struct Permit {
     #[serde(deserialize_with = "read_address")]
     pub(super) spender: Address,
     #[serde(deserialize_with = "read_amount")]
-    nonce: U256,
+    pub(super) nonce: U256,
     #[serde(deserialize_with = "read_amount")]
     pub(super) deadline: U256,
     pub(super) witness: Witness,

@@ -2,7 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use clresolve_jose::SigningKey;
+use clresolve_jose::{PublicKey, SigningKey};
+use clresolve_verdict::sample::bound;
+use clresolve_verdict::schema::bound::Bound;
 use serde_json::{Value, json};
 
 use super::*;
@@ -30,14 +32,10 @@ impl World {
                 name: name("summarizeagent.eth"),
                 entry: Some("x402://summarizeagent.eth/summarize/v1".to_owned()),
                 verbs: vec!["summarize".to_owned()],
+                addresses: Addresses::default(),
+                routes: Routes::default(),
             },
-            signer: Signer {
-                name: name(SIGNER),
-                key: Ok(public),
-                kid: Some(KID.to_owned()),
-                canonical: None,
-                block: 1,
-            },
+            signer: Signer { name: name(SIGNER), key: Ok(public), kid: Ok(KID.to_owned()), canonical: None, block: 1 },
             key,
         }
     }
@@ -80,7 +78,14 @@ impl World {
         let now: Timestamp = "2026-01-02T00:00:00Z".parse().expect("a time");
         judge(
             receipt,
-            &Knowledge { agent: Some(&self.agent), signer: Ok(&self.signer), request: request.as_ref(), now },
+            &Knowledge {
+                agent: Some(&self.agent),
+                signer: Ok(&self.signer),
+                request: request.as_ref(),
+                bought: None,
+                schema: None,
+                now,
+            },
         )
     }
 }
@@ -120,6 +125,73 @@ fn an_honest_receipt_is_trusted() {
         let found = world.judged(&receipt);
         assert_eq!((found.state(), codes(&found)), (State::Trusted, vec![]), "{found:#?}");
     }
+}
+
+/// A schema that knows no member `note`, nor a word in `metadata`.
+fn bound_schema() -> Bound {
+    bound(&json!({"$id": "https://schemas.example/receipt.json", "type": "object", "additionalProperties": false,
+        "properties": {"x402": {}, "trace": {}, "status": {}, "result": {}, "metadata": {"properties": {"note": false}}}}))
+}
+
+fn judged_by(world: &World, receipt: &Value, schema: Result<&Bound, &[Reason]>) -> Judgement {
+    let now: Timestamp = "2026-01-02T00:00:00Z".parse().expect("a time");
+    let schema = Some(BoundReceipt { verb: "summarize", schema });
+    let known =
+        Knowledge { agent: Some(&world.agent), signer: Ok(&world.signer), request: None, bought: None, schema, now };
+    judge(receipt.to_string().as_bytes(), &known)
+}
+
+#[test]
+fn a_receipt_is_what_its_bound_schema_demands() {
+    let (world, schema) = (World::new(), bound_schema());
+    let judged = |receipt: &Value| judged_by(&world, receipt, Ok(&schema));
+    let found = judged(&world.of_the_sdks(content()));
+    assert_eq!((found.state(), codes(&found)), (State::Trusted, vec![]), "{found:#?}");
+    assert_eq!(found.bound.as_ref().map(|bound| &bound.id), found.row(Check::Schema).expect("a row").expected.as_ref());
+    let mut noted = content();
+    noted["note"] = json!("no schema has this");
+    let found = judged(&world.of_the_sdks(noted));
+    assert_eq!((codes(&found), found.clas()), (vec![Code::ReceiptSchemaInvalid], vec!["ERR_SCHEMA_INVALID"]));
+    let row = found.row(Check::Schema).expect("a row");
+    assert_eq!((row.status, row.place.as_deref()), (Status::Fail, Some("/note")));
+    assert_eq!(row.expected.as_deref(), Some("https://schemas.example/receipt.json"));
+    // Of another family, and for another verb, nothing is bound.
+    assert_eq!(judged(&world.of_the_agent_sdk(call())).bound, None);
+    let mut other = content();
+    other["x402"]["verb"] = json!("agent.execute");
+    assert_eq!(judged(&world.of_the_sdks(other)).bound, None);
+}
+
+#[test]
+fn what_nobody_signs_has_no_say_in_the_schema() {
+    let (world, schema) = (World::new(), bound_schema());
+    let mut receipt = world.of_the_sdks(content());
+    receipt["receipt_id"] = json!("anything");
+    receipt["metadata"]["proof"]["note"] = json!(1);
+    let found = judged_by(&world, &receipt, Ok(&schema));
+    assert_eq!((found.state(), codes(&found)), (State::Trusted, vec![]), "{found:#?}");
+}
+
+#[test]
+fn a_bound_schema_that_is_not_known_decides_nothing() {
+    let world = World::new();
+    let reasons = [Reason::new(Code::SchemaUnavailable)];
+    let found = judged_by(&world, &world.of_the_sdks(content()), Err(&reasons));
+    assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::SchemaUnavailable]));
+    assert_eq!((status(&found, Check::Schema), found.bound), (Status::Unknown, None));
+}
+
+/// A check that is undecided first and fails then has failed.
+#[test]
+fn every_reason_against_the_bound_schema_counts() {
+    let world = World::new();
+    let reasons = [Reason::new(Code::SchemaUnavailable), Reason::new(Code::SchemaMirrorMismatch)];
+    let found = judged_by(&world, &world.of_the_sdks(content()), Err(&reasons));
+    let all = vec![Code::SchemaMirrorMismatch, Code::SchemaUnavailable];
+    assert_eq!((found.state(), codes(&found)), (State::Untrusted, all));
+    assert_eq!(status(&found, Check::Schema), Status::Fail);
+    let none = judged_by(&world, &world.of_the_sdks(content()), Err(&[]));
+    assert_eq!((none.state(), codes(&none)), (State::Indeterminate, vec![Code::SchemaUnavailable]));
 }
 
 #[test]
@@ -190,16 +262,39 @@ fn the_key_id_is_compared() {
 fn a_key_that_is_not_published_decides_nothing() {
     let mut world = World::new();
     let receipt = world.of_the_agent_sdk(call());
-    world.signer.kid = None;
+    world.signer.kid = Err(Box::new(Reason::new(Code::ReceiptKeyUnpublished).at("cl.sig.kid")));
     world.signer.key = Err(Box::new(Reason::new(Code::ReceiptKeyUnpublished).at("cl.sig.pub")));
     let found = world.judged(&receipt);
     assert_eq!(found.state(), State::Indeterminate);
     assert_eq!(codes(&found), [Code::ReceiptKeyUnpublished; 2]);
     let unknown = Reason::new(Code::ReceiptKeyUnpublished);
-    let known =
-        Knowledge { agent: Some(&world.agent), signer: Err(&unknown), request: None, now: Timestamp::UNIX_EPOCH };
+    let known = Knowledge {
+        agent: Some(&world.agent),
+        signer: Err(&unknown),
+        request: None,
+        bought: None,
+        schema: None,
+        now: Timestamp::UNIX_EPOCH,
+    };
     let found = judge(world.of_the_sdks(json!({})).to_string().as_bytes(), &known);
     assert_eq!((status(&found, Check::Signature), status(&found, Check::Signer)), (Status::Unknown, Status::Unknown));
+}
+
+/// An agent whose name cannot be parsed has no entry to compare.
+#[test]
+fn what_is_undecided_is_not_trusted() {
+    let world = World::new();
+    let known = Knowledge {
+        agent: None,
+        signer: Ok(&world.signer),
+        request: None,
+        bought: None,
+        schema: None,
+        now: "2026-01-02T00:00:00Z".parse().expect("a time"),
+    };
+    let found = judge(world.of_the_sdks(content()).to_string().as_bytes(), &known);
+    assert_eq!((status(&found, Check::Agent), codes(&found)), (Status::Unknown, vec![]));
+    assert_eq!((status(&found, Check::Signature), found.state()), (Status::Pass, State::Indeterminate));
 }
 
 #[test]
@@ -222,6 +317,24 @@ fn a_receipt_of_another_agent_of_the_same_signer_is_refused() {
     let mut call = call();
     call["verb"] = json!("agent.execute");
     assert_eq!(world.judged(&world.of_the_agent_sdk(call)).state(), State::Trusted);
+}
+
+/// A row that passes says what it was compared with.
+#[test]
+fn what_is_not_compared_does_not_pass_as_the_agent_s() {
+    let mut world = World::new();
+    let row = |world: &World, receipt: &Value| world.judged(receipt).row(Check::Agent).expect("a row").clone();
+    let mut execute = call();
+    execute["verb"] = json!("agent.execute");
+    assert_eq!(row(&world, &world.of_the_agent_sdk(execute)).status, Status::Skip, "no word of CommandLayer's");
+    world.agent.verbs.push("analyze".to_owned());
+    let found = row(&world, &world.of_the_agent_sdk(call()));
+    let said = (found.status, found.expected.as_deref(), found.observed.as_deref());
+    assert_eq!(said, (Status::Pass, Some("summarize, analyze"), Some("summarize")));
+    world.agent.verbs.clear();
+    assert_eq!(row(&world, &world.of_the_agent_sdk(call())).status, Status::Skip, "the agent's verbs are not known");
+    world.agent.entry = None;
+    assert_eq!(row(&world, &world.of_the_sdks(content())).status, Status::Skip, "the agent has no entry");
 }
 
 #[test]
@@ -253,6 +366,43 @@ fn a_receipt_echoes_the_request() {
     assert_eq!(codes(&world.judged_for(&receipt, &traced)), [Code::ReceiptTraceNotEchoed]);
     let other = json!({"x402": {"verb": "analyze", "version": "1.0.0", "request_id": "req-1"}});
     assert_eq!(codes(&world.judged_for(&receipt, &other)), [Code::ReceiptRequestMismatch]);
+}
+
+/// Line 1.0.0 says in `x402` what line 1.1.0, and most families, say at the top.
+#[test]
+fn a_receipt_is_about_the_call_of_its_request_wherever_either_says_it() {
+    let world = World::new();
+    let asked = json!({"input": {"content": "x"}});
+    let of_request = |receipt: Value, place: &str, value: &str| {
+        let mut request = asked.clone();
+        match place.rsplit_once('/') {
+            Some((envelope, name)) if !envelope.is_empty() => request[&envelope[1..]] = json!({name: value}),
+            _ => request[&place[1..]] = json!(value),
+        }
+        codes(&world.judged_for(&receipt, &request))
+    };
+    let top = || world.of_the_agent_sdk(call());
+    for place in ["/x402/verb", "/verb"] {
+        assert_eq!(of_request(top(), place, "summarize"), [], "{place}");
+        assert_eq!(of_request(top(), place, "analyze"), [Code::ReceiptRequestMismatch], "{place}");
+        let enveloped = || world.of_the_sdks(content());
+        assert_eq!(of_request(enveloped(), place, "analyze"), [Code::ReceiptRequestMismatch], "{place}");
+    }
+    for place in ["/x402/request_id", "/request_id"] {
+        assert_eq!(of_request(world.of_the_sdks(content()), place, "req-1"), [], "{place}");
+        assert_eq!(of_request(world.of_the_sdks(content()), place, "req-2"), [Code::ReceiptTraceNotEchoed], "{place}");
+        let mut above = content();
+        above["request_id"] = json!("req-2");
+        assert_eq!(of_request(world.of_the_sdks(above), place, "req-1"), [Code::ReceiptTraceNotEchoed], "{place}");
+    }
+    let mut versioned = content();
+    versioned["version"] = json!("1.1.0");
+    let versioned = world.of_the_sdks(versioned);
+    let asked = |request: Value| codes(&world.judged_for(&versioned, &request));
+    let request = |x402: &str, top: &str| json!({"x402": {"version": x402, "request_id": "req-1"}, "version": top});
+    assert_eq!(asked(request("1.0.0", "1.1.0")), []);
+    assert_eq!(asked(request("1.0.1", "1.1.0")), [Code::ReceiptRequestMismatch]);
+    assert_eq!(asked(request("1.0.0", "1.2.0")), [Code::ReceiptRequestMismatch]);
 }
 
 #[test]
@@ -314,6 +464,15 @@ fn a_shape_of_no_family_or_of_several_is_not_guessed() {
     }
 }
 
+/// A command reads no more than is judged: what it has is a part.
+#[test]
+fn of_a_part_there_is_no_digest() {
+    let world = World::new();
+    let digest = |bytes: usize| world.judged_bytes(" ".repeat(bytes).as_bytes(), None).sha256;
+    assert!(digest(MAX_BYTES).is_some());
+    assert_eq!(digest(MAX_BYTES + 1), None);
+}
+
 #[test]
 fn whatever_an_agent_sends_gets_a_code() {
     let world = World::new();
@@ -345,7 +504,7 @@ fn published_examples_get_their_result() {
     let signer = Signer {
         name: name("runtime.commandlayer.eth"),
         key: Ok(key),
-        kid: Some("vC4WbcNoq2znSCiQ".to_owned()),
+        kid: Ok("vC4WbcNoq2znSCiQ".to_owned()),
         canonical: None,
         block: 1,
     };
@@ -353,7 +512,14 @@ fn published_examples_get_their_result() {
     for (file, state) in [("sample-receipt.json", State::Trusted), ("tampered-receipt.json", State::Untrusted)] {
         let bytes = std::fs::read(folder.join(file)).expect("the corpus has it");
         let now = "2026-11-01T00:00:00Z".parse().expect("a time");
-        let known = Knowledge { agent: Some(&world.agent), signer: Ok(&world.signer), request: None, now };
+        let known = Knowledge {
+            agent: Some(&world.agent),
+            signer: Ok(&world.signer),
+            request: None,
+            bought: None,
+            schema: None,
+            now,
+        };
         let found = judge(&bytes, &known);
         assert_eq!((found.family, found.state()), (Some(Family::B1), state), "{file}: {found:#?}");
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use alloy_consensus::Header;
 use alloy_consensus::constants::EMPTY_WITHDRAWALS;
-use alloy_primitives::{Address, B256, Bytes, Log, U256, address, b256, keccak256, logs_bloom};
+use alloy_primitives::{Address, B256, Bytes, U256, address, b256, keccak256, logs_bloom};
 use alloy_sol_types::{SolCall, SolValue};
 use jiff::Timestamp;
 use revm::context::result::Output;
@@ -18,6 +18,7 @@ use super::abi::{
 use super::artifacts::Contract;
 use super::evm::{Accounts, Executed};
 use super::gateway::Gateway;
+use super::mined::{Mined, receipts_root};
 use super::{
     DOLLAR, GAS_LIMIT, IDENTITY_REGISTRY, MULTICALL3, NAME_WRAPPER, REGISTRAR, REGISTRY, SandboxChain, Sealed,
     UNIVERSAL_RESOLVER,
@@ -195,8 +196,8 @@ pub struct ChainBuilder {
     public_resolver: Address,
     /// Registered names by node.
     names: HashMap<B256, Holding>,
-    /// Logs since the newest block.
-    logs: Vec<Log>,
+    /// Transactions since the newest block.
+    transactions: Vec<Mined>,
     blocks: Vec<Arc<Sealed>>,
     finalized: Option<u64>,
 }
@@ -230,7 +231,7 @@ impl ChainBuilder {
             gateway: Gateway::new(),
             public_resolver: Address::ZERO,
             names: HashMap::new(),
-            logs: Vec::new(),
+            transactions: Vec::new(),
             blocks: vec![Arc::new(Sealed::new(
                 header(None, 0, Accounts::default().root()),
                 Accounts::default(),
@@ -299,6 +300,14 @@ impl ChainBuilder {
         self.transact(account, IDENTITY_REGISTRY, unset)
     }
 
+    /// Sends a call from an account.
+    ///
+    /// # Errors
+    /// [`BuildError::Transaction`], where the contract refuses it.
+    pub fn call(&mut self, from: Address, to: Address, data: Bytes) -> Result<(), BuildError> {
+        self.execute(from, TxKind::Call(to), data).map(drop)
+    }
+
     /// Sets one text record; the empty value removes it.
     ///
     /// # Errors
@@ -351,9 +360,13 @@ impl ChainBuilder {
             return Err(BuildError::Time(timestamp));
         }
         let root = *self.root.get_or_insert_with(|| self.state.root());
-        let logs = std::mem::take(&mut self.logs);
-        let header = Header { logs_bloom: logs_bloom(&logs), ..header(parent.map(Arc::as_ref), seconds, root) };
-        let sealed = Sealed::new(header, self.state.clone(), logs);
+        let transactions = std::mem::take(&mut self.transactions);
+        let header = Header {
+            logs_bloom: logs_bloom(transactions.iter().flat_map(|mined| &mined.logs)),
+            receipts_root: receipts_root(&transactions),
+            ..header(parent.map(Arc::as_ref), seconds, root)
+        };
+        let sealed = Sealed::new(header, self.state.clone(), transactions);
         self.state.remember_block(sealed.header.number, sealed.hash);
         let block = sealed.summary();
         self.blocks.push(Arc::new(sealed));
@@ -525,11 +538,13 @@ impl ChainBuilder {
 
     fn execute(&mut self, from: Address, kind: TxKind, data: Bytes) -> Result<Output, BuildError> {
         self.root = None;
-        let transacted = self.state.transact(from, kind, data);
+        let transacted = self.state.transact(from, kind, data.clone());
         let (executed, logs) = transacted.map_err(|rejected| BuildError::Transaction(rejected.0))?;
-        self.logs.extend(logs);
         match executed {
-            Executed::Returned(output) => Ok(output),
+            Executed::Returned(output) => {
+                self.transactions.push(Mined::new(from, kind, data, logs));
+                Ok(output)
+            }
             Executed::Reverted(data) => Err(BuildError::Transaction(format!("reverted with {data}"))),
             Executed::Halted(cause) => Err(BuildError::Transaction(cause)),
         }

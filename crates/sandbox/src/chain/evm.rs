@@ -66,7 +66,8 @@ impl Accounts {
         data: Bytes,
     ) -> Result<(Executed, Vec<Log>), Rejected> {
         let tx = transaction(from, kind, data, GAS_LIMIT)?;
-        let block = BlockEnv { timestamp: U256::ZERO, ..BlockEnv::default() };
+        // Authorisations without a beginning hold from the first second on.
+        let block = BlockEnv { timestamp: U256::ONE, ..BlockEnv::default() };
         let mut evm =
             Context::mainnet().with_db(&mut self.0).with_cfg(configuration()).with_block(block).build_mainnet();
         let result = evm.transact_commit(tx);

@@ -17,6 +17,7 @@
 //! checksum record is held against the pinned digest: where the bytes in hand are the pinned ones that is "as
 //! received", and where they are not, they are the defect.
 
+use bytes::Bytes;
 use serde_json::Value;
 
 use super::{Findings, verbs};
@@ -28,7 +29,7 @@ use crate::schema::strict;
 use clresolve_core::digest::Digest;
 use clresolve_core::json;
 use clresolve_core::json::Limits;
-use clresolve_core::reason::{Code, Reason};
+use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::text::excerpt;
 
@@ -84,6 +85,32 @@ pub(super) fn bound(card: &Card, schemas: Bound<'_>, records: &RecordSet, profil
         }
     }
     found.weighed(profile)
+}
+
+/// The bytes of one bound schema, proven by the digest that the manifest pins.
+///
+/// # Errors
+/// Why there are none, in the codes of depth `schemas`.
+pub fn proven(side: Side, fetched: &BoundSchema, entry: &SchemaEntry, profile: &Profile) -> Result<Bytes, Vec<Reason>> {
+    let mut found = Findings::default();
+    let Some(pinned) = Pinned::of(entry) else {
+        return Err(vec![Reason::new(Code::SchemaUnpinned).at(side.schema_pointer())]);
+    };
+    bytes(side, fetched, pinned, profile, &mut found);
+    let mut against: Vec<_> =
+        found.weighed(profile).into_iter().filter(|reason| reason.effect != Effect::Warn).collect();
+    let is_believed = clresolve_core::mutant!("schemas-of-anybody");
+    let served = [Some(&fetched.canonical), fetched.mirror.as_ref()];
+    let proven = served.into_iter().flatten().flatten().find(|bytes| Digest::of(bytes) == pinned.sha256 || is_believed);
+    match proven {
+        Some(bytes) if against.is_empty() || is_believed => Ok(bytes.clone()),
+        _ => {
+            if against.is_empty() {
+                against.push(Reason::new(Code::SchemaUnavailable).at(side.schema_pointer()));
+            }
+            Err(against)
+        }
+    }
 }
 
 /// A schema with the digest that proves its bytes.
@@ -277,12 +304,9 @@ impl<'e> Received<'e> {
 mod tests {
     use serde_json::json;
 
-    use bytes::Bytes;
-
     use super::*;
     use crate::profile::{DEFAULT, Profiles};
     use crate::sample::{codes, good};
-    use clresolve_core::reason::Effect;
 
     /// A world in which the two schemas of `summarize` are short texts of our own, pinned by a manifest of our own.
     struct World {
@@ -403,6 +427,27 @@ mod tests {
         assert_eq!(world.codes(), ["schema-mirror-unreachable", "schema-unavailable"]);
         world.evidence.request.mirror = Some(Ok(schema("receipt")));
         assert_eq!(world.codes(), ["schema-mirror-mismatch", "schema-unavailable"]);
+    }
+
+    #[test]
+    fn the_proven_bytes_are_the_pinned_ones_alone() {
+        let world = World::good();
+        let profile = world.profiles.get(DEFAULT).expect("built in");
+        let entry = &profile.layer("commons").expect("a layer").manifest().verb("summarize").expect("a verb").request;
+        let proven = |canonical: Result<Bytes, String>, mirror: Option<Result<Bytes, String>>| {
+            proven(Side::Request, &BoundSchema { canonical, mirror }, entry, &profile)
+                .map_err(|reasons| codes(&reasons))
+        };
+        assert_eq!(proven(Ok(schema("request")), None), Ok(schema("request")));
+        assert_eq!(proven(Err("down".into()), Some(Ok(schema("request")))), Ok(schema("request")));
+        assert_eq!(proven(Err("down".into()), None), Err(vec!["schema-unavailable"]));
+        assert_eq!(proven(Ok("<html>".into()), Some(Ok(schema("request")))), Err(vec!["published-version-mutated"]));
+        let crlf = proven(Ok(crlf(&schema("request"))), None).expect_err("other bytes");
+        assert!(crlf.contains(&"schema-checksum-mismatch"), "{crlf:?}");
+        let unpinned = SchemaEntry { sha256: None, ..entry.clone() };
+        let fetched = BoundSchema { canonical: Ok(schema("request")), mirror: None };
+        let reasons = super::proven(Side::Request, &fetched, &unpinned, &profile).expect_err("nothing is pinned");
+        assert_eq!(codes(&reasons), ["schema-unpinned"]);
     }
 
     #[test]

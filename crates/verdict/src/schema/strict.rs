@@ -8,6 +8,8 @@
 //! Not checked: Ajv's rules of style that change no verdict (`strictTypes`, `strictTuples`, `strictRequired`, ignored
 //! defaults, properties that also match a pattern).
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fmt;
 
 use jsonschema::Draft;
@@ -30,6 +32,16 @@ pub fn faults(schema: &Value, at_hand: impl Fn(&str) -> bool) -> Vec<Fault> {
         Walk { base: id(schema), at_hand, options: jsonschema::options(), place: String::new(), faults: Vec::new() };
     walk.schema(schema);
     walk.faults
+}
+
+/// The absolute URIs, without fragment, of the other schemas that `schema` refers to.
+pub fn references(schema: &Value) -> BTreeSet<String> {
+    let found = RefCell::new(BTreeSet::new());
+    faults(schema, |uri| {
+        found.borrow_mut().insert(uri.to_owned());
+        true
+    });
+    found.into_inner()
 }
 
 /// The `$id` of a schema.

@@ -1,15 +1,17 @@
 //! Ways in which an RPC endpoint fails its clients, by name.
 
 use alloy_consensus::Header;
-use alloy_primitives::{B256, Bytes, U256};
+use alloy_primitives::{B256, Bytes, U64, U256};
 use alloy_rpc_types_eth::{BlockId, EIP1186AccountProofResponse};
 use alloy_sol_types::SolValue;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
+use clresolve_core::reading::Block;
 use futures_util::stream;
 use serde::Deserialize;
+use serde_json::{Value, json};
 
-use super::{json, plain, with_type};
+use super::{json as json_response, plain, with_type};
 use crate::keys::stranger;
 
 /// Pieces of the body under [`RpcFault::HugeBody`]: 64 MiB in all, far past any client's cap.
@@ -84,6 +86,16 @@ pub enum RpcFault {
     FloodOfLogs,
     /// Logs come as with [`RpcFault::RestampedLogs`]. The newest block has a number that is higher by this.
     BlocksToCome(u64),
+    /// What is asked of any transaction is told of another one.
+    OtherTransactions,
+    /// Every transaction stands in a block that is not in the chain.
+    NoSuchBlock,
+    /// Every transaction that no block holds stands in the finalized one, with the logs of a settlement.
+    ForgedTransactions,
+    /// No `eth_getBlockReceipts`: the method does not exist.
+    NoBlockReceipts,
+    /// Receipts of transactions that it says it does not know.
+    ReceiptsAlone,
 }
 
 /// The client shall see the connection close.
@@ -110,7 +122,7 @@ impl RpcFault {
                 let page = "<!doctype html><title>Sign in</title><p>Please sign in to this network.";
                 Ok(Transport::Spoiled(with_type(Body::from(page), "text/html")))
             }
-            Self::NotJson => Ok(Transport::Spoiled(json("this is not JSON".to_owned()))),
+            Self::NotJson => Ok(Transport::Spoiled(json_response("this is not JSON".to_owned()))),
             Self::HugeBody => Ok(Transport::Spoiled(with_type(huge(), "application/json"))),
             Self::Stall => std::future::pending().await,
             Self::DropConnection => Err(Dropped),
@@ -135,7 +147,12 @@ impl RpcFault {
             | Self::EveryLog
             | Self::RestampedLogs
             | Self::FloodOfLogs
-            | Self::BlocksToCome(_) => Ok(Transport::Sound),
+            | Self::BlocksToCome(_)
+            | Self::OtherTransactions
+            | Self::NoSuchBlock
+            | Self::ForgedTransactions
+            | Self::NoBlockReceipts
+            | Self::ReceiptsAlone => Ok(Transport::Sound),
         }
     }
 
@@ -159,6 +176,40 @@ impl RpcFault {
             Self::OtherNodes => proof.account_proof.iter_mut().next_back().into_iter().for_each(with_other_end),
             _ => {}
         }
+    }
+
+    /// What the fault makes of what is said of a transaction.
+    pub(super) fn mined(
+        self,
+        hash: B256,
+        sound: Option<Value>,
+        decoy: impl Fn() -> Option<Value>,
+        finalized: &Block,
+    ) -> Value {
+        let mut said = match (self, sound) {
+            (Self::OtherTransactions, _) => return decoy().unwrap_or_default(),
+            (Self::ForgedTransactions, None) => decoy().unwrap_or_default(),
+            (_, sound) => return self.elsewhere(sound),
+        };
+        for (member, value) in [
+            ("hash", json!(hash)),
+            ("transactionHash", json!(hash)),
+            ("blockHash", json!(finalized.hash)),
+            ("blockNumber", json!(U64::from(finalized.number))),
+        ] {
+            if said.get(member).is_some() {
+                said[member] = value;
+            }
+        }
+        said
+    }
+
+    fn elsewhere(self, sound: Option<Value>) -> Value {
+        let mut said = sound.unwrap_or_default();
+        if self == Self::NoSuchBlock && said.is_object() {
+            said["blockHash"] = json!(B256::repeat_byte(0x5a));
+        }
+        said
     }
 
     /// What the fault makes of a contract's code.

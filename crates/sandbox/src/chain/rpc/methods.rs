@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 
 use super::RpcFault;
 use crate::chain::evm::{Call, Executed};
-use crate::chain::{CHAIN_ID, GAS_LIMIT, SandboxChain, Sealed};
+use crate::chain::mined::Mined;
+use crate::chain::{CHAIN_ID, DOLLAR, GAS_LIMIT, SandboxChain, Sealed};
 
 /// Most requests in a batch: what public endpoints commonly allow.
 const MAX_BATCH: usize = 100;
@@ -51,6 +52,10 @@ impl RpcError {
         Self { code, message: message.into(), data: None }
     }
 
+    fn unknown_method() -> Self {
+        Self::new(-32601, "the method does not exist or is not available")
+    }
+
     fn unknown_block() -> Self {
         Self::new(-32000, "header not found")
     }
@@ -82,6 +87,7 @@ impl Node<'_> {
 
     fn run(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
         match method {
+            "eth_getBlockReceipts" if self.fault == RpcFault::NoBlockReceipts => Err(RpcError::unknown_method()),
             "web3_clientVersion" => Ok(json!(concat!("clresolve-sandbox/", env!("CARGO_PKG_VERSION")))),
             "eth_chainId" => Ok(json!(U64::from(self.chain_id()))),
             "net_version" => Ok(json!(self.chain_id().to_string())),
@@ -104,8 +110,21 @@ impl Node<'_> {
                 Ok(json!(U64::from(self.block(params, 1)?.state.account(parameter(params, 0)?).nonce)))
             }
             "eth_getLogs" => self.logs(&parameter(params, 0)?),
-            _ => Err(RpcError::new(-32601, "the method does not exist or is not available")),
+            "eth_getTransactionReceipt" => Ok(self.mined(parameter(params, 0)?, Mined::receipt_json)),
+            "eth_getTransactionByHash" if self.fault == RpcFault::ReceiptsAlone => Ok(Value::Null),
+            "eth_getTransactionByHash" => Ok(self.mined(parameter(params, 0)?, Mined::json)),
+            "eth_getBlockReceipts" => Ok(json!(self.find(&block_id(params, 0)?).map(receipts))),
+            _ => Err(RpcError::unknown_method()),
         }
+    }
+
+    /// What is said of a transaction; null where no block holds it.
+    fn mined(&self, hash: B256, said: impl Fn(&Mined, &Sealed, usize) -> Value) -> Value {
+        let said = |(block, index): (&Sealed, usize)| said(&block.transactions[index], block, index);
+        let (newest, finalized) = (self.chain.latest().number, self.chain.finalized());
+        let sound = self.chain.mined(newest, |mined| mined.hash == hash).map(said);
+        let decoy = || self.chain.mined(finalized.number, |mined| mined.to == Some(DOLLAR)).map(said);
+        self.fault.mined(hash, sound, decoy, &finalized)
     }
 
     /// The logs of a range of blocks, as go-ethereum selects them: a block that does not exist yet has none.
@@ -140,7 +159,7 @@ impl Node<'_> {
             log_index: u64::try_from(index).ok(),
             removed: false,
         };
-        block.logs.iter().enumerate().map(numbered).collect()
+        block.logs().enumerate().map(numbered).collect()
     }
 
     fn range(&self, filter: &Filter) -> Result<RangeInclusive<u64>, RpcError> {
@@ -236,6 +255,10 @@ impl Node<'_> {
             Executed::Halted(cause) => Err(RpcError::new(-32000, cause)),
         }
     }
+}
+
+fn receipts(block: &Sealed) -> Vec<Value> {
+    block.transactions.iter().enumerate().map(|(index, mined)| mined.receipt_json(block, index)).collect()
 }
 
 fn message(request: TransactionRequest) -> Result<Call, RpcError> {

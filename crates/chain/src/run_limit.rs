@@ -1,5 +1,5 @@
-//! Bounds how many runs of the EVM are under way at the same time, so that calls which burn gas leave processors to the
-//! connections.
+//! Bounds how many runs that take the processor (of the EVM, over the receipts of a block) are under way at the same time,
+//! so that they leave processors to the connections.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -9,25 +9,25 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinError;
 
 /// Hands out permits to run. Those who wait get them in order.
-pub(super) struct RunLimit {
+pub(crate) struct RunLimit {
     permits: Arc<Semaphore>,
 }
 
 /// The right to one run. It is given back when the run ends, even where its caller has given up.
-pub(super) struct RunPermit(OwnedSemaphorePermit);
+pub(crate) struct RunPermit(OwnedSemaphorePermit);
 
 impl RunLimit {
     /// As many runs as half of the processors take, and one at least.
-    pub(super) fn of_processors() -> Self {
+    pub(crate) fn of_processors() -> Self {
         Self::of(half_of(thread::available_parallelism().map_or(1, NonZeroUsize::get)))
     }
 
-    pub(super) fn of(at_once: usize) -> Self {
+    pub(crate) fn of(at_once: usize) -> Self {
         let at_once = if clresolve_core::mutant!("endless-runs") { Semaphore::MAX_PERMITS } else { at_once };
         Self { permits: Arc::new(Semaphore::new(at_once)) }
     }
 
-    pub(super) async fn acquire(&self) -> RunPermit {
+    pub(crate) async fn acquire(&self) -> RunPermit {
         RunPermit(Arc::clone(&self.permits).acquire_owned().await.expect("it is never closed"))
     }
 }
@@ -38,7 +38,7 @@ fn half_of(processors: usize) -> usize {
 
 impl RunPermit {
     /// Runs `job` on a thread that may block.
-    pub(super) async fn run<T: Send + 'static>(self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, JoinError> {
+    pub(crate) async fn run<T: Send + 'static>(self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, JoinError> {
         let running = tokio::task::spawn_blocking(move || {
             let _permit = self.0;
             job()

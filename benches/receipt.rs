@@ -1,0 +1,83 @@
+//! A receipt verified warm, from its bytes to the document, beside the parts that no verifier can do without (hash, strict
+//! parse, bound schema, signature), measured alone in the same run. The agent's verdict, its signer's records and the
+//! schema are in the caches.
+
+mod support;
+
+use std::hint::black_box;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clresolve::State;
+use clresolve::card::Limits;
+use clresolve::card::Side;
+use clresolve::card::json::parse;
+use clresolve::digest::Digest;
+use clresolve::payment::settlement::Purchase;
+use clresolve::sandbox::Sandbox;
+use clresolve::sign::PublicKey;
+use clresolve::verdict::receipt::Question;
+use clresolve::verdict::receipt::question::Request;
+
+use support::{GOOD, Good, ROUNDS, Row, in_turn, micros, sandbox, timed, timed_in, undisturbed};
+
+/// The most that it may take, over the parts.
+const BUDGET: f64 = 1.5;
+
+/// The key that signs the sandbox's receipts.
+const KEY: &str = "ed25519:6kpsY-KcUgq-9VB7Ey7F-ZVHdq6-vnuSQh7qaRRG0iw";
+
+fn main() {
+    if !support::asked_to_measure() {
+        return;
+    }
+    let (runtime, _sandbox, resolver) = sandbox();
+    let receipt =
+        Sandbox::receipts().iter().find(|sample| sample.file == "sdk.json").expect("a sample").text.as_bytes();
+    let request = Request::from_bytes(Sandbox::request().1.as_bytes()).expect("a request");
+    let question = Question {
+        name: GOOD.to_owned(),
+        receipt: receipt.to_vec(),
+        request: Some(request),
+        purchase: Purchase::default(),
+    };
+    let found = runtime.block_on(resolver.verify_receipt(&question));
+    assert_eq!((found.state, found.unchecked.as_slice()), (State::Trusted, &[][..]), "{found:#?}");
+
+    let document = parse(receipt, Limits::CARD).expect("strict JSON");
+    let signature = document["metadata"]["proof"]["signature_b64"].as_str().expect("a text");
+    let signature = STANDARD.decode(signature).expect("base64");
+    let signed = found.receipt.canonical_sha256.expect("it has a form").hex();
+    let key = PublicKey::from_record(KEY).expect("a key");
+    let schema = runtime.block_on(resolver.bound_schema(GOOD, Side::Receipt)).expect("a trusted agent binds one");
+    let mut members = document.clone();
+    members.as_object_mut().expect("an object").remove("metadata");
+    assert!(schema.every_violation(&members).next().is_none());
+
+    let [whole, hash, parsed, held, signed] = in_turn(
+        ROUNDS,
+        [
+            &mut timed_in(&runtime, async || resolver.verify_receipt(black_box(&question)).await),
+            &mut timed(|| Digest::of(receipt)),
+            &mut timed(|| parse(receipt, Limits::CARD)),
+            &mut timed(|| schema.every_violation(&members).count()),
+            &mut timed(|| key.has_signed(signed.as_bytes(), &signature)),
+        ],
+    );
+    let parts = [&hash, &parsed, &held, &signed].map(|part| undisturbed(part));
+    let [hash, parsed, held, signed] = parts.map(micros);
+    println!(
+        "of {} bytes, alone: hash {hash}, strict parse {parsed}, schema {held}, signature {signed}",
+        receipt.len()
+    );
+    let (whole, parts): (f64, f64) = (undisturbed(&whole), parts.iter().sum());
+    Row {
+        what: "a receipt verified warm",
+        measured: micros(whole),
+        beside: format!("hash, strict parse, schema and signature alone: {}", micros(parts)),
+        ratio: whole / parts,
+        budget: BUDGET,
+        good: Good::AtMost,
+    }
+    .end("bench-receipt");
+}

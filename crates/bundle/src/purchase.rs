@@ -1,0 +1,422 @@
+//! Bundles of a purchase: the bundle of the agent's name, what it was asked and has sent as a receipt, what was decided,
+//! permitted and answered about the payment, and what its chain said. All of it is judged again without a network.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use clresolve_core::digest::Digest;
+use clresolve_core::json::{self, Limits};
+use clresolve_core::mutant;
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::{Block, Grade};
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::records::Key;
+use clresolve_core::state::State;
+use clresolve_jose::PublicKey;
+use clresolve_payment::settlement::{Purchase, Settlement, ShownBy};
+use clresolve_receipt::document::Setting;
+use clresolve_receipt::judge::{Agent, Check, Knowledge, Signer, Status};
+use clresolve_receipt::question::Request;
+use clresolve_receipt::{Question, Verification, judge};
+use clresolve_state::receipts::TransactionReading;
+use clresolve_verdict::verdict::Verdict;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::form::Base64;
+use super::replay::first_difference;
+use super::{Bundle, BundleError, Verified, digest_of, opened, shape};
+
+/// The format's identifier. Its JSON form is `schemas/purchase.schema.json`.
+pub const SCHEMA: &str = "clresolve.purchase/1";
+
+/// Largest bundle of a purchase in bytes: one of a name, and a transaction with its proof, which came in replies of a few
+/// MiB.
+pub const MAX_BYTES: usize = super::MAX_BYTES + (8 << 20);
+
+/// What its JSON may use up: as a bundle of a name, one level deeper, and a value for each topic of a transaction's logs.
+const LIMITS: Limits =
+    Limits { bytes: MAX_BYTES, levels: super::LIMITS.levels + 1, values: 2 * super::LIMITS.values, ..super::LIMITS };
+
+/// What was kept of a purchase, as it was sent and came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Papers {
+    /// The receipt.
+    pub receipt: Vec<u8>,
+    /// The request.
+    pub request: Option<Vec<u8>>,
+    /// The document of the decision.
+    pub decision: Option<Vec<u8>>,
+    /// The payment header.
+    pub payment: Option<String>,
+    /// The header of the seller's reply.
+    pub settlement: Option<String>,
+}
+
+impl Papers {
+    /// What they ask about the agent `name`.
+    ///
+    /// # Errors
+    /// In words: which of request, decision and payment header cannot be read, and why. What the agent sent is never an
+    /// error, however broken.
+    pub fn question(&self, name: &str) -> Result<Question, String> {
+        let request = self.request.as_deref().map(Request::from_bytes).transpose();
+        Ok(Question {
+            name: name.to_owned(),
+            receipt: self.receipt.clone(),
+            request: request.map_err(|error| format!("request: {error}"))?,
+            purchase: Purchase::read(self.decision.as_deref(), self.payment.as_deref(), self.settlement.clone())?,
+        })
+    }
+}
+
+/// What was read for a purchase beside the name's bundle.
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    /// Who signs receipts for the agent.
+    pub signer: Signer,
+    /// What the chain that was paid on said of the transaction, where one is due.
+    pub transaction: Option<TransactionReading>,
+    /// When it was judged.
+    pub at: Timestamp,
+}
+
+/// A bundle of a purchase whose form and digest are right. Nothing in it is believed yet.
+#[derive(Clone, Debug)]
+pub struct PurchaseBundle {
+    document: Document,
+    bundle: Bundle,
+    digest: Digest,
+}
+
+/// A bundle of either kind.
+#[derive(Clone, Debug)]
+pub enum AnyBundle {
+    /// A name's.
+    Name(Box<Bundle>),
+    /// A purchase's, with the one of a name in it.
+    Purchase(Box<PurchaseBundle>),
+}
+
+impl AnyBundle {
+    /// Reads a bundle of the format that it says it has, bounded as those of purchases are.
+    ///
+    /// # Errors
+    /// As [`Bundle::read`] and [`PurchaseBundle::read`].
+    pub fn read(bytes: &[u8]) -> Result<Self, BundleError> {
+        let value = json::parse(bytes, LIMITS)?;
+        if value.get("schema").and_then(Value::as_str) == Some(SCHEMA) {
+            return Ok(Self::Purchase(Box::new(PurchaseBundle::of(value)?)));
+        }
+        Ok(Self::Name(Box::new(Bundle::of(value)?)))
+    }
+}
+
+/// A purchase whose verification follows from its evidence.
+#[derive(Clone, Debug)]
+pub struct VerifiedPurchase {
+    /// What is said of the receipt and the settlement.
+    pub verification: Verification,
+    /// The digest of the bundle.
+    pub digest: Digest,
+    /// When it was judged, as the bundle says.
+    pub made_at: Timestamp,
+    /// What was shown here, from the bytes of the bundle alone; a clause each.
+    pub proven: Vec<String>,
+    /// What rests on the exporter's word; a clause each.
+    pub attested: Vec<String>,
+}
+
+/// A bundle without its digest.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Document {
+    schema: String,
+    at: Timestamp,
+    bundle: Value,
+    signer: SignerForm,
+    receipt: Base64,
+    request: Option<Base64>,
+    decision: Option<Base64>,
+    payment: Option<String>,
+    settlement: Option<String>,
+    transaction: Option<TransactionReading>,
+    verification: Value,
+}
+
+/// A [`Signer`] whose key is known.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct SignerForm {
+    name: EnsName,
+    /// Its bytes, in base64.
+    key: String,
+    kid: Option<String>,
+    canonical: Option<String>,
+    block: u64,
+}
+
+impl SignerForm {
+    fn of(signer: &Signer) -> Result<Self, BundleError> {
+        let key = signer.key.as_ref().map_err(|_| BundleError::Inconsistent("the signer's key is not known"))?;
+        Ok(Self {
+            name: signer.name.clone(),
+            key: STANDARD.encode(key.to_bytes()),
+            kid: signer.kid.clone().ok(),
+            canonical: signer.canonical.clone(),
+            block: signer.block,
+        })
+    }
+
+    fn signer(&self) -> Result<Signer, BundleError> {
+        let bytes = STANDARD.decode(&self.key).ok().and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
+        let key = bytes.and_then(|bytes| PublicKey::from_bytes(&bytes).ok());
+        let key = key.ok_or_else(|| BundleError::Shape("/signer/key is no key".to_owned()))?;
+        Ok(Signer {
+            name: self.name.clone(),
+            key: Ok(key),
+            kid: self.kid.clone().ok_or_else(|| Box::new(unpublished_kid())),
+            canonical: self.canonical.clone(),
+            block: self.block,
+        })
+    }
+}
+
+fn unpublished_kid() -> Reason {
+    Reason::new(Code::ReceiptKeyUnpublished).at(Key::SigKid.as_str()).observed("none in the bundle")
+}
+
+impl Document {
+    fn papers(&self) -> Papers {
+        let bytes = |part: &Option<Base64>| part.as_ref().map(|part| part.0.to_vec());
+        Papers {
+            receipt: self.receipt.0.to_vec(),
+            request: bytes(&self.request),
+            decision: bytes(&self.decision),
+            payment: self.payment.clone(),
+            settlement: self.settlement.clone(),
+        }
+    }
+
+    /// What is said of this evidence, about the agent of this verdict, whose evidence was gathered at `made_at`.
+    fn judged(&self, verdict: &Verdict, made_at: Timestamp) -> Result<Verification, BundleError> {
+        if self.at < made_at && !mutant!("purchases-before-their-names") {
+            return Err(BundleError::Inconsistent("a purchase that was judged before its agent"));
+        }
+        let name = verdict.name.normalized.as_deref().unwrap_or_default();
+        let question = self.papers().question(name).map_err(BundleError::Shape)?;
+        let settlement = self.settled(&question.purchase, name)?;
+        let (signer, agent) = (self.signer.signer()?, Agent::of(verdict));
+        let (request, bought) = (question.request.as_ref(), question.purchase.bought());
+        let known = Knowledge {
+            agent: agent.as_ref(),
+            signer: Ok(&signer),
+            request,
+            bought: bought.as_ref(),
+            // Nothing here holds the bound schema with all that it refers to.
+            schema: None,
+            now: self.at,
+        };
+        let setting = Setting {
+            verdict,
+            signer: Some(&signer),
+            request: request.map(Request::sha256),
+            settlement: settlement.as_ref(),
+            now: self.at,
+        };
+        Ok(Verification::of(judge(&question.receipt, &known), &setting))
+    }
+
+    /// Whether the purchase from `name` was settled, by what the chain said. There is a transaction where one is due, and
+    /// only there.
+    fn settled(&self, purchase: &Purchase, name: &str) -> Result<Option<Settlement>, BundleError> {
+        if !purchase.asks_for_settlement() {
+            return match self.transaction {
+                Some(_) => Err(BundleError::Inconsistent("a transaction that nothing asks for")),
+                None => Ok(None),
+            };
+        }
+        let (due, seen) = match (purchase.due(name), &self.transaction) {
+            (Ok(due), Some(reading)) => {
+                consistent(reading)?;
+                let is_proven = is_proven(reading)?;
+                let seen = due.seen(&reading.head, reading.execution.as_ref(), &reading.proof, is_proven);
+                (Some(due), seen)
+            }
+            (Err(objection), None) => (None, Err(objection)),
+            (Ok(_), None) => return Err(BundleError::Inconsistent("the transaction is missing")),
+            (Err(_), Some(_)) => return Err(BundleError::Inconsistent("a transaction that nothing asks for")),
+        };
+        Ok(Some(Settlement::of(purchase, due, seen)))
+    }
+}
+
+/// Refuses a reading that no run could have made.
+fn consistent(reading: &TransactionReading) -> Result<(), BundleError> {
+    let TransactionReading { head, execution, proof, .. } = reading;
+    let is_below_head = |block: &Block| block.number < head.number && block.hash != head.hash;
+    let is_in_chain = |block: &Block| is_below_head(block) || block == head;
+    if !execution.as_ref().is_none_or(|execution| is_in_chain(&execution.block)) && !mutant!("settled-above-the-head") {
+        return Err(BundleError::Inconsistent("a transaction in a block that is not below the head"));
+    }
+    let is_of_grade = match proof.grade {
+        Grade::SingleRpc => proof.agreed == 1,
+        Grade::Quorum => proof.agreed > 1,
+        // State is proven so. Of a settlement its receipt is, which is told beside.
+        _ => false,
+    };
+    if is_of_grade && proof.agreed <= proof.asked || mutant!("any-number-of-endpoints-agrees") {
+        return Ok(());
+    }
+    Err(BundleError::Inconsistent("as many endpoints as no run asks"))
+}
+
+fn is_proven(reading: &TransactionReading) -> Result<bool, BundleError> {
+    match (&reading.receipt_proof, &reading.execution) {
+        (None, _) => Ok(false),
+        (Some(proof), Some(execution)) => {
+            if !mutant!("bundled-receipts-are-believed") {
+                proof.check(execution)?;
+            }
+            Ok(true)
+        }
+        (Some(_), None) => Err(BundleError::Inconsistent("a proof of no transaction")),
+    }
+}
+
+impl PurchaseBundle {
+    /// Reads a bundle from foreign bytes: strict JSON of this format, without a member too many, and with its digests.
+    ///
+    /// # Errors
+    /// [`BundleError::Json`], [`BundleError::Format`], [`BundleError::Shape`] or [`BundleError::Digest`].
+    pub fn read(bytes: &[u8]) -> Result<Self, BundleError> {
+        Self::of(json::parse(bytes, LIMITS)?)
+    }
+
+    fn of(value: Value) -> Result<Self, BundleError> {
+        let (document, digest) = opened::<Document>(value, SCHEMA)?;
+        Ok(Self { bundle: Bundle::of(document.bundle.clone())?, document, digest })
+    }
+
+    /// Puts a purchase from the agent of `bundle` into a bundle, with what is said of it. `verdict` is that of the bundle.
+    ///
+    /// # Errors
+    /// [`BundleError`] where the bundle would not verify: what cannot be shown again is not handed on.
+    pub fn pack(
+        bundle: Bundle,
+        verdict: &Verdict,
+        papers: &Papers,
+        evidence: Evidence,
+    ) -> Result<(Self, Verification), BundleError> {
+        let encoded = |bytes: &Vec<u8>| Base64(Bytes::copy_from_slice(bytes));
+        let mut document = Document {
+            schema: SCHEMA.to_owned(),
+            at: evidence.at,
+            bundle: bundle.to_json(),
+            signer: SignerForm::of(&evidence.signer)?,
+            receipt: encoded(&papers.receipt),
+            request: papers.request.as_ref().map(encoded),
+            decision: papers.decision.as_ref().map(encoded),
+            payment: papers.payment.clone(),
+            settlement: papers.settlement.clone(),
+            transaction: evidence.transaction,
+            verification: Value::Null,
+        };
+        let verification = document.judged(verdict, bundle.document.run.at)?;
+        document.verification = verification.to_value();
+        let digest = digest_of(&shape(&document)?)?;
+        Ok((Self { document, bundle, digest }, verification))
+    }
+
+    /// The bundle of the agent's name.
+    pub const fn bundle(&self) -> &Bundle {
+        &self.bundle
+    }
+
+    /// What its evidence leads to, whatever verification the bundle holds: what a forger would write into it. `agent` is what
+    /// its [`bundle`](Self::bundle) has shown.
+    ///
+    /// # Errors
+    /// As [`verify`](Self::verify), but never [`BundleError::Verdict`].
+    pub fn judge(&self, agent: &Verified) -> Result<Verification, BundleError> {
+        self.document.judged(agent.replay.verdict(), agent.made_at)
+    }
+
+    /// Judges the purchase again. `agent` is what its [`bundle`](Self::bundle) has shown.
+    ///
+    /// # Errors
+    /// [`BundleError`]: what is wrong first.
+    pub fn verify(&self, agent: &Verified) -> Result<VerifiedPurchase, BundleError> {
+        let verification = self.judge(agent)?;
+        if let Some(at) = difference(&self.document.verification, &verification)
+            && !mutant!("bundled-purchases-are-believed")
+        {
+            return Err(BundleError::Verdict { at: format!("/verification{at}") });
+        }
+        Ok(VerifiedPurchase {
+            digest: self.digest,
+            made_at: self.document.at,
+            proven: proven(&verification),
+            attested: attested(&self.document, &verification),
+            verification,
+        })
+    }
+
+    /// The bundle as JSON.
+    pub fn to_json(&self) -> Value {
+        let mut value = shape(&self.document).unwrap_or_default();
+        value["digest"] = self.digest.to_string().into();
+        value
+    }
+}
+
+/// JSON Pointer of the first difference. What another version of this program has written must conclude the same.
+fn difference(bundled: &Value, found: &Verification) -> Option<String> {
+    let found = found.to_value();
+    if bundled.get("tool") == found.get("tool") {
+        return first_difference(bundled, &found);
+    }
+    let concluded = ["schema", "name", "state", "codes", "conclusion"];
+    concluded.into_iter().find(|member| bundled.get(member) != found.get(member)).map(|member| format!("/{member}"))
+}
+
+fn proven(verification: &Verification) -> Vec<String> {
+    let passed = |check: Check| verification.checks.iter().any(|row| row.check == check && row.status == Status::Pass);
+    let mut clauses = vec![format!("that the receipt is {}: its checks were made again", verification.state)];
+    if passed(Check::Signature) {
+        clauses.push("the receipt's signature by the signer's key".to_owned());
+    }
+    if passed(Check::Request) {
+        clauses.push("that the receipt answers the request".to_owned());
+    }
+    if let Some(settlement) = verification.settlement.as_ref().filter(|it| it.shown_by == Some(ShownBy::Proven)) {
+        let block = settlement.block.map(|block| block.hash.to_string()).unwrap_or_default();
+        clauses.push(format!("that a transaction of block {block} has moved the payment by its own nonce"));
+    }
+    clauses
+}
+
+fn attested(document: &Document, verification: &Verification) -> Vec<String> {
+    let mut clauses = vec![format!("that {} signs for the agent, and its key", document.signer.name)];
+    match (&document.decision, &verification.settlement) {
+        (Some(_), _) => clauses.push("the decision".to_owned()),
+        (None, Some(_)) => clauses.push("that the payee is the agent's: there is no decision that says so".to_owned()),
+        (None, None) => {}
+    }
+    if let Some(TransactionReading { head, proof, .. }) = &document.transaction {
+        let settlement = verification.settlement.as_ref();
+        let what = match settlement.and_then(|settlement| settlement.shown_by) {
+            Some(ShownBy::Proven) => "that its block is in the chain, and which transaction it was",
+            Some(ShownBy::Reported) | None => "what the transaction holds, and that its block is in the chain",
+        };
+        let (agreed, asked) = (proof.agreed, proof.asked);
+        clauses.push(format!("{what}: reported by {agreed} of {asked} endpoints at block {}", head.number));
+    }
+    clauses
+}
+
+impl VerifiedPurchase {
+    /// The state of the whole: that of the receipt, which is trusted only where agent and settlement are.
+    pub const fn state(&self) -> State {
+        self.verification.state
+    }
+}

@@ -1,0 +1,129 @@
+//! Proofs that a receipt stands in its block, made of all receipts of the block. These are megabytes that an endpoint has
+//! chosen: few are held at a time, and they are read on a thread that serves no connections.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_rpc_client::RpcClient;
+use clresolve_core::execution::Execution;
+use clresolve_state::HashedHeader;
+use clresolve_state::receipts::{ReceiptProof, StatedReceipt};
+use serde_json::value::RawValue;
+use tokio::sync::Semaphore;
+
+use crate::endpoint::RpcEndpoint;
+use crate::failure::Failure;
+use crate::fan_out::first;
+use crate::run_limit::RunLimit;
+
+/// Longest list of a block's receipts, in bytes. Full blocks of busy chains have one or two MiB of it.
+const MAX_RECEIPTS_BYTES: usize = 4 << 20;
+
+/// Proofs of one chain that are made at the same time. Each holds a list for each endpoint that it has asked, commonly one.
+const PROOFS_AT_ONCE: usize = 2;
+
+/// Lists of one chain that are read at the same time. What is read of a list, its leaves and its trie take about five times
+/// its length, so this many stay below 24 MiB.
+const READ_AT_ONCE: usize = 1;
+
+/// What is to be proven: that the block with this header holds the receipt of this transaction.
+struct Claim {
+    header: HashedHeader,
+    execution: Execution,
+}
+
+/// Makes the proofs of one chain.
+pub(crate) struct ReceiptProofs {
+    places: Semaphore,
+    runs: RunLimit,
+}
+
+impl ReceiptProofs {
+    pub(crate) fn new() -> Self {
+        let mutated = clresolve_core::mutant!("endless-receipt-proofs");
+        let places = if mutated { Semaphore::MAX_PERMITS } else { PROOFS_AT_ONCE };
+        Self { places: Semaphore::new(places), runs: RunLimit::of(READ_AT_ONCE) }
+    }
+
+    /// The proof for this transaction, by the first of these endpoints that gives the receipts of its block.
+    pub(crate) async fn of(
+        &self,
+        header: &HashedHeader,
+        execution: &Execution,
+        endpoints: &[Arc<RpcEndpoint>],
+        patience: Option<Duration>,
+    ) -> Option<ReceiptProof> {
+        let claim = Arc::new(Claim { header: header.clone(), execution: execution.clone() });
+        let made = first(endpoints.len(), patience, |index| self.by(&endpoints[index], &claim));
+        self.in_turn(made).await.success.map(|(_, proof)| proof)
+    }
+
+    async fn by(&self, endpoint: &RpcEndpoint, claim: &Arc<Claim>) -> Result<ReceiptProof, Failure> {
+        let rpc = RpcClient::new(endpoint.transport.with_replies_up_to(MAX_RECEIPTS_BYTES), false);
+        let block = (claim.header.hash(),);
+        let receipts = rpc.request::<_, Option<Box<RawValue>>>("eth_getBlockReceipts", block).await;
+        let receipts = receipts.map_err(|error| endpoint.failure(&error))?;
+        let receipts = receipts.ok_or_else(|| unusable("it has no receipts of the block"))?;
+        let claim = Arc::clone(claim);
+        self.read(move || prove(&receipts, &claim)).await?
+    }
+
+    /// The outcome of `making`, which begins once it is its turn.
+    async fn in_turn<T>(&self, making: impl Future<Output = T>) -> T {
+        let _place = self.places.acquire().await.expect("it is never closed");
+        making.await
+    }
+
+    /// The result of `job`, on a thread that serves no connections.
+    async fn read<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
+        if clresolve_core::mutant!("receipts-on-workers") {
+            return Ok(job());
+        }
+        let ran = self.runs.acquire().await.run(job).await;
+        ran.map_err(|_| unusable("the proof was broken off"))
+    }
+}
+
+fn prove(receipts: &RawValue, claim: &Claim) -> Result<ReceiptProof, Failure> {
+    let receipts: Vec<StatedReceipt> =
+        serde_json::from_str(receipts.get()).map_err(|error| Failure::Unusable(error.to_string()))?;
+    let proof = ReceiptProof::new(&claim.header, &receipts, claim.execution.index);
+    let proof = proof.ok_or_else(|| unusable("the receipts are not those of the block"))?;
+    proof.check(&claim.execution).map_err(|error| Failure::Unusable(error.to_string()))?;
+    Ok(proof)
+}
+
+fn unusable(cause: &str) -> Failure {
+    Failure::Unusable(cause.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use futures_util::future::pending;
+    use futures_util::poll;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn receipts_are_read_on_threads_that_serve_no_connections() {
+        let reader = ReceiptProofs::new().read(|| thread::current().id()).await.expect("it runs");
+        assert_ne!(reader, thread::current().id());
+    }
+
+    #[tokio::test]
+    async fn few_proofs_of_a_chain_are_made_at_a_time() {
+        let proofs = ReceiptProofs::new();
+        let making: Vec<_> = (0..PROOFS_AT_ONCE).map(|_| Box::pin(proofs.in_turn(pending::<()>()))).collect();
+        let mut under_way = Vec::new();
+        for mut proof in making {
+            assert!(poll!(&mut proof).is_pending());
+            under_way.push(proof);
+        }
+        let mut next = Box::pin(proofs.in_turn(async {}));
+        assert!(poll!(&mut next).is_pending(), "it waits for its turn");
+        drop(under_way);
+        next.await;
+    }
+}

@@ -1,0 +1,202 @@
+//! [`TransactionReader`]: what a chain says of a transaction, in a finalized block.
+//!
+//! The endpoints agree on a finalized block and on what the chain up to it says of the transaction. Each endpoint's answer
+//! holds together: the receipt is that of the transaction, and the block that it names is the one at that height. Where one
+//! of them gives all receipts of that block, and they have the root of its header, the receipt is proven too.
+
+use std::fmt;
+use std::sync::Arc;
+
+use alloy_primitives::{Address, B256, Bytes, keccak256};
+use alloy_rpc_types_eth::{BlockNumberOrTag, Header};
+use async_trait::async_trait;
+use clresolve_core::execution::Execution;
+use clresolve_core::reading::{Block, BlockSelector, ChainError};
+use clresolve_state::HashedHeader;
+use clresolve_state::receipts::{ReceiptProof, StatedReceipt, TransactionReading};
+use serde::Deserialize;
+
+use crate::endpoint::RpcEndpoint;
+use crate::exchange::{Attestation, ChainIdentity, Observation};
+use crate::failure::Failure;
+use crate::header;
+use crate::poll::{Votable, poll};
+use crate::pool::{ChainConfig, Clock, EndpointPool};
+use crate::quorum::{Part, Vote};
+#[cfg(feature = "state-proof")]
+use crate::receipt_proofs::ReceiptProofs;
+use crate::transport::HttpPost;
+
+/// The transactions of one chain, read through endpoints of that chain.
+pub struct TransactionReader {
+    pool: EndpointPool,
+    #[cfg(feature = "state-proof")]
+    proofs: ReceiptProofs,
+}
+
+impl TransactionReader {
+    /// Transactions read as `config` says through `http`, the door for the operator's URLs. Of the configuration the
+    /// contracts, the coin types and CCIP-Read are not used.
+    pub fn new(config: ChainConfig, http: &Arc<dyn HttpPost>, clock: Clock) -> Self {
+        Self {
+            pool: EndpointPool::new(config, http).with_clock(clock),
+            #[cfg(feature = "state-proof")]
+            proofs: ReceiptProofs::new(),
+        }
+    }
+
+    /// What the chain up to its finalized block says of the transaction with this hash.
+    ///
+    /// # Errors
+    /// [`ChainError`].
+    pub async fn transaction(&self, hash: B256) -> Result<TransactionReading, ChainError> {
+        let consensus = poll(&self.pool, Arc::new(Search { hash }), BlockSelector::Finalized).await?;
+        let (head, proof) = (consensus.block, consensus.proof(self.pool.demand));
+        let Held(Some(found)) = consensus.pinned else {
+            return Ok(TransactionReading { head, execution: None, proof, receipt_proof: None });
+        };
+        let receipt_proof = self.proven(&found, &consensus.members).await;
+        Ok(TransactionReading { head, execution: Some(found.execution), proof, receipt_proof })
+    }
+
+    #[cfg(feature = "state-proof")]
+    async fn proven(&self, found: &InBlock, endpoints: &[Arc<RpcEndpoint>]) -> Option<ReceiptProof> {
+        self.proofs.of(&found.header, &found.execution, endpoints, self.pool.patience()).await
+    }
+
+    #[cfg(not(feature = "state-proof"))]
+    #[expect(clippy::unused_async, reason = "for builds that prove")]
+    async fn proven(&self, _: &InBlock, _: &[Arc<RpcEndpoint>]) -> Option<ReceiptProof> {
+        None
+    }
+}
+
+/// The question about one transaction.
+struct Search {
+    hash: B256,
+}
+
+/// What an endpoint says of it: which block up to the one that it is asked about holds it.
+#[derive(Clone, PartialEq)]
+struct Held(Option<Box<InBlock>>);
+
+/// A transaction in the block with this header.
+#[derive(Clone, PartialEq)]
+struct InBlock {
+    execution: Execution,
+    header: HashedHeader,
+}
+
+impl Vote for Held {
+    fn same(&self, other: &Self, _: Part) -> bool {
+        self == other
+    }
+}
+
+impl fmt::Display for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(found) = &self.0 else { return f.write_str("no such transaction") };
+        let Execution { block, has_succeeded, logs, .. } = &found.execution;
+        let logs: Vec<u8> = logs.iter().flat_map(|log| keccak256(&log.data.data)).collect();
+        let status = if *has_succeeded { "success" } else { "failure" };
+        write!(f, "{status} in block {} {}, logs {}", block.number, block.hash, keccak256(logs))
+    }
+}
+
+/// What is read of `eth_getTransactionByHash`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StatedTransaction {
+    hash: B256,
+    block_hash: Option<B256>,
+    to: Option<Address>,
+    input: Bytes,
+}
+
+#[async_trait]
+impl Votable for Search {
+    type Vote = Held;
+
+    async fn observe(
+        &self,
+        endpoint: &RpcEndpoint,
+        selector: BlockSelector,
+        identity: ChainIdentity,
+    ) -> Result<Observation<Held>, Failure> {
+        let head = endpoint.observe_header(selector, identity).await?;
+        let pinned = self.held(endpoint, &head.block).await?;
+        Ok(Observation { block: head.block, pinned, latest: None, genesis: head.genesis })
+    }
+
+    async fn attest(&self, endpoint: &RpcEndpoint, block: &Block) -> Result<Attestation<Held>, Failure> {
+        match endpoint.attest_header(block).await? {
+            Attestation::Other(other) => Ok(Attestation::Other(other)),
+            Attestation::Same(_) => self.held(endpoint, block).await.map(Attestation::Same),
+        }
+    }
+}
+
+impl Search {
+    /// What the chain up to `head` says.
+    async fn held(&self, endpoint: &RpcEndpoint, head: &Block) -> Result<Held, Failure> {
+        let failed = |error| endpoint.failure(&error);
+        let mut batch = endpoint.rpc.new_batch();
+        let receipt = batch.add_call::<_, Option<StatedReceipt>>("eth_getTransactionReceipt", &(self.hash,));
+        let receipt = receipt.map_err(failed)?;
+        let transaction = batch.add_call::<_, Option<StatedTransaction>>("eth_getTransactionByHash", &(self.hash,));
+        let transaction = transaction.map_err(failed)?;
+        batch.await.map_err(failed)?;
+        let (receipt, transaction) = (receipt.await.map_err(failed)?, transaction.await.map_err(failed)?);
+        let (receipt, transaction) = match (receipt, transaction) {
+            (Some(receipt), Some(transaction)) => (receipt, transaction),
+            (Some(_), None) if !clresolve_core::mutant!("receipts-without-transactions") => {
+                return Err(unusable("it has a receipt of a transaction that it does not know"));
+            }
+            _ => return Ok(Held(None)),
+        };
+        let number = receipt.block_number.to::<u64>();
+        let is_deep = number <= head.number || clresolve_core::mutant!("open-blocks-settle");
+        if !is_deep {
+            return Ok(Held(None));
+        }
+        let of_block = (BlockNumberOrTag::Number(number), false);
+        let header =
+            endpoint.rpc.request::<_, Option<Header>>("eth_getBlockByNumber", of_block).await.map_err(failed)?;
+        let (header, block) = header::checked(header, BlockSelector::Number(number))?;
+        self.executed(receipt, transaction, block).map(|execution| Held(Some(Box::new(InBlock { execution, header }))))
+    }
+
+    /// The transaction in the block at its height, where all that the endpoint says fits together.
+    fn executed(
+        &self,
+        receipt: StatedReceipt,
+        transaction: StatedTransaction,
+        block: Block,
+    ) -> Result<Execution, Failure> {
+        let is_other = receipt.transaction_hash != self.hash || transaction.hash != self.hash;
+        if is_other && !clresolve_core::mutant!("any-receipt-of-a-transaction") {
+            return Err(unusable("the receipt is that of another transaction"));
+        }
+        let is_elsewhere = receipt.block_hash != block.hash || transaction.block_hash != Some(block.hash);
+        if is_elsewhere && !clresolve_core::mutant!("receipts-of-any-block") {
+            return Err(unusable("the receipt names a block that is not in the chain"));
+        }
+        if receipt.to != transaction.to {
+            return Err(unusable("receipt and transaction call two contracts"));
+        }
+        let has_succeeded = receipt.has_succeeded().ok_or_else(|| unusable("the receipt has no status"))?;
+        Ok(Execution {
+            transaction: self.hash,
+            block,
+            index: receipt.transaction_index.to(),
+            has_succeeded,
+            to: transaction.to,
+            input: transaction.input,
+            logs: receipt.logs.into_iter().map(Into::into).collect(),
+        })
+    }
+}
+
+fn unusable(cause: &str) -> Failure {
+    Failure::Unusable(cause.to_owned())
+}

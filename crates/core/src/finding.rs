@@ -1,0 +1,121 @@
+//! Findings: reasons with their place in a text, as compilers report them.
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use crate::json::JsonError;
+use crate::json::locate::{self, Places, Positions};
+use crate::reason::{Code, Effect, Reason};
+
+/// A finding and its place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The stable code.
+    pub code: Code,
+    /// The effect; fail makes the document invalid.
+    pub effect: Effect,
+    /// The rule behind it.
+    pub requirement: Option<String>,
+    /// One plain sentence.
+    pub message: String,
+    /// JSON Pointer of the value or the missing member; none for the document as a whole.
+    pub pointer: Option<String>,
+    /// Line, from 1; none if the finding has no place in the text.
+    pub line: Option<usize>,
+    /// Column, from 1, in characters.
+    pub column: Option<usize>,
+    /// What the rules demand.
+    pub expected: Option<String>,
+    /// The value that was found.
+    pub observed: Option<String>,
+    /// The bytes that the finding is about, for programs that show the text.
+    #[serde(skip)]
+    pub span: Option<Range<usize>>,
+}
+
+impl Finding {
+    /// The finding for a text that is not strict JSON, where the reader stopped.
+    pub fn refused(reason: Reason, error: &JsonError, text: &str) -> Self {
+        let span = match error {
+            JsonError::TooLarge { .. } => None,
+            JsonError::NotUtf8 { offset } => Some(*offset..*offset),
+            JsonError::ByteOrderMark | JsonError::NotObject { .. } => Some(0..0),
+            JsonError::DuplicateKey { pointer, line, column, .. } => {
+                let key = locate::find_second(text, pointer).and_then(|place| place.key);
+                Some(key.unwrap_or_else(|| at(text, *line, *column)))
+            }
+            JsonError::NotJson { line, column, .. }
+            | JsonError::TooDeep { line, column, .. }
+            | JsonError::TooComplex { line, column, .. } => Some(at(text, *line, *column)),
+        };
+        Self::new(reason, span)
+    }
+
+    /// A finding about these bytes of the text. Line and column are set by [`sort`].
+    pub fn new(reason: Reason, span: Option<Range<usize>>) -> Self {
+        Self {
+            code: reason.code,
+            effect: reason.effect,
+            requirement: reason.requirement,
+            message: reason.message,
+            pointer: reason.place,
+            line: None,
+            column: None,
+            expected: reason.expected,
+            observed: reason.observed,
+            span,
+        }
+    }
+}
+
+/// The findings for reasons, each at the place that its pointer has in the text.
+pub fn placed(reasons: Vec<Reason>, text: &str) -> Vec<Finding> {
+    let pointers: Vec<String> = reasons.iter().filter_map(|reason| reason.place.clone()).collect();
+    let places = Places::of(text, pointers.iter().map(String::as_str));
+    reasons.into_iter().map(|reason| at_its_place(reason, &places)).collect()
+}
+
+/// Puts findings into the order of the text, and sets their lines and columns.
+pub fn sort(findings: &mut [Finding], text: &str) {
+    findings.sort_by_key(|finding| (finding.span.as_ref().map(|span| span.start), finding.effect, finding.code.slug()));
+    let mut positions = Positions::new(text);
+    for finding in findings {
+        let position = finding.span.as_ref().map(|span| positions.advance(span.start));
+        (finding.line, finding.column) = position.unzip();
+    }
+}
+
+/// As much of `bytes` as is UTF-8: the text in which findings have their places.
+pub fn text_of(bytes: &[u8]) -> &str {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
+    }
+}
+
+fn at_its_place(reason: Reason, places: &Places<'_>) -> Finding {
+    let place = reason.place.as_deref().and_then(|pointer| {
+        let exact = places.get(pointer).map(|place| match (reason.code, &place.key) {
+            (Code::CardSchemaInvalid | Code::DocumentSchemaInvalid | Code::RequestSchemaInvalid, Some(key)) => {
+                key.start..place.value.end
+            }
+            _ => place.value.clone(),
+        });
+        exact.or_else(|| around(places, pointer))
+    });
+    Finding::new(reason, place)
+}
+
+/// Where a missing member belongs: the name of the value that lacks it, or the start of the text's one object.
+fn around(places: &Places<'_>, pointer: &str) -> Option<Range<usize>> {
+    let place = places.nearest(pointer)?;
+    Some(place.key.clone().unwrap_or(place.value.start..place.value.start + 1))
+}
+
+/// The character that a reader of JSON names by line and column, which it counts in bytes.
+fn at(text: &str, line: usize, column: usize) -> Range<usize> {
+    let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+    let offset = text.floor_char_boundary((start + column.saturating_sub(1)).min(text.len()));
+    offset..offset
+}

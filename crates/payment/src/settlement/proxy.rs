@@ -1,0 +1,46 @@
+//! What a call of x402's proxy of Permit2 (`x402ExactPermit2Proxy`) settles.
+
+use alloy_sol_types::{SolCall as _, sol};
+
+sol! {
+    struct TokenPermissions {
+        address token;
+        uint256 amount;
+    }
+
+    struct PermitTransferFrom {
+        TokenPermissions permitted;
+        uint256 nonce;
+        uint256 deadline;
+    }
+
+    struct Witness {
+        address to;
+        uint256 validAfter;
+    }
+
+    struct EIP2612Permit {
+        uint256 value;
+        uint256 deadline;
+        bytes32 r;
+        bytes32 s;
+        uint8 v;
+    }
+
+    function settle(PermitTransferFrom permit, address owner, Witness witness, bytes signature);
+
+    function settleWithPermit(
+        EIP2612Permit permit2612, PermitTransferFrom permit, address owner, Witness witness, bytes signature
+    );
+}
+
+/// The permit that this call settles; `None` where it settles none. Reads as the contract does: what stands behind the
+/// arguments is passed over. Takes time and memory in proportion to the input, of which one argument alone is copied.
+pub(super) fn settled(input: &[u8]) -> Option<settleCall> {
+    if let Ok(call) = settleCall::abi_decode_validate(input) {
+        return Some(call);
+    }
+    let settleWithPermitCall { permit, owner, witness, signature, .. } =
+        settleWithPermitCall::abi_decode_validate(input).ok()?;
+    Some(settleCall { permit, owner, witness, signature })
+}

@@ -1,0 +1,429 @@
+use alloy_primitives::{Bytes, LogData, address};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::*;
+use crate::testing::{PAYEE, PAYER, THIEF, address_of};
+
+const ASSET: Address = address!("036CbD53842c5426634e7929541eC2318f3dCF7e");
+const NETWORK: &str = "eip155:84532";
+const TRANSACTION: B256 = B256::repeat_byte(0xab);
+const NONCE: B256 = B256::repeat_byte(7);
+const AMOUNT: u64 = 10_000;
+const SIGNATURE: [u8; 65] = [0x11; 65];
+
+fn header(value: &Value) -> String {
+    STANDARD.encode(value.to_string())
+}
+
+fn accepted(extra: Value) -> Value {
+    json!({
+        "scheme": "exact", "network": NETWORK, "amount": AMOUNT.to_string(), "asset": ASSET, "maxTimeoutSeconds": 60,
+        "payTo": address_of(PAYEE), "extra": extra,
+    })
+}
+
+fn by_authorization() -> Value {
+    let authorization = json!({
+        "from": address_of(PAYER), "to": address_of(PAYEE), "value": AMOUNT.to_string(), "validAfter": "0",
+        "validBefore": "1800000000", "nonce": NONCE,
+    });
+    let payload = json!({"signature": Bytes::from(SIGNATURE), "authorization": authorization});
+    json!({"x402Version": 2, "accepted": accepted(json!({"name": "USDC", "version": "2"})), "payload": payload})
+}
+
+fn by_permit() -> Value {
+    let permit = json!({
+        "from": address_of(PAYER), "spender": PERMIT2_PROXY, "nonce": "5", "deadline": "1800000000",
+        "permitted": {"token": ASSET, "amount": AMOUNT.to_string()},
+        "witness": {"to": address_of(PAYEE), "validAfter": "0"},
+    });
+    let payload = json!({"signature": Bytes::from(SIGNATURE), "permit2Authorization": permit});
+    json!({"x402Version": 2, "accepted": accepted(json!({"assetTransferMethod": "permit2"})), "payload": payload})
+}
+
+fn reply() -> Value {
+    json!({"success": true, "transaction": TRANSACTION, "network": NETWORK, "payer": address_of(PAYER)})
+}
+
+fn decision() -> Value {
+    json!({
+        "schema": "clresolve.decision/1", "id": "sha256:00", "name": "a.eth", "abort": false, "further": [],
+        "price": {"network": NETWORK, "asset": ASSET, "amount": AMOUNT.to_string()},
+        "payee": {"address": address_of(PAYEE), "network": NETWORK, "proven_by": "addr"},
+        "route": {"url": "https://api.example.org/summarize/v1", "source": "configured"},
+    })
+}
+
+fn purchase(payment: &Value, reply: &Value) -> Purchase {
+    Purchase {
+        decision: None,
+        payment: Some(Payment::of_header(&header(payment)).expect("a payment")),
+        settlement: Some(header(reply)),
+    }
+}
+
+fn with_decision(decision: &Value, payment: &Value) -> Purchase {
+    let decision = Decided::from_bytes(decision.to_string().as_bytes()).expect("a decision");
+    Purchase { decision: Some(decision), ..purchase(payment, &reply()) }
+}
+
+fn due() -> Due {
+    purchase(&by_authorization(), &reply()).due("a.eth").expect("all agrees")
+}
+
+fn log(address: Address, topics: [B256; 3], data: Vec<u8>) -> Log {
+    Log { address, data: LogData::new_unchecked(topics.to_vec(), data.into()) }
+}
+
+fn transfer(asset: Address, from: Address, to: Address, value: u64) -> Log {
+    let value = U256::from(value).to_be_bytes::<32>().to_vec();
+    log(asset, [Transfer::SIGNATURE_HASH, from.into_word(), to.into_word()], value)
+}
+
+fn authorization(asset: Address, payer: Address, nonce: B256) -> Log {
+    log(asset, [AuthorizationUsed::SIGNATURE_HASH, payer.into_word(), nonce], Vec::new())
+}
+
+fn honest_transfer() -> Log {
+    transfer(ASSET, address_of(PAYER), address_of(PAYEE), AMOUNT)
+}
+
+fn honest_authorization() -> Log {
+    authorization(ASSET, address_of(PAYER), NONCE)
+}
+
+fn execution(logs: Vec<Log>) -> Execution {
+    let block = Block { number: 7, hash: B256::repeat_byte(1), timestamp: Timestamp::UNIX_EPOCH };
+    let (to, input) = (Some(ASSET), Bytes::new());
+    Execution { transaction: TRANSACTION, block, index: 0, has_succeeded: true, to, input, logs }
+}
+
+/// Code and place of what stands against a settlement.
+fn objection(of: Result<impl Sized, Box<Reason>>) -> Option<(Code, String)> {
+    of.err().map(|reason| (reason.code, reason.place.unwrap_or_default()))
+}
+
+fn is(code: Code, place: &str) -> Option<(Code, String)> {
+    Some((code, place.to_owned()))
+}
+
+#[test]
+fn what_is_due_stands_in_payment_reply_and_decision() {
+    let due = due();
+    assert_eq!((due.asset, due.payer, due.pay_to), (ASSET, address_of(PAYER), address_of(PAYEE)));
+    assert_eq!(
+        (due.transaction, due.amount, due.permit.clone()),
+        (TRANSACTION, U256::from(AMOUNT), Permit::Eip3009 { nonce: NONCE })
+    );
+    assert_eq!(with_decision(&decision(), &by_authorization()).due("a.eth"), Ok(due));
+    assert_eq!(purchase(&by_permit(), &reply()).due("a.eth").expect("all agrees").asset, ASSET);
+}
+
+#[test]
+fn what_is_due_is_kept_under_a_digest_of_its_own() {
+    let other = Due { amount: U256::from(AMOUNT + 1), ..due() };
+    let digests = [due(), due_of_permit(), other].map(|due| due.digest());
+    assert_eq!(due().digest(), digests[0]);
+    assert!(digests[0] != digests[1] && digests[0] != digests[2] && digests[1] != digests[2]);
+}
+
+#[test]
+fn without_a_part_nothing_is_proven() {
+    let whole = purchase(&by_authorization(), &reply());
+    let missing = Purchase { payment: None, ..whole.clone() };
+    assert_eq!(objection(missing.due("a.eth")), is(Code::SettlementUnproven, "payment"));
+    let missing = Purchase { settlement: None, ..whole };
+    assert_eq!(objection(missing.due("a.eth")), is(Code::SettlementUnproven, "settlement"));
+}
+
+#[test]
+fn version_1_takes_the_asset_from_the_decision() {
+    let mut payment = by_authorization();
+    payment.as_object_mut().expect("an object").remove("accepted");
+    (payment["x402Version"], payment["scheme"], payment["network"]) = (1.into(), "exact".into(), "base-sepolia".into());
+    let mut answer = reply();
+    answer["network"] = "base-sepolia".into();
+    let alone = purchase(&payment, &answer);
+    assert_eq!(objection(alone.due("a.eth")), is(Code::SettlementUnproven, "payment"));
+    let decision = Decided::from_bytes(decision().to_string().as_bytes()).ok();
+    assert_eq!(Purchase { decision, ..alone }.due("a.eth"), Ok(due()));
+}
+
+#[test]
+fn parts_that_differ_are_a_mismatch() {
+    let thief = json!(address_of(THIEF));
+    for (pointer, value, place) in [
+        ("/name", json!("b.eth"), "/name"),
+        ("/price/network", json!("eip155:8453"), "/price/network"),
+        ("/price/amount", json!("9999"), "/price/amount"),
+        ("/price/asset", thief.clone(), "/price/asset"),
+        ("/payee/address", thief.clone(), "/payee/address"),
+    ] {
+        let mut changed = decision();
+        *changed.pointer_mut(pointer).expect("it is there") = value;
+        let found = objection(with_decision(&changed, &by_authorization()).due("a.eth"));
+        assert_eq!(found, is(Code::SettlementMismatch, &format!("decision: {place}")));
+    }
+    for (member, value) in [
+        ("success", json!(false)),
+        ("success", json!("true")),
+        ("network", json!("base-sepolia")),
+        ("network", Value::Null),
+        ("payer", thief.clone()),
+        ("amount", json!("9999")),
+    ] {
+        let mut changed = reply();
+        changed[member] = value;
+        let found = objection(purchase(&by_authorization(), &changed).due("a.eth"));
+        assert_eq!(found, is(Code::SettlementMismatch, &format!("settlement: /{member}")), "{changed}");
+    }
+    for (payment, member, value, place) in [
+        (by_authorization(), "/accepted/payTo", thief.clone(), "payTo"),
+        (by_authorization(), "/accepted/amount", json!("9999"), "amount"),
+        (by_permit(), "/accepted/asset", thief, "asset"),
+    ] {
+        let mut changed = payment;
+        *changed.pointer_mut(member).expect("it is there") = value;
+        let found = objection(purchase(&changed, &reply()).due("a.eth"));
+        assert_eq!(found, is(Code::SettlementMismatch, &format!("payment: /accepted/{place}")));
+    }
+}
+
+#[test]
+fn a_reply_that_cannot_be_read_names_no_transaction() {
+    let whole = purchase(&by_authorization(), &reply());
+    let mut unnamed = reply();
+    unnamed["transaction"] = json!("0xabc");
+    let twice = reply().to_string().replacen('{', "{\"success\":true,", 1);
+    let long = header(&json!({"success": true, "more": "x".repeat(20_000)}));
+    for text in [String::new(), "{}".to_owned(), header(&unnamed), STANDARD.encode(twice), long] {
+        let changed = Purchase { settlement: Some(text), ..whole.clone() };
+        assert_eq!(objection(changed.due("a.eth")), is(Code::SettlementUnproven, "settlement"));
+    }
+}
+
+#[test]
+fn what_is_no_payment_or_decision_is_refused() {
+    for text in ["", "e30=", "e30", &header(&json!({"x402Version": 2})), &header(&json!({"x402Version": 3}))] {
+        assert!(Payment::of_header(text).is_err(), "{text}");
+    }
+    let mut other = decision();
+    other["schema"] = json!("clresolve.decision/2");
+    for text in ["", "[]", "{}", &other.to_string(), &format!("{}{}", decision(), " ".repeat(MAX_DECISION_BYTES))] {
+        assert!(Decided::from_bytes(text.as_bytes()).is_err());
+    }
+}
+
+#[test]
+fn a_decision_that_allows_nothing_is_about_no_purchase() {
+    assert!(Decided::from_bytes(decision().to_string().as_bytes()).is_ok());
+    for (member, value) in [
+        ("abort", json!(true)),
+        ("price", Value::Null),
+        ("payee", Value::Null),
+        ("route", Value::Null),
+        ("route", json!({"url": "nowhere"})),
+    ] {
+        let mut changed = decision();
+        changed[member] = value;
+        assert!(Decided::from_bytes(changed.to_string().as_bytes()).is_err(), "{changed}");
+    }
+}
+
+#[test]
+fn what_was_bought_is_what_was_decided_and_who_has_paid() {
+    let whole = with_decision(&decision(), &by_authorization());
+    let bought = whole.bought().expect("there is a decision");
+    // The document's own digest, whatever it calls itself.
+    assert_ne!(bought.decision, "sha256:00");
+    assert!(bought.decision.parse::<Digest>().is_ok(), "{}", bought.decision);
+    assert_eq!(bought.name.as_str(), "a.eth");
+    assert_eq!((bought.network.as_str(), bought.url.path()), (NETWORK, "/summarize/v1"));
+    assert_eq!(bought.payer, Some(address_of(PAYER)));
+    let unpaid = Purchase { payment: None, settlement: None, ..whole };
+    assert_eq!(unpaid.bought().map(|bought| bought.payer), Some(None));
+    assert!(!unpaid.asks_for_settlement(), "a decision alone asks for nothing of the chain");
+    assert_eq!(purchase(&by_authorization(), &reply()).bought(), None);
+}
+
+#[test]
+fn exactly_one_transfer_and_its_authorization_settle() {
+    let honest = || vec![honest_authorization(), honest_transfer()];
+    assert_eq!(due().check(&execution(honest())), Ok(()));
+    let beside = transfer(ASSET, address_of(THIEF), address_of(PAYEE), AMOUNT);
+    let to_others = transfer(ASSET, address_of(PAYER), address_of(THIEF), AMOUNT);
+    let of_others = transfer(address_of(THIEF), address_of(PAYER), address_of(PAYEE), AMOUNT);
+    let with = |further: Log| due().check(&execution([honest(), vec![further]].concat()));
+    for further in [beside, to_others, of_others] {
+        assert_eq!(with(further), Ok(()));
+    }
+    let found = objection(with(honest_transfer()));
+    assert_eq!(found, is(Code::SettlementUnproven, "log: Transfer"));
+}
+
+#[test]
+fn a_transaction_that_failed_settles_nothing() {
+    let failed = Execution { has_succeeded: false, ..execution(vec![honest_authorization(), honest_transfer()]) };
+    assert_eq!(objection(due().check(&failed)), is(Code::SettlementMismatch, "transaction: status"));
+    let other = Execution { transaction: B256::ZERO, ..execution(vec![honest_authorization(), honest_transfer()]) };
+    assert_eq!(objection(due().check(&other)), is(Code::SettlementMismatch, "transaction"));
+}
+
+#[test]
+fn two_halves_are_no_whole() {
+    let half = || transfer(ASSET, address_of(PAYER), address_of(PAYEE), AMOUNT / 2);
+    let found = objection(due().check(&execution(vec![honest_authorization(), half(), half()])));
+    assert_eq!(found, is(Code::SettlementUnproven, "log: Transfer"));
+    for value in [AMOUNT - 1, AMOUNT + 1, 0] {
+        let other = transfer(ASSET, address_of(PAYER), address_of(PAYEE), value);
+        let found = objection(due().check(&execution(vec![honest_authorization(), other])));
+        assert_eq!(found, is(Code::SettlementMismatch, "log: Transfer"), "{value}");
+    }
+}
+
+#[test]
+fn logs_of_other_contracts_never_count() {
+    let thief = address_of(THIEF);
+    let elsewhere = transfer(thief, address_of(PAYER), address_of(PAYEE), AMOUNT);
+    let found = objection(due().check(&execution(vec![honest_authorization(), elsewhere])));
+    assert_eq!(found, is(Code::SettlementMismatch, "log: Transfer"));
+    let authorized_elsewhere = authorization(thief, address_of(PAYER), NONCE);
+    let found = objection(due().check(&execution(vec![authorized_elsewhere, honest_transfer()])));
+    assert_eq!(found, is(Code::SettlementMismatch, "log: AuthorizationUsed"));
+}
+
+#[test]
+fn an_older_transfer_of_the_same_amount_settles_nothing() {
+    let older = authorization(ASSET, address_of(PAYER), B256::repeat_byte(8));
+    let of_another = authorization(ASSET, address_of(THIEF), NONCE);
+    for further in [vec![], vec![older], vec![of_another]] {
+        let found = objection(due().check(&execution([further, vec![honest_transfer()]].concat())));
+        assert_eq!(found, is(Code::SettlementMismatch, "log: AuthorizationUsed"));
+    }
+}
+
+/// The payer has permitted two payments, and one transfer of the same amount was made: it pays for one call, not for two.
+#[test]
+fn one_transfer_by_two_authorizations_settles_neither() {
+    let other = B256::repeat_byte(8);
+    let both = || vec![honest_authorization(), authorization(ASSET, address_of(PAYER), other), honest_transfer()];
+    for nonce in [NONCE, other] {
+        let due = Due { permit: Permit::Eip3009 { nonce }, ..due() };
+        let found = objection(due.check(&execution(both())));
+        assert_eq!(found, is(Code::SettlementUnproven, "log: AuthorizationUsed"), "{nonce}");
+    }
+    let twice = vec![honest_authorization(), honest_authorization(), honest_transfer()];
+    assert_eq!(objection(due().check(&execution(twice))), is(Code::SettlementUnproven, "log: AuthorizationUsed"));
+    let of_others = vec![honest_authorization(), authorization(ASSET, address_of(THIEF), other), honest_transfer()];
+    assert_eq!(due().check(&execution(of_others)), Ok(()));
+}
+
+#[test]
+fn logs_of_another_form_do_not_count() {
+    let mut long = honest_transfer();
+    long.data.data = [long.data.data.to_vec(), vec![0]].concat().into();
+    let found = objection(due().check(&execution(vec![honest_authorization(), long])));
+    assert_eq!(found, is(Code::SettlementMismatch, "log: Transfer"));
+    let mut further = honest_transfer();
+    further.data = LogData::new_unchecked([further.topics(), &[B256::ZERO]].concat(), further.data.data);
+    let found = objection(due().check(&execution(vec![honest_authorization(), further])));
+    assert_eq!(found, is(Code::SettlementMismatch, "log: Transfer"));
+}
+
+/// The call of the proxy, as the published facilitator makes it (`@x402/evm` 2.27.0) for [`by_permit`].
+const SETTLE: &str = include_str!("settle.hex");
+
+fn settle() -> Vec<u8> {
+    alloy_primitives::hex::decode(SETTLE.trim()).expect("hex digits")
+}
+
+/// As a facilitator makes it that lets the payer's signature approve Permit2 too.
+fn settle_with_permit() -> Vec<u8> {
+    let [value, deadline, r, s, v] = [AMOUNT, 1_800_000_000, 1, 2, 27].map(U256::from);
+    let permit2612 = [value, deadline, r, s, v].map(|word| word.to_be_bytes::<32>()).concat();
+    let mut arguments = settle()[4..].to_vec();
+    // The signature's place among the arguments, of which there are five words more.
+    arguments[7 * 32 + 30..8 * 32].copy_from_slice(&[0x01, 0xa0]);
+    [&[0xfa, 0x34, 0x03, 0x78][..], &permit2612, &arguments].concat()
+}
+
+fn due_of_permit() -> Due {
+    purchase(&by_permit(), &reply()).due("a.eth").expect("all agrees")
+}
+
+fn settled_by(input: Vec<u8>) -> Execution {
+    Execution { to: Some(PERMIT2_PROXY), input: input.into(), ..execution(vec![honest_transfer()]) }
+}
+
+#[test]
+fn a_permit_is_settled_by_its_proxy_alone() {
+    let due = due_of_permit();
+    for input in [settle(), settle_with_permit(), [settle(), vec![7; 40]].concat()] {
+        assert_eq!(due.check(&settled_by(input)), Ok(()));
+    }
+    for to in [None, Some(ASSET), Some(address_of(THIEF))] {
+        let found = objection(due.check(&Execution { to, ..settled_by(settle()) }));
+        assert_eq!(found, is(Code::SettlementUnproven, "transaction: to"));
+    }
+    let unread = [Vec::new(), SIGNATURE.to_vec(), settle()[..300].to_vec(), [&[0; 4], &settle()[4..]].concat()];
+    for input in unread {
+        let found = objection(due.check(&settled_by(input)));
+        assert_eq!(found, is(Code::SettlementUnproven, "transaction: input"));
+    }
+}
+
+/// Another payment of the same payer, with this payment's signature behind it: nothing but the arguments counts.
+#[test]
+fn a_call_that_merely_carries_the_signature_settles_nothing() {
+    let other =
+        Due { permit: Permit::Permit2 { nonce: U256::from(6), signature: SIGNATURE.into() }, ..due_of_permit() };
+    let found = objection(other.check(&settled_by([settle(), SIGNATURE.to_vec()].concat())));
+    assert_eq!(found, is(Code::SettlementMismatch, "transaction: nonce"));
+    let (nonce, short) = (U256::from(5), Bytes::from(vec![0x11]));
+    let by_short = Due { permit: Permit::Permit2 { nonce, signature: short }, ..due_of_permit() };
+    let found = objection(by_short.check(&settled_by(settle())));
+    assert_eq!(found, is(Code::SettlementUnproven, "transaction: signature"));
+}
+
+#[test]
+fn a_call_for_another_permit_is_a_mismatch() {
+    for (word, place) in [(0, "token"), (1, "amount"), (2, "nonce"), (4, "owner"), (5, "witness.to")] {
+        let mut input = settle();
+        input[4 + word * 32 + 31] ^= 1;
+        let found = objection(due_of_permit().check(&settled_by(input)));
+        assert_eq!(found, is(Code::SettlementMismatch, &format!("transaction: {place}")));
+    }
+}
+
+#[test]
+fn the_signature_of_a_permit_is_bounded() {
+    let mut payment = by_permit();
+    for (bytes, is_read) in [(0, false), (1, true), (4096, true), (4097, false)] {
+        payment["payload"]["signature"] = json!(Bytes::from(vec![1; bytes]));
+        assert_eq!(Payment::of_header(&header(&payment)).is_ok(), is_read, "{bytes}");
+    }
+}
+
+#[test]
+fn what_is_written_says_how_it_is_shown() {
+    let purchase = with_decision(&decision(), &by_authorization());
+    let seen = |objection| Sight {
+        objection,
+        shown_by: ShownBy::Reported,
+        block: execution(Vec::new()).block,
+        proof: Proof { grade: Grade::Quorum, asked: 3, agreed: 2, own: false },
+    };
+    let shown = Settlement::of(&purchase, Some(due()), Ok(seen(None)));
+    assert_eq!(shown.shown_by, Some(ShownBy::Reported));
+    let document = serde_json::to_value(&shown).expect("JSON");
+    assert_eq!((&document["due"]["amount"], &document["due"]["transfer"]), (&json!("10000"), &json!("eip3009")));
+    assert_eq!(document["decision"], "sha256:00");
+    let objected = Settlement::of(&purchase, Some(due()), Ok(seen(Some(mismatch("log", 1, 2)))));
+    assert_eq!(
+        (objected.shown_by, objected.objection.map(|reason| reason.code)),
+        (None, Some(Code::SettlementMismatch))
+    );
+}

@@ -1,0 +1,124 @@
+//! What a receipt is judged by: the agent, who signs for it, the request, the purchase and the bound schema.
+
+use alloy_primitives::Address;
+use clresolve_core::name::EnsName;
+use clresolve_core::reason::{Code, Effect, Reason};
+use clresolve_jose::PublicKey;
+use clresolve_payment::receipt::Bought;
+use clresolve_payment::route::Route;
+use clresolve_verdict::schema::bound::Bound;
+use clresolve_verdict::verdict::Verdict;
+use jiff::Timestamp;
+
+use crate::question::Request;
+
+/// What a receipt is judged by.
+#[derive(Clone, Copy, Debug)]
+pub struct Knowledge<'a> {
+    /// The agent that was asked. `None` if its name cannot be parsed.
+    pub agent: Option<&'a Agent>,
+    /// Who signs for it, or why that is not known.
+    pub signer: Result<&'a Signer, &'a Reason>,
+    /// The request that was sent.
+    pub request: Option<&'a Request>,
+    /// What was decided and paid.
+    pub bought: Option<&'a Bought>,
+    /// The schema of its receipts; `None` where its card binds none whose bytes could be known.
+    pub schema: Option<BoundReceipt<'a>>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// The agent that was asked.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    /// Its name.
+    pub name: EnsName,
+    /// The x402 entry of its card.
+    pub entry: Option<String>,
+    /// The verbs of its card; empty where that is not known.
+    pub verbs: Vec<String>,
+    /// Its addresses: keys that sign x402's own receipts by EIP-712.
+    pub addresses: Addresses,
+    /// The URLs behind its entry.
+    pub routes: Routes,
+}
+
+/// The addresses that a name publishes.
+#[derive(Clone, Debug, Default)]
+pub struct Addresses {
+    /// Those that stand.
+    pub settled: Vec<Address>,
+    /// Why there may be others.
+    pub open: Option<Box<Reason>>,
+}
+
+/// The URLs behind the entry of an agent.
+#[derive(Clone, Debug, Default)]
+pub struct Routes {
+    /// Those that stand, each once.
+    pub settled: Vec<Route>,
+    /// Why there may be others.
+    pub open: Option<Box<Reason>>,
+}
+
+impl Routes {
+    /// From what was found for each verb of the agent. To have none is an answer; a record that is not known, or that
+    /// cannot be used, leaves it open.
+    pub fn of(found: impl IntoIterator<Item = Result<Route, Box<Reason>>>) -> Self {
+        let mut routes = Self::default();
+        for route in found {
+            match route {
+                Ok(route) if routes.settled.contains(&route) => {}
+                Ok(route) => routes.settled.push(route),
+                Err(reason) if (reason.code, &reason.place) == (Code::InvokeNoRoute, &None) => {}
+                Err(reason) => routes.open = Some(Box::new(Reason { effect: Effect::Unknown, ..*reason })),
+            }
+        }
+        routes
+    }
+}
+
+impl Agent {
+    /// The agent that a verdict is about; `None` where its name has no normal form. A verdict has no addresses and no
+    /// URL, so x402's own receipts stay undecided by it alone.
+    pub fn of(verdict: &Verdict) -> Option<Self> {
+        let name = EnsName::parse(verdict.name.normalized.as_deref()?).ok()?;
+        let identity = verdict.identity.as_ref();
+        let unknown = |code, place| {
+            let reason = Reason { effect: Effect::Unknown, ..Reason::new(code) };
+            Box::new(reason.at(place).observed("not part of the verdict, which is all that is known here"))
+        };
+        Some(Self {
+            name,
+            entry: identity.and_then(|identity| identity.entry.clone()),
+            verbs: identity.map(|identity| identity.verbs.clone()).unwrap_or_default(),
+            addresses: Addresses { settled: Vec::new(), open: Some(unknown(Code::ReceiptKeyUnpublished, "addr")) },
+            routes: Routes { settled: Vec::new(), open: Some(unknown(Code::ReceiptRequestMismatch, "route")) },
+        })
+    }
+}
+
+/// Who signs for the agent, by its records and those of the name that they name.
+#[derive(Clone, Debug)]
+pub struct Signer {
+    /// The name that the agent's records name.
+    pub name: EnsName,
+    /// The key in `cl.sig.pub`, or the reason why it cannot be used.
+    pub key: Result<PublicKey, Box<Reason>>,
+    /// `cl.sig.kid`, or the reason why it is not known.
+    pub kid: Result<String, Box<Reason>>,
+    /// `cl.sig.canonical`.
+    pub canonical: Option<String>,
+    /// Number of the block that the records of both names were read at.
+    pub block: u64,
+}
+
+/// The receipt schema that the agent's card binds.
+#[derive(Clone, Copy, Debug)]
+pub struct BoundReceipt<'a> {
+    /// The verb that it is bound for.
+    pub verb: &'a str,
+    /// The schema, or why its bytes are not known.
+    pub schema: Result<&'a Bound, &'a [Reason]>,
+}

@@ -1,0 +1,305 @@
+//! x402's own receipts (extension offer-receipt 0.6): that a seller was paid, for which URL, by whom. They name no amount,
+//! asset or payee, and echo no request.
+//!
+//! Who signs is tied to the agent as for offers: an address of the name (EIP-712), or the key in `cl.sig.pub` of the signer
+//! that its records name (JWS). What a JWS says of its own key is not looked at.
+
+use clresolve_core::reason::{Code, Effect, Reason};
+use clresolve_jose::ALGORITHM;
+use clresolve_payment::artifact::{SignedBy, SignerKeys};
+use clresolve_payment::receipt::{Receipt, SignedReceipt};
+use clresolve_payment::route::Route;
+use jiff::Timestamp;
+
+use super::{Agent, Check, Checks, Knowledge, MAX_CLOCK_SKEW, Row, Status, clipped, decided_about};
+use crate::echo;
+use crate::family::{Claim, Family};
+
+impl Checks {
+    /// What is signed, where the artifact can be read.
+    pub(super) fn artifact(&mut self, family: Family, bytes: &[u8], known: &Knowledge<'_>) -> Option<Receipt> {
+        self.family(family);
+        let read = serde_json::from_slice(bytes).map_err(|error| error.to_string());
+        let artifact = match read.and_then(|value| SignedReceipt::read(&value).map_err(|error| error.to_string())) {
+            Ok(artifact) => artifact,
+            Err(cause) => {
+                let reason =
+                    Reason::new(Code::ReceiptSchemaInvalid).message("The receipt is not what x402's text demands.");
+                self.object(Check::Schema, reason.observed(cause), Some("ERR_SCHEMA_INVALID"));
+                return None;
+            }
+        };
+        let receipt = artifact.payload();
+        self.rows.push(Row::new(Check::Schema, Status::Pass));
+        self.skip(Check::Hash);
+        self.artifact_signature(&artifact, known);
+        self.skip(Check::Key);
+        self.skip(Check::Canonical);
+        self.skip(Check::Signer);
+        self.resource(receipt, known.agent);
+        self.issued(receipt, known.now);
+        match known.request {
+            None => self.skip(Check::Request),
+            Some(_) if clresolve_core::mutant!("x402-receipts-of-any-request") => self.skip(Check::Request),
+            Some(_) => self.object(Check::Request, *echo::untied(), None),
+        }
+        self.purchase(receipt, known);
+        Some(receipt.clone())
+    }
+
+    fn artifact_signature(&mut self, artifact: &SignedReceipt, known: &Knowledge<'_>) {
+        let (keys, expected) = match artifact.algorithm() {
+            None => match self.addresses(known.agent) {
+                Some(keys) => (keys, "a signature by an address of the agent"),
+                None => return,
+            },
+            Some(algorithm) if algorithm != ALGORITHM => {
+                let reason = Reason::new(Code::ReceiptSignatureInvalid).expected(ALGORITHM).observed(algorithm);
+                return self.object(Check::Signature, reason.at("/signature"), Some("ERR_UNSUPPORTED_ALGORITHM"));
+            }
+            Some(_) => match known.signer.and_then(|signer| signer.key.as_ref().map_err(|reason| &**reason)) {
+                Ok(key) => {
+                    let ed25519 = vec![key.clone()];
+                    (SignerKeys { addresses: Vec::new(), ed25519 }, "a signature by the key of cl.sig.pub")
+                }
+                Err(reason) => {
+                    return self.object(Check::Signature, reason.clone(), Some("ERR_ENS_KEY_NOT_FOUND"));
+                }
+            },
+        };
+        let invalid = || Reason::new(Code::ReceiptSignatureInvalid).expected(expected).at("/signature");
+        let open = known.agent.and_then(|agent| agent.addresses.open.as_deref());
+        let (reason, clas) = match (artifact.signed_by(&keys), open.filter(|_| artifact.algorithm().is_none())) {
+            (SignedBy::Published, _) => {
+                let row = Row::new(Check::Signature, Status::Pass);
+                let (expected, place) = (Some(expected.to_owned()), Some("/signature".to_owned()));
+                return self.rows.push(Row { observed: expected.clone(), expected, place, ..row });
+            }
+            (SignedBy::Nobody, _) | (SignedBy::Stranger, None) => (invalid(), "ERR_INVALID_SIGNATURE"),
+            (SignedBy::Stranger, Some(open)) => (open.clone(), "ERR_ENS_KEY_NOT_FOUND"),
+            (SignedBy::Undecided, _) => {
+                let reason = Reason::new(Code::ReceiptKeyUnpublished).at("/signature");
+                let cause = "a contract wallet's, which only the chain can check, or this build checks none";
+                (reason.expected(expected).observed(cause), "ERR_UNSUPPORTED_ALGORITHM")
+            }
+        };
+        self.object(Check::Signature, reason, Some(clas));
+    }
+
+    /// The keys that sign by EIP-712; none where the agent has no address.
+    fn addresses(&mut self, agent: Option<&Agent>) -> Option<SignerKeys> {
+        let settled = agent.map(|agent| agent.addresses.settled.clone()).unwrap_or_default();
+        if !settled.is_empty() {
+            return Some(SignerKeys { addresses: settled, ed25519: Vec::new() });
+        }
+        let none = || Reason::new(Code::ReceiptKeyUnpublished).at("addr").observed("the agent has no address");
+        let open = agent.and_then(|agent| agent.addresses.open.as_deref().cloned());
+        self.object(Check::Signature, open.unwrap_or_else(none), Some("ERR_ENS_KEY_NOT_FOUND"));
+        None
+    }
+
+    /// That what was paid for stands at the agent's own place. One address often signs for many agents, which share a host
+    /// too, so where no place is known nothing ties the receipt to this one.
+    fn resource(&mut self, receipt: &Receipt, agent: Option<&Agent>) {
+        let Some(Agent { routes, .. }) = agent else { return self.undecided(Check::Agent) };
+        let claim = claim("/payload/resourceUrl", &receipt.resource_url);
+        let is_own = |route: &&Route| {
+            route.objection(&receipt.resource_url).is_none() || clresolve_core::mutant!("receipts-of-any-seller")
+        };
+        if let Some(own) = routes.settled.iter().find(is_own) {
+            return self.pass(Check::Agent, own.url.as_str(), &claim);
+        }
+        if let Some(open) = &routes.open {
+            return self.object(Check::Agent, Reason::clone(open), None);
+        }
+        let urls: Vec<_> = routes.settled.iter().map(|route| route.url.as_str()).collect();
+        let differs = |expected: &str| super::differs(Code::ReceiptRequestMismatch, expected, &claim);
+        let reason = match (urls.is_empty(), receipt.url()) {
+            (false, Some(_)) => differs(&urls.join(", ")),
+            (false, None) => Reason { effect: Effect::Unknown, ..differs(&urls.join(", ")) },
+            (true, _) => {
+                Reason { effect: Effect::Unknown, ..differs("a URL behind the agent's entry, which has none") }
+                    .message("Nothing ties the receipt to this agent rather than to another one with the same key.")
+            }
+        };
+        self.object(Check::Agent, reason, None);
+    }
+
+    fn issued(&mut self, receipt: &Receipt, now: Timestamp) {
+        let claim = claim("/payload/issuedAt", &receipt.issued_at.to_string());
+        let latest = now.checked_add(MAX_CLOCK_SKEW).unwrap_or(Timestamp::MAX);
+        let expected = format!("no later than {latest}");
+        let issued = i64::try_from(receipt.issued_at).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
+        if issued.is_some_and(|issued| issued <= latest) || clresolve_core::mutant!("receipts-of-tomorrow") {
+            return self.pass(Check::Time, &expected, &claim);
+        }
+        let reason = super::differs(Code::ReceiptTimeImplausible, &expected, &claim);
+        self.object(Check::Time, reason, None);
+    }
+
+    /// That it is about what was decided and paid.
+    fn purchase(&mut self, receipt: &Receipt, known: &Knowledge<'_>) {
+        let Some(bought) = known.bought else { return self.skip(Check::Decision) };
+        let Some(agent) = known.agent else { return self.undecided(Check::Decision) };
+        let row = decided_about(agent, bought).and_then(|row| match receipt.objection(bought) {
+            Some(reason) => Err(reason),
+            None => Ok(row),
+        });
+        match row {
+            Ok(row) => self.rows.push(row),
+            Err(reason) => self.object(Check::Decision, *reason, None),
+        }
+    }
+}
+
+fn claim(place: &str, text: &str) -> Claim {
+    Claim { place: place.to_owned(), value: Some(clipped(text)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use clresolve_core::name::EnsName;
+    use clresolve_core::state::State;
+    use clresolve_payment::receipt::Bought;
+
+    use super::super::{Addresses, Judgement, Routes, judge};
+    use super::*;
+    use crate::question::Request;
+
+    const RECEIPT: &str = include_str!("../../../sandbox/src/receipts/x402-eip712.json");
+    const PAYEE: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+    const HOME: &str = "https://api.sandbox.example/summarize/v1";
+
+    fn agent(addresses: &[&str], route: &str) -> Agent {
+        let settled = addresses.iter().map(|address| address.parse().expect("an address")).collect();
+        Agent {
+            name: EnsName::parse("summarizeagent.eth").expect("a name"),
+            entry: None,
+            verbs: Vec::new(),
+            addresses: Addresses { settled, open: None },
+            routes: Routes { settled: vec![Route::configured(route).expect("a route")], open: None },
+        }
+    }
+
+    fn judged(receipt: &str, agent: &Agent, bought: Option<&Bought>) -> Judgement {
+        let signer = Reason::new(Code::ReceiptKeyUnpublished);
+        let now = "2026-02-11T09:00:00Z".parse().expect("a time");
+        judge(
+            receipt.as_bytes(),
+            &Knowledge { agent: Some(agent), signer: Err(&signer), request: None, bought, schema: None, now },
+        )
+    }
+
+    fn outcome(found: &Judgement) -> (State, Vec<Code>) {
+        (found.state(), found.reasons.iter().map(|reason| reason.code).collect())
+    }
+
+    #[test]
+    fn a_receipt_is_of_the_agent_whose_address_signed_at_its_own_place() {
+        let found = judged(RECEIPT, &agent(&[PAYEE], HOME), None);
+        assert_eq!(outcome(&found), (State::Trusted, vec![]), "{found:#?}");
+        let elsewhere = judged(RECEIPT, &agent(&[PAYEE], "https://other.example/summarize/v1"), None);
+        assert_eq!(outcome(&elsewhere), (State::Untrusted, vec![Code::ReceiptRequestMismatch]));
+        let stranger = judged(RECEIPT, &agent(&["0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"], HOME), None);
+        assert_eq!(outcome(&stranger), (State::Untrusted, vec![Code::ReceiptSignatureInvalid]));
+    }
+
+    /// Agents of one runtime share host and key: the path tells them apart.
+    #[test]
+    fn a_receipt_of_another_agent_of_the_same_host_is_refused() {
+        let neighbour = judged(RECEIPT, &agent(&[PAYEE], "https://api.sandbox.example/analyze/v1"), None);
+        assert_eq!(outcome(&neighbour), (State::Untrusted, vec![Code::ReceiptRequestMismatch]));
+        let mut of_two_verbs = agent(&[PAYEE], "https://api.sandbox.example/analyze/v1");
+        of_two_verbs.routes.settled.extend(Route::configured(HOME));
+        assert_eq!(outcome(&judged(RECEIPT, &of_two_verbs, None)), (State::Trusted, vec![]));
+    }
+
+    #[test]
+    fn where_the_agent_s_place_is_not_known_nothing_is_decided() {
+        let mut homeless = agent(&[PAYEE], HOME);
+        let of = |routes, agent: &mut Agent| {
+            agent.routes = routes;
+            outcome(&judged(RECEIPT, agent, None))
+        };
+        let none = Routes::of([Err(Box::new(Reason::new(Code::InvokeNoRoute)))]);
+        assert!(none.open.is_none());
+        assert_eq!(of(none, &mut homeless), (State::Indeterminate, vec![Code::ReceiptRequestMismatch]));
+        for code in [Code::RecordPending, Code::InvokeNoRoute] {
+            let elsewhere = Route::configured("https://other.example/").expect("a route");
+            let open = Routes::of([Ok(elsewhere), Err(Box::new(Reason::new(code).at("agent-endpoint[web]")))]);
+            assert_eq!(of(open, &mut homeless), (State::Indeterminate, vec![code]));
+        }
+    }
+
+    /// What MCP names is no place on the web.
+    #[test]
+    fn what_was_paid_for_nowhere_on_the_web_is_undecided() {
+        let known = agent(&[PAYEE], HOME);
+        let mut value: serde_json::Value = serde_json::from_str(RECEIPT).expect("JSON");
+        value["payload"]["resourceUrl"] = "mcp://tool/summarize".into();
+        let receipt: Receipt = serde_json::from_value(value["payload"].take()).expect("a payload");
+        let mut checks = Checks::default();
+        checks.resource(&receipt, Some(&known));
+        let [reason] = &checks.reasons[..] else { panic!("{:?}", checks.reasons) };
+        assert_eq!((reason.code, reason.effect), (Code::ReceiptRequestMismatch, Effect::Unknown));
+    }
+
+    /// They echo no request, so none can be compared.
+    #[test]
+    fn with_a_request_nothing_is_decided() {
+        let request = Request::from_bytes(br#"{"x402": {"request_id": "somebody else's"}}"#).expect("a request");
+        let (agent, signer) = (agent(&[PAYEE], HOME), Reason::new(Code::ReceiptKeyUnpublished));
+        let now = "2026-02-11T09:00:00Z".parse().expect("a time");
+        let known = Knowledge {
+            agent: Some(&agent),
+            signer: Err(&signer),
+            request: Some(&request),
+            bought: None,
+            schema: None,
+            now,
+        };
+        let found = judge(RECEIPT.as_bytes(), &known);
+        assert_eq!(outcome(&found), (State::Indeterminate, vec![Code::ReceiptTraceNotEchoed]), "{found:#?}");
+        assert_eq!(found.row(Check::Request).map(|row| row.status), Some(Status::Unknown));
+    }
+
+    #[test]
+    fn where_keys_are_not_known_nothing_is_decided() {
+        let none = judged(RECEIPT, &agent(&[], HOME), None);
+        assert_eq!(outcome(&none), (State::Indeterminate, vec![Code::ReceiptKeyUnpublished]));
+        let open = Some(Box::new(Reason::new(Code::ReceiptKeyUnpublished)));
+        let mut other = agent(&["0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"], HOME);
+        other.addresses.open = open;
+        assert_eq!(outcome(&judged(RECEIPT, &other, None)), (State::Indeterminate, vec![Code::ReceiptKeyUnpublished]));
+        let mut wallet: serde_json::Value = serde_json::from_str(RECEIPT).expect("JSON");
+        wallet["signature"] = format!("0x{}", "ab".repeat(96)).into();
+        let found = judged(&wallet.to_string(), &agent(&[PAYEE], HOME), None);
+        assert_eq!(outcome(&found), (State::Indeterminate, vec![Code::ReceiptKeyUnpublished]));
+    }
+
+    #[test]
+    fn an_offer_and_other_algorithms_are_no_receipts() {
+        let home = agent(&[PAYEE], "https://api.sandbox.example/");
+        let of = |json: serde_json::Value| outcome(&judged(&json.to_string(), &home, None));
+        let offer =
+            serde_json::json!({"format": "eip712", "payload": {"version": 1, "payTo": PAYEE}, "signature": "0x"});
+        assert_eq!(of(offer), (State::Untrusted, vec![Code::ReceiptSchemaInvalid]));
+        let payload = "eyJpc3N1ZWRBdCI6MTc3MDgwMDQwMCwibmV0d29yayI6ImVpcDE1NTozMTMzNyIsInBheWVyIjoiMHgiLCJyZXNvdXJjZVVybCI6\
+            Imh0dHBzOi8vYXBpLnNhbmRib3guZXhhbXBsZS8iLCJ2ZXJzaW9uIjoxfQ";
+        for header in ["eyJhbGciOiJub25lIiwia2lkIjoiayJ9", "eyJhbGciOiJFUzI1NksiLCJraWQiOiJrIn0"] {
+            let jws = serde_json::json!({"format": "jws", "signature": format!("{header}.{payload}.AAAA")});
+            assert_eq!(of(jws), (State::Untrusted, vec![Code::ReceiptSignatureInvalid]), "{header}");
+        }
+    }
+
+    /// A receipt of next year says that it was paid then.
+    #[test]
+    fn a_receipt_of_tomorrow_is_implausible() {
+        let signer = Reason::new(Code::ReceiptKeyUnpublished);
+        let now = "2026-02-11T08:54:59Z".parse().expect("a time");
+        let agent = agent(&[PAYEE], HOME);
+        let known =
+            Knowledge { agent: Some(&agent), signer: Err(&signer), request: None, bought: None, schema: None, now };
+        assert_eq!(outcome(&judge(RECEIPT.as_bytes(), &known)).1, [Code::ReceiptTimeImplausible]);
+    }
+}

@@ -1,0 +1,18 @@
+//! Is this request what the agent's schema demands? And what would be? No I/O, no clock.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`question`] | what is asked |
+//! | [`judge`](mod@judge) | the request against the schema, each finding with its place |
+//! | [`document`] | what is said of a request, in its written form |
+//! | [`template`] | a request that the schema allows, as far as it says itself what that is |
+
+pub mod document;
+pub mod judge;
+pub mod question;
+pub mod template;
+
+pub use document::Checked;
+pub use judge::{Judgement, judge};
+pub use question::Question;
+pub use template::Template;

@@ -1,0 +1,71 @@
+//! What is asked about a request.
+
+use clresolve_core::json::Limits;
+use clresolve_core::text::excerpt;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// Most bytes of a request that is judged.
+pub const MAX_BYTES: usize = Limits::CARD.bytes;
+
+/// Most bytes of a question in JSON: a request, and name and verb around it.
+pub const MAX_QUESTION_BYTES: usize = MAX_BYTES + 4096;
+
+/// A request, and whom it is to be sent to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The agent, as typed.
+    pub name: String,
+    /// What it is to do.
+    pub verb: String,
+    /// The request, as it is to be sent.
+    pub request: Vec<u8>,
+}
+
+/// What `POST /v1/requests/check` takes. The request is judged by its own bytes, so they are kept as they stand there.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Body<'a> {
+    name: String,
+    verb: String,
+    #[serde(borrow)]
+    request: &'a RawValue,
+}
+
+impl Question {
+    /// Reads a question: `{"name", "verb", "request"}`.
+    ///
+    /// # Errors
+    /// What is wrong with the question, in words. A request, however broken, is never wrong here if it is JSON.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, String> {
+        let body: Body<'_> = serde_json::from_slice(bytes).map_err(|error| excerpt(&error.to_string()))?;
+        Ok(Self { name: body.name, verb: body.verb, request: body.request.get().as_bytes().to_vec() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_of_a_request_are_kept() {
+        let request = "{\"a\": 1.0,\n \"a\":1}";
+        let question =
+            Question::from_json(format!(r#"{{"name":"a.eth","verb":"sum","request":{request}}}"#).as_bytes());
+        assert_eq!(question.expect("a question").request, request.as_bytes());
+    }
+
+    #[test]
+    fn what_is_no_question_is_refused() {
+        for body in [
+            "",
+            "[]",
+            r#"{"name":"a.eth","verb":"sum"}"#,
+            r#"{"name":"a.eth","request":{}}"#,
+            r#"{"name":"a.eth","verb":"sum","request":{},"request":{}}"#,
+            r#"{"name":"a.eth","verb":"sum","request":{},"send":true}"#,
+        ] {
+            assert!(Question::from_json(body.as_bytes()).is_err(), "{body}");
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! A request that a schema allows: what the schema fixes as it stands there, what it leaves open filled with the least that
+//! it allows, and named, so that somebody fills it in.
+
+mod pattern;
+
+use clresolve_core::call::REQUEST_ID;
+use clresolve_core::json::pointer;
+use clresolve_core::text::clipped;
+use clresolve_verdict::schema::bound::Bound;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// Most levels of a template. A schema may describe itself without an end.
+const MAX_LEVELS: usize = 16;
+
+/// Most values of a template, for the same reason.
+const MAX_VALUES: usize = 1024;
+
+/// Most rules that hold for one value: each reference and each alternative adds some.
+const MAX_RULES: usize = 256;
+
+/// How often the conditions of an object are looked at again after a member was added.
+const MAX_ROUNDS: usize = 4;
+
+/// Most bytes of a hint.
+const MAX_HINT_BYTES: usize = 160;
+
+/// Most items of a list, and characters of a text, that are made up where a schema demands many.
+const MAX_MADE_UP: usize = 256;
+
+/// What a template holds that no schema says.
+#[derive(Clone, Debug)]
+pub struct Fresh {
+    /// The identifier of the request; nobody else's.
+    pub request_id: String,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// A request, and what of it somebody must fill in.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Template {
+    /// The request.
+    pub request: Value,
+    /// The values that only show what is allowed.
+    pub blanks: Vec<Blank>,
+    /// Whether the schema allows it as it stands.
+    pub is_valid: bool,
+}
+
+/// A value that only shows what is allowed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Blank {
+    /// JSON Pointer into the request.
+    pub pointer: String,
+    /// What the schema says of it.
+    pub hint: String,
+}
+
+impl Template {
+    /// The template of a schema.
+    pub fn of(schema: &Bound, fresh: &Fresh) -> Self {
+        let mut maker = Maker { schema, fresh, blanks: Vec::new(), values: 0 };
+        let request = maker.value(vec![root(schema)], "", 0);
+        let is_valid = schema.every_violation(&request).next().is_none();
+        Self { request, blanks: maker.blanks, is_valid }
+    }
+}
+
+/// Where the schema has the identifier of a request, if it has one.
+pub fn request_id(schema: &Bound) -> Option<&'static str> {
+    let has = |place: &&str| {
+        let mut rules = vec![root(schema)];
+        for name in place.split('/').skip(1) {
+            rules = flat(schema, rules).iter().filter_map(|rule| rule.property(name)).collect();
+        }
+        !rules.is_empty()
+    };
+    REQUEST_ID.into_iter().find(has)
+}
+
+/// A schema that holds for a value, and the document that it stands in.
+#[derive(Clone, Copy)]
+struct Rule<'s> {
+    document: &'s Value,
+    schema: &'s Value,
+}
+
+impl<'s> Rule<'s> {
+    fn get(&self, keyword: &str) -> Option<&'s Value> {
+        self.schema.get(keyword)
+    }
+
+    fn beside(&self, schema: &'s Value) -> Self {
+        Self { schema, ..*self }
+    }
+
+    fn property(&self, name: &str) -> Option<Self> {
+        self.get("properties")?.get(name).map(|schema| self.beside(schema))
+    }
+
+    fn text(&self, keyword: &str) -> Option<&'s str> {
+        self.get(keyword).and_then(Value::as_str)
+    }
+}
+
+fn root(schema: &Bound) -> Rule<'_> {
+    Rule { document: schema.document(), schema: schema.document() }
+}
+
+/// The rules, and those that they refer to. Of alternatives the first is taken.
+fn flat<'s>(schema: &'s Bound, rules: Vec<Rule<'s>>) -> Vec<Rule<'s>> {
+    let mut all = rules;
+    let mut at = 0;
+    while let Some(rule) = all.get(at).copied() {
+        at += 1;
+        if let Some((document, schema)) = rule.text("$ref").and_then(|to| schema.referred(rule.document, to)) {
+            all.push(Rule { document, schema });
+        }
+        let list = |keyword| rule.get(keyword).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        all.extend(list("allOf").iter().map(|schema| rule.beside(schema)));
+        all.extend(
+            ["anyOf", "oneOf"].into_iter().filter_map(|keyword| list(keyword).first()).map(|one| rule.beside(one)),
+        );
+        all.truncate(MAX_RULES);
+    }
+    all
+}
+
+struct Maker<'s> {
+    schema: &'s Bound,
+    fresh: &'s Fresh,
+    blanks: Vec<Blank>,
+    values: usize,
+}
+
+impl<'s> Maker<'s> {
+    fn value(&mut self, rules: Vec<Rule<'s>>, place: &str, level: usize) -> Value {
+        let rules = flat(self.schema, rules);
+        self.values += 1;
+        if level > MAX_LEVELS || self.values > MAX_VALUES {
+            return Value::Null;
+        }
+        let first = |keyword: &str| rules.iter().find_map(|rule| rule.get(keyword));
+        if let Some(fixed) = first("const").or_else(|| first("default")) {
+            return fixed.clone();
+        }
+        if REQUEST_ID.contains(&place) {
+            return Value::from(self.fresh.request_id.as_str());
+        }
+        if let Some(Value::Array(options)) = first("enum") {
+            let is_allowed = |option: &&Value| {
+                let lists = rules.iter().filter_map(|rule| rule.get("enum")?.as_array());
+                lists.into_iter().all(|list| list.contains(option))
+            };
+            if options.len() > 1 {
+                self.blank(&rules, place);
+            }
+            return options.iter().find(is_allowed).cloned().unwrap_or_default();
+        }
+        if let Some(example) = first("examples").and_then(|examples| examples.get(0)) {
+            self.blank(&rules, place);
+            return example.clone();
+        }
+        match kind(&rules) {
+            "object" => self.object(&rules, place, level),
+            "array" => self.list(&rules, place, level),
+            "string" if first("format").is_some_and(|format| format == "date-time") => {
+                self.fresh.now.to_string().into()
+            }
+            other => {
+                self.blank(&rules, place);
+                made_up(other, &rules, place)
+            }
+        }
+    }
+
+    fn object(&mut self, rules: &[Rule<'s>], place: &str, level: usize) -> Value {
+        let mut rules = rules.to_vec();
+        let mut judged = 0;
+        for _ in 0..MAX_ROUNDS {
+            let (blanks, values) = (self.blanks.len(), self.values);
+            let draft = self.members(&rules, place, level);
+            let conditions = rules[judged..].iter().filter(|rule| rule.get("if").is_some());
+            let added: Vec<_> = conditions.filter_map(|rule| consequence(self.schema, *rule, &draft)).collect();
+            judged = rules.len();
+            if added.is_empty() {
+                return Value::Object(draft);
+            }
+            rules.extend(flat(self.schema, added));
+            self.blanks.truncate(blanks);
+            self.values = values;
+        }
+        Value::Object(self.members(&rules, place, level))
+    }
+
+    fn members(&mut self, rules: &[Rule<'s>], place: &str, level: usize) -> Map<String, Value> {
+        let required = rules.iter().filter_map(|rule| rule.get("required")?.as_array()).flatten();
+        let mut names: Vec<&str> = required.filter_map(Value::as_str).collect();
+        let ids = REQUEST_ID.into_iter().filter_map(|id| id.strip_prefix(place)?.strip_prefix('/'));
+        names.extend(ids.filter(|id| rules.iter().any(|rule| rule.property(id).is_some())));
+        let mut members = Map::new();
+        for name in names {
+            if members.contains_key(name) {
+                continue;
+            }
+            let mut below = place.to_owned();
+            pointer::push(&mut below, name);
+            let of_member = rules.iter().filter_map(|rule| rule.property(name)).collect();
+            members.insert(name.to_owned(), self.value(of_member, &below, level + 1));
+        }
+        members
+    }
+
+    fn list(&mut self, rules: &[Rule<'s>], place: &str, level: usize) -> Value {
+        let of_item: Vec<_> = rules.iter().filter_map(|rule| Some(rule.beside(rule.get("items")?))).collect();
+        let least = usize::try_from(bound(rules, "minItems", u64::max).unwrap_or(0)).unwrap_or(usize::MAX);
+        let item = |at: usize| self.value(of_item.clone(), &format!("{place}/{at}"), level + 1);
+        Value::Array((0..least.min(MAX_MADE_UP)).map(item).collect())
+    }
+
+    fn blank(&mut self, rules: &[Rule<'s>], place: &str) {
+        let said = |keyword| rules.iter().find_map(|rule| rule.text(keyword));
+        let options = rules.iter().find_map(|rule| rule.get("enum")).map(|options| format!("one of {options}"));
+        let described = said("description").or_else(|| said("title")).map(str::to_owned);
+        let hint = [options, described].into_iter().flatten().collect::<Vec<_>>().join("; ");
+        self.blanks.push(Blank { pointer: place.to_owned(), hint: clipped(&hint, MAX_HINT_BYTES) });
+    }
+}
+
+/// The kind of value that rules ask for.
+fn kind<'s>(rules: &[Rule<'s>]) -> &'s str {
+    let stated = rules.iter().find_map(|rule| match rule.get("type")? {
+        Value::String(kind) => Some(kind.as_str()),
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null"),
+        _ => None,
+    });
+    let has = |keyword: &str| rules.iter().any(|rule| rule.get(keyword).is_some());
+    match stated {
+        Some(kind) => kind,
+        None if has("properties") || has("required") => "object",
+        None if has("items") => "array",
+        None => "string",
+    }
+}
+
+/// The least that rules allow of this kind.
+fn made_up(kind: &str, rules: &[Rule<'_>], place: &str) -> Value {
+    match kind {
+        "boolean" => Value::Bool(false),
+        "null" => Value::Null,
+        "integer" | "number" => least_number(rules),
+        _ => Value::String(text(rules, place)),
+    }
+}
+
+/// The least number that is not negative, else the greatest that is allowed.
+fn least_number(rules: &[Rule<'_>]) -> Value {
+    let figure = |keyword: &str| rules.iter().find_map(|rule| rule.get(keyword)?.as_f64());
+    let least = figure("minimum").or_else(|| figure("exclusiveMinimum").map(|least| least.floor() + 1.0));
+    let most = figure("maximum").or_else(|| figure("exclusiveMaximum").map(|most| most.ceil() - 1.0));
+    let chosen = least.unwrap_or(0.0).max(0.0_f64.min(most.unwrap_or(0.0)));
+    let step = figure("multipleOf").filter(|step| *step > 0.0);
+    let chosen = step.map_or(chosen, |step| (chosen / step).ceil() * step);
+    #[expect(clippy::cast_possible_truncation, reason = "it is whole, and a double holds it")]
+    if chosen.fract() == 0.0 && chosen.abs() < 9e15 { (chosen as i64).into() } else { chosen.into() }
+}
+
+/// A text that is allowed: by format, by pattern, else the member's name in its length.
+fn text(rules: &[Rule<'_>], place: &str) -> String {
+    let first = |keyword: &str| rules.iter().find_map(|rule| rule.text(keyword));
+    let of_format = match first("format") {
+        Some("uri" | "iri" | "uri-reference" | "iri-reference") => Some("https://example.com/"),
+        Some("email" | "idn-email") => Some("name@example.com"),
+        Some("hostname" | "idn-hostname") => Some("example.com"),
+        Some("uuid") => Some("00000000-0000-4000-8000-000000000000"),
+        Some("date") => Some("2026-01-01"),
+        Some("time") => Some("00:00:00Z"),
+        Some("duration") => Some("PT1S"),
+        Some("ipv4") => Some("192.0.2.1"),
+        Some("ipv6") => Some("2001:db8::1"),
+        _ => None,
+    };
+    if let Some(text) = of_format {
+        return text.to_owned();
+    }
+    if let Some(text) = first("pattern").and_then(pattern::shortest) {
+        return text;
+    }
+    let limit = |keyword: &str, tighter| bound(rules, keyword, tighter).and_then(|limit| usize::try_from(limit).ok());
+    let least = limit("minLength", u64::max).unwrap_or(0).min(MAX_MADE_UP);
+    let most = limit("maxLength", u64::min).unwrap_or(MAX_MADE_UP);
+    let name = place.rsplit('/').find(|segment| segment.parse::<usize>().is_err()).unwrap_or_default();
+    let padded = format!("<{name}>").chars().chain(std::iter::repeat('.')).take(MAX_MADE_UP).collect::<Vec<_>>();
+    let length = (name.chars().count() + 2).max(least).min(most);
+    padded.into_iter().take(length).collect()
+}
+
+/// The tightest of a bound over all rules.
+fn bound(rules: &[Rule<'_>], keyword: &str, tighter: fn(u64, u64) -> u64) -> Option<u64> {
+    rules.iter().filter_map(|rule| rule.get(keyword)?.as_u64()).reduce(tighter)
+}
+
+/// What follows from a rule's condition for this object.
+fn consequence<'s>(schema: &'s Bound, rule: Rule<'s>, draft: &Map<String, Value>) -> Option<Rule<'s>> {
+    let condition = flat(schema, vec![rule.beside(rule.get("if")?)]);
+    let keyword = if condition.iter().all(|rule| holds(*rule, draft)) { "then" } else { "else" };
+    rule.get(keyword).map(|schema| rule.beside(schema))
+}
+
+/// Whether an object meets a condition, as far as conditions ask for members and fixed values.
+fn holds(rule: Rule<'_>, draft: &Map<String, Value>) -> bool {
+    let required = rule.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let mut values = rule.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let is_met = |(name, schema): (&String, &Value)| {
+        let Some(value) = draft.get(name) else { return true };
+        let is_fixed = schema.get("const").is_none_or(|fixed| fixed == value);
+        let is_listed = schema.get("enum").and_then(Value::as_array).is_none_or(|list| list.contains(value));
+        is_fixed && is_listed
+    };
+    required.into_iter().all(|name| draft.contains_key(name)) && values.all(is_met)
+}

@@ -1,0 +1,162 @@
+//! Purchases from the sandbox's sellers that were settled on its chain: what the payer has sent, and what the seller has
+//! replied. Both are made with the payer's key, which everybody has.
+
+use std::borrow::Cow;
+
+use alloy_primitives::{Address, B256, U256};
+use alloy_sol_types::{SolCall as _, SolStruct as _, eip712_domain, sol};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clresolve_core::reason::Code;
+use clresolve_core::state::State;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::chain::{BuildError, CHAIN_ID, ChainBuilder, DOLLAR, transaction_hash};
+use crate::keys::{payee, payer, payer_key};
+use crate::seller::{PRICE, entry, signature_bytes};
+
+/// When the authorisations end: in the year 2100, so that they can be settled whenever a world starts.
+const VALID_BEFORE: u64 = 4_102_444_800;
+
+sol! {
+    /// EIP-3009.
+    struct TransferWithAuthorization {
+        address from;
+        address to;
+        uint256 value;
+        uint256 validAfter;
+        uint256 validBefore;
+        bytes32 nonce;
+    }
+
+    function transferWithAuthorization(
+        address from,
+        address to,
+        uint256 value,
+        uint256 validAfter,
+        uint256 validBefore,
+        bytes32 nonce,
+        uint8 v,
+        bytes32 r,
+        bytes32 s
+    );
+}
+
+/// A purchase that was settled on the chain of every world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purchase {
+    /// An earlier one, of the same payer, payee and amount.
+    Earlier,
+    /// The one whose receipts [`receipts`](crate::receipts) holds.
+    Settled,
+    /// One that is settled in the newest block, which is not final.
+    Pending,
+}
+
+impl Purchase {
+    /// Those in final blocks, in their order.
+    pub(crate) const FINAL: [Self; 2] = [Self::Earlier, Self::Settled];
+
+    /// The payment header (`PAYMENT-SIGNATURE`) that the payer has sent.
+    pub fn payment(self) -> String {
+        let message = self.message();
+        let payload = json!({
+            "signature": alloy_primitives::hex::encode_prefixed(self.signature()),
+            "authorization": {
+                "from": message.from, "to": message.to, "value": message.value.to_string(),
+                "validAfter": message.validAfter.to_string(), "validBefore": message.validBefore.to_string(),
+                "nonce": message.nonce,
+            },
+        });
+        STANDARD.encode(json!({"x402Version": 2, "accepted": entry(payee()), "payload": payload}).to_string())
+    }
+
+    /// The header of the reply (`PAYMENT-RESPONSE`).
+    pub fn settlement(self) -> String {
+        settlement(self.transaction())
+    }
+
+    /// Hash of the transaction that settled it.
+    pub fn transaction(self) -> B256 {
+        transaction_hash(Self::SENDER, Some(DOLLAR), &self.call())
+    }
+
+    /// Settles it with the token.
+    ///
+    /// # Errors
+    /// [`BuildError::Transaction`], where it is settled already.
+    pub(crate) fn settle(self, chain: &mut ChainBuilder) -> Result<(), BuildError> {
+        chain.call(Self::SENDER, DOLLAR, self.call().into())
+    }
+
+    /// Who has sent the transaction.
+    const SENDER: Address = alloy_primitives::address!("000000000000000000000000000000000000fac1");
+
+    /// The call of the token that settles it.
+    fn call(self) -> Vec<u8> {
+        let TransferWithAuthorization { from, to, value, validAfter, validBefore, nonce } = self.message();
+        let signature = self.signature();
+        let (r, s) = (B256::from_slice(&signature[..32]), B256::from_slice(&signature[32..64]));
+        let v = signature[64];
+        transferWithAuthorizationCall { from, to, value, validAfter, validBefore, nonce, v, r, s }.abi_encode()
+    }
+
+    fn message(self) -> TransferWithAuthorization {
+        TransferWithAuthorization {
+            from: payer(),
+            to: payee(),
+            value: U256::from(PRICE),
+            validAfter: U256::ZERO,
+            validBefore: U256::from(VALID_BEFORE),
+            nonce: B256::with_last_byte(self as u8 + 1),
+        }
+    }
+
+    fn signature(self) -> Vec<u8> {
+        let domain = eip712_domain! {
+            name: Cow::Borrowed("Sandbox Dollar"),
+            version: Cow::Borrowed("1"),
+            chain_id: CHAIN_ID,
+            verifying_contract: DOLLAR,
+        };
+        signature_bytes(&payer_key(), self.message().eip712_signing_hash(&domain))
+    }
+}
+
+/// The header of a seller's reply, and what should be said of it beside the payment of [`Purchase::Settled`].
+#[derive(Clone, Debug, Serialize)]
+pub struct Reply {
+    /// Name of its file.
+    pub file: &'static str,
+    /// The state.
+    pub state: State,
+    /// The code of every reason.
+    pub codes: &'static [Code],
+    /// Its text.
+    #[serde(skip)]
+    pub header: String,
+}
+
+/// Replies, the good one first: one that names an earlier transfer of the same amount, and one that names no transaction of
+/// the chain.
+pub fn replies() -> [Reply; 3] {
+    let reply = |file, state, codes, header| Reply { file, state, codes, header };
+    [
+        reply("settlement.txt", State::Trusted, &[], Purchase::Settled.settlement()),
+        reply("settlement-mismatch.txt", State::Untrusted, &[Code::SettlementMismatch], Purchase::Earlier.settlement()),
+        reply(
+            "settlement-unproven.txt",
+            State::Indeterminate,
+            &[Code::SettlementUnproven],
+            settlement(B256::repeat_byte(0x5a)),
+        ),
+    ]
+}
+
+/// The header of a reply that names this transaction.
+pub fn settlement(transaction: B256) -> String {
+    let network = format!("eip155:{CHAIN_ID}");
+    STANDARD
+        .encode(json!({"success": true, "transaction": transaction, "network": network, "payer": payer()}).to_string())
+}

@@ -1,0 +1,352 @@
+//! Receipts of transactions, and the proof that one stands in the receipts trie of a block. No I/O.
+//!
+//! A receipt holds what a transaction logged, and not its hash: the proof shows that *some* transaction of the block, at
+//! this place, had these logs. Which one it is remains the word of endpoints.
+
+use alloy_primitives::{Address, B256, Bloom, Bytes, Log, U64};
+use alloy_rlp::{BufMut, Encodable, Header};
+use clresolve_core::execution::Execution;
+use clresolve_core::reading::{Block, Proof};
+use serde::{Deserialize, Serialize};
+
+use super::header::HashedHeader;
+
+/// Type of the transactions of OP chains that come from the chain below. Their receipts have two members more.
+const DEPOSIT: u8 = 0x7e;
+
+/// A receipt as endpoints state it (`eth_getTransactionReceipt`, `eth_getBlockReceipts`).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatedReceipt {
+    /// Hash of the transaction.
+    pub transaction_hash: B256,
+    /// Its place in the block.
+    pub transaction_index: U64,
+    /// Hash of the block.
+    pub block_hash: B256,
+    /// Number of the block.
+    pub block_number: U64,
+    /// Whom the transaction called.
+    pub to: Option<Address>,
+    /// 1 where it had its effects. Before Byzantium receipts had a state root instead, which is not read.
+    pub status: Option<U64>,
+    /// What was logged.
+    pub logs: Vec<StatedLog>,
+    #[serde(default, rename = "type")]
+    kind: U64,
+    cumulative_gas_used: U64,
+    logs_bloom: Bloom,
+    #[serde(default)]
+    deposit_nonce: Option<U64>,
+    #[serde(default)]
+    deposit_receipt_version: Option<U64>,
+}
+
+/// A log as endpoints state it: that it stands in the transaction is said by where it stands.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct StatedLog {
+    address: Address,
+    topics: Vec<B256>,
+    data: Bytes,
+}
+
+impl From<StatedLog> for Log {
+    fn from(log: StatedLog) -> Self {
+        Self::new_unchecked(log.address, log.topics, log.data)
+    }
+}
+
+impl StatedReceipt {
+    /// Whether the transaction had its effects; `None` for a receipt of a form that is not read.
+    pub fn has_succeeded(&self) -> Option<bool> {
+        match self.status?.to::<u64>() {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
+    /// The leaf of the receipts trie (EIP-2718); `None` for a receipt of a form that is not read.
+    pub fn leaf(&self) -> Option<Bytes> {
+        let kind = u8::try_from(self.kind.to::<u64>()).ok()?;
+        let mut payload = Vec::new();
+        self.has_succeeded()?.encode(&mut payload);
+        self.cumulative_gas_used.to::<u64>().encode(&mut payload);
+        self.logs_bloom.encode(&mut payload);
+        let logs: Vec<Log> = self.logs.iter().cloned().map(Log::from).collect();
+        logs.encode(&mut payload);
+        if kind == DEPOSIT {
+            let further = [self.deposit_nonce, self.deposit_receipt_version];
+            further.into_iter().flatten().for_each(|number| number.to::<u64>().encode(&mut payload));
+        }
+        let mut leaf = Vec::with_capacity(payload.len() + 8);
+        if kind > 0 {
+            leaf.put_u8(kind);
+        }
+        Header { list: true, payload_length: payload.len() }.encode(&mut leaf);
+        leaf.extend_from_slice(&payload);
+        Some(leaf.into())
+    }
+}
+
+/// What a chain says of a transaction. Its member names are part of a bundle's format.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TransactionReading {
+    /// The finalized block that the chain was read up to.
+    pub head: Block,
+    /// The transaction; `None` where no block up to `head` holds it.
+    pub execution: Option<Execution>,
+    /// How far the endpoints vouch for it.
+    pub proof: Proof,
+    /// That its receipt stands in its block, where that could be proven.
+    pub receipt_proof: Option<ReceiptProof>,
+}
+
+/// The proof that a receipt stands in a block. Its member names are part of a bundle's format.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReceiptProof {
+    /// RLP of the block's header.
+    pub header: Bytes,
+    /// The nodes of the receipts trie from its root to the receipt.
+    pub nodes: Vec<Bytes>,
+}
+
+/// Why a proof does not show what it should.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReceiptProofError {
+    /// The header is not that of the block.
+    #[error("the header is not that of the block")]
+    Header,
+    /// The nodes do not lead from the header's root to a receipt.
+    #[error("the nodes do not lead to a receipt")]
+    Nodes,
+    /// The receipt that is proven is another one.
+    #[error("the proven receipt says something else")]
+    OtherReceipt,
+    /// This build has no tries.
+    #[error("this build proves no receipts")]
+    NotBuilt,
+}
+
+impl ReceiptProof {
+    /// Checks that the block of `execution` holds, at its place, a receipt with its status and its logs.
+    ///
+    /// # Errors
+    /// [`ReceiptProofError`].
+    pub fn check(&self, execution: &Execution) -> Result<(), ReceiptProofError> {
+        let header = HashedHeader::from_rlp(&self.header).ok_or(ReceiptProofError::Header)?;
+        if header.block() != Some(execution.block) {
+            return Err(ReceiptProofError::Header);
+        }
+        let leaf = tries::look_up(header.header.receipts_root, execution.index, &self.nodes)?;
+        let (has_succeeded, logs) = read_leaf(&leaf).ok_or(ReceiptProofError::Nodes)?;
+        let same = has_succeeded == execution.has_succeeded && logs == execution.logs;
+        if same || clresolve_core::mutant!("other-receipts-are-proven") {
+            Ok(())
+        } else {
+            Err(ReceiptProofError::OtherReceipt)
+        }
+    }
+
+    /// The proof for the receipt at `index`, by all receipts of the block, in their order. `None` where they are not those
+    /// under the header's root, or one is of a form that is not read.
+    pub fn new(header: &HashedHeader, receipts: &[StatedReceipt], index: u64) -> Option<Self> {
+        let leaves = receipts.iter().map(StatedReceipt::leaf).collect::<Option<Vec<_>>>()?;
+        let nodes = tries::prove(header.header.receipts_root, &leaves, index)?;
+        Some(Self { header: header.rlp(), nodes })
+    }
+}
+
+/// Status and logs of a leaf.
+fn read_leaf(leaf: &[u8]) -> Option<(bool, Vec<Log>)> {
+    use alloy_rlp::Decodable as _;
+    let mut list = match leaf.first()? {
+        0xc0.. => leaf,
+        _ => &leaf[1..],
+    };
+    let mut payload = Header::decode_bytes(&mut list, true).ok()?;
+    let has_succeeded = bool::decode(&mut payload).ok()?;
+    u64::decode(&mut payload).ok()?;
+    Bloom::decode(&mut payload).ok()?;
+    let logs = Vec::<Log>::decode(&mut payload).ok()?;
+    list.is_empty().then_some((has_succeeded, logs))
+}
+
+#[cfg(feature = "state-proof")]
+mod tries {
+    use alloy_primitives::{B256, Bytes};
+    use alloy_trie::proof::ProofRetainer;
+    use alloy_trie::{HashBuilder, Nibbles};
+
+    use super::ReceiptProofError;
+    use crate::trie;
+
+    pub(super) fn look_up(root: B256, index: u64, nodes: &[Bytes]) -> Result<Vec<u8>, ReceiptProofError> {
+        let found = trie::look_up_receipt(root, key(index), nodes);
+        found.ok().flatten().ok_or(ReceiptProofError::Nodes)
+    }
+
+    /// The nodes from the root to a leaf; `None` where these leaves have another root.
+    pub(super) fn prove(root: B256, leaves: &[Bytes], index: u64) -> Option<Vec<Bytes>> {
+        let mut sorted: Vec<_> = (0..).map(key).zip(leaves).collect();
+        sorted.sort_unstable();
+        let mut builder = HashBuilder::default().with_proof_retainer(ProofRetainer::new(vec![key(index)]));
+        sorted.into_iter().for_each(|(path, leaf)| builder.add_leaf(path, leaf));
+        let is_whole = builder.root() == root;
+        let nodes = builder.take_proof_nodes().into_nodes_sorted().into_iter().map(|(_, node)| node);
+        is_whole.then(|| nodes.collect())
+    }
+
+    fn key(index: u64) -> Nibbles {
+        Nibbles::unpack(alloy_rlp::encode(index))
+    }
+}
+
+#[cfg(not(feature = "state-proof"))]
+mod tries {
+    use alloy_primitives::{B256, Bytes};
+
+    use super::ReceiptProofError;
+
+    pub(super) fn look_up(_: B256, _: u64, _: &[Bytes]) -> Result<Vec<u8>, ReceiptProofError> {
+        Err(ReceiptProofError::NotBuilt)
+    }
+
+    pub(super) fn prove(_: B256, _: &[Bytes], _: u64) -> Option<Vec<Bytes>> {
+        None
+    }
+}
+
+#[cfg(all(test, feature = "state-proof"))]
+mod tests {
+    use alloy_consensus::{Eip658Value, Header, Receipt, ReceiptWithBloom};
+    use alloy_primitives::logs_bloom;
+    use alloy_trie::root::ordered_trie_root_with_encoder;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn log(byte: u8) -> Log {
+        Log::new_unchecked(Address::repeat_byte(byte), vec![B256::repeat_byte(byte)], vec![byte; 40].into())
+    }
+
+    fn stated(index: u64, kind: u64, logs: &[Log]) -> Value {
+        let logs_json: Vec<_> = logs
+            .iter()
+            .map(
+                |log| json!({"address": log.address, "topics": log.topics(), "data": log.data.data, "logIndex": "0x0"}),
+            )
+            .collect();
+        json!({
+            "transactionHash": B256::with_last_byte(index as u8), "transactionIndex": U64::from(index),
+            "blockHash": B256::ZERO, "blockNumber": "0x7", "to": null, "status": "0x1", "logs": logs_json,
+            "type": U64::from(kind), "cumulativeGasUsed": U64::from(21_000 * (index + 1)),
+            "logsBloom": logs_bloom(logs), "effectiveGasPrice": "0x1",
+        })
+    }
+
+    fn receipt(index: u64, kind: u64, logs: &[Log]) -> StatedReceipt {
+        serde_json::from_value(stated(index, kind, logs)).expect("a receipt")
+    }
+
+    fn block_of(receipts: &[StatedReceipt]) -> HashedHeader {
+        let leaves: Vec<_> = receipts.iter().map(|receipt| receipt.leaf().expect("a leaf")).collect();
+        let receipts_root = ordered_trie_root_with_encoder(&leaves, |leaf, out| out.put_slice(leaf));
+        HashedHeader::new(Header { number: 7, receipts_root, ..Header::default() })
+    }
+
+    fn execution(header: &HashedHeader, receipt: &StatedReceipt) -> Execution {
+        Execution {
+            transaction: receipt.transaction_hash,
+            block: header.block().expect("a block"),
+            index: receipt.transaction_index.to(),
+            has_succeeded: true,
+            to: None,
+            input: Bytes::new(),
+            logs: receipt.logs.iter().cloned().map(Log::from).collect(),
+        }
+    }
+
+    #[test]
+    fn leaves_are_those_of_the_protocol() {
+        let logs = vec![log(1), log(2)];
+        let inner = Receipt { status: Eip658Value::Eip658(true), cumulative_gas_used: 21_000, logs: logs.clone() };
+        let untyped = alloy_rlp::encode(ReceiptWithBloom { logs_bloom: logs_bloom(&logs), receipt: inner });
+        let of_type = |kind| receipt(0, kind, &logs).leaf().expect("a leaf");
+        assert_eq!(of_type(0), untyped);
+        assert_eq!(of_type(2), [vec![2], untyped].concat());
+    }
+
+    #[test]
+    fn each_receipt_of_a_block_is_proven_and_no_other() {
+        let receipts: Vec<_> = (0..200).map(|index| receipt(index, index % 3, &[log(index as u8)])).collect();
+        let header = block_of(&receipts);
+        for index in [0, 1, 127, 128, 199] {
+            let proof = ReceiptProof::new(&header, &receipts, index).expect("the receipts are those of the block");
+            let honest = execution(&header, &receipts[index as usize]);
+            assert_eq!(proof.check(&honest), Ok(()), "{index}");
+            let other = execution(&header, &receipts[(index as usize + 1) % 200]);
+            assert!(proof.check(&other).is_err());
+            let further = Execution { logs: [honest.logs.clone(), vec![log(9)]].concat(), ..honest.clone() };
+            assert_eq!(proof.check(&further), Err(ReceiptProofError::OtherReceipt));
+            let failed = Execution { has_succeeded: false, ..honest.clone() };
+            assert_eq!(proof.check(&failed), Err(ReceiptProofError::OtherReceipt));
+            let block = Block { number: 8, ..honest.block };
+            assert_eq!(proof.check(&Execution { block, ..honest.clone() }), Err(ReceiptProofError::Header));
+            let moved = Execution { index: index + 1, ..honest };
+            assert!(proof.check(&moved).is_err());
+        }
+    }
+
+    #[test]
+    fn receipts_of_another_block_prove_nothing() {
+        let receipts: Vec<_> = (0..3).map(|index| receipt(index, 2, &[log(index as u8)])).collect();
+        let header = block_of(&receipts);
+        assert!(ReceiptProof::new(&header, &receipts[..2], 0).is_none());
+        assert!(ReceiptProof::new(&header, &[], 0).is_none());
+        let mut changed = receipts.clone();
+        changed[1].logs.push(receipts[0].logs[0].clone());
+        assert!(ReceiptProof::new(&header, &changed, 0).is_none());
+    }
+
+    #[test]
+    fn deposits_of_op_chains_have_two_members_more() {
+        let mut deposit = stated(0, u64::from(DEPOSIT), &[]);
+        let short =
+            serde_json::from_value::<StatedReceipt>(deposit.clone()).expect("a receipt").leaf().expect("a leaf");
+        (deposit["depositNonce"], deposit["depositReceiptVersion"]) = (json!("0x5"), json!("0x1"));
+        let whole = serde_json::from_value::<StatedReceipt>(deposit).expect("a receipt").leaf().expect("a leaf");
+        assert_eq!((short[0], whole.len() - short.len()), (DEPOSIT, 2));
+        assert_eq!(whole[whole.len() - 2..], [5, 1]);
+    }
+
+    #[test]
+    fn no_changed_byte_of_a_proof_holds() {
+        let receipts: Vec<_> = (0..20).map(|index| receipt(index, 2, &[log(index as u8)])).collect();
+        let header = block_of(&receipts);
+        let proof = ReceiptProof::new(&header, &receipts, 3).expect("a proof");
+        let honest = execution(&header, &receipts[3]);
+        for node in 0..proof.nodes.len() {
+            for place in 0..proof.nodes[node].len() {
+                let mut changed = proof.clone();
+                let mut bytes = changed.nodes[node].to_vec();
+                bytes[place] ^= 1;
+                changed.nodes[node] = bytes.into();
+                assert!(changed.check(&honest).is_err(), "{node} {place}");
+            }
+        }
+        for place in 0..proof.header.len() {
+            let mut bytes = proof.header.to_vec();
+            bytes[place] ^= 1;
+            assert!(ReceiptProof { header: bytes.into(), ..proof.clone() }.check(&honest).is_err(), "{place}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_leaf_is_not_read() {
+        for leaf in [&[][..], &[2], &[0x80], &[0xc0], &[2, 0xc0], &[0xff; 40]] {
+            assert_eq!(read_leaf(leaf), None);
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! A schema that a card binds, as messages are held against it: its bytes proven by the digest that the manifest pins,
+//! those that it refers to proven in the same way, and all of them compiled.
+//!
+//! A reference leads to a schema of the same manifest, or the schema is refused. None is ever followed to anywhere else.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use clresolve_core::digest::Digest;
+use clresolve_core::json::{self, Limits};
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::text::excerpt;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Schema, SchemaError, Violation, strict};
+use crate::manifest::{Manifest, SchemaEntry};
+
+/// Most schemas that one may refer to, over all steps. The published ones refer to four.
+pub const MAX_REFERENCES: usize = 32;
+
+/// A bound schema, ready to judge messages.
+#[derive(Debug)]
+pub struct Bound {
+    name: BoundName,
+    schema: Schema,
+    document: Value,
+    shared: Vec<Value>,
+}
+
+/// Which schema it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BoundName {
+    /// Its `$id`.
+    pub id: String,
+    /// The canonical location, as the card names it.
+    pub location: String,
+    /// SHA-256 of its bytes.
+    pub sha256: Digest,
+    /// The manifest that pins the bytes.
+    pub manifest: String,
+}
+
+impl Bound {
+    /// Which schema it is.
+    pub const fn name(&self) -> &BoundName {
+        &self.name
+    }
+
+    /// What a message violates, one after the other; [`Schema::every_violation`] says how many at most.
+    pub fn every_violation<'i>(&'i self, message: &'i Value) -> impl Iterator<Item = Violation> + 'i {
+        self.schema.every_violation(message)
+    }
+
+    /// The schema as a document.
+    pub const fn document(&self) -> &Value {
+        &self.document
+    }
+
+    /// Where a reference that stands in `within` leads: the document, and the schema in it. `within` is this schema or
+    /// one that it refers to.
+    pub fn referred<'s>(&'s self, within: &'s Value, reference: &str) -> Option<(&'s Value, &'s Value)> {
+        let (target, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+        let document = match target {
+            "" => within,
+            target => self.documents().find(|document| strict::id(document) == Some(target))?,
+        };
+        Some((document, document.pointer(fragment)?))
+    }
+
+    fn documents(&self) -> impl Iterator<Item = &Value> {
+        std::iter::once(&self.document).chain(&self.shared)
+    }
+}
+
+/// A schema that another one refers to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sibling<'m> {
+    id: &'m str,
+    path: &'m str,
+    sha256: Digest,
+}
+
+/// The schemas that a bound one needs, while they are gathered.
+#[derive(Debug)]
+pub struct Gathering<'m> {
+    manifest: &'m Manifest,
+    entry: &'m SchemaEntry,
+    bytes: Bytes,
+    siblings: BTreeMap<&'m str, Bytes>,
+}
+
+impl<'m> Gathering<'m> {
+    /// Begins with the proven bytes of the schema itself.
+    pub const fn new(manifest: &'m Manifest, entry: &'m SchemaEntry, bytes: Bytes) -> Self {
+        Self { manifest, entry, bytes, siblings: BTreeMap::new() }
+    }
+
+    /// A schema that is referred to and not at hand; `None` where all are.
+    ///
+    /// # Errors
+    /// `schema-not-strict`, where one is no JSON, or refers to what the manifest does not pin.
+    pub fn missing(&self) -> Result<Option<Sibling<'m>>, Box<Reason>> {
+        for bytes in std::iter::once(&self.bytes).chain(self.siblings.values()) {
+            let document = json::parse(bytes, Limits::SCHEMA).map_err(|error| not_strict(&error.into()))?;
+            let known = |id: &str| id == self.entry.id || self.siblings.contains_key(id);
+            if let Some(id) = strict::references(&document).into_iter().find(|id| !known(id)) {
+                return self.sibling(&id).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn sibling(&self, id: &str) -> Result<Sibling<'m>, Box<Reason>> {
+        let refused = |why: String| Box::new(Reason::new(Code::SchemaNotStrict).observed(why));
+        if self.siblings.len() == MAX_REFERENCES {
+            return Err(refused(format!("it refers to more than {MAX_REFERENCES} others")));
+        }
+        let shared = self.manifest.shared().iter().map(|shared| (&shared.id, &shared.path, Some(shared.sha256)));
+        let verbs = self.manifest.verbs().iter().flat_map(|verb| [&verb.request, &verb.receipt]);
+        let mut all = shared.chain(verbs.map(|entry| (&entry.id, &entry.path, entry.sha256)));
+        match all.find(|(known, ..)| *known == id) {
+            Some((id, path, Some(sha256))) => Ok(Sibling { id, path, sha256 }),
+            _ => Err(refused(format!("the manifest pins no schema {:?}", excerpt(id)))),
+        }
+    }
+
+    /// Where a sibling is published: beside each location of the schema itself.
+    pub fn locations(&self, sibling: &Sibling<'_>) -> Vec<String> {
+        let own = std::iter::once(&self.entry.canonical).chain(&self.entry.mirrors);
+        own.filter_map(|location| relocated(location, &self.entry.path, sibling.path)).collect()
+    }
+
+    /// Takes what one of those locations served; whether these are the pinned bytes.
+    pub fn supply(&mut self, sibling: Sibling<'m>, bytes: Bytes) -> bool {
+        let is_pinned = Digest::of(&bytes) == sibling.sha256 || clresolve_core::mutant!("siblings-of-anybody");
+        if is_pinned {
+            self.siblings.insert(sibling.id, bytes);
+        }
+        is_pinned
+    }
+
+    /// What was gathered, to be compiled.
+    pub fn ready(self) -> Ready {
+        let name = BoundName {
+            id: self.entry.id.clone(),
+            location: self.entry.canonical.clone(),
+            sha256: Digest::of(&self.bytes),
+            manifest: self.manifest.id().to_owned(),
+        };
+        Ready { name, bytes: self.bytes, siblings: self.siblings.into_values().collect() }
+    }
+}
+
+/// A schema with all that it refers to.
+#[derive(Debug)]
+pub struct Ready {
+    name: BoundName,
+    bytes: Bytes,
+    siblings: Vec<Bytes>,
+}
+
+impl Ready {
+    /// Compiles it.
+    ///
+    /// # Errors
+    /// `schema-not-strict`, where a strict compiler refuses it or one that it refers to.
+    pub fn compile(self) -> Result<Bound, Box<Reason>> {
+        let parsed = |bytes: &Bytes| json::parse(bytes, Limits::SCHEMA).map_err(|error| not_strict(&error.into()));
+        let document = parsed(&self.bytes)?;
+        let shared = self.siblings.iter().map(parsed).collect::<Result<Vec<_>, _>>()?;
+        let faults: Vec<_> = shared.iter().flat_map(|schema| strict::faults(schema, |_| true)).collect();
+        if !faults.is_empty() {
+            return Err(not_strict(&SchemaError::NotStrict(faults)));
+        }
+        let schema = Schema::load(&self.bytes, &shared).map_err(|error| not_strict(&error))?;
+        Ok(Bound { name: self.name, schema, document, shared })
+    }
+}
+
+fn not_strict(error: &SchemaError) -> Box<Reason> {
+    Box::new(Reason::new(Code::SchemaNotStrict).observed(excerpt(&error.to_string())))
+}
+
+/// The location of the file at `other` in a release that has the file at `path` at `location`. A location may hold less of
+/// the path: a release's directory in IPFS begins below it.
+fn relocated(location: &str, path: &str, other: &str) -> Option<String> {
+    let ends = path.match_indices('/').map(|(at, _)| at + 1);
+    let (above, root) = std::iter::once(0).chain(ends).find_map(|cut| {
+        let (above, below) = path.split_at(cut);
+        let root = location.strip_suffix(below).filter(|root| root.ends_with('/'))?;
+        Some((above, root))
+    })?;
+    Some(format!("{root}{}", other.strip_prefix(above)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const OWN: &str = "https://schemas.example/v1/commons/sum/sum.request.schema.json";
+    const SHARED: &str = "https://schemas.example/v1/_shared/x402.schema.json";
+
+    fn bytes(document: &Value) -> Bytes {
+        document.to_string().into()
+    }
+
+    fn own() -> Value {
+        json!({"$id": OWN, "type": "object", "properties": {"x402": {"$ref": format!("{SHARED}#/$defs/envelope")}}})
+    }
+
+    fn shared() -> Value {
+        json!({"$id": SHARED, "$defs": {"envelope": {"type": "object", "required": ["verb"]}}})
+    }
+
+    fn manifest(own: &Value, shared: &Value) -> Manifest {
+        let entry = |side: &str, of: &Value| {
+            let path = format!("v1/commons/sum/sum.{side}.schema.json");
+            json!({"canonical": format!("ipfs://CID/{}", &path[3..]), "mirrors": [format!("https://schemas.example/{path}")],
+                "id": format!("https://schemas.example/{path}"), "path": path, "sha256": Digest::of(&bytes(of))})
+        };
+        let shared = json!({"path": "v1/_shared/x402.schema.json", "id": SHARED, "bytes": 1, "sha256": Digest::of(&bytes(shared))});
+        let file = json!({"schema": "clresolve.manifest/1", "id": "protocol-commons/1", "class": "commons", "version": "1",
+            "verbs": [{"name": "sum", "request": entry("request", own), "receipt": entry("receipt", &json!({}))}], "shared": [shared]});
+        Manifest::load(file.to_string().as_bytes()).expect("a manifest")
+    }
+
+    fn compiled(own: &Value, shared: &Value) -> Result<Bound, Box<Reason>> {
+        let manifest = manifest(own, shared);
+        let mut gathering = Gathering::new(&manifest, &manifest.verbs()[0].request, bytes(own));
+        while let Some(sibling) = gathering.missing()? {
+            assert!(gathering.supply(sibling, bytes(shared)));
+        }
+        gathering.ready().compile()
+    }
+
+    #[test]
+    fn siblings_are_gathered_and_judge() {
+        let bound = compiled(&own(), &shared()).expect("it compiles");
+        assert_eq!(bound.every_violation(&json!({"x402": {"verb": "sum"}})).count(), 0);
+        assert_eq!(bound.every_violation(&json!({"x402": {}})).count(), 1);
+        let (document, schema) =
+            bound.referred(bound.document(), &format!("{SHARED}#/$defs/envelope")).expect("it is there");
+        assert_eq!((document, &schema["required"]), (&shared(), &json!(["verb"])));
+        assert!(bound.referred(document, "#/$defs/other").is_none());
+    }
+
+    #[test]
+    fn other_bytes_than_the_pinned_ones_are_no_sibling() {
+        let manifest = manifest(&own(), &shared());
+        let mut gathering = Gathering::new(&manifest, &manifest.verbs()[0].request, bytes(&own()));
+        let sibling = gathering.missing().expect("it is pinned").expect("one is referred to");
+        let other = json!({"$id": SHARED, "$defs": {"envelope": true}});
+        assert!(!gathering.supply(sibling, bytes(&other)));
+        assert_eq!(gathering.missing().expect("it is pinned"), Some(sibling));
+        let locations = gathering.locations(&sibling);
+        assert_eq!(locations, ["ipfs://CID/_shared/x402.schema.json", SHARED]);
+    }
+
+    #[test]
+    fn a_reference_to_elsewhere_and_a_loose_sibling_are_refused() {
+        let mut elsewhere = own();
+        elsewhere["properties"]["x402"] = json!({"$ref": "https://elsewhere.example/x.schema.json"});
+        let mut loose = shared();
+        loose["requiredAtNoon"] = json!(true);
+        for (own, shared) in [(elsewhere, shared()), (own(), loose)] {
+            let refused = compiled(&own, &shared).expect_err("it is not strict");
+            assert_eq!(refused.code, Code::SchemaNotStrict);
+        }
+    }
+
+    #[test]
+    fn siblings_stand_beside_the_schema() {
+        let other = "schemas/v1/_shared/b.json";
+        let at = |location: &str| relocated(location, "schemas/v1/commons/a.json", other);
+        assert_eq!(
+            at("https://h.example/schemas/v1/commons/a.json").as_deref(),
+            Some("https://h.example/schemas/v1/_shared/b.json")
+        );
+        assert_eq!(at("ipfs://CID/commons/a.json").as_deref(), Some("ipfs://CID/_shared/b.json"));
+        assert_eq!(at("https://h.example/tree/main/a.json"), None, "it stands in a folder that the other does not");
+        assert_eq!(at("https://h.example/xa.json"), None);
+    }
+}

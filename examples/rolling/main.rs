@@ -1,0 +1,207 @@
+//! A rolling restart: three daemons behind nginx are replaced one after the other, over and over, while clients ask on.
+//! Is a request lost?
+//!
+//! ```text
+//! just rolling        a minute
+//! just rolling 300    five minutes
+//! ```
+//!
+//! The order is that of docs/operations.md: out of the proxy, SIGTERM, the next life, its readiness and the names in use,
+//! back into the proxy. nginx runs under `deploy/nginx.conf` and tries no second daemon; the gate has its own deadline.
+//! Each request has a connection of its own and is sent once. One that gets no answer, or another than the agent
+//! deserves, is lost.
+
+#[allow(dead_code, reason = "other programs do more with a daemon")]
+#[path = "../support/daemon.rs"]
+mod daemon;
+mod nginx;
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use axum::Router;
+use clresolve::sandbox::Sandbox;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+use daemon::Daemon;
+use nginx::Nginx;
+
+const DAEMONS: usize = 3;
+
+/// Clients that ask for a good name and for a bad one, each; and their pause between two requests.
+const CLIENTS: usize = 4;
+const PAUSE: Duration = Duration::from_millis(5);
+
+const GOOD: &str = "summarizeagent.eth";
+const BAD: &str = "entry-version.eth";
+
+/// What an answer, and the start of a daemon, takes at most.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The pause between two looks at a daemon that starts.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Lost requests that are printed.
+const SHOWN: usize = 20;
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let seconds = std::env::args().nth(1).map_or(Ok(60), |text| text.parse::<u64>())?;
+    ensure!(seconds > 0, "expected: rolling [SECONDS]");
+    let folder = tempfile::tempdir()?;
+    let sandbox = Sandbox::start().await.context("the sandbox does not start")?;
+    let mut fleet = Vec::new();
+    for number in 0..DAEMONS {
+        let mut config = sandbox.config();
+        config.http.listen = clresolve::config::ListenAt::Tcp(free_address()?);
+        let file = folder.path().join(format!("{number}.toml"));
+        config.save(&file)?;
+        fleet.push(Member::start(file).await?);
+    }
+    let addresses = fleet.iter().map(|member| member.daemon.address).collect();
+    let nginx = Nginx::start(folder.path(), runtime().await?, addresses).await?;
+
+    let seen = Arc::new(Seen::default());
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let mut clients = JoinSet::new();
+    for _ in 0..CLIENTS {
+        for (name, status) in [(GOOD, "200"), (BAD, "403")] {
+            clients.spawn(ask_on(nginx.address, name, status, end, Arc::clone(&seen)));
+        }
+    }
+    let mut restarts = 0;
+    while Instant::now() < end {
+        let number = restarts % DAEMONS;
+        let member = fleet.swap_remove(number);
+        nginx.leave_out(Some(number)).await?;
+        fleet.push(member.next_life().await?);
+        fleet.swap(number, DAEMONS - 1);
+        nginx.leave_out(None).await?;
+        restarts += 1;
+    }
+    while let Some(client) = clients.join_next().await {
+        client?;
+    }
+    seen.print(seconds, restarts)
+}
+
+/// A daemon of the fleet, in one of its lives.
+struct Member {
+    file: PathBuf,
+    daemon: Daemon,
+}
+
+impl Member {
+    /// Starts it, and waits until it is ready and knows the names in use.
+    async fn start(file: PathBuf) -> anyhow::Result<Self> {
+        let daemon = Daemon::start(&file).await?;
+        let is_ready = async {
+            while status(&exchange(daemon.address, "/readyz").await?) != "200" {
+                sleep(LOOK).await;
+            }
+            for name in [GOOD, BAD] {
+                exchange(daemon.address, &format!("/v1/verdicts/{name}")).await?;
+            }
+            anyhow::Ok(())
+        };
+        timeout(PATIENCE, is_ready).await.context("a daemon does not become ready")??;
+        Ok(Self { file, daemon })
+    }
+
+    async fn next_life(self) -> anyhow::Result<Self> {
+        self.daemon.stop().await?;
+        Self::start(self.file).await
+    }
+}
+
+/// A free address of this machine.
+fn free_address() -> anyhow::Result<SocketAddr> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
+}
+
+/// The runtime behind the proxy.
+async fn runtime() -> anyhow::Result<SocketAddr> {
+    let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let address = listener.local_addr()?;
+    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(async || "paid")).await });
+    Ok(address)
+}
+
+async fn ask_on(proxy: SocketAddr, name: &'static str, deserved: &'static str, end: Instant, seen: Arc<Seen>) {
+    while Instant::now() < end {
+        let began = Instant::now();
+        let said = timeout(PATIENCE, exchange(proxy, &format!("/agents/{name}/summarize/v1"))).await;
+        let lost = match &said {
+            Ok(Ok(answer)) if status(answer) == deserved => None,
+            Ok(Ok(answer)) => Some(answer.lines().next().unwrap_or("an empty answer").to_owned()),
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some("no answer in time".to_owned()),
+        };
+        seen.note(name, lost, began.elapsed());
+        sleep(PAUSE).await;
+    }
+}
+
+/// The answer to one request on a connection of its own.
+async fn exchange(address: SocketAddr, path: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: rolling\r\nconnection: close\r\n\r\n").as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+fn status(answer: &str) -> &str {
+    answer.split(' ').nth(1).unwrap_or_default()
+}
+
+/// What the clients saw.
+#[derive(Default)]
+struct Seen(Mutex<Counts>);
+
+#[derive(Default)]
+struct Counts {
+    /// Right answers, by name.
+    answered: BTreeMap<&'static str, u64>,
+    times: Vec<Duration>,
+    lost: Vec<String>,
+}
+
+impl Seen {
+    fn note(&self, name: &'static str, lost: Option<String>, time: Duration) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.times.push(time);
+        match lost {
+            Some(why) => counts.lost.push(format!("{name}: {why}")),
+            None => *counts.answered.entry(name).or_default() += 1,
+        }
+    }
+
+    fn print(&self, seconds: u64, restarts: usize) -> anyhow::Result<()> {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.times.sort_unstable();
+        let at = |share: usize| counts.times.get(counts.times.len().saturating_sub(1) * share / 1000).copied();
+        println!("rolling restart of {DAEMONS} daemons behind nginx, for {seconds} s");
+        println!("restarts               {restarts}");
+        for (name, status) in [(GOOD, 200), (BAD, 403)] {
+            println!("{name:<22} {} answers of {status}", counts.answered.get(name).copied().unwrap_or_default());
+        }
+        for (what, share) in [("median", 500), ("99 of 100 within", 990), ("slowest", 1000)] {
+            println!("{what:<22} {:.1?}", at(share).unwrap_or_default());
+        }
+        println!("lost                   {}", counts.lost.len());
+        for lost in counts.lost.iter().take(SHOWN) {
+            println!("  {lost}");
+        }
+        ensure!(restarts >= DAEMONS, "not every daemon was restarted: give it more time");
+        ensure!(counts.lost.is_empty(), "{} requests were lost", counts.lost.len());
+        Ok(())
+    }
+}

@@ -1,0 +1,131 @@
+//! What an operator sees of the caches, and takes out of them.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
+
+use jiff::Timestamp;
+use moka::future::Cache;
+use serde::Serialize;
+
+use super::{CacheKey, ContentCache, Entry, Serving, VerdictCache};
+use crate::cid::ContentId;
+use crate::name::EnsName;
+use crate::verdict::{Depth, State, Verdict};
+
+/// How much a pool holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct PoolSize {
+    entries: u64,
+    /// As the pool weighs them; small verdicts weigh their share of it.
+    bytes: u64,
+}
+
+/// How much the pools of verdicts hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct PoolSizes {
+    trusted: PoolSize,
+    untrusted: PoolSize,
+    failures: PoolSize,
+}
+
+/// An answer about a name, as the cache holds it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Held {
+    state: State,
+    /// The verdict's id.
+    verdict: String,
+    block: String,
+    depth: Depth,
+    /// The profile's identifier.
+    profile: String,
+    checked_at: String,
+    fresh_until: String,
+    /// Whether it answers now. It does not once it has aged, or its name was evicted.
+    answers: bool,
+}
+
+impl PoolSize {
+    async fn of<V: Clone + Send + Sync + 'static>(pool: &Cache<CacheKey, V>) -> Self {
+        pool.run_pending_tasks().await;
+        Self { entries: pool.entry_count(), bytes: pool.weighted_size() }
+    }
+}
+
+impl VerdictCache {
+    /// How much it holds.
+    pub(crate) async fn sizes(&self) -> PoolSizes {
+        PoolSizes {
+            trusted: PoolSize::of(&self.trusted).await,
+            untrusted: PoolSize::of(&self.other).await,
+            failures: PoolSize::of(&self.failures).await,
+        }
+    }
+
+    /// The names about which there is an answer that fits.
+    pub(crate) fn names(&self, fits: impl Fn(&Verdict) -> bool) -> BTreeSet<EnsName> {
+        let fitting = self.entries().filter(|(_, entry)| fits(entry.resolution.verdict()));
+        fitting.map(|(key, _)| key.name.clone()).collect()
+    }
+
+    /// The names for which a run is under way.
+    pub(crate) fn under_way(&self) -> BTreeSet<EnsName> {
+        let flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
+        flights.keys().map(|key| key.name.clone()).collect()
+    }
+
+    /// Every answer that is held about `name`.
+    pub(crate) fn held_about(&self, name: &EnsName, now: Timestamp) -> Vec<Held> {
+        let of_name = self.entries().filter(|(key, _)| key.name == *name);
+        of_name.map(|(key, entry)| self.described(&key, &entry, now)).collect()
+    }
+
+    /// Drops what is held about names, with the content that earlier runs proved.
+    pub(crate) async fn remove(&self, names: &BTreeSet<EnsName>) {
+        let keys: Vec<Arc<CacheKey>> =
+            self.entries().map(|(key, _)| key).filter(|key| names.contains(&key.name)).collect();
+        for key in keys {
+            for pool in [&self.trusted, &self.other, &self.failures] {
+                pool.invalidate(&*key).await;
+            }
+        }
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (Arc<CacheKey>, Arc<Entry>)> {
+        self.trusted.iter().chain(self.other.iter()).chain(self.failures.iter())
+    }
+
+    fn described(&self, key: &CacheKey, entry: &Entry, now: Timestamp) -> Held {
+        let verdict = entry.resolution.verdict();
+        Held {
+            state: verdict.state,
+            verdict: verdict.id.clone(),
+            block: key.block.to_string(),
+            depth: key.depth,
+            profile: verdict.profile.id.clone(),
+            checked_at: verdict.freshness.checked_at.clone(),
+            fresh_until: verdict.freshness.fresh_until.clone(),
+            answers: self.servable(key, entry, now, Serving::Answer),
+        }
+    }
+}
+
+impl ContentCache {
+    /// How much it holds.
+    pub(crate) async fn size(&self) -> PoolSize {
+        self.0.run_pending_tasks().await;
+        PoolSize { entries: self.0.entry_count(), bytes: self.0.weighted_size() }
+    }
+
+    /// Drops all.
+    pub(crate) fn clear(&self) {
+        self.0.invalidate_all();
+    }
+
+    /// Drops what was proven under `cid`.
+    pub(crate) async fn remove(&self, cid: &ContentId) {
+        let keys: Vec<_> = self.0.iter().map(|(key, _)| key).filter(|key| key.0 == *cid).collect();
+        for key in keys {
+            self.0.invalidate(&*key).await;
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! `ctl`: the operator of a running daemon.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::output::OutputArgs;
+
+/// Where the shipped unit's folder is.
+const SOCKET: &str = "/run/clresolve/admin.sock";
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The daemon has an admin socket where its configuration names one:
+
+  [admin]
+  socket = \"/run/clresolve/admin.sock\"
+
+Only the daemon's own user, and root, may connect to it.
+Exit codes: 0 done, 2 refused, or no daemon answers.")]
+pub(in crate::cli) struct CtlArgs {
+    #[command(subcommand)]
+    pub(in crate::cli) command: CtlCommand,
+}
+
+/// What the operator asks.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum CtlCommand {
+    /// Drop answers from the caches, so that the next ones take a run
+    Flush(FlushArgs),
+    /// Show the daemon's state and the settings in force, or what it holds about a name
+    Show(CtlShowArgs),
+    /// Read the configuration file again, as at SIGHUP, and say what came of it
+    Reload(ReloadArgs),
+    /// Replace the filter of the log, until the daemon ends
+    LogLevel(LogLevelArgs),
+}
+
+/// Which daemon is asked, and the form of its answer.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct AdminArgs {
+    /// The daemon's admin socket
+    #[arg(long, value_name = "PATH", default_value = SOCKET)]
+    pub(in crate::cli) socket: PathBuf,
+    #[command(flatten)]
+    pub(in crate::cli) output: OutputArgs,
+}
+
+/// A state of verdicts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum StateArg {
+    Trusted,
+    Untrusted,
+    Indeterminate,
+}
+
+impl StateArg {
+    /// The word for it in JSON.
+    pub(in crate::cli) const fn word(self) -> &'static str {
+        match self {
+            Self::Trusted => "trusted",
+            Self::Untrusted => "untrusted",
+            Self::Indeterminate => "indeterminate",
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["name", "state", "owner", "cid", "all"]))]
+#[command(after_help = "\
+Runs under way for these names answer nobody. Daemons that share evidence are told.
+
+Examples:
+  clresolve ctl flush summarizeagent.eth
+  clresolve ctl flush --state indeterminate
+  clresolve ctl flush --all --socket /run/clresolve/admin.sock")]
+pub(in crate::cli) struct FlushArgs {
+    /// An ENS name
+    pub(in crate::cli) name: Option<String>,
+    /// All names about which there is an answer of this state
+    #[arg(long, value_name = "STATE", value_enum)]
+    pub(in crate::cli) state: Option<StateArg>,
+    /// All names whose cl.owner is this
+    #[arg(long, value_name = "OWNER")]
+    pub(in crate::cli) owner: Option<String>,
+    /// All names whose card has this CID, and the content itself
+    #[arg(long, value_name = "CID")]
+    pub(in crate::cli) cid: Option<String>,
+    /// All names, and all proven content
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    pub(in crate::cli) admin: AdminArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+URLs are shown without what may be a key.
+
+Examples:
+  clresolve ctl show
+  clresolve ctl show summarizeagent.eth --json")]
+pub(in crate::cli) struct CtlShowArgs {
+    /// What the cache holds about this ENS name
+    pub(in crate::cli) name: Option<String>,
+    #[command(flatten)]
+    pub(in crate::cli) admin: AdminArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The new configuration is in force as a whole, or not at all.
+
+Examples:
+  clresolve ctl reload
+  clresolve ctl reload --socket /run/clresolve/admin.sock --json")]
+pub(in crate::cli) struct ReloadArgs {
+    #[command(flatten)]
+    pub(in crate::cli) admin: AdminArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  clresolve ctl log-level debug
+  clresolve ctl log-level clresolve=debug,warn
+  clresolve ctl log-level clresolve=info,warn        what a daemon begins with")]
+pub(in crate::cli) struct LogLevelArgs {
+    /// off, error, warn, info, debug or trace, and TARGET=LEVEL for parts of the program
+    pub(in crate::cli) filter: String,
+    #[command(flatten)]
+    pub(in crate::cli) admin: AdminArgs,
+}

@@ -1,0 +1,22 @@
+//! The command for agents.
+
+use clap::Args;
+
+use super::world::WorldArgs;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Put it into the configuration of your agent's client; the client starts it:
+  {\"mcpServers\": {\"clresolve\": {\"command\": \"clresolve\", \"args\": [\"mcp\"]}}}
+
+Standard output carries the protocol (2025-11-25 and 2026-07-28) and nothing else;
+the log goes to standard error. Every tool is read-only. Your own configuration file
+is not read: name one with --config.
+
+Examples:
+  clresolve mcp --config /etc/clresolve/config.toml
+  clresolve mcp --sandbox                     try it, without a network")]
+pub(in crate::cli) struct McpArgs {
+    #[command(flatten)]
+    pub(in crate::cli) world: WorldArgs,
+}

@@ -1,0 +1,47 @@
+//! `audit diff`: what changed from one report to a later one.
+
+use std::fmt::Write as _;
+
+use crate::cli::args::AuditDiffArgs;
+use crate::cli::exit::Exit;
+use crate::cli::output::{Output, Results};
+use crate::report::Difference;
+use crate::report::difference::{Change, Kind};
+use crate::text::Foreign;
+
+/// What stands where there is nothing.
+const NOTHING: &str = "nothing";
+
+pub(super) fn run(args: &AuditDiffArgs) -> anyhow::Result<Exit> {
+    let (before, after) = (super::past(&args.before)?, super::past(&args.after)?);
+    let difference = Difference::between(&before, &after)?;
+    let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), false);
+    results.push(&difference, |_| people(&difference))?;
+    results.finish()?;
+    let counts = |change: &Change| args.fail_on.is_empty() || args.fail_on.contains(&change.kind);
+    Ok(if difference.changes.iter().any(counts) { Exit::Untrusted } else { Exit::Trusted })
+}
+
+/// The changes, name by name.
+fn people(difference: &Difference) -> String {
+    let mut text = String::new();
+    for warning in difference.warnings() {
+        let _ = writeln!(text, "{warning}");
+    }
+    if difference.changes.is_empty() {
+        return text + "Nothing changed.\n";
+    }
+    for of_name in difference.changes.chunk_by(|one, next| one.name == next.name) {
+        let _ = writeln!(text, "{}", Foreign::new(&of_name[0].name));
+        for Change { kind, before, after, .. } in of_name {
+            let value = |value: &Option<String>| Foreign::new(value.as_deref().unwrap_or(NOTHING)).to_string();
+            let _ = match kind {
+                Kind::Added | Kind::Removed | Kind::UpdateMissing => {
+                    writeln!(text, "  {kind:<14}  {}", value(if after.is_some() { after } else { before }))
+                }
+                _ => writeln!(text, "  {kind:<14}  {} → {}", value(before), value(after)),
+            };
+        }
+    }
+    text
+}

@@ -1,0 +1,168 @@
+//! `ctl`: what the operator of a running daemon asks it, through its admin socket.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use axum::body::{Body, to_bytes};
+use hyper::client::conn::http1;
+use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::{Method, Request};
+use hyper_util::rt::TokioIo;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::args::{CtlArgs, CtlCommand, FlushArgs, Format, OutputArgs};
+use super::exit::Exit;
+use super::output::{Output, Results};
+use crate::text::Foreign;
+
+/// Longest time for an answer: what the daemon gives a connection, and a little more.
+const PATIENCE: Duration = Duration::from_secs(65);
+
+/// Longest answer that is read: the settings of a long configuration.
+const MAX_ANSWER_BYTES: usize = 4 << 20;
+
+pub(super) fn run(args: CtlArgs) -> anyhow::Result<Exit> {
+    super::run_async(async {
+        match args.command {
+            CtlCommand::Flush(args) => {
+                let said = ask(&args.admin.socket, Method::POST, "/admin/cache/flush", Some(selection(&args))).await?;
+                print(&args.admin.output, &said, flushed)
+            }
+            CtlCommand::Show(args) => match &args.name {
+                Some(name) => {
+                    let path = format!("/admin/cache/{}", utf8_percent_encode(name, NON_ALPHANUMERIC));
+                    print(&args.admin.output, &ask(&args.admin.socket, Method::GET, &path, None).await?, held)
+                }
+                None => {
+                    print(&args.admin.output, &ask(&args.admin.socket, Method::GET, "/admin/state", None).await?, state)
+                }
+            },
+            CtlCommand::Reload(args) => print(
+                &args.admin.output,
+                &ask(&args.admin.socket, Method::POST, "/admin/reload", None).await?,
+                reloaded,
+            ),
+            CtlCommand::LogLevel(args) => {
+                let filter = json!({ "filter": args.filter });
+                let said = ask(&args.admin.socket, Method::PUT, "/admin/log-level", Some(filter)).await?;
+                print(&args.admin.output, &said, filtered)
+            }
+        }
+    })
+}
+
+/// What is to be dropped, as the daemon reads it.
+fn selection(args: &FlushArgs) -> Value {
+    let parts = [("name", &args.name), ("owner", &args.owner), ("cid", &args.cid)];
+    if let Some((part, Some(value))) = parts.into_iter().find(|(_, value)| value.is_some()) {
+        return json!({ part: value });
+    }
+    args.state.map_or_else(|| json!("all"), |state| json!({ "state": state.word() }))
+}
+
+fn print(output: &OutputArgs, said: &Value, text: fn(&Value) -> String) -> anyhow::Result<Exit> {
+    let mut results = Results::new(Output::new(&output.out)?, output.form(), false);
+    results.push(said, |format| match format {
+        Format::Short => text(said).lines().next().unwrap_or_default().to_owned() + "\n",
+        _ => text(said),
+    })?;
+    results.finish()?;
+    Ok(Exit::Trusted)
+}
+
+/// The daemon's answer; its refusal is an error.
+async fn ask(socket: &Path, method: Method, path: &str, body: Option<Value>) -> anyhow::Result<Value> {
+    let place = socket.display();
+    let exchanged = timeout(PATIENCE, exchange(socket, method, path, body)).await;
+    let (is_done, said) = exchanged.map_err(|_| anyhow!("{place}: no answer in time"))??;
+    if !is_done {
+        let member = |key: &str| Foreign::new(said[key].as_str().unwrap_or_default()).to_string();
+        bail!("refused ({}): {} {}", member("code"), member("title"), member("detail"));
+    }
+    Ok(said)
+}
+
+/// The answer, and whether it is a success.
+#[cfg(unix)]
+async fn exchange(socket: &Path, method: Method, path: &str, body: Option<Value>) -> anyhow::Result<(bool, Value)> {
+    let place = socket.display();
+    let hint = || {
+        format!(
+            "{place}: no daemon answers there; `socket` in its [admin] names the socket, and only its user may connect"
+        )
+    };
+    let stream = tokio::net::UnixStream::connect(socket).await.with_context(hint)?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(connection);
+    let request = Request::builder().method(method).uri(path).header(HOST, "clresolve");
+    let request = request.header(CONTENT_TYPE, "application/json");
+    let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+    let response = sender.send_request(request.body(body)?).await.with_context(|| place.to_string())?;
+    let is_done = response.status().is_success();
+    let bytes = to_bytes(Body::new(response.into_body()), MAX_ANSWER_BYTES).await?;
+    Ok((is_done, serde_json::from_slice(&bytes).with_context(|| format!("{place}: the answer is no JSON"))?))
+}
+
+#[cfg(not(unix))]
+async fn exchange(_: &Path, _: Method, _: &str, _: Option<Value>) -> anyhow::Result<(bool, Value)> {
+    bail!("this system has no Unix sockets")
+}
+
+fn flushed(said: &Value) -> String {
+    format!("flushed {} names; the next answer about each takes a run\n", said["names"])
+}
+
+fn reloaded(said: &Value) -> String {
+    let mut text = "the configuration was read again and is in force\n".to_owned();
+    for keys in said["restart"].as_array().into_iter().flatten() {
+        let _ = writeln!(text, "{}: a change takes a restart; the value from the start stays in force", plain(keys));
+    }
+    text
+}
+
+fn filtered(said: &Value) -> String {
+    format!("the log's filter is {} (before: {})\n", plain(&said["filter"]), plain(&said["before"]))
+}
+
+fn held(said: &Value) -> String {
+    let name = plain(&said["name"]);
+    let entries = said["held"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if entries.is_empty() {
+        return format!("{name}  nothing is held\n");
+    }
+    let line = |entry: &Value| {
+        let [state, block, depth, profile, until] =
+            ["state", "block", "depth", "profile", "fresh_until"].map(|key| plain(&entry[key]));
+        let answers = if entry["answers"] == true { "answers" } else { "no longer answers" };
+        format!("{name}  {state}  {profile} {depth} at {block}  fresh until {until}  {answers}\n")
+    };
+    entries.iter().map(line).collect()
+}
+
+fn state(said: &Value) -> String {
+    let [version, started, log] = ["version", "started", "log"].map(|key| plain(&said[key]));
+    let draining = if said["draining"] == true { ", draining" } else { "" };
+    let mut text = format!("clresolve {version}, started {started}{draining}\nlog {log}\n");
+    for pool in ["trusted", "untrusted", "failures", "content"] {
+        let size = &said["cache"][pool];
+        let _ = writeln!(text, "cache {pool}: {} entries, {} bytes", size["entries"], size["bytes"]);
+    }
+    let follow = &said["follow"];
+    let _ = match follow["enabled"] == true {
+        true => writeln!(text, "follow: {} of {} endpoints answer", follow["answering"], follow["endpoints"]),
+        false => writeln!(text, "follow: off"),
+    };
+    for (key, value) in said["settings"].as_object().into_iter().flatten() {
+        let _ = writeln!(text, "{} = {}", Foreign::new(key), Foreign::new(&value.to_string()));
+    }
+    text
+}
+
+/// A text of the daemon's answer, which may hold what others wrote.
+fn plain(value: &Value) -> String {
+    Foreign::new(value.as_str().unwrap_or_default()).to_string()
+}

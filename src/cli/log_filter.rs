@@ -1,0 +1,101 @@
+//! The filter of a daemon's log, which its operator may replace while it runs.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::reload::Handle;
+
+use crate::text::Foreign;
+
+/// Longest filter that is read, in bytes: a level for each of some dozens of targets.
+const MAX_FILTER_BYTES: usize = 1024;
+
+/// The library logs what a client says, raw.
+const QUIETED: &str = "rmcp=off";
+
+/// The filter of this process, once its log has one that can be replaced.
+static FILTER: OnceLock<Replaceable> = OnceLock::new();
+
+struct Replaceable {
+    text: Mutex<String>,
+    put: Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>,
+}
+
+/// The filter of a log from its start: what was chosen, or else the level.
+pub(super) fn at_start(chosen: Option<&str>, level: &str) -> EnvFilter {
+    let chosen = chosen.filter(|chosen| !chosen.is_empty());
+    let chosen = chosen.and_then(|chosen| EnvFilter::try_new(quieted(chosen)).ok());
+    chosen.unwrap_or_else(|| EnvFilter::new(quieted(level)))
+}
+
+/// Whatever is chosen, what clients say is not logged.
+fn quieted(directives: &str) -> String {
+    format!("{directives},{QUIETED}")
+}
+
+/// Remembers how the filter of the log is replaced, and what it says now.
+pub(super) fn keep<S: 'static>(handle: Handle<EnvFilter, S>, text: String) {
+    let put = Box::new(move |filter| handle.reload(filter).map_err(|error| error.to_string()));
+    // Only a second call in one process finds one, and then the first log stays.
+    let _ = FILTER.set(Replaceable { text: Mutex::new(text), put });
+}
+
+/// What the filter says.
+pub(super) fn in_force() -> String {
+    FILTER.get().map(|filter| filter.text.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
+}
+
+/// Replaces the filter.
+///
+/// # Errors
+/// Says what is wrong with it.
+pub(super) fn replace(text: &str) -> Result<(), String> {
+    let filter = parsed(text)?;
+    let Some(in_force) = FILTER.get() else { return Err("this log has no filter that can be replaced".to_owned()) };
+    let mut said = in_force.text.lock().unwrap_or_else(PoisonError::into_inner);
+    (in_force.put)(filter)?;
+    text.clone_into(&mut said);
+    Ok(())
+}
+
+/// The filter that `text` describes. A word alone must be a level: a mistyped one would be a target of which all is
+/// logged.
+fn parsed(text: &str) -> Result<EnvFilter, String> {
+    if text.len() > MAX_FILTER_BYTES {
+        return Err(format!("a filter has at most {MAX_FILTER_BYTES} bytes"));
+    }
+    let is_level = |word: &str| !word.is_empty() && word.parse::<LevelFilter>().is_ok();
+    let is_known = |word: &&str| word.contains('=') || is_level(word);
+    if let Some(word) = text.split(',').find(|word| !is_known(word)) {
+        let word = Foreign::new(word);
+        return Err(format!("`{word}`: expected off, error, warn, info, debug or trace, or TARGET=LEVEL"));
+    }
+    EnvFilter::builder().parse(quieted(text)).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_choice_brings_back_the_log_of_what_clients_say() {
+        let filter = |chosen| at_start(chosen, "clresolve=info,warn").to_string();
+        for chosen in [None, Some(""), Some("=="), Some("trace"), Some("clresolve=debug")] {
+            assert!(filter(chosen).contains(QUIETED), "{chosen:?}");
+        }
+        assert!(filter(Some("clresolve=debug")).contains("clresolve=debug"));
+        assert!(filter(Some("==")).contains("clresolve=info"), "what cannot be read is no choice");
+    }
+
+    #[test]
+    fn a_filter_that_says_nothing_known_is_refused() {
+        for good in ["debug", "off", "clresolve=debug,warn", "clresolve::incident=info"] {
+            assert!(parsed(good).is_ok(), "{good}");
+        }
+        let long = "x=info,".repeat(MAX_FILTER_BYTES);
+        for bad in ["", "debgu", "info, warn", "clresolve=loud", "info,,warn", "clresolve", "a\u{1b}[31m", &long] {
+            assert!(parsed(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The program around the daemon, as SIGHUP and the admin socket ask it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+use tokio::sync::Mutex;
+use tokio::time::sleep;
+
+use super::args::ServeArgs;
+use super::service_manager;
+use super::stop::ReloadAsks;
+use super::world::{self, Reader};
+use crate::config::{Config, Demand};
+use crate::http::{Reloader, Restart};
+use crate::verdict::Depth;
+
+/// Time between the two readings of a file that is read again: one that is being written differs.
+const SETTLED: Duration = Duration::from_millis(100);
+
+/// A program that serves.
+pub(super) struct Program {
+    args: ServeArgs,
+    reloader: Mutex<Reloader>,
+}
+
+/// Tells the service manager that the service is ready again, whatever became of the reload.
+struct ReadyAgain;
+
+impl Drop for ReadyAgain {
+    fn drop(&mut self) {
+        service_manager::is_ready();
+    }
+}
+
+impl Program {
+    pub(super) fn new(args: ServeArgs, reloader: Reloader) -> Self {
+        Self { args, reloader: Mutex::new(reloader) }
+    }
+
+    /// Reads the configuration again at each ask. Never ends.
+    pub(super) async fn reload_when_asked(&self, mut asks: ReloadAsks) {
+        loop {
+            asks.next().await;
+            // What came of it is in the log.
+            let _ = self.reload().await;
+        }
+    }
+
+    /// Reads the configuration again, and logs what came of it. Gives the keys that take a restart.
+    async fn reload(&self) -> anyhow::Result<Vec<Restart>> {
+        let mut reloader = self.reloader.lock().await;
+        service_manager::is_reloading();
+        let _ready = ReadyAgain;
+        let done = self.put_in_force(&mut reloader).await;
+        match &done {
+            Ok(_) => log_settings(reloader.config(), "the configuration was read again and is in force"),
+            Err(error) => tracing::error!("the configuration stays as it was: {error:#}"),
+        }
+        done
+    }
+
+    async fn put_in_force(&self, reloader: &mut Reloader) -> anyhow::Result<Vec<Restart>> {
+        let restart = reloader.reload(&settled(&self.args).await?).await?;
+        for keys in &restart {
+            tracing::warn!("{keys}: a change takes a restart; the value from the start stays in force");
+        }
+        Ok(restart)
+    }
+}
+
+#[cfg(unix)]
+#[async_trait::async_trait]
+impl crate::http::Operator for Program {
+    async fn reload(&self) -> Result<Vec<Restart>, String> {
+        Self::reload(self).await.map_err(|error| format!("{error:#}"))
+    }
+
+    async fn settings(&self) -> std::collections::BTreeMap<String, serde_json::Value> {
+        let layer = crate::config::Layer::of(self.reloader.lock().await.config());
+        super::config::flat(&layer).unwrap_or_default()
+    }
+
+    fn log_filter(&self) -> String {
+        super::log_filter::in_force()
+    }
+
+    fn set_log_filter(&self, filter: &str) -> Result<(), String> {
+        super::log_filter::replace(filter)
+    }
+}
+
+/// Logs which program answers, of which world, by which rules, and from where. Endpoints and gateways have their labels,
+/// since their URLs may hold keys.
+pub(super) fn log_settings(config: &Config, message: &str) {
+    let Config { chain, rules, cache, .. } = config;
+    let endpoints: Vec<&str> = chain.endpoints.iter().map(|endpoint| endpoint.label.as_str()).collect();
+    let gateways: Vec<&str> = config.gateways.iter().map(|gateway| gateway.label.as_str()).collect();
+    let proof = match chain.demand() {
+        Ok(Demand::SingleRpc) => "single-rpc".to_owned(),
+        Ok(Demand::Quorum(operators)) => format!("quorum of {operators}"),
+        Ok(Demand::StateProof(operators)) => format!("state-proof, headers of {operators}"),
+        // No resolver is built for such a configuration.
+        Err(error) => error.to_string(),
+    };
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        world = chain.world,
+        chain = chain.id,
+        block = %chain.block,
+        profile = rules.profile,
+        depth = rules.depth.as_str(),
+        proof,
+        endpoints = endpoints.join(", "),
+        gateways = gateways.join(", "),
+        cache = %format_args!("{} trusted, {} untrusted, {} bytes", cache.trusted, cache.untrusted, cache.verdict_bytes),
+        shared = config.redis.url.is_some(),
+        "{message}"
+    );
+}
+
+/// The configuration, from a file that is whole: it ends with a line end, and no one is writing it.
+async fn settled(args: &ServeArgs) -> anyhow::Result<Config> {
+    let Some(path) = file(args) else {
+        bail!("there is no configuration file to read again: start the daemon with --config FILE")
+    };
+    let read = || std::fs::read(&path).with_context(|| path.display().to_string());
+    let before = read()?;
+    ensure!(before.ends_with(b"\n"), "{}: the file is empty, or its last line has no end", path.display());
+    let mut config = world::configuration(&args.world, Reader::Programs, world::unless_told(Depth::default()))?;
+    config.http.listen = args.listen.clone().unwrap_or(config.http.listen);
+    sleep(SETTLED).await;
+    ensure!(read()? == before, "{}: the file is being written", path.display());
+    Ok(config)
+}
+
+fn file(args: &ServeArgs) -> Option<PathBuf> {
+    if args.world.sandbox { None } else { world::named_file(&args.world) }
+}

@@ -1,0 +1,139 @@
+//! `request`: is this what the agent's schema demands, and what would be?
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::Context as _;
+use clresolve_request::question::MAX_BYTES;
+use clresolve_request::{Checked, Question, Template};
+
+use super::args::{Format, RequestCheckArgs, RequestCommand, RequestTemplateArgs};
+use super::decide::read;
+use super::exit::Exit;
+use super::findings;
+use super::notice;
+use super::output::{Output, Results, json};
+use super::progress::Progress;
+use super::render::{Palette, write_reason};
+use super::verify::waiting_for;
+use super::world::World;
+use crate::text::Foreign;
+use crate::verdict::State;
+
+/// Bytes of randomness in a request's identifier: so many that nobody has the same one.
+const ID_BYTES: usize = 16;
+
+pub(super) fn run(command: RequestCommand) -> anyhow::Result<Exit> {
+    match command {
+        RequestCommand::Check(args) => super::run_async(check(args)),
+        RequestCommand::Template(args) => super::run_async(template(args)),
+    }
+}
+
+async fn check(args: RequestCheckArgs) -> anyhow::Result<Exit> {
+    let output = Output::new(&args.output.out)?;
+    let (palette, width) = (output.palette(), output.width());
+    let request = read(&args.request, MAX_BYTES)?;
+    let question = Question { name: args.name, verb: args.verb, request };
+    let progress = Progress::start(waiting_for(std::slice::from_ref(&question.name)));
+    let world = World::open(&args.world).await?;
+    let found = world.resolver.check_request(&question).await;
+    drop(progress);
+    let mut results = Results::new(output, args.output.form(), false);
+    let shown = Shown { found: &found, file: &args.request, text: String::from_utf8_lossy(&question.request).into() };
+    results.push(&found, |format| match format {
+        Format::Short => shown.short(&palette),
+        _ => shown.people(&palette, width),
+    })?;
+    results.finish()?;
+    Ok(exit(found.state))
+}
+
+async fn template(args: RequestTemplateArgs) -> anyhow::Result<Exit> {
+    let mut output = Output::new(&args.out)?;
+    let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
+    let world = World::open(&args.world).await?;
+    let made = world.resolver.request_template(&args.name, &args.verb, fresh_id()?).await;
+    drop(progress);
+    match made {
+        Ok(made) => {
+            output.write((json(&made.request)? + "\n").as_bytes())?;
+            say_blanks(&made);
+            Ok(Exit::Trusted)
+        }
+        Err(found) => {
+            let shown = Shown { found: &found, file: Path::new("-"), text: String::new() };
+            anstream::eprint!("{}", shown.people(&Palette::plain(), None));
+            Ok(exit(found.state))
+        }
+    }
+}
+
+/// An identifier that nobody has had.
+fn fresh_id() -> anyhow::Result<String> {
+    let mut bytes = [0; ID_BYTES];
+    getrandom::fill(&mut bytes).context("the system gives no randomness")?;
+    Ok(alloy_primitives::hex::encode(bytes))
+}
+
+/// What somebody must fill in.
+fn say_blanks(made: &Template) {
+    for blank in &made.blanks {
+        notice::note(format_args!("fill in {}: {}", Foreign::new(&blank.pointer), Foreign::new(&blank.hint)));
+    }
+    if !made.is_valid {
+        notice::note(format_args!("the schema demands more than a template can say; `request check` names it"));
+    }
+}
+
+const fn exit(state: State) -> Exit {
+    match state {
+        State::Trusted => Exit::Trusted,
+        State::Untrusted => Exit::Untrusted,
+        State::Indeterminate => Exit::Indeterminate,
+    }
+}
+
+/// What is said of a request, and its text.
+struct Shown<'a> {
+    found: &'a Checked,
+    file: &'a Path,
+    text: String,
+}
+
+impl Shown<'_> {
+    /// One line, and one for each finding.
+    fn short(&self, palette: &Palette) -> String {
+        let Checked { state, name, verb, codes, .. } = self.found;
+        let style = palette.state(*state);
+        let codes = if codes.is_empty() { String::new() } else { format!("  {}", codes.join(",")) };
+        let mut text = format!("{style}{state}{style:#}  {}  {}{codes}\n", Foreign::new(name), Foreign::new(verb));
+        for finding in &self.found.findings {
+            text.push_str(&findings::line(finding, &self.file.display().to_string(), palette));
+        }
+        text
+    }
+
+    /// Each finding with its line, the other reasons, and what to do.
+    fn people(&self, palette: &Palette, width: Option<usize>) -> String {
+        let Checked { state, name, verb, bound, findings, reasons, .. } = self.found;
+        let style = palette.state(*state);
+        let mut text = format!("{style}{state}{style:#}  request to {}, {}\n", Foreign::new(name), Foreign::new(verb));
+        if let Some(bound) = bound {
+            let _ = writeln!(text, "  schema  {}\n          {}", Foreign::new(&bound.id), bound.sha256);
+        }
+        text.push('\n');
+        text.push_str(&findings::drawn(findings, &self.file.display().to_string(), &self.text, palette, width));
+        for reason in reasons {
+            write_reason(&mut text, reason, palette);
+        }
+        let advice = match state {
+            State::Trusted => " It may be sent.",
+            State::Untrusted => " Do not send it.",
+            State::Indeterminate => " Do not send it yet.",
+        };
+        let gap = if reasons.is_empty() { "" } else { "\n" };
+        let _ = writeln!(text, "{gap}{style}{}{advice}{style:#}", Foreign::new(&self.found.summary));
+        text
+    }
+}

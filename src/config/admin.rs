@@ -1,0 +1,35 @@
+//! `[admin]`: where the operator of a running daemon reaches it.
+
+use super::SocketPath;
+use super::keys::{OrNone, forms, table};
+
+table! {
+    /// Where the operator of a running daemon reaches it. By default nowhere.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    config AdminConfig;
+    /// `[admin]`, as one source names its keys.
+    layer AdminLayer;
+
+    /// A Unix socket that the daemon's user alone may connect to (mode 0600). There is no such listener over TCP.
+    socket: Option<SocketPath> = None, [with = "OrNone::<Socket>"];
+}
+
+forms! {
+    Socket(SocketPath) = str::parse, ToString::to_string;
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::testing::read;
+
+    #[test]
+    fn the_operator_comes_through_a_socket_alone() {
+        assert_eq!(read("").expect("defaults").admin.socket, None);
+        assert_eq!(read("[admin]\nsocket = \"\"").expect("none").admin.socket, None);
+        let socket = read("[admin]\nsocket = \"/run/a.sock\"").expect("a path").admin.socket;
+        assert_eq!(socket.map(|path| path.to_string()).as_deref(), Some("/run/a.sock"));
+        for bad in ["127.0.0.1:8404", "unix:/run/a.sock", "a.sock", "/run/"] {
+            assert!(read(&format!("[admin]\nsocket = \"{bad}\"")).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! `[cors]`: which web pages may read what the daemon answers.
+
+use serde::{Deserialize, Deserializer};
+use url::Url;
+
+use super::keys::table;
+use crate::text::Foreign;
+
+/// What stands for every origin.
+pub const ANY_ORIGIN: &str = "*";
+
+table! {
+    /// Which web pages may read the daemon's answers.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    config CorsConfig;
+    /// `[cors]`, as one source names its keys.
+    layer CorsLayer;
+
+    /// Their origins, such as `https://app.example`, or [`ANY_ORIGIN`] alone. Empty: none. The gate answers no page.
+    origins: Vec<String> = Vec::new(), [deserialize_with = "origins"];
+}
+
+fn origins<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<String>>, D::Error> {
+    let origins = Vec::<String>::deserialize(d)?;
+    if origins.len() > 1 && origins.iter().any(|origin| origin == ANY_ORIGIN) {
+        return Err(serde::de::Error::custom("* permits every origin, so it stands alone"));
+    }
+    match origins.iter().find(|origin| *origin != ANY_ORIGIN && !is_origin(origin)) {
+        Some(bad) => Err(serde::de::Error::custom(format!(
+            "expected an origin such as https://app.example, as a browser writes it, found {}",
+            Foreign::new(bad)
+        ))),
+        None => Ok(Some(origins)),
+    }
+}
+
+/// Whether a browser writes it so in `Origin` (RFC 6454, 6.2).
+fn is_origin(text: &str) -> bool {
+    let is_written_so = |url: Url| url.origin().is_tuple() && url.origin().ascii_serialization() == text;
+    !text.contains('*') && Url::parse(text).is_ok_and(is_written_so)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Config, Layer};
+
+    fn read(origins: &str) -> Result<Vec<String>, String> {
+        let layer = Layer::from_toml(&format!("[cors]\norigins = {origins}"), "f.toml");
+        let config = Config::default().with([layer.map_err(|error| error.to_string())?]).unwrap();
+        assert_eq!(Config::default().with([Layer::of(&config)]).unwrap(), config);
+        Ok(config.cors.origins)
+    }
+
+    #[test]
+    fn origins_are_written_as_browsers_write_them() {
+        assert_eq!(Config::default().cors.origins, Vec::<String>::new());
+        for good in [r#"["*"]"#, r#"["https://app.example", "http://localhost:3000"]"#, "[]"] {
+            assert!(read(good).is_ok(), "{good}");
+        }
+        for bad in [
+            r#"["*", "https://app.example"]"#,
+            r#"["https://app.example/"]"#,
+            r#"["https://App.example"]"#,
+            r#"["https://app.example:443"]"#,
+            r#"["app.example"]"#,
+            r#"["null"]"#,
+            r#"["https://*.app.example"]"#,
+        ] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! `[mcp]`: whom the daemon answers at `/mcp`.
+
+use serde::{Deserialize, Deserializer};
+use url::{Origin, Url};
+
+use super::keys::table;
+use crate::text::Foreign;
+
+table! {
+    /// Whom the daemon's face for agents answers. By default nobody: there is no such route.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    config McpConfig;
+    /// `[mcp]`, as one source names its keys.
+    layer McpLayer;
+
+    /// What the header `Host` of a request may be: `host` or `host:port`, without a port any. The first one switches the
+    /// route on. A page whose name was pointed at this daemon names another host.
+    hosts: Vec<String> = Vec::new(), [deserialize_with = "hosts"];
+    /// What the header `Origin` of a request may be. A program sends none, and is answered without.
+    origins: Vec<String> = Vec::new(), [deserialize_with = "origins"];
+}
+
+fn hosts<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<String>>, D::Error> {
+    each(d, "a host such as clresolve.example or 127.0.0.1:8402", host)
+}
+
+fn origins<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<String>>, D::Error> {
+    each(d, "an origin such as https://app.example", origin)
+}
+
+fn each<'de, D: Deserializer<'de>>(
+    d: D,
+    expected: &str,
+    read: fn(&str) -> Option<String>,
+) -> Result<Option<Vec<String>>, D::Error> {
+    let read = |text: &String| {
+        let refused = || serde::de::Error::custom(format!("expected {expected}, found {}", Foreign::new(text)));
+        read(text).ok_or_else(refused)
+    };
+    Vec::<String>::deserialize(d)?.iter().map(read).collect::<Result<_, _>>().map(Some)
+}
+
+fn host(text: &str) -> Option<String> {
+    let url = Url::parse(&format!("http://{text}/")).ok()?;
+    let is_plain = url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
+    (is_plain && !text.ends_with(['/', ':', '?', '#', '@'])).then(|| text.to_ascii_lowercase())
+}
+
+/// The origin with its port, which a comparison then needs not guess.
+fn origin(text: &str) -> Option<String> {
+    let url = Url::parse(text).ok()?;
+    let is_plain = url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
+    match url.origin() {
+        Origin::Tuple(scheme, host, port) if is_plain && matches!(&*scheme, "http" | "https") => {
+            Some(format!("{scheme}://{host}:{port}"))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Config, Layer};
+
+    #[test]
+    fn every_key_is_read_and_written() {
+        let read = |text: &str| Layer::from_toml(text, "f.toml");
+        let text = "[mcp]\nhosts = [\"Agents.example\", \"[::1]:8402\"]\norigins = [\"https://app.example\"]\n";
+        let config = Config::default().with([read(text).unwrap()]).unwrap();
+        assert_eq!(config.mcp.hosts, ["agents.example", "[::1]:8402"]);
+        assert_eq!(config.mcp.origins, ["https://app.example:443"]);
+        assert_eq!(Config::default().with([Layer::of(&config)]).unwrap(), config);
+        assert_eq!(Config::default().mcp.hosts, [""; 0]);
+        for wrong in ["https://a.example", "a.example/mcp", "a b", "", "me@a.example", "a.example:"] {
+            assert!(read(&format!("[mcp]\nhosts = [\"{wrong}\"]")).is_err(), "{wrong}");
+        }
+        for wrong in ["a.example", "https://a.example/x", "null", "file:///", "*"] {
+            assert!(read(&format!("[mcp]\norigins = [\"{wrong}\"]")).is_err(), "{wrong}");
+        }
+    }
+}

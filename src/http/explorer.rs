@@ -1,0 +1,130 @@
+//! `GET /`: the explorer, a page on which a person types a name and sees what is proven about it.
+//!
+//! The page is made here, from the verdict, and works without its script. Text of others is escaped in one place:
+//! [`html::foreign`].
+
+mod html;
+mod page;
+mod walk;
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Extension, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, REFERRER_POLICY};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::response::Response;
+use url::form_urlencoded;
+
+use self::page::{Asked, Shown};
+use super::caching::{is_known_to_client, not_modified};
+use super::client_limits::Client;
+use super::log::LogEntry;
+use super::state::AppState;
+use super::{problem, verdicts};
+use crate::digest::Digest;
+use crate::reason::Refusal;
+use crate::resolve::Question;
+
+/// What a browser may do with the page: load its style and its script from here, and ask here. Markup that a defect of
+/// ours let through would run nothing.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; \
+                      base-uri 'none'; frame-ancestors 'none'";
+
+const STYLE: &str = include_str!("explorer/page.css");
+const SCRIPT: &str = include_str!("explorer/page.js");
+
+/// `GET /`, and `GET /?name=`: a run, admitted and counted as that of `GET /v1/verdicts/{name}`.
+pub(super) async fn page(
+    State(state): State<Arc<AppState>>,
+    Extension(client): Extension<Client>,
+    uri: Uri,
+) -> Response {
+    let (name, question) = match asked(uri.query().unwrap_or_default()) {
+        Ok(asked) => asked,
+        Err(detail) => return refused(Refusal::RequestMalformed, Asked::default(), &detail),
+    };
+    let Some(question) = question else { return written(StatusCode::OK, page::start(&state.default_profile)) };
+    let asked = Asked { name: &name, profile: question.profile.as_deref(), depth: question.depth };
+    match state.admission.ask(client, question.clone()).await {
+        Ok(answered) => {
+            let verdict = answered.resolution.verdict();
+            let mut response = written(StatusCode::OK, page::write(asked, &Shown::Verdict(verdict)));
+            response.extensions_mut().insert(LogEntry::of_verdict(verdict));
+            response
+        }
+        Err(refusal) => refused(refusal, asked, ""),
+    }
+}
+
+/// `GET /explorer.css`
+pub(super) async fn style(headers: HeaderMap) -> Response {
+    asset(STYLE, "text/css; charset=utf-8", &headers)
+}
+
+/// `GET /explorer.js`
+pub(super) async fn script(headers: HeaderMap) -> Response {
+    asset(SCRIPT, "text/javascript; charset=utf-8", &headers)
+}
+
+/// The name that a query asks about, as it was typed, and the question; none where nothing is asked.
+fn asked(query: &str) -> Result<(String, Option<Question>), String> {
+    let (names, choices): (Vec<_>, Vec<_>) =
+        form_urlencoded::parse(query.as_bytes()).partition(|(key, _)| key == "name");
+    let name = match names.as_slice() {
+        [] => String::new(),
+        [(_, name)] => name.trim().to_owned(),
+        _ => return Err("name is given twice".to_owned()),
+    };
+    let question = verdicts::chosen(Question::new(&name), choices.into_iter())?;
+    let question = (!name.is_empty()).then_some(question);
+    Ok((name, question))
+}
+
+fn refused(refusal: Refusal, asked: Asked<'_>, detail: &str) -> Response {
+    let mut response = written(problem::status(refusal), page::write(asked, &Shown::Refusal(refusal, detail)));
+    response.headers_mut().extend(problem::pause(refusal));
+    response.extensions_mut().insert(LogEntry::of_refusal(refusal).named(asked.name));
+    response
+}
+
+fn written(status: StatusCode, page: String) -> Response {
+    let mut response = Response::new(Body::from(page));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    // The name that somebody asks about is nobody else's business.
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    response
+}
+
+/// A file of the page. A browser keeps it, and asks whether it is still the same.
+fn asset(text: &'static str, media: &'static str, request: &HeaderMap) -> Response {
+    let tag = format!("\"{}\"", Digest::of(text.as_bytes()).hex());
+    let mut response = if is_known_to_client(request, &tag) { not_modified() } else { Response::new(Body::from(text)) };
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.extend(HeaderValue::from_str(&tag).ok().map(|tag| (ETAG, tag)));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_has_one_name_and_what_a_verdict_may_choose() {
+        let (name, question) = asked("profile=agent-cards%2F1.0.0%2Breleased&name=+A.eth&depth=").expect("a question");
+        let question = question.expect("a name is asked about");
+        assert_eq!((name.as_str(), &*question.input), ("A.eth", "A.eth"));
+        assert_eq!(question.profile.as_deref(), Some("agent-cards/1.0.0+released"));
+        assert_eq!(asked("").map(|(_, question)| question), Ok(None));
+        assert_eq!(asked("name=+").map(|(_, question)| question), Ok(None));
+        for bad in ["name=a.eth&name=b.eth", "nmae=a.eth", "name=a.eth&depth=deep"] {
+            assert!(asked(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Foreign text and signs, as HTML.
+
+use jiff::Timestamp;
+
+use crate::text::Foreign;
+
+/// Characters of foreign text that are shown: longer than any line of records to set, which are there to be copied.
+const SHOWN: usize = 1_000;
+
+/// Foreign text, as text of an element or of a quoted attribute. The only way for it into the page.
+pub(super) fn foreign(text: &str) -> String {
+    if clresolve_core::mutant!("explorer-shows-markup") {
+        return text.to_owned();
+    }
+    Foreign::new(text).at_most(SHOWN).html().to_string()
+}
+
+/// Foreign text as code.
+pub(super) fn code(text: &str) -> String {
+    format!("<code>{}</code>", foreign(text))
+}
+
+/// A row of a list of facts. `value` is HTML.
+pub(super) fn fact(label: &str, value: &str) -> String {
+    format!("<div><dt>{label}</dt><dd>{value}</dd></div>")
+}
+
+/// A section with its heading, and facts in it. Without facts there is none.
+pub(super) fn facts(id: &str, heading: &str, lead: &str, facts: &[String]) -> String {
+    let list = if facts.is_empty() { String::new() } else { format!("<dl>{}</dl>", facts.concat()) };
+    let lead = if lead.is_empty() { String::new() } else { format!("<p>{lead}</p>") };
+    format!("<section class=\"facts\" aria-labelledby=\"{id}\"><h2 id=\"{id}\">{heading}</h2>{lead}{list}</section>\n")
+}
+
+/// `number` with commas between groups of three digits.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// An RFC 3339 time to the second, as people write it.
+pub(super) fn moment(text: &str) -> String {
+    match text.parse::<Timestamp>() {
+        Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        Err(_) => foreign(text),
+    }
+}
+
+/// A digest or a CID with its middle left out: enough to compare two by eye.
+pub(super) fn short(digest: &str) -> String {
+    let digest = digest.strip_prefix("sha256:").unwrap_or(digest);
+    let characters = digest.chars().count();
+    if characters < 24 {
+        return digest.to_owned();
+    }
+    let start: String = digest.chars().take(8).collect();
+    let end: String = digest.chars().skip(characters - 6).collect();
+    format!("{start}…{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_digests_and_times_are_made_to_be_read() {
+        assert_eq!([0, 999, 1_000, 21_000_000].map(grouped), ["0", "999", "1,000", "21,000,000"]);
+        assert_eq!(short("sha256:57b9b8e25fa3820e47f86d5372149f648af7f35a6a94119421d442528951dee6"), "57b9b8e2…51dee6");
+        assert_eq!(short("nothing"), "nothing");
+        assert_eq!(moment("2026-11-22T19:10:26.588744982Z"), "2026-11-22 19:10:26 UTC");
+        assert_eq!(moment("<b>"), "&lt;b&gt;");
+    }
+}

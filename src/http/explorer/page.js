@@ -1,0 +1,207 @@
+// The explorer's script: shows the walk as it happens, copies, and has payment terms and receipts judged. The page works
+// without it. Foreign text is set as text alone; what is known of a name is the page that the daemon writes.
+"use strict";
+
+const COPIED_FOR = 2000;
+
+const form = document.getElementById("ask");
+const input = document.getElementById("name");
+const result = document.getElementById("result");
+
+/** An element with properties and children. */
+function element(tag, properties = {}, ...children) {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children);
+  return made;
+}
+
+/** Tells those who hear the page. */
+function say(text) {
+  document.getElementById("live").textContent = text;
+}
+
+/** Gives each line that is there to be copied its button. */
+function addCopyButtons() {
+  for (const line of result.querySelectorAll(".copy")) {
+    const text = line.textContent;
+    const button = element("button", { type: "button", textContent: "Copy" });
+    button.addEventListener("click", async () => {
+      const done = await navigator.clipboard.writeText(text).then(() => "Copied", () => "Select it, and copy");
+      button.textContent = done;
+      say(done);
+      setTimeout(() => { button.textContent = "Copy"; }, COPIED_FOR);
+    });
+    line.append(button);
+  }
+}
+
+// The walk, as it happens
+
+const ASKED = { began: ["running", "asking…"], ended: ["asked", "answered"] };
+
+function show(stage, mark, word) {
+  stage.className = `stage ${mark}`;
+  stage.querySelector(".word").textContent = word;
+}
+
+/** Shows the picture alone, before the first step. */
+function begin(name) {
+  const picture = result.querySelector(".picture");
+  result.replaceChildren(picture);
+  document.body.className = "walking";
+  for (const stage of picture.querySelectorAll(".stage")) {
+    show(stage, "waiting", "to be proven");
+    stage.querySelector(".dot").replaceChildren();
+    stage.querySelector(".seen").textContent = "";
+  }
+  const first = picture.querySelector("[data-stage=name]");
+  show(first, ...ASKED.began);
+  first.querySelector(".seen").textContent = name;
+  say(`Asking about ${name}`);
+}
+
+function step({ step, status }) {
+  show(result.querySelector("[data-stage=name]"), ...ASKED.ended);
+  const stages = [...result.querySelectorAll(".stage")];
+  const stage = stages.find((one) => one.dataset.steps.split(" ").includes(step));
+  if (!stage || !ASKED[status]) return;
+  show(stage, ...ASKED[status]);
+  if (status === "began") say(`${stage.querySelector(".title").textContent}: asking`);
+}
+
+/** Puts the daemon's own page about the name in the place of the picture. */
+async function finish(path) {
+  const answer = await fetch(path);
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const found = page.getElementById("result");
+  if (!found) throw new Error("no page");
+  result.replaceChildren(...found.childNodes);
+  document.title = page.title;
+  document.body.className = "about";
+  dress();
+  const state = document.getElementById("state");
+  say([state, result.querySelector(".summary")].map((part) => part?.textContent.trim() ?? "").join(". "));
+  result.focus({ preventScroll: true });
+}
+
+/** Asks, and follows the walk. Where events do not come, the form goes its own way. */
+function ask(event) {
+  const name = input.value.trim();
+  if (!name || !window.EventSource) return;
+  event.preventDefault();
+  const query = new URLSearchParams(new FormData(form));
+  query.set("name", name);
+  const path = `/?${query}`;
+  query.delete("name");
+  const source = new EventSource(`/v1/verdicts/${encodeURIComponent(name)}?${query}`);
+  const plainly = () => {
+    source.close();
+    location.assign(path);
+  };
+  begin(name);
+  source.addEventListener("step", (news) => step(JSON.parse(news.data)));
+  source.addEventListener("verdict", () => {
+    source.close();
+    history.pushState(null, "", path);
+    finish(path).catch(plainly);
+  });
+  source.addEventListener("problem", plainly);
+  source.addEventListener("error", plainly);
+}
+
+// Papers: payment terms and receipts
+
+/** The JSON of what was pasted: as it is, or as a header carries it. */
+function read(pasted) {
+  const decoded = () => new TextDecoder().decode(Uint8Array.from(atob(pasted.trim()), (c) => c.charCodeAt(0)));
+  for (const text of [() => pasted, decoded]) {
+    try {
+      const json = text();
+      return { json, value: JSON.parse(json) };
+    } catch { /* the next */ }
+  }
+  return null;
+}
+
+/** The question about a paper. Its JSON is sent as it was pasted, so that a member that is there twice is seen. */
+function question(paper, name, verb, url) {
+  if (Array.isArray(paper.value?.accepts)) {
+    // The URL that answered. What the terms say of it is what is to be judged.
+    const rest = JSON.stringify({ name, verb, url: url.trim() || null }).slice(0, -1);
+    return { path: "/v1/decisions", body: `${rest},"paymentRequired":${paper.json}}` };
+  }
+  return { path: "/v1/receipts/verify", body: `${JSON.stringify({ name }).slice(0, -1)},"receipt":${paper.json}}` };
+}
+
+const TONES = { allow: "good", trusted: "good", deny: "bad", untrusted: "bad" };
+
+/** A ruling in words: a decision, what was found of a receipt, or a problem. */
+function ruling(found) {
+  const word = found.decision ?? found.state ?? found.title ?? "No answer";
+  const facts = [
+    ["Reason", found.reason ?? found.summary ?? found.detail],
+    ["Codes", found.codes?.join(", ") ?? found.code],
+    ["Payee", found.payee?.address],
+    ["Payee proven by", found.payee?.proven_by],
+    ["Checked", found.checked?.join(", ")],
+    ["Checks", found.checks?.map((check) => `${check.check}: ${check.status}`).join(", ")],
+    ["Not checked", found.unchecked?.join(", ")],
+    ["Holds until", found.valid_until],
+  ];
+  const rows = facts.filter(([, value]) => value).map(([label, value]) =>
+    element("div", {}, element("dt", { textContent: label }), element("dd", { textContent: String(value) })));
+  const advice = "abort" in found ? (found.abort ? ": do not pay" : ": it may be paid") : "";
+  return [
+    element("p", { className: `ruling ${TONES[word] ?? "open"}`, textContent: word + advice }),
+    element("dl", {}, ...rows),
+  ];
+}
+
+async function judge(event) {
+  event.preventDefault();
+  const { paper, verb, url } = event.target.elements;
+  const output = event.target.querySelector("output");
+  const pasted = read(paper.value);
+  if (!pasted) {
+    output.textContent = "This is no JSON.";
+    return;
+  }
+  const name = new URLSearchParams(location.search).get("name");
+  const { path, body } = question(pasted, name, verb.value, url.value);
+  output.textContent = "Judging…";
+  try {
+    const answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body });
+    output.replaceChildren(...ruling(await answer.json()));
+  } catch {
+    output.textContent = "The daemon did not answer.";
+  }
+}
+
+function addPapers() {
+  const hero = result.querySelector(".hero[data-verb]");
+  if (!hero) return;
+  const papers = element("form", { className: "papers" },
+    element("h2", { id: "papers", textContent: "Judge what it sent" }),
+    element("p", { textContent: "Paste the payment terms that it demands, or a receipt that it gave. Nothing is paid and no seller is called." }),
+    element("label", { htmlFor: "paper", textContent: "Payment terms or a receipt, as JSON" }),
+    element("textarea", { id: "paper", name: "paper", rows: 5, required: true, spellcheck: false }),
+    element("label", { htmlFor: "verb", textContent: "Verb that is to be paid" }),
+    element("input", { id: "verb", name: "verb", value: hero.dataset.verb, autocomplete: "off" }),
+    element("label", { htmlFor: "url", textContent: "URL that answered with the terms" }),
+    element("input", { id: "url", name: "url", inputMode: "url", autocomplete: "off", spellcheck: false, maxLength: 2048 }),
+    element("button", { textContent: "Judge" }),
+    element("output", {}));
+  papers.setAttribute("aria-labelledby", "papers");
+  papers.querySelector("output").setAttribute("aria-live", "polite");
+  papers.addEventListener("submit", judge);
+  result.append(papers);
+}
+
+function dress() {
+  addCopyButtons();
+  addPapers();
+}
+
+form.addEventListener("submit", ask);
+addEventListener("popstate", () => location.reload());
+dress();

@@ -1,0 +1,459 @@
+//! The page: the form, the verdict large and in words, the walk, each reason, and what else the verdict says.
+
+use clresolve_core::reading::Grade;
+use serde_json::Value;
+
+use super::html::{code, fact, facts, foreign, grouped, moment};
+use super::walk::{self, Mark, sign};
+use crate::config::DEFAULT_PROFILE;
+use crate::reason::{Effect, Fixer, Reason, Refusal, Step};
+use crate::verdict::{Anchor, Depth, Identity, Served, State, Verdict};
+
+/// What the sandbox calls its world: its verdicts prove nothing.
+const SANDBOX: &str = clresolve_core::world::SANDBOX;
+
+/// Coin types of EVM chains are the chain's identifier with this bit (ENSIP-11); the bit alone is any of them (ENSIP-19).
+const EVM_COIN: u64 = 0x8000_0000;
+
+/// Ether's own coin type (SLIP-44).
+const ETHER_COIN: u64 = 60;
+
+/// Most addresses and endpoints that are listed: a name has one for each configured chain.
+const MAX_LISTED: usize = 20;
+
+/// The question of a page, as it was typed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Asked<'a> {
+    pub(super) name: &'a str,
+    pub(super) profile: Option<&'a str>,
+    pub(super) depth: Option<Depth>,
+}
+
+impl Asked<'_> {
+    /// What is chosen beside the name, by its parameter.
+    fn choices(self) -> impl Iterator<Item = (&'static str, String)> {
+        let profile = self.profile.map(|profile| ("profile", profile.to_owned()));
+        profile.into_iter().chain(self.depth.map(|depth| ("depth", depth.to_string())))
+    }
+}
+
+/// What is shown about a name.
+#[derive(Debug)]
+pub(super) enum Shown<'a> {
+    /// What is proven about it.
+    Verdict(&'a Verdict),
+    /// Why there is no answer, and more about it.
+    Refusal(Refusal, &'a str),
+}
+
+/// The page before anything is asked.
+pub(super) fn start(profile: &str) -> String {
+    let lead = format!(
+        "<p class=\"lead\">An ENS name says where an agent’s card is, what its hash is, and where to pay it. This page \
+         proves it, or says what is wrong. It asks the chain, the web host and IPFS, and believes none of them alone. \
+         Rules: {}.</p>\n",
+        code(profile)
+    );
+    document("clresolve: is this agent real?", "start", Asked::default(), &(lead + &walk::waiting()))
+}
+
+/// The page about a name.
+pub(super) fn write(asked: Asked<'_>, shown: &Shown<'_>) -> String {
+    match shown {
+        Shown::Verdict(verdict) => {
+            let title = format!("{}: {}", capitalised(verdict.state.as_str()), foreign(name_of(verdict)));
+            document(&title, "about", asked, &of_verdict(asked, verdict))
+        }
+        Shown::Refusal(refusal, detail) => document("No answer", "about", asked, &of_refusal(*refusal, detail)),
+    }
+}
+
+fn document(title: &str, class: &str, asked: Asked<'_>, result: &str) -> String {
+    let choices: String = asked
+        .choices()
+        .map(|(key, value)| format!("<input type=\"hidden\" name=\"{key}\" value=\"{}\">", foreign(&value)))
+        .collect();
+    format!(
+        r##"<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<link rel="stylesheet" href="/explorer.css">
+<script src="/explorer.js" defer></script>
+</head>
+<body class="{class}">
+<a class="leap" href="#result">To the result</a>
+<header class="top"><a class="brand" href="/">clresolve</a><span class="motto">Proof, not score.</span></header>
+<main>
+<form id="ask" role="search" action="/" method="get">
+<h1><label for="name">Is this agent real?</label></h1>
+<div class="field"><input id="name" name="name" value="{name}" required maxlength="255" autocomplete="off"
+ autocapitalize="none" spellcheck="false" inputmode="url" placeholder="agent.eth" aria-describedby="hint">{choices}
+<button>Check</button></div>
+<p id="hint" class="hint">The ENS name of an agent, such as summarizeagent.eth</p>
+</form>
+<p id="live" class="unseen" role="status"></p>
+<div id="result" tabindex="-1">
+{result}</div>
+</main>
+<footer>clresolve {version}. No score, no sign-up, no outside resource. <a href="/openapi.json">The same over
+HTTP</a></footer>
+</body>
+</html>
+"##,
+        name = foreign(asked.name),
+        version = env!("CARGO_PKG_VERSION"),
+    )
+}
+
+fn of_refusal(refusal: Refusal, detail: &str) -> String {
+    let detail = if detail.is_empty() { String::new() } else { format!("<p>{}</p>", foreign(detail)) };
+    format!(
+        "<section class=\"hero refusal\"><h2><span class=\"seal\">{}</span><span class=\"state\">No answer</span></h2>\
+         <p class=\"summary\">{}</p>{detail}<p>Code: <code>{refusal}</code></p></section>\n{}",
+        sign(Mark::Unknown),
+        refusal.title(),
+        walk::waiting(),
+    )
+}
+
+fn of_verdict(asked: Asked<'_>, verdict: &Verdict) -> String {
+    [
+        hero(verdict),
+        walk::of(verdict),
+        reasons(asked, verdict),
+        format!(
+            "<div class=\"grid\">{}{}{}{}{}</div>\n",
+            agent(verdict),
+            records(verdict),
+            payee(verdict),
+            memory(verdict),
+            commands(verdict),
+        ),
+    ]
+    .concat()
+}
+
+/// The name in normal form, else as typed.
+fn name_of(verdict: &Verdict) -> &str {
+    verdict.name.normalized.as_deref().unwrap_or(&verdict.name.input)
+}
+
+fn capitalised(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// The state, large and in words, and what to do.
+fn hero(verdict: &Verdict) -> String {
+    let name = name_of(verdict);
+    let typed = match &verdict.name.normalized {
+        Some(normal) if *normal != verdict.name.input => {
+            format!("<p class=\"typed\">typed as {}</p>", code(&verdict.name.input))
+        }
+        _ => String::new(),
+    };
+    let is_sandbox = verdict.anchor.as_ref().is_some_and(|anchor| anchor.world == SANDBOX);
+    let world = if is_sandbox {
+        "<p class=\"world\"><strong>Sandbox.</strong> These names are samples; this proves nothing about real ones.</p>"
+    } else {
+        ""
+    };
+    format!(
+        "<section class=\"hero {state}\" aria-labelledby=\"state\" data-verb=\"{verb}\">\
+         <h2 id=\"state\"><span class=\"seal\">{sign}</span><span class=\"state\">{word}</span> \
+         <span class=\"name\">{name}</span></h2>{typed}\
+         <p class=\"summary\">{summary}</p><p class=\"advice\">{advice}</p>{world}</section>\n",
+        state = verdict.state,
+        sign = sign(verdict.state.into()),
+        word = capitalised(verdict.state.as_str()),
+        name = foreign(name),
+        verb = verdict
+            .identity
+            .as_ref()
+            .and_then(|identity| identity.verbs.first())
+            .map(|verb| foreign(verb))
+            .unwrap_or_default(),
+        summary = foreign(&verdict.summary),
+        advice = advice(verdict),
+    )
+}
+
+/// One sentence that says what to do, as HTML.
+fn advice(verdict: &Verdict) -> String {
+    let first = verdict.reasons.first();
+    match verdict.state {
+        State::Trusted => match verdict.identity.as_ref().and_then(|identity| identity.entry.as_deref()) {
+            Some(entry) => format!("Go ahead: requests and payments may go to {}.", code(entry)),
+            None => "Go ahead: the name is bound to its card.".to_owned(),
+        },
+        State::Untrusted => match first.map(|reason| reason.code.entry().fixer) {
+            Some(Fixer::Asker) => "Do not call or pay it. Check the spelling of the name.".to_owned(),
+            Some(Fixer::Operator) => "Do not call or pay it: the rules in force here do not admit it.".to_owned(),
+            Some(Fixer::Publisher) | None => "Do not call or pay it; its publisher has to fix this.".to_owned(),
+        },
+        State::Indeterminate => match verdict.freshness.retry_after {
+            Some(seconds) if first.is_some_and(|reason| reason.retryable) => {
+                format!("Do not rely on it yet. Ask again in {seconds} s.")
+            }
+            _ => "Do not rely on it yet.".to_owned(),
+        },
+    }
+}
+
+/// Every reason: what it means, what was expected and seen, and what to change.
+fn reasons(asked: Asked<'_>, verdict: &Verdict) -> String {
+    let list: String = verdict.reasons.iter().map(reason).collect();
+    let near_misses = verdict.profile.near_misses.iter();
+    let near: String =
+        near_misses.map(|near| near_miss(Asked { profile: Some(&near.profile), ..asked }, verdict)).collect();
+    let heading = match verdict.reasons.len() {
+        0 => {
+            return format!(
+                "<section class=\"reasons none\"><h2>Reasons</h2><p>None: every step holds.</p></section>\n{near}"
+            );
+        }
+        1 => "One reason".to_owned(),
+        more => format!("{more} reasons"),
+    };
+    format!(
+        "<section class=\"reasons\" aria-labelledby=\"reasons\"><h2 id=\"reasons\">{heading}</h2>\n{list}{near}</section>\n"
+    )
+}
+
+/// The same question under rules that the evidence satisfies.
+fn near_miss(asked: Asked<'_>, verdict: &Verdict) -> String {
+    let query: String = url::form_urlencoded::Serializer::new(String::new())
+        .append_pair("name", name_of(verdict))
+        .extend_pairs(asked.choices())
+        .finish();
+    format!(
+        "<p class=\"near\">The same evidence is trusted under {}. <a href=\"/?{}\">Ask under these rules</a></p>\n",
+        code(asked.profile.unwrap_or_default()),
+        foreign(&query),
+    )
+}
+
+fn reason(reason: &Reason) -> String {
+    let (class, word, mark) = match reason.effect {
+        Effect::Fail => ("fail", "fails", Mark::Fail),
+        Effect::Unknown => ("unknown", "open", Mark::Unknown),
+        Effect::Warn => ("warn", "warning", Mark::Skip),
+    };
+    let entry = reason.code.entry();
+    let rule = reason.requirement.as_deref().map_or_else(String::new, |rule| format!(", rule {}", foreign(rule)));
+    let place = reason.place.as_deref().map_or_else(String::new, |place| format!(", at {}", code(place)));
+    let values = [("Expected", "expected", &reason.expected), ("Observed", "observed", &reason.observed)];
+    let values: String = values
+        .into_iter()
+        .filter_map(|(label, class, value)| {
+            let value = foreign(value.as_deref()?);
+            Some(format!("<div class=\"{class}\"><dt>{label}</dt><dd><code>{value}</code></dd></div>"))
+        })
+        .collect();
+    let values = if values.is_empty() { String::new() } else { format!("<dl class=\"values\">{values}</dl>") };
+    let fix = reason.fix.as_deref().map_or_else(String::new, fix);
+    format!(
+        "<article class=\"reason {class}\"><h3><span class=\"dot\">{sign}</span><code>{slug}</code></h3>\
+         <p class=\"where\">{word}, in the step {step}{rule}{place}</p><p>{message}</p>{values}{fix}\
+         <details><summary>What <code>{slug}</code> means</summary><p>{explanation}</p></details></article>\n",
+        sign = sign(mark),
+        slug = reason.code,
+        step = reason.step,
+        message = foreign(&reason.message),
+        explanation = foreign(entry.explanation),
+    )
+}
+
+/// What to change: a line of a text record where one is proposed.
+fn fix(fix: &str) -> String {
+    match fix.strip_prefix("set ").and_then(|line| line.split_once(" to ")) {
+        Some((key, value)) => format!(
+            "<div class=\"fix\"><p><strong>Fix:</strong> set this text record.</p>{}</div>",
+            copied(&format!("{} = {}", foreign(key), foreign(value)))
+        ),
+        None => format!("<div class=\"fix\"><p><strong>Fix:</strong> {}</p></div>", foreign(fix)),
+    }
+}
+
+/// A line that is there to be copied. `line` is HTML without elements; the script adds the button.
+fn copied(line: &str) -> String {
+    format!("<pre class=\"copy\" tabindex=\"0\"><code>{line}</code></pre>")
+}
+
+fn agent(verdict: &Verdict) -> String {
+    let Some(identity) = &verdict.identity else {
+        return facts("agent", "The agent", "No card was read, so there is nothing to say of it.", &[]);
+    };
+    facts("agent", "The agent", "As its card says.", &described(identity))
+}
+
+fn described(identity: &Identity) -> Vec<String> {
+    let owner = identity.owner.as_ref().map(|owner| {
+        let proven = if owner.proven { "proven on chain" } else { "not proven" };
+        (code(&owner.name), proven)
+    });
+    let words = |values: &[String]| values.iter().map(|value| code(value)).collect::<Vec<_>>().join(" ");
+    let optional = [
+        ("Owner", owner.map(|(name, proven)| format!("{name} <span class=\"soft\">{proven}</span>"))),
+        ("Class", identity.class.as_deref().map(foreign)),
+        ("Status", identity.status.as_deref().map(foreign)),
+        ("Version", identity.version.as_deref().map(foreign)),
+        ("Verbs", Some(words(&identity.verbs)).filter(|words| !words.is_empty())),
+        ("Entry", identity.entry.as_deref().map(code)),
+        ("Networks", Some(words(&identity.networks)).filter(|words| !words.is_empty())),
+        ("Card’s CID", identity.card.cid.as_deref().map(code)),
+        ("Card’s SHA-256", Some(code(&identity.card.sha256)).filter(|_| !identity.card.sha256.is_empty())),
+    ];
+    optional.into_iter().filter_map(|(label, value)| Some(fact(label, &value?))).collect()
+}
+
+/// Who vouches for the records, and at which block.
+fn records(verdict: &Verdict) -> String {
+    const HEADING: &str = "Who vouches for the records";
+    let Some(anchor) = &verdict.anchor else {
+        return facts("records", HEADING, "Nobody: nothing was read from the chain.", &[]);
+    };
+    let block = &anchor.block;
+    let optional = [
+        ("Resolver", anchor.resolver.as_deref().map(code)),
+        ("Wildcard of", anchor.wildcard.as_deref().map(code)),
+        ("Offchain", anchor.offchain.then(|| "through CCIP-Read".to_owned())),
+    ];
+    let mut rows = vec![
+        fact("Chain", &format!("{} <span class=\"soft\">{}</span>", code(&anchor.chain), foreign(&anchor.world))),
+        fact(
+            "Block",
+            &format!(
+                "{} <span class=\"soft\">{}, {}</span>",
+                grouped(block.number),
+                foreign(&block.tag),
+                moment(&block.timestamp)
+            ),
+        ),
+        fact("Block hash", &code(&block.hash)),
+    ];
+    rows.extend(optional.into_iter().filter_map(|(label, value)| Some(fact(label, &value?))));
+    facts("records", HEADING, &vouched(anchor), &rows)
+}
+
+fn vouched(anchor: &Anchor) -> String {
+    let proof = &anchor.proof;
+    match proof.grade {
+        Grade::SingleRpc => "One endpoint says so (<code>single-rpc</code>). The gate asks for more, unless it is the \
+                             operator’s own."
+            .to_owned(),
+        Grade::Quorum => format!(
+            "{} of {} endpoints of different operators say the same (<code>quorum</code>).",
+            proof.agreed, proof.asked
+        ),
+        Grade::StateProof => format!(
+            "Proven against the state of the chain (<code>state-proof</code>); {} of {} operators gave the header.",
+            proof.agreed, proof.asked
+        ),
+        _ => format!("{} of {} operators agree.", proof.agreed, proof.asked),
+    }
+}
+
+/// The addresses that the name publishes, and where it is to be called.
+fn payee(verdict: &Verdict) -> String {
+    let records = verdict.steps.iter().find(|report| report.step == Step::Records);
+    let of = |member: &str| records.and_then(|report| report.evidence[member].as_object());
+    let set = |member: &str| of(member).into_iter().flatten().filter(|(_, value)| !value.is_null()).take(MAX_LISTED);
+    let mut rows: Vec<String> = set("addresses").map(|(coin, value)| fact(&network(coin), &published(value))).collect();
+    let lead = if rows.is_empty() {
+        "The name publishes no address. A payment is undecided until something else proves its payee."
+    } else {
+        "A payment to another address than these is not proven by the name."
+    };
+    rows.extend(set("endpoints").map(|(key, value)| fact(&code(key), &published(value))));
+    facts("payee", "Whom to pay", lead, &rows)
+}
+
+/// The network of a coin type, as HTML.
+fn network(coin: &str) -> String {
+    match coin.parse::<u64>() {
+        Ok(ETHER_COIN) => "Ether (<code>eip155:1</code>)".to_owned(),
+        Ok(EVM_COIN) => "Any EVM chain".to_owned(),
+        Ok(number) if number > EVM_COIN => format!("<code>eip155:{}</code>", number - EVM_COIN),
+        _ => format!("Coin type {}", foreign(coin)),
+    }
+}
+
+/// A value of a record, or why it cannot be used.
+fn published(value: &Value) -> String {
+    match value.as_str() {
+        Some(text) => code(text),
+        None => format!("unusable: {}", code(&value.to_string())),
+    }
+}
+
+/// What this daemon holds and remembers of the name.
+fn memory(verdict: &Verdict) -> String {
+    let freshness = &verdict.freshness;
+    let served = match freshness.served {
+        Served::Cached => "from the cache",
+        Served::Stale => "from the cache, no longer fresh",
+        _ => "from a run of its own",
+    };
+    let mut rows = vec![
+        fact("This answer", served),
+        fact("Checked", &moment(&freshness.checked_at)),
+        fact("Fresh until", &moment(&freshness.fresh_until)),
+    ];
+    let continuity = verdict.steps.iter().find(|report| report.step == Step::Continuity).map(|report| &report.evidence);
+    let number = |member: &str| continuity.and_then(|evidence| evidence[member].as_u64());
+    if let (Some(first), Some(last)) = (number("first_block"), number("last_block")) {
+        rows.push(fact("Seen trusted", &format!("from block {} to block {}", grouped(first), grouped(last))));
+    }
+    rows.extend(number("versions").map(|versions| fact("Versions seen", &grouped(versions))));
+    facts("memory", "What this daemon remembers", "", &rows)
+}
+
+/// The same question in other ways. The program's own defaults go without saying, those of this daemon do not.
+fn commands(verdict: &Verdict) -> String {
+    let Some(name) = &verdict.name.normalized else { return String::new() };
+    let world = verdict.anchor.as_ref().filter(|anchor| anchor.world == SANDBOX).map_or("", |_| "--sandbox ");
+    let used = &verdict.profile;
+    let profile = Some(used.id.as_str()).filter(|id| *id != DEFAULT_PROFILE);
+    let profile = profile.map_or_else(String::new, |id| format!("--profile {} ", in_shell(id)));
+    let depth = Some(used.depth).filter(|depth| *depth != Depth::default());
+    let depth = depth.map_or_else(String::new, |depth| format!("--depth {depth} "));
+    let ends = if name.starts_with('-') { "-- " } else { "" };
+    let command = format!("clresolve {world}{profile}{depth}{ends}{}", in_shell(name));
+    let lead = "The same from a terminal; it trusts this page in nothing.";
+    let id = code(&verdict.id);
+    let head = facts("command", "Ask it yourself", lead, &[fact("Verdict", &id)]);
+    head.replace("</section>", &format!("{}</section>", copied(&foreign(&command))))
+}
+
+/// A word of a shell's command line. A name may hold characters that mean something to a shell.
+fn in_shell(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/' | '+');
+    if word.chars().all(is_plain) && !word.starts_with('-') {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_for_a_shell_is_one_word() {
+        assert_eq!(in_shell("a-b.eth"), "a-b.eth");
+        assert_eq!(in_shell("$(x).eth"), "'$(x).eth'");
+        assert_eq!(in_shell("it's"), r"'it'\''s'");
+    }
+
+    #[test]
+    fn coin_types_are_networks() {
+        assert_eq!(network("60"), "Ether (<code>eip155:1</code>)");
+        assert_eq!(network("2147492101"), "<code>eip155:8453</code>");
+        assert_eq!([network("2147483648"), network("0")], ["Any EVM chain", "Coin type 0"]);
+    }
+}

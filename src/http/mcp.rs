@@ -1,0 +1,125 @@
+//! `POST /mcp`: the tools of the Model Context Protocol over HTTP, without sessions. Each call is a question like any other:
+//! its document takes a place, its run a permit of its client.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use axum::body::{Body, Bytes};
+use axum::extract::{Extension, Request, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
+use rmcp::ServerHandler;
+use rmcp::model::ServerJsonRpcMessage;
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+
+use super::body::{self, RequestError};
+use super::client_limits::Client;
+use super::in_force::InForce;
+use super::state::AppState;
+use crate::config::McpConfig;
+use crate::cpu_pool::PoolFull;
+use crate::mcp::{self, Asked, Asker, Face, MAX_MESSAGE_BYTES};
+use crate::reason::Refusal;
+use crate::resolve::{Question, Resolver};
+
+/// `POST /mcp`
+pub(super) async fn answer(
+    State(state): State<Arc<AppState>>,
+    Extension(in_force): Extension<Arc<InForce>>,
+    Extension(client): Extension<Client>,
+    request: Request,
+) -> Response {
+    let answered = answered(state, in_force, client, request).await;
+    let mut response = answered.unwrap_or_else(RequestError::into_response);
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+async fn answered(
+    state: Arc<AppState>,
+    in_force: Arc<InForce>,
+    client: Client,
+    request: Request,
+) -> Result<Response, RequestError> {
+    let (head, body) = request.into_parts();
+    if !is_expected(head.clone(), &state.mcp).await {
+        return Err(Refusal::HostUnexpected.into());
+    }
+    let _place = state.documents.take(client, MAX_MESSAGE_BYTES)?;
+    let request = Request::from_parts(head.clone(), body);
+    let bytes = Bytes::from(body::json(request, MAX_MESSAGE_BYTES, state.http.read_timeout).await?);
+    if state.is_draining() {
+        return Err(Refusal::Draining.into());
+    }
+    let reading = state.resolver.pool().try_run({
+        let bytes = bytes.clone();
+        move || mcp::read(&bytes).map(drop)
+    });
+    if let Err(error) = reading.await.map_err(|PoolFull| Refusal::Overloaded)? {
+        return Ok(no_message(&error));
+    }
+    let rules = rules(&state.mcp);
+    let face = Face::new(Admitted { state, in_force, client });
+    let service = StreamableHttpService::new(move || Ok(face.clone()), Arc::new(NeverSessionManager::default()), rules);
+    Ok(service.handle(Request::from_parts(head, Body::from(bytes))).await.map(Body::new))
+}
+
+/// Whether the transport answers whoever sent this head. It looks at `Host` and `Origin` before all else, so that a page
+/// which may not ask has no body read.
+async fn is_expected(head: Parts, config: &McpConfig) -> bool {
+    let service = StreamableHttpService::new(|| Ok(Nobody), Arc::new(NeverSessionManager::default()), rules(config));
+    service.handle(Request::from_parts(head, Body::empty())).await.status() != StatusCode::FORBIDDEN
+}
+
+/// A server that is asked nothing.
+#[derive(Clone)]
+struct Nobody;
+
+impl ServerHandler for Nobody {}
+
+/// The answer to a body that is no message.
+fn no_message(error: &ServerJsonRpcMessage) -> Response {
+    let mut response = Response::new(Body::from(serde_json::to_vec(error).unwrap_or_default()));
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// Whom the transport answers: no page whose name was pointed at this daemon, and none of another origin.
+fn rules(config: &McpConfig) -> StreamableHttpServerConfig {
+    let rules = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .with_max_request_body_bytes(MAX_MESSAGE_BYTES)
+        .with_allowed_hosts(config.hosts.iter().cloned())
+        .with_allowed_origins(config.origins.iter().cloned())
+        .enforce_origin_validation();
+    let rules = if clresolve_core::mutant!("mcp-any-host") { rules.disable_allowed_hosts() } else { rules };
+    if clresolve_core::mutant!("mcp-any-origin") { rules.disable_allowed_origins() } else { rules }
+}
+
+/// A client of the daemon, within its limits.
+struct Admitted {
+    state: Arc<AppState>,
+    in_force: Arc<InForce>,
+    client: Client,
+}
+
+#[async_trait]
+impl Asker for Admitted {
+    async fn ask(&self, question: Question) -> Result<Asked, Refusal> {
+        let (state, answered) = self.in_force.ask(&self.state, self.client, question).await?;
+        Ok(Asked { resolver: state.resolver.clone(), resolution: answered.resolution })
+    }
+
+    fn resolver(&self) -> &Resolver {
+        &self.state.resolver
+    }
+
+    fn default_profile(&self) -> &str {
+        &self.state.default_profile
+    }
+}

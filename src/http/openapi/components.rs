@@ -1,0 +1,113 @@
+//! The schemas of the description: those of `schemas/`, and that of a problem.
+
+use serde_json::{Map, Value, json};
+
+use crate::reason::{Code, Refusal};
+
+/// A document that answers have.
+#[derive(Clone, Copy)]
+pub(in crate::http) enum Component {
+    Decision,
+    Discovery,
+    Problem,
+    Receipt,
+    Request,
+    Verdict,
+}
+
+impl Component {
+    const ALL: [Self; 6] =
+        [Self::Decision, Self::Discovery, Self::Problem, Self::Receipt, Self::Request, Self::Verdict];
+
+    /// A reference to it.
+    pub(in crate::http) fn reference(self) -> Value {
+        json!({"$ref": format!("{PLACE}{}", self.name())})
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Decision => "Decision",
+            Self::Discovery => "Discovery",
+            Self::Problem => "Problem",
+            Self::Receipt => "Receipt",
+            Self::Request => "Request",
+            Self::Verdict => "Verdict",
+        }
+    }
+
+    fn schema(self) -> Value {
+        let published = match self {
+            Self::Decision => include_str!("../../../schemas/decision.schema.json"),
+            Self::Discovery => include_str!("../../../schemas/discovery.schema.json"),
+            Self::Receipt => include_str!("../../../schemas/receipt.schema.json"),
+            Self::Request => include_str!("../../../schemas/request.schema.json"),
+            Self::Verdict => include_str!("../../../schemas/verdict.schema.json"),
+            Self::Problem => return problem(),
+        };
+        serde_json::from_str(published).expect("a published schema is JSON")
+    }
+}
+
+/// Where OpenAPI keeps schemas.
+const PLACE: &str = "#/components/schemas/";
+
+/// All schemas, with their definitions beside them: generators of clients follow no `$id`.
+pub(super) fn all() -> Map<String, Value> {
+    let mut schemas = Map::new();
+    for component in Component::ALL {
+        let mut schema = component.schema();
+        let definitions = schema.as_object_mut().and_then(|members| {
+            members.remove("$id");
+            members.remove("$schema");
+            members.remove("$defs")
+        });
+        for (name, mut definition) in definitions.into_iter().filter_map(into_members).flatten() {
+            relocate(&mut definition, component);
+            schemas.insert(format!("{}.{name}", component.name()), definition);
+        }
+        relocate(&mut schema, component);
+        schemas.insert(component.name().to_owned(), schema);
+    }
+    schemas
+}
+
+fn into_members(value: Value) -> Option<Map<String, Value>> {
+    match value {
+        Value::Object(members) => Some(members),
+        _ => None,
+    }
+}
+
+/// Makes references to definitions of the component's own file references to where they stand now.
+fn relocate(schema: &mut Value, component: Component) {
+    match schema {
+        Value::Object(members) => {
+            if let Some(Value::String(reference)) = members.get_mut("$ref")
+                && let Some(name) = reference.strip_prefix("#/$defs/")
+            {
+                *reference = format!("{PLACE}{}.{name}", component.name());
+            }
+            members.values_mut().for_each(|member| relocate(member, component));
+        }
+        Value::Array(elements) => elements.iter_mut().for_each(|element| relocate(element, component)),
+        _ => {}
+    }
+}
+
+/// RFC 9457, with the members that this daemon adds.
+fn problem() -> Value {
+    let codes = Refusal::ALL.iter().map(|refusal| refusal.slug()).chain(Code::ALL.iter().map(|code| code.slug()));
+    json!({
+        "title": "problem",
+        "description": "Why there is no answer (RFC 9457).",
+        "type": "object",
+        "properties": {
+            "type": {"type": "string", "pattern": "^urn:clresolve:reason:"},
+            "title": {"type": "string"},
+            "status": {"type": "integer", "minimum": 400, "maximum": 599},
+            "code": {"enum": codes.collect::<Vec<_>>()},
+            "detail": {"type": "string"},
+        },
+        "required": ["type", "title", "status", "code"],
+    })
+}

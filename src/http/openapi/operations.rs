@@ -1,0 +1,376 @@
+//! What each method of each route takes and answers.
+
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+use super::super::problem;
+use super::{Component, Operation};
+use crate::profile::Profiles;
+use crate::reason::Refusal;
+use crate::sign;
+use crate::system::CardSystem;
+
+/// Methods that a proxy may ask the gate with.
+const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
+
+/// Depths that a question may choose.
+const DEPTHS: [&str; 2] = ["identity", "schemas"];
+
+/// Meanings of parameters that several routes have.
+const PROFILE: &str = "The rules of a release line; the configured ones by default.";
+const SYSTEM: &str = "The card's system; recognised by default.";
+
+/// Plain text, as health and counts are.
+const TEXT: &str = "text/plain";
+
+/// A page for people.
+const HTML: &str = "text/html";
+
+/// `/v1/gate/{name}`
+pub(in crate::http) fn gate_for_name() -> Vec<Operation> {
+    gate(|operation| with_network(with_name(operation)))
+}
+
+/// `/v1/gate/{name}/{verb}`
+pub(in crate::http) fn gate_for_verb() -> Vec<Operation> {
+    gate(|operation| with_network(with_verb(with_name(operation))))
+}
+
+/// `/v1/envoy/{name}/{verb}`
+pub(in crate::http) fn envoy() -> Vec<Operation> {
+    gate(|operation| with_verb(with_name(operation)))
+}
+
+/// `/v1/envoy/{name}/{verb}/{*ignored}`
+pub(in crate::http) fn envoy_for_path() -> Vec<Operation> {
+    gate(|operation| with_verb(with_name(operation)).segment("ignored", "The path of the request that is judged."))
+}
+
+/// Any method of a path of the gate.
+fn gate(describe: impl Fn(Operation) -> Operation) -> Vec<Operation> {
+    let one = |method| {
+        describe(Operation::bare(method, "May a request to the agent pass?"))
+            .answers_bare(StatusCode::OK, "It may pass.")
+            .answers_bare(StatusCode::FORBIDDEN, "It may not pass; Clresolve-Code says why.")
+            .with_header("Clresolve-State", "The state of the verdict, where there is one.")
+            .with_header("Clresolve-Code", "The first reason against it.")
+            .with_header("Clresolve-Verdict", "The verdict's id.")
+    };
+    METHODS.into_iter().map(one).collect()
+}
+
+pub(in crate::http) fn explorer(profiles: &Profiles) -> Operation {
+    let refusals = [
+        Refusal::RequestMalformed,
+        Refusal::ProfileUnknown,
+        Refusal::ClientOverQuota,
+        Refusal::Overloaded,
+        Refusal::RunOverdue,
+        Refusal::InternalError,
+    ];
+    let page = Operation::get("explorer", "A page on which a person asks about a name")
+        .query("name", "The agent's ENS name; without one the page is empty.", text())
+        .query("profile", PROFILE, one_of(ids(profiles).chain([""])))
+        .query("depth", "How much is proven; the configured depth by default.", one_of(DEPTHS.into_iter().chain([""])))
+        .answers(StatusCode::OK, "The page.", HTML, text());
+    let refused = |page: Operation, refusal| page.answers(problem::status(refusal), refusal.title(), HTML, text());
+    refusals.into_iter().fold(page, refused).runs().refuses(&refusals)
+}
+
+pub(in crate::http) fn explorer_style() -> Operation {
+    Operation::get("explorerStyle", "The style of the page")
+        .answers(StatusCode::OK, "CSS.", "text/css", text())
+        .tagged()
+}
+
+pub(in crate::http) fn explorer_script() -> Operation {
+    let meaning = "JavaScript.";
+    Operation::get("explorerScript", "The script of the page")
+        .answers(StatusCode::OK, meaning, "text/javascript", text())
+        .tagged()
+}
+
+pub(in crate::http) fn verdict(profiles: &Profiles) -> Operation {
+    let meaning = "The verdict, whatever its state.";
+    with_name(Operation::get("verdict", "What is proven about a name"))
+        .query("profile", PROFILE, one_of(ids(profiles).chain([""])))
+        .query("depth", "How much is proven; the configured depth by default.", one_of(DEPTHS.into_iter().chain([""])))
+        .answers_json(Component::Verdict.reference(), meaning)
+        .answers(StatusCode::OK, meaning, sign::MEDIA_TYPE, text())
+        .answers(StatusCode::OK, meaning, "text/event-stream", text())
+        .with_header("Cache-Status", "Whether the cache answered (RFC 9211).")
+        .tagged()
+        .runs()
+        .refuses(&[Refusal::RequestMalformed, Refusal::ProfileUnknown, Refusal::NotAcceptable])
+}
+
+pub(in crate::http) fn verdicts(profiles: &Profiles) -> Operation {
+    let names = json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 100});
+    let (profile, depth) = (or_null(one_of(ids(profiles))), or_null(one_of(DEPTHS)));
+    Operation::post("verdicts", "What is proven about many names")
+        .takes(object([("names", names)], [("profile", profile), ("depth", depth)]))
+        .answers(StatusCode::OK, "A verdict or a problem in each line.", "application/x-ndjson", text())
+        .runs()
+        .refuses(&[Refusal::ProfileUnknown])
+}
+
+pub(in crate::http) fn card() -> Operation {
+    with_name(Operation::get("card", "The exact verified bytes of a trusted agent's card"))
+        .answers_json(json!({"type": "object"}), "The card, as it was published.")
+        .with_header("Repr-Digest", "SHA-256 of the card (RFC 9530).")
+        .tagged()
+        .not_trusted()
+        .runs()
+}
+
+pub(in crate::http) fn agent_card() -> Operation {
+    with_name(Operation::get("agentCard", "A trusted agent as an A2A card"))
+        .answers_json(json!({"type": "object"}), "An A2A 1.0 card.")
+        .tagged()
+        .not_trusted()
+        .runs()
+}
+
+pub(in crate::http) fn decide() -> Operation {
+    Operation::post("decide", "May this payment be made?").takes(decision_request([])).answers_decision()
+}
+
+pub(in crate::http) fn decide_signed() -> Operation {
+    let header = json!({"type": "string", "description": "The payment header that is about to be sent."});
+    Operation::post("decideSigned", "Is what was signed what was decided?")
+        .takes(decision_request([("header", header)]))
+        .answers_decision()
+}
+
+pub(in crate::http) fn check_request() -> Operation {
+    let json = json!({"description": "As it is to be sent."});
+    Operation::post("checkRequest", "Is a request what the agent's schema demands?")
+        .takes(object([("name", text()), ("verb", text()), ("request", json)], []))
+        .answers_json(Component::Request.reference(), "What is found, each with its place.")
+        .runs()
+}
+
+pub(in crate::http) fn verify_receipt() -> Operation {
+    let json = json!({"description": "As it came."});
+    let kept = |kind: &str, description: &str| or_null(json!({"type": kind, "description": description}));
+    let kept = [
+        ("request", kept("object", "The request that it is said to answer.")),
+        ("decision", kept("object", "The decision that the payment was made on, which allowed it.")),
+        ("payment", kept("string", "The payment header that was sent: `PAYMENT-SIGNATURE`, or `X-PAYMENT`.")),
+        ("settlement", kept("string", "The header of the reply: `PAYMENT-RESPONSE`, or `X-PAYMENT-RESPONSE`.")),
+    ];
+    Operation::post("verifyReceipt", "Does what an agent sent as a receipt hold?")
+        .takes(object([("name", text()), ("receipt", json)], kept))
+        .answers_json(Component::Receipt.reference(), "What is found, check by check.")
+        .answers(StatusCode::OK, "The same, signed.", sign::MEDIA_TYPE, text())
+        .runs()
+        .refuses(&[Refusal::NotAcceptable])
+}
+
+#[cfg(feature = "mcp")]
+pub(in crate::http) fn mcp() -> Operation {
+    let message = || json!({"type": "object", "description": "A message of the Model Context Protocol, in JSON-RPC."});
+    Operation::post("mcp", "The same questions as tools for agents")
+        .takes(message())
+        .answers_json(message(), "The answer, or an error.")
+        .answers_bare(StatusCode::ACCEPTED, "A notification was taken.")
+        .answers(StatusCode::BAD_REQUEST, "It is no message.", "application/json", message())
+        .answers_bare(StatusCode::NOT_FOUND, "There is no such method.")
+        .answers_bare(StatusCode::NOT_ACCEPTABLE, "Accept both application/json and text/event-stream.")
+        .refuses(&[Refusal::ClientOverQuota, Refusal::HostUnexpected])
+}
+
+pub(in crate::http) fn lint(profiles: &Profiles) -> Operation {
+    Operation::post("lint", "Is a card of any system valid by itself?")
+        .query("as", SYSTEM, systems())
+        .query("profile", PROFILE, one_of(ids(profiles)))
+        .takes(json!({}))
+        .answers_json(json!({"type": "object", "required": ["valid", "findings"]}), "What is found.")
+        .answers_problem(StatusCode::UNPROCESSABLE_ENTITY, "The card is beyond what is judged.")
+        .runs()
+        .refuses(&[Refusal::ProfileUnknown])
+}
+
+pub(in crate::http) fn discover() -> Operation {
+    let url = json!({"name": "url", "in": "query", "required": true, "description": "The host.", "schema": text()});
+    Operation::get("discover", "Which cards does a host have?")
+        .parameter(url)
+        .query("as", SYSTEM, systems())
+        .query("system", "The system, where the host has many.", text())
+        .query("bind", "Whether names in the card are resolved.", one_of(["true", "false"]))
+        .answers_json(Component::Discovery.reference(), "What is found.")
+        .runs()
+        .refuses(&[Refusal::RequestMalformed])
+}
+
+pub(in crate::http) fn root_card() -> Operation {
+    Operation::get("rootCard", "The agent card of the only AgentSystem that is exposed").answers_generated_card()
+}
+
+pub(in crate::http) fn system_card() -> Operation {
+    Operation::get("systemCard", "The agent card of an AgentSystem")
+        .segment("name", "The AgentSystem.")
+        .query("namespace", "Its namespace.", text())
+        .answers_generated_card()
+}
+
+pub(in crate::http) fn keys() -> Operation {
+    let keys = json!({"type": "object", "required": ["keys"]});
+    Operation::get("keys", "The keys that verify what this daemon signs")
+        .answers(StatusCode::OK, "A key set (RFC 7517).", "application/jwk-set+json", keys)
+        .tagged()
+}
+
+pub(in crate::http) fn reasons() -> Operation {
+    let list = json!({"type": "object", "required": ["reasons", "refusals"]});
+    Operation::get("reasons", "Every code").answers_json(list, "The codes of verdicts, and those of refusals.")
+}
+
+pub(in crate::http) fn reason() -> Operation {
+    let entry = json!({"type": "object", "required": ["code", "title", "type"]});
+    Operation::get("reason", "What a code means")
+        .segment("code", "The code: the end of a problem's type.")
+        .answers_json(entry, "Its meaning.")
+        .refuses(&[Refusal::RouteUnknown])
+}
+
+pub(in crate::http) fn profiles() -> Operation {
+    let list = json!({"type": "object", "required": ["profiles"]});
+    Operation::get("profiles", "The rules that a question may choose").answers_json(list, "The profiles.")
+}
+
+pub(in crate::http) fn description() -> Operation {
+    Operation::get("openapi", "This description").answers_json(json!({"type": "object"}), "OpenAPI 3.1.")
+}
+
+pub(in crate::http) fn livez() -> Operation {
+    Operation::get("livez", "Does the process answer?").answers(StatusCode::OK, "It does.", TEXT, text())
+}
+
+pub(in crate::http) fn readyz() -> Operation {
+    Operation::get("readyz", "Does the daemon take requests?")
+        .answers(StatusCode::OK, "It does; a line for each upstream that is down.", TEXT, text())
+        .refuses(&[Refusal::Draining])
+}
+
+pub(in crate::http) fn metrics() -> Operation {
+    Operation::get("metrics", "Counts for Prometheus")
+        .answers(StatusCode::OK, "Prometheus text.", TEXT, text())
+        .refuses(&[Refusal::RouteUnknown])
+}
+
+impl Operation {
+    fn not_trusted(self) -> Self {
+        self.answers_problem(StatusCode::CONFLICT, "The name is not trusted.")
+    }
+
+    fn answers_decision(self) -> Self {
+        let meaning = "The decision. Pay only where `abort` is false.";
+        self.answers_json(Component::Decision.reference(), meaning)
+            .answers(StatusCode::OK, meaning, sign::MEDIA_TYPE, text())
+            .runs()
+            .refuses(&[Refusal::NotAcceptable])
+    }
+
+    fn answers_generated_card(self) -> Self {
+        self.answers_json(json!({"type": "object"}), "The card.")
+            .tagged()
+            .refuses(&[Refusal::CardAbsent, Refusal::ResourcesUnreadable])
+    }
+}
+
+fn with_name(operation: Operation) -> Operation {
+    operation.segment("name", "The agent's ENS name.")
+}
+
+fn with_verb(operation: Operation) -> Operation {
+    operation.segment("verb", "What the agent is to do.")
+}
+
+fn with_network(operation: Operation) -> Operation {
+    operation.query("network", "A CAIP-2 network that the card must list.", text())
+}
+
+/// What a decision is made about, with further members that must be there.
+fn decision_request<const N: usize>(further: [(&'static str, Value); N]) -> Value {
+    let values = json!({"oneOf": [text(), {"type": "array", "items": text()}]});
+    let pair = json!({"type": "array", "items": text(), "minItems": 2, "maxItems": 2});
+    let headers = json!({"oneOf": [
+        {"type": "object", "additionalProperties": values},
+        {"type": "array", "items": pair},
+    ]});
+    let status = json!({"type": "integer", "minimum": 0, "maximum": 65535});
+    let base64 = json!({"type": "string", "contentEncoding": "base64", "pattern": "^([A-Za-z0-9+/]{4})*$"});
+    let mut response = object(
+        [("status", status), ("url", text())],
+        [("headers", headers), ("body", or_null(text())), ("body_base64", or_null(base64))],
+    );
+    response["not"] = json!({"required": ["body", "body_base64"]});
+    let of_response =
+        [("response", response), ("url", json!({"type": "null"})), ("paymentRequired", json!({"type": "null"}))];
+    let of_terms = [
+        ("paymentRequired", json!({"not": {"type": "null"}})),
+        ("url", or_null(text())),
+        ("response", json!({"type": "null"})),
+    ];
+    let common: Vec<(&str, Value)> = further.into_iter().chain([("name", text()), ("verb", text())]).collect();
+    let chosen = json!({"description": "The entry that the client has chosen, or its place in `accepts`."});
+    let limits = or_null(limits());
+    let each = [of_response, of_terms].map(|[demand, url, other]| {
+        let optional = [url, other, ("selected", chosen.clone()), ("limits", limits.clone())];
+        object(common.iter().cloned().chain([demand]), optional)
+    });
+    json!({"oneOf": each})
+}
+
+/// What a caller tightens.
+fn limits() -> Value {
+    let (network, amount) = (
+        json!({"pattern": "^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$"}),
+        json!({"type": "string", "pattern": "^(0|[1-9][0-9]{0,76})$"}),
+    );
+    let networks = json!({"type": ["array", "null"], "items": {"type": "string", "allOf": [network]}});
+    let schemes = json!({"type": ["array", "null"], "items": text()});
+    let seconds = json!({"type": ["integer", "null"], "minimum": 0});
+    let assets = json!({"type": ["object", "null"], "additionalProperties": {"type": ["array", "object"]}, "propertyNames": network});
+    let members = [
+        ("networks", networks),
+        ("schemes", schemes),
+        ("maxTimeoutSeconds", seconds),
+        ("maxAmount", or_null(amount)),
+        ("assets", assets),
+    ];
+    object([], members)
+}
+
+/// An object with members that must be there, members that may be there, and no others.
+fn object(
+    required: impl IntoIterator<Item = (&'static str, Value)>,
+    optional: impl IntoIterator<Item = (&'static str, Value)>,
+) -> Value {
+    let required: Vec<(&str, Value)> = required.into_iter().collect();
+    let names: Vec<&str> = required.iter().map(|(name, _)| *name).collect();
+    let members: serde_json::Map<String, Value> =
+        required.iter().cloned().chain(optional).map(|(name, schema)| (name.to_owned(), schema)).collect();
+    json!({"type": "object", "properties": members, "required": names, "additionalProperties": false})
+}
+
+fn one_of<'a>(values: impl IntoIterator<Item = &'a str>) -> Value {
+    json!({"enum": values.into_iter().collect::<Vec<_>>()})
+}
+
+fn or_null(schema: Value) -> Value {
+    json!({"oneOf": [schema, {"type": "null"}]})
+}
+
+fn ids(profiles: &Profiles) -> impl Iterator<Item = &str> {
+    profiles.iter().map(|profile| profile.id())
+}
+
+fn systems() -> Value {
+    one_of(CardSystem::ALL.iter().map(|system| system.slug()))
+}
+
+fn text() -> Value {
+    json!({"type": "string"})
+}

@@ -1,0 +1,50 @@
+//! `POST /v1/requests/check`: is a request what the agent's schema demands? It counts as a run.
+//!
+//! What is to be sent, however broken, is judged. A problem is the answer to what is no question. Nothing is sent.
+
+use std::sync::Arc;
+
+use axum::extract::{Extension, Request, State};
+use axum::response::Response;
+use clresolve_request::Question as RequestQuestion;
+use clresolve_request::question::MAX_QUESTION_BYTES;
+
+use super::body::{self, RequestError};
+use super::client_limits::Client;
+use super::receipts::{JSON, sent};
+use super::state::AppState;
+use crate::cpu_pool::PoolFull;
+use crate::reason::Refusal;
+use crate::resolve::Question;
+
+/// `POST /v1/requests/check`
+pub(super) async fn check(
+    State(state): State<Arc<AppState>>,
+    Extension(client): Extension<Client>,
+    request: Request,
+) -> Response {
+    answered(&state, client, request).await.unwrap_or_else(RequestError::into_response)
+}
+
+async fn answered(state: &Arc<AppState>, client: Client, request: Request) -> Result<Response, RequestError> {
+    let permit = state.documents.take(client, MAX_QUESTION_BYTES)?;
+    let bytes = body::json(request, MAX_QUESTION_BYTES, state.http.read_timeout).await?;
+    if state.is_draining() {
+        return Err(Refusal::Draining.into());
+    }
+    let pool = state.resolver.pool();
+    let question =
+        pool.try_run(move || RequestQuestion::from_json(&bytes)).await.map_err(|PoolFull| Refusal::Overloaded)?;
+    let question = Arc::new(question.map_err(RequestError::malformed)?);
+    let resolution = state.admission.ask(client, Question::new(&question.name)).await?.resolution;
+    let verdict = Arc::clone(resolution.verdict());
+    let resolver = state.resolver.clone();
+    let work = async move {
+        let found = resolver.check_request_of(&resolution, question).await;
+        let written = resolver.pool().try_run(move || serde_json::to_vec(&found).unwrap_or_default()).await;
+        drop(permit);
+        written
+    };
+    let written = state.admission.admitted(client, work).await?.map_err(|PoolFull| Refusal::Overloaded)?;
+    Ok(sent(written, JSON, &verdict))
+}

@@ -1,0 +1,160 @@
+//! Foreign text in a document: found by the document's own schema, escaped, and named by JSON Pointers.
+//!
+//! A text is this program's own where the schema leaves it no freedom: a constant, one of a list, a time, or a pattern that
+//! is closed at both ends, as of digests and codes. Every other text is taken for foreign, so a member that is new to a
+//! document is foreign until its schema closes it.
+
+use std::mem;
+
+use serde_json::{Map, Value};
+
+use crate::text::{Foreign, unsafe_character};
+
+/// What a schema says in `$comment` of text that this program alone writes.
+const OWN_TEXT: &str = "own text";
+
+/// Escapes the foreign text of a document, and gives the pointers at or below which all of it stands.
+pub(super) fn mark(document: &mut Value, schema: &Value) -> Vec<String> {
+    let mut marker = Marker { schema, path: String::new(), found: Vec::new() };
+    marker.visit(document, Some(schema));
+    marker.found
+}
+
+struct Marker<'s> {
+    schema: &'s Value,
+    path: String,
+    found: Vec<String>,
+}
+
+impl<'s> Marker<'s> {
+    /// A document is nested as deep as its schema, and free parts as deep as the strict JSON reader lets a card be.
+    fn visit(&mut self, value: &mut Value, schema: Option<&'s Value>) {
+        let kinds = schema.map(|schema| self.kinds(schema)).unwrap_or_default();
+        let part = |key| kinds.iter().find_map(|kind| kind.get(key));
+        match value {
+            Value::String(_) if is_closed(&kinds) => {}
+            Value::Object(members) if let Some(known) = part("properties") => {
+                for (name, member) in members {
+                    self.below(name, |marker| marker.visit(member, known.get(name)));
+                }
+            }
+            Value::Array(items) if let Some(each) = part("items") => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    self.below(&index.to_string(), |marker| marker.visit(item, Some(each)));
+                }
+            }
+            free => {
+                if escape(free) {
+                    self.found.push(self.path.clone());
+                }
+            }
+        }
+    }
+
+    fn below(&mut self, name: &str, visit: impl FnOnce(&mut Self)) {
+        let length = self.path.len();
+        self.path.push('/');
+        self.path.push_str(&name.replace('~', "~0").replace('/', "~1"));
+        visit(self);
+        self.path.truncate(length);
+    }
+
+    /// The alternatives of a schema, with its references followed. The schemas are this program's, and none is about itself.
+    fn kinds(&self, schema: &'s Value) -> Vec<&'s Value> {
+        if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+            let target = self.schema.pointer(reference.trim_start_matches('#'));
+            return target.map(|target| self.kinds(target)).unwrap_or_default();
+        }
+        match schema.get("oneOf").and_then(Value::as_array) {
+            Some(alternatives) => alternatives.iter().flat_map(|schema| self.kinds(schema)).collect(),
+            None => vec![schema],
+        }
+    }
+}
+
+/// Whether each alternative that a text can be leaves it no freedom.
+fn is_closed(kinds: &[&Value]) -> bool {
+    let mut of_text = kinds.iter().filter(|kind| takes_text(kind)).peekable();
+    of_text.peek().is_some() && of_text.all(|kind| leaves_no_freedom(kind))
+}
+
+fn takes_text(kind: &Value) -> bool {
+    match kind.get("type") {
+        Some(Value::String(one)) => one == "string",
+        Some(Value::Array(some)) => some.iter().any(|one| one == "string"),
+        _ => true,
+    }
+}
+
+fn leaves_no_freedom(kind: &Value) -> bool {
+    let text = |key| kind.get(key).and_then(Value::as_str).unwrap_or_default();
+    kind.get("enum").is_some()
+        || kind.get("const").is_some()
+        || text("format") == "date-time"
+        || text("$comment") == OWN_TEXT
+        || (text("pattern").starts_with('^') && text("pattern").ends_with('$'))
+}
+
+/// Escapes all text of a value, the names of members too. Whether there was any.
+fn escape(value: &mut Value) -> bool {
+    match value {
+        Value::String(text) => {
+            if let Some(safe) = escaped(text) {
+                *text = safe;
+            }
+            true
+        }
+        Value::Array(items) => items.iter_mut().map(escape).filter(|any| *any).count() > 0,
+        Value::Object(members) => {
+            let any = !members.is_empty();
+            let safe = mem::take(members).into_iter().map(|(name, mut member)| {
+                escape(&mut member);
+                (escaped(&name).unwrap_or(name), member)
+            });
+            *members = safe.collect::<Map<_, _>>();
+            any
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// The text without characters that act on a reader, where it has any.
+fn escaped(text: &str) -> Option<String> {
+    if clresolve_core::mutant!("mcp-foreign-unescaped") {
+        return None;
+    }
+    unsafe_character(text).map(|_| Foreign::new(text).at_most(usize::MAX).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_schema_leaves_open_is_foreign() {
+        let schema = json!({
+            "properties": {
+                "state": {"enum": ["trusted"]},
+                "digest": {"oneOf": [{"type": "null"}, {"$ref": "#/$defs/digest"}]},
+                "at": {"type": "string", "format": "date-time"},
+                "url": {"type": "string", "pattern": "^https?://"},
+                "own": {"type": "string", "$comment": "own text"},
+                "list": {"type": "array", "items": {"properties": {"a/b": {"type": ["string", "null"]}}}},
+                "free": {"type": "object"},
+                "count": {"type": "integer"},
+            },
+            "$defs": {"digest": {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"}},
+        });
+        let mut document = json!({
+            "state": "trusted", "digest": "sha256:…", "at": "2026-01-01T00:00:00Z", "url": "https://a.example/",
+            "own": "ours", "list": [{"a/b": "one"}, {"a/b": null}], "free": {"k\u{202e}": ["\u{1b}[2J"]}, "count": 3,
+            "new": "a member that the schema does not know",
+        });
+        let found = mark(&mut document, &schema);
+        assert_eq!(found, ["/free", "/list/0/a~1b", "/new", "/url"]);
+        assert_eq!(document["free"], json!({"k\\u{202e}": ["\\u{1b}[2J"]}));
+        assert_eq!(document["state"], "trusted");
+    }
+}

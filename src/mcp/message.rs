@@ -1,0 +1,72 @@
+//! One message of a client, read strictly and within bounds.
+
+use clresolve_core::json::{self, JsonError, Limits};
+use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
+
+use crate::reason::Refusal;
+
+/// Longest message: two documents of 256 KiB as JSON strings, in which a quote takes two bytes.
+pub(crate) const MAX_MESSAGE_BYTES: usize = 4 * Limits::CARD.bytes;
+
+/// Levels as of a schema, which is the deepest that a client hands over; values as of a card: terms with all their entries
+/// have a tenth of them, and a message of commas would otherwise take thirty times its length in memory.
+const BOUNDS: Limits = Limits { bytes: MAX_MESSAGE_BYTES, ..Limits::SCHEMA };
+
+/// Reads a message.
+///
+/// # Errors
+/// The answer to what is none.
+pub(crate) fn read(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Box<ServerJsonRpcMessage>> {
+    let bounds = if clresolve_core::mutant!("mcp-messages-unbounded") { Limits::DOCUMENT } else { BOUNDS };
+    let value = json::parse(bytes, bounds).map_err(|error| match error {
+        JsonError::TooLarge { .. } => too_long(),
+        _ => rejected(ErrorCode::PARSE_ERROR, "expected one strict JSON object within its bounds", None),
+    })?;
+    let id = value.get("id").and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
+    serde_json::from_value::<ClientJsonRpcMessage>(value)
+        .map_err(|_| rejected(ErrorCode::INVALID_REQUEST, "expected a request or a notification of the protocol", id))
+}
+
+/// The answer to a message that is too long to be read.
+pub(crate) fn too_long() -> Box<ServerJsonRpcMessage> {
+    let error = ErrorData::invalid_request("the message is too long", Some(super::code(Refusal::BodyTooLarge)));
+    Box::new(ServerJsonRpcMessage::error(error, None))
+}
+
+fn rejected(code: ErrorCode, message: &'static str, id: Option<RequestId>) -> Box<ServerJsonRpcMessage> {
+    let error = ErrorData::new(code, message, Some(super::code(Refusal::RequestMalformed)));
+    Box::new(ServerJsonRpcMessage::error(error, id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code_of(text: &str) -> i32 {
+        match *read(text.as_bytes()).expect_err(&text.chars().take(80).collect::<String>()) {
+            ServerJsonRpcMessage::Error(error) => error.error.code.0,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_answered_with_an_error() {
+        assert!(read(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).is_ok());
+        let many =
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"a":[{}0]}}}}"#, "0,".repeat(100_000));
+        let deep = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"a":{}{}}}}}"#,
+            "[".repeat(100),
+            "]".repeat(100)
+        );
+        for text in ["", "[]", "{", r#"{"id":1,"id":2}"#, r#"{"a":1e400}"#, &many, &deep] {
+            assert_eq!(code_of(text), ErrorCode::PARSE_ERROR.0);
+        }
+        for text in
+            ["{}", r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#]
+        {
+            assert_eq!(code_of(text), ErrorCode::INVALID_REQUEST.0, "{text}");
+        }
+        assert_eq!(code_of(&" ".repeat(MAX_MESSAGE_BYTES + 1)), ErrorCode::INVALID_REQUEST.0);
+    }
+}

@@ -1,0 +1,56 @@
+//! What a client may read: the registries of reasons and profiles, as the daemon's routes give them.
+
+use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
+use serde_json::Value;
+
+use super::asker::Asker;
+use crate::registries;
+
+const REASONS: &str = "clresolve://reasons";
+const PROFILES: &str = "clresolve://profiles";
+
+const JSON: &str = "application/json";
+
+pub(super) fn listed() -> Vec<Resource> {
+    vec![
+        Resource::new(REASONS, "reasons")
+            .with_description("Every reason code: what it means, and who can fix it")
+            .with_mime_type(JSON),
+        Resource::new(PROFILES, "profiles")
+            .with_description("Every profile: the rules of a release line that a name can be judged by")
+            .with_mime_type(JSON),
+    ]
+}
+
+pub(super) fn templates() -> Vec<ResourceTemplate> {
+    vec![
+        ResourceTemplate::new(format!("{REASONS}/{{code}}"), "reason")
+            .with_description("One reason code")
+            .with_mime_type(JSON),
+        ResourceTemplate::new(format!("{PROFILES}/{{+id}}"), "profile")
+            .with_description("One profile")
+            .with_mime_type(JSON),
+    ]
+}
+
+/// The resource with this URI.
+pub(super) fn read(uri: &str, asker: &dyn Asker) -> Option<ReadResourceResult> {
+    let document = found(uri, asker)?;
+    let contents = ResourceContents::text(document.to_string(), uri).with_mime_type(JSON);
+    Some(ReadResourceResult::new(vec![contents]))
+}
+
+fn found(uri: &str, asker: &dyn Asker) -> Option<Value> {
+    let profile = |profile: &_| registries::profile(profile, asker.default_profile());
+    let below = |root: &str| uri.strip_prefix(root)?.strip_prefix('/');
+    if uri == REASONS {
+        return Some(registries::reasons());
+    }
+    if uri == PROFILES {
+        return Some(registries::profiles(asker.resolver().profiles(), asker.default_profile()));
+    }
+    if let Some(slug) = below(REASONS) {
+        return registries::reason(slug);
+    }
+    asker.resolver().profiles().get(below(PROFILES)?).map(|found| profile(&found))
+}

@@ -1,0 +1,127 @@
+//! The table of tools. Each stands in a file of its own and changes nothing.
+
+mod check_payment;
+mod check_request;
+mod explain_reason;
+mod find_route;
+mod verify_agent;
+mod verify_receipt;
+
+use std::sync::{Arc, LazyLock};
+
+use async_trait::async_trait;
+use rmcp::model::{JsonObject, Tool as Listed, ToolAnnotations};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::answer::{Answer, Failure};
+use super::asker::Asker;
+use super::form::Form;
+use crate::reason::Refusal;
+use crate::text::excerpt;
+
+/// One tool.
+#[async_trait]
+pub(super) trait Tool: Send + Sync {
+    fn name(&self) -> &'static str;
+
+    /// For people.
+    fn title(&self) -> &'static str;
+
+    /// For models: when to call it, and what to do with its answer.
+    fn description(&self) -> &'static str;
+
+    /// The members of its arguments, as schemas, and which of them it needs.
+    fn arguments(&self) -> (Value, &'static [&'static str]);
+
+    /// What its answers look like.
+    fn form(&self) -> &'static Form;
+
+    /// Its answer.
+    async fn call(&self, asker: &dyn Asker, arguments: Value) -> Result<Answer, Failure>;
+}
+
+/// Every tool.
+static TOOLS: [&dyn Tool; 6] = [
+    &verify_agent::VerifyAgent,
+    &find_route::FindRoute,
+    &check_request::CheckRequest,
+    &check_payment::CheckPayment,
+    &verify_receipt::VerifyReceipt,
+    &explain_reason::ExplainReason,
+];
+
+/// The tool with this name.
+pub(super) fn named(name: &str) -> Option<&'static dyn Tool> {
+    TOOLS.into_iter().find(|tool| tool.name() == name)
+}
+
+/// Every tool, as a client is told of it.
+pub(super) fn listed() -> Vec<Listed> {
+    static LISTED: LazyLock<Vec<Listed>> = LazyLock::new(|| TOOLS.into_iter().map(described).collect());
+    LISTED.clone()
+}
+
+fn described(tool: &dyn Tool) -> Listed {
+    let (members, required) = tool.arguments();
+    let input = json!({"type": "object", "properties": members, "required": required, "additionalProperties": false});
+    let input: JsonObject = input.as_object().cloned().unwrap_or_default();
+    let annotations =
+        ToolAnnotations::with_title(tool.title()).read_only(true).destructive(false).idempotent(true).open_world(true);
+    Listed::new(tool.name(), tool.description(), Arc::new(input))
+        .with_title(tool.title())
+        .with_raw_output_schema(tool.form().schema())
+        .with_annotations(annotations)
+}
+
+/// The arguments of a call.
+fn arguments<T: DeserializeOwned>(arguments: Value) -> Result<T, Failure> {
+    serde_json::from_value(arguments).map_err(|error| Failure::malformed(excerpt(&error.to_string())))
+}
+
+/// The schema of the argument that names an agent.
+fn name_argument() -> Value {
+    json!({"type": "string", "description": "The agent's ENS name, such as summarizeagent.eth"})
+}
+
+/// Why a question about a profile has no answer.
+fn unanswered(refusal: Refusal, profile: Option<String>) -> Failure {
+    match profile {
+        Some(id) if refusal == Refusal::ProfileUnknown => Failure::about(refusal, id),
+        _ => refusal.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tool_is_read_only_and_has_both_schemas() {
+        for tool in listed() {
+            let name = &tool.name;
+            let annotations = tool.annotations.expect("annotations");
+            assert_eq!((annotations.read_only_hint, annotations.destructive_hint), (Some(true), Some(false)), "{name}");
+            assert_eq!(tool.input_schema["additionalProperties"], false, "{name}");
+            let output = Value::Object((*tool.output_schema.expect("a schema")).clone());
+            jsonschema::options().build(&output).unwrap_or_else(|error| panic!("{name}: {error}"));
+            for reference in references(&output) {
+                assert!(output.pointer(reference.trim_start_matches('#')).is_some(), "{name}: {reference}");
+            }
+        }
+    }
+
+    fn references(schema: &Value) -> Vec<&str> {
+        match schema {
+            Value::Object(members) => members
+                .iter()
+                .flat_map(|(name, member)| match member {
+                    Value::String(target) if name == "$ref" => vec![target.as_str()],
+                    member => references(member),
+                })
+                .collect(),
+            Value::Array(items) => items.iter().flat_map(references).collect(),
+            _ => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! `check_request`: may this be sent to the agent?
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use clresolve_request::Question as RequestQuestion;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Tool, arguments, name_argument};
+use crate::mcp::answer::{Answer, Failure, Said};
+use crate::mcp::asker::{Asked, Asker};
+use crate::mcp::form::{self, Form};
+use crate::resolve::Question;
+use crate::verdict::State;
+
+pub(super) struct CheckRequest;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    name: String,
+    verb: String,
+    /// The text: what is parsed and written again is not what is sent.
+    request: String,
+}
+
+#[async_trait]
+impl Tool for CheckRequest {
+    fn name(&self) -> &'static str {
+        "check_request"
+    }
+
+    fn title(&self) -> &'static str {
+        "Check a request"
+    }
+
+    fn description(&self) -> &'static str {
+        "Holds a request against the schema that the agent's card binds for the verb, before it is sent. Send it only where \
+         the state is trusted; findings come with line and column. Nothing is sent."
+    }
+
+    fn arguments(&self) -> (Value, &'static [&'static str]) {
+        let members = json!({
+            "name": name_argument(),
+            "verb": {"type": "string", "description": "What the agent is to do"},
+            "request": {"type": "string", "description": "The request's JSON text, as it is to be sent"},
+        });
+        (members, &["name", "verb", "request"])
+    }
+
+    fn form(&self) -> &'static Form {
+        &form::REQUEST
+    }
+
+    async fn call(&self, asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
+        let Arguments { name, verb, request } = arguments(given)?;
+        let question = Arc::new(RequestQuestion { name, verb, request: request.into_bytes() });
+        let Asked { resolver, resolution } = asker.ask(Question::new(&*question.name)).await?;
+        let found = resolver.check_request_of(&resolution, question).await;
+        let said = Said::new(match found.state {
+            State::Trusted => "trusted: the request is what the agent's schema demands. It may be sent.",
+            State::Untrusted => "untrusted: do not send this request.",
+            State::Indeterminate => "indeterminate: do not send this request yet.",
+        });
+        let said = said.codes(found.codes.iter().map(String::as_str));
+        Answer::about(&resolver, said, self.form(), found).await
+    }
+}

@@ -1,0 +1,64 @@
+//! `explain_reason`: what a reason code means.
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Tool, arguments};
+use crate::mcp::answer::{Answer, Failure, Said};
+use crate::mcp::asker::Asker;
+use crate::mcp::form::{self, Form};
+use crate::reason::{Code, Fixer};
+use crate::registries;
+
+pub(super) struct ExplainReason;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    code: String,
+}
+
+#[async_trait]
+impl Tool for ExplainReason {
+    fn name(&self) -> &'static str {
+        "explain_reason"
+    }
+
+    fn title(&self) -> &'static str {
+        "Explain a reason code"
+    }
+
+    fn description(&self) -> &'static str {
+        "Says what a reason code of another tool's answer means, who can fix it, and whether asking again may help."
+    }
+
+    fn arguments(&self) -> (Value, &'static [&'static str]) {
+        (json!({"code": {"type": "string", "description": "A reason code, such as checksum-mismatch"}}), &["code"])
+    }
+
+    fn form(&self) -> &'static Form {
+        &form::REASON
+    }
+
+    async fn call(&self, asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
+        let Arguments { code } = arguments(given)?;
+        let document = registries::reason(&code);
+        let document = document.ok_or_else(|| Failure::malformed(format!("no reason code is called {code}")))?;
+        Answer::about(asker.resolver(), said(&code), self.form(), document).await
+    }
+}
+
+fn said(slug: &str) -> Said {
+    let Some(code) = Code::from_slug(slug) else {
+        return Said::new("A refusal of a request; it is never in a judgement.").codes([slug]);
+    };
+    let entry = code.entry();
+    let fixer = match entry.fixer {
+        Fixer::Asker => " The one who asks can fix it.",
+        Fixer::Publisher => " The publisher of the card and its records can fix it.",
+        Fixer::Operator => " The operator of this resolver can fix it.",
+    };
+    let again = if entry.retryable { " Asking again may help." } else { " Asking again does not help." };
+    Said::new(entry.title).and(" ").and(entry.explanation).and(fixer).and(again)
+}

@@ -1,0 +1,65 @@
+//! `find_route`: which URL does an agent's entry stand for?
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Tool, arguments, name_argument};
+use crate::mcp::answer::{Answer, Failure, Said};
+use crate::mcp::asker::{Asked, Asker};
+use crate::mcp::form::{self, Form};
+use crate::resolve::{Question, RouteAnswer};
+use crate::verdict::State;
+
+pub(super) struct FindRoute;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    name: String,
+    verb: Option<String>,
+}
+
+#[async_trait]
+impl Tool for FindRoute {
+    fn name(&self) -> &'static str {
+        "find_route"
+    }
+
+    fn title(&self) -> &'static str {
+        "Find an agent's URL"
+    }
+
+    fn description(&self) -> &'static str {
+        "Gives the URL behind an agent's x402:// entry, and who says so. Call the agent there and nowhere else, and only \
+         where the state is trusted."
+    }
+
+    fn arguments(&self) -> (Value, &'static [&'static str]) {
+        let members = json!({
+            "name": name_argument(),
+            "verb": {"type": "string", "description": "What the agent is to do; its first verb where none is named"},
+        });
+        (members, &["name"])
+    }
+
+    fn form(&self) -> &'static Form {
+        &form::ROUTE
+    }
+
+    async fn call(&self, asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
+        let Arguments { name, verb } = arguments(given)?;
+        let Asked { resolver, resolution } = asker.ask(Question::new(&*name)).await?;
+        let route = resolver.route(&resolution, verb.as_deref());
+        let verdict = resolution.verdict();
+        let said = match (verdict.state, &route) {
+            (State::Trusted, Ok(_)) => Said::new("trusted: the URL is structuredContent.route.route.url."),
+            (_, Ok(_)) => Said::new("There is a URL, but the agent is not trusted: do not call it.")
+                .codes(verdict.reasons.iter().map(|reason| reason.code.slug())),
+            (_, Err(reason)) => Said::new("No URL is known for this agent.").codes([reason.code.slug()]),
+        };
+        let answer = RouteAnswer::new(&name, verb.as_deref(), verdict, &route);
+        let document = serde_json::to_value(&answer).unwrap_or_default();
+        Answer::about(&resolver, said, self.form(), document).await
+    }
+}

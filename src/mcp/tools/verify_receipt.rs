@@ -1,0 +1,78 @@
+//! `verify_receipt`: does what an agent sent as a receipt hold?
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use clresolve_payment::settlement::Purchase;
+use clresolve_receipt::Question as ReceiptQuestion;
+use clresolve_receipt::question::Request;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Tool, arguments, name_argument};
+use crate::cpu_pool::PoolFull;
+use crate::mcp::answer::{Answer, Failure, Said};
+use crate::mcp::asker::{Asked, Asker};
+use crate::mcp::form::{self, Form};
+use crate::reason::Refusal;
+use crate::resolve::Question;
+use crate::verdict::State;
+
+pub(super) struct VerifyReceipt;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    name: String,
+    /// The text: a parsed receipt has lost what its signature is about, such as a member that stands twice.
+    receipt: String,
+    request: Option<String>,
+}
+
+#[async_trait]
+impl Tool for VerifyReceipt {
+    fn name(&self) -> &'static str {
+        "verify_receipt"
+    }
+
+    fn title(&self) -> &'static str {
+        "Verify a receipt"
+    }
+
+    fn description(&self) -> &'static str {
+        "Checks what an agent sent as a receipt: that the signer which the agent's records name has signed exactly this, about \
+         this agent and, where the request is given, about this request. Rely on a receipt only where the state is trusted. \
+         Nothing is remembered."
+    }
+
+    fn arguments(&self) -> (Value, &'static [&'static str]) {
+        let members = json!({
+            "name": name_argument(),
+            "receipt": {"type": "string", "description": "The receipt's JSON text, byte for byte as it came; never parsed and written again"},
+            "request": {"type": "string", "description": "The JSON text of the request that it answers, as it was sent"},
+        });
+        (members, &["name", "receipt"])
+    }
+
+    fn form(&self) -> &'static Form {
+        &form::RECEIPT
+    }
+
+    async fn call(&self, asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
+        let Arguments { name, receipt, request } = arguments(given)?;
+        let read = move || request.map(|text| Request::from_bytes(text.as_bytes())).transpose();
+        let request = asker.resolver().pool().try_run(read).await.map_err(|PoolFull| Refusal::Overloaded)?;
+        let request = request.map_err(|error| Failure::malformed(format!("request: {error}")))?;
+        let receipt = receipt.into_bytes();
+        let question = Arc::new(ReceiptQuestion { name, receipt, request, purchase: Purchase::default() });
+        let Asked { resolver, resolution } = asker.ask(Question::new(&*question.name)).await?;
+        let found = resolver.verify_receipt_of(&resolution, question).await;
+        let said = Said::new(match found.state {
+            State::Trusted => "trusted: the agent's signer has signed this receipt.",
+            State::Untrusted => "untrusted: do not rely on this receipt.",
+            State::Indeterminate => "indeterminate: do not rely on this receipt yet.",
+        });
+        let said = said.codes(found.codes.iter().map(String::as_str));
+        Answer::about(&resolver, said, self.form(), found).await
+    }
+}

@@ -1,0 +1,267 @@
+//! What changed between two audits of the same world. Pure: two reports in, the changes out.
+//!
+//! A difference of block, time or `id` alone is none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::Serialize;
+
+use super::past::{Past, PastName};
+use super::{OnChain, Scope, slugs};
+use crate::check::edition;
+use crate::evidence::edition::Edition;
+use crate::verdict::State;
+
+/// The schema identifier of the JSON form.
+pub const SCHEMA: &str = "clresolve.audit-difference/1";
+
+/// What changed from one report to another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    schema: &'static str,
+    /// The rules of both.
+    pub rules: Pair<Rules>,
+    /// Whether each of them has all names of its list.
+    pub complete: Pair<bool>,
+    /// The changes, by name, then in the order of [`Kind`].
+    pub changes: Vec<Change>,
+}
+
+/// The same of both reports.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Pair<T> {
+    /// Of the earlier one.
+    pub before: T,
+    /// Of the later one.
+    pub after: T,
+}
+
+/// By which rules a report was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Rules {
+    /// Identifier and digest of the profile.
+    pub profile: String,
+    /// How deep the walk went.
+    pub depth: &'static str,
+}
+
+/// One change of one name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// The name in its normal form, or as it was typed.
+    pub name: String,
+    /// What changed.
+    pub kind: Kind,
+    /// What it was; absent where there was nothing.
+    pub before: Option<String>,
+    /// What it is; absent where there is nothing.
+    pub after: Option<String>,
+}
+
+/// What changed of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Kind {
+    /// It is audited for the first time.
+    Added,
+    /// It is audited no longer.
+    Removed,
+    /// It has become trusted.
+    NewlyTrusted,
+    /// It was trusted, and is untrusted.
+    NewlyBroken,
+    /// Its state changed in another way.
+    State,
+    /// Other findings.
+    Findings,
+    /// Other bytes of its card.
+    Bytes,
+    /// Another version of its card.
+    Version,
+    /// The card changed, but not what must change with it (CL-69).
+    UpdateMissing,
+    /// Another holder.
+    Owner,
+    /// Another resolver.
+    Resolver,
+    /// Another expiry.
+    Expiry,
+    /// Another address that it is paid at.
+    Payee,
+    /// Another place where it is to be called.
+    Endpoint,
+}
+
+impl Kind {
+    /// Every kind, in their order.
+    pub const ALL: [Self; 14] = [
+        Self::Added,
+        Self::Removed,
+        Self::NewlyTrusted,
+        Self::NewlyBroken,
+        Self::State,
+        Self::Findings,
+        Self::Bytes,
+        Self::Version,
+        Self::UpdateMissing,
+        Self::Owner,
+        Self::Resolver,
+        Self::Expiry,
+        Self::Payee,
+        Self::Endpoint,
+    ];
+
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Removed => "removed",
+            Self::NewlyTrusted => "newly-trusted",
+            Self::NewlyBroken => "newly-broken",
+            Self::State => "state",
+            Self::Findings => "findings",
+            Self::Bytes => "bytes",
+            Self::Version => "version",
+            Self::UpdateMissing => "update-missing",
+            Self::Owner => "owner",
+            Self::Resolver => "resolver",
+            Self::Expiry => "expiry",
+            Self::Payee => "payee",
+            Self::Endpoint => "endpoint",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The reports are about different worlds, so that nothing follows from a difference.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the reports are about different worlds: {before} and {after}")]
+pub struct OtherWorld {
+    before: String,
+    after: String,
+}
+
+/// Whether a report with one scope can be compared with one of the other.
+///
+/// # Errors
+/// If they are about different worlds or chains.
+pub fn check_worlds(before: &Scope, after: &Scope) -> Result<(), OtherWorld> {
+    let world = |scope: &Scope| format!("{} {}", scope.world, scope.chain);
+    let (before, after) = (world(before), world(after));
+    if before == after { Ok(()) } else { Err(OtherWorld { before, after }) }
+}
+
+impl Difference {
+    /// What changed from `before` to `after`.
+    ///
+    /// # Errors
+    /// If they are about different worlds or chains.
+    pub fn between(before: &Past, after: &Past) -> Result<Self, OtherWorld> {
+        check_worlds(&before.scope, &after.scope)?;
+        let names: BTreeSet<&String> = before.names.keys().chain(after.names.keys()).collect();
+        let mut changes = Changes { of: "", found: Vec::new() };
+        for name in names {
+            changes.of = name;
+            match (before.names.get(name), after.names.get(name)) {
+                (Some(before), Some(after)) => changes.of_name(before, after),
+                // Of names that a report never came to nothing is known.
+                (None, Some(now)) if before.complete => changes.push(Kind::Added, None, Some(now.state.to_string())),
+                (Some(was), None) if after.complete => changes.push(Kind::Removed, Some(was.state.to_string()), None),
+                _ => {}
+            }
+        }
+        Ok(Self {
+            schema: SCHEMA,
+            rules: Pair { before: Rules::of(&before.scope), after: Rules::of(&after.scope) },
+            complete: Pair { before: before.complete, after: after.complete },
+            changes: changes.found,
+        })
+    }
+
+    /// What a reader must know before the changes.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.rules.before != self.rules.after {
+            warnings.push("The reports were made by different rules: states and findings may differ for that alone.".to_owned());
+        }
+        if !self.complete.before {
+            warnings.push("The earlier report is incomplete: names that only the later one has are left out.".to_owned());
+        }
+        if !self.complete.after {
+            warnings.push("The later report is incomplete: names that only the earlier one has are left out.".to_owned());
+        }
+        warnings
+    }
+}
+
+impl Rules {
+    fn of(scope: &Scope) -> Self {
+        Self { profile: format!("{} {}", scope.profile.id, scope.profile.digest), depth: scope.depth.as_str() }
+    }
+}
+
+/// The changes that were found, and the name that is looked at.
+struct Changes<'a> {
+    of: &'a str,
+    found: Vec<Change>,
+}
+
+impl Changes<'_> {
+    fn of_name(&mut self, before: &PastName, after: &PastName) {
+        let kind = match (before.state, after.state) {
+            (State::Trusted, State::Untrusted) => Kind::NewlyBroken,
+            (_, State::Trusted) => Kind::NewlyTrusted,
+            _ => Kind::State,
+        };
+        self.compare(kind, Some(before.state.to_string()), Some(after.state.to_string()));
+        let codes = |name: &PastName| Some(slugs(&name.codes(), ", ")).filter(|codes| !codes.is_empty());
+        self.compare(Kind::Findings, codes(before), codes(after));
+        if let (Some(before), Some(after)) = (&before.edition, &after.edition) {
+            self.of_card(before, after);
+        }
+        if let (Some(before), Some(after)) = (&before.on_chain, &after.on_chain) {
+            self.of_chain(before, after);
+        }
+    }
+
+    fn of_card(&mut self, before: &Edition, after: &Edition) {
+        self.compare(Kind::Bytes, Some(before.card.clone()), Some(after.card.clone()));
+        self.compare(Kind::Version, before.version.clone(), after.version.clone());
+        for reason in edition::since(before, after) {
+            self.push(Kind::UpdateMissing, None, Some(format!("{}: {}", reason.code, reason.message)));
+        }
+    }
+
+    fn of_chain(&mut self, before: &OnChain, after: &OnChain) {
+        self.compare(Kind::Owner, before.holder.clone(), after.holder.clone());
+        self.compare(Kind::Resolver, before.resolver.clone(), after.resolver.clone());
+        self.compare(Kind::Expiry, before.expiry.clone(), after.expiry.clone());
+        self.of_records(Kind::Payee, &before.addresses, &after.addresses);
+        self.of_records(Kind::Endpoint, &before.endpoints, &after.endpoints);
+    }
+
+    fn of_records(&mut self, kind: Kind, before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) {
+        let gone = before.keys().filter(|key| !after.contains_key(*key));
+        for key in after.keys().chain(gone) {
+            let shown = |records: &BTreeMap<String, String>| records.get(key).map(|value| format!("{key}: {value}"));
+            self.compare(kind, shown(before), shown(after));
+        }
+    }
+
+    fn compare(&mut self, kind: Kind, before: Option<String>, after: Option<String>) {
+        if before != after {
+            self.push(kind, before, after);
+        }
+    }
+
+    fn push(&mut self, kind: Kind, before: Option<String>, after: Option<String>) {
+        self.found.push(Change { name: self.of.to_owned(), kind, before, after });
+    }
+}

@@ -1,0 +1,174 @@
+//! A report that was written earlier, read again: whole and unchanged, or not at all.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, Read as _, Seek, SeekFrom};
+
+use serde::Deserialize;
+
+use super::{OnChain, Row, Rows, SCHEMA, Scope};
+use crate::digest::{Digest, Digester};
+use crate::evidence::edition::Edition;
+use crate::reason::Code;
+use crate::verdict::State;
+
+/// Longest report that is read, in bytes: that of some hundred thousand names.
+pub const MAX_REPORT_BYTES: u64 = 1 << 30;
+
+/// How the line begins that seals a report. No line of a row begins so.
+pub(super) const SEAL: &str = "\"digest\": ";
+
+/// A report, as far as a later one is compared with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Past {
+    /// The question and the rules.
+    pub scope: Scope,
+    /// Whether every name of the list has its row.
+    pub complete: bool,
+    /// What is known of each name. Of a name that stands there twice the first row counts.
+    pub names: BTreeMap<String, PastName>,
+}
+
+/// A name in an earlier report.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct PastName {
+    normalized: Option<String>,
+    input: String,
+    /// The state.
+    pub state: State,
+    reasons: Vec<PastReason>,
+    /// Its proven card, where there is one.
+    pub edition: Option<Edition>,
+    /// Its place on the chain, where that was read.
+    pub on_chain: Option<OnChain>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+struct PastReason {
+    code: Code,
+}
+
+/// Why a report is not used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PastError {
+    /// It cannot be read.
+    #[error("cannot be read: {0}")]
+    Unreadable(#[from] io::Error),
+    /// It ends before its seal, or it was formatted anew.
+    #[error("was cut or formatted anew: it has no line \"digest\" at its end. Take the file as audit wrote it")]
+    Cut,
+    /// It is not what was written.
+    #[error("was changed: its digest is {written}, that of its lines {counted}. Take the file as audit wrote it")]
+    Changed {
+        /// The digest that stands in it.
+        written: String,
+        /// The digest of what is in it.
+        counted: Digest,
+    },
+    /// It is no report.
+    #[error("is not the report of an audit in its JSON form: {0}")]
+    Other(#[from] serde_json::Error),
+    /// It is of another schema.
+    #[error("is of the schema {0:?}, not {SCHEMA}")]
+    Schema(String),
+}
+
+impl Past {
+    /// Reads a report.
+    ///
+    /// # Errors
+    /// [`PastError`]
+    pub fn read(mut report: impl BufRead + Seek) -> Result<Self, PastError> {
+        check_seal(&mut report)?;
+        report.seek(SeekFrom::Start(0))?;
+        let document: Document = serde_json::from_reader(report.take(MAX_REPORT_BYTES))?;
+        if document.schema != SCHEMA {
+            return Err(PastError::Schema(document.schema));
+        }
+        let mut past = Self { scope: document.scope, complete: document.complete, names: BTreeMap::new() };
+        document.rows.into_iter().for_each(|row| past.add(row));
+        Ok(past)
+    }
+
+    /// A report that is being written.
+    ///
+    /// # Errors
+    /// If a row cannot be read.
+    pub fn of(scope: &Scope, complete: bool, rows: &dyn Rows) -> io::Result<Self> {
+        let mut past = Self { scope: scope.clone(), complete, names: BTreeMap::new() };
+        rows.each(&mut |row| {
+            past.add(row.into());
+            Ok(())
+        })?;
+        Ok(past)
+    }
+
+    fn add(&mut self, name: PastName) {
+        self.names.entry(name.name().to_owned()).or_insert(name);
+    }
+
+    /// The proven card of a name.
+    pub fn edition(&self, name: &str) -> Option<&Edition> {
+        self.names.get(name)?.edition.as_ref()
+    }
+}
+
+impl From<&Row> for PastName {
+    fn from(row: &Row) -> Self {
+        Self {
+            normalized: row.normalized.clone(),
+            input: row.input.clone(),
+            state: row.state,
+            reasons: row.reasons.iter().map(|reason| PastReason { code: reason.code }).collect(),
+            edition: row.edition.clone(),
+            on_chain: row.on_chain.clone(),
+        }
+    }
+}
+
+impl PastName {
+    /// Its normal form, or what was typed.
+    pub fn name(&self) -> &str {
+        self.normalized.as_deref().unwrap_or(&self.input)
+    }
+
+    /// The codes of its findings, each once, by slug.
+    pub fn codes(&self) -> Vec<Code> {
+        let mut codes: Vec<Code> = self.reasons.iter().map(|reason| reason.code).collect();
+        codes.sort_unstable_by_key(|code| code.slug());
+        codes.dedup();
+        codes
+    }
+}
+
+#[derive(Deserialize)]
+struct Document {
+    schema: String,
+    complete: bool,
+    scope: Scope,
+    rows: Vec<PastName>,
+}
+
+/// Compares the lines with the digest below them.
+fn check_seal(report: &mut impl BufRead) -> Result<(), PastError> {
+    let mut report = report.take(MAX_REPORT_BYTES);
+    let (mut lines, mut line) = (Digester::default(), Vec::new());
+    loop {
+        line.clear();
+        if report.read_until(b'\n', &mut line)? == 0 {
+            return Err(PastError::Cut);
+        }
+        let Some(seal) = line.strip_prefix(SEAL.as_bytes()) else {
+            lines.update(&line);
+            continue;
+        };
+        let counted = lines.digest();
+        let written = String::from_utf8_lossy(seal.trim_ascii()).into_owned();
+        let is_same = written == format!("\"{counted}\"");
+        return if is_same || clresolve_core::mutant!("changed-reports") {
+            Ok(())
+        } else {
+            Err(PastError::Changed { written, counted })
+        };
+    }
+}

@@ -1,0 +1,162 @@
+//! The schemas that cards bind, as messages are held against them: fetched, proven, compiled once, and looked up once
+//! beside a verdict.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use clresolve_verdict::schema::bound::{Bound, Gathering, Sibling};
+use moka::future::Cache;
+use tokio::time::Instant;
+
+use super::look_ups::{Beside, Found, LookUps};
+use super::walk::Walker;
+use crate::card::{Card, Side};
+use crate::check::schemas::proven;
+use crate::check::verbs::holds_placeholder;
+use crate::digest::Digest;
+use crate::evidence::BoundSchema;
+use crate::manifest::{Manifest, SchemaEntry};
+use crate::profile::Profile;
+use crate::reason::{Code, Effect, Reason};
+use crate::verdict::{Resolution, State};
+
+/// Compiled schemas that are kept. The published layers have thirty of a release; one takes some hundred kilobytes at
+/// most, since manifests of the operator's choice pin its bytes.
+const KEPT: u64 = 256;
+
+/// A schema that a card binds, or why there is none.
+pub(super) type Known = Result<Arc<Bound>, Arc<[Reason]>>;
+
+impl Found for Known {
+    fn state(&self) -> State {
+        match self {
+            Ok(_) => State::Trusted,
+            Err(reasons) if reasons.iter().any(|reason| reason.effect == Effect::Fail) => State::Untrusted,
+            Err(_) => State::Indeterminate,
+        }
+    }
+
+    fn undecided(cause: &str) -> Self {
+        Err([Reason::new(Code::SchemaUnavailable).observed(cause)].into())
+    }
+}
+
+/// Bound schemas, as they were looked up a moment ago, and compiled ones by what proves them.
+#[derive(Clone)]
+pub(super) struct BoundSchemas {
+    look_ups: LookUps<Side, Known>,
+    compiled: Compiled,
+}
+
+/// By the digests of the manifest, which pins what a schema refers to, and of the schema.
+type Compiled = Cache<(Digest, Digest), Arc<Bound>>;
+
+impl Default for BoundSchemas {
+    fn default() -> Self {
+        Self { look_ups: LookUps::default(), compiled: Cache::new(KEPT) }
+    }
+}
+
+impl BoundSchemas {
+    /// The schema that the card of a trusted agent binds for its first verb. `None` where the agent is not trusted.
+    pub(super) async fn of(
+        &self,
+        walker: &Arc<Walker>,
+        profile: &Arc<Profile>,
+        resolution: &Resolution,
+        side: Side,
+    ) -> Option<Known> {
+        let (card, beside) = (resolution.card()?.clone(), Beside::of(resolution)?);
+        let look_up = LookUp { walker: Arc::clone(walker), compiled: self.compiled.clone(), side };
+        let profile = Arc::clone(profile);
+        let read = async move { look_up.read(&profile, &card).await };
+        Some(self.look_ups.answer(beside, side, &walker.clock, read).await)
+    }
+}
+
+/// One look-up.
+struct LookUp {
+    walker: Arc<Walker>,
+    compiled: Compiled,
+    side: Side,
+}
+
+impl LookUp {
+    async fn read(&self, profile: &Profile, card: &[u8]) -> Known {
+        let card = Card::parse(card).ok();
+        let Some((card, manifest, entry)) = card.and_then(|card| {
+            let manifest = profile.layer(card.class()?)?.manifest();
+            let entry = manifest.verb(card.primary_verb()?)?.schema(self.side);
+            Some((card, manifest, entry))
+        }) else {
+            return Known::undecided("the card binds none");
+        };
+        let key = entry.sha256.map(|sha256| (manifest.digest(), sha256));
+        if let Some(key) = key
+            && let Some(bound) = self.compiled.get(&key).await
+        {
+            return Ok(bound);
+        }
+        let bound = self.fetched(profile, manifest, entry, &card).await?;
+        if let Some(key) = key {
+            self.compiled.insert(key, Arc::clone(&bound)).await;
+        }
+        Ok(bound)
+    }
+
+    async fn fetched(&self, profile: &Profile, manifest: &Manifest, entry: &SchemaEntry, card: &Card) -> Known {
+        let deadline = Instant::now() + self.walker.config.timeout;
+        let unpinned = BoundSchema { canonical: Err(String::new()), mirror: None };
+        let served = if entry.sha256.is_some() { self.served(card, deadline).await } else { unpinned };
+        let bytes = proven(self.side, &served, entry, profile)?;
+        let mut gathering = Gathering::new(manifest, entry, bytes);
+        while let Some(sibling) = gathering.missing().map_err(alone)? {
+            self.supplied(&mut gathering, sibling, deadline).await.or_else(|causes| Known::undecided(&causes).map(drop))?;
+        }
+        let ready = gathering.ready();
+        self.walker.pool.run(move || ready.compile().map(Arc::new)).await.map_err(alone)
+    }
+
+    /// Takes a sibling from the first location that serves its pinned bytes, or says why none does.
+    async fn supplied<'m>(
+        &self,
+        gathering: &mut Gathering<'m>,
+        sibling: Sibling<'m>,
+        deadline: Instant,
+    ) -> Result<(), String> {
+        let mut causes = Vec::new();
+        for location in gathering.locations(&sibling) {
+            match self.bytes(&location, deadline).await {
+                Ok(bytes) if gathering.supply(sibling, bytes.clone()) => return Ok(()),
+                Ok(_) => causes.push(format!("{location}: other bytes than the pinned ones")),
+                Err(cause) => causes.push(format!("{location}: {cause}")),
+            }
+        }
+        Err(causes.join("; "))
+    }
+
+    /// What the locations that the card names serve; the mirror only where the canonical one serves nothing.
+    async fn served(&self, card: &Card, deadline: Instant) -> BoundSchema {
+        let canonical = match card.schema(self.side) {
+            Some(location) => self.bytes(location, deadline).await,
+            None => Err("the card names no location".to_owned()),
+        };
+        let mirror = card.schema_mirror(self.side).filter(|location| canonical.is_err() && !holds_placeholder(location));
+        let mirror = match mirror {
+            Some(location) => Some(self.bytes(location, deadline).await),
+            None => None,
+        };
+        BoundSchema { canonical, mirror }
+    }
+
+    /// The first location has half of the time, and so on, so that one that stalls leaves some to the next.
+    async fn bytes(&self, location: &str, deadline: Instant) -> Result<Bytes, String> {
+        let left: Duration = deadline.saturating_duration_since(Instant::now());
+        self.walker.sources.schema(location, left / 2).await.0
+    }
+}
+
+fn alone(reason: impl AsRef<Reason>) -> Arc<[Reason]> {
+    [reason.as_ref().clone()].into()
+}

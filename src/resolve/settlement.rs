@@ -1,0 +1,166 @@
+//! Settlements: what the chain that was paid on says of the transaction that a seller names. It is read once beside a
+//! verdict, through the endpoints of `[chains.ID]`.
+
+use std::sync::Arc;
+
+use clresolve_payment::settlement::{Due, Purchase, Settlement, ShownBy, Sight, unproven};
+use clresolve_state::receipts::TransactionReading;
+
+use super::look_ups::{Beside, Found, LookUps};
+use super::registration::{LOOK_UP_SHARE, Registries, Registry};
+use super::walk::Walker;
+use crate::config::{Config, Demand};
+use crate::digest::Digest;
+use crate::reason::{Effect, Reason};
+use crate::verdict::State;
+
+/// What was seen of a transaction, or why nothing was.
+type Seen = Result<Sight, Box<Reason>>;
+
+/// What was seen of transactions a moment ago, by the digest of what they had to hold.
+pub(super) type Settlements = LookUps<Digest, Seen>;
+
+impl Found for Seen {
+    fn state(&self) -> State {
+        match self {
+            Ok(Sight { objection: None, .. }) => State::Trusted,
+            Ok(Sight { objection: Some(reason), .. }) if reason.effect == Effect::Fail => State::Untrusted,
+            _ => State::Indeterminate,
+        }
+    }
+
+    fn undecided(cause: &str) -> Self {
+        Err(unproven("endpoints", cause).into())
+    }
+}
+
+/// Whether what was bought was paid, where payment or reply was kept. `beside` is the verdict on the seller.
+pub(super) async fn of(
+    settlements: &Settlements,
+    registries: &Registries,
+    walker: &Arc<Walker>,
+    beside: Option<&Beside>,
+    purchase: &Purchase,
+) -> Option<Settlement> {
+    if !purchase.asks_for_settlement() {
+        return None;
+    }
+    let Some(beside) = beside else {
+        return Some(Settlement::of(purchase, None, Seen::undecided("the name has no normal form")));
+    };
+    let due = match purchase.due(beside.name.as_str()) {
+        Ok(due) => due,
+        Err(reason) => return Some(Settlement::of(purchase, None, Err(reason))),
+    };
+    let chain = match chain(registries, &due) {
+        Ok(chain) => chain,
+        Err(cause) => return Some(Settlement::of(purchase, Some(due), Seen::undecided(&cause))),
+    };
+    let key = due.digest();
+    let (asking, asked) = (Arc::clone(walker), due.clone());
+    let look_up = async move { looked_up(&asking, &chain, &asked).await };
+    let seen = if clresolve_core::mutant!("settlements-are-looked-up-anew") {
+        look_up.await
+    } else {
+        settlements.answer(beside.clone(), key, &walker.clock, look_up).await
+    };
+    Some(Settlement::of(purchase, Some(due), seen))
+}
+
+async fn looked_up(walker: &Walker, chain: &Registry, due: &Due) -> Seen {
+    match read(walker, chain, due).await {
+        Ok((_, seen)) => seen,
+        Err(cause) => Seen::undecided(&cause),
+    }
+}
+
+/// What the chain that is paid on says of the transaction, as vouched for as names must be.
+///
+/// # Errors
+/// Why that is not known, in words.
+pub(super) async fn transaction(
+    registries: &Registries,
+    walker: &Walker,
+    due: &Due,
+) -> Result<TransactionReading, String> {
+    Ok(read(walker, &*chain(registries, due)?, due).await?.0)
+}
+
+fn chain(registries: &Registries, due: &Due) -> Result<Arc<Registry>, String> {
+    registries.of(&due.network).ok_or_else(|| format!("none is configured for {} (chains.ID)", due.network))
+}
+
+/// The same, with what it shows.
+async fn read(walker: &Walker, chain: &Registry, due: &Due) -> Result<(TransactionReading, Seen), String> {
+    let limit = walker.config.timeout.mul_f64(LOOK_UP_SHARE);
+    let reading = tokio::time::timeout(limit, chain.transactions().transaction(due.transaction)).await;
+    let reading = reading.map_err(|_| "no answer in time".to_owned())?.map_err(|error| error.to_string())?;
+    let due = due.clone();
+    // A transaction may have megabytes of logs and input.
+    let judged = move || {
+        let TransactionReading { head, execution, proof, receipt_proof } = &reading;
+        let seen = due.seen(head, execution.as_ref(), proof, receipt_proof.is_some());
+        (reading, seen)
+    };
+    let (reading, seen) = walker.pool.run(judged).await;
+    match seen.as_ref().ok().and_then(|sight| too_weak(&walker.config, sight)) {
+        Some(cause) => Err(cause.to_owned()),
+        None => Ok((reading, seen)),
+    }
+}
+
+/// Nothing counts that is vouched for less than names must be.
+fn too_weak(config: &Config, sight: &Sight) -> Option<&'static str> {
+    if clresolve_core::mutant!("any-proof-of-a-settlement") {
+        return None;
+    }
+    let is_state_proof = config.chain.demand().is_ok_and(|demand| matches!(demand, Demand::StateProof(_)));
+    if is_state_proof && sight.shown_by == ShownBy::Reported && !clresolve_core::mutant!("reported-is-proven") {
+        return Some("state-proof is demanded, and this settlement is reported");
+    }
+    config.gate.policy().against_proof(&sight.vouched())
+}
+
+#[cfg(all(test, feature = "state-proof"))]
+mod tests {
+    use alloy_primitives::B256;
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::chain::Block;
+    use crate::config::{Grade, ProofDemand};
+    use crate::reason::Code;
+
+    const QUORUM: clresolve_core::reading::Proof =
+        clresolve_core::reading::Proof { grade: Grade::Quorum, asked: 2, agreed: 2, own: false };
+
+    /// What two endpoints say, as a call of Permit2's proxy is seen where its receipt is proven too.
+    fn sight(shown_by: ShownBy) -> Sight {
+        let block = Block { number: 7, hash: B256::ZERO, timestamp: Timestamp::UNIX_EPOCH };
+        Sight { objection: None, shown_by, block, proof: QUORUM }
+    }
+
+    fn config(proof: Option<ProofDemand>, min_proof: Option<Grade>) -> Config {
+        let mut config = Config::default();
+        let endpoints = ["https://one.example", "https://two.example"];
+        config.chain.endpoints = endpoints.map(|url| url.parse().expect("an endpoint")).into();
+        (config.chain.proof, config.gate.min_proof) = (proof, min_proof);
+        config
+    }
+
+    #[test]
+    fn what_is_reported_never_meets_state_proof() {
+        for config in [config(Some(ProofDemand::StateProof), None), config(None, Some(Grade::StateProof))] {
+            assert!(too_weak(&config, &sight(ShownBy::Reported)).is_some());
+            assert_eq!(too_weak(&config, &sight(ShownBy::Proven)), None);
+        }
+        assert_eq!(too_weak(&config(None, Some(Grade::Quorum)), &sight(ShownBy::Reported)), None);
+    }
+
+    #[test]
+    fn a_header_of_one_stranger_proves_nothing() {
+        let alone = clresolve_core::reading::Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: false };
+        let weak = |shown_by| too_weak(&config(None, None), &Sight { proof: alone, ..sight(shown_by) });
+        assert_eq!([weak(ShownBy::Reported), weak(ShownBy::Proven)], [Some(Code::SingleRpc.slug()); 2]);
+    }
+}

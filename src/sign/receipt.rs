@@ -1,0 +1,172 @@
+//! Signed receipts' documents: what was said of a receipt, checked with the public key of who said it.
+//!
+//! It is signed as a verdict is: a compact JWS of a type of its own, whose payload is `{"iss", "iat", "exp", "receipt":
+//! {…}}`. `exp` is the end of the verdict on the agent. The document names the receipt and the request by their digests,
+//! so that nobody can pass it for one about others.
+
+use clresolve_bundle::signed::{
+    Ground, MAX_JWS_BYTES, MAX_LIFETIME, SKEW, SignError, Signer, VerifyError, What, lifetime,
+};
+use clresolve_core::digest::Digest;
+use clresolve_core::json::{Limits, parse};
+use clresolve_core::reading::Grade;
+use clresolve_jose::{Kind, TrustedKeys, verify_compact};
+use clresolve_receipt::Verification;
+use clresolve_receipt::document::SCHEMA;
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::name::EnsName;
+use crate::verdict::{Anchor, Resolution, State, canonical_digest};
+
+/// `typ` of the protected header.
+pub const RECEIPT_TYPE: &str = "clresolve-receipt+jwt";
+
+const KIND: Kind = Kind { typ: RECEIPT_TYPE, max_bytes: MAX_JWS_BYTES };
+
+#[derive(Serialize)]
+struct Claims<'a> {
+    iss: &'a str,
+    iat: i64,
+    exp: i64,
+    receipt: &'a Verification,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ForeignClaims {
+    iss: String,
+    iat: i64,
+    exp: i64,
+    receipt: Value,
+}
+
+/// What was said of a receipt of the agent of a live run, as a JWS in compact form, issued at `now`.
+///
+/// # Errors
+/// When nothing is signed about such a verdict.
+pub fn sign_receipt(
+    signer: &Signer,
+    found: &Verification,
+    resolution: &Resolution,
+    now: Timestamp,
+) -> Result<String, SignError> {
+    let (iat, exp) = lifetime(resolution, now)?;
+    let claims = Claims { iss: signer.issuer(), iat, exp, receipt: found };
+    let payload = serde_json::to_vec(&claims).expect("it has a JSON form: its keys are strings");
+    Ok(signer.key().sign_compact(RECEIPT_TYPE, &payload))
+}
+
+/// What a signed document must be about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpectedReceipt {
+    /// The agent.
+    pub name: EnsName,
+    /// SHA-256 of the receipt's bytes.
+    pub receipt: Digest,
+    /// SHA-256 of the bytes of the request that it is for; `None` where it is for none.
+    pub request: Option<Digest>,
+    /// CAIP-2 identifier of the chain.
+    pub chain: String,
+    /// `anchor.world`, such as `mainnet`.
+    pub world: String,
+    /// The least grade of proof; with `None` any but one stranger's word, as for a signed verdict.
+    pub proof: Option<Grade>,
+    /// The issuer; with `None` any whose key is trusted.
+    pub issuer: Option<String>,
+}
+
+/// A signed document that was checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VerifiedReceipt {
+    /// What was said, as `schemas/receipt.schema.json` describes it.
+    pub document: Value,
+    /// Its state.
+    pub state: State,
+    /// The issuer.
+    pub issuer: String,
+    /// Thumbprint of the key.
+    pub key_id: String,
+}
+
+/// Checks a signed document: form, header, signature, time, that it is about this agent, receipt and request, and that
+/// the agent was read where, and is vouched for as far as, is asked for. Nothing of the payload is read before the signature holds.
+///
+/// # Errors
+/// The first check that it does not pass.
+pub fn verify_receipt(
+    jws: &str,
+    keys: &TrustedKeys,
+    expected: &ExpectedReceipt,
+    now: Timestamp,
+) -> Result<VerifiedReceipt, VerifyError> {
+    let (payload, key_id) = verify_compact(jws, keys, &KIND)?;
+    let limits = Limits { bytes: MAX_JWS_BYTES, ..Limits::DOCUMENT };
+    let payload = parse(&payload, limits).map_err(VerifyError::Payload)?;
+    let ForeignClaims { iss: issuer, iat, exp, receipt: document } =
+        serde_json::from_value(payload).map_err(|error| VerifyError::Claims { detail: error.to_string() })?;
+    check_time(iat, exp, now.as_second())?;
+    if let Some(expected) = expected.issuer.as_ref().filter(|expected| **expected != issuer) {
+        return Err(VerifyError::Issuer { expected: expected.clone(), observed: issuer });
+    }
+    let state = checked(&document, expected)?;
+    Ok(VerifiedReceipt { document, state, issuer, key_id })
+}
+
+fn check_time(iat: i64, exp: i64, now: i64) -> Result<(), VerifyError> {
+    if !exp.checked_sub(iat).is_some_and(|seconds| (1..=MAX_LIFETIME).contains(&seconds)) {
+        return Err(VerifyError::Lifetime);
+    }
+    if now >= exp.saturating_add(SKEW) && !clresolve_core::mutant!("late-receipts") {
+        return Err(VerifyError::Expired { ago: now.saturating_sub(exp) });
+    }
+    if iat > now.saturating_add(SKEW) {
+        return Err(VerifyError::IssuedInTheFuture);
+    }
+    Ok(())
+}
+
+/// The state of a document that is about what is expected.
+fn checked(document: &Value, expected: &ExpectedReceipt) -> Result<State, VerifyError> {
+    let text = |pointer: &str| document.pointer(pointer).and_then(Value::as_str);
+    if text("/schema") != Some(SCHEMA) || text("/id") != Some(&identified(document)) {
+        return Err(VerifyError::WrongDigests);
+    }
+    let request = expected.request.map(|request| request.to_string());
+    let digest = expected.receipt.to_string();
+    for (what, expected, pointer) in [
+        (What::Name, Some(expected.name.as_str()), "/name"),
+        (What::Receipt, Some(digest.as_str()), "/receipt/sha256"),
+        (What::Request, request.as_deref(), "/request"),
+    ] {
+        let observed = text(pointer);
+        if observed != expected && !clresolve_core::mutant!("receipts-are-said-of-others") {
+            let shown = |text: Option<&str>| text.unwrap_or_default().to_owned();
+            return Err(VerifyError::Other { what, expected: shown(expected), observed: shown(observed) });
+        }
+    }
+    let ExpectedReceipt { chain, world, proof, .. } = expected;
+    let anchor: Option<Anchor> = member(document, "anchor")?;
+    let warnings: Vec<String> = member(document, "warnings")?;
+    if !clresolve_core::mutant!("receipts-of-any-world") {
+        Ground { chain, world, proof: *proof }
+            .check(anchor.as_ref(), |code| warnings.iter().any(|it| it == code.slug()))?;
+    }
+    member(document, "state")
+}
+
+fn member<T: DeserializeOwned>(document: &Value, name: &str) -> Result<T, VerifyError> {
+    let value = document.get(name).cloned().unwrap_or_default();
+    serde_json::from_value(value).map_err(|error| VerifyError::Claims { detail: error.to_string() })
+}
+
+/// The digest that the document should have as its `id`.
+fn identified(document: &Value) -> String {
+    let mut document = document.clone();
+    if let Some(members) = document.as_object_mut() {
+        members.remove("id");
+    }
+    canonical_digest(&document)
+}

@@ -1,0 +1,190 @@
+// Drives the explorer in Chromium: explorer.mjs ADDRESS BROWSER [--write]
+import assert from "node:assert/strict";
+import { mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
+
+import { chromium } from "playwright-core";
+
+const [address, executablePath, write] = process.argv.slice(2);
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const pictures = fileURLToPath(new URL("../../docs/explorer/", import.meta.url));
+
+/** Longest time for one step on a busy machine, in milliseconds. */
+const PATIENCE = 60_000;
+
+const QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+  "--disable-component-update", "--disable-sync"];
+
+/** Names of the sandbox, with the state that the page shows. */
+const NAMES = [["summarizeagent.eth", "Trusted"], ["checksum-mismatch.eth", "Untrusted"], ["host-changed.eth", "Untrusted"],
+  ["cid-unproven.eth", "Indeterminate"], ["released-form.eth", "Untrusted"], ["unregistered.eth", "Untrusted"],
+  ["alice.wildcard.eth", "Trusted"], ["no name", "Untrusted"]];
+
+const WIDTHS = { 390: 1180, 1280: 1020 };
+
+/** The screenshots in the document: enough to see every state, both widths and both schemes. */
+const SHOWN = [["summarizeagent.eth", "trusted", 1280, "light"], ["summarizeagent.eth", "trusted", 390, "dark"],
+  ["host-changed.eth", "untrusted", 1280, "dark"], ["host-changed.eth", "untrusted", 390, "light"],
+  ["cid-unproven.eth", "indeterminate", 1280, "light"], ["cid-unproven.eth", "indeterminate", 390, "dark"]];
+
+/** A page of its own, whose complaints fail the run. */
+async function opened(browser, options = {}) {
+  const context = await browser.newContext({ reducedMotion: "reduce", viewport: { width: 1280, height: 1020 }, ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE);
+  page.on("pageerror", (error) => assert.fail(`the page threw ${error}`));
+  page.on("dialog", (dialog) => assert.fail(`a dialog: ${dialog.message()}`));
+  page.on("console", (message) => assert.notEqual(message.type(), "error", message.text()));
+  return page;
+}
+
+const of = (name) => `${address}/?name=${encodeURIComponent(name)}`;
+
+/** Nothing that axe objects to, and nothing wider than the screen. */
+async function isSound(page, where) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => globalThis.axe.run());
+  const told = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.target).join(" ")}`);
+  assert.deepEqual(told, [], where);
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth <= 0), true, `${where} is too wide`);
+}
+
+async function everyPageIsSound(browser) {
+  for (const width of Object.keys(WIDTHS)) {
+    for (const colorScheme of ["light", "dark"]) {
+      const page = await opened(browser, { colorScheme, viewport: { width: Number(width), height: WIDTHS[width] } });
+      await page.goto(address);
+      await isSound(page, `start, ${width}, ${colorScheme}`);
+      for (const [name, state] of NAMES) {
+        await page.goto(of(name));
+        assert.equal(await page.locator("#state .state").textContent(), state, name);
+        await isSound(page, `${name}, ${width}, ${colorScheme}`);
+      }
+      assert.equal(await page.evaluate(() => document.getAnimations().length), 0, "what moves stands still");
+      await page.context().close();
+    }
+  }
+}
+
+async function itWorksWithoutScript(browser) {
+  const page = await opened(browser, { javaScriptEnabled: false });
+  await page.goto(address);
+  await page.getByLabel("Is this agent real?").fill("SummarizeAgent.eth");
+  await page.getByRole("button", { name: "Check" }).click();
+  await page.waitForURL("**/?name=SummarizeAgent.eth");
+  assert.equal(await page.getByRole("heading", { level: 2 }).first().innerText(), "Trusted\nsummarizeagent.eth");
+  assert.equal(await page.locator(".papers, button:has-text('Copy')").count(), 0, "nothing that needs the script");
+  await page.goto(of("released-form.eth"));
+  await page.getByRole("link", { name: "Ask under these rules" }).click();
+  assert.equal(await page.locator("#state .state").textContent(), "Trusted");
+  await page.context().close();
+}
+
+/** Keys alone lead to the answer, and what has the focus shows it. */
+async function itIsUsedByKeyboard(browser) {
+  const page = await opened(browser);
+  await page.goto(address);
+  await page.evaluate(() => {
+    globalThis.marks = [];
+    const note = (changes) => changes.forEach(({ target }) => globalThis.marks.push(`${target.dataset?.stage} ${target.className}`));
+    new MutationObserver(note).observe(document.body, { subtree: true, attributes: true, attributeFilter: ["class"] });
+  });
+  const focused = () => page.evaluate(() => {
+    const { outlineStyle } = getComputedStyle(document.activeElement);
+    return [document.activeElement.textContent.trim() || document.activeElement.id, outlineStyle];
+  });
+  for (const [what, outline] of [["To the result", "solid"], ["clresolve", "solid"], ["name", "solid"]]) {
+    await page.keyboard.press("Tab");
+    assert.deepEqual(await focused(), [what, outline]);
+  }
+  await page.keyboard.type("held-by-holder.eth");
+  await page.keyboard.press("Enter");
+  await page.locator("#state").waitFor();
+  assert.match(page.url(), /\?name=held-by-holder\.eth$/);
+  const marks = await page.evaluate(() => globalThis.marks);
+  for (const stage of ["chain stage running", "https stage running", "ipfs stage running"]) {
+    assert.ok(marks.includes(stage), `${stage}: ${marks}`);
+  }
+  assert.match(await page.locator("#live").textContent(), /^Trusted held-by-holder\.eth\. /);
+  assert.equal(await page.evaluate(() => document.activeElement.id), "result");
+  await isSound(page, "after the walk");
+  await page.goBack();
+  await page.getByText("An ENS name says where").waitFor();
+  await page.context().close();
+}
+
+/** Payment terms and receipts are judged, and what they hold stays text. */
+async function papersAreJudged(browser) {
+  const page = await opened(browser);
+  await page.goto(of("summarizeagent.eth"));
+  const judge = async (paper, path) => {
+    await page.getByLabel("Payment terms or a receipt").fill(paper);
+    const [answer] = await Promise.all([
+      page.waitForResponse((response) => response.url().endsWith(path)), page.getByRole("button", { name: "Judge" }).click()]);
+    assert.equal(answer.status(), 200, await answer.text());
+    await page.locator(".ruling").waitFor();
+    const told = await page.locator(".papers output").innerText();
+    await page.locator(".papers output").evaluate((output) => output.replaceChildren());
+    return told;
+  };
+  const markup = "<img src=x onerror=alert(1)>";
+  const entry = { scheme: "exact", network: "eip155:84532", amount: "1", payTo: "0x0000000000000000000000000000000000000001",
+    asset: "0x036CbD53842c5426634e7929541eC2318f3dCF7e", maxTimeoutSeconds: 60, extra: { name: "USDC", version: markup } };
+  const terms = JSON.stringify({ x402Version: 2, resource: { url: "https://api.sandbox.example/" }, accepts: [entry] });
+  for (const pasted of [terms, btoa(terms)]) {
+    assert.match(await judge(pasted, "/v1/decisions"), /^deny: do not pay[^]*payee-mismatch|^(deny|undecided): do not pay/);
+  }
+  // A relay copies the agent's own terms. What they say of their URL does not vouch for them.
+  const verdict = await (await fetch(`${address}/v1/verdicts/summarizeagent.eth`)).json();
+  const records = verdict.steps.find(({ step }) => step === "records").evidence;
+  const own = { ...entry, payTo: Object.values(records.addresses).find(Boolean), extra: { name: "USDC", version: "2" } };
+  const url = Object.values(records.endpoints).find(Boolean);
+  const copied = JSON.stringify({ x402Version: 2, resource: { url }, accepts: [own] });
+  const withoutUrl = await judge(copied, "/v1/decisions");
+  assert.match(withoutUrl, /do not pay/);
+  assert.match(withoutUrl, /Not checked[^]*route/);
+  assert.match(await judge(JSON.stringify({ [markup]: markup }), "/v1/receipts/verify"), /^indeterminate/);
+  assert.equal(await page.locator("img").count(), 0);
+  await isSound(page, "with a ruling");
+  await page.context().close();
+}
+
+async function markupStaysText(browser) {
+  const page = await opened(browser);
+  const name = `"><img src=x onerror=alert(1)>`;
+  await page.goto(of(name));
+  await page.getByLabel("Is this agent real?").fill(`${name}.eth`);
+  await page.keyboard.press("Enter");
+  await page.waitForURL("**onerror**.eth");
+  await page.locator("#state").waitFor();
+  assert.equal(await page.locator("img").count(), 0);
+  await page.context().close();
+}
+
+async function picturesAreTaken(browser) {
+  mkdirSync(pictures, { recursive: true });
+  for (const [name, state, width, colorScheme] of SHOWN) {
+    const page = await opened(browser, { colorScheme, viewport: { width, height: WIDTHS[width] } });
+    await page.goto(of(name));
+    await page.screenshot({ path: `${pictures}${state}-${width}-${colorScheme}.png` });
+    await page.context().close();
+  }
+}
+
+// Each launch has a profile of its own, which is removed at its end.
+const browser = await chromium.launch({ executablePath, args: QUIET });
+const checks = [everyPageIsSound, itWorksWithoutScript, itIsUsedByKeyboard, papersAreJudged, markupStaysText];
+if (write === "--write") checks.push(picturesAreTaken);
+let failed = 0;
+for (const check of checks) {
+  try {
+    await check(browser);
+    console.log(`ok ${check.name}`);
+  } catch (error) {
+    failed += 1;
+    console.log(`FAILED ${check.name}\n${error.stack}`);
+  }
+}
+await browser.close();
+process.exit(failed ? 1 : 0);

@@ -1,0 +1,187 @@
+//! The explorer: the page of a name, its policy, and what it makes of text that others chose.
+
+use clresolve::http::Server;
+use clresolve::sandbox::Sandbox;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{Answer, BAD, Daemon, GOOD, answer, percent_encoded};
+
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; \
+                      base-uri 'none'; frame-ancestors 'none'";
+
+/// Markup, in each place where HTML would read it.
+const MARKUP: &str = "\"><script>alert(1)</script><img src=x onerror='a'>&lt;";
+
+impl Daemon {
+    async fn page(&self, query: &str) -> (u16, String) {
+        let answer = self.get(&format!("/{query}")).await;
+        assert_eq!(answer.header("content-type"), "text/html; charset=utf-8", "{query}");
+        assert_eq!(answer.header("content-security-policy"), POLICY, "{query}");
+        assert_eq!(answer.header("x-content-type-options"), "nosniff", "{query}");
+        (answer.status, String::from_utf8(answer.body).expect("UTF-8"))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_says_what_the_verdict_says() {
+    let daemon = Daemon::start(|_| {}).await;
+    let (status, start) = daemon.page("").await;
+    assert!(status == 200 && start.contains("to be proven") && !start.contains("class=\"hero"), "{start}");
+    let (_, good) = daemon.page(&format!("?name={GOOD}")).await;
+    let verdict = daemon.get(&format!("/v1/verdicts/{GOOD}")).await.json();
+    let sha256 = verdict["identity"]["card"]["sha256"].as_str().expect("a digest");
+    for told in
+        ["<title>Trusted: summarizeagent.eth</title>", sha256, "single-rpc", "clresolve --sandbox summarizeagent.eth"]
+    {
+        assert!(good.contains(told), "{told}: {good}");
+    }
+    assert!(good.contains(verdict["steps"][1]["evidence"]["addresses"]["2147514985"].as_str().expect("a payee")));
+    let (status, bad) = daemon.page(&format!("?name={BAD}")).await;
+    let reason = daemon.get(&format!("/v1/verdicts/{BAD}")).await.json()["reasons"][0].clone();
+    let observed = reason["observed"].as_str().expect("a value");
+    for told in ["Untrusted", "entry-version-noncompliant", "CL-22", observed] {
+        assert!(status == 200 && bad.contains(told), "{told}: {bad}");
+    }
+    let (_, fixable) = daemon.page("?name=checksum-mismatch.eth").await;
+    assert!(fixable.contains("<code>cl.checksum.agentcard = sha256:"), "{fixable}");
+    let (_, open) = daemon.page("?name=cid-unproven.eth").await;
+    assert!(open.contains("Indeterminate") && open.contains("Do not rely on it yet."), "{open}");
+    let (_, released) = daemon.page("?name=released-form.eth").await;
+    let near = "/?name=released-form.eth&amp;profile=agent-cards%2F1.0.0%2Breleased";
+    assert!(released.contains(near), "{released}");
+    let (_, released) = daemon.page(&near[1..].replace("&amp;", "&")).await;
+    assert!(released.contains("<title>Trusted: released-form.eth</title>"), "{released}");
+    let command = "clresolve --sandbox --profile agent-cards/1.0.0+released released-form.eth";
+    assert!(released.contains(command), "{released}");
+    let (_, deep) = daemon.page("?name=released-form.eth&depth=schemas").await;
+    for told in
+        ["name=\"depth\" value=\"schemas\"", &format!("{near}&amp;depth=schemas"), "--depth schemas released-form.eth"]
+    {
+        assert!(deep.contains(told), "{told}: {deep}");
+    }
+    let other = Daemon::start(|config| config.rules.profile = "agent-cards/1.0.0+released".to_owned()).await;
+    let (_, page) = other.page("?name=released-form.eth").await;
+    assert!(page.contains(command), "rules of the daemon that are not the program's: {page}");
+}
+
+/// Names are typed by anybody, and a link may hold any name; cards and records are written by publishers.
+#[tokio::test(flavor = "multi_thread")]
+async fn markup_of_others_stays_text() {
+    let daemon = Daemon::start(|_| {}).await;
+    let typed = percent_encoded(MARKUP);
+    for query in [format!("?name={typed}"), format!("?name={GOOD}&profile={typed}"), format!("?name=a&{typed}=b")] {
+        let (_, page) = daemon.page(&query).await;
+        assert!(!page.contains("alert(1)</script>") && !page.contains("<img"), "{query}: {page}");
+        assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "{query}: {page}");
+        assert_eq!(page.matches("<script").count(), 1, "the page's own");
+    }
+    let (_, page) = daemon.page("?name=script-in-card.eth").await;
+    assert_eq!(page.matches("<script").count(), 1, "the page's own: {page}");
+    let (_, page) = daemon.page("?name=unsafe-characters.eth").await;
+    assert!(page.contains("\\u{202e}") && !page.contains('\u{202e}'), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn style_and_script_come_from_here_and_are_kept() {
+    let daemon = Daemon::start(|_| {}).await;
+    let (_, page) = daemon.page("").await;
+    for (path, media) in
+        [("/explorer.css", "text/css; charset=utf-8"), ("/explorer.js", "text/javascript; charset=utf-8")]
+    {
+        assert!(page.contains(&format!("=\"{path}\"")), "{page}");
+        let file = daemon.get(path).await;
+        assert_eq!((file.status, file.header("content-type")), (200, media));
+        assert_eq!(file.header("content-security-policy"), "default-src 'none'; frame-ancestors 'none'; sandbox");
+        let known = daemon.request(Method::GET, path).header("if-none-match", file.header("etag"));
+        assert_eq!(answer(known).await.status, 304, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_is_a_run_within_the_limits() {
+    let daemon = Daemon::start(|config| config.http.cold_runs_per_minute = 1).await;
+    assert_eq!(daemon.page(&format!("?name={GOOD}")).await.0, 200);
+    let (status, page) = daemon.page(&format!("?name={BAD}")).await;
+    assert!(status == 429 && page.contains("client-over-quota"), "{status}: {page}");
+    assert_eq!(daemon.page(&format!("?name={GOOD}")).await.0, 200, "what is known is still shown");
+    for query in ["?name=a.eth&name=b.eth", "?block=5"] {
+        let (status, page) = daemon.page(query).await;
+        assert!(status == 400 && page.contains("request-malformed"), "{query}: {page}");
+    }
+    assert_eq!(daemon.page(&format!("?name={GOOD}&profile=none/1")).await.0, 400);
+    daemon.get("/favicon.ico").await.is_problem(404, "route-unknown");
+    answer(daemon.request(Method::POST, "/")).await.is_problem(405, "method-unsupported");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_gates_own_listener_has_no_page() {
+    let sandbox = Sandbox::start().await.expect("the sandbox starts");
+    let mut config = super::patient(&sandbox);
+    config.gate.listen = Some(clresolve::config::ListenAt::loopback(0));
+    let server = Server::bind(&config).await.expect("the daemon starts");
+    let gate = server.gate_address().expect("it is configured").to_string();
+    let daemon = Daemon::run(server, sandbox);
+    for path in ["/", "/?name=summarizeagent.eth", "/explorer.css", "/explorer.js"] {
+        answer(daemon.client.get(format!("http://{gate}{path}"))).await.is_closed_gate("route-unknown");
+    }
+}
+
+/// The events of an answer: each with its name and its data.
+fn events(body: &[u8]) -> Vec<(String, Value)> {
+    let text = std::str::from_utf8(body).expect("UTF-8");
+    let event = |block: &str| {
+        let (event, data) = block.split_once("\ndata: ").expect("an event with data");
+        (event.strip_prefix("event: ").expect("its name").to_owned(), serde_json::from_str(data).expect("JSON"))
+    };
+    text.split_terminator("\n\n").map(event).collect()
+}
+
+impl Daemon {
+    async fn watched(&self, name: &str) -> Answer {
+        answer(self.request(Method::GET, &format!("/v1/verdicts/{name}")).header("accept", "text/event-stream")).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn steps_are_told_as_they_happen_and_the_verdict_ends_them() {
+    let daemon = Daemon::start(|config| config.http.cold_runs_per_minute = 1).await;
+    let watched = daemon.watched(GOOD).await;
+    assert_eq!((watched.status, watched.header("content-type")), (200, "text/event-stream"));
+    assert_eq!((watched.header("cache-control"), watched.header("vary")), ("no-store", "accept"));
+    let events_ = events(&watched.body);
+    let (last, steps) = events_.split_last().expect("events");
+    assert_eq!((last.0.as_str(), &last.1["state"]), ("verdict", &json!("trusted")), "{events_:?}");
+    assert!(steps.iter().all(|(event, _)| event == "step"), "{events_:?}");
+    let place = |step: &str, status: &str| {
+        let told = json!({"step": step, "status": status});
+        steps.iter().position(|(_, data)| *data == told).unwrap_or_else(|| panic!("{told}: {events_:?}"))
+    };
+    assert_eq!(place("records", "began"), 0);
+    for step in ["fetch-https", "fetch-ipfs", "binding"] {
+        assert!(
+            place("records", "ended") < place(step, "began") && place(step, "began") < place(step, "ended"),
+            "{step}"
+        );
+    }
+    let known = events(&daemon.watched(GOOD).await.body);
+    assert!(known.len() == 1 && known[0].1["freshness"]["served"] == "cached", "{known:?}");
+    let invalid = events(&daemon.watched("no%20name").await.body);
+    assert_eq!((invalid.len(), &invalid[0].1["reasons"][0]["code"]), (1, &json!("name-invalid")));
+    // A run that is watched is one as any other.
+    daemon.watched(BAD).await.is_problem(429, "client-over-quota");
+    daemon.watched(&format!("{GOOD}?depth=deep")).await.is_problem(400, "request-malformed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_that_ends_lets_nobody_watch() {
+    let daemon = Daemon::start(|config| config.http.drain_notice = super::PATIENCE).await;
+    assert_eq!(events(&daemon.watched(GOOD).await.body).last().expect("a verdict").1["state"], "trusted");
+    let Daemon { client, authority, stop, ended, .. } = daemon;
+    stop.send(()).expect("the daemon runs");
+    let ready = format!("http://{authority}/readyz");
+    while answer(client.get(&ready)).await.status == 200 {}
+    let watched = client.get(format!("http://{authority}/v1/verdicts/{GOOD}")).header("accept", "text/event-stream");
+    answer(watched).await.is_problem(503, "draining");
+    ended.abort();
+}

@@ -1,0 +1,166 @@
+//! The description of the routes, held to the daemon; and what holds for every route: slashes, `OPTIONS`, pages.
+
+use std::path::Path;
+
+use clresolve::config::Config;
+use clresolve::sign::SigningKey;
+use reqwest::Method;
+use serde_json::{Map, Value, json};
+
+use super::orloj::SYSTEM;
+use super::{Daemon, GOOD, answer};
+
+async fn description(daemon: &Daemon) -> Value {
+    let answer = daemon.get("/openapi.json").await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"));
+    answer.json()
+}
+
+fn members(value: &Value) -> &Map<String, Value> {
+    value.as_object().expect("an object")
+}
+
+/// Every text that stands under `$ref`.
+fn references(value: &Value) -> Vec<String> {
+    match value {
+        Value::Object(members) => {
+            let own = members.get("$ref").and_then(Value::as_str).map(str::to_owned);
+            own.into_iter().chain(members.values().flat_map(references)).collect()
+        }
+        Value::Array(elements) => elements.iter().flat_map(references).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Switches on all that adds a route.
+fn with_every_route(config: &mut Config, folder: &Path) {
+    let (key, resources) = (folder.join("k.pem"), folder.join("orloj.yaml"));
+    clresolve::sign::save_signing_key(&SigningKey::generate().expect("a key"), &key).expect("written");
+    std::fs::write(&resources, SYSTEM).expect("written");
+    config.http.discover = true;
+    // Another world than the sandbox's, which is never signed for.
+    config.chain.world = "lab".to_owned();
+    config.sign.key = Some(key);
+    config.sign.issuer = Some("https://clresolve.example".to_owned());
+    config.mcp.hosts = vec!["127.0.0.1".to_owned()];
+    config.orloj.resources = vec![resources];
+    config.orloj.base_url = Some("https://orloj.example".parse().expect("a URL"));
+}
+
+/// Asks one operation, and holds the answer to its description.
+async fn holds_to(daemon: &Daemon, path: &str, (method, operation): (&str, &Value), accept: &str) {
+    let sent = path.replace("/v1/agent-systems/{name}", "/v1/agent-systems/research").replace("{name}", GOOD);
+    let sent = sent.replace("{verb}", "summarize").replace("{code}", "overloaded").replace("{ignored}", "x");
+    let method = Method::from_bytes(method.to_uppercase().as_bytes()).expect("a method");
+    let got = answer(daemon.request(method.clone(), &sent).header("accept", accept)).await;
+    let described = &operation["responses"][got.status.to_string()];
+    assert!(described.is_object(), "{method} {path}: {}", got.status);
+    assert!(got.status != 404 && got.status != 405, "{method} {path}: {}", got.status);
+    let media = got.header("content-type").split(';').next().unwrap_or_default();
+    assert!(got.body.is_empty() || described["content"][media].is_object(), "{method} {path}: {media}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_operation_that_is_described_is_answered_and_each_reference_leads_somewhere() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let daemon = Daemon::start(|config| with_every_route(config, folder.path())).await;
+    let description = description(&daemon).await;
+    assert_eq!(description["openapi"], "3.1.0");
+    let paths = members(&description["paths"]);
+    for path in ["/mcp", "/v1/discover", "/.well-known/jwks.json", "/.well-known/agent-card.json"] {
+        assert!(paths.contains_key(path), "{path}");
+    }
+    for (path, item) in members(&description["paths"]) {
+        for (method, operation) in members(item) {
+            for accept in ["*/*", "application/jose"] {
+                holds_to(&daemon, path, (method, operation), accept).await;
+            }
+        }
+    }
+    for reference in references(&description) {
+        let place = reference.strip_prefix('#').expect("a place in the description");
+        assert!(description.pointer(place).is_some(), "{reference}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_have_the_form_that_is_described() {
+    let daemon = Daemon::start(|_| {}).await;
+    let description = description(&daemon).await;
+    let holds = |component: &str, document: &Value| {
+        let reference = format!("#/components/schemas/{component}");
+        let schema = json!({"$ref": reference, "components": description["components"]});
+        jsonschema::validator_for(&schema).expect("a schema").validate(document).map_err(|error| error.to_string())
+    };
+    let verdict = daemon.get(&format!("/v1/verdicts/{GOOD}")).await.json();
+    let problem = daemon.get("/v1/verdicts/a.eth?depth=deep").await.json();
+    assert_eq!((holds("Verdict", &verdict), holds("Problem", &problem)), (Ok(()), Ok(())));
+    assert!(holds("Verdict", &problem).is_err() && holds("Problem", &verdict).is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_switched_off_route_is_not_described() {
+    let daemon = Daemon::start(|_| {}).await;
+    let paths = members(&description(&daemon).await["paths"]).clone();
+    assert!(!paths.contains_key("/v1/discover") && !paths.contains_key("/.well-known/jwks.json"));
+    assert!(paths.contains_key("/openapi.json") && paths.contains_key("/v1/envoy/{name}/{verb}/{ignored}"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_code_is_explained_and_a_slash_at_the_end_changes_nothing() {
+    let daemon = Daemon::start(|_| {}).await;
+    for code in ["cid-mismatch", "overloaded", "overloaded/"] {
+        let entry = daemon.get(&format!("/v1/reasons/{code}")).await.json();
+        assert_eq!(entry["type"], format!("urn:clresolve:reason:{}", code.trim_end_matches('/')));
+    }
+    daemon.get("/v1/reasons/no-such-code").await.is_problem(404, "route-unknown");
+    for path in
+        [format!("/v1/verdicts/{GOOD}/"), format!("/v1/cards/{GOOD}/"), "/v1/profiles/".into(), "/livez/".into()]
+    {
+        assert_eq!(daemon.get(&path).await.status, 200, "{path}");
+    }
+    daemon.get(&format!("/v1/verdicts/{GOOD}//")).await.is_problem(404, "route-unknown");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn options_and_head_are_answered_as_people_expect() {
+    let daemon = Daemon::start(|_| {}).await;
+    let options = answer(daemon.request(Method::OPTIONS, "/v1/lint")).await;
+    assert_eq!((options.status, options.header("allow"), &*options.body), (204, "POST", &b""[..]));
+    let options = answer(daemon.request(Method::OPTIONS, &format!("/v1/verdicts/{GOOD}"))).await;
+    assert_eq!((options.status, options.header("allow")), (204, "GET,HEAD"));
+    answer(daemon.request(Method::OPTIONS, "/v1/nothing")).await.is_problem(404, "route-unknown");
+
+    let path = format!("/v1/cards/{GOOD}");
+    let (get, head) = (daemon.get(&path).await, answer(daemon.request(Method::HEAD, &path)).await);
+    assert_eq!((head.status, head.header("etag"), head.body.len()), (200, get.header("etag"), 0));
+    assert_eq!(head.header("content-length"), get.body.len().to_string());
+}
+
+/// What a browser asks before it sends a page's request.
+async fn preflight(daemon: &Daemon, path: &str, origin: &str) -> super::Answer {
+    let request = daemon.request(Method::OPTIONS, path).header("origin", origin);
+    answer(request.header("access-control-request-method", "GET")).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_configured_origins_may_read_and_the_gate_has_no_part_in_it() {
+    const PAGE: &str = "https://app.example";
+    const PERMITTED: &str = "access-control-allow-origin";
+    let verdict = format!("/v1/verdicts/{GOOD}");
+    let closed = Daemon::start(|_| {}).await;
+    assert_eq!(preflight(&closed, &verdict, PAGE).await.header(PERMITTED), "");
+
+    let daemon = Daemon::start(|config| config.cors.origins = vec![PAGE.to_owned()]).await;
+    let asked = preflight(&daemon, &verdict, PAGE).await;
+    assert_eq!((asked.status, asked.header(PERMITTED)), (200, PAGE));
+    assert_eq!(preflight(&daemon, &verdict, "https://evil.example").await.header(PERMITTED), "");
+    let read = answer(daemon.request(Method::GET, &verdict).header("origin", PAGE)).await;
+    assert_eq!((read.status, read.header(PERMITTED)), (200, PAGE));
+    assert!(read.header("access-control-expose-headers").contains("etag"));
+
+    for path in ["/v1/gate/entry-version.eth", "/v1/gate/", "/v1/envoy/entry-version.eth/summarize/x", "/v1/gates"] {
+        let asked = preflight(&daemon, path, PAGE).await;
+        assert!(asked.status >= 400 && asked.header(PERMITTED).is_empty(), "{path}: {}", asked.status);
+    }
+}

@@ -1,0 +1,130 @@
+//! The daemon on Unix sockets: who gets in, what it replaces, and what it leaves.
+
+use std::fs::{self, Permissions};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::Command;
+
+use clresolve::config::{Config, ListenAt};
+use clresolve::http::{ServeError, Server};
+use clresolve::sandbox::Sandbox;
+use reqwest::Client;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::UnixStream;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use crate::{GOOD, START, answer, patient, program};
+
+fn listener(path: &Path) -> ListenAt {
+    format!("unix:{}", path.display()).parse().expect("a path")
+}
+
+fn client(path: &Path) -> Client {
+    Client::builder().no_proxy().unix_socket(path).build().expect("a client")
+}
+
+/// Binds the daemon's socket as `path`, or says why not.
+async fn bound(path: &Path) -> Result<Server, String> {
+    let mut config = Config::default();
+    config.http.listen = listener(path);
+    Server::bind(&config).await.map_err(|error| match error {
+        ServeError::Listen { key: "http.listen", detail, .. } => detail,
+        other => panic!("{other}"),
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_program_listens_on_a_socket_of_its_user_and_group_and_removes_it() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("clresolve.sock");
+    let at = listener(&path).to_string();
+    let arguments = ["serve", "--sandbox", "--timeout", "2m", "--listen", &at];
+    let mut child = program(&arguments).spawn().expect("the program starts");
+    let mut log = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    log.read_line(&mut line).expect("a line");
+    assert!(line.ends_with(&format!("listening on {at}\n")), "{line}");
+    let found = fs::symlink_metadata(&path).expect("a file");
+    assert!(found.file_type().is_socket());
+    assert_eq!(found.permissions().mode() & 0o777, 0o660);
+
+    let client = client(&path);
+    for (name, expected) in [(GOOD, 200), ("entry-version.eth", 403)] {
+        // The first answer may take longer than the gate waits.
+        let verdict = answer(client.get(format!("http://clresolve/v1/verdicts/{name}"))).await;
+        assert_eq!(verdict.status, 200, "{name}");
+        let gate = answer(client.get(format!("http://clresolve/v1/gate/{name}"))).await;
+        assert_eq!(gate.status, expected, "{name}");
+    }
+    let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill runs");
+    assert!(killed.success());
+    let mut rest = String::new();
+    log.read_to_string(&mut rest).expect("UTF-8");
+    assert_eq!(child.wait().expect("the program ends").code(), Some(0), "{rest}");
+    assert!(rest.contains("client=user "), "{rest}");
+    assert!(!path.exists());
+}
+
+/// The user behind a socket is the client that the limits hold for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_behind_a_socket_has_the_limits_of_a_client() {
+    let (sandbox, folder) = (Sandbox::start().await.expect("a sandbox"), tempfile::tempdir().expect("a folder"));
+    let [all, gate] = ["all.sock", "gate.sock"].map(|name| folder.path().join(name));
+    let mut config = patient(&sandbox);
+    (config.http.listen, config.gate.listen) = (listener(&all), Some(listener(&gate)));
+    config.http.connections_per_client = 1;
+    let server = Server::bind(&config).await.expect("the daemon starts");
+    let (stop, stopped) = oneshot::channel();
+    let ended = tokio::spawn(server.run(async { stopped.await.unwrap_or_default() }));
+
+    let first = UnixStream::connect(&all).await.expect("the daemon listens");
+    let mut second = UnixStream::connect(&all).await.expect("the daemon listens");
+    let closed = timeout(START, second.read(&mut [0])).await.expect("an end");
+    assert!(matches!(closed, Ok(0) | Err(_)), "a second connection of one user was kept");
+    drop(first);
+    let of_gate = client(&gate);
+    assert_eq!(answer(of_gate.get(format!("http://gate/v1/gate/{GOOD}"))).await.status, 200);
+    assert_eq!(answer(of_gate.get(format!("http://gate/v1/verdicts/{GOOD}"))).await.status, 403);
+
+    stop.send(()).expect("the daemon runs");
+    ended.await.expect("it ends by itself");
+    assert!(!all.exists() && !gate.exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_socket_that_was_left_behind_is_replaced_and_nothing_else_is() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("clresolve.sock");
+    drop(UnixListener::bind(&path).expect("a socket"));
+    assert!(path.exists(), "a listener leaves its file");
+    let server = bound(&path).await.expect("nobody answers there");
+    assert_eq!(bound(&path).await.err().as_deref(), Some("another program answers there"));
+    assert!(path.exists());
+    // Whoever bound the path after it was freed keeps it.
+    fs::remove_file(&path).expect("a file");
+    let other = UnixListener::bind(&path).expect("the path is free");
+    drop(server);
+    assert!(path.exists(), "the file is another's");
+    drop(other);
+
+    fs::remove_file(&path).expect("a file");
+    fs::write(&path, "kept").expect("a file");
+    let why = "something stands there that is no socket of this user, and is left as it is";
+    assert_eq!(bound(&path).await.err().as_deref(), Some(why));
+    assert_eq!(fs::read_to_string(&path).expect("a file"), "kept");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_where_others_could_put_their_own_socket_is_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("clresolve.sock");
+    for (mode, is_good) in [(0o775, false), (0o707, false), (0o1777, true), (0o755, true)] {
+        fs::set_permissions(folder.path(), Permissions::from_mode(mode)).expect("a mode");
+        let said = bound(&path).await.map(drop);
+        assert_eq!(said.is_ok(), is_good, "{mode:o}: {said:?}");
+        assert!(!path.exists(), "{mode:o}");
+    }
+}

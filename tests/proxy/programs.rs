@@ -1,0 +1,290 @@
+//! The programs of the tests of proxies: each proxy under its shipped file, the daemon, what is broken in its place, and the
+//! runtime behind the proxy.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+use clresolve::config::Config;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::serve::serve;
+
+/// Times that a connection to a program that is starting is tried: it starts within some hundred thousand of them.
+const TRIES: usize = 10_000_000;
+
+/// A busy machine is no defect.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What reached the runtime: path and query as they came, and the card's digest in the header.
+type Reached = Arc<Mutex<Vec<(String, String)>>>;
+
+/// A program that ends with the test.
+pub(crate) struct Program(Child);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Program {
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.0.id().to_string()]).status().expect("kill runs");
+        assert!(sent.success(), "it has ended");
+    }
+
+    /// Stops it, and waits until each of its threads stands: one that was awake may answer once more.
+    pub(crate) fn stand_still(&self) {
+        self.signal("-STOP");
+        let threads = format!("/proc/{}/task", self.0.id());
+        let stands = |thread: std::io::Result<std::fs::DirEntry>| {
+            let status = std::fs::read_to_string(thread.expect("a thread").path().join("stat")).expect("its state");
+            status.rsplit(')').next().is_some_and(|state| state.starts_with(" T"))
+        };
+        while !std::fs::read_dir(&threads).expect("its threads").all(stands) {}
+    }
+}
+
+/// A proxy, and what becomes of a gate that does not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Proxy {
+    Nginx,
+    Caddy,
+    Envoy,
+    /// The trap: `failure_mode_allow`.
+    OpenEnvoy,
+}
+
+/// How long a proxy waits for the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waits {
+    AsShipped,
+    /// For answers that a busy machine gives late.
+    Long,
+}
+
+impl Proxy {
+    pub(crate) const ALL: [Self; 4] = [Self::Nginx, Self::Caddy, Self::Envoy, Self::OpenEnvoy];
+
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Self::Nginx => "nginx",
+            Self::Caddy => "Caddy",
+            Self::Envoy => "Envoy",
+            Self::OpenEnvoy => "Envoy that fails open",
+        }
+    }
+
+    /// Where the paths of agents begin.
+    pub(crate) const fn prefix(self) -> &'static str {
+        match self {
+            Self::Nginx | Self::Caddy => "/agents",
+            Self::Envoy | Self::OpenEnvoy => "",
+        }
+    }
+
+    const fn program(self) -> &'static str {
+        match self {
+            Self::Nginx => "nginx",
+            Self::Caddy => "caddy",
+            Self::Envoy | Self::OpenEnvoy => "envoy",
+        }
+    }
+
+    pub(crate) fn is_installed(self) -> bool {
+        let question = match self {
+            Self::Nginx => "-v",
+            Self::Caddy => "version",
+            Self::Envoy | Self::OpenEnvoy => "--version",
+        };
+        let mut command = Command::new(self.program());
+        command.arg(question).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    }
+
+    /// The shipped file, its place of the port that it listens on, and what it says about waiting.
+    const fn shipped(self) -> (&'static str, &'static str, (&'static str, &'static str)) {
+        match self {
+            Self::Nginx => {
+                ("deploy/nginx.conf", "127.0.0.1:8080", ("proxy_read_timeout 500ms", "proxy_read_timeout 60s"))
+            }
+            Self::Caddy => {
+                ("deploy/Caddyfile", "http://:8082", ("response_header_timeout 500ms", "response_header_timeout 60s"))
+            }
+            Self::Envoy | Self::OpenEnvoy => {
+                ("deploy/envoy.yaml", "port_value: 8081", ("timeout: 0.2s", "timeout: 60s"))
+            }
+        }
+    }
+
+    /// Starts it in front of a gate and a runtime on these ports, and says on which one it listens.
+    pub(crate) fn start(self, folder: &Path, gate: u16, runtime: u16, waits: Waits) -> (Program, u16) {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
+        let text = self.configuration(folder, port, gate, runtime, waits);
+        let file = folder.join(format!("{}-{port}", self.program()));
+        let file = if self == Self::Envoy || self == Self::OpenEnvoy { file.with_extension("yaml") } else { file };
+        std::fs::write(&file, text).expect("the folder can be written");
+        let mut command = Command::new(self.program());
+        match self {
+            Self::Nginx => command.arg("-p").arg(folder).args(["-e", "stderr", "-c"]).arg(&file),
+            Self::Caddy => command.args(["run", "--adapter", "caddyfile", "--config"]).arg(&file),
+            Self::Envoy | Self::OpenEnvoy => {
+                command.args(["--disable-hot-restart", "--concurrency", "1", "-l", "off", "-c"]).arg(&file)
+            }
+        };
+        command.env("HOME", folder).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = Program(command.spawn().expect("it is installed"));
+        let up = (0..TRIES).any(|_| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+        assert!(up, "{self:?} does not listen");
+        (child, port)
+    }
+
+    /// The shipped file, with other ports.
+    fn configuration(self, folder: &Path, port: u16, gate: u16, runtime: u16, waits: Waits) -> String {
+        let (file, listens, (waits_short, waits_long)) = self.shipped();
+        let text =
+            std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect("the file is there");
+        let mut changes = vec![
+            (listens.to_owned(), listens_at(listens, port)),
+            (waits_short.to_owned(), if waits == Waits::Long { waits_long } else { waits_short }.to_owned()),
+        ];
+        for (from, to) in [(8402, gate), (4021, runtime)] {
+            let place = if file.ends_with(".yaml") { "port_value: " } else { "127.0.0.1:" };
+            changes.push((format!("{place}{from}"), format!("{place}{to}")));
+        }
+        if self == Self::OpenEnvoy {
+            changes.push(("failure_mode_allow: false".to_owned(), "failure_mode_allow: true".to_owned()));
+        }
+        let changed = changes.into_iter().fold(text, |text, (from, to)| {
+            assert!(text.contains(&from), "{file}: {from}");
+            text.replace(&from, &to)
+        });
+        if self == Self::Nginx { whole_nginx(folder, port, &changed) } else { changed }
+    }
+}
+
+/// The same address with another port.
+fn listens_at(listens: &str, port: u16) -> String {
+    let digits = listens.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    format!("{}{port}", &listens[..digits])
+}
+
+/// The shipped file in what stands around it.
+fn whole_nginx(folder: &Path, port: u16, gate: &str) -> String {
+    let folder = folder.display();
+    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|name| format!("{name}_temp_path {folder}/{name};\n"))
+        .concat();
+    format!(
+        "daemon off; master_process off; pid {folder}/pid-{port}; error_log stderr;\nevents {{}}\n\
+         http {{ access_log off; {temporary}{gate} }}"
+    )
+}
+
+/// The runtime behind the proxy: it notes what reaches it.
+pub(crate) struct Runtime {
+    pub(crate) port: u16,
+    reached: Reached,
+}
+
+impl Runtime {
+    pub(crate) async fn start() -> Self {
+        let reached = Reached::default();
+        let note = async |State(reached): State<Reached>, headers: HeaderMap, uri: Uri| {
+            let card = headers.get("clresolve-card-sha256").map_or("", |value| value.to_str().unwrap_or("?"));
+            reached.lock().expect("no test panics with it").push((uri.to_string(), card.to_owned()));
+            "paid"
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let app = Router::new().fallback(note).with_state(Arc::clone(&reached));
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        Self { port, reached }
+    }
+
+    /// What reached it since the last look.
+    pub(crate) fn take(&self) -> Vec<(String, String)> {
+        std::mem::take(&mut *self.reached.lock().expect("no handler panics"))
+    }
+}
+
+/// The daemon under a configuration, and the port of its gate.
+pub(crate) fn daemon(folder: &Path, config: &Config) -> (Program, u16) {
+    let file = folder.join("clresolve.toml");
+    config.save(&file).expect("the folder can be written");
+    let (child, address) = serve(&["--listen", "127.0.0.1:0", "--config", &file.display().to_string()], []).unheard();
+    (Program(child), address.port())
+}
+
+/// What stands in the place of the daemon and sends these bytes to whoever asks, whatever is asked.
+pub(crate) struct Impostor {
+    pub(crate) port: u16,
+    says: Arc<Mutex<(Vec<u8>, Then)>>,
+}
+
+/// What follows the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    Close,
+    /// Nothing, until the other side gives up.
+    Wait,
+}
+
+impl Impostor {
+    pub(crate) async fn start() -> Self {
+        let says = Arc::new(Mutex::new((Vec::new(), Then::Close)));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let said = Arc::clone(&says);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (bytes, then) = said.lock().expect("no test panics with it").clone();
+                tokio::spawn(answer(stream, bytes, then));
+            }
+        });
+        Self { port, says }
+    }
+
+    pub(crate) fn say(&self, bytes: &[u8], then: Then) {
+        *self.says.lock().expect("no task panics with it") = (bytes.to_vec(), then);
+    }
+}
+
+async fn answer(mut stream: TcpStream, bytes: Vec<u8>, then: Then) {
+    let mut head = [0; 4096];
+    // Whoever is gone needs no answer.
+    let _ = stream.read(&mut head).await;
+    let _ = stream.write_all(&bytes).await;
+    if then == Then::Wait {
+        while stream.read(&mut head).await.is_ok_and(|read| read > 0) {}
+    }
+}
+
+/// The status for a request whose target is sent as it stands here; `closed` where there is no answer.
+pub(crate) async fn status_of(port: u16, method: &str, target: &[u8]) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("the proxy listens");
+    let mut request = format!("{method} ").into_bytes();
+    request.extend_from_slice(target);
+    let body = if method == "POST" { "content-length: 2\r\n\r\n{}" } else { "\r\n" };
+    let head = format!(" HTTP/1.1\r\nhost: x\r\nconnection: close\r\nclresolve-card-sha256: forged\r\n{body}");
+    request.extend_from_slice(head.as_bytes());
+    stream.write_all(&request).await.expect("the proxy reads");
+    let mut said = Vec::new();
+    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut said)).await.expect("an answer in time");
+    // One that resets the connection behind its answer has answered.
+    let _ = read;
+    // What comes before the answer (100 Continue) is none.
+    let said = String::from_utf8_lossy(&said).into_owned();
+    let mut heads = said.split("\r\n\r\n").map_while(|head| head.strip_prefix("HTTP/1.1 "));
+    let status = heads.find(|head| !head.starts_with('1')).and_then(|head| head.split(' ').next());
+    status.unwrap_or("closed").to_owned()
+}

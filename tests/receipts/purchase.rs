@@ -1,0 +1,254 @@
+//! Bundles of purchases: made from the sandbox, and judged again without it.
+
+use clresolve::bundle::BundleError;
+use clresolve::bundle::purchase::{Papers, PurchaseBundle, VerifiedPurchase};
+use clresolve::payment::settlement::ShownBy;
+use clresolve::resolve::{Question, Resolver};
+use clresolve::sandbox::{Purchase as Settled, Sandbox};
+use clresolve::verdict::receipt::Verification;
+use clresolve::verdict::{State, canonical_digest};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::{run, sample};
+
+const NAME: &str = "summarizeagent.eth";
+
+fn papers(settlement: &str) -> Papers {
+    Papers {
+        receipt: sample("agent-sdk.json").as_bytes().to_vec(),
+        request: Some(Sandbox::request().1.as_bytes().to_vec()),
+        decision: None,
+        payment: Some(Sandbox::payment().1),
+        settlement: Some(settlement.to_owned()),
+    }
+}
+
+async fn exported(papers: &Papers) -> Value {
+    let sandbox = Sandbox::start().await.expect("it starts");
+    let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+    let (bundle, _) = resolver.export_purchase(&Question::new(NAME), papers).await.expect("all is known");
+    bundle.to_json()
+}
+
+/// Judged again, with nothing but its bytes.
+fn replayed(bundle: &Value) -> Result<VerifiedPurchase, BundleError> {
+    let purchase = PurchaseBundle::read(bundle.to_string().as_bytes())?;
+    let agent = purchase.bundle().verify(&Sandbox::profiles())?;
+    purchase.verify(&agent)
+}
+
+/// The bundle with another value at a place, and with digests that fit: what a forger would hand on.
+fn forged(bundle: &Value, pointer: &str, change: impl FnOnce(&mut Value)) -> Value {
+    let mut forged = bundle.clone();
+    change(forged.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer} is there")));
+    let digest = |document: &mut Value| {
+        document.as_object_mut().expect("an object").remove("digest");
+        document["digest"] = canonical_digest(document).into();
+    };
+    digest(&mut forged["bundle"]);
+    digest(&mut forged);
+    forged
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_purchase_is_judged_again_from_its_bytes() {
+    let text = std::fs::read_to_string("schemas/purchase.schema.json").expect("a schema");
+    let schema = jsonschema::draft202012::new(&serde_json::from_str(&text).expect("JSON")).expect("a schema");
+    for reply in Sandbox::replies() {
+        let bundle = exported(&papers(&reply.header)).await;
+        let errors: Vec<_> = schema.iter_errors(&bundle).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?}");
+        let purchase = replayed(&bundle).expect("it follows from its evidence");
+        assert_eq!(purchase.state(), reply.state, "{}", reply.file);
+        assert_eq!(purchase.verification.to_value(), bundle["verification"]);
+        let says_proven = purchase.proven.iter().any(|clause| clause.contains("moved the payment"));
+        assert_eq!(says_proven, reply.state == State::Trusted, "{:?}", purchase.proven);
+        assert!(purchase.attested.iter().any(|clause| clause.contains("the payee is the agent's")));
+    }
+    let unpaid = exported(&Papers { payment: None, settlement: None, ..papers("") }).await;
+    let unpaid = replayed(&unpaid).expect("it follows from its evidence");
+    assert_eq!((unpaid.state(), unpaid.verification.settlement), (State::Trusted, None));
+}
+
+/// Neither the bound schema with all that it refers to nor the agent's addresses and URL are part of a bundle.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_bundle_does_not_hold_is_not_judged_by_it() {
+    let alone = |file| Papers { receipt: sample(file).as_bytes().to_vec(), ..Papers::default() };
+    let shown =
+        async |file| replayed(&exported(&alone(file)).await).expect("it follows from its evidence").verification;
+    let of_schemas = shown("sdk.json").await;
+    assert_eq!((of_schemas.state, &*of_schemas.unchecked), (State::Trusted, &["bound-schema"][..]));
+    assert_eq!(of_schemas.bound, None);
+    for file in ["x402-eip712.json", "x402-jws.json"] {
+        assert_eq!(shown(file).await.state, State::Indeterminate, "{file}");
+    }
+}
+
+#[test]
+fn what_a_bundle_cannot_show_goes_with_none() {
+    let verify = ["receipt", "verify", "-", "--name", NAME, "--sandbox", "--bundle", "none.json"];
+    for further in [["--request", "none.json", "--remember"].as_slice(), &["-o", "jws"]] {
+        let refused = run(&[&verify[..], further].concat());
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+        assert!(String::from_utf8_lossy(&refused.stderr).contains("--bundle"), "{refused:?}");
+    }
+}
+
+/// Whatever verification a forger writes beside it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reading_that_no_run_could_have_made_is_refused() {
+    let good = exported(&papers(&Sandbox::replies()[0].header)).await;
+    let refused = |bundle: &Value, pointer: &str, value: Value| {
+        let found = judged(&forged(bundle, pointer, |place| *place = value.clone())).1;
+        assert!(matches!(found, Err(BundleError::Inconsistent(_))), "{pointer}: {value}: {found:?}");
+    };
+    let block = &good["transaction"]["execution"]["block"];
+    let (number, hash) = (block["number"].as_u64().expect("a number"), block["hash"].clone());
+    refused(&good, "/transaction/head/number", json!(number - 1));
+    refused(&good, "/transaction/head/number", json!(number));
+    refused(&good, "/transaction/head/hash", hash);
+    for (agreed, asked) in [(0, 0), (0, 1), (2, 1), (9, 9)] {
+        refused(&good, "/transaction/proof", json!({"grade": "single-rpc", "asked": asked, "agreed": agreed}));
+    }
+    for (agreed, asked) in [(0, 3), (1, 1), (1, 3), (3, 2)] {
+        refused(&good, "/transaction/proof", json!({"grade": "quorum", "asked": asked, "agreed": agreed}));
+    }
+    refused(&good, "/transaction/proof/grade", json!("state-proof"));
+    let mut in_head = good.clone();
+    in_head["transaction"]["head"] = block.clone();
+    assert!(judged(&forged(&in_head, "/at", |_| {})).1.is_ok(), "the head is in the chain too");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_member_of_a_purchase_can_be_exchanged() {
+    let good = exported(&papers(&Sandbox::replies()[0].header)).await;
+    replayed(&good).expect("it follows from its evidence");
+    let other = |text: &str| json!(text);
+    let receipt = sample("website.json").as_bytes();
+    let encoded = |bytes: &[u8]| {
+        use base64::Engine as _;
+        json!(base64::engine::general_purpose::STANDARD.encode(bytes))
+    };
+    let log = "/transaction/execution/logs/0/data";
+    // With what comes out where a forger writes down the verification that fits.
+    let (refused, trusted) = (None, Some((State::Trusted, Some(ShownBy::Proven))));
+    let without = |state| Some((state, None));
+    let changes: Vec<(&str, Value, Anew)> = vec![
+        ("/at", other("2020-01-01T00:00:00Z"), refused),
+        ("/receipt", encoded(receipt), trusted),
+        ("/request", encoded(b"{}"), Some((State::Untrusted, Some(ShownBy::Proven)))),
+        ("/request", Value::Null, trusted),
+        ("/payment", json!(Settled::Earlier.payment()), without(State::Untrusted)),
+        ("/payment", Value::Null, refused),
+        ("/settlement", json!(Settled::Earlier.settlement()), without(State::Untrusted)),
+        ("/settlement", Value::Null, refused),
+        ("/signer/name", other("thief.eth"), Some((State::Untrusted, Some(ShownBy::Proven)))),
+        ("/signer/key", encoded(&[7; 32]), refused),
+        ("/signer/kid", Value::Null, Some((State::Indeterminate, Some(ShownBy::Proven)))),
+        ("/transaction", Value::Null, refused),
+        ("/transaction/execution", Value::Null, refused),
+        ("/transaction/execution/has_succeeded", json!(false), refused),
+        ("/transaction/execution/index", json!(0), refused),
+        ("/transaction/execution/transaction", json!(format!("0x{}", "5a".repeat(32))), without(State::Untrusted)),
+        ("/transaction/execution/block/number", json!(1), refused),
+        ("/transaction/receipt_proof/header", other("0xc0"), refused),
+        ("/transaction/receipt_proof/nodes", json!([]), refused),
+        ("/transaction/receipt_proof", Value::Null, Some((State::Trusted, Some(ShownBy::Reported)))),
+        ("/transaction/proof/agreed", json!(9), refused),
+        (log, other("0x00"), refused),
+        ("/verification/state", other("indeterminate"), trusted),
+        ("/verification/summary", other("All is well."), trusted),
+        ("/verification/settlement/shown_by", other("reported"), trusted),
+        ("/bundle/verdict/state", other("untrusted"), refused),
+        ("/bundle/run/at", other("2020-01-01T00:00:00Z"), refused),
+    ];
+    for (pointer, value, anew) in changes {
+        let changed = forged(&good, pointer, |place| *place = value.clone());
+        let (as_it_stands, found) = judged(&changed);
+        assert!(as_it_stands.is_err(), "{pointer}: {value}");
+        let shown_by = |found: &Verification| found.settlement.as_ref().and_then(|settlement| settlement.shown_by);
+        let found = found.ok().map(|found| (found.state, shown_by(&found)));
+        assert_eq!(found, anew, "{pointer}: {value}");
+    }
+    let mut unsealed = good.clone();
+    unsealed["at"] = other("2020-01-01T00:00:00Z");
+    assert!(matches!(replayed(&unsealed), Err(BundleError::Digest { .. })));
+    let mut further = good;
+    further["more"] = json!(1);
+    assert!(replayed(&further).is_err());
+}
+
+/// A forger may write down another verification that fits what it changed. What is proven cannot be changed all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proof_of_a_settlement_binds_its_logs() {
+    let good = exported(&papers(&Sandbox::replies()[0].header)).await;
+    let refused = replayed(&forged(&good, "/transaction/execution/logs/1/data", |data| *data = json!("0x00")));
+    assert!(matches!(refused, Err(BundleError::Receipt(_))), "{refused:?}");
+}
+
+/// State and settlement of a purchase that is judged anew; `None` where it is refused.
+type Anew = Option<(State, Option<ShownBy>)>;
+
+/// What is said of a bundle as it stands, and what a forger would write into it.
+fn judged(bundle: &Value) -> (Result<VerifiedPurchase, BundleError>, Result<Verification, BundleError>) {
+    let read = || {
+        let purchase = PurchaseBundle::read(bundle.to_string().as_bytes())?;
+        let agent = purchase.bundle().verify(&Sandbox::profiles())?;
+        Ok((purchase.verify(&agent), purchase.judge(&agent)))
+    };
+    read().unwrap_or_else(|error: BundleError| (Err(error.clone()), Err(error)))
+}
+
+/// As a forger writes it: with another value at a place, and with the verification that follows from that.
+fn rejudged(bundle: &Value, pointer: &str, change: impl FnOnce(&mut Value)) -> Result<Value, BundleError> {
+    let changed = forged(bundle, pointer, change);
+    let found = judged(&changed).1?;
+    Ok(forged(&changed, "/verification", |verification| *verification = found.to_value()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_purchase_has_a_time_of_its_own() {
+    let good = exported(&papers(&Sandbox::replies()[0].header)).await;
+    let gathered: Timestamp = good["bundle"]["run"]["at"].as_str().expect("a time").parse().expect("a time");
+    let at = |seconds| {
+        let time = gathered.checked_add(SignedDuration::from_secs(seconds)).expect("in range");
+        rejudged(&good, "/at", |at| *at = json!(time))
+    };
+    let before = at(-1).expect_err("its agent was not judged yet");
+    assert!(matches!(before, BundleError::Inconsistent(_)), "{before:?}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("later.json").display().to_string();
+    std::fs::write(&file, at(3600).expect("a receipt of the past").to_string()).expect("a folder takes files");
+    let later = run(&["bundle", "verify", &file, "--max-age", "10m"]);
+    assert!(String::from_utf8_lossy(&later.stderr).starts_with("bundle-from-the-future"), "{later:?}");
+    assert_eq!(run(&["bundle", "verify", &file]).status.code(), Some(0));
+}
+
+#[test]
+fn the_command_writes_and_replays_a_purchase() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |file: &str| folder.path().join(file).display().to_string();
+    assert!(run(&["sandbox", "--receipts", &path("")]).status.success());
+    for (reply, code) in Sandbox::replies().iter().zip([0, 1, 3]) {
+        let files = ["agent-sdk.json", "request.json", "payment.txt", reply.file, "bundle.json"].map(path);
+        let [receipt, request, payment, settlement, bundle] = &files;
+        let verify = ["receipt", "verify", receipt, "--name", NAME, "--sandbox", "--request", request];
+        let written =
+            run(&[&verify[..], &["--payment", payment, "--settlement", settlement, "--bundle", bundle]].concat());
+        assert_eq!(written.status.code(), Some(code), "{written:?}");
+        let replayed = run(&["bundle", "verify", bundle, "--name", NAME, "-o", "json"]);
+        assert_eq!(replayed.status.code(), Some(code), "{replayed:?}");
+        let document: Value = serde_json::from_slice(&replayed.stdout).expect("JSON");
+        assert_eq!(document["purchase"]["state"], reply.state.as_str());
+        let shown = run(&["bundle", "verify", bundle]);
+        assert!(String::from_utf8_lossy(&shown.stdout).contains("purchase sha256:"), "{shown:?}");
+        let other = run(&["bundle", "verify", bundle, "--name", "other.eth"]);
+        assert!(String::from_utf8_lossy(&other.stderr).starts_with("bundle-other-name"), "{other:?}");
+    }
+    let text = std::fs::read_to_string(path("bundle.json")).expect("it was written");
+    std::fs::write(path("changed.json"), text.replacen("\"kid\":\"", "\"kid\":\"x", 1)).expect("a folder takes files");
+    let refused = run(&["bundle", "verify", &path("changed.json")]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).starts_with("bundle-digest-mismatch"), "{refused:?}");
+}

@@ -1,0 +1,237 @@
+//! Settlements: the sandbox's purchases, and endpoints that lie about them.
+
+use clresolve::config::{ChainId, Config, Endpoint, Grade, ProofDemand, RegistryChain};
+use clresolve::payment::settlement::{Purchase, ShownBy};
+use clresolve::reason::Code;
+use clresolve::resolve::Resolver;
+use clresolve::sandbox::chain::{CHAIN_ID, RpcFault};
+use clresolve::sandbox::spec::Spec;
+use clresolve::sandbox::{ChainState, Purchase as Settled, Sandbox, World};
+use clresolve::verdict::State;
+use clresolve::verdict::receipt::judge::{Check, Row, Status};
+use clresolve::verdict::receipt::{Question, Verification};
+use serde_json::Value;
+
+use super::{question, run, sample, schema};
+
+const NAME: &str = "summarizeagent.eth";
+
+/// What is said where endpoints say that no block holds the transaction.
+const UNKNOWN: &str = "the endpoints of eip155:31337 know no such transaction up to finalized block ";
+
+fn bought(settlement: &str) -> Question {
+    paid(&Sandbox::payment().1, settlement)
+}
+
+fn paid(payment: &str, settlement: &str) -> Question {
+    let purchase = Purchase::read(None, Some(payment), Some(settlement.to_owned()));
+    Question { purchase: purchase.expect("a purchase"), ..question(NAME, sample("agent-sdk.json")) }
+}
+
+fn row(found: &Verification) -> &Row {
+    found.checks.iter().find(|row| row.check == Check::Settlement).expect("each document has it")
+}
+
+/// A world, and a configuration whose endpoints for the chain that is paid on have these faults.
+async fn with_endpoints(faults: &[RpcFault]) -> (World, Config) {
+    let spec = format!("[[agent]]\nname = \"{NAME}\"\nabout = \"Good.\"\n");
+    let world = World::start(&Spec::parse(&spec).expect("it is a world")).await.expect("it starts");
+    let mut config = world.config();
+    let mut endpoints = Vec::new();
+    for fault in faults {
+        let endpoint = world.endpoint(*fault, ChainState::Growing, faults.len() == 1).await.expect("a port");
+        endpoints.push(Endpoint { operator: endpoint.label.clone(), ..endpoint });
+    }
+    let mut chain = RegistryChain::new(endpoints);
+    chain.proof = Some(if faults.len() == 1 { ProofDemand::SingleRpc } else { ProofDemand::Quorum });
+    config.chains.insert(ChainId::new(CHAIN_ID).expect("an id"), chain);
+    (world, config)
+}
+
+async fn seen(faults: &[RpcFault], settlement: &str) -> Verification {
+    let (_world, config) = with_endpoints(faults).await;
+    let resolver = Resolver::new(&config).await.expect("its configuration is good");
+    resolver.verify_receipt(&bought(settlement)).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_reply_gets_its_state() {
+    let sandbox = Sandbox::start().await.expect("it starts");
+    let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+    for reply in Sandbox::replies() {
+        let found = resolver.verify_receipt(&bought(&reply.header)).await;
+        let codes: Vec<_> = reply.codes.iter().map(|code| code.slug().to_owned()).collect();
+        assert_eq!((found.state, &found.codes), (reply.state, &codes), "{}: {found:#?}", reply.file);
+        let document = serde_json::to_value(&found).expect("JSON");
+        let errors: Vec<_> = schema().iter_errors(&document).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{}: {errors:?}", reply.file);
+        let shown_by = found.settlement.as_ref().and_then(|settlement| settlement.shown_by);
+        let proven = if cfg!(feature = "state-proof") { ShownBy::Proven } else { ShownBy::Reported };
+        assert_eq!(shown_by, (reply.state == State::Trusted).then_some(proven));
+    }
+    let unpaid = resolver.verify_receipt(&question(NAME, sample("agent-sdk.json"))).await;
+    assert_eq!((unpaid.state, row(&unpaid).status), (State::Trusted, Status::Skip));
+    assert_eq!((unpaid.settlement, &*unpaid.unchecked), (None, &["bound-schema"][..]));
+}
+
+/// Whoever was paid: payment and reply are of the seller's and the client's making.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_decision_the_payee_is_unchecked() {
+    let sandbox = Sandbox::start().await.expect("it starts");
+    let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+    let found = resolver.verify_receipt(&bought(&Sandbox::replies()[0].header)).await;
+    assert_eq!((row(&found).status, &*found.unchecked), (Status::Pass, &["bound-schema", "payee"][..]));
+    let observed = row(&found).observed.clone().unwrap_or_default();
+    assert!(observed.ends_with(&format!(" of eip155:{CHAIN_ID}")), "{observed}");
+}
+
+/// One of x402's own receipts with this transaction in it. Its signature does not hold any more, and is not what is asked.
+fn about(transaction: &str) -> String {
+    let mut receipt: Value = serde_json::from_str(sample("x402-eip712.json")).expect("JSON");
+    receipt["payload"]["transaction"] = transaction.into();
+    receipt.to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receipt_of_another_transaction_is_a_mismatch() {
+    let sandbox = Sandbox::start().await.expect("it starts");
+    let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+    let own = Settled::Settled.transaction().to_string();
+    let other = Settled::Earlier.transaction().to_string();
+    for (transaction, status) in
+        [("", Status::Pass), (&own, Status::Pass), (&other, Status::Fail), ("0x", Status::Fail)]
+    {
+        let question = Question { receipt: about(transaction).into(), ..bought(&Sandbox::replies()[0].header) };
+        let found = resolver.verify_receipt(&question).await;
+        assert_eq!(row(&found).status, status, "{transaction}: {found:#?}");
+        let says = found.codes.contains(&Code::SettlementMismatch.slug().to_owned());
+        assert_eq!((says, row(&found).place.is_some()), (status == Status::Fail, status == Status::Fail));
+    }
+}
+
+/// What stands in the newest block alone may yet be gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_in_a_block_that_is_not_final_is_none() {
+    let (_world, config) = with_endpoints(&[RpcFault::None]).await;
+    let resolver = Resolver::new(&config).await.expect("its configuration is good");
+    let pending = Settled::Pending;
+    let found = resolver.verify_receipt(&paid(&pending.payment(), &pending.settlement())).await;
+    assert_eq!(row(&found).status, Status::Unknown, "{found:#?}");
+    let observed = row(&found).observed.clone().unwrap_or_default();
+    assert!(observed.starts_with(UNKNOWN), "{observed}");
+}
+
+/// The header alone proves nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_an_endpoint_for_the_network_nothing_is_decided() {
+    let sandbox = Sandbox::start().await.expect("it starts");
+    let mut config = sandbox.config();
+    config.chains.clear();
+    let resolver = Resolver::new(&config).await.expect("its configuration is good");
+    let found = resolver.verify_receipt(&bought(&Sandbox::replies()[0].header)).await;
+    assert_eq!((found.state, row(&found).status), (State::Indeterminate, Status::Unknown));
+    assert_eq!(found.codes, [Code::SettlementUnproven.slug()]);
+    for (payment, settlement) in [(None, Some(Settled::Settled.settlement())), (Some(Sandbox::payment().1), None)] {
+        let purchase = Purchase::read(None, payment.as_deref(), settlement).expect("a purchase");
+        let part = Question { purchase, ..question(NAME, sample("agent-sdk.json")) };
+        assert_eq!(resolver.verify_receipt(&part).await.codes, [Code::SettlementUnproven.slug()]);
+    }
+}
+
+/// A lie that holds together by itself: the transaction stands in a block that the chain has, with logs that fit.
+#[tokio::test(flavor = "multi_thread")]
+async fn endpoints_that_lie_are_outvoted() {
+    const FORGED: RpcFault = RpcFault::ForgedTransactions;
+    let none = Sandbox::replies()[2].header.clone();
+    let alone = seen(&[FORGED], &none).await;
+    let settlement = alone.settlement.as_ref().expect("it is judged");
+    assert_eq!(settlement.shown_by, Some(ShownBy::Reported), "the word of the operator's own endpoint, and no proof");
+    let outvoted = seen(&[FORGED, RpcFault::None, RpcFault::None], &none).await;
+    assert_eq!(row(&outvoted).status, Status::Unknown, "{outvoted:#?}");
+    let divided = seen(&[FORGED, RpcFault::None], &none).await;
+    assert_eq!(row(&divided).status, Status::Unknown, "{divided:#?}");
+    assert!(divided.settlement.expect("it is judged").block.is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_about_another_transaction_or_block_is_none() {
+    let good = Sandbox::replies()[0].header.clone();
+    for fault in [RpcFault::OtherTransactions, RpcFault::NoSuchBlock] {
+        // The decoy is the transaction of the purchase itself, so another one is asked for.
+        let asked = if fault == RpcFault::OtherTransactions { Settled::Earlier.settlement() } else { good.clone() };
+        let alone = seen(&[fault], &asked).await;
+        assert_eq!(row(&alone).status, Status::Unknown, "{fault:?}: {alone:#?}");
+        let among_honest = seen(&[fault, RpcFault::None, RpcFault::None], &good).await;
+        assert_eq!(row(&among_honest).status, Status::Pass, "{fault:?}: {among_honest:#?}");
+    }
+}
+
+/// An endpoint that contradicts itself says nothing, not even that there is no such transaction.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receipt_without_its_transaction_is_no_answer() {
+    let found = seen(&[RpcFault::ReceiptsAlone], &Sandbox::replies()[0].header).await;
+    let observed = row(&found).observed.clone().unwrap_or_default();
+    assert!(row(&found).status == Status::Unknown && !observed.starts_with(UNKNOWN), "{found:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_receipts_of_the_block_it_is_reported() {
+    let good = Sandbox::replies()[0].header.clone();
+    let found = seen(&[RpcFault::NoBlockReceipts; 2], &good).await;
+    let settlement = found.settlement.as_ref().expect("it is judged");
+    assert_eq!((row(&found).status, settlement.shown_by), (Status::Pass, Some(ShownBy::Reported)));
+    assert_eq!(settlement.proof.map(|proof| (proof.agreed, proof.asked)), Some((2, 2)));
+}
+
+/// Whoever sends one receipt over and over makes no request to the chain with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_settlement_is_read_once_beside_a_verdict() {
+    let (world, mut config) = with_endpoints(&[RpcFault::None]).await;
+    let own = config.chain.endpoints.clone();
+    config.chains.values_mut().for_each(|chain| chain.endpoints.clone_from(&own));
+    let resolver = Resolver::new(&config).await.expect("its configuration is good");
+    let verify = async || {
+        let before = world.counts().rpc;
+        let found = resolver.verify_receipt(&bought(&Sandbox::replies()[0].header)).await;
+        assert_eq!(row(&found).status, Status::Pass);
+        world.counts().rpc - before
+    };
+    assert!(verify().await > 0);
+    assert_eq!(verify().await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_gate_demands_of_names_settlements_must_have() {
+    for (fault, least, status) in [
+        (RpcFault::NoBlockReceipts, Grade::Quorum, Status::Unknown),
+        (RpcFault::NoBlockReceipts, Grade::StateProof, Status::Unknown),
+        (RpcFault::None, Grade::StateProof, if cfg!(feature = "state-proof") { Status::Pass } else { Status::Unknown }),
+    ] {
+        let (_world, mut config) = with_endpoints(&[fault]).await;
+        config.gate.min_proof = Some(least);
+        let resolver = Resolver::new(&config).await.expect("its configuration is good");
+        let found = resolver.verify_receipt(&bought(&Sandbox::replies()[0].header)).await;
+        assert_eq!(row(&found).status, status, "{fault:?} {least:?}: {found:#?}");
+    }
+}
+
+#[test]
+fn the_command_takes_the_headers_from_files() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |file: &str| folder.path().join(file).display().to_string();
+    assert!(run(&["sandbox", "--receipts", &path("")]).status.success());
+    let verified = |settlement: &str, further: &[&str]| {
+        let files = [path("agent-sdk.json"), path("payment.txt"), path(settlement)];
+        let [receipt, payment, settlement] = &files;
+        let arguments = ["receipt", "verify", receipt, "--name", NAME, "--sandbox", "-o", "json"];
+        run(&[&arguments[..], &["--payment", payment, "--settlement", settlement], further].concat())
+    };
+    for (reply, code) in Sandbox::replies().iter().zip([0, 1, 3]) {
+        let output = verified(reply.file, &[]);
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert!(schema().is_valid(&document));
+    }
+    let no_decision = verified("settlement.txt", &["--decision", &path("request.json")]);
+    assert_eq!(no_decision.status.code(), Some(2), "{no_decision:?}");
+}

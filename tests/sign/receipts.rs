@@ -1,0 +1,150 @@
+//! Signed documents about receipts: made from a live verdict, and held to agent, receipt, request, time and key.
+
+use clresolve::sign::{ExpectedReceipt, RECEIPT_TYPE, VerifiedReceipt, sign_receipt, verify_receipt};
+use clresolve::verdict::Anchor;
+use clresolve::verdict::receipt::document::Setting;
+use clresolve::verdict::receipt::judge::Knowledge;
+use clresolve::verdict::receipt::{Verification, judge};
+
+use super::*;
+
+const RECEIPT: &[u8] = b"{}";
+
+/// What is said at [`NOW`] of a receipt of no family.
+fn document() -> Verification {
+    document_of(&verdict(NOW))
+}
+
+/// The same, about the agent of this verdict.
+fn document_of(verdict: &Verdict) -> Verification {
+    let unknown = Reason::new(Code::ReceiptKeyUnpublished);
+    let known =
+        Knowledge { agent: None, signer: Err(&unknown), request: None, bought: None, schema: None, now: at(NOW) };
+    let setting = Setting { verdict, signer: None, request: None, settlement: None, now: at(NOW) };
+    Verification::of(judge(RECEIPT, &known), &setting)
+}
+
+fn expected() -> ExpectedReceipt {
+    let name = EnsName::parse(NAME).expect("a name");
+    ExpectedReceipt {
+        name,
+        receipt: Digest::of(RECEIPT),
+        request: None,
+        chain: "eip155:1".to_owned(),
+        world: "mainnet".to_owned(),
+        proof: None,
+        issuer: Some(ISSUER.to_owned()),
+    }
+}
+
+fn signed() -> String {
+    sign_receipt(&Signer::new(key(), ISSUER), &document(), &live(verdict(NOW), None), at(NOW)).expect("it is fresh")
+}
+
+#[test]
+fn a_signed_document_is_about_one_receipt_agent_and_request() {
+    let jws = signed();
+    let found = verify_receipt(&jws, &keys(), &expected(), at(NOW)).expect("it holds");
+    let VerifiedReceipt { document: said, state, issuer, key_id } = found;
+    assert_eq!((said, state), (document().to_value(), State::Indeterminate));
+    assert_eq!((issuer.as_str(), key_id.as_str()), (ISSUER, THUMBPRINT));
+    let other = Digest::of(b"other");
+    for (expected, what) in [
+        (ExpectedReceipt { name: EnsName::parse("thief.eth").expect("a name"), ..expected() }, What::Name),
+        (ExpectedReceipt { receipt: other, ..expected() }, What::Receipt),
+        (ExpectedReceipt { request: Some(other), ..expected() }, What::Request),
+    ] {
+        let refused = verify_receipt(&jws, &keys(), &expected, at(NOW));
+        assert!(matches!(&refused, Err(VerifyError::Other { what: found, .. }) if *found == what), "{refused:?}");
+    }
+    let issuer = ExpectedReceipt { issuer: Some("https://other.example".to_owned()), ..expected() };
+    assert!(matches!(verify_receipt(&jws, &keys(), &issuer, at(NOW)), Err(VerifyError::Issuer { .. })));
+}
+
+/// A daemon that has the same key and looks at another chain says nothing of this one.
+#[test]
+fn a_signed_document_is_held_to_world_chain_and_proof_as_a_verdict_is() {
+    let of = |verdict: &Verdict, expected: &ExpectedReceipt| {
+        let jws =
+            sign_receipt(&Signer::new(key(), ISSUER), &document_of(verdict), &live(verdict.clone(), None), at(NOW));
+        verify_receipt(&jws.expect("it is fresh"), &keys(), expected, at(NOW)).map(|found| found.state)
+    };
+    let anchored = |change: fn(&mut Anchor)| {
+        let mut verdict = verdict(NOW);
+        change(verdict.anchor.as_mut().expect("it has one"));
+        verdict.with_digests()
+    };
+    let lab = of(&anchored(|anchor| anchor.world = "lab".to_owned()), &expected());
+    assert!(matches!(lab, Err(VerifyError::Other { what: What::World, .. })), "{lab:?}");
+    let other = of(&anchored(|anchor| anchor.chain = "eip155:5".to_owned()), &expected());
+    assert!(matches!(other, Err(VerifyError::Other { what: What::Chain, .. })), "{other:?}");
+    let quorum = ExpectedReceipt { proof: Some(Grade::Quorum), ..expected() };
+    assert_eq!(of(&verdict(NOW), &quorum), Err(VerifyError::ProofTooWeak));
+    let strangers = strangers_word(NOW);
+    assert_eq!(of(&strangers, &expected()), Err(VerifyError::OneStrangersWord));
+    let enough = ExpectedReceipt { proof: Some(Grade::SingleRpc), ..expected() };
+    assert_eq!(of(&strangers, &enough), Ok(State::Indeterminate));
+}
+
+#[test]
+fn a_signed_document_holds_as_long_as_the_verdict() {
+    let jws = signed();
+    assert!(verify_receipt(&jws, &keys(), &expected(), at(NOW + 299)).is_ok());
+    let late = verify_receipt(&jws, &keys(), &expected(), at(NOW + 300 + SKEW));
+    assert_eq!(late, Err(VerifyError::Expired { ago: SKEW }));
+    let early = verify_receipt(&jws, &keys(), &expected(), at(NOW - SKEW - 1));
+    assert_eq!(early, Err(VerifyError::IssuedInTheFuture));
+    let stale = sign_receipt(&Signer::new(key(), ISSUER), &document(), &live(verdict(NOW), None), at(NOW + 300));
+    assert_eq!(stale, Err(SignError::NotFresh));
+}
+
+#[test]
+fn what_was_signed_for_another_purpose_or_changed_is_refused() {
+    let verdict = Signer::new(key(), ISSUER).sign(&live(verdict(NOW), None), at(NOW)).expect("it is fresh");
+    assert!(matches!(verify_receipt(&verdict, &keys(), &expected(), at(NOW)), Err(VerifyError::Jws(_))));
+    let claims = |receipt: Value| json!({"iss": ISSUER, "iat": NOW, "exp": NOW + 300, "receipt": receipt});
+    let of = |claims: Value| {
+        let jws = key().sign_compact(RECEIPT_TYPE, claims.to_string().as_bytes());
+        verify_receipt(&jws, &keys(), &expected(), at(NOW))
+    };
+    assert!(of(claims(document().to_value())).is_ok());
+    let mut changed = document().to_value();
+    changed["state"] = "trusted".into();
+    assert_eq!(of(claims(changed)), Err(VerifyError::WrongDigests));
+    let mut long = claims(document().to_value());
+    long["exp"] = (NOW + MAX_LIFETIME + 1).into();
+    assert_eq!(of(long), Err(VerifyError::Lifetime));
+}
+
+#[test]
+fn the_command_checks_a_signed_document() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).expect("the folder can be written");
+        path.display().to_string()
+    };
+    let now = Timestamp::now();
+    let signer = Signer::new(key(), ISSUER);
+    let jws = sign_receipt(&signer, &document(), &live(verdict(now.as_second()), None), now).expect("it is fresh");
+    let (jws, receipt) = (file("a.jws", jws.as_bytes()), file("r.json", RECEIPT));
+    let keys = file("keys.json", keys().to_jwks().to_string().as_bytes());
+    let run = |name: &str| {
+        let arguments = ["receipt", "check", &jws, "--receipt", &receipt, "--jwks", &keys, "--name", name];
+        Command::new(env!("CARGO_BIN_EXE_clresolve")).args(arguments).output().expect("the program runs")
+    };
+    let found = run(NAME);
+    assert_eq!(found.status.code(), Some(3), "{found:?}");
+    assert_eq!(serde_json::from_slice::<Value>(&found.stdout).expect("JSON"), document().to_value());
+    assert_eq!(run("thief.eth").status.code(), Some(1));
+    let long = file("long.json", " ".repeat(1 << 20).as_bytes());
+    let of_a_part = ["receipt", "check", &jws, "--receipt", &long, "--jwks", &keys, "--name", NAME];
+    let refused = Command::new(env!("CARGO_BIN_EXE_clresolve")).args(of_a_part).output().expect("the program runs");
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let elsewhere = ["receipt", "check", &jws, "--receipt", &receipt, "--jwks", &keys, "--name", NAME];
+    for further in [["--chain", "eip155:5"], ["--proof", "quorum"]] {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+        let refused = program.args(elsewhere).args(further).output().expect("the program runs");
+        assert_eq!(refused.status.code(), Some(1), "{further:?}: {refused:?}");
+    }
+}
