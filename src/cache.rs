@@ -14,6 +14,8 @@ mod changes;
 mod content;
 mod evicted;
 #[cfg(feature = "daemon")]
+mod feed;
+#[cfg(feature = "daemon")]
 mod operate;
 mod proven;
 
@@ -44,6 +46,8 @@ use crate::verdict::{Depth, Published, Resolution, Stale, State, Verdict};
 use clresolve_core::freshness::*;
 
 pub(crate) use self::changes::{Changes, EndpointId, Unread};
+#[cfg(feature = "daemon")]
+pub(crate) use self::feed::{Event, Feed, Follower};
 #[cfg(feature = "daemon")]
 pub(crate) use self::operate::{Held, PoolSize, PoolSizes};
 
@@ -100,6 +104,9 @@ pub struct VerdictCache {
     evicted: Evicted,
     /// What may have changed on chain.
     pub(crate) changes: Arc<Changes>,
+    /// What happens to the verdicts, for those who follow it.
+    #[cfg(feature = "daemon")]
+    pub(crate) feed: Arc<Feed>,
     /// Counters of the three pools, from the first answer on: the program installs its recorder before that.
     hits: [OnceLock<Counter>; 3],
 }
@@ -281,6 +288,8 @@ impl VerdictCache {
             flights: Arc::default(),
             evicted: Evicted::default(),
             changes: Arc::clone(&changes),
+            #[cfg(feature = "daemon")]
+            feed: Arc::default(),
             hits: Default::default(),
         }
     }
@@ -424,6 +433,9 @@ impl VerdictCache {
         self.evicted.record(name, now);
         let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
         flights.retain(|key, _| key.name != *name);
+        drop(flights);
+        #[cfg(feature = "daemon")]
+        self.feed.tell(Event::Eviction { name: name.clone(), at: now });
     }
 
     /// What begins now knows of every eviction and hint until now.
@@ -485,10 +497,36 @@ impl VerdictCache {
         if !self.is_standing(&key.name, began) {
             return;
         }
+        #[cfg(feature = "daemon")]
+        let before = self.standing(key).await;
         if let Err(why) = self.insert(key.clone(), found, failures_before, began.evictions).await {
             telemetry::not_cached(key.name.as_str(), why);
         }
+        #[cfg(feature = "daemon")]
+        self.tell(&key.name, before.as_deref(), &found.resolution);
         self.settle(key, began, &found.resolution);
+    }
+
+    /// The latest answer under `key` that no eviction refuses, however old it is. A verdict takes the place of all failures
+    /// before it, so a failure is later than a verdict.
+    #[cfg(feature = "daemon")]
+    async fn standing(&self, key: &CacheKey) -> Option<Arc<Entry>> {
+        for pool in [&self.failures, &self.trusted, &self.other] {
+            if let Some(entry) = pool.get(key).await.filter(|entry| self.evicted.permits(&key.name, entry.began)) {
+                return Some(entry);
+            }
+        }
+        None
+    }
+
+    /// Tells what a run found, where that is not what was held before.
+    #[cfg(feature = "daemon")]
+    fn tell(&self, name: &EnsName, before: Option<&Entry>, found: &Resolution) {
+        let (before, found) = (before.map(|before| before.resolution.verdict()), found.verdict());
+        let is_same = before.is_some_and(|before| before.state == found.state && !shows_change(before, found));
+        if !is_same {
+            self.feed.tell(Event::decided(name, before.map(|before| &**before), found));
+        }
     }
 
     /// Evicts a name whose run does not know of a hint, that run's own verdict among the rest: the hint came just before that

@@ -24,6 +24,8 @@ mod cors;
 mod counters;
 mod decisions;
 mod discover;
+mod event_stream;
+mod events;
 mod explorer;
 mod face;
 mod fallback;

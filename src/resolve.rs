@@ -85,6 +85,8 @@ use self::upstream::Upstream;
 use self::walk::Walker;
 use crate::bundle::Packed;
 pub use crate::cache::CacheStatus;
+#[cfg(feature = "daemon")]
+use crate::cache::Feed;
 use crate::cache::{ContentCache, VerdictCache};
 use crate::chain::Chain;
 pub use crate::chain::{Answer, ChainError, Reading};
@@ -303,6 +305,12 @@ impl Resolver {
     #[cfg(feature = "daemon")]
     pub(crate) fn watch(&self, question: &Question) -> Option<Watch> {
         EnsName::parse(&question.input).ok().map(|name| self.0.walker.progress.watch(name))
+    }
+
+    /// What happens to the answers of the cache.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn feed(&self) -> &Arc<Feed> {
+        &self.0.cached.cache.feed
     }
 
     /// The verdict of a new run, even where the cache holds a fresh one. It replaces the cached one.

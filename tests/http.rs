@@ -5,6 +5,8 @@
 mod admin;
 #[path = "http/decisions.rs"]
 mod decisions;
+#[path = "http/events.rs"]
+mod events;
 #[path = "http/explorer.rs"]
 mod explorer;
 #[path = "http/freshness.rs"]

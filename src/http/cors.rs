@@ -11,6 +11,7 @@ use url::Url;
 
 use super::caching::CACHE_STATUS;
 use super::cards::REPR_DIGEST;
+use super::events::LAST_EVENT_ID;
 use super::state::AppState;
 use crate::config::{ANY_ORIGIN, CorsConfig, McpConfig};
 
@@ -18,7 +19,7 @@ use crate::config::{ANY_ORIGIN, CorsConfig, McpConfig};
 const REMEMBERED: Duration = Duration::from_secs(600);
 
 /// What pages may send and read beyond what is always safe.
-const SENT: [HeaderName; 4] = [ACCEPT, CACHE_CONTROL, CONTENT_TYPE, IF_NONE_MATCH];
+const SENT: [HeaderName; 5] = [ACCEPT, CACHE_CONTROL, CONTENT_TYPE, IF_NONE_MATCH, LAST_EVENT_ID];
 const READ: [HeaderName; 5] = [AGE, CACHE_STATUS, ETAG, REPR_DIGEST, RETRY_AFTER];
 
 /// Lets pages of the configured origins use these routes.

@@ -8,8 +8,8 @@ use axum::routing::{MethodRouter, any, get, post};
 use super::openapi::{DESCRIPTION, Description, Operation, operations};
 use super::state::AppState;
 use super::{
-    agents, cards, cors, decisions, discover, explorer, fallback, gate, keys, lint, metrics, receipts, registries,
-    requests, system_cards, verdicts,
+    agents, cards, cors, decisions, discover, events, explorer, fallback, gate, keys, lint, metrics, receipts,
+    registries, requests, system_cards, verdicts,
 };
 
 /// A path, what answers it, and how that is described.
@@ -79,6 +79,7 @@ fn report_routes(state: &AppState) -> Vec<Route> {
         Route::new("/explorer.js", get(explorer::script), [operations::explorer_script()]),
         Route::new("/v1/verdicts", post(verdicts::batch), [operations::verdicts(profiles)]),
         Route::new("/v1/verdicts/{name}", get(verdicts::one), [operations::verdict(profiles)]),
+        Route::new("/v1/events", get(events::follow), [operations::events()]),
         Route::new("/v1/cards/{name}", get(cards::one), [operations::card()]),
         Route::new("/v1/agents/{name}/.well-known/agent-card.json", get(agents::card), [operations::agent_card()]),
         Route::new("/v1/decisions", post(decisions::decide), [operations::decide()]),

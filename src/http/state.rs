@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 use super::admission::Admission;
 use super::client_limits::BodyLimits;
 use super::counters::Counters;
+use super::event_stream::EventStreams;
 use super::recent_decisions::RecentDecisions;
 use super::rendered::RenderedCache;
 use super::signatures::Signatures;
@@ -39,6 +40,8 @@ pub(super) struct AppState {
     pub(super) systems: Option<Systems>,
     /// Whether receipts are marked as seen.
     pub(super) remembers_receipts: bool,
+    /// Permits for streams of events, which outlive a reload.
+    pub(super) event_streams: Arc<EventStreams>,
     /// Bodies of documents to judge.
     pub(super) documents: BodyLimits,
     pub(super) counters: Counters,
@@ -72,6 +75,7 @@ impl AppState {
             signatures,
             systems,
             remembers_receipts: config.receipts.remember,
+            event_streams: Arc::new(EventStreams::new()),
             documents: BodyLimits::new(),
             counters: Counters::new(),
             upstreams: upstreams(config),
@@ -84,7 +88,11 @@ impl AppState {
     pub(super) fn after(earlier: &Self, resolver: Resolver, config: &Config, systems: Option<Systems>) -> Self {
         earlier.following.stop();
         let signatures = earlier.signatures.clone();
-        Self { draining: Arc::clone(&earlier.draining), ..Self::new(resolver, config, signatures, systems) }
+        Self {
+            draining: Arc::clone(&earlier.draining),
+            event_streams: Arc::clone(&earlier.event_streams),
+            ..Self::new(resolver, config, signatures, systems)
+        }
     }
 
     /// Whether the daemon is about to end.
@@ -92,9 +100,10 @@ impl AppState {
         self.draining.load(Ordering::Relaxed)
     }
 
-    /// Announces the end: `readyz` and the gate refuse from now on.
+    /// Announces the end: `readyz` and the gate refuse from now on, and streams of events end.
     pub(super) fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
+        self.resolver.feed().close();
     }
 }
 

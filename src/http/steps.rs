@@ -3,11 +3,6 @@
 //! The answer ends with the verdict, which ends within the time limit of a run. A step that is missed, or was taken
 //! before somebody watched, is in the verdict. A reader that takes nothing is cut off by the connection.
 
-use std::convert::Infallible;
-
-use axum::body::Body;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -15,12 +10,9 @@ use futures_util::stream;
 use serde_json::json;
 
 use super::request::RequestPermit;
-use super::{negotiate, problem};
+use super::{event_stream, problem};
 use crate::reason::Refusal;
 use crate::resolve::{StepSeen, Watch};
-
-/// Tells nginx to pass on each event as it comes.
-const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Answers with the steps that are seen, and the verdict as JSON once it is there. A refusal is a problem, as it is
 /// without events.
@@ -45,15 +37,10 @@ pub(super) async fn stream(
                 None => walk.next().await,
             };
             walk.has_ended = matches!(event, Event::Verdict(_));
-            Some((Ok::<Bytes, Infallible>(event.written()), (walk, None)))
+            Some((event.written(), (walk, None)))
         }
     });
-    let mut response = Response::new(Body::from_stream(events));
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(negotiate::EVENTS));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(BUFFERING, HeaderValue::from_static("no"));
-    response
+    event_stream::response(events)
 }
 
 /// A walk that somebody watches.
@@ -88,7 +75,6 @@ impl Walk {
 }
 
 impl Event {
-    /// As text (HTML, 9.2). JSON has no line ends.
     fn written(&self) -> Bytes {
         let (event, data) = match self {
             Self::Step(StepSeen { step, has_ended }) => {
@@ -98,6 +84,6 @@ impl Event {
             Self::Verdict(Ok(verdict)) => ("verdict", verdict.clone()),
             Self::Verdict(Err(refusal)) => ("problem", problem::document(*refusal, None).to_string().into_bytes()),
         };
-        [format!("event: {event}\ndata: ").as_bytes(), &data, b"\n\n"].concat().into()
+        event_stream::event(event, &data)
     }
 }

@@ -114,6 +114,16 @@ pub(in crate::http) fn verdicts(profiles: &Profiles) -> Operation {
         .refuses(&[Refusal::ProfileUnknown])
 }
 
+pub(in crate::http) fn events() -> Operation {
+    let names = json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 100});
+    let (name, last) = ("The agents' ENS names, each as a parameter of its own.", "Where a client was when it left.");
+    Operation::get("events", "What happens to the answers about names")
+        .parameter(json!({"name": "name", "in": "query", "required": true, "description": name, "schema": names}))
+        .parameter(json!({"name": "Last-Event-ID", "in": "header", "description": last, "schema": text()}))
+        .answers(StatusCode::OK, "Events, as they happen.", "text/event-stream", text())
+        .refuses(&[Refusal::RequestMalformed, Refusal::ClientOverQuota, Refusal::Draining])
+}
+
 pub(in crate::http) fn card() -> Operation {
     with_name(Operation::get("card", "The exact verified bytes of a trusted agent's card"))
         .answers_json(json!({"type": "object"}), "The card, as it was published.")

@@ -29,7 +29,7 @@ pub enum Refusal {
     MethodUnsupported,
     /// The profile does not exist.
     ProfileUnknown,
-    /// The client has asked for too many new names.
+    /// The client asks for too much at once, or has asked for too many new names.
     ClientOverQuota,
     /// Too much is asked of the daemon at once.
     Overloaded,
@@ -118,7 +118,9 @@ impl Refusal {
             Self::RouteUnknown => ("route-unknown", "No route has this path."),
             Self::MethodUnsupported => ("method-unsupported", "The route does not answer this method."),
             Self::ProfileUnknown => ("profile-unknown", "No profile has this identifier."),
-            Self::ClientOverQuota => ("client-over-quota", "The client has asked for too many new names."),
+            Self::ClientOverQuota => {
+                ("client-over-quota", "The client asks for too much at once, or has asked for too many new names.")
+            }
             Self::Overloaded => ("overloaded", "Too much is asked of the daemon at once."),
             Self::Draining => ("draining", "The daemon is about to end."),
             Self::DeadlinePassed => ("deadline-passed", "The gate's deadline passed; the run goes on, so ask again."),
