@@ -42,6 +42,7 @@ impl Resolver {
     ///
     /// # Errors
     /// When something that must be in the bundle is not known: the signer's key, or what the chain says of a transaction.
+    /// When something speaks against the receipt that the bundle would not show.
     pub async fn export_purchase(
         &self,
         question: &crate::resolve::Question,
@@ -49,6 +50,7 @@ impl Resolver {
     ) -> Result<(PurchaseBundle, Verification), ExportError> {
         let Inner { walker, registries, .. } = &*self.0;
         let asked = papers.question(&question.input).map_err(ExportError::Purchase)?;
+        let live = self.verify_receipt(&asked).await;
         let packed = self.export(question).await?;
         let (verdict, bundle) = (packed.verdict().clone(), packed.into_bundle());
         let name = bundle.name().clone();
@@ -62,8 +64,12 @@ impl Resolver {
         let evidence = Evidence { signer, transaction, at: self.now() };
         let pool = Arc::clone(&walker.pool);
         let papers = papers.clone();
-        let packed = pool.run(move || PurchaseBundle::pack(bundle, &verdict, &papers, evidence)).await?;
-        Ok(packed)
+        let (bundle, shown) = pool.run(move || PurchaseBundle::pack(bundle, &verdict, &papers, evidence)).await?;
+        if live.state.and(shown.state) != shown.state && !clresolve_core::mutant!("bundles-hide-objections") {
+            let codes = live.codes.join(", ");
+            return Err(ExportError::Purchase(format!("a bundle would hide that it is {} ({codes})", live.state)));
+        }
+        Ok((bundle, shown))
     }
 
     /// As [`Resolver::verify_receipt`], about the agent of a verdict that was just asked for.

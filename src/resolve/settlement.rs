@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use tokio::time::{Instant, timeout};
+
 use clresolve_payment::settlement::{Due, Purchase, Settlement, ShownBy, Sight, unproven};
 use clresolve_state::receipts::TransactionReading;
 
@@ -13,6 +15,9 @@ use crate::config::{Config, Demand};
 use crate::digest::Digest;
 use crate::reason::{Effect, Reason};
 use crate::verdict::State;
+
+/// The part of the time left to a look-up that a proof may take.
+const PROOF_SHARE: f64 = 0.5;
 
 /// What was seen of a transaction, or why nothing was.
 type Seen = Result<Sight, Box<Reason>>;
@@ -92,9 +97,17 @@ fn chain(registries: &Registries, due: &Due) -> Result<Arc<Registry>, String> {
 
 /// The same, with what it shows.
 async fn read(walker: &Walker, chain: &Registry, due: &Due) -> Result<(TransactionReading, Seen), String> {
-    let limit = walker.config.timeout.mul_f64(LOOK_UP_SHARE);
-    let reading = tokio::time::timeout(limit, chain.transactions().transaction(due.transaction)).await;
-    let reading = reading.map_err(|_| "no answer in time".to_owned())?.map_err(|error| error.to_string())?;
+    let (began, limit) = (Instant::now(), walker.config.timeout.mul_f64(LOOK_UP_SHARE));
+    let seen = timeout(limit, chain.transactions().transaction(due.transaction)).await;
+    let seen = seen.map_err(|_| "no answer in time".to_owned())?.map_err(|error| error.to_string())?;
+    let proof = if due.is_shown_by_logs() {
+        // A proof that does not come takes nothing of what is known without it.
+        let left = limit.saturating_sub(began.elapsed()).mul_f64(PROOF_SHARE);
+        timeout(left, chain.transactions().prove(&seen)).await.ok().flatten()
+    } else {
+        None
+    };
+    let reading = seen.reading(proof);
     let due = due.clone();
     // A transaction may have megabytes of logs and input.
     let judged = move || {

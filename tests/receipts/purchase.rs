@@ -85,6 +85,46 @@ async fn what_a_bundle_does_not_hold_is_not_judged_by_it() {
     }
 }
 
+/// What the live answer says against a receipt is never lost by packing it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_bundle_would_hide_is_not_packed() {
+    let sandbox = Sandbox::start().await.expect("it starts");
+    let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+    let papers = Papers { receipt: sample("bound-schema.json").as_bytes().to_vec(), ..Papers::default() };
+    let refused = resolver.export_purchase(&Question::new(NAME), &papers).await;
+    let why = refused.err().expect("it is untrusted").to_string();
+    assert!(why.contains("untrusted (receipt-schema-invalid)"), "{why}");
+}
+
+/// Another version may word things in another way, and say nothing else.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_version_has_said_the_same() {
+    let good = exported(&papers(&Sandbox::replies()[0].header)).await;
+    let of_another = |change: &dyn Fn(&mut Value)| {
+        replayed(&forged(&good, "/verification", |verification| {
+            verification["tool"]["version"] = json!("9");
+            change(verification);
+            verification.as_object_mut().expect("an object").remove("id");
+            verification["id"] = canonical_digest(verification).into();
+        }))
+    };
+    assert!(of_another(&|_| {}).is_ok());
+    assert!(of_another(&|it| it["summary"] = json!("All is well.")).is_ok());
+    for (pointer, value) in [
+        ("/settlement/shown_by", json!("reported")),
+        ("/unchecked", json!([])),
+        ("/signer/kid", json!("another")),
+        ("/checks/0/status", json!("skip")),
+        ("/conclusion", json!("sha256:00")),
+        ("/state", json!("untrusted")),
+    ] {
+        let refused = of_another(&|it| *it.pointer_mut(pointer).expect("it is there") = value.clone());
+        assert!(matches!(refused, Err(BundleError::Verdict { .. })), "{pointer}: {refused:?}");
+    }
+    let unsealed = forged(&good, "/verification/tool/version", |version| *version = json!("9"));
+    assert!(matches!(replayed(&unsealed), Err(BundleError::Verdict { .. })), "its id is that of another document");
+}
+
 #[test]
 fn what_a_bundle_cannot_show_goes_with_none() {
     let verify = ["receipt", "verify", "-", "--name", NAME, "--sandbox", "--bundle", "none.json"];

@@ -38,8 +38,8 @@ fn question(receipt: &str, request: &str) -> Question {
 /// The document of a decision that allowed a payment.
 fn decision(id: &str, name: &str, network: &str, url: &str) -> Vec<u8> {
     const ADDRESS: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
-    let document = json!({"schema": "clresolve.decision/1", "id": id, "name": name, "abort": false,
-        "price": {"network": network, "asset": ADDRESS, "amount": "10000"}, "payee": {"address": ADDRESS},
+    let document = json!({"schema": "clresolve.decision/1", "id": id, "name": name, "verb": "summarize", "abort": false,
+        "entries": [{"index": 0}], "price": {"network": network, "asset": ADDRESS, "amount": "10000"}, "payee": {"address": ADDRESS},
         "route": {"url": url}});
     document.to_string().into_bytes()
 }
@@ -223,6 +223,7 @@ async fn x402_s_own_receipt_is_about_one_decision() {
             assert_eq!(found.state, state, "{file}: {found:#?}");
         }
     }
-    let denied = json!({"schema": "clresolve.decision/1", "id": "x", "name": NAME, "abort": true});
+    let denied = json!({"schema": "clresolve.decision/1", "id": "x", "name": NAME, "verb": "summarize", "entries": [],
+        "abort": true});
     assert!(Decided::from_bytes(denied.to_string().as_bytes()).is_err());
 }

@@ -1,5 +1,7 @@
 //! Settlements: the sandbox's purchases, and endpoints that lie about them.
 
+use std::time::Duration;
+
 use clresolve::config::{ChainId, Config, Endpoint, Grade, ProofDemand, RegistryChain};
 use clresolve::payment::settlement::{Purchase, ShownBy};
 use clresolve::reason::Code;
@@ -89,6 +91,7 @@ async fn without_a_decision_the_payee_is_unchecked() {
 fn about(transaction: &str) -> String {
     let mut receipt: Value = serde_json::from_str(sample("x402-eip712.json")).expect("JSON");
     receipt["payload"]["transaction"] = transaction.into();
+    receipt["payload"]["issuedAt"] = jiff::Timestamp::now().as_second().into();
     receipt.to_string()
 }
 
@@ -181,6 +184,24 @@ async fn without_the_receipts_of_the_block_it_is_reported() {
     let settlement = found.settlement.as_ref().expect("it is judged");
     assert_eq!((row(&found).status, settlement.shown_by), (Status::Pass, Some(ShownBy::Reported)));
     assert_eq!(settlement.proof.map(|proof| (proof.agreed, proof.asked)), Some((2, 2)));
+}
+
+/// Nor is what is known lost where the receipts of the block do not come.
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_receipts_of_the_block_stall_it_is_reported() {
+    let (_world, mut config) = with_endpoints(&[RpcFault::StalledBlockReceipts]).await;
+    config.timeout = Duration::from_secs(20);
+    let resolver = Resolver::new(&config).await.expect("its configuration is good");
+    let found = resolver.verify_receipt(&bought(&Sandbox::replies()[0].header)).await;
+    let shown_by = found.settlement.as_ref().and_then(|settlement| settlement.shown_by);
+    assert_eq!((row(&found).status, shown_by), (Status::Pass, Some(ShownBy::Reported)), "{found:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receipt_of_another_call_is_no_answer() {
+    let found = seen(&[RpcFault::OtherCallees], &Sandbox::replies()[0].header).await;
+    let observed = row(&found).observed.clone().unwrap_or_default();
+    assert!(row(&found).status == Status::Unknown && observed.contains("two contracts"), "{found:#?}");
 }
 
 /// Whoever sends one receipt over and over makes no request to the chain with it.

@@ -19,7 +19,7 @@ use clresolve_receipt::judge::{Agent, Check, Knowledge, Signer, Status};
 use clresolve_receipt::question::Request;
 use clresolve_receipt::{Question, Verification, judge};
 use clresolve_state::receipts::TransactionReading;
-use clresolve_verdict::verdict::Verdict;
+use clresolve_verdict::verdict::{Verdict, canonical_digest};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -369,14 +369,33 @@ impl PurchaseBundle {
     }
 }
 
-/// JSON Pointer of the first difference. What another version of this program has written must conclude the same.
+/// Members that another version of this program may word in another way. The digest of the whole is among them.
+const WORDED: [&str; 5] = ["id", "tool", "summary", "reasons", "checks"];
+
+/// JSON Pointer of the first difference. What another version of this program has written must be whole and say the same in
+/// other words at most.
 fn difference(bundled: &Value, found: &Verification) -> Option<String> {
     let found = found.to_value();
     if bundled.get("tool") == found.get("tool") {
         return first_difference(bundled, &found);
     }
-    let concluded = ["schema", "name", "state", "codes", "conclusion"];
-    concluded.into_iter().find(|member| bundled.get(member) != found.get(member)).map(|member| format!("/{member}"))
+    if !mutant!("other-versions-say-anything") {
+        let mut whole = bundled.clone();
+        let id = whole.as_object_mut().and_then(|members| members.remove("id"));
+        if id != Some(canonical_digest(&whole).into()) {
+            return Some("/id".to_owned());
+        }
+        if outcomes(bundled) != outcomes(&found) {
+            return Some("/checks".to_owned());
+        }
+    }
+    let mut stated = found.as_object()?.iter().filter(|(member, _)| !WORDED.contains(&member.as_str()));
+    stated.find(|(member, value)| bundled.get(member) != Some(value)).map(|(member, _)| format!("/{member}"))
+}
+
+/// Each check of a verification with its status.
+fn outcomes(verification: &Value) -> Option<Vec<(&Value, &Value)>> {
+    verification.get("checks")?.as_array()?.iter().map(|row| Some((row.get("check")?, row.get("status")?))).collect()
 }
 
 fn proven(verification: &Verification) -> Vec<String> {

@@ -65,7 +65,7 @@ pub use self::proven_chain::ProvenChain;
 #[cfg(feature = "state-proof")]
 pub use self::quorum_headers::QuorumHeaders;
 pub use self::rpc_chain::RpcChain;
-pub use self::transactions::TransactionReader;
+pub use self::transactions::{SeenTransaction, TransactionReader};
 
 /// Name of the counter of answers that a proof or the other endpoints contradict, by endpoint.
 pub const RPC_LIES: &str = "clresolve_rpc_lies_total";

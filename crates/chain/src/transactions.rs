@@ -11,7 +11,7 @@ use alloy_primitives::{Address, B256, Bytes, keccak256};
 use alloy_rpc_types_eth::{BlockNumberOrTag, Header};
 use async_trait::async_trait;
 use clresolve_core::execution::Execution;
-use clresolve_core::reading::{Block, BlockSelector, ChainError};
+use clresolve_core::reading::{Block, BlockSelector, ChainError, Proof};
 use clresolve_state::HashedHeader;
 use clresolve_state::receipts::{ReceiptProof, StatedReceipt, TransactionReading};
 use serde::Deserialize;
@@ -49,25 +49,42 @@ impl TransactionReader {
     ///
     /// # Errors
     /// [`ChainError`].
-    pub async fn transaction(&self, hash: B256) -> Result<TransactionReading, ChainError> {
+    pub async fn transaction(&self, hash: B256) -> Result<SeenTransaction, ChainError> {
         let consensus = poll(&self.pool, Arc::new(Search { hash }), BlockSelector::Finalized).await?;
         let (head, proof) = (consensus.block, consensus.proof(self.pool.demand));
-        let Held(Some(found)) = consensus.pinned else {
-            return Ok(TransactionReading { head, execution: None, proof, receipt_proof: None });
-        };
-        let receipt_proof = self.proven(&found, &consensus.members).await;
-        Ok(TransactionReading { head, execution: Some(found.execution), proof, receipt_proof })
+        let Held(found) = consensus.pinned;
+        Ok(SeenTransaction { head, proof, found, endpoints: consensus.members })
     }
 
+    /// The proof of its receipt, where an endpoint gives what that takes. These are megabytes: give it a time limit.
     #[cfg(feature = "state-proof")]
-    async fn proven(&self, found: &InBlock, endpoints: &[Arc<RpcEndpoint>]) -> Option<ReceiptProof> {
-        self.proofs.of(&found.header, &found.execution, endpoints, self.pool.patience()).await
+    pub async fn prove(&self, seen: &SeenTransaction) -> Option<ReceiptProof> {
+        let InBlock { header, execution } = seen.found.as_deref()?;
+        self.proofs.of(header, execution, &seen.endpoints, self.pool.patience()).await
     }
 
+    /// None: this build proves nothing.
     #[cfg(not(feature = "state-proof"))]
     #[expect(clippy::unused_async, reason = "for builds that prove")]
-    async fn proven(&self, _: &InBlock, _: &[Arc<RpcEndpoint>]) -> Option<ReceiptProof> {
+    pub async fn prove(&self, _: &SeenTransaction) -> Option<ReceiptProof> {
         None
+    }
+}
+
+/// What endpoints agree on about a transaction.
+pub struct SeenTransaction {
+    head: Block,
+    proof: Proof,
+    found: Option<Box<InBlock>>,
+    #[cfg_attr(not(feature = "state-proof"), expect(dead_code, reason = "for builds that prove"))]
+    endpoints: Vec<Arc<RpcEndpoint>>,
+}
+
+impl SeenTransaction {
+    /// The reading, with a proof of the receipt where there is one.
+    pub fn reading(self, receipt_proof: Option<ReceiptProof>) -> TransactionReading {
+        let Self { head, proof, found, .. } = self;
+        TransactionReading { head, execution: found.map(|found| found.execution), proof, receipt_proof }
     }
 }
 

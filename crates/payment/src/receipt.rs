@@ -42,8 +42,10 @@ pub struct Bought {
     pub decision: String,
     /// The agent that was decided about.
     pub name: String,
-    /// The network that was to be paid on.
-    pub network: Network,
+    /// The verb that was decided about.
+    pub verb: String,
+    /// The network that was to be paid on, where one alone was.
+    pub network: Option<Network>,
     /// The URL behind the agent's entry; its origin and path count.
     pub url: Url,
     /// Who paid, where that is known.
@@ -59,8 +61,9 @@ impl Receipt {
 
     /// Why it is not about this purchase: network, URL or payer are others. `None` where nothing speaks against it.
     pub fn objection(&self, bought: &Bought) -> Option<Box<Reason>> {
-        if self.network != bought.network.as_str() && !clresolve_core::mutant!("receipts-of-any-purchase") {
-            return Some(differs("/payload/network", &bought.network, &self.network));
+        let network = bought.network.as_ref().filter(|network| self.network != network.as_str());
+        if let Some(network) = network.filter(|_| !clresolve_core::mutant!("receipts-of-any-purchase")) {
+            return Some(differs("/payload/network", network, &self.network));
         }
         let payer = bought.payer.filter(|payer| forms::address(&self.payer) != Some(*payer));
         if let Some(payer) = payer.filter(|_| !clresolve_core::mutant!("receipts-of-any-payer")) {
@@ -172,7 +175,8 @@ mod tests {
         let bought = |network: &str, url: &str, payer: Option<u8>| Bought {
             decision: "sha256:00".to_owned(),
             name: "a.eth".to_owned(),
-            network: network.parse().unwrap(),
+            verb: "summarize".to_owned(),
+            network: network.parse().ok(),
             url: Url::parse(url).unwrap(),
             payer: payer.map(address_of),
         };
@@ -183,6 +187,7 @@ mod tests {
             assert_eq!(place(&bought("eip155:84532", &format!("{url}?a=1"), payer)), None, "a query does not count");
         }
         assert_eq!(place(&bought("eip155:8453", url, None)).as_deref(), Some("/payload/network"));
+        assert_eq!(place(&Bought { network: None, ..bought("eip155:8453", url, None) }), None, "it may be any");
         assert_eq!(place(&bought("eip155:84532", url, Some(PAYEE))).as_deref(), Some("/payload/payer"));
         for other in ["https://api.example.org/analyze/v1", "https://api.example.org:444/summarize/v1"] {
             assert_eq!(place(&bought("eip155:84532", other, None)).as_deref(), Some("/payload/resourceUrl"));

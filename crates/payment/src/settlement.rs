@@ -9,6 +9,8 @@ use std::fmt::Display;
 
 use alloy_primitives::{Address, B256, Bytes, Log, U256};
 use alloy_sol_types::{SolEvent as _, sol};
+use jiff::{SignedDuration, Timestamp};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use url::Url;
@@ -24,13 +26,22 @@ use clresolve_verdict::verdict::canonical_digest;
 
 use crate::encoding::decode;
 use crate::forms;
+use crate::limits::MAX_TIMEOUT_SECONDS;
 use crate::network::Network;
-use crate::receipt::Bought;
-use crate::signed::{PERMIT2_PROXY, Permission, Permit};
+use crate::receipt::{Bought, Receipt};
+use crate::signed::{MAX_CLOCK_SKEW, PERMIT2_PROXY, Permission, Permit};
 use crate::terms::Version;
 
 /// Longest decision that is read, in bytes: one about as many entries as terms may have takes half of it.
 pub const MAX_DECISION_BYTES: usize = 64 * 1024;
+
+/// How much older than the block that settled its payment a receipt may be, in seconds: the clocks of a seller and of a
+/// chain differ.
+const RECEIPT_BEFORE_BLOCK: u64 = 300;
+
+/// How much later than a decision ends its payment may be settled, in seconds: what was permitted at the last moment can be
+/// settled for as long as any terms may allow.
+const SETTLED_AFTER_DECISION: i64 = (MAX_TIMEOUT_SECONDS + MAX_CLOCK_SKEW).cast_signed();
 
 /// What the JSON text of a decision may use up.
 const DECISION: Limits = Limits { bytes: MAX_DECISION_BYTES, levels: 16, values: 4096, name: 1024, paths: 256 * 1024 };
@@ -62,9 +73,13 @@ pub struct Decided {
     id: String,
     digest: String,
     name: String,
+    verb: String,
     price: DecidedPrice,
     payee: Address,
     url: Url,
+    /// Whether several entries were allowed. Price and payee are those of the first.
+    is_of_several: bool,
+    valid_until: Option<Timestamp>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -76,13 +91,16 @@ struct DecidedPrice {
     amount: U256,
 }
 
-/// What is read of a decision's document. One that allows nothing may lack any of the last three.
+/// What is read of a decision's document. One that allows nothing may lack price, payee or route.
 #[derive(Deserialize)]
 struct DecisionForm {
     schema: String,
     id: String,
     name: String,
+    verb: String,
     abort: bool,
+    entries: Vec<IgnoredAny>,
+    valid_until: Option<Timestamp>,
     price: Option<DecidedPrice>,
     payee: Option<PayeeForm>,
     route: Option<RouteForm>,
@@ -107,17 +125,36 @@ impl Decided {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let document = parse(bytes, DECISION).map_err(|error| excerpt(&error.to_string()))?;
         let form = DecisionForm::deserialize(&document).map_err(|error| excerpt(&error.to_string()))?;
-        let DecisionForm { schema, id, name, abort, price, payee, route } = form;
+        let DecisionForm { schema, id, name, verb, abort, entries, valid_until, price, payee, route } = form;
         if schema != crate::decision::SCHEMA {
             return Err(format!("expected a document of {}", crate::decision::SCHEMA));
         }
         let url = route.and_then(|route| Url::parse(&route.url).ok());
         match (abort, price, payee, url) {
             (false, Some(price), Some(PayeeForm { address: payee }), Some(url)) => {
-                Ok(Self { id, digest: canonical_digest(&document), name, price, payee, url })
+                let (digest, is_of_several) = (canonical_digest(&document), entries.len() > 1);
+                Ok(Self { id, digest, name, verb, price, payee, url, is_of_several, valid_until })
             }
             _ => Err("it does not allow a payment, so nothing was bought on it".to_owned()),
         }
+    }
+
+    /// Compares what was permitted with what was decided. Of several entries the document tells only the first.
+    fn compare<T: PartialEq + Display>(&self, place: &str, permitted: &T, decided: &T) -> Result<(), Box<Reason>> {
+        let compared = compare(place, permitted, decided);
+        if self.is_of_several && compared.is_err() {
+            let cause = format!("{decided}, and the decision was about several entries, of which it tells the first");
+            return Err(unproven(place, cause).expected(permitted.to_string()).into());
+        }
+        compared
+    }
+
+    /// Why a payment that this block has settled was not made on the decision: it had ended by then.
+    fn objection_at(&self, block: &Block) -> Option<Box<Reason>> {
+        let until = self.valid_until?;
+        let last = until.checked_add(SignedDuration::from_secs(SETTLED_AFTER_DECISION)).unwrap_or(Timestamp::MAX);
+        let is_late = block.timestamp > last && !mutant!("decisions-never-end");
+        is_late.then(|| mismatch("decision: /valid_until", format!("settled by {last}"), block.timestamp))
     }
 }
 
@@ -222,14 +259,18 @@ impl Settlement {
     pub fn of(purchase: &Purchase, due: Option<Due>, seen: Result<Sight, Box<Reason>>) -> Self {
         let decision = purchase.decision.as_ref().map(|decision| decision.id.clone());
         match seen {
-            Ok(Sight { objection, shown_by, block, proof }) => Self {
-                shown_by: objection.is_none().then_some(shown_by),
-                due,
-                block: Some(block),
-                proof: Some(proof),
-                decision,
-                objection,
-            },
+            Ok(Sight { objection, shown_by, block, proof }) => {
+                let decided = purchase.decision.as_ref();
+                let objection = objection.or_else(|| decided.and_then(|decided| decided.objection_at(&block)));
+                Self {
+                    shown_by: objection.is_none().then_some(shown_by),
+                    due,
+                    block: Some(block),
+                    proof: Some(proof),
+                    decision,
+                    objection,
+                }
+            }
             Err(objection) => {
                 Self { shown_by: None, due, block: None, proof: None, decision, objection: Some(objection) }
             }
@@ -247,14 +288,24 @@ impl Settlement {
         Some(format!("{word} by {} of {} endpoints, block {block} of {network}", proof.agreed, proof.asked))
     }
 
-    /// What stands against a receipt that was signed about the transaction `named`; `None` where it is that of the
-    /// settlement, or that is not known.
-    pub fn against_receipt(&self, named: &str) -> Option<Box<Reason>> {
-        let transaction = self.due.as_ref()?.transaction;
-        if forms::word(named) == Some(transaction) || mutant!("receipts-of-any-transaction") {
-            return None;
+    /// What stands against one of x402's own receipts: that it names another network, payer or transaction, or is older
+    /// than the block of the settlement. `None` where nothing does, or it is not known what had to be shown.
+    pub fn against_receipt(&self, receipt: &Receipt) -> Option<Box<Reason>> {
+        let due = self.due.as_ref().filter(|_| !mutant!("receipts-of-any-transaction"))?;
+        let Receipt { network, payer, transaction, issued_at, .. } = receipt;
+        if network != due.network.as_str() {
+            return Some(mismatch("/payload/network", &due.network, network));
         }
-        Some(mismatch("/payload/transaction", transaction, named))
+        if forms::address(payer) != Some(due.payer) {
+            return Some(mismatch("/payload/payer", due.payer, payer));
+        }
+        if !transaction.is_empty() && forms::word(transaction) != Some(due.transaction) {
+            return Some(mismatch("/payload/transaction", due.transaction, transaction));
+        }
+        let settled_at = u64::try_from(self.block?.timestamp.as_second()).unwrap_or_default();
+        let earliest = settled_at.saturating_sub(RECEIPT_BEFORE_BLOCK);
+        let is_older = *issued_at < earliest && !mutant!("receipts-before-their-payment");
+        is_older.then(|| mismatch("/payload/issuedAt", format!("no earlier than {earliest}"), issued_at))
     }
 }
 
@@ -277,10 +328,11 @@ impl Purchase {
 
     /// What one of x402's own receipts is held against, where there is a decision.
     pub fn bought(&self) -> Option<Bought> {
-        let Decided { id, digest, name, price, url, .. } = self.decision.clone()?;
+        let Decided { id, digest, name, verb, price, url, is_of_several, .. } = self.decision.clone()?;
         let decision = if mutant!("decisions-state-their-digest") { id } else { digest };
-        let payer = self.payment.as_ref().map(|Payment(payment)| payment.payer);
-        Some(Bought { decision, name, network: price.network, url, payer })
+        let permitted = self.payment.as_ref().map(|Payment(payment)| payment);
+        let network = if is_of_several { permitted.map(|it| it.network.clone()) } else { Some(price.network) };
+        Some(Bought { decision, name, verb, network, url, payer: permitted.map(|it| it.payer) })
     }
 
     /// What the chain must hold for this purchase from the agent `name`, where all that is known of it agrees.
@@ -295,18 +347,18 @@ impl Purchase {
             return Err(unproven("payment", "not given, so that any transaction could be shown").into());
         };
         payment.check_accepted()?;
-        if let Some(Decided { price, payee, .. }) = &self.decision {
-            compare("decision: /price/network", &payment.network, &price.network)?;
-            compare("decision: /price/amount", &payment.amount, &price.amount)?;
-            compare("decision: /payee/address", &payment.pay_to, payee)?;
+        if let Some(decided @ Decided { price, payee, .. }) = &self.decision {
+            decided.compare("decision: /price/network", &payment.network, &price.network)?;
+            decided.compare("decision: /price/amount", &payment.amount, &price.amount)?;
+            decided.compare("decision: /payee/address", &payment.pay_to, payee)?;
         }
-        let decided = self.decision.as_ref().map(|decision| decision.price.asset);
-        let asset = match (payment.asset, decided) {
+        let asset = match (payment.asset, &self.decision) {
             (Some(own), Some(decided)) => {
-                compare("decision: /price/asset", &own, &decided)?;
+                decided.compare("decision: /price/asset", &own, &decided.price.asset)?;
                 own
             }
-            (Some(asset), None) | (None, Some(asset)) => asset,
+            (Some(asset), None) => asset,
+            (None, Some(decided)) => decided.price.asset,
             (None, None) => {
                 return Err(unproven("payment", "neither it nor a decision says which asset was paid").into());
             }
@@ -381,6 +433,12 @@ impl Due {
         Digest::of(&serde_json::to_vec(self).expect("it has a JSON form: its keys are strings"))
     }
 
+    /// Whether the logs of the transaction show it. A call of Permit2's proxy is known by the transaction, of which no
+    /// receipt says anything.
+    pub const fn is_shown_by_logs(&self) -> bool {
+        matches!(self.permit, Permit::Eip3009 { .. })
+    }
+
     /// What is seen of the transaction in the chain up to its finalized block `head`. `is_receipt_proven` says that its logs
     /// stand in the receipts trie of its block.
     ///
@@ -399,9 +457,7 @@ impl Due {
                 format!("the endpoints of {network} know no such transaction up to finalized block {number}");
             return Err(unproven("transaction", observed).expected(self.transaction.to_string()).into());
         };
-        // A call of Permit2's proxy is known by the transaction, of which no receipt says anything.
-        let is_shown_by_logs = matches!(self.permit, Permit::Eip3009 { .. });
-        let shown_by = if is_receipt_proven && is_shown_by_logs { ShownBy::Proven } else { ShownBy::Reported };
+        let shown_by = if is_receipt_proven && self.is_shown_by_logs() { ShownBy::Proven } else { ShownBy::Reported };
         let objection = self.check(execution).err();
         Ok(Sight { objection, shown_by, block: execution.block, proof: *proof })
     }

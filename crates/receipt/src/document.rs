@@ -256,8 +256,8 @@ fn identity(verdict: &Verdict) -> Row {
 /// What stands against the settlement of this receipt: what the receipt says of it itself comes first.
 fn unsettled(settlement: Option<&Settlement>, judgement: &Judgement) -> Vec<Reason> {
     let Some(settlement) = settlement else { return Vec::new() };
-    let named = judgement.transaction.as_deref().and_then(|named| settlement.against_receipt(named));
-    named.as_deref().into_iter().chain(settlement.objection.as_deref()).cloned().collect()
+    let other = judgement.paid.as_ref().and_then(|paid| settlement.against_receipt(paid));
+    other.as_deref().into_iter().chain(settlement.objection.as_deref()).cloned().collect()
 }
 
 fn settled(settlement: Option<&Settlement>, objection: Option<&Reason>) -> Row {

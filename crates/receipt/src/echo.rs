@@ -66,7 +66,7 @@ fn identifiers(content: &Node, request: &Node) -> Vec<(String, Claim)> {
 }
 
 /// What stands at a place of [`clresolve_core::call`].
-fn said(node: &Node, place: &str) -> Claim {
+pub(crate) fn said(node: &Node, place: &str) -> Claim {
     Claim::at(node, &place.split('/').skip(1).collect::<Vec<_>>())
 }
 

@@ -114,6 +114,8 @@ pub(crate) struct Seal {
     pub(crate) family: Family,
     /// What is canonicalised: all that the signature covers, and nothing else.
     pub(crate) content: Node,
+    /// JSON Pointer of the content in the receipt.
+    pub(crate) root: &'static str,
     pub(crate) order: Order,
     pub(crate) signs: Signs,
     /// What the proof says of its algorithms, each with the one word that the family knows.
@@ -165,6 +167,18 @@ impl Claim {
     /// The text at a path of a receipt.
     pub(crate) fn at(receipt: &Node, path: &[&str]) -> Self {
         Self { place: clresolve_core::json::pointer::of(path.iter().copied()), value: receipt.text_at(path) }
+    }
+
+    /// The same of a part that stands at `root` in the receipt.
+    pub(crate) fn below(self, root: &str) -> Self {
+        Self { place: format!("{root}{}", self.place), ..self }
+    }
+}
+
+impl Seal {
+    /// The text at a path of the content.
+    pub(crate) fn claim(&self, path: &[&str]) -> Claim {
+        Claim::at(&self.content, path).below(self.root)
     }
 }
 

@@ -6,11 +6,12 @@ mod x402;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use clresolve_core::call::VERB;
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::{self, Code, Effect, Reason};
 use clresolve_core::state::State;
-use clresolve_payment::receipt::Bought;
+use clresolve_payment::receipt::{Bought, Receipt};
 use clresolve_verdict::schema::bound::BoundName;
 use jiff::{SignedDuration, Timestamp};
 
@@ -19,7 +20,7 @@ pub use clresolve_verdict::verdict::Status;
 pub use self::check::{Check, Row};
 pub use self::knowledge::{Addresses, Agent, BoundReceipt, Knowledge, Routes, Signer};
 use crate::canonical::{NoForm, form};
-use crate::echo;
+use crate::echo::{self, said};
 use crate::family::{Alphabet, Claim, Family, Seal, Shape, Signs, Unsealable, shape};
 use crate::json::{MAX_BYTES, Node, Unreadable, parse};
 use crate::question::Request;
@@ -30,7 +31,7 @@ pub const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
 /// What a signature must be.
 const SIGNED: &str = "a signature by the key of cl.sig.pub";
 
-/// The verbs that CommandLayer defines (PC-1). A receipt for another word names none of its agents' calls.
+/// The verbs that CommandLayer defines (PC-1).
 const VERBS: [&str; 15] = [
     "analyze",
     "classify",
@@ -68,8 +69,8 @@ pub struct Judgement {
     pub occasion: Option<Digest>,
     /// The schema that its signed members were held against.
     pub bound: Option<BoundName>,
-    /// The transaction that one of x402's own is about, where it tells one.
-    pub transaction: Option<String>,
+    /// What one of x402's own says of the payment.
+    pub paid: Option<Receipt>,
 }
 
 impl Judgement {
@@ -119,7 +120,7 @@ pub fn judge(receipt: &[u8], known: &Knowledge<'_>) -> Judgement {
         canonical_sha256: None,
         unsigned: Vec::new(),
         bound: None,
-        transaction: None,
+        paid: None,
         occasion: known.request.map(Request::meaning),
     };
     let mut judgement = match parse(receipt).map(|receipt| shape(&receipt)) {
@@ -135,8 +136,7 @@ pub fn judge(receipt: &[u8], known: &Knowledge<'_>) -> Judgement {
             let paid = checks.artifact(family, receipt, known);
             let occasion = known.bought.map(|bought| Digest::of(bought.decision.as_bytes()));
             let canonical_sha256 = paid.as_ref().and_then(|paid| paid.digest().parse().ok());
-            let transaction = paid.map(|paid| paid.transaction).filter(|transaction| !transaction.is_empty());
-            Judgement { family: Some(family), canonical_sha256, unsigned, occasion, transaction, ..judgement }
+            Judgement { family: Some(family), canonical_sha256, unsigned, occasion, paid, ..judgement }
         }
         Ok(Shape::Known(readings)) => match checks.taken_apart(readings) {
             None => judgement,
@@ -248,8 +248,8 @@ impl Checks {
         for reading in readings {
             match reading.map(|seal| (form(&seal.content, seal.order), seal)) {
                 Ok((Ok(canonical), seal)) => sealed.push(Sealed { digest: Digest::of(&canonical), canonical, seal }),
-                Ok((Err(error), _)) => {
-                    self.without_form(&error);
+                Ok((Err(error), seal)) => {
+                    self.without_form(&error, seal.root);
                     return None;
                 }
                 Err(error) => {
@@ -264,12 +264,12 @@ impl Checks {
         Some(chosen)
     }
 
-    fn without_form(&mut self, error: &NoForm) {
+    fn without_form(&mut self, error: &NoForm, root: &str) {
         let (code, place) = match error {
             NoForm::Number(place) => (Code::ReceiptSchemaInvalid, place),
             NoForm::Order(place) => (Code::ReceiptFamilyUnknown, place),
         };
-        let reason = Reason::new(code).observed(error.to_string()).at(clipped(place));
+        let reason = Reason::new(code).observed(error.to_string()).at(clipped(&format!("{root}{place}")));
         self.object(Check::Canonical, reason, Some("ERR_CANONICALIZATION_MISMATCH"));
     }
 
@@ -289,20 +289,28 @@ impl Checks {
             Some(agent) => self.agent(&sealed.seal, agent),
             None => self.undecided(Check::Agent),
         }
-        self.time(&sealed.seal.content, known.now);
+        self.time(&sealed.seal, known.now);
         self.request(sealed, known.request);
         match known.bought {
-            Some(bought) => self.decision(known.agent, bought),
+            Some(bought) => self.decision(&sealed.seal, known, bought),
             None => self.skip(Check::Decision),
         }
     }
 
-    /// That the decision is about this agent. CommandLayer's receipts say nothing of the payment.
-    fn decision(&mut self, agent: Option<&Agent>, bought: &Bought) {
-        match agent.map(|agent| decided_about(agent, bought)) {
-            None => self.undecided(Check::Decision),
-            Some(Err(reason)) => self.object(Check::Decision, *reason, None),
-            Some(Ok(row)) => self.rows.push(row),
+    /// That the decision is about this agent, and about the verb that was called. CommandLayer's receipts say nothing of the
+    /// payment.
+    fn decision(&mut self, seal: &Seal, known: &Knowledge<'_>, bought: &Bought) {
+        let Some(agent) = known.agent else { return self.undecided(Check::Decision) };
+        let asked = known.request.into_iter().flat_map(|request| VERB.map(|place| said(request.content(), place)));
+        let asked = asked.filter(|claim| claim.value.is_some()).map(|claim| claim.below("request: "));
+        let mut called = verbs(seal, agent).into_iter().chain(asked);
+        let other = called.find(|claim| claim.value.as_deref() != Some(bought.verb.as_str()));
+        match (decided_about(agent, bought), other.filter(|_| !clresolve_core::mutant!("decisions-about-any-verb"))) {
+            (Err(reason), _) => self.object(Check::Decision, *reason, None),
+            (Ok(_), Some(claim)) => {
+                self.object(Check::Decision, differs(Code::ReceiptRequestMismatch, &bought.verb, &claim), None);
+            }
+            (Ok(row), None) => self.rows.push(row),
         }
     }
 
@@ -330,9 +338,10 @@ impl Checks {
             ),
         ];
         match missing.into_iter().find(|(is_missing, ..)| *is_missing) {
-            None => self.bound_schema(content, bound),
+            None => self.bound_schema(seal, bound),
             Some((_, place, expected)) => {
-                let reason = Reason::new(Code::ReceiptSchemaInvalid).requirement("PC-7").expected(expected).at(place);
+                let reason = Reason::new(Code::ReceiptSchemaInvalid).requirement("PC-7").expected(expected);
+                let reason = reason.at(format!("{}{place}", seal.root));
                 self.object(Check::Schema, reason, Some("ERR_SCHEMA_INVALID"));
             }
         }
@@ -340,8 +349,8 @@ impl Checks {
 
     /// CL-63: what is signed against the schema that the agent's card binds for the verb. A member that nobody signs has no
     /// say in it.
-    fn bound_schema(&mut self, content: &Node, bound: Option<BoundReceipt<'_>>) {
-        let verb = content.text_at(&["x402", "verb"]);
+    fn bound_schema(&mut self, seal: &Seal, bound: Option<BoundReceipt<'_>>) {
+        let verb = seal.content.text_at(&["x402", "verb"]);
         let Some(BoundReceipt { schema, .. }) = bound.filter(|bound| verb.as_deref() == Some(bound.verb)) else {
             return self.rows.push(Row::new(Check::Schema, Status::Pass));
         };
@@ -351,7 +360,7 @@ impl Checks {
         };
         self.bound = Some(schema.name().clone());
         let id = schema.name().id.as_str();
-        let content = content.to_value();
+        let content = seal.content.to_value();
         let mut violations =
             schema.every_violation(&content).filter(|_| !clresolve_core::mutant!("receipts-of-any-schema"));
         match violations.next() {
@@ -362,7 +371,8 @@ impl Checks {
             Some(violation) => {
                 let reason = Reason::new(Code::ReceiptSchemaInvalid)
                     .message("The receipt is not what its bound schema demands.");
-                let reason = reason.expected(id).observed(violation.detail).at(violation.pointer);
+                let reason = reason.expected(id).observed(violation.detail);
+                let reason = reason.at(format!("{}{}", seal.root, violation.pointer));
                 self.object(Check::Schema, reason, Some("ERR_SCHEMA_INVALID"));
             }
         }
@@ -456,13 +466,12 @@ impl Checks {
     /// That the receipt is not one of another agent of the same signer. Only what is compared passes.
     fn agent(&mut self, seal: &Seal, agent: &Agent) {
         let named = seal.agent.clone().map(|claim| (Code::ReceiptSignerMismatch, vec![agent.name.as_str()], claim));
-        let entry = Claim::at(&seal.content, &["x402", "entry"]);
+        let entry = seal.claim(&["x402", "entry"]);
         let own = agent.entry.as_deref().filter(|_| entry.value.is_some());
         let entry = own.map(|own| (Code::ReceiptRequestMismatch, vec![own], entry));
-        let verbs = [Claim::at(&seal.content, &["x402", "verb"]), Claim::at(&seal.content, &["verb"])].into_iter();
-        let verbs = verbs.filter(|claim| claim.value.as_deref().is_some_and(|verb| VERBS.contains(&verb)));
         let own: Vec<_> = agent.verbs.iter().map(String::as_str).collect();
-        let verbs = verbs.filter(|_| !own.is_empty()).map(|claim| (Code::ReceiptRequestMismatch, own.clone(), claim));
+        let verbs = verbs(seal, agent).into_iter().filter(|_| !own.is_empty());
+        let verbs = verbs.map(|claim| (Code::ReceiptRequestMismatch, own.clone(), claim));
         let compared: Vec<_> = named.into_iter().chain(entry).chain(verbs).collect();
         let is_other = |own: &[&str], claim: &Claim| !claim.value.as_deref().is_some_and(|value| own.contains(&value));
         let other = compared.iter().find(|(_, own, claim)| is_other(own, claim));
@@ -473,7 +482,7 @@ impl Checks {
         }
     }
 
-    fn time(&mut self, content: &Node, now: Timestamp) {
+    fn time(&mut self, seal: &Seal, now: Timestamp) {
         const MOMENTS: [&[&str]; 7] = [
             &["ts"],
             &["execution", "started_at"],
@@ -485,8 +494,8 @@ impl Checks {
         ];
         let latest = now.checked_add(MAX_CLOCK_SKEW).unwrap_or(Timestamp::MAX);
         let mut last = None;
-        for path in MOMENTS.into_iter().filter(|path| content.at(path).is_some()) {
-            let claim = Claim::at(content, path);
+        for path in MOMENTS.into_iter().filter(|path| seal.content.at(path).is_some()) {
+            let claim = seal.claim(path);
             let Some(moment) = claim.value.as_deref().and_then(|text| text.parse::<Timestamp>().ok()) else {
                 let reason = differs(Code::ReceiptTimeImplausible, "an RFC 3339 time", &claim);
                 return self.object(Check::Time, reason, None);
@@ -495,7 +504,7 @@ impl Checks {
                 let reason = differs(Code::ReceiptTimeImplausible, &format!("no later than {latest}"), &claim);
                 return self.object(Check::Time, reason, None);
             }
-            let began = Claim::at(content, &[path[0], "started_at"]).value.and_then(|text| text.parse().ok());
+            let began = seal.content.text_at(&[path[0], "started_at"]).and_then(|text| text.parse().ok());
             if let Some(began) = began
                 && path.ends_with(&["completed_at"])
                 && moment < began
@@ -513,9 +522,13 @@ impl Checks {
 
     fn request(&mut self, sealed: &Sealed, request: Option<&Request>) {
         let Some(request) = request else { return self.skip(Check::Request) };
+        let root = sealed.seal.root;
         match echo::of(&sealed.seal.content, request.content()) {
-            Ok((asked, claim)) => self.pass(Check::Request, &asked, &claim),
-            Err(reason) => self.object(Check::Request, *reason, None),
+            Ok((asked, claim)) => self.pass(Check::Request, &asked, &claim.below(root)),
+            Err(reason) => {
+                let place = reason.place.as_ref().map(|place| format!("{root}{place}"));
+                self.object(Check::Request, Reason { place, ..*reason }, None);
+            }
         }
     }
 
@@ -523,6 +536,17 @@ impl Checks {
     fn undecided(&mut self, check: Check) {
         self.rows.push(Row::new(check, Status::Unknown));
     }
+}
+
+/// What the signed content says of the verb that was called. CommandLayer's schemas have a place for it; in other families
+/// the word may be one of the signer's own.
+fn verbs(seal: &Seal, agent: &Agent) -> Vec<Claim> {
+    let is_known = |verb: &str| VERBS.contains(&verb) || agent.verbs.iter().any(|own| own == verb);
+    let is_verb = |place: &str, word: &str| is_known(word) || (seal.family.is_of_schemas() && place == VERB[0]);
+    let said = VERB.map(|place| (place, said(&seal.content, place)));
+    let named =
+        said.into_iter().filter(|(place, claim)| claim.value.as_deref().is_some_and(|word| is_verb(place, word)));
+    named.map(|(_, claim)| claim.below(seal.root)).collect()
 }
 
 /// The row for a decision about this agent.

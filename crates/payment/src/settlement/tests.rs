@@ -50,7 +50,8 @@ fn reply() -> Value {
 
 fn decision() -> Value {
     json!({
-        "schema": "clresolve.decision/1", "id": "sha256:00", "name": "a.eth", "abort": false, "further": [],
+        "schema": "clresolve.decision/1", "id": "sha256:00", "name": "a.eth", "verb": "summarize", "abort": false, "further": [],
+        "entries": [{"index": 0, "abort": false, "codes": []}], "valid_until": "2026-01-01T00:00:00Z",
         "price": {"network": NETWORK, "asset": ASSET, "amount": AMOUNT.to_string()},
         "payee": {"address": address_of(PAYEE), "network": NETWORK, "proven_by": "addr"},
         "route": {"url": "https://api.example.org/summarize/v1", "source": "configured"},
@@ -241,7 +242,7 @@ fn what_was_bought_is_what_was_decided_and_who_has_paid() {
     assert_ne!(bought.decision, "sha256:00");
     assert!(bought.decision.parse::<Digest>().is_ok(), "{}", bought.decision);
     assert_eq!(bought.name.as_str(), "a.eth");
-    assert_eq!((bought.network.as_str(), bought.url.path()), (NETWORK, "/summarize/v1"));
+    assert_eq!((bought.network.as_ref().map(Network::as_str), bought.url.path()), (Some(NETWORK), "/summarize/v1"));
     assert_eq!(bought.payer, Some(address_of(PAYER)));
     let unpaid = Purchase { payment: None, settlement: None, ..whole };
     assert_eq!(unpaid.bought().map(|bought| bought.payer), Some(None));
@@ -426,4 +427,66 @@ fn what_is_written_says_how_it_is_shown() {
         (objected.shown_by, objected.objection.map(|reason| reason.code)),
         (None, Some(Code::SettlementMismatch))
     );
+}
+
+fn settlement_of(purchase: &Purchase, block: Block) -> Settlement {
+    let proof = Proof { grade: Grade::Quorum, asked: 2, agreed: 2, own: false };
+    let sight = Sight { objection: None, shown_by: ShownBy::Proven, block, proof };
+    Settlement::of(purchase, purchase.due("a.eth").ok(), Ok(sight))
+}
+
+fn block_at(time: &str) -> Block {
+    Block { timestamp: time.parse().expect("a time"), ..execution(Vec::new()).block }
+}
+
+#[test]
+fn a_receipt_is_about_the_payment_that_was_settled() {
+    let settlement = settlement_of(&purchase(&by_authorization(), &reply()), block_at("2026-01-01T00:00:00Z"));
+    let honest = json!({
+        "version": 1, "network": NETWORK, "resourceUrl": "https://api.example.org/summarize/v1",
+        "payer": address_of(PAYER).to_string(), "issuedAt": 1_767_225_600, "transaction": TRANSACTION,
+    });
+    let place = |member: &str, value: Value| {
+        let mut receipt = honest.clone();
+        receipt[member] = value;
+        let receipt = serde_json::from_value(receipt).expect("a receipt");
+        settlement.against_receipt(&receipt).map(|reason| (reason.code, reason.place.unwrap_or_default()))
+    };
+    for (member, value) in [("issuedAt", json!(1_767_225_300)), ("transaction", json!("")), ("version", json!(1))] {
+        assert_eq!(place(member, value.clone()), None, "{member}: {value}");
+    }
+    for (member, value) in [
+        ("network", json!("eip155:8453")),
+        ("payer", json!(address_of(THIEF).to_string())),
+        ("payer", json!("somebody")),
+        ("transaction", json!(B256::ZERO)),
+        ("issuedAt", json!(1_767_225_299)),
+    ] {
+        let expected = is(Code::SettlementMismatch, &format!("/payload/{member}"));
+        assert_eq!(place(member, value.clone()), expected, "{member}: {value}");
+    }
+}
+
+#[test]
+fn a_decision_holds_until_its_end() {
+    let purchase = with_decision(&decision(), &by_authorization());
+    let at = |time: &str| {
+        let settlement = settlement_of(&purchase, block_at(time));
+        (settlement.shown_by, settlement.objection.and_then(|reason| reason.place))
+    };
+    assert_eq!(at("2026-01-01T00:05:30Z"), (Some(ShownBy::Proven), None));
+    assert_eq!(at("2026-01-01T00:05:31Z"), (None, Some("decision: /valid_until".to_owned())));
+}
+
+/// Which of them was paid is not told.
+#[test]
+fn a_decision_about_several_entries_tells_only_the_first() {
+    let mut several = decision();
+    several["entries"] = json!([{"index": 0}, {"index": 1}]);
+    let due = |decision: &Value| objection(with_decision(decision, &by_authorization()).due("a.eth"));
+    assert_eq!(due(&several), None, "the first was paid");
+    several["price"]["network"] = "eip155:8453".into();
+    assert_eq!(due(&several), is(Code::SettlementUnproven, "decision: /price/network"));
+    let bought = with_decision(&several, &by_authorization()).bought().expect("what was decided");
+    assert_eq!(bought.network.as_ref().map(Network::as_str), Some(NETWORK), "what was permitted");
 }

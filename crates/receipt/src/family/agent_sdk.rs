@@ -28,6 +28,7 @@ pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
     Ok(Seal {
         family: Family::B1,
         content,
+        root: "",
         order: Order::Rebuilt,
         signs: Signs::HexDigest,
         algorithms: vec![(Claim::at(receipt, &["signature", "alg"]), "ed25519")],

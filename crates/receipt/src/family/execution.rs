@@ -24,8 +24,7 @@ pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
     let (Some((index, proof)), None) = (of_execution.next(), of_execution.next()) else {
         return Err(Unsealable { place: "/proofs".to_owned(), why: "expected one proof of the type execution" });
     };
-    let within = |claim: Claim| Claim { place: format!("/proofs/{index}{}", claim.place), ..claim };
-    let at = |path: &[&str]| within(Claim::at(proof, path));
+    let at = |path: &[&str]| Claim::at(proof, path).below(&format!("/proofs/{index}"));
     let below = |path: &[&str], known: &[&str]| {
         others(proof, path, known).into_iter().map(|place| format!("/proofs/{index}{place}")).collect::<Vec<_>>()
     };
@@ -39,6 +38,7 @@ pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
     Ok(Seal {
         family: Family::E,
         content: receipt.split(&SIGNED).0,
+        root: "",
         order: Order::Sorted,
         signs: Signs::HexDigest,
         algorithms: vec![(at(&["signature", "alg"]), "Ed25519")],

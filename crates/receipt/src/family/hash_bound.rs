@@ -41,6 +41,7 @@ pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
     Ok(Seal {
         family: Family::D0,
         content,
+        root: if is_within { "" } else { "/receipt" },
         order: Order::Rebuilt,
         signs: Signs::HexDigest,
         algorithms: vec![(at("alg"), sdk::ALG)],

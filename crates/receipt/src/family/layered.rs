@@ -8,6 +8,9 @@ use super::{Alphabet, Claim, Family, Seal, Signs, Unsealable, others};
 use crate::canonical::Order;
 use crate::json::Node;
 
+/// Where what is signed stands.
+const INNER: &str = "/receipt";
+
 /// The members that are signed.
 const SIGNED: [&str; 10] =
     ["line", "contract", "verb", "version", "payload", "status", "trace", "result", "error", "commercial"];
@@ -29,6 +32,7 @@ pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
     Ok(Seal {
         family: Family::D,
         content,
+        root: INNER,
         order: Order::ByLocale,
         signs: Signs::CanonicalBytes,
         algorithms: vec![(at("alg"), "ed25519")],

@@ -19,6 +19,7 @@ pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
     Ok(Seal {
         family: Family::C,
         content,
+        root: "",
         order: Order::Sorted,
         signs: Signs::CanonicalBytes,
         algorithms: vec![(at("alg"), "ed25519")],

@@ -40,6 +40,7 @@ pub(super) fn sealed(receipt: &Node, family: Family, canonical: &'static str, co
     Seal {
         family,
         content,
+        root: "",
         order,
         signs: Signs::HexDigest,
         algorithms: vec![(at("alg"), ALG)],

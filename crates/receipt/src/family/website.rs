@@ -31,6 +31,7 @@ pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
     Ok(Seal {
         family: Family::B2,
         content,
+        root: "",
         order: Order::Sorted,
         signs: Signs::HexDigest,
         algorithms: vec![(at(&["hash", "alg"]), "SHA-256"), (at(&["signature", "alg"]), "Ed25519")],

@@ -524,3 +524,76 @@ fn published_examples_get_their_result() {
         assert_eq!((found.family, found.state()), (Some(Family::B1), state), "{file}: {found:#?}");
     }
 }
+
+/// An operator's manifest may define verbs that nobody else has.
+#[test]
+fn a_receipt_of_another_verb_is_refused_whatever_the_verb() {
+    let mut world = World::new();
+    (world.agent.verbs, world.agent.entry) = (vec!["translate".to_owned()], None);
+    let of = |verb: &str| {
+        let mut receipt = content();
+        receipt["x402"]["verb"] = json!(verb);
+        world.judged(&world.of_the_sdks(receipt))
+    };
+    assert_eq!(status(&of("translate"), Check::Agent), Status::Pass);
+    for other in ["transcribe", "Translate", "summarize"] {
+        let row = of(other).row(Check::Agent).cloned().expect("a row");
+        assert_eq!((row.status, row.place.as_deref()), (Status::Fail, Some("/x402/verb")), "{other}");
+    }
+}
+
+#[test]
+fn a_decision_about_another_verb_covers_no_purchase() {
+    let world = World::new();
+    let bought = |verb: &str| Bought {
+        decision: "sha256:00".to_owned(),
+        name: "summarizeagent.eth".to_owned(),
+        verb: verb.to_owned(),
+        network: None,
+        url: "https://api.example.org/".parse().expect("a URL"),
+        payer: None,
+    };
+    let decided = |receipt: &Value, request: Option<&Value>, verb: &str| {
+        let request = request.map(|request| Request::from_bytes(request.to_string().as_bytes()).expect("a request"));
+        let known = Knowledge {
+            agent: Some(&world.agent),
+            signer: Ok(&world.signer),
+            request: request.as_ref(),
+            bought: Some(&bought(verb)),
+            schema: None,
+            now: "2026-01-02T00:00:00Z".parse().expect("a time"),
+        };
+        let found = judge(receipt.to_string().as_bytes(), &known);
+        let row = found.row(Check::Decision).expect("a row");
+        (row.status, row.place.clone().unwrap_or_default())
+    };
+    let (receipt, website) = (world.of_the_sdks(content()), world.of_the_agent_sdk(call()));
+    assert_eq!(decided(&receipt, None, "summarize"), (Status::Pass, "decision: /name".to_owned()));
+    assert_eq!(decided(&receipt, None, "classify"), (Status::Fail, "/x402/verb".to_owned()));
+    assert_eq!(decided(&website, None, "classify"), (Status::Fail, "/verb".to_owned()));
+    let mute = world
+        .of_the_agent_sdk(json!({"signer": SIGNER, "ts": "2026-01-01T00:00:00Z", "input": {}, "output": {},
+        "verb": "agent.run", "execution": {"status": "ok"}}));
+    let request = json!({"x402": {"verb": "summarize"}});
+    assert_eq!(decided(&mute, Some(&request), "summarize").0, Status::Pass);
+    assert_eq!(decided(&mute, Some(&request), "classify"), (Status::Fail, "request: /x402/verb".to_owned()));
+}
+
+/// What is signed may stand in a part of the receipt.
+#[test]
+fn places_are_those_of_the_receipt() {
+    let world = World::new();
+    let of = |place: &str, change: Value| {
+        let proof = json!({"alg": "ed25519", "canonical": "json.sorted_keys.v1", "kid": KID, "signer_id": SIGNER,
+            "signature": "AAAA"});
+        let mut receipt = json!({"receipt": content(), "signature": {"proof": proof}});
+        receipt["receipt"]["verb"] = json!("summarize");
+        *receipt.pointer_mut(place).expect("it is there") = change;
+        world.judged(&receipt)
+    };
+    let place = |found: &Judgement, check| found.row(check).and_then(|row| row.place.clone()).unwrap_or_default();
+    let other = of("/receipt/verb", json!("classify"));
+    assert_eq!((other.family, place(&other, Check::Agent).as_str()), (Some(Family::D), "/receipt/verb"), "{other:#?}");
+    let late = of("/receipt/trace/started_at", json!("2030-01-01T00:00:00Z"));
+    assert_eq!(place(&late, Check::Time), "/receipt/trace/started_at");
+}

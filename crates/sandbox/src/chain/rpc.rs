@@ -125,7 +125,7 @@ async fn respond(request: Request<Incoming>, serving: Serving) -> Result<Respons
     let Ok(body) = to_bytes(Body::new(request.into_body()), MAX_REQUEST_BYTES).await else {
         return Ok(plain(StatusCode::PAYLOAD_TOO_LARGE));
     };
-    match serving.fault.transport().await? {
+    match serving.fault.transport(&body).await? {
         Transport::Spoiled(response) => Ok(response),
         Transport::Sound => {
             let answered =

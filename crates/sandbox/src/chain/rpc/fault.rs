@@ -94,8 +94,12 @@ pub enum RpcFault {
     ForgedTransactions,
     /// No `eth_getBlockReceipts`: the method does not exist.
     NoBlockReceipts,
+    /// Requests for the receipts of a block are read and never answered.
+    StalledBlockReceipts,
     /// Receipts of transactions that it says it does not know.
     ReceiptsAlone,
+    /// Receipts say that another contract was called than their transactions say.
+    OtherCallees,
 }
 
 /// The client shall see the connection close.
@@ -113,7 +117,7 @@ pub(super) enum Transport {
 
 impl RpcFault {
     /// What the fault does below JSON-RPC.
-    pub(super) async fn transport(self) -> Result<Transport, Dropped> {
+    pub(super) async fn transport(self, request: &[u8]) -> Result<Transport, Dropped> {
         match self {
             Self::Status(code) => {
                 Ok(Transport::Spoiled(plain(StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))))
@@ -125,6 +129,7 @@ impl RpcFault {
             Self::NotJson => Ok(Transport::Spoiled(json_response("this is not JSON".to_owned()))),
             Self::HugeBody => Ok(Transport::Spoiled(with_type(huge(), "application/json"))),
             Self::Stall => std::future::pending().await,
+            Self::StalledBlockReceipts if asks_for(request, "eth_getBlockReceipts") => std::future::pending().await,
             Self::DropConnection => Err(Dropped),
             Self::None
             | Self::ErrorReply
@@ -152,7 +157,9 @@ impl RpcFault {
             | Self::NoSuchBlock
             | Self::ForgedTransactions
             | Self::NoBlockReceipts
-            | Self::ReceiptsAlone => Ok(Transport::Sound),
+            | Self::StalledBlockReceipts
+            | Self::ReceiptsAlone
+            | Self::OtherCallees => Ok(Transport::Sound),
         }
     }
 
@@ -209,6 +216,9 @@ impl RpcFault {
         if self == Self::NoSuchBlock && said.is_object() {
             said["blockHash"] = json!(B256::repeat_byte(0x5a));
         }
+        if self == Self::OtherCallees && said.get("logs").is_some() {
+            said["to"] = json!(stranger());
+        }
         said
     }
 
@@ -263,6 +273,10 @@ impl RpcFault {
         }
         header
     }
+}
+
+fn asks_for(request: &[u8], method: &str) -> bool {
+    request.windows(method.len()).any(|part| part == method.as_bytes())
 }
 
 fn with_other_end(bytes: &mut Bytes) {
