@@ -1,15 +1,17 @@
 //! `POST /mcp`: the tools of the Model Context Protocol over HTTP, without sessions. Each call is a question like any other:
-//! its document takes a place, its run a permit of its client.
+//! its document takes a place until the answer is written, its run a permit of its client.
 
+use std::iter;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{Extension, Request, State};
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
+use futures_util::{StreamExt as _, stream};
 use rmcp::ServerHandler;
 use rmcp::model::ServerJsonRpcMessage;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
@@ -18,6 +20,7 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use super::body::{self, RequestError};
 use super::client_limits::Client;
 use super::in_force::InForce;
+use super::request::RequestPermit;
 use super::state::AppState;
 use crate::config::McpConfig;
 use crate::cpu_pool::PoolFull;
@@ -25,14 +28,18 @@ use crate::mcp::{self, Asked, Asker, Face, MAX_MESSAGE_BYTES};
 use crate::reason::Refusal;
 use crate::resolve::{Question, Resolver};
 
+/// Most bytes of an answer that a connection is handed at once.
+const PIECE: usize = 16 * 1024;
+
 /// `POST /mcp`
 pub(super) async fn answer(
     State(state): State<Arc<AppState>>,
     Extension(in_force): Extension<Arc<InForce>>,
     Extension(client): Extension<Client>,
+    Extension(permit): Extension<RequestPermit>,
     request: Request,
 ) -> Response {
-    let answered = answered(state, in_force, client, request).await;
+    let answered = answered(state, in_force, client, permit, request).await;
     let mut response = answered.unwrap_or_else(RequestError::into_response);
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
@@ -42,13 +49,14 @@ async fn answered(
     state: Arc<AppState>,
     in_force: Arc<InForce>,
     client: Client,
+    permit: RequestPermit,
     request: Request,
 ) -> Result<Response, RequestError> {
     let (head, body) = request.into_parts();
     if !is_expected(head.clone(), &state.mcp).await {
         return Err(Refusal::HostUnexpected.into());
     }
-    let _place = state.documents.take(client, MAX_MESSAGE_BYTES)?;
+    let place = state.documents.take(client, MAX_MESSAGE_BYTES)?;
     let request = Request::from_parts(head.clone(), body);
     let bytes = Bytes::from(body::json(request, MAX_MESSAGE_BYTES, state.http.read_timeout).await?);
     if state.is_draining() {
@@ -59,12 +67,35 @@ async fn answered(
         move || mcp::read(&bytes).map(drop)
     });
     if let Err(error) = reading.await.map_err(|PoolFull| Refusal::Overloaded)? {
-        return Ok(no_message(&error));
+        return Ok(holding(no_message(&error), (permit, place)));
     }
     let rules = rules(&state.mcp);
     let face = Face::new(Admitted { state, in_force, client });
     let service = StreamableHttpService::new(move || Ok(face.clone()), Arc::new(NeverSessionManager::default()), rules);
-    Ok(service.handle(Request::from_parts(head, Body::from(bytes))).await.map(Body::new))
+    let response = service.handle(Request::from_parts(head, Body::from(bytes))).await.map(Body::new);
+    Ok(holding(response, (permit, place)))
+}
+
+/// The response, whose body keeps `held` until the connection has taken it: what a slow reader leaves in memory counts
+/// as what it sent does. It goes in pieces, since the connection takes a piece whole.
+fn holding(response: Response, held: impl Send + 'static) -> Response {
+    let (mut head, body) = response.into_parts();
+    if let Some(length) = body.size_hint().exact() {
+        head.headers.insert(CONTENT_LENGTH, length.into());
+    }
+    let pieces = body.into_data_stream().flat_map(|part| stream::iter(pieces(part)));
+    let pieces = pieces.map(move |piece| {
+        let _held = &held;
+        piece
+    });
+    Response::from_parts(head, Body::from_stream(pieces))
+}
+
+/// A part of a body, in pieces.
+fn pieces(part: Result<Bytes, axum::Error>) -> impl Iterator<Item = Result<Bytes, axum::Error>> {
+    let (mut rest, error) = part.map_or_else(|error| (Bytes::new(), Some(error)), |bytes| (bytes, None));
+    let pieces = iter::from_fn(move || (!rest.is_empty()).then(|| rest.split_to(rest.len().min(PIECE))));
+    pieces.map(Ok).chain(error.map(Err))
 }
 
 /// Whether the transport answers whoever sent this head. It looks at `Host` and `Origin` before all else, so that a page
@@ -121,5 +152,27 @@ impl Asker for Admitted {
 
     fn default_profile(&self) -> &str {
         &self.state.default_profile
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_answer_that_waits_to_be_written_keeps_its_place() {
+        let witness = Arc::new(());
+        let written = Response::new(Body::from(vec![b'x'; 4 * PIECE + 1]));
+        let response = holding(written, Arc::clone(&witness));
+        assert_eq!(response.headers()[CONTENT_LENGTH], (4 * PIECE + 1).to_string());
+        let mut body = response.into_body().into_data_stream();
+        let mut lengths = Vec::new();
+        while let Some(piece) = body.next().await {
+            assert_eq!(Arc::strong_count(&witness), 2, "the place is held");
+            lengths.push(piece.expect("bytes").len());
+        }
+        assert_eq!(lengths, [PIECE, PIECE, PIECE, PIECE, 1]);
+        drop(body);
+        assert_eq!(Arc::strong_count(&witness), 1, "the place is free");
     }
 }

@@ -126,6 +126,35 @@ async fn wrong_arguments_get_an_error_with_a_code() {
     );
 }
 
+/// A text whose every byte is written with six in an answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_answer_repeats_a_long_argument() {
+    let daemon = Daemon::start(on).await;
+    let (long, terms) = ("\u{7f}".repeat(500_000), json!({"x402Version": 2, "accepts": []}));
+    for (tool, arguments) in [
+        ("verify_agent", json!({"name": long})),
+        ("verify_agent", json!({"name": GOOD, "profile": long})),
+        ("verify_agent", json!({"name": GOOD, "depth": long})),
+        ("find_route", json!({"name": long})),
+        ("find_route", json!({"name": GOOD, "verb": long})),
+        ("check_request", json!({"name": long, "verb": "summarize", "request": "{}"})),
+        ("check_request", json!({"name": GOOD, "verb": long, "request": "{}"})),
+        ("check_payment", json!({"name": long, "verb": "summarize", "paymentRequired": terms})),
+        ("check_payment", json!({"name": GOOD, "verb": long, "paymentRequired": terms})),
+        ("verify_receipt", json!({"name": long, "receipt": "{}"})),
+        ("explain_reason", json!({"code": long})),
+    ] {
+        let answer = asked(&daemon, "tools/call", json!({"name": tool, "arguments": arguments})).await;
+        let code = &answer.json()["result"]["structuredContent"]["error"]["code"];
+        assert_eq!(
+            (code, answer.body.len() < 4096),
+            (&json!("request-malformed"), true),
+            "{tool}: {}",
+            answer.body.len()
+        );
+    }
+}
+
 /// Two agents that differ only in what their publishers wrote get the same sentences.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_card_says_never_gets_into_content() {

@@ -9,7 +9,7 @@ use clresolve_receipt::question::Request;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Tool, arguments, name_argument};
+use super::{Label, Tool, arguments, name_argument};
 use crate::cpu_pool::PoolFull;
 use crate::mcp::answer::{Answer, Failure, Said};
 use crate::mcp::asker::{Asked, Asker};
@@ -23,7 +23,7 @@ pub(super) struct VerifyReceipt;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    name: String,
+    name: Label,
     /// The text: a parsed receipt has lost what its signature is about, such as a member that stands twice.
     receipt: String,
     request: Option<String>,
@@ -62,8 +62,8 @@ impl Tool for VerifyReceipt {
         let Arguments { name, receipt, request } = arguments(given)?;
         let read = move || request.map(|text| Request::from_bytes(text.as_bytes())).transpose();
         let request = asker.resolver().pool().try_run(read).await.map_err(|PoolFull| Refusal::Overloaded)?;
-        let request = request.map_err(|error| Failure::malformed(format!("request: {error}")))?;
-        let receipt = receipt.into_bytes();
+        let request = request.map_err(|error| Failure::malformed(&format!("request: {error}")))?;
+        let (name, receipt) = (name.into(), receipt.into_bytes());
         let question = Arc::new(ReceiptQuestion { name, receipt, request, purchase: Purchase::default() });
         let Asked { resolver, resolution } = asker.ask(Question::new(&*question.name)).await?;
         let found = resolver.verify_receipt_of(&resolution, question).await;
