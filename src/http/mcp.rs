@@ -12,19 +12,20 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use futures_util::{StreamExt as _, stream};
+use futures_util::future::BoxFuture;
 use rmcp::ServerHandler;
 use rmcp::model::ServerJsonRpcMessage;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
 use super::body::{self, RequestError};
-use super::client_limits::Client;
+use super::client_limits::{BodyPermit, Client};
 use super::in_force::InForce;
 use super::request::RequestPermit;
 use super::state::AppState;
 use crate::config::McpConfig;
 use crate::cpu_pool::PoolFull;
-use crate::mcp::{self, Asked, Asker, Face, MAX_MESSAGE_BYTES};
+use crate::mcp::{self, Answer, Asked, Asker, Face, Failure, MAX_MESSAGE_BYTES};
 use crate::reason::Refusal;
 use crate::resolve::{Question, Resolver};
 
@@ -56,7 +57,7 @@ async fn answered(
     if !is_expected(head.clone(), &state.mcp).await {
         return Err(Refusal::HostUnexpected.into());
     }
-    let place = state.documents.take(client, MAX_MESSAGE_BYTES)?;
+    let place = Arc::new(state.documents.take(client, MAX_MESSAGE_BYTES)?);
     let request = Request::from_parts(head.clone(), body);
     let bytes = Bytes::from(body::json(request, MAX_MESSAGE_BYTES, state.http.read_timeout).await?);
     if state.is_draining() {
@@ -70,7 +71,7 @@ async fn answered(
         return Ok(holding(no_message(&error), (permit, place)));
     }
     let rules = rules(&state.mcp);
-    let face = Face::new(Admitted { state, in_force, client });
+    let face = Face::new(Admitted { state, in_force, client, place: Arc::clone(&place) });
     let service = StreamableHttpService::new(move || Ok(face.clone()), Arc::new(NeverSessionManager::default()), rules);
     let response = service.handle(Request::from_parts(head, Body::from(bytes))).await.map(Body::new);
     Ok(holding(response, (permit, place)))
@@ -170,9 +171,21 @@ mod tests {
         while let Some(piece) = body.next().await {
             assert_eq!(Arc::strong_count(&witness), 2, "the place is held");
             lengths.push(piece.expect("bytes").len());
+    /// Its message's place, which work on it keeps to its end.
+    place: Arc<BodyPermit>,
         }
         assert_eq!(lengths, [PIECE, PIECE, PIECE, PIECE, 1]);
         drop(body);
         assert_eq!(Arc::strong_count(&witness), 1, "the place is free");
     }
 }
+    async fn admitted(&self, work: BoxFuture<'static, Result<Answer, Failure>>) -> Result<Answer, Failure> {
+        let place = Arc::clone(&self.place);
+        let work = async move {
+            let answer = work.await;
+            drop(place);
+            answer
+        };
+        self.state.admission.admitted(self.client, work).await?
+    }
+

@@ -53,7 +53,7 @@ fn known(slug: &str) -> Option<(&'static str, &'static str)> {
 
 /// An answer.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     said: Said,
     structured: Value,
 }
@@ -83,7 +83,7 @@ impl Answer {
 
 /// Why a tool gives no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Failure {
+pub(crate) struct Failure {
     refusal: Refusal,
     /// What is wrong with the arguments: an excerpt, since it may repeat them.
     detail: Option<String>,

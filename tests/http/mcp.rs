@@ -255,8 +255,16 @@ async fn bodies_and_runs_are_bounded() {
     }
     assert_eq!(daemon.get("/mcp").await.status, 405);
     assert_eq!(called(&daemon, "verify_agent", json!({"name": GOOD})).await["isError"], false);
-    let over = called(&daemon, "verify_agent", json!({"name": BAD})).await;
-    assert_eq!(over["structuredContent"]["error"]["code"], "client-over-quota", "{over}");
+    // What is judged beside a known verdict counts too.
+    for (tool, arguments) in [
+        ("verify_agent", json!({"name": BAD})),
+        ("check_request", json!({"name": GOOD, "verb": "summarize", "request": "{}"})),
+        ("verify_receipt", json!({"name": GOOD, "receipt": "{}"})),
+    ] {
+        let over = called(&daemon, tool, arguments).await;
+        assert_eq!(over["structuredContent"]["error"]["code"], "client-over-quota", "{tool}: {over}");
+    }
+    assert_eq!(called(&daemon, "verify_agent", json!({"name": GOOD})).await["isError"], false);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -58,13 +58,19 @@ impl Tool for CheckRequest {
         let question =
             Arc::new(RequestQuestion { name: name.into(), verb: verb.into(), request: request.into_bytes() });
         let Asked { resolver, resolution } = asker.ask(Question::new(&*question.name)).await?;
-        let found = resolver.check_request_of(&resolution, question).await;
-        let said = Said::new(match found.state {
-            State::Trusted => "trusted: the request is what the agent's schema demands. It may be sent.",
-            State::Untrusted => "untrusted: do not send this request.",
-            State::Indeterminate => "indeterminate: do not send this request yet.",
-        });
-        let said = said.codes(found.codes.iter().map(String::as_str));
-        Answer::about(&resolver, said, self.form(), found).await
+        let work = async move {
+            let found = resolver.check_request_of(&resolution, question).await;
+            let said = of_state(found.state).codes(found.codes.iter().map(String::as_str));
+            Answer::about(&resolver, said, &form::REQUEST, found).await
+        };
+        asker.admitted(Box::pin(work)).await
     }
+}
+
+fn of_state(state: State) -> Said {
+    Said::new(match state {
+        State::Trusted => "trusted: the request is what the agent's schema demands. It may be sent.",
+        State::Untrusted => "untrusted: do not send this request.",
+        State::Indeterminate => "indeterminate: do not send this request yet.",
+    })
 }

@@ -66,13 +66,19 @@ impl Tool for VerifyReceipt {
         let (name, receipt) = (name.into(), receipt.into_bytes());
         let question = Arc::new(ReceiptQuestion { name, receipt, request, purchase: Purchase::default() });
         let Asked { resolver, resolution } = asker.ask(Question::new(&*question.name)).await?;
-        let found = resolver.verify_receipt_of(&resolution, question).await;
-        let said = Said::new(match found.state {
-            State::Trusted => "trusted: the agent's signer has signed this receipt.",
-            State::Untrusted => "untrusted: do not rely on this receipt.",
-            State::Indeterminate => "indeterminate: do not rely on this receipt yet.",
-        });
-        let said = said.codes(found.codes.iter().map(String::as_str));
-        Answer::about(&resolver, said, self.form(), found).await
+        let work = async move {
+            let found = resolver.verify_receipt_of(&resolution, question).await;
+            let said = of_state(found.state).codes(found.codes.iter().map(String::as_str));
+            Answer::about(&resolver, said, &form::RECEIPT, found).await
+        };
+        asker.admitted(Box::pin(work)).await
     }
+}
+
+fn of_state(state: State) -> Said {
+    Said::new(match state {
+        State::Trusted => "trusted: the agent's signer has signed this receipt.",
+        State::Untrusted => "untrusted: do not rely on this receipt.",
+        State::Indeterminate => "indeterminate: do not rely on this receipt yet.",
+    })
 }
