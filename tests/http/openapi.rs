@@ -58,6 +58,15 @@ async fn holds_to(daemon: &Daemon, path: &str, (method, operation): (&str, &Valu
     assert!(got.status != 404 && got.status != 405, "{method} {path}: {}", got.status);
     let media = got.header("content-type").split(';').next().unwrap_or_default();
     assert!(got.body.is_empty() || described["content"][media].is_object(), "{method} {path}: {media}");
+    let headers: Vec<_> = described["headers"].as_object().into_iter().flat_map(Map::keys).collect();
+    for sent in got.headers.keys().map(reqwest::header::HeaderName::as_str).filter(|name| is_own(name)) {
+        assert!(headers.iter().any(|known| known.eq_ignore_ascii_case(sent)), "{method} {path} sends {sent}");
+    }
+}
+
+/// Whether a header says something that is peculiar to its route.
+fn is_own(header: &str) -> bool {
+    header.starts_with("clresolve-") || ["etag", "cache-status", "repr-digest"].contains(&header)
 }
 
 #[tokio::test(flavor = "multi_thread")]
