@@ -133,9 +133,12 @@ async fn each_code_is_explained_and_a_slash_at_the_end_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn options_and_head_are_answered_as_people_expect() {
+    let with_pages = Daemon::start(|config| config.cors.origins = vec!["https://app.example".to_owned()]).await;
     let daemon = Daemon::start(|_| {}).await;
-    let options = answer(daemon.request(Method::OPTIONS, "/v1/lint")).await;
-    assert_eq!((options.status, options.header("allow"), &*options.body), (204, "POST", &b""[..]));
+    for (daemon, origin) in [(&daemon, ""), (&with_pages, ""), (&with_pages, "https://app.example")] {
+        let options = answer(daemon.request(Method::OPTIONS, "/v1/lint").header("origin", origin)).await;
+        assert_eq!((options.status, options.header("allow"), &*options.body), (204, "POST", &b""[..]), "{origin}");
+    }
     let options = answer(daemon.request(Method::OPTIONS, &format!("/v1/verdicts/{GOOD}"))).await;
     assert_eq!((options.status, options.header("allow")), (204, "GET,HEAD"));
     answer(daemon.request(Method::OPTIONS, "/v1/nothing")).await.is_problem(404, "route-unknown");
