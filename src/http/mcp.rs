@@ -7,12 +7,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{Extension, Request, State};
-use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HOST};
 use axum::http::request::Parts;
+use axum::http::uri::Authority;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
-use futures_util::{StreamExt as _, stream};
 use futures_util::future::BoxFuture;
+use futures_util::{StreamExt as _, stream};
 use rmcp::ServerHandler;
 use rmcp::model::ServerJsonRpcMessage;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
@@ -28,6 +29,9 @@ use crate::cpu_pool::PoolFull;
 use crate::mcp::{self, Answer, Asked, Asker, Face, Failure, MAX_MESSAGE_BYTES};
 use crate::reason::Refusal;
 use crate::resolve::{Question, Resolver};
+
+/// What the protocol demands of `Accept`.
+const ACCEPT_BOTH: &str = "accept both application/json and text/event-stream";
 
 /// Most bytes of an answer that a connection is handed at once.
 const PIECE: usize = 16 * 1024;
@@ -54,8 +58,8 @@ async fn answered(
     request: Request,
 ) -> Result<Response, RequestError> {
     let (head, body) = request.into_parts();
-    if !is_expected(head.clone(), &state.mcp).await {
-        return Err(Refusal::HostUnexpected.into());
+    if let Some(error) = objection(head.clone(), &state.mcp).await {
+        return Err(error);
     }
     let place = Arc::new(state.documents.take(client, MAX_MESSAGE_BYTES)?);
     let request = Request::from_parts(head.clone(), body);
@@ -74,7 +78,20 @@ async fn answered(
     let face = Face::new(Admitted { state, in_force, client, place: Arc::clone(&place) });
     let service = StreamableHttpService::new(move || Ok(face.clone()), Arc::new(NeverSessionManager::default()), rules);
     let response = service.handle(Request::from_parts(head, Body::from(bytes))).await.map(Body::new);
-    Ok(holding(response, (permit, place)))
+    match bare_error(&response) {
+        Some(refusal) => Err(refusal.into()),
+        None => Ok(holding(response, (permit, place))),
+    }
+}
+
+/// The refusal that stands for an error of the transport that is no message.
+fn bare_error(response: &Response) -> Option<Refusal> {
+    let is_message = response.headers().get(CONTENT_TYPE).is_some_and(|media| media == "application/json");
+    match response.status() {
+        status if is_message || status.is_success() => None,
+        status if status.is_server_error() => Some(Refusal::InternalError),
+        _ => Some(Refusal::RequestMalformed),
+    }
 }
 
 /// The response, whose body keeps `held` until the connection has taken it: what a slow reader leaves in memory counts
@@ -99,11 +116,27 @@ fn pieces(part: Result<Bytes, axum::Error>) -> impl Iterator<Item = Result<Bytes
     pieces.map(Ok).chain(error.map(Err))
 }
 
-/// Whether the transport answers whoever sent this head. It looks at `Host` and `Origin` before all else, so that a page
-/// which may not ask has no body read.
-async fn is_expected(head: Parts, config: &McpConfig) -> bool {
+/// Why the transport answers nobody who sent this head. It looks at `Host`, `Origin` and `Accept` before all else, so that
+/// a page which may not ask has no body read.
+async fn objection(head: Parts, config: &McpConfig) -> Option<RequestError> {
+    if !has_readable_host(&head) {
+        return Some(Refusal::HostUnexpected.into());
+    }
     let service = StreamableHttpService::new(|| Ok(Nobody), Arc::new(NeverSessionManager::default()), rules(config));
-    service.handle(Request::from_parts(head, Body::empty())).await.status() != StatusCode::FORBIDDEN
+    match service.handle(Request::from_parts(head, Body::empty())).await.status() {
+        StatusCode::FORBIDDEN => Some(Refusal::HostUnexpected.into()),
+        StatusCode::NOT_ACCEPTABLE => Some(RequestError::not_acceptable(ACCEPT_BOTH)),
+        _ => None,
+    }
+}
+
+/// Whether the transport can read whom the request is for; else it answers with an error that it gives to other requests
+/// too.
+fn has_readable_host(head: &Parts) -> bool {
+    match head.headers.get(HOST) {
+        Some(host) => host.to_str().is_ok_and(|host| Authority::try_from(host).is_ok()),
+        None => head.uri.authority().is_some(),
+    }
 }
 
 /// A server that is asked nothing.
@@ -138,6 +171,8 @@ struct Admitted {
     state: Arc<AppState>,
     in_force: Arc<InForce>,
     client: Client,
+    /// Its message's place, which work on it keeps to its end.
+    place: Arc<BodyPermit>,
 }
 
 #[async_trait]
@@ -145,6 +180,16 @@ impl Asker for Admitted {
     async fn ask(&self, question: Question) -> Result<Asked, Refusal> {
         let (state, answered) = self.in_force.ask(&self.state, self.client, question).await?;
         Ok(Asked { resolver: state.resolver.clone(), resolution: answered.resolution })
+    }
+
+    async fn admitted(&self, work: BoxFuture<'static, Result<Answer, Failure>>) -> Result<Answer, Failure> {
+        let place = Arc::clone(&self.place);
+        let work = async move {
+            let answer = work.await;
+            drop(place);
+            answer
+        };
+        self.state.admission.admitted(self.client, work).await?
     }
 
     fn resolver(&self) -> &Resolver {
@@ -171,21 +216,9 @@ mod tests {
         while let Some(piece) = body.next().await {
             assert_eq!(Arc::strong_count(&witness), 2, "the place is held");
             lengths.push(piece.expect("bytes").len());
-    /// Its message's place, which work on it keeps to its end.
-    place: Arc<BodyPermit>,
         }
         assert_eq!(lengths, [PIECE, PIECE, PIECE, PIECE, 1]);
         drop(body);
         assert_eq!(Arc::strong_count(&witness), 1, "the place is free");
     }
 }
-    async fn admitted(&self, work: BoxFuture<'static, Result<Answer, Failure>>) -> Result<Answer, Failure> {
-        let place = Arc::clone(&self.place);
-        let work = async move {
-            let answer = work.await;
-            drop(place);
-            answer
-        };
-        self.state.admission.admitted(self.client, work).await?
-    }
-

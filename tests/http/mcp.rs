@@ -7,7 +7,7 @@ use clresolve::sandbox::{Sandbox, World};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
-use super::{Answer, BAD, Daemon, GOOD, PATIENCE, answer};
+use super::{Answer, BAD, Daemon, GOOD, PATIENCE, answer, rest};
 
 const VERSION: &str = "2025-11-25";
 
@@ -215,6 +215,32 @@ async fn a_page_whose_name_was_pointed_here_is_refused() {
             answer(posted(&daemon, body).header(header, value)).await.is_problem(403, "host-unexpected");
         }
     }
+}
+
+/// Whatever is wrong with a head, a client gets a problem or a message.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_that_the_protocol_does_not_allow_is_a_problem() {
+    let daemon = Daemon::start(on).await;
+    let post = |head: &str, length: usize| {
+        format!(
+            "POST /mcp HTTP/1.1\r\n{head}content-type: application/json\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+        )
+    };
+    let both = "accept: application/json, text/event-stream\r\n";
+    // No byte of these bodies is ever sent.
+    for head in [both.to_owned(), format!("host: a b\r\n{both}"), format!("host: \u{e4}\r\n{both}")] {
+        let refused = rest(daemon.raw(post(&head, 9)).await).await;
+        assert!(refused.starts_with("HTTP/1.1 403 ") && refused.contains("\"host-unexpected\""), "{head}: {refused}");
+    }
+    let refused = rest(daemon.raw(post("host: 127.0.0.1\r\naccept: application/json\r\n", 9)).await).await;
+    assert!(refused.starts_with("HTTP/1.1 406 ") && refused.contains("\"not-acceptable\""), "{refused}");
+    let tomorrow = daemon
+        .request(Method::POST, "/mcp")
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", "tomorrow")
+        .body(request("ping", &json!({})));
+    answer(tomorrow).await.is_problem(400, "request-malformed");
 }
 
 /// A browser asks before it sends a page's message, with the headers that clients of the protocol send.

@@ -189,9 +189,14 @@ pub(in crate::http) fn mcp() -> Operation {
         .answers_json(message(), "The answer, or an error.")
         .answers_bare(StatusCode::ACCEPTED, "A notification was taken.")
         .answers(StatusCode::BAD_REQUEST, "It is no message.", "application/json", message())
-        .answers_bare(StatusCode::NOT_FOUND, "There is no such method.")
-        .answers_bare(StatusCode::NOT_ACCEPTABLE, "Accept both application/json and text/event-stream.")
-        .refuses(&[Refusal::ClientOverQuota, Refusal::HostUnexpected])
+        .answers(StatusCode::NOT_FOUND, "There is no such method.", "application/json", message())
+        .refuses(&[
+            Refusal::ClientOverQuota,
+            Refusal::HostUnexpected,
+            Refusal::InternalError,
+            Refusal::NotAcceptable,
+            Refusal::Overloaded,
+        ])
 }
 
 pub(in crate::http) fn lint(profiles: &Profiles) -> Operation {
