@@ -82,6 +82,8 @@ use log_queue::LastLines;
 use output::Unwritable;
 use tracing::Level;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// Runs one command line, the program's own name first, and gives the code to end with.
 ///
@@ -195,7 +197,7 @@ fn start_log(global: GlobalArgs, of_daemon: Option<LogFormat>) -> Option<LastLin
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(output::colour(&std::io::stderr()));
     // Only a second call in one process fails, and then the first log stays.
     let Some(format) = of_daemon else {
-        let _ = log.with_writer(std::io::stderr).try_init();
+        let _ = log.with_writer(std::io::stderr).finish().with(log_filter::without_clients()).try_init();
         return None;
     };
     let (writer, last_lines) = log_queue::start(format);
@@ -204,12 +206,12 @@ fn start_log(global: GlobalArgs, of_daemon: Option<LogFormat>) -> Option<LastLin
         LogFormat::Text => {
             let log = log.with_filter_reloading();
             log_filter::keep(log.reload_handle(), said);
-            log.try_init()
+            log.finish().with(log_filter::without_clients()).try_init()
         }
         LogFormat::Json => {
             let log = log.json().with_current_span(false).with_span_list(false).with_filter_reloading();
             log_filter::keep(log.reload_handle(), said);
-            log.try_init()
+            log.finish().with(log_filter::without_clients()).try_init()
         }
     };
     Some(last_lines)

@@ -28,7 +28,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 
-use self::answer::Failure;
+pub(crate) use self::answer::{Answer, Failure};
 pub(crate) use self::asker::{Asked, Asker};
 pub(crate) use self::message::{MAX_MESSAGE_BYTES, read};
 #[cfg(feature = "cli")]

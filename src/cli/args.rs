@@ -32,12 +32,10 @@ pub(super) use cards::{
     AevumArgs, AevumCommand, CardsArgs, CardsCommand, ConvertArgs, GenerateArgs, LintArgs, MetadataArgs, PlanArgs,
     ProjectArgs, Projection,
 };
-pub(super) use ctl::{CtlArgs, CtlCommand, FlushArgs};
+pub(super) use ctl::{AdminArgs, CtlArgs, CtlCommand, FlushArgs};
 #[cfg(feature = "mcp")]
 pub(super) use mcp::McpArgs;
-pub(super) use output::{
-    CardFormat, ConvertFormat, Format, LintFormat, OutArgs, OutputArgs, ReportFormat, VerdictFormat,
-};
+pub(super) use output::{CardFormat, ConvertFormat, Format, LintFormat, OutArgs, ReportFormat, VerdictFormat};
 pub(super) use pay::{DecideArgs, ProbeArgs, ProbeMethod, RouteArgs};
 pub(super) use program::{
     CheckArgs, CompletionsArgs, ConfigArgs, ConfigCommand, DoctorArgs, ExplainArgs, HelpArgs, InitArgs, LogFormat,

@@ -14,7 +14,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::args::{CtlArgs, CtlCommand, FlushArgs, Format, OutputArgs};
+use super::args::{AdminArgs, CtlArgs, CtlCommand, FlushArgs, Format};
 use super::exit::Exit;
 use super::output::{Output, Results};
 use crate::text::Foreign;
@@ -26,33 +26,44 @@ const PATIENCE: Duration = Duration::from_secs(65);
 const MAX_ANSWER_BYTES: usize = 4 << 20;
 
 pub(super) fn run(args: CtlArgs) -> anyhow::Result<Exit> {
-    super::run_async(async {
-        match args.command {
-            CtlCommand::Flush(args) => {
-                let said = ask(&args.admin.socket, Method::POST, "/admin/cache/flush", Some(selection(&args))).await?;
-                print(&args.admin.output, &said, flushed)
-            }
-            CtlCommand::Show(args) => match &args.name {
-                Some(name) => {
-                    let path = format!("/admin/cache/{}", utf8_percent_encode(name, NON_ALPHANUMERIC));
-                    print(&args.admin.output, &ask(&args.admin.socket, Method::GET, &path, None).await?, held)
-                }
-                None => {
-                    print(&args.admin.output, &ask(&args.admin.socket, Method::GET, "/admin/state", None).await?, state)
-                }
-            },
-            CtlCommand::Reload(args) => print(
-                &args.admin.output,
-                &ask(&args.admin.socket, Method::POST, "/admin/reload", None).await?,
-                reloaded,
-            ),
-            CtlCommand::LogLevel(args) => {
-                let filter = json!({ "filter": args.filter });
-                let said = ask(&args.admin.socket, Method::PUT, "/admin/log-level", Some(filter)).await?;
-                print(&args.admin.output, &said, filtered)
-            }
-        }
+    let (admin, order) = ordered(args.command);
+    super::run_async(async move {
+        // What could not be said is not done.
+        let results = Results::new(Output::new(&admin.output.out)?, admin.output.form(), false);
+        let said = ask(&admin.socket, &order).await?;
+        print(results, &said, order.text)
     })
+}
+
+/// What the daemon is asked.
+struct Order {
+    method: Method,
+    path: String,
+    body: Option<Value>,
+    /// Its answer, for people.
+    text: fn(&Value) -> String,
+}
+
+fn ordered(command: CtlCommand) -> (AdminArgs, Order) {
+    let order = |method, path: &str, body, text| Order { method, path: path.to_owned(), body, text };
+    match command {
+        CtlCommand::Flush(args) => {
+            let order = order(Method::POST, "/admin/cache/flush", Some(selection(&args)), flushed);
+            (args.admin, order)
+        }
+        CtlCommand::Show(args) => match &args.name {
+            Some(name) => {
+                let path = format!("/admin/cache/{}", utf8_percent_encode(name, NON_ALPHANUMERIC));
+                (args.admin, order(Method::GET, &path, None, held))
+            }
+            None => (args.admin, order(Method::GET, "/admin/state", None, state)),
+        },
+        CtlCommand::Reload(args) => (args.admin, order(Method::POST, "/admin/reload", None, reloaded)),
+        CtlCommand::LogLevel(args) => {
+            let filter = json!({ "filter": args.filter });
+            (args.admin, order(Method::PUT, "/admin/log-level", Some(filter), filtered))
+        }
+    }
 }
 
 /// What is to be dropped, as the daemon reads it.
@@ -64,8 +75,7 @@ fn selection(args: &FlushArgs) -> Value {
     args.state.map_or_else(|| json!("all"), |state| json!({ "state": state.word() }))
 }
 
-fn print(output: &OutputArgs, said: &Value, text: fn(&Value) -> String) -> anyhow::Result<Exit> {
-    let mut results = Results::new(Output::new(&output.out)?, output.form(), false);
+fn print(mut results: Results, said: &Value, text: fn(&Value) -> String) -> anyhow::Result<Exit> {
     results.push(said, |format| match format {
         Format::Short => text(said).lines().next().unwrap_or_default().to_owned() + "\n",
         _ => text(said),
@@ -75,9 +85,9 @@ fn print(output: &OutputArgs, said: &Value, text: fn(&Value) -> String) -> anyho
 }
 
 /// The daemon's answer; its refusal is an error.
-async fn ask(socket: &Path, method: Method, path: &str, body: Option<Value>) -> anyhow::Result<Value> {
+async fn ask(socket: &Path, order: &Order) -> anyhow::Result<Value> {
     let place = socket.display();
-    let exchanged = timeout(PATIENCE, exchange(socket, method, path, body)).await;
+    let exchanged = timeout(PATIENCE, exchange(socket, order)).await;
     let (is_done, said) = exchanged.map_err(|_| anyhow!("{place}: no answer in time"))??;
     if !is_done {
         let member = |key: &str| Foreign::new(said[key].as_str().unwrap_or_default()).to_string();
@@ -88,7 +98,7 @@ async fn ask(socket: &Path, method: Method, path: &str, body: Option<Value>) -> 
 
 /// The answer, and whether it is a success.
 #[cfg(unix)]
-async fn exchange(socket: &Path, method: Method, path: &str, body: Option<Value>) -> anyhow::Result<(bool, Value)> {
+async fn exchange(socket: &Path, order: &Order) -> anyhow::Result<(bool, Value)> {
     let place = socket.display();
     let hint = || {
         format!(
@@ -98,9 +108,9 @@ async fn exchange(socket: &Path, method: Method, path: &str, body: Option<Value>
     let stream = tokio::net::UnixStream::connect(socket).await.with_context(hint)?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     tokio::spawn(connection);
-    let request = Request::builder().method(method).uri(path).header(HOST, "clresolve");
+    let request = Request::builder().method(&order.method).uri(&order.path).header(HOST, "clresolve");
     let request = request.header(CONTENT_TYPE, "application/json");
-    let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+    let body = order.body.as_ref().map_or_else(Body::empty, |body| Body::from(body.to_string()));
     let response = sender.send_request(request.body(body)?).await.with_context(|| place.to_string())?;
     let is_done = response.status().is_success();
     let bytes = to_bytes(Body::new(response.into_body()), MAX_ANSWER_BYTES).await?;
@@ -108,7 +118,7 @@ async fn exchange(socket: &Path, method: Method, path: &str, body: Option<Value>
 }
 
 #[cfg(not(unix))]
-async fn exchange(_: &Path, _: Method, _: &str, _: Option<Value>) -> anyhow::Result<(bool, Value)> {
+async fn exchange(_: &Path, _: &Order) -> anyhow::Result<(bool, Value)> {
     bail!("this system has no Unix sockets")
 }
 

@@ -2,8 +2,9 @@
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use tracing::Metadata;
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{FilterFn, LevelFilter};
 use tracing_subscriber::reload::Handle;
 
 use crate::text::Foreign;
@@ -11,8 +12,8 @@ use crate::text::Foreign;
 /// Longest filter that is read, in bytes: a level for each of some dozens of targets.
 const MAX_FILTER_BYTES: usize = 1024;
 
-/// The library logs what a client says, raw.
-const QUIETED: &str = "rmcp=off";
+/// The library that logs what a client says, raw.
+const QUIETED: &str = "rmcp";
 
 /// The filter of this process, once its log has one that can be replaced.
 static FILTER: OnceLock<Replaceable> = OnceLock::new();
@@ -25,13 +26,18 @@ struct Replaceable {
 /// The filter of a log from its start: what was chosen, or else the level.
 pub(super) fn at_start(chosen: Option<&str>, level: &str) -> EnvFilter {
     let chosen = chosen.filter(|chosen| !chosen.is_empty());
-    let chosen = chosen.and_then(|chosen| EnvFilter::try_new(quieted(chosen)).ok());
-    chosen.unwrap_or_else(|| EnvFilter::new(quieted(level)))
+    let chosen = chosen.and_then(|chosen| EnvFilter::try_new(chosen).ok());
+    chosen.unwrap_or_else(|| EnvFilter::new(level))
 }
 
-/// Whatever is chosen, what clients say is not logged.
-fn quieted(directives: &str) -> String {
-    format!("{directives},{QUIETED}")
+/// Whatever is chosen, what clients say is not logged. It stands outside of the filter that can be chosen: there a longer
+/// target, or a span, would win.
+pub(super) fn without_clients() -> FilterFn {
+    FilterFn::new(is_not_quieted)
+}
+
+fn is_not_quieted(metadata: &Metadata<'_>) -> bool {
+    metadata.target().split("::").next() != Some(QUIETED)
 }
 
 /// Remembers how the filter of the log is replaced, and what it says now.
@@ -71,19 +77,59 @@ fn parsed(text: &str) -> Result<EnvFilter, String> {
         let word = Foreign::new(word);
         return Err(format!("`{word}`: expected off, error, warn, info, debug or trace, or TARGET=LEVEL"));
     }
-    EnvFilter::builder().parse(quieted(text)).map_err(|error| error.to_string())
+    EnvFilter::builder().parse(text).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{self, Write};
+    use std::sync::Arc;
+
+    use tracing_subscriber::layer::SubscriberExt as _;
+
     use super::*;
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("no panic").write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// What is logged of a client's words, and beside them, under a filter.
+    fn logged(chosen: Option<&str>) -> String {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let log = tracing_subscriber::fmt().with_env_filter(at_start(chosen, "clresolve=info,warn"));
+        let log = log.with_writer(move || writer.clone()).finish().with(without_clients());
+        tracing::subscriber::with_default(log, || {
+            let _span = tracing::error_span!(target: "rmcp::service", "serve_inner").entered();
+            tracing::error!(target: "rmcp", "said by a client");
+            tracing::error!(target: "rmcp::transport::worker", "said by a client");
+            tracing::error!(target: "clresolve::http", "said by the daemon");
+        });
+        let bytes = lines.0.lock().expect("no panic").clone();
+        String::from_utf8(bytes).expect("UTF-8")
+    }
 
     #[test]
     fn no_choice_brings_back_the_log_of_what_clients_say() {
-        let filter = |chosen| at_start(chosen, "clresolve=info,warn").to_string();
-        for chosen in [None, Some(""), Some("=="), Some("trace"), Some("clresolve=debug")] {
-            assert!(filter(chosen).contains(QUIETED), "{chosen:?}");
+        let chosen = ["", "==", "trace", "clresolve=debug", "rmcp=trace,info", "rmcp::transport=trace,info"];
+        for chosen in chosen.into_iter().chain(["[serve_inner]=trace,info"]).map(Some).chain([None]) {
+            let said = logged(chosen);
+            assert!(said.contains("said by the daemon") && !said.contains("said by a client"), "{chosen:?}: {said}");
         }
+    }
+
+    #[test]
+    fn what_was_chosen_at_the_start_holds_where_it_can_be_read() {
+        let filter = |chosen| at_start(chosen, "clresolve=info,warn").to_string();
         assert!(filter(Some("clresolve=debug")).contains("clresolve=debug"));
         assert!(filter(Some("==")).contains("clresolve=info"), "what cannot be read is no choice");
     }

@@ -32,6 +32,12 @@ impl RequestError {
         Self { refusal: Refusal::ProfileUnknown, detail: Some(id) }
     }
 
+    /// The request accepts no form of the answer.
+    #[cfg(feature = "mcp")]
+    pub(super) fn not_acceptable(detail: &str) -> Self {
+        Self { refusal: Refusal::NotAcceptable, detail: Some(detail.to_owned()) }
+    }
+
     fn too_large(limit: usize) -> Self {
         Self { refusal: Refusal::BodyTooLarge, detail: Some(format!("a body has at most {limit} bytes")) }
     }

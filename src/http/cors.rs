@@ -1,12 +1,21 @@
 //! Which web pages may read answers (CORS): those of the configured origins, and none by default.
 
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::header::{ACCEPT, AGE, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, RETRY_AFTER};
+use axum::extract::Request;
+use axum::http::header::{
+    ACCEPT, ACCESS_CONTROL_REQUEST_METHOD, AGE, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, RETRY_AFTER,
+};
 use axum::http::{HeaderName, HeaderValue, Method};
-use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
+use axum::response::Response;
+use axum::routing::Route;
+use futures_util::future::BoxFuture;
+use tower::{Layer, Service};
+use tower_http::cors::{AllowHeaders, AllowOrigin, Cors, CorsLayer};
 use url::Url;
 
 use super::caching::CACHE_STATUS;
@@ -38,7 +47,7 @@ pub(super) fn permit(routes: Router<Arc<AppState>>, config: &CorsConfig) -> Rout
         .allow_headers(SENT)
         .expose_headers(READ)
         .max_age(REMEMBERED);
-    routes.layer(permitted)
+    routes.layer(Permit(permitted))
 }
 
 /// Lets pages of the origins in `[mcp]` use the tools. Their clients send headers of the protocol, which are judged there.
@@ -54,7 +63,46 @@ pub(super) fn permit_tools(routes: Router<Arc<AppState>>, config: &McpConfig) ->
         .allow_methods([Method::POST])
         .allow_headers(AllowHeaders::mirror_request())
         .max_age(REMEMBERED);
-    routes.layer(permitted)
+    routes.layer(Permit(permitted))
+}
+
+/// Applies the permission to routes, but leaves them an `OPTIONS` that is no preflight: the library would answer it too,
+/// and without `Allow`.
+#[derive(Clone)]
+struct Permit(CorsLayer);
+
+impl Layer<Route> for Permit {
+    type Service = Permitted;
+
+    fn layer(&self, plain: Route) -> Permitted {
+        Permitted { cors: self.0.layer(plain.clone()), plain }
+    }
+}
+
+/// A route with the permission and without it.
+#[derive(Clone)]
+struct Permitted {
+    cors: Cors<Route>,
+    plain: Route,
+}
+
+impl Service<Request> for Permitted {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response, Infallible>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        ready!(Service::<Request>::poll_ready(&mut self.plain, context))?;
+        Service::<Request>::poll_ready(&mut self.cors, context)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let is_preflight = request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+        if request.method() == Method::OPTIONS && !is_preflight {
+            return Box::pin(self.plain.call(request));
+        }
+        Box::pin(self.cors.call(request))
+    }
 }
 
 fn list(origins: &[String]) -> AllowOrigin {

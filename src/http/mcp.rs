@@ -1,38 +1,50 @@
 //! `POST /mcp`: the tools of the Model Context Protocol over HTTP, without sessions. Each call is a question like any other:
-//! its document takes a place, its run a permit of its client.
+//! its document takes a place until the answer is written, its run a permit of its client.
 
+use std::iter;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{Extension, Request, State};
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HOST};
 use axum::http::request::Parts;
+use axum::http::uri::Authority;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
+use futures_util::future::BoxFuture;
+use futures_util::{StreamExt as _, stream};
 use rmcp::ServerHandler;
 use rmcp::model::ServerJsonRpcMessage;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
 use super::body::{self, RequestError};
-use super::client_limits::Client;
+use super::client_limits::{BodyPermit, Client};
 use super::in_force::InForce;
+use super::request::RequestPermit;
 use super::state::AppState;
 use crate::config::McpConfig;
 use crate::cpu_pool::PoolFull;
-use crate::mcp::{self, Asked, Asker, Face, MAX_MESSAGE_BYTES};
+use crate::mcp::{self, Answer, Asked, Asker, Face, Failure, MAX_MESSAGE_BYTES};
 use crate::reason::Refusal;
 use crate::resolve::{Question, Resolver};
+
+/// What the protocol demands of `Accept`.
+const ACCEPT_BOTH: &str = "accept both application/json and text/event-stream";
+
+/// Most bytes of an answer that a connection is handed at once.
+const PIECE: usize = 16 * 1024;
 
 /// `POST /mcp`
 pub(super) async fn answer(
     State(state): State<Arc<AppState>>,
     Extension(in_force): Extension<Arc<InForce>>,
     Extension(client): Extension<Client>,
+    Extension(permit): Extension<RequestPermit>,
     request: Request,
 ) -> Response {
-    let answered = answered(state, in_force, client, request).await;
+    let answered = answered(state, in_force, client, permit, request).await;
     let mut response = answered.unwrap_or_else(RequestError::into_response);
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
@@ -42,13 +54,14 @@ async fn answered(
     state: Arc<AppState>,
     in_force: Arc<InForce>,
     client: Client,
+    permit: RequestPermit,
     request: Request,
 ) -> Result<Response, RequestError> {
     let (head, body) = request.into_parts();
-    if !is_expected(head.clone(), &state.mcp).await {
-        return Err(Refusal::HostUnexpected.into());
+    if let Some(error) = objection(head.clone(), &state.mcp).await {
+        return Err(error);
     }
-    let _place = state.documents.take(client, MAX_MESSAGE_BYTES)?;
+    let place = Arc::new(state.documents.take(client, MAX_MESSAGE_BYTES)?);
     let request = Request::from_parts(head.clone(), body);
     let bytes = Bytes::from(body::json(request, MAX_MESSAGE_BYTES, state.http.read_timeout).await?);
     if state.is_draining() {
@@ -59,19 +72,71 @@ async fn answered(
         move || mcp::read(&bytes).map(drop)
     });
     if let Err(error) = reading.await.map_err(|PoolFull| Refusal::Overloaded)? {
-        return Ok(no_message(&error));
+        return Ok(holding(no_message(&error), (permit, place)));
     }
     let rules = rules(&state.mcp);
-    let face = Face::new(Admitted { state, in_force, client });
+    let face = Face::new(Admitted { state, in_force, client, place: Arc::clone(&place) });
     let service = StreamableHttpService::new(move || Ok(face.clone()), Arc::new(NeverSessionManager::default()), rules);
-    Ok(service.handle(Request::from_parts(head, Body::from(bytes))).await.map(Body::new))
+    let response = service.handle(Request::from_parts(head, Body::from(bytes))).await.map(Body::new);
+    match bare_error(&response) {
+        Some(refusal) => Err(refusal.into()),
+        None => Ok(holding(response, (permit, place))),
+    }
 }
 
-/// Whether the transport answers whoever sent this head. It looks at `Host` and `Origin` before all else, so that a page
-/// which may not ask has no body read.
-async fn is_expected(head: Parts, config: &McpConfig) -> bool {
+/// The refusal that stands for an error of the transport that is no message.
+fn bare_error(response: &Response) -> Option<Refusal> {
+    let is_message = response.headers().get(CONTENT_TYPE).is_some_and(|media| media == "application/json");
+    match response.status() {
+        status if is_message || status.is_success() => None,
+        status if status.is_server_error() => Some(Refusal::InternalError),
+        _ => Some(Refusal::RequestMalformed),
+    }
+}
+
+/// The response, whose body keeps `held` until the connection has taken it: what a slow reader leaves in memory counts
+/// as what it sent does. It goes in pieces, since the connection takes a piece whole.
+fn holding(response: Response, held: impl Send + 'static) -> Response {
+    let (mut head, body) = response.into_parts();
+    if let Some(length) = body.size_hint().exact() {
+        head.headers.insert(CONTENT_LENGTH, length.into());
+    }
+    let pieces = body.into_data_stream().flat_map(|part| stream::iter(pieces(part)));
+    let pieces = pieces.map(move |piece| {
+        let _held = &held;
+        piece
+    });
+    Response::from_parts(head, Body::from_stream(pieces))
+}
+
+/// A part of a body, in pieces.
+fn pieces(part: Result<Bytes, axum::Error>) -> impl Iterator<Item = Result<Bytes, axum::Error>> {
+    let (mut rest, error) = part.map_or_else(|error| (Bytes::new(), Some(error)), |bytes| (bytes, None));
+    let pieces = iter::from_fn(move || (!rest.is_empty()).then(|| rest.split_to(rest.len().min(PIECE))));
+    pieces.map(Ok).chain(error.map(Err))
+}
+
+/// Why the transport answers nobody who sent this head. It looks at `Host`, `Origin` and `Accept` before all else, so that
+/// a page which may not ask has no body read.
+async fn objection(head: Parts, config: &McpConfig) -> Option<RequestError> {
+    if !has_readable_host(&head) {
+        return Some(Refusal::HostUnexpected.into());
+    }
     let service = StreamableHttpService::new(|| Ok(Nobody), Arc::new(NeverSessionManager::default()), rules(config));
-    service.handle(Request::from_parts(head, Body::empty())).await.status() != StatusCode::FORBIDDEN
+    match service.handle(Request::from_parts(head, Body::empty())).await.status() {
+        StatusCode::FORBIDDEN => Some(Refusal::HostUnexpected.into()),
+        StatusCode::NOT_ACCEPTABLE => Some(RequestError::not_acceptable(ACCEPT_BOTH)),
+        _ => None,
+    }
+}
+
+/// Whether the transport can read whom the request is for; else it answers with an error that it gives to other requests
+/// too.
+fn has_readable_host(head: &Parts) -> bool {
+    match head.headers.get(HOST) {
+        Some(host) => host.to_str().is_ok_and(|host| Authority::try_from(host).is_ok()),
+        None => head.uri.authority().is_some(),
+    }
 }
 
 /// A server that is asked nothing.
@@ -106,6 +171,8 @@ struct Admitted {
     state: Arc<AppState>,
     in_force: Arc<InForce>,
     client: Client,
+    /// Its message's place, which work on it keeps to its end.
+    place: Arc<BodyPermit>,
 }
 
 #[async_trait]
@@ -115,11 +182,43 @@ impl Asker for Admitted {
         Ok(Asked { resolver: state.resolver.clone(), resolution: answered.resolution })
     }
 
+    async fn admitted(&self, work: BoxFuture<'static, Result<Answer, Failure>>) -> Result<Answer, Failure> {
+        let place = Arc::clone(&self.place);
+        let work = async move {
+            let answer = work.await;
+            drop(place);
+            answer
+        };
+        self.state.admission.admitted(self.client, work).await?
+    }
+
     fn resolver(&self) -> &Resolver {
         &self.state.resolver
     }
 
     fn default_profile(&self) -> &str {
         &self.state.default_profile
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_answer_that_waits_to_be_written_keeps_its_place() {
+        let witness = Arc::new(());
+        let written = Response::new(Body::from(vec![b'x'; 4 * PIECE + 1]));
+        let response = holding(written, Arc::clone(&witness));
+        assert_eq!(response.headers()[CONTENT_LENGTH], (4 * PIECE + 1).to_string());
+        let mut body = response.into_body().into_data_stream();
+        let mut lengths = Vec::new();
+        while let Some(piece) = body.next().await {
+            assert_eq!(Arc::strong_count(&witness), 2, "the place is held");
+            lengths.push(piece.expect("bytes").len());
+        }
+        assert_eq!(lengths, [PIECE, PIECE, PIECE, PIECE, 1]);
+        drop(body);
+        assert_eq!(Arc::strong_count(&witness), 1, "the place is free");
     }
 }

@@ -8,6 +8,7 @@ use super::form::Form;
 use crate::cpu_pool::PoolFull;
 use crate::reason::{Code, Refusal};
 use crate::resolve::Resolver;
+use crate::text::excerpt;
 
 /// Most reasons that are said in sentences; all of them stand in the document.
 const MAX_SAID: usize = 12;
@@ -52,7 +53,7 @@ fn known(slug: &str) -> Option<(&'static str, &'static str)> {
 
 /// An answer.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     said: Said,
     structured: Value,
 }
@@ -82,21 +83,21 @@ impl Answer {
 
 /// Why a tool gives no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Failure {
+pub(crate) struct Failure {
     refusal: Refusal,
-    /// What is wrong with the arguments, which may repeat them.
+    /// What is wrong with the arguments: an excerpt, since it may repeat them.
     detail: Option<String>,
 }
 
 impl Failure {
     /// The arguments are not what the tool takes.
-    pub(super) fn malformed(detail: impl Into<String>) -> Self {
+    pub(super) fn malformed(detail: &str) -> Self {
         Self::about(Refusal::RequestMalformed, detail)
     }
 
     /// A refusal, with what its title does not say.
-    pub(super) fn about(refusal: Refusal, detail: impl Into<String>) -> Self {
-        Self { refusal, detail: Some(detail.into()) }
+    pub(super) fn about(refusal: Refusal, detail: &str) -> Self {
+        Self { refusal, detail: Some(excerpt(detail)) }
     }
 
     pub(super) fn into_result(self, form: &Form) -> CallToolResult {

@@ -7,6 +7,7 @@ use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use rmcp::model::{ClientJsonRpcMessage, GetExtensions as _, ServerJsonRpcMessage};
 use rmcp::service::{RoleServer, ServerInitializeError};
 use rmcp::transport::Transport;
@@ -16,7 +17,7 @@ use tokio::io::{
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::message::{self, MAX_MESSAGE_BYTES};
-use super::{Asked, Asker, Face};
+use super::{Answer, Asked, Asker, Face, Failure};
 use crate::reason::Refusal;
 use crate::resolve::{Question, Resolver, SetupError};
 
@@ -44,6 +45,10 @@ impl Asker for Own {
         let resolution = self.resolver.ask(&question).await;
         let resolution = resolution.map_err(|SetupError::Invalid { .. }| Refusal::ProfileUnknown)?;
         Ok(Asked { resolver: self.resolver.clone(), resolution })
+    }
+
+    async fn admitted(&self, work: BoxFuture<'static, Result<Answer, Failure>>) -> Result<Answer, Failure> {
+        work.await
     }
 
     fn resolver(&self) -> &Resolver {
@@ -207,7 +212,6 @@ async fn write<W: AsyncWrite + Unpin>(output: &Mutex<W>, message: &ServerJsonRpc
 
 #[cfg(test)]
 mod tests {
-    use futures_util::future::BoxFuture;
     use serde_json::{Value, json};
     use tokio::io::{DuplexStream, Lines as ReadLines, ReadHalf, WriteHalf};
 

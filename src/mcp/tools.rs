@@ -4,6 +4,7 @@ mod check_payment;
 mod check_request;
 mod explain_reason;
 mod find_route;
+mod label;
 mod verify_agent;
 mod verify_receipt;
 
@@ -18,7 +19,7 @@ use super::answer::{Answer, Failure};
 use super::asker::Asker;
 use super::form::Form;
 use crate::reason::Refusal;
-use crate::text::excerpt;
+use label::Label;
 
 /// One tool.
 #[async_trait]
@@ -76,7 +77,7 @@ fn described(tool: &dyn Tool) -> Listed {
 
 /// The arguments of a call.
 fn arguments<T: DeserializeOwned>(arguments: Value) -> Result<T, Failure> {
-    serde_json::from_value(arguments).map_err(|error| Failure::malformed(excerpt(&error.to_string())))
+    serde_json::from_value(arguments).map_err(|error| Failure::malformed(&error.to_string()))
 }
 
 /// The schema of the argument that names an agent.
@@ -85,9 +86,9 @@ fn name_argument() -> Value {
 }
 
 /// Why a question about a profile has no answer.
-fn unanswered(refusal: Refusal, profile: Option<String>) -> Failure {
+fn unanswered(refusal: Refusal, profile: Option<Label>) -> Failure {
     match profile {
-        Some(id) if refusal == Refusal::ProfileUnknown => Failure::about(refusal, id),
+        Some(id) if refusal == Refusal::ProfileUnknown => Failure::about(refusal, id.as_ref()),
         _ => refusal.into(),
     }
 }

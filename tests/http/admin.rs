@@ -127,6 +127,9 @@ async fn the_operator_sees_what_is_held_and_drops_it() {
     let held = daemon.json(&["show", GOOD]).await;
     assert_eq!((&held["held"][0]["state"], &held["held"][0]["answers"]), (&"trusted".into(), &true.into()), "{held}");
 
+    let why = daemon.refused(&["flush", "--all", "--out", "/no/such/folder/said"]).await;
+    assert!(why.contains("does not exist"), "{why}");
+    assert_eq!(daemon.json(&["show", GOOD]).await, held, "nothing is dropped where that could not be said");
     assert_eq!(daemon.json(&["flush", GOOD]).await["names"], 1);
     assert_eq!(daemon.json(&["show", GOOD]).await["held"], serde_json::json!([]));
     assert!(daemon.cache_status("entry-version.eth").await.contains("hit"), "another name is still held");

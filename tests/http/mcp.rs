@@ -7,7 +7,7 @@ use clresolve::sandbox::{Sandbox, World};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
-use super::{Answer, BAD, Daemon, GOOD, PATIENCE, answer};
+use super::{Answer, BAD, Daemon, GOOD, PATIENCE, answer, rest};
 
 const VERSION: &str = "2025-11-25";
 
@@ -126,6 +126,35 @@ async fn wrong_arguments_get_an_error_with_a_code() {
     );
 }
 
+/// A text whose every byte is written with six in an answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_answer_repeats_a_long_argument() {
+    let daemon = Daemon::start(on).await;
+    let (long, terms) = ("\u{7f}".repeat(500_000), json!({"x402Version": 2, "accepts": []}));
+    for (tool, arguments) in [
+        ("verify_agent", json!({"name": long})),
+        ("verify_agent", json!({"name": GOOD, "profile": long})),
+        ("verify_agent", json!({"name": GOOD, "depth": long})),
+        ("find_route", json!({"name": long})),
+        ("find_route", json!({"name": GOOD, "verb": long})),
+        ("check_request", json!({"name": long, "verb": "summarize", "request": "{}"})),
+        ("check_request", json!({"name": GOOD, "verb": long, "request": "{}"})),
+        ("check_payment", json!({"name": long, "verb": "summarize", "paymentRequired": terms})),
+        ("check_payment", json!({"name": GOOD, "verb": long, "paymentRequired": terms})),
+        ("verify_receipt", json!({"name": long, "receipt": "{}"})),
+        ("explain_reason", json!({"code": long})),
+    ] {
+        let answer = asked(&daemon, "tools/call", json!({"name": tool, "arguments": arguments})).await;
+        let code = &answer.json()["result"]["structuredContent"]["error"]["code"];
+        assert_eq!(
+            (code, answer.body.len() < 4096),
+            (&json!("request-malformed"), true),
+            "{tool}: {}",
+            answer.body.len()
+        );
+    }
+}
+
 /// Two agents that differ only in what their publishers wrote get the same sentences.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_card_says_never_gets_into_content() {
@@ -188,6 +217,32 @@ async fn a_page_whose_name_was_pointed_here_is_refused() {
     }
 }
 
+/// Whatever is wrong with a head, a client gets a problem or a message.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_that_the_protocol_does_not_allow_is_a_problem() {
+    let daemon = Daemon::start(on).await;
+    let post = |head: &str, length: usize| {
+        format!(
+            "POST /mcp HTTP/1.1\r\n{head}content-type: application/json\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+        )
+    };
+    let both = "accept: application/json, text/event-stream\r\n";
+    // No byte of these bodies is ever sent.
+    for head in [both.to_owned(), format!("host: a b\r\n{both}"), format!("host: \u{e4}\r\n{both}")] {
+        let refused = rest(daemon.raw(post(&head, 9)).await).await;
+        assert!(refused.starts_with("HTTP/1.1 403 ") && refused.contains("\"host-unexpected\""), "{head}: {refused}");
+    }
+    let refused = rest(daemon.raw(post("host: 127.0.0.1\r\naccept: application/json\r\n", 9)).await).await;
+    assert!(refused.starts_with("HTTP/1.1 406 ") && refused.contains("\"not-acceptable\""), "{refused}");
+    let tomorrow = daemon
+        .request(Method::POST, "/mcp")
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", "tomorrow")
+        .body(request("ping", &json!({})));
+    answer(tomorrow).await.is_problem(400, "request-malformed");
+}
+
 /// A browser asks before it sends a page's message, with the headers that clients of the protocol send.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_browser_lets_pages_of_the_configured_origins_ask() {
@@ -226,8 +281,16 @@ async fn bodies_and_runs_are_bounded() {
     }
     assert_eq!(daemon.get("/mcp").await.status, 405);
     assert_eq!(called(&daemon, "verify_agent", json!({"name": GOOD})).await["isError"], false);
-    let over = called(&daemon, "verify_agent", json!({"name": BAD})).await;
-    assert_eq!(over["structuredContent"]["error"]["code"], "client-over-quota", "{over}");
+    // What is judged beside a known verdict counts too.
+    for (tool, arguments) in [
+        ("verify_agent", json!({"name": BAD})),
+        ("check_request", json!({"name": GOOD, "verb": "summarize", "request": "{}"})),
+        ("verify_receipt", json!({"name": GOOD, "receipt": "{}"})),
+    ] {
+        let over = called(&daemon, tool, arguments).await;
+        assert_eq!(over["structuredContent"]["error"]["code"], "client-over-quota", "{tool}: {over}");
+    }
+    assert_eq!(called(&daemon, "verify_agent", json!({"name": GOOD})).await["isError"], false);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -58,6 +58,15 @@ async fn holds_to(daemon: &Daemon, path: &str, (method, operation): (&str, &Valu
     assert!(got.status != 404 && got.status != 405, "{method} {path}: {}", got.status);
     let media = got.header("content-type").split(';').next().unwrap_or_default();
     assert!(got.body.is_empty() || described["content"][media].is_object(), "{method} {path}: {media}");
+    let headers: Vec<_> = described["headers"].as_object().into_iter().flat_map(Map::keys).collect();
+    for sent in got.headers.keys().map(reqwest::header::HeaderName::as_str).filter(|name| is_own(name)) {
+        assert!(headers.iter().any(|known| known.eq_ignore_ascii_case(sent)), "{method} {path} sends {sent}");
+    }
+}
+
+/// Whether a header says something that is peculiar to its route.
+fn is_own(header: &str) -> bool {
+    header.starts_with("clresolve-") || ["etag", "cache-status", "repr-digest"].contains(&header)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -124,9 +133,12 @@ async fn each_code_is_explained_and_a_slash_at_the_end_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn options_and_head_are_answered_as_people_expect() {
+    let with_pages = Daemon::start(|config| config.cors.origins = vec!["https://app.example".to_owned()]).await;
     let daemon = Daemon::start(|_| {}).await;
-    let options = answer(daemon.request(Method::OPTIONS, "/v1/lint")).await;
-    assert_eq!((options.status, options.header("allow"), &*options.body), (204, "POST", &b""[..]));
+    for (daemon, origin) in [(&daemon, ""), (&with_pages, ""), (&with_pages, "https://app.example")] {
+        let options = answer(daemon.request(Method::OPTIONS, "/v1/lint").header("origin", origin)).await;
+        assert_eq!((options.status, options.header("allow"), &*options.body), (204, "POST", &b""[..]), "{origin}");
+    }
     let options = answer(daemon.request(Method::OPTIONS, &format!("/v1/verdicts/{GOOD}"))).await;
     assert_eq!((options.status, options.header("allow")), (204, "GET,HEAD"));
     answer(daemon.request(Method::OPTIONS, "/v1/nothing")).await.is_problem(404, "route-unknown");

@@ -1,11 +1,12 @@
 //! The daemon on Unix sockets: who gets in, what it replaces, and what it leaves.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use clresolve::config::{Config, ListenAt};
 use clresolve::http::{ServeError, Server};
@@ -127,4 +128,43 @@ async fn a_folder_where_others_could_put_their_own_socket_is_refused() {
         assert_eq!(said.is_ok(), is_good, "{mode:o}: {said:?}");
         assert!(!path.exists(), "{mode:o}");
     }
+    // A folder above could be renamed, and another one take its place.
+    let inner = folder.path().join("inner");
+    fs::create_dir(&inner).expect("a folder");
+    fs::set_permissions(&inner, Permissions::from_mode(0o755)).expect("a mode");
+    for (mode, is_good) in [(0o777, false), (0o1777, true), (0o755, true)] {
+        fs::set_permissions(folder.path(), Permissions::from_mode(mode)).expect("a mode");
+        let said = bound(&inner.join("clresolve.sock")).await.map(drop);
+        assert_eq!(said.is_ok(), is_good, "{mode:o} above: {said:?}");
+    }
+}
+
+/// What others may open they may lock, so that must hold nobody up.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_else_keeps_a_daemon_from_its_socket_and_two_of_one_user_wait_for_each_other() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (path, lock) = (folder.path().join("clresolve.sock"), folder.path().join("clresolve.sock.lock"));
+    let others = File::open(folder.path()).expect("a folder");
+    others.lock().expect("a lock");
+    bound(&path).await.map(drop).expect("the folder's lock is nobody's business");
+    assert_eq!(fs::metadata(&lock).expect("a file").permissions().mode() & 0o777, 0o600);
+
+    let first = File::open(&lock).expect("a file");
+    first.lock().expect("a lock");
+    let (bound_soon, ()) = tokio::join!(bound(&path), async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        drop(first);
+    });
+    bound_soon.map(drop).expect("it waits for the first");
+
+    let endless = File::open(&lock).expect("a file");
+    endless.lock().expect("a lock");
+    assert!(bound(&path).await.map(drop).expect_err("it ends").contains("another daemon of this user"));
+    drop(endless);
+
+    let target = folder.path().join("target");
+    fs::remove_file(&lock).expect("a file");
+    std::os::unix::fs::symlink(&target, &lock).expect("a link");
+    assert!(bound(&path).await.is_err(), "a link is not followed");
+    assert!(!target.exists());
 }

@@ -16,8 +16,9 @@ const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "
 /// Depths that a question may choose.
 const DEPTHS: [&str; 2] = ["identity", "schemas"];
 
-/// Meanings of parameters that several routes have.
+/// Meanings of parameters and headers that several routes have.
 const PROFILE: &str = "The rules of a release line; the configured ones by default.";
+const CACHE_STATUS: &str = "Whether the cache answered (RFC 9211).";
 const SYSTEM: &str = "The card's system; recognised by default.";
 
 /// Plain text, as health and counts are.
@@ -55,6 +56,7 @@ fn gate(describe: impl Fn(Operation) -> Operation) -> Vec<Operation> {
             .with_header("Clresolve-State", "The state of the verdict, where there is one.")
             .with_header("Clresolve-Code", "The first reason against it.")
             .with_header("Clresolve-Verdict", "The verdict's id.")
+            .with_header("Clresolve-Card-Sha256", "The SHA-256 of a trusted agent's card, in hex.")
     };
     METHODS.into_iter().map(one).collect()
 }
@@ -98,7 +100,7 @@ pub(in crate::http) fn verdict(profiles: &Profiles) -> Operation {
         .answers_json(Component::Verdict.reference(), meaning)
         .answers(StatusCode::OK, meaning, sign::MEDIA_TYPE, text())
         .answers(StatusCode::OK, meaning, "text/event-stream", text())
-        .with_header("Cache-Status", "Whether the cache answered (RFC 9211).")
+        .with_header("Cache-Status", CACHE_STATUS)
         .tagged()
         .runs()
         .refuses(&[Refusal::RequestMalformed, Refusal::ProfileUnknown, Refusal::NotAcceptable])
@@ -128,6 +130,7 @@ pub(in crate::http) fn card() -> Operation {
     with_name(Operation::get("card", "The exact verified bytes of a trusted agent's card"))
         .answers_json(json!({"type": "object"}), "The card, as it was published.")
         .with_header("Repr-Digest", "SHA-256 of the card (RFC 9530).")
+        .with_header("Cache-Status", CACHE_STATUS)
         .tagged()
         .not_trusted()
         .runs()
@@ -136,6 +139,7 @@ pub(in crate::http) fn card() -> Operation {
 pub(in crate::http) fn agent_card() -> Operation {
     with_name(Operation::get("agentCard", "A trusted agent as an A2A card"))
         .answers_json(json!({"type": "object"}), "An A2A 1.0 card.")
+        .with_header("Cache-Status", CACHE_STATUS)
         .tagged()
         .not_trusted()
         .runs()
@@ -185,9 +189,14 @@ pub(in crate::http) fn mcp() -> Operation {
         .answers_json(message(), "The answer, or an error.")
         .answers_bare(StatusCode::ACCEPTED, "A notification was taken.")
         .answers(StatusCode::BAD_REQUEST, "It is no message.", "application/json", message())
-        .answers_bare(StatusCode::NOT_FOUND, "There is no such method.")
-        .answers_bare(StatusCode::NOT_ACCEPTABLE, "Accept both application/json and text/event-stream.")
-        .refuses(&[Refusal::ClientOverQuota, Refusal::HostUnexpected])
+        .answers(StatusCode::NOT_FOUND, "There is no such method.", "application/json", message())
+        .refuses(&[
+            Refusal::ClientOverQuota,
+            Refusal::HostUnexpected,
+            Refusal::InternalError,
+            Refusal::NotAcceptable,
+            Refusal::Overloaded,
+        ])
 }
 
 pub(in crate::http) fn lint(profiles: &Profiles) -> Operation {

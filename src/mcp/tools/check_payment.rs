@@ -6,7 +6,7 @@ use clresolve_payment::DecisionRequest;
 use clresolve_payment::decision::Outcome;
 use serde_json::{Value, json};
 
-use super::{Tool, name_argument};
+use super::{Label, Tool, name_argument};
 use crate::mcp::answer::{Answer, Failure, Said};
 use crate::mcp::asker::{Asked, Asker};
 use crate::mcp::form::{self, Form};
@@ -64,7 +64,10 @@ impl Tool for CheckPayment {
 
     async fn call(&self, asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
         let bytes = serde_json::to_vec(&with_terms(given)?).unwrap_or_default();
-        let request = DecisionRequest::from_json(&bytes).map_err(|error| Failure::malformed(error.to_string()))?;
+        let request = DecisionRequest::from_json(&bytes).map_err(|error| Failure::malformed(&error.to_string()))?;
+        for text in [&request.name, &request.verb] {
+            Label::try_from(text.clone())?;
+        }
         let Asked { resolver, resolution } = asker.ask(Question::new(&*request.name)).await?;
         let (decision, _) = resolver.decide_on(resolution, &request).await;
         report_decision(&decision);
@@ -96,7 +99,7 @@ fn terms(result: &Value) -> Result<Value, Failure> {
     }
     let text = result.pointer("/content/0/text").and_then(Value::as_str);
     let text = text.ok_or_else(|| Failure::malformed("toolResult has neither structuredContent nor a text"))?;
-    json::parse(text.as_bytes(), Limits::CARD).map_err(|error| Failure::malformed(format!("toolResult: {error}")))
+    json::parse(text.as_bytes(), Limits::CARD).map_err(|error| Failure::malformed(&format!("toolResult: {error}")))
 }
 
 #[cfg(test)]

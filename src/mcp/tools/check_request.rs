@@ -7,7 +7,7 @@ use clresolve_request::Question as RequestQuestion;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Tool, arguments, name_argument};
+use super::{Label, Tool, arguments, name_argument};
 use crate::mcp::answer::{Answer, Failure, Said};
 use crate::mcp::asker::{Asked, Asker};
 use crate::mcp::form::{self, Form};
@@ -19,8 +19,8 @@ pub(super) struct CheckRequest;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    name: String,
-    verb: String,
+    name: Label,
+    verb: Label,
     /// The text: what is parsed and written again is not what is sent.
     request: String,
 }
@@ -55,15 +55,22 @@ impl Tool for CheckRequest {
 
     async fn call(&self, asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
         let Arguments { name, verb, request } = arguments(given)?;
-        let question = Arc::new(RequestQuestion { name, verb, request: request.into_bytes() });
+        let question =
+            Arc::new(RequestQuestion { name: name.into(), verb: verb.into(), request: request.into_bytes() });
         let Asked { resolver, resolution } = asker.ask(Question::new(&*question.name)).await?;
-        let found = resolver.check_request_of(&resolution, question).await;
-        let said = Said::new(match found.state {
-            State::Trusted => "trusted: the request is what the agent's schema demands. It may be sent.",
-            State::Untrusted => "untrusted: do not send this request.",
-            State::Indeterminate => "indeterminate: do not send this request yet.",
-        });
-        let said = said.codes(found.codes.iter().map(String::as_str));
-        Answer::about(&resolver, said, self.form(), found).await
+        let work = async move {
+            let found = resolver.check_request_of(&resolution, question).await;
+            let said = of_state(found.state).codes(found.codes.iter().map(String::as_str));
+            Answer::about(&resolver, said, &form::REQUEST, found).await
+        };
+        asker.admitted(Box::pin(work)).await
     }
+}
+
+fn of_state(state: State) -> Said {
+    Said::new(match state {
+        State::Trusted => "trusted: the request is what the agent's schema demands. It may be sent.",
+        State::Untrusted => "untrusted: do not send this request.",
+        State::Indeterminate => "indeterminate: do not send this request yet.",
+    })
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Tool, arguments};
+use super::{Label, Tool, arguments};
 use crate::mcp::answer::{Answer, Failure, Said};
 use crate::mcp::asker::Asker;
 use crate::mcp::form::{self, Form};
@@ -16,7 +16,7 @@ pub(super) struct ExplainReason;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    code: String,
+    code: Label,
 }
 
 #[async_trait]
@@ -43,9 +43,10 @@ impl Tool for ExplainReason {
 
     async fn call(&self, asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
         let Arguments { code } = arguments(given)?;
-        let document = registries::reason(&code);
-        let document = document.ok_or_else(|| Failure::malformed(format!("no reason code is called {code}")))?;
-        Answer::about(asker.resolver(), said(&code), self.form(), document).await
+        let code = code.as_ref();
+        let document = registries::reason(code);
+        let document = document.ok_or_else(|| Failure::malformed(&format!("no reason code is called {code}")))?;
+        Answer::about(asker.resolver(), said(code), self.form(), document).await
     }
 }
 

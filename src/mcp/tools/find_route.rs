@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Tool, arguments, name_argument};
+use super::{Label, Tool, arguments, name_argument};
 use crate::mcp::answer::{Answer, Failure, Said};
 use crate::mcp::asker::{Asked, Asker};
 use crate::mcp::form::{self, Form};
@@ -16,8 +16,8 @@ pub(super) struct FindRoute;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    name: String,
-    verb: Option<String>,
+    name: Label,
+    verb: Option<Label>,
 }
 
 #[async_trait]
@@ -49,8 +49,9 @@ impl Tool for FindRoute {
 
     async fn call(&self, asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
         let Arguments { name, verb } = arguments(given)?;
-        let Asked { resolver, resolution } = asker.ask(Question::new(&*name)).await?;
-        let route = resolver.route(&resolution, verb.as_deref());
+        let (name, verb) = (name.as_ref(), verb.as_ref().map(Label::as_ref));
+        let Asked { resolver, resolution } = asker.ask(Question::new(name)).await?;
+        let route = resolver.route(&resolution, verb);
         let verdict = resolution.verdict();
         let said = match (verdict.state, &route) {
             (State::Trusted, Ok(_)) => Said::new("trusted: the URL is structuredContent.route.route.url."),
@@ -58,7 +59,7 @@ impl Tool for FindRoute {
                 .codes(verdict.reasons.iter().map(|reason| reason.code.slug())),
             (_, Err(reason)) => Said::new("No URL is known for this agent.").codes([reason.code.slug()]),
         };
-        let answer = RouteAnswer::new(&name, verb.as_deref(), verdict, &route);
+        let answer = RouteAnswer::new(name, verb, verdict, &route);
         let document = serde_json::to_value(&answer).unwrap_or_default();
         Answer::about(&resolver, said, self.form(), document).await
     }

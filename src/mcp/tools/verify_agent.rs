@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Tool, arguments, name_argument, unanswered};
+use super::{Label, Tool, arguments, name_argument, unanswered};
 use crate::mcp::answer::{Answer, Failure, Said};
 use crate::mcp::asker::{Asked, Asker};
 use crate::mcp::form::{self, Form};
@@ -16,8 +16,8 @@ pub(super) struct VerifyAgent;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    name: String,
-    profile: Option<String>,
+    name: Label,
+    profile: Option<Label>,
     depth: Option<Depth>,
 }
 
@@ -53,7 +53,7 @@ impl Tool for VerifyAgent {
     async fn call(&self, asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
         let Arguments { name, profile, depth } = arguments(given)?;
         let mut question = Question::new(name);
-        question.profile.clone_from(&profile);
+        question.profile = profile.clone().map(String::from);
         question.depth = depth;
         let asked = asker.ask(question).await;
         let Asked { resolver, resolution } = asked.map_err(|refusal| unanswered(refusal, profile))?;

@@ -9,7 +9,7 @@ use clresolve_receipt::question::Request;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Tool, arguments, name_argument};
+use super::{Label, Tool, arguments, name_argument};
 use crate::cpu_pool::PoolFull;
 use crate::mcp::answer::{Answer, Failure, Said};
 use crate::mcp::asker::{Asked, Asker};
@@ -23,7 +23,7 @@ pub(super) struct VerifyReceipt;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    name: String,
+    name: Label,
     /// The text: a parsed receipt has lost what its signature is about, such as a member that stands twice.
     receipt: String,
     request: Option<String>,
@@ -62,17 +62,23 @@ impl Tool for VerifyReceipt {
         let Arguments { name, receipt, request } = arguments(given)?;
         let read = move || request.map(|text| Request::from_bytes(text.as_bytes())).transpose();
         let request = asker.resolver().pool().try_run(read).await.map_err(|PoolFull| Refusal::Overloaded)?;
-        let request = request.map_err(|error| Failure::malformed(format!("request: {error}")))?;
-        let receipt = receipt.into_bytes();
+        let request = request.map_err(|error| Failure::malformed(&format!("request: {error}")))?;
+        let (name, receipt) = (name.into(), receipt.into_bytes());
         let question = Arc::new(ReceiptQuestion { name, receipt, request, purchase: Purchase::default() });
         let Asked { resolver, resolution } = asker.ask(Question::new(&*question.name)).await?;
-        let found = resolver.verify_receipt_of(&resolution, question).await;
-        let said = Said::new(match found.state {
-            State::Trusted => "trusted: the agent's signer has signed this receipt.",
-            State::Untrusted => "untrusted: do not rely on this receipt.",
-            State::Indeterminate => "indeterminate: do not rely on this receipt yet.",
-        });
-        let said = said.codes(found.codes.iter().map(String::as_str));
-        Answer::about(&resolver, said, self.form(), found).await
+        let work = async move {
+            let found = resolver.verify_receipt_of(&resolution, question).await;
+            let said = of_state(found.state).codes(found.codes.iter().map(String::as_str));
+            Answer::about(&resolver, said, &form::RECEIPT, found).await
+        };
+        asker.admitted(Box::pin(work)).await
     }
+}
+
+fn of_state(state: State) -> Said {
+    Said::new(match state {
+        State::Trusted => "trusted: the agent's signer has signed this receipt.",
+        State::Untrusted => "untrusted: do not rely on this receipt.",
+        State::Indeterminate => "indeterminate: do not rely on this receipt yet.",
+    })
 }
