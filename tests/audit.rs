@@ -1,5 +1,6 @@
 //! `clresolve audit` over the embedded world: rows, counts, forms, bad input and Ctrl-C.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -286,7 +287,17 @@ fn a_card_is_held_against_that_of_an_earlier_audit() {
     let bytes = |change: &&Value| change["kind"] == "bytes" && change["before"] == other;
     assert_eq!(changes.iter().filter(bytes).count(), 2, "{changes:?}");
     assert!(changes.iter().any(|change| change["kind"] == "update-missing"), "{changes:?}");
+    let kinds = |report: &Value| -> BTreeSet<String> {
+        let changes = report["since"]["changes"].as_array().expect("changes").iter();
+        let kinds = changes.map(|change| change["kind"].as_str().expect("a word").to_owned());
+        // The sandbox registers its names anew at each start.
+        kinds.filter(|kind| kind != "expiry").collect()
+    };
+    assert_eq!(kinds(&compared), ["bytes", "update-missing"].map(str::to_owned).into(), "each defect once");
     let page = run(NAMES, &["--depth", "identity", "--timeout", "2m", "--since", file.to_str().unwrap()]);
+    let third = again(&compared);
+    assert_eq!(codes(&third)[0], [""; 0], "the card of the audit before");
+    assert_eq!(kinds(&third), BTreeSet::new(), "a defect that was told is no change of the next audit");
     assert!(text_of(&page).contains("## Since the report before") && text_of(&page).contains("update-missing"));
 
     let none = run(NAMES, &["--since", "/nonexistent"]);

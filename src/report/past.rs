@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::{OnChain, Row, Rows, SCHEMA, Scope};
 use crate::digest::{Digest, Digester};
 use crate::evidence::edition::Edition;
-use crate::reason::Code;
+use crate::reason::{Code, Step};
 use crate::verdict::State;
 
 /// Longest report that is read, in bytes: that of some hundred thousand names.
@@ -132,9 +132,11 @@ impl PastName {
         self.normalized.as_deref().unwrap_or(&self.input)
     }
 
-    /// The codes of its findings, each once, by slug.
+    /// The codes of its findings, each once, by slug. What came of comparing with an earlier card is no state of the name:
+    /// it ends with the next comparison, although nothing changes.
     pub fn codes(&self) -> Vec<Code> {
-        let mut codes: Vec<Code> = self.reasons.iter().map(|reason| reason.code).collect();
+        let codes = self.reasons.iter().map(|reason| reason.code);
+        let mut codes: Vec<Code> = codes.filter(|code| code.entry().step != Step::Continuity).collect();
         codes.sort_unstable_by_key(|code| code.slug());
         codes.dedup();
         codes
