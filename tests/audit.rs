@@ -377,7 +377,22 @@ fn diff_names_each_change_once_and_nothing_else() {
     assert_eq!(code(&fewer), Some(1), "{}", text_of(&fewer));
     report["complete"] = json!(false);
     let unknown = diff(folder.path(), &sealed(&report), &second, &["--fail-on", "added"]);
-    assert!(code(&unknown) == Some(0) && text_of(&unknown).contains("incomplete"), "{}", text_of(&unknown));
+    assert!(code(&unknown) == Some(3) && text_of(&unknown).contains("incomplete"), "{}", text_of(&unknown));
+}
+
+#[test]
+fn a_report_that_was_interrupted_does_not_show_that_nothing_changed() {
+    let folder = TempDir::new().unwrap();
+    let whole = json_of(&run(NAMES, &["--format", "json", "--depth", "identity", "--timeout", "2m"]).stdout);
+    let mut cut = whole.clone();
+    cut["complete"] = json!(false);
+    cut["rows"].as_array_mut().expect("rows").truncate(1);
+    let (whole, cut) = (sealed(&whole), sealed(&cut));
+    for (before, after) in [(&whole, &cut), (&cut, &whole), (&cut, &cut)] {
+        let found = diff(folder.path(), before, after, &[]);
+        assert_eq!(code(&found), Some(3), "{}", text_of(&found));
+        assert!(text_of(&found).contains("incomplete") && !text_of(&found).contains("Nothing changed"));
+    }
 }
 
 #[test]

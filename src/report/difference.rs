@@ -140,6 +140,17 @@ impl fmt::Display for Kind {
     }
 }
 
+/// What a difference comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing changed.
+    Same,
+    /// Something changed.
+    Differs,
+    /// No change was found, but a report is incomplete: what it lacks may have changed.
+    Undecided,
+}
+
 /// The reports are about different worlds, so that nothing follows from a difference.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the reports are about different worlds: {before} and {after}")]
@@ -183,6 +194,20 @@ impl Difference {
             complete: Pair { before: before.complete, after: after.complete },
             changes: changes.found,
         })
+    }
+
+    /// What the changes of these kinds come to; where no kind is named, those of every kind.
+    pub fn outcome(&self, kinds: &[Kind]) -> Outcome {
+        let counts = |change: &Change| kinds.is_empty() || kinds.contains(&change.kind);
+        if self.changes.iter().any(counts) {
+            return Outcome::Differs;
+        }
+        if self.is_complete() { Outcome::Same } else { Outcome::Undecided }
+    }
+
+    /// Whether both reports have all names of their lists.
+    pub const fn is_complete(&self) -> bool {
+        self.complete.before && self.complete.after
     }
 
     /// What a reader must know before the changes.

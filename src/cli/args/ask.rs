@@ -198,13 +198,14 @@ fn change() -> impl TypedValueParser<Value = Kind> {
 /// What to do with reports.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum AuditCommand {
-    /// Say what changed from one report to a later one; exit code 0: nothing, 1: something
+    /// Say what changed from one report to a later one; exit code 0: nothing, 1: something, 3: not known
     Diff(AuditDiffArgs),
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A difference of block, time or id alone is none.
+A difference of block, time or id alone is none. Where a report is incomplete and no
+counted change was found, the exit code is 3: what it lacks may have changed.
 
 Examples:
   clresolve audit diff june.json july.json
