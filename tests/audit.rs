@@ -274,7 +274,13 @@ fn a_card_is_held_against_that_of_an_earlier_audit() {
     assert_eq!(codes(&again(&report)), codes(&report), "the same cards");
 
     let other = format!("sha256:{}", "0".repeat(64));
-    for member in ["/rows/0/edition/card", "/rows/0/edition/binding/owner", "/rows/1/edition/card"] {
+    for member in [
+        "/rows/0/edition/card",
+        "/rows/0/edition/binding/owner",
+        "/rows/0/proven/sha256",
+        "/rows/1/edition/card",
+        "/rows/1/proven/sha256",
+    ] {
         *report.pointer_mut(member).expect("it is there") = other.clone().into();
     }
     let compared = again(&report);

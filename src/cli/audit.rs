@@ -167,8 +167,8 @@ async fn judged(resolver: &Resolver, line: Result<Line, NamesError>, earlier: Op
         Line::Name { line, name } => {
             let resolution = resolver.resolve(&name).await;
             let mut row = Row::of(line, resolution.verdict()).with_card(resolution.card().map(|bytes| &**bytes));
-            if let Some(before) = earlier.and_then(|earlier| earlier.edition(row.name())) {
-                row.hold_against(before);
+            if let Some(before) = earlier.and_then(|earlier| earlier.names.get(row.name())) {
+                row.follow(before);
             }
             row
         }

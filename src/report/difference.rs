@@ -8,7 +8,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::past::{Past, PastName};
-use super::{OnChain, Scope, slugs};
+use super::{Decided, Known, OnChain, Scope, SeenCard, slugs};
 use crate::check::edition;
 use crate::evidence::edition::Edition;
 use crate::verdict::State;
@@ -80,6 +80,8 @@ pub enum Kind {
     Bytes,
     /// Another version of its card.
     Version,
+    /// Other records, where the card is the same.
+    Records,
     /// The card changed, but not what must change with it (CL-69).
     UpdateMissing,
     /// Another holder.
@@ -96,7 +98,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in their order.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Added,
         Self::Removed,
         Self::NewlyTrusted,
@@ -105,6 +107,7 @@ impl Kind {
         Self::Findings,
         Self::Bytes,
         Self::Version,
+        Self::Records,
         Self::UpdateMissing,
         Self::Owner,
         Self::Resolver,
@@ -124,6 +127,7 @@ impl Kind {
             Self::Findings => "findings",
             Self::Bytes => "bytes",
             Self::Version => "version",
+            Self::Records => "records",
             Self::UpdateMissing => "update-missing",
             Self::Owner => "owner",
             Self::Resolver => "resolver",
@@ -240,25 +244,45 @@ struct Changes<'a> {
 
 impl Changes<'_> {
     fn of_name(&mut self, before: &PastName, after: &PastName) {
-        let kind = match (before.state, after.state) {
-            (State::Trusted, State::Untrusted) => Kind::NewlyBroken,
-            (_, State::Trusted) => Kind::NewlyTrusted,
-            _ => Kind::State,
-        };
-        self.compare(kind, Some(before.state.to_string()), Some(after.state.to_string()));
+        self.of_state(before, after);
         let codes = |name: &PastName| Some(slugs(&name.codes(), ", ")).filter(|codes| !codes.is_empty());
         self.compare(Kind::Findings, codes(before), codes(after));
+        let (before, after) = (&before.known, &after.known);
+        match other_card(before, after) {
+            Some((before, after)) => self.of_card(before, after),
+            // Another card has other records: the digest and the CID stand in them.
+            None => self.compare_known(Kind::Records, &before.records, &after.records),
+        }
         if let (Some(before), Some(after)) = (&before.edition, &after.edition) {
-            self.of_card(before, after);
+            self.of_edition(before, after);
         }
         if let (Some(before), Some(after)) = (&before.on_chain, &after.on_chain) {
             self.of_chain(before, after);
         }
     }
 
-    fn of_card(&mut self, before: &Edition, after: &Edition) {
-        self.compare(Kind::Bytes, Some(before.card.clone()), Some(after.card.clone()));
-        self.compare(Kind::Version, before.version.clone(), after.version.clone());
+    fn of_state(&mut self, before: &PastName, after: &PastName) {
+        let kind = match (before.decided(), after.state) {
+            (Some(Decided::Trusted), State::Untrusted) => Kind::NewlyBroken,
+            (None | Some(Decided::Untrusted), State::Trusted) => Kind::NewlyTrusted,
+            _ => Kind::State,
+        };
+        let was = match (before.state, before.decided()) {
+            (State::Indeterminate, Some(Decided::Trusted)) => "indeterminate, trusted before".to_owned(),
+            (State::Indeterminate, Some(Decided::Untrusted)) => "indeterminate, untrusted before".to_owned(),
+            (state, _) => state.to_string(),
+        };
+        if before.state != after.state {
+            self.push(kind, Some(was), Some(after.state.to_string()));
+        }
+    }
+
+    fn of_card(&mut self, before: &SeenCard, after: &SeenCard) {
+        self.push(Kind::Bytes, Some(before.sha256.to_string()), Some(after.sha256.to_string()));
+        self.compare_known(Kind::Version, &before.version, &after.version);
+    }
+
+    fn of_edition(&mut self, before: &Edition, after: &Edition) {
         for reason in edition::since(before, after) {
             self.push(Kind::UpdateMissing, None, Some(format!("{}: {}", reason.code, reason.message)));
         }
@@ -280,6 +304,13 @@ impl Changes<'_> {
         }
     }
 
+    /// Compares what is absent also where it could not be read.
+    fn compare_known(&mut self, kind: Kind, before: &Option<String>, after: &Option<String>) {
+        if before.is_some() && after.is_some() {
+            self.compare(kind, before.clone(), after.clone());
+        }
+    }
+
     fn compare(&mut self, kind: Kind, before: Option<String>, after: Option<String>) {
         if before != after {
             self.push(kind, before, after);
@@ -289,4 +320,11 @@ impl Changes<'_> {
     fn push(&mut self, kind: Kind, before: Option<String>, after: Option<String>) {
         self.found.push(Change { name: self.of.to_owned(), kind, before, after });
     }
+}
+
+/// The cards, if they are others, from the best source that both sides saw.
+fn other_card<'a>(before: &'a Known, after: &'a Known) -> Option<(&'a SeenCard, &'a SeenCard)> {
+    let sources = [(&before.proven, &after.proven), (&before.served, &after.served)];
+    let mut seen = sources.into_iter().filter_map(|(before, after)| before.as_ref().zip(after.as_ref()));
+    seen.find(|(before, after)| before.sha256 != after.sha256)
 }
