@@ -2,11 +2,12 @@
 //!
 //! A difference of block, time or `id` alone is none.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::Serialize;
 
+use super::on_chain::ReadRecords;
 use super::past::{Past, PastName};
 use super::{Decided, Known, OnChain, Scope, SeenCard, slugs};
 use crate::check::edition;
@@ -289,17 +290,18 @@ impl Changes<'_> {
     }
 
     fn of_chain(&mut self, before: &OnChain, after: &OnChain) {
-        self.compare(Kind::Owner, before.holder.clone(), after.holder.clone());
+        self.compare_known(Kind::Owner, &before.holder, &after.holder);
         self.compare(Kind::Resolver, before.resolver.clone(), after.resolver.clone());
-        self.compare(Kind::Expiry, before.expiry.clone(), after.expiry.clone());
+        self.compare_known(Kind::Expiry, &before.expiry, &after.expiry);
         self.of_records(Kind::Payee, &before.addresses, &after.addresses);
         self.of_records(Kind::Endpoint, &before.endpoints, &after.endpoints);
     }
 
-    fn of_records(&mut self, kind: Kind, before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) {
-        let gone = before.keys().filter(|key| !after.contains_key(*key));
-        for key in after.keys().chain(gone) {
-            let shown = |records: &BTreeMap<String, String>| records.get(key).map(|value| format!("{key}: {value}"));
+    /// Of the records that both sides read: which are asked for is a matter of the configuration.
+    fn of_records(&mut self, kind: Kind, before: &ReadRecords, after: &ReadRecords) {
+        for (key, before) in before {
+            let Some(after) = after.get(key) else { continue };
+            let shown = |value: &Option<String>| value.as_ref().map(|value| format!("{key}: {value}"));
             self.compare(kind, shown(before), shown(after));
         }
     }

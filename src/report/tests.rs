@@ -486,6 +486,46 @@ fn fits_schema(report: &Value) -> bool {
     jsonschema::validator_for(&schema).expect("a schema").is_valid(report)
 }
 
+/// A name whose records were read, with this in its evidence.
+fn read_as(evidence: &Value) -> Row {
+    let mut verdict = trusted();
+    let mut all = json!({"answer": "records", "resolver": "0x01", "expiry": "2030-01-01T00:00:00Z"});
+    let more = evidence.as_object().expect("an object").clone();
+    all.as_object_mut().expect("an object").extend(more);
+    see(&mut verdict, Step::Records, all);
+    Row::of(1, &verdict)
+}
+
+#[test]
+fn what_was_not_read_on_the_chain_has_not_changed() {
+    let address = |number: u8| format!("0x{number:040x}");
+    let whole = |coins: Value| {
+        read_as(&json!({
+            "holder": address(1), "addresses": coins, "endpoints": {"agent-endpoint[mcp]": "https://a.example"},
+        }))
+    };
+    let before = whole(json!({"60": address(2), "2147483658": null}));
+    assert_eq!(kinds(&before, &before), [""; 0]);
+    let other = whole(json!({"60": address(3), "2147483658": address(4)}));
+    assert_eq!(
+        changes(&before, &other),
+        [
+            ("payee", None, Some(format!("2147483658: {}", address(4)))),
+            ("payee", Some(format!("60: {}", address(2))), Some(format!("60: {}", address(3)))),
+        ]
+    );
+    let not_asked = whole(json!({"60": address(2)}));
+    let failed = whole(json!({"60": {"error": "the resolver failed"}, "2147483658": null}));
+    let silent = read_as(&json!({
+        "holder": null, "expiry": "not readable", "addresses": {"60": address(2)},
+        "endpoints": {"agent-endpoint[mcp]": {"error": "the resolver failed"}},
+    }));
+    for unread in [not_asked, failed, silent] {
+        assert_eq!(kinds(&before, &unread), [""; 0], "{unread:?}");
+        assert_eq!(kinds(&unread, &before), [""; 0], "{unread:?}");
+    }
+}
+
 #[test]
 fn json_keeps_the_values_and_fits_its_schema() {
     let rows = [hostile(), Row::of(2, &wrong_checksum()), Row::of(3, &trusted())];
