@@ -403,6 +403,30 @@ fn a_report_that_was_interrupted_does_not_show_that_nothing_changed() {
 }
 
 #[test]
+fn changes_since_an_earlier_report_count_in_the_exit_code() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("earlier.json");
+    let trusted = &NAMES[..NAMES.len() - "checksum-mismatch.eth\n".len()];
+    let options = ["--format", "json", "--depth", "identity", "--timeout", "2m"];
+    let mut earlier = json_of(&run(trusted, &options).stdout);
+    let exit = |earlier: &Value, list: &[u8], kinds: &str| {
+        std::fs::write(&file, sealed(earlier)).unwrap();
+        let since = ["--since", file.to_str().unwrap(), "--fail-on", kinds];
+        code(&run(list, &[&options[..], &since].concat()))
+    };
+    // The sandbox registers its names anew at each start.
+    let all = "added,removed,newly-trusted,newly-broken,state,findings,owner,resolver";
+    assert_eq!(exit(&earlier, trusted, all), Some(0));
+    assert_eq!(exit(&earlier, NAMES, "removed"), Some(1), "a name is untrusted");
+    earlier["rows"][0]["on_chain"]["resolver"] = json!("0x0000000000000000000000000000000000000002");
+    assert_eq!(exit(&earlier, trusted, "resolver"), Some(1));
+    assert_eq!(exit(&earlier, trusted, "newly-broken"), Some(0));
+    earlier["complete"] = json!(false);
+    assert_eq!(exit(&earlier, trusted, "newly-broken"), Some(3));
+    assert_eq!(code(&run(trusted, &["--fail-on", "payee"])), Some(2), "without an earlier report");
+}
+
+#[test]
 fn a_report_that_was_cut_or_changed_is_refused() {
     let folder = TempDir::new().unwrap();
     let whole = run(NAMES, &["--format", "json", "--depth", "identity", "--timeout", "2m"]);
