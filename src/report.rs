@@ -2,7 +2,7 @@
 //!
 //! A verdict becomes a [`Row`]. The [`Tally`] counts it, and the caller keeps it ([`Rows`]), so that memory does not
 //! grow with the number of names. [`Report::write`] writes the document. [`Past`] reads one again, and [`Difference`] says
-//! what changed between two of them.
+//! what changed between two of them, which are in memory.
 
 mod csv;
 pub mod difference;

@@ -1,4 +1,5 @@
-//! `audit`: a list of names to a report. Rows wait in a scratch file, so that memory does not grow with the list.
+//! `audit`: a list of names to a report. Rows wait in a scratch file, so that memory does not grow with the list. A
+//! comparison with an earlier report is the exception: it holds both.
 
 mod diff;
 
