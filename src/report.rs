@@ -2,13 +2,14 @@
 //!
 //! A verdict becomes a [`Row`]. The [`Tally`] counts it, and the caller keeps it ([`Rows`]), so that memory does not
 //! grow with the number of names. [`Report::write`] writes the document. [`Past`] reads one again, and [`Difference`] says
-//! what changed between two of them.
+//! what changed between two of them, which are in memory.
 
 mod csv;
 pub mod difference;
 pub mod drift;
 mod html;
 mod json;
+mod known;
 mod markdown;
 mod on_chain;
 mod page;
@@ -23,8 +24,9 @@ use serde::{Deserialize, Serialize};
 
 pub use self::difference::Difference;
 pub use self::drift::{Agreement, Drift, TxtLine};
+pub use self::known::{Carried, Decided, Known, SeenCard};
 pub use self::on_chain::OnChain;
-pub use self::past::Past;
+pub use self::past::{Past, PastName};
 pub use self::resolution::Draft;
 use crate::card::Card;
 use crate::check::edition;
@@ -208,33 +210,34 @@ pub struct Row {
     pub checked_at: String,
     /// `id` of the verdict; absent if the line could not be read as a name.
     pub verdict: Option<String>,
-    /// What a later audit holds the card against; of a trusted name alone.
+    /// What a later audit is compared with.
+    #[serde(flatten)]
+    pub known: Known,
+    /// What of it is of an earlier audit, because this one could not decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub edition: Option<Edition>,
-    /// Its place on the chain; absent where that was not read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub on_chain: Option<OnChain>,
+    pub carried: Option<Carried>,
 }
 
 impl Row {
     /// The row of the verdict on the name at `line`.
     pub fn of(line: u64, verdict: &Verdict) -> Self {
+        let drift = Drift::of(verdict);
         Self {
             line,
+            known: Known::of(verdict, &drift),
+            carried: None,
             input: clipped(&verdict.name.input, MAX_NAME_BYTES),
             normalized: verdict.name.normalized.clone(),
             state: verdict.state,
             summary: verdict.summary.clone(),
             reasons: verdict.reasons.iter().take(MAX_REASONS_PER_ROW).cloned().collect(),
             more_reasons: verdict.reasons.len().saturating_sub(MAX_REASONS_PER_ROW),
-            drift: Drift::of(verdict),
+            drift,
             txt: drift::fixing_lines(verdict),
             near_misses: verdict.profile.near_misses.iter().map(|miss| miss.profile.clone()).collect(),
             block: verdict.anchor.as_ref().map(|anchor| anchor.block.number),
             checked_at: verdict.freshness.checked_at.clone(),
             verdict: Some(verdict.id.clone()),
-            edition: None,
-            on_chain: OnChain::of(verdict),
         }
     }
 
@@ -242,13 +245,25 @@ impl Row {
     #[must_use]
     pub fn with_card(mut self, bytes: Option<&[u8]>) -> Self {
         let card = bytes.and_then(|bytes| Some((Card::parse(bytes).ok()?, Digest::of(bytes))));
-        self.edition = card.map(|(card, digest)| Edition::of(&card, digest));
+        self.known.edition = card.map(|(card, digest)| Edition::of(&card, digest));
         self
     }
 
+    /// Holds the row against that of an earlier audit, and takes over from it what this one could not decide.
+    pub fn follow(&mut self, earlier: &PastName) {
+        if let Some(before) = &earlier.known.edition {
+            self.hold_against(before);
+        }
+        if self.state == State::Indeterminate {
+            let members = self.known.complete_from(&earlier.known);
+            let carried = Carried { state: earlier.decided(), members };
+            self.carried = (carried.state.is_some() || !carried.members.is_empty()).then_some(carried);
+        }
+    }
+
     /// Adds what is wrong with the card as a successor of the one in an earlier audit (CL-69).
-    pub fn hold_against(&mut self, before: &Edition) {
-        let Some(now) = &self.edition else { return };
+    fn hold_against(&mut self, before: &Edition) {
+        let Some(now) = &self.known.edition else { return };
         for reason in edition::since(before, now) {
             if self.reasons.iter().any(|known| known.code == reason.code) {
                 continue;
@@ -278,8 +293,8 @@ impl Row {
             block: None,
             checked_at,
             verdict: None,
-            edition: None,
-            on_chain: None,
+            known: Known::default(),
+            carried: None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! `clresolve audit` over the embedded world: rows, counts, forms, bad input and Ctrl-C.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -273,7 +274,13 @@ fn a_card_is_held_against_that_of_an_earlier_audit() {
     assert_eq!(codes(&again(&report)), codes(&report), "the same cards");
 
     let other = format!("sha256:{}", "0".repeat(64));
-    for member in ["/rows/0/edition/card", "/rows/0/edition/binding/owner", "/rows/1/edition/card"] {
+    for member in [
+        "/rows/0/edition/card",
+        "/rows/0/edition/binding/owner",
+        "/rows/0/proven/sha256",
+        "/rows/1/edition/card",
+        "/rows/1/proven/sha256",
+    ] {
         *report.pointer_mut(member).expect("it is there") = other.clone().into();
     }
     let compared = again(&report);
@@ -286,7 +293,17 @@ fn a_card_is_held_against_that_of_an_earlier_audit() {
     let bytes = |change: &&Value| change["kind"] == "bytes" && change["before"] == other;
     assert_eq!(changes.iter().filter(bytes).count(), 2, "{changes:?}");
     assert!(changes.iter().any(|change| change["kind"] == "update-missing"), "{changes:?}");
+    let kinds = |report: &Value| -> BTreeSet<String> {
+        let changes = report["since"]["changes"].as_array().expect("changes").iter();
+        let kinds = changes.map(|change| change["kind"].as_str().expect("a word").to_owned());
+        // The sandbox registers its names anew at each start.
+        kinds.filter(|kind| kind != "expiry").collect()
+    };
+    assert_eq!(kinds(&compared), ["bytes", "update-missing"].map(str::to_owned).into(), "each defect once");
     let page = run(NAMES, &["--depth", "identity", "--timeout", "2m", "--since", file.to_str().unwrap()]);
+    let third = again(&compared);
+    assert_eq!(codes(&third)[0], [""; 0], "the card of the audit before");
+    assert_eq!(kinds(&third), BTreeSet::new(), "a defect that was told is no change of the next audit");
     assert!(text_of(&page).contains("## Since the report before") && text_of(&page).contains("update-missing"));
 
     let none = run(NAMES, &["--since", "/nonexistent"]);
@@ -322,6 +339,7 @@ fn diff_names_each_change_once_and_nothing_else() {
         let mut report = json_of(&output.stdout);
         for row in report["rows"].as_array_mut().expect("rows") {
             row["on_chain"]["expiry"] = json!("2030-01-01T00:00:00Z");
+            row["on_chain"]["addresses"] = json!({"60": "0x0000000000000000000000000000000000000004"});
         }
         report
     };
@@ -366,7 +384,46 @@ fn diff_names_each_change_once_and_nothing_else() {
     assert_eq!(code(&fewer), Some(1), "{}", text_of(&fewer));
     report["complete"] = json!(false);
     let unknown = diff(folder.path(), &sealed(&report), &second, &["--fail-on", "added"]);
-    assert!(code(&unknown) == Some(0) && text_of(&unknown).contains("incomplete"), "{}", text_of(&unknown));
+    assert!(code(&unknown) == Some(3) && text_of(&unknown).contains("incomplete"), "{}", text_of(&unknown));
+}
+
+#[test]
+fn a_report_that_was_interrupted_does_not_show_that_nothing_changed() {
+    let folder = TempDir::new().unwrap();
+    let whole = json_of(&run(NAMES, &["--format", "json", "--depth", "identity", "--timeout", "2m"]).stdout);
+    let mut cut = whole.clone();
+    cut["complete"] = json!(false);
+    cut["rows"].as_array_mut().expect("rows").truncate(1);
+    let (whole, cut) = (sealed(&whole), sealed(&cut));
+    for (before, after) in [(&whole, &cut), (&cut, &whole), (&cut, &cut)] {
+        let found = diff(folder.path(), before, after, &[]);
+        assert_eq!(code(&found), Some(3), "{}", text_of(&found));
+        assert!(text_of(&found).contains("incomplete") && !text_of(&found).contains("Nothing changed"));
+    }
+}
+
+#[test]
+fn changes_since_an_earlier_report_count_in_the_exit_code() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("earlier.json");
+    let trusted = &NAMES[..NAMES.len() - "checksum-mismatch.eth\n".len()];
+    let options = ["--format", "json", "--depth", "identity", "--timeout", "2m"];
+    let mut earlier = json_of(&run(trusted, &options).stdout);
+    let exit = |earlier: &Value, list: &[u8], kinds: &str| {
+        std::fs::write(&file, sealed(earlier)).unwrap();
+        let since = ["--since", file.to_str().unwrap(), "--fail-on", kinds];
+        code(&run(list, &[&options[..], &since].concat()))
+    };
+    // The sandbox registers its names anew at each start.
+    let all = "added,removed,newly-trusted,newly-broken,state,findings,owner,resolver";
+    assert_eq!(exit(&earlier, trusted, all), Some(0));
+    assert_eq!(exit(&earlier, NAMES, "removed"), Some(1), "a name is untrusted");
+    earlier["rows"][0]["on_chain"]["resolver"] = json!("0x0000000000000000000000000000000000000002");
+    assert_eq!(exit(&earlier, trusted, "resolver"), Some(1));
+    assert_eq!(exit(&earlier, trusted, "newly-broken"), Some(0));
+    earlier["complete"] = json!(false);
+    assert_eq!(exit(&earlier, trusted, "newly-broken"), Some(3));
+    assert_eq!(code(&run(trusted, &["--fail-on", "payee"])), Some(2), "without an earlier report");
 }
 
 #[test]

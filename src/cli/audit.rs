@@ -1,4 +1,5 @@
-//! `audit`: a list of names to a report. Rows wait in a scratch file, so that memory does not grow with the list.
+//! `audit`: a list of names to a report. Rows wait in a scratch file, so that memory does not grow with the list. A
+//! comparison with an earlier report is the exception: it holds both.
 
 mod diff;
 
@@ -76,7 +77,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         asked_to_stop().await;
         std::process::exit(i32::from(Exit::Interrupted.code()));
     });
-    finish(kept, scope, ending, earlier.as_ref(), args.form().into(), &mut output)
+    finish(kept, scope, ending, earlier.as_ref(), &args, &mut output)
 }
 
 /// Writes the report; its exit code.
@@ -85,10 +86,10 @@ fn finish(
     scope: Scope,
     ending: Ending,
     earlier: Option<&Past>,
-    format: Format,
+    args: &AuditArgs,
     output: &mut Output,
 ) -> anyhow::Result<Exit> {
-    let exit = exit(&kept.tally, &ending);
+    let mut exit = exit(&kept.tally, &ending);
     if kept.tally.names == 0 {
         return match ending {
             Ending::Complete => bail!("--names: the list holds no name"),
@@ -101,9 +102,12 @@ fn finish(
     }
     let (tally, spool) = kept.finish()?;
     let since = earlier.map(|earlier| since(earlier, &scope, &ending, &spool)).transpose()?;
+    if let Some(since) = &since {
+        exit = exit.max(since.outcome(&args.fail_on).into());
+    }
     let report = Report { scope, tally, ending, since };
     let mut out = BufWriter::new(ToOutput(output));
-    let written = report.write(format, &spool, &mut out).and_then(|()| out.flush());
+    let written = report.write(args.form().into(), &spool, &mut out).and_then(|()| out.flush());
     written.map_err(|error| Unwritable::new("the report", error))?;
     Ok(exit)
 }
@@ -167,8 +171,8 @@ async fn judged(resolver: &Resolver, line: Result<Line, NamesError>, earlier: Op
         Line::Name { line, name } => {
             let resolution = resolver.resolve(&name).await;
             let mut row = Row::of(line, resolution.verdict()).with_card(resolution.card().map(|bytes| &**bytes));
-            if let Some(before) = earlier.and_then(|earlier| earlier.edition(row.name())) {
-                row.hold_against(before);
+            if let Some(before) = earlier.and_then(|earlier| earlier.names.get(row.name())) {
+                row.follow(before);
             }
             row
         }

@@ -2,13 +2,14 @@
 //!
 //! A difference of block, time or `id` alone is none.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::Serialize;
 
+use super::on_chain::ReadRecords;
 use super::past::{Past, PastName};
-use super::{OnChain, Scope, slugs};
+use super::{Decided, Known, OnChain, Scope, SeenCard, slugs};
 use crate::check::edition;
 use crate::evidence::edition::Edition;
 use crate::verdict::State;
@@ -80,6 +81,8 @@ pub enum Kind {
     Bytes,
     /// Another version of its card.
     Version,
+    /// Other records, where the card is the same.
+    Records,
     /// The card changed, but not what must change with it (CL-69).
     UpdateMissing,
     /// Another holder.
@@ -96,7 +99,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in their order.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Added,
         Self::Removed,
         Self::NewlyTrusted,
@@ -105,6 +108,7 @@ impl Kind {
         Self::Findings,
         Self::Bytes,
         Self::Version,
+        Self::Records,
         Self::UpdateMissing,
         Self::Owner,
         Self::Resolver,
@@ -124,6 +128,7 @@ impl Kind {
             Self::Findings => "findings",
             Self::Bytes => "bytes",
             Self::Version => "version",
+            Self::Records => "records",
             Self::UpdateMissing => "update-missing",
             Self::Owner => "owner",
             Self::Resolver => "resolver",
@@ -138,6 +143,17 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
+}
+
+/// What a difference comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing changed.
+    Same,
+    /// Something changed.
+    Differs,
+    /// No change was found, but a report is incomplete: what it lacks may have changed.
+    Undecided,
 }
 
 /// The reports are about different worlds, so that nothing follows from a difference.
@@ -185,6 +201,20 @@ impl Difference {
         })
     }
 
+    /// What the changes of these kinds come to; where no kind is named, those of every kind.
+    pub fn outcome(&self, kinds: &[Kind]) -> Outcome {
+        let counts = |change: &Change| kinds.is_empty() || kinds.contains(&change.kind);
+        if self.changes.iter().any(counts) {
+            return Outcome::Differs;
+        }
+        if self.is_complete() { Outcome::Same } else { Outcome::Undecided }
+    }
+
+    /// Whether both reports have all names of their lists.
+    pub const fn is_complete(&self) -> bool {
+        self.complete.before && self.complete.after
+    }
+
     /// What a reader must know before the changes.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
@@ -215,43 +245,71 @@ struct Changes<'a> {
 
 impl Changes<'_> {
     fn of_name(&mut self, before: &PastName, after: &PastName) {
-        let kind = match (before.state, after.state) {
-            (State::Trusted, State::Untrusted) => Kind::NewlyBroken,
-            (_, State::Trusted) => Kind::NewlyTrusted,
-            _ => Kind::State,
-        };
-        self.compare(kind, Some(before.state.to_string()), Some(after.state.to_string()));
+        self.of_state(before, after);
         let codes = |name: &PastName| Some(slugs(&name.codes(), ", ")).filter(|codes| !codes.is_empty());
         self.compare(Kind::Findings, codes(before), codes(after));
+        let (before, after) = (&before.known, &after.known);
+        match other_card(before, after) {
+            Some((before, after)) => self.of_card(before, after),
+            // Another card has other records: the digest and the CID stand in them.
+            None => self.compare_known(Kind::Records, &before.records, &after.records),
+        }
         if let (Some(before), Some(after)) = (&before.edition, &after.edition) {
-            self.of_card(before, after);
+            self.of_edition(before, after);
         }
         if let (Some(before), Some(after)) = (&before.on_chain, &after.on_chain) {
             self.of_chain(before, after);
         }
     }
 
-    fn of_card(&mut self, before: &Edition, after: &Edition) {
-        self.compare(Kind::Bytes, Some(before.card.clone()), Some(after.card.clone()));
-        self.compare(Kind::Version, before.version.clone(), after.version.clone());
+    fn of_state(&mut self, before: &PastName, after: &PastName) {
+        let kind = match (before.decided(), after.state) {
+            (Some(Decided::Trusted), State::Untrusted) => Kind::NewlyBroken,
+            (None | Some(Decided::Untrusted), State::Trusted) => Kind::NewlyTrusted,
+            _ => Kind::State,
+        };
+        let was = match (before.state, before.decided()) {
+            (State::Indeterminate, Some(Decided::Trusted)) => "indeterminate, trusted before".to_owned(),
+            (State::Indeterminate, Some(Decided::Untrusted)) => "indeterminate, untrusted before".to_owned(),
+            (state, _) => state.to_string(),
+        };
+        if before.state != after.state {
+            self.push(kind, Some(was), Some(after.state.to_string()));
+        }
+    }
+
+    fn of_card(&mut self, before: &SeenCard, after: &SeenCard) {
+        self.push(Kind::Bytes, Some(before.sha256.to_string()), Some(after.sha256.to_string()));
+        self.compare_known(Kind::Version, &before.version, &after.version);
+    }
+
+    fn of_edition(&mut self, before: &Edition, after: &Edition) {
         for reason in edition::since(before, after) {
             self.push(Kind::UpdateMissing, None, Some(format!("{}: {}", reason.code, reason.message)));
         }
     }
 
     fn of_chain(&mut self, before: &OnChain, after: &OnChain) {
-        self.compare(Kind::Owner, before.holder.clone(), after.holder.clone());
+        self.compare_known(Kind::Owner, &before.holder, &after.holder);
         self.compare(Kind::Resolver, before.resolver.clone(), after.resolver.clone());
-        self.compare(Kind::Expiry, before.expiry.clone(), after.expiry.clone());
+        self.compare_known(Kind::Expiry, &before.expiry, &after.expiry);
         self.of_records(Kind::Payee, &before.addresses, &after.addresses);
         self.of_records(Kind::Endpoint, &before.endpoints, &after.endpoints);
     }
 
-    fn of_records(&mut self, kind: Kind, before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) {
-        let gone = before.keys().filter(|key| !after.contains_key(*key));
-        for key in after.keys().chain(gone) {
-            let shown = |records: &BTreeMap<String, String>| records.get(key).map(|value| format!("{key}: {value}"));
+    /// Of the records that both sides read: which are asked for is a matter of the configuration.
+    fn of_records(&mut self, kind: Kind, before: &ReadRecords, after: &ReadRecords) {
+        for (key, before) in before {
+            let Some(after) = after.get(key) else { continue };
+            let shown = |value: &Option<String>| value.as_ref().map(|value| format!("{key}: {value}"));
             self.compare(kind, shown(before), shown(after));
+        }
+    }
+
+    /// Compares what is absent also where it could not be read.
+    fn compare_known(&mut self, kind: Kind, before: &Option<String>, after: &Option<String>) {
+        if before.is_some() && after.is_some() {
+            self.compare(kind, before.clone(), after.clone());
         }
     }
 
@@ -264,4 +322,11 @@ impl Changes<'_> {
     fn push(&mut self, kind: Kind, before: Option<String>, after: Option<String>) {
         self.found.push(Change { name: self.of.to_owned(), kind, before, after });
     }
+}
+
+/// The cards, if they are others, from the best source that both sides saw.
+fn other_card<'a>(before: &'a Known, after: &'a Known) -> Option<(&'a SeenCard, &'a SeenCard)> {
+    let sources = [(&before.proven, &after.proven), (&before.served, &after.served)];
+    let mut seen = sources.into_iter().filter_map(|(before, after)| before.as_ref().zip(after.as_ref()));
+    seen.find(|(before, after)| before.sha256 != after.sha256)
 }

@@ -16,17 +16,21 @@ const MAX_KEPT: usize = 32;
 /// A name on the chain, at the block of its row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OnChain {
-    /// Who holds the name.
+    /// Who holds the name; absent where nobody does, or the registry could not be asked.
     pub holder: Option<String>,
     /// Which contract answered for its records.
     pub resolver: Option<String>,
     /// When it expires, RFC 3339; absent for a name that does not, or whose expiry cannot be read.
     pub expiry: Option<String>,
     /// Its addresses, by coin type.
-    pub addresses: BTreeMap<String, String>,
+    pub addresses: ReadRecords,
     /// Where it is to be called, by the key of the record.
-    pub endpoints: BTreeMap<String, String>,
+    pub endpoints: ReadRecords,
 }
+
+/// Records by their key. One that was read and is not set has no value; one that was not read, because nobody asked or
+/// the reading failed, has no key.
+pub(super) type ReadRecords = BTreeMap<String, Option<String>>;
 
 impl OnChain {
     /// Of the records that a verdict rests on; none where they were not read.
@@ -38,15 +42,16 @@ impl OnChain {
             holder: text("holder"),
             resolver: text("resolver"),
             expiry: text("expiry").filter(|expiry| expiry.parse::<jiff::Timestamp>().is_ok()),
-            addresses: published(&evidence["addresses"]),
-            endpoints: published(&evidence["endpoints"]),
+            addresses: read(&evidence["addresses"]),
+            endpoints: read(&evidence["endpoints"]),
         })
     }
 }
 
-/// The records of an object that are set. One that cannot be used stands as its JSON.
-fn published(records: &Value) -> BTreeMap<String, String> {
-    let set = records.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+/// The records of an object that were read. One that cannot be used stands as its JSON.
+fn read(records: &Value) -> ReadRecords {
+    let read = records.as_object().into_iter().flatten().filter(|(_, value)| value.get("error").is_none());
     let shown = |value: &Value| value.as_str().map_or_else(|| excerpt(&value.to_string()), excerpt);
-    set.take(MAX_KEPT).map(|(key, value)| (key.clone(), shown(value))).collect()
+    let value = |value: &Value| (!value.is_null()).then(|| shown(value));
+    read.take(MAX_KEPT).map(|(key, record)| (key.clone(), value(record))).collect()
 }

@@ -5,10 +5,9 @@ use std::io::{self, BufRead, Read as _, Seek, SeekFrom};
 
 use serde::Deserialize;
 
-use super::{OnChain, Row, Rows, SCHEMA, Scope};
+use super::{Carried, Decided, Known, Row, Rows, SCHEMA, Scope};
 use crate::digest::{Digest, Digester};
-use crate::evidence::edition::Edition;
-use crate::reason::Code;
+use crate::reason::{Code, Step};
 use crate::verdict::State;
 
 /// Longest report that is read, in bytes: that of some hundred thousand names.
@@ -36,10 +35,10 @@ pub struct PastName {
     /// The state.
     pub state: State,
     reasons: Vec<PastReason>,
-    /// Its proven card, where there is one.
-    pub edition: Option<Edition>,
-    /// Its place on the chain, where that was read.
-    pub on_chain: Option<OnChain>,
+    /// What the report keeps of it beside the verdict.
+    #[serde(flatten)]
+    pub known: Known,
+    carried: Option<Carried>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -106,11 +105,6 @@ impl Past {
     fn add(&mut self, name: PastName) {
         self.names.entry(name.name().to_owned()).or_insert(name);
     }
-
-    /// The proven card of a name.
-    pub fn edition(&self, name: &str) -> Option<&Edition> {
-        self.names.get(name)?.edition.as_ref()
-    }
 }
 
 impl From<&Row> for PastName {
@@ -120,8 +114,8 @@ impl From<&Row> for PastName {
             input: row.input.clone(),
             state: row.state,
             reasons: row.reasons.iter().map(|reason| PastReason { code: reason.code }).collect(),
-            edition: row.edition.clone(),
-            on_chain: row.on_chain.clone(),
+            known: row.known.clone(),
+            carried: row.carried.clone(),
         }
     }
 }
@@ -132,9 +126,16 @@ impl PastName {
         self.normalized.as_deref().unwrap_or(&self.input)
     }
 
-    /// The codes of its findings, each once, by slug.
+    /// The state that was decided last: by this audit, or by the last one before it that could.
+    pub fn decided(&self) -> Option<Decided> {
+        Decided::of(self.state).or_else(|| self.carried.as_ref()?.state)
+    }
+
+    /// The codes of its findings, each once, by slug. What came of comparing with an earlier card is no state of the name:
+    /// it ends with the next comparison, although nothing changes.
     pub fn codes(&self) -> Vec<Code> {
-        let mut codes: Vec<Code> = self.reasons.iter().map(|reason| reason.code).collect();
+        let codes = self.reasons.iter().map(|reason| reason.code);
+        let mut codes: Vec<Code> = codes.filter(|code| code.entry().step != Step::Continuity).collect();
         codes.sort_unstable_by_key(|code| code.slug());
         codes.dedup();
         codes

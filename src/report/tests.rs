@@ -130,15 +130,18 @@ fn report_under(profile: &str, rows: &[Row], ending: Ending) -> Report {
     Report { scope, tally, ending, since: None }
 }
 
+/// Rows in memory.
+struct Listed<'a>(&'a [Row]);
+
+impl Rows for Listed<'_> {
+    fn each(&self, see: &mut dyn FnMut(&Row) -> io::Result<()>) -> io::Result<()> {
+        self.0.each(see)
+    }
+}
+
 fn written(format: Format, rows: &[Row], ending: Ending) -> String {
     let mut out = Vec::new();
-    struct List<'a>(&'a [Row]);
-    impl Rows for List<'_> {
-        fn each(&self, see: &mut dyn FnMut(&Row) -> io::Result<()>) -> io::Result<()> {
-            self.0.each(see)
-        }
-    }
-    report_under(HOSTILE, rows, ending).write(format, &List(rows), &mut out).expect("a vector takes all");
+    report_under(HOSTILE, rows, ending).write(format, &Listed(rows), &mut out).expect("a vector takes all");
     String::from_utf8(out).expect("a report is UTF-8")
 }
 
@@ -383,6 +386,144 @@ fn csv_cells_are_no_formulas() {
         assert!(cells.iter().all(|cell| !cell.starts_with(['=', '+', '-', '@'])), "{line}");
     }
     assert!(lines[1].contains("\"'=x|`a`\\u{a}#") && lines[3].contains("interrupted"));
+}
+
+/// The changes from one row of a name to another: kind, before and after.
+fn changes(before: &Row, after: &Row) -> Vec<(&'static str, Option<String>, Option<String>)> {
+    let past = |row: &Row| {
+        let rows = std::slice::from_ref(row);
+        Past::of(&report(rows, Ending::Complete).scope, true, &Listed(rows)).expect("rows in memory")
+    };
+    let difference = Difference::between(&past(before), &past(after)).expect("one world");
+    difference.changes.into_iter().map(|change| (change.kind.as_str(), change.before, change.after)).collect()
+}
+
+/// A row of a.eth: in this state, with this card, held by this account and paid there.
+fn row_of(state: State, card: &str, account: &str) -> Row {
+    let mut verdict = if state == State::Untrusted { failing([Reason::new(Code::VerbUnknown)]) } else { trusted() };
+    verdict.state = state;
+    let evidence = json!({"answer": "records", "holder": account, "addresses": {"60": account}});
+    see(&mut verdict, Step::Records, evidence);
+    see(&mut verdict, Step::FetchIpfs, json!({"sha256": digest(card)}));
+    see(&mut verdict, Step::FetchHttps, json!({"sha256": digest(card)}));
+    let identity = verdict.identity.as_mut().expect("a card was seen");
+    identity.card.sha256 = Digest::of(card.as_bytes()).hex();
+    identity.version = Some(card.len().to_string());
+    verdict.anchor.as_mut().expect("the chain was read").records_digest = Some(digest(&format!("records of {card}")));
+    Row::of(1, &verdict)
+}
+
+/// The row of a.eth while nobody answers, in the audit after `before`.
+fn outage_after(before: &Row) -> Row {
+    let mut verdict = trusted();
+    verdict.state = State::Indeterminate;
+    (verdict.anchor, verdict.identity) = (None, None);
+    for step in [Step::Records, Step::FetchIpfs, Step::FetchHttps] {
+        see(&mut verdict, step, json!({"error": "no endpoint answered"}));
+    }
+    let mut row = Row::of(1, &verdict);
+    row.follow(&before.into());
+    row
+}
+
+fn kinds(before: &Row, after: &Row) -> Vec<&'static str> {
+    changes(before, after).into_iter().map(|change| change.0).collect()
+}
+
+#[test]
+fn another_card_of_an_untrusted_name_is_a_change() {
+    let (before, after) = (row_of(State::Untrusted, "one", "0x01"), row_of(State::Untrusted, "three", "0x01"));
+    assert_eq!(
+        changes(&before, &after),
+        [("bytes", Some(digest("one")), Some(digest("three"))), ("version", Some("3".to_owned()), Some("5".to_owned()))]
+    );
+    let mut host_alone = before.clone();
+    host_alone.known.served.as_mut().expect("it answered").sha256 = Digest::of(b"other");
+    assert_eq!(kinds(&before, &host_alone), ["bytes"]);
+    host_alone.known.proven = None;
+    host_alone.known.served.clone_from(&before.known.served);
+    assert_eq!(kinds(&before, &host_alone), [""; 0], "a gateway that does not answer changes no card");
+}
+
+#[test]
+fn records_that_change_without_the_card_are_a_change() {
+    let before = row_of(State::Untrusted, "one", "0x01");
+    let mut after = before.clone();
+    after.known.records = Some(digest("another cl.owner"));
+    assert_eq!(kinds(&before, &after), ["records"]);
+}
+
+#[test]
+fn an_outage_between_two_audits_hides_no_change() {
+    let before = row_of(State::Trusted, "one", "0x01");
+    let outage = outage_after(&outage_after(&before));
+    assert_eq!(outage.known, before.known);
+    let carried = outage.carried.as_ref().expect("what was known");
+    assert_eq!((carried.state, carried.members.len()), (Some(Decided::Trusted), 4));
+    assert_eq!(kinds(&before, &outage), ["state"]);
+
+    let same = changes(&outage, &before);
+    let was = |text: &str| Some(text.to_owned());
+    assert_eq!(same, [("state", was("indeterminate, trusted before"), was("trusted"))]);
+    let other = row_of(State::Untrusted, "three", "0x02");
+    assert_eq!(kinds(&outage, &other), ["newly-broken", "findings", "bytes", "version", "owner", "payee"]);
+    let trusted_anew = outage_after(&row_of(State::Untrusted, "one", "0x01"));
+    assert_eq!(kinds(&trusted_anew, &before)[0], "newly-trusted");
+}
+
+#[test]
+fn what_was_carried_is_written_and_read_again() {
+    let rows = [outage_after(&row_of(State::Trusted, "one", "0x01"))];
+    let text = written(Format::Json, &rows, Ending::Complete);
+    let scope = report_under(HOSTILE, &rows, Ending::Complete).scope;
+    let read = Past::read(io::Cursor::new(&text)).expect("it was just written");
+    assert_eq!(read, Past::of(&scope, true, &Listed(&rows)).expect("rows in memory"));
+    assert!(fits_schema(&serde_json::from_str(&text).expect("JSON")), "{text}");
+}
+
+fn fits_schema(report: &Value) -> bool {
+    let schema: Value = serde_json::from_str(include_str!("../../schemas/audit.schema.json")).expect("JSON");
+    jsonschema::validator_for(&schema).expect("a schema").is_valid(report)
+}
+
+/// A name whose records were read, with this in its evidence.
+fn read_as(evidence: &Value) -> Row {
+    let mut verdict = trusted();
+    let mut all = json!({"answer": "records", "resolver": "0x01", "expiry": "2030-01-01T00:00:00Z"});
+    let more = evidence.as_object().expect("an object").clone();
+    all.as_object_mut().expect("an object").extend(more);
+    see(&mut verdict, Step::Records, all);
+    Row::of(1, &verdict)
+}
+
+#[test]
+fn what_was_not_read_on_the_chain_has_not_changed() {
+    let address = |number: u8| format!("0x{number:040x}");
+    let whole = |coins: Value| {
+        read_as(&json!({
+            "holder": address(1), "addresses": coins, "endpoints": {"agent-endpoint[mcp]": "https://a.example"},
+        }))
+    };
+    let before = whole(json!({"60": address(2), "2147483658": null}));
+    assert_eq!(kinds(&before, &before), [""; 0]);
+    let other = whole(json!({"60": address(3), "2147483658": address(4)}));
+    assert_eq!(
+        changes(&before, &other),
+        [
+            ("payee", None, Some(format!("2147483658: {}", address(4)))),
+            ("payee", Some(format!("60: {}", address(2))), Some(format!("60: {}", address(3)))),
+        ]
+    );
+    let not_asked = whole(json!({"60": address(2)}));
+    let failed = whole(json!({"60": {"error": "the resolver failed"}, "2147483658": null}));
+    let silent = read_as(&json!({
+        "holder": null, "expiry": "not readable", "addresses": {"60": address(2)},
+        "endpoints": {"agent-endpoint[mcp]": {"error": "the resolver failed"}},
+    }));
+    for unread in [not_asked, failed, silent] {
+        assert_eq!(kinds(&before, &unread), [""; 0], "{unread:?}");
+        assert_eq!(kinds(&unread, &before), [""; 0], "{unread:?}");
+    }
 }
 
 #[test]

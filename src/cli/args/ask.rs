@@ -151,10 +151,12 @@ the text record to set where the CID proves its value, and drafts the rows of a
 RESOLUTION.md. Schemas are fetched and proven too, unless flag, environment or
 file names the depth identity.
 Ctrl-C ends the audit; the report then holds the names judged until then.
-Exit codes are those of several names: the worst counts.
+Exit codes are those of several names: the worst counts. With --since, those of audit
+diff count too: 1 for a change, 3 for an incomplete report without one.
 
 Examples:
   clresolve audit --names names.txt --format html --out audit.html
+  clresolve audit --names names.txt --since june.json --fail-on newly-broken,payee
   clresolve sandbox --list -o json | jq -r '.[].name' |
     clresolve audit --sandbox --names - --depth identity")]
 #[command(subcommand_negates_reqs = true, args_conflicts_with_subcommands = true)]
@@ -173,6 +175,9 @@ pub(in crate::cli) struct AuditArgs {
     /// An earlier report in its JSON form: says what changed, and warns of cards that do not follow those in it
     #[arg(long, value_name = "REPORT", alias = "previous")]
     pub(in crate::cli) since: Option<PathBuf>,
+    /// Changes since that report that make the exit code 1; all by default
+    #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = change(), requires = "since")]
+    pub(in crate::cli) fail_on: Vec<Kind>,
     /// Names judged at the same time
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(in crate::cli) concurrency: u8,
@@ -198,13 +203,14 @@ fn change() -> impl TypedValueParser<Value = Kind> {
 /// What to do with reports.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum AuditCommand {
-    /// Say what changed from one report to a later one; exit code 0: nothing, 1: something
+    /// Say what changed from one report to a later one; exit code 0: nothing, 1: something, 3: not known
     Diff(AuditDiffArgs),
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A difference of block, time or id alone is none.
+A difference of block, time or id alone is none. Where a report is incomplete and no
+counted change was found, the exit code is 3: what it lacks may have changed.
 
 Examples:
   clresolve audit diff june.json july.json

@@ -6,7 +6,7 @@ use crate::cli::args::AuditDiffArgs;
 use crate::cli::exit::Exit;
 use crate::cli::output::{Output, Results};
 use crate::report::Difference;
-use crate::report::difference::{Change, Kind};
+use crate::report::difference::{Change, Kind, Outcome};
 use crate::text::Foreign;
 
 /// What stands where there is nothing.
@@ -18,8 +18,17 @@ pub(super) fn run(args: &AuditDiffArgs) -> anyhow::Result<Exit> {
     let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), false);
     results.push(&difference, |_| people(&difference))?;
     results.finish()?;
-    let counts = |change: &Change| args.fail_on.is_empty() || args.fail_on.contains(&change.kind);
-    Ok(if difference.changes.iter().any(counts) { Exit::Untrusted } else { Exit::Trusted })
+    Ok(difference.outcome(&args.fail_on).into())
+}
+
+impl From<Outcome> for Exit {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Same => Self::Trusted,
+            Outcome::Differs => Self::Untrusted,
+            Outcome::Undecided => Self::Indeterminate,
+        }
+    }
 }
 
 /// The changes, name by name.
@@ -29,7 +38,9 @@ fn people(difference: &Difference) -> String {
         let _ = writeln!(text, "{warning}");
     }
     if difference.changes.is_empty() {
-        return text + "Nothing changed.\n";
+        let nothing =
+            if difference.is_complete() { "Nothing changed.\n" } else { "No change was found in the names of both.\n" };
+        return text + nothing;
     }
     for of_name in difference.changes.chunk_by(|one, next| one.name == next.name) {
         let _ = writeln!(text, "{}", Foreign::new(&of_name[0].name));
