@@ -76,6 +76,7 @@ async fn export(args: &ReceiptVerifyArgs, to: &Path) -> anyhow::Result<Exit> {
         bail!("--bundle: a purchase is not signed; -o jws signs what is said of a receipt without one");
     }
     let output = Output::new(&args.output.out)?;
+    let mut file = Output::file("--bundle", to)?;
     let papers = papers(args)?;
     papers.question(&args.name).map_err(|why| anyhow::anyhow!("--{}", Foreign::new(&why)))?;
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
@@ -85,8 +86,7 @@ async fn export(args: &ReceiptVerifyArgs, to: &Path) -> anyhow::Result<Exit> {
     drop(progress);
     match exported {
         Ok((bundle, found)) => {
-            let text = json_line(&bundle.to_json())? + "\n";
-            std::fs::write(to, text).with_context(|| to.display().to_string())?;
+            file.write((json_line(&bundle.to_json())? + "\n").as_bytes())?;
             show(output, format, &found, None)
         }
         Err(ExportError::Setup(error)) => Err(error.into()),

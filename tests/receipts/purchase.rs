@@ -252,3 +252,20 @@ fn the_command_writes_and_replays_a_purchase() {
     assert_eq!(refused.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&refused.stderr).starts_with("bundle-digest-mismatch"), "{refused:?}");
 }
+
+#[test]
+fn a_bundle_that_cannot_be_written_is_74() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |file: &str| folder.path().join(file).display().to_string();
+    assert!(run(&["sandbox", "--receipts", &path("")]).status.success());
+    let receipt = path("agent-sdk.json");
+    let export = |to: &str| run(&["receipt", "verify", &receipt, "--name", NAME, "--sandbox", "--bundle", to]);
+    let full = export("/dev/full");
+    assert_eq!((full.status.code(), full.stdout.len()), (Some(74), 0), "{full:?}");
+    for (nowhere, why) in [(path("none/b.json"), "does not exist"), (path(""), "this is a folder")] {
+        let refused = export(&nowhere);
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(said.contains("--bundle") && said.contains(why), "{said}");
+    }
+}
