@@ -241,6 +241,8 @@ fn the_command_writes_and_replays_a_purchase() {
         assert_eq!(replayed.status.code(), Some(code), "{replayed:?}");
         let document: Value = serde_json::from_slice(&replayed.stdout).expect("JSON");
         assert_eq!(document["purchase"]["state"], reply.state.as_str());
+        let unmet = run(&["bundle", "verify", bundle, "--expect-verb", "translate"]);
+        assert_eq!(unmet.status.code(), Some(if code == 0 { 4 } else { code }), "{unmet:?}");
         let shown = run(&["bundle", "verify", bundle]);
         assert!(String::from_utf8_lossy(&shown.stdout).contains("purchase sha256:"), "{shown:?}");
         let other = run(&["bundle", "verify", bundle, "--name", "other.eth"]);
