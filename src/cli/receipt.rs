@@ -188,7 +188,19 @@ pub(super) fn short(found: &Verification, palette: &Palette) -> String {
     format!("{style}{}{style:#}  {}  {family}{codes}\n", found.state, Foreign::new(&found.name))
 }
 
-pub(super) fn people(found: &Verification, palette: &Palette) -> String {
+fn people(found: &Verification, palette: &Palette) -> String {
+    let advice = match found.state {
+        State::Trusted => "",
+        State::Untrusted => " Do not rely on this receipt.",
+        State::Indeterminate => " Do not rely on this receipt yet.",
+    };
+    let style = palette.state(found.state);
+    let checks = checks(found, palette);
+    format!("{checks}\n{style}{}{advice}{style:#}\n", Foreign::new(&found.summary))
+}
+
+/// Each check with what was seen, and each reason.
+pub(super) fn checks(found: &Verification, palette: &Palette) -> String {
     let style = palette.state(found.state);
     let family = found.family.map_or("of no known family", |family| family.slug);
     let mut text = format!("{style}{}{style:#}  receipt of {}, {family}\n", found.state, Foreign::new(&found.name));
@@ -213,11 +225,5 @@ pub(super) fn people(found: &Verification, palette: &Palette) -> String {
     for reason in &found.reasons {
         write_reason(&mut text, reason, palette);
     }
-    let advice = match found.state {
-        State::Trusted => "",
-        State::Untrusted => " Do not rely on this receipt.",
-        State::Indeterminate => " Do not rely on this receipt yet.",
-    };
-    let _ = writeln!(text, "\n{style}{}{advice}{style:#}", Foreign::new(&found.summary));
     text
 }

@@ -230,7 +230,12 @@ fn the_command_writes_and_replays_a_purchase() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |file: &str| folder.path().join(file).display().to_string();
     assert!(run(&["sandbox", "--receipts", &path("")]).status.success());
-    for (reply, code) in Sandbox::replies().iter().zip([0, 1, 3]) {
+    let advice = [
+        "If you believe the exporter of this bundle: the binding was real then, and the receipt holds.",
+        "Do not rely on this receipt: the evidence contradicts it.",
+        "Do not rely on this receipt yet: the evidence does not decide.",
+    ];
+    for (reply, (code, advice)) in Sandbox::replies().iter().zip([0, 1, 3].into_iter().zip(advice)) {
         let files = ["agent-sdk.json", "request.json", "payment.txt", reply.file, "bundle.json"].map(path);
         let [receipt, request, payment, settlement, bundle] = &files;
         let verify = ["receipt", "verify", receipt, "--name", NAME, "--sandbox", "--request", request];
@@ -244,7 +249,10 @@ fn the_command_writes_and_replays_a_purchase() {
         let unmet = run(&["bundle", "verify", bundle, "--expect-verb", "translate"]);
         assert_eq!(unmet.status.code(), Some(if code == 0 { 4 } else { code }), "{unmet:?}");
         let shown = run(&["bundle", "verify", bundle]);
-        assert!(String::from_utf8_lossy(&shown.stdout).contains("purchase sha256:"), "{shown:?}");
+        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+        assert!(shown.contains("purchase sha256:"), "{shown}");
+        assert_eq!(shown.lines().last(), Some(advice), "{shown}");
+        assert_eq!(shown.contains("binding was real"), code == 0, "{shown}");
         let other = run(&["bundle", "verify", bundle, "--name", "other.eth"]);
         assert!(String::from_utf8_lossy(&other.stderr).starts_with("bundle-other-name"), "{other:?}");
     }
