@@ -90,15 +90,17 @@ fn replay(args: ReplayArgs) -> anyhow::Result<Exit> {
         }
     };
     let verdict = verified.replay.verdict();
-    let unmet = args.expect.unmet(verdict);
+    let unmet = match &purchase {
+        Some(purchase) if purchase.state() != State::Trusted => Vec::new(),
+        _ => args.expect.unmet(verdict),
+    };
     if args.output.form() != Format::Text {
         report_unmet(verdict, &unmet);
     }
     results.push(&for_programs(&verified, &signature, purchase.as_ref()), |format| match (format, &purchase) {
         (Format::Short, None) => render::short(verdict, &render::Palette::plain()),
         (Format::Short, Some(purchase)) => receipt::short(&purchase.verification, &render::Palette::plain()),
-        (_, None) => for_people(&verified, &signature, &unmet),
-        (_, Some(purchase)) => for_people(&verified, &signature, &unmet) + &bought(purchase),
+        _ => for_people(&verified, &signature, purchase.as_ref(), &unmet),
     })?;
     results.finish()?;
     Ok(match &purchase {
@@ -281,20 +283,17 @@ fn for_programs(verified: &Verified, signed: &Signed, purchase: Option<&Verified
     })
 }
 
-/// What is said of a purchase, for people.
-fn bought(purchase: &VerifiedPurchase) -> String {
-    let mut text = format!("\npurchase {}\n", purchase.digest);
-    text += &receipt::people(&purchase.verification, &render::Palette::plain());
-    for (title, clauses) in [("shown here", &purchase.proven), ("the exporter's word", &purchase.attested)] {
+/// What was shown, and what rests on the exporter's word.
+fn write_clauses(text: &mut String, proven: &[String], attested: &[String]) {
+    for (title, clauses) in [("shown here", proven), ("the exporter's word", attested)] {
         let _ = writeln!(text, "{title}:");
         for clause in clauses {
             let _ = writeln!(text, "  {}", Foreign::new(clause));
         }
     }
-    text
 }
 
-fn for_people(verified: &Verified, signed: &Signed, unmet: &[String]) -> String {
+fn for_people(verified: &Verified, signed: &Signed, purchase: Option<&VerifiedPurchase>, unmet: &[String]) -> String {
     let verdict = verified.replay.verdict();
     let mut text = render::short(verdict, &render::Palette::plain());
     let _ = writeln!(text, "bundle {}", verified.digest);
@@ -313,28 +312,37 @@ fn for_people(verified: &Verified, signed: &Signed, unmet: &[String]) -> String 
             let _ = writeln!(text, "signed by {issuer}, key {key_id}: the signature holds, {expired} {expires}");
         }
     }
-    for (title, clauses) in [("shown here", &verified.proven), ("the exporter's word", &verified.attested)] {
-        let _ = writeln!(text, "{title}:");
-        for clause in clauses {
-            let _ = writeln!(text, "  {}", Foreign::new(clause));
-        }
+    write_clauses(&mut text, &verified.proven, &verified.attested);
+    if let Some(purchase) = purchase {
+        let _ = writeln!(text, "\npurchase {}", purchase.digest);
+        text += &receipt::checks(&purchase.verification, &render::Palette::plain());
+        write_clauses(&mut text, &purchase.proven, &purchase.attested);
     }
     if verdict.anchor.as_ref().is_some_and(|anchor| anchor.world == WORLD) {
         text.push_str("It is about the embedded world, and says nothing of a real one.\n");
     }
-    let end = match verdict.state {
-        State::Trusted if !unmet.is_empty() => format!("Do not go ahead: {}.", unmet.join("; ")),
-        State::Trusted => match signed {
-            Signed::By(Signature { issuer, .. }) => {
-                format!("If you believe {}: the binding was real then.", Foreign::new(issuer))
-            }
-            _ => "If you believe the exporter of this bundle: the binding was real then.".to_owned(),
-        },
-        State::Untrusted => "Do not go ahead: the evidence contradicts the binding.".to_owned(),
-        State::Indeterminate => "Do not go ahead: the evidence does not decide.".to_owned(),
-    };
-    let _ = writeln!(text, "{end}");
+    let _ = writeln!(text, "{}", advice(verdict.state, signed, purchase, unmet));
     text
+}
+
+/// What to do with the whole.
+fn advice(agent: State, signed: &Signed, purchase: Option<&VerifiedPurchase>, unmet: &[String]) -> String {
+    let of_purchase = purchase.map(VerifiedPurchase::state);
+    match (agent, of_purchase) {
+        (State::Untrusted, _) => "Do not go ahead: the evidence contradicts the binding.".to_owned(),
+        (_, Some(State::Untrusted)) => "Do not rely on this receipt: the evidence contradicts it.".to_owned(),
+        (State::Indeterminate, _) => "Do not go ahead: the evidence does not decide.".to_owned(),
+        (_, Some(State::Indeterminate)) => "Do not rely on this receipt yet: the evidence does not decide.".to_owned(),
+        _ if !unmet.is_empty() => format!("Do not go ahead: {}.", unmet.join("; ")),
+        _ => {
+            let whom = match signed {
+                Signed::By(Signature { issuer, .. }) => Foreign::new(issuer).to_string(),
+                Signed::Not | Signed::Unchecked => "the exporter of this bundle".to_owned(),
+            };
+            let receipt = if of_purchase.is_some() { ", and the receipt holds" } else { "" };
+            format!("If you believe {whom}: the binding was real then{receipt}.")
+        }
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anstream::stream::RawStream;
 use anyhow::bail;
@@ -35,16 +35,28 @@ impl Output {
     /// # Errors
     /// When the file cannot be one, so that this is known before the work.
     pub(super) fn new(args: &OutArgs) -> anyhow::Result<Self> {
-        let Some(path) = &args.file else { return Ok(Self { target: Target::Stdout, gone: false }) };
+        match &args.file {
+            Some(path) => Self::file("--out", path),
+            None => Ok(Self { target: Target::Stdout, gone: false }),
+        }
+    }
+
+    /// The file that a flag names.
+    ///
+    /// # Errors
+    /// When it cannot be one, as [`Self::new`] says.
+    pub(super) fn file(flag: &str, path: &Path) -> anyhow::Result<Self> {
         if path.is_dir() {
-            bail!("--out {}: this is a folder; name a file in it", path.display());
+            bail!("{flag} {}: this is a folder; name a file in it", path.display());
         }
         match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             Some(folder) if !folder.exists() => {
-                bail!("--out {}: the folder {} does not exist", path.display(), folder.display())
+                bail!("{flag} {}: the folder {} does not exist", path.display(), folder.display())
             }
-            Some(folder) if !folder.is_dir() => bail!("--out {}: {} is not a folder", path.display(), folder.display()),
-            _ => Ok(Self { target: Target::File { path: path.clone(), file: None }, gone: false }),
+            Some(folder) if !folder.is_dir() => {
+                bail!("{flag} {}: {} is not a folder", path.display(), folder.display())
+            }
+            _ => Ok(Self { target: Target::File { path: path.to_owned(), file: None }, gone: false }),
         }
     }
 

@@ -76,6 +76,7 @@ async fn export(args: &ReceiptVerifyArgs, to: &Path) -> anyhow::Result<Exit> {
         bail!("--bundle: a purchase is not signed; -o jws signs what is said of a receipt without one");
     }
     let output = Output::new(&args.output.out)?;
+    let mut file = Output::file("--bundle", to)?;
     let papers = papers(args)?;
     papers.question(&args.name).map_err(|why| anyhow::anyhow!("--{}", Foreign::new(&why)))?;
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
@@ -85,8 +86,7 @@ async fn export(args: &ReceiptVerifyArgs, to: &Path) -> anyhow::Result<Exit> {
     drop(progress);
     match exported {
         Ok((bundle, found)) => {
-            let text = json_line(&bundle.to_json())? + "\n";
-            std::fs::write(to, text).with_context(|| to.display().to_string())?;
+            file.write((json_line(&bundle.to_json())? + "\n").as_bytes())?;
             show(output, format, &found, None)
         }
         Err(ExportError::Setup(error)) => Err(error.into()),
@@ -188,7 +188,19 @@ pub(super) fn short(found: &Verification, palette: &Palette) -> String {
     format!("{style}{}{style:#}  {}  {family}{codes}\n", found.state, Foreign::new(&found.name))
 }
 
-pub(super) fn people(found: &Verification, palette: &Palette) -> String {
+fn people(found: &Verification, palette: &Palette) -> String {
+    let advice = match found.state {
+        State::Trusted => "",
+        State::Untrusted => " Do not rely on this receipt.",
+        State::Indeterminate => " Do not rely on this receipt yet.",
+    };
+    let style = palette.state(found.state);
+    let checks = checks(found, palette);
+    format!("{checks}\n{style}{}{advice}{style:#}\n", Foreign::new(&found.summary))
+}
+
+/// Each check with what was seen, and each reason.
+pub(super) fn checks(found: &Verification, palette: &Palette) -> String {
     let style = palette.state(found.state);
     let family = found.family.map_or("of no known family", |family| family.slug);
     let mut text = format!("{style}{}{style:#}  receipt of {}, {family}\n", found.state, Foreign::new(&found.name));
@@ -213,11 +225,5 @@ pub(super) fn people(found: &Verification, palette: &Palette) -> String {
     for reason in &found.reasons {
         write_reason(&mut text, reason, palette);
     }
-    let advice = match found.state {
-        State::Trusted => "",
-        State::Untrusted => " Do not rely on this receipt.",
-        State::Indeterminate => " Do not rely on this receipt yet.",
-    };
-    let _ = writeln!(text, "\n{style}{}{advice}{style:#}", Foreign::new(&found.summary));
     text
 }

@@ -270,7 +270,12 @@ fn the_command_writes_and_replays_a_purchase() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |file: &str| folder.path().join(file).display().to_string();
     assert!(run(&["sandbox", "--receipts", &path("")]).status.success());
-    for (reply, code) in Sandbox::replies().iter().zip([0, 1, 3]) {
+    let advice = [
+        "If you believe the exporter of this bundle: the binding was real then, and the receipt holds.",
+        "Do not rely on this receipt: the evidence contradicts it.",
+        "Do not rely on this receipt yet: the evidence does not decide.",
+    ];
+    for (reply, (code, advice)) in Sandbox::replies().iter().zip([0, 1, 3].into_iter().zip(advice)) {
         let files = ["agent-sdk.json", "request.json", "payment.txt", reply.file, "bundle.json"].map(path);
         let [receipt, request, payment, settlement, bundle] = &files;
         let verify = ["receipt", "verify", receipt, "--name", NAME, "--sandbox", "--request", request];
@@ -281,8 +286,13 @@ fn the_command_writes_and_replays_a_purchase() {
         assert_eq!(replayed.status.code(), Some(code), "{replayed:?}");
         let document: Value = serde_json::from_slice(&replayed.stdout).expect("JSON");
         assert_eq!(document["purchase"]["state"], reply.state.as_str());
+        let unmet = run(&["bundle", "verify", bundle, "--expect-verb", "translate"]);
+        assert_eq!(unmet.status.code(), Some(if code == 0 { 4 } else { code }), "{unmet:?}");
         let shown = run(&["bundle", "verify", bundle]);
-        assert!(String::from_utf8_lossy(&shown.stdout).contains("purchase sha256:"), "{shown:?}");
+        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+        assert!(shown.contains("purchase sha256:"), "{shown}");
+        assert_eq!(shown.lines().last(), Some(advice), "{shown}");
+        assert_eq!(shown.contains("binding was real"), code == 0, "{shown}");
         let other = run(&["bundle", "verify", bundle, "--name", "other.eth"]);
         assert!(String::from_utf8_lossy(&other.stderr).starts_with("bundle-other-name"), "{other:?}");
     }
@@ -291,4 +301,21 @@ fn the_command_writes_and_replays_a_purchase() {
     let refused = run(&["bundle", "verify", &path("changed.json")]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&refused.stderr).starts_with("bundle-digest-mismatch"), "{refused:?}");
+}
+
+#[test]
+fn a_bundle_that_cannot_be_written_is_74() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |file: &str| folder.path().join(file).display().to_string();
+    assert!(run(&["sandbox", "--receipts", &path("")]).status.success());
+    let receipt = path("agent-sdk.json");
+    let export = |to: &str| run(&["receipt", "verify", &receipt, "--name", NAME, "--sandbox", "--bundle", to]);
+    let full = export("/dev/full");
+    assert_eq!((full.status.code(), full.stdout.len()), (Some(74), 0), "{full:?}");
+    for (nowhere, why) in [(path("none/b.json"), "does not exist"), (path(""), "this is a folder")] {
+        let refused = export(&nowhere);
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(said.contains("--bundle") && said.contains(why), "{said}");
+    }
 }

@@ -20,6 +20,11 @@ const MAX_VALUES: usize = 1024;
 /// Most rules that hold for one value: each reference and each alternative adds some.
 const MAX_RULES: usize = 256;
 
+/// Most rules that are looked at for one template, drafts that are thrown away included: 64 for each value of the largest
+/// one. An object below an object is drafted anew with it, so their drafts multiply by level, and by condition within
+/// condition.
+const MAX_WORK: usize = 64 * MAX_VALUES;
+
 /// How often the conditions of an object are looked at again after a member was added.
 const MAX_ROUNDS: usize = 4;
 
@@ -61,7 +66,7 @@ pub struct Blank {
 impl Template {
     /// The template of a schema.
     pub fn of(schema: &Bound, fresh: &Fresh) -> Self {
-        let mut maker = Maker { schema, fresh, blanks: Vec::new(), values: 0 };
+        let mut maker = Maker::new(schema, fresh);
         let request = maker.value(vec![root(schema)], "", 0);
         let is_valid = schema.every_violation(&request).next().is_none();
         Self { request, blanks: maker.blanks, is_valid }
@@ -115,15 +120,13 @@ fn flat<'s>(schema: &'s Bound, rules: Vec<Rule<'s>>) -> Vec<Rule<'s>> {
     let mut at = 0;
     while let Some(rule) = all.get(at).copied() {
         at += 1;
-        if let Some((document, schema)) = rule.text("$ref").and_then(|to| schema.referred(rule.document, to)) {
-            all.push(Rule { document, schema });
-        }
+        let referred = rule.text("$ref").and_then(|to| schema.referred(rule.document, to));
+        let referred = referred.map(|(document, schema)| Rule { document, schema });
         let list = |keyword| rule.get(keyword).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        all.extend(list("allOf").iter().map(|schema| rule.beside(schema)));
-        all.extend(
-            ["anyOf", "oneOf"].into_iter().filter_map(|keyword| list(keyword).first()).map(|one| rule.beside(one)),
-        );
-        all.truncate(MAX_RULES);
+        let alternatives = ["anyOf", "oneOf"].into_iter().filter_map(|keyword| list(keyword).first());
+        let beside = list("allOf").iter().chain(alternatives).map(|schema| rule.beside(schema));
+        let room = MAX_RULES.saturating_sub(all.len());
+        all.extend(referred.into_iter().chain(beside).take(room));
     }
     all
 }
@@ -132,16 +135,33 @@ struct Maker<'s> {
     schema: &'s Bound,
     fresh: &'s Fresh,
     blanks: Vec<Blank>,
+    /// Values of the result.
     values: usize,
+    /// Rules that were looked at, for whatever draft.
+    work: usize,
 }
 
 impl<'s> Maker<'s> {
-    fn value(&mut self, rules: Vec<Rule<'s>>, place: &str, level: usize) -> Value {
+    const fn new(schema: &'s Bound, fresh: &'s Fresh) -> Self {
+        Self { schema, fresh, blanks: Vec::new(), values: 0, work: 0 }
+    }
+
+    const fn is_tired(&self) -> bool {
+        self.work > MAX_WORK
+    }
+
+    fn flat(&mut self, rules: Vec<Rule<'s>>) -> Vec<Rule<'s>> {
         let rules = flat(self.schema, rules);
+        self.work += rules.len();
+        rules
+    }
+
+    fn value(&mut self, rules: Vec<Rule<'s>>, place: &str, level: usize) -> Value {
         self.values += 1;
-        if level > MAX_LEVELS || self.values > MAX_VALUES {
+        if level > MAX_LEVELS || self.values > MAX_VALUES || self.is_tired() {
             return Value::Null;
         }
+        let rules = self.flat(rules);
         let first = |keyword: &str| rules.iter().find_map(|rule| rule.get(keyword));
         if let Some(fixed) = first("const").or_else(|| first("default")) {
             return fixed.clone();
@@ -183,27 +203,40 @@ impl<'s> Maker<'s> {
             let (blanks, values) = (self.blanks.len(), self.values);
             let draft = self.members(&rules, place, level);
             let conditions = rules[judged..].iter().filter(|rule| rule.get("if").is_some());
-            let added: Vec<_> = conditions.filter_map(|rule| consequence(self.schema, *rule, &draft)).collect();
+            let added: Vec<_> = conditions.filter_map(|rule| self.consequence(*rule, &draft)).collect();
             judged = rules.len();
-            if added.is_empty() {
+            if added.is_empty() || self.is_tired() {
                 return Value::Object(draft);
             }
-            rules.extend(flat(self.schema, added));
+            rules.extend(self.flat(added));
             self.blanks.truncate(blanks);
             self.values = values;
         }
         Value::Object(self.members(&rules, place, level))
     }
 
+    /// What follows from a rule's condition for this object.
+    fn consequence(&mut self, rule: Rule<'s>, draft: &Map<String, Value>) -> Option<Rule<'s>> {
+        if self.is_tired() {
+            return None;
+        }
+        let condition = self.flat(vec![rule.beside(rule.get("if")?)]);
+        let keyword = if condition.iter().all(|rule| holds(*rule, draft)) { "then" } else { "else" };
+        rule.get(keyword).map(|schema| rule.beside(schema))
+    }
+
     fn members(&mut self, rules: &[Rule<'s>], place: &str, level: usize) -> Map<String, Value> {
         let required = rules.iter().filter_map(|rule| rule.get("required")?.as_array()).flatten();
-        let mut names: Vec<&str> = required.filter_map(Value::as_str).collect();
         let ids = REQUEST_ID.into_iter().filter_map(|id| id.strip_prefix(place)?.strip_prefix('/'));
-        names.extend(ids.filter(|id| rules.iter().any(|rule| rule.property(id).is_some())));
+        let ids = ids.filter(|id| rules.iter().any(|rule| rule.property(id).is_some()));
         let mut members = Map::new();
-        for name in names {
+        for name in required.filter_map(Value::as_str).chain(ids) {
             if members.contains_key(name) {
                 continue;
+            }
+            self.work += rules.len();
+            if self.is_tired() {
+                break;
             }
             let mut below = place.to_owned();
             pointer::push(&mut below, name);
@@ -302,13 +335,6 @@ fn bound(rules: &[Rule<'_>], keyword: &str, tighter: fn(u64, u64) -> u64) -> Opt
     rules.iter().filter_map(|rule| rule.get(keyword)?.as_u64()).reduce(tighter)
 }
 
-/// What follows from a rule's condition for this object.
-fn consequence<'s>(schema: &'s Bound, rule: Rule<'s>, draft: &Map<String, Value>) -> Option<Rule<'s>> {
-    let condition = flat(schema, vec![rule.beside(rule.get("if")?)]);
-    let keyword = if condition.iter().all(|rule| holds(*rule, draft)) { "then" } else { "else" };
-    rule.get(keyword).map(|schema| rule.beside(schema))
-}
-
 /// Whether an object meets a condition, as far as conditions ask for members and fixed values.
 fn holds(rule: Rule<'_>, draft: &Map<String, Value>) -> bool {
     let required = rule.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
@@ -320,4 +346,51 @@ fn holds(rule: Rule<'_>, draft: &Map<String, Value>) -> bool {
         is_fixed && is_listed
     };
     required.into_iter().all(|name| draft.contains_key(name)) && values.all(is_met)
+}
+
+#[cfg(test)]
+mod tests {
+    use clresolve_verdict::sample::bound;
+    use serde_json::json;
+
+    use super::*;
+
+    /// The template of this schema, and the work that it took.
+    fn made(schema: &Value) -> (Template, usize) {
+        let fresh = Fresh { request_id: String::new(), now: Timestamp::UNIX_EPOCH };
+        let schema = bound(schema);
+        let mut maker = Maker::new(&schema, &fresh);
+        maker.value(vec![root(&schema)], "", 0);
+        (Template::of(&schema, &fresh), maker.work)
+    }
+
+    /// An object in itself, whose conditions stand one in the consequence of the other.
+    fn recursive(conditions: usize) -> Value {
+        let condition = |then, _| json!({"if": {"required": ["a"]}, "then": then});
+        let mut schema = (0..conditions).fold(json!({}), condition);
+        for (keyword, value) in [
+            ("$id", json!("https://schemas.example/request.json")),
+            ("type", json!("object")),
+            ("required", json!(["a"])),
+            ("properties", json!({"a": {"$ref": "#"}})),
+        ] {
+            schema[keyword] = value;
+        }
+        schema
+    }
+
+    /// A schema that describes itself without an end makes no endless template.
+    #[test]
+    fn a_template_ends() {
+        let twice = json!({"$id": "https://schemas.example/request.json", "type": "object", "required": ["a", "b"],
+            "properties": {"a": {"$ref": "#"}, "b": {"$ref": "#"}}});
+        let circle = json!({"$id": "https://schemas.example/request.json", "$ref": "#/$defs/a",
+            "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}});
+        for (schema, is_valid) in [(twice, false), (circle, true), (recursive(1), false), (recursive(4), false)] {
+            let (template, work) = made(&schema);
+            println!("{work} rules: {schema}");
+            assert_eq!(template.is_valid, is_valid, "{schema}");
+            assert!(work <= MAX_WORK + MAX_LEVELS * MAX_RULES, "{work} rules: {schema}");
+        }
+    }
 }
