@@ -1,0 +1,34 @@
+//! The requests of 256 KiB that cost most to judge, held to the budget of memory by counting what they allocate.
+//!
+//! `.ci/worst` counts their instructions against the budget of time.
+
+#[path = "worst/documents.rs"]
+mod documents;
+
+use allocation_counter::measure;
+use clresolve_core::reason::Code;
+use clresolve_request::judge::MAX_FINDINGS;
+
+use documents::{Kind, World};
+
+/// Most bytes that a judgement may have in use at once, beyond the request itself.
+const MOST_BYTES: u64 = 16 << 20;
+
+#[test]
+fn every_worst_request_stays_within_16_mib() {
+    let world = World::new();
+    for kind in Kind::ALL {
+        let request = kind.request();
+        let mut found = None;
+        let peak = measure(|| found = Some(world.judge_measured(&request))).bytes_max;
+        println!("{peak} bytes: {kind:?}");
+        assert!(peak <= MOST_BYTES, "{kind:?}: {peak} bytes");
+        let found = found.expect("it was judged");
+        let codes: Vec<_> = found.findings.iter().map(|finding| finding.code).collect();
+        assert!(!codes.contains(&Code::RequestTooComplex), "{kind:?} is refused before the dear part: {codes:?}");
+        assert_eq!(codes.contains(&Code::RequestDuplicateKey), kind == Kind::Twice, "{kind:?}: {codes:?}");
+        if matches!(kind, Kind::Numbers | Kind::Members | Kind::Refused | Kind::Objects | Kind::Unknown) {
+            assert!(codes.len() >= MAX_FINDINGS, "{kind:?}: {} findings", codes.len());
+        }
+    }
+}
