@@ -76,16 +76,18 @@ async fn a_user_behind_a_socket_has_the_limits_of_a_client() {
     let [all, gate] = ["all.sock", "gate.sock"].map(|name| folder.path().join(name));
     let mut config = patient(&sandbox);
     (config.http.listen, config.gate.listen) = (listener(&all), Some(listener(&gate)));
-    config.http.connections_per_client = 1;
+    // A client of HTTP may open its second connection before it has back the first.
+    config.http.connections_per_client = 2;
     let server = Server::bind(&config).await.expect("the daemon starts");
     let (stop, stopped) = oneshot::channel();
     let ended = tokio::spawn(server.run(async { stopped.await.unwrap_or_default() }));
 
-    let first = UnixStream::connect(&all).await.expect("the daemon listens");
-    let mut second = UnixStream::connect(&all).await.expect("the daemon listens");
-    let closed = timeout(START, second.read(&mut [0])).await.expect("an end");
-    assert!(matches!(closed, Ok(0) | Err(_)), "a second connection of one user was kept");
-    drop(first);
+    let connect = || UnixStream::connect(&all);
+    let held = [connect().await, connect().await].map(|stream| stream.expect("the daemon listens"));
+    let mut third = connect().await.expect("the daemon listens");
+    let closed = timeout(START, third.read(&mut [0])).await.expect("an end");
+    assert!(matches!(closed, Ok(0) | Err(_)), "a third connection of one user was kept");
+    drop(held);
     let of_gate = client(&gate);
     assert_eq!(answer(of_gate.get(format!("http://gate/v1/gate/{GOOD}"))).await.status, 200);
     assert_eq!(answer(of_gate.get(format!("http://gate/v1/verdicts/{GOOD}"))).await.status, 403);
