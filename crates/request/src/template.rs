@@ -117,6 +117,7 @@ fn root(schema: &Bound) -> Rule<'_> {
 /// The rules, and those that they refer to. Of alternatives the first is taken.
 fn flat<'s>(schema: &'s Bound, rules: Vec<Rule<'s>>) -> Vec<Rule<'s>> {
     let mut all = rules;
+    all.truncate(MAX_RULES);
     let mut at = 0;
     while let Some(rule) = all.get(at).copied() {
         at += 1;
@@ -125,7 +126,7 @@ fn flat<'s>(schema: &'s Bound, rules: Vec<Rule<'s>>) -> Vec<Rule<'s>> {
         let list = |keyword| rule.get(keyword).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let alternatives = ["anyOf", "oneOf"].into_iter().filter_map(|keyword| list(keyword).first());
         let beside = list("allOf").iter().chain(alternatives).map(|schema| rule.beside(schema));
-        let room = MAX_RULES.saturating_sub(all.len());
+        let room = MAX_RULES - all.len();
         all.extend(referred.into_iter().chain(beside).take(room));
     }
     all
