@@ -1125,7 +1125,8 @@ fn whoever_asks_twice_for_the_end_gets_it_at_once() {
         program(&["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&config).spawn().expect("the program starts");
     let mut log = BufReader::new(child.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
     let terminate = || Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill runs");
-    assert!(log.next().is_some_and(|line| line.contains("listening")));
+    // Endpoints that are not reached may be told of first.
+    assert!(log.any(|line| line.contains("listening")));
     assert!(terminate().success());
     assert!(log.any(|line| line.contains("draining")));
     assert!(terminate().success());

@@ -130,6 +130,8 @@ fn the_command_says_what_the_library_says() {
     }
     let missing = run(&["receipt", "verify", &path("none.json"), "--name", "a.eth", "--sandbox"]);
     assert_eq!(missing.status.code(), Some(2));
+    let unwritable = run(&["sandbox", "--receipts", &path("sdk.json")]);
+    assert_eq!(unwritable.status.code(), Some(74), "a file stands where a folder is to be: {unwritable:?}");
 }
 
 fn run(arguments: &[&str]) -> Output {

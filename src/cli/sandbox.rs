@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -9,7 +10,7 @@ use serde_json::Value;
 
 use super::args::{Format, SandboxArgs};
 use super::exit::Exit;
-use super::output::{Output, Results, json, json_line};
+use super::output::{Output, Results, Unwritable, json, json_line};
 use super::stop::asked_to_stop;
 use crate::reason::Code;
 use crate::sandbox::Sandbox;
@@ -40,15 +41,19 @@ fn list(args: SandboxArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Trusted)
 }
 
+fn unwritable(path: &Path, error: io::Error) -> Unwritable {
+    Unwritable::new(path.display().to_string(), error)
+}
+
 /// Writes the receipts, the request that they answer, its payment and the replies to that, and lists each with what should
 /// be said of it.
 fn receipts(args: SandboxArgs, folder: &Path) -> anyhow::Result<Exit> {
     let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), true);
     let write = |file: &str, text: &str| {
         let path = folder.join(file);
-        fs::write(&path, text).with_context(|| path.display().to_string())
+        fs::write(&path, text).map_err(|error| unwritable(&path, error))
     };
-    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    fs::create_dir_all(folder).map_err(|error| unwritable(folder, error))?;
     let (file, text) = Sandbox::request();
     write(file, text)?;
     let (file, text) = Sandbox::payment();

@@ -35,8 +35,9 @@ impl Daemon {
         let path = file.display().to_string();
         let mut child = program(&["serve", "--config", &path]).spawn().expect("the program starts");
         let mut log = BufReader::new(child.stderr.take().expect("a pipe")).lines();
-        let line = log.next().expect("a line").expect("UTF-8");
-        let address = line.rsplit_once("http://").unwrap_or_else(|| panic!("{line}")).1.to_owned();
+        let mut said = log.by_ref().map(|line| line.expect("UTF-8"));
+        let listens = said.find_map(|line| Some(line.rsplit_once("listening on http://")?.1.to_owned()));
+        let address = listens.expect("it listens");
         let client = Client::builder().no_proxy().build().expect("a client");
         Self { child, log, address, file, client }
     }
@@ -213,7 +214,7 @@ async fn a_tightened_gate_holds_for_questions_that_are_open() {
 fn without_a_file_the_signal_is_logged_and_no_more() {
     let mut child = program(&["serve", "--sandbox", "--listen", "127.0.0.1:0"]).spawn().expect("the program starts");
     let mut log = BufReader::new(child.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
-    assert!(log.next().is_some_and(|line| line.contains("listening")));
+    assert!(log.any(|line| line.contains("listening")));
     let id = child.id().to_string();
     let signal =
         |signal: &str| assert!(Command::new("kill").args([signal, &id]).status().expect("kill runs").success());
