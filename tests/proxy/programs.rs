@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::State;
@@ -15,8 +15,8 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::serve::serve;
 
-/// Times that a connection to a program that is starting is tried: it starts within some hundred thousand of them.
-const TRIES: usize = 10_000_000;
+/// Ports that a proxy is tried on: between the choice of a free one and its use another program may take it.
+const PORTS: usize = 5;
 
 /// A busy machine is no defect.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -128,6 +128,12 @@ impl Proxy {
 
     /// Starts it in front of a gate and a runtime on these ports, and says on which one it listens.
     pub(crate) fn start(self, folder: &Path, gate: u16, runtime: u16, waits: Waits) -> (Program, u16) {
+        let mut started = (0..PORTS).map(|_| self.try_start(folder, gate, runtime, waits));
+        started.find_map(|started| started).unwrap_or_else(|| panic!("{self:?} does not listen"))
+    }
+
+    /// The same on one free port; `None` where it has ended.
+    fn try_start(self, folder: &Path, gate: u16, runtime: u16, waits: Waits) -> Option<(Program, u16)> {
         let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
         let text = self.configuration(folder, port, gate, runtime, waits);
         let file = folder.join(format!("{}-{port}", self.program()));
@@ -142,10 +148,16 @@ impl Proxy {
             }
         };
         command.env("HOME", folder).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = Program(command.spawn().expect("it is installed"));
-        let up = (0..TRIES).any(|_| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
-        assert!(up, "{self:?} does not listen");
-        (child, port)
+        let mut program = Program(command.spawn().expect("it is installed"));
+        let began = Instant::now();
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            if program.0.try_wait().expect("a process of ours").is_some() {
+                return None;
+            }
+            assert!(began.elapsed() < PATIENCE, "{self:?} does not listen");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Some((program, port))
     }
 
     /// The shipped file, with other ports.
