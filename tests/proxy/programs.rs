@@ -155,7 +155,7 @@ impl Proxy {
                 return None;
             }
             assert!(began.elapsed() < PATIENCE, "{self:?} does not listen");
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::yield_now();
         }
         Some((program, port))
     }
