@@ -42,7 +42,7 @@ impl Resolver {
     ///
     /// # Errors
     /// When something that must be in the bundle is not known: the signer's key, or what the chain says of a transaction.
-    /// When something speaks against the receipt that the bundle would not show.
+    /// When something speaks against the receipt, or leaves it undecided, that the bundle would not show.
     pub async fn export_purchase(
         &self,
         question: &crate::resolve::Question,
@@ -50,7 +50,8 @@ impl Resolver {
     ) -> Result<(PurchaseBundle, Verification), ExportError> {
         let Inner { walker, registries, .. } = &*self.0;
         let asked = papers.question(&question.input).map_err(ExportError::Purchase)?;
-        let live = self.verify_receipt(&asked).await;
+        let live = self.ask_anew(question).await?;
+        let live = self.verify_receipt_of(&live, Arc::new(asked.clone())).await;
         let packed = self.export(question).await?;
         let (verdict, bundle) = (packed.verdict().clone(), packed.into_bundle());
         let name = bundle.name().clone();

@@ -6,7 +6,7 @@ use clresolve::payment::settlement::ShownBy;
 use clresolve::resolve::{Question, Resolver};
 use clresolve::sandbox::{Purchase as Settled, Sandbox};
 use clresolve::verdict::receipt::Verification;
-use clresolve::verdict::{State, canonical_digest};
+use clresolve::verdict::{State, Verdict, canonical_digest};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -99,10 +99,15 @@ async fn what_a_bundle_would_hide_is_not_packed() {
 /// Another version may word things in another way, and say nothing else.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_version_has_said_the_same() {
-    let good = exported(&papers(&Sandbox::replies()[0].header)).await;
+    let mut good = exported(&papers(&Sandbox::replies()[0].header)).await;
+    let verdict = &mut good["bundle"]["verdict"];
+    (verdict["tool"]["version"], verdict["summary"]) = (json!("9"), json!("All was well."));
+    let sealed: Verdict = serde_json::from_value(verdict.take()).expect("a verdict");
+    *verdict = serde_json::to_value(sealed.with_digests()).expect("JSON");
     let of_another = |change: &dyn Fn(&mut Value)| {
         replayed(&forged(&good, "/verification", |verification| {
             verification["tool"]["version"] = json!("9");
+            verification["verdict"] = good["bundle"]["verdict"]["id"].clone();
             change(verification);
             verification.as_object_mut().expect("an object").remove("id");
             verification["id"] = canonical_digest(verification).into();
@@ -116,6 +121,7 @@ async fn another_version_has_said_the_same() {
         ("/signer/kid", json!("another")),
         ("/checks/0/status", json!("skip")),
         ("/conclusion", json!("sha256:00")),
+        ("/verdict", json!("sha256:00")),
         ("/state", json!("untrusted")),
     ] {
         let refused = of_another(&|it| *it.pointer_mut(pointer).expect("it is there") = value.clone());

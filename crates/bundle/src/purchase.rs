@@ -347,7 +347,8 @@ impl PurchaseBundle {
     /// [`BundleError`]: what is wrong first.
     pub fn verify(&self, agent: &Verified) -> Result<VerifiedPurchase, BundleError> {
         let verification = self.judge(agent)?;
-        if let Some(at) = difference(&self.document.verification, &verification)
+        let agents = self.document.bundle.pointer("/verdict/id");
+        if let Some(at) = difference(&self.document.verification, &verification, agents)
             && !mutant!("bundled-purchases-are-believed")
         {
             return Err(BundleError::Verdict { at: format!("/verification{at}") });
@@ -369,12 +370,12 @@ impl PurchaseBundle {
     }
 }
 
-/// Members that another version of this program may word in another way. The digest of the whole is among them.
-const WORDED: [&str; 5] = ["id", "tool", "summary", "reasons", "checks"];
+/// Members that another version of this program may word in another way. The digests of what is worded are among them.
+const WORDED: [&str; 6] = ["id", "tool", "summary", "reasons", "checks", "verdict"];
 
 /// JSON Pointer of the first difference. What another version of this program has written must be whole and say the same in
-/// other words at most.
-fn difference(bundled: &Value, found: &Verification) -> Option<String> {
+/// other words at most; `agents` is the id of the verdict on the agent, as that version has written it.
+fn difference(bundled: &Value, found: &Verification, agents: Option<&Value>) -> Option<String> {
     let found = found.to_value();
     if bundled.get("tool") == found.get("tool") {
         return first_difference(bundled, &found);
@@ -384,6 +385,9 @@ fn difference(bundled: &Value, found: &Verification) -> Option<String> {
         let id = whole.as_object_mut().and_then(|members| members.remove("id"));
         if id != Some(canonical_digest(&whole).into()) {
             return Some("/id".to_owned());
+        }
+        if bundled.get("verdict") != agents {
+            return Some("/verdict".to_owned());
         }
         if outcomes(bundled) != outcomes(&found) {
             return Some("/checks".to_owned());
