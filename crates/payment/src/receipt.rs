@@ -65,9 +65,13 @@ impl Receipt {
         if let Some(network) = network.filter(|_| !clresolve_core::mutant!("receipts-of-any-purchase")) {
             return Some(differs("/payload/network", network, &self.network));
         }
-        let payer = bought.payer.filter(|payer| forms::address(&self.payer) != Some(*payer));
+        let stated = forms::address(&self.payer);
+        let payer = bought.payer.filter(|payer| stated != Some(*payer));
         if let Some(payer) = payer.filter(|_| !clresolve_core::mutant!("receipts-of-any-payer")) {
-            return Some(differs("/payload/payer", payer, &self.payer));
+            let reason = differs("/payload/payer", payer, &self.payer);
+            // What is no address may stand for any.
+            let effect = if stated.is_some() { reason.effect } else { Effect::Unknown };
+            return Some(Box::new(Reason { effect, ..*reason }));
         }
         let is_same = |url: &Url| url.origin() == bought.url.origin() && url.path() == bought.url.path();
         match self.url() {
@@ -189,6 +193,9 @@ mod tests {
         assert_eq!(place(&bought("eip155:8453", url, None)).as_deref(), Some("/payload/network"));
         assert_eq!(place(&Bought { network: None, ..bought("eip155:8453", url, None) }), None, "it may be any");
         assert_eq!(place(&bought("eip155:84532", url, Some(PAYEE))).as_deref(), Some("/payload/payer"));
+        let named = Receipt { payer: "did:pkh:eip155:1:0x01".to_owned(), ..receipt.clone() };
+        let reason = named.objection(&bought("eip155:84532", url, Some(PAYER))).unwrap();
+        assert_eq!((reason.place.as_deref(), reason.effect), (Some("/payload/payer"), Effect::Unknown));
         for other in ["https://api.example.org/analyze/v1", "https://api.example.org:444/summarize/v1"] {
             assert_eq!(place(&bought("eip155:84532", other, None)).as_deref(), Some("/payload/resourceUrl"));
         }

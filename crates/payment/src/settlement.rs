@@ -10,7 +10,6 @@ use std::fmt::Display;
 use alloy_primitives::{Address, B256, Bytes, Log, U256};
 use alloy_sol_types::{SolEvent as _, sol};
 use jiff::{SignedDuration, Timestamp};
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use url::Url;
@@ -35,13 +34,9 @@ use crate::terms::Version;
 /// Longest decision that is read, in bytes: one about as many entries as terms may have takes half of it.
 pub const MAX_DECISION_BYTES: usize = 64 * 1024;
 
-/// How much older than the block that settled its payment a receipt may be, in seconds: the clocks of a seller and of a
-/// chain differ.
-const RECEIPT_BEFORE_BLOCK: u64 = 300;
-
-/// How much later than a decision ends its payment may be settled, in seconds: what was permitted at the last moment can be
-/// settled for as long as any terms may allow.
-const SETTLED_AFTER_DECISION: i64 = (MAX_TIMEOUT_SECONDS + MAX_CLOCK_SKEW).cast_signed();
+/// For how long a payment that was permitted may stay open, in seconds: as long as any terms may allow. It may be settled so
+/// much later than its decision ends, and than a receipt that its seller signed before it was settled.
+const OPEN_SECONDS: u64 = MAX_TIMEOUT_SECONDS + MAX_CLOCK_SKEW;
 
 /// What the JSON text of a decision may use up.
 const DECISION: Limits = Limits { bytes: MAX_DECISION_BYTES, levels: 16, values: 4096, name: 1024, paths: 256 * 1024 };
@@ -79,6 +74,7 @@ pub struct Decided {
     url: Url,
     /// Whether several entries were allowed. Price and payee are those of the first.
     is_of_several: bool,
+    /// Until when the last of the entries might be paid.
     valid_until: Option<Timestamp>,
 }
 
@@ -99,11 +95,16 @@ struct DecisionForm {
     name: String,
     verb: String,
     abort: bool,
-    entries: Vec<IgnoredAny>,
+    entries: Vec<EntryForm>,
     valid_until: Option<Timestamp>,
     price: Option<DecidedPrice>,
     payee: Option<PayeeForm>,
     route: Option<RouteForm>,
+}
+
+#[derive(Deserialize)]
+struct EntryForm {
+    valid_until: Option<Timestamp>,
 }
 
 #[derive(Deserialize)]
@@ -133,6 +134,8 @@ impl Decided {
         match (abort, price, payee, url) {
             (false, Some(price), Some(PayeeForm { address: payee }), Some(url)) => {
                 let (digest, is_of_several) = (canonical_digest(&document), entries.len() > 1);
+                let ends = entries.iter().filter_map(|entry| entry.valid_until.or(valid_until));
+                let valid_until = ends.max().or(valid_until);
                 Ok(Self { id, digest, name, verb, price, payee, url, is_of_several, valid_until })
             }
             _ => Err("it does not allow a payment, so nothing was bought on it".to_owned()),
@@ -151,8 +154,8 @@ impl Decided {
 
     /// Why a payment that this block has settled was not made on the decision: it had ended by then.
     fn objection_at(&self, block: &Block) -> Option<Box<Reason>> {
-        let until = self.valid_until?;
-        let last = until.checked_add(SignedDuration::from_secs(SETTLED_AFTER_DECISION)).unwrap_or(Timestamp::MAX);
+        let open = SignedDuration::from_secs(OPEN_SECONDS.cast_signed());
+        let last = self.valid_until?.checked_add(open).unwrap_or(Timestamp::MAX);
         let is_late = block.timestamp > last && !mutant!("decisions-never-end");
         is_late.then(|| mismatch("decision: /valid_until", format!("settled by {last}"), block.timestamp))
     }
@@ -296,14 +299,19 @@ impl Settlement {
         if network != due.network.as_str() {
             return Some(mismatch("/payload/network", &due.network, network));
         }
-        if forms::address(payer) != Some(due.payer) {
-            return Some(mismatch("/payload/payer", due.payer, payer));
+        match forms::address(payer) {
+            Some(payer) if payer == due.payer => {}
+            Some(_) => return Some(mismatch("/payload/payer", due.payer, payer)),
+            None => {
+                let cause = format!("{}, which is no address to compare", excerpt(payer));
+                return Some(unproven("/payload/payer", cause).expected(due.payer.to_string()).into());
+            }
         }
         if !transaction.is_empty() && forms::word(transaction) != Some(due.transaction) {
             return Some(mismatch("/payload/transaction", due.transaction, transaction));
         }
         let settled_at = u64::try_from(self.block?.timestamp.as_second()).unwrap_or_default();
-        let earliest = settled_at.saturating_sub(RECEIPT_BEFORE_BLOCK);
+        let earliest = settled_at.saturating_sub(OPEN_SECONDS);
         let is_older = *issued_at < earliest && !mutant!("receipts-before-their-payment");
         is_older.then(|| mismatch("/payload/issuedAt", format!("no earlier than {earliest}"), issued_at))
     }
@@ -358,7 +366,11 @@ impl Purchase {
                 own
             }
             (Some(asset), None) => asset,
-            (None, Some(decided)) => decided.price.asset,
+            (None, Some(decided)) if !decided.is_of_several => decided.price.asset,
+            (None, Some(_)) => {
+                let cause = "the decision was about several entries, and the payment does not say which asset it pays";
+                return Err(unproven("payment", cause).into());
+            }
             (None, None) => {
                 return Err(unproven("payment", "neither it nor a decision says which asset was paid").into());
             }
