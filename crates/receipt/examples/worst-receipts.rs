@@ -1,51 +1,34 @@
-//! Judges the receipts that cost most, for a program that counts instructions.
-//!
-//! `worst-receipts count` prints how many are known. `worst-receipts judge NUMBER` judges one of them, once unmeasured and
-//! once in `judge_measured`. `worst-receipts time` prints how long each of them takes.
+//! Judges the receipts that cost most (`tests/support/worst.rs` of the workspace).
 
 #[path = "../tests/worst/documents.rs"]
 mod documents;
+#[path = "../../../tests/support/worst.rs"]
+mod worst;
 
+use std::hint::black_box;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use documents::{Kind, World};
+use worst::Worst;
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match arguments[..] {
-        ["count"] => println!("{}", Kind::ALL.len()),
-        ["judge", number] => match number.parse::<usize>().ok().and_then(|number| Kind::ALL.get(number)) {
-            Some(kind) => judge(*kind),
-            None => return usage(),
-        },
-        ["time"] => Kind::ALL.into_iter().for_each(time),
-        _ => return usage(),
+    worst::main::<Kind>("worst-receipts")
+}
+
+impl Worst for Kind {
+    const KNOWN: &'static [Self] = &Self::ALL;
+
+    fn judge(self) -> usize {
+        let (world, receipt, request) = (World::new(), self.receipt(), self.request());
+        black_box(world.judge(b"{}", b"{}"));
+        black_box(world.judge_measured(&receipt, &request));
+        receipt.len()
     }
-    ExitCode::SUCCESS
-}
 
-fn usage() -> ExitCode {
-    eprintln!("worst-receipts count | judge NUMBER | time");
-    ExitCode::from(2)
-}
-
-fn judge(kind: Kind) {
-    let (world, receipt, request) = (World::new(), kind.receipt(), kind.request());
-    std::hint::black_box(world.judge(b"{}", b"{}"));
-    println!("{} bytes: {kind:?}", receipt.len());
-    std::hint::black_box(world.judge_measured(&receipt, &request));
-}
-
-/// The shortest of some runs.
-fn time(kind: Kind) {
-    let (world, receipt, request) = (World::new(), kind.receipt(), kind.request());
-    let run = || {
-        let started = Instant::now();
-        std::hint::black_box(world.judge(&receipt, &request));
-        started.elapsed()
-    };
-    let shortest = (0..20).map(|_| run()).min().unwrap_or_default();
-    println!("{shortest:?}  {kind:?}");
+    fn prepared(self) -> impl Fn() {
+        let (world, receipt, request) = (World::new(), self.receipt(), self.request());
+        move || {
+            black_box(world.judge(&receipt, &request));
+        }
+    }
 }

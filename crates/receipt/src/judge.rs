@@ -301,9 +301,9 @@ impl Checks {
     /// payment.
     fn decision(&mut self, seal: &Seal, known: &Knowledge<'_>, bought: &Bought) {
         let Some(agent) = known.agent else { return self.undecided(Check::Decision) };
-        let asked = known.request.into_iter().flat_map(|request| VERB.map(|place| said(request.content(), place)));
-        let asked = asked.filter(|claim| claim.value.is_some()).map(|claim| claim.below("request: "));
-        let mut called = verbs(seal, agent).into_iter().chain(asked);
+        let asked = known.request.into_iter().flat_map(|request| verbs(request.content(), Envelope::OfSchemas, agent));
+        let asked = asked.map(|claim| claim.below("request: "));
+        let mut called = signed_verbs(seal, agent).chain(asked);
         let other = called.find(|claim| claim.value.as_deref() != Some(bought.verb.as_str()));
         match (decided_about(agent, bought), other.filter(|_| !clresolve_core::mutant!("decisions-about-any-verb"))) {
             (Err(reason), _) => self.object(Check::Decision, *reason, None),
@@ -470,7 +470,7 @@ impl Checks {
         let own = agent.entry.as_deref().filter(|_| entry.value.is_some());
         let entry = own.map(|own| (Code::ReceiptRequestMismatch, vec![own], entry));
         let own: Vec<_> = agent.verbs.iter().map(String::as_str).collect();
-        let verbs = verbs(seal, agent).into_iter().filter(|_| !own.is_empty());
+        let verbs = signed_verbs(seal, agent).filter(|_| !own.is_empty());
         let verbs = verbs.map(|claim| (Code::ReceiptRequestMismatch, own.clone(), claim));
         let compared: Vec<_> = named.into_iter().chain(entry).chain(verbs).collect();
         let is_other = |own: &[&str], claim: &Claim| !claim.value.as_deref().is_some_and(|value| own.contains(&value));
@@ -538,15 +538,30 @@ impl Checks {
     }
 }
 
-/// What the signed content says of the verb that was called. CommandLayer's schemas have a place for it; in other families
-/// the word may be one of the signer's own.
-fn verbs(seal: &Seal, agent: &Agent) -> Vec<Claim> {
-    let is_known = |verb: &str| VERBS.contains(&verb) || agent.verbs.iter().any(|own| own == verb);
-    let is_verb = |place: &str, word: &str| is_known(word) || (seal.family.is_of_schemas() && place == VERB[0]);
-    let said = VERB.map(|place| (place, said(&seal.content, place)));
+/// What the signed content says of the verb that was called.
+fn signed_verbs(seal: &Seal, agent: &Agent) -> impl Iterator<Item = Claim> {
+    let envelope = if seal.family.is_of_schemas() { Envelope::OfSchemas } else { Envelope::Own };
+    verbs(&seal.content, envelope, agent).into_iter().map(|claim| claim.below(seal.root))
+}
+
+/// Whose word stands in `x402`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Envelope {
+    /// That of CommandLayer's schemas, which have a place for the verb there.
+    OfSchemas,
+    /// One that a signer may have for itself.
+    Own,
+}
+
+/// What a receipt or a request says of the verb that was called. Outside of the schemas' place a word counts where it is a
+/// verb of CommandLayer's or of the agent's: it may be one of the signer's own.
+fn verbs(content: &Node, envelope: Envelope, agent: &Agent) -> Vec<Claim> {
+    let is_known = |word: &str| VERBS.contains(&word) || agent.verbs.iter().any(|own| own == word);
+    let is_verb = |place: &str, word: &str| is_known(word) || (envelope == Envelope::OfSchemas && place == VERB[0]);
+    let said = VERB.map(|place| (place, said(content, place)));
     let named =
         said.into_iter().filter(|(place, claim)| claim.value.as_deref().is_some_and(|word| is_verb(place, word)));
-    named.map(|(_, claim)| claim.below(seal.root)).collect()
+    named.map(|(_, claim)| claim).collect()
 }
 
 /// The row for a decision about this agent.

@@ -577,6 +577,10 @@ fn a_decision_about_another_verb_covers_no_purchase() {
     let request = json!({"x402": {"verb": "summarize"}});
     assert_eq!(decided(&mute, Some(&request), "summarize").0, Status::Pass);
     assert_eq!(decided(&mute, Some(&request), "classify"), (Status::Fail, "request: /x402/verb".to_owned()));
+    let own_word = json!({"verb": "agent.run", "input": {}});
+    assert_eq!(decided(&mute, Some(&own_word), "summarize").0, Status::Pass, "a word of the signer's own");
+    let top = json!({"verb": "summarize", "input": {}});
+    assert_eq!(decided(&mute, Some(&top), "classify"), (Status::Fail, "request: /verb".to_owned()));
 }
 
 /// What is signed may stand in a part of the receipt.
