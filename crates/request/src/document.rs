@@ -34,7 +34,7 @@ pub struct Checked {
     pub state: State,
     /// One plain sentence.
     pub summary: String,
-    /// The schema that the request was held against; none where there is none whose bytes are proven.
+    /// The schema that the request was held against; absent where no schema is proven.
     pub bound: Option<BoundName>,
     /// What was found in the request, in the order of its text.
     pub findings: Vec<Finding>,
@@ -61,15 +61,15 @@ pub struct Setting<'a> {
     pub verdict: &'a Verdict,
     /// What the agent is to do.
     pub verb: &'a str,
-    /// The schema, or the reasons why there is none. They are empty where the verdict has them.
+    /// The schema, or the reasons why no schema is known. The list is empty where the verdict tells the reasons.
     pub bound: Result<&'a Bound, &'a [Reason]>,
     /// The time.
     pub now: Timestamp,
 }
 
 impl Checked {
-    /// Writes a judgement down, or that there is none. A request to an agent that is not trusted is not trusted either, nor
-    /// is one that no schema was found for.
+    /// Writes a judgement down. Without a schema there is no judgement, and the request is not trusted. Nor is a request to
+    /// an agent that is not trusted.
     pub fn of(judgement: Option<Judgement>, setting: &Setting<'_>) -> Self {
         let Setting { verdict, bound, now, .. } = *setting;
         let (findings, sha256) = judgement.map(|found| (found.findings, found.sha256)).unzip();

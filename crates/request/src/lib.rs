@@ -5,7 +5,7 @@
 //! | [`question`] | what is asked |
 //! | [`judge`](mod@judge) | the request against the schema, each finding with its place |
 //! | [`document`] | what is said of a request, in its written form |
-//! | [`template`] | a request that the schema allows, as far as it says itself what that is |
+//! | [`template`] | a request that follows the schema, to be filled in |
 
 pub mod document;
 pub mod judge;

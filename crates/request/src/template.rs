@@ -25,6 +25,9 @@ const MAX_RULES: usize = 256;
 /// condition.
 const MAX_WORK: usize = 64 * MAX_VALUES;
 
+/// Most bytes of JSON that are copied from a schema for one template, drafts included: four of the largest request.
+const MAX_COPIED_BYTES: usize = 1 << 20;
+
 /// How often the conditions of an object are looked at again after a member was added.
 const MAX_ROUNDS: usize = 4;
 
@@ -140,15 +143,31 @@ struct Maker<'s> {
     values: usize,
     /// Rules that were looked at, for whatever draft.
     work: usize,
+    /// Bytes of JSON that were copied, for whatever draft.
+    copied: usize,
 }
 
 impl<'s> Maker<'s> {
     const fn new(schema: &'s Bound, fresh: &'s Fresh) -> Self {
-        Self { schema, fresh, blanks: Vec::new(), values: 0, work: 0 }
+        Self { schema, fresh, blanks: Vec::new(), values: 0, work: 0, copied: 0 }
     }
 
     const fn is_tired(&self) -> bool {
-        self.work > MAX_WORK
+        self.work > MAX_WORK || self.copied > MAX_COPIED_BYTES
+    }
+
+    /// A value of the schema as JSON, while there is room for it.
+    fn written(&mut self, value: &Value) -> Option<String> {
+        if self.is_tired() {
+            return None;
+        }
+        let text = value.to_string();
+        self.copied += text.len();
+        (!self.is_tired()).then_some(text)
+    }
+
+    fn copy(&mut self, value: &Value) -> Value {
+        self.written(value).map_or(Value::Null, |_| value.clone())
     }
 
     fn flat(&mut self, rules: Vec<Rule<'s>>) -> Vec<Rule<'s>> {
@@ -165,24 +184,26 @@ impl<'s> Maker<'s> {
         let rules = self.flat(rules);
         let first = |keyword: &str| rules.iter().find_map(|rule| rule.get(keyword));
         if let Some(fixed) = first("const").or_else(|| first("default")) {
-            return fixed.clone();
+            return self.copy(fixed);
         }
         if REQUEST_ID.contains(&place) {
             return Value::from(self.fresh.request_id.as_str());
         }
         if let Some(Value::Array(options)) = first("enum") {
-            let is_allowed = |option: &&Value| {
-                let lists = rules.iter().filter_map(|rule| rule.get("enum")?.as_array());
-                lists.into_iter().all(|list| list.contains(option))
-            };
             if options.len() > 1 {
                 self.blank(&rules, place);
             }
-            return options.iter().find(is_allowed).cloned().unwrap_or_default();
+            let others: Vec<_> = rules.iter().filter_map(|rule| rule.get("enum")?.as_array()).skip(1).collect();
+            self.work += others.iter().map(|other| options.len().saturating_mul(other.len())).sum::<usize>();
+            if self.is_tired() {
+                return Value::Null;
+            }
+            let allowed = options.iter().find(|option| others.iter().all(|other| other.contains(option)));
+            return allowed.map_or(Value::Null, |allowed| self.copy(allowed));
         }
         if let Some(example) = first("examples").and_then(|examples| examples.get(0)) {
             self.blank(&rules, place);
-            return example.clone();
+            return self.copy(example);
         }
         match kind(&rules) {
             "object" => self.object(&rules, place, level),
@@ -256,8 +277,9 @@ impl<'s> Maker<'s> {
 
     fn blank(&mut self, rules: &[Rule<'s>], place: &str) {
         let said = |keyword| rules.iter().find_map(|rule| rule.text(keyword));
-        let options = rules.iter().find_map(|rule| rule.get("enum")).map(|options| format!("one of {options}"));
-        let described = said("description").or_else(|| said("title")).map(str::to_owned);
+        let described = said("description").or_else(|| said("title")).map(|text| clipped(text, MAX_HINT_BYTES));
+        let options = rules.iter().find_map(|rule| rule.get("enum")).and_then(|options| self.written(options));
+        let options = options.map(|options| format!("one of {options}"));
         let hint = [options, described].into_iter().flatten().collect::<Vec<_>>().join("; ");
         self.blanks.push(Blank { pointer: place.to_owned(), hint: clipped(&hint, MAX_HINT_BYTES) });
     }
@@ -336,7 +358,7 @@ fn bound(rules: &[Rule<'_>], keyword: &str, tighter: fn(u64, u64) -> u64) -> Opt
     rules.iter().filter_map(|rule| rule.get(keyword)?.as_u64()).reduce(tighter)
 }
 
-/// Whether an object meets a condition, as far as conditions ask for members and fixed values.
+/// Whether an object meets a condition, of which `required` and the `const` and `enum` of its `properties` are read.
 fn holds(rule: Rule<'_>, draft: &Map<String, Value>) -> bool {
     let required = rule.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     let mut values = rule.get("properties").and_then(Value::as_object).into_iter().flatten();
@@ -392,6 +414,23 @@ mod tests {
             println!("{work} rules: {schema}");
             assert_eq!(template.is_valid, is_valid, "{schema}");
             assert!(work <= MAX_WORK + MAX_LEVELS * MAX_RULES, "{work} rules: {schema}");
+        }
+    }
+
+    /// A schema that says a long value many times over makes no template of its length times their number.
+    #[test]
+    fn a_template_is_bounded_in_bytes() {
+        let long = "x".repeat(100_000);
+        for value in
+            [json!({"const": long}), json!({"default": long}), json!({"examples": [long]}), json!({"enum": [long, 1]})]
+        {
+            let names: Vec<String> = (0..1000).map(|number| format!("m{number}")).collect();
+            let members: Map<String, Value> =
+                names.iter().map(|name| (name.clone(), json!({"$ref": "#/$defs/long"}))).collect();
+            let (template, _) = made(&json!({"$id": "https://schemas.example/request.json", "type": "object",
+                "required": names, "properties": members, "$defs": {"long": value}}));
+            let bytes = template.request.to_string().len();
+            assert!((MAX_COPIED_BYTES / 4..2 * MAX_COPIED_BYTES).contains(&bytes), "{bytes} bytes");
         }
     }
 }

@@ -6,7 +6,7 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 /// Most bytes of such a text; `a{1000}{1000}` asks for a million.
 const MAX_BYTES: usize = 1024;
 
-/// A short text that `pattern` matches; `None` for a pattern that is too much, or that is none.
+/// A short text that `pattern` matches. `None` where the pattern cannot be parsed, or its shortest text is too long.
 pub(super) fn shortest(pattern: &str) -> Option<String> {
     let hir = ParserBuilder::new().unicode(false).utf8(false).build().parse(pattern).ok()?;
     let mut text = Vec::new();

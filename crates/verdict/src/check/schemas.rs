@@ -90,7 +90,7 @@ pub(super) fn bound(card: &Card, schemas: Bound<'_>, records: &RecordSet, profil
 /// The bytes of one bound schema, proven by the digest that the manifest pins.
 ///
 /// # Errors
-/// Why there are none, in the codes of depth `schemas`.
+/// The reasons why the bytes are not proven, with the codes of depth `schemas`.
 pub fn proven(side: Side, fetched: &BoundSchema, entry: &SchemaEntry, profile: &Profile) -> Result<Bytes, Vec<Reason>> {
     let mut found = Findings::default();
     let Some(pinned) = Pinned::of(entry) else {
