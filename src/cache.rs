@@ -498,7 +498,7 @@ impl VerdictCache {
             return;
         }
         #[cfg(feature = "daemon")]
-        let before = self.standing(key).await;
+        let before = self.told_last(key, found.resolution.verdict()).await;
         if let Err(why) = self.insert(key.clone(), found, failures_before, began.evictions).await {
             telemetry::not_cached(key.name.as_str(), why);
         }
@@ -507,13 +507,19 @@ impl VerdictCache {
         self.settle(key, began, &found.resolution);
     }
 
-    /// The latest answer under `key` that no eviction refuses, however old it is. A verdict takes the place of all failures
-    /// before it, so a failure is later than a verdict.
+    /// What those who follow a name were told last: the failure after the latest verdict, else that verdict while it is fresh.
+    /// Beyond that a failure may have come and gone, so what is found then is told anew.
     #[cfg(feature = "daemon")]
-    async fn standing(&self, key: &CacheKey) -> Option<Arc<Entry>> {
-        for pool in [&self.failures, &self.trusted, &self.other] {
-            if let Some(entry) = pool.get(key).await.filter(|entry| self.evicted.permits(&key.name, entry.began)) {
-                return Some(entry);
+    async fn told_last(&self, key: &CacheKey, found: &Verdict) -> Option<Arc<Entry>> {
+        let is_standing = |entry: &Arc<Entry>| self.evicted.permits(&key.name, entry.began);
+        if let Some(failure) = self.failures.get(key).await.filter(is_standing) {
+            return Some(failure);
+        }
+        let now = found.freshness.checked_at.parse().ok()?;
+        for pool in [&self.trusted, &self.other] {
+            let fresh = |entry: &Arc<Entry>| is_standing(entry) && entry.is_young(now, Serving::Answer);
+            if let Some(verdict) = pool.get(key).await.filter(fresh) {
+                return Some(verdict);
             }
         }
         None
@@ -1059,5 +1065,28 @@ mod tests {
         assert_eq!(hot(1), ["c.eth"]);
         keep(&cache, "c.eth", State::Trusted, START).await;
         assert_eq!(hot(9), ["a.eth", "b.eth", "c.eth"]);
+    }
+
+    /// Beyond its freshness a failure may have come and gone without a trace.
+    #[cfg(feature = "daemon")]
+    #[tokio::test]
+    async fn who_follows_is_told_what_differs_and_anew_once_a_verdict_has_aged() {
+        let cache = cache();
+        let mut follower = cache.feed.follow([key("a.eth").name].into());
+        for (state, seconds, is_told) in [
+            (State::Trusted, 0, true),
+            (State::Trusted, 10, false),
+            (State::Indeterminate, 20, true),
+            (State::Indeterminate, 30, false),
+            (State::Trusted, 40, true),
+            (State::Untrusted, 50, true),
+            (State::Untrusted, 60, false),
+            (State::Untrusted, 5000, true),
+        ] {
+            let at = START + seconds.seconds();
+            cache.run_anew(key("a.eth"), move |_| async move { resolution(state, at, 0) }).await;
+            let told = follower.next().now_or_never().is_some();
+            assert_eq!(told, is_told, "{state} after {seconds} s");
+        }
     }
 }

@@ -32,7 +32,6 @@ struct Log {
     count: u64,
     /// The latest of them, the newest last.
     kept: VecDeque<Arc<Event>>,
-    is_closed: bool,
 }
 
 /// Something that happened.
@@ -82,8 +81,8 @@ pub(crate) struct Follower {
     grown: watch::Receiver<()>,
 }
 
-/// There is nothing more to read.
-struct Ended;
+/// What comes next is no longer kept.
+struct FellBehind;
 
 impl Default for Feed {
     fn default() -> Self {
@@ -101,12 +100,6 @@ impl Feed {
         }
         log.count += 1;
         drop(log);
-        self.grown.send_replace(());
-    }
-
-    /// Ends what follows it, now and later.
-    pub(crate) fn close(&self) {
-        self.log().is_closed = true;
         self.grown.send_replace(());
     }
 
@@ -148,8 +141,8 @@ impl Follower {
         Place { feed: self.feed.id, count: self.read }
     }
 
-    /// The next event of its names, after which it stands at another place. `None` where it has fallen behind, or the feed
-    /// was closed. May be dropped before it ends, and nothing is lost.
+    /// The next event of its names, after which it stands at another place. `None` where it has fallen behind. May be dropped
+    /// before it ends, and nothing is lost.
     pub(crate) async fn next(&mut self) -> Option<Arc<Event>> {
         loop {
             self.grown.mark_unchanged();
@@ -161,13 +154,10 @@ impl Follower {
     }
 
     /// The next event that is there, if there is one.
-    fn look(&mut self) -> Result<Option<Arc<Event>>, Ended> {
+    fn look(&mut self) -> Result<Option<Arc<Event>>, FellBehind> {
         let log = self.feed.log();
-        if log.is_closed {
-            return Err(Ended);
-        }
-        let passed = self.read.checked_sub(log.forgotten()).ok_or(Ended)?;
-        for event in log.kept.iter().skip(usize::try_from(passed).map_err(|_| Ended)?) {
+        let passed = self.read.checked_sub(log.forgotten()).ok_or(FellBehind)?;
+        for event in log.kept.iter().skip(usize::try_from(passed).map_err(|_| FellBehind)?) {
             self.read += 1;
             if self.names.contains(event.name()) {
                 return Ok(Some(Arc::clone(event)));
@@ -258,9 +248,6 @@ mod tests {
         assert_eq!(read(&mut follower), (vec![eviction("b.eth"), eviction("a.eth")], false));
         let mut again = feed.resume(names(&["c.eth"]), &start.to_string()).expect("a place of this feed");
         assert_eq!(read(&mut again), (vec![eviction("c.eth")], false));
-        feed.close();
-        assert_eq!((read(&mut follower), read(&mut again)), ((vec![], true), (vec![], true)));
-        assert_eq!(read(&mut feed.follow(names(&["a.eth"]))), (vec![], true));
     }
 
     #[tokio::test]

@@ -10,17 +10,21 @@ use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::client_limits::{Client, ClientLimits, ClientPermit};
 use super::negotiate;
 use crate::reason::Refusal;
 
-/// Most streams that go on at once: each is a connection, and is woken by each event of the daemon.
+/// Most streams that go on at once: each is woken by each event of the daemon.
 const MAX_STREAMS: usize = 256;
 
-/// Most of them that one client has, so that one leaves room for others. A proxy counts as one client.
-const MAX_STREAMS_PER_CLIENT: usize = 64;
+/// The part of all connections that streams may hold: one that is read makes no room for another connection, and the gate
+/// may be on the same listener.
+const PART_OF_CONNECTIONS: usize = 3;
+
+/// The part of all streams that one client may have, so that it leaves room for others. A proxy counts as one client.
+const PART_OF_STREAMS: usize = 4;
 
 /// Tells nginx to pass on each event as it comes.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -49,24 +53,43 @@ pub(super) fn placed(place: impl Display, event: &[u8]) -> Bytes {
 pub(super) struct EventStreams {
     all: Arc<Semaphore>,
     per_client: ClientLimits,
+    ended: watch::Sender<bool>,
 }
 
 /// A permit for a stream.
 pub(super) struct StreamPermit {
     _of_all: OwnedSemaphorePermit,
     _of_client: ClientPermit,
+    ended: watch::Receiver<bool>,
 }
 
 impl EventStreams {
-    pub(super) fn new() -> Self {
-        Self { all: Arc::new(Semaphore::new(MAX_STREAMS)), per_client: ClientLimits::new(MAX_STREAMS_PER_CLIENT) }
+    /// For a daemon with so many connections.
+    pub(super) fn new(connections: usize) -> Self {
+        let part = |of: usize, share: usize| (of / share).max(1);
+        let streams = part(connections, PART_OF_CONNECTIONS).min(MAX_STREAMS);
+        let per_client = ClientLimits::new(part(streams, PART_OF_STREAMS));
+        Self { all: Arc::new(Semaphore::new(streams)), per_client, ended: watch::Sender::new(false) }
+    }
+
+    /// Ends all streams, now and later.
+    pub(super) fn end(&self) {
+        self.ended.send_replace(true);
     }
 
     /// A permit for one more stream of a client.
     pub(super) fn take(&self, client: Client) -> Result<StreamPermit, Refusal> {
         let of_client = self.per_client.take(client).ok_or(Refusal::ClientOverQuota)?;
         let of_all = Arc::clone(&self.all).try_acquire_owned().map_err(|_| Refusal::Overloaded)?;
-        Ok(StreamPermit { _of_all: of_all, _of_client: of_client })
+        Ok(StreamPermit { _of_all: of_all, _of_client: of_client, ended: self.ended.subscribe() })
+    }
+}
+
+impl StreamPermit {
+    /// Waits until all streams end.
+    pub(super) async fn ended(&mut self) {
+        // Where nobody can end it any more, it has ended.
+        let _ = self.ended.wait_for(|ended| *ended).await;
     }
 }
 
@@ -78,16 +101,19 @@ mod tests {
 
     #[test]
     fn streams_are_few_and_fewer_of_one_client() {
-        let streams = EventStreams::new();
+        let streams = EventStreams::new(3 * MAX_STREAMS);
         let client = |last| Client::from(IpAddr::V4(Ipv4Addr::new(192, 0, 2, last)));
         let take = |last, most: usize| (0..most).map_while(|_| streams.take(client(last)).ok()).collect::<Vec<_>>();
         let first = take(1, MAX_STREAMS);
-        assert_eq!(first.len(), MAX_STREAMS_PER_CLIENT);
+        assert_eq!(first.len(), MAX_STREAMS / PART_OF_STREAMS);
         assert_eq!(streams.take(client(1)).err(), Some(Refusal::ClientOverQuota));
         let rest: Vec<_> = (2..=4).flat_map(|last| take(last, MAX_STREAMS)).collect();
         assert_eq!(first.len() + rest.len(), MAX_STREAMS);
         assert_eq!(streams.take(client(5)).err(), Some(Refusal::Overloaded));
         drop(first);
         assert!(streams.take(client(5)).is_ok());
+        let small = EventStreams::new(12);
+        let held: Vec<_> = (1..=9).map_while(|last| small.take(client(last)).ok()).collect();
+        assert_eq!(held.len(), 4, "a third of the connections");
     }
 }

@@ -85,10 +85,16 @@ fn greeting(follower: &Follower, has_missed: bool) -> Bytes {
     event_stream::placed(follower.place(), &come_back)
 }
 
-/// The events of a follower, until it has come to an end. The permit is held for as long.
+/// The events of a follower, until it has fallen behind or all streams end. The permit is held for as long.
 fn events(follower: Follower, permit: StreamPermit) -> impl Stream<Item = Bytes> {
-    stream::unfold((follower, permit), |(mut follower, permit)| async move {
-        let written = match timeout(SILENCE, follower.next()).await {
+    stream::unfold((follower, permit), |(mut follower, mut permit)| async move {
+        let next = async {
+            tokio::select! {
+                () = permit.ended() => None,
+                event = follower.next() => event,
+            }
+        };
+        let written = match timeout(SILENCE, next).await {
             Ok(event) => {
                 let event = event?;
                 let data = serde_json::to_vec(&*event).unwrap_or_default();

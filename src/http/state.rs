@@ -75,7 +75,7 @@ impl AppState {
             signatures,
             systems,
             remembers_receipts: config.receipts.remember,
-            event_streams: Arc::new(EventStreams::new()),
+            event_streams: Arc::new(EventStreams::new(config.http.connections)),
             documents: BodyLimits::new(),
             counters: Counters::new(),
             upstreams: upstreams(config),
@@ -103,7 +103,7 @@ impl AppState {
     /// Announces the end: `readyz` and the gate refuse from now on, and streams of events end.
     pub(super) fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
-        self.resolver.feed().close();
+        self.event_streams.end();
     }
 }
 

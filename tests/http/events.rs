@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use clresolve::config::Config;
 use clresolve::http::Server;
 use clresolve::name::EnsName;
 use clresolve::resolve::{Question, Resolver};
@@ -101,8 +102,11 @@ async fn daemon() -> (Daemon, Resolver) {
     let sandbox = Sandbox::start().await.expect("the sandbox starts");
     let config = patient(&sandbox);
     let resolver = Resolver::new(&config).await.expect("a resolver");
-    let server = Server::bind_with(&config, resolver.clone()).await.expect("the daemon starts");
-    (Daemon::run(server, sandbox), resolver)
+    (Daemon::run(server(&config, &resolver).await, sandbox), resolver)
+}
+
+async fn server(config: &Config, resolver: &Resolver) -> Server {
+    Server::bind_with(config, resolver.clone()).await.expect("the daemon starts")
 }
 
 fn name(text: &str) -> EnsName {
@@ -191,4 +195,19 @@ async fn streams_end_when_the_daemon_does() {
     stop.send(()).expect("the daemon runs");
     assert_eq!(events.next().await, None);
     timeout(PATIENCE, ended).await.expect("it ends").expect("no panic");
+}
+
+/// Two servers may share one resolver.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_one_server_ends_no_stream_of_another() {
+    let sandbox = Sandbox::start().await.expect("the sandbox starts");
+    let config = patient(&sandbox);
+    let resolver = Resolver::new(&config).await.expect("a resolver");
+    let ending = Daemon::run(server(&config, &resolver).await, ());
+    let staying = Daemon::run(server(&config, &resolver).await, sandbox);
+    let (mut events, _) = staying.follow(&[GOOD], None).await;
+    ending.stop.send(()).expect("the daemon runs");
+    timeout(PATIENCE, ending.ended).await.expect("it ends").expect("no panic");
+    resolver.evict(&name(GOOD));
+    events.expect("eviction").await;
 }
