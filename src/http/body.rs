@@ -1,6 +1,7 @@
 //! The body of a request: JSON, within a limit of bytes and of time.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::Request;
@@ -10,7 +11,10 @@ use axum::response::Response;
 use futures_util::StreamExt as _;
 use tokio::time::timeout;
 
+use super::client_limits::{BodyPermit, Client};
 use super::problem;
+use super::state::AppState;
+use crate::cpu_pool::PoolFull;
 use crate::reason::Refusal;
 
 /// Why a request with a body is refused.
@@ -60,6 +64,34 @@ impl From<Refusal> for RequestError {
 /// The whole body, as it was sent. The caller judges its content.
 pub(super) async fn json(request: Request, limit: usize, time: Duration) -> Result<Vec<u8>, RequestError> {
     timeout(time, whole(request, limit)).await.unwrap_or_else(|_| Err(Refusal::RequestTimeout.into()))
+}
+
+/// The body of a document to judge, with its place among those that are held in memory.
+pub(super) async fn document(
+    request: Request,
+    state: &AppState,
+    client: Client,
+    limit: usize,
+) -> Result<(Vec<u8>, BodyPermit), RequestError> {
+    let place = state.documents.take(client, limit)?;
+    let bytes = json(request, limit, state.http.read_timeout).await?;
+    if state.is_draining() {
+        return Err(Refusal::Draining.into());
+    }
+    Ok((bytes, place))
+}
+
+/// A question about such a document, read apart from the threads that answer requests.
+pub(super) async fn question<Q: Send + 'static>(
+    request: Request,
+    state: &AppState,
+    client: Client,
+    limit: usize,
+    read: fn(&[u8]) -> Result<Q, String>,
+) -> Result<(Arc<Q>, BodyPermit), RequestError> {
+    let (bytes, place) = document(request, state, client, limit).await?;
+    let question = state.resolver.pool().try_run(move || read(&bytes)).await.map_err(|PoolFull| Refusal::Overloaded)?;
+    Ok((Arc::new(question.map_err(RequestError::malformed)?), place))
 }
 
 async fn whole(request: Request, limit: usize) -> Result<Vec<u8>, RequestError> {

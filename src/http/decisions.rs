@@ -62,11 +62,7 @@ async fn answered(
     asked: Asked,
 ) -> Result<Response, RequestError> {
     let form = Form::asked(request.headers());
-    let permit = state.documents.take(client, MAX_REQUEST_BYTES)?;
-    let bytes = body::json(request, MAX_REQUEST_BYTES, state.http.read_timeout).await?;
-    if state.is_draining() {
-        return Err(Refusal::Draining.into());
-    }
+    let (bytes, permit) = body::document(request, state, client, MAX_REQUEST_BYTES).await?;
     let digest = Digest::of(&bytes);
     let recent = state.recent_decisions.get(digest, state.resolver.now()).filter(|_| asked == Asked::BeforeSigning);
     if let (Some(recent), Form::Plain) = (&recent, form) {

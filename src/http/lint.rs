@@ -34,8 +34,7 @@ pub(super) async fn card(
 
 async fn judged(state: &AppState, client: Client, request: Request) -> Result<Response, RequestError> {
     let Choice { system, profile } = chosen(request.uri().query().unwrap_or_default(), state)?;
-    let place = state.documents.take(client, Limits::CARD.bytes)?;
-    let bytes = body::json(request, Limits::CARD.bytes, state.http.read_timeout).await?;
+    let (bytes, place) = body::document(request, state, client, Limits::CARD.bytes).await?;
     let resolver = state.resolver.clone();
     let work = async move {
         let judging = resolver.clone();

@@ -61,12 +61,9 @@ async fn answered(
     if let Some(error) = objection(head.clone(), &state.mcp).await {
         return Err(error);
     }
-    let place = Arc::new(state.documents.take(client, MAX_MESSAGE_BYTES)?);
     let request = Request::from_parts(head.clone(), body);
-    let bytes = Bytes::from(body::json(request, MAX_MESSAGE_BYTES, state.http.read_timeout).await?);
-    if state.is_draining() {
-        return Err(Refusal::Draining.into());
-    }
+    let (bytes, place) = body::document(request, &state, client, MAX_MESSAGE_BYTES).await?;
+    let (bytes, place) = (Bytes::from(bytes), Arc::new(place));
     let reading = state.resolver.pool().try_run({
         let bytes = bytes.clone();
         move || mcp::read(&bytes).map(drop)

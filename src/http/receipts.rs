@@ -39,15 +39,8 @@ pub(super) async fn verify(
 
 async fn answered(state: &Arc<AppState>, client: Client, request: Request) -> Result<Response, RequestError> {
     let form = Form::asked(request.headers());
-    let permit = state.documents.take(client, MAX_QUESTION_BYTES)?;
-    let bytes = body::json(request, MAX_QUESTION_BYTES, state.http.read_timeout).await?;
-    if state.is_draining() {
-        return Err(Refusal::Draining.into());
-    }
-    let pool = state.resolver.pool();
-    let question =
-        pool.try_run(move || ReceiptQuestion::from_json(&bytes)).await.map_err(|PoolFull| Refusal::Overloaded)?;
-    let question = Arc::new(question.map_err(RequestError::malformed)?);
+    let (question, place) =
+        body::question(request, state, client, MAX_QUESTION_BYTES, ReceiptQuestion::from_json).await?;
     let resolution = state.admission.ask(client, Question::new(&question.name)).await?.resolution;
     let verdict = Arc::clone(resolution.verdict());
     let judging = Arc::clone(state);
@@ -59,7 +52,7 @@ async fn answered(state: &Arc<AppState>, client: Client, request: Request) -> Re
             resolver.verify_receipt_of(&resolution, question).await
         };
         let written = resolver.pool().try_run(move || Written::of(&judging, form, &found, &resolution)).await;
-        drop(permit);
+        drop(place);
         written
     };
     let mut response = match state.admission.admitted(client, work).await?.map_err(|PoolFull| Refusal::Overloaded)? {

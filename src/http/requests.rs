@@ -27,22 +27,15 @@ pub(super) async fn check(
 }
 
 async fn answered(state: &Arc<AppState>, client: Client, request: Request) -> Result<Response, RequestError> {
-    let permit = state.documents.take(client, MAX_QUESTION_BYTES)?;
-    let bytes = body::json(request, MAX_QUESTION_BYTES, state.http.read_timeout).await?;
-    if state.is_draining() {
-        return Err(Refusal::Draining.into());
-    }
-    let pool = state.resolver.pool();
-    let question =
-        pool.try_run(move || RequestQuestion::from_json(&bytes)).await.map_err(|PoolFull| Refusal::Overloaded)?;
-    let question = Arc::new(question.map_err(RequestError::malformed)?);
+    let (question, place) =
+        body::question(request, state, client, MAX_QUESTION_BYTES, RequestQuestion::from_json).await?;
     let resolution = state.admission.ask(client, Question::new(&question.name)).await?.resolution;
     let verdict = Arc::clone(resolution.verdict());
     let resolver = state.resolver.clone();
     let work = async move {
         let found = resolver.check_request_of(&resolution, question).await;
         let written = resolver.pool().try_run(move || serde_json::to_vec(&found).unwrap_or_default()).await;
-        drop(permit);
+        drop(place);
         written
     };
     let written = state.admission.admitted(client, work).await?.map_err(|PoolFull| Refusal::Overloaded)?;
