@@ -213,7 +213,7 @@ pub struct Row {
     /// What a later audit is compared with.
     #[serde(flatten)]
     pub known: Known,
-    /// What of it is of an earlier audit, because this one could not decide.
+    /// What of it is of an earlier audit, because this one could not read or decide it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<Carried>,
 }
@@ -249,16 +249,14 @@ impl Row {
         self
     }
 
-    /// Holds the row against that of an earlier audit, and takes over from it what this one could not decide.
+    /// Holds the row against that of an earlier audit, and takes over from it what this one could not read or decide.
     pub fn follow(&mut self, earlier: &PastName) {
         if let Some(before) = &earlier.known.edition {
             self.hold_against(before);
         }
-        if self.state == State::Indeterminate {
-            let members = self.known.complete_from(&earlier.known);
-            let carried = Carried { state: earlier.decided(), members };
-            self.carried = (carried.state.is_some() || !carried.members.is_empty()).then_some(carried);
-        }
+        let members = self.known.complete_from(&earlier.known);
+        let state = if self.state == State::Indeterminate { earlier.decided() } else { None };
+        self.carried = (state.is_some() || !members.is_empty()).then_some(Carried { state, members });
     }
 
     /// Adds what is wrong with the card as a successor of the one in an earlier audit (CL-69).

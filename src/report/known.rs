@@ -92,14 +92,22 @@ impl Known {
             ("proven", take(&mut self.proven, &earlier.proven)),
             ("served", take(&mut self.served, &earlier.served)),
             ("records", take(&mut self.records, &earlier.records)),
-            ("on_chain", take(&mut self.on_chain, &earlier.on_chain)),
+            ("on_chain", self.chain_from(earlier)),
         ];
         taken.into_iter().filter(|(_, taken)| *taken).map(|(member, _)| member.to_owned()).collect()
+    }
+
+    /// Takes over the place on the chain, or of it what could not be read.
+    fn chain_from(&mut self, earlier: &Self) -> bool {
+        match (&mut self.on_chain, &earlier.on_chain) {
+            (Some(now), Some(earlier)) => now.complete_from(earlier),
+            (now, earlier) => take(now, earlier),
+        }
     }
 }
 
 /// Takes over what is missing; whether something was.
-fn take<T: Clone>(now: &mut Option<T>, earlier: &Option<T>) -> bool {
+pub(super) fn take<T: Clone>(now: &mut Option<T>, earlier: &Option<T>) -> bool {
     if now.is_some() {
         return false;
     }

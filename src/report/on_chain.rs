@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::known::take;
 use crate::reason::Step;
 use crate::text::excerpt;
 use crate::verdict::Verdict;
@@ -46,6 +47,27 @@ impl OnChain {
             endpoints: read(&evidence["endpoints"]),
         })
     }
+
+    /// Takes over what could not be read; whether there was any.
+    pub(super) fn complete_from(&mut self, earlier: &Self) -> bool {
+        let taken = [
+            take(&mut self.holder, &earlier.holder),
+            take(&mut self.expiry, &earlier.expiry),
+            complete(&mut self.addresses, &earlier.addresses),
+            complete(&mut self.endpoints, &earlier.endpoints),
+        ];
+        taken.contains(&true)
+    }
+}
+
+/// Takes over the records that were not read; whether there were any.
+fn complete(now: &mut ReadRecords, earlier: &ReadRecords) -> bool {
+    let missing: Vec<_> = earlier.iter().filter(|(key, _)| !now.contains_key(*key)).collect();
+    let room = MAX_KEPT.saturating_sub(now.len());
+    let taken = missing.into_iter().take(room).map(|(key, value)| (key.clone(), value.clone()));
+    let before = now.len();
+    now.extend(taken);
+    now.len() > before
 }
 
 /// The records of an object that were read. One that cannot be used stands as its JSON.

@@ -527,6 +527,17 @@ fn what_was_not_read_on_the_chain_has_not_changed() {
 }
 
 #[test]
+fn what_one_audit_could_not_read_is_carried_to_the_next() {
+    let paid = |address: Value| read_as(&json!({"holder": "0x01", "addresses": {"60": address}}));
+    let before = paid(json!("0x02"));
+    let mut unread = paid(json!({"error": "the resolver failed"}));
+    unread.follow(&(&before).into());
+    assert_eq!(unread.carried.as_ref().map(|carried| &*carried.members), Some(&["on_chain".to_owned()][..]));
+    assert_eq!(kinds(&before, &unread), [""; 0]);
+    assert_eq!(kinds(&unread, &paid(json!("0x03"))), ["payee"]);
+}
+
+#[test]
 fn json_keeps_the_values_and_fits_its_schema() {
     let rows = [hostile(), Row::of(2, &wrong_checksum()), Row::of(3, &trusted())];
     let text = written(Format::Json, &rows, Ending::ListFailed("gone".to_owned()));
