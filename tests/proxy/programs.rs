@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -134,7 +135,7 @@ impl Proxy {
 
     /// The same on one free port; `None` where it has ended.
     fn try_start(self, folder: &Path, gate: u16, runtime: u16, waits: Waits) -> Option<(Program, u16)> {
-        let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
+        let port = free_port();
         let text = self.configuration(folder, port, gate, runtime, waits);
         let file = folder.join(format!("{}-{port}", self.program()));
         let file = if self == Self::Envoy || self == Self::OpenEnvoy { file.with_extension("yaml") } else { file };
@@ -181,6 +182,18 @@ impl Proxy {
             text.replace(&from, &to)
         });
         if self == Self::Nginx { whole_nginx(folder, port, &changed) } else { changed }
+    }
+}
+
+/// A port that no program listens on, outside of those that systems give to whoever asks for any.
+fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let of_process = u16::try_from(std::process::id() % 1000).expect("below 1000") * 10;
+    loop {
+        let port = 20_000 + of_process + NEXT.fetch_add(1, Ordering::Relaxed) % 2000;
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
     }
 }
 
