@@ -80,7 +80,7 @@ use crate::sign::{self, KeyFileError};
 use crate::telemetry;
 
 #[cfg(unix)]
-use self::admin::Desk;
+use self::admin::AdminState;
 use self::face::Door;
 use self::hot_names::{HotNames, MOST_NAMES};
 use self::in_force::{InForce, Serving};
@@ -107,7 +107,7 @@ pub struct Server {
     started: Timestamp,
     /// The admin socket, once there is an operator.
     #[cfg(unix)]
-    admin: Option<(UnixSocket, Desk)>,
+    admin: Option<(UnixSocket, AdminState)>,
 }
 
 /// Why the daemon does not start.
@@ -247,8 +247,8 @@ impl Server {
         };
         let mode = if clresolve_core::mutant!("open-admin-socket") { 0o666 } else { admin::MODE };
         let socket = UnixSocket::bind(path, mode).await.map_err(failed)?;
-        let desk = Desk { in_force: Arc::clone(&self.in_force), operator, started: self.started };
-        self.admin = Some((socket, desk));
+        let state = AdminState { in_force: Arc::clone(&self.in_force), operator, started: self.started };
+        self.admin = Some((socket, state));
         Ok(Some(path.clone()))
     }
 
@@ -264,8 +264,8 @@ impl Server {
         let listeners = [(self.listener, Door::All)].into_iter().chain(gate);
         let administered = async {
             #[cfg(unix)]
-            if let Some((socket, desk)) = self.admin {
-                return admin::run(socket, desk).await;
+            if let Some((socket, state)) = self.admin {
+                return admin::run(socket, state).await;
             }
             std::future::pending().await
         };

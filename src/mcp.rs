@@ -29,7 +29,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 
 pub(crate) use self::answer::{Answer, Failure};
-pub(crate) use self::asker::{Asked, Asker};
+pub(crate) use self::asker::{AgentAnswer, Asker};
 pub(crate) use self::message::{MAX_MESSAGE_BYTES, read};
 #[cfg(feature = "cli")]
 pub(crate) use self::stdio::{Own, serve};

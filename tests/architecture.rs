@@ -35,6 +35,41 @@ const CRATES: [(&str, &[&str]); 14] = [
     ),
 ];
 
+/// Words that say nothing to a reader who knows the field. No type is called so.
+const OWN_WORDS: [&str; 28] = [
+    "Asked",
+    "Camp",
+    "Chorus",
+    "Computer",
+    "Desk",
+    "Flavour",
+    "Floor",
+    "Front",
+    "Gossip",
+    "Ground",
+    "Kept",
+    "Landing",
+    "Mend",
+    "Part",
+    "Relay",
+    "Room",
+    "Roster",
+    "Rumours",
+    "Said",
+    "Seat",
+    "Shares",
+    "Stall",
+    "Stand",
+    "Standing",
+    "Told",
+    "Voices",
+    "Whereabouts",
+    "Word",
+];
+
+/// Words of many meanings. At most one type is called so.
+const WORDS_OF_ONE_MEANING: [&str; 4] = ["Outcome", "Place", "Refusal", "State"];
+
 /// Crates that do no I/O.
 const PURE: [&str; 10] =
     ["core", "ipfs", "verdict", "state", "jose", "bundle", "cards", "payment", "request", "receipt"];
@@ -164,6 +199,21 @@ fn no_files_import_each_other_in_a_circle() {
     }
 }
 
+#[test]
+fn types_have_names_of_the_field_and_one_meaning_each() {
+    let mut places = BTreeMap::<String, Vec<String>>::new();
+    for source in CRATES.iter().flat_map(|(name, _)| sources(name)) {
+        for name in source.types() {
+            places.entry(name).or_default().push(source.place.clone());
+        }
+    }
+    let own: Vec<_> = OWN_WORDS.iter().filter_map(|word| places.get_key_value(*word)).collect();
+    assert!(own.is_empty(), "{own:#?}");
+    for word in WORDS_OF_ONE_MEANING {
+        assert_eq!(places.get(word).map(Vec::len), Some(1), "{word}: {:#?}", places.get(word));
+    }
+}
+
 /// What the library offers, without what only `unstable` opens, is what `tests/surface.txt` lists. `just surface` writes
 /// the list.
 #[test]
@@ -218,10 +268,33 @@ impl Source {
         paths.found
     }
 
+    /// The types and traits that the file defines.
+    fn types(&self) -> Vec<String> {
+        let mut types = Types(Vec::new());
+        types.visit_file(&self.file);
+        types.0
+    }
+
     /// The code as tokens with single spaces between them: no comment, no line break.
     fn code(&self) -> String {
         use quote::ToTokens as _;
         self.file.to_token_stream().to_string()
+    }
+}
+
+struct Types(Vec<String>);
+
+impl<'ast> Visit<'ast> for Types {
+    fn visit_item(&mut self, item: &'ast syn::Item) {
+        let name = match item {
+            syn::Item::Enum(item) => Some(&item.ident),
+            syn::Item::Struct(item) => Some(&item.ident),
+            syn::Item::Trait(item) => Some(&item.ident),
+            syn::Item::Type(item) => Some(&item.ident),
+            _ => None,
+        };
+        self.0.extend(name.map(ToString::to_string));
+        visit::visit_item(self, item);
     }
 }
 

@@ -98,7 +98,7 @@ pub(crate) struct Unread(pub(crate) Option<u64>);
 
 /// What came of the news of an endpoint.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Outcome {
+pub(crate) struct NewsEffect {
     /// The entries that are no longer to be served.
     pub(crate) evicted: Vec<CacheKey>,
     /// Hints that were taken.
@@ -229,11 +229,11 @@ impl Changes {
     }
 
     /// Takes what is new at an endpoint.
-    pub(crate) fn news(&self, from: EndpointId, news: &News, now: Timestamp) -> Outcome {
+    pub(crate) fn news(&self, from: EndpointId, news: &News, now: Timestamp) -> NewsEffect {
         let mut ledger = self.ledger();
-        let mut outcome = Outcome::default();
+        let mut effect = NewsEffect::default();
         if !ledger.endpoints.contains_key(&from) {
-            return outcome;
+            return effect;
         }
         ledger.forget(now);
         // An endpoint may repeat a log as often as it likes: each place is looked at once.
@@ -248,17 +248,17 @@ impl Changes {
                 && !clresolve_core::mutant!("replaced-blocks-are-known");
             let hint = Hint { from, block: *block, is_new_chain, at: now };
             if has_budget {
-                has_budget = ledger.hint_at(place, hint, &mut outcome);
+                has_budget = ledger.hint_at(place, hint, &mut effect);
             } else {
-                outcome.over_budget += u64::from(ledger.index.is_read_at(place));
+                effect.over_budget += u64::from(ledger.index.is_read_at(place));
             }
         }
         if let Some(endpoint) = ledger.endpoints.get_mut(&from) {
             (endpoint.said, endpoint.is_up) = (said, true);
         }
-        outcome.is_stale = ledger.cover(from, news);
+        effect.is_stale = ledger.cover(from, news);
         self.bell.notify_one();
-        outcome
+        effect
     }
 
     /// Whether the endpoint answered the last time that it was asked.
@@ -331,31 +331,31 @@ impl Ledger {
     }
 
     /// Takes a hint at all names that were read at this place. False where the budget is spent: the rest is not looked at.
-    fn hint_at(&mut self, place: &(Source, B256), hint: Hint, outcome: &mut Outcome) -> bool {
+    fn hint_at(&mut self, place: &(Source, B256), hint: Hint, effect: &mut NewsEffect) -> bool {
         let names = self.index.concerned(place, hint.block, hint.is_new_chain);
-        names.into_iter().all(|(name, knows)| self.hint(name, knows, hint, outcome))
+        names.into_iter().all(|(name, knows)| self.hint(name, knows, hint, effect))
     }
 
     /// Takes a hint at one name. False where the budget is spent.
-    fn hint(&mut self, name: EnsName, knows: Knows, hint: Hint, outcome: &mut Outcome) -> bool {
+    fn hint(&mut self, name: EnsName, knows: Knows, hint: Hint, effect: &mut NewsEffect) -> bool {
         let known = self.marks.get(&name).and_then(|mark| mark.by.get(&hint.from));
         if known.is_some_and(|block| *block >= hint.block) && !hint.is_new_chain {
             return true;
         }
         if self.is_too_far(hint) {
-            outcome.too_far += 1;
+            effect.too_far += 1;
             return true;
         }
         let first = self.endpoints.keys().next().copied();
         let payer = first.filter(|_| clresolve_core::mutant!("one-budget-for-all")).unwrap_or(hint.from);
         let may_hint = self.endpoints.get_mut(&payer).is_some_and(|endpoint| endpoint.may_hint(hint.at));
         if !may_hint && !clresolve_core::mutant!("hints-without-end") {
-            outcome.over_budget += 1;
+            effect.over_budget += 1;
             return false;
         }
         if knows == Knows::Nothing {
-            outcome.hints += 1;
-            outcome.evicted.extend(self.index.take(&name));
+            effect.hints += 1;
+            effect.evicted.extend(self.index.take(&name));
         }
         self.mark(name, knows, hint);
         true
@@ -384,12 +384,12 @@ impl Ledger {
         let unread: Vec<(EndpointId, u64)> = self.endpoints.iter().filter_map(said).collect();
         let mut is_hinted = false;
         for (from, block) in unread {
-            let mut outcome = Outcome::default();
+            let mut effect = NewsEffect::default();
             let hint = Hint { from, block, is_new_chain: false, at: now };
-            self.hint(name.clone(), Knows::Nothing, hint, &mut outcome);
-            is_hinted |= outcome.hints > 0;
+            self.hint(name.clone(), Knows::Nothing, hint, &mut effect);
+            is_hinted |= effect.hints > 0;
             if let Some(endpoint) = self.endpoints.get(&from) {
-                outcome.count(&endpoint.endpoint.label);
+                effect.count(&endpoint.endpoint.label);
             }
         }
         if is_hinted {
@@ -502,7 +502,7 @@ impl Mark {
     }
 }
 
-impl Outcome {
+impl NewsEffect {
     /// Counts the hints of the endpoint with this label.
     pub(crate) fn count(&self, label: &str) {
         telemetry::hints(label, self.hints);

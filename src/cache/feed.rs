@@ -67,7 +67,7 @@ pub(crate) struct Decided {
 
 /// A place in a feed, after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct EventId {
     feed: u64,
     count: u64,
 }
@@ -111,7 +111,7 @@ impl Feed {
 
     /// Follows names from a place on. `None` where that is none of this feed, or what came after it is no longer kept.
     pub(crate) fn resume(self: &Arc<Self>, names: BTreeSet<EnsName>, place: &str) -> Option<Follower> {
-        let place = Place::parse(place).filter(|place| place.feed == self.id)?;
+        let place = EventId::parse(place).filter(|place| place.feed == self.id)?;
         let is_kept = {
             let log = self.log();
             place.count >= log.forgotten() && place.count <= log.count
@@ -137,8 +137,8 @@ impl Log {
 
 impl Follower {
     /// Where it stands.
-    pub(crate) fn place(&self) -> Place {
-        Place { feed: self.feed.id, count: self.read }
+    pub(crate) fn place(&self) -> EventId {
+        EventId { feed: self.feed.id, count: self.read }
     }
 
     /// The next event of its names, after which it stands at another place. `None` where it has fallen behind. May be dropped
@@ -196,14 +196,14 @@ impl Event {
     }
 }
 
-impl Place {
+impl EventId {
     fn parse(text: &str) -> Option<Self> {
         let (feed, count) = text.split_once('-')?;
         Some(Self { feed: u64::from_str_radix(feed, 16).ok()?, count: count.parse().ok()? })
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for EventId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}-{}", self.feed, self.count)
     }
@@ -279,7 +279,7 @@ mod tests {
     fn a_place_of_another_feed_is_none_of_this() {
         let (feed, other) = (Arc::new(Feed::default()), Arc::new(Feed::default()));
         let ours = feed.follow(BTreeSet::new()).place();
-        let ahead = Place { count: ours.count + 1, ..ours };
+        let ahead = EventId { count: ours.count + 1, ..ours };
         let theirs = other.follow(BTreeSet::new()).place();
         for place in [theirs.to_string(), ahead.to_string(), String::new(), "-".to_owned(), format!("{ours}x")] {
             assert!(feed.resume(BTreeSet::new(), &place).is_none(), "{place}");

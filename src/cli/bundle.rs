@@ -115,7 +115,7 @@ fn opened(
     profiles: &Profiles,
     demands: &Demands,
     now: Timestamp,
-) -> Result<(Verified, Signed, Option<VerifiedPurchase>), Refusal> {
+) -> Result<(Verified, Signed, Option<VerifiedPurchase>), RefusedBundle> {
     let purchase = match AnyBundle::read(bytes)? {
         AnyBundle::Purchase(purchase) => purchase,
         AnyBundle::Name(bundle) => {
@@ -135,10 +135,10 @@ fn opened(
 }
 
 /// A signature covers the verdict on the name. Anybody can put a purchase of their own around it.
-fn unsigned_purchase() -> Refusal {
+fn unsigned_purchase() -> RefusedBundle {
     let message = "nobody signs a purchase, and a signature of the name's bundle in it does not cover it; leave --jwks \
                    out, or check its member `bundle` by itself";
-    Refusal { class: BundleError::Unsigned.class(), message: message.to_owned() }
+    RefusedBundle { class: BundleError::Unsigned.class(), message: message.to_owned() }
 }
 
 /// Whose word it must be and about what, where keys are given.
@@ -151,12 +151,12 @@ fn signer_of(args: &ReplayArgs) -> anyhow::Result<Option<(TrustedKeys, Expected)
 
 /// Why a bundle is refused: a stable class, and a sentence.
 #[derive(Debug, PartialEq, Eq)]
-struct Refusal {
+struct RefusedBundle {
     class: &'static str,
     message: String,
 }
 
-impl From<BundleError> for Refusal {
+impl From<BundleError> for RefusedBundle {
     fn from(error: BundleError) -> Self {
         Self { class: error.class(), message: error.to_string() }
     }
@@ -185,16 +185,16 @@ fn verified(
     profiles: &Profiles,
     demands: &Demands,
     now: Timestamp,
-) -> Result<(Verified, Signed), Refusal> {
+) -> Result<(Verified, Signed), RefusedBundle> {
     if demands.name.as_ref().is_some_and(|name| name != bundle.name()) {
-        return Err(Refusal { class: "bundle-other-name", message: format!("it is about {}", bundle.name()) });
+        return Err(RefusedBundle { class: "bundle-other-name", message: format!("it is about {}", bundle.name()) });
     }
     if let Some(height) = bundle.numbered_block()
         && demands.block != Some(BlockSelector::Number(height))
     {
         let message =
             format!("it is about block {height}, whatever came after it; --block {height} says that this is meant");
-        return Err(Refusal { class: "bundle-past-block", message });
+        return Err(RefusedBundle { class: "bundle-past-block", message });
     }
     let verified = match bundle.world() {
         WORLD => bundle.verify(&Sandbox::profiles())?,
@@ -211,19 +211,19 @@ fn verified(
     Ok((verified, signed))
 }
 
-fn unexpired(signature: Signature, demands: &Demands) -> Result<Signature, Refusal> {
+fn unexpired(signature: Signature, demands: &Demands) -> Result<Signature, RefusedBundle> {
     if signature.is_expired && demands.max_age.is_none() {
         let message = format!(
             "the signature expired at {}; where that is no matter, say with --max-age how old the bundle may be",
             signature.expires
         );
-        return Err(Refusal { class: "bundle-expired", message });
+        return Err(RefusedBundle { class: "bundle-expired", message });
     }
     Ok(signature)
 }
 
-fn in_time(made_at: Timestamp, max_age: Duration, now: Timestamp) -> Result<(), Refusal> {
-    let refused = |class, message| Err(Refusal { class, message });
+fn in_time(made_at: Timestamp, max_age: Duration, now: Timestamp) -> Result<(), RefusedBundle> {
+    let refused = |class, message| Err(RefusedBundle { class, message });
     let age = now.duration_since(made_at);
     match Duration::try_from(age) {
         Ok(age) if age > max_age => {

@@ -27,24 +27,24 @@ struct Target {
 }
 
 impl Target {
-    fn parse(text: &str) -> Result<Self, Refusal> {
+    fn parse(text: &str) -> Result<Self, Unproven> {
         let text = text.strip_prefix("ipfs://").or_else(|| text.strip_prefix("/ipfs/")).unwrap_or(text);
         let (cid, path) = text.split_once('/').unwrap_or((text, ""));
-        let root = ContentId::parse(cid).map_err(|e| Refusal::of_cid(&e))?;
-        let path = ContentPath::literal(path).map_err(|e| Refusal::of_walk(&e.into()))?;
+        let root = ContentId::parse(cid).map_err(|e| Unproven::of_cid(&e))?;
+        let path = ContentPath::literal(path).map_err(|e| Unproven::of_walk(&e.into()))?;
         Ok(Self { root, path })
     }
 }
 
 /// Why there are no bytes: a stable class, a sentence, and the code.
 #[derive(Debug, PartialEq, Eq)]
-struct Refusal {
+struct Unproven {
     class: &'static str,
     message: String,
     exit: Exit,
 }
 
-impl Refusal {
+impl Unproven {
     fn of_cid(error: &CidError) -> Self {
         let class = match error {
             CidError::Malformed(_) => "bad-cid",
@@ -88,7 +88,7 @@ pub(super) fn run(args: CatArgs) -> anyhow::Result<Exit> {
     }
 }
 
-async fn from_gateways(target: &Target, args: &CatArgs) -> anyhow::Result<Result<Bytes, Refusal>> {
+async fn from_gateways(target: &Target, args: &CatArgs) -> anyhow::Result<Result<Bytes, Unproven>> {
     let world = World::open(&args.world).await?;
     let progress = Progress::start(format!("fetching {}", target.root));
     let walked = world.resolver.cat(&target.root, &target.path).await.walked;
@@ -98,13 +98,13 @@ async fn from_gateways(target: &Target, args: &CatArgs) -> anyhow::Result<Result
         (class, _) => {
             let class = class.unwrap_or("incomplete");
             let exit = if class == "incomplete" { Exit::Indeterminate } else { Exit::Untrusted };
-            Err(Refusal { class, message: walked.to_string(), exit })
+            Err(Unproven { class, message: walked.to_string(), exit })
         }
     })
 }
 
-fn from_car(target: Target, car: Bytes) -> Result<Bytes, Refusal> {
-    let proven = cat_car(target.root, &target.path, Budget::cat(), car).map_err(|e| Refusal::of_walk(&e))?;
+fn from_car(target: Target, car: Bytes) -> Result<Bytes, Unproven> {
+    let proven = cat_car(target.root, &target.path, Budget::cat(), car).map_err(|e| Unproven::of_walk(&e))?;
     Ok(proven.bytes)
 }
 

@@ -15,7 +15,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use super::args::LogFormat;
 use crate::telemetry::{self, DECISIONS, INCIDENTS};
 
-/// Most bytes of a room that wait to be written: some thousand lines, and little memory.
+/// Most bytes of a class that wait to be written: some thousand lines, and little memory.
 const MAX_BYTES: usize = 1 << 20;
 
 /// Longest time at the end for lines that wait.
@@ -34,16 +34,16 @@ pub(super) struct Queue {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    /// In the order in which they came, whatever their room.
-    lines: VecDeque<(Room, Vec<u8>)>,
-    /// By room.
+    /// In the order in which they came, whatever their class.
+    lines: VecDeque<(LineClass, Vec<u8>)>,
+    /// By class.
     usage: [Usage; 3],
     is_writing: bool,
 }
 
-/// Which lines have room together.
+/// Lines that share room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Room {
+enum LineClass {
     Incidents,
     Decisions,
     Others,
@@ -75,7 +75,7 @@ pub(super) fn start(format: LogFormat) -> (Writer, LastLines) {
 /// alone.
 pub(super) fn say(level: Level, message: &str) {
     match QUEUE.get() {
-        Some(queue) => queue.push(Room::Others, line_of(queue.format, level, message)),
+        Some(queue) => queue.push(LineClass::Others, line_of(queue.format, level, message)),
         None => anstream::eprintln!("clresolve: {message}"),
     }
 }
@@ -99,21 +99,21 @@ impl Queue {
     }
 
     /// Queues a line, or drops it where there is no room.
-    fn push(&self, room: Room, line: Vec<u8>) {
+    fn push(&self, class: LineClass, line: Vec<u8>) {
         let mut waiting = self.waiting();
-        let usage = &mut waiting.usage[room as usize];
+        let usage = &mut waiting.usage[class as usize];
         if usage.bytes + line.len() > MAX_BYTES && !clresolve_core::mutant!("endless-log") {
             usage.dropped += 1;
             drop(waiting);
-            return room.count_dropped();
+            return class.count_dropped();
         }
         let dropped = std::mem::take(&mut usage.dropped);
         if dropped > 0 {
-            let what = room.what();
+            let what = class.what();
             let message = format!("{dropped} {what} of the log were dropped here");
-            waiting.add(room, line_of(self.format, Level::WARN, &message));
+            waiting.add(class, line_of(self.format, Level::WARN, &message));
         }
-        waiting.add(room, line);
+        waiting.add(class, line);
         self.changed.notify_all();
     }
 
@@ -127,8 +127,8 @@ impl Queue {
     fn write_next_to(&self, sink: &mut impl Write) {
         let is_idle = |waiting: &mut Waiting| waiting.lines.is_empty();
         let mut waiting = self.changed.wait_while(self.waiting(), is_idle).unwrap_or_else(PoisonError::into_inner);
-        let Some((room, line)) = waiting.lines.pop_front() else { return };
-        waiting.usage[room as usize].bytes -= line.len();
+        let Some((class, line)) = waiting.lines.pop_front() else { return };
+        waiting.usage[class as usize].bytes -= line.len();
         waiting.is_writing = true;
         drop(waiting);
         // A log that cannot be written must not end the daemon.
@@ -146,13 +146,13 @@ impl Queue {
 }
 
 impl Waiting {
-    fn add(&mut self, room: Room, line: Vec<u8>) {
-        self.usage[room as usize].bytes += line.len();
-        self.lines.push_back((room, line));
+    fn add(&mut self, class: LineClass, line: Vec<u8>) {
+        self.usage[class as usize].bytes += line.len();
+        self.lines.push_back((class, line));
     }
 }
 
-impl Room {
+impl LineClass {
     fn of(event: &Metadata<'_>) -> Self {
         match event.target() {
             _ if clresolve_core::mutant!("one-room-for-all-lines") => Self::Others,
@@ -192,7 +192,7 @@ pub(super) struct Writer(Arc<Queue>);
 /// A line that is being made; it is queued when this is dropped.
 pub(super) struct Line {
     bytes: Vec<u8>,
-    room: Room,
+    class: LineClass,
     queue: Arc<Queue>,
 }
 
@@ -200,17 +200,17 @@ impl<'w> MakeWriter<'w> for Writer {
     type Writer = Line;
 
     fn make_writer(&'w self) -> Line {
-        Line::new(&self.0, Room::Others)
+        Line::new(&self.0, LineClass::Others)
     }
 
     fn make_writer_for(&'w self, event: &Metadata<'_>) -> Line {
-        Line::new(&self.0, Room::of(event))
+        Line::new(&self.0, LineClass::of(event))
     }
 }
 
 impl Line {
-    fn new(queue: &Arc<Queue>, room: Room) -> Self {
-        Self { bytes: Vec::new(), room, queue: Arc::clone(queue) }
+    fn new(queue: &Arc<Queue>, class: LineClass) -> Self {
+        Self { bytes: Vec::new(), class, queue: Arc::clone(queue) }
     }
 }
 
@@ -229,7 +229,7 @@ impl Drop for Line {
     fn drop(&mut self) {
         let line = std::mem::take(&mut self.bytes);
         if !line.is_empty() {
-            self.queue.push(self.room, line);
+            self.queue.push(self.class, line);
         }
     }
 }
@@ -262,7 +262,7 @@ mod tests {
         queue.write_next_to(&mut sink);
         queue.write_next_to(&mut sink);
         assert_eq!(String::from_utf8(sink).expect("ASCII"), "clresolve: 2 lines of the log were dropped here\nnext\n");
-        assert_eq!(queue.waiting().usage[Room::Others as usize].bytes, 0);
+        assert_eq!(queue.waiting().usage[LineClass::Others as usize].bytes, 0);
     }
 
     /// All that is queued.

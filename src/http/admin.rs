@@ -56,7 +56,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// What the admin socket is answered from.
 #[derive(Clone)]
-pub(super) struct Desk {
+pub(super) struct AdminState {
     pub(super) in_force: Arc<InForce>,
     pub(super) operator: Arc<dyn Operator>,
     pub(super) started: Timestamp,
@@ -80,8 +80,8 @@ struct FilterBody {
 }
 
 /// Answers until it is dropped.
-pub(super) async fn run(socket: UnixSocket, desk: Desk) -> Infallible {
-    let (router, places) = (router(desk), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
+pub(super) async fn run(socket: UnixSocket, admin: AdminState) -> Infallible {
+    let (router, places) = (router(admin), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
     // Its connections are cut when the daemon ends.
     let (_end, ended) = watch::channel(false);
     let mut open = JoinSet::new();
@@ -119,7 +119,7 @@ async fn serve(stream: UnixStream, router: Router, ended: watch::Receiver<bool>)
     let _ = connection::serve(stream, &limits, &activity, handle, ended).await;
 }
 
-fn router(desk: Desk) -> Router {
+fn router(admin: AdminState) -> Router {
     Router::new()
         .route("/admin/state", get(state))
         .route("/admin/cache/flush", post(flush))
@@ -128,58 +128,60 @@ fn router(desk: Desk) -> Router {
         .route("/admin/log-level", put(log_level))
         .method_not_allowed_fallback(async || problem::refused(Refusal::MethodUnsupported, None))
         .fallback(async || problem::refused(Refusal::RouteUnknown, None))
-        .with_state(desk)
+        .with_state(admin)
 }
 
 /// What the daemon is, holds and follows, and the settings in force.
-async fn state(Shared(desk): Shared<Desk>) -> Json<Value> {
-    let state = desk.in_force.state();
+async fn state(Shared(admin): Shared<AdminState>) -> Json<Value> {
+    let state = admin.in_force.state();
     Json(json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "started": desk.started,
+        "started": admin.started,
         "now": state.resolver.now(),
         "draining": state.is_draining(),
-        "log": desk.operator.log_filter(),
+        "log": admin.operator.log_filter(),
         "cache": state.resolver.cache_sizes().await,
         "follow": state.resolver.followed(),
-        "settings": desk.operator.settings().await,
+        "settings": admin.operator.settings().await,
     }))
 }
 
 /// What the cache holds about a name.
-async fn held(Shared(desk): Shared<Desk>, Path(name): Path<String>) -> Response {
+async fn held(Shared(admin): Shared<AdminState>, Path(name): Path<String>) -> Response {
     match parsed(&name) {
-        Ok(name) => answer(&json!({ "name": name.as_str(), "held": desk.in_force.state().resolver.held_about(&name) })),
+        Ok(name) => {
+            answer(&json!({ "name": name.as_str(), "held": admin.in_force.state().resolver.held_about(&name) }))
+        }
         Err(refused) => refused.into_response(),
     }
 }
 
-async fn flush(Shared(desk): Shared<Desk>, request: Request) -> Response {
+async fn flush(Shared(admin): Shared<AdminState>, request: Request) -> Response {
     let asked = async { read::<FlushBody>(request).await?.try_into() };
     let what: Flush = match asked.await {
         Ok(what) => what,
         Err(refused) => return RequestError::into_response(refused),
     };
-    let flushed = desk.in_force.state().resolver.flush(&what).await;
+    let flushed = admin.in_force.state().resolver.flush(&what).await;
     tracing::info!(?what, names = flushed.names, "the operator flushed the cache");
     answer(&flushed)
 }
 
-async fn reload(Shared(desk): Shared<Desk>) -> Response {
-    match desk.operator.reload().await {
+async fn reload(Shared(admin): Shared<AdminState>) -> Response {
+    match admin.operator.reload().await {
         Ok(restart) => answer(&json!({ "restart": restart.iter().map(Restart::to_string).collect::<Vec<_>>() })),
         Err(why) => problem::refused(Refusal::ConfigurationRefused, Some(why.into())),
     }
 }
 
-async fn log_level(Shared(desk): Shared<Desk>, request: Request) -> Response {
+async fn log_level(Shared(admin): Shared<AdminState>, request: Request) -> Response {
     let asked = match read::<FilterBody>(request).await {
         Ok(asked) => asked,
         Err(refused) => return refused.into_response(),
     };
-    let before = desk.operator.log_filter();
-    match desk.operator.set_log_filter(&asked.filter) {
-        Ok(()) => answer(&json!({ "filter": desk.operator.log_filter(), "before": before })),
+    let before = admin.operator.log_filter();
+    match admin.operator.set_log_filter(&asked.filter) {
+        Ok(()) => answer(&json!({ "filter": admin.operator.log_filter(), "before": before })),
         Err(why) => problem::refused(Refusal::ConfigurationRefused, Some(why.into())),
     }
 }

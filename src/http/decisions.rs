@@ -32,7 +32,9 @@ pub(super) async fn decide(
     Extension(client): Extension<Client>,
     request: Request,
 ) -> Response {
-    answered(&state, &in_force, client, request, Asked::BeforeSigning).await.unwrap_or_else(RequestError::into_response)
+    answered(&state, &in_force, client, request, Moment::BeforeSigning)
+        .await
+        .unwrap_or_else(RequestError::into_response)
 }
 
 /// `POST /v1/decisions/signed`
@@ -42,12 +44,14 @@ pub(super) async fn signed(
     Extension(client): Extension<Client>,
     request: Request,
 ) -> Response {
-    answered(&state, &in_force, client, request, Asked::BeforeSending).await.unwrap_or_else(RequestError::into_response)
+    answered(&state, &in_force, client, request, Moment::BeforeSending)
+        .await
+        .unwrap_or_else(RequestError::into_response)
 }
 
 /// When a client asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum Moment {
     /// Before it signs a payment.
     BeforeSigning,
     /// Before it sends one, with the payment header.
@@ -59,12 +63,12 @@ async fn answered(
     in_force: &InForce,
     client: Client,
     request: Request,
-    asked: Asked,
+    moment: Moment,
 ) -> Result<Response, RequestError> {
     let form = Form::asked(request.headers());
     let (bytes, permit) = body::document(request, state, client, MAX_REQUEST_BYTES).await?;
     let digest = Digest::of(&bytes);
-    let recent = state.recent_decisions.get(digest, state.resolver.now()).filter(|_| asked == Asked::BeforeSigning);
+    let recent = state.recent_decisions.get(digest, state.resolver.now()).filter(|_| moment == Moment::BeforeSigning);
     if let (Some(recent), Form::Plain) = (&recent, form) {
         let answered = state.admission.ask(client, Question::new(&*recent.name)).await?;
         if recent.is_about(answered.resolution.verdict()) && std::ptr::eq(&*in_force.state(), state) {
@@ -73,9 +77,9 @@ async fn answered(
         }
     }
     let request = DecisionRequest::from_json(&bytes).map_err(|error| RequestError::malformed(error.to_string()))?;
-    match (asked, &request.header) {
-        (Asked::BeforeSigning, Some(_)) => return Err(RequestError::malformed("header is for /v1/decisions/signed")),
-        (Asked::BeforeSending, None) => return Err(RequestError::malformed("expected header: the payment header")),
+    match (moment, &request.header) {
+        (Moment::BeforeSigning, Some(_)) => return Err(RequestError::malformed("header is for /v1/decisions/signed")),
+        (Moment::BeforeSending, None) => return Err(RequestError::malformed("expected header: the payment header")),
         _ => {}
     }
     let (state, answered) = in_force.ask(state, client, Question::new(&request.name)).await?;
@@ -84,7 +88,7 @@ async fn answered(
     drop(permit);
     report_decision(&decision);
     let body = Bytes::from(serde_json::to_vec(&*decision).unwrap_or_default());
-    if asked == Asked::BeforeSigning {
+    if moment == Moment::BeforeSigning {
         state.recent_decisions.keep(digest, &request.name, &decision, &body, state.resolver.now());
     }
     let signed = || signature(&state, &decision, &resolution, digest);

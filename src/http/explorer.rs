@@ -16,7 +16,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::Response;
 use url::form_urlencoded;
 
-use self::page::{Asked, Shown};
+use self::page::{PageQuery, Shown};
 use super::caching::{is_known_to_client, not_modified};
 use super::client_limits::Client;
 use super::log::LogEntry;
@@ -41,19 +41,19 @@ pub(super) async fn page(
     uri: Uri,
 ) -> Response {
     let (name, question) = match asked(uri.query().unwrap_or_default()) {
-        Ok(asked) => asked,
-        Err(detail) => return refused(Refusal::RequestMalformed, Asked::default(), &detail),
+        Ok(query) => query,
+        Err(detail) => return refused(Refusal::RequestMalformed, PageQuery::default(), &detail),
     };
     let Some(question) = question else { return written(StatusCode::OK, page::start(&state.default_profile)) };
-    let asked = Asked { name: &name, profile: question.profile.as_deref(), depth: question.depth };
+    let query = PageQuery { name: &name, profile: question.profile.as_deref(), depth: question.depth };
     match state.admission.ask(client, question.clone()).await {
         Ok(answered) => {
             let verdict = answered.resolution.verdict();
-            let mut response = written(StatusCode::OK, page::write(asked, &Shown::Verdict(verdict)));
+            let mut response = written(StatusCode::OK, page::write(query, &Shown::Verdict(verdict)));
             response.extensions_mut().insert(LogEntry::of_verdict(verdict));
             response
         }
-        Err(refusal) => refused(refusal, asked, ""),
+        Err(refusal) => refused(refusal, query, ""),
     }
 }
 
@@ -81,10 +81,10 @@ fn asked(query: &str) -> Result<(String, Option<Question>), String> {
     Ok((name, question))
 }
 
-fn refused(refusal: Refusal, asked: Asked<'_>, detail: &str) -> Response {
-    let mut response = written(problem::status(refusal), page::write(asked, &Shown::Refusal(refusal, detail)));
+fn refused(refusal: Refusal, query: PageQuery<'_>, detail: &str) -> Response {
+    let mut response = written(problem::status(refusal), page::write(query, &Shown::Refusal(refusal, detail)));
     response.headers_mut().extend(problem::pause(refusal));
-    response.extensions_mut().insert(LogEntry::of_refusal(refusal).named(asked.name));
+    response.extensions_mut().insert(LogEntry::of_refusal(refusal).named(query.name));
     response
 }
 

@@ -58,7 +58,7 @@ impl LogEntry {
 }
 
 /// A request, as the log shows it.
-pub(super) struct Asked<'a> {
+pub(super) struct LoggedRequest<'a> {
     pub(super) method: &'a Method,
     pub(super) uri: &'a Uri,
     pub(super) client: Client,
@@ -67,14 +67,14 @@ pub(super) struct Asked<'a> {
 
 /// Writes the line. Routine answers (health, and verdicts from the cache that are not refusals) are written at level
 /// debug only: at tens of thousands of lines a second the log would cost more than the answers.
-pub(super) fn write(asked: &Asked<'_>, response: &Response, is_health: bool) {
+pub(super) fn write(asked: &LoggedRequest<'_>, response: &Response, is_health: bool) {
     let nothing = LogEntry::default();
     let entry: &LogEntry = response.extensions().get().unwrap_or(&nothing);
     let is_routine = is_health || (entry.is_cached() && !response.status().is_client_error());
     if is_routine && !tracing::enabled!(tracing::Level::DEBUG) {
         return;
     }
-    let Asked { method, uri, client, started } = asked;
+    let LoggedRequest { method, uri, client, started } = asked;
     let verdict = entry.verdict.as_deref();
     let (code, status) = (entry.code, response.status().as_u16());
     let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -26,7 +26,7 @@ use super::request::RequestPermit;
 use super::state::AppState;
 use crate::config::McpConfig;
 use crate::cpu_pool::PoolFull;
-use crate::mcp::{self, Answer, Asked, Asker, Face, Failure, MAX_MESSAGE_BYTES};
+use crate::mcp::{self, AgentAnswer, Answer, Asker, Face, Failure, MAX_MESSAGE_BYTES};
 use crate::reason::Refusal;
 use crate::resolve::{Question, Resolver};
 
@@ -174,9 +174,9 @@ struct Admitted {
 
 #[async_trait]
 impl Asker for Admitted {
-    async fn ask(&self, question: Question) -> Result<Asked, Refusal> {
+    async fn ask(&self, question: Question) -> Result<AgentAnswer, Refusal> {
         let (state, answered) = self.in_force.ask(&self.state, self.client, question).await?;
-        Ok(Asked { resolver: state.resolver.clone(), resolution: answered.resolution })
+        Ok(AgentAnswer { resolver: state.resolver.clone(), resolution: answered.resolution })
     }
 
     async fn admitted(&self, work: BoxFuture<'static, Result<Answer, Failure>>) -> Result<Answer, Failure> {

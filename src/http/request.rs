@@ -21,7 +21,7 @@ use super::face::{Door, Face};
 use super::gate_path;
 use super::head_scan::Found;
 use super::in_force::{InForce, Serving};
-use super::log::{self, Asked};
+use super::log::{self, LoggedRequest};
 use super::state::AppState;
 use crate::reason::Refusal;
 
@@ -62,7 +62,7 @@ pub(super) async fn answer(
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     state.counters.count(uri.path(), face, &response, started.elapsed());
-    log::write(&Asked { method: &method, uri: &uri, client, started }, &response, face == Face::Health);
+    log::write(&LoggedRequest { method: &method, uri: &uri, client, started }, &response, face == Face::Health);
     response
 }
 

@@ -19,9 +19,9 @@ const READ_ON: &str = "\nThe evidence is in structuredContent. Text at the point
 
 /// Sentences of this program. They are made of its own constants alone, so that no foreign text can get among them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Said(String);
+pub(super) struct OwnText(String);
 
-impl Said {
+impl OwnText {
     pub(super) fn new(sentence: &'static str) -> Self {
         Self(sentence.to_owned())
     }
@@ -54,7 +54,7 @@ fn known(slug: &str) -> Option<(&'static str, &'static str)> {
 /// An answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    said: Said,
+    said: OwnText,
     structured: Value,
 }
 
@@ -62,7 +62,7 @@ impl Answer {
     /// An answer with its document, which may be long: it is written and marked on the pool for work that computes.
     pub(super) async fn about<T: Serialize + Send + 'static>(
         resolver: &Resolver,
-        said: Said,
+        said: OwnText,
         form: &'static Form,
         document: T,
     ) -> Result<Self, Failure> {
@@ -102,7 +102,7 @@ impl Failure {
 
     pub(super) fn into_result(self, form: &Form) -> CallToolResult {
         let Self { refusal, detail } = self;
-        let said = Said::new(refusal.slug()).and(": ").and(refusal.title());
+        let said = OwnText::new(refusal.slug()).and(": ").and(refusal.title());
         let said = if detail.is_some() { said.and("\nstructuredContent.error.detail says more.") } else { said };
         let mut error = json!({ "code": refusal });
         if let Some(detail) = detail {

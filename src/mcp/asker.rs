@@ -12,7 +12,7 @@ use crate::verdict::Resolution;
 #[async_trait]
 pub(crate) trait Asker: Send + Sync {
     /// The answer to a question, within the client's limits.
-    async fn ask(&self, question: Question) -> Result<Asked, Refusal>;
+    async fn ask(&self, question: Question) -> Result<AgentAnswer, Refusal>;
 
     /// The answer that `work` gives, which counts as a run of the client's. A client that gives up does not end it.
     async fn admitted(&self, work: BoxFuture<'static, Result<Answer, Failure>>) -> Result<Answer, Failure>;
@@ -25,7 +25,7 @@ pub(crate) trait Asker: Send + Sync {
 }
 
 /// An answer, and the resolver under whose configuration it was given.
-pub(crate) struct Asked {
+pub(crate) struct AgentAnswer {
     pub(crate) resolver: Resolver,
     pub(crate) resolution: Resolution,
 }

@@ -17,7 +17,7 @@ use tokio::io::{
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::message::{self, MAX_MESSAGE_BYTES};
-use super::{Answer, Asked, Asker, Face, Failure};
+use super::{AgentAnswer, Answer, Asker, Face, Failure};
 use crate::reason::Refusal;
 use crate::resolve::{Question, Resolver, SetupError};
 
@@ -41,10 +41,10 @@ impl Own {
 
 #[async_trait]
 impl Asker for Own {
-    async fn ask(&self, question: Question) -> Result<Asked, Refusal> {
+    async fn ask(&self, question: Question) -> Result<AgentAnswer, Refusal> {
         let resolution = self.resolver.ask(&question).await;
         let resolution = resolution.map_err(|SetupError::Invalid { .. }| Refusal::ProfileUnknown)?;
-        Ok(Asked { resolver: self.resolver.clone(), resolution })
+        Ok(AgentAnswer { resolver: self.resolver.clone(), resolution })
     }
 
     async fn admitted(&self, work: BoxFuture<'static, Result<Answer, Failure>>) -> Result<Answer, Failure> {
@@ -94,7 +94,7 @@ where
 
 /// A call's place among [`CALLS`], held in its request for as long as it is worked on.
 #[derive(Clone)]
-struct Place(#[expect(dead_code, reason = "given back when it is dropped")] Arc<OwnedSemaphorePermit>);
+struct CallPermit(#[expect(dead_code, reason = "given back when it is dropped")] Arc<OwnedSemaphorePermit>);
 
 /// Messages as lines.
 struct Lines<W> {
@@ -165,7 +165,7 @@ where
 async fn placed(mut message: ClientJsonRpcMessage, calls: &Arc<Semaphore>) -> ClientJsonRpcMessage {
     if let ClientJsonRpcMessage::Request(request) = &mut message {
         let place = Arc::clone(calls).acquire_owned().await.expect("the semaphore is never closed");
-        request.request.extensions_mut().insert(Place(Arc::new(place)));
+        request.request.extensions_mut().insert(CallPermit(Arc::new(place)));
     }
     message
 }

@@ -18,14 +18,14 @@ const SEEN: TableDefinition<ReceiptKey, (&'static [u8; 32], u64)> = TableDefinit
 /// The receipts by that number. The first row is the next to be forgotten.
 const MARKED: TableDefinition<u64, ReceiptKey> = TableDefinition::new("receipts-marked/1");
 
-/// The place of a receipt. Worlds and chains never share one.
+/// A receipt as it is kept: worlds and chains never share one.
 #[derive(Clone, Debug)]
-struct Place {
+struct MarkedReceipt {
     signer: HistoryKey,
     receipt: Digest,
 }
 
-impl Place {
+impl MarkedReceipt {
     fn key(&self) -> (&str, u64, &str, &str, &[u8; 32]) {
         let (world, chain, domain, name) = self.signer.key();
         (world, chain, domain, name, self.receipt.as_bytes())
@@ -47,7 +47,7 @@ impl Memory {
 impl Store {
     /// As [`Memory::mark`]. Of two at once one comes first: the file has one writer at a time.
     fn mark(&self, signer: HistoryKey, mark: &Mark, most: u64) -> Result<Seen, MemoryError> {
-        let place = Place { signer, receipt: mark.receipt };
+        let place = MarkedReceipt { signer, receipt: mark.receipt };
         let database = self.database()?;
         let write = database.begin_write().map_err(failed)?;
         {
@@ -79,11 +79,11 @@ struct Receipts<'t> {
 }
 
 impl Receipts<'_> {
-    fn occasion(&self, place: &Place) -> Result<Option<[u8; 32]>, MemoryError> {
+    fn occasion(&self, place: &MarkedReceipt) -> Result<Option<[u8; 32]>, MemoryError> {
         Ok(self.seen.get(place.key()).map_err(failed)?.map(|row| *row.value().0))
     }
 
-    fn put(&mut self, place: &Place, occasion: &Digest) -> Result<(), MemoryError> {
+    fn put(&mut self, place: &MarkedReceipt, occasion: &Digest) -> Result<(), MemoryError> {
         let last = self.marked.last().map_err(failed)?.map_or(0, |(number, _)| number.value());
         let number = last.checked_add(1).ok_or_else(|| failed("the numbers are used up"))?;
         self.seen.insert(place.key(), (occasion.as_bytes(), number)).map_err(failed)?;
@@ -92,7 +92,7 @@ impl Receipts<'_> {
     }
 
     /// Makes room for one more receipt. A memory with a lowered bound shrinks a few receipts at a time.
-    fn make_room(&mut self, place: &Place, most: u64) -> Result<(), MemoryError> {
+    fn make_room(&mut self, place: &MarkedReceipt, most: u64) -> Result<(), MemoryError> {
         let share = (most / DOMAIN_SHARE).max(1);
         for _ in 0..FORGOTTEN_AT_ONCE {
             let (siblings, oldest) = self.siblings(place, share)?;
@@ -118,7 +118,7 @@ impl Receipts<'_> {
 
     /// How many receipts of signers below the same domain are remembered, and the number of the oldest of them. The
     /// domain's share bounds both, but where the bound was lowered since.
-    fn siblings(&self, place: &Place, share: u64) -> Result<(u64, Option<u64>), MemoryError> {
+    fn siblings(&self, place: &MarkedReceipt, share: u64) -> Result<(u64, Option<u64>), MemoryError> {
         let (world, chain, domain, ..) = place.key();
         let (mut count, mut oldest) = (0, None);
         for row in self.seen.range((world, chain, domain, "", &[0; 32])..).map_err(failed)? {

@@ -147,7 +147,7 @@ impl fmt::Display for Kind {
 
 /// What a difference comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Comparison {
     /// Nothing changed.
     Same,
     /// Something changed.
@@ -202,12 +202,12 @@ impl Difference {
     }
 
     /// What the changes of these kinds come to; where no kind is named, those of every kind.
-    pub fn outcome(&self, kinds: &[Kind]) -> Outcome {
+    pub fn outcome(&self, kinds: &[Kind]) -> Comparison {
         let counts = |change: &Change| kinds.is_empty() || kinds.contains(&change.kind);
         if self.changes.iter().any(counts) {
-            return Outcome::Differs;
+            return Comparison::Differs;
         }
-        if self.is_complete() { Outcome::Same } else { Outcome::Undecided }
+        if self.is_complete() { Comparison::Same } else { Comparison::Undecided }
     }
 
     /// Whether both reports have all names of their lists.

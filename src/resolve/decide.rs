@@ -13,7 +13,7 @@ use clresolve_payment::payee::{Claim, ClaimSource, Payees, ProvenBy};
 use clresolve_payment::route::Route;
 use clresolve_payment::terms::Terms;
 use clresolve_payment::{Decision, DecisionRequest};
-use clresolve_verdict::published::{Published, Standing};
+use clresolve_verdict::published::{Published, PublishedRecord};
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -221,16 +221,16 @@ impl Resolver {
         {
             for key in EndpointKey::ALL {
                 match published.endpoint(key) {
-                    Standing::Settled(value) => {
+                    PublishedRecord::Settled(value) => {
                         return Route::of_record(key, &value, verb, &version)
                             .ok_or_else(|| Box::new(unusable(key).observed(value)));
                     }
-                    Standing::Absent | Standing::NotAsked => {}
-                    Standing::Pending { .. } => {
+                    PublishedRecord::Absent | PublishedRecord::NotAsked => {}
+                    PublishedRecord::Pending { .. } => {
                         return Err(Box::new(Reason::new(Code::RecordPending).at(key.as_str())));
                     }
-                    Standing::Malformed(_) => return Err(Box::new(unusable(key))),
-                    Standing::Failed(cause) => {
+                    PublishedRecord::Malformed(_) => return Err(Box::new(unusable(key))),
+                    PublishedRecord::Failed(cause) => {
                         return Err(Box::new(unusable(key).observed(cause.to_string())));
                     }
                 }
@@ -267,13 +267,13 @@ fn record(published: &Published, network: &Network) -> Claim {
     let own = network.chain_id().and_then(CoinType::of_chain);
     for coin in own.into_iter().chain([CoinType::EVM_DEFAULT]) {
         match published.address(coin) {
-            Standing::Settled(address) => return Claim::Is(address, ClaimSource::Record(coin)),
-            Standing::Absent => {}
-            Standing::Pending { .. } => return undecided(Code::RecordPending, coin, None),
-            Standing::Malformed(bytes) => return undecided(Code::PayeeUnproven, coin, Some(bytes.to_string())),
-            Standing::Failed(cause) => return undecided(Code::PayeeUnproven, coin, Some(cause.to_string())),
+            PublishedRecord::Settled(address) => return Claim::Is(address, ClaimSource::Record(coin)),
+            PublishedRecord::Absent => {}
+            PublishedRecord::Pending { .. } => return undecided(Code::RecordPending, coin, None),
+            PublishedRecord::Malformed(bytes) => return undecided(Code::PayeeUnproven, coin, Some(bytes.to_string())),
+            PublishedRecord::Failed(cause) => return undecided(Code::PayeeUnproven, coin, Some(cause.to_string())),
             // Without the network's own record nothing is known of a default.
-            Standing::NotAsked => return Claim::None,
+            PublishedRecord::NotAsked => return Claim::None,
         }
     }
     Claim::None

@@ -49,19 +49,19 @@ impl Beside {
 pub(super) struct LookUps<A, V>(Arc<Inner<A, V>>);
 
 struct Inner<A, V> {
-    kept: Cache<(Beside, A), Arc<Kept<V>>>,
+    kept: Cache<(Beside, A), Arc<LookedUp<V>>>,
     places: Semaphore,
 }
 
 /// What was found, and until when it is given again.
-struct Kept<V> {
+struct LookedUp<V> {
     found: V,
     until: Timestamp,
     /// Look-ups in a row that decided nothing, this one included. Each makes the pause longer, so there are few.
     failures: u32,
 }
 
-impl<V> Kept<V> {
+impl<V> LookedUp<V> {
     fn is_given(&self, now: Timestamp) -> bool {
         now < self.until || clresolve_core::mutant!("claims-never-end")
     }
@@ -103,7 +103,7 @@ where
         }
         let (this, clock) = (Arc::clone(&self.0), Arc::clone(clock));
         let task = tokio::spawn(async move {
-            let kept_or_found = async |known: Option<Entry<_, Arc<Kept<V>>>>| {
+            let kept_or_found = async |known: Option<Entry<_, Arc<LookedUp<V>>>>| {
                 this.kept_or_found(known.map(Entry::into_value), &*clock, look_up).await
             };
             this.kept.entry(key).and_upsert_with(kept_or_found).await.into_value()
@@ -115,10 +115,10 @@ where
 impl<A, V: Found> Inner<A, V> {
     async fn kept_or_found(
         &self,
-        known: Option<Arc<Kept<V>>>,
+        known: Option<Arc<LookedUp<V>>>,
         clock: &dyn Clock,
         look_up: impl Future<Output = V>,
-    ) -> Arc<Kept<V>> {
+    ) -> Arc<LookedUp<V>> {
         let now = clock.now();
         let failures = match known {
             Some(kept) if kept.is_given(now) => return kept,
@@ -127,7 +127,7 @@ impl<A, V: Found> Inner<A, V> {
         };
         let place = self.places.try_acquire();
         if place.is_err() && !clresolve_core::mutant!("look-ups-without-places") {
-            return Arc::new(Kept { found: V::undecided("too many look-ups are under way"), until: now, failures });
+            return Arc::new(LookedUp { found: V::undecided("too many look-ups are under way"), until: now, failures });
         }
         let found = look_up.await;
         // What was found is as old as the question for it; a pause begins when the look-up is over.
@@ -136,7 +136,7 @@ impl<A, V: Found> Inner<A, V> {
             State::Untrusted => (after(clock.now(), State::Untrusted, 0), 0),
             State::Indeterminate => (after(clock.now(), State::Indeterminate, failures), failures + 1),
         };
-        Arc::new(Kept { found, until, failures })
+        Arc::new(LookedUp { found, until, failures })
     }
 }
 

@@ -38,8 +38,8 @@ impl Progress {
     }
 
     /// What is told of the runs about a name.
-    pub(super) const fn of<'a>(&'a self, name: &'a EnsName) -> Told<'a> {
-        Told { progress: self, name }
+    pub(super) const fn of<'a>(&'a self, name: &'a EnsName) -> NameProgress<'a> {
+        NameProgress { progress: self, name }
     }
 
     /// Watches the runs about a name.
@@ -50,12 +50,12 @@ impl Progress {
 
 /// What is told of the runs about a name.
 #[derive(Clone, Copy)]
-pub(super) struct Told<'a> {
+pub(super) struct NameProgress<'a> {
     progress: &'a Progress,
     name: &'a EnsName,
 }
 
-impl Told<'_> {
+impl NameProgress<'_> {
     /// Does the work of a step, and tells when it begins and ends.
     pub(super) async fn during<T>(self, step: Step, work: impl Future<Output = T>) -> T {
         self.tell(StepSeen { step, has_ended: false });

@@ -9,7 +9,7 @@ use std::time::Duration;
 use alloy_primitives::Address;
 use clresolve_jose::PublicKey;
 use clresolve_payment::offer::SignerKeys;
-use clresolve_verdict::published::{Published, Standing};
+use clresolve_verdict::published::{Published, PublishedRecord};
 
 use super::look_ups::{Beside, Found, LookUps};
 use super::walk::Walker;
@@ -108,7 +108,7 @@ impl SignerRecords {
 pub(super) fn addresses(published: &Published) -> SignerKeys {
     let coins = published.settled().addresses.keys();
     let settled = coins.filter_map(|coin| match published.address(*coin) {
-        Standing::Settled(address) => Some(address),
+        PublishedRecord::Settled(address) => Some(address),
         _ => None,
     });
     let mut addresses: Vec<Address> = settled.collect();

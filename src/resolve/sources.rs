@@ -11,7 +11,7 @@ use futures_util::future::OptionFuture;
 use tokio::time::Instant;
 
 use super::content::{Content, Liars, Walk};
-use super::progress::Told;
+use super::progress::NameProgress;
 use crate::cache::{ContentCache, ProvenContent};
 use crate::card::Card;
 use crate::chain::Found;
@@ -55,7 +55,7 @@ impl Sources {
 
 impl ContentSources {
     /// Asks the card's URL and the gateways, at the same time unless one needs the other's answer.
-    pub(super) async fn of_card(&self, found: &Found, all: bool, limit: Duration, told: Told<'_>) -> Sources {
+    pub(super) async fn of_card(&self, found: &Found, all: bool, limit: Duration, told: NameProgress<'_>) -> Sources {
         let targets = Targets::of(&found.records);
         let needs_https = targets.waits_for_url(all);
         let Targets { url, cid, path, mirror: other } = targets;

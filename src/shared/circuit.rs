@@ -12,35 +12,35 @@ const REST: SignedDuration = SignedDuration::from_secs(5);
 
 /// Failures in a row, and the rest after them.
 #[derive(Default)]
-pub struct Circuit(Mutex<State>);
+pub struct Circuit(Mutex<Failures>);
 
 #[derive(Default)]
-struct State {
-    failures: u32,
+struct Failures {
+    in_a_row: u32,
     rests_until: Option<Timestamp>,
 }
 
 impl Circuit {
     /// Whether it is not the time to try.
     pub fn rests(&self, now: Timestamp) -> bool {
-        self.state().rests_until.is_some_and(|until| now < until) && !clresolve_core::mutant!("redis-never-rests")
+        self.failures().rests_until.is_some_and(|until| now < until) && !clresolve_core::mutant!("redis-never-rests")
     }
 
     /// A try that succeeded.
     pub fn succeeded(&self) {
-        *self.state() = State::default();
+        *self.failures() = Failures::default();
     }
 
     /// A try that failed. After a rest one more failure is enough for the next.
     pub fn failed(&self, now: Timestamp) {
-        let mut state = self.state();
-        state.failures = state.failures.saturating_add(1);
-        if state.failures >= FAILURES {
-            state.rests_until = now.checked_add(REST).ok();
+        let mut failures = self.failures();
+        failures.in_a_row = failures.in_a_row.saturating_add(1);
+        if failures.in_a_row >= FAILURES {
+            failures.rests_until = now.checked_add(REST).ok();
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn failures(&self) -> MutexGuard<'_, Failures> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

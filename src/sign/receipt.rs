@@ -5,7 +5,7 @@
 //! so that nobody can pass it for one about others.
 
 use clresolve_bundle::signed::{
-    Ground, MAX_JWS_BYTES, MAX_LIFETIME, SKEW, SignError, Signer, VerifyError, What, lifetime,
+    AnchorDemand, MAX_JWS_BYTES, MAX_LIFETIME, SKEW, SignError, Signer, VerifyError, What, lifetime,
 };
 use clresolve_core::digest::Digest;
 use clresolve_core::json::{Limits, parse};
@@ -151,7 +151,7 @@ fn checked(document: &Value, expected: &ExpectedReceipt) -> Result<State, Verify
     let anchor: Option<Anchor> = member(document, "anchor")?;
     let warnings: Vec<String> = member(document, "warnings")?;
     if !clresolve_core::mutant!("receipts-of-any-world") {
-        Ground { chain, world, proof: *proof }
+        AnchorDemand { chain, world, proof: *proof }
             .check(anchor.as_ref(), |code| warnings.iter().any(|it| it == code.slug()))?;
     }
     member(document, "state")

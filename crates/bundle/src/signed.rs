@@ -243,7 +243,7 @@ fn check_verdict(verdict: &Verdict, expected: &Expected) -> Result<(), VerifyErr
     same(What::Profile, &expected.profile, Some(&verdict.profile.id))?;
     let Expected { chain, world, proof, .. } = expected;
     let warns = |code| verdict.reasons.iter().any(|reason| reason.code == code);
-    Ground { chain, world, proof: *proof }.check(verdict.anchor.as_ref(), warns)?;
+    AnchorDemand { chain, world, proof: *proof }.check(verdict.anchor.as_ref(), warns)?;
     if (expected.depth, verdict.profile.depth) == (Depth::Schemas, Depth::Identity) {
         return Err(VerifyError::Shallow);
     }
@@ -252,7 +252,7 @@ fn check_verdict(verdict: &Verdict, expected: &Expected) -> Result<(), VerifyErr
 
 /// What signed words must rest on.
 #[derive(Clone, Copy, Debug)]
-pub struct Ground<'a> {
+pub struct AnchorDemand<'a> {
     /// CAIP-2 identifier of the chain.
     pub chain: &'a str,
     /// `anchor.world`, such as `mainnet`.
@@ -261,7 +261,7 @@ pub struct Ground<'a> {
     pub proof: Option<Grade>,
 }
 
-impl Ground<'_> {
+impl AnchorDemand<'_> {
     /// Checks where the agent was read, and how far that is vouched for, also by what the verdict warns of.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ const MAX_REPEATS: usize = 4;
 /// What an endpoint states about a block.
 pub(crate) trait Vote: PartialEq {
     /// Whether the name's resolver and this part of its response are the same, whatever the block.
-    fn same(&self, other: &Self, part: Part) -> bool;
+    fn same(&self, other: &Self, part: VotePart) -> bool;
 
     /// Height of the block that it is about, where it says that itself.
     fn height(&self) -> Option<u64> {
@@ -39,7 +39,7 @@ pub(crate) trait Vote: PartialEq {
 /// A part of a vote. At the newest block each counts for itself, so that a dispute about payments leaves the records as
 /// they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum VotePart {
     /// The records of the walk.
     Records,
     /// What the name says about payments.
@@ -47,10 +47,10 @@ pub(crate) enum Part {
 }
 
 impl Vote for Findings {
-    fn same(&self, other: &Self, part: Part) -> bool {
+    fn same(&self, other: &Self, part: VotePart) -> bool {
         match part {
-            Part::Records => self.same_records(other),
-            Part::Payment => self.same_payment(other),
+            VotePart::Records => self.same_records(other),
+            VotePart::Payment => self.same_payment(other),
         }
     }
 
@@ -61,7 +61,7 @@ impl Vote for Findings {
 
 /// Where the rest is computed from proven state, the header is the whole vote.
 impl Vote for HashedHeader {
-    fn same(&self, other: &Self, _: Part) -> bool {
+    fn same(&self, other: &Self, _: VotePart) -> bool {
         self == other
     }
 }
@@ -238,7 +238,7 @@ impl<V: Vote> QuorumCounter<V> {
     /// record.
     pub(crate) fn reached(&self, at: AtLatest) -> Option<u64> {
         let objection = |endpoint| self.latest_vote(endpoint)?.as_ref().ok()?.height();
-        match (self.agreed_height(at.records, Part::Records), self.agreed_height(at.payment, Part::Payment)) {
+        match (self.agreed_height(at.records, VotePart::Records), self.agreed_height(at.payment, VotePart::Payment)) {
             (Some(records), Some(payment)) => Some(records.min(payment)),
             (None, _) => objection(at.records),
             (Some(records), None) if !clresolve_core::mutant!("objections-vouch-for-records") => {
@@ -250,7 +250,7 @@ impl<V: Vote> QuorumCounter<V> {
 
     /// The height that as many operators as must agree have reached with the vote of `endpoint` on this part. One that is
     /// ahead does not vouch for those that are behind.
-    fn agreed_height(&self, endpoint: usize, part: Part) -> Option<u64> {
+    fn agreed_height(&self, endpoint: usize, part: VotePart) -> Option<u64> {
         let vote = self.latest_vote(endpoint)?.as_ref().ok()?;
         let same = self.ballots.iter().filter_map(|ballot| {
             let latest = ballot.latest.as_ref()?.as_ref().ok()?;
@@ -270,13 +270,13 @@ impl<V: Vote> QuorumCounter<V> {
     /// objection to one part alone is followed in both.
     #[cfg(feature = "state-proof")]
     pub(crate) fn objections(&self, vote: &V) -> Option<AtLatest> {
-        let (records, payment) = (self.objection(vote, Part::Records), self.objection(vote, Part::Payment));
+        let (records, payment) = (self.objection(vote, VotePart::Records), self.objection(vote, VotePart::Payment));
         Some(AtLatest { records: records?, payment: payment.or(records)? })
     }
 
     /// The endpoint whose vote on this part of the newest block differs from `vote`, or that failed there.
     #[cfg(feature = "state-proof")]
-    fn objection(&self, vote: &V, part: Part) -> Option<usize> {
+    fn objection(&self, vote: &V, part: VotePart) -> Option<usize> {
         let of = |objects: &dyn Fn(&Result<V, Failure>) -> bool| {
             let ballot = self.ballots.iter().find(|ballot| ballot.latest.as_ref().is_some_and(objects));
             ballot.map(|ballot| ballot.endpoint)
@@ -363,8 +363,8 @@ impl<V: Vote> QuorumCounter<V> {
 
     /// The endpoints whose votes on the newest block count, and whether that is clear for both parts.
     fn at_latest(&self, group: &AgreementGroup<'_, V>) -> (Option<AtLatest>, bool) {
-        let (records, records_are_clear) = self.latest(group, Part::Records);
-        let (payment, payment_is_clear) = self.latest(group, Part::Payment);
+        let (records, records_are_clear) = self.latest(group, VotePart::Records);
+        let (payment, payment_is_clear) = self.latest(group, VotePart::Payment);
         let latest = records.zip(payment).map(|(records, payment)| AtLatest { records, payment });
         (latest, records_are_clear && payment_is_clear)
     }
@@ -372,7 +372,7 @@ impl<V: Vote> QuorumCounter<V> {
     /// The endpoint whose vote on this part of the newest block counts, and whether that is clear. A change counts unless
     /// enough operators state that it is absent: the newest block may only downgrade, but one endpoint alone cannot
     /// withhold a name by it.
-    fn latest(&self, group: &AgreementGroup<'_, V>, part: Part) -> (Option<usize>, bool) {
+    fn latest(&self, group: &AgreementGroup<'_, V>, part: VotePart) -> (Option<usize>, bool) {
         let of = |wanted: &dyn Fn(&Result<V, Failure>) -> bool| -> Vec<usize> {
             let is_one = |ballot: &&Ballot<V>| ballot.latest.as_ref().is_some_and(wanted);
             self.ballots.iter().filter(is_one).map(|ballot| ballot.endpoint).collect()

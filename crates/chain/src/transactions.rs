@@ -22,7 +22,7 @@ use crate::failure::Failure;
 use crate::header;
 use crate::poll::{Votable, poll};
 use crate::pool::{ChainConfig, Clock, EndpointPool};
-use crate::quorum::{Part, Vote};
+use crate::quorum::{Vote, VotePart};
 #[cfg(feature = "state-proof")]
 use crate::receipt_proofs::ReceiptProofs;
 use crate::transport::HttpPost;
@@ -105,7 +105,7 @@ struct InBlock {
 }
 
 impl Vote for Held {
-    fn same(&self, other: &Self, _: Part) -> bool {
+    fn same(&self, other: &Self, _: VotePart) -> bool {
         self == other
     }
 }

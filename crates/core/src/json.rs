@@ -60,7 +60,7 @@ pub fn parse(bytes: &[u8], limits: Limits) -> Result<Value, JsonError> {
     if text.starts_with('\u{feff}') && !mutant!("byte-order-mark") {
         return Err(JsonError::ByteOrderMark);
     }
-    let state = State { limits, values: Cell::new(0), paths: Cell::new(0), fault: RefCell::new(None) };
+    let state = LimitState { limits, values: Cell::new(0), paths: Cell::new(0), fault: RefCell::new(None) };
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = Seed { state: &state, level: 0, path: 0 }
         .deserialize(&mut reader)
@@ -196,7 +196,7 @@ impl JsonError {
     }
 }
 
-struct State {
+struct LimitState {
     limits: Limits,
     values: Cell<usize>,
     paths: Cell<usize>,
@@ -216,7 +216,7 @@ enum FaultKind {
     DuplicateKey(String),
 }
 
-impl State {
+impl LimitState {
     fn refuse<E: serde::de::Error>(&self, kind: FaultKind) -> E {
         *self.fault.borrow_mut() = Some(Fault { kind, path: Vec::new() });
         E::custom("refused")
@@ -262,7 +262,7 @@ impl State {
 
 #[derive(Clone, Copy)]
 struct Seed<'s> {
-    state: &'s State,
+    state: &'s LimitState,
     level: usize,
     /// Bytes of the value's path, escapes not counted.
     path: usize,

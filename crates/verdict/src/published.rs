@@ -32,7 +32,7 @@ enum Newest {
 
 /// What a decision may make of one published record: `T` is the value, `R` the record as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing<T, R> {
+pub enum PublishedRecord<T, R> {
     /// Set, and the newest block says the same where it is compared.
     Settled(T),
     /// Not set, and the newest block says the same where it is compared.
@@ -52,11 +52,11 @@ pub enum Standing<T, R> {
     NotAsked,
 }
 
-/// The standing of an address.
-pub type AddressAt = Standing<Address, AddressRecord>;
+/// A published address.
+pub type AddressAt = PublishedRecord<Address, AddressRecord>;
 
-/// The standing of an endpoint. Its text is foreign, and nothing but valid UTF-8.
-pub type EndpointAt = Standing<String, EndpointRecord>;
+/// A published endpoint. Its text is foreign, and nothing but valid UTF-8.
+pub type EndpointAt = PublishedRecord<String, EndpointRecord>;
 
 impl Published {
     /// What the reading holds. `None` for a name without records, and where nothing was asked.
@@ -82,12 +82,12 @@ impl Published {
 
     /// The address for a coin type. No other coin type stands in for one that is not set.
     pub fn address(&self, coin: CoinType) -> AddressAt {
-        self.standing(|records| records.addresses.get(&coin))
+        self.published(|records| records.addresses.get(&coin))
     }
 
     /// The endpoint under a key.
     pub fn endpoint(&self, key: EndpointKey) -> EndpointAt {
-        self.standing(|records| records.endpoints.get(&key))
+        self.published(|records| records.endpoints.get(&key))
     }
 
     /// The records that the newest block does not repeat: coin types, then keys.
@@ -106,10 +106,10 @@ impl Published {
         size_of::<Self>() + bytes(&self.settled) + newest
     }
 
-    fn standing<R: Readable>(&self, of: impl Fn(&PaymentRecords) -> Option<&R>) -> Standing<R::Value, R> {
-        let Some(settled) = of(&self.settled) else { return Standing::NotAsked };
+    fn published<R: Readable>(&self, of: impl Fn(&PaymentRecords) -> Option<&R>) -> PublishedRecord<R::Value, R> {
+        let Some(settled) = of(&self.settled) else { return PublishedRecord::NotAsked };
         let value = match settled.value() {
-            Value::Failed(cause) => return Standing::Failed(cause.clone()),
+            Value::Failed(cause) => return PublishedRecord::Failed(cause.clone()),
             value => value,
         };
         let newest = match &self.newest {
@@ -123,15 +123,15 @@ impl Published {
         };
         match newest.filter(|newest| newest.as_ref() != Ok(settled)) {
             Some(newest) if !clresolve_core::mutant!("pending-payment-is-settled") => {
-                Standing::Pending { settled: settled.clone(), newest }
+                PublishedRecord::Pending { settled: settled.clone(), newest }
             }
-            _ => value.into_standing(),
+            _ => value.into_published(),
         }
     }
 }
 
-const fn is_pending<T, R>(standing: &Standing<T, R>) -> bool {
-    matches!(standing, Standing::Pending { .. })
+const fn is_pending<T, R>(standing: &PublishedRecord<T, R>) -> bool {
+    matches!(standing, PublishedRecord::Pending { .. })
 }
 
 /// What a record says.
@@ -143,12 +143,12 @@ enum Value<'r, T> {
 }
 
 impl<T> Value<'_, T> {
-    fn into_standing<R>(self) -> Standing<T, R> {
+    fn into_published<R>(self) -> PublishedRecord<T, R> {
         match self {
-            Self::Set(value) => Standing::Settled(value),
-            Self::Absent => Standing::Absent,
-            Self::Malformed(bytes) => Standing::Malformed(bytes),
-            Self::Failed(cause) => Standing::Failed(cause.clone()),
+            Self::Set(value) => PublishedRecord::Settled(value),
+            Self::Absent => PublishedRecord::Absent,
+            Self::Malformed(bytes) => PublishedRecord::Malformed(bytes),
+            Self::Failed(cause) => PublishedRecord::Failed(cause.clone()),
         }
     }
 }
@@ -252,15 +252,18 @@ mod tests {
         let same = records(address(1), text("https://a.example"));
         for latest in [None, Some(Ok(answer(same.clone())))] {
             let published = published(same.clone(), latest);
-            assert_eq!(published.address(COIN), Standing::Settled(Address::repeat_byte(1)));
-            assert_eq!(published.endpoint(KEY), Standing::Settled("https://a.example".to_owned()));
-            assert_eq!(published.address(CoinType::EVM_DEFAULT), Standing::NotAsked);
-            assert_eq!(published.endpoint(EndpointKey::Web), Standing::NotAsked);
+            assert_eq!(published.address(COIN), PublishedRecord::Settled(Address::repeat_byte(1)));
+            assert_eq!(published.endpoint(KEY), PublishedRecord::Settled("https://a.example".to_owned()));
+            assert_eq!(published.address(CoinType::EVM_DEFAULT), PublishedRecord::NotAsked);
+            assert_eq!(published.endpoint(EndpointKey::Web), PublishedRecord::NotAsked);
         }
         let absent = records(AddressRecord::Absent, EndpointRecord::ABSENT);
         for latest in [None, Some(Ok(answer(absent.clone()))), Some(Ok(Answer::Unregistered))] {
             let published = published(absent.clone(), latest);
-            assert_eq!((published.address(COIN), published.endpoint(KEY)), (Standing::Absent, Standing::Absent));
+            assert_eq!(
+                (published.address(COIN), published.endpoint(KEY)),
+                (PublishedRecord::Absent, PublishedRecord::Absent)
+            );
         }
     }
 
@@ -270,7 +273,10 @@ mod tests {
         let pending = |latest: Result<Answer, ChainError>| {
             let published = published(settled.clone(), Some(latest));
             match (published.address(COIN), published.endpoint(KEY)) {
-                (Standing::Pending { settled: then, newest }, Standing::Pending { settled: called, newest: calls }) => {
+                (
+                    PublishedRecord::Pending { settled: then, newest },
+                    PublishedRecord::Pending { settled: called, newest: calls },
+                ) => {
                     assert_eq!((then, called), (address(1), text("https://a.example")));
                     (newest, calls)
                 }
@@ -299,8 +305,14 @@ mod tests {
     fn an_absent_record_that_is_about_to_be_set_is_pending() {
         let absent = records(AddressRecord::Absent, EndpointRecord::ABSENT);
         let published = published(absent, Some(Ok(answer(records(address(2), text("https://b.example"))))));
-        assert!(matches!(published.address(COIN), Standing::Pending { newest: Ok(AddressRecord::Address(_)), .. }));
-        assert!(matches!(published.endpoint(KEY), Standing::Pending { newest: Ok(EndpointRecord::Read(_)), .. }));
+        assert!(matches!(
+            published.address(COIN),
+            PublishedRecord::Pending { newest: Ok(AddressRecord::Address(_)), .. }
+        ));
+        assert!(matches!(
+            published.endpoint(KEY),
+            PublishedRecord::Pending { newest: Ok(EndpointRecord::Read(_)), .. }
+        ));
     }
 
     #[test]
@@ -309,8 +321,8 @@ mod tests {
         let absent = answer(records(AddressRecord::Absent, EndpointRecord::ABSENT));
         for latest in [None, Some(Ok(answer(failed.clone()))), Some(Ok(absent))] {
             let published = published(failed.clone(), latest);
-            assert_eq!(published.address(COIN), Standing::Failed(cause()));
-            assert_eq!(published.endpoint(KEY), Standing::Failed(cause()));
+            assert_eq!(published.address(COIN), PublishedRecord::Failed(cause()));
+            assert_eq!(published.endpoint(KEY), PublishedRecord::Failed(cause()));
         }
     }
 
@@ -320,8 +332,8 @@ mod tests {
         let odd =
             records(AddressRecord::Malformed(bytes.clone()), EndpointRecord::Read(Record::NotUtf8(bytes.to_vec())));
         let published = published(odd, None);
-        assert_eq!(published.address(COIN), Standing::Malformed(bytes.clone()));
-        assert_eq!(published.endpoint(KEY), Standing::Malformed(bytes));
+        assert_eq!(published.address(COIN), PublishedRecord::Malformed(bytes.clone()));
+        assert_eq!(published.endpoint(KEY), PublishedRecord::Malformed(bytes));
     }
 
     #[test]

@@ -92,7 +92,7 @@ fn news(changes: Vec<Change>) -> News {
     News { head, changes, replaced: None, missed: None, unasked: 0 }
 }
 
-fn evicted(outcome: &Outcome) -> Vec<&str> {
+fn evicted(outcome: &NewsEffect) -> Vec<&str> {
     outcome.evicted.iter().map(|key| key.name.as_str()).collect()
 }
 
@@ -180,7 +180,7 @@ fn a_liar_spends_its_own_budget_alone() {
         lies.iter_mut().for_each(|lie| lie.block += 1);
         changes.news(LIAR, &news(lies.clone()), at)
     };
-    let outcomes: Vec<Outcome> = (0..10).map(|_| lie(START)).collect();
+    let outcomes: Vec<NewsEffect> = (0..10).map(|_| lie(START)).collect();
     let taken: u64 = outcomes.iter().map(|outcome| outcome.hints).sum();
     let ignored: u64 = outcomes.iter().map(|outcome| outcome.over_budget).sum();
     let (most, left) = (HINTS_AT_ONCE as u64, 1000 - HINTS_AT_ONCE as u64);
@@ -226,7 +226,7 @@ fn only_trusted_verdicts_are_followed() {
         verdict.state = state;
         changes.add(&key("a.eth"), &sample::read_to(verdict, READ + 1_000_000));
     }
-    assert_eq!(changes.news(HONEST, &news(vec![text_of("a.eth", READ + 1)]), START), Outcome::default());
+    assert_eq!(changes.news(HONEST, &news(vec![text_of("a.eth", READ + 1)]), START), NewsEffect::default());
     assert_eq!(changes.resolvers(), [].into());
     changes.add(&key("a.eth"), &read(START, READ, None));
     let far = changes.news(LIAR, &news(vec![text_of("a.eth", READ + MAX_AHEAD + 1)]), START);
@@ -258,7 +258,7 @@ fn a_hint_that_is_repeated_is_taken_once() {
     // Read again where the block is not known yet, as after some time.
     let cached = || changes.add(&key("a.eth"), &read(START, READ, None));
     cached();
-    assert_eq!(changes.news(LIAR, &hint, START + 40.seconds()), Outcome::default());
+    assert_eq!(changes.news(LIAR, &hint, START + 40.seconds()), NewsEffect::default());
     assert_eq!(changes.news(HONEST, &hint, START + 40.seconds()).hints, 1, "another endpoint's word is news");
 }
 
@@ -268,7 +268,7 @@ fn a_change_at_the_height_that_was_read_has_the_name_read_again() {
     let changes = followed(&["a.eth"]);
     let began = changes.begin();
     let hint = news(vec![text_of("a.eth", READ)]);
-    assert_eq!(changes.news(HONEST, &hint, START), Outcome::default());
+    assert_eq!(changes.news(HONEST, &hint, START), NewsEffect::default());
     assert_eq!(changes.due(START), [name("a.eth")]);
     assert_eq!(is_unread(&changes, "a.eth", began, READ, START), None);
     changes.news(HONEST, &hint, START + 9.seconds());
@@ -338,7 +338,7 @@ fn names_that_left_the_cache_and_long_ones_are_not_followed() {
     changes.remove(entry);
     assert_eq!(changes.resolvers(), [].into());
     let hints = vec![text_of("a.eth", READ + 1), change(Source::Registration, "eth", READ + 1)];
-    assert_eq!(changes.news(HONEST, &news(hints), START), Outcome::default());
+    assert_eq!(changes.news(HONEST, &news(hints), START), NewsEffect::default());
 }
 
 /// A block in place of another: what was read of the old one is read again, although its height is the same.
@@ -356,7 +356,7 @@ fn a_run_that_missed_a_change_is_found_out_when_it_ends() {
     let changes = followed(&[]);
     let began = changes.begin();
     let hint = news(vec![text_of("a.eth", READ + 1)]);
-    assert_eq!(changes.news(HONEST, &hint, START), Outcome::default(), "nothing is cached yet");
+    assert_eq!(changes.news(HONEST, &hint, START), NewsEffect::default(), "nothing is cached yet");
     assert_eq!(is_unread(&changes, "a.eth", began, READ + 1, START), None, "it has read the block");
     assert!(changes.recalled().is_empty());
     let late = changes.begin();
@@ -456,7 +456,7 @@ fn a_reload_forgives_no_endpoint() {
     let ids = changes.follow(&[stranger("third"), stranger("liar")]);
     assert_eq!(ids[1], LIAR);
     assert!(changes.due(end).contains(&name("b.eth")), "what was said between the two is not known");
-    assert_eq!(changes.news(HONEST, &news(vec![text_of("b.eth", READ + 1)]), end), Outcome::default());
+    assert_eq!(changes.news(HONEST, &news(vec![text_of("b.eth", READ + 1)]), end), NewsEffect::default());
     changes.news(LIAR, &news(vec![text_of("b.eth", READ + 9)]), end);
     assert_eq!(is_unread(&changes, "b.eth", changes.begin(), READ, end), None, "it is still doubted");
 }

@@ -6,7 +6,7 @@ use crate::cli::args::AuditDiffArgs;
 use crate::cli::exit::Exit;
 use crate::cli::output::{Output, Results};
 use crate::report::Difference;
-use crate::report::difference::{Change, Kind, Outcome};
+use crate::report::difference::{Change, Comparison, Kind};
 use crate::text::Foreign;
 
 /// What stands where there is nothing.
@@ -21,12 +21,12 @@ pub(super) fn run(args: &AuditDiffArgs) -> anyhow::Result<Exit> {
     Ok(difference.outcome(&args.fail_on).into())
 }
 
-impl From<Outcome> for Exit {
-    fn from(outcome: Outcome) -> Self {
+impl From<Comparison> for Exit {
+    fn from(outcome: Comparison) -> Self {
         match outcome {
-            Outcome::Same => Self::Trusted,
-            Outcome::Differs => Self::Untrusted,
-            Outcome::Undecided => Self::Indeterminate,
+            Comparison::Same => Self::Trusted,
+            Comparison::Differs => Self::Untrusted,
+            Comparison::Undecided => Self::Indeterminate,
         }
     }
 }

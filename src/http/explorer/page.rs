@@ -23,13 +23,13 @@ const MAX_LISTED: usize = 20;
 
 /// The question of a page, as it was typed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Asked<'a> {
+pub(super) struct PageQuery<'a> {
     pub(super) name: &'a str,
     pub(super) profile: Option<&'a str>,
     pub(super) depth: Option<Depth>,
 }
 
-impl Asked<'_> {
+impl PageQuery<'_> {
     /// What is chosen beside the name, by its parameter.
     fn choices(self) -> impl Iterator<Item = (&'static str, String)> {
         let profile = self.profile.map(|profile| ("profile", profile.to_owned()));
@@ -54,22 +54,22 @@ pub(super) fn start(profile: &str) -> String {
          Rules: {}.</p>\n",
         code(profile)
     );
-    document("clresolve: is this agent real?", "start", Asked::default(), &(lead + &walk::waiting()))
+    document("clresolve: is this agent real?", "start", PageQuery::default(), &(lead + &walk::waiting()))
 }
 
 /// The page about a name.
-pub(super) fn write(asked: Asked<'_>, shown: &Shown<'_>) -> String {
+pub(super) fn write(query: PageQuery<'_>, shown: &Shown<'_>) -> String {
     match shown {
         Shown::Verdict(verdict) => {
             let title = format!("{}: {}", capitalised(verdict.state.as_str()), foreign(name_of(verdict)));
-            document(&title, "about", asked, &of_verdict(asked, verdict))
+            document(&title, "about", query, &of_verdict(query, verdict))
         }
-        Shown::Refusal(refusal, detail) => document("No answer", "about", asked, &of_refusal(*refusal, detail)),
+        Shown::Refusal(refusal, detail) => document("No answer", "about", query, &of_refusal(*refusal, detail)),
     }
 }
 
-fn document(title: &str, class: &str, asked: Asked<'_>, result: &str) -> String {
-    let choices: String = asked
+fn document(title: &str, class: &str, query: PageQuery<'_>, result: &str) -> String {
+    let choices: String = query
         .choices()
         .map(|(key, value)| format!("<input type=\"hidden\" name=\"{key}\" value=\"{}\">", foreign(&value)))
         .collect();
@@ -104,7 +104,7 @@ HTTP</a></footer>
 </body>
 </html>
 "##,
-        name = foreign(asked.name),
+        name = foreign(query.name),
         version = env!("CARGO_PKG_VERSION"),
     )
 }
@@ -120,11 +120,11 @@ fn of_refusal(refusal: Refusal, detail: &str) -> String {
     )
 }
 
-fn of_verdict(asked: Asked<'_>, verdict: &Verdict) -> String {
+fn of_verdict(query: PageQuery<'_>, verdict: &Verdict) -> String {
     [
         hero(verdict),
         walk::of(verdict),
-        reasons(asked, verdict),
+        reasons(query, verdict),
         format!(
             "<div class=\"grid\">{}{}{}{}{}</div>\n",
             agent(verdict),
@@ -205,11 +205,11 @@ fn advice(verdict: &Verdict) -> String {
 }
 
 /// Every reason: what it means, what was expected and seen, and what to change.
-fn reasons(asked: Asked<'_>, verdict: &Verdict) -> String {
+fn reasons(query: PageQuery<'_>, verdict: &Verdict) -> String {
     let list: String = verdict.reasons.iter().map(reason).collect();
     let near_misses = verdict.profile.near_misses.iter();
     let near: String =
-        near_misses.map(|near| near_miss(Asked { profile: Some(&near.profile), ..asked }, verdict)).collect();
+        near_misses.map(|near| near_miss(PageQuery { profile: Some(&near.profile), ..query }, verdict)).collect();
     let heading = match verdict.reasons.len() {
         0 => {
             return format!(
@@ -225,15 +225,15 @@ fn reasons(asked: Asked<'_>, verdict: &Verdict) -> String {
 }
 
 /// The same question under rules that the evidence satisfies.
-fn near_miss(asked: Asked<'_>, verdict: &Verdict) -> String {
-    let query: String = url::form_urlencoded::Serializer::new(String::new())
+fn near_miss(query: PageQuery<'_>, verdict: &Verdict) -> String {
+    let link: String = url::form_urlencoded::Serializer::new(String::new())
         .append_pair("name", name_of(verdict))
-        .extend_pairs(asked.choices())
+        .extend_pairs(query.choices())
         .finish();
     format!(
         "<p class=\"near\">The same evidence is trusted under {}. <a href=\"/?{}\">Ask under these rules</a></p>\n",
-        code(asked.profile.unwrap_or_default()),
-        foreign(&query),
+        code(query.profile.unwrap_or_default()),
+        foreign(&link),
     )
 }
 

@@ -126,31 +126,31 @@ const VERDICT: Stage = Stage { id: "verdict", title: "Verdict", asks: "One answe
 
 /// The picture before anything was asked.
 pub(super) fn waiting() -> String {
-    picture(&|stage| Told { mark: Mark::Waiting, word: Mark::Waiting.word(), seen: stage.asks.to_owned() })
+    picture(&|stage| Caption { mark: Mark::Waiting, word: Mark::Waiting.word(), seen: stage.asks.to_owned() })
 }
 
 /// The picture of a verdict.
 pub(super) fn of(verdict: &Verdict) -> String {
     picture(&|stage| {
         if stage.id == VERDICT.id {
-            return Told { mark: verdict.state.into(), word: verdict.state.as_str(), seen: counted(verdict) };
+            return Caption { mark: verdict.state.into(), word: verdict.state.as_str(), seen: counted(verdict) };
         }
         let mark = mark(stage, verdict);
-        Told { mark, word: mark.word(), seen: foreign(&seen(stage, mark, verdict)) }
+        Caption { mark, word: mark.word(), seen: foreign(&seen(stage, mark, verdict)) }
     })
 }
 
 /// What is told of a stage.
-struct Told {
+struct Caption {
     mark: Mark,
     word: &'static str,
     /// In a few words, as HTML.
     seen: String,
 }
 
-fn picture(told: &dyn Fn(&Stage) -> Told) -> String {
+fn picture(caption: &dyn Fn(&Stage) -> Caption) -> String {
     let one = |stage: &Stage| {
-        let Told { mark, word, seen } = told(stage);
+        let Caption { mark, word, seen } = caption(stage);
         let Stage { id, title, steps, .. } = stage;
         let steps: Vec<_> = steps.iter().map(|step| step.slug()).collect();
         format!(

@@ -7,8 +7,8 @@ use clresolve_payment::decision::Outcome;
 use serde_json::{Value, json};
 
 use super::{Label, Tool, name_argument};
-use crate::mcp::answer::{Answer, Failure, Said};
-use crate::mcp::asker::{Asked, Asker};
+use crate::mcp::answer::{Answer, Failure, OwnText};
+use crate::mcp::asker::{AgentAnswer, Asker};
 use crate::mcp::form::{self, Form};
 use crate::resolve::{Question, report_decision};
 
@@ -68,10 +68,10 @@ impl Tool for CheckPayment {
         for text in [&request.name, &request.verb] {
             Label::try_from(text.clone())?;
         }
-        let Asked { resolver, resolution } = asker.ask(Question::new(&*request.name)).await?;
+        let AgentAnswer { resolver, resolution } = asker.ask(Question::new(&*request.name)).await?;
         let (decision, _) = resolver.decide_on(resolution, &request).await;
         report_decision(&decision);
-        let said = Said::new(match (decision.decision, decision.abort) {
+        let said = OwnText::new(match (decision.decision, decision.abort) {
             (Outcome::Allow, false) => "allow: every check was made and passed. This payment may be made.",
             (Outcome::Undecided, _) => "undecided: not every check could be made. Do not pay.",
             (Outcome::Allow | Outcome::Deny, _) => "deny: do not pay.",

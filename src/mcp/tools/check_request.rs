@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Label, Tool, arguments, name_argument};
-use crate::mcp::answer::{Answer, Failure, Said};
-use crate::mcp::asker::{Asked, Asker};
+use crate::mcp::answer::{Answer, Failure, OwnText};
+use crate::mcp::asker::{AgentAnswer, Asker};
 use crate::mcp::form::{self, Form};
 use crate::resolve::Question;
 use crate::verdict::State;
@@ -57,7 +57,7 @@ impl Tool for CheckRequest {
         let Arguments { name, verb, request } = arguments(given)?;
         let question =
             Arc::new(RequestQuestion { name: name.into(), verb: verb.into(), request: request.into_bytes() });
-        let Asked { resolver, resolution } = asker.ask(Question::new(&*question.name)).await?;
+        let AgentAnswer { resolver, resolution } = asker.ask(Question::new(&*question.name)).await?;
         let work = async move {
             let found = resolver.check_request_of(&resolution, question).await;
             let said = of_state(found.state).codes(found.codes.iter().map(String::as_str));
@@ -67,8 +67,8 @@ impl Tool for CheckRequest {
     }
 }
 
-fn of_state(state: State) -> Said {
-    Said::new(match state {
+fn of_state(state: State) -> OwnText {
+    OwnText::new(match state {
         State::Trusted => "trusted: the request is what the agent's schema demands. It may be sent.",
         State::Untrusted => "untrusted: do not send this request.",
         State::Indeterminate => "indeterminate: do not send this request yet.",

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Label, Tool, arguments};
-use crate::mcp::answer::{Answer, Failure, Said};
+use crate::mcp::answer::{Answer, Failure, OwnText};
 use crate::mcp::asker::Asker;
 use crate::mcp::form::{self, Form};
 use crate::reason::{Code, Fixer};
@@ -50,9 +50,9 @@ impl Tool for ExplainReason {
     }
 }
 
-fn said(slug: &str) -> Said {
+fn said(slug: &str) -> OwnText {
     let Some(code) = Code::from_slug(slug) else {
-        return Said::new("A refusal of a request; it is never in a judgement.").codes([slug]);
+        return OwnText::new("A refusal of a request; it is never in a judgement.").codes([slug]);
     };
     let entry = code.entry();
     let fixer = match entry.fixer {
@@ -61,5 +61,5 @@ fn said(slug: &str) -> Said {
         Fixer::Operator => " The operator of this resolver can fix it.",
     };
     let again = if entry.retryable { " Asking again may help." } else { " Asking again does not help." };
-    Said::new(entry.title).and(" ").and(entry.explanation).and(fixer).and(again)
+    OwnText::new(entry.title).and(" ").and(entry.explanation).and(fixer).and(again)
 }

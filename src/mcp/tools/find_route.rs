@@ -5,8 +5,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Label, Tool, arguments, name_argument};
-use crate::mcp::answer::{Answer, Failure, Said};
-use crate::mcp::asker::{Asked, Asker};
+use crate::mcp::answer::{Answer, Failure, OwnText};
+use crate::mcp::asker::{AgentAnswer, Asker};
 use crate::mcp::form::{self, Form};
 use crate::resolve::{Question, RouteAnswer};
 use crate::verdict::State;
@@ -50,14 +50,14 @@ impl Tool for FindRoute {
     async fn call(&self, asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
         let Arguments { name, verb } = arguments(given)?;
         let (name, verb) = (name.as_ref(), verb.as_ref().map(Label::as_ref));
-        let Asked { resolver, resolution } = asker.ask(Question::new(name)).await?;
+        let AgentAnswer { resolver, resolution } = asker.ask(Question::new(name)).await?;
         let route = resolver.route(&resolution, verb);
         let verdict = resolution.verdict();
         let said = match (verdict.state, &route) {
-            (State::Trusted, Ok(_)) => Said::new("trusted: the URL is structuredContent.route.route.url."),
-            (_, Ok(_)) => Said::new("There is a URL, but the agent is not trusted: do not call it.")
+            (State::Trusted, Ok(_)) => OwnText::new("trusted: the URL is structuredContent.route.route.url."),
+            (_, Ok(_)) => OwnText::new("There is a URL, but the agent is not trusted: do not call it.")
                 .codes(verdict.reasons.iter().map(|reason| reason.code.slug())),
-            (_, Err(reason)) => Said::new("No URL is known for this agent.").codes([reason.code.slug()]),
+            (_, Err(reason)) => OwnText::new("No URL is known for this agent.").codes([reason.code.slug()]),
         };
         let answer = RouteAnswer::new(name, verb, verdict, &route);
         let document = serde_json::to_value(&answer).unwrap_or_default();

@@ -5,8 +5,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Label, Tool, arguments, name_argument, unanswered};
-use crate::mcp::answer::{Answer, Failure, Said};
-use crate::mcp::asker::{Asked, Asker};
+use crate::mcp::answer::{Answer, Failure, OwnText};
+use crate::mcp::asker::{AgentAnswer, Asker};
 use crate::mcp::form::{self, Form};
 use crate::resolve::Question;
 use crate::verdict::{Depth, State};
@@ -56,15 +56,15 @@ impl Tool for VerifyAgent {
         question.profile = profile.clone().map(String::from);
         question.depth = depth;
         let asked = asker.ask(question).await;
-        let Asked { resolver, resolution } = asked.map_err(|refusal| unanswered(refusal, profile))?;
+        let AgentAnswer { resolver, resolution } = asked.map_err(|refusal| unanswered(refusal, profile))?;
         let verdict = resolution.verdict().clone();
         let said = of_state(verdict.state).codes(verdict.reasons.iter().map(|reason| reason.code.slug()));
         Answer::about(&resolver, said, self.form(), verdict).await
     }
 }
 
-fn of_state(state: State) -> Said {
-    Said::new(match state {
+fn of_state(state: State) -> OwnText {
+    OwnText::new(match state {
         State::Trusted => "trusted: the name, its card and its entry belong together.",
         State::Untrusted => "untrusted: the evidence contradicts the rules. Do not call or pay this agent.",
         State::Indeterminate => {

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::{Label, Tool, arguments, name_argument};
 use crate::cpu_pool::PoolFull;
-use crate::mcp::answer::{Answer, Failure, Said};
-use crate::mcp::asker::{Asked, Asker};
+use crate::mcp::answer::{Answer, Failure, OwnText};
+use crate::mcp::asker::{AgentAnswer, Asker};
 use crate::mcp::form::{self, Form};
 use crate::reason::Refusal;
 use crate::resolve::Question;
@@ -65,7 +65,7 @@ impl Tool for VerifyReceipt {
         let request = request.map_err(|error| Failure::malformed(&format!("request: {error}")))?;
         let (name, receipt) = (name.into(), receipt.into_bytes());
         let question = Arc::new(ReceiptQuestion { name, receipt, request, purchase: Purchase::default() });
-        let Asked { resolver, resolution } = asker.ask(Question::new(&*question.name)).await?;
+        let AgentAnswer { resolver, resolution } = asker.ask(Question::new(&*question.name)).await?;
         let work = async move {
             let found = resolver.verify_receipt_of(&resolution, question).await;
             let said = of_state(found.state).codes(found.codes.iter().map(String::as_str));
@@ -75,8 +75,8 @@ impl Tool for VerifyReceipt {
     }
 }
 
-fn of_state(state: State) -> Said {
-    Said::new(match state {
+fn of_state(state: State) -> OwnText {
+    OwnText::new(match state {
         State::Trusted => "trusted: the agent's signer has signed this receipt.",
         State::Untrusted => "untrusted: do not rely on this receipt.",
         State::Indeterminate => "indeterminate: do not rely on this receipt yet.",

@@ -10,19 +10,19 @@ use crate::reason::Step;
 pub(super) struct Progress;
 
 #[derive(Clone, Copy)]
-pub(super) struct Told<'a>(PhantomData<&'a EnsName>);
+pub(super) struct NameProgress<'a>(PhantomData<&'a EnsName>);
 
 impl Progress {
     pub(super) const fn new() -> Self {
         Self
     }
 
-    pub(super) const fn of<'a>(&'a self, _: &'a EnsName) -> Told<'a> {
-        Told(PhantomData)
+    pub(super) const fn of<'a>(&'a self, _: &'a EnsName) -> NameProgress<'a> {
+        NameProgress(PhantomData)
     }
 }
 
-impl Told<'_> {
+impl NameProgress<'_> {
     pub(super) async fn during<T>(self, _: Step, work: impl Future<Output = T>) -> T {
         work.await
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clresolve_jose::PublicKey;
 use clresolve_receipt::judge::{Addresses, Signer};
-use clresolve_verdict::published::Standing;
+use clresolve_verdict::published::PublishedRecord;
 
 use super::{SignerError, SignerRecords};
 use crate::name::EnsName;
@@ -93,7 +93,7 @@ pub(in crate::resolve) fn addresses(resolution: &Resolution, gate: &GatePolicy) 
     }
     let mut coins = published.settled().addresses.keys();
     let unread = coins.find(|coin| {
-        matches!(published.address(**coin), Standing::Pending { .. } | Standing::Failed(_) | Standing::Malformed(_))
+        matches!(published.address(**coin), PublishedRecord::Pending { .. } | PublishedRecord::Failed(_) | PublishedRecord::Malformed(_))
     });
     let settled = super::addresses(published).addresses;
     Addresses { settled, open: unread.and_then(|coin| open(format!("the address for coin type {coin} is not settled"))) }

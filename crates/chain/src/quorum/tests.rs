@@ -11,11 +11,11 @@ use crate::fan_out::{Action, Plan};
 
 /// A word for the records and, after a slash, one for payments.
 impl Vote for &'static str {
-    fn same(&self, other: &Self, part: Part) -> bool {
+    fn same(&self, other: &Self, part: VotePart) -> bool {
         let [one, other] = [self, other].map(|words| words.split_once('/').unwrap_or((words, "")));
         match part {
-            Part::Records => one.0 == other.0,
-            Part::Payment => one.1 == other.1,
+            VotePart::Records => one.0 == other.0,
+            VotePart::Payment => one.1 == other.1,
         }
     }
 }
@@ -268,12 +268,12 @@ fn the_votes_of_both_readers_are_the_same_answer_where_they_state_the_same() {
         resolved: Resolved::NoResolver,
         payment: None,
     };
-    let same = |one: &Findings, other: &Findings| one.same(other, Part::Records);
+    let same = |one: &Findings, other: &Findings| one.same(other, VotePart::Records);
     assert!(same(&findings(5, true), &findings(6, true)), "whatever the block");
     assert!(!same(&findings(5, true), &findings(5, false)));
     let header = |number| HashedHeader::new(Header { number, ..Header::default() });
-    assert!(header(5).same(&header(5), Part::Records));
-    assert!(!header(5).same(&header(6), Part::Records));
+    assert!(header(5).same(&header(5), VotePart::Records));
+    assert!(!header(5).same(&header(6), VotePart::Records));
 }
 
 /// The endpoint that is ahead may not have the higher block at all: then a lower one is tried.
@@ -336,11 +336,11 @@ fn every_vote_can_be_read() {
 #[test]
 fn a_change_is_an_objection_before_a_failure_is() {
     let mut counter = two(&[(5, 0, "a"), (5, 0, "a")]);
-    assert_eq!(counter.objection(&"a", Part::Records), None);
+    assert_eq!(counter.objection(&"a", VotePart::Records), None);
     counter.observed(2, "2", block(5, 0), "a", Some(Err(Failure::Unusable("busy".to_owned()))));
-    assert_eq!(counter.objection(&"a", Part::Records), Some(2));
+    assert_eq!(counter.objection(&"a", VotePart::Records), Some(2));
     counter.observed(3, "3", block(5, 0), "a", Some(Ok("b")));
-    assert_eq!(counter.objection(&"a", Part::Records), Some(3));
+    assert_eq!(counter.objection(&"a", VotePart::Records), Some(3));
 }
 
 #[test]
@@ -482,7 +482,7 @@ proptest! {
 struct At(u64, &'static str);
 
 impl Vote for At {
-    fn same(&self, other: &Self, part: Part) -> bool {
+    fn same(&self, other: &Self, part: VotePart) -> bool {
         self.1.same(&other.1, part)
     }
 

@@ -22,7 +22,7 @@ const OFFER_RECEIPT: &str = "offer-receipt";
 /// # Errors
 /// `payment-terms-malformed`.
 pub(crate) fn terms(document: &Value) -> Result<Terms, Box<Reason>> {
-    let document = Part::of(document, String::new())?;
+    let document = JsonObject::of(document, String::new())?;
     let version = version(&document)?;
     let resource = match version {
         Version::V1 => None,
@@ -40,13 +40,13 @@ pub(crate) fn terms(document: &Value) -> Result<Terms, Box<Reason>> {
     Ok(Terms { version, entries: entries.collect(), extensions, offers })
 }
 
-fn version(document: &Part<'_>) -> Result<Version, Box<Reason>> {
+fn version(document: &JsonObject<'_>) -> Result<Version, Box<Reason>> {
     let value = document.required("x402Version", "the number 1 or 2")?;
     let known = [Version::V1, Version::V2].into_iter().find(|version| value.as_u64() == Some(version.number()));
     known.ok_or_else(|| document.wrong("x402Version", "the number 1 or 2", shown(value)))
 }
 
-fn offers(extensions: &Part<'_>) -> Result<Vec<Value>, Box<Reason>> {
+fn offers(extensions: &JsonObject<'_>) -> Result<Vec<Value>, Box<Reason>> {
     let Some(extension) = extensions.part(OFFER_RECEIPT)? else { return Ok(Vec::new()) };
     let Some(info) = extension.part("info")? else { return Ok(Vec::new()) };
     Ok(info.list("offers")?.cloned().unwrap_or_default())
@@ -68,7 +68,7 @@ fn entry(json: &Value, version: Version, resource: Option<&str>, index: usize) -
 /// # Errors
 /// As for [`Entry::price`].
 pub(crate) fn price(entry: &Value, version: Version, place: String) -> Result<Price, Box<Reason>> {
-    let entry = Part::of(entry, place)?;
+    let entry = JsonObject::of(entry, place)?;
     let scheme = entry.text("scheme")?;
     if scheme != EXACT && !clresolve_core::mutant!("every-scheme-is-a-price") {
         return Err(entry.unchecked("scheme", EXACT, scheme));
@@ -96,7 +96,7 @@ pub(crate) fn price(entry: &Value, version: Version, place: String) -> Result<Pr
 }
 
 /// The network and its chain id.
-fn network(entry: &Part<'_>, version: Version) -> Result<(Network, u64), Box<Reason>> {
+fn network(entry: &JsonObject<'_>, version: Version) -> Result<(Network, u64), Box<Reason>> {
     let name = entry.text("network")?;
     let network = match version {
         Version::V1 if is_v1_name(name) => Network::of_v1(name),
@@ -118,7 +118,7 @@ fn is_v1_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-fn transfer(extra: &Part<'_>) -> Result<Transfer, Box<Reason>> {
+fn transfer(extra: &JsonObject<'_>) -> Result<Transfer, Box<Reason>> {
     let Some(method) = extra.optional_text("assetTransferMethod")? else { return Ok(Transfer::Eip3009) };
     match method {
         "eip3009" => Ok(Transfer::Eip3009),
@@ -127,25 +127,25 @@ fn transfer(extra: &Part<'_>) -> Result<Transfer, Box<Reason>> {
     }
 }
 
-fn seconds(entry: &Part<'_>) -> Result<u64, Box<Reason>> {
+fn seconds(entry: &JsonObject<'_>) -> Result<u64, Box<Reason>> {
     const EXPECTED: &str = "a number of seconds, whole and not negative";
     let value = entry.required("maxTimeoutSeconds", EXPECTED)?;
     value.as_u64().ok_or_else(|| entry.wrong("maxTimeoutSeconds", EXPECTED, shown(value)))
 }
 
-fn domain(extra: &Part<'_>) -> Result<Option<(String, String)>, Box<Reason>> {
+fn domain(extra: &JsonObject<'_>) -> Result<Option<(String, String)>, Box<Reason>> {
     let name = extra.optional_text("name")?;
     let version = extra.optional_text("version")?;
     Ok(name.zip(version).map(|(name, version)| (name.to_owned(), version.to_owned())))
 }
 
 /// An object of a document, and its JSON Pointer.
-struct Part<'v> {
+struct JsonObject<'v> {
     members: &'v Map<String, Value>,
     place: String,
 }
 
-impl<'v> Part<'v> {
+impl<'v> JsonObject<'v> {
     fn of(value: &'v Value, place: String) -> Result<Self, Box<Reason>> {
         match value {
             Value::Object(members) => Ok(Self { members, place }),
@@ -169,7 +169,7 @@ impl<'v> Part<'v> {
         self.members.get(member).map(|value| Self::of(value, self.below(member))).transpose()
     }
 
-    /// As [`Part::part`]; `null` counts as missing, as Python's sellers of version 1 write it and every client reads it.
+    /// As [`JsonObject::part`]; `null` counts as missing, as Python's sellers of version 1 write it and every client reads it.
     fn optional_part(&self, member: &str) -> Result<Option<Self>, Box<Reason>> {
         if self.members.get(member).is_some_and(Value::is_null) { Ok(None) } else { self.part(member) }
     }
