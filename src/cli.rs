@@ -70,6 +70,7 @@ mod service_manager {
 mod signature;
 mod stop;
 mod trace;
+mod uri;
 mod verdict;
 mod verify;
 mod version;

@@ -7,14 +7,18 @@
 mod csv;
 pub mod difference;
 pub mod drift;
+pub mod governance_log;
 mod html;
 mod json;
+mod junit;
 mod known;
+pub mod log_check;
 mod markdown;
 mod on_chain;
 mod page;
 pub mod past;
 mod resolution;
+mod sarif;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -68,6 +72,8 @@ pub struct Report {
     pub ending: Ending,
     /// What changed since an earlier report, where there is one.
     pub since: Option<Difference>,
+    /// The file that holds the names, as a URI reference; absent where there is none.
+    pub list: Option<String>,
 }
 
 /// The question and the rules of an audit.
@@ -120,6 +126,10 @@ pub enum Format {
     Csv,
     /// One page without scripts or external resources, for people and printers.
     Html,
+    /// SARIF 2.1.0 (OASIS), for code hosts.
+    Sarif,
+    /// JUnit's XML, for continuous integration.
+    Junit,
 }
 
 /// The rows of a report, in the order of the list. They can be read several times.
@@ -148,6 +158,8 @@ impl Report {
             Format::Json => json::write(self, rows, out),
             Format::Csv => csv::write(self, rows, out),
             Format::Html => html::write(self, rows, out),
+            Format::Sarif => sarif::write(self, rows, out),
+            Format::Junit => junit::write(self, rows, out),
         }
     }
 

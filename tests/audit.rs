@@ -162,6 +162,17 @@ fn every_form_holds_hostile_names_in_check() {
     assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
     assert!(page.contains("&lt;script&gt;alert(1)") && !page.contains("<script") && !page.contains('\u{202e}'));
 
+    let output = run(LIST, &["--format", "sarif", "--depth", "identity"]);
+    let log = json_of(&output.stdout);
+    let results = log["runs"][0]["results"].as_array().expect("results");
+    assert!(results.iter().any(|result| result["ruleId"] == "checksum-mismatch"), "{log}");
+    assert!(!text_of(&output).contains('\u{202e}'));
+
+    let output = run(LIST, &["--format", "junit", "--depth", "identity"]);
+    let suites = text_of(&output);
+    assert!(suites.contains("name=\"=cmd|&#39;/c calc&#39;!A1 &quot;&lt;script&gt;alert(1)"), "{suites}");
+    assert!(suites.ends_with("</testsuites>\n") && !suites.contains('\u{202e}'));
+
     let output = run(LIST, &["--depth", "identity"]);
     let text = text_of(&output);
     assert!(text.contains("`=cmd\\u{7c}'/c calc'!A1 \"<script>alert(1)</script>\\u{60}`"), "{text}");
@@ -400,6 +411,69 @@ fn a_report_that_was_interrupted_does_not_show_that_nothing_changed() {
         assert_eq!(code(&found), Some(3), "{}", text_of(&found));
         assert!(text_of(&found).contains("incomplete") && !text_of(&found).contains("Nothing changed"));
     }
+}
+
+/// A log with these rows, one or two reports, and what `audit resolution` says of them.
+fn resolution(folder: &Path, rows: &str, report: &Value, since: Option<&Value>, options: &[&str]) -> Output {
+    let head = "# Log\n\n| date | subject | kind | decision | reason |\n|---|---|---|---|---|\n";
+    let mut files = vec![("log.md", format!("{head}{rows}")), ("report.json", sealed(report))];
+    files.extend(since.map(|since| ("since.json", sealed(since))));
+    files.into_iter().for_each(|(file, text)| std::fs::write(folder.join(file), text).unwrap());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+    command.env_clear().current_dir(folder).args(["audit", "resolution", "--log", "log.md", "report.json"]);
+    if since.is_some() {
+        command.args(["--since", "since.json"]);
+    }
+    command.args(options).output().expect("the binary runs")
+}
+
+#[test]
+fn a_governance_log_must_say_what_audits_saw_and_nothing_else() {
+    let folder = TempDir::new().unwrap();
+    let audited = run(NAMES, &["--format", "json", "--depth", "identity", "--timeout", "2m"]);
+    let report = json_of(&audited.stdout);
+    let today = report["rows"][0]["checked_at"].as_str().expect("a time")[..10].to_owned();
+    let held = |rows: &str, since: Option<&Value>| resolution(folder.path(), rows, &report, since, &[]);
+
+    let found = held("", None);
+    assert_eq!(code(&found), Some(1), "{}", String::from_utf8_lossy(&found.stderr));
+    assert!(text_of(&found).starts_with("missing     checksum-mismatch.eth  incident: checksum-mismatch"));
+    let drafts: String =
+        text_of(&found).lines().filter(|line| line.starts_with("| 2")).map(|l| l.to_owned() + "\n").collect();
+    assert_eq!(drafts.lines().count(), 1, "{}", text_of(&found));
+    let whole = held(&drafts, None);
+    assert_eq!(code(&whole), Some(0), "{}", text_of(&whole));
+
+    let mut before = report.clone();
+    before["rows"][0]["on_chain"]["holder"] = json!("0x0000000000000000000000000000000000000001");
+    before["rows"][2]["state"] = json!("trusted");
+    before["rows"][2]["reasons"] = json!([]);
+    let old = drafts.replace(&today, "2020-01-01");
+    let found = resolution(folder.path(), &old, &report, Some(&before), &["--json"]);
+    assert_eq!(code(&found), Some(1));
+    let found = json_of(&found.stdout);
+    let schema: Value = serde_json::from_str(include_str!("../schemas/audit-resolution.schema.json")).expect("JSON");
+    assert!(jsonschema::validator_for(&schema).expect("a schema").is_valid(&found), "{found:#}");
+    let missing: Vec<_> =
+        found["missing"].as_array().expect("a list").iter().map(|m| (&m["name"], &m["kind"])).collect();
+    let expected = [("checksum-mismatch.eth", "incident"), ("summarizeagent.eth", "change")];
+    assert_eq!(missing, expected.map(|(name, kind)| (json!(name), json!(kind))).each_ref().map(|(n, k)| (n, k)));
+
+    let row = |name: &str, kind: &str| format!("| {today} | {name} | {kind} | accepted | announced |\n");
+    let logged = drafts + &row("`summarizeagent.eth`", "change");
+    let whole = held(&logged, Some(&before));
+    assert_eq!(code(&whole), Some(0), "{}", text_of(&whole));
+    let invented = held(&(logged.clone() + &row("raw-cid.eth", "change")), Some(&before));
+    assert_eq!(code(&invented), Some(1));
+    assert!(text_of(&invented).contains("not seen    line 7: "), "{}", text_of(&invented));
+    let unknown = held(&(logged.clone() + &row("elsewhere.eth", "incident")), Some(&before));
+    assert_eq!(code(&unknown), Some(3), "{}", text_of(&unknown));
+    let ended = held(&(logged + &row("summarizeagent.eth", "incident")), None);
+    assert!(code(&ended) == Some(1) && text_of(&ended).contains("correction: it is trusted again"));
+
+    let malformed = held("| 2026-11-20 | a.eth | incident | b |\n", None);
+    let why = String::from_utf8_lossy(&malformed.stderr).into_owned();
+    assert!(code(&malformed) == Some(2) && why.contains("log.md line 5, column 35: expected five cells"), "{why}");
 }
 
 #[test]

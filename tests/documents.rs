@@ -69,7 +69,8 @@ const NOT_RUN: [(&str, &str, &str); 7] = [
 ];
 
 /// What a sample may call without `--sandbox`: these ask no endpoint.
-const OFFLINE: [&str; 11] = [
+const OFFLINE: [&str; 12] = [
+    "audit resolution ",
     "bundle verify",
     "explain",
     "signature key new",

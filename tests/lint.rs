@@ -242,6 +242,7 @@ fn sarif_names_rule_file_and_region() {
     let output = run([OsStr::new("lint"), path.as_os_str(), "-o".as_ref(), "sarif".as_ref()]);
     assert_eq!(code(&output), 1);
     let log = json(&output);
+    assert_eq!(log["runs"][0]["tool"]["driver"]["name"], "clresolve");
     let result = &log["runs"][0]["results"][0];
     assert_eq!((&log["version"], &result["ruleId"]), (&"2.1.0".into(), &"entry-version-noncompliant".into()));
     let place = &result["locations"][0]["physicalLocation"];

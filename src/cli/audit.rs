@@ -2,6 +2,7 @@
 //! comparison with an earlier report is the exception: it holds both.
 
 mod diff;
+mod resolution;
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, SeekFrom, Write};
@@ -18,6 +19,7 @@ use super::names::{self, Line, NamesError};
 use super::output::{Output, Unwritable};
 use super::progress::Progress;
 use super::stop::asked_to_stop;
+use super::uri;
 use super::world::World;
 use crate::clock::{Clock as _, SystemClock};
 use crate::report::difference::check_worlds;
@@ -32,6 +34,7 @@ const READ_AHEAD: usize = 64;
 pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
     match args.command {
         Some(AuditCommand::Diff(args)) => diff::run(&args),
+        Some(AuditCommand::Resolution(args)) => resolution::run(&args),
         None => super::run_to_end(audit(args)),
     }
 }
@@ -105,11 +108,17 @@ fn finish(
     if let Some(since) = &since {
         exit = exit.max(since.outcome(&args.fail_on).into());
     }
-    let report = Report { scope, tally, ending, since };
+    let report = Report { scope, tally, ending, since, list: list(args) };
     let mut out = BufWriter::new(ToOutput(output));
     let written = report.write(args.form().into(), &spool, &mut out).and_then(|()| out.flush());
     written.map_err(|error| Unwritable::new("the report", error))?;
     Ok(exit)
+}
+
+/// The file of the list.
+fn list(args: &AuditArgs) -> Option<String> {
+    let file = args.names.as_deref().filter(|file| *file != Path::new(names::STDIN))?;
+    Some(uri::reference(&file.display().to_string()))
 }
 
 /// What changed since an earlier report.
@@ -245,6 +254,8 @@ impl From<ReportFormat> for Format {
             ReportFormat::Json => Self::Json,
             ReportFormat::Csv => Self::Csv,
             ReportFormat::Html => Self::Html,
+            ReportFormat::Sarif => Self::Sarif,
+            ReportFormat::Junit => Self::Junit,
         }
     }
 }

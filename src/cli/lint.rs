@@ -14,6 +14,7 @@ use super::findings;
 use super::ledger;
 use super::output::{Output, Results, Unwritable};
 use super::render::Palette;
+use super::uri;
 use super::world::World;
 use crate::card::Card;
 use crate::clock::{Clock as _, SystemClock};
@@ -218,7 +219,7 @@ impl Judged {
 
     fn finish(mut self) -> anyhow::Result<Exit> {
         if let Some(answers) = &self.sarif {
-            let uris: Vec<String> = answers.iter().map(|answer| uri(&answer.name)).collect();
+            let uris: Vec<String> = answers.iter().map(|answer| uri::reference(&answer.name)).collect();
             let reports =
                 answers.iter().zip(&uris).map(|(a, uri)| (uri.as_str(), a.text.as_str(), &a.judgement.report));
             self.results.push(&lint::sarif(reports), |_| String::new())?;
@@ -226,31 +227,6 @@ impl Judged {
         self.results.finish()?;
         Ok(if self.are_valid { self.missing } else { self.missing.max(Exit::Untrusted) })
     }
-}
-
-/// A path as a URI reference.
-fn uri(path: &str) -> String {
-    use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
-    const RESERVED: &AsciiSet = &CONTROLS
-        .add(b' ')
-        .add(b'"')
-        .add(b'#')
-        .add(b'%')
-        .add(b'<')
-        .add(b'>')
-        .add(b'?')
-        .add(b'\\')
-        .add(b'^')
-        .add(b'`')
-        .add(b'{')
-        .add(b'|')
-        .add(b'}')
-        .add(b'[')
-        .add(b']');
-    let path = utf8_percent_encode(path, RESERVED).to_string();
-    // A colon in the first segment would end a scheme.
-    let has_scheme = path.split('/').next().is_some_and(|first| first.contains(':')) && !path.starts_with("https://");
-    if has_scheme { format!("./{path}") } else { path }
 }
 
 impl LintFormat {

@@ -17,7 +17,7 @@ pub(super) const MAX_LINES: u64 = 1_000_000;
 const START_CHARACTERS: usize = 80;
 
 /// What stands for standard input.
-const STDIN: &str = "-";
+pub(super) const STDIN: &str = "-";
 
 /// Most names that standard input may add to a command line. Their verdicts are kept until the last is written; `audit`
 /// takes longer lists.

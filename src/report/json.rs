@@ -89,28 +89,29 @@ fn groups(report: &Report) -> Vec<Value> {
 }
 
 /// An array, an element on a line.
-struct List<'a> {
+pub(super) struct List<'a> {
     out: &'a mut dyn Write,
     empty: bool,
 }
 
 impl<'a> List<'a> {
-    fn start(out: &'a mut dyn Write, name: &str) -> io::Result<Self> {
+    pub(super) fn start(out: &'a mut dyn Write, name: &str) -> io::Result<Self> {
         write!(out, "\"{name}\": [")?;
         Ok(Self { out, empty: true })
     }
 
-    fn push(&mut self, value: &impl Serialize) -> io::Result<()> {
+    pub(super) fn push(&mut self, value: &impl Serialize) -> io::Result<()> {
         let separator = if std::mem::take(&mut self.empty) { "\n" } else { ",\n" };
         write!(self.out, "{separator}{}", line(value)?)
     }
 
-    fn end(self, after: &str) -> io::Result<()> {
+    pub(super) fn end(self, after: &str) -> io::Result<()> {
         let before = if self.empty { "" } else { "\n" };
         writeln!(self.out, "{before}]{after}")
     }
 }
 
-fn line(value: &impl Serialize) -> io::Result<String> {
+/// JSON without a character that acts on the reader.
+pub(super) fn line(value: &impl Serialize) -> io::Result<String> {
     Ok(inert_json(&serde_json::to_string(value)?))
 }

@@ -383,7 +383,7 @@ fn drafts(report: &Report, rows: &dyn Rows, page: &mut dyn Canvas) -> io::Result
     rows.each(&mut |row| {
         let Some(draft) = Draft::of(report, row) else { return Ok(()) };
         if !std::mem::replace(&mut any, true) {
-            page.source(Draft::HEAD)?;
+            page.source(&Draft::head())?;
         }
         page.source_line(&draft.markdown())
     })?;

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read as _, Seek, SeekFrom};
 
+use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::{Carried, Decided, Known, Row, Rows, SCHEMA, Scope};
+use super::{Carried, Decided, Draft, Known, Row, Rows, SCHEMA, Scope};
 use crate::digest::{Digest, Digester};
 use crate::reason::{Code, Step};
 use crate::verdict::State;
@@ -25,6 +26,10 @@ pub struct Past {
     pub complete: bool,
     /// What is known of each name. Of a name that stands there twice the first row counts.
     pub names: BTreeMap<String, PastName>,
+    /// When the first and the last name was checked; of a report that was read.
+    pub checked: Option<(Timestamp, Timestamp)>,
+    /// Its draft rows for a governance log; of a report that was read.
+    pub drafts: Vec<Draft>,
 }
 
 /// A name in an earlier report.
@@ -84,7 +89,11 @@ impl Past {
         if document.schema != SCHEMA {
             return Err(PastError::Schema(document.schema));
         }
-        let mut past = Self { scope: document.scope, complete: document.complete, names: BTreeMap::new() };
+        let mut past = Self {
+            checked: document.counts.checked.map(|checked| (checked.first, checked.last)),
+            drafts: document.resolution,
+            ..Self::empty(document.scope, document.complete)
+        };
         document.rows.into_iter().for_each(|row| past.add(row));
         Ok(past)
     }
@@ -94,12 +103,16 @@ impl Past {
     /// # Errors
     /// If a row cannot be read.
     pub fn of(scope: &Scope, complete: bool, rows: &dyn Rows) -> io::Result<Self> {
-        let mut past = Self { scope: scope.clone(), complete, names: BTreeMap::new() };
+        let mut past = Self::empty(scope.clone(), complete);
         rows.each(&mut |row| {
             past.add(row.into());
             Ok(())
         })?;
         Ok(past)
+    }
+
+    const fn empty(scope: Scope, complete: bool) -> Self {
+        Self { scope, complete, names: BTreeMap::new(), checked: None, drafts: Vec::new() }
     }
 
     fn add(&mut self, name: PastName) {
@@ -147,7 +160,20 @@ struct Document {
     schema: String,
     complete: bool,
     scope: Scope,
+    counts: Counts,
     rows: Vec<PastName>,
+    resolution: Vec<Draft>,
+}
+
+#[derive(Deserialize)]
+struct Counts {
+    checked: Option<Checked>,
+}
+
+#[derive(Deserialize)]
+struct Checked {
+    first: Timestamp,
+    last: Timestamp,
 }
 
 /// Compares the lines with the digest below them.

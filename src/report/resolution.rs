@@ -2,22 +2,23 @@
 
 use std::fmt::Write as _;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::{Report, Row};
+use super::governance_log::{COLUMNS, LogKind};
+use super::{MAX_NAME_BYTES, Report, Row};
 use crate::reason::{Code, Effect, Fixer, Reason};
 use crate::text::Foreign;
 use crate::verdict::State;
 
 /// One row of the log: date, subject, kind, decision, reason. A person decides; this is a draft.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Draft {
     /// The day on which the evidence was gathered.
     pub date: String,
     /// The name.
     pub subject: String,
-    /// Always `incident`.
-    pub kind: &'static str,
+    /// What it records; of a report always an incident.
+    pub kind: LogKind,
     /// The proposed decision, in Markdown.
     pub decision: String,
     /// The reasons, in Markdown.
@@ -30,19 +31,23 @@ impl Draft {
         (row.state == State::Untrusted).then(|| Self {
             date: row.checked_at.chars().take(10).collect(),
             subject: row.name().to_owned(),
-            kind: "incident",
+            kind: LogKind::Incident,
             decision: decision(row),
             reason: reason(report, row),
         })
     }
 
     /// The head of the log's table.
-    pub const HEAD: &str = "| date | subject | kind | decision | reason |\n|---|---|---|---|---|\n";
+    pub fn head() -> String {
+        format!("| {} |\n{}|\n", COLUMNS.join(" | "), "|---".repeat(COLUMNS.len()))
+    }
 
     /// The row as a line of Markdown, without its end.
     pub fn markdown(&self) -> String {
-        let subject = Foreign::new(&self.subject).markdown();
-        format!("| {} | {subject} | {} | {} | {} |", self.date, self.kind, self.decision, self.reason)
+        let subject = Foreign::new(&self.subject).at_most(MAX_NAME_BYTES).markdown();
+        let cell = |text: &str| text.replace('|', "\\|").replace(['\r', '\n'], " ");
+        let (date, kind) = (cell(&self.date), self.kind.as_str());
+        format!("| {date} | {subject} | {kind} | {} | {} |", cell(&self.decision), cell(&self.reason))
     }
 }
 

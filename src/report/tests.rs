@@ -127,7 +127,7 @@ fn report_under(profile: &str, rows: &[Row], ending: Ending) -> Report {
         manifests: Vec::new(),
         depth: Depth::Schemas,
     };
-    Report { scope, tally, ending, since: None }
+    Report { scope, tally, ending, since: None, list: Some("names.txt".to_owned()) }
 }
 
 /// Rows in memory.
@@ -388,6 +388,64 @@ fn csv_cells_are_no_formulas() {
     assert!(lines[1].contains("\"'=x|`a`\\u{a}#") && lines[3].contains("interrupted"));
 }
 
+#[test]
+fn sarif_points_at_the_line_of_the_list_and_knows_a_finding_again() {
+    let rows = [hostile(), Row::of(7, &changed_host()), Row::of(8, &trusted())];
+    let text = written(Format::Sarif, &rows, Ending::Interrupted);
+    assert!(!text.contains('\u{202e}'));
+    let log: Value = serde_json::from_str(&text).expect("JSON");
+    let run = &log["runs"][0];
+    assert_eq!((&log["version"], &run["invocations"][0]["executionSuccessful"]), (&json!("2.1.0"), &json!(false)));
+    let results = run["results"].as_array().expect("a list");
+    let count = rows.iter().map(|row| row.reasons.len()).sum::<usize>();
+    assert_eq!(results.len(), count);
+    for result in results {
+        let index = result["ruleIndex"].as_u64().and_then(|index| usize::try_from(index).ok()).expect("an index");
+        assert_eq!(run["tool"]["driver"]["rules"][index]["id"], result["ruleId"]);
+    }
+    let message = results[0]["message"]["text"].as_str().expect("a message");
+    assert!(message.contains("\\[l\\](http://e)"), "{message}");
+    let mismatch = results.iter().find(|result| result["ruleId"] == "cid-mismatch").expect("the host's");
+    let place = &mismatch["locations"][0];
+    assert_eq!(
+        place["physicalLocation"],
+        json!({"artifactLocation": {"uri": "names.txt"}, "region": {"startLine": 7}})
+    );
+    assert_eq!(place["logicalLocations"][0]["fullyQualifiedName"], "a.eth");
+    let mut fingerprints: Vec<_> = results.iter().map(|result| result["partialFingerprints"].to_string()).collect();
+    fingerprints.sort();
+    fingerprints.dedup();
+    assert_eq!(fingerprints.len(), count, "each finding has its own");
+    let empty: Value = serde_json::from_str(&written(Format::Sarif, &[], Ending::Complete)).expect("JSON");
+    assert_eq!(empty["runs"][0]["results"], json!([]));
+}
+
+#[test]
+fn junit_has_a_test_for_each_name_and_one_for_what_is_missing() {
+    let mut undecided = trusted();
+    undecided.state = State::Indeterminate;
+    undecided.reasons = vec![Reason::new(Code::CidUnproven)];
+    let rows = [hostile(), Row::of(2, &changed_host()), Row::of(3, &trusted()), Row::of(4, &undecided)];
+    let text = written(Format::Junit, &rows, Ending::Interrupted);
+    let document = roxmltree::Document::parse(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let suite = document.root_element().first_element_child().expect("a suite");
+    for (count, expected) in [("tests", "5"), ("failures", "2"), ("errors", "2"), ("skipped", "0")] {
+        assert_eq!(suite.attribute(count), Some(expected), "{count}");
+    }
+    let tests: Vec<_> = suite.children().filter(|child| child.has_tag_name("testcase")).collect();
+    let told = |test: &roxmltree::Node<'_, '_>| {
+        let child = test.first_element_child().expect("it says something");
+        (child.tag_name().name().to_owned(), child.attribute("message").map(str::to_owned))
+    };
+    let codes = |codes: &str| Some(codes.to_owned());
+    assert_eq!(told(&tests[0]), ("failure".to_owned(), codes("name-invalid")));
+    assert_eq!(told(&tests[1]), ("failure".to_owned(), codes("checksum-mismatch, cid-mismatch")));
+    assert_eq!(told(&tests[2]), ("system-out".to_owned(), None), "it warns");
+    assert_eq!(told(&tests[3]).0, "error");
+    assert_eq!(told(&tests[4]).0, "error");
+    assert_eq!((tests.len(), tests[1].attribute("name")), (5, Some("a.eth")));
+}
+
 /// The changes from one row of a name to another: kind, before and after.
 fn changes(before: &Row, after: &Row) -> Vec<(&'static str, Option<String>, Option<String>)> {
     let past = |row: &Row| {
@@ -477,7 +535,8 @@ fn what_was_carried_is_written_and_read_again() {
     let text = written(Format::Json, &rows, Ending::Complete);
     let scope = report_under(HOSTILE, &rows, Ending::Complete).scope;
     let read = Past::read(io::Cursor::new(&text)).expect("it was just written");
-    assert_eq!(read, Past::of(&scope, true, &Listed(&rows)).expect("rows in memory"));
+    let checked = Some(("2026-11-20T10:10:00.5Z".parse().expect("a time"), "2026-11-20T10:10:00.5Z".parse().expect("a time")));
+    assert_eq!(read, Past { checked, ..Past::of(&scope, true, &Listed(&rows)).expect("rows in memory") });
     assert!(fits_schema(&serde_json::from_str(&text).expect("JSON")), "{text}");
 }
 

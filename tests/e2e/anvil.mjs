@@ -2,13 +2,16 @@
 // can be old by now, and `finalize` brings it to the present.
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
+import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { createTestClient, http, publicActions, walletActions } from 'viem'
+import { TransactionReceiptNotFoundError, createTestClient, http, publicActions, walletActions } from 'viem'
 
 /** How far behind the latest block anvil's `finalized` block is. */
 const FINALITY_DEPTH = 64
 /** How far back the clock starts. */
 const CLOCK_BEHIND_SECONDS = 86_400
+/** Between two looks for a receipt: a transaction is mined at once. */
+const RECEIPT_PAUSE_MS = 5
 
 const executable = fileURLToPath(new URL('node_modules/.bin/anvil', import.meta.url))
 
@@ -37,6 +40,23 @@ export async function startAnvil(chainId) {
 export async function finalize(client) {
   await client.setNextBlockTimestamp({ timestamp: BigInt(now()) })
   await client.mine({ blocks: 1 + FINALITY_DEPTH })
+}
+
+/** The receipt of a transaction, which must have succeeded. viem's own wait looks again only where a new block comes. */
+export async function succeeded(client, hash) {
+  for (;;) {
+    const receipt = await client.getTransactionReceipt({ hash }).catch(whenMissing)
+    if (receipt === undefined) {
+      await setTimeout(RECEIPT_PAUSE_MS)
+      continue
+    }
+    if (receipt.status !== 'success') throw new Error(`transaction ${hash} reverted`)
+    return receipt
+  }
+}
+
+function whenMissing(error) {
+  if (!(error instanceof TransactionReceiptNotFoundError)) throw error
 }
 
 function now() {

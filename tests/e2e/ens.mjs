@@ -111,8 +111,5 @@ async function write({ client }, account, contract, functionName, args) {
 }
 
 async function send(client, transaction) {
-  const hash = await client.sendTransaction({ gas: 10_000_000n, ...transaction })
-  const receipt = await client.waitForTransactionReceipt({ hash })
-  if (receipt.status !== 'success') throw new Error(`transaction ${hash} reverted`)
-  return receipt
+  return await succeeded(client, await client.sendTransaction({ gas: 10_000_000n, ...transaction }))
 }

@@ -1,7 +1,7 @@
 // Two chains with dollars on them, and ENS on the first: anvil, the contracts of tests/e2e, and the sandbox's token.
 import { readFileSync } from 'node:fs'
 import { encodeAbiParameters, concat, parseAbi, parseSignature } from 'viem'
-import { finalize, startAnvil } from '../e2e/anvil.mjs'
+import { finalize, startAnvil, succeeded } from '../e2e/anvil.mjs'
 import { SIGNER } from '../e2e/ccip.mjs'
 import { addName, deployEns } from '../e2e/ens.mjs'
 
@@ -72,10 +72,4 @@ export async function settle({ client, address }, { authorization, signature }) 
 
 async function mined(client, transaction) {
   return await succeeded(client, await client.sendTransaction({ gas: 10_000_000n, ...transaction }))
-}
-
-async function succeeded(client, hash) {
-  const receipt = await client.waitForTransactionReceipt({ hash })
-  if (receipt.status !== 'success') throw new Error(`transaction ${hash} reverted`)
-  return receipt
 }

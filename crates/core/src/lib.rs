@@ -14,6 +14,7 @@
 //! | [`text`] | foreign text, escaped and cut |
 //! | [`json`] | strict JSON, JSON Pointer, places in a JSON text |
 //! | [`finding`] | reasons with their place in a text |
+//! | [`sarif`] | what reports in SARIF share |
 //! | [`digest`] | SHA-256 in its written form |
 //! | [`address`], [`base_url`] | which hosts and addresses are public; where a server is reached |
 
@@ -35,6 +36,7 @@ pub mod payment;
 pub mod reading;
 pub mod reason;
 pub mod records;
+pub mod sarif;
 pub mod state;
 pub mod text;
 pub mod world;

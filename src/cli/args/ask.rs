@@ -205,6 +205,33 @@ fn change() -> impl TypedValueParser<Value = Kind> {
 pub(in crate::cli) enum AuditCommand {
     /// Say what changed from one report to a later one; exit code 0: nothing, 1: something, 3: not known
     Diff(AuditDiffArgs),
+    /// Hold a governance log against what audits saw; exit code 0: it agrees, 1: it does not, 3: not known
+    Resolution(AuditResolutionArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The log is a table in Markdown: | date | subject | kind | decision | reason |, with the
+kinds decision, incident, correction and change. An untrusted name must have an
+incident as its last such row, and one that is trusted again a correction. With
+--since each change since then must have a row of that day or later, and each row of
+these days its change. What is missing is drafted.
+
+Examples:
+  clresolve audit resolution --log RESOLUTION.md july.json
+  clresolve audit resolution --log RESOLUTION.md --since june.json july.json")]
+pub(in crate::cli) struct AuditResolutionArgs {
+    /// The latest report, in its JSON form
+    #[arg(value_name = "REPORT")]
+    pub(in crate::cli) report: PathBuf,
+    /// The governance log
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) log: PathBuf,
+    /// An earlier report in its JSON form
+    #[arg(long, value_name = "REPORT")]
+    pub(in crate::cli) since: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) output: OutputArgs,
 }
 
 #[derive(Debug, Args)]

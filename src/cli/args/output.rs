@@ -141,4 +141,8 @@ pub(in crate::cli) enum ReportFormat {
     Csv,
     /// One page that prints well
     Html,
+    /// SARIF 2.1.0, for code hosts
+    Sarif,
+    /// JUnit's XML, for continuous integration
+    Junit,
 }

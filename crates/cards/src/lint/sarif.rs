@@ -4,11 +4,8 @@ use serde_json::{Value, json};
 
 use super::{Finding, Report};
 use clresolve_core::json::locate;
-use clresolve_core::reason::{Code, Effect};
-use clresolve_core::text::Foreign;
-
-/// The schema that the document names.
-const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+use clresolve_core::reason::Code;
+use clresolve_core::sarif::{SCHEMA, VERSION, level, message, tool};
 
 /// One run over documents: each with its URI reference, its text and what was found in it.
 pub fn sarif<'r>(reports: impl IntoIterator<Item = (&'r str, &'r str, &'r Report)>) -> Value {
@@ -19,13 +16,9 @@ pub fn sarif<'r>(reports: impl IntoIterator<Item = (&'r str, &'r str, &'r Report
     }
     json!({
         "$schema": SCHEMA,
-        "version": "2.1.0",
+        "version": VERSION,
         "runs": [{
-            "tool": {"driver": {
-                "name": env!("CARGO_PKG_NAME"),
-                "semanticVersion": env!("CARGO_PKG_VERSION"),
-                "rules": rules.0.into_iter().map(described).collect::<Vec<_>>(),
-            }},
+            "tool": tool(rules.0),
             "columnKind": "unicodeCodePoints",
             "results": results,
         }],
@@ -46,17 +39,6 @@ impl Occurring {
     }
 }
 
-fn described(code: Code) -> Value {
-    let entry = code.entry();
-    json!({
-        "id": code.slug(),
-        "shortDescription": {"text": entry.title},
-        "fullDescription": {"text": entry.explanation},
-        "defaultConfiguration": {"level": level(entry.effect)},
-        "properties": {"requirement": entry.requirement, "uri": code.uri()},
-    })
-}
-
 fn result(finding: &Finding, uri: &str, text: &str, rules: &mut Occurring) -> Value {
     let mut location = json!({"physicalLocation": {"artifactLocation": {"uri": uri}}});
     if let Some(region) = region(finding, text) {
@@ -69,36 +51,9 @@ fn result(finding: &Finding, uri: &str, text: &str, rules: &mut Occurring) -> Va
         "ruleId": finding.code.slug(),
         "ruleIndex": rules.index(finding.code),
         "level": level(finding.effect),
-        "message": {"text": plain(&message(finding))},
+        "message": message(&finding.message, finding.expected.as_deref(), finding.observed.as_deref()),
         "locations": [location],
     })
-}
-
-fn message(finding: &Finding) -> String {
-    let mut message = finding.message.clone();
-    for (label, value) in [("Expected", &finding.expected), ("Observed", &finding.observed)] {
-        if let Some(value) = value {
-            message.push_str(&format!(" {label}: {value}"));
-        }
-    }
-    message
-}
-
-/// Longest message, in characters.
-const MAX_MESSAGE_CHARACTERS: usize = 1000;
-
-/// The text without links, placeholders (SARIF 2.1.0, 3.11.5 and 3.11.6) and characters that act on a terminal.
-fn plain(message: &str) -> String {
-    let mut plain = String::new();
-    for c in Foreign::new(message).at_most(MAX_MESSAGE_CHARACTERS).to_string().chars() {
-        match c {
-            '[' | ']' => plain.push('\\'),
-            '{' | '}' => plain.push(c),
-            _ => {}
-        }
-        plain.push(c);
-    }
-    plain
 }
 
 fn region(finding: &Finding, text: &str) -> Option<Value> {
@@ -107,24 +62,12 @@ fn region(finding: &Finding, text: &str) -> Option<Value> {
     Some(json!({"startLine": line, "startColumn": column, "endLine": end.0, "endColumn": end.1}))
 }
 
-const fn level(effect: Effect) -> &'static str {
-    match effect {
-        Effect::Fail => "error",
-        Effect::Unknown | Effect::Warn => "warning",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::lint::lint;
     use crate::system::{CardSystem, Rules};
     use clresolve_verdict::profile::{DEFAULT, Profiles};
-
-    #[test]
-    fn foreign_text_is_no_link_and_no_placeholder() {
-        assert_eq!(plain("see [here](http://x) {0} \u{202e}"), "see \\[here\\](http://x) {{0}} \\u{{202e}}");
-    }
 
     #[test]
     fn a_finding_has_its_rule_and_its_region() {

@@ -1,0 +1,78 @@
+//! What reports in SARIF 2.1.0 (OASIS) share. Code hosts and editors show such a report beside the text.
+
+use serde_json::{Value, json};
+
+use crate::reason::{Code, Effect};
+use crate::text::Foreign;
+
+/// The schema that a log names.
+pub const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+
+/// The version that a log names.
+pub const VERSION: &str = "2.1.0";
+
+/// Longest message, in characters.
+const MAX_MESSAGE_CHARACTERS: usize = 1000;
+
+/// The `tool` of a run, with the rules that its results name by `ruleIndex`.
+pub fn tool(rules: impl IntoIterator<Item = Code>) -> Value {
+    json!({"driver": {
+        "name": "clresolve",
+        "semanticVersion": env!("CARGO_PKG_VERSION"),
+        "rules": rules.into_iter().map(rule).collect::<Vec<_>>(),
+    }})
+}
+
+fn rule(code: Code) -> Value {
+    let entry = code.entry();
+    json!({
+        "id": code.slug(),
+        "shortDescription": {"text": entry.title},
+        "fullDescription": {"text": entry.explanation},
+        "defaultConfiguration": {"level": level(entry.effect)},
+        "properties": {"requirement": entry.requirement, "uri": code.uri()},
+    })
+}
+
+/// The `level` of a result.
+pub const fn level(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Fail => "error",
+        Effect::Unknown | Effect::Warn => "warning",
+    }
+}
+
+/// The `message` of a result: a sentence, and the values that belong to it.
+pub fn message(sentence: &str, expected: Option<&str>, observed: Option<&str>) -> Value {
+    let mut message = sentence.to_owned();
+    for (label, value) in [("Expected", expected), ("Observed", observed)] {
+        if let Some(value) = value {
+            message.push_str(&format!(" {label}: {value}"));
+        }
+    }
+    json!({"text": plain(&message)})
+}
+
+/// The text without links, placeholders (SARIF 2.1.0, 3.11.5 and 3.11.6) and characters that act on a terminal.
+fn plain(message: &str) -> String {
+    let mut plain = String::new();
+    for c in Foreign::new(message).at_most(MAX_MESSAGE_CHARACTERS).to_string().chars() {
+        match c {
+            '[' | ']' => plain.push('\\'),
+            '{' | '}' => plain.push(c),
+            _ => {}
+        }
+        plain.push(c);
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_text_is_no_link_and_no_placeholder() {
+        assert_eq!(plain("see [here](http://x) {0} \u{202e}"), "see \\[here\\](http://x) {{0}} \\u{{202e}}");
+    }
+}

@@ -1,0 +1,72 @@
+//! `audit resolution`: a governance log held against what audits saw.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use anyhow::{Context as _, anyhow, bail};
+
+use crate::cli::args::AuditResolutionArgs;
+use crate::cli::exit::Exit;
+use crate::cli::output::{Output, Results};
+use crate::report::Draft;
+use crate::report::governance_log::{GovernanceLog, MAX_LOG_BYTES};
+use crate::report::log_check::{LogCheck, Missing, Unjudged};
+use crate::text::Foreign;
+
+pub(super) fn run(args: &AuditResolutionArgs) -> anyhow::Result<Exit> {
+    let log = log(&args.log).context("--log")?;
+    let earlier = args.since.as_deref().map(super::past).transpose()?;
+    let check = LogCheck::of(&log, earlier.as_ref(), &super::past(&args.report)?)?;
+    let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), false);
+    results.push(&check, |_| people(&check))?;
+    results.finish()?;
+    Ok(match (check.holds(), check.is_complete()) {
+        (false, _) => Exit::Untrusted,
+        (true, false) => Exit::Indeterminate,
+        (true, true) => Exit::Trusted,
+    })
+}
+
+fn log(file: &Path) -> anyhow::Result<GovernanceLog> {
+    let shown = || Foreign::new(&file.display().to_string()).to_string();
+    let most = u64::try_from(MAX_LOG_BYTES).unwrap_or(u64::MAX);
+    let mut bytes = Vec::new();
+    File::open(file).and_then(|file| file.take(most + 1).read_to_end(&mut bytes)).with_context(shown)?;
+    if bytes.len() > MAX_LOG_BYTES {
+        bail!("{} has more than {MAX_LOG_BYTES} bytes", shown());
+    }
+    let text = String::from_utf8(bytes).map_err(|_| anyhow!("{} is not UTF-8", shown()))?;
+    GovernanceLog::parse(&text).map_err(|error| anyhow!("{} {error}", shown()))
+}
+
+/// What is wrong, and the rows to add.
+fn people(check: &LogCheck) -> String {
+    let mut text = String::new();
+    if !check.complete {
+        text.push_str("A report is incomplete: what its missing names did is not known.\n");
+    }
+    for Missing { name, kind, what } in &check.missing {
+        let what = Foreign::new(&what.join(", ")).to_string();
+        let _ = writeln!(text, "missing     {}  {}: {what}", Foreign::new(name), kind.as_str());
+    }
+    let mut rows = |label: &str, rows: &[Unjudged]| {
+        for Unjudged { line, date, name, kind } in rows {
+            let _ = writeln!(text, "{label}  line {line}: {date} {}  {}", Foreign::new(name), kind.as_str());
+        }
+    };
+    rows("not seen  ", &check.unobserved);
+    rows("not known ", &check.unaudited);
+    if check.holds() {
+        text.push_str("Every incident, correction and change that was seen has its row.\n");
+    }
+    if !check.drafts.is_empty() {
+        text.push_str("\nRows to add, once a person has decided:\n\n");
+        text.push_str(&Draft::head());
+        check.drafts.iter().for_each(|draft| {
+            let _ = writeln!(text, "{}", draft.markdown());
+        });
+    }
+    text
+}
