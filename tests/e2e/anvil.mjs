@@ -12,6 +12,8 @@ const FINALITY_DEPTH = 64
 const CLOCK_BEHIND_SECONDS = 86_400
 /** Between two looks for a receipt: a transaction is mined at once. */
 const RECEIPT_PAUSE_MS = 5
+/** Longest wait for one: a minute, even where other programs take the machine. */
+const RECEIPT_LOOKS = 12_000
 
 const executable = fileURLToPath(new URL('node_modules/.bin/anvil', import.meta.url))
 
@@ -44,15 +46,13 @@ export async function finalize(client) {
 
 /** The receipt of a transaction, which must have succeeded. viem's own wait looks again only where a new block comes. */
 export async function succeeded(client, hash) {
-  for (;;) {
+  for (let looks = 0; looks < RECEIPT_LOOKS; looks += 1) {
     const receipt = await client.getTransactionReceipt({ hash }).catch(whenMissing)
-    if (receipt === undefined) {
-      await setTimeout(RECEIPT_PAUSE_MS)
-      continue
-    }
-    if (receipt.status !== 'success') throw new Error(`transaction ${hash} reverted`)
-    return receipt
+    if (receipt?.status === 'reverted') throw new Error(`transaction ${hash} reverted`)
+    if (receipt !== undefined) return receipt
+    await setTimeout(RECEIPT_PAUSE_MS)
   }
+  throw new Error(`transaction ${hash} is not mined`)
 }
 
 function whenMissing(error) {

@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import {
   concat, encodeAbiParameters, encodeDeployData, encodeFunctionData, labelhash, namehash, parseAbi, parseEther, toHex,
 } from 'viem'
+import { succeeded } from './anvil.mjs'
 import { multicall3Bytecode } from './node_modules/viem/_esm/constants/contracts.js'
 
 export const ADDRESSES = {
