@@ -437,39 +437,59 @@ fn a_governance_log_must_say_what_audits_saw_and_nothing_else() {
 
     let found = held("", None);
     assert_eq!(code(&found), Some(1), "{}", String::from_utf8_lossy(&found.stderr));
-    assert!(text_of(&found).starts_with("missing     checksum-mismatch.eth  incident: checksum-mismatch"));
+    assert!(text_of(&found).starts_with("missing    checksum-mismatch.eth  incident: checksum-mismatch"));
     let drafts: String =
-        text_of(&found).lines().filter(|line| line.starts_with("| 2")).map(|l| l.to_owned() + "\n").collect();
+        text_of(&found).lines().filter(|line| line.starts_with("| 2")).map(|line| line.to_owned() + "\n").collect();
     assert_eq!(drafts.lines().count(), 1, "{}", text_of(&found));
-    let whole = held(&drafts, None);
+    let undecided = held(&drafts, None);
+    assert!(
+        code(&undecided) == Some(1) && text_of(&undecided).contains("draft      line 5: "),
+        "nobody has decided it"
+    );
+    let decided = drafts.replace("draft: ", "");
+    let whole = held(&decided, None);
     assert_eq!(code(&whole), Some(0), "{}", text_of(&whole));
 
     let mut before = report.clone();
     before["rows"][0]["on_chain"]["holder"] = json!("0x0000000000000000000000000000000000000001");
     before["rows"][2]["state"] = json!("trusted");
     before["rows"][2]["reasons"] = json!([]);
-    let old = drafts.replace(&today, "2020-01-01");
+    let old = decided.replace(&today, "2020-01-01");
     let found = resolution(folder.path(), &old, &report, Some(&before), &["--json"]);
     assert_eq!(code(&found), Some(1));
     let found = json_of(&found.stdout);
     let schema: Value = serde_json::from_str(include_str!("../schemas/audit-resolution.schema.json")).expect("JSON");
     assert!(jsonschema::validator_for(&schema).expect("a schema").is_valid(&found), "{found:#}");
     let missing: Vec<_> =
-        found["missing"].as_array().expect("a list").iter().map(|m| (&m["name"], &m["kind"])).collect();
-    let expected = [("checksum-mismatch.eth", "incident"), ("summarizeagent.eth", "change")];
-    assert_eq!(missing, expected.map(|(name, kind)| (json!(name), json!(kind))).each_ref().map(|(n, k)| (n, k)));
+        found["missing"].as_array().expect("a list").iter().map(|m| format!("{} {}", m["name"], m["kind"])).collect();
+    assert_eq!(missing, ["\"checksum-mismatch.eth\" \"incident\"", "\"summarizeagent.eth\" \"change\""]);
 
     let row = |name: &str, kind: &str| format!("| {today} | {name} | {kind} | accepted | announced |\n");
-    let logged = drafts + &row("`summarizeagent.eth`", "change");
+    let logged = decided.clone() + &row("`SummarizeAgent.eth`", "change");
     let whole = held(&logged, Some(&before));
     assert_eq!(code(&whole), Some(0), "{}", text_of(&whole));
     let invented = held(&(logged.clone() + &row("raw-cid.eth", "change")), Some(&before));
     assert_eq!(code(&invented), Some(1));
-    assert!(text_of(&invented).contains("not seen    line 7: "), "{}", text_of(&invented));
+    assert!(text_of(&invented).contains("not seen   line 7: "), "{}", text_of(&invented));
     let unknown = held(&(logged.clone() + &row("elsewhere.eth", "incident")), Some(&before));
     assert_eq!(code(&unknown), Some(3), "{}", text_of(&unknown));
+    let undone = row("raw-cid.eth", "incident") + &row("raw-cid.eth", "correction");
+    let undone = held(&(logged.clone() + &undone), Some(&before));
+    assert_eq!(code(&undone), Some(3), "seen by neither: {}", text_of(&undone));
     let ended = held(&(logged + &row("summarizeagent.eth", "incident")), None);
     assert!(code(&ended) == Some(1) && text_of(&ended).contains("correction: it is trusted again"));
+
+    let mut next = report.clone();
+    for time in ["first", "last"] {
+        next["counts"]["checked"][time] = json!("2999-01-01T00:00:00Z");
+    }
+    let quiet = resolution(folder.path(), &decided, &next, Some(&report), &[]);
+    assert_eq!(code(&quiet), Some(0), "what the audit before logged is asked for no more: {}", text_of(&quiet));
+    let swapped = resolution(folder.path(), &decided, &report, Some(&next), &[]);
+    assert_eq!(code(&swapped), Some(2));
+    next["rows"][1]["state"] = json!("indeterminate");
+    let dark = resolution(folder.path(), &decided, &next, None, &[]);
+    assert_eq!(code(&dark), Some(3), "{}", text_of(&dark));
 
     let malformed = held("| 2026-11-20 | a.eth | incident | b |\n", None);
     let why = String::from_utf8_lossy(&malformed.stderr).into_owned();

@@ -2,11 +2,21 @@
 //!
 //! A table counts by its head. Text around it, other tables and what stands in a fenced block are passed over.
 
+use std::collections::BTreeMap;
+
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
+use crate::name::EnsName;
+
 /// Longest log that is read, in bytes: some twenty thousand rows.
 pub const MAX_LOG_BYTES: usize = 4 << 20;
+
+/// Most names of one row: each takes some dozens of bytes of memory for three of the file.
+const MAX_NAMES_PER_ROW: usize = 256;
+
+/// How the decision of a row begins that nobody has decided yet.
+pub const DRAFT: &str = "draft:";
 
 /// The columns.
 pub const COLUMNS: [&str; 5] = ["date", "subject", "kind", "decision", "reason"];
@@ -23,10 +33,12 @@ pub struct GovernanceLog {
 pub struct LogRow {
     /// Its line in the file, from 1.
     pub line: usize,
-    /// The day of the entry.
+    /// The day of the audit that saw it, or of the decision.
     pub date: Date,
-    /// What it is about, such as a name.
+    /// What it is about.
     pub subject: String,
+    /// The names of the subject, in their normal form; of a decision none.
+    pub names: Vec<String>,
     /// What it records.
     pub kind: LogKind,
     /// What was decided, in Markdown.
@@ -88,36 +100,54 @@ impl GovernanceLog {
     /// # Errors
     /// [`LogError`]
     pub fn parse(text: &str) -> Result<Self, LogError> {
-        let (mut rows, mut has_table, mut position, mut is_fenced) = (Vec::new(), false, Position::Outside, false);
-        for (number, text) in (1..).zip(text.lines()) {
-            if text.trim_start().starts_with("```") {
-                (is_fenced, position) = (!is_fenced, Position::Outside);
+        let (mut rows, mut has_table) = (Vec::new(), false);
+        let (mut position, mut hidden) = (Position::Outside, None);
+        for (line, text) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
+            let malformed = |why| LogError::Row { line, column: 1, why };
+            if let Some(until) = &hidden {
+                if Hidden::ends(until, text) {
+                    hidden = None;
+                }
+                continue;
             }
-            let cells = cells(text).filter(|_| !is_fenced);
-            position = match (position, cells) {
-                (_, None) => Position::Outside,
-                (Position::Outside, Some(cells)) if is_head(&cells) => Position::Head,
-                (Position::Outside, Some(_)) => Position::Outside,
-                (Position::Head, Some(_)) => {
+            position = match (position, cells(text)) {
+                (Position::Head, Some(cells)) if is_delimiter(&cells) => {
                     has_table = true;
                     Position::Rows
                 }
+                (Position::Head, _) => return Err(malformed("expected |---|---|---|---|---| below the head")),
                 (Position::Rows, Some(cells)) => {
-                    rows.push(LogRow::of(number, &cells)?);
+                    rows.push(LogRow::of(line, &cells)?);
                     Position::Rows
+                }
+                (Position::Rows, None) if text.trim().is_empty() => Position::Outside,
+                (Position::Rows, None) => {
+                    return Err(malformed("expected a row, which begins with |, or an empty line below the table"));
+                }
+                (Position::Outside, Some(cells)) if is_head(&cells) => Position::Head,
+                (Position::Outside, Some(cells)) if is_astray(&cells) => {
+                    return Err(malformed("expected the head of the table above this row, with no empty line between"));
+                }
+                (Position::Outside, _) => {
+                    hidden = Hidden::begins(text);
+                    Position::Outside
                 }
             };
         }
         if has_table { Ok(Self { rows }) } else { Err(LogError::NoTable) }
     }
 
-    /// The rows about a name, without decisions.
-    pub fn about<'l>(&'l self, name: &'l str) -> impl DoubleEndedIterator<Item = &'l LogRow> {
-        self.events().filter(move |row| row.words().any(|word| word == name))
+    /// The rows that record what happened, by the names that they are about.
+    pub fn by_name(&self) -> BTreeMap<&str, Vec<&LogRow>> {
+        let mut rows = BTreeMap::<&str, Vec<&LogRow>>::new();
+        for row in self.events() {
+            row.names.iter().for_each(|name| rows.entry(name).or_default().push(row));
+        }
+        rows
     }
 
     /// The rows that record what happened.
-    pub fn events(&self) -> impl DoubleEndedIterator<Item = &LogRow> {
+    pub fn events(&self) -> impl Iterator<Item = &LogRow> {
         self.rows.iter().filter(|row| row.kind != LogKind::Decision)
     }
 }
@@ -130,17 +160,53 @@ enum Position {
     Rows,
 }
 
+/// What no reader of the rendered log sees as a table (CommonMark 0.31, 4.5 and 4.6).
+enum Hidden {
+    /// A fenced block, until a fence of this character that is at least so long.
+    Fence(char, usize),
+    /// A comment.
+    Comment,
+}
+
+impl Hidden {
+    fn begins(line: &str) -> Option<Self> {
+        if line.rsplit_once("<!--").is_some_and(|(_, comment)| !comment.contains("-->")) {
+            return Some(Self::Comment);
+        }
+        let line = line.trim_start();
+        let fence = line.chars().next().filter(|c| ['`', '~'].contains(c))?;
+        let length = line.chars().take_while(|c| *c == fence).count();
+        (length >= 3 && !(fence == '`' && line[length..].contains('`'))).then_some(Self::Fence(fence, length))
+    }
+
+    fn ends(&self, line: &str) -> bool {
+        match self {
+            Self::Fence(fence, length) => {
+                let line = line.trim();
+                line.len() >= *length && line.chars().all(|c| c == *fence)
+            }
+            Self::Comment => line.contains("-->"),
+        }
+    }
+}
+
 /// A cell, and the column of its first character.
 struct Cell {
     column: usize,
     text: String,
 }
 
+/// Most spaces before a row; what has more is code.
+const MAX_INDENT: usize = 3;
+
 /// The cells of a line of a table; none of another line. `\|` is no border.
 fn cells(line: &str) -> Option<Vec<Cell>> {
-    let start = line.len() - line.trim_start().len();
+    let start = line.len() - line.trim_start_matches(' ').len();
+    if start > MAX_INDENT {
+        return None;
+    }
     let row = line.trim().strip_prefix('|')?;
-    let mut column = line[..start].chars().count() + 2;
+    let mut column = start + 2;
     let mut cells = vec![Cell { column, text: String::new() }];
     let mut characters = row.chars().peekable();
     while let Some(c) = characters.next() {
@@ -170,6 +236,20 @@ fn is_head(cells: &[Cell]) -> bool {
     cells.iter().map(|cell| cell.text.to_ascii_lowercase()).eq(COLUMNS)
 }
 
+fn is_delimiter(cells: &[Cell]) -> bool {
+    let is_rule = |cell: &Cell| {
+        let rule = cell.text.strip_prefix(':').unwrap_or(&cell.text);
+        let rule = rule.strip_suffix(':').unwrap_or(rule);
+        !rule.is_empty() && rule.chars().all(|c| c == '-')
+    };
+    cells.len() == COLUMNS.len() && cells.iter().all(is_rule)
+}
+
+/// Whether a row that is in no table looks like one of a log.
+fn is_astray(cells: &[Cell]) -> bool {
+    cells.len() == COLUMNS.len() && cells[0].text.parse::<Date>().is_ok()
+}
+
 impl LogRow {
     fn of(line: usize, cells: &[Cell]) -> Result<Self, LogError> {
         let malformed = |column, why| LogError::Row { line, column, why };
@@ -177,53 +257,62 @@ impl LogRow {
             let column = cells.get(COLUMNS.len()).or_else(|| cells.last()).map_or(1, |cell| cell.column);
             return Err(malformed(column, "expected five cells: date, subject, kind, decision, reason"));
         };
+        if subject.text.is_empty() {
+            return Err(malformed(subject.column, "expected what the row is about"));
+        }
+        let word = LogKind::ALL.into_iter().find(|known| known.as_str() == kind.text);
+        let kind =
+            word.ok_or_else(|| malformed(kind.column, "expected decision, incident, correction or change"))?;
+        let names = if kind == LogKind::Decision { Ok(Vec::new()) } else { names(&subject.text) };
         Ok(Self {
             line,
             date: date.text.parse().map_err(|_| malformed(date.column, "expected a date such as 2026-11-20"))?,
-            subject: if subject.text.is_empty() {
-                return Err(malformed(subject.column, "expected what the row is about"));
-            } else {
-                plain(&subject.text)
-            },
-            kind: LogKind::ALL
-                .into_iter()
-                .find(|known| known.as_str() == kind.text)
-                .ok_or_else(|| malformed(kind.column, "expected decision, incident, correction or change"))?,
+            subject: code_span(&subject.text).unwrap_or_else(|| subject.text.clone()),
+            names: names.map_err(|why| malformed(subject.column, why))?,
+            kind,
             decision: decision.text.clone(),
             reason: reason.text.clone(),
         })
     }
 
-    /// The words of the subject, names among them.
-    pub fn words(&self) -> impl Iterator<Item = &str> {
-        let words = self.subject.split(|c: char| c.is_whitespace() || [',', ';'].contains(&c));
-        words.map(|word| word.trim_matches('`')).filter(|word| !word.is_empty())
+    /// Whether no person has decided it yet.
+    pub fn is_draft(&self) -> bool {
+        self.decision.starts_with(DRAFT)
     }
 }
 
-/// The text of a cell that is one code span, without the escapes of [`Foreign`](crate::text::Foreign); another as it is.
-fn plain(cell: &str) -> String {
-    let Some(span) = cell.strip_prefix('`').and_then(|rest| rest.strip_suffix('`')).filter(|span| !span.contains('`'))
-    else {
-        return cell.to_owned();
-    };
+/// The names of a subject: one code span, which may hold what is no name, or names apart by commas or spaces.
+fn names(subject: &str) -> Result<Vec<String>, &'static str> {
+    let normal = |name: &str| EnsName::parse(name).map(|name| name.as_str().to_owned());
+    if let Some(name) = code_span(subject) {
+        return Ok(vec![normal(&name).unwrap_or(name)]);
+    }
+    let words = subject.split(|c: char| c.is_whitespace() || [',', ';'].contains(&c));
+    let words: Vec<_> = words.map(|word| word.trim_matches('`')).filter(|word| !word.is_empty()).collect();
+    if words.len() > MAX_NAMES_PER_ROW {
+        return Err("expected at most 256 names; take a row for the others");
+    }
+    let names: Result<Vec<_>, _> = words.into_iter().map(normal).collect();
+    names.map_err(|_| "expected names alone, such as `a.eth`, apart by commas")
+}
+
+/// The text of a cell that is one code span, without the escapes of [`Foreign`](crate::text::Foreign).
+fn code_span(cell: &str) -> Option<String> {
+    let span = cell.strip_prefix('`')?.strip_suffix('`').filter(|span| !span.contains('`'))?;
     let (mut text, mut rest) = (String::new(), span);
     while let Some((before, escape)) = rest.split_once('\\') {
         text.push_str(before);
         let code = escape.strip_prefix("u{").and_then(|code| code.split_once('}'));
-        let character = code.and_then(|(hex, _)| char::from_u32(u32::from_str_radix(hex, 16).ok()?));
-        match (code, character) {
-            (Some((_, after)), Some(character)) => {
-                text.push(character);
-                rest = after;
-            }
-            _ => {
-                text.push('\\');
-                rest = escape.strip_prefix('\\').unwrap_or(escape);
-            }
+        let character = code.and_then(|(hex, after)| Some((char::from_u32(u32::from_str_radix(hex, 16).ok()?)?, after)));
+        if let Some((character, after)) = character {
+            text.push(character);
+            rest = after;
+        } else {
+            text.push('\\');
+            rest = escape.strip_prefix('\\').unwrap_or(escape);
         }
     }
-    text + rest
+    Some(text + rest)
 }
 
 #[cfg(test)]
@@ -231,7 +320,7 @@ mod tests {
     use super::*;
     use crate::report::Draft;
 
-    const HEAD: &str = "# Log\n\n| Date | subject | kind | decision | reason |\n|---|---|---|---|---|\n";
+    const HEAD: &str = "# Log\n\n| Date | subject | kind | decision | reason |\n|---|:-:|---|---|---|\n";
 
     fn error(rows: &str) -> String {
         GovernanceLog::parse(&format!("{HEAD}{rows}")).expect_err("it is malformed").to_string()
@@ -240,31 +329,51 @@ mod tests {
     #[test]
     fn a_log_is_its_tables_rows() {
         let text = format!(
-            "{HEAD}| 2026-11-20 | `a.eth`, b.eth | incident | stop \\| wait | `x` |\n\ntext | with | bars\n\n\
-             | other | table |\n|---|---|\n| 1 | 2 |\n\n```\n| date | subject | kind | decision | reason |\n|-|-|-|-|-|\n| bad |\n```\n"
+            "\u{feff}{HEAD}| 2026-11-20 | `A.eth`, b.eth | incident | stop \\| wait | `x` |\n\ntext | with | bars\n\n\
+             | other | table |\n|---|---|\n| 1 | 2 |\n"
         );
         let log = GovernanceLog::parse(&text).expect("a log");
         let [row] = &log.rows[..] else { panic!("{log:?}") };
         assert_eq!((row.line, row.kind, &*row.decision, &*row.reason), (5, LogKind::Incident, "stop | wait", "`x`"));
-        assert_eq!(row.words().collect::<Vec<_>>(), ["a.eth", "b.eth"]);
-        assert_eq!(log.about("b.eth").count(), 1);
-        assert_eq!(log.about("b.et").count(), 0);
+        assert_eq!(row.names, ["a.eth", "b.eth"], "in normal form");
+        assert_eq!(log.by_name().into_keys().collect::<Vec<_>>(), ["a.eth", "b.eth"]);
+    }
+
+    /// What nobody sees in the rendered log records nothing, and hides nothing that follows.
+    #[test]
+    fn what_is_not_rendered_as_a_table_is_none() {
+        let table = "| date | subject | kind | decision | reason |\n|-|-|-|-|-|\n| 2026-11-20 | hidden.eth | incident | b | c |\n";
+        let row = "| 2026-11-21 | a.eth | change | b | c |\n";
+        for hidden in [
+            format!("```\n{table}```\n"),
+            format!("````md\n```\n{table}````\n"),
+            format!("~~~ `x`\n{table}~~~~\n"),
+            format!("<!-- no\n{table}-->\n"),
+            format!("text <!-- a --> b <!--\n\n{table}\n-->\n"),
+            table.lines().map(|line| format!("    {line}\n")).collect(),
+            "```x``` is code\n".to_owned(),
+            "<!-- one line -->\n".to_owned(),
+        ] {
+            let log = GovernanceLog::parse(&format!("{hidden}\n{HEAD}{row}")).unwrap_or_else(|e| panic!("{e}: {hidden}"));
+            let names: Vec<_> = log.rows.iter().map(|row| row.names.clone()).collect();
+            assert_eq!(names, [["a.eth"]], "{hidden}");
+        }
     }
 
     #[test]
     fn a_draft_is_read_back_as_it_was_made() {
-        for subject in ["a.eth", "=x|`a`\u{202e}\\n\u{7c}.eth", "\\u{41}\\"] {
-            let text = "`a` | \\| <b>";
+        for subject in ["a.eth", "x, b.eth", "=x|`a`\u{202e}\\n\u{7c}.eth", "\\u{41}\\"] {
             let draft = Draft {
                 date: "2026-11-20".to_owned(),
                 subject: subject.to_owned(),
                 kind: LogKind::Incident,
                 decision: "draft: set `x`".to_owned(),
-                reason: text.replace('\\', "/"),
+                reason: "`a` | / <b>".to_owned(),
             };
             let log = GovernanceLog::parse(&(Draft::head() + &draft.markdown() + "\n")).expect("a log");
             let [row] = &log.rows[..] else { panic!("{log:?}") };
-            let LogRow { line: _, date, subject, kind, decision, reason } = row.clone();
+            assert!(row.is_draft() && row.names == [subject], "{row:?}");
+            let LogRow { date, subject, kind, decision, reason, .. } = row.clone();
             assert_eq!(Draft { date: date.to_string(), subject, kind, decision, reason }, draft);
         }
     }
@@ -277,16 +386,25 @@ mod tests {
 
     #[test]
     fn what_is_malformed_has_its_place() {
+        let good = "| 2026-11-20 | a.eth | incident | b | c |\n";
         for (rows, expected) in [
             ("| 2026-13-01 | a.eth | incident | b | c |", "line 5, column 3: expected a date such as 2026-11-20"),
             ("| 2026-11-20 |  | incident | b | c |", "line 5, column 17: expected what the row is about"),
             ("| 2026-11-20 | a.eth | Incident | b | c |", "line 5, column 24: expected decision, incident, correction"),
             ("| 2026-11-20 | a.eth | incident | b |", "line 5, column 35: expected five cells"),
             ("| 2026-11-20 | a.eth | incident | b | c | d |", "line 5, column 43: expected five cells"),
+            ("| 2026-11-20 | `a.eth`: payee | incident | b | c |", "line 5, column 16: expected names alone"),
+            ("| 2026-11-20 | **a.eth** | change | b | c |", "line 5, column 16: expected names alone"),
+            ("2026-11-20 | a.eth | incident | b | c", "line 5, column 1: expected a row, which begins with |"),
+            (&format!("{good}\n{good}"), "line 7, column 1: expected the head of the table above this row"),
         ] {
             let error = error(rows);
             assert!(error.starts_with(expected), "{rows}: {error}");
         }
+        let many = format!("| 2026-11-20 | {} | incident | b | c |", "a.b ".repeat(257));
+        assert!(error(&many).starts_with("line 5, column 16: expected at most 256 names"));
+        let ruleless = GovernanceLog::parse(&format!("{}{good}", Draft::head().lines().next().unwrap().to_owned() + "\n"));
+        assert!(ruleless.unwrap_err().to_string().starts_with("line 2, column 1: expected |---|"));
         assert_eq!(GovernanceLog::parse("# Log\n"), Err(LogError::NoTable));
     }
 }

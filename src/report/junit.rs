@@ -47,7 +47,8 @@ fn test(suite: &str, row: &Row, out: &mut dyn Write) -> io::Result<()> {
         State::Untrusted => ("failure", vec![Effect::Fail, Effect::Unknown, Effect::Warn]),
         State::Indeterminate => ("error", vec![Effect::Unknown, Effect::Warn]),
     };
-    let text: String = row.reasons.iter().filter(|reason| effects.contains(&reason.effect)).map(told).collect();
+    let text: String = row.reasons.iter().filter(|reason| effects.contains(&reason.effect)).map(line).collect();
+    let text = if row.more_reasons > 0 { format!("{text}and {} more\n", row.more_reasons) } else { text };
     match row.state {
         State::Trusted if text.is_empty() => writeln!(out, "{head}/>"),
         State::Trusted => writeln!(out, "{head}>\n<{element}>{text}</{element}>\n</testcase>"),
@@ -60,15 +61,15 @@ fn test(suite: &str, row: &Row, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// A reason, as XML on a line.
-fn told(reason: &Reason) -> String {
-    let mut line = format!("{}: {}", reason.code, reason.message);
+fn line(reason: &Reason) -> String {
+    let mut text = format!("{}: {}", reason.code, reason.message);
     let values = [("at", &reason.place), ("expected", &reason.expected), ("observed", &reason.observed), ("fix", &reason.fix)];
     for (label, value) in values {
         if let Some(value) = value {
-            line.push_str(&format!(" | {label}: {value}"));
+            text.push_str(&format!(" | {label}: {value}"));
         }
     }
-    format!("{}\n", xml(&line))
+    format!("{}\n", xml(&text))
 }
 
 fn xml(text: &str) -> Html<'_> {

@@ -2,17 +2,16 @@
 //! have happened.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
+use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::difference::{Change, Kind, OtherWorld};
-use super::governance_log::{GovernanceLog, LogKind, LogRow};
+use super::governance_log::{DRAFT, GovernanceLog, LogKind, LogRow};
 use super::past::{Past, PastName};
 use super::{Decided, Difference, Draft, slugs};
-use crate::name::EnsName;
 use crate::text::Foreign;
 use crate::verdict::State;
 
@@ -25,14 +24,20 @@ pub struct LogCheck {
     schema: &'static str,
     /// Rows of the log.
     pub rows: usize,
-    /// Whether all names of the lists were audited.
+    /// What a reader must know first, such as that the reports were made by different rules.
+    pub warnings: Vec<String>,
+    /// Whether the reports have all names of their lists.
     pub complete: bool,
+    /// Names that the latest report could not decide.
+    pub undecided: Vec<String>,
     /// What happened, and has no row.
     pub missing: Vec<Missing>,
-    /// Rows of what did not happen.
-    pub unobserved: Vec<Unjudged>,
-    /// Rows about names that were not audited.
-    pub unaudited: Vec<Unjudged>,
+    /// Rows that are drafts still, and record nothing.
+    pub undecided_rows: Vec<NamedRow>,
+    /// Rows of what the reports would show, and do not.
+    pub unobserved: Vec<NamedRow>,
+    /// Rows that the reports can neither confirm nor deny.
+    pub unknown: Vec<NamedRow>,
     /// The rows to add, for a person to decide.
     pub drafts: Vec<Draft>,
 }
@@ -48,9 +53,9 @@ pub struct Missing {
     pub what: Vec<String>,
 }
 
-/// A row that nothing was seen for.
+/// A row of the log, as far as it is about one name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Unjudged {
+pub struct NamedRow {
     /// Its line in the log.
     pub line: usize,
     /// Its day.
@@ -61,44 +66,70 @@ pub struct Unjudged {
     pub kind: LogKind,
 }
 
-/// What happened to a name, by the kind of the row that it asks for.
-#[derive(Default)]
-struct Happened(BTreeMap<LogKind, Vec<String>>);
+/// Why a log is not held against reports.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LogCheckError {
+    /// They are about different worlds.
+    #[error(transparent)]
+    OtherWorld(#[from] OtherWorld),
+    /// The earlier one is the later one.
+    #[error("the report of --since is the later one: swap the two")]
+    Swapped,
+}
 
 impl LogCheck {
-    /// Holds a log against the latest report and, where there is one, an earlier one: changes since then must have a row
-    /// of that day or later, and each row since then its change.
+    /// Holds a log against the latest report and, where there is one, an earlier one: what changed since then has a row of
+    /// these days, and each row of these days its change.
     ///
     /// # Errors
-    /// If the reports are about different worlds or chains.
-    pub fn of(log: &GovernanceLog, earlier: Option<&Past>, latest: &Past) -> Result<Self, OtherWorld> {
+    /// [`LogCheckError`]
+    pub fn of(log: &GovernanceLog, earlier: Option<&Past>, latest: &Past) -> Result<Self, LogCheckError> {
         let difference = earlier.map(|earlier| Difference::between(earlier, latest)).transpose()?;
+        let days = Days::of(earlier, latest)?;
         let changes = difference.as_ref().map_or(&[][..], |difference| &difference.changes);
-        let since = earlier.and_then(|earlier| earlier.checked).map(|(first, _)| day(first));
-        let judge = Judge { log, since, changes };
+        let judge = Judge {
+            rows: rows(log, &days),
+            days,
+            changes: changes.chunk_by(|one, next| one.name == next.name).map(|all| (&*all[0].name, all)).collect(),
+            earlier,
+            latest,
+        };
+        let named = |row: &LogRow, name: &str| NamedRow {
+            line: row.line,
+            date: row.date.to_string(),
+            name: name.to_owned(),
+            kind: row.kind,
+        };
         let mut check = Self {
             schema: SCHEMA,
             rows: log.rows.len(),
+            warnings: difference.as_ref().map_or_else(Vec::new, Difference::warnings),
             complete: difference.as_ref().map_or(latest.complete, Difference::is_complete),
-            missing: Vec::new(),
+            undecided: Vec::new(),
+            missing: latest.names.iter().flat_map(|(name, now)| judge.missing(name, now)).collect(),
+            undecided_rows: Vec::new(),
             unobserved: Vec::new(),
-            unaudited: Vec::new(),
+            unknown: Vec::new(),
             drafts: Vec::new(),
         };
-        for (name, now) in &latest.names {
-            check.missing.extend(judge.missing(name, Some(now)));
-        }
-        let gone = earlier.into_iter().flat_map(|earlier| earlier.names.keys());
-        for name in gone.filter(|name| !latest.names.contains_key(*name)) {
-            check.missing.extend(judge.missing(name, None));
-        }
-        if let (Some(earlier), Some(since), Some((_, last))) = (earlier, since, latest.checked) {
-            for row in log.events().filter(|row| (since..=day(last)).contains(&row.date)) {
-                check.judge_row(row, &judge, earlier, latest);
+        let undecided = latest.names.iter().filter(|(_, now)| now.state == State::Indeterminate);
+        check.undecided = undecided.map(|(name, _)| name.clone()).collect();
+        for row in log.events() {
+            for name in &row.names {
+                if row.is_draft() {
+                    check.undecided_rows.push(named(row, name));
+                } else if judge.days.is_new(row) && earlier.is_some() {
+                    match judge.seen(row.kind, name) {
+                        Some(true) => {}
+                        Some(false) => check.unobserved.push(named(row, name)),
+                        None => check.unknown.push(named(row, name)),
+                    }
+                }
             }
         }
-        let today = latest.checked.map(|(_, last)| day(last).to_string()).unwrap_or_default();
-        check.drafts = check.missing.iter().map(|missing| missing.draft(latest, &today)).collect();
+        let today = judge.days.last.map(|day| day.to_string()).unwrap_or_default();
+        check.drafts = check.missing.iter().map(|missing| missing.draft(&today)).collect();
         Ok(check)
     }
 
@@ -109,28 +140,153 @@ impl LogCheck {
 
     /// Whether all that was asked is known.
     pub const fn is_complete(&self) -> bool {
-        self.complete && self.unaudited.is_empty()
+        self.complete && self.undecided.is_empty() && self.unknown.is_empty()
+    }
+}
+
+/// The days that the reports are about.
+struct Days {
+    /// That of the earlier report: its rows are of the audit before.
+    since: Option<Date>,
+    /// That of the latest one: later rows are of the next audit.
+    last: Option<Date>,
+}
+
+impl Days {
+    fn of(earlier: Option<&Past>, latest: &Past) -> Result<Self, LogCheckError> {
+        let last = |report: &Past| report.checked.map(|(_, last)| last);
+        let (before, now) = (earlier.and_then(last), last(latest));
+        if before.zip(now).is_some_and(|(before, now)| before > now) {
+            return Err(LogCheckError::Swapped);
+        }
+        Ok(Self { since: before.map(day), last: now.map(day) })
     }
 
-    /// Looks for what a row records.
-    fn judge_row(&mut self, row: &LogRow, judge: &Judge<'_>, earlier: &Past, latest: &Past) {
-        for name in row.words().filter(|word| word.contains('.') && EnsName::parse(word).is_ok()) {
-            let found = Unjudged { line: row.line, date: row.date.to_string(), name: name.to_owned(), kind: row.kind };
-            match (earlier.names.get(name), latest.names.get(name)) {
-                (None, None) => self.unaudited.push(found),
-                (_, Some(now)) if now.state == State::Indeterminate => self.unaudited.push(found),
-                (before, now) => {
-                    let was_broken = [before, now].into_iter().flatten().any(is_broken);
-                    let is_seen = match row.kind {
-                        LogKind::Incident => was_broken,
-                        _ => judge.changes.iter().any(|change| change.name == name && kind(change).is_some()),
-                    };
-                    if !is_seen {
-                        self.unobserved.push(found);
-                    }
-                }
+    fn has(&self, row: &LogRow) -> bool {
+        self.last.is_none_or(|last| row.date <= last)
+    }
+
+    /// Whether a row is of these days. Two audits of one day share its rows.
+    fn is_new(&self, row: &LogRow) -> bool {
+        self.has(row) && self.since.is_none_or(|since| row.date > since || (row.date == since && self.last == self.since))
+    }
+}
+
+/// The rows that count, by name and in the order of their days.
+fn rows<'l>(log: &'l GovernanceLog, days: &Days) -> BTreeMap<&'l str, Vec<&'l LogRow>> {
+    let mut rows = log.by_name();
+    for rows in rows.values_mut() {
+        rows.retain(|row| days.has(row) && !row.is_draft());
+        rows.sort_by_key(|row| row.date);
+    }
+    rows
+}
+
+/// What the names are held against.
+struct Judge<'a> {
+    rows: BTreeMap<&'a str, Vec<&'a LogRow>>,
+    days: Days,
+    changes: BTreeMap<&'a str, &'a [Change]>,
+    earlier: Option<&'a Past>,
+    latest: &'a Past,
+}
+
+impl Judge<'_> {
+    fn rows_about(&self, name: &str) -> &[&LogRow] {
+        self.rows.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    fn changes_of(&self, name: &str) -> &[Change] {
+        self.changes.get(name).copied().unwrap_or_default()
+    }
+
+    /// What an earlier report knows of a name.
+    fn before(&self, name: &str) -> Option<&PastName> {
+        self.earlier?.names.get(name)
+    }
+
+    fn missing(&self, name: &str, now: &PastName) -> Vec<Missing> {
+        let happened = self.happened(name, now);
+        let missing = happened.into_iter().filter(|(kind, _)| !self.is_logged(name, *kind, now));
+        missing.map(|(kind, what)| Missing { name: name.to_owned(), kind, what }).collect()
+    }
+
+    /// What happened to a name, by the kind of the row that it asks for.
+    fn happened(&self, name: &str, now: &PastName) -> BTreeMap<LogKind, Vec<String>> {
+        let mut happened = BTreeMap::<LogKind, Vec<String>>::new();
+        let changes = self.changes_of(name).iter().filter(|change| is_published(change.kind));
+        for change in changes {
+            happened.entry(LogKind::Change).or_default().push(shown(change));
+        }
+        match now.state {
+            State::Untrusted => {
+                happened.entry(LogKind::Incident).or_default().push(slugs(&now.codes(), ", "));
+            }
+            State::Trusted if self.was_broken(name) => {
+                happened.entry(LogKind::Correction).or_default().push("it is trusted again".to_owned());
+            }
+            _ => {}
+        }
+        happened
+    }
+
+    /// Whether the audit before found it broken, or the log says so.
+    fn was_broken(&self, name: &str) -> bool {
+        self.before(name).is_some_and(is_broken)
+            || self.last_event(name).is_some_and(|row| row.kind == LogKind::Incident)
+    }
+
+    fn is_logged(&self, name: &str, kind: LogKind, now: &PastName) -> bool {
+        let rows = self.rows_about(name);
+        match kind {
+            LogKind::Change => {
+                // An incident or a correction of these days says what came with it.
+                let kinds = [LogKind::Change, if is_broken(now) { LogKind::Incident } else { LogKind::Correction }];
+                rows.iter().any(|row| self.days.is_new(row) && kinds.contains(&row.kind))
+            }
+            _ => {
+                let last = self.last_event(name).filter(|row| row.kind == kind);
+                last.is_some_and(|row| self.days.is_new(row) || !self.is_of_these_days(name, now))
             }
         }
+    }
+
+    /// Whether its state, or what is wrong with it, is another than the audit before found.
+    fn is_of_these_days(&self, name: &str, now: &PastName) -> bool {
+        let Some(before) = self.before(name) else { return false };
+        before.decided() != now.decided() || (is_broken(now) && before.codes() != now.codes())
+    }
+
+    /// The last row that says whether the name is broken.
+    fn last_event(&self, name: &str) -> Option<&LogRow> {
+        let rows = self.rows_about(name).iter().copied();
+        rows.rev().find(|row| matches!(row.kind, LogKind::Incident | LogKind::Correction))
+    }
+
+    /// Whether the reports show what a row records; `None` where they cannot.
+    fn seen(&self, kind: LogKind, name: &str) -> Option<bool> {
+        let (before, now) = (self.before(name)?, self.latest.names.get(name)?);
+        if now.state == State::Indeterminate {
+            return None;
+        }
+        let is_seen = match kind {
+            LogKind::Incident => is_broken(before) || is_broken(now),
+            LogKind::Correction => is_broken(before) && !is_broken(now),
+            LogKind::Change | LogKind::Decision => {
+                let is_read = |name: &PastName| name.known.on_chain.is_some() && name.known.records.is_some();
+                if !(is_read(before) && is_read(now)) {
+                    return None;
+                }
+                !self.changes_of(name).is_empty()
+            }
+        };
+        // What happened and was undone between the two is seen by neither.
+        let kinds = self.rows_about(name).iter().filter(|row| self.days.is_new(row)).map(|row| row.kind);
+        let is_undone = !is_broken(before) && !is_broken(now) && {
+            let kinds: Vec<_> = kinds.collect();
+            kinds.contains(&LogKind::Incident) && kinds.contains(&LogKind::Correction)
+        };
+        if is_seen || !is_undone { Some(is_seen) } else { None }
     }
 }
 
@@ -138,104 +294,46 @@ fn is_broken(name: &PastName) -> bool {
     name.decided() == Some(Decided::Untrusted)
 }
 
-/// The kind of row that a change asks for. States that are open, and findings, ask for none of their own.
-const fn kind(change: &Change) -> Option<LogKind> {
-    match change.kind {
-        Kind::State | Kind::Findings => None,
-        Kind::NewlyBroken => Some(LogKind::Incident),
-        Kind::NewlyTrusted => Some(LogKind::Correction),
-        _ => Some(LogKind::Change),
+/// Whether a change is one of what a name publishes: not of the list, nor of what is said of the name.
+const fn is_published(kind: Kind) -> bool {
+    match kind {
+        Kind::Added | Kind::Removed | Kind::NewlyTrusted | Kind::NewlyBroken | Kind::State | Kind::Findings => false,
+        Kind::Bytes
+        | Kind::Version
+        | Kind::Records
+        | Kind::UpdateMissing
+        | Kind::Owner
+        | Kind::Resolver
+        | Kind::Expiry
+        | Kind::Payee
+        | Kind::Endpoint => true,
     }
 }
 
-/// What the names are held against.
-struct Judge<'a> {
-    log: &'a GovernanceLog,
-    /// The day of the earlier report.
-    since: Option<Date>,
-    changes: &'a [Change],
-}
-
-impl Judge<'_> {
-    fn missing(&self, name: &str, now: Option<&PastName>) -> Vec<Missing> {
-        let happened = self.happened(name, now);
-        let missing = happened.0.into_iter().filter(|(kind, _)| !self.is_logged(name, *kind, now));
-        missing.map(|(kind, what)| Missing { name: name.to_owned(), kind, what }).collect()
-    }
-
-    fn happened(&self, name: &str, now: Option<&PastName>) -> Happened {
-        let mut happened = Happened::default();
-        for change in self.changes.iter().filter(|change| change.name == name) {
-            if let Some(kind) = kind(change) {
-                happened.0.entry(kind).or_default().push(told(change));
-            }
-        }
-        let Some(now) = now else { return happened };
-        match now.state {
-            State::Untrusted => {
-                happened.0.entry(LogKind::Incident).or_default().push(slugs(&now.codes(), ", "));
-            }
-            State::Trusted if self.last_event(name).is_some_and(|row| row.kind == LogKind::Incident) => {
-                happened.0.entry(LogKind::Correction).or_default().push("it is trusted again".to_owned());
-            }
-            _ => {}
-        }
-        happened
-    }
-
-    fn is_logged(&self, name: &str, kind: LogKind, now: Option<&PastName>) -> bool {
-        let is_new = |row: &&LogRow| self.since.is_none_or(|since| row.date >= since);
-        match kind {
-            LogKind::Incident => {
-                let is_newly_broken =
-                    self.changes.iter().any(|change| change.name == name && change.kind == Kind::NewlyBroken);
-                let last = self.last_event(name).filter(|row| row.kind == LogKind::Incident);
-                last.is_some_and(|row| !is_newly_broken || is_new(&row))
-            }
-            LogKind::Correction => {
-                let last = self.last_event(name).filter(|row| row.kind == LogKind::Correction);
-                last.is_some_and(|row| is_new(&row)) && now.is_some()
-            }
-            LogKind::Change => self.log.about(name).any(|row| is_new(&row)),
-            LogKind::Decision => true,
-        }
-    }
-
-    /// The last row that says whether the name is broken.
-    fn last_event<'s>(&'s self, name: &'s str) -> Option<&'s LogRow> {
-        self.log.about(name).rfind(|row| matches!(row.kind, LogKind::Incident | LogKind::Correction))
-    }
-}
-
-fn told(change: &Change) -> String {
-    let mut text = change.kind.as_str().to_owned();
+fn shown(change: &Change) -> String {
     let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
-    let _ = write!(text, ": {} → {}", value(&change.before), value(&change.after));
-    text
+    format!("{}: {} → {}", change.kind, value(&change.before), value(&change.after))
 }
 
 impl Missing {
-    fn draft(&self, latest: &Past, today: &str) -> Draft {
-        let of_report = latest.drafts.iter().find(|draft| draft.subject == self.name && draft.kind == self.kind);
-        if let Some(draft) = of_report {
-            return draft.clone();
-        }
+    /// The row to add.
+    fn draft(&self, today: &str) -> Draft {
         let decision = match self.kind {
-            LogKind::Correction => "draft: may be called and paid again",
-            LogKind::Incident => "draft: not to be called or paid until its publisher has corrected what it published",
-            LogKind::Change | LogKind::Decision => "draft: the change was announced, and is accepted",
+            LogKind::Correction => "may be called and paid again",
+            LogKind::Incident => "not to be called or paid until its publisher has corrected what it published",
+            LogKind::Change | LogKind::Decision => "accepted, or not to be paid until its publisher has announced it",
         };
         let what: Vec<String> = self.what.iter().map(|what| Foreign::new(what).markdown().to_string()).collect();
         Draft {
             date: today.to_owned(),
             subject: self.name.clone(),
             kind: self.kind,
-            decision: decision.to_owned(),
+            decision: format!("{DRAFT} {decision}"),
             reason: what.join(", "),
         }
     }
 }
 
-fn day(at: jiff::Timestamp) -> Date {
+fn day(at: Timestamp) -> Date {
     at.to_zoned(TimeZone::UTC).date()
 }

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Read as _, Seek, SeekFrom};
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::{Carried, Decided, Draft, Known, Row, Rows, SCHEMA, Scope};
+use super::{Carried, Decided, Known, Row, Rows, SCHEMA, Scope};
 use crate::digest::{Digest, Digester};
 use crate::reason::{Code, Step};
 use crate::verdict::State;
@@ -28,8 +28,6 @@ pub struct Past {
     pub names: BTreeMap<String, PastName>,
     /// When the first and the last name was checked; of a report that was read.
     pub checked: Option<(Timestamp, Timestamp)>,
-    /// Its draft rows for a governance log; of a report that was read.
-    pub drafts: Vec<Draft>,
 }
 
 /// A name in an earlier report.
@@ -91,7 +89,6 @@ impl Past {
         }
         let mut past = Self {
             checked: document.counts.checked.map(|checked| (checked.first, checked.last)),
-            drafts: document.resolution,
             ..Self::empty(document.scope, document.complete)
         };
         document.rows.into_iter().for_each(|row| past.add(row));
@@ -112,7 +109,7 @@ impl Past {
     }
 
     const fn empty(scope: Scope, complete: bool) -> Self {
-        Self { scope, complete, names: BTreeMap::new(), checked: None, drafts: Vec::new() }
+        Self { scope, complete, names: BTreeMap::new(), checked: None }
     }
 
     fn add(&mut self, name: PastName) {
@@ -162,7 +159,6 @@ struct Document {
     scope: Scope,
     counts: Counts,
     rows: Vec<PastName>,
-    resolution: Vec<Draft>,
 }
 
 #[derive(Deserialize)]

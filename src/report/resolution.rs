@@ -2,16 +2,16 @@
 
 use std::fmt::Write as _;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::governance_log::{COLUMNS, LogKind};
+use super::governance_log::{COLUMNS, DRAFT, LogKind};
 use super::{MAX_NAME_BYTES, Report, Row};
 use crate::reason::{Code, Effect, Fixer, Reason};
 use crate::text::Foreign;
 use crate::verdict::State;
 
 /// One row of the log: date, subject, kind, decision, reason. A person decides; this is a draft.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Draft {
     /// The day on which the evidence was gathered.
     pub date: String,
@@ -54,7 +54,7 @@ impl Draft {
 fn decision(row: &Row) -> String {
     let failing = row.codes(Effect::Fail);
     if failing.iter().all(|code| code.entry().fixer == Fixer::Asker) {
-        return "draft: take the name off the list, or correct its spelling".to_owned();
+        return format!("{DRAFT} take the name off the list, or correct its spelling");
     }
     let mut duties: Vec<String> =
         row.txt.iter().map(|line| format!("set {}", Foreign::new(&line.to_string()).markdown())).collect();
@@ -73,7 +73,7 @@ fn decision(row: &Row) -> String {
     } else if row.more_reasons > 0 || !failures.all(settled) {
         duties.push("corrected the rest".to_owned());
     }
-    format!("draft: not to be called or paid until its publisher has {}", duties.join(" and "))
+    format!("{DRAFT} not to be called or paid until its publisher has {}", duties.join(" and "))
 }
 
 fn reason(report: &Report, row: &Row) -> String {

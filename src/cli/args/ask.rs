@@ -212,10 +212,11 @@ pub(in crate::cli) enum AuditCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The log is a table in Markdown: | date | subject | kind | decision | reason |, with the
-kinds decision, incident, correction and change. An untrusted name must have an
-incident as its last such row, and one that is trusted again a correction. With
---since each change since then must have a row of that day or later, and each row of
-these days its change. What is missing is drafted.
+kinds decision, incident, correction and change. The date is the day of the audit that
+saw it. An untrusted name must have an incident as its last such row, and one that is
+trusted again a correction. With --since each change since then must have a row of a
+later day, and each row of these days its cause. What is missing is drafted; a row whose
+decision begins with \"draft:\" counts as nothing.
 
 Examples:
   clresolve audit resolution --log RESOLUTION.md july.json

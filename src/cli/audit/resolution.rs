@@ -12,7 +12,7 @@ use crate::cli::exit::Exit;
 use crate::cli::output::{Output, Results};
 use crate::report::Draft;
 use crate::report::governance_log::{GovernanceLog, MAX_LOG_BYTES};
-use crate::report::log_check::{LogCheck, Missing, Unjudged};
+use crate::report::log_check::{LogCheck, Missing, NamedRow};
 use crate::text::Foreign;
 
 pub(super) fn run(args: &AuditResolutionArgs) -> anyhow::Result<Exit> {
@@ -43,21 +43,25 @@ fn log(file: &Path) -> anyhow::Result<GovernanceLog> {
 
 /// What is wrong, and the rows to add.
 fn people(check: &LogCheck) -> String {
-    let mut text = String::new();
-    if !check.complete {
-        text.push_str("A report is incomplete: what its missing names did is not known.\n");
+    let mut text: String = check.warnings.iter().map(|warning| warning.clone() + "\n").collect();
+    if !check.complete && check.warnings.is_empty() {
+        text.push_str("The report is incomplete: what its missing names did is not known.\n");
     }
     for Missing { name, kind, what } in &check.missing {
         let what = Foreign::new(&what.join(", ")).to_string();
-        let _ = writeln!(text, "missing     {}  {}: {what}", Foreign::new(name), kind.as_str());
+        let _ = writeln!(text, "missing    {}  {}: {what}", Foreign::new(name), kind.as_str());
     }
-    let mut rows = |label: &str, rows: &[Unjudged]| {
-        for Unjudged { line, date, name, kind } in rows {
-            let _ = writeln!(text, "{label}  line {line}: {date} {}  {}", Foreign::new(name), kind.as_str());
+    let mut rows = |label: &str, rows: &[NamedRow]| {
+        for NamedRow { line, date, name, kind } in rows {
+            let _ = writeln!(text, "{label:<9}  line {line}: {date}  {}  {}", Foreign::new(name), kind.as_str());
         }
     };
-    rows("not seen  ", &check.unobserved);
-    rows("not known ", &check.unaudited);
+    rows("not seen", &check.unobserved);
+    rows("not known", &check.unknown);
+    rows("draft", &check.undecided_rows);
+    for name in &check.undecided {
+        let _ = writeln!(text, "not known  {}  indeterminate", Foreign::new(name));
+    }
     if check.holds() {
         text.push_str("Every incident, correction and change that was seen has its row.\n");
     }
