@@ -30,6 +30,7 @@ mod gate;
 mod generate;
 mod help;
 mod hint;
+mod input;
 mod key;
 mod layout;
 mod ledger;

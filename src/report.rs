@@ -72,7 +72,7 @@ pub struct Report {
     pub ending: Ending,
     /// What changed since an earlier report, where there is one.
     pub since: Option<Difference>,
-    /// The file that holds the names, as a URI reference; absent where there is none.
+    /// The file of the names, as a URI reference; absent where they came from standard input.
     pub list: Option<String>,
 }
 

@@ -449,6 +449,8 @@ fn a_governance_log_must_say_what_audits_saw_and_nothing_else() {
     let decided = drafts.replace("draft: ", "");
     let whole = held(&decided, None);
     assert_eq!(code(&whole), Some(0), "{}", text_of(&whole));
+    let later = held(&decided.replace(&today, "2999-01-01"), None);
+    assert_eq!(code(&later), Some(1), "it is of another audit: {}", text_of(&later));
 
     let mut before = report.clone();
     before["rows"][0]["on_chain"]["holder"] = json!("0x0000000000000000000000000000000000000001");
@@ -491,6 +493,9 @@ fn a_governance_log_must_say_what_audits_saw_and_nothing_else() {
     let dark = resolution(folder.path(), &decided, &next, None, &[]);
     assert_eq!(code(&dark), Some(3), "{}", text_of(&dark));
 
+    let long = held(&"\n".repeat(4 << 20), None);
+    let why = String::from_utf8_lossy(&long.stderr).into_owned();
+    assert!(code(&long) == Some(2) && why.contains("more than 4194304 bytes"), "{why}");
     let malformed = held("| 2026-11-20 | a.eth | incident | b |\n", None);
     let why = String::from_utf8_lossy(&malformed.stderr).into_owned();
     assert!(code(&malformed) == Some(2) && why.contains("log.md line 5, column 35: expected five cells"), "{why}");

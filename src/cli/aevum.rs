@@ -7,11 +7,13 @@ use anyhow::Context as _;
 
 use super::args::{AevumCommand, Format, MetadataArgs};
 use super::exit::Exit;
+use super::input::read;
 use super::output::{Output, Results, Unwritable};
 use super::{ledger, lint};
 use crate::card::Card;
 use crate::clock::{Clock as _, SystemClock};
 use crate::ledger::{AgentId, AgentMetadata, Projection, into_card};
+use crate::lint::MAX_BYTES;
 use crate::text::Foreign;
 
 pub(super) fn run(command: AevumCommand) -> anyhow::Result<Exit> {
@@ -61,7 +63,7 @@ struct Target<'p> {
 impl<'p> Target<'p> {
     fn read(file: &'p Path) -> anyhow::Result<Self> {
         let name = Foreign::new(&file.display().to_string()).to_string();
-        let bytes = lint::read(file)?;
+        let bytes = read(file, MAX_BYTES)?;
         let card = Card::parse(&bytes).with_context(|| format!("--into {name}: not a card"))?;
         let agent = card.text("/agent_id").and_then(|agent| agent.parse().ok());
         let agent = agent.with_context(|| format!("--into {name}: expected an Aevum card, with its agent_id"))?;

@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 
 use super::args::{AuditArgs, AuditCommand, ReportFormat};
 use super::exit::Exit;
+use super::input;
 use super::names::{self, Line, NamesError};
 use super::output::{Output, Unwritable};
 use super::progress::Progress;
@@ -117,7 +118,7 @@ fn finish(
 
 /// The file of the list.
 fn list(args: &AuditArgs) -> Option<String> {
-    let file = args.names.as_deref().filter(|file| *file != Path::new(names::STDIN))?;
+    let file = args.names.as_deref().filter(|file| *file != Path::new(input::STDIN))?;
     Some(uri::reference(&file.display().to_string()))
 }
 

@@ -1,17 +1,15 @@
 //! `bundle`: a verdict with its evidence in one file, and its replay without a network.
 
 use std::fmt::Write as _;
-use std::io::Read as _;
-use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use clresolve_core::mutant;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::args::{BundleCommand, ExportArgs, Format, ReplayArgs, WorldArgs};
 use super::exit::Exit;
+use super::input::read;
 use super::output::{Output, Results, json_line};
 use super::progress::Progress;
 use super::verdict::{expected, name_of_flag};
@@ -77,7 +75,7 @@ fn replay(args: ReplayArgs) -> anyhow::Result<Exit> {
     let name = args.name.as_deref().map(name_of_flag).transpose()?;
     let signer = signer_of(&args)?;
     let output = Output::new(&args.output.out)?;
-    let bytes = read(&args.document)?;
+    let bytes = read(&args.document, MAX_BYTES)?;
     let mut results = Results::new(output, args.output.form(), false);
     let config = configuration(&WorldArgs::from(&args.about), Reader::Programs, Layer::default())?;
     let demands = Demands { name, max_age: args.max_age, block: args.block, signer };
@@ -234,19 +232,6 @@ fn in_time(made_at: Timestamp, max_age: Duration, now: Timestamp) -> Result<(), 
         }
         _ => Ok(()),
     }
-}
-
-/// The file, or standard input for `-`; one byte more than may be, so that the reader says what is wrong.
-fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let cannot = || format!("cannot read {}", path.display());
-    let mut bytes = Vec::new();
-    let limit = MAX_BYTES as u64 + 1;
-    if path == Path::new("-") {
-        std::io::stdin().lock().take(limit).read_to_end(&mut bytes).with_context(cannot)?;
-    } else {
-        std::fs::File::open(path).with_context(cannot)?.take(limit).read_to_end(&mut bytes).with_context(cannot)?;
-    }
-    Ok(bytes)
 }
 
 fn for_programs(verified: &Verified, signed: &Signed, purchase: Option<&VerifiedPurchase>) -> Value {

@@ -5,13 +5,13 @@ use serde_json::Value;
 
 use super::args::{ConvertArgs, ConvertFormat};
 use super::exit::Exit;
-use super::lint::read;
+use super::input::read;
 use super::notice;
 use super::output::{self, Output};
 use super::world::LocalRules;
 use crate::card::Card;
 use crate::convert::{Conversion, convert};
-use crate::lint;
+use crate::lint::{self, MAX_BYTES};
 use crate::reason::Effect;
 use crate::system::{CardSystem, Detection, Rules, detect};
 use crate::text::Foreign;
@@ -20,7 +20,7 @@ pub(super) fn run(args: ConvertArgs) -> anyhow::Result<Exit> {
     let mut output = Output::new(&args.output.out)?;
     let name = args.document.display().to_string();
     let LocalRules { profile, .. } = LocalRules::read(&args.offline)?;
-    let card = match Card::parse(&read(&args.document)?) {
+    let card = match Card::parse(&read(&args.document, MAX_BYTES)?) {
         Ok(card) => card,
         Err(error) => {
             anstream::eprintln!("clresolve: {}: {}", Foreign::new(&name), Foreign::new(&error.to_string()));

@@ -1,6 +1,5 @@
 //! `decide`: may these terms be paid? The daemon's decision, asked once.
 
-use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
@@ -14,6 +13,7 @@ use serde_json::Value;
 
 use super::args::{DecideArgs, Format};
 use super::exit::Exit;
+use super::input::{STDIN, read};
 use super::output::{Output, Results};
 use super::progress::Progress;
 use super::verify::waiting_for;
@@ -89,7 +89,7 @@ pub(super) const fn exit(outcome: Outcome) -> Exit {
 }
 
 fn request(args: &DecideArgs) -> anyhow::Result<DecisionRequest> {
-    let is_stdin = |path: &Path| path.as_os_str() == "-";
+    let is_stdin = |path: &Path| path == Path::new(STDIN);
     if is_stdin(&args.terms) && args.signed.as_deref().is_some_and(is_stdin) {
         bail!("--terms and --signed cannot both be read from standard input; name a file for one");
     }
@@ -131,16 +131,3 @@ const PAYMENT_REQUIRED: u16 = 402;
 /// Strict JSON; what is more deeply nested is left to the reader of bodies, which refuses it.
 const JSON: clresolve_core::json::Limits =
     clresolve_core::json::Limits { bytes: MAX_TERMS_BYTES + 1, levels: 32, ..clresolve_core::json::Limits::CARD };
-
-/// A file, or standard input: one byte more than `most`, so that what is too long is seen to be.
-pub(super) fn read(path: &Path, most: usize) -> anyhow::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let most = most as u64 + 1;
-    if path.as_os_str() == "-" {
-        std::io::stdin().take(most).read_to_end(&mut bytes)?;
-    } else {
-        let file = std::fs::File::open(path).with_context(|| path.display().to_string())?;
-        file.take(most).read_to_end(&mut bytes).with_context(|| path.display().to_string())?;
-    }
-    Ok(bytes)
-}

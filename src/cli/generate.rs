@@ -1,14 +1,11 @@
 //! `cards generate`: Orloj's agent cards, from AgentSystem resources.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
-
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use serde_json::Value;
 
 use super::args::{CardFormat, GenerateArgs};
 use super::exit::Exit;
+use super::input::{self, read};
 use super::notice;
 use super::output::{Output, json, json_line};
 use crate::generate::{Cards, Generated, MAX_BYTES, Source};
@@ -16,7 +13,11 @@ use crate::text::Foreign;
 
 pub(super) fn run(args: GenerateArgs) -> anyhow::Result<Exit> {
     let mut output = Output::new(&args.output.out)?;
-    let files = args.from.iter().map(|file| read(file)).collect::<anyhow::Result<Vec<_>>>()?;
+    let files = args
+        .from
+        .iter()
+        .map(|file| Ok((input::name(file), read(file, MAX_BYTES)?)))
+        .collect::<anyhow::Result<Vec<_>>>()?;
     let sources: Vec<_> = files.iter().map(|(file, bytes)| Source { file, bytes }).collect();
     let cards = Cards::read(&sources, args.base_url)?;
     let chosen = chosen(&cards, args.system.as_deref())?;
@@ -25,20 +26,6 @@ pub(super) fn run(args: GenerateArgs) -> anyhow::Result<Exit> {
     }
     output.write(text(&chosen, args.output.form())?.as_bytes())?;
     Ok(Exit::Trusted)
-}
-
-/// What the file is called, and as many of its bytes as are looked at.
-fn read(file: &Path) -> anyhow::Result<(String, Vec<u8>)> {
-    let name = if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
-    let cannot = || format!("cannot read {}", Foreign::new(&name));
-    let mut bytes = Vec::new();
-    let most = MAX_BYTES as u64 + 1;
-    if file == Path::new("-") {
-        io::stdin().lock().take(most).read_to_end(&mut bytes).with_context(cannot)?;
-    } else {
-        File::open(file).with_context(cannot)?.take(most).read_to_end(&mut bytes).with_context(cannot)?;
-    }
-    Ok((name, bytes))
 }
 
 fn chosen<'c>(cards: &'c Cards, system: Option<&str>) -> anyhow::Result<Vec<&'c Generated>> {

@@ -31,7 +31,7 @@ pub(super) fn fit(text: &str, width: usize) -> String {
 
 fn fit_line(line: &str, width: usize) -> String {
     let (body, end) = line.strip_suffix('\n').map_or((line, ""), |body| (body, "\n"));
-    // The row of a table in Markdown is to be copied: wrapped, it is none.
+    // A reader copies the row of a Markdown table. A wrapped row is no row.
     if columns(body) <= width || body.starts_with("| ") {
         return line.to_owned();
     }

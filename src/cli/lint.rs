@@ -1,8 +1,7 @@
 //! `lint`: cards of any system judged before they are published, and fixed where nothing has to be guessed.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
@@ -11,6 +10,7 @@ use serde::Serialize;
 use super::args::{Format, LintArgs, LintFormat};
 use super::exit::Exit;
 use super::findings;
+use super::input::read;
 use super::ledger;
 use super::output::{Output, Results, Unwritable};
 use super::render::Palette;
@@ -76,7 +76,7 @@ pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
 /// The card of the version before, and its bytes.
 fn previous(file: &Path) -> anyhow::Result<(Card, Vec<u8>)> {
     let name = file.display().to_string();
-    let bytes = read(file)?;
+    let bytes = read(file, MAX_BYTES)?;
     let card = Card::parse(&bytes).with_context(|| format!("--previous {}: not a card", Foreign::new(&name)))?;
     Ok((card, bytes))
 }
@@ -91,7 +91,7 @@ fn figures(file: &Path) -> anyhow::Result<Projection> {
 /// What is to be judged. What gives nothing is reported with its exit code, and the other cards are judged.
 async fn bytes(document: &Path, world: &World) -> Result<Vec<u8>, Exit> {
     let Some(url) = url(document) else {
-        return read(document).map_err(|error| {
+        return read(document, MAX_BYTES).map_err(|error| {
             anstream::eprintln!("clresolve: {error:#}");
             Exit::Usage
         });
@@ -138,7 +138,7 @@ fn without_secrets(mut text: String, report: &Report) -> String {
 /// Writes the card anew where something could be fixed, and says what.
 fn fix(file: &Path, named: Option<CardSystem>, rules: &Rules<'_>) -> anyhow::Result<()> {
     // What cannot be read is reported when it is judged.
-    let Ok(bytes) = read(file) else { return Ok(()) };
+    let Ok(bytes) = read(file, MAX_BYTES) else { return Ok(()) };
     let Some(system) = lint::lint(&bytes, named, rules).system else { return Ok(()) };
     let Ok(text) = std::str::from_utf8(&bytes) else { return Ok(()) };
     let Ok(fixed) = lint::fix(text, system, rules, SystemClock.now()) else { return Ok(()) };
@@ -163,20 +163,6 @@ pub(super) fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     new.as_file().sync_all()?;
     new.persist(file)?;
     Ok(())
-}
-
-/// The bytes of the file or of standard input, up to the limit of the rules.
-pub(super) fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let most = MAX_BYTES as u64;
-    if file == Path::new("-") {
-        io::stdin().lock().take(most).read_to_end(&mut bytes).context("cannot read standard input")?;
-        return Ok(bytes);
-    }
-    let cannot = || format!("cannot read {}", Foreign::new(&file.display().to_string()));
-    let opened = File::open(file).with_context(cannot)?;
-    opened.take(most).read_to_end(&mut bytes).with_context(cannot)?;
-    Ok(bytes)
 }
 
 /// The answers: written as they come, or as one SARIF log at the end.

@@ -6,6 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
+use super::input::STDIN;
+
 /// Longest line, in bytes: several times the longest name that can be resolved, and room for a comment after it.
 pub(super) const MAX_LINE_BYTES: usize = 4096;
 
@@ -15,9 +17,6 @@ pub(super) const MAX_LINES: u64 = 1_000_000;
 
 /// What is shown of a line that is too long, in characters.
 const START_CHARACTERS: usize = 80;
-
-/// What stands for standard input.
-pub(super) const STDIN: &str = "-";
 
 /// Most names that standard input may add to a command line. Their verdicts are kept until the last is written; `audit`
 /// takes longer lists.

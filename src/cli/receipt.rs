@@ -14,8 +14,8 @@ use clresolve_receipt::{MAX_BYTES, Verification};
 use super::args::{
     Format, OutArgs, PurchaseArgs, ReceiptCheckArgs, ReceiptCommand, ReceiptVerifyArgs, VerdictFormat, WorldArgs,
 };
-use super::decide::read;
 use super::exit::Exit;
+use super::input::read;
 use super::notice;
 use super::output::{Output, Results, json, json_line};
 use super::progress::Progress;

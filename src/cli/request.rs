@@ -8,9 +8,9 @@ use clresolve_request::question::MAX_BYTES;
 use clresolve_request::{Checked, Question, Template};
 
 use super::args::{Format, RequestCheckArgs, RequestCommand, RequestTemplateArgs};
-use super::decide::read;
 use super::exit::Exit;
 use super::findings;
+use super::input::read;
 use super::notice;
 use super::output::{Output, Results, json};
 use super::progress::Progress;

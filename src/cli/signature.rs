@@ -8,13 +8,14 @@ use serde::Serialize;
 
 use super::args::{Format, SignCardArgs, SignatureCommand, SignatureVerifyArgs};
 use super::exit::Exit;
+use super::input::read;
 use super::key;
-use super::lint::read;
 use super::notice;
 use super::output::{Output, Results};
 use super::render::{Palette, write_reason};
 use super::world::World;
 use crate::card::Card;
+use crate::lint::MAX_BYTES;
 use crate::name::EnsName;
 use crate::resolve::RootSource;
 use crate::sign;
@@ -39,7 +40,7 @@ fn sign(args: SignCardArgs) -> anyhow::Result<Exit> {
     if let Some(jku) = args.jku {
         key = key.at(jku);
     }
-    let text = String::from_utf8(read(&args.card)?).context("the card is not UTF-8")?;
+    let text = String::from_utf8(read(&args.card, MAX_BYTES)?).context("the card is not UTF-8")?;
     let card = Card::parse(text.as_bytes()).ok();
     if card.as_ref().is_some_and(|card| names_key(card.document(), &key)) {
         notice::note(format_args!(
@@ -79,7 +80,7 @@ async fn check(args: SignatureVerifyArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.output.out)?;
     let palette = output.palette();
     let name = args.card.display().to_string();
-    let bytes = read(&args.card)?;
+    let bytes = read(&args.card, MAX_BYTES)?;
     let roots = roots(&args).await?;
     let card = match Card::parse(&bytes) {
         Ok(card) => card,

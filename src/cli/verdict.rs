@@ -1,13 +1,8 @@
 //! `verdict verify`: a signed verdict, checked without a network.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
-
-use anyhow::Context as _;
-
 use super::args::{Format, VerdictArgs, VerdictCommand, VerdictVerifyArgs, WorldArgs};
 use super::exit::Exit;
+use super::input::read;
 use super::notice;
 use super::output::{Output, Results};
 use super::render;
@@ -20,12 +15,15 @@ use crate::name::EnsName;
 use crate::sign::{Expected, MAX_JWS_BYTES, Verified, read_trusted_keys, verify};
 use crate::text::Foreign;
 
+/// Longest end of a line behind a JWS, in bytes.
+const LINE_END: usize = 2;
+
 pub(super) fn run(args: VerdictArgs) -> anyhow::Result<Exit> {
     let VerdictCommand::Verify(args) = args.command;
     let config = world::configuration(&WorldArgs::from(&args.about), Reader::Programs, Layer::default())?;
     let keys = read_trusted_keys(&args.jwks)?;
     let expected = expected(&args.name, args.chain, args.issuer.clone(), &config)?;
-    let jws = read(&args.jws)?;
+    let jws = String::from_utf8_lossy(&read(&args.jws, MAX_JWS_BYTES + LINE_END)?).into_owned();
     match verify(jws.trim_end_matches(['\r', '\n']), &keys, &expected, SystemClock.now()) {
         Ok(verified) => show(args, &verified),
         Err(error) => {
@@ -67,17 +65,6 @@ pub(super) fn expected(
 /// The name that `--name` gives.
 pub(super) fn name_of_flag(name: &str) -> anyhow::Result<EnsName> {
     EnsName::parse(name).map_err(|error| anyhow::anyhow!("--name: {}", Foreign::new(&error.to_string())))
-}
-
-fn read(path: &Path) -> anyhow::Result<String> {
-    let stdin = path == Path::new("-");
-    let name = if stdin { "standard input".to_owned() } else { path.display().to_string() };
-    let source: Box<dyn Read> =
-        if stdin { Box::new(std::io::stdin()) } else { Box::new(File::open(path).with_context(|| name.clone())?) };
-    let mut bytes = Vec::new();
-    // One byte more than may be, so that the check refuses what is too long.
-    source.take(MAX_JWS_BYTES as u64 + 3).read_to_end(&mut bytes).with_context(|| name)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn show(args: VerdictVerifyArgs, verified: &Verified) -> anyhow::Result<Exit> {

@@ -64,7 +64,7 @@ pub(super) struct StreamPermit {
 }
 
 impl EventStreams {
-    /// For a daemon with so many connections.
+    /// The permits of a daemon that has at most `connections` connections.
     pub(super) fn new(connections: usize) -> Self {
         let part = |of: usize, share: usize| (of / share).max(1);
         let streams = part(connections, PART_OF_CONNECTIONS).min(MAX_STREAMS);

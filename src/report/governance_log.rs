@@ -1,11 +1,11 @@
 //! A governance log (`RESOLUTION.md`): the rows of its table. Pure.
 //!
-//! A table counts by its head. Text around it, other tables and what stands in a fenced block are passed over.
+//! A table counts by its head. Other text, other tables, blocks of code and comments are passed over.
 
 use std::collections::BTreeMap;
 
 use jiff::civil::Date;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::name::EnsName;
 
@@ -48,7 +48,7 @@ pub struct LogRow {
 }
 
 /// What a row records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogKind {
     /// How the rules are read. It is about no change.
@@ -127,6 +127,9 @@ impl GovernanceLog {
                 (Position::Outside, Some(cells)) if is_head(&cells) => Position::Head,
                 (Position::Outside, Some(cells)) if is_astray(&cells) => {
                     return Err(malformed("expected the head of the table above this row, with no empty line between"));
+                }
+                (Position::Outside, None) if is_bare_head(text) => {
+                    return Err(malformed("expected | at the start of each line of the table"));
                 }
                 (Position::Outside, _) => {
                     hidden = Hidden::begins(text);
@@ -234,6 +237,11 @@ fn cells(line: &str) -> Option<Vec<Cell>> {
 
 fn is_head(cells: &[Cell]) -> bool {
     cells.iter().map(|cell| cell.text.to_ascii_lowercase()).eq(COLUMNS)
+}
+
+/// Whether a line is the head of a table without its outer borders, which Markdown permits.
+fn is_bare_head(line: &str) -> bool {
+    line.trim_end_matches('|').split('|').map(|cell| cell.trim().to_ascii_lowercase()).eq(COLUMNS)
 }
 
 fn is_delimiter(cells: &[Cell]) -> bool {
@@ -403,8 +411,14 @@ mod tests {
         }
         let many = format!("| 2026-11-20 | {} | incident | b | c |", "a.b ".repeat(257));
         assert!(error(&many).starts_with("line 5, column 16: expected at most 256 names"));
-        let ruleless = GovernanceLog::parse(&format!("{}{good}", Draft::head().lines().next().unwrap().to_owned() + "\n"));
-        assert!(ruleless.unwrap_err().to_string().starts_with("line 2, column 1: expected |---|"));
+        let head = "| date | subject | kind | decision | reason |\n";
+        for (log, expected) in [
+            (format!("{head}{good}"), "line 2, column 1: expected |---|"),
+            (format!("{HEAD}\ndate | subject | kind | decision | reason\n"), "line 6, column 1: expected | at the start"),
+        ] {
+            let error = GovernanceLog::parse(&log).expect_err("it is malformed").to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
         assert_eq!(GovernanceLog::parse("# Log\n"), Err(LogError::NoTable));
     }
 }

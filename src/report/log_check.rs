@@ -1,7 +1,7 @@
 //! A governance log held against what audits saw. Pure: what happened must stand in the log, and what stands there must
 //! have happened.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -53,7 +53,7 @@ pub struct Missing {
     pub what: Vec<String>,
 }
 
-/// A row of the log, as far as it is about one name.
+/// A row of the log, and one of the names in its subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NamedRow {
     /// Its line in the log.
@@ -88,8 +88,10 @@ impl LogCheck {
         let difference = earlier.map(|earlier| Difference::between(earlier, latest)).transpose()?;
         let days = Days::of(earlier, latest)?;
         let changes = difference.as_ref().map_or(&[][..], |difference| &difference.changes);
+        let rows = rows(log, &days);
         let judge = Judge {
-            rows: rows(log, &days),
+            undone: undone(&rows, &days),
+            rows,
             days,
             changes: changes.chunk_by(|one, next| one.name == next.name).map(|all| (&*all[0].name, all)).collect(),
             earlier,
@@ -133,12 +135,12 @@ impl LogCheck {
         Ok(check)
     }
 
-    /// Whether nothing is missing and nothing was made up, as far as it is known.
+    /// Whether no row is missing, and none records what did not happen.
     pub const fn holds(&self) -> bool {
         self.missing.is_empty() && self.unobserved.is_empty()
     }
 
-    /// Whether all that was asked is known.
+    /// Whether the reports decide every name and every row.
     pub const fn is_complete(&self) -> bool {
         self.complete && self.undecided.is_empty() && self.unknown.is_empty()
     }
@@ -182,9 +184,18 @@ fn rows<'l>(log: &'l GovernanceLog, days: &Days) -> BTreeMap<&'l str, Vec<&'l Lo
     rows
 }
 
+/// The names with an incident and a correction of these days.
+fn undone<'l>(rows: &BTreeMap<&'l str, Vec<&'l LogRow>>, days: &Days) -> BTreeSet<&'l str> {
+    let has = |rows: &[&LogRow], kind| rows.iter().any(|row| row.kind == kind && days.is_new(row));
+    let is_undone = |rows: &[&LogRow]| has(rows, LogKind::Incident) && has(rows, LogKind::Correction);
+    rows.iter().filter(|(_, rows)| is_undone(rows)).map(|(name, _)| *name).collect()
+}
+
 /// What the names are held against.
 struct Judge<'a> {
     rows: BTreeMap<&'a str, Vec<&'a LogRow>>,
+    /// What happened to these was undone.
+    undone: BTreeSet<&'a str>,
     days: Days,
     changes: BTreeMap<&'a str, &'a [Change]>,
     earlier: Option<&'a Past>,
@@ -277,16 +288,12 @@ impl Judge<'_> {
                 if !(is_read(before) && is_read(now)) {
                     return None;
                 }
-                !self.changes_of(name).is_empty()
+                self.changes_of(name).iter().any(|change| is_published(change.kind))
             }
         };
-        // What happened and was undone between the two is seen by neither.
-        let kinds = self.rows_about(name).iter().filter(|row| self.days.is_new(row)).map(|row| row.kind);
-        let is_undone = !is_broken(before) && !is_broken(now) && {
-            let kinds: Vec<_> = kinds.collect();
-            kinds.contains(&LogKind::Incident) && kinds.contains(&LogKind::Correction)
-        };
-        if is_seen || !is_undone { Some(is_seen) } else { None }
+        // What happened and was undone between the two reports is seen by neither.
+        let is_hidden = !is_broken(before) && !is_broken(now) && self.undone.contains(name);
+        (is_seen || !is_hidden).then_some(is_seen)
     }
 }
 

@@ -10,7 +10,7 @@ use super::{Report, Row, Rows};
 use crate::digest::Digest;
 use crate::reason::{Code, Reason};
 
-/// What tells a finding from every other of its list, whatever was observed: the next audit finds it again by this.
+/// Names a finding by name, code, place and its number among the same, so that a later audit's log has it again.
 const FINGERPRINT: &str = "clresolve/finding/v1";
 
 pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
@@ -20,7 +20,7 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     writeln!(out, "\"invocations\": [{}],", line(&invocation(report))?)?;
     writeln!(out, "\"properties\": {},", line(&report.scope)?)?;
     let mut list = List::start(out, "results")?;
-    rows.each(&mut |row| row.reasons.iter().try_for_each(|reason| list.push(&result(report, &rules, row, reason))))?;
+    rows.each(&mut |row| (0..row.reasons.len()).try_for_each(|index| list.push(&result(report, &rules, row, index))))?;
     list.end("\n}]\n}")
 }
 
@@ -39,7 +39,9 @@ fn invocation(report: &Report) -> Value {
     json!({"executionSuccessful": warning.is_none(), "toolExecutionNotifications": notices})
 }
 
-fn result(report: &Report, rules: &[Code], row: &Row, reason: &Reason) -> Value {
+/// The reason of a row at `index`.
+fn result(report: &Report, rules: &[Code], row: &Row, index: usize) -> Value {
+    let reason = &row.reasons[index];
     let sentence = format!("{}: {}", row.name(), reason.message);
     let mut location = json!({"logicalLocations": [{"fullyQualifiedName": row.name(), "kind": "resource"}]});
     if let Some(list) = &report.list {
@@ -52,11 +54,14 @@ fn result(report: &Report, rules: &[Code], row: &Row, reason: &Reason) -> Value 
         "level": level(reason.effect),
         "message": message(&sentence, reason.expected.as_deref(), reason.observed.as_deref()),
         "locations": [location],
-        "partialFingerprints": {FINGERPRINT: fingerprint(row, reason)},
+        "partialFingerprints": {FINGERPRINT: fingerprint(row, index)},
+        "properties": {"more_reasons": row.more_reasons},
     })
 }
 
-fn fingerprint(row: &Row, reason: &Reason) -> String {
-    let finding = [row.name(), reason.code.slug(), reason.place.as_deref().unwrap_or_default()].join("\0");
+fn fingerprint(row: &Row, index: usize) -> String {
+    let Reason { code, place, .. } = &row.reasons[index];
+    let same = row.reasons[..index].iter().filter(|other| other.code == *code && other.place == *place).count();
+    let finding = [row.name(), code.slug(), place.as_deref().unwrap_or_default(), &same.to_string()].join("\0");
     Digest::of(finding.as_bytes()).hex()
 }

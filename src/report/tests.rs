@@ -390,7 +390,9 @@ fn csv_cells_are_no_formulas() {
 
 #[test]
 fn sarif_points_at_the_line_of_the_list_and_knows_a_finding_again() {
-    let rows = [hostile(), Row::of(7, &changed_host()), Row::of(8, &trusted())];
+    let mut twice = Row::of(7, &changed_host());
+    twice.reasons.extend(twice.reasons.clone());
+    let rows = [hostile(), twice, Row::of(8, &trusted())];
     let text = written(Format::Sarif, &rows, Ending::Interrupted);
     assert!(!text.contains('\u{202e}'));
     let log: Value = serde_json::from_str(&text).expect("JSON");

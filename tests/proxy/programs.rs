@@ -185,7 +185,7 @@ impl Proxy {
     }
 }
 
-/// A port that no program listens on, outside of those that systems give to whoever asks for any.
+/// A port that no program listens on. It is below the ephemeral ports, which the system gives to clients.
 fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let of_process = u16::try_from(std::process::id() % 1000).expect("below 1000") * 10;

@@ -1,4 +1,4 @@
-//! The program of a crate's worst documents, for whoever counts instructions or takes the time.
+//! Judges the worst known documents of a crate: `.ci/worst` counts the instructions, a person takes the time.
 //!
 //! `count` prints how many are known. `judge NUMBER` judges one of them, once unmeasured and once in `judge_measured`.
 //! `time` prints how long each of them takes.

@@ -1,14 +1,13 @@
 //! `audit resolution`: a governance log held against what audits saw.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow, bail};
 
 use crate::cli::args::AuditResolutionArgs;
 use crate::cli::exit::Exit;
+use crate::cli::input;
 use crate::cli::output::{Output, Results};
 use crate::report::Draft;
 use crate::report::governance_log::{GovernanceLog, MAX_LOG_BYTES};
@@ -30,10 +29,8 @@ pub(super) fn run(args: &AuditResolutionArgs) -> anyhow::Result<Exit> {
 }
 
 fn log(file: &Path) -> anyhow::Result<GovernanceLog> {
-    let shown = || Foreign::new(&file.display().to_string()).to_string();
-    let most = u64::try_from(MAX_LOG_BYTES).unwrap_or(u64::MAX);
-    let mut bytes = Vec::new();
-    File::open(file).and_then(|file| file.take(most + 1).read_to_end(&mut bytes)).with_context(shown)?;
+    let shown = || Foreign::new(&input::name(file)).to_string();
+    let bytes = input::read(file, MAX_LOG_BYTES)?;
     if bytes.len() > MAX_LOG_BYTES {
         bail!("{} has more than {MAX_LOG_BYTES} bytes", shown());
     }
