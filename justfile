@@ -80,23 +80,23 @@ worst-count:
 
 # send good, bad and hostile HTTP to a daemon and check every answer
 load rate="10000" seconds="60":
-    cargo build --release --bin clresolve --example load
-    target/release/examples/load {{rate}} {{seconds}}
+    cargo build --release -p clresolve -p clresolve-traffic
+    target/release/load {{rate}} {{seconds}}
 
 # honest, hostile and worst-case traffic against a daemon: was an answer of the gate wrong or late?
 soak seconds="60":
-    cargo build --release --bin clresolve --example soak
-    target/release/examples/soak {{seconds}}
+    cargo build --release -p clresolve -p clresolve-traffic
+    target/release/soak {{seconds}}
 
 # a fleet of three under load while chain, hosts, Redis and daemons stall, die, lie and return: was an answer wrong?
 chaos seconds="60":
-    cargo build --release --bin clresolve --example chaos
-    target/release/examples/chaos {{seconds}}
+    cargo build --release -p clresolve -p clresolve-traffic
+    target/release/chaos {{seconds}}
 
 # three daemons behind nginx are restarted one after the other under load: was a request lost?
 rolling seconds="60":
-    cargo build --release --bin clresolve --example rolling
-    target/release/examples/rolling {{seconds}}
+    cargo build --release -p clresolve -p clresolve-traffic
+    target/release/rolling {{seconds}}
 
 # every state, disguise and failure before nginx, Caddy and Envoy: `all`, or `write` for docs/proxies.md
 proxies mode="all":

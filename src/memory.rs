@@ -9,6 +9,7 @@ mod receipts;
 
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -397,11 +398,18 @@ fn database(path: &Path) -> Result<Database, OpenError> {
     let file = options.open(path).map_err(|error| not_opened(path, DatabaseError::Storage(StorageError::Io(error))))?;
     let mut builder = Database::builder();
     builder.set_cache_size(CACHE_BYTES);
-    let mut database = builder.create_file(file).map_err(|error| not_opened(path, error))?;
-    match database.check_integrity() {
-        Ok(true) => Ok(database),
-        Ok(false) => Err(not_opened(path, StorageError::Corrupted("a part of it was lost".to_owned()).into())),
-        Err(error) => Err(not_opened(path, error)),
+    let open = || -> Result<(Database, bool), DatabaseError> {
+        let mut database = builder.create_file(file)?;
+        let is_whole = database.check_integrity()?;
+        Ok((database, is_whole))
+    };
+    let damaged = |what: &str| Err(not_opened(path, StorageError::Corrupted(what.to_owned()).into()));
+    // The library meets some damaged files with a panic.
+    match panic::catch_unwind(AssertUnwindSafe(open)) {
+        Ok(Ok((database, true))) => Ok(database),
+        Ok(Ok((_, false))) => damaged("a part of it was lost"),
+        Ok(Err(error)) => Err(not_opened(path, error)),
+        Err(_) => damaged("it holds what was never written to it"),
     }
 }
 

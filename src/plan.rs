@@ -4,10 +4,13 @@
 //! A plan is no verdict. It has no anchor and no `state`; what it says is under [`CardPlan::would_be`], and what it
 //! takes for granted is in [`ASSUMED`].
 
+mod transaction;
+
 use std::collections::BTreeMap;
 
 use alloy_primitives::{Address, B256};
 use bytes::Bytes;
+use clresolve_core::fetch::Forbidden;
 use clresolve_core::payment::{CoinType, EndpointKey};
 use clresolve_payment::network::Network;
 use jiff::Timestamp;
@@ -18,7 +21,7 @@ use crate::card::Card;
 use crate::card::json::{JsonError, Limits};
 use crate::chain::{Answer, Block, BlockSelector, Found, Grade, Holding, PaymentRecords, Proof, Reading};
 use crate::check::{self, Policy};
-use crate::cid::build::{Blocks, Built, Dag, Entries, Layout};
+use crate::cid::build::{Blocks, Built, Dag, Entries, ImportProfile};
 use crate::cid::{Budget, ContentId, ContentPath, PathError, Walk};
 use crate::digest::Digest;
 use crate::evidence::continuity::Continuity;
@@ -66,6 +69,8 @@ pub enum Node {
 #[derive(Clone, Debug)]
 pub struct Publication {
     root: ContentId,
+    /// The root that importers of the profile of 2015 make.
+    root_v0: ContentId,
     blocks: Blocks,
     files: BTreeMap<String, Bytes>,
 }
@@ -91,14 +96,15 @@ pub enum PlanError {
 }
 
 impl Publication {
-    /// Builds the UnixFS graph as common importers do (CIDv1, SHA-256, raw leaves). [`ContentPath`] bounds depth.
+    /// Builds the UnixFS graph as common importers do ([`ImportProfile`]). [`ContentPath`] bounds depth.
     ///
     /// # Errors
     /// [`PlanError`] when no reader could find a file, or importers differ.
     pub fn build(root: &Node) -> Result<Self, PlanError> {
-        let mut builder = Builder::default();
+        let mut builder = Builder::of(ImportProfile::UnixfsV1);
         let built = builder.node(root, "")?;
-        Ok(Self { root: built.cid, blocks: builder.dag.into_blocks(), files: builder.files })
+        let root_v0 = Builder::of(ImportProfile::UnixfsV0).node(root, "")?.cid;
+        Ok(Self { root: built.cid, root_v0, blocks: builder.dag.into_blocks(), files: builder.files })
     }
 
     /// Files of which importers may make other blocks, so that their CID, and the root's, may differ.
@@ -128,19 +134,23 @@ fn is_card(bytes: &[u8]) -> bool {
     Card::parse(bytes).is_ok_and(|card| card.get("ens").is_some() && card.get("implements").is_some())
 }
 
-#[derive(Default)]
 struct Builder {
+    profile: ImportProfile,
     dag: Dag,
     files: BTreeMap<String, Bytes>,
 }
 
 impl Builder {
+    fn of(profile: ImportProfile) -> Self {
+        Self { profile, dag: Dag::of(profile), files: BTreeMap::new() }
+    }
+
     fn node(&mut self, node: &Node, path: &str) -> Result<Built, PlanError> {
         ContentPath::literal(path).map_err(|error| PlanError::Name { path: path.to_owned(), error })?;
         match node {
             Node::File(bytes) => {
                 self.files.insert(path.to_owned(), bytes.clone());
-                Ok(self.dag.file(bytes, Layout::default().chunk))
+                Ok(self.dag.file(bytes, self.profile.chunk()))
             }
             Node::Folder(nodes) => self.folder(nodes, path),
         }
@@ -167,8 +177,10 @@ pub struct CardPlan {
     pub schema: &'static str,
     /// The name, in normal form; none where the card has no usable one.
     pub name: Option<String>,
-    /// The CID to publish: the folder, or the card itself.
+    /// The CID to publish: the folder, or the card itself. The records name it.
     pub cid: String,
+    /// The CID of the same content by import profile. Whoever publishes another one than `cid` sets that one.
+    pub cids: BTreeMap<&'static str, String>,
     /// The card's path under it.
     pub path: Option<String>,
     /// SHA-256 of the card.
@@ -177,6 +189,8 @@ pub struct CardPlan {
     pub bytes: usize,
     /// The records to set; one whose value is not known is missing.
     pub records: BTreeMap<&'static str, String>,
+    /// The transaction that sets them; none where the card has no usable name.
+    pub transaction: Option<Transaction>,
     /// Records to set for the agent to be paid; their values are the publisher's.
     pub payment_records: Vec<PaymentRecord>,
     /// The state that a verdict would have, were all of this published.
@@ -191,6 +205,15 @@ pub struct CardPlan {
     pub near_misses: Vec<String>,
     /// What is taken for granted: [`ASSUMED`], and at depth `schemas` [`ASSUMED_OF_SCHEMAS`].
     pub assumed: Vec<&'static str>,
+}
+
+/// What the name's holder sends to the name's resolver to set the records, all at once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Transaction {
+    /// Call data of `multicall(bytes[])` over `setText(bytes32,string,string)`, as ENS's PublicResolver has them.
+    pub data: alloy_primitives::Bytes,
+    /// The page where the holder of a name on mainnet can set the records by hand.
+    pub manager: String,
 }
 
 /// A record by which a runtime knows whom to pay, or where to call (`docs/payments.md`).
@@ -234,6 +257,10 @@ fn card_plan(publication: &Publication, path: &str, url: Option<&str>, rules: Ru
     let path = ContentPath::literal(path).expect("checked when the publication was built");
     let records = records(publication, &path, bytes, card.as_ref(), url);
     let name = card.as_ref().and_then(Card::ens).map(EnsName::parse);
+    let transaction = name.as_ref().and_then(|name| {
+        let name = name.as_ref().ok()?;
+        Some(Transaction { data: transaction::calldata(name, &records), manager: transaction::manager(name) })
+    });
     let (would_be, reasons, near_misses) = match &name {
         Some(Ok(name)) => judged(&evidence(name, publication, &path, bytes, &records, rules.now), rules),
         _ => unnamed(bytes, name.as_ref(), rules),
@@ -242,10 +269,14 @@ fn card_plan(publication: &Publication, path: &str, url: Option<&str>, rules: Ru
         schema: SCHEMA,
         name: name.and_then(Result::ok).map(|name| name.as_str().to_owned()),
         cid: publication.root.to_string(),
+        cids: [(ImportProfile::UnixfsV1, &publication.root), (ImportProfile::UnixfsV0, &publication.root_v0)]
+            .map(|(profile, root)| (profile.as_str(), root.to_string()))
+            .into(),
         path: Some(path.to_string()).filter(|path| !path.is_empty()),
         sha256: Digest::of(bytes),
         bytes: bytes.len(),
         records: records.into_iter().map(|(key, value)| (key.as_str(), value)).collect(),
+        transaction,
         payment_records: payment_records(card.as_ref()),
         would_be,
         profile: rules.profile.id().to_owned(),
@@ -351,9 +382,13 @@ fn evidence(
 /// What the URL would serve; a URL that no resolver asks serves nothing.
 fn served(url: Option<&str>, bytes: &Bytes) -> Source {
     let Some(url) = url.filter(|url| is_https_url(url)) else { return Source::NotAsked };
-    let host = url::Url::parse(url).ok().and_then(|url| url.host_str().map(HostName::parse));
-    match host {
-        Some(Err(error)) => Source::Forbidden(format!("{url}: {error}")),
+    let parsed = url::Url::parse(url).ok();
+    let host = parsed.as_ref().and_then(|url| url.host_str().map(HostName::parse));
+    match (host, parsed) {
+        (Some(Err(error)), Some(url)) => {
+            let target = url.origin().ascii_serialization();
+            Source::Forbidden(Forbidden { hop: 0, target, why: error.into() }.into())
+        }
         _ if bytes.len() > Limits::CARD.bytes => Source::Oversize(Limits::CARD.bytes as u64),
         _ => Source::Body { bytes: bytes.clone(), url: url.to_owned() },
     }

@@ -30,7 +30,7 @@ pub use self::difference::Difference;
 pub use self::drift::{Agreement, Drift, TxtLine};
 pub use self::known::{Carried, Decided, Known, SeenCard};
 pub use self::on_chain::OnChain;
-pub use self::past::{Past, PastName};
+pub use self::past::{Past, PastError, PastName};
 pub use self::resolution::Draft;
 use crate::card::Card;
 use crate::check::edition;

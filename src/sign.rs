@@ -4,6 +4,8 @@ mod decision;
 mod file;
 #[cfg(feature = "receipts")]
 mod receipt;
+#[cfg(feature = "cli")]
+mod report;
 
 pub use clresolve_bundle::signed::*;
 pub use clresolve_core::world::SANDBOX;
@@ -13,6 +15,8 @@ pub(crate) use file::private_text;
 pub use file::{KeyFileError, read_signing_key, read_trusted_keys, save_signing_key};
 #[cfg(feature = "receipts")]
 pub use receipt::{ExpectedReceipt, RECEIPT_TYPE, VerifiedReceipt, sign_receipt, verify_receipt};
+#[cfg(feature = "cli")]
+pub(crate) use report::{MAX_SIGNATURE_BYTES, MAX_SIGNED_REPORT_BYTES, sign_report, verify_report};
 
 use crate::config::SignConfig;
 

@@ -550,3 +550,51 @@ fn a_report_that_was_cut_or_changed_is_refused() {
     let refused = run(NAMES, &["--since", file.to_str().unwrap()]);
     assert_eq!((code(&refused), text_of(&refused)), (Some(2), ""), "before any name is judged");
 }
+
+#[test]
+fn a_signed_report_is_that_of_its_key_and_of_no_other() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let clresolve = |arguments: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_clresolve")).args(arguments).output().expect("the binary runs")
+    };
+    let (report, signature, key, jwks) = (path("a.json"), path("a.jws"), path("k.pem"), path("jwks.json"));
+    std::fs::write(&report, run(LIST, &["--json", "--depth", "identity"]).stdout).unwrap();
+    for (key, jwks) in [(&key, &jwks), (&path("other.pem"), &path("other.json"))] {
+        assert_eq!(code(&clresolve(&["signature", "key", "new", key, "--out", jwks])), Some(0));
+    }
+    let sign = |report: &str| clresolve(&["audit", "sign", report, "--key", &key, "--out", &signature]);
+    let signed = sign(&report);
+    assert_eq!(code(&signed), Some(0), "{}", String::from_utf8_lossy(&signed.stderr));
+
+    let verify = |report: &str, jwks: &str, options: &[&str]| {
+        let whole = [&["audit", "verify", report, "--signature", &signature, "--jwks", jwks], options].concat();
+        clresolve(&whole)
+    };
+    let good = verify(&report, &jwks, &["-o", "json"]);
+    assert_eq!(code(&good), Some(0), "{}", String::from_utf8_lossy(&good.stderr));
+    let good = json_of(&good.stdout);
+    let known = json_of(&std::fs::read(&jwks).unwrap());
+    assert_eq!(good["signature"]["key_id"], known["keys"][0]["kid"]);
+    assert_eq!((&good["complete"], &good["scope"]["world"]), (&json!(true), &json!("sandbox")));
+    let by_digest = clresolve(&["audit", "verify", &report]);
+    assert_eq!(code(&by_digest), Some(0));
+    assert!(text_of(&by_digest).contains("Nobody's signature was checked"), "{}", text_of(&by_digest));
+
+    let refused = |output: &Output, why: &str| {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((code(output), said.contains(why), output.stdout.len()), (Some(1), true, 0), "{said}");
+    };
+    refused(&verify(&report, &path("other.json"), &[]), "no trusted key");
+    // Whoever changes a report can make its digest fit, and no signature.
+    let text = std::fs::read_to_string(&report).unwrap();
+    let mut forged: Value = serde_json::from_str(&text).unwrap();
+    forged["counts"]["untrusted"] = json!(0);
+    std::fs::write(path("forged.json"), sealed(&forged)).unwrap();
+    assert_eq!(code(&clresolve(&["audit", "verify", &path("forged.json")])), Some(0));
+    refused(&verify(&path("forged.json"), &jwks, &[]), "does not sign this report");
+    std::fs::write(path("cut.json"), &text[..text.len() / 2]).unwrap();
+    refused(&clresolve(&["audit", "verify", &path("cut.json")]), "was cut");
+    assert_eq!(code(&sign(&path("cut.json"))), Some(2), "nobody signs half a report");
+    assert_eq!(code(&clresolve(&["audit", "verify", &report, "--signature", &signature])), Some(2));
+}

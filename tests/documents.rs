@@ -69,8 +69,10 @@ const NOT_RUN: [(&str, &str, &str); 7] = [
 ];
 
 /// What a sample may call without `--sandbox`: these ask no endpoint.
-const OFFLINE: [&str; 12] = [
+const OFFLINE: [&str; 14] = [
     "audit resolution ",
+    "audit sign ",
+    "audit verify ",
     "bundle verify",
     "explain",
     "signature key new",

@@ -44,6 +44,7 @@ use clresolve::clock::Clock;
 use clresolve::config::{Config, Grade};
 use clresolve::digest::Digest;
 use clresolve::evidence::{Source, Walked};
+use clresolve::fetch::{Cause, FetchError};
 use clresolve::http::{ServeError, Server};
 use clresolve::name::EnsName;
 use clresolve::profile::Profiles;
@@ -917,8 +918,8 @@ impl Content for Nowhere {
         Walked::NotAsked.into()
     }
 
-    async fn schema(&self, _: &str, _: Duration) -> Result<bytes::Bytes, String> {
-        Err(String::new())
+    async fn schema(&self, _: &str, _: Duration) -> Result<bytes::Bytes, FetchError> {
+        Err(Cause::Connect.into())
     }
 }
 

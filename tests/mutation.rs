@@ -17,6 +17,7 @@ use clresolve::cid::build::{self, Blocks, Dag, Fanout, Layout};
 use clresolve::cid::{Budget, ContentId, ContentPath, Walk};
 use clresolve::digest::Digest;
 use clresolve::evidence::{self, Evidence, Mirror, OwnerEvidence, ProvenBy, Source, Usable, Walked};
+use clresolve::fetch::Cause;
 use clresolve::name::EnsName;
 use clresolve::profile::{DEFAULT, Profile, Profiles};
 use clresolve::records::{Key, Record, RecordSet};
@@ -201,7 +202,7 @@ fn gather(world: &World) -> Evidence {
     let https = match (text(Key::Agentcard).filter(|url| evidence::is_https_url(url)), &world.served) {
         (None, _) => Source::NotAsked,
         (Some(URL), Some(bytes)) => Source::Body { bytes: bytes.clone(), url: URL.to_owned() },
-        (Some(_), _) => Source::Unavailable("HTTP status 404".to_owned()),
+        (Some(_), _) => Source::Unavailable(Cause::Status(404).into()),
     };
     let cid = text(Key::CidAgentcard).and_then(|value| ContentId::parse(value).ok());
     let mirror = text(Key::MirrorIpfs).and_then(|value| Mirror::parse(value).ok());

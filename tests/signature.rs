@@ -29,6 +29,7 @@ use clresolve::chain::{
 use clresolve::cid::{Budget, ContentId, ContentPath};
 use clresolve::config::Config;
 use clresolve::evidence::{Source, Walked};
+use clresolve::fetch::{Cause, EgressViolation, FetchError, Forbidden};
 use clresolve::http::Server;
 use clresolve::name::EnsName;
 use clresolve::profile::Profiles;
@@ -710,16 +711,20 @@ struct Pages(BTreeMap<&'static str, Source>);
 #[async_trait::async_trait]
 impl Content for Pages {
     async fn card(&self, url: &str, _: Duration) -> Source {
-        self.0.get(url).cloned().unwrap_or(Source::Unavailable("status 404".to_owned()))
+        self.0.get(url).cloned().unwrap_or(Source::Unavailable(Cause::Status(404).into()))
     }
 
     async fn walk(&self, _: &ContentId, _: &ContentPath, _: &[bytes::Bytes], _: Budget, _: Duration) -> Walk {
         Walked::NotAsked.into()
     }
 
-    async fn schema(&self, _: &str, _: Duration) -> Result<bytes::Bytes, String> {
-        Err(String::new())
+    async fn schema(&self, _: &str, _: Duration) -> Result<bytes::Bytes, FetchError> {
+        Err(forbidden().into())
     }
+}
+
+fn forbidden() -> Forbidden {
+    Forbidden { hop: 0, target: "https://example.com".to_owned(), why: EgressViolation::Disabled }
 }
 
 const QUORUM: Proof = Proof { grade: Grade::Quorum, asked: 2, agreed: 2, own: false };
@@ -796,7 +801,7 @@ async fn roots_on_the_web_are_pages_that_were_got() {
     let pages = Pages(BTreeMap::from([
         ("https://example.com/jwks", body(set)),
         ("https://example.com/no-jwks", body("<html>".to_owned())),
-        ("https://example.com/inside", Source::Forbidden("not public".to_owned())),
+        ("https://example.com/inside", Source::Forbidden(forbidden().into())),
         ("https://example.com/much", Source::Oversize(262_144)),
         ("https://example.com/.well-known/did.json", body(document.to_string())),
     ]));

@@ -141,6 +141,7 @@ mod tests {
     use jiff::ToSpan as _;
 
     use super::*;
+    use clresolve_core::fetch::Cause;
     use clresolve_verdict::sample::{evidence, good};
 
     const START: Timestamp = Timestamp::UNIX_EPOCH;
@@ -193,7 +194,7 @@ mod tests {
     #[test]
     fn what_was_not_had_is_asked_for_again() {
         let changes: [fn(&mut Run); 3] = [
-            |run| run.evidence.https = Source::Unavailable("it is down".to_owned()),
+            |run| run.evidence.https = Source::Unavailable(Cause::Connect.into()),
             |run| run.evidence.ipfs = Walked::Unproven(Vec::new()),
             |run| run.evidence.mirror = Walked::Unproven(Vec::new()),
         ];

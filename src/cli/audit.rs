@@ -3,6 +3,7 @@
 
 mod diff;
 mod resolution;
+mod seal;
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, SeekFrom, Write};
@@ -36,6 +37,8 @@ pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
     match args.command {
         Some(AuditCommand::Diff(args)) => diff::run(&args),
         Some(AuditCommand::Resolution(args)) => resolution::run(&args),
+        Some(AuditCommand::Sign(args)) => seal::sign(&args),
+        Some(AuditCommand::Verify(args)) => seal::verify(&args),
         None => super::run_to_end(audit(args)),
     }
 }

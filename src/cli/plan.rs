@@ -123,10 +123,21 @@ fn people(plan: &CardPlan, palette: &Palette) -> String {
     let mut text = format!("plan for {name}: {style}would be {}{style:#}\n", plan.would_be);
     let path = plan.path.as_deref().unwrap_or("none: the CID is the card");
     let _ = writeln!(text, "  cid     {}\n  path    {}", plan.cid, Foreign::new(path));
+    for (profile, cid) in plan.cids.iter().filter(|(_, cid)| **cid != plan.cid) {
+        let _ = writeln!(text, "  or      {cid}, where the importer follows {profile}: set that one instead");
+    }
     let _ = writeln!(text, "  sha256  {}, {} bytes", plan.sha256.hex(), plan.bytes);
     let _ = writeln!(text, "\nrecords to set:");
     for (key, value) in &plan.records {
         let _ = writeln!(text, "  {key}={}", Foreign::new(value).at_most(RECORD_CHARACTERS));
+    }
+    if let Some(transaction) = &plan.transaction {
+        let _ = writeln!(
+            text,
+            "\nset them by hand at {}\nor at once, with a transaction to the name's resolver:",
+            transaction.manager
+        );
+        let _ = writeln!(text, "  {}", transaction.data);
     }
     text.push_str("\nto be paid, set these too:\n");
     for record in &plan.payment_records {

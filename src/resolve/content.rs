@@ -29,8 +29,8 @@ pub trait Content: Send + Sync {
     /// What the URL of a schema serves.
     ///
     /// # Errors
-    /// The cause in words.
-    async fn schema(&self, url: &str, limit: Duration) -> Result<Bytes, String>;
+    /// Where the door for foreign URLs refuses it, or its host gives no body.
+    async fn schema(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError>;
 
     /// The document at a URL that a caller names, with what its host says about it. The default implementation fetches
     /// nothing.

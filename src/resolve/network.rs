@@ -29,7 +29,7 @@ impl Network {
     async fn fetched(&self, kind: Upstream, url: &str, limit: Duration) -> Result<Body, FetchError> {
         let limits = if kind == Upstream::Keys { Limits::keys() } else { Limits::card() };
         let document = https::get(&self.egress, url, Limits { total: limit, ..limits }).await;
-        let outcome = document.as_ref().map_or_else(FetchError::outcome, |_| telemetry::RequestOutcome::Ok);
+        let outcome = document.as_ref().map_or_else(Into::into, |_| telemetry::RequestOutcome::Ok);
         telemetry::upstream(kind, telemetry::FOREIGN, outcome);
         document
     }
@@ -73,14 +73,13 @@ impl Content for Network {
         Walk { walked, liars, blocks }
     }
 
-    async fn schema(&self, url: &str, limit: Duration) -> Result<Bytes, String> {
-        let document = self.fetched(Upstream::Schema, url, limit).await;
-        document.map(|body| body.bytes).map_err(|error| error.to_string())
+    async fn schema(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError> {
+        self.fetched(Upstream::Schema, url, limit).await.map(|body| body.bytes)
     }
 
     async fn unpaid(&self, url: &str, body: Option<&'static str>, limit: Duration) -> Result<SellerReply, FetchError> {
         let reply = self.answer(url, body, limit).await;
-        let outcome = reply.as_ref().map_or_else(FetchError::outcome, |_| telemetry::RequestOutcome::Ok);
+        let outcome = reply.as_ref().map_or_else(Into::into, |_| telemetry::RequestOutcome::Ok);
         telemetry::upstream(Upstream::Seller, telemetry::FOREIGN, outcome);
         reply
     }
@@ -93,9 +92,9 @@ impl Content for Network {
 fn source(document: Result<Body, FetchError>) -> Source {
     match document {
         Ok(body) => Source::Body { bytes: body.bytes, url: body.final_url.to_string() },
-        Err(FetchError::Forbidden(forbidden)) => Source::Forbidden(forbidden.to_string()),
+        Err(FetchError::Forbidden(forbidden)) => Source::Forbidden(forbidden.into()),
         Err(FetchError::Oversize { limit }) => Source::Oversize(limit as u64),
-        Err(FetchError::Unavailable(cause)) => Source::Unavailable(cause.to_string()),
+        Err(FetchError::Unavailable(cause)) => Source::Unavailable(cause.into()),
     }
 }
 

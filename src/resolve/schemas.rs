@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use clresolve_verdict::schema::bound::{Bound, Gathering, Sibling};
 use moka::future::Cache;
 use tokio::time::Instant;
@@ -15,7 +14,7 @@ use crate::card::{Card, Side};
 use crate::check::schemas::proven;
 use crate::check::verbs::holds_placeholder;
 use crate::digest::Digest;
-use crate::evidence::BoundSchema;
+use crate::evidence::{BoundSchema, SchemaBytes, SchemaFault};
 use crate::manifest::{Manifest, SchemaEntry};
 use crate::profile::Profile;
 use crate::reason::{Code, Effect, Reason};
@@ -107,7 +106,7 @@ impl LookUp {
 
     async fn fetched(&self, profile: &Profile, manifest: &Manifest, entry: &SchemaEntry, card: &Card) -> Known {
         let deadline = Instant::now() + self.walker.config.timeout;
-        let unpinned = BoundSchema { canonical: Err(String::new()), mirror: None };
+        let unpinned = BoundSchema { canonical: Err(SchemaFault::NotAsked.into()), mirror: None };
         let served = if entry.sha256.is_some() { self.served(card, deadline).await } else { unpinned };
         let bytes = proven(self.side, &served, entry, profile)?;
         let mut gathering = Gathering::new(manifest, entry, bytes);
@@ -140,7 +139,7 @@ impl LookUp {
     async fn served(&self, card: &Card, deadline: Instant) -> BoundSchema {
         let canonical = match card.schema(self.side) {
             Some(location) => self.bytes(location, deadline).await,
-            None => Err("the card names no location".to_owned()),
+            None => Err(SchemaFault::NotNamed.into()),
         };
         let mirror = card.schema_mirror(self.side).filter(|location| canonical.is_err() && !holds_placeholder(location));
         let mirror = match mirror {
@@ -151,7 +150,7 @@ impl LookUp {
     }
 
     /// The first location has half of the time, and so on, so that one that stalls leaves some to the next.
-    async fn bytes(&self, location: &str, deadline: Instant) -> Result<Bytes, String> {
+    async fn bytes(&self, location: &str, deadline: Instant) -> SchemaBytes {
         let left: Duration = deadline.saturating_duration_since(Instant::now());
         self.walker.sources.schema(location, left / 2).await.0
     }

@@ -18,7 +18,10 @@ use crate::chain::Found;
 use crate::check::verbs::holds_placeholder;
 use crate::cid;
 use crate::cid::{Budget, ContentId, ContentPath, WalkedBlocks};
-use crate::evidence::{BoundSchema, Evidence, Mirror, ProvenBy, SchemaEvidence, Source, Targets, Walked};
+use crate::evidence::{
+    BoundSchema, Evidence, IpfsFault, Mirror, ProvenBy, SchemaBytes, SchemaEvidence, SchemaFault, Source, Targets,
+    Walked,
+};
 use crate::manifest::Side;
 use crate::reason::Step;
 
@@ -151,7 +154,7 @@ impl ContentSources {
                     OptionFuture::from(canonical.as_deref().map(|location| self.schema(location, limit))),
                     OptionFuture::from(mirror.as_deref().map(|location| self.schema(location, limit))),
                 );
-                let unnamed = || (Err("the card names no location".to_owned()), Liars::new());
+                let unnamed = || (Err(SchemaFault::NotNamed.into()), Liars::new());
                 let (canonical, mut liars) = canonical.unwrap_or_else(unnamed);
                 let mirror = mirror.map(|(bytes, others)| {
                     liars.extend(others);
@@ -166,23 +169,25 @@ impl ContentSources {
 
     /// The bytes at a schema's location (an `https` URL, or an `ipfs` one, walked and proven), and the gateways that
     /// lied on the way.
-    pub(super) async fn schema(&self, location: &str, limit: Duration) -> (Result<Bytes, String>, Liars) {
+    pub(super) async fn schema(&self, location: &str, limit: Duration) -> (SchemaBytes, Liars) {
         if !location.starts_with("ipfs://") {
-            return (self.content.schema(location, limit).await, Liars::new());
+            let served = self.content.schema(location, limit).await;
+            return (served.map_err(|error| SchemaFault::Https(error).into()), Liars::new());
         }
-        self.ipfs_file(location, limit).await
+        let (bytes, liars) = self.ipfs_file(location, limit).await;
+        (bytes.map_err(|fault| SchemaFault::Ipfs(fault).into()), liars)
     }
 
     /// The bytes behind an `ipfs` URL, walked and proven, and the gateways that lied on the way.
-    async fn ipfs_file(&self, location: &str, limit: Duration) -> (Result<Bytes, String>, Liars) {
+    async fn ipfs_file(&self, location: &str, limit: Duration) -> (Result<Bytes, IpfsFault>, Liars) {
         let Mirror { cid, path } = match Mirror::parse(location) {
             Ok(mirror) => mirror,
-            Err(error) => return (Err(error.to_string()), Liars::new()),
+            Err(error) => return (Err(error.into()), Liars::new()),
         };
         let Walk { walked, liars, .. } = self.content.walk(&cid, &path, &[], Budget::card(), limit).await;
         let bytes = match walked {
             Walked::Proven { bytes, .. } => Ok(bytes),
-            other => Err(other.to_string()),
+            other => Err(IpfsFault::Walk(Box::new(other))),
         };
         (bytes, liars)
     }
@@ -199,7 +204,7 @@ impl ContentSources {
             return STANDARD.decode(data).map(Bytes::from).map_err(|_| "its data URI is not base64".to_owned());
         }
         if uri.starts_with("ipfs://") {
-            return self.ipfs_file(uri, limit).await.0;
+            return self.ipfs_file(uri, limit).await.0.map_err(|fault| fault.to_string());
         }
         self.content.document(uri, limit).await.map(|body| body.bytes).map_err(|error| error.to_string())
     }

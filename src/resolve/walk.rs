@@ -217,12 +217,12 @@ impl Walker {
         let Some(owner) = Usable::of(&found.records, Key::Owner).text() else { return OwnerEvidence::NotAsked };
         let owner = match EnsName::parse(owner) {
             Ok(owner) => owner,
-            Err(error) => return OwnerEvidence::NotAName(error.to_string()),
+            Err(error) => return OwnerEvidence::NotAName(error.into()),
         };
         match tokio::time::timeout(limit, self.chain.holding(&owner, &reading.block, &reading.endpoints)).await {
             Ok(Ok(holding)) => OwnerEvidence::Read(holding),
-            Ok(Err(error)) => OwnerEvidence::Failed(error.into()),
-            Err(_) => OwnerEvidence::Failed(OwnerFault::Late),
+            Ok(Err(error)) => OwnerEvidence::Failed(OwnerFault::from(error).into()),
+            Err(_) => OwnerEvidence::Failed(OwnerFault::Late.into()),
         }
     }
 

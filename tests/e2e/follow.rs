@@ -1,7 +1,8 @@
-//! A change on a real chain: how soon the gate of every daemon of a fleet refuses the name.
+//! Changes on a real chain: how soon the gate of every daemon of a fleet refuses the name, and whether what a plan says to
+//! send does what it says.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use alloy_primitives::{Address, B256, Bytes, address};
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 use tokio::net::TcpListener;
 
+use crate::cards::renamed;
 use crate::server::Redis;
 use crate::world::{Net, PUBLISHER, text, world};
 
@@ -22,9 +24,13 @@ const SOON: Duration = Duration::from_secs(1);
 const REGISTRY: Address = address!("00000000000C2E074eC69A0dFb2997BA6C7d2e1e");
 const NAME: &str = "summarizeagent.eth";
 
+/// Whose records no test reads.
+const PUBLISHERS_NAME: &str = "commandlayer.eth";
+
 sol! {
     function resolver(bytes32 node) returns (address);
     function setText(bytes32 node, string key, string value);
+    function text(bytes32 node, string key) returns (string);
 }
 
 /// The key of the MAC that a fleet shares.
@@ -144,11 +150,25 @@ async fn ask(net: &Net, method: &str, params: Value) -> Value {
 /// Sets a text record as the publisher does. It is in a block when this returns.
 async fn set_text(net: &Net, key: &str, value: &str) {
     let node: B256 = EnsName::parse(NAME).expect("a name").node();
-    let call = json!([{"to": REGISTRY, "data": Bytes::from(resolverCall { node }.abi_encode())}, "latest"]);
-    let resolver: Bytes = serde_json::from_value(ask(net, "eth_call", call).await).expect("bytes");
-    let resolver = Address::abi_decode(&resolver).expect("an address");
     let data: Bytes = setTextCall { node, key: key.to_owned(), value: value.to_owned() }.abi_encode().into();
-    let transaction = json!([{"from": PUBLISHER, "to": resolver, "data": data, "gas": "0xf4240"}]);
+    send(net, resolver_of(net, NAME).await, &json!(data)).await;
+}
+
+async fn resolver_of(net: &Net, name: &str) -> Address {
+    let node = EnsName::parse(name).expect("a name").node();
+    let resolver = call(net, REGISTRY, resolverCall { node }.abi_encode()).await;
+    Address::abi_decode(&resolver).expect("an address")
+}
+
+/// What a contract answers at the newest block.
+async fn call(net: &Net, to: Address, data: Vec<u8>) -> Bytes {
+    let call = json!([{"to": to, "data": Bytes::from(data)}, "latest"]);
+    serde_json::from_value(ask(net, "eth_call", call).await).expect("bytes")
+}
+
+/// Sends a transaction of the publisher. It is in a block when this returns.
+async fn send(net: &Net, to: Address, data: &Value) {
+    let transaction = json!([{"from": PUBLISHER, "to": to, "data": data, "gas": "0x1e8480"}]);
     let hash = ask(net, "eth_sendTransaction", transaction).await;
     let mut receipt = Value::Null;
     while receipt.is_null() {
@@ -183,5 +203,29 @@ async fn a_change_on_chain_closes_every_gate_of_a_fleet_within_a_second_of_its_b
     closed("the fleet among liars", second);
     for fleet in [&alone, &besieged] {
         fleet.until(|(_, code)| code == "record-pending").await;
+    }
+}
+
+/// What `plan` prints is sent as it stands to a name's resolver, the official one.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_transaction_of_a_plan_sets_its_records() {
+    let Some(world) = world() else { return };
+    let net = &world.changing;
+    let url = "https://planned.example/card.json";
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let card = renamed(net.card(NAME), PUBLISHERS_NAME, url);
+    std::fs::write(folder.path().join("card.json"), card).expect("a temporary folder takes files");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+    command.args(["plan", text(folder.path()), "--url", "https://planned.example/", "-o", "json"]);
+    let output = command.output().expect("the binary runs");
+    let plan: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let resolver = resolver_of(net, PUBLISHERS_NAME).await;
+    send(net, resolver, &plan["transaction"]["data"]).await;
+    let node = EnsName::parse(PUBLISHERS_NAME).expect("a name").node();
+    let records = plan["records"].as_object().expect("records");
+    assert_eq!((records.len(), &records["cl.agentcard"]), (6, &json!(url)));
+    for (key, value) in records {
+        let said = call(net, resolver, textCall { node, key: key.clone() }.abi_encode()).await;
+        assert_eq!(String::abi_decode(&said).expect("a text"), *value, "{key}");
     }
 }

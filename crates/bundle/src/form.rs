@@ -9,15 +9,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use alloy_primitives::Address;
 
 use super::{BundleError, OfChain, SCHEMA};
+use clresolve_core::fetch::{Cause, Forbidden};
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Proof, Reading};
+use clresolve_core::recordable::Recordable;
 use clresolve_ipfs::build::car as write_car;
 use clresolve_ipfs::{Budget, ContentId, ContentPath, Walk, WalkedBlocks};
 use clresolve_state::StateProof;
 use clresolve_verdict::build::Reporter;
 use clresolve_verdict::check::Policy;
 use clresolve_verdict::evidence::{
-    BoundSchema, Evidence, OwnerEvidence, ProvenBy, SchemaEvidence, Source, Targets, Walked,
+    BoundSchema, Evidence, OwnerEvidence, ProvenBy, SchemaBytes, SchemaEvidence, SchemaFault, Source, Targets, Walked,
 };
 use clresolve_verdict::profile::Profile;
 use clresolve_verdict::verdict::{Depth, Pinned, Verdict};
@@ -155,8 +157,8 @@ impl From<ReadingForm> for Reading {
 pub(super) enum SourceForm {
     NotAsked,
     Body { bytes: Base64, url: String },
-    Unavailable(String),
-    Forbidden(String),
+    Unavailable(Recordable<Cause>),
+    Forbidden(Recordable<Forbidden>),
     Oversize(u64),
 }
 
@@ -208,20 +210,20 @@ pub(super) struct SchemasForm {
 /// A [`BoundSchema`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct BoundForm {
-    canonical: ResultForm<Base64, String>,
-    mirror: Option<ResultForm<Base64, String>>,
+    canonical: ResultForm<Base64, Recordable<SchemaFault>>,
+    mirror: Option<ResultForm<Base64, Recordable<SchemaFault>>>,
 }
 
 impl From<BoundSchema> for BoundForm {
     fn from(bound: BoundSchema) -> Self {
-        let form = |bytes: Result<Bytes, String>| bytes.map(Base64).into();
+        let form = |bytes: SchemaBytes| bytes.map(Base64).into();
         Self { canonical: form(bound.canonical), mirror: bound.mirror.map(form) }
     }
 }
 
 impl From<BoundForm> for BoundSchema {
     fn from(form: BoundForm) -> Self {
-        let bytes = |form: ResultForm<Base64, String>| form.into_result().map(|bytes| bytes.0);
+        let bytes = |form: ResultForm<Base64, Recordable<SchemaFault>>| form.into_result().map(|bytes| bytes.0);
         Self { canonical: bytes(form.canonical), mirror: form.mirror.map(bytes) }
     }
 }

@@ -256,7 +256,7 @@ fn consistent(evidence: &Evidence, policy: &Policy) -> Result<(), BundleError> {
     let owner = evidence.found().and_then(|found| Usable::of(&found.records, Key::Owner).text());
     let fits = match (owner.map(EnsName::parse), &evidence.owner) {
         (None, OwnerEvidence::NotAsked) => true,
-        (Some(Err(error)), OwnerEvidence::NotAName(cause)) => *cause == error.to_string(),
+        (Some(Err(error)), OwnerEvidence::NotAName(cause)) => cause.to_string() == error.to_string(),
         (Some(Ok(_)), OwnerEvidence::Read(_) | OwnerEvidence::Failed(_)) => true,
         _ => false,
     };

@@ -96,7 +96,7 @@ impl CcipReadGateway for GuardedGateway {
             let left = u32::try_from(request.urls.len() - index).unwrap_or(u32::MAX);
             let share = deadline.saturating_duration_since(Instant::now()) / left;
             let answer = door.ask(template, request, cap, deadline_in(share)).await;
-            let outcome = answer.as_ref().map_or_else(FetchError::outcome, |_| RequestOutcome::Ok);
+            let outcome = answer.as_ref().map_or_else(Into::into, |_| RequestOutcome::Ok);
             count::upstream(Upstream::Ccip, count::FOREIGN, outcome);
             match answer {
                 Ok(data) => return Ok(data),

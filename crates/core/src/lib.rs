@@ -7,6 +7,8 @@
 //! | [`reading`] | what one block of the chain says about a name, and how far it is vouched for |
 //! | [`execution`] | what a chain says of one transaction |
 //! | [`cause`] | why records could not be read, by who can fix it |
+//! | [`fetch`] | why a document could not be fetched |
+//! | [`recordable`] | causes that evidence can record |
 //! | [`reason`] | the registry of reason codes |
 //! | [`payment`] | what a name publishes about payments |
 //! | [`call`] | where requests and receipts say which call they are about |
@@ -28,6 +30,7 @@ pub mod cause;
 pub mod chain_error;
 pub mod digest;
 pub mod execution;
+pub mod fetch;
 pub mod finding;
 pub mod freshness;
 pub mod json;
@@ -35,6 +38,7 @@ pub mod name;
 pub mod payment;
 pub mod reading;
 pub mod reason;
+pub mod recordable;
 pub mod records;
 pub mod sarif;
 pub mod state;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-use crate::error::{Cause, FetchError};
+use clresolve_core::fetch::{Cause, FetchError};
 
 /// Bytes of one body that need no reservation. Most cards, directories and replies of endpoints are shorter, and the HTTP
 /// client, which reads twice as much at a time after each full read, has not come to long reads then.

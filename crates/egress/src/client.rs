@@ -15,7 +15,7 @@ use url::{Host, Origin};
 use super::EgressError;
 use super::body_budget::BodyBudget;
 use super::guard::{DialError, Door, Guard};
-use crate::error::{Cause, EgressViolation, FetchError, Forbidden};
+use clresolve_core::fetch::{Cause, EgressViolation, FetchError, Forbidden};
 use clresolve_core::text::excerpt;
 
 /// Most header lines of a response.

@@ -2,6 +2,7 @@
 //!
 //! No label is foreign text: endpoints and gateways have the labels of the configuration.
 
+use clresolve_core::fetch::{Cause, FetchError};
 use metrics::{counter, gauge};
 
 /// The counter of upstream requests, by kind, label of the endpoint and outcome.
@@ -69,6 +70,17 @@ impl Upstream {
             Self::Ccip => "ccip",
             Self::Keys => "keys",
             Self::Seller => "seller",
+        }
+    }
+}
+
+impl From<&FetchError> for RequestOutcome {
+    fn from(error: &FetchError) -> Self {
+        match error {
+            FetchError::Forbidden(_) => Self::Forbidden,
+            FetchError::Unavailable(Cause::Timeout) => Self::Timeout,
+            FetchError::Unavailable(Cause::Status(status)) => Self::of_status(*status),
+            FetchError::Oversize { .. } | FetchError::Unavailable(_) => Self::Failed,
         }
     }
 }

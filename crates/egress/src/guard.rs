@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use url::{Host, Url};
 
 use super::{EgressConfig, OriginSpec};
-use crate::error::EgressViolation;
-use clresolve_core::address::{HostName, HostNameError, is_public_ip, parse_host};
+use clresolve_core::address::{HostName, is_public_ip, parse_host};
+use clresolve_core::fetch::EgressViolation;
 
 /// Ports that a foreign URL may name: the one of `https` and its customary alternative. Services on
 /// other ports are more often not meant for the public.
@@ -50,11 +50,7 @@ impl Guard {
         }
         let (host, port) = host_and_port(url)?;
         if !self.is_named(&host, port) && !clresolve_core::mutant!("private-names") {
-            HostName::parse(&host.to_string()).map_err(|error| match error {
-                HostNameError::IpLiteral(_) => EgressViolation::IpLiteral,
-                HostNameError::Malformed => EgressViolation::NotUrl,
-                HostNameError::NotPublic => EgressViolation::HostNotPublic,
-            })?;
+            HostName::parse(&host.to_string())?;
             if !FOREIGN_PORTS.contains(&port) {
                 return Err(EgressViolation::Port(port));
             }

@@ -20,7 +20,6 @@ mod body_budget;
 mod client;
 pub mod count;
 mod decode;
-mod error;
 mod guard;
 mod message;
 mod operator;
@@ -40,7 +39,6 @@ use tokio::time::{Instant, timeout_at};
 
 pub use self::body_budget::{BodyBudget, BodyReservation, SHORT_BODY};
 use self::client::{Clients, SendError, parse_roots};
-pub use self::error::{Cause, EgressViolation, FetchError, Forbidden};
 use self::guard::{Door, Guard, Target};
 pub use self::guard::{FOREIGN_PORTS, Lookup, SystemLookup};
 pub use self::message::HEAD_LIMIT;
@@ -50,6 +48,7 @@ pub use self::operator::{OperatorClient, whole_body};
 pub use self::origin::{ConnectTo, OriginSpec, SpecError};
 pub use self::stream::{ByteStream, StreamTo};
 pub use self::url::ForeignUrl;
+pub use clresolve_core::fetch::{Cause, EgressViolation, FetchError, Forbidden};
 use clresolve_core::text::excerpt;
 
 /// Time limit of one TCP and TLS handshake, look-up included.

@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::body_budget::{BodyBudget, SHORT_BODY};
 use crate::decode::{DecodeError, Decoder};
-use crate::error::{Cause, FetchError};
+use clresolve_core::fetch::{Cause, FetchError};
 
 /// Most bytes of names and values in a response head. Real heads have one or two KiB.
 pub const HEAD_LIMIT: usize = 32 << 10;

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 use url::{Origin, Url};
 
-use crate::error::{Cause, EgressViolation, FetchError, Forbidden};
 use crate::{BodyBudget, CONFIGURED, Call, Egress, Reply, deadline_in};
+use clresolve_core::fetch::{Cause, EgressViolation, FetchError, Forbidden};
 
 /// A client for one configured origin: plain `http` or `https`, no redirects, no proxy, no other origin.
 #[derive(Clone, Debug)]

@@ -10,9 +10,9 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use crate::error::{Cause, FetchError, Forbidden};
 use crate::guard::{DialError, Door};
 use crate::{CONFIGURED, Egress, OriginSpec};
+use clresolve_core::fetch::{Cause, FetchError, Forbidden};
 
 /// Where such a server is.
 #[derive(Clone, Debug, PartialEq, Eq)]

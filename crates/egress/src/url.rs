@@ -7,7 +7,7 @@
 
 use url::Url;
 
-use crate::error::EgressViolation;
+use clresolve_core::fetch::EgressViolation;
 
 /// An absolute URL that parsers read as it is written. The guard decides whether it may be asked.
 #[derive(Clone, Debug, PartialEq, Eq)]

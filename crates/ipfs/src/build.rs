@@ -1,4 +1,4 @@
-//! Builds UnixFS graphs and CARs, as the common importers do: CIDv1, SHA-256, raw leaves, balanced files.
+//! Builds UnixFS graphs and CARs, as the common importers do: SHA-256, balanced files, and the rest by their profile.
 //!
 //! This is the honest side of [`crate`]: what is built here, a [`Walk`](super::Walk) reads back. Its input
 //! is what its own user publishes, so it has no budgets.
@@ -30,7 +30,7 @@ pub struct Layout {
 /// Chunks of 1 MiB, as the UnixFS profile of 2025 has them, and no sharding.
 impl Default for Layout {
     fn default() -> Self {
-        Self { chunk: 1 << 20, shard_above: usize::MAX, fanout: Fanout::DEFAULT }
+        Self { chunk: ImportProfile::UnixfsV1.chunk(), shard_above: usize::MAX, fanout: Fanout::DEFAULT }
     }
 }
 
@@ -60,6 +60,34 @@ pub fn tree(files: &BTreeMap<String, Bytes>, layout: Layout) -> (ContentId, Bloc
     (root.cid, dag.into_blocks())
 }
 
+/// How importers turn files into blocks (IPIP-499).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ImportProfile {
+    /// `unixfs-v1-2025`: CIDv1, raw leaves, chunks of 1 MiB.
+    #[default]
+    UnixfsV1,
+    /// `unixfs-v0-2015`: CIDv0, leaves in dag-pb, chunks of 256 KiB.
+    UnixfsV0,
+}
+
+impl ImportProfile {
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::UnixfsV1 => "unixfs-v1-2025",
+            Self::UnixfsV0 => "unixfs-v0-2015",
+        }
+    }
+
+    /// Bytes of a chunk of a file.
+    pub const fn chunk(self) -> usize {
+        match self {
+            Self::UnixfsV1 => 1 << 20,
+            Self::UnixfsV0 => 256 << 10,
+        }
+    }
+}
+
 /// A node that was built, with what a link to it states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Built {
@@ -78,9 +106,15 @@ pub type Entries = BTreeMap<String, Built>;
 #[derive(Clone, Debug, Default)]
 pub struct Dag {
     blocks: Blocks,
+    profile: ImportProfile,
 }
 
 impl Dag {
+    /// An empty one, whose nodes are those of an import profile.
+    pub fn of(profile: ImportProfile) -> Self {
+        Self { blocks: Blocks::new(), profile }
+    }
+
     /// A raw block.
     pub fn raw(&mut self, bytes: impl Into<Bytes>) -> Built {
         let bytes = bytes.into();
@@ -90,17 +124,28 @@ impl Dag {
         Built { cid, tsize: size, file_size: size }
     }
 
-    /// A file in chunks of `chunk` bytes: a raw block if one is enough, else a balanced tree over raw leaves.
+    /// A file in chunks of `chunk` bytes: one leaf if that is enough, else a balanced tree over leaves.
     pub fn file(&mut self, bytes: &[u8], chunk: usize) -> Built {
-        let mut level: Vec<Built> =
-            bytes.chunks(chunk.max(1)).map(|part| self.raw(Bytes::copy_from_slice(part))).collect();
+        let mut level: Vec<Built> = bytes.chunks(chunk.max(1)).map(|part| self.leaf(part)).collect();
         if level.is_empty() {
-            return self.raw(Bytes::new());
+            return self.leaf(b"");
         }
         while level.len() > 1 {
             level = level.chunks(FILE_WIDTH).map(|children| self.file_node(children)).collect();
         }
         level[0]
+    }
+
+    fn leaf(&mut self, bytes: &[u8]) -> Built {
+        if self.profile == ImportProfile::UnixfsV1 {
+            return self.raw(Bytes::copy_from_slice(bytes));
+        }
+        let file_size = bytes.len() as u64;
+        let mut data = Message::default().number(UNIXFS_TYPE, TYPE_FILE);
+        if !bytes.is_empty() {
+            data = data.bytes(UNIXFS_DATA, bytes);
+        }
+        Built { file_size, ..self.node(&[], data.number(UNIXFS_FILE_SIZE, file_size)) }
     }
 
     fn file_node(&mut self, children: &[Built]) -> Built {
@@ -161,7 +206,10 @@ impl Dag {
             node = node.bytes(NODE_LINKS, &link.0);
         }
         let block = node.bytes(NODE_DATA, &data.0).0;
-        let cid = ContentId::dag_pb_of(&block);
+        let cid = match self.profile {
+            ImportProfile::UnixfsV1 => ContentId::dag_pb_of(&block),
+            ImportProfile::UnixfsV0 => ContentId::v0_of(&block),
+        };
         let tsize = block.len() as u64 + links.iter().map(|(_, child)| child.tsize).sum::<u64>();
         self.blocks.insert(cid, Bytes::from(block));
         Built { cid, tsize, file_size: 0 }
@@ -270,6 +318,22 @@ mod tests {
         assert_eq!(directory.to_string(), "bafybeiczsscdsbs7ffqz55asqdf3smv6klcw3gofszvwlyarci47bgf354");
         let file = dag.file(b"", 10).cid;
         assert_eq!(file.to_string(), "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku");
+    }
+
+    #[test]
+    fn the_profile_of_2015_makes_the_cids_that_everybody_knows() {
+        let mut dag = Dag::of(ImportProfile::UnixfsV0);
+        let chunk = ImportProfile::UnixfsV0.chunk();
+        assert_eq!(dag.directory(&Entries::new()).cid.to_string(), "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn");
+        assert_eq!(dag.file(b"", chunk).cid.to_string(), "QmbFMke1KXqnYyBBWxB74N4c5SBnJMVAiMNRcGu6x1AwQH");
+        let file = dag.file(b"hello world\n", chunk);
+        assert_eq!(file.cid.to_string(), "QmT78zSuBmuS4z925WZfrqQ1qHaJ56DQaTfyMUF7F8ff5o");
+        let long = dag.file(&vec![7; chunk + 1], chunk);
+        let root = dag.directory(&Entries::from([("a".to_owned(), file), ("b".to_owned(), long)]));
+        let blocks = dag.into_blocks();
+        let car = Bytes::from(car(&root.cid, &blocks));
+        let path = ContentPath::literal("b").unwrap();
+        assert_eq!(cat_car(root.cid, &path, Budget::cat(), car).unwrap().bytes, vec![7; chunk + 1]);
     }
 
     #[test]

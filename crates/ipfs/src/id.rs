@@ -86,10 +86,13 @@ impl ContentId {
         Self::sha2_256(CODEC_DAG_PB, block)
     }
 
+    /// The CID of version 0 of `block`, which is a dag-pb block.
+    pub fn v0_of(block: &[u8]) -> Self {
+        Self(CidGeneric::new_v0(sha2_256(block)).expect("version 0 is for SHA-256"))
+    }
+
     fn sha2_256(codec: u64, bytes: &[u8]) -> Self {
-        let hash = Multihash::wrap(HashFunction::SHA2_256, &sha2::Sha256::digest(bytes))
-            .expect("a SHA-256 digest has 32 bytes, fewer than MAX_DIGEST_BYTES");
-        Self(CidGeneric::new_v1(codec, hash))
+        Self(CidGeneric::new_v1(codec, sha2_256(bytes)))
     }
 
     /// Whether `block` is the content that this CID names.
@@ -132,6 +135,11 @@ impl ContentId {
     fn key(&self) -> (u64, u64, &[u8]) {
         (self.0.codec(), self.0.hash().code(), self.0.hash().digest())
     }
+}
+
+fn sha2_256(bytes: &[u8]) -> Multihash<MAX_DIGEST_BYTES> {
+    Multihash::wrap(HashFunction::SHA2_256, &sha2::Sha256::digest(bytes))
+        .expect("a SHA-256 digest has 32 bytes, fewer than MAX_DIGEST_BYTES")
 }
 
 impl PartialEq for ContentId {

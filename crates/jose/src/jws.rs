@@ -40,6 +40,17 @@ pub fn verify_compact(jws: &str, keys: &TrustedKeys, kind: &Kind) -> Result<(Vec
     Ok((decoded(payload)?, key_id))
 }
 
+/// The thumbprint of the key, if a JWS without its payload (RFC 7515, appendix F) is valid over `payload`.
+pub fn verify_detached(jws: &str, payload: &[u8], keys: &TrustedKeys, kind: &Kind) -> Result<String, JwsError> {
+    if jws.len() > kind.max_bytes {
+        return Err(JwsError::TooLong { most: kind.max_bytes });
+    }
+    let (header, signature) = jws.split_once("..").ok_or(JwsError::NotDetached)?;
+    let whole = format!("{header}.{}.{signature}", BASE64URL.encode(payload));
+    let kind = Kind { max_bytes: whole.len(), ..*kind };
+    verify_compact(&whole, keys, &kind).map(|(_, key_id)| key_id)
+}
+
 fn decoded(part: &str) -> Result<Vec<u8>, JwsError> {
     BASE64URL.decode(part).map_err(|_| JwsError::NotBase64Url)
 }
@@ -94,6 +105,9 @@ pub enum JwsError {
     /// Not three parts separated by dots.
     #[error("not a JWS in compact form: three parts separated by dots")]
     NotCompact,
+    /// Not two parts with two dots between them.
+    #[error("not a detached JWS: header and signature with two dots between them")]
+    NotDetached,
     /// The signature is not valid.
     #[error("the signature is not valid")]
     Signature,

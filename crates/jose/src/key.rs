@@ -88,6 +88,14 @@ impl SigningKey {
         BASE64URL.encode_string(signature, &mut jws);
         jws
     }
+
+    /// A JWS of the type `typ` over `payload`, without it (RFC 7515, appendix F).
+    pub fn sign_detached(&self, typ: &str, payload: &[u8]) -> String {
+        let whole = self.sign_compact(typ, payload);
+        let (header, rest) = whole.split_once('.').expect("three parts");
+        let (_, signature) = rest.split_once('.').expect("three parts");
+        format!("{header}..{signature}")
+    }
 }
 
 impl fmt::Debug for SigningKey {

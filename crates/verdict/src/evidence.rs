@@ -11,10 +11,12 @@ use std::fmt;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
-use clresolve_core::name::EnsName;
+use clresolve_core::fetch::{Cause, FetchError, Forbidden};
+use clresolve_core::name::{EnsName, NameError};
 use clresolve_core::reading::{Answer, BlockSelector, ChainError, Found, Holding, Reading};
+use clresolve_core::recordable::Recordable;
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::text;
 use clresolve_ipfs::{CidError, ContentId, ContentPath, PathError, Proven, Refutation, WalkError};
@@ -62,10 +64,41 @@ pub struct SchemaEvidence {
 /// What was fetched for one schema that the card binds.
 #[derive(Clone, Debug)]
 pub struct BoundSchema {
-    /// The bytes at the canonical location, or why there are none.
-    pub canonical: Result<Bytes, String>,
-    /// The same for the mirror; `None` when the card names none.
-    pub mirror: Option<Result<Bytes, String>>,
+    /// Those at the canonical location.
+    pub canonical: SchemaBytes,
+    /// Those of the mirror; `None` when the card names none.
+    pub mirror: Option<SchemaBytes>,
+}
+
+/// The bytes at one location of a schema, or why there are none.
+pub type SchemaBytes = Result<Bytes, Recordable<SchemaFault>>;
+
+/// Why there are no bytes of a schema.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaFault {
+    /// The card names no location.
+    #[error("the card names no location")]
+    NotNamed,
+    /// Not asked: the manifest pins no bytes that an answer could be held against.
+    #[error("not asked")]
+    NotAsked,
+    /// The host of an `https` URL gave none.
+    #[error(transparent)]
+    Https(#[from] FetchError),
+    /// The walk from an `ipfs` URL gave none.
+    #[error(transparent)]
+    Ipfs(#[from] IpfsFault),
+}
+
+/// Why an `ipfs` URL gave no file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IpfsFault {
+    /// It is none that can be walked.
+    #[error(transparent)]
+    Url(#[from] MirrorError),
+    /// What the walk found instead.
+    #[error("{0}")]
+    Walk(Box<Walked>),
 }
 
 /// Who holds the name in `cl.owner`.
@@ -75,14 +108,14 @@ pub enum OwnerEvidence {
     /// Not asked, because there was nothing to ask for.
     NotAsked,
     /// `cl.owner` is not an ENS name.
-    NotAName(String),
+    NotAName(Recordable<NameError>),
     /// Read at the pinned block.
     Read(Holding),
     /// Could not be read.
-    Failed(OwnerFault),
+    Failed(Recordable<OwnerFault>),
 }
 
-/// Why the holder of the name in `cl.owner` could not be read. In JSON one string.
+/// Why the holder of the name in `cl.owner` could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OwnerFault {
     /// The time ran out.
@@ -91,21 +124,6 @@ pub enum OwnerFault {
     /// The chain gave no answer.
     #[error(transparent)]
     Chain(#[from] ChainError),
-    /// What an earlier run recorded.
-    #[error("{0}")]
-    Recorded(String),
-}
-
-impl Serialize for OwnerFault {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for OwnerFault {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(Self::Recorded)
-    }
 }
 
 /// What the card's URL gave.
@@ -120,10 +138,10 @@ pub enum Source {
         /// The URL that served it, after redirects.
         url: String,
     },
-    /// No 2xx body; the cause in words.
-    Unavailable(String),
+    /// No 2xx body.
+    Unavailable(Recordable<Cause>),
     /// The URL or a hop must not be contacted; which and why.
-    Forbidden(String),
+    Forbidden(Recordable<Forbidden>),
     /// More than this many bytes.
     Oversize(u64),
 }

@@ -207,6 +207,53 @@ pub(in crate::cli) enum AuditCommand {
     Diff(AuditDiffArgs),
     /// Hold a governance log against what audits saw; exit code 0: it agrees, 1: it does not, 3: not known
     Resolution(AuditResolutionArgs),
+    /// Sign a report: a detached JWS over its JSON form
+    Sign(AuditSignArgs),
+    /// Check that a report is as it was written, and who signed it
+    Verify(AuditVerifyArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A report that was cut or changed is not signed. Its reader needs the public part of the
+key: `clresolve signature key public FILE`.
+
+Examples:
+  clresolve signature key new auditor.pem > jwks.json
+  clresolve audit sign july.json --key auditor.pem --out july.json.jws
+  clresolve audit verify july.json --signature july.json.jws --jwks jwks.json")]
+pub(in crate::cli) struct AuditSignArgs {
+    /// The report, in its JSON form
+    #[arg(value_name = "REPORT")]
+    pub(in crate::cli) report: PathBuf,
+    /// The file with the private key; `clresolve signature key new` makes one
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) key: PathBuf,
+    #[command(flatten)]
+    pub(in crate::cli) out: OutArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without --signature only the digest in the report is checked. It shows accidents: whoever
+can change a report can make a new digest.
+Exit codes: 0 it holds, 1 it does not, 2 usage.
+
+Examples:
+  clresolve audit verify july.json
+  clresolve audit verify july.json --signature july.json.jws --jwks jwks.json")]
+pub(in crate::cli) struct AuditVerifyArgs {
+    /// The report, in its JSON form
+    #[arg(value_name = "REPORT")]
+    pub(in crate::cli) report: PathBuf,
+    /// Its signature (a detached JWS)
+    #[arg(long, value_name = "FILE", requires = "jwks")]
+    pub(in crate::cli) signature: Option<PathBuf>,
+    /// The auditor's keys (a JSON Web Key Set), received over a way that you trust
+    #[arg(long, value_name = "FILE", requires = "signature")]
+    pub(in crate::cli) jwks: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) output: OutputArgs,
 }
 
 #[derive(Debug, Args)]

@@ -7,7 +7,7 @@ use super::{DEFAULT_REST, Gateway, GatewayError, GatewayFault, MAX_REST, MIN_RES
 use crate::cid::ContentId;
 use crate::fetch::OperatorClient;
 use crate::fetch::egress::{BodyBudget, Call, Egress, ForeignUrl, Reply};
-use crate::fetch::{EgressViolation, FetchError};
+use crate::fetch::EgressViolation;
 use crate::telemetry::{self, RequestOutcome as Counted, Upstream};
 
 /// A gateway and the door that leads to it.
@@ -73,7 +73,7 @@ impl Route {
             Door::Foreign(egress) => egress.foreign(&ForeignUrl::made(url.clone()), call, deadline).await,
             Door::Operator(client) => client.send(url, call, deadline).await,
         };
-        let outcome = reply.as_ref().map_or_else(FetchError::outcome, |reply| Counted::of_status(reply.status()));
+        let outcome = reply.as_ref().map_or_else(Into::into, |reply| Counted::of_status(reply.status()));
         telemetry::upstream(Upstream::Gateway, &self.label, outcome);
         let reply = reply?;
         match reply.status() {

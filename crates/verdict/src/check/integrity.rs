@@ -157,12 +157,12 @@ fn cid_reason(error: &CidError, value: &str) -> Reason {
 fn https_source(evidence: &Evidence, claims: &Claims) -> Option<Reason> {
     let reason = match &evidence.https {
         Source::NotAsked | Source::Body { .. } => return None,
-        Source::Forbidden(cause) => Reason::new(Code::SourceForbidden).observed(cause.as_str()),
+        Source::Forbidden(cause) => Reason::new(Code::SourceForbidden).observed(cause.to_string()),
         Source::Oversize(limit) => Reason::new(Code::SourceOversize).expected(format!("at most {limit} bytes")),
         Source::Unavailable(cause) if evidence.card_bytes().is_some() || !nothing_else_is_known(evidence, claims) => {
-            Reason::new(Code::SourceUnavailable).observed(cause.as_str())
+            Reason::new(Code::SourceUnavailable).observed(cause.to_string())
         }
-        Source::Unavailable(cause) => Reason::new(Code::CardUnreachable).observed(cause.as_str()),
+        Source::Unavailable(cause) => Reason::new(Code::CardUnreachable).observed(cause.to_string()),
     };
     Some(reason.at(HTTPS))
 }

@@ -190,7 +190,7 @@ fn owner(evidence: &Evidence, found: &Found) -> Option<Reason> {
     let observed = match (&evidence.owner, holder) {
         (_, None) => "the registry names no holder".to_owned(),
         (OwnerEvidence::Failed(cause), _) => cause.to_string(),
-        (OwnerEvidence::NotAName(cause), _) => cause.clone(),
+        (OwnerEvidence::NotAName(cause), _) => cause.to_string(),
         (_, Some(holder)) => format!("the holder is {holder}"),
     };
     Some(Reason::new(Code::OwnerUnproven).at(Key::Owner.as_str()).expected(owner).observed(observed))

@@ -133,14 +133,20 @@ fn bytes(side: Side, bound: &BoundSchema, pinned: Pinned<'_>, profile: &Profile,
     match &canonical {
         Ok(received) => held(received, pinned, side.schema_pointer(), found),
         Err(cause) if !matches!(&mirror, Some(Ok(mirror)) if mirror.digest == pinned.sha256) => {
-            found.add(Reason::new(Code::SchemaUnavailable).observed(excerpt(cause)).at(side.schema_pointer()));
+            found.add(
+                Reason::new(Code::SchemaUnavailable).observed(excerpt(&cause.to_string())).at(side.schema_pointer()),
+            );
         }
         Err(_) => {}
     }
     match &mirror {
         None => {}
         Some(Err(cause)) => {
-            found.add(Reason::new(Code::SchemaMirrorUnreachable).observed(excerpt(cause)).at(side.mirror_pointer()));
+            found.add(
+                Reason::new(Code::SchemaMirrorUnreachable)
+                    .observed(excerpt(&cause.to_string()))
+                    .at(side.mirror_pointer()),
+            );
         }
         Some(Ok(mirror)) => mirrored(mirror, canonical.as_ref().ok(), pinned, side.mirror_pointer(), found),
     }
@@ -305,8 +311,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::evidence::{SchemaBytes, SchemaFault};
     use crate::profile::{DEFAULT, Profiles};
     use crate::sample::{codes, good};
+    use clresolve_core::fetch::{Cause, FetchError};
+    use clresolve_core::recordable::Recordable;
 
     /// A world in which the two schemas of `summarize` are short texts of our own, pinned by a manifest of our own.
     struct World {
@@ -379,16 +388,20 @@ mod tests {
         }
     }
 
-    fn with_canonical(canonical: Result<Bytes, String>) -> Vec<&'static str> {
+    fn with_canonical(canonical: SchemaBytes) -> Vec<&'static str> {
         let mut world = World::good();
         world.evidence.request.canonical = canonical;
         world.codes()
     }
 
-    fn with_mirror(mirror: Option<Result<Bytes, String>>) -> Vec<&'static str> {
+    fn with_mirror(mirror: Option<SchemaBytes>) -> Vec<&'static str> {
         let mut world = World::good();
         world.evidence.request.mirror = mirror;
         world.codes()
+    }
+
+    fn down() -> Recordable<SchemaFault> {
+        SchemaFault::from(FetchError::from(Cause::Connect)).into()
     }
 
     fn bytes_of(document: &Value) -> Bytes {
@@ -417,13 +430,13 @@ mod tests {
 
     #[test]
     fn one_good_source_is_enough_to_have_the_schema() {
-        assert_eq!(with_canonical(Err("timed out".into())), NONE);
-        assert_eq!(with_mirror(Some(Err("404".into()))), ["schema-mirror-unreachable"]);
+        assert_eq!(with_canonical(Err(down())), NONE);
+        assert_eq!(with_mirror(Some(Err(down()))), ["schema-mirror-unreachable"]);
         assert_eq!(with_mirror(None), NONE);
         let mut world = World::good();
-        world.evidence.request = BoundSchema { canonical: Err("x".into()), mirror: None };
+        world.evidence.request = BoundSchema { canonical: Err(down()), mirror: None };
         assert_eq!(world.codes(), ["schema-unavailable"]);
-        world.evidence.request.mirror = Some(Err("y".into()));
+        world.evidence.request.mirror = Some(Err(down()));
         assert_eq!(world.codes(), ["schema-mirror-unreachable", "schema-unavailable"]);
         world.evidence.request.mirror = Some(Ok(schema("receipt")));
         assert_eq!(world.codes(), ["schema-mirror-mismatch", "schema-unavailable"]);
@@ -434,13 +447,13 @@ mod tests {
         let world = World::good();
         let profile = world.profiles.get(DEFAULT).expect("built in");
         let entry = &profile.layer("commons").expect("a layer").manifest().verb("summarize").expect("a verb").request;
-        let proven = |canonical: Result<Bytes, String>, mirror: Option<Result<Bytes, String>>| {
+        let proven = |canonical: SchemaBytes, mirror: Option<SchemaBytes>| {
             proven(Side::Request, &BoundSchema { canonical, mirror }, entry, &profile)
                 .map_err(|reasons| codes(&reasons))
         };
         assert_eq!(proven(Ok(schema("request")), None), Ok(schema("request")));
-        assert_eq!(proven(Err("down".into()), Some(Ok(schema("request")))), Ok(schema("request")));
-        assert_eq!(proven(Err("down".into()), None), Err(vec!["schema-unavailable"]));
+        assert_eq!(proven(Err(down()), Some(Ok(schema("request")))), Ok(schema("request")));
+        assert_eq!(proven(Err(down()), None), Err(vec!["schema-unavailable"]));
         assert_eq!(proven(Ok("<html>".into()), Some(Ok(schema("request")))), Err(vec!["published-version-mutated"]));
         let crlf = proven(Ok(crlf(&schema("request"))), None).expect_err("other bytes");
         assert!(crlf.contains(&"schema-checksum-mismatch"), "{crlf:?}");

@@ -9,9 +9,6 @@
 //! shipped, and nobody reads its log. An answer of the gate to a cached name is late when it takes longer than the
 //! gate's deadline plus the worst `livez` of the same run. Clients are addresses of `127.0.0.0/8`, hence Linux.
 
-#[path = "support/daemon.rs"]
-mod daemon;
-
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +23,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use daemon::Daemon;
+use clresolve_traffic::Daemon;
 
 /// Clients that ask the gate for cached names, and the pause of each between two questions.
 const HONEST: u8 = 4;

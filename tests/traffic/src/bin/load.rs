@@ -10,9 +10,6 @@
 //! floods of unknown names from a second, hostile connections from others (`127.0.0.0/8`, hence Linux): what one client
 //! does must not change what another gets.
 
-#[path = "support/daemon.rs"]
-mod daemon;
-
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -29,7 +26,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use daemon::Daemon;
+use clresolve_traffic::Daemon;
 
 /// Connections that are kept alive, by what they ask for, and those that are opened anew for each hostile request.
 const STEADY: u32 = 64;

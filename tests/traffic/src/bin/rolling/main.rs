@@ -11,9 +11,6 @@
 //! Each request has a connection of its own and is sent once. One that gets no answer, or another than the agent
 //! deserves, is lost.
 
-#[allow(dead_code, reason = "other programs do more with a daemon")]
-#[path = "../support/daemon.rs"]
-mod daemon;
 mod nginx;
 
 use std::collections::BTreeMap;
@@ -30,7 +27,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use daemon::Daemon;
+use clresolve_traffic::Daemon;
 use nginx::Nginx;
 
 const DAEMONS: usize = 3;

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::daemon::Daemon;
+use clresolve_traffic::Daemon;
 
 /// What an answer takes at most.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -65,7 +65,7 @@ impl Member {
 
     /// Has it read its configuration again.
     pub(crate) fn reload(&self) -> anyhow::Result<()> {
-        self.state().daemon.as_ref().context("it is down")?.signal("-HUP")
+        self.state().daemon.as_mut().context("it is down")?.signal("-HUP")
     }
 
     /// Its memory in KiB, where it is up.

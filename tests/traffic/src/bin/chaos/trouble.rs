@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use anyhow::ensure;
-use clresolve::name::EnsName;
+use clresolve_core::name::EnsName;
 use redis::Commands as _;
 use tokio::time::sleep;
 

@@ -19,13 +19,11 @@
 //! No daemon may ever allow a bad name, or a name whose trust was taken away more than [`KNOWN_WITHIN`] ago. None may
 //! leave a question without an answer while it is up.
 
-#[path = "../support/daemon.rs"]
-mod daemon;
 mod fleet;
 mod line;
 mod report;
 #[allow(dead_code, reason = "the tests of the fleet do more with the server")]
-#[path = "../../tests/fleet/server.rs"]
+#[path = "../../../../fleet/server.rs"]
 mod server;
 mod trouble;
 

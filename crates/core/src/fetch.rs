@@ -1,8 +1,8 @@
-//! The errors of upstream requests.
+//! Why a document could not be fetched: the errors of upstream requests.
 
 use std::net::IpAddr;
 
-use crate::count::RequestOutcome;
+use crate::address::HostNameError;
 
 /// Why a request gave no bytes. It holds no URL, so that no endpoint's key gets into an error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -65,7 +65,7 @@ pub enum EgressViolation {
     /// The address of the connection's peer is unknown.
     #[error("the peer's address is not known")]
     PeerUnknown,
-    /// A port that is not on [`FOREIGN_PORTS`](crate::FOREIGN_PORTS).
+    /// A port that is not on the list.
     #[error("the port {0} is not allowed")]
     Port(u16),
     /// Not `https` (for the operator's URLs: neither `https` nor `http`).
@@ -82,6 +82,16 @@ pub enum EgressViolation {
     NotUrl,
 }
 
+impl From<HostNameError> for EgressViolation {
+    fn from(error: HostNameError) -> Self {
+        match error {
+            HostNameError::IpLiteral(_) => Self::IpLiteral,
+            HostNameError::Malformed => Self::NotUrl,
+            HostNameError::NotPublic => Self::HostNotPublic,
+        }
+    }
+}
+
 /// Why a source gave no usable response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -95,7 +105,7 @@ pub enum Cause {
     /// A content coding that was not asked for, or data that is not in the coding announced.
     #[error("the content coding is broken or was not asked for")]
     Encoding,
-    /// The response head is larger than [`HEAD_LIMIT`](crate::HEAD_LIMIT) or is not HTTP.
+    /// The response head is too large or is not HTTP.
     #[error("the response head is too large or broken")]
     Head,
     /// The status is a success, but the body is not what was asked for.
@@ -128,16 +138,6 @@ impl FetchError {
         match self {
             Self::Unavailable(cause) => Some(cause),
             Self::Forbidden(_) | Self::Oversize { .. } => None,
-        }
-    }
-
-    /// How the request is counted.
-    pub const fn outcome(&self) -> RequestOutcome {
-        match self {
-            Self::Forbidden(_) => RequestOutcome::Forbidden,
-            Self::Unavailable(Cause::Timeout) => RequestOutcome::Timeout,
-            Self::Unavailable(Cause::Status(status)) => RequestOutcome::of_status(*status),
-            Self::Oversize { .. } | Self::Unavailable(_) => RequestOutcome::Failed,
         }
     }
 }

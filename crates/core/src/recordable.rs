@@ -1,0 +1,58 @@
+//! Causes that evidence can record: typed in the run that met them, words in the run that replays them.
+
+use std::fmt::{self, Display};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A cause. Nothing is decided by it: it is what a reader sees. In JSON it is a string, its words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recordable<E> {
+    /// This run met it.
+    Met(E),
+    /// An earlier run recorded it.
+    Recorded(String),
+}
+
+impl<E> From<E> for Recordable<E> {
+    fn from(cause: E) -> Self {
+        Self::Met(cause)
+    }
+}
+
+impl<E: Display> Display for Recordable<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Met(cause) => cause.fmt(f),
+            Self::Recorded(words) => words.fmt(f),
+        }
+    }
+}
+
+impl<E: Display> Serialize for Recordable<E> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de, E> Deserialize<'de> for Recordable<E> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::Recorded)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fetch::Cause;
+
+    #[test]
+    fn a_recorded_cause_reads_as_the_one_that_was_met() {
+        let met = Recordable::from(Cause::Status(404));
+        let json = serde_json::to_string(&met).unwrap();
+        assert_eq!(json, "\"HTTP status 404\"");
+        let recorded: Recordable<Cause> = serde_json::from_str(&json).unwrap();
+        assert_eq!(recorded, Recordable::Recorded("HTTP status 404".to_owned()));
+        assert_eq!(recorded.to_string(), met.to_string());
+        assert_eq!(serde_json::to_string(&recorded).unwrap(), json);
+    }
+}

@@ -1,0 +1,105 @@
+//! `audit sign` and `audit verify`: whether a report is as it was written, and by whom.
+
+use std::io::Cursor;
+use std::path::Path;
+
+use anyhow::{anyhow, bail};
+use serde_json::{Value, json};
+
+use crate::cli::args::{AuditSignArgs, AuditVerifyArgs};
+use crate::cli::exit::Exit;
+use crate::cli::input;
+use crate::cli::output::{Output, Results};
+use crate::report::{Past, PastError};
+use crate::sign::{
+    MAX_SIGNATURE_BYTES, MAX_SIGNED_REPORT_BYTES, read_signing_key, read_trusted_keys, sign_report, verify_report,
+};
+use crate::text::Foreign;
+
+/// Longest end of a line behind a signature, in bytes.
+const LINE_END: usize = 2;
+
+pub(super) fn sign(args: &AuditSignArgs) -> anyhow::Result<Exit> {
+    let key = read_signing_key(&args.key)?;
+    let mut output = Output::new(&args.out)?;
+    let bytes = bytes(&args.report)?;
+    past(&bytes).map_err(|error| anyhow!("{} {error}", shown(&args.report)))?;
+    output.write((sign_report(&key, &bytes) + "\n").as_bytes())?;
+    Ok(Exit::Trusted)
+}
+
+pub(super) fn verify(args: &AuditVerifyArgs) -> anyhow::Result<Exit> {
+    let keys = args.jwks.as_deref().map(read_trusted_keys).transpose()?;
+    let bytes = bytes(&args.report)?;
+    let report = match past(&bytes) {
+        Ok(report) => report,
+        Err(error @ PastError::Unreadable(_)) => return Err(error.into()),
+        Err(error) => return Ok(refused(&args.report, &error.to_string())),
+    };
+    let signed_by = match (&args.signature, keys) {
+        (Some(file), Some(keys)) => match verify_report(&signature(file)?, &bytes, &keys) {
+            Ok(key_id) => Some(key_id),
+            Err(error) => return Ok(refused(file, &format!("does not sign this report: {error}"))),
+        },
+        _ => None,
+    };
+    let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), false);
+    results.push(&for_programs(&report, signed_by.as_deref()), |_| people(&report, signed_by.as_deref()))?;
+    results.finish()?;
+    Ok(Exit::Trusted)
+}
+
+/// The file as a whole: what is read as a report and what is held against the signature are the same bytes.
+fn bytes(file: &Path) -> anyhow::Result<Vec<u8>> {
+    let bytes = input::read(file, MAX_SIGNED_REPORT_BYTES)?;
+    if bytes.len() > MAX_SIGNED_REPORT_BYTES {
+        bail!("{} has more than {MAX_SIGNED_REPORT_BYTES} bytes; audit fewer names in one report", shown(file));
+    }
+    Ok(bytes)
+}
+
+fn past(bytes: &[u8]) -> Result<Past, PastError> {
+    Past::read(Cursor::new(bytes))
+}
+
+fn signature(file: &Path) -> anyhow::Result<String> {
+    let jws = String::from_utf8_lossy(&input::read(file, MAX_SIGNATURE_BYTES + LINE_END)?).into_owned();
+    Ok(jws.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+fn refused(file: &Path, why: &str) -> Exit {
+    anstream::eprintln!("clresolve: {} {}", shown(file), Foreign::new(why));
+    Exit::Untrusted
+}
+
+fn shown(file: &Path) -> String {
+    Foreign::new(&input::name(file)).to_string()
+}
+
+fn for_programs(report: &Past, signed_by: Option<&str>) -> Value {
+    json!({
+        "schema": "clresolve.audit-check/1",
+        "scope": report.scope,
+        "complete": report.complete,
+        "names": report.names.len(),
+        "signature": signed_by.map(|key_id| json!({"key_id": key_id})),
+    })
+}
+
+fn people(report: &Past, signed_by: Option<&str>) -> String {
+    let scope = &report.scope;
+    let count = report.names.len();
+    let about = format!(
+        "{count} {} under {} in {} {}",
+        if count == 1 { "name" } else { "names" },
+        Foreign::new(&scope.profile.id),
+        Foreign::new(&scope.world),
+        Foreign::new(&scope.chain)
+    );
+    let complete = if report.complete { "" } else { "; it is incomplete" };
+    let by = match signed_by {
+        Some(key_id) => format!("Key {key_id} signed it."),
+        None => "Nobody's signature was checked: the digest shows accidents, not forgers.".to_owned(),
+    };
+    format!("The report is as it was written: {about}{complete}.\n{by}\n")
+}

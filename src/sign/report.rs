@@ -1,0 +1,57 @@
+//! Signed audit reports: a detached JWS (RFC 7515, appendix F) over the bytes of the JSON form, in a file beside it.
+//!
+//! It has a type of its own, so that no signature of a verdict or a decision stands in for it. It holds no time and no
+//! name: the report says when and about what it is, and the key says whose it is.
+
+use clresolve_jose::{JwsError, Kind, SigningKey, TrustedKeys, verify_detached};
+
+/// `typ` of the protected header.
+const REPORT_TYPE: &str = "clresolve-audit+json";
+
+/// Longest signature, in bytes: some four hundred bytes of header and signature, and room for a long `kid`.
+pub(crate) const MAX_SIGNATURE_BYTES: usize = 2048;
+
+/// Longest report that is signed or held against a signature, in bytes: that of some fifty thousand names. Its bytes are
+/// held in memory, and twice more while a signature is checked.
+pub(crate) const MAX_SIGNED_REPORT_BYTES: usize = 128 << 20;
+
+/// The signature of a report.
+pub(crate) fn sign_report(key: &SigningKey, report: &[u8]) -> String {
+    key.sign_detached(REPORT_TYPE, report)
+}
+
+/// The thumbprint of the key that signed a report.
+///
+/// # Errors
+/// If the signature does not hold over these bytes, or no trusted key made it.
+pub(crate) fn verify_report(jws: &str, report: &[u8], keys: &TrustedKeys) -> Result<String, JwsError> {
+    verify_detached(jws, report, keys, &Kind { typ: REPORT_TYPE, max_bytes: MAX_SIGNATURE_BYTES })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signature_holds_over_its_report_alone() {
+        let (key, other) = (SigningKey::generate().unwrap(), SigningKey::generate().unwrap());
+        let keys = |key: &SigningKey| {
+            TrustedKeys::from_jwks(serde_json::json!({"keys": [key.public().to_jwk()]}).to_string().as_bytes()).unwrap()
+        };
+        let report = b"{\n\"rows\": []\n}\n";
+        let jws = sign_report(&key, report);
+        assert_eq!(verify_report(&jws, report, &keys(&key)), Ok(key.public().id().to_owned()));
+        for at in 0..report.len() {
+            let mut changed = report.to_vec();
+            changed[at] ^= 1;
+            assert_eq!(verify_report(&jws, &changed, &keys(&key)), Err(JwsError::Signature), "byte {at}");
+        }
+        assert!(matches!(verify_report(&jws, report, &keys(&other)), Err(JwsError::KeyUnknown { .. })));
+        let of_a_verdict = key.sign_detached("clresolve-verdict+jwt", report);
+        assert!(matches!(verify_report(&of_a_verdict, report, &keys(&key)), Err(JwsError::Type { .. })));
+        let attached = key.sign_compact(REPORT_TYPE, report);
+        assert_eq!(verify_report(&attached, report, &keys(&key)), Err(JwsError::NotDetached));
+        let long = format!("{}{}", "A".repeat(MAX_SIGNATURE_BYTES), jws);
+        assert!(matches!(verify_report(&long, report, &keys(&key)), Err(JwsError::TooLong { .. })));
+    }
+}

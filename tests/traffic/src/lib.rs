@@ -1,0 +1,121 @@
+//! A daemon in its process, for the programs that put it under load: the one that `CLRESOLVE_BIN` names, else the
+//! `clresolve` beside the program that starts it.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+use tokio::task::spawn_blocking;
+use tokio::time::{sleep, timeout};
+
+/// How long the daemon may take to end.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The pause between two looks at a daemon that is to end.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A daemon, running. It is killed when this is dropped.
+#[derive(Debug)]
+pub struct Daemon {
+    child: Child,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Its log, which nobody reads on.
+    _log: BufReader<ChildStderr>,
+}
+
+impl Daemon {
+    /// Starts it, and waits until it says where it listens.
+    ///
+    /// # Errors
+    /// If the program is missing, or ends before it listens.
+    pub async fn start(config: &Path) -> anyhow::Result<Self> {
+        let program = program()?;
+        let mut command = Command::new(&program);
+        command.args(["serve", "--config"]).arg(config).stderr(Stdio::piped());
+        let child = command.spawn().with_context(|| format!("{}: build it first", program.display()))?;
+        spawn_blocking(|| Self::listening(child)).await?
+    }
+
+    fn listening(mut child: Child) -> anyhow::Result<Self> {
+        let mut log = BufReader::new(child.stderr.take().context("a pipe")?);
+        let mut said = String::new();
+        // Warnings may come first, and nothing comes after the end of the process.
+        while log.read_line(&mut said)? > 0 {
+            if let Some((_, address)) = said.trim().rsplit_once("listening on http://") {
+                return Ok(Self { address: address.parse()?, child, _log: log });
+            }
+        }
+        bail!("the daemon does not listen: {said}")
+    }
+
+    /// That its process goes on.
+    ///
+    /// # Errors
+    /// If it ended.
+    pub fn is_alive(&mut self) -> anyhow::Result<()> {
+        match self.child.try_wait()? {
+            Some(status) => bail!("the daemon ended: {status}"),
+            None => Ok(()),
+        }
+    }
+
+    /// Memory in KiB, by a row of the process's status.
+    ///
+    /// # Errors
+    /// If the daemon ended or there is no such row.
+    pub fn memory(&self, row: &str) -> anyhow::Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(row)).context("no such row")?;
+        Ok(line.trim().trim_end_matches(" kB").parse()?)
+    }
+
+    /// Sends it a signal.
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn signal(&mut self, signal: &str) -> anyhow::Result<()> {
+        self.is_alive()?;
+        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status()?;
+        ensure!(sent.success(), "kill failed");
+        Ok(())
+    }
+
+    /// Asks it to end, and waits until it has.
+    ///
+    /// # Errors
+    /// If it takes longer than thirty seconds, or says that it failed.
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        self.signal("-TERM")?;
+        let status = timeout(PATIENCE, self.ended()).await.context("the daemon does not end")??;
+        ensure!(status.success(), "the daemon ended with {status}");
+        Ok(())
+    }
+
+    async fn ended(&mut self) -> anyhow::Result<ExitStatus> {
+        loop {
+            match self.child.try_wait()? {
+                Some(status) => return Ok(status),
+                None => sleep(PAUSE).await,
+            }
+        }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn program() -> anyhow::Result<PathBuf> {
+    if let Some(named) = std::env::var_os("CLRESOLVE_BIN") {
+        return Ok(named.into());
+    }
+    let here = std::env::current_exe()?;
+    Ok(here.with_file_name("clresolve"))
+}
