@@ -69,9 +69,10 @@ pub use clresolve_bundle as bundle;
 #[cfg(feature = "cards")]
 pub use clresolve_cards as cards;
 pub use clresolve_core::reason;
+pub use clresolve_core::text::Foreign;
 pub use clresolve_payment as payment;
 
-/// A verdict, whom it is to be trusted by, and the policy of a gate; what is said of requests and receipts.
+/// Verdicts, trust, the policy of a gate, and the judgement of requests and receipts.
 pub mod verdict {
     pub use clresolve_core::state::*;
     #[cfg(feature = "receipts")]

@@ -390,7 +390,7 @@ impl Resolver {
         Some(self.0.cached.key(EnsName::parse(&question.input).ok()?, &self.rules(question).ok()?))
     }
 
-    /// Ends once the fleet was told all that it is to be told by now.
+    /// Waits until all evictions so far were sent to the fleet.
     #[cfg(feature = "unstable")]
     pub async fn settled(&self) {
         self.0.cached.settled().await;

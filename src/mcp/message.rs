@@ -15,7 +15,7 @@ const BOUNDS: Limits = Limits { bytes: MAX_MESSAGE_BYTES, ..Limits::SCHEMA };
 /// Reads a message.
 ///
 /// # Errors
-/// The answer to what is none.
+/// The answer to input that is no message.
 pub(crate) fn read(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Box<ServerJsonRpcMessage>> {
     let bounds = if clresolve_core::mutant!("mcp-messages-unbounded") { Limits::DOCUMENT } else { BOUNDS };
     let value = json::parse(bytes, bounds).map_err(|error| match error {

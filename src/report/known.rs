@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Drift, OnChain};
+use super::Drift;
+use super::on_chain::{OnChain, take};
 use crate::digest::Digest;
 use crate::evidence::edition::Edition;
 use crate::text::excerpt;
@@ -104,13 +105,4 @@ impl Known {
             (now, earlier) => take(now, earlier),
         }
     }
-}
-
-/// Takes over what is missing; whether something was.
-pub(super) fn take<T: Clone>(now: &mut Option<T>, earlier: &Option<T>) -> bool {
-    if now.is_some() {
-        return false;
-    }
-    now.clone_from(earlier);
-    now.is_some()
 }

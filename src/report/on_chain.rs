@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::known::take;
 use crate::reason::Step;
 use crate::text::excerpt;
 use crate::verdict::Verdict;
@@ -76,4 +75,13 @@ fn read(records: &Value) -> ReadRecords {
     let shown = |value: &Value| value.as_str().map_or_else(|| excerpt(&value.to_string()), excerpt);
     let value = |value: &Value| (!value.is_null()).then(|| shown(value));
     read.take(MAX_KEPT).map(|(key, record)| (key.clone(), value(record))).collect()
+}
+
+/// Takes over what is missing; whether something was.
+pub(super) fn take<T: Clone>(now: &mut Option<T>, earlier: &Option<T>) -> bool {
+    if now.is_some() {
+        return false;
+    }
+    now.clone_from(earlier);
+    now.is_some()
 }

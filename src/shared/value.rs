@@ -57,7 +57,7 @@ pub enum Unsealed {
     /// Its MAC is not that of this value under this key by this version.
     #[error("mac")]
     Mac,
-    /// A time in it is none.
+    /// Stands for a missing time.
     #[error("form")]
     Form,
 }

@@ -91,8 +91,8 @@ pub struct VerifiedReceipt {
     pub key_id: String,
 }
 
-/// Checks a signed document: form, header, signature, time, that it is about this agent, receipt and request, and that
-/// the agent was read where, and is vouched for as far as, is asked for. Nothing of the payload is read before the signature holds.
+/// Checks a signed document: form, header, signature and time; that it is about this agent, receipt and request; and
+/// that chain, world and grade of proof are those that the caller demands. Nothing of the payload is read before the signature holds.
 ///
 /// # Errors
 /// The first check that it does not pass.

@@ -254,12 +254,12 @@ fn consistent(evidence: &Evidence, policy: &Policy) -> Result<(), BundleError> {
         return inconsistent("the reading of the newest block is missing, or is there without being asked for");
     }
     let owner = evidence.found().and_then(|found| Usable::of(&found.records, Key::Owner).text());
-    let fits = match (owner.map(EnsName::parse), &evidence.owner) {
-        (None, OwnerEvidence::NotAsked) => true,
-        (Some(Err(error)), OwnerEvidence::NotAName(cause)) => cause.to_string() == error.to_string(),
-        (Some(Ok(_)), OwnerEvidence::Read(_) | OwnerEvidence::Failed(_)) => true,
-        _ => false,
-    };
+    let fits = matches!(
+        (owner.map(EnsName::parse), &evidence.owner),
+        (None, OwnerEvidence::NotAsked)
+            | (Some(Err(_)), OwnerEvidence::NotAName(_))
+            | (Some(Ok(_)), OwnerEvidence::Read(_) | OwnerEvidence::Failed(_))
+    );
     if !fits {
         return inconsistent("the reading of the owner does not match cl.owner");
     }

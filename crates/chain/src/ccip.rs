@@ -132,7 +132,7 @@ impl Lookups {
         for redirects in 0..=most {
             let revert = match rpc.request::<_, Bytes>("eth_call", (eth_call(resolver, data), block)).await {
                 Ok(result) => return Ok(result),
-                Err(error) => demand(&error).ok_or_else(|| failed(&error))?,
+                Err(error) => demand(&error).ok_or_else(|| failed(&error, block))?,
             };
             if redirects == most {
                 break;
@@ -264,15 +264,15 @@ fn client(cause: &str) -> ChainError {
     ChainError::Ccip(CcipFault::Client(excerpt(cause)))
 }
 
-/// What a call that demands no look-up failed with.
-fn failed(error: &TransportError) -> ChainError {
-    match Failure::of(error, excerpt) {
-        Failure::Divided(responses) => return ChainError::Disagree(responses),
-        Failure::Unproven(causes) => return ChainError::Unproven(causes),
-        Failure::LocalLimit(limit) => return ChainError::LocalLimit(limit),
-        _ => {}
-    }
-    let Some(data) = revert_data(error) else { return client(&error.to_string()) };
+/// What a call that demands no look-up failed with. Only what the call itself did is the name's fault.
+fn failed(error: &TransportError, block: BlockId) -> ChainError {
+    let Some(data) = revert_data(error) else {
+        return match Failure::of(error, excerpt) {
+            Failure::CallFailed(_) => client(&error.to_string()),
+            // No error of a call says which chain it is of.
+            failure => failure.into_error("the endpoints", &block.to_string(), 0),
+        };
+    };
     ChainError::Ccip(match Resolved::reverted(&data) {
         Resolved::Failed(fault) => CcipFault::Callback(fault),
         Resolved::Gateway(fault) => fault,

@@ -22,21 +22,6 @@ pub fn is_public_ip(ip: IpAddr) -> bool {
     given_out && (mutant!("special-addresses-are-public") || !SPECIAL.iter().any(|block| block.contains(ip)))
 }
 
-/// Whether `host` (the host of a URL, or a whole token that is a host) may name something on the public internet.
-///
-/// An IP literal in any notation that a URL parser takes for one (`2130706433`, `0x7f.1`, `[::1]`, also `::1`) is
-/// judged by [`is_public_ip`]. A name is judged by its form alone: a single label, a private suffix such as
-/// `.internal` or `.local`, and anything that is no host at all are not public. A short number such as `10.0.0` is an
-/// IPv4 address to a URL parser: do not ask about version numbers.
-#[must_use]
-pub fn is_public_host(host: &str) -> bool {
-    match HostName::parse(host) {
-        Ok(_) => true,
-        Err(HostNameError::IpLiteral(ip)) => is_public_ip(ip),
-        Err(HostNameError::Malformed | HostNameError::NotPublic) => false,
-    }
-}
-
 /// A DNS name of public form: lower case, ASCII, at least two labels, no trailing dot, no private suffix.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostName(String);
@@ -278,6 +263,15 @@ mod tests {
         }
         assert!(!is_public_host(&format!("{}.com", "a".repeat(64))));
         assert!(!is_public_host(&"a.".repeat(5000)));
+    }
+
+    /// Whether a host may name something on the public internet, as the guard decides.
+    fn is_public_host(host: &str) -> bool {
+        match HostName::parse(host) {
+            Ok(_) => true,
+            Err(HostNameError::IpLiteral(ip)) => is_public_ip(ip),
+            Err(HostNameError::Malformed | HostNameError::NotPublic) => false,
+        }
     }
 
     fn bits(ip: IpAddr) -> (bool, u128) {

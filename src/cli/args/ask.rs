@@ -262,7 +262,7 @@ The log is a table in Markdown: | date | subject | kind | decision | reason |, w
 kinds decision, incident, correction and change. The date is the day of the audit that
 saw it. An untrusted name must have an incident as its last such row, and one that is
 trusted again a correction. With --since each change since then must have a row of a
-later day, and each row of these days its cause. What is missing is drafted; a row whose
+later day, and each row dated since then must match a change. What is missing is drafted; a row whose
 decision begins with \"draft:\" counts as nothing.
 
 Examples:
@@ -284,7 +284,7 @@ pub(in crate::cli) struct AuditResolutionArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A difference of block, time or id alone is none. Where a report is incomplete and no
+Differences in block, time or id alone do not count. Where a report is incomplete and no
 counted change was found, the exit code is 3: what it lacks may have changed.
 
 Examples:

@@ -68,7 +68,7 @@ impl StateArg {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["name", "state", "owner", "cid", "all"]))]
 #[command(after_help = "\
-Runs under way for these names answer nobody. Daemons that share evidence are told.
+Discards runs in progress for these names, and notifies the other daemons of the fleet.
 
 Examples:
   clresolve ctl flush summarizeagent.eth

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
+use alloy_json_rpc::ErrorPayload;
 use alloy_primitives::{B256, FixedBytes, address, hex};
 use alloy_sol_types::{Revert, SolCall as _, SolError as _, SolValue as _, sol};
 use alloy_transport::TransportErrorKind;
@@ -358,8 +359,18 @@ async fn a_batch_of_the_records_of_a_name_passes() {
 #[test]
 fn what_endpoints_do_is_no_fault_of_the_gateway() {
     let limit = LocalLimit::Reply { endpoint: "a".to_owned(), bytes: 1 };
-    let of = |fault: TransportFault| failed(&TransportErrorKind::custom(fault));
+    let block = BlockId::Number(7.into());
+    let of = |fault: TransportFault| failed(&TransportErrorKind::custom(fault), block);
     assert_eq!(of(TransportFault::LocalLimit(limit.clone())), ChainError::LocalLimit(limit));
     assert_eq!(of(TransportFault::Divided(Vec::new())), ChainError::Disagree(Vec::new()));
     assert_eq!(of(TransportFault::Unproven(Vec::new())), ChainError::Unproven(Vec::new()));
+    assert!(matches!(of(TransportFault::Html), ChainError::Unreachable(_)));
+    assert!(matches!(of(TransportFault::Missing(1)), ChainError::Unreachable(_)));
+    let error = |code, message: &str| {
+        let payload = ErrorPayload { code, message: message.to_owned().into(), data: None };
+        failed(&TransportError::ErrorResp(payload), block)
+    };
+    assert!(matches!(error(-32005, "too many requests"), ChainError::Unreachable(_)));
+    assert!(matches!(error(-32000, "header not found"), ChainError::BlockUnavailable { .. }));
+    assert!(matches!(error(-32000, "out of gas"), ChainError::Ccip(CcipFault::Client(_))), "the callback's own end");
 }

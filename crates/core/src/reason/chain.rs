@@ -21,7 +21,7 @@ macro_rules! rows {
             "An RPC endpoint serves another chain."
             "The endpoint's chain id is not the configured one, or its chain begins with another block, so its records would be those of another world. Point --rpc at a node of the right chain, or set the chain id (and the key genesis) that you mean.";
         BlockUnavailable "block-unavailable" Unknown Records "" Operator true
-            "The chosen block cannot be had."
+            "The chosen block is not available."
             "The endpoint does not have the block that was asked for: it does not exist yet, was pruned, or the tag is not supported. Choose another --block, or an archive endpoint.";
         ChainBehind "chain-behind" Unknown Records "X-6" Operator true
             "The endpoint's finalized block is too old."

@@ -34,7 +34,7 @@ macro_rules! rows {
         // the signatures of a card, and the roots that a verifier names
         SignatureMissing "signature-missing" Fail Signature "" Publisher false
             "The card is not signed."
-            "The card has no member signatures, or an empty one. An unsigned card may be honest, but its origin is not shown. The publisher can sign it, for instance with `clresolve sign`.";
+            "The card has no member signatures, or an empty one. An unsigned card may be honest, but its origin is not shown. The publisher can sign it, for instance with `clresolve signature sign`.";
         SignatureMalformed "signature-malformed" Fail Signature "" Publisher false
             "A signature does not have the form of one."
             "An entry of signatures must be an object with the texts protected and signature in base64url, and perhaps an object header; the protected header is one strict JSON object that names alg. No member stands in both headers (RFC 7515, 7.2.1). A card has at most 16 signatures.";

@@ -137,7 +137,7 @@ macro_rules! rows {
             "base_cost_joules, estimated_latency_ms and cost_per_request are numbers that are not negative, currency is a string; each may be null.";
         AePacrSelfDeclared "ae-pacr-self-declared" Warn Document "AE-17" Publisher false
             "The card's operator states what only the ledger can say."
-            "Members of metadata that begin with pacr: are computed from the causal ledger, and an operator must not forge them. In a card that its operator serves nothing shows where they come from: they are unverified, and no decision rests on them. `clresolve aevum metadata` computes them from a ledger.";
+            "Members of metadata that begin with pacr: are computed from the causal ledger, and an operator must not forge them. In a card that its operator serves nothing shows where they come from: they are unverified, and no decision rests on them. `clresolve cards aevum metadata` computes them from a ledger.";
         AeReputationRange "ae-reputation-range" Fail Document "AE-18" Publisher false
             "pacr:reputation_score is not between 0 and 1."
             "The score is a number from 0 to 1.";
