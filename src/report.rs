@@ -14,11 +14,13 @@ mod junit;
 mod known;
 pub mod log_check;
 mod markdown;
+pub mod merge;
 mod on_chain;
 mod page;
 pub mod past;
 mod resolution;
 mod sarif;
+pub mod shard;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -32,6 +34,7 @@ pub use self::known::{Carried, Decided, Known, SeenCard};
 pub use self::on_chain::OnChain;
 pub use self::past::{Past, PastError, PastName};
 pub use self::resolution::Draft;
+pub use self::shard::Shard;
 use crate::card::Card;
 use crate::check::edition;
 use crate::digest::Digest;
@@ -72,6 +75,8 @@ pub struct Report {
     pub ending: Ending,
     /// What changed since an earlier report, where there is one.
     pub since: Option<Difference>,
+    /// The part of the list that was audited, where it is not the whole.
+    pub shard: Option<Shard>,
     /// The file of the names, as a URI reference; absent where they came from standard input.
     pub list: Option<String>,
 }
@@ -102,6 +107,8 @@ pub enum Ending {
     Interrupted,
     /// The list of names could not be read to the end.
     ListFailed(String),
+    /// The reports of these shards are incomplete.
+    ShardsCut(Vec<u16>),
 }
 
 impl Ending {
@@ -111,6 +118,10 @@ impl Ending {
             Self::Complete => None,
             Self::Interrupted => Some("The audit was interrupted: later names of the list are missing.".to_owned()),
             Self::ListFailed(why) => Some(format!("Later names of the list are missing: {}.", excerpt(why))),
+            Self::ShardsCut(shards) => {
+                let shards: Vec<String> = shards.iter().map(u16::to_string).collect();
+                Some(format!("Later names of the shards {} are missing.", shards.join(", ")))
+            }
         }
     }
 }
@@ -175,6 +186,9 @@ impl Report {
             ("depth", depth.to_owned()),
             ("world", format!("{} {}", scope.world, scope.chain)),
         ];
+        if let Some(shard) = self.shard {
+            facts.push(("shard", shard.to_string()));
+        }
         if let Some((first, last)) = self.tally.blocks {
             let blocks = span(first.to_string(), last.to_string());
             facts.push(("blocks", format!("{blocks} ({})", scope.block)));
@@ -218,10 +232,10 @@ pub struct Row {
     pub near_misses: Vec<String>,
     /// The block at which the records were read.
     pub block: Option<u64>,
-    /// When the evidence was gathered, RFC 3339.
-    pub checked_at: String,
-    /// `id` of the verdict; absent if the line could not be read as a name.
-    pub verdict: Option<String>,
+    /// The time of that block, RFC 3339.
+    pub checked_at: Option<String>,
+    /// `conclusion` of the verdict; absent if the line could not be read as a name.
+    pub conclusion: Option<String>,
     /// What a later audit is compared with.
     #[serde(flatten)]
     pub known: Known,
@@ -248,8 +262,8 @@ impl Row {
             txt: drift::fixing_lines(verdict),
             near_misses: verdict.profile.near_misses.iter().map(|miss| miss.profile.clone()).collect(),
             block: verdict.anchor.as_ref().map(|anchor| anchor.block.number),
-            checked_at: verdict.freshness.checked_at.clone(),
-            verdict: Some(verdict.id.clone()),
+            checked_at: verdict.anchor.as_ref().map(|anchor| anchor.block.timestamp.clone()),
+            conclusion: Some(verdict.conclusion.clone()),
         }
     }
 
@@ -288,7 +302,7 @@ impl Row {
     }
 
     /// The row of a line that cannot be read as a name: `start` is the part to show, `why` the cause.
-    pub fn unreadable(line: u64, start: &str, why: &str, checked_at: String) -> Self {
+    pub fn unreadable(line: u64, start: &str, why: &str) -> Self {
         Self {
             line,
             input: clipped(start, MAX_NAME_BYTES),
@@ -301,8 +315,8 @@ impl Row {
             txt: Vec::new(),
             near_misses: Vec::new(),
             block: None,
-            checked_at,
-            verdict: None,
+            checked_at: None,
+            conclusion: None,
             known: Known::default(),
             carried: None,
         }
@@ -356,7 +370,7 @@ pub struct Tally {
     pub near_misses: BTreeMap<String, u64>,
     /// The lowest and the highest block that was read.
     pub blocks: Option<(u64, u64)>,
-    /// When the first and the last name was checked.
+    /// The times of the first and the last block.
     pub checked: Option<(Timestamp, Timestamp)>,
     groups: BTreeMap<(Effect, Code), Group>,
     alike: BTreeMap<Digest, Alike>,
@@ -403,7 +417,7 @@ impl Tally {
             let (first, last) = self.blocks.unwrap_or((block, block));
             self.blocks = Some((first.min(block), last.max(block)));
         }
-        if let Ok(at) = row.checked_at.parse::<Timestamp>() {
+        if let Some(at) = row.checked_at.as_ref().and_then(|at| at.parse::<Timestamp>().ok()) {
             let (first, last) = self.checked.unwrap_or((at, at));
             self.checked = Some((first.min(at), last.max(at)));
         }

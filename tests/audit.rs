@@ -598,3 +598,84 @@ fn a_signed_report_is_that_of_its_key_and_of_no_other() {
     assert_eq!(code(&sign(&path("cut.json"))), Some(2), "nobody signs half a report");
     assert_eq!(code(&clresolve(&["audit", "verify", &report, "--signature", &signature])), Some(2));
 }
+
+/// The embedded world in a process of its own, and its configuration.
+struct Served {
+    child: std::process::Child,
+    folder: TempDir,
+}
+
+impl Served {
+    fn start() -> Self {
+        let folder = TempDir::new().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+        command.args(["sandbox", "--write-config"]).arg(folder.path().join("clresolve.toml"));
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the binary runs");
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let is_there = lines.any(|line| line.is_ok_and(|line| line.contains("Ask it")));
+        assert!(is_there, "it says how it is asked");
+        Self { child, folder }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn clresolve(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+        for (key, _) in std::env::vars_os().filter(|(key, _)| key.to_string_lossy().starts_with("CLRESOLVE_")) {
+            command.env_remove(key);
+        }
+        command.args(["--config", &self.path("clresolve.toml")]).args(arguments).output().expect("the binary runs")
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn the_merged_report_of_eight_shards_is_byte_for_byte_that_of_one_run() {
+    let world = Served::start();
+    let names = world.path("names.txt");
+    let decided = Sandbox::expected().into_iter().filter(|expected| expected.state != clresolve::State::Indeterminate);
+    let mut list: Vec<u8> = decided.take(60).flat_map(|expected| format!("{}\n", expected.name).into_bytes()).collect();
+    list.extend_from_slice(b"SummarizeAgent.eth\nno name\n\xff\xfe.eth\n");
+    std::fs::write(&names, list).unwrap();
+    let verdict = json_of(&world.clresolve(&["verify", "summarizeagent.eth", "-o", "json"]).stdout);
+    let block = verdict["anchor"]["block"]["number"].to_string();
+    let audit = |options: &[&str]| {
+        let fixed = ["audit", "--names", &names, "--block", &block, "--depth", "identity", "--json", "--timeout", "2m"];
+        world.clresolve(&[&fixed[..], options].concat())
+    };
+    let whole = audit(&[]);
+    assert_eq!(code(&whole), Some(1), "{}", String::from_utf8_lossy(&whole.stderr));
+
+    let parts: Vec<String> = (1..=8).map(|index| world.path(&format!("{index}.json"))).collect();
+    for (at, part) in parts.iter().enumerate() {
+        let output = audit(&["--shard", &format!("{}/8", at + 1), "--out", part]);
+        assert!(matches!(code(&output), Some(0 | 1)), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let merge = |reports: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+        command.args(["audit", "merge", "--json"]).args(reports).output().expect("the binary runs")
+    };
+    let all: Vec<&str> = parts.iter().rev().map(String::as_str).collect();
+    let merged = merge(&all);
+    assert_eq!(code(&merged), Some(1), "{}", String::from_utf8_lossy(&merged.stderr));
+    assert_eq!(text_of(&merged), text_of(&whole));
+
+    let missing = merge(&all[1..]);
+    let said = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert!(code(&missing) == Some(2) && said.contains("reports of these shards are missing: 8"), "{said}");
+    std::fs::write(world.path("whole.json"), &whole.stdout).unwrap();
+    let not_a_shard = merge(&[&world.path("whole.json")]);
+    let said = String::from_utf8_lossy(&not_a_shard.stderr).into_owned();
+    assert!(code(&not_a_shard) == Some(2) && said.contains("whole.json is of a whole list"), "{said}");
+    let moving = world.clresolve(&["audit", "--names", &names, "--shard", "1/8"]);
+    let said = String::from_utf8_lossy(&moving.stderr).into_owned();
+    assert!(code(&moving) == Some(2) && said.contains("all shards read one block; name it with --block"), "{said}");
+}

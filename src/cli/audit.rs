@@ -2,6 +2,7 @@
 //! comparison with an earlier report is the exception: it holds both.
 
 mod diff;
+mod merge;
 mod resolution;
 mod seal;
 
@@ -11,7 +12,7 @@ use std::path::Path;
 use std::pin::pin;
 
 use anyhow::{Context as _, anyhow, bail};
-use futures_util::{StreamExt as _, stream};
+use futures_util::{StreamExt as _, future::ready, stream};
 use tokio::sync::mpsc;
 
 use super::args::{AuditArgs, AuditCommand, ReportFormat};
@@ -23,9 +24,9 @@ use super::progress::Progress;
 use super::stop::asked_to_stop;
 use super::uri;
 use super::world::World;
-use crate::clock::{Clock as _, SystemClock};
+use crate::chain::BlockSelector;
 use crate::report::difference::check_worlds;
-use crate::report::{Difference, Ending, Format, Past, Report, Row, Rows, Scope, Tally};
+use crate::report::{Difference, Ending, Format, Past, Report, Row, Rows, Scope, Shard, Tally};
 use crate::resolve::Resolver;
 use crate::text::Foreign;
 use crate::verdict::{Depth, Pinned};
@@ -36,6 +37,7 @@ const READ_AHEAD: usize = 64;
 pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
     match args.command {
         Some(AuditCommand::Diff(args)) => diff::run(&args),
+        Some(AuditCommand::Merge(args)) => merge::run(&args),
         Some(AuditCommand::Resolution(args)) => resolution::run(&args),
         Some(AuditCommand::Sign(args)) => seal::sign(&args),
         Some(AuditCommand::Verify(args)) => seal::verify(&args),
@@ -46,7 +48,7 @@ pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
 async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let mut output = Output::new(&args.out)?;
     let list = names::open(args.names.as_deref().context("--names is missing")?)?;
-    let progress = Progress::counting(list.total);
+    let progress = Progress::counting(list.total.filter(|_| args.shard.is_none()));
     let mut interrupt = pin!(asked_to_stop());
     let earlier = args.since.as_deref().map(past).transpose()?;
     let world = tokio::select! {
@@ -54,6 +56,11 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         () = &mut interrupt => return Ok(Exit::Interrupted),
     };
     let scope = scope(&world)?;
+    if args.shard.is_some() && !matches!(world.config.chain.block, BlockSelector::Number(_)) {
+        bail!(
+            "--shard: all shards read one block; name it with --block, such as the finalized one of `clresolve doctor`"
+        );
+    }
     if let Some(earlier) = &earlier {
         // Before anything is asked: an audit of many names must not fail at its end.
         check_worlds(&earlier.scope, &scope).context("--since")?;
@@ -61,6 +68,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let mut kept = RowWriter::new()?;
     let mut rows = pin!(
         stream::unfold(read_lines(list.reader), |mut lines| async { Some((lines.recv().await?, lines)) })
+            .filter(|line| ready(is_in(args.shard, line)))
             .map(|line| judged(&world.resolver, line, earlier.as_ref()))
             .buffered(usize::from(args.concurrency))
     );
@@ -97,11 +105,11 @@ fn finish(
     output: &mut Output,
 ) -> anyhow::Result<Exit> {
     let mut exit = exit(&kept.tally, &ending);
-    if kept.tally.names == 0 {
+    if kept.tally.names == 0 && (args.shard.is_none() || ending != Ending::Complete) {
         return match ending {
             Ending::Complete => bail!("--names: the list holds no name"),
             Ending::ListFailed(why) => bail!("--names: {why}"),
-            Ending::Interrupted => Ok(exit),
+            Ending::Interrupted | Ending::ShardsCut(_) => Ok(exit),
         };
     }
     if let Some(warning) = ending.warning() {
@@ -112,7 +120,7 @@ fn finish(
     if let Some(since) = &since {
         exit = exit.max(since.outcome(&args.fail_on).into());
     }
-    let report = Report { scope, tally, ending, since, list: list(args) };
+    let report = Report { scope, tally, ending, since, shard: args.shard, list: list(args) };
     let mut out = BufWriter::new(ToOutput(output));
     let written = report.write(args.form().into(), &spool, &mut out).and_then(|()| out.flush());
     written.map_err(|error| Unwritable::new("the report", error))?;
@@ -142,6 +150,7 @@ fn exit(tally: &Tally, ending: &Ending) -> Exit {
         Ending::Complete => worst,
         Ending::ListFailed(_) => Exit::Usage,
         Ending::Interrupted => Exit::Interrupted,
+        Ending::ShardsCut(_) => worst.max(Exit::Indeterminate),
     }
 }
 
@@ -157,6 +166,16 @@ fn scope(world: &World) -> anyhow::Result<Scope> {
         manifests: profile.manifests().map(manifest).collect(),
         depth: config.rules.depth,
     })
+}
+
+/// Whether a line is of the shard; a list that cannot be read on is everybody's matter.
+fn is_in(shard: Option<Shard>, line: &Result<Line, NamesError>) -> bool {
+    let Some(shard) = shard else { return true };
+    match line {
+        Ok(Line::Name { name, .. }) => shard.has(name),
+        Ok(Line::Unreadable { line, start, .. }) => shard.has(&format!("{line} {start}")),
+        Err(_) => true,
+    }
 }
 
 /// Reads the list in a thread of its own, since standard input may keep it waiting.
@@ -189,7 +208,7 @@ async fn judged(resolver: &Resolver, line: Result<Line, NamesError>, earlier: Op
             }
             row
         }
-        Line::Unreadable { line, start, why } => Row::unreadable(line, &start, &why, SystemClock.now().to_string()),
+        Line::Unreadable { line, start, why } => Row::unreadable(line, &start, &why),
     };
     Ok(row)
 }
@@ -285,7 +304,7 @@ mod tests {
     #[test]
     fn kept_rows_come_back_in_order_and_more_than_once() {
         let mut kept = RowWriter::new().unwrap();
-        let row = |line| Row::unreadable(line, "a\u{202e}b", "not UTF-8", "2026-11-20T10:00:00Z".to_owned());
+        let row = |line| Row::unreadable(line, "a\u{202e}b", "not UTF-8");
         (1..=3).for_each(|line| kept.push(&row(line)).unwrap());
         let (tally, spool) = kept.finish().unwrap();
         assert_eq!((tally.names, tally.untrusted), (3, 3));

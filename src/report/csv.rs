@@ -30,7 +30,7 @@ const COLUMNS: [&str; 24] = [
     "profile",
     "block",
     "checked_at",
-    "verdict",
+    "conclusion",
     "resolution_row",
 ];
 
@@ -78,8 +78,8 @@ fn cells(report: &Report, row: &Row) -> [String; 24] {
         row.near_misses.join(" "),
         report.scope.profile.id.clone(),
         row.block.map_or_else(String::new, |block| block.to_string()),
-        row.checked_at.clone(),
-        row.verdict.clone().unwrap_or_default(),
+        row.checked_at.clone().unwrap_or_default(),
+        row.conclusion.clone().unwrap_or_default(),
         Draft::of(report, row).map_or_else(String::new, |draft| draft.markdown()),
     ]
 }

@@ -26,7 +26,7 @@ pub struct Past {
     pub complete: bool,
     /// What is known of each name. Of a name that stands there twice the first row counts.
     pub names: BTreeMap<String, PastName>,
-    /// When the first and the last name was checked; of a report that was read.
+    /// The times of the first and the last block; of a report that was read.
     pub checked: Option<(Timestamp, Timestamp)>,
 }
 
@@ -173,7 +173,7 @@ struct Checked {
 }
 
 /// Compares the lines with the digest below them.
-fn check_seal(report: &mut impl BufRead) -> Result<(), PastError> {
+pub(super) fn check_seal(report: &mut impl BufRead) -> Result<(), PastError> {
     let mut report = report.take(MAX_REPORT_BYTES);
     let (mut lines, mut line) = (Digester::default(), Vec::new());
     loop {

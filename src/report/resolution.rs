@@ -13,7 +13,7 @@ use crate::verdict::State;
 /// One row of the log: date, subject, kind, decision, reason. A person decides; this is a draft.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Draft {
-    /// The day on which the evidence was gathered.
+    /// The day of the block that was read.
     pub date: String,
     /// The name.
     pub subject: String,
@@ -29,7 +29,7 @@ impl Draft {
     /// The draft for an untrusted name; none for any other.
     pub fn of(report: &Report, row: &Row) -> Option<Self> {
         (row.state == State::Untrusted).then(|| Self {
-            date: row.checked_at.chars().take(10).collect(),
+            date: day(report, row),
             subject: row.name().to_owned(),
             kind: LogKind::Incident,
             decision: decision(row),
@@ -49,6 +49,12 @@ impl Draft {
         let (date, kind) = (cell(&self.date), self.kind.as_str());
         format!("| {date} | {subject} | {kind} | {} | {} |", cell(&self.decision), cell(&self.reason))
     }
+}
+
+/// The day of the row's block, or of the last one of the report.
+fn day(report: &Report, row: &Row) -> String {
+    let last = || report.tally.checked.map(|(_, last)| last.to_string());
+    row.checked_at.clone().or_else(last).unwrap_or_default().chars().take(10).collect()
 }
 
 fn decision(row: &Row) -> String {
@@ -94,8 +100,8 @@ fn reason(report: &Report, row: &Row) -> String {
     for profile in &row.near_misses {
         let _ = write!(text, ", trusted under {}", Foreign::new(profile).markdown());
     }
-    if let Some(verdict) = &row.verdict {
-        let _ = write!(text, ", verdict {}", Foreign::new(verdict));
+    if let Some(conclusion) = &row.conclusion {
+        let _ = write!(text, ", conclusion {}", Foreign::new(conclusion));
     }
     text
 }

@@ -13,6 +13,7 @@ use super::world::{AboutArgs, WorldArgs};
 use crate::cli::expect::ExpectArgs;
 use crate::config::{BlockSelector, parse_issuer};
 use crate::discover::{SystemName, Target};
+use crate::report::Shard;
 use crate::report::difference::Kind;
 use crate::system::CardSystem;
 
@@ -178,6 +179,9 @@ pub(in crate::cli) struct AuditArgs {
     /// Changes since that report that make the exit code 1; all by default
     #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = change(), requires = "since")]
     pub(in crate::cli) fail_on: Vec<Kind>,
+    /// Audit one of N parts of the list, such as 1/8; `clresolve audit merge` joins their reports
+    #[arg(long, value_name = "I/N", conflicts_with = "since")]
+    pub(in crate::cli) shard: Option<Shard>,
     /// Names judged at the same time
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(in crate::cli) concurrency: u8,
@@ -205,12 +209,44 @@ fn change() -> impl TypedValueParser<Value = Kind> {
 pub(in crate::cli) enum AuditCommand {
     /// Say what changed from one report to a later one; exit code 0: nothing, 1: something, 3: not known
     Diff(AuditDiffArgs),
+    /// Join the reports of all shards of a list to the report of one run
+    Merge(AuditMergeArgs),
     /// Hold a governance log against what audits saw; exit code 0: it agrees, 1: it does not, 3: not known
     Resolution(AuditResolutionArgs),
     /// Sign a report: a detached JWS over its JSON form
     Sign(AuditSignArgs),
     /// Check that a report is as it was written, and who signed it
     Verify(AuditVerifyArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Where the shards read one block and their upstreams said the same, the JSON form is byte
+for byte that of one run over the list. Exit codes are those of an audit.
+
+Examples:
+  clresolve audit --names names.txt --block 23000000 --shard 1/2 --json --out 1.json
+  clresolve audit --names names.txt --block 23000000 --shard 2/2 --json --out 2.json
+  clresolve audit merge 1.json 2.json --format html --out audit.html")]
+pub(in crate::cli) struct AuditMergeArgs {
+    /// The reports, one of each shard, in their JSON form and any order
+    #[arg(value_name = "REPORT", required = true)]
+    pub(in crate::cli) reports: Vec<PathBuf>,
+    /// Form of the merged report
+    #[arg(long, value_enum, value_name = "FORM", default_value_t)]
+    format: ReportFormat,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    #[command(flatten)]
+    pub(in crate::cli) out: OutArgs,
+}
+
+impl AuditMergeArgs {
+    /// The form that was asked for.
+    pub(in crate::cli) const fn form(&self) -> ReportFormat {
+        if self.json { ReportFormat::Json } else { self.format }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -259,11 +295,11 @@ pub(in crate::cli) struct AuditVerifyArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The log is a table in Markdown: | date | subject | kind | decision | reason |, with the
-kinds decision, incident, correction and change. The date is the day of the audit that
-saw it. An untrusted name must have an incident as its last such row, and one that is
-trusted again a correction. With --since each change since then must have a row of a
-later day, and each row dated since then must match a change. What is missing is drafted; a row whose
-decision begins with \"draft:\" counts as nothing.
+kinds decision, incident, correction and change. The date is the day of the block that
+the audit read. An untrusted name must have an incident as its last such row, and one
+that is trusted again a correction. With --since each change since then must have a row
+of a later day, and each row dated since then must match a change. What is missing is
+drafted; a row whose decision begins with \"draft:\" counts as nothing.
 
 Examples:
   clresolve audit resolution --log RESOLUTION.md july.json

@@ -1,0 +1,49 @@
+//! `audit merge`: one report of those of all shards.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write as _};
+use std::path::Path;
+
+use anyhow::{Context as _, anyhow};
+
+use super::{RowWriter, ToOutput, exit};
+use crate::cli::args::AuditMergeArgs;
+use crate::cli::exit::Exit;
+use crate::cli::output::{Output, Unwritable};
+use crate::report::Report;
+use crate::report::merge::{MergeError, ReportReader, Shards};
+use crate::text::Foreign;
+
+pub(super) fn run(args: &AuditMergeArgs) -> anyhow::Result<Exit> {
+    let mut output = Output::new(&args.out)?;
+    let of_file = |at: usize, error: MergeError| anyhow!("{} {error}", shown(&args.reports[at]));
+    let reports = args.reports.iter().map(|file| open(file)).collect::<anyhow::Result<Vec<_>>>()?;
+    let mut shards = Shards::of(reports).map_err(|(at, error)| match at {
+        Some(at) => of_file(at, error),
+        None => error.into(),
+    })?;
+    let (scope, ending) = (shards.scope().context("no report")?, shards.ending());
+    let mut kept = RowWriter::new()?;
+    while let Some(row) = shards.next_row().map_err(|(at, error)| of_file(at, error))? {
+        kept.push(&row)?;
+    }
+    let exit = exit(&kept.tally, &ending);
+    if let Some(warning) = ending.warning() {
+        anstream::eprintln!("clresolve: {warning}");
+    }
+    let (tally, spool) = kept.finish()?;
+    let report = Report { scope, tally, ending, since: None, shard: None, list: None };
+    let mut out = BufWriter::new(ToOutput(&mut output));
+    let written = report.write(args.form().into(), &spool, &mut out).and_then(|()| out.flush());
+    written.map_err(|error| Unwritable::new("the report", error))?;
+    Ok(exit)
+}
+
+fn open(file: &Path) -> anyhow::Result<ReportReader<BufReader<File>>> {
+    let opened = File::open(file).with_context(|| format!("cannot read {}", shown(file)))?;
+    ReportReader::open(BufReader::new(opened)).map_err(|error| anyhow!("{} {error}", shown(file)))
+}
+
+fn shown(file: &Path) -> String {
+    Foreign::new(&file.display().to_string()).to_string()
+}
