@@ -94,6 +94,8 @@ impl Drop for Daemon {
 async fn a_tightened_gate_holds_for_the_next_answer_and_the_cache_stays() {
     let (sandbox, folder) = (Sandbox::start().await.expect("a sandbox"), tempfile::tempdir().expect("a folder"));
     let mut config = patient(&sandbox);
+    // What follows the chain would read the names again by itself, and take the run that is looked for.
+    config.follow.enabled = false;
     let mut daemon = Daemon::start(folder.path(), &config);
     for name in [GOOD, DEPRECATED] {
         assert_eq!(daemon.gate(name).await.status, 200, "{name}");
