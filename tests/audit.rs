@@ -599,6 +599,8 @@ fn a_signed_report_is_that_of_its_key_and_of_no_other() {
     assert_eq!(code(&clresolve(&["audit", "verify", &report, "--signature", &signature])), Some(2));
 }
 
+const BINARY: &str = env!("CARGO_BIN_EXE_clresolve");
+
 /// The embedded world in a process of its own, and its configuration.
 struct Served {
     child: std::process::Child,
@@ -621,12 +623,23 @@ impl Served {
         self.folder.path().join(name).to_str().unwrap().to_owned()
     }
 
-    fn clresolve(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(BINARY);
         for (key, _) in std::env::vars_os().filter(|(key, _)| key.to_string_lossy().starts_with("CLRESOLVE_")) {
             command.env_remove(key);
         }
-        command.args(["--config", &self.path("clresolve.toml")]).args(arguments).output().expect("the binary runs")
+        command.args(["--config", &self.path("clresolve.toml")]).args(arguments);
+        command
+    }
+
+    fn clresolve(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("the binary runs")
+    }
+
+    /// The number of its block, which stays.
+    fn block(&self) -> String {
+        let verdict = json_of(&self.clresolve(&["verify", "summarizeagent.eth", "-o", "json"]).stdout);
+        verdict["anchor"]["block"]["number"].to_string()
     }
 }
 
@@ -645,8 +658,7 @@ fn the_merged_report_of_eight_shards_is_byte_for_byte_that_of_one_run() {
     let mut list: Vec<u8> = decided.take(60).flat_map(|expected| format!("{}\n", expected.name).into_bytes()).collect();
     list.extend_from_slice(b"SummarizeAgent.eth\nno name\n\xff\xfe.eth\n");
     std::fs::write(&names, list).unwrap();
-    let verdict = json_of(&world.clresolve(&["verify", "summarizeagent.eth", "-o", "json"]).stdout);
-    let block = verdict["anchor"]["block"]["number"].to_string();
+    let block = world.block();
     let audit = |options: &[&str]| {
         let fixed = ["audit", "--names", &names, "--block", &block, "--depth", "identity", "--json", "--timeout", "2m"];
         world.clresolve(&[&fixed[..], options].concat())
@@ -678,4 +690,98 @@ fn the_merged_report_of_eight_shards_is_byte_for_byte_that_of_one_run() {
     let moving = world.clresolve(&["audit", "--names", &names, "--shard", "1/8"]);
     let said = String::from_utf8_lossy(&moving.stderr).into_owned();
     assert!(code(&moving) == Some(2) && said.contains("all shards read one block; name it with --block"), "{said}");
+}
+
+/// Names of the served world that can be decided, in several spellings, in a file of it.
+fn long_list(world: &Served) -> String {
+    let decided = Sandbox::expected().into_iter().filter(|expected| expected.state != clresolve::State::Indeterminate);
+    let names: Vec<String> = decided.take(60).map(|expected| expected.name.to_string()).collect();
+    let spellings: [fn(&String) -> String; 3] =
+        [String::clone, |name| name.to_uppercase(), |name| format!("{name} # again")];
+    let lines: Vec<String> = spellings.iter().flat_map(|spelling| names.iter().map(spelling)).collect();
+    let file = world.path("names.txt");
+    std::fs::write(&file, lines.join("\n")).unwrap();
+    file
+}
+
+/// Runs an audit until it has judged one name more, and kills it.
+#[cfg(unix)]
+fn kill_after_a_row(world: &Served, arguments: &[&str]) {
+    let mut command = world.command(arguments);
+    command.arg("-v");
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    let log = BufReader::new(child.stderr.take().expect("a pipe"));
+    let has_judged = log.lines().map_while(Result::ok).any(|line| line.contains("judged"));
+    child.kill().expect("it can be killed");
+    let status = child.wait().expect("it ended");
+    assert!(has_judged && status.code().is_none(), "it was killed at work: {status}");
+}
+
+#[cfg(unix)]
+#[test]
+fn eight_shards_that_are_each_killed_ten_times_give_the_report_of_one_run() {
+    let world = &Served::start();
+    let (names, block) = (&long_list(world), &world.block());
+    let fixed = ["audit", "--names", names, "--block", block, "--depth", "identity", "--json", "--timeout", "2m"];
+    let whole = world.clresolve(&fixed);
+    assert_eq!(code(&whole), Some(1), "{}", String::from_utf8_lossy(&whole.stderr));
+
+    let audited = |index: usize| {
+        let (shard, report) = (format!("{index}/8"), world.path(&format!("{index}.json")));
+        let journal = world.path(&format!("{index}.journal"));
+        let resumed = ["--shard", &shard, "--out", &report, "--resume", &journal, "--concurrency", "1"];
+        let arguments = [&fixed[..], &resumed].concat();
+        let mut lengths = Vec::new();
+        for _ in 0..10 {
+            kill_after_a_row(world, &arguments);
+            lengths.push(std::fs::metadata(&journal).expect("a journal").len());
+        }
+        assert!(lengths.is_sorted() && lengths[0] < lengths[9], "no run loses what was judged: {lengths:?}");
+        assert!(!Path::new(&report).exists());
+        let last = world.clresolve(&arguments);
+        assert!(matches!(code(&last), Some(0 | 1)), "{}", String::from_utf8_lossy(&last.stderr));
+        assert!(!Path::new(&journal).exists(), "the report is written");
+        report
+    };
+    let reports: Vec<String> = std::thread::scope(|scope| {
+        let shards: Vec<_> = (1..=8).map(|index| scope.spawn(move || audited(index))).collect();
+        shards.into_iter().map(|shard| shard.join().expect("a shard")).collect()
+    });
+    let merge: Vec<&str> = ["audit", "merge", "--json"].into_iter().chain(reports.iter().map(String::as_str)).collect();
+    let merged = Command::new(BINARY).args(&merge).output().expect("the binary runs");
+    assert_eq!(code(&merged), Some(1), "{}", String::from_utf8_lossy(&merged.stderr));
+    assert_eq!(text_of(&merged), text_of(&whole));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_full_disk_loses_nothing_that_was_judged() {
+    let world = &Served::start();
+    let (names, block, journal) = (&long_list(world), &world.block(), &world.path("journal"));
+    let fixed = ["audit", "--names", names, "--block", block, "--depth", "identity", "--json", "--timeout", "2m"];
+    let whole = world.clresolve(&fixed);
+    let resumed = [&fixed[..], &["--resume", journal]].concat();
+
+    let mut limited = Command::new("sh");
+    limited
+        .args(["-c", "trap '' XFSZ; ulimit -f 32; exec \"$@\"", "sh", BINARY])
+        .args(world.command(&resumed).get_args());
+    let full = limited.output().expect("a shell");
+    let said = String::from_utf8_lossy(&full.stderr).into_owned();
+    assert_eq!((code(&full), text_of(&full)), (Some(74), ""), "{said}");
+    assert!(said.contains("make room and run the same command again"), "{said}");
+    let kept = std::fs::read_to_string(journal).expect("a journal");
+    assert!(kept.lines().count() > 3, "{kept}");
+
+    let other_rules = [&resumed[..], &["--profile", "agent-cards/1.1.0"]].concat();
+    let refused = world.clresolve(&other_rules);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(code(&refused) == Some(2) && said.contains("the journal of an audit with another profile"), "{said}");
+
+    let rest = world.clresolve(&[&["-v"], &resumed[..]].concat());
+    let said = String::from_utf8_lossy(&rest.stderr).into_owned();
+    assert_eq!(text_of(&rest), text_of(&whole), "{said}");
+    let judged = said.lines().filter(|line| line.contains("judged") && !line.contains("judged again")).count();
+    assert_eq!(judged + kept.matches('\n').count() - 1, 180, "no name is judged twice");
+    assert!(!Path::new(journal).exists());
 }

@@ -1,13 +1,14 @@
-//! `audit`: a list of names to a report. Rows wait in a scratch file, so that memory does not grow with the list. A
-//! comparison with an earlier report is the exception: it holds both.
+//! `audit`: a list of names to a report. Rows wait in a file, so that memory does not grow with the list. A comparison
+//! with an earlier report is the exception: it holds both.
 
 mod diff;
 mod merge;
 mod resolution;
+mod rows;
 mod seal;
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, SeekFrom, Write};
+use std::io::{self, BufReader, BufWriter, Write};
 use std::path::Path;
 use std::pin::pin;
 
@@ -15,6 +16,7 @@ use anyhow::{Context as _, anyhow, bail};
 use futures_util::{StreamExt as _, future::ready, stream};
 use tokio::sync::mpsc;
 
+use self::rows::{Job, RowWriter, Spool};
 use super::args::{AuditArgs, AuditCommand, ReportFormat};
 use super::exit::Exit;
 use super::input;
@@ -26,7 +28,7 @@ use super::uri;
 use super::world::World;
 use crate::chain::BlockSelector;
 use crate::report::difference::check_worlds;
-use crate::report::{Difference, Ending, Format, Past, Report, Row, Rows, Scope, Shard, Tally};
+use crate::report::{Difference, Ending, Format, Past, Report, Row, Scope, Shard, Tally};
 use crate::resolve::Resolver;
 use crate::text::Foreign;
 use crate::verdict::{Depth, Pinned};
@@ -47,8 +49,11 @@ pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
 
 async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let mut output = Output::new(&args.out)?;
+    if let Some(journal) = &args.resume {
+        // Only whether it can be one: it is opened once the audit is known.
+        Output::file("--resume", journal)?;
+    }
     let list = names::open(args.names.as_deref().context("--names is missing")?)?;
-    let progress = Progress::counting(list.total.filter(|_| args.shard.is_none()));
     let mut interrupt = pin!(asked_to_stop());
     let earlier = args.since.as_deref().map(past).transpose()?;
     let world = tokio::select! {
@@ -65,10 +70,12 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         // Before anything is asked: an audit of many names must not fail at its end.
         check_worlds(&earlier.scope, &scope).context("--since")?;
     }
-    let mut kept = RowWriter::new()?;
+    let mut kept = kept(&args, &scope)?;
+    let (left, last) = (list.total.map(|total| total.saturating_sub(kept.tally.names)), kept.last());
+    let progress = Progress::counting(left.filter(|_| args.shard.is_none()));
     let mut rows = pin!(
         stream::unfold(read_lines(list.reader), |mut lines| async { Some((lines.recv().await?, lines)) })
-            .filter(|line| ready(is_in(args.shard, line)))
+            .filter(|line| ready(is_in(args.shard, line) && is_after(last, line)))
             .map(|line| judged(&world.resolver, line, earlier.as_ref()))
             .buffered(usize::from(args.concurrency))
     );
@@ -123,8 +130,27 @@ fn finish(
     let report = Report { scope, tally, ending, since, shard: args.shard, list: list(args) };
     let mut out = BufWriter::new(ToOutput(output));
     let written = report.write(args.form().into(), &spool, &mut out).and_then(|()| out.flush());
-    written.map_err(|error| Unwritable::new("the report", error))?;
+    written.map_err(|error| unwritable(&spool, error))?;
+    drop(out);
+    if report.ending == Ending::Complete && !output.is_gone() {
+        spool.discard()?;
+    }
     Ok(exit)
+}
+
+fn unwritable(rows: &Spool, error: io::Error) -> anyhow::Error {
+    let error = anyhow::Error::new(Unwritable::new("the report", error));
+    match rows.journal() {
+        Some(journal) => error.context(RowWriter::advice(journal)),
+        None => error,
+    }
+}
+
+/// Where rows are kept, with those of a run that was killed.
+fn kept(args: &AuditArgs, scope: &Scope) -> anyhow::Result<RowWriter> {
+    let Some(journal) = &args.resume else { return RowWriter::scratch() };
+    let names = args.names.as_deref().context("--names is missing")?;
+    RowWriter::resume(journal, &Job::of(scope.clone(), args.shard, names, args.since.as_deref())?)
 }
 
 /// The file of the list.
@@ -178,6 +204,11 @@ fn is_in(shard: Option<Shard>, line: &Result<Line, NamesError>) -> bool {
     }
 }
 
+/// Whether a line comes after the last one that has its row.
+fn is_after(last: u64, line: &Result<Line, NamesError>) -> bool {
+    line.as_ref().map_or(true, |line| line.number() > last)
+}
+
 /// Reads the list in a thread of its own, since standard input may keep it waiting.
 fn read_lines(reader: names::Reader) -> mpsc::Receiver<Result<Line, NamesError>> {
     let (sender, receiver) = mpsc::channel(READ_AHEAD);
@@ -216,44 +247,6 @@ async fn judged(resolver: &Resolver, line: Result<Line, NamesError>, earlier: Op
 fn counts(tally: &Tally) -> String {
     let Tally { trusted, untrusted, indeterminate, .. } = tally;
     format!("{trusted} trusted, {untrusted} untrusted, {indeterminate} indeterminate")
-}
-
-/// The rows so far, counted and kept in a scratch file.
-struct RowWriter {
-    tally: Tally,
-    file: BufWriter<File>,
-}
-
-impl RowWriter {
-    fn new() -> anyhow::Result<Self> {
-        let file = tempfile::tempfile().context("cannot make a scratch file")?;
-        Ok(Self { tally: Tally::default(), file: BufWriter::new(file) })
-    }
-
-    fn push(&mut self, row: &Row) -> anyhow::Result<()> {
-        self.tally.add(row);
-        serde_json::to_writer(&mut self.file, row).context("cannot write the scratch file")?;
-        self.file.write_all(b"\n").context("cannot write the scratch file")
-    }
-
-    fn finish(self) -> anyhow::Result<(Tally, Spool)> {
-        let file = self.file.into_inner().context("cannot write the scratch file")?;
-        Ok((self.tally, Spool(file)))
-    }
-}
-
-/// Rows in a scratch file, each a line of JSON.
-struct Spool(File);
-
-impl Rows for Spool {
-    fn each(&self, see: &mut dyn FnMut(&Row) -> io::Result<()>) -> io::Result<()> {
-        let mut file = &self.0;
-        file.seek(SeekFrom::Start(0))?;
-        for line in BufReader::new(file).lines() {
-            see(&serde_json::from_str(&line?)?)?;
-        }
-        Ok(())
-    }
 }
 
 /// The results' stream as a writer.
@@ -299,24 +292,5 @@ mod tests {
         assert_eq!(exit(&tally(1, 2), &Ending::Complete), Exit::Untrusted);
         assert_eq!(exit(&tally(1, 2), &Ending::ListFailed(String::new())), Exit::Usage);
         assert_eq!(exit(&tally(1, 2), &Ending::Interrupted), Exit::Interrupted);
-    }
-
-    #[test]
-    fn kept_rows_come_back_in_order_and_more_than_once() {
-        let mut kept = RowWriter::new().unwrap();
-        let row = |line| Row::unreadable(line, "a\u{202e}b", "not UTF-8");
-        (1..=3).for_each(|line| kept.push(&row(line)).unwrap());
-        let (tally, spool) = kept.finish().unwrap();
-        assert_eq!((tally.names, tally.untrusted), (3, 3));
-        for _ in 0..2 {
-            let mut rows = Vec::new();
-            spool
-                .each(&mut |row| {
-                    rows.push(row.clone());
-                    Ok(())
-                })
-                .unwrap();
-            assert_eq!(rows, [row(1), row(2), row(3)]);
-        }
     }
 }

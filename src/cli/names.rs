@@ -83,6 +83,15 @@ pub(super) enum Line {
     },
 }
 
+impl Line {
+    /// Number of the line, from 1.
+    pub(super) const fn number(&self) -> u64 {
+        match self {
+            Self::Name { line, .. } | Self::Unreadable { line, .. } => *line,
+        }
+    }
+}
+
 /// Why the list cannot be read to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NamesError {

@@ -9,7 +9,7 @@ use super::shard::Shard;
 use super::{Ending, Row, SCHEMA, Scope};
 
 /// Longest line of a report, in bytes: a row with as many reasons as it may have, each with the longest values.
-const MAX_LINE_BYTES: u64 = 4 << 20;
+pub(crate) const MAX_LINE_BYTES: u64 = 4 << 20;
 
 /// How the line begins below which the rows stand, one on a line.
 const ROWS: &str = "\"rows\": [";
@@ -141,7 +141,7 @@ impl<R: BufRead + Seek> Shards<R> {
             if seen.contains(&shard) {
                 return Err((Some(at), MergeError::Twice(shard)));
             }
-            if let Some(what) = other(&reports[0].head.scope, &report.head.scope) {
+            if let Some(what) = other_rules(&reports[0].head.scope, &report.head.scope) {
                 return Err((Some(at), MergeError::Scope(what)));
             }
             seen.push(shard);
@@ -193,7 +193,7 @@ impl<R: BufRead + Seek> Shards<R> {
 }
 
 /// What of a scope is another one, but for the block.
-fn other(first: &Scope, scope: &Scope) -> Option<&'static str> {
+pub(crate) fn other_rules(first: &Scope, scope: &Scope) -> Option<&'static str> {
     let Scope { world, chain, block: _, profile, manifests, depth } = first;
     let same = [
         ("world", *world == scope.world),

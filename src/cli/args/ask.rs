@@ -158,6 +158,7 @@ diff count too: 1 for a change, 3 for an incomplete report without one.
 Examples:
   clresolve audit --names names.txt --format html --out audit.html
   clresolve audit --names names.txt --since june.json --fail-on newly-broken,payee
+  clresolve audit --names names.txt --block 23000000 --resume audit.journal --out audit.md
   clresolve sandbox --list -o json | jq -r '.[].name' |
     clresolve audit --sandbox --names - --depth identity")]
 #[command(subcommand_negates_reqs = true, args_conflicts_with_subcommands = true)]
@@ -182,6 +183,9 @@ pub(in crate::cli) struct AuditArgs {
     /// Audit one of N parts of the list, such as 1/8; `clresolve audit merge` joins their reports
     #[arg(long, value_name = "I/N", conflicts_with = "since")]
     pub(in crate::cli) shard: Option<Shard>,
+    /// Journal of what was judged: after a kill or a full disk the same command goes on from it; removed at the end
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) resume: Option<PathBuf>,
     /// Names judged at the same time
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(in crate::cli) concurrency: u8,

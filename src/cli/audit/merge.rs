@@ -6,7 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
 
-use super::{RowWriter, ToOutput, exit};
+use super::rows::RowWriter;
+use super::{ToOutput, exit};
 use crate::cli::args::AuditMergeArgs;
 use crate::cli::exit::Exit;
 use crate::cli::output::{Output, Unwritable};
@@ -23,7 +24,7 @@ pub(super) fn run(args: &AuditMergeArgs) -> anyhow::Result<Exit> {
         None => error.into(),
     })?;
     let (scope, ending) = (shards.scope().context("no report")?, shards.ending());
-    let mut kept = RowWriter::new()?;
+    let mut kept = RowWriter::scratch()?;
     while let Some(row) = shards.next_row().map_err(|(at, error)| of_file(at, error))? {
         kept.push(&row)?;
     }

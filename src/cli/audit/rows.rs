@@ -1,0 +1,441 @@
+//! The rows of a running audit, a line each in a file: a scratch file without a name, or the journal of `--resume`, from
+//! which an audit that was killed goes on.
+//!
+//! A journal begins with a line that says of which audit it is ([`Job`]). Each line after it begins with the digest of the
+//! digest before it and of its row, so that the rows up to the first line that is cut or changed are known to be whole.
+
+use std::fs::{File, TryLockError};
+use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::cli::input::STDIN;
+use crate::cli::output::Unwritable;
+use crate::digest::{Digest, Digester};
+use crate::report::merge::{MAX_LINE_BYTES, other_rules};
+use crate::report::past::MAX_REPORT_BYTES;
+use crate::report::{Row, Rows, Scope, Shard, Tally};
+use crate::text::Foreign;
+use crate::verdict::Tool;
+
+/// The schema identifier of a journal.
+const SCHEMA: &str = "clresolve.audit-journal/1";
+
+/// Rows between two calls that have the disk keep them. A row is written before the next one is judged, so that a kill loses
+/// none; a power failure loses at most these.
+const ROWS_PER_SYNC: u32 = 64;
+
+/// The rows so far, counted and kept in a file.
+pub(super) struct RowWriter {
+    pub(super) tally: Tally,
+    file: File,
+    /// The journal, where the file is one.
+    journal: Option<PathBuf>,
+    /// Where the rows begin.
+    start: u64,
+    /// The digest at the beginning of the last line.
+    chain: Digest,
+    /// The line of the list that the last row is of.
+    last: u64,
+    unsynced: u32,
+}
+
+impl RowWriter {
+    /// Keeps rows for as long as the program runs.
+    pub(super) fn scratch() -> anyhow::Result<Self> {
+        let file = tempfile::tempfile().map_err(|error| Unwritable::new("a scratch file", error))?;
+        Ok(Self::new(file, None, &[]))
+    }
+
+    /// Keeps rows in a journal, and begins with those that it holds.
+    ///
+    /// # Errors
+    /// If the file is of another audit, or no journal, or another run writes it.
+    pub(super) fn resume(path: &Path, job: &Job) -> anyhow::Result<Self> {
+        let context = || format!("--resume {}", shown(path));
+        let head = format!("{}\n", serde_json::to_string(job)?).into_bytes();
+        let opened = File::options().read(true).write(true).create(true).truncate(false).open(path);
+        let file = opened.map_err(|error| Unwritable::new(shown(path), error))?;
+        // Where the file system has no locks, nothing is known of other runs.
+        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            bail!("--resume {}: another run writes it; wait for its end", shown(path));
+        }
+        let mut lines = BufReader::new(file.try_clone().with_context(context)?).take(MAX_REPORT_BYTES);
+        let mut rows = Self::new(file, Some(path.to_owned()), &head);
+        let found = next_line(&mut lines).with_context(context)?;
+        if found != head {
+            if !head.starts_with(&found) {
+                bail!("--resume {}: {}; name another file", shown(path), job.refusal(&found));
+            }
+            // A run ended before it had written this line.
+            rows.write_head(&head)?;
+        }
+        rows.take(&mut lines).with_context(context)?;
+        Ok(rows)
+    }
+
+    fn new(file: File, journal: Option<PathBuf>, head: &[u8]) -> Self {
+        let (chain, start) = (Digest::of(head), head.len() as u64);
+        Self { tally: Tally::default(), file, journal, start, chain, last: 0, unsynced: 0 }
+    }
+
+    /// The line of the list that the last row is of; 0 before the first.
+    pub(super) const fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Keeps a row.
+    ///
+    /// # Errors
+    /// [`Unwritable`], with what to do next.
+    pub(super) fn push(&mut self, row: &Row) -> anyhow::Result<()> {
+        let text = serde_json::to_string(row).context("a row")?;
+        let chain = chained(self.chain, text.as_bytes());
+        self.write(format!("{chain} {text}\n").as_bytes())?;
+        self.count(row, chain);
+        self.unsynced += 1;
+        if self.unsynced >= ROWS_PER_SYNC { self.sync() } else { Ok(()) }
+    }
+
+    /// The counts and the rows.
+    pub(super) fn finish(mut self) -> anyhow::Result<(Tally, Spool)> {
+        self.sync()?;
+        Ok((self.tally, Spool { file: self.file, journal: self.journal, start: self.start }))
+    }
+
+    /// What to do where results cannot be written.
+    pub(super) fn advice(journal: &Path) -> String {
+        format!("what was judged stands in {}; make room and run the same command again", shown(journal))
+    }
+
+    fn count(&mut self, row: &Row, chain: Digest) {
+        self.tally.add(row);
+        (self.last, self.chain) = (row.line, chain);
+    }
+
+    fn write_head(&mut self, head: &[u8]) -> anyhow::Result<()> {
+        let emptied = self.file.set_len(0).and_then(|()| self.file.rewind());
+        emptied.map_err(|error| self.unwritable(error))?;
+        self.write(head)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        self.file.write_all(bytes).map_err(|error| self.unwritable(error))
+    }
+
+    /// Has the disk keep the rows of a journal.
+    fn sync(&mut self) -> anyhow::Result<()> {
+        self.unsynced = 0;
+        if self.journal.is_none() {
+            return Ok(());
+        }
+        self.file.sync_data().map_err(|error| self.unwritable(error))
+    }
+
+    fn unwritable(&self, error: io::Error) -> anyhow::Error {
+        match &self.journal {
+            None => Unwritable::new("the scratch file", error).into(),
+            Some(path) => anyhow::Error::new(Unwritable::new(shown(path), error)).context(Self::advice(path)),
+        }
+    }
+
+    /// Takes the rows up to the first line that is not whole, and drops what comes from there on: it is judged again.
+    fn take(&mut self, lines: &mut impl BufRead) -> io::Result<()> {
+        let mut end = self.start;
+        loop {
+            let line = next_line(lines)?;
+            let Some((row, chain)) = whole(&line, self.chain).filter(|(row, _)| row.line > self.last) else { break };
+            end += line.len() as u64;
+            self.count(&row, chain);
+        }
+        let dropped = self.file.metadata()?.len().saturating_sub(end);
+        if dropped > 0 {
+            let last = self.last;
+            tracing::warn!(dropped, "the journal is whole up to line {last} of the list; later lines are judged again");
+            self.file.set_len(end)?;
+        }
+        self.file.seek(SeekFrom::Start(end))?;
+        Ok(())
+    }
+}
+
+/// Rows in a file.
+pub(super) struct Spool {
+    file: File,
+    journal: Option<PathBuf>,
+    start: u64,
+}
+
+impl Spool {
+    /// The journal, where the file is one.
+    pub(super) fn journal(&self) -> Option<&Path> {
+        self.journal.as_deref()
+    }
+
+    /// Removes the journal of an audit that has its report.
+    ///
+    /// # Errors
+    /// If the file stays.
+    pub(super) fn discard(self) -> anyhow::Result<()> {
+        let Some(path) = self.journal else { return Ok(()) };
+        drop(self.file);
+        std::fs::remove_file(&path).with_context(|| format!("the report is written; {} stays", shown(&path)))
+    }
+}
+
+impl Rows for Spool {
+    fn each(&self, see: &mut dyn FnMut(&Row) -> io::Result<()>) -> io::Result<()> {
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(self.start))?;
+        for line in BufReader::new(file).lines() {
+            let line = line?;
+            let (_, row) = line.split_once(' ').ok_or(io::ErrorKind::InvalidData)?;
+            see(&serde_json::from_str(row)?)?;
+        }
+        Ok(())
+    }
+}
+
+/// What an audit is of: only one with the same goes on with its journal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Job {
+    schema: String,
+    tool: Tool,
+    scope: Scope,
+    shard: Option<Shard>,
+    list: Digest,
+    since: Option<Digest>,
+}
+
+impl Job {
+    /// The audit of the names in a file, held against an earlier report where there is one.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub(super) fn of(scope: Scope, shard: Option<Shard>, list: &Path, since: Option<&Path>) -> anyhow::Result<Self> {
+        if list == Path::new(STDIN) {
+            bail!("--resume needs a list in a file: standard input cannot be read again");
+        }
+        let list = digest(list).with_context(|| format!("--names {}", shown(list)))?;
+        let since =
+            since.map(|report| digest(report).with_context(|| format!("--since {}", shown(report)))).transpose()?;
+        Ok(Self { schema: SCHEMA.to_owned(), tool: Tool::default(), scope, shard, list, since })
+    }
+
+    /// Why a journal that begins so is not that of this audit.
+    fn refusal(&self, head: &[u8]) -> String {
+        let Ok(other) = serde_json::from_slice::<Self>(head) else {
+            return "this is no journal of an audit".to_owned();
+        };
+        let Self { schema, tool, scope, shard, list, since } = self;
+        let same = [
+            ("form", *schema == other.schema),
+            ("version of clresolve", *tool == other.tool),
+            ("list of names", *list == other.list),
+            ("shard", *shard == other.shard),
+            ("block", scope.block == other.scope.block),
+            ("earlier report", *since == other.since),
+        ];
+        let what = same.into_iter().find(|(_, same)| !same).map(|(what, _)| what);
+        let what = what.or_else(|| other_rules(scope, &other.scope)).unwrap_or("first line");
+        format!("this is the journal of an audit with another {what}")
+    }
+}
+
+/// The digest at the beginning of the line of a row.
+fn chained(before: Digest, row: &[u8]) -> Digest {
+    let mut both = Digester::default();
+    both.update(before.as_bytes());
+    both.update(row);
+    both.digest()
+}
+
+/// The row of a line, and its digest, if the line is as it was written.
+fn whole(line: &[u8], before: Digest) -> Option<(Row, Digest)> {
+    let (written, row) = std::str::from_utf8(line).ok()?.strip_suffix('\n')?.split_once(' ')?;
+    let chain = chained(before, row.as_bytes());
+    let is_whole = written.parse() == Ok(chain) || clresolve_core::mutant!("changed-journals");
+    is_whole.then(|| Some((serde_json::from_str(row).ok()?, chain)))?
+}
+
+fn next_line(lines: &mut impl BufRead) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    lines.take(MAX_LINE_BYTES).read_until(b'\n', &mut line)?;
+    Ok(line)
+}
+
+/// The digest of a file, which can be read again.
+fn digest(path: &Path) -> anyhow::Result<Digest> {
+    let file = File::open(path)?;
+    if !file.metadata()?.is_file() {
+        bail!("--resume needs a file, which can be read again");
+    }
+    let (mut file, mut read) = (BufReader::new(file), Digester::default());
+    loop {
+        let bytes = file.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok(read.digest());
+        }
+        read.update(bytes);
+        let length = bytes.len();
+        file.consume(length);
+    }
+}
+
+fn shown(path: &Path) -> String {
+    Foreign::new(&path.display().to_string()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::{Depth, Pinned};
+
+    fn row(line: u64) -> Row {
+        Row::unreadable(line, "a\u{202e}b", "not UTF-8")
+    }
+
+    fn rows_of(spool: &Spool) -> Vec<Row> {
+        let mut rows = Vec::new();
+        let seen = spool.each(&mut |row| {
+            rows.push(row.clone());
+            Ok(())
+        });
+        seen.unwrap();
+        rows
+    }
+
+    fn job() -> Job {
+        let pinned = |id: &str| Pinned { id: id.to_owned(), digest: Digest::of(id.as_bytes()).to_string() };
+        let scope = Scope {
+            world: "sandbox".to_owned(),
+            chain: "eip155:31337".to_owned(),
+            block: "7".to_owned(),
+            profile: pinned("profile"),
+            manifests: vec![pinned("manifest")],
+            depth: Depth::Identity,
+        };
+        Job {
+            schema: SCHEMA.to_owned(),
+            tool: Tool::default(),
+            scope,
+            shard: "1/8".parse().ok(),
+            list: Digest::of(b"list"),
+            since: None,
+        }
+    }
+
+    /// A journal with the rows of these lines, of a run that ended without a word.
+    fn written(path: &Path, lines: std::ops::RangeInclusive<u64>) {
+        let mut kept = RowWriter::resume(path, &job()).unwrap();
+        lines.for_each(|line| kept.push(&row(line)).unwrap());
+    }
+
+    fn refused(path: &Path, job: &Job) -> String {
+        RowWriter::resume(path, job).map(|_| ()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn kept_rows_come_back_in_order_and_more_than_once() {
+        let mut kept = RowWriter::scratch().unwrap();
+        (1..=3).for_each(|line| kept.push(&row(line)).unwrap());
+        let (tally, spool) = kept.finish().unwrap();
+        assert_eq!((tally.names, tally.untrusted), (3, 3));
+        for _ in 0..2 {
+            assert_eq!(rows_of(&spool), [row(1), row(2), row(3)]);
+        }
+    }
+
+    #[test]
+    fn an_audit_goes_on_after_the_last_whole_row_wherever_the_journal_was_cut() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        written(&path, 1..=3);
+        let whole = std::fs::read(&path).unwrap();
+        let ends: Vec<usize> =
+            whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
+        for cut in 0..=whole.len() {
+            std::fs::write(&path, &whole[..cut]).unwrap();
+            let mut kept = RowWriter::resume(&path, &job()).unwrap();
+            let last = ends.iter().filter(|end| **end <= cut).count().saturating_sub(1) as u64;
+            assert_eq!((kept.last(), kept.tally.names), (last, last), "cut at {cut}");
+            (last + 1..=3).for_each(|line| kept.push(&row(line)).unwrap());
+            let (_, spool) = kept.finish().unwrap();
+            assert_eq!(rows_of(&spool), [row(1), row(2), row(3)]);
+            drop(spool);
+            assert!(std::fs::read(&path).unwrap() == whole, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn rows_count_up_to_the_first_that_was_changed_moved_or_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        written(&path, 1..=3);
+        let whole = std::fs::read_to_string(&path).unwrap();
+        let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+        let forged = lines[2].replace("untrusted", "trusted");
+        for changed in [
+            [lines[0], lines[1], &forged, lines[3]].concat(),
+            [lines[0], lines[1], lines[3]].concat(),
+            [lines[0], lines[1], lines[3], lines[2]].concat(),
+            [lines[0], lines[1], lines[1], lines[2]].concat(),
+            [lines[0], lines[1], "\0\0\0\n", lines[2]].concat(),
+        ] {
+            std::fs::write(&path, changed).unwrap();
+            let kept = RowWriter::resume(&path, &job()).unwrap();
+            assert_eq!(kept.last(), 1);
+            assert_eq!(kept.file.metadata().unwrap().len(), (lines[0].len() + lines[1].len()) as u64);
+        }
+    }
+
+    #[test]
+    fn the_journal_of_another_audit_is_refused_and_left_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        written(&path, 1..=1);
+        let whole = std::fs::read(&path).unwrap();
+        let with = |change: &dyn Fn(&mut Job)| {
+            let mut job = job();
+            change(&mut job);
+            job
+        };
+        for (other, what) in [
+            (with(&|job| job.tool.version = "0".to_owned()), "version of clresolve"),
+            (with(&|job| job.list = Digest::of(b"other")), "list of names"),
+            (with(&|job| job.shard = "2/8".parse().ok()), "shard"),
+            (with(&|job| job.scope.block = "8".to_owned()), "block"),
+            (with(&|job| job.since = Some(job.list)), "earlier report"),
+            (with(&|job| job.scope.profile.id = "other".to_owned()), "profile"),
+            (with(&|job| job.scope.depth = Depth::Schemas), "depth"),
+        ] {
+            let why = refused(&path, &other);
+            assert!(why.contains(&format!("of an audit with another {what}; name another file")), "{why}");
+        }
+        std::fs::write(folder.path().join("names"), "a.eth\nb.eth\n").unwrap();
+        assert!(refused(&folder.path().join("names"), &job()).contains("this is no journal of an audit"));
+        assert_eq!(std::fs::read(folder.path().join("names")).unwrap(), b"a.eth\nb.eth\n");
+        assert_eq!(std::fs::read(&path).unwrap(), whole);
+    }
+
+    #[test]
+    fn two_runs_never_write_one_journal() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let first = RowWriter::resume(&path, &job()).unwrap();
+        assert!(refused(&path, &job()).contains("another run writes it"));
+        drop(first);
+        assert!(RowWriter::resume(&path, &job()).is_ok());
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_read_again_has_no_journal() {
+        let folder = tempfile::tempdir().unwrap();
+        for list in [Path::new(STDIN), folder.path()] {
+            let why = format!("{:#}", Job::of(job().scope, None, list, None).unwrap_err());
+            assert!(why.contains("read again"), "{why}");
+        }
+    }
+}
