@@ -150,7 +150,16 @@ fn unwritable(rows: &Spool, error: io::Error) -> anyhow::Error {
 fn kept(args: &AuditArgs, scope: &Scope) -> anyhow::Result<RowWriter> {
     let Some(journal) = &args.resume else { return RowWriter::scratch() };
     let names = args.names.as_deref().context("--names is missing")?;
-    RowWriter::resume(journal, &Job::of(scope.clone(), args.shard, names, args.since.as_deref())?)
+    let kept = RowWriter::resume(journal, &Job::of(scope.clone(), args.shard, names, args.since.as_deref())?)?;
+    if args.out.file.as_deref().is_some_and(|report| is_same_file(report, journal)) {
+        bail!("--resume {}: --out names the same file; name another", journal.display());
+    }
+    Ok(kept)
+}
+
+/// Whether two paths lead to one file that exists.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
 /// The file of the list.
