@@ -2,6 +2,7 @@
 //! comparison with an earlier report is the exception: it holds both.
 
 mod diff;
+mod history;
 mod resolution;
 
 use std::fs::File;
@@ -13,6 +14,7 @@ use anyhow::{Context as _, anyhow, bail};
 use futures_util::{StreamExt as _, stream};
 use tokio::sync::mpsc;
 
+use self::history::History;
 use super::args::{AuditArgs, AuditCommand, ReportFormat};
 use super::exit::Exit;
 use super::input;
@@ -23,7 +25,6 @@ use super::stop::asked_to_stop;
 use super::uri;
 use super::world::World;
 use crate::clock::{Clock as _, SystemClock};
-use crate::report::difference::check_worlds;
 use crate::report::{Difference, Ending, Format, Past, Report, Row, Rows, Scope, Tally};
 use crate::resolve::Resolver;
 use crate::text::Foreign;
@@ -45,20 +46,18 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let list = names::open(args.names.as_deref().context("--names is missing")?)?;
     let progress = Progress::counting(list.total);
     let mut interrupt = pin!(asked_to_stop());
-    let earlier = args.since.as_deref().map(past).transpose()?;
+    let history = History::read(args.since.as_deref(), &args.history)?;
     let world = tokio::select! {
         world = World::open_for_list(&args.world, Depth::Schemas) => world?,
         () = &mut interrupt => return Ok(Exit::Interrupted),
     };
     let scope = scope(&world)?;
-    if let Some(earlier) = &earlier {
-        // Before anything is asked: an audit of many names must not fail at its end.
-        check_worlds(&earlier.scope, &scope).context("--since")?;
-    }
+    // Before anything is asked: an audit of many names must not fail at its end.
+    history.check_worlds(&scope)?;
     let mut kept = RowWriter::new()?;
     let mut rows = pin!(
         stream::unfold(read_lines(list.reader), |mut lines| async { Some((lines.recv().await?, lines)) })
-            .map(|line| judged(&world.resolver, line, earlier.as_ref()))
+            .map(|line| judged(&world.resolver, line, history.last.as_ref()))
             .buffered(usize::from(args.concurrency))
     );
     let ending = loop {
@@ -81,7 +80,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         asked_to_stop().await;
         std::process::exit(i32::from(Exit::Interrupted.code()));
     });
-    finish(kept, scope, ending, earlier.as_ref(), &args, &mut output)
+    finish(kept, scope, ending, &history, &args, &mut output)
 }
 
 /// Writes the report; its exit code.
@@ -89,7 +88,7 @@ fn finish(
     kept: RowWriter,
     scope: Scope,
     ending: Ending,
-    earlier: Option<&Past>,
+    history: &History,
     args: &AuditArgs,
     output: &mut Output,
 ) -> anyhow::Result<Exit> {
@@ -105,11 +104,11 @@ fn finish(
         anstream::eprintln!("clresolve: {warning}");
     }
     let (tally, spool) = kept.finish()?;
-    let since = earlier.map(|earlier| since(earlier, &scope, &ending, &spool)).transpose()?;
+    let since = history.last.as_ref().map(|earlier| since(earlier, &scope, &ending, &spool)).transpose()?;
     if let Some(since) = &since {
         exit = exit.max(since.outcome(&args.fail_on).into());
     }
-    let report = Report { scope, tally, ending, since, list: list(args) };
+    let report = Report { scope, tally, ending, since, earlier: history.counts(), list: list(args) };
     let mut out = BufWriter::new(ToOutput(output));
     let written = report.write(args.form().into(), &spool, &mut out).and_then(|()| out.flush());
     written.map_err(|error| Unwritable::new("the report", error))?;
