@@ -317,7 +317,10 @@ fn a_card_is_held_against_that_of_an_earlier_audit() {
     let third = again(&compared);
     assert_eq!(codes(&third)[0], [""; 0], "the card of the audit before");
     assert_eq!(kinds(&third), BTreeSet::new(), "a defect that was told is no change of the next audit");
-    assert!(text_of(&page).contains("<summary>Since the report before</summary>") && text_of(&page).contains("update-missing"));
+    assert!(
+        text_of(&page).contains("<summary>Since the report before</summary>")
+            && text_of(&page).contains("update-missing")
+    );
 
     let none = run(NAMES, &["--since", "/nonexistent"]);
     assert_eq!(code(&none), Some(2));

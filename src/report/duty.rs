@@ -54,7 +54,20 @@ pub(super) fn duties(actor: Fixer, report: &Report, row: &Row) -> Vec<Duty> {
     match actor {
         Fixer::Publisher => of_publisher(report, row),
         Fixer::Operator => of_operator(report, row),
-        Fixer::Asker => vec![Duty::new(format!("Take line {} off the list, or correct its spelling.", row.line))],
+        Fixer::Asker => vec![of_asker(report, row)],
+    }
+}
+
+fn of_asker(report: &Report, row: &Row) -> Duty {
+    let decisive = row.reasons.iter().filter(|reason| reason.effect != Effect::Warn);
+    let mut entries = decisive.map(|reason| reason.code.entry()).filter(|entry| entry.fixer == Fixer::Asker);
+    if !entries.all(|entry| entry.retryable) {
+        return Duty::new(format!("Take line {} off the list, or correct its spelling.", row.line));
+    }
+    let duty = Duty::new("Ask again later:");
+    match command(report, row, "verify") {
+        Some(line) => duty.with(line),
+        None => duty,
     }
 }
 

@@ -82,7 +82,8 @@ fn head(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     }
     facts.push(format!("depth {}", scope.depth.as_str()));
     facts.extend(report.tally.checked.map(|(first, _)| picture::date(first)));
-    writeln!(out, "<p class=\"soft\">{}</p>\n</header>", facts.join(" · "))?;
+    let facts: Vec<String> = facts.iter().map(|fact| format!("<span class=\"short\">{fact}</span>")).collect();
+    writeln!(out, "<p class=\"soft facts\">{}</p>\n</header>", facts.join(" · "))?;
     match report.ending.warning() {
         Some(warning) => writeln!(out, "<p class=\"warning\"><strong>Incomplete.</strong> {}</p>", html(&warning)),
         None => Ok(()),
@@ -306,9 +307,9 @@ fn states_over_time(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let now = PastCounts { checked: report.tally.checked.map(|(first, _)| first), trusted, untrusted, indeterminate };
     let reports: Vec<PastCounts> = report.earlier.iter().copied().chain([now]).collect();
     writeln!(out, "<section id=\"over-time\">\n<h2>States over time</h2>\n{}", picture::states_over_time(&reports))?;
+    writeln!(out, "<p class=\"ends\"><span>{}</span><span>{}</span></p>", when(&reports[0]), when(&now))?;
     let legend: Vec<_> = STATES.iter().map(|(class, word, _)| format!("<span class=\"key {class}\"></span>{word}")).collect();
     writeln!(out, "<p class=\"legend\">From the base: {}.</p>", legend.join(", "))?;
-    writeln!(out, "<p class=\"ends\"><span>{}</span><span>{}</span></p>", when(&reports[0]), when(&now))?;
     writeln!(out, "<details><summary>The numbers</summary><ul>")?;
     for report in &reports {
         writeln!(out, "<li>{}: {}</li>", when(report), picture::states_in_words(report.states()))?;

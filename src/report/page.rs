@@ -47,7 +47,7 @@ pub(super) fn headline(report: &Report) -> String {
 /// How many more would be trusted under other profiles, each sentence after a space.
 pub(super) fn near_misses(report: &Report) -> Vec<Piece<'_>> {
     let sentence = |(profile, names): (&'_ String, &u64)| {
-        [plain(format!(" {names} more would be under ")), foreign(profile.clone()), plain(".")]
+        [plain(format!(" {names} more would be trusted under ")), foreign(profile.clone()), plain(".")]
     };
     report.tally.near_misses.iter().flat_map(sentence).collect()
 }

@@ -679,6 +679,8 @@ fn each_actor_gets_the_names_that_are_theirs_and_the_line_to_run() {
     assert_eq!(told(Fixer::Publisher, &rows[2])[0].0, "Correct what the findings name, then check:");
     let mut unregistered = Row::of(4, &failing([Reason::new(Code::NameUnregistered)]));
     assert_eq!(told(Fixer::Asker, &unregistered)[0].0, "Take line 4 off the list, or correct its spelling.");
+    let pending = Row::of(6, &failing([Reason::new(Code::RecordPending)]));
+    assert_eq!(told(Fixer::Asker, &pending)[0].0, "Ask again later:");
     assert!(is_due(Fixer::Asker, &unregistered) && !is_due(Fixer::Publisher, &unregistered));
     for name in ["$HOME.eth", "-x.eth", "a'b.eth", "a;b.eth"] {
         unregistered.normalized = Some(name.to_owned());

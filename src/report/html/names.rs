@@ -18,11 +18,11 @@ const MAX_NAMES_SHOWN: usize = 2_000;
 const ORDER: [State; 3] = [State::Untrusted, State::Indeterminate, State::Trusted];
 
 /// What the script needs for a filter. Without script there is none.
-const TOOLS: &str = "<form id=\"tools\" hidden><label>Name or code <input id=\"find\" type=\"search\" autocomplete=\"off\"></label>\
+const TOOLS: &str = "<div id=\"tools\" role=\"search\" hidden><label>Name or code <input id=\"find\" type=\"search\" autocomplete=\"off\"></label>\
     <label>State <select id=\"state\"><option value=\"\">all</option><option>untrusted</option>\
     <option>indeterminate</option><option>trusted</option></select></label>\
     <label>Has to act <select id=\"actor\"><option value=\"\">all</option><option>publisher</option>\
-    <option>operator</option><option>asker</option></select></label><output id=\"matches\"></output></form>";
+    <option>operator</option><option>asker</option></select></label><output id=\"count\"></output></div>";
 
 /// Writes the table. `findings` are the lines of the list that have an article.
 pub(super) fn write(report: &Report, rows: &dyn Rows, findings: &BTreeSet<u64>, out: &mut dyn Write) -> io::Result<()> {

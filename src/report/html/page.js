@@ -17,7 +17,7 @@
       row.hidden = !fits;
       matches += fits;
     }
-    document.getElementById("matches").textContent = `${matches} of ${rows.length}`;
+    document.getElementById("count").textContent = `${matches} of ${rows.length}`;
   };
 
   const { compare } = new Intl.Collator("en", { numeric: true });
@@ -38,7 +38,6 @@
     head.append(button);
   }
   tools.addEventListener("input", filter);
-  tools.addEventListener("submit", (event) => event.preventDefault());
   tools.hidden = false;
   filter();
 })();
