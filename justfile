@@ -167,3 +167,7 @@ loop:
 # the explorer in headless Chromium, under axe, without script, by keyboard; `--write` takes the pictures of the document
 explorer *WRITE:
     tests/explorer/run {{WRITE}}
+
+# the HTML report of audits in headless Chromium, under axe, printed; `--write` takes the pictures of the document
+audit-page *WRITE:
+    tests/explorer/audit-page {{WRITE}}

@@ -7,7 +7,9 @@
 mod csv;
 pub mod difference;
 pub mod drift;
+mod duty;
 pub mod governance_log;
+pub mod history;
 mod html;
 mod json;
 mod junit;
@@ -16,6 +18,7 @@ pub mod log_check;
 mod markdown;
 pub mod merge;
 mod on_chain;
+mod overview;
 mod page;
 pub mod past;
 mod resolution;
@@ -30,6 +33,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::difference::Difference;
 pub use self::drift::{Agreement, Drift, TxtLine};
+pub use self::history::PastCounts;
 pub use self::known::{Carried, Decided, Known, SeenCard};
 pub use self::on_chain::OnChain;
 pub use self::past::{Past, PastError, PastName};
@@ -40,7 +44,7 @@ use crate::check::edition;
 use crate::digest::Digest;
 use crate::evidence::edition::Edition;
 use crate::reason;
-use crate::reason::{Code, Effect, Reason};
+use crate::reason::{Code, Effect, Fixer, Reason};
 use crate::text::{clipped, excerpt};
 use crate::verdict::{Depth, Pinned, State, Tool, Verdict};
 
@@ -77,6 +81,8 @@ pub struct Report {
     pub since: Option<Difference>,
     /// The part of the list that was audited, where it is not the whole.
     pub shard: Option<Shard>,
+    /// The counts of earlier reports, the oldest first; at most [`history::MAX_EARLIER_REPORTS`].
+    pub earlier: Vec<PastCounts>,
     /// The file of the names, as a URI reference; absent where they came from standard input.
     pub list: Option<String>,
 }
@@ -135,7 +141,7 @@ pub enum Format {
     Json,
     /// A row per name, for spreadsheets.
     Csv,
-    /// One page without scripts or external resources, for people and printers.
+    /// One page without external resources, for people and printers. It is complete without its script.
     Html,
     /// SARIF 2.1.0 (OASIS), for code hosts.
     Sarif,
@@ -195,6 +201,9 @@ impl Report {
         }
         if let Some((first, last)) = self.tally.checked {
             facts.push(("checked", span(format!("{first:.0}"), format!("{last:.0}"))));
+        }
+        if self.tally.listed_again > 0 {
+            facts.push(("lines that list a name again", self.tally.listed_again.to_string()));
         }
         let tool = Tool::default();
         facts.push(("tool", format!("{} {}", tool.name, tool.version)));
@@ -346,8 +355,8 @@ impl Row {
     /// A digest that names share if their findings differ only in values. A line that is not a name has none.
     fn kind_of_findings(&self) -> Option<Digest> {
         self.normalized.as_ref().filter(|_| self.has_findings())?;
-        let findings = self.reasons.iter().filter(|reason| reason.effect != Effect::Warn);
-        let findings: Vec<_> = findings.map(|reason| (reason.effect, reason.code, &reason.place)).collect();
+        let findings: Vec<_> =
+            self.reasons.iter().map(|reason| (reason.effect, reason.code, &reason.place)).collect();
         let kind = (self.state, findings, self.more_reasons, self.drift.agreements(), &self.near_misses);
         Some(Digest::of(format!("{kind:?}").as_bytes()))
     }
@@ -358,6 +367,8 @@ impl Row {
 pub struct Tally {
     /// Names with a row.
     pub names: u64,
+    /// Lines that list a name again.
+    pub listed_again: u64,
     /// Those that are trusted.
     pub trusted: u64,
     /// Those that are untrusted.
@@ -492,8 +503,12 @@ const fn effect(effect: Effect) -> &'static str {
 
 /// Who can fix a reason.
 const fn fixer(code: Code) -> &'static str {
-    use crate::reason::Fixer;
-    match code.entry().fixer {
+    role(code.entry().fixer)
+}
+
+/// The word for who can fix reasons.
+const fn role(fixer: Fixer) -> &'static str {
+    match fixer {
         Fixer::Asker => "asker",
         Fixer::Publisher => "publisher",
         Fixer::Operator => "operator",

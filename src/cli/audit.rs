@@ -2,6 +2,7 @@
 //! with an earlier report is the exception: it holds both.
 
 mod diff;
+mod history;
 mod merge;
 mod resolution;
 mod rows;
@@ -16,18 +17,18 @@ use anyhow::{Context as _, anyhow, bail};
 use futures_util::{StreamExt as _, future::ready, stream};
 use tokio::sync::mpsc;
 
+use self::history::History;
 use self::rows::{Job, RowWriter, Spool};
 use super::args::{AuditArgs, AuditCommand, ReportFormat};
 use super::exit::Exit;
 use super::input;
-use super::names::{self, Line, NamesError};
+use super::names::{self, Distinct, Line, NamesError};
 use super::output::{Output, Unwritable};
 use super::progress::Progress;
 use super::stop::asked_to_stop;
 use super::uri;
 use super::world::World;
 use crate::chain::BlockSelector;
-use crate::report::difference::check_worlds;
 use crate::report::{Difference, Ending, Format, Past, Report, Row, Scope, Shard, Tally};
 use crate::resolve::Resolver;
 use crate::text::Foreign;
@@ -55,7 +56,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     }
     let list = names::open(args.names.as_deref().context("--names is missing")?)?;
     let mut interrupt = pin!(asked_to_stop());
-    let earlier = args.since.as_deref().map(past).transpose()?;
+    let history = History::read(args.since.as_deref(), &args.history)?;
     let world = tokio::select! {
         world = World::open_for_list(&args.world, Depth::Schemas) => world?,
         () = &mut interrupt => return Ok(Exit::Interrupted),
@@ -66,18 +67,22 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
             "--shard: all shards read one block; name it with --block, such as the finalized one of `clresolve doctor`"
         );
     }
-    if let Some(earlier) = &earlier {
-        // Before anything is asked: an audit of many names must not fail at its end.
-        check_worlds(&earlier.scope, &scope).context("--since")?;
-    }
+    // Before anything is asked: an audit of many names must not fail at its end.
+    history.check_worlds(&scope)?;
     let mut kept = kept(&args, &scope)?;
     let (left, last) = (list.total.map(|total| total.saturating_sub(kept.tally.names)), kept.last());
     let progress = Progress::counting(left.filter(|_| args.shard.is_none()));
-    let mut rows = pin!(
+    let mut distinct = Distinct::default();
+    let mut is_due = |line: &Result<Line, NamesError>| match line {
+        Ok(line) => is_in(args.shard, line) && distinct.is_first(line) && line.number() > last,
+        // A list that cannot be read on is everybody's matter.
+        Err(_) => true,
+    };
+    let mut rows = Box::pin(
         stream::unfold(read_lines(list.reader), |mut lines| async { Some((lines.recv().await?, lines)) })
-            .filter(|line| ready(is_in(args.shard, line) && is_after(last, line)))
-            .map(|line| judged(&world.resolver, line, earlier.as_ref()))
-            .buffered(usize::from(args.concurrency))
+            .filter(|line| ready(is_due(line)))
+            .map(|line| judged(&world.resolver, line, history.last.as_ref()))
+            .buffered(usize::from(args.concurrency)),
     );
     let ending = loop {
         tokio::select! {
@@ -93,13 +98,14 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
             () = &mut interrupt => break Ending::Interrupted,
         }
     };
-    drop(progress);
+    drop((rows, progress));
+    kept.tally.listed_again = distinct.again;
     // The report may go to a reader that stalls: a second signal ends the program as the first would have.
     tokio::spawn(async {
         asked_to_stop().await;
         std::process::exit(i32::from(Exit::Interrupted.code()));
     });
-    finish(kept, scope, ending, earlier.as_ref(), &args, &mut output)
+    finish(kept, scope, ending, &history, &args, &mut output)
 }
 
 /// Writes the report; its exit code.
@@ -107,7 +113,7 @@ fn finish(
     kept: RowWriter,
     scope: Scope,
     ending: Ending,
-    earlier: Option<&Past>,
+    history: &History,
     args: &AuditArgs,
     output: &mut Output,
 ) -> anyhow::Result<Exit> {
@@ -123,11 +129,12 @@ fn finish(
         anstream::eprintln!("clresolve: {warning}");
     }
     let (tally, spool) = kept.finish()?;
-    let since = earlier.map(|earlier| since(earlier, &scope, &ending, &spool)).transpose()?;
+    let since = history.last.as_ref().map(|earlier| since(earlier, &scope, &ending, &spool)).transpose()?;
     if let Some(since) = &since {
         exit = exit.max(since.outcome(&args.fail_on).into());
     }
-    let report = Report { scope, tally, ending, since, shard: args.shard, list: list(args) };
+    let earlier = history.counts();
+    let report = Report { scope, tally, ending, since, earlier, shard: args.shard, list: list(args) };
     let mut out = BufWriter::new(ToOutput(output));
     let written = report.write(args.form().into(), &spool, &mut out).and_then(|()| out.flush());
     written.map_err(|error| unwritable(&spool, error))?;
@@ -203,19 +210,13 @@ fn scope(world: &World) -> anyhow::Result<Scope> {
     })
 }
 
-/// Whether a line is of the shard; a list that cannot be read on is everybody's matter.
-fn is_in(shard: Option<Shard>, line: &Result<Line, NamesError>) -> bool {
+/// Whether a line is of the shard.
+fn is_in(shard: Option<Shard>, line: &Line) -> bool {
     let Some(shard) = shard else { return true };
     match line {
-        Ok(Line::Name { name, .. }) => shard.has(name),
-        Ok(Line::Unreadable { line, start, .. }) => shard.has(&format!("{line} {start}")),
-        Err(_) => true,
+        Line::Name { name, .. } => shard.has(name),
+        Line::Unreadable { line, start, .. } => shard.has(&format!("{line} {start}")),
     }
-}
-
-/// Whether a line comes after the last one that has its row.
-fn is_after(last: u64, line: &Result<Line, NamesError>) -> bool {
-    line.as_ref().map_or(true, |line| line.number() > last)
 }
 
 /// Reads the list in a thread of its own, since standard input may keep it waiting.

@@ -1,5 +1,6 @@
 //! Lists of names: a line each, comments and blank lines left out, everything bounded.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _, Seek as _};
 use std::path::Path;
@@ -7,12 +8,14 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 
 use super::input::STDIN;
+use crate::digest::Digest;
+use crate::report::shard::identity;
 
 /// Longest line, in bytes: several times the longest name that can be resolved, and room for a comment after it.
 pub(super) const MAX_LINE_BYTES: usize = 4096;
 
-/// Most lines of a list. Memory does not grow with them; this bounds the time that a wrong file, or an endless stream,
-/// can take.
+/// Most lines of a list. Of each only a digest stays in memory ([`Distinct`], about 40 MB for all); this bounds the time
+/// that a wrong file, or an endless stream, can take.
 pub(super) const MAX_LINES: u64 = 1_000_000;
 
 /// What is shown of a line that is too long, in characters.
@@ -57,7 +60,7 @@ fn listed(lines: Reader) -> anyhow::Result<Vec<String>> {
 
 /// A list that was opened.
 pub(super) struct List {
-    /// How many names it holds, where that can be known before it is read.
+    /// How many different names it holds, where that can be known before it is read.
     pub(super) total: Option<u64>,
     pub(super) reader: Reader,
 }
@@ -92,6 +95,24 @@ impl Line {
     }
 }
 
+/// Tells the lines that list a name again.
+#[derive(Debug, Default)]
+pub(super) struct Distinct {
+    seen: HashSet<Digest>,
+    /// How many lines listed a name again.
+    pub(super) again: u64,
+}
+
+impl Distinct {
+    /// Whether a line lists a name for the first time; a line that cannot be read lists none.
+    pub(super) fn is_first(&mut self, line: &Line) -> bool {
+        let Line::Name { name, .. } = line else { return true };
+        let is_first = self.seen.insert(identity(name));
+        self.again += u64::from(!is_first);
+        is_first
+    }
+}
+
 /// Why the list cannot be read to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NamesError {
@@ -120,10 +141,9 @@ pub(super) fn open(path: &Path) -> anyhow::Result<List> {
 }
 
 fn count(reader: Reader) -> Result<u64, NamesError> {
-    let mut total = 0;
+    let (mut total, mut distinct) = (0, Distinct::default());
     for line in reader {
-        line?;
-        total += 1;
+        total += u64::from(distinct.is_first(&line?));
     }
     Ok(total)
 }
@@ -256,6 +276,17 @@ mod tests {
         let Ok(Line::Unreadable { line: 2, start, why }) = &lines[1] else { panic!("{:?}", lines[1]) };
         assert_eq!((start.len(), why.as_str()), (START_CHARACTERS, "the line is longer than 4096 bytes"));
         assert_eq!(lines[2..], [name(3, "b.eth")]);
+    }
+
+    #[test]
+    fn a_name_is_listed_again_in_whatever_spelling() {
+        let list = b"a.eth\nA.eth\nno name\n\xff\nno name\n\xff\na.eth\nb.eth\n".to_vec();
+        let reader = || Reader::new(Box::new(io::Cursor::new(list.clone())));
+        let mut distinct = Distinct::default();
+        let first: Vec<u64> =
+            reader().map(Result::unwrap).filter(|line| distinct.is_first(line)).map(|line| line.number()).collect();
+        assert_eq!((first, distinct.again), (vec![1, 3, 4, 6, 8], 3));
+        assert_eq!(count(reader()), Ok(5));
     }
 
     #[test]

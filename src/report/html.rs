@@ -1,125 +1,428 @@
-//! The report as one HTML page: no script, no outside resource, printable, and readable on a phone.
+//! The report that a board reads: one HTML page. It is complete without its script, loads nothing, prints, and reads on a
+//! phone.
+
+mod names;
+mod picture;
+mod work;
 
 use std::io::{self, Write};
 
-use super::page::{self, Canvas, Column, Kind, Piece, Tone};
-use super::{Report, Rows, effect};
-use crate::text::{Foreign, Html};
-use crate::verdict::State;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 
-const STYLE: &str = include_str!("page.css");
+use self::picture::STATES;
+use super::duty::{ACTORS, who};
+use super::history::PastCounts;
+use super::overview::{CHECKS, NOTICE_DAYS, Overview, days_between};
+use super::difference::{Change, Kind};
+use super::page::{Piece, Quota, headline, names as counted, near_misses};
+use super::{Agreement, Group, MAX_NAME_BYTES, Report, Rows, effect, fixer, role};
+use crate::digest::Digest;
+use crate::reason::{Effect, Fixer};
+use crate::text::{Foreign, Html, is_unsafe};
 
-/// Forbids every resource that the page does not hold itself, should a defect of ours ever let markup through.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+const STYLE: &str = include_str!("html/page.css");
+const SCRIPT: &str = include_str!("html/page.js");
 
+/// Most reasons that stand beside each actor at the top. A board reads three; the table has all.
+const REASONS_AT_THE_TOP: usize = 3;
+
+/// Most changes of a state, and most others, that the page shows: more are a new registry rather than changes. The JSON
+/// form has all.
+const MAX_CHANGES_SHOWN: usize = 500;
+
+/// Writes the page.
 pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
-    page::write(report, rows, &mut Page(out))
+    let overview = Overview::of(report, rows)?;
+    head(report, out)?;
+    summary(report, &overview, out)?;
+    actors(report, &overview, out)?;
+    contents(report, &overview, out)?;
+    changes(report, out)?;
+    let shown = work::write(report, &overview, rows, out)?;
+    checks(&overview, out)?;
+    states_over_time(report, out)?;
+    expiries(report, &overview, out)?;
+    reasons(report, out)?;
+    names::write(report, rows, &shown, out)?;
+    work::records(rows, out)?;
+    work::drafts(report, rows, out)?;
+    about(report, out)?;
+    writeln!(out, "</main>\n<script>{SCRIPT}</script>\n</body>\n</html>")
 }
 
-struct Page<'a>(&'a mut dyn Write);
+/// Forbids whatever the page does not hold itself, should a defect of ours ever let markup through.
+fn policy() -> String {
+    let hash = |text: &str| STANDARD.encode(Digest::of(text.as_bytes()).as_bytes());
+    format!(
+        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
+        hash(STYLE),
+        hash(SCRIPT)
+    )
+}
 
-impl Canvas for Page<'_> {
-    fn begin(&mut self, title: &[Piece<'_>]) -> io::Result<()> {
-        let title: String = title.iter().map(bare).collect();
+fn head(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let title = headline(report);
+    writeln!(
+        out,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>Audit: {title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<header>",
+        policy()
+    )?;
+    let list = report.list.as_deref().map_or_else(String::new, |list| format!(" of {}", code(list)));
+    writeln!(out, "<p class=\"kicker\">Audit{list}</p>")?;
+    writeln!(out, "<h1>{title}</h1>")?;
+    let scope = &report.scope;
+    let mut facts = vec![html(&scope.profile.id).to_string(), format!("{} {}", html(&scope.world), html(&scope.chain))];
+    if let Some((first, last)) = report.tally.blocks {
+        let blocks = if first == last { format!("block {first}") } else { format!("blocks {first} to {last}") };
+        facts.push(format!("{blocks} ({})", html(&scope.block)));
+    }
+    facts.push(format!("depth {}", scope.depth.as_str()));
+    facts.extend(report.tally.checked.map(|(first, _)| picture::date(first)));
+    let facts: Vec<String> = facts.iter().map(|fact| format!("<span class=\"short\">{fact}</span>")).collect();
+    writeln!(out, "<p class=\"soft facts\">{}</p>\n</header>", facts.join(" · "))?;
+    match report.ending.warning() {
+        Some(warning) => writeln!(out, "<p class=\"warning\"><strong>Incomplete.</strong> {}</p>", html(&warning)),
+        None => Ok(()),
+    }
+}
+
+/// The states now and last time: as a picture, and as numbers.
+fn summary(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
+    let now = states(report);
+    let before = report.earlier.last();
+    writeln!(out, "<section id=\"states\" aria-label=\"States\">\n<p class=\"verdict\">{}</p>", verdict(report, overview))?;
+    writeln!(out, "<div class=\"lane now\"><span>now</span>{}</div>", picture::states_bar("now", "States now", now))?;
+    if let Some(before) = before {
+        let bar = picture::states_bar("before", "States in the report before", before.states());
+        writeln!(out, "<div class=\"lane\"><span>{}</span>{bar}</div>", when(before))?;
+    }
+    writeln!(out, "<ul class=\"tiles\">")?;
+    for (number, (class, word, sign)) in STATES.iter().enumerate() {
+        let step = before.map_or_else(String::new, |before| step(before.states()[number], now[number]));
+        let count = now[number];
+        writeln!(out, "<li class=\"{class}\"><b><i aria-hidden=\"true\">{sign}</i> {count}</b>{word}{step}</li>")?;
+    }
+    writeln!(out, "</ul>")?;
+    let more = near_misses(report);
+    if !more.is_empty() {
+        writeln!(out, "<p class=\"soft\">{}</p>", line(&more))?;
+    }
+    writeln!(out, "</section>")
+}
+
+const fn states(report: &Report) -> [u64; 3] {
+    [report.tally.trusted, report.tally.untrusted, report.tally.indeterminate]
+}
+
+/// When an earlier report was made.
+fn when(report: &PastCounts) -> String {
+    report.checked.map_or_else(|| "before".to_owned(), picture::date)
+}
+
+/// The step from one count to another.
+fn step(before: u64, now: u64) -> String {
+    let text = match now.cmp(&before) {
+        std::cmp::Ordering::Equal => "as before".to_owned(),
+        std::cmp::Ordering::Greater => format!("+{} since then", now - before),
+        std::cmp::Ordering::Less => format!("−{} since then", before - now),
+    };
+    format!(" <span class=\"step\">{text}</span>")
+}
+
+/// What is wrong and who must act, in plain words.
+fn verdict(report: &Report, overview: &Overview) -> String {
+    let tally = &report.tally;
+    if tally.trusted == tally.names && overview.due.iter().all(|due| *due == 0) {
+        return "Every name is trusted. Nobody has to act.".to_owned();
+    }
+    let states = [(tally.untrusted, "untrusted"), (tally.indeterminate, "indeterminate")];
+    let states = states.iter().filter(|(names, _)| *names > 0);
+    let wrong: Vec<_> = states.map(|(names, word)| format!("<strong>{names} {word}</strong>")).collect();
+    let due = ACTORS.iter().zip(overview.due).filter(|(_, due)| *due > 0);
+    let act: Vec<_> = due.map(|(actor, due)| format!("the {} ({})", role(*actor), counted(due))).collect();
+    let wrong = if wrong.is_empty() { "Every name is trusted".to_owned() } else { wrong.join(", ") };
+    let mut text = format!("{wrong}. Who has to act: {}.", act.join(", "));
+    let since = |kind: Kind| report.since.iter().flat_map(|since| &since.changes).filter(|change| change.kind == kind).count();
+    if report.since.is_some() {
+        let (broken, trusted) = (since(Kind::NewlyBroken), since(Kind::NewlyTrusted));
+        text.push_str(&format!(" Since the report before: {broken} newly broken, {trusted} newly trusted."));
+    }
+    text
+}
+
+/// The word for who has to act, as a title.
+const fn actor_word(actor: Fixer) -> &'static str {
+    match actor {
+        Fixer::Publisher => "Publisher",
+        Fixer::Operator => "Operator",
+        Fixer::Asker => "Asker",
+    }
+}
+
+/// Who has to act, on how much, and mostly why.
+fn actors(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "<section id=\"who\">\n<h2>Who has to act</h2>\n<ul class=\"actors\">")?;
+    let groups = report.tally.groups();
+    for (actor, due) in ACTORS.into_iter().zip(overview.due) {
+        let word = actor_word(actor);
+        let class = if due == 0 { " class=\"idle\"" } else { "" };
+        writeln!(out, "<li{class}><h3>{word}<b>{}</b></h3><p class=\"soft\">{}</p>", counted(due), who(actor))?;
+        let of_actor = |group: &&&Group| group.effect != Effect::Warn && group.code.entry().fixer == actor;
+        let most: Vec<_> = groups.iter().filter(of_actor).collect();
+        if most.is_empty() {
+            writeln!(out, "<p>Nothing to do.</p></li>")?;
+            continue;
+        }
+        writeln!(out, "<ul class=\"lengths\">")?;
+        for group in most.iter().take(REASONS_AT_THE_TOP) {
+            let bar = picture::length(class_of(group.effect), group.names, due.max(group.names));
+            let (title, slug) = (group.code.entry().title, group.code);
+            writeln!(out, "<li><a href=\"#code-{slug}\">{title}</a> <b>{}</b>{bar}</li>", group.names)?;
+        }
+        writeln!(out, "</ul>")?;
+        let more = most.len().saturating_sub(REASONS_AT_THE_TOP);
+        let all = if more > 0 { format!("{more} more reasons, and what to do") } else { "What to do".to_owned() };
+        writeln!(out, "<p><a href=\"#act-{}\">{all}</a></p></li>", role(actor))?;
+    }
+    writeln!(out, "</ul>\n</section>")
+}
+
+/// The class of an effect in pictures.
+const fn class_of(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Fail => "bad",
+        Effect::Unknown => "open",
+        Effect::Warn => "plain",
+    }
+}
+
+fn contents(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
+    let has_expiries = overview.expiries.as_ref().is_some_and(|expiries| expiries.known() > 0);
+    let sections = [
+        ("changes", "Changes", report.since.is_some()),
+        ("act", "What to do", true),
+        ("checks", "Checks", true),
+        ("over-time", "Over time", report.earlier.len() > 1),
+        ("expiries", "Expiries", has_expiries),
+        ("reasons", "Reasons", true),
+        ("names", "Names", true),
+        ("records", "Records to set", true),
+        ("log", "Draft log", true),
+        ("about", "About", true),
+    ];
+    write!(out, "<nav aria-label=\"Sections\">")?;
+    for (id, word, _) in sections.iter().filter(|(_, _, there)| *there) {
+        write!(out, "<a href=\"#{id}\">{word}</a> ")?;
+    }
+    writeln!(out, "</nav>")
+}
+
+/// What changed since the report before.
+fn changes(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let Some(difference) = &report.since else { return Ok(()) };
+    writeln!(out, "<section id=\"changes\">\n<h2>Since the report before</h2>")?;
+    for warning in difference.warnings() {
+        writeln!(out, "<p class=\"soft\">{}</p>", markup(&warning))?;
+    }
+    if difference.changes.is_empty() {
+        return writeln!(out, "<p>Nothing changed.</p>\n</section>");
+    }
+    writeln!(out, "<ul class=\"chips\">")?;
+    for kind in Kind::ALL {
+        let count = difference.changes.iter().filter(|change| change.kind == kind).count();
+        if count > 0 {
+            writeln!(out, "<li><b>{count}</b> {kind}</li>")?;
+        }
+    }
+    writeln!(out, "</ul>")?;
+    let of_state = |change: &&Change| {
+        matches!(change.kind, Kind::NewlyBroken | Kind::NewlyTrusted | Kind::State | Kind::Added | Kind::Removed)
+    };
+    let (states, others): (Vec<_>, Vec<_>) = difference.changes.iter().partition(of_state);
+    change_table("states-changed", &states, out)?;
+    if !others.is_empty() {
+        writeln!(out, "<details><summary>Other changes ({})</summary>", others.len())?;
+        change_table("others-changed", &others, out)?;
+        writeln!(out, "</details>")?;
+    }
+    writeln!(out, "</section>")
+}
+
+fn change_table(id: &str, changes: &[&Change], out: &mut dyn Write) -> io::Result<()> {
+    if changes.is_empty() {
+        return writeln!(out, "<p>No name changed its state.</p>");
+    }
+    writeln!(out, "{}", table(id, "changes", &["name", "change", "before", "after"]))?;
+    let mut quota = Quota::of(MAX_CHANGES_SHOWN);
+    for change in changes.iter().filter(|_| quota.take()) {
+        writeln!(out, "{}", change_row(change))?;
+    }
+    writeln!(out, "</tbody></table></div>")?;
+    left_out(&quota, "changes", out)
+}
+
+fn change_row(change: &Change) -> String {
+    let value = |value: &Option<String>| value.as_deref().map_or_else(|| "–".to_owned(), code);
+    format!(
+        "<tr><td class=\"subject\" data-label=\"name\">{}</td><td data-label=\"change\">{}</td>\
+         <td data-label=\"before\">{}</td><td data-label=\"after\">{}</td></tr>",
+        code(&change.name),
+        change.kind,
+        value(&change.before),
+        value(&change.after)
+    )
+}
+
+/// Both depths, and the pairs of sources, over all names.
+fn checks(overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "<section id=\"checks\">\n<h2>Checks</h2>\n<p class=\"soft\">Both depths side by side, then the sources two by \
+         two. Open is what was not asked, did not answer or was not reached.</p>\n{}",
+        table("checks-table", "checks", &["check", "holds", "fails", "open", "share"])
+    )?;
+    for (check, counts) in CHECKS.iter().zip(overview.checks) {
+        let [holds, fails, open] = counts;
         writeln!(
-            self.0,
-            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <title>Audit: {title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>Audit</h1>"
-        )
+            out,
+            "<tr><td class=\"subject\" data-label=\"check\">{check}</td><td class=\"number\" data-label=\"holds\">{holds}</td>\
+             <td class=\"number\" data-label=\"fails\">{fails}</td><td class=\"number\" data-label=\"open\">{open}</td>\
+             <td class=\"wide\">{}</td></tr>",
+            picture::small_bar(counts)
+        )?;
     }
+    writeln!(out, "</tbody></table></div>\n</section>")
+}
 
-    fn heading(&mut self, text: &str) -> io::Result<()> {
-        writeln!(self.0, "<h2>{text}</h2>")
+/// The states in the reports before and in this one, where there are enough for a line.
+fn states_over_time(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    if report.earlier.len() < 2 {
+        return Ok(());
     }
+    let [trusted, untrusted, indeterminate] = states(report);
+    let now = PastCounts { checked: report.tally.checked.map(|(first, _)| first), trusted, untrusted, indeterminate };
+    let reports: Vec<PastCounts> = report.earlier.iter().copied().chain([now]).collect();
+    writeln!(out, "<section id=\"over-time\">\n<h2>States over time</h2>\n{}", picture::states_over_time(&reports))?;
+    writeln!(out, "<p class=\"ends\"><span>{}</span><span>{}</span></p>", when(&reports[0]), when(&now))?;
+    let legend: Vec<_> = STATES.iter().map(|(class, word, _)| format!("<span class=\"key {class}\"></span>{word}")).collect();
+    writeln!(out, "<p class=\"legend\">From the base: {}.</p>", legend.join(", "))?;
+    writeln!(out, "<details><summary>The numbers</summary><ul>")?;
+    for report in &reports {
+        writeln!(out, "<li>{}: {}</li>", when(report), picture::states_in_words(report.states()))?;
+    }
+    writeln!(out, "</ul></details>\n</section>")
+}
 
-    fn paragraph(&mut self, tone: Tone, pieces: &[Piece<'_>]) -> io::Result<()> {
-        let start = match tone {
-            Tone::Normal => "<p>",
-            Tone::Soft => "<p class=\"soft\">",
-            Tone::Warning => "<p class=\"warning\"><strong>Incomplete.</strong> ",
+/// When names expire.
+fn expiries(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
+    let Some(expiries) = overview.expiries.as_ref().filter(|expiries| expiries.known() > 0) else { return Ok(()) };
+    let unknown = report.tally.names.saturating_sub(expiries.known());
+    writeln!(
+        out,
+        "<section id=\"expiries\">\n<h2>Expiries</h2>\n<p class=\"soft\">Seen from {}. The expiry of {} could not be read, \
+         or they have none.</p>\n{}",
+        picture::date(expiries.from),
+        counted(unknown),
+        picture::expiries(expiries)
+    )?;
+    if expiries.soonest.is_empty() {
+        return writeln!(out, "<p>No name expires within {NOTICE_DAYS} days.</p>\n</section>");
+    }
+    writeln!(out, "{}", table("expiries-table", "expiries", &["name", "expiry", "in"]))?;
+    for (expiry, _, name) in &expiries.soonest {
+        let left = if *expiry <= expiries.from {
+            "has expired".to_owned()
+        } else {
+            format!("{} days", days_between(expiries.from, *expiry))
         };
-        writeln!(self.0, "{start}{}</p>", line(pieces))
+        writeln!(
+            out,
+            "<tr><td class=\"subject\" data-label=\"name\">{}</td><td data-label=\"expiry\">{}</td>\
+             <td data-label=\"in\">{left}</td></tr>",
+            code(name),
+            picture::date(*expiry)
+        )?;
     }
+    writeln!(out, "</tbody></table></div>\n</section>")
+}
 
-    fn counts(&mut self, counts: &[(&str, u64)]) -> io::Result<()> {
-        writeln!(self.0, "<ul class=\"tiles\">")?;
-        counts
-            .iter()
-            .try_for_each(|(what, names)| writeln!(self.0, "<li class=\"{what}\"><b>{names}</b>{what}</li>"))?;
-        writeln!(self.0, "</ul>")
+fn reasons(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "<section id=\"reasons\">\n<h2>Reasons</h2>")?;
+    let groups = report.tally.groups();
+    if groups.is_empty() {
+        return writeln!(out, "<p>None.</p>\n</section>");
     }
-
-    fn facts(&mut self, facts: &[(&str, String)]) -> io::Result<()> {
-        writeln!(self.0, "<dl>")?;
-        let fact = |(what, value): &(&str, String)| format!("<dt>{what}</dt><dd class=\"mono\">{}</dd>", html(value));
-        facts.iter().try_for_each(|of| writeln!(self.0, "{}", fact(of)))?;
-        writeln!(self.0, "</dl>")
-    }
-
-    fn table(&mut self, columns: &[Column]) -> io::Result<()> {
-        write!(self.0, "<table>\n<thead><tr>")?;
-        let head = |column: &Column| format!("<th class=\"{}\">{}</th>", class(column.kind), column.title);
-        columns.iter().try_for_each(|column| write!(self.0, "{}", head(column)))?;
-        writeln!(self.0, "</tr></thead>\n<tbody>")
-    }
-
-    fn row(&mut self, columns: &[Column], cells: &[Vec<Piece<'_>>]) -> io::Result<()> {
-        write!(self.0, "<tr>")?;
-        for (column, cell) in columns.iter().zip(cells) {
-            let class = class(column.kind);
-            write!(self.0, "<td class=\"{class}\" data-label=\"{}\">{}</td>", column.title, line(cell))?;
+    writeln!(out, "{}", table("reasons-table", "reasons", &["code", "names", "effect", "rule", "fixed by", "meaning", "examples"]))?;
+    for group in groups {
+        let (entry, slug, names, effect) = (group.code.entry(), group.code, group.names, effect(group.effect));
+        let mut examples: Vec<String> = group.examples.iter().map(|name| code(name)).collect();
+        let more = names.saturating_sub(u64::try_from(examples.len()).unwrap_or(u64::MAX));
+        if more > 0 {
+            examples.push(format!("and {more} more"));
         }
-        writeln!(self.0, "</tr>")
+        writeln!(
+            out,
+            "<tr{}><td class=\"subject\" data-label=\"code\"><code class=\"{effect}\">{slug}</code></td>\
+             <td class=\"number\" data-label=\"names\">{names}</td><td data-label=\"effect\"><span class=\"{effect}\">{effect}\
+             </span></td><td class=\"short\" data-label=\"rule\">{}</td><td class=\"short\" data-label=\"fixed by\">{}</td>\
+             <td class=\"wide\" data-label=\"meaning\">{}<details class=\"explanation\"><summary>More</summary>{}</details>\
+             </td><td class=\"wide\" data-label=\"examples\">{}</td></tr>",
+            reason_anchor(report, group),
+            entry.requirement,
+            fixer(group.code),
+            markup(entry.title),
+            markup(entry.explanation),
+            examples.join(", ")
+        )?;
     }
+    writeln!(out, "</tbody></table></div>\n</section>")
+}
 
-    fn end_table(&mut self) -> io::Result<()> {
-        writeln!(self.0, "</tbody>\n</table>")
-    }
-
-    fn article(&mut self, state: State, title: &[Piece<'_>]) -> io::Result<()> {
-        writeln!(self.0, "<article class=\"{state}\">\n<h3>{}</h3>", line(title))
-    }
-
-    fn point(&mut self, head: &[Piece<'_>], lines: &[Vec<Piece<'_>>]) -> io::Result<()> {
-        write!(self.0, "<div class=\"point\">{}", line(head))?;
-        if !lines.is_empty() {
-            write!(self.0, "<ul>")?;
-            lines.iter().try_for_each(|below| write!(self.0, "<li>{}</li>", line(below)))?;
-            write!(self.0, "</ul>")?;
-        }
-        writeln!(self.0, "</div>")
-    }
-
-    fn end_article(&mut self) -> io::Result<()> {
-        writeln!(self.0, "</article>")
-    }
-
-    fn source(&mut self, head: &str) -> io::Result<()> {
-        write!(self.0, "<pre>{head}")
-    }
-
-    fn source_line(&mut self, markdown: &str) -> io::Result<()> {
-        writeln!(self.0, "{}", markup(markdown))
-    }
-
-    fn end_source(&mut self) -> io::Result<()> {
-        writeln!(self.0, "</pre>")
-    }
-
-    fn end(&mut self) -> io::Result<()> {
-        writeln!(self.0, "</main>\n</body>\n</html>")
+/// The anchor of a code, which stands once: at the gravest of its effects.
+fn reason_anchor(report: &Report, group: &Group) -> String {
+    let gravest = report.tally.groups().into_iter().find(|other| other.code == group.code);
+    match gravest {
+        Some(gravest) if gravest.effect == group.effect => format!(" id=\"code-{}\"", group.code),
+        _ => String::new(),
     }
 }
 
-const fn class(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Subject => "subject",
-        Kind::Word => "word",
-        Kind::Number => "number",
-        Kind::Mark => "mark",
-        Kind::Text => "text",
+/// The question and the rules, in full.
+fn about(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "<section id=\"about\">\n<h2>About this report</h2>\n<dl>")?;
+    for (what, value) in report.facts() {
+        writeln!(out, "<dt>{what}</dt><dd>{}</dd>", html(&value))?;
+    }
+    writeln!(out, "</dl>\n</section>")
+}
+
+/// Begins a table.
+fn table(id: &str, class: &str, heads: &[&str]) -> String {
+    let heads: String = heads.iter().map(|head| format!("<th scope=\"col\">{head}</th>")).collect();
+    format!("<div class=\"scroll\"><table id=\"{id}\" class=\"{class}\"><thead><tr>{heads}</tr></thead><tbody>")
+}
+
+/// Says how many items were left out.
+fn left_out(quota: &Quota, what: &str, out: &mut dyn Write) -> io::Result<()> {
+    if quota.over == 0 {
+        return Ok(());
+    }
+    writeln!(out, "<p class=\"soft\">{} more {what} are left out. The JSON form has all.</p>", quota.over)
+}
+
+/// The anchor of a name: itself where it can be one, so that it is the same in every report; else its line. There is
+/// nothing to escape in it.
+fn name_anchor(name: &str, at: u64) -> String {
+    let is_letter = |c: char| !c.is_ascii() && !c.is_whitespace() && !is_unsafe(c);
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') || is_letter(c);
+    if !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.chars().all(fits) {
+        format!("name-{name}")
+    } else {
+        format!("line-{at}")
     }
 }
 
@@ -130,27 +433,14 @@ fn line(pieces: &[Piece<'_>]) -> String {
 fn piece(piece: &Piece<'_>) -> String {
     match piece {
         Piece::Plain(text) => markup(text),
-        Piece::Foreign(text) => format!("<code>{}</code>", html(text)),
-        Piece::Code(code, of) => format!("<code class=\"{}\">{code}</code>", effect(*of)),
-        Piece::Effect(of) => format!("<span class=\"{0}\">{0}</span>", effect(*of)),
-        Piece::State(state) => format!("<span class=\"{state}\">{state}</span>"),
-        Piece::Mark(agreement) => {
-            let word = agreement.as_str();
-            format!("<span class=\"{word}\" title=\"{word}\">{}</span>", agreement.mark())
-        }
+        Piece::Foreign(text) => code(text),
+        Piece::Code(code, of) => format!("<a class=\"{0}\" href=\"#code-{code}\"><code>{code}</code></a>", effect(*of)),
     }
 }
 
-/// A piece where no markup may stand.
-fn bare(piece: &Piece<'_>) -> String {
-    match piece {
-        Piece::Foreign(text) => html(text).to_string(),
-        Piece::Plain(text) => markup(text),
-        Piece::Code(code, _) => code.to_string(),
-        Piece::Effect(of) => effect(*of).to_owned(),
-        Piece::State(state) => state.to_string(),
-        Piece::Mark(agreement) => agreement.as_str().to_owned(),
-    }
+fn mark(agreement: Agreement) -> String {
+    let (word, mark) = (agreement.as_str(), agreement.mark());
+    format!("<span class=\"{word}\" role=\"img\" aria-label=\"{word}\" title=\"{word}\">{mark}</span>")
 }
 
 /// Text of ours, in which foreign text is escaped already: what HTML itself reads is left to escape.
@@ -160,4 +450,9 @@ fn markup(text: &str) -> String {
 
 fn html(text: &str) -> Html<'_> {
     Foreign::new(text).html()
+}
+
+/// Text of others as code.
+fn code(text: &str) -> String {
+    format!("<code>{}</code>", html(text))
 }

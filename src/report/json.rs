@@ -62,6 +62,7 @@ fn counts(report: &Report) -> Value {
     let tally = &report.tally;
     json!({
         "names": tally.names,
+        "listed_again": tally.listed_again,
         "trusted": tally.trusted,
         "untrusted": tally.untrusted,
         "indeterminate": tally.indeterminate,

@@ -1,102 +1,260 @@
-//! The report in Markdown (GFM). All foreign text stands in code spans.
+//! The report in Markdown (GFM), short enough to paste into an issue: a summary, then the details folded. All foreign text
+//! stands in code spans.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::page::{self, Canvas, Column, Kind, Piece, Tone};
-use super::{Report, Rows, effect};
+use super::duty::{ACTORS, duties, is_due};
+use super::overview::Overview;
+use super::page::{
+    Piece, Point, digests, headline, listed, near_misses, points, same_findings, some_names,
+};
+use super::{Draft, Drift, Group, Report, Row, Rows, effect, fixer, role, slugs};
+use crate::reason::Effect;
 use crate::text::Foreign;
-use crate::verdict::State;
+
+/// Most characters of an issue at GitHub. The report counts bytes, which are never fewer.
+pub(super) const MAX_ISSUE_BYTES: usize = 65_536;
+
+/// The share of each section, which leaves [`MAX_ISSUE_BYTES`] a rest for headings and what was left out.
+const SUMMARY: usize = 6_000;
+const CHANGES: usize = 7_000;
+const REASONS: usize = 9_000;
+const FINDINGS: usize = 17_000;
+const NAMES: usize = 11_000;
+const RECORDS: usize = 4_000;
+const DRAFTS: usize = 8_000;
+const _: () = assert!(SUMMARY + CHANGES + REASONS + FINDINGS + NAMES + RECORDS + DRAFTS + 2_000 < MAX_ISSUE_BYTES);
 
 pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
-    page::write(report, rows, &mut Markdown { out, in_list: false })
+    let overview = Overview::of(report, rows)?;
+    writeln!(out, "# Audit")?;
+    summary(report, &overview).write(out)?;
+    changes(report).map_or(Ok(()), |changes| changes.fold("Since the report before", out))?;
+    reasons(report).fold("Reasons", out)?;
+    findings(report, rows)?.fold("Findings", out)?;
+    names(rows)?.fold("Names", out)?;
+    records(rows)?.fold("Text records to set", out)?;
+    drafts(report, rows)?.fold("Draft rows for RESOLUTION.md", out)
 }
 
-struct Markdown<'a> {
-    out: &'a mut dyn Write,
-    /// Whether the last line is one of a list, which the next point goes on with.
-    in_list: bool,
+/// A section: blocks up to its share of bytes, and how many more there are.
+struct Section {
+    text: String,
+    share: usize,
+    /// What is written before the first block.
+    head: String,
+    left_out: u64,
 }
 
-impl Canvas for Markdown<'_> {
-    fn begin(&mut self, _title: &[Piece<'_>]) -> io::Result<()> {
-        writeln!(self.out, "# Audit")
+impl Section {
+    const fn new(share: usize, head: String) -> Self {
+        Self { text: String::new(), share, head, left_out: 0 }
     }
 
-    fn heading(&mut self, text: &str) -> io::Result<()> {
-        writeln!(self.out, "\n## {text}")
-    }
-
-    fn paragraph(&mut self, tone: Tone, pieces: &[Piece<'_>]) -> io::Result<()> {
-        self.in_list = false;
-        let start = if tone == Tone::Warning { "**Incomplete.** " } else { "" };
-        writeln!(self.out, "\n{start}{}", line(pieces))
-    }
-
-    fn counts(&mut self, counts: &[(&str, u64)]) -> io::Result<()> {
-        writeln!(self.out, "\n| | count |\n|---|--:|")?;
-        counts.iter().try_for_each(|(what, names)| writeln!(self.out, "| {what} | {names} |"))
-    }
-
-    fn facts(&mut self, facts: &[(&str, String)]) -> io::Result<()> {
-        writeln!(self.out, "\n| | |\n|---|---|")?;
-        facts.iter().try_for_each(|(what, value)| writeln!(self.out, "| {what} | {} |", Foreign::new(value).markdown()))
-    }
-
-    fn table(&mut self, columns: &[Column]) -> io::Result<()> {
-        write!(self.out, "\n|")?;
-        columns.iter().try_for_each(|column| write!(self.out, " {} |", column.title))?;
-        write!(self.out, "\n|")?;
-        for column in columns {
-            let rule = match column.kind {
-                Kind::Mark => ":-:|",
-                Kind::Number => "--:|",
-                Kind::Subject | Kind::Word | Kind::Text => "---|",
-            };
-            write!(self.out, "{rule}")?;
+    /// Adds a block. Once one does not fit, no other is added, so that the order stays.
+    fn push(&mut self, block: &str) {
+        if self.left_out > 0 || self.head.len() + self.text.len() + block.len() > self.share {
+            self.left_out += 1;
+        } else {
+            self.text.push_str(block);
         }
-        writeln!(self.out)
     }
 
-    fn row(&mut self, _columns: &[Column], cells: &[Vec<Piece<'_>>]) -> io::Result<()> {
-        write!(self.out, "|")?;
-        cells.iter().try_for_each(|cell| write!(self.out, " {} |", line(cell)))?;
-        writeln!(self.out)
-    }
-
-    fn end_table(&mut self) -> io::Result<()> {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        match (self.text.is_empty(), self.left_out) {
+            (true, 0) => writeln!(out, "\nNone.")?,
+            (true, _) => {}
+            (false, _) => write!(out, "{}{}", self.head, self.text)?,
+        }
+        if self.left_out > 0 {
+            writeln!(out, "\n{} more are left out here. The forms `html`, `json` and `csv` have more.", self.left_out)?;
+        }
         Ok(())
     }
 
-    fn article(&mut self, _state: State, title: &[Piece<'_>]) -> io::Result<()> {
-        self.in_list = false;
-        writeln!(self.out, "\n### {}", line(title))
+    fn fold(&self, title: &str, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "\n<details><summary>{title}</summary>")?;
+        self.write(out)?;
+        writeln!(out, "\n</details>")
     }
+}
 
-    fn point(&mut self, head: &[Piece<'_>], lines: &[Vec<Piece<'_>>]) -> io::Result<()> {
-        let before = if std::mem::replace(&mut self.in_list, true) { "" } else { "\n" };
-        writeln!(self.out, "{before}- {}", line(head))?;
-        lines.iter().try_for_each(|below| writeln!(self.out, "  - {}", line(below)))
+fn summary(report: &Report, overview: &Overview) -> Section {
+    let mut section = Section::new(SUMMARY, String::new());
+    let (trusted, profile) = (headline(report), code(&report.scope.profile.id));
+    section.push(&format!("\n{trusted} under {profile}.{}\n", line(&near_misses(report))));
+    if let Some(warning) = report.ending.warning() {
+        section.push(&format!("\n**Incomplete.** {}\n", Foreign::new(&warning).markdown()));
     }
+    section.push(&counts(report));
+    section.push(&actors(report, overview));
+    let mut facts = "\n| | |\n|---|---|\n".to_owned();
+    for (what, value) in report.facts() {
+        let _ = writeln!(facts, "| {what} | {} |", Foreign::new(&value).markdown());
+    }
+    section.push(&facts);
+    section
+}
 
-    fn end_article(&mut self) -> io::Result<()> {
+/// The states now, and in the report before.
+fn counts(report: &Report) -> String {
+    let tally = &report.tally;
+    let before = report.earlier.last().map(|before| before.states());
+    let (head, rule) = if before.is_some() { (" before |", "--:|") } else { ("", "") };
+    let mut text = format!("\n| | count |{head}\n|---|--:|{rule}\n");
+    let cell = |names: u64| before.map_or_else(String::new, |_| format!(" {names} |"));
+    let [trusted, untrusted, indeterminate] = before.unwrap_or_default();
+    let rows = [
+        ("names", tally.names, cell(trusted + untrusted + indeterminate)),
+        ("trusted", tally.trusted, cell(trusted)),
+        ("untrusted", tally.untrusted, cell(untrusted)),
+        ("indeterminate", tally.indeterminate, cell(indeterminate)),
+    ];
+    for (what, names, before) in rows {
+        let _ = writeln!(text, "| {what} | {names} |{before}");
+    }
+    text
+}
+
+/// Who has to act, on how much, and mostly why.
+fn actors(report: &Report, overview: &Overview) -> String {
+    const MOST: usize = 3;
+    let mut text = "\n| has to act | names | mostly because |\n|---|--:|---|\n".to_owned();
+    for (actor, due) in ACTORS.into_iter().zip(overview.due) {
+        let groups = report.tally.groups().into_iter();
+        let of_actor = groups.filter(|group| group.effect != Effect::Warn && group.code.entry().fixer == actor);
+        let why: Vec<_> = of_actor.take(MOST).map(|group| format!("{} ({})", group.code, group.names)).collect();
+        let _ = writeln!(text, "| {} | {due} | {} |", role(actor), why.join(", "));
+    }
+    text
+}
+
+fn changes(report: &Report) -> Option<Section> {
+    let difference = report.since.as_ref()?;
+    let mut head = String::new();
+    for warning in difference.warnings() {
+        let _ = writeln!(head, "\n{warning}");
+    }
+    let mut section = Section::new(CHANGES, head + &table(&["name", "change", "before", "after"]));
+    for change in &difference.changes {
+        let value = |value: &Option<String>| value.as_deref().map_or_else(String::new, code);
+        let (before, after) = (value(&change.before), value(&change.after));
+        section.push(&format!("| {} | {} | {before} | {after} |\n", code(&change.name), change.kind));
+    }
+    Some(section)
+}
+
+fn reasons(report: &Report) -> Section {
+    let heads = ["code", "names", "effect", "rule", "fixed by", "meaning", "examples"];
+    let mut section = Section::new(REASONS, table(&heads));
+    report.tally.groups().into_iter().for_each(|group| section.push(&reason(group)));
+    section
+}
+
+fn reason(group: &Group) -> String {
+    let entry = group.code.entry();
+    format!(
+        "| **{}** | {} | {} | {} | {} | {} | {} |\n",
+        group.code,
+        group.names,
+        effect(group.effect),
+        entry.requirement,
+        fixer(group.code),
+        entry.title,
+        line(&some_names(&group.examples, group.names))
+    )
+}
+
+/// The findings of each name; names whose findings are alike share them.
+fn findings(report: &Report, rows: &dyn Rows) -> io::Result<Section> {
+    let mut section = Section::new(FINDINGS, String::new());
+    rows.each(&mut |row| {
+        let alike = report.tally.alike(row);
+        if row.has_findings() && alike.is_none_or(|alike| alike.line == row.line) {
+            section.push(&finding(report, row));
+        }
         Ok(())
-    }
+    })?;
+    Ok(section)
+}
 
-    fn source(&mut self, head: &str) -> io::Result<()> {
-        write!(self.out, "\n{head}")
+fn finding(report: &Report, row: &Row) -> String {
+    let alike = report.tally.alike(row);
+    let others = alike.map_or(0, |alike| alike.names - 1);
+    let more = if others > 0 { format!(" and {others} more") } else { String::new() };
+    let mut text = format!("\n### {}{more}: {}\n", code(row.name()), row.state);
+    if let Some(alike) = alike.filter(|_| others > 0) {
+        let _ = writeln!(text, "\n{}", line(&same_findings(&alike.others, others)));
     }
-
-    fn source_line(&mut self, markdown: &str) -> io::Result<()> {
-        writeln!(self.out, "{markdown}")
+    if row.normalized.as_deref() != Some(&row.input) {
+        let _ = writeln!(text, "\nLine {}, typed as {}.", row.line, code(&row.input));
     }
+    text.push('\n');
+    points(row, &|_| true).iter().chain(&digests(&row.drift)).for_each(|point| text.push_str(&bullet(point)));
+    if row.more_reasons > 0 {
+        let _ = writeln!(text, "- and {} more", row.more_reasons);
+    }
+    for actor in ACTORS.into_iter().filter(|actor| is_due(*actor, row)) {
+        for duty in duties(actor, report, row) {
+            let run = duty.line.as_deref().map_or_else(String::new, |line| format!(" {}", code(line)));
+            let _ = writeln!(text, "- **{}:** {}{run}", role(actor), duty.what);
+        }
+    }
+    if !row.near_misses.is_empty() {
+        let _ = writeln!(text, "\nTrusted under {}.", line(&listed(&row.near_misses)));
+    }
+    text
+}
 
-    fn end_source(&mut self) -> io::Result<()> {
+fn bullet(point: &Point<'_>) -> String {
+    let mut text = format!("- {}\n", line(&point.head));
+    for below in &point.lines {
+        let _ = writeln!(text, "  - {}", line(below));
+    }
+    text
+}
+
+fn names(rows: &dyn Rows) -> io::Result<Section> {
+    let legend = "\n✓ the two agree, ✗ they differ, – one of them was not asked or did not answer.\n";
+    let marks = ":-:|".repeat(Drift::PAIRS.len());
+    let head = format!("{legend}\n| name | state | {} | codes |\n|---|---|{marks}---|\n", Drift::PAIRS.join(" | "));
+    let mut section = Section::new(NAMES, head);
+    rows.each(&mut |row| {
+        let marks: String = row.drift.agreements().iter().map(|agreement| format!(" {} |", agreement.mark())).collect();
+        let codes = [Effect::Fail, Effect::Unknown].map(|effect| row.codes(effect)).concat();
+        section.push(&format!("| {} | {} |{marks} {} |\n", code(row.name()), row.state, slugs(&codes, ", ")));
         Ok(())
-    }
+    })?;
+    Ok(section)
+}
 
-    fn end(&mut self) -> io::Result<()> {
+fn records(rows: &dyn Rows) -> io::Result<Section> {
+    let why = "\nThe card under the name's CID proves these values. Nothing that a host served is proposed.\n";
+    let mut section = Section::new(RECORDS, why.to_owned() + &table(&["name", "record", "value"]));
+    rows.each(&mut |row| {
+        for record in &row.txt {
+            section.push(&format!("| {} | {} | {} |\n", code(row.name()), code(&record.key), code(&record.value)));
+        }
         Ok(())
-    }
+    })?;
+    Ok(section)
+}
+
+fn drafts(report: &Report, rows: &dyn Rows) -> io::Result<Section> {
+    let mut section = Section::new(DRAFTS, format!("\n{}", Draft::head()));
+    rows.each(&mut |row| {
+        if let Some(draft) = Draft::of(report, row) {
+            section.push(&format!("{}\n", draft.markdown()));
+        }
+        Ok(())
+    })?;
+    Ok(section)
+}
+
+/// The head of a table.
+fn table(heads: &[&str]) -> String {
+    format!("\n| {} |\n{}|\n", heads.join(" | "), "|---".repeat(heads.len()))
 }
 
 fn line(pieces: &[Piece<'_>]) -> String {
@@ -106,10 +264,12 @@ fn line(pieces: &[Piece<'_>]) -> String {
 fn piece(piece: &Piece<'_>) -> String {
     match piece {
         Piece::Plain(text) => text.to_string(),
-        Piece::Foreign(text) => Foreign::new(text).markdown().to_string(),
+        Piece::Foreign(text) => code(text),
         Piece::Code(code, _) => format!("**{code}**"),
-        Piece::Effect(of) => effect(*of).to_owned(),
-        Piece::State(state) => state.to_string(),
-        Piece::Mark(agreement) => agreement.mark().to_string(),
     }
+}
+
+/// Text of others as code.
+fn code(text: &str) -> String {
+    Foreign::new(text).markdown().to_string()
 }

@@ -31,6 +31,12 @@ struct Head {
     complete: bool,
     scope: Scope,
     shard: Option<Shard>,
+    counts: Counts,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Counts {
+    listed_again: u64,
 }
 
 /// Why reports are not merged.
@@ -173,6 +179,11 @@ impl<R: BufRead + Seek> Shards<R> {
         let mut incomplete: Vec<u16> = incomplete.filter_map(|(report, _)| Some(report.head.shard?.index())).collect();
         incomplete.sort_unstable();
         if incomplete.is_empty() { Ending::Complete } else { Ending::ShardsCut(incomplete) }
+    }
+
+    /// Lines that list a name again. Spellings of one name are in one shard.
+    pub fn listed_again(&self) -> u64 {
+        self.reports.iter().fold(0, |sum, (report, _)| sum.saturating_add(report.head.counts.listed_again))
     }
 
     /// The next row in the order of the list. An error says which report it is about.

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::duty::host_is_at_fault;
 use super::governance_log::{COLUMNS, DRAFT, LogKind};
 use super::{MAX_NAME_BYTES, Report, Row};
 use crate::reason::{Code, Effect, Fixer, Reason};
@@ -64,8 +65,7 @@ fn decision(row: &Row) -> String {
     }
     let mut duties: Vec<String> =
         row.txt.iter().map(|line| format!("set {}", Foreign::new(&line.to_string()).markdown())).collect();
-    let host_is_at_fault = row.drift.proven.is_some() && failing.contains(&Code::CidMismatch);
-    if host_is_at_fault {
+    if host_is_at_fault(row) {
         duties.push("restored the released bytes at the card's URL".to_owned());
     }
     let settled = |reason: &Reason| {

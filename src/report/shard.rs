@@ -41,14 +41,18 @@ impl Shard {
         self.of
     }
 
-    /// Whether it has the name, or what stands in the place of one. The spelling makes no difference.
+    /// Whether it has the name, or what stands in the place of one.
     pub fn has(self, name: &str) -> bool {
-        let digest = match EnsName::parse(name) {
-            Ok(name) => Digest::of(name.as_str().as_bytes()),
-            Err(_) => Digest::of(name.as_bytes()),
-        };
-        let [first, second, ..] = *digest.as_bytes();
+        let [first, second, ..] = *identity(name).as_bytes();
         u16::from_be_bytes([first, second]) % self.of == self.index - 1
+    }
+}
+
+/// What two lines of a list share if they list one name: its spelling makes no difference.
+pub fn identity(name: &str) -> Digest {
+    match EnsName::parse(name) {
+        Ok(name) => Digest::of(name.as_str().as_bytes()),
+        Err(_) => Digest::of(name.as_bytes()),
     }
 }
 

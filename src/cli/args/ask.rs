@@ -159,6 +159,7 @@ Examples:
   clresolve audit --names names.txt --format html --out audit.html
   clresolve audit --names names.txt --since june.json --fail-on newly-broken,payee
   clresolve audit --names names.txt --block 23000000 --resume audit.journal --out audit.md
+  clresolve audit --names names.txt --since june.json --history april.json may.json --format html --out audit.html
   clresolve sandbox --list -o json | jq -r '.[].name' |
     clresolve audit --sandbox --names - --depth identity")]
 #[command(subcommand_negates_reqs = true, args_conflicts_with_subcommands = true)]
@@ -177,6 +178,9 @@ pub(in crate::cli) struct AuditArgs {
     /// An earlier report in its JSON form: says what changed, and warns of cards that do not follow those in it
     #[arg(long, value_name = "REPORT", alias = "previous")]
     pub(in crate::cli) since: Option<PathBuf>,
+    /// Earlier reports in their JSON form: their states stand in the report's picture of states over time
+    #[arg(long, value_name = "REPORT", num_args = 1..)]
+    pub(in crate::cli) history: Vec<PathBuf>,
     /// Changes since that report that make the exit code 1; all by default
     #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = change(), requires = "since")]
     pub(in crate::cli) fail_on: Vec<Kind>,

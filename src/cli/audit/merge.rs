@@ -32,8 +32,9 @@ pub(super) fn run(args: &AuditMergeArgs) -> anyhow::Result<Exit> {
     if let Some(warning) = ending.warning() {
         anstream::eprintln!("clresolve: {warning}");
     }
+    kept.tally.listed_again = shards.listed_again();
     let (tally, spool) = kept.finish()?;
-    let report = Report { scope, tally, ending, since: None, shard: None, list: None };
+    let report = Report { scope, tally, ending, since: None, earlier: Vec::new(), shard: None, list: None };
     let mut out = BufWriter::new(ToOutput(&mut output));
     let written = report.write(args.form().into(), &spool, &mut out).and_then(|()| out.flush());
     written.map_err(|error| Unwritable::new("the report", error))?;

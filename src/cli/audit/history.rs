@@ -1,0 +1,48 @@
+//! Earlier reports: one to compare with, and the counts of all for the picture of states over time.
+
+use std::path::Path;
+
+use anyhow::{Context as _, ensure};
+
+use super::past;
+use crate::report::difference::check_worlds;
+use crate::report::history::MAX_EARLIER_REPORTS;
+use crate::report::{Past, PastCounts, Scope};
+
+/// What earlier audits found.
+pub(super) struct History {
+    /// The report of `--since`.
+    pub(super) last: Option<Past>,
+    /// Scope and counts of all.
+    counted: Vec<(Scope, PastCounts)>,
+}
+
+impl History {
+    /// Reads the report of `--since` and those of `--history`. Of these only one at a time is in memory.
+    pub(super) fn read(since: Option<&Path>, history: &[impl AsRef<Path>]) -> anyhow::Result<Self> {
+        ensure!(
+            history.len() < MAX_EARLIER_REPORTS,
+            "--history: take at most {} reports, such as one a month",
+            MAX_EARLIER_REPORTS - 1
+        );
+        let last = since.map(past).transpose()?;
+        let count = |report: &Past| (report.scope.clone(), PastCounts::of(report));
+        let mut counted: Vec<_> = last.iter().map(count).collect();
+        for file in history {
+            counted.push(count(&past(file.as_ref())?));
+        }
+        counted.sort_by_key(|(_, counts)| counts.checked);
+        counted.dedup();
+        Ok(Self { last, counted })
+    }
+
+    /// Whether an audit of this scope can be compared with them.
+    pub(super) fn check_worlds(&self, scope: &Scope) -> anyhow::Result<()> {
+        self.counted.iter().try_for_each(|(earlier, _)| check_worlds(earlier, scope).context("--since, --history"))
+    }
+
+    /// The counts, the oldest first.
+    pub(super) fn counts(&self) -> Vec<PastCounts> {
+        self.counted.iter().map(|(_, counts)| *counts).collect()
+    }
+}

@@ -1,0 +1,103 @@
+//! Who has to act on the findings of a name, and what there is to do: the record to set, or the command to run.
+
+use super::{Report, Row};
+use crate::reason::{Code, Effect, Fixer};
+
+/// Who can have to act, in the order of the report.
+pub(super) const ACTORS: [Fixer; 3] = [Fixer::Publisher, Fixer::Operator, Fixer::Asker];
+
+/// Something to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Duty {
+    /// One plain sentence.
+    pub(super) what: String,
+    /// The record, or the command, exactly as it is set or run.
+    pub(super) line: Option<String>,
+}
+
+impl Duty {
+    fn new(what: impl Into<String>) -> Self {
+        Self { what: what.into(), line: None }
+    }
+
+    fn with(self, line: String) -> Self {
+        Self { line: Some(line), ..self }
+    }
+}
+
+/// Who that is, to a reader who knows no role of ours.
+pub(super) const fn who(actor: Fixer) -> &'static str {
+    match actor {
+        Fixer::Publisher => "Publishes the card and sets the records of the name.",
+        Fixer::Operator => "Runs this resolver: its endpoints, gateways and configuration.",
+        Fixer::Asker => "Keeps the list of names.",
+    }
+}
+
+/// Whether an actor has to do something before the name is trusted, or before its sources agree.
+pub(super) fn is_due(actor: Fixer, row: &Row) -> bool {
+    let mut decisive = row.reasons.iter().filter(|reason| reason.effect != Effect::Warn).peekable();
+    if decisive.peek().is_none() {
+        // Sources that differ although nothing fails: what they hold is the publisher's.
+        return actor == Fixer::Publisher && row.has_findings();
+    }
+    decisive.any(|reason| reason.code.entry().fixer == actor)
+}
+
+/// Whether the host serves other bytes than those that the CID proves.
+pub(super) fn host_is_at_fault(row: &Row) -> bool {
+    row.drift.proven.is_some() && row.codes(Effect::Fail).contains(&Code::CidMismatch)
+}
+
+/// What an actor does about a row.
+pub(super) fn duties(actor: Fixer, report: &Report, row: &Row) -> Vec<Duty> {
+    match actor {
+        Fixer::Publisher => of_publisher(report, row),
+        Fixer::Operator => of_operator(report, row),
+        Fixer::Asker => vec![of_asker(report, row)],
+    }
+}
+
+fn of_asker(report: &Report, row: &Row) -> Duty {
+    let decisive = row.reasons.iter().filter(|reason| reason.effect != Effect::Warn);
+    let mut entries = decisive.map(|reason| reason.code.entry()).filter(|entry| entry.fixer == Fixer::Asker);
+    if !entries.all(|entry| entry.retryable) {
+        return Duty::new(format!("Take line {} off the list, or correct its spelling.", row.line));
+    }
+    let duty = Duty::new("Ask again later:");
+    match command(report, row, "verify") {
+        Some(line) => duty.with(line),
+        None => duty,
+    }
+}
+
+fn of_publisher(report: &Report, row: &Row) -> Vec<Duty> {
+    let mut duties: Vec<Duty> =
+        row.txt.iter().map(|line| Duty::new("Set this text record:").with(line.to_string())).collect();
+    if host_is_at_fault(row) {
+        duties.push(Duty::new("Restore the released bytes at the card's URL."));
+    }
+    let last = if duties.is_empty() { "Correct what the findings name, then check:" } else { "Then check:" };
+    duties.extend(command(report, row, "verify").map(|line| Duty::new(last).with(line)));
+    if duties.is_empty() {
+        duties.push(Duty::new("Correct what the findings name."));
+    }
+    duties
+}
+
+fn of_operator(report: &Report, row: &Row) -> Vec<Duty> {
+    let duty = Duty::new("See which endpoint or gateway failed, and which rule decided:");
+    vec![match command(report, row, "trace") {
+        Some(line) => duty.with(line),
+        None => duty,
+    }]
+}
+
+/// The command that asks about a row's name by the rules of the report; none where a shell would read more in it.
+fn command(report: &Report, row: &Row, command: &str) -> Option<String> {
+    let scope = &report.scope;
+    let safe = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/' | '+'));
+    let name = row.normalized.as_deref().filter(|name| !name.starts_with('-') && safe(name))?;
+    let profile = Some(&scope.profile.id).filter(|profile| safe(profile))?;
+    Some(format!("clresolve {command} {name} --profile {profile} --depth {}", scope.depth.as_str()))
+}

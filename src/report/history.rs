@@ -1,0 +1,42 @@
+//! The counts of earlier reports, for the picture of states over time.
+
+use jiff::Timestamp;
+
+use super::Past;
+use crate::verdict::State;
+
+/// Most earlier reports of a picture: two years of one a month, and a column is still wide enough for a phone.
+pub const MAX_EARLIER_REPORTS: usize = 24;
+
+/// The states in an earlier report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PastCounts {
+    /// When its first name was checked.
+    pub checked: Option<Timestamp>,
+    /// Names that were trusted.
+    pub trusted: u64,
+    /// Those that were untrusted.
+    pub untrusted: u64,
+    /// Those that could not be decided.
+    pub indeterminate: u64,
+}
+
+impl PastCounts {
+    /// Counts an earlier report.
+    pub fn of(past: &Past) -> Self {
+        let mut counts = Self { checked: past.checked.map(|(first, _)| first), ..Self::default() };
+        for name in past.names.values() {
+            match name.state {
+                State::Trusted => counts.trusted += 1,
+                State::Untrusted => counts.untrusted += 1,
+                State::Indeterminate => counts.indeterminate += 1,
+            }
+        }
+        counts
+    }
+
+    /// The counts of the states, in the order of the report.
+    pub const fn states(&self) -> [u64; 3] {
+        [self.trusted, self.untrusted, self.indeterminate]
+    }
+}

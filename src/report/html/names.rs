@@ -1,0 +1,88 @@
+//! The names and their checks. Those that need attention come first.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+use super::{html, left_out, line, mark, name_anchor};
+use crate::reason::Effect;
+use crate::report::duty::{ACTORS, is_due};
+use crate::report::overview::{identity_checks, schema_checks};
+use crate::report::page::{Piece, Quota};
+use crate::report::{Drift, Report, Row, Rows, role};
+use crate::verdict::State;
+
+/// Most names in the table: a browser on a phone scrolls, filters and sorts them without delay.
+const MAX_NAMES_SHOWN: usize = 2_000;
+
+/// The states, those that need attention first.
+const ORDER: [State; 3] = [State::Untrusted, State::Indeterminate, State::Trusted];
+
+/// What the script needs for a filter. Without script there is none.
+const TOOLS: &str = "<div id=\"tools\" role=\"search\" hidden><label>Name or code <input id=\"find\" type=\"search\" autocomplete=\"off\"></label>\
+    <label>State <select id=\"state\"><option value=\"\">all</option><option>untrusted</option>\
+    <option>indeterminate</option><option>trusted</option></select></label>\
+    <label>Has to act <select id=\"actor\"><option value=\"\">all</option><option>publisher</option>\
+    <option>operator</option><option>asker</option></select></label><output id=\"count\"></output></div>";
+
+/// Writes the table. `findings` are the lines of the list that have an article.
+pub(super) fn write(report: &Report, rows: &dyn Rows, findings: &BTreeSet<u64>, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "<section id=\"names\">\n<h2>Names</h2>\n<p class=\"soft\">✓ holds or agrees, ✗ fails or differs, – open: not \
+         asked, not answered or not reached.</p>\n{TOOLS}"
+    )?;
+    write!(out, "<div class=\"scroll\"><table id=\"names-table\" class=\"matrix\"><thead><tr>")?;
+    for head in ["name", "state"] {
+        write!(out, "<th scope=\"col\">{head}</th>")?;
+    }
+    for head in ["identity", "schemas"].into_iter().chain(Drift::PAIRS) {
+        write!(out, "<th scope=\"col\" class=\"mark\">{head}</th>")?;
+    }
+    writeln!(out, "<th scope=\"col\">codes</th></tr></thead><tbody>")?;
+    let mut quota = Quota::of(MAX_NAMES_SHOWN);
+    for state in ORDER {
+        rows.each(&mut |row| {
+            if row.state != state || !quota.take() {
+                return Ok(());
+            }
+            write_row(report, row, findings, out)
+        })?;
+    }
+    writeln!(out, "</tbody></table></div>")?;
+    left_out(&quota, "names", out)?;
+    writeln!(out, "</section>")
+}
+
+fn write_row(report: &Report, row: &Row, findings: &BTreeSet<u64>, out: &mut dyn Write) -> io::Result<()> {
+    let actors: Vec<_> = ACTORS.into_iter().filter(|actor| is_due(*actor, row)).map(role).collect();
+    let state = row.state;
+    write!(
+        out,
+        "<tr id=\"{}\" data-state=\"{state}\" data-actor=\"{}\"><td class=\"subject\" data-label=\"name\">{}</td>\
+         <td data-label=\"state\"><span class=\"{state} state\">{state}</span></td>",
+        name_anchor(row.name(), row.line),
+        actors.join(" "),
+        name(report, row, findings)
+    )?;
+    let depths = [("identity", identity_checks(row).into()), ("schemas", schema_checks(row).into())];
+    let pairs = Drift::PAIRS.into_iter().zip(row.drift.agreements());
+    for (label, agreement) in depths.into_iter().chain(pairs) {
+        write!(out, "<td class=\"mark\" data-label=\"{label}\">{}</td>", mark(agreement))?;
+    }
+    let codes = [Effect::Fail, Effect::Unknown, Effect::Warn]
+        .into_iter()
+        .flat_map(|effect| row.codes(effect).into_iter().map(move |code| line(&[Piece::Code(code, effect)])));
+    let codes: Vec<String> = codes.collect();
+    writeln!(out, "<td class=\"wide\" data-label=\"codes\">{}</td></tr>", codes.join(" "))
+}
+
+/// The name, which leads to its findings where the page has them.
+fn name(report: &Report, row: &Row, findings: &BTreeSet<u64>) -> String {
+    let article = report.tally.alike(row).map_or(row.line, |alike| alike.line);
+    let name = html(row.name());
+    if findings.contains(&article) {
+        format!("<a href=\"#findings-{article}\"><code>{name}</code></a>")
+    } else {
+        format!("<code>{name}</code>")
+    }
+}

@@ -1,0 +1,151 @@
+//! What the report's pictures show, gathered in one pass over the rows. Its size does not grow with their number.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::duty::{ACTORS, is_due};
+use super::{Agreement, Drift, Report, Row, Rows};
+use crate::reason::{Effect, Reason, Step};
+use crate::verdict::Status;
+
+/// Months that the timeline of expiries shows one by one: names are registered for a year at least.
+pub(super) const MONTHS: usize = 12;
+
+/// Days before its expiry from which a name is listed: the grace period of `.eth` after it is as long.
+pub(super) const NOTICE_DAYS: i64 = 90;
+
+/// Most names that are listed by their expiry. The timeline counts all.
+const MAX_EXPIRIES_LISTED: usize = 20;
+
+/// The checks that are counted: both depths, then the pairs of sources.
+pub(super) const CHECKS: [&str; 2 + Drift::PAIRS.len()] = [
+    "identity checks",
+    "schema checks",
+    Drift::PAIRS[0],
+    Drift::PAIRS[1],
+    Drift::PAIRS[2],
+    Drift::PAIRS[3],
+    Drift::PAIRS[4],
+    Drift::PAIRS[5],
+];
+
+/// Counts over all rows.
+#[derive(Debug, Default)]
+pub(super) struct Overview {
+    /// Names that each of [`ACTORS`] has to do something about.
+    pub(super) due: [u64; ACTORS.len()],
+    /// For each of [`CHECKS`] the names where it holds, where it does not, and where it is open.
+    pub(super) checks: [[u64; 3]; CHECKS.len()],
+    /// When names expire; absent where the report has no date.
+    pub(super) expiries: Option<Expiries>,
+}
+
+/// When names expire, seen from the date of the report.
+#[derive(Debug)]
+pub(super) struct Expiries {
+    /// The date of the report.
+    pub(super) from: Timestamp,
+    /// Names that have expired.
+    pub(super) expired: u64,
+    /// Names that expire in the month of the report and in those after it.
+    pub(super) months: [u64; MONTHS],
+    /// Names that expire later.
+    pub(super) later: u64,
+    /// The soonest of those that have expired or soon will: expiry, line and name.
+    pub(super) soonest: BTreeSet<(Timestamp, u64, String)>,
+}
+
+impl Overview {
+    /// Gathers the counts of a report.
+    pub(super) fn of(report: &Report, rows: &dyn Rows) -> io::Result<Self> {
+        let mut overview = Self { expiries: report.tally.checked.map(|(from, _)| Expiries::from(from)), ..Self::default() };
+        rows.each(&mut |row| {
+            overview.add(row);
+            Ok(())
+        })?;
+        Ok(overview)
+    }
+
+    fn add(&mut self, row: &Row) {
+        for (count, actor) in self.due.iter_mut().zip(ACTORS) {
+            *count += u64::from(is_due(actor, row));
+        }
+        let depths = [identity_checks(row), schema_checks(row)].map(Agreement::from);
+        for (counts, agreement) in self.checks.iter_mut().zip(depths.into_iter().chain(row.drift.agreements())) {
+            counts[agreement as usize] += 1;
+        }
+        let expiry = row.known.on_chain.as_ref().and_then(|chain| chain.expiry.as_deref()?.parse().ok());
+        if let (Some(expiries), Some(expiry)) = (&mut self.expiries, expiry) {
+            expiries.add(expiry, row);
+        }
+    }
+}
+
+impl Expiries {
+    const fn from(from: Timestamp) -> Self {
+        Self { from, expired: 0, months: [0; MONTHS], later: 0, soonest: BTreeSet::new() }
+    }
+
+    /// Names whose expiry is known.
+    pub(super) fn known(&self) -> u64 {
+        self.expired + self.later + self.months.iter().sum::<u64>()
+    }
+
+    fn add(&mut self, expiry: Timestamp, row: &Row) {
+        if expiry <= self.from {
+            self.expired += 1;
+        } else if let Some(names) = self.months.get_mut(months_between(self.from, expiry)) {
+            *names += 1;
+        } else {
+            self.later += 1;
+        }
+        if days_between(self.from, expiry) <= NOTICE_DAYS {
+            self.soonest.insert((expiry, row.line, row.name().to_owned()));
+        }
+        if self.soonest.len() > MAX_EXPIRIES_LISTED {
+            self.soonest.pop_last();
+        }
+    }
+}
+
+/// Whole days from one time to another; negative where it is earlier.
+pub(super) fn days_between(from: Timestamp, to: Timestamp) -> i64 {
+    const DAY: i64 = 24 * 60 * 60;
+    to.as_second().saturating_sub(from.as_second()).div_euclid(DAY)
+}
+
+/// The number of months from the month of `from` to that of a later time.
+fn months_between(from: Timestamp, to: Timestamp) -> usize {
+    let month = |at: Timestamp| {
+        let date = at.to_zoned(TimeZone::UTC).date();
+        i32::from(date.year()) * 12 + i32::from(date.month())
+    };
+    usize::try_from(month(to) - month(from)).unwrap_or(0)
+}
+
+/// What the checks of depth `identity` say of a name.
+pub(super) fn identity_checks(row: &Row) -> Status {
+    let found = status(row, |reason| reason.step != Step::Schemas);
+    // What was cut off could be a check of this depth.
+    if found == Status::Pass && row.more_reasons > 0 { Status::Unknown } else { found }
+}
+
+/// What the checks that depth `schemas` adds say of a name; skipped at depth `identity`, and where no card was found.
+pub(super) fn schema_checks(row: &Row) -> Status {
+    match (status(row, |reason| reason.step == Step::Schemas), row.drift.schemas_manifest) {
+        (Status::Pass, Agreement::Open) => Status::Skip,
+        (Status::Pass, Agreement::Differ) => Status::Fail,
+        (found, _) => found,
+    }
+}
+
+fn status(row: &Row, of_depth: impl Fn(&Reason) -> bool) -> Status {
+    let has = |effect| row.reasons.iter().any(|reason| reason.effect == effect && of_depth(reason));
+    if has(Effect::Fail) {
+        return Status::Fail;
+    }
+    if has(Effect::Unknown) { Status::Unknown } else { Status::Pass }
+}

@@ -1,0 +1,220 @@
+// Reads the HTML reports of audits as people do: audit-page.mjs PROGRAM BROWSER SCRATCH [--write]
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+import { chromium } from "playwright-core";
+
+const [program, executablePath, scratch, write] = process.argv.slice(2);
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const pictures = fileURLToPath(new URL("../../docs/audits/", import.meta.url));
+
+const QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+  "--disable-component-update", "--disable-sync"];
+
+/** Longest time for one step on a busy machine, in milliseconds. */
+const PATIENCE = 60_000;
+
+const WIDTHS = { 390: 844, 1280: 1000 };
+
+/** Lines that are no names, with something against every reader. */
+const HOSTILE = ["=cmd|'/c calc'!A1 \"<script>alert(1)</script>`", "<img src=x onerror=alert(1)>.eth", "a\u202e.eth", "-.eth"];
+
+const at = (file) => join(scratch, file);
+
+/** What the program prints; the exit code of an audit tells its worst name. */
+function run(...parameters) {
+  const env = Object.fromEntries(Object.entries(process.env).filter(([key]) => !key.startsWith("CLRESOLVE_")));
+  try {
+    return execFileSync(program, parameters, { env, cwd: scratch, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+  } catch (error) {
+    if (error.status === 1 || error.status === 3) return error.stdout;
+    throw error;
+  }
+}
+
+const audit = (list, ...options) => run("audit", "--sandbox", "--names", list, ...options);
+
+/** A report as `audit` seals it, of an earlier day: some names that are broken now were trusted then, and one had
+ * another holder. When the sandbox's names expire differs from run to run. */
+function earlier(report, day, trusted, file) {
+  const then = structuredClone(report);
+  delete then.digest;
+  then.counts.checked = { first: `${day}T10:00:00Z`, last: `${day}T10:00:00Z` };
+  const broken = then.rows.filter(({ state, normalized }) => state === "untrusted" && normalized);
+  for (const row of broken.slice(0, trusted)) Object.assign(row, { state: "trusted", reasons: [] });
+  then.rows.filter((row) => row.on_chain).forEach(({ on_chain }) => delete on_chain.expiry);
+  then.rows.find((row) => row.on_chain?.holder).on_chain.holder = `0x${"12".repeat(20)}`;
+  const lines = `${JSON.stringify(then).slice(0, -1)},\n`;
+  const digest = createHash("sha256").update(lines).digest("hex");
+  writeFileSync(at(file), `${lines}"digest": "sha256:${digest}"\n}\n`);
+}
+
+/** The pages that are read, each with what its first screen must say. */
+function makePages() {
+  const sandbox = JSON.parse(run("sandbox", "--list", "-o", "json"));
+  const good = sandbox.filter(({ state, codes }) => state === "trusted" && codes.length === 0).map(({ name }) => name);
+  writeFileSync(at("good.txt"), good.slice(0, 12).join("\n"));
+  writeFileSync(at("registry.txt"), [...sandbox.map(({ name }) => name), ...HOSTILE].join("\n"));
+  audit("good.txt", "--format", "html", "--out", "good.html");
+  audit("registry.txt", "--format", "html", "--out", "bad.html");
+  audit("registry.txt", "--json", "--out", "now.json");
+  const now = JSON.parse(readFileSync(at("now.json"), "utf8"));
+  [["2026-07-01", 40], ["2026-08-01", 31], ["2026-09-01", 22], ["2026-10-01", 6]].forEach(([day, trusted], number) =>
+    earlier(now, day, trusted, `${number}.json`));
+  audit("registry.txt", "--since", "3.json", "--history", "0.json", "1.json", "2.json", "--format", "html", "--out", "since.html");
+  const { untrusted, trusted, names } = now.counts;
+  return [["good", /Every name is trusted\. Nobody has to act\./],
+    ["bad", new RegExp(`${trusted} of ${names} names are trusted[^]*${untrusted} untrusted[^]*the publisher \\(\\d+ names\\)`)],
+    ["since", /Since the report before: 6 newly broken, 0 newly trusted\./]];
+}
+
+const address = (page) => pathToFileURL(at(`${page}.html`)).href;
+
+/** A page of its own, whose complaints and requests fail the run. */
+async function opened(browser, name, options = {}) {
+  const context = await browser.newContext({ reducedMotion: "reduce", viewport: { width: 1280, height: 1000 }, ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE);
+  page.on("pageerror", (error) => assert.fail(`the page threw ${error}`));
+  page.on("dialog", (dialog) => assert.fail(`a dialog: ${dialog.message()}`));
+  page.on("console", (message) => assert.notEqual(message.type(), "error", message.text()));
+  page.on("request", (request) => assert.equal(request.url().split("#")[0], address(name), "nothing else is asked for"));
+  await page.goto(address(name));
+  return page;
+}
+
+/** Nothing that axe objects to, and nothing wider than the screen. */
+async function isSound(page, where) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => globalThis.axe.run());
+  const told = violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 5).map((node) => node.target).join(" ")}`);
+  assert.deepEqual(told, [], where);
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth <= 0), true, `${where} is too wide`);
+}
+
+/** What a board member reads in ten seconds: the words and the picture above the fold. */
+async function theFirstScreenSaysIt(page, said, width, where) {
+  assert.match(await page.locator("main").innerText(), said, where);
+  const fold = await page.evaluate(() => innerHeight);
+  const seen = width === "390" ? [".verdict", "#now-title", ".tiles"] : [".verdict", "#now-title", ".tiles", ".actors"];
+  for (const part of seen) {
+    const bottom = await page.locator(part).evaluate((node) => (node.closest("svg") ?? node).getBoundingClientRect().bottom);
+    assert.ok(bottom <= fold, `${where}: ${part} ends at ${bottom} of ${fold}`);
+  }
+}
+
+async function everyPageIsSound(browser, pages) {
+  for (const [name, said] of pages) {
+    for (const width of Object.keys(WIDTHS)) {
+      for (const colorScheme of ["light", "dark"]) {
+        const where = `${name}, ${width}, ${colorScheme}`;
+        const page = await opened(browser, name, { colorScheme, viewport: { width: Number(width), height: WIDTHS[width] } });
+        await theFirstScreenSaysIt(page, said, width, where);
+        await isSound(page, where);
+        assert.equal(await page.locator("img").count(), 0, "markup of others is text");
+        await page.context().close();
+      }
+    }
+  }
+}
+
+async function itIsCompleteWithoutScript(browser) {
+  const [page, other] = [await opened(browser, "since", { javaScriptEnabled: false }), await opened(browser, "since")];
+  const rows = "#names-table tbody tr";
+  assert.equal(await page.locator(rows).count(), await other.locator(rows).count());
+  assert.equal(await page.locator("#tools").isVisible(), false);
+  assert.equal(await page.locator("th button").count(), 0);
+  await page.context().close();
+  await other.context().close();
+}
+
+async function itIsFilteredAndSorted(browser) {
+  const page = await opened(browser, "since");
+  const shown = () => page.locator("#names-table tbody tr:not([hidden]) td.subject").allInnerTexts();
+  const all = (await shown()).length;
+  await page.getByLabel("Name or code").fill("CHECKSUM-mismatch");
+  assert.deepEqual((await shown()).toSorted(), ["checksum-mismatch.eth", "host-changed.eth"]);
+  assert.equal(await page.locator("#count").innerText(), `2 of ${all}`);
+  await page.getByLabel("Name or code").fill("");
+  await page.locator("#actor").selectOption("operator");
+  assert.ok((await shown()).includes("cid-unproven.eth"));
+  await page.locator("#state").selectOption("trusted");
+  assert.deepEqual(await shown(), []);
+  await page.locator("#actor").selectOption("");
+  await page.locator("#names-table th button").first().click();
+  const names = await shown();
+  assert.deepEqual(names, names.toSorted(new Intl.Collator("en", { numeric: true }).compare));
+  assert.equal(await page.locator("#names-table th[aria-sort=ascending]").count(), 1);
+  await isSound(page, "filtered and sorted");
+  await page.context().close();
+}
+
+/** A name, a reason and the work on it lead to each other. */
+async function anchorsLead(browser) {
+  const page = await opened(browser, "bad");
+  await page.goto(`${address("bad")}#name-checksum-mismatch.eth`);
+  const row = page.locator("tr:target");
+  assert.match(await row.innerText(), /checksum-mismatch\.eth/);
+  await row.getByRole("link", { name: "checksum-mismatch.eth" }).click();
+  assert.match(await page.locator("article:target pre").first().innerText(), /^cl\.checksum\.agentcard=sha256:[0-9a-f]{64}$/);
+  await page.locator("article:target").getByRole("link", { name: "checksum-mismatch" }).click();
+  assert.match(await page.locator("tr:target .explanation").textContent(), /SHA-256|checksum/i);
+  await page.context().close();
+}
+
+/** Markup that got in all the same would not run. */
+async function itsPolicyHolds(browser) {
+  const page = await opened(browser, "good");
+  page.removeAllListeners("console");
+  const ran = await page.evaluate(() => {
+    const script = document.createElement("script");
+    script.textContent = "globalThis.ran = true";
+    document.body.append(script);
+    return globalThis.ran === true;
+  });
+  assert.equal(ran, false);
+  await page.context().close();
+}
+
+async function itPrints(browser) {
+  const page = await opened(browser, "since", { colorScheme: "dark" });
+  const pdf = await page.pdf({ format: "A4", printBackground: false });
+  assert.equal(pdf.subarray(0, 5).toString(), "%PDF-");
+  writeFileSync(at("since.pdf"), pdf);
+  await page.emulateMedia({ media: "print" });
+  for (const part of ["nav", "#tools"]) assert.equal(await page.locator(part).isVisible(), false, part);
+  assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(255, 255, 255)");
+  // The width of A4 within its margins, in pixels.
+  await page.setViewportSize({ width: 688, height: 1000 });
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, "the print is too wide");
+  await page.context().close();
+}
+
+async function takePictures(browser, folder) {
+  mkdirSync(folder, { recursive: true });
+  for (const [width, colorScheme] of [["1280", "light"], ["390", "dark"]]) {
+    const page = await opened(browser, "since", { colorScheme, viewport: { width: Number(width), height: WIDTHS[width] } });
+    await page.screenshot({ path: join(folder, `report-${width}-${colorScheme}.png`) });
+    await page.context().close();
+  }
+}
+
+const pages = makePages();
+const browser = await chromium.launch({ executablePath, args: QUIET });
+try {
+  await everyPageIsSound(browser, pages);
+  await itIsCompleteWithoutScript(browser);
+  await itIsFilteredAndSorted(browser);
+  await anchorsLead(browser);
+  await itsPolicyHolds(browser);
+  await itPrints(browser);
+  if (write === "--write") await takePictures(browser, pictures);
+} finally {
+  await browser.close();
+}
+console.log(`${pages.length} reports at ${Object.keys(WIDTHS).length} widths in both schemes, printed and without script: sound`);
