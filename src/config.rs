@@ -55,9 +55,9 @@ pub use payment::{Account, AssetConfig, KnownPayees, LimitsConfig, LimitsLayer, 
 pub use receipts::{ReceiptsConfig, ReceiptsLayer};
 pub use redis::{RedisConfig, RedisLayer, RedisUrl};
 pub use serve::{GateConfig, GateLayer, HttpConfig, HttpLayer, MAX_HEADERS};
-pub use sign::{SignConfig, SignLayer, parse_issuer};
+pub use sign::{SignConfig, SignLayer};
 use value::FilePath;
-pub use value::{ProofDemand, parse_address, parse_duration, parse_profile, parse_quorum};
+pub use value::{ProofDemand, parse_address, parse_duration, parse_issuer, parse_profile, parse_quorum};
 
 use clresolve_core::world::{MAINNET_ID as MAINNET, RESERVED as RESERVED_WORLDS};
 

@@ -181,20 +181,21 @@ fn trust_is_made_in_few_places() {
 }
 
 /// A child may use what the file of its own module defines, and that file the child: they are one room with its door.
+/// What that file hands on from another one counts as that other one's.
 #[test]
 fn no_files_import_each_other_in_a_circle() {
     for (name, _) in CRATES {
         let sources = sources(name);
-        let files: BTreeSet<Vec<String>> = sources.iter().map(|source| source.module.clone()).collect();
-        let imports: BTreeMap<&[String], BTreeSet<Vec<String>>> = sources
+        let files: Imports = sources.iter().map(|source| (source.module.clone(), source.imports())).collect();
+        let reached: BTreeMap<&[String], BTreeSet<Vec<String>>> = sources
             .iter()
             .map(|source| {
-                let reached = source.paths().into_iter().filter_map(|path| file_of(path, &files));
+                let reached = source.paths().into_iter().flat_map(|path| files_of(path, &files));
                 let others = reached.filter(|other| !source.module.starts_with(other));
                 (source.module.as_slice(), others.collect())
             })
             .collect();
-        let circles: Vec<_> = imports.keys().filter(|file| reaches(file, file, &imports)).collect();
+        let circles: Vec<_> = reached.keys().filter(|file| reaches(file, file, &reached)).collect();
         assert!(circles.is_empty(), "crate {name:?}: {circles:#?}");
     }
 }
@@ -244,10 +245,25 @@ struct Source {
     place: String,
     /// The module that the file is; empty for the root of its crate.
     module: Vec<String>,
+    /// The modules below it that are files of their own.
+    children: BTreeSet<String>,
     file: syn::File,
 }
 
 impl Source {
+    /// A path that the file writes, from the root of the crate; none of another crate.
+    fn within(&self, written: &[String]) -> Option<Vec<String>> {
+        let up = written.iter().take_while(|segment| *segment == "super").count();
+        let (base, skipped) = match written.first()?.as_str() {
+            "crate" => (&[][..], 1),
+            "self" => (&self.module[..], 1),
+            "super" => (&self.module[..self.module.len().saturating_sub(up)], up),
+            child if self.children.contains(child) => (&self.module[..], 0),
+            _ => return None,
+        };
+        Some([base, &written[skipped..]].concat())
+    }
+
     fn read(root: &Path, path: &Path) -> Self {
         let text = fs::read_to_string(path).expect("a source file is readable");
         let mut file = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -258,14 +274,28 @@ impl Source {
         if ["lib", "main"].map(str::to_owned).map(|name| vec![name]).contains(&module) {
             module.clear();
         }
-        Self { place: path.display().to_string(), module, file }
+        let children = file.items.iter().filter_map(|item| match item {
+            syn::Item::Mod(child) if child.content.is_none() => Some(child.ident.to_string()),
+            _ => None,
+        });
+        Self { place: path.display().to_string(), module, children: children.collect(), file }
     }
 
     /// Every path within its crate that the file names, from the root of the crate.
     fn paths(&self) -> Vec<Vec<String>> {
-        let mut paths = Paths { module: &self.module, found: Vec::new() };
+        let mut paths = Paths(Vec::new());
         paths.visit_file(&self.file);
-        paths.found
+        paths.0.iter().filter_map(|written| self.within(written)).collect()
+    }
+
+    /// What the file has from other files of its crate: the path of each name.
+    fn imports(&self) -> BTreeMap<String, Vec<String>> {
+        let uses = self.file.items.iter().filter_map(|item| match item {
+            syn::Item::Use(item) => Some(&item.tree),
+            _ => None,
+        });
+        let names = uses.flat_map(|tree| names_of(&[], tree));
+        names.filter_map(|(name, path)| Some((name, self.within(&path)?))).collect()
     }
 
     /// The types and traits that the file defines.
@@ -275,10 +305,12 @@ impl Source {
         types.0
     }
 
-    /// The code as tokens with single spaces between them: no comment, no line break.
+    /// The code as tokens with single spaces between them, no comment and no line break, then each import in full.
     fn code(&self) -> String {
         use quote::ToTokens as _;
-        self.file.to_token_stream().to_string()
+        let mut imports = FullImports(Vec::new());
+        imports.visit_file(&self.file);
+        [vec![self.file.to_token_stream().to_string()], imports.0].concat().join("\n")
     }
 }
 
@@ -298,53 +330,82 @@ impl<'ast> Visit<'ast> for Types {
     }
 }
 
-struct Paths<'a> {
-    module: &'a [String],
-    found: Vec<Vec<String>>,
+/// The paths of imports, whether they are grouped or not.
+struct FullImports(Vec<String>);
+
+impl<'ast> Visit<'ast> for FullImports {
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        self.0.extend(names_of(&[], &item.tree).into_iter().map(|(_, path)| path.join(" :: ")));
+    }
 }
 
-impl Paths<'_> {
-    fn add(&mut self, segments: &[String]) {
-        let up = segments.iter().take_while(|segment| *segment == "super").count();
-        let base = match segments.first().map(String::as_str) {
-            Some("crate") => Vec::new(),
-            Some("self") => self.module.to_vec(),
-            Some("super") => self.module[..self.module.len().saturating_sub(up)].to_vec(),
-            _ => return,
-        };
-        let rest = segments.iter().skip(up.max(1)).filter(|segment| *segment != "self");
-        self.found.push(base.into_iter().chain(rest.cloned()).collect());
-    }
-
-    fn add_tree(&mut self, before: &[String], tree: &syn::UseTree) {
-        let with = |name: &syn::Ident| [before, &[name.to_string()]].concat();
-        match tree {
-            syn::UseTree::Path(path) => self.add_tree(&with(&path.ident), &path.tree),
-            syn::UseTree::Name(name) => self.add(&with(&name.ident)),
-            syn::UseTree::Rename(rename) => self.add(&with(&rename.ident)),
-            syn::UseTree::Glob(_) => self.add(before),
-            syn::UseTree::Group(group) => group.items.iter().for_each(|item| self.add_tree(before, item)),
+/// The segments of the path that begins a run of tokens.
+fn path_at(tokens: &[&str]) -> Vec<String> {
+    let is_name = |token: &str| token.starts_with(|c: char| c.is_alphabetic() || c == '_');
+    let mut segments = Vec::new();
+    for pair in tokens.chunks(2).take_while(|pair| is_name(pair[0])) {
+        segments.push(pair[0].to_owned());
+        if pair.get(1) != Some(&"::") {
+            break;
         }
     }
+    segments
 }
 
-impl<'ast> Visit<'ast> for Paths<'_> {
+/// The paths that a file writes.
+struct Paths(Vec<Vec<String>>);
+
+/// The names that a use declaration brings, each with the path that it writes. A glob brings what nobody here knows: its
+/// name is empty.
+fn names_of(before: &[String], tree: &syn::UseTree) -> Vec<(String, Vec<String>)> {
+    let with = |name: &syn::Ident| [before, &[name.to_string()]].concat();
+    match tree {
+        syn::UseTree::Path(path) => names_of(&with(&path.ident), &path.tree),
+        syn::UseTree::Name(name) if name.ident == "self" => {
+            vec![(before.last().cloned().unwrap_or_default(), before.to_vec())]
+        }
+        syn::UseTree::Name(name) => vec![(name.ident.to_string(), with(&name.ident))],
+        syn::UseTree::Rename(rename) => vec![(rename.rename.to_string(), with(&rename.ident))],
+        syn::UseTree::Glob(_) => vec![(String::new(), before.to_vec())],
+        syn::UseTree::Group(group) => group.items.iter().flat_map(|item| names_of(before, item)).collect(),
+    }
+}
+
+impl<'ast> Visit<'ast> for Paths {
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
-        self.add_tree(&[], &item.tree);
+        self.0.extend(names_of(&[], &item.tree).into_iter().map(|(_, path)| path));
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
-        self.add(&path.segments.iter().map(|segment| segment.ident.to_string()).collect::<Vec<_>>());
+        self.0.push(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
         visit::visit_path(self, path);
+    }
+
+    /// What a macro is given, and what it is made of, are tokens without a tree.
+    fn visit_macro(&mut self, found: &'ast syn::Macro) {
+        let tokens = found.tokens.to_string();
+        let tokens: Vec<&str> = tokens.split_whitespace().collect();
+        let begins = |at: usize| at == 0 || !matches!(tokens[at - 1], "::" | ".");
+        let paths = (0..tokens.len()).filter(|at| begins(*at)).map(|at| path_at(&tokens[at..]));
+        self.0.extend(paths.filter(|path| path.len() > 1));
+        visit::visit_macro(self, found);
     }
 }
 
-/// The file of the deepest module that `path` leads to.
-fn file_of(mut path: Vec<String>, files: &BTreeSet<Vec<String>>) -> Option<Vec<String>> {
-    while !files.contains(&path) {
-        path.pop()?;
+/// What the file of each module has from others: the path of each name, from the root of the crate.
+type Imports = BTreeMap<Vec<String>, BTreeMap<String, Vec<String>>>;
+
+/// The file of the deepest module that `path` leads to, and those from which that file has what the path names.
+fn files_of(mut path: Vec<String>, files: &Imports) -> BTreeSet<Vec<String>> {
+    let mut found = BTreeSet::new();
+    while let Some(length) = (0..=path.len()).rev().find(|length| files.contains_key(&path[..*length])) {
+        let (file, rest) = path.split_at(length);
+        let origin = rest.first().and_then(|name| files[file].get(name));
+        let is_new = found.insert(file.to_owned());
+        let Some(origin) = origin.filter(|_| is_new) else { break };
+        path = [origin, &rest[1..]].concat();
     }
-    Some(path)
+    found
 }
 
 fn reaches(from: &[String], to: &[String], imports: &BTreeMap<&[String], BTreeSet<Vec<String>>>) -> bool {

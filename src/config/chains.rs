@@ -10,12 +10,15 @@ use clresolve_state::agent_registry::IDENTITY_REGISTRY;
 use serde::{Deserialize, Serialize};
 
 use super::keys::One;
+use super::paths::without_paths;
 use super::payment::is_normal;
 use super::value::{Contract, Demand as ProofForm, quorum_number};
 use super::{ConfigError, Endpoint, ProofDemand, demanded, labelled};
 
 /// `[chains]`: by EIP-155 chain id.
 pub type Chains = BTreeMap<ChainId, RegistryChain>;
+
+without_paths!(Chains);
 
 /// The id of an EVM chain that has a coin type (ENSIP-11), so that x402 can name it: written as a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

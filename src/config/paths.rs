@@ -7,10 +7,9 @@ use std::time::Duration;
 use alloy_primitives::{Address, B256};
 use clresolve_payment::limits::Scheme;
 
-use super::payment::{AssetConfig, KnownPayees, Networks, Routes};
 use super::{
-    BaseUrl, BlockSelector, Chains, ConnectTo, Endpoint, Gateway, Grade, Hedging, ListenAt, ManifestSource, OriginSpec,
-    ProofDemand, RedisUrl, SocketPath,
+    BaseUrl, BlockSelector, ConnectTo, Endpoint, Gateway, Grade, Hedging, ListenAt, ManifestSource, OriginSpec,
+    SocketPath,
 };
 use crate::reason::Code;
 use crate::verdict::{Depth, GateVerbs};
@@ -51,19 +50,19 @@ impl<T: EachPath> EachPath for Vec<T> {
 /// Types without a path.
 macro_rules! without_paths {
     ($($type:ty),* $(,)?) => {$(
-        impl EachPath for $type {
-            fn each_path(&mut self, _: &mut dyn FnMut(&mut PathBuf)) {}
+        impl $crate::config::paths::EachPath for $type {
+            fn each_path(&mut self, _: &mut dyn FnMut(&mut std::path::PathBuf)) {}
         }
     )*};
 }
 
+pub(super) use without_paths;
+
 without_paths!(
     Address,
-    AssetConfig,
     B256,
     BaseUrl,
     BlockSelector,
-    Chains,
     Code,
     ConnectTo,
     Depth,
@@ -73,13 +72,8 @@ without_paths!(
     Gateway,
     Grade,
     Hedging,
-    KnownPayees,
     ListenAt,
-    Networks,
     OriginSpec,
-    ProofDemand,
-    RedisUrl,
-    Routes,
     Scheme,
     SocketPath,
     String,

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ConfigError;
 use super::keys::{One, table};
+use super::paths::without_paths;
 use super::value::Time;
 use crate::name::EnsName;
 
@@ -34,6 +35,8 @@ table! {
     /// Assets that are permitted.
     assets: Vec<AssetConfig> = Vec::new();
 }
+
+without_paths!(AssetConfig, KnownPayees, Networks, Routes);
 
 /// Which networks are permitted: always those of the assets of the limits, and beside that…
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,6 +9,7 @@ use percent_encoding::percent_decode_str;
 use url::Url;
 
 use super::keys::{One, OrNone, forms, table};
+use super::paths::without_paths;
 use super::value::{FilePath, Time};
 use crate::fetch::{OriginSpec, StreamTo};
 
@@ -46,6 +47,8 @@ forms! {
     Server(RedisUrl) = str::parse, |url: &RedisUrl| url.0.to_string();
     Prefix(String) = parse_prefix, String::clone;
 }
+
+without_paths!(RedisUrl);
 
 /// Where the server is, and how one logs in there.
 #[derive(Clone, PartialEq, Eq)]

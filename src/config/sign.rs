@@ -5,9 +5,6 @@ use std::path::PathBuf;
 use super::keys::{OrNone, table};
 use super::value::{FilePath, Issuer};
 
-/// Longest issuer, in bytes: a host name or a URL.
-const MAX_ISSUER_BYTES: usize = 255;
-
 table! {
     /// The key that verdicts are signed with, and in whose name. By default nothing is signed.
     #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,18 +25,6 @@ impl SignLayer {
     pub(crate) fn of_flags(key: Option<PathBuf>, issuer: Option<String>) -> Self {
         Self { key: key.map(Some), issuer: issuer.map(Some), publish: None }
     }
-}
-
-/// An issuer: at most 255 visible ASCII characters, such as a URL.
-///
-/// # Errors
-/// Says what was expected.
-pub fn parse_issuer(s: &str) -> Result<String, String> {
-    let good = (1..=MAX_ISSUER_BYTES).contains(&s.len()) && s.bytes().all(|byte| byte.is_ascii_graphic());
-    if good {
-        return Ok(s.to_owned());
-    }
-    Err(format!("expected an issuer such as https://clresolve.example: at most {MAX_ISSUER_BYTES} visible characters"))
 }
 
 #[cfg(test)]

@@ -10,12 +10,13 @@ use serde::{Deserialize as _, Deserializer};
 use url::Url;
 
 use super::keys::forms;
+use super::paths::without_paths;
 use super::{BaseUrl, ConnectTo, Endpoint, Gateway, Grade, Hedging, ListenAt, OriginSpec, PUBLIC_RPC};
 
 forms! {
     World(String) = parse_world, String::clone;
     Profile(String) = parse_profile, String::clone;
-    Issuer(String) = super::parse_issuer, String::clone;
+    Issuer(String) = parse_issuer, String::clone;
     Contract(Address) = parse_address, ToString::to_string;
     Hash(B256) = parse_hash, ToString::to_string;
     Demand(ProofDemand) = str::parse, ToString::to_string;
@@ -29,6 +30,8 @@ forms! {
     Base(BaseUrl) = str::parse, ToString::to_string;
 }
 
+without_paths!(ProofDemand);
+
 /// Longest time limit accepted: a question that takes longer than this is not being answered.
 const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
 
@@ -39,6 +42,9 @@ const MAX_LABEL_BYTES: usize = 64;
 const MAX_QUORUM: usize = 32;
 
 const QUORUM_EXPECTED: &str = "expected a number of endpoints from 2 to 32; one endpoint's word is proof single-rpc";
+
+/// Longest issuer, in bytes: a host name or a URL.
+const MAX_ISSUER_BYTES: usize = 255;
 
 /// Longest profile identifier, in bytes; it stands in every verdict.
 const MAX_PROFILE_BYTES: usize = 64;
@@ -77,6 +83,18 @@ impl fmt::Display for ProofDemand {
             Self::StateProof => f.write_str("state-proof"),
         }
     }
+}
+
+/// An issuer: at most 255 visible ASCII characters, such as a URL.
+///
+/// # Errors
+/// Says what was expected.
+pub fn parse_issuer(s: &str) -> Result<String, String> {
+    let good = (1..=MAX_ISSUER_BYTES).contains(&s.len()) && s.bytes().all(|byte| byte.is_ascii_graphic());
+    if good {
+        return Ok(s.to_owned());
+    }
+    Err(format!("expected an issuer such as https://clresolve.example: at most {MAX_ISSUER_BYTES} visible characters"))
 }
 
 /// How many operators must agree: 2 to `MAX_QUORUM`.
