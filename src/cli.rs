@@ -46,7 +46,6 @@ mod names;
 mod notice;
 mod operator;
 mod output;
-mod own;
 mod plan;
 mod probe;
 mod progress;
@@ -60,6 +59,7 @@ mod sandbox;
 mod serve;
 #[cfg(unix)]
 mod service_manager;
+mod user_config;
 /// Where there is no systemd, nobody is told.
 #[cfg(not(unix))]
 mod service_manager {

@@ -82,7 +82,7 @@ pub struct Discovery {
     /// The URLs that were asked, in order.
     pub places: Vec<UrlResult>,
     /// The cards, by their first URL.
-    pub cards: Vec<Found>,
+    pub cards: Vec<DiscoveredCard>,
     /// Documents that are not cards but say where cards are, by their first URL. The URLs in them were not asked.
     pub descriptors: Vec<Descriptor>,
     /// The ENS name that proves a card; `null` if none does, or none was resolved.
@@ -144,7 +144,7 @@ pub enum UrlOutcome {
 
 /// One card, with all its URLs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Found {
+pub struct DiscoveredCard {
     /// SHA-256 of the bytes as received.
     pub sha256: Digest,
     /// Their number.
@@ -274,7 +274,7 @@ fn judged(
             Kind::Card(report, card) => {
                 let body = answered.iter().filter_map(Answered::document).find(|b| Digest::of(&b.bytes) == sha256);
                 let bytes = body.map_or(0, |body| body.bytes.len());
-                discovery.cards.push(Found { sha256, bytes, urls, report: *report });
+                discovery.cards.push(DiscoveredCard { sha256, bytes, urls, report: *report });
                 cards.extend(card.map(|card| (sha256, card)));
             }
         }

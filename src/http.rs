@@ -81,7 +81,7 @@ use crate::telemetry;
 
 #[cfg(unix)]
 use self::admin::AdminState;
-use self::face::Door;
+use self::face::ListenerRole;
 use self::hot_names::{HotNames, MOST_NAMES};
 use self::in_force::{InForce, Serving};
 use self::listener::Listener;
@@ -260,8 +260,8 @@ impl Server {
     /// Answers until `stop` ends, then drains. For the time of the notice new connections are accepted, with 503 from
     /// `readyz` and 403 from the gate. After it none are accepted, and requests in work may finish within the limit.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let gate = self.gate.map(|(listener, _)| (listener, Door::Gate));
-        let listeners = [(self.listener, Door::All)].into_iter().chain(gate);
+        let gate = self.gate.map(|(listener, _)| (listener, ListenerRole::Gate));
+        let listeners = [(self.listener, ListenerRole::All)].into_iter().chain(gate);
         let administered = async {
             #[cfg(unix)]
             if let Some((socket, state)) = self.admin {

@@ -87,10 +87,9 @@ pub mod verdict {
 }
 
 pub use clock::Clock;
-pub use clresolve_chain::Chain;
 pub use clresolve_verdict::profile::{Profile, Profiles};
 pub use config::Config;
-pub use resolve::{Content, ExportError, Question, Resolver, SetupError};
+pub use resolve::{ExportError, Question, Resolver, SetupError};
 pub use verdict::{Depth, Resolution, State, Trusted, Verdict};
 
 /// The crates below, under the names that this crate's modules have for them.

@@ -59,7 +59,7 @@ use tokio::time::Instant;
 use self::cached::CachedWalker;
 #[cfg(feature = "unstable")]
 pub use self::content::Liars;
-pub use self::content::{Content, Walk};
+pub use self::content::{Content, Retrieved};
 #[cfg(feature = "daemon")]
 pub(crate) use self::decide::report as report_decision;
 pub use self::export::ExportError;
@@ -72,7 +72,7 @@ use self::progress::Progress;
 pub(crate) use self::progress::{StepSeen, Watch};
 pub use self::question::Question;
 use self::question::RuleSet;
-use self::registration::Registries;
+use self::registration::AgentRegistries;
 #[cfg(feature = "cards")]
 pub use self::roots::RootSource;
 #[cfg(feature = "daemon")]
@@ -111,7 +111,7 @@ pub struct Resolver(Arc<Inner>);
 
 struct Inner {
     walker: Arc<Walker>,
-    registries: Registries,
+    registries: AgentRegistries,
     signers: Signers,
     #[cfg(feature = "receipts")]
     settlements: settlement::Settlements,
@@ -126,7 +126,7 @@ struct Reads {
     chain: Arc<dyn Chain>,
     upstream: Option<Upstream>,
     content: Arc<dyn Content>,
-    registries: Registries,
+    registries: AgentRegistries,
 }
 
 impl Resolver {
@@ -205,6 +205,7 @@ impl Resolver {
     ///
     /// # Errors
     /// When the configured profile does not exist, or the file of the memory cannot be used.
+    #[cfg(feature = "unstable")]
     pub fn with_parts(
         config: Config,
         profiles: Profiles,
@@ -212,7 +213,7 @@ impl Resolver {
         content: Arc<dyn Content>,
     ) -> Result<Self, SetupError> {
         let world = cached::world_digest(&config, &[]);
-        let reads = Reads { chain, upstream: None, content, registries: Registries::new([]) };
+        let reads = Reads { chain, upstream: None, content, registries: AgentRegistries::new([]) };
         Self::assemble(config, world, profiles, reads, Arc::new(SystemClock), CachedWalker::new)
     }
 
@@ -238,14 +239,14 @@ impl Resolver {
         Ok(Self::of(walker, cached, registries, policy))
     }
 
-    fn over(walker: Walker, registries: Registries, policy: Policy) -> Self {
+    fn over(walker: Walker, registries: AgentRegistries, policy: Policy) -> Self {
         let walker = Arc::new(walker);
         let cached = CachedWalker::new(Arc::clone(&walker));
         Self::of(walker, cached, registries, policy)
     }
 
     /// A resolver that has looked up nothing beside its verdicts yet.
-    fn of(walker: Arc<Walker>, cached: CachedWalker, registries: Registries, policy: Policy) -> Self {
+    fn of(walker: Arc<Walker>, cached: CachedWalker, registries: AgentRegistries, policy: Policy) -> Self {
         Self(Arc::new(Inner {
             walker,
             registries,
@@ -378,7 +379,7 @@ impl Resolver {
 
     /// The schema that the card of a trusted agent binds for its first verb. `None` where it is not known.
     #[cfg(feature = "unstable")]
-    pub async fn bound_schema(&self, name: &str, side: crate::card::Side) -> Option<Arc<clresolve_verdict::schema::bound::Bound>> {
+    pub async fn bound_schema(&self, name: &str, side: crate::card::Side) -> Option<Arc<clresolve_verdict::schema::bound::CompiledSchema>> {
         let Inner { walker, schemas, .. } = &*self.0;
         let resolution = self.resolve(name).await;
         schemas.of(walker, &self.configured_rules().profile, &resolution, side).await?.ok()
@@ -437,7 +438,7 @@ impl Resolver {
     }
 
     /// The proven bytes under a CID and a path, as a trustless `ipfs cat`.
-    pub async fn cat(&self, cid: &ContentId, path: &ContentPath) -> Walk {
+    pub async fn cat(&self, cid: &ContentId, path: &ContentPath) -> Retrieved {
         self.0.walker.sources.content.walk(cid, path, &[], Budget::cat(), self.time_limit()).await
     }
 

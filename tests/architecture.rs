@@ -68,7 +68,7 @@ const OWN_WORDS: [&str; 28] = [
 ];
 
 /// Words of many meanings. At most one type is called so.
-const WORDS_OF_ONE_MEANING: [&str; 4] = ["Outcome", "Place", "Refusal", "State"];
+const WORDS_OF_ONE_MEANING: [&str; 7] = ["Bound", "Found", "Outcome", "Place", "Refusal", "State", "Walk"];
 
 /// Crates that do no I/O.
 const PURE: [&str; 10] =

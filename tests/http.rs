@@ -49,7 +49,7 @@ use clresolve::http::{ServeError, Server};
 use clresolve::name::EnsName;
 use clresolve::profile::Profiles;
 use clresolve::records::Key;
-use clresolve::resolve::{ChainError, Content, Reading, Resolver, Walk};
+use clresolve::resolve::{ChainError, Content, Reading, Resolver, Retrieved};
 use clresolve::sandbox::Sandbox;
 use clresolve::sign::{Expected, SigningKey, TrustedKeys, verify};
 use clresolve::verdict::{Depth, State};
@@ -914,7 +914,7 @@ impl Content for Nowhere {
         Source::NotAsked
     }
 
-    async fn walk(&self, _: &ContentId, _: &ContentPath, _: &[bytes::Bytes], _: Budget, _: Duration) -> Walk {
+    async fn walk(&self, _: &ContentId, _: &ContentPath, _: &[bytes::Bytes], _: Budget, _: Duration) -> Retrieved {
         Walked::NotAsked.into()
     }
 

@@ -35,7 +35,7 @@ use clresolve::name::EnsName;
 use clresolve::profile::Profiles;
 use clresolve::reason::{Code, Effect, Reason};
 use clresolve::records::{Key, Record};
-use clresolve::resolve::{Content, Resolver, RootSource, Walk};
+use clresolve::resolve::{Content, Resolver, Retrieved, RootSource};
 use clresolve::sandbox::Sandbox;
 use clresolve::sign::KeyError;
 use clresolve::signature::{
@@ -714,7 +714,7 @@ impl Content for Pages {
         self.0.get(url).cloned().unwrap_or(Source::Unavailable(Cause::Status(404).into()))
     }
 
-    async fn walk(&self, _: &ContentId, _: &ContentPath, _: &[bytes::Bytes], _: Budget, _: Duration) -> Walk {
+    async fn walk(&self, _: &ContentId, _: &ContentPath, _: &[bytes::Bytes], _: Budget, _: Duration) -> Retrieved {
         Walked::NotAsked.into()
     }
 

@@ -62,7 +62,7 @@ impl ProvenContent {
         let card = evidence.card_bytes()?;
         Some(Self {
             named_by: NamedBy::of(evidence.reading.as_ref().ok()?)?,
-            fetched_at: run.content_of.unwrap_or(evidence.now),
+            fetched_at: run.content_fetched_at.unwrap_or(evidence.now),
             https: match evidence.https.clone() {
                 Source::Body { bytes, url } => Source::Body { bytes: held_once(bytes, card), url },
                 other => other,
@@ -148,7 +148,7 @@ mod tests {
 
     fn run() -> Run {
         let card = Bytes::from(good().to_string());
-        Run { evidence: evidence(&good(), &card, START), milliseconds: BTreeMap::new(), content_of: None }
+        Run { evidence: evidence(&good(), &card, START), milliseconds: BTreeMap::new(), content_fetched_at: None }
     }
 
     fn reading(change: impl FnOnce(&mut Reading)) -> Reading {
@@ -161,7 +161,7 @@ mod tests {
     fn content_is_used_again_for_less_than_an_hour_however_often_it_was() {
         let first = run();
         let content = ProvenContent::of(&first).expect("it is whole");
-        let later = Run { content_of: Some(content.fetched_at()), ..run() };
+        let later = Run { content_fetched_at: Some(content.fetched_at()), ..run() };
         let again = ProvenContent::of(&later).expect("it is whole");
         for content in [content, again] {
             assert!(content.holds(&reading(|_| ()), START + 3299.seconds()));

@@ -12,7 +12,7 @@ use super::args::{CheckArgs, ConfigCommand, Format, InitArgs, ShowConfigArgs};
 use super::exit::Exit;
 use super::notice;
 use super::output::{Output, Results, Unwritable};
-use super::own;
+use super::user_config;
 use super::world::{self, Reader, Source};
 use crate::config::{Config, Layer};
 use crate::resolve::local_profiles;
@@ -198,7 +198,7 @@ fn make_folder(folder: &Path) -> std::io::Result<()> {
 }
 
 fn own_path() -> anyhow::Result<PathBuf> {
-    own::path().context("neither XDG_CONFIG_HOME nor HOME names a folder; name a file")
+    user_config::path().context("neither XDG_CONFIG_HOME nor HOME names a folder; name a file")
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ pub(super) fn run(args: CtlArgs) -> anyhow::Result<Exit> {
 }
 
 /// What the daemon is asked.
-struct Order {
+struct OperatorRequest {
     method: Method,
     path: String,
     body: Option<Value>,
@@ -44,8 +44,8 @@ struct Order {
     text: fn(&Value) -> String,
 }
 
-fn ordered(command: CtlCommand) -> (AdminArgs, Order) {
-    let order = |method, path: &str, body, text| Order { method, path: path.to_owned(), body, text };
+fn ordered(command: CtlCommand) -> (AdminArgs, OperatorRequest) {
+    let order = |method, path: &str, body, text| OperatorRequest { method, path: path.to_owned(), body, text };
     match command {
         CtlCommand::Flush(args) => {
             let order = order(Method::POST, "/admin/cache/flush", Some(selection(&args)), flushed);
@@ -85,7 +85,7 @@ fn print(mut results: Results, said: &Value, text: fn(&Value) -> String) -> anyh
 }
 
 /// The daemon's answer; its refusal is an error.
-async fn ask(socket: &Path, order: &Order) -> anyhow::Result<Value> {
+async fn ask(socket: &Path, order: &OperatorRequest) -> anyhow::Result<Value> {
     let place = socket.display();
     let exchanged = timeout(PATIENCE, exchange(socket, order)).await;
     let (is_done, said) = exchanged.map_err(|_| anyhow!("{place}: no answer in time"))??;
@@ -98,7 +98,7 @@ async fn ask(socket: &Path, order: &Order) -> anyhow::Result<Value> {
 
 /// The answer, and whether it is a success.
 #[cfg(unix)]
-async fn exchange(socket: &Path, order: &Order) -> anyhow::Result<(bool, Value)> {
+async fn exchange(socket: &Path, order: &OperatorRequest) -> anyhow::Result<(bool, Value)> {
     let place = socket.display();
     let hint = || {
         format!(
@@ -118,7 +118,7 @@ async fn exchange(socket: &Path, order: &Order) -> anyhow::Result<(bool, Value)>
 }
 
 #[cfg(not(unix))]
-async fn exchange(_: &Path, _: &Order) -> anyhow::Result<(bool, Value)> {
+async fn exchange(_: &Path, _: &OperatorRequest) -> anyhow::Result<(bool, Value)> {
     bail!("this system has no Unix sockets")
 }
 

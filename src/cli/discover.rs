@@ -9,7 +9,7 @@ use super::exit::Exit;
 use super::output::{Output, Results};
 use super::render::Palette;
 use super::world::World;
-use crate::discover::{self, Discovery, DiscoveryOutcome, Found, Question, UrlOutcome, UrlResult};
+use crate::discover::{self, DiscoveredCard, Discovery, DiscoveryOutcome, Question, UrlOutcome, UrlResult};
 use crate::reason::Effect;
 use crate::text::Foreign;
 use crate::verdict::State;
@@ -89,7 +89,7 @@ fn people(discovery: &Discovery, palette: &Palette) -> String {
     text
 }
 
-fn write_card(text: &mut String, card: &Found, palette: &Palette) {
+fn write_card(text: &mut String, card: &DiscoveredCard, palette: &Palette) {
     let style = palette.state(state(card.report.valid));
     let sign = if card.report.valid { '✓' } else { '✗' };
     let _ = writeln!(text, "{style}{sign} {}{style:#}", title(card));
@@ -116,7 +116,7 @@ fn write_place(text: &mut String, place: &UrlResult, palette: &Palette) {
 }
 
 /// What a card is, in a few words.
-fn title(card: &Found) -> String {
+fn title(card: &DiscoveredCard) -> String {
     let version = card.report.version.as_deref().map_or_else(String::new, |v| format!(" {}", Foreign::new(v)));
     let what = card.report.system.map_or("card of no known system", |system| system.title());
     format!("{what}{version}: {}", if card.report.valid { "valid" } else { "not valid" })

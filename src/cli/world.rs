@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::bail;
 
 use super::args::{DepthArg, OfflineArgs, WorldArgs};
-use super::{notice, own};
+use super::{notice, user_config};
 use crate::check::Policy;
 use crate::config::{Config, Layer, ManifestSource, RedisConfig};
 use crate::profile::{Profile, Profiles};
@@ -150,7 +150,7 @@ pub(super) fn sources(args: &WorldArgs, reader: Reader) -> anyhow::Result<Vec<(S
         let layer = Layer::from_file(&path)?;
         sources.push((Source::File(path), layer));
     } else if reader == Reader::People && !args.rules.no_config {
-        sources.extend(own::layer()?.map(|(path, layer)| (Source::File(path), layer)));
+        sources.extend(user_config::layer()?.map(|(path, layer)| (Source::File(path), layer)));
     }
     sources.push((Source::Environment, Layer::from_environment(variable)?));
     sources.push((Source::Flags, layer(args)));

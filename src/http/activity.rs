@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::head_scan::{Found, HeadScan};
+use super::head_scan::{HeadFindings, HeadScan};
 
 /// What one connection is doing.
 pub(super) struct Activity {
@@ -130,7 +130,7 @@ impl Activity {
     }
 
     /// A head is complete; what was found in it.
-    pub(super) fn request_begins(&self, asks_the_gate: bool) -> Found {
+    pub(super) fn request_begins(&self, asks_the_gate: bool) -> HeadFindings {
         let mut now = self.now();
         (now.phase, now.has_asked, now.has_asked_the_gate) = (Phase::Request, true, asks_the_gate);
         let scan = std::mem::take(&mut now.head);

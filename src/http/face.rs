@@ -8,7 +8,7 @@ use crate::reason::Refusal;
 
 /// Which listener a request came through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Door {
+pub(super) enum ListenerRole {
     /// The listener of all faces.
     All,
     /// The gate's own listener: the gate and health, and whatever else is asked gets the gate's refusal.
@@ -33,10 +33,10 @@ pub(super) enum Face {
 const GATES: [[&str; 2]; 2] = [["v1", "gate"], ["v1", "envoy"]];
 
 impl Face {
-    /// The face that answers `path` behind `door`.
-    pub(super) fn behind(door: Door, path: &str) -> Self {
+    /// The face that answers `path` behind `role`.
+    pub(super) fn behind(role: ListenerRole, path: &str) -> Self {
         match Self::of(path) {
-            Self::Report if door == Door::Gate => Self::DisguisedGate,
+            Self::Report if role == ListenerRole::Gate => Self::DisguisedGate,
             face => face,
         }
     }

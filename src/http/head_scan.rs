@@ -7,7 +7,7 @@ const KEPT: usize = "transfer-encoding".len() + 1;
 
 /// What was found in the head of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct HeadFindings {
     /// The target holds a `#`.
     pub(super) fragment: bool,
     /// There are both `Content-Length` and `Transfer-Encoding`, which is how a second request is smuggled past a proxy
@@ -64,8 +64,12 @@ impl HeadScan {
         self.kept += taken;
     }
 
-    pub(super) fn found(&self) -> Found {
-        Found { fragment: self.fragment, two_lengths: self.length && self.encoding, unseen: self.stage != Stage::End }
+    pub(super) fn found(&self) -> HeadFindings {
+        HeadFindings {
+            fragment: self.fragment,
+            two_lengths: self.length && self.encoding,
+            unseen: self.stage != Stage::End,
+        }
     }
 
     /// Whether the request may have a body.
@@ -100,7 +104,7 @@ impl HeadScan {
 mod tests {
     use super::*;
 
-    fn found(head: &str) -> Found {
+    fn found(head: &str) -> HeadFindings {
         let (mut whole, mut bytewise) = (HeadScan::default(), HeadScan::default());
         whole.take(head.as_bytes());
         head.bytes().for_each(|byte| bytewise.take(&[byte]));
@@ -112,7 +116,7 @@ mod tests {
     fn a_fragment_counts_in_the_target_alone() {
         assert!(found("GET /v1/gate/a.eth#b HTTP/1.1\r\n\r\n").fragment);
         assert!(found("\r\nGET /# HTTP/1.1\n\n").fragment);
-        assert_eq!(found("GET / HTTP/1.1\r\nx: #\r\n\r\n#"), Found::default());
+        assert_eq!(found("GET / HTTP/1.1\r\nx: #\r\n\r\n#"), HeadFindings::default());
         assert!(found("GET / HTTP/1.1\r\nx: y\r\n").unseen, "its end has not come");
     }
 
@@ -122,9 +126,9 @@ mod tests {
         let (length, chunks) = ("Content-Length: 5", "TRANSFER-encoding:chunked");
         assert!(both(length, chunks).two_lengths && both(chunks, length).two_lengths);
         for (one, other) in [(length, length), (chunks, "x-content-length: 5"), (chunks, "content-length-x: 5")] {
-            assert_eq!(both(one, other), Found::default(), "{one} {other}");
+            assert_eq!(both(one, other), HeadFindings::default(), "{one} {other}");
         }
         let in_the_body = format!("PUT / HTTP/1.1\r\n{length}\r\n\r\n{chunks}\r\n\r\n");
-        assert_eq!(found(&in_the_body), Found::default());
+        assert_eq!(found(&in_the_body), HeadFindings::default());
     }
 }

@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 use super::activity::Activity;
 use super::client_limits::Client;
 use super::connection_set::{ConnectionSet, Member};
-use super::face::Door;
+use super::face::ListenerRole;
 use super::in_force::InForce;
 use super::listener::{Listener, Stream};
 use super::{connection, request};
@@ -25,7 +25,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves on all listeners until `stop` ends, then drains.
 pub(super) async fn run(
-    listeners: impl IntoIterator<Item = (Listener, Door)>,
+    listeners: impl IntoIterator<Item = (Listener, ListenerRole)>,
     in_force: Arc<InForce>,
     stop: impl Future<Output = ()>,
 ) {
@@ -33,9 +33,9 @@ pub(super) async fn run(
     let (end, ended) = watch::channel(false);
     let limits = in_force.state().http.clone();
     let mut open = JoinSet::new();
-    for (listener, door) in listeners {
+    for (listener, role) in listeners {
         let set = ConnectionSet::new(&limits);
-        let service = Service { door, in_force: Arc::clone(&in_force), ended: ended.clone() };
+        let service = Service { role, in_force: Arc::clone(&in_force), ended: ended.clone() };
         open.spawn(serve_until_closed(listener, set, service, closed.clone()));
     }
     stop.await;
@@ -54,7 +54,7 @@ pub(super) async fn run(
 /// What a connection is served by.
 #[derive(Clone)]
 struct Service {
-    door: Door,
+    role: ListenerRole,
     in_force: Arc<InForce>,
     ended: watch::Receiver<bool>,
 }
@@ -114,12 +114,12 @@ async fn serve(stream: Stream, client: Client, member: Member, service: Service)
 
 async fn serve_bytes(stream: impl AsyncRead + AsyncWrite + Unpin, client: Client, member: Member, service: Service) {
     let _open = telemetry::connection_opens();
-    let Service { door, in_force, ended } = service;
+    let Service { role, in_force, ended } = service;
     let limits = in_force.state().http.clone();
     let activity: &Arc<Activity> = &member.activity;
     let handle = |received: hyper::Request<hyper::body::Incoming>| {
         let (in_force, activity) = (Arc::clone(&in_force), Arc::clone(activity));
-        async move { request::answer(&in_force, door, client, &activity, received.map(Body::new)).await }
+        async move { request::answer(&in_force, role, client, &activity, received.map(Body::new)).await }
     };
     match connection::serve(stream, &limits, activity, handle, ended).await {
         Err(error) if error.is_parse() => {

@@ -17,9 +17,9 @@ use tower::Service as _;
 
 use super::activity::Activity;
 use super::client_limits::Client;
-use super::face::{Door, Face};
+use super::face::{Face, ListenerRole};
 use super::gate_path;
-use super::head_scan::Found;
+use super::head_scan::HeadFindings;
 use super::in_force::{InForce, Serving};
 use super::log::{self, LoggedRequest};
 use super::state::AppState;
@@ -35,14 +35,14 @@ pub(super) struct RequestPermit(#[expect(dead_code, reason = "released when it i
 /// Answers one request. A panic becomes the face's refusal.
 pub(super) async fn answer(
     in_force: &Arc<InForce>,
-    door: Door,
+    role: ListenerRole,
     client: Client,
     activity: &Activity,
     mut request: Request<Body>,
 ) -> Response {
     let started = Instant::now();
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    let face = Face::behind(door, uri.path());
+    let face = Face::behind(role, uri.path());
     let found = activity.request_begins(face == Face::Gate);
     let Serving { state, router } = in_force.serving();
     let state = &*state;
@@ -67,7 +67,7 @@ pub(super) async fn answer(
 }
 
 /// What forbids to answer the request at all.
-fn objection(face: Face, found: Found, request: &Request<Body>) -> Option<Refusal> {
+fn objection(face: Face, found: HeadFindings, request: &Request<Body>) -> Option<Refusal> {
     let headers = request.headers();
     // The scan sees a length behind chunks, which hyper drops; the headers are of each request, also of one sent ahead.
     if found.two_lengths || (headers.contains_key(CONTENT_LENGTH) && headers.contains_key(TRANSFER_ENCODING)) {

@@ -21,7 +21,7 @@ pub(super) async fn stream(
     verdict: BoxFuture<'static, Result<Vec<u8>, Refusal>>,
     permit: RequestPermit,
 ) -> Response {
-    let mut walk = Walk { watch, verdict, has_ended: false };
+    let mut walk = WatchedRun { watch, verdict, has_ended: false };
     let first = walk.next().await;
     if let Event::Verdict(Err(refusal)) = first {
         return problem::refused(refusal, None);
@@ -44,7 +44,7 @@ pub(super) async fn stream(
 }
 
 /// A walk that somebody watches.
-struct Walk {
+struct WatchedRun {
     /// None for a name without a normal form, about which there is no run.
     watch: Option<Watch>,
     /// The verdict as JSON.
@@ -57,7 +57,7 @@ enum Event {
     Verdict(Result<Vec<u8>, Refusal>),
 }
 
-impl Walk {
+impl WatchedRun {
     async fn next(&mut self) -> Event {
         let seen = async {
             match &mut self.watch {

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::fleet::Fleet;
 use super::question::RuleSet;
-use super::walk::{Order, Walker};
+use super::walk::{RunRequest, Walker};
 use crate::build;
 use crate::cache::{Before, CacheKey, CacheStatus, Finished, VerdictCache, shows_change};
 use crate::check::Policy;
@@ -212,12 +212,12 @@ impl CachedWalker {
         let (walker, fleet, cache) = (Arc::clone(&self.walker), self.fleet.clone(), Arc::clone(&self.cache));
         move |before| {
             let content = before.content.filter(|_| using == Using::Content);
-            let order = Order { key, rules, before: Before { content, ..before }, cache };
+            let request = RunRequest { key, rules, before: Before { content, ..before }, cache };
             async move {
                 let run = async || match &fleet {
-                    Some(fleet) if using == Using::Fleet => fleet.run(&walker, order.clone()).await,
-                    Some(fleet) => fleet.run_anew(&walker, order.clone()).await,
-                    None => walker.run(&order).await,
+                    Some(fleet) if using == Using::Fleet => fleet.run(&walker, request.clone()).await,
+                    Some(fleet) => fleet.run_anew(&walker, request.clone()).await,
+                    None => walker.run(&request).await,
                 };
                 let (began, mut found) = (Instant::now(), run().await);
                 for _ in 1..RUNS {

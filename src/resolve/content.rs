@@ -19,7 +19,7 @@ pub trait Content: Send + Sync {
 
     /// The walk from `cid` along `path`. `known` are bytes in hand that may be the file itself.
     async fn walk(&self, cid: &ContentId, path: &ContentPath, known: &[Bytes], budget: Budget, limit: Duration)
-    -> Walk;
+    -> Retrieved;
 
     /// What is served at the URL of a trust root's keys, within `limit`. A redirect must not lead to another origin.
     async fn key_set(&self, url: &str, limit: Duration) -> Source {
@@ -51,9 +51,9 @@ pub trait Content: Send + Sync {
     }
 }
 
-/// What a walk found, and which gateways lied on the way.
+/// What the gateways gave for a path below a CID, and which of them lied on the way.
 #[derive(Clone, Debug)]
-pub struct Walk {
+pub struct Retrieved {
     /// What was found.
     pub walked: Walked,
     /// The gateways that lied.
@@ -65,14 +65,14 @@ pub struct Walk {
 /// Gateways (labels) that sent a wrong block, each with the CID that it was asked for.
 pub type Liars = Vec<(String, String)>;
 
-impl Walk {
+impl Retrieved {
     /// The result where no CID is named.
     pub(super) fn not_asked() -> Self {
         Walked::NotAsked.into()
     }
 }
 
-impl From<Walked> for Walk {
+impl From<Walked> for Retrieved {
     /// A result without liars and without new blocks.
     fn from(walked: Walked) -> Self {
         Self { walked, liars: Vec::new(), blocks: WalkedBlocks::default() }

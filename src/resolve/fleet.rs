@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use super::question::RuleSet;
 use super::sources::ContentSources;
-use super::walk::{Order, Walker};
+use super::walk::{RunRequest, Walker};
 use crate::build::Run;
 use crate::bundle::{Bundle, BundleError, OfChain};
 use crate::cache::{Began, CacheKey, Finished, VerdictCache};
@@ -81,18 +81,18 @@ impl Fleet {
 
     /// What the fleet's evidence leads to, else what a run finds, for which this daemon has the lease, or the server did
     /// not say who has it, or nothing came from the one who had it.
-    pub(super) async fn run(&self, walker: &Arc<Walker>, order: Order) -> Finished {
-        if !is_shared(&order.key) {
-            return walker.run(&order).await;
+    pub(super) async fn run(&self, walker: &Arc<Walker>, request: RunRequest) -> Finished {
+        if !is_shared(&request.key) {
+            return walker.run(&request).await;
         }
         let given_up = Instant::now() + self.tier.wait();
         // Ends with the time, at the latest.
         loop {
-            if let Some(resolution) = self.taken(walker, &order).await {
+            if let Some(resolution) = self.taken(walker, &request).await {
                 return resolution.into();
             }
-            match self.tier.lease(&order.key, walker.config.timeout.min(MAX_LEASE)).await {
-                Leased::Ours(lease) => return self.run_own(walker, order, Some(lease)).await,
+            match self.tier.lease(&request.key, walker.config.timeout.min(MAX_LEASE)).await {
+                Leased::Ours(lease) => return self.run_own(walker, request, Some(lease)).await,
                 Leased::Unknown => break,
                 Leased::Others if Instant::now() >= given_up && !clresolve_core::mutant!("leases-block") => {
                     self.tier.waited_in_vain();
@@ -101,15 +101,15 @@ impl Fleet {
                 Leased::Others => sleep(LOOK_AGAIN).await,
             }
         }
-        self.run_own(walker, order, None).await
+        self.run_own(walker, request, None).await
     }
 
     /// What a run of this process finds. Its evidence is shared.
-    pub(super) async fn run_anew(&self, walker: &Arc<Walker>, order: Order) -> Finished {
-        if !is_shared(&order.key) {
-            return walker.run(&order).await;
+    pub(super) async fn run_anew(&self, walker: &Arc<Walker>, request: RunRequest) -> Finished {
+        if !is_shared(&request.key) {
+            return walker.run(&request).await;
         }
-        self.run_own(walker, order, None).await
+        self.run_own(walker, request, None).await
     }
 
     /// Tells the fleet, after what waits to be written, that names were evicted here, each behind the questions about it.
@@ -130,10 +130,10 @@ impl Fleet {
 
     /// The verdict of the fleet's evidence, where there is some that counts here. The next run fetches the content by
     /// itself: only so can it show to others how it is proven.
-    async fn taken(&self, walker: &Arc<Walker>, order: &Order) -> Option<Resolution> {
-        let began = order.cache.begin();
-        let value = self.tier.take(&order.key).await?;
-        let judged = self.judged(walker, order, value, began).await;
+    async fn taken(&self, walker: &Arc<Walker>, request: &RunRequest) -> Option<Resolution> {
+        let began = request.cache.begin();
+        let value = self.tier.take(&request.key).await?;
+        let judged = self.judged(walker, request, value, began).await;
         if judged.is_none() {
             telemetry::shared_read(SharedRead::Unfit);
         }
@@ -142,13 +142,13 @@ impl Fleet {
 
     /// The verdict that shared evidence leads to here, for a run that began then. Proving the evidence again takes the
     /// processor, so it is done where evidence is judged.
-    async fn judged(&self, walker: &Arc<Walker>, order: &Order, value: Value, began: Began) -> Option<Resolution> {
+    async fn judged(&self, walker: &Arc<Walker>, request: &RunRequest, value: Value, began: Began) -> Option<Resolution> {
         let (block, fresh_until, newest) = (value.block, value.fresh_until, value.newest);
-        let (prover, rules, key) = (Arc::clone(walker), order.rules.clone(), order.key.clone());
+        let (prover, rules, key) = (Arc::clone(walker), request.rules.clone(), request.key.clone());
         let open = move || {
             let reporter = prover.reporter(&rules.profile, &rules.policy);
             let run = Bundle::read(&value.evidence)?.run(&reporter, &key.name, key.block)?;
-            Ok::<_, BundleError>(Run { content_of: value.content_of, ..run })
+            Ok::<_, BundleError>(Run { content_fetched_at: value.content_fetched_at, ..run })
         };
         let mut run = walker.pool.run(open).await.ok()?;
         let reading = run.evidence.reading.as_mut().ok()?;
@@ -158,25 +158,25 @@ impl Fleet {
         }
         walker.complete(&mut run.evidence).await;
         // What does not know of a hint ends as a failure here.
-        let (_, Finished { resolution, .. }) = walker.conclude(run, order, began).await;
+        let (_, Finished { resolution, .. }) = walker.conclude(run, request, began).await;
         let verdict = resolution.verdict();
         let until = verdict.freshness.fresh_until.parse::<Timestamp>().ok().map(Timestamp::as_millisecond);
         let is_same = until == Some(fresh_until.as_millisecond());
         (is_same && verdict.state != State::Indeterminate).then(|| resolution.from_cache())
     }
 
-    async fn run_own(&self, walker: &Arc<Walker>, order: Order, lease: Option<Lease>) -> Finished {
+    async fn run_own(&self, walker: &Arc<Walker>, request: RunRequest, lease: Option<Lease>) -> Finished {
         let (keeper, keeping) = self.keeper(walker);
         let _running = telemetry::run_begins();
-        let began = order.cache.begin();
-        let run = keeper.gather_for(&order).await;
-        let (run, found) = walker.conclude(run, &order, began).await;
+        let began = request.cache.begin();
+        let run = keeper.gather_for(&request).await;
+        let (run, found) = walker.conclude(run, &request, began).await;
         if let Some((block, _)) = block_of(&run.evidence) {
-            self.tier.saw(&order.key.world, Seen { block, newest: found.resolution.newest() });
+            self.tier.saw(&request.key.world, Seen { block, newest: found.resolution.newest() });
         }
         let (fleet, walker, resolution) = (self.clone(), Arc::clone(walker), found.resolution.clone());
         self.tier.later(async move {
-            fleet.share(&walker, &order, run, &resolution, keeping).await;
+            fleet.share(&walker, &request, run, &resolution, keeping).await;
             if let Some(lease) = lease {
                 fleet.tier.release(lease).await;
             }
@@ -198,7 +198,7 @@ impl Fleet {
 
     /// Writes the evidence of a run for the others, if it decided something. What it walked is kept in any case: the next
     /// run uses the content, and is to show how it was proven.
-    async fn share(&self, walker: &Arc<Walker>, order: &Order, mut run: Run, found: &Resolution, keeping: Keeping) {
+    async fn share(&self, walker: &Arc<Walker>, request: &RunRequest, mut run: Run, found: &Resolution, keeping: Keeping) {
         let mut blocks = std::mem::take(&mut *keeping.blocks.lock().unwrap_or_else(PoisonError::into_inner));
         self.with_kept_walks(&mut run.evidence, &mut blocks);
         let freshness = &found.verdict().freshness;
@@ -206,10 +206,10 @@ impl Fleet {
         if found.verdict().state == State::Indeterminate && !clresolve_core::mutant!("failures-are-shared") {
             return;
         }
-        let (key, began, newest, content_of) = (&order.key, keeping.began, found.newest(), run.content_of);
-        match self.packed(walker, &order.rules, run, blocks, keeping.proofs).await {
+        let (key, began, newest, content_fetched_at) = (&request.key, keeping.began, found.newest(), run.content_fetched_at);
+        match self.packed(walker, &request.rules, run, blocks, keeping.proofs).await {
             Ok(evidence) => {
-                let value = Value { block, newest, began, fresh_until, content_of, evidence };
+                let value = Value { block, newest, began, fresh_until, content_fetched_at, evidence };
                 self.tier.put(key, &value).await;
             }
             Err(error) => {
@@ -231,7 +231,7 @@ impl Fleet {
         // What each daemon reads and remembers by itself.
         (run.evidence.continuity, run.evidence.links) = (Continuity::NotAsked, None);
         // A bundle has no room for it: it goes beside it.
-        run.content_of = None;
+        run.content_fetched_at = None;
         let mut chain = OfChain { header: None, state_proof: proofs.and_then(|proofs| proofs.take()) };
         if let (Some(_), Ok(reading)) = (&chain.state_proof, &run.evidence.reading) {
             chain.header = walker.chain.header(&reading.block, &reading.endpoints).await;

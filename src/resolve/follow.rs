@@ -61,7 +61,7 @@ impl Resolver {
             return Following(Vec::new());
         }
         let watch = |(id, follower): (EndpointId, Follower)| {
-            let watch = Watch { resolver: self.clone(), changes: Arc::clone(&changes), id };
+            let watch = FollowedEndpoint { resolver: self.clone(), changes: Arc::clone(&changes), id };
             tokio::spawn(watch.run(follower)).abort_handle()
         };
         let mut tasks: Vec<AbortHandle> = ids.into_iter().zip(followers).map(watch).collect();
@@ -82,14 +82,14 @@ impl Resolver {
 }
 
 /// One endpoint that is followed.
-struct Watch {
+struct FollowedEndpoint {
     resolver: Resolver,
     changes: Arc<Changes>,
     /// By which the changes know it.
     id: EndpointId,
 }
 
-impl Watch {
+impl FollowedEndpoint {
     /// Asks again and again. Never ends.
     async fn run(self, mut follower: Follower) {
         let config = &self.resolver.0.walker.config.follow;

@@ -21,7 +21,7 @@ const MAX_LOOK_UPS: usize = 16;
 const KEPT: u64 = 4096;
 
 /// What a look-up may find.
-pub(super) trait Found: Clone + Send + Sync + 'static {
+pub(super) trait LookUpResult: Clone + Send + Sync + 'static {
     /// The state of a verdict that holds for as long.
     fn state(&self) -> State;
 
@@ -76,7 +76,7 @@ impl<A, V> Clone for LookUps<A, V> {
 impl<A, V> Default for LookUps<A, V>
 where
     A: Clone + Eq + Hash + Send + Sync + 'static,
-    V: Found,
+    V: LookUpResult,
 {
     fn default() -> Self {
         Self(Arc::new(Inner { kept: Cache::new(KEPT), places: Semaphore::new(MAX_LOOK_UPS) }))
@@ -86,7 +86,7 @@ where
 impl<A, V> LookUps<A, V>
 where
     A: Clone + Eq + Hash + Send + Sync + 'static,
-    V: Found,
+    V: LookUpResult,
 {
     /// What a look-up about this found a moment ago, else what `look_up` finds. One at a time is made about the same; it
     /// goes on where its asker gives up.
@@ -112,7 +112,7 @@ where
     }
 }
 
-impl<A, V: Found> Inner<A, V> {
+impl<A, V: LookUpResult> Inner<A, V> {
     async fn kept_or_found(
         &self,
         known: Option<Arc<LookedUp<V>>>,
@@ -159,7 +159,7 @@ mod tests {
     #[derive(Clone, Debug, PartialEq, Eq)]
     struct Answer(State, String);
 
-    impl Found for Answer {
+    impl LookUpResult for Answer {
         fn state(&self) -> State {
             self.0
         }

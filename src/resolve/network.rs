@@ -8,7 +8,7 @@ use bytes::Bytes;
 use clresolve_egress::{Call, ForeignUrl, deadline_in};
 use clresolve_payment::terms::{MAX_TERMS_BYTES, Reply as SellerReply};
 
-use super::content::{Content, Walk};
+use super::content::{Content, Retrieved};
 use crate::cid::{Budget, ContentId, ContentPath, WalkedBlocks};
 use crate::clock::Clock;
 use crate::evidence::{ProvenBy, Source, Walked};
@@ -65,12 +65,12 @@ impl Content for Network {
         known: &[Bytes],
         budget: Budget,
         limit: Duration,
-    ) -> Walk {
+    ) -> Retrieved {
         let want = Want { cid: *cid, path, known, budget, total: limit };
         let retrieval = self.ipfs.retrieve(&want, self.clock.now()).await;
         let liars = retrieval.liars.iter().map(|(gateway, cid)| (gateway.clone(), cid.to_string())).collect();
         let (walked, blocks) = walked(retrieval);
-        Walk { walked, liars, blocks }
+        Retrieved { walked, liars, blocks }
     }
 
     async fn schema(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError> {

@@ -14,7 +14,7 @@ use clresolve_payment::network::Network;
 use clresolve_payment::payee::{self, Claim, ClaimSource};
 use jiff::Timestamp;
 
-use super::look_ups::{Beside, Found, LookUps, after};
+use super::look_ups::{Beside, LookUpResult, LookUps, after};
 use super::walk::Walker;
 use crate::card::JsonError;
 #[cfg(feature = "receipts")]
@@ -42,7 +42,7 @@ type ByChain = Arc<BTreeMap<u64, Arc<Registry>>>;
 
 /// The registries that the configuration names, and what they said a moment ago. Clones share both.
 #[derive(Clone)]
-pub(super) struct Registries {
+pub(super) struct AgentRegistries {
     by_chain: ByChain,
     /// By chain.
     look_ups: LookUps<u64, Claim>,
@@ -86,7 +86,7 @@ impl Registry {
     }
 }
 
-impl Registries {
+impl AgentRegistries {
     /// These registries; of other chains nothing is known.
     pub(super) fn new(registries: impl IntoIterator<Item = Registry>) -> Self {
         Self::over(Arc::new(registries.into_iter().map(|registry| (registry.id, Arc::new(registry))).collect()))
@@ -118,7 +118,7 @@ impl Registries {
     }
 }
 
-impl Found for Claim {
+impl LookUpResult for Claim {
     fn state(&self) -> State {
         match self {
             Self::Is(..) => State::Trusted,

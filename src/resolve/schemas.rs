@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use clresolve_verdict::schema::bound::{Bound, Gathering, Sibling};
+use clresolve_verdict::schema::bound::{CompiledSchema, Gathering, Sibling};
 use moka::future::Cache;
 use tokio::time::Instant;
 
-use super::look_ups::{Beside, Found, LookUps};
+use super::look_ups::{Beside, LookUpResult, LookUps};
 use super::walk::Walker;
 use crate::card::{Card, Side};
 use crate::check::schemas::proven;
@@ -25,9 +25,9 @@ use crate::verdict::{Resolution, State};
 const KEPT: u64 = 256;
 
 /// A schema that a card binds, or why there is none.
-pub(super) type Known = Result<Arc<Bound>, Arc<[Reason]>>;
+pub(super) type Known = Result<Arc<CompiledSchema>, Arc<[Reason]>>;
 
-impl Found for Known {
+impl LookUpResult for Known {
     fn state(&self) -> State {
         match self {
             Ok(_) => State::Trusted,
@@ -49,7 +49,7 @@ pub(super) struct BoundSchemas {
 }
 
 /// By the digests of the manifest, which pins what a schema refers to, and of the schema.
-type Compiled = Cache<(Digest, Digest), Arc<Bound>>;
+type Compiled = Cache<(Digest, Digest), Arc<CompiledSchema>>;
 
 impl Default for BoundSchemas {
     fn default() -> Self {

@@ -8,8 +8,8 @@ use tokio::time::{Instant, timeout};
 use clresolve_payment::settlement::{Due, Purchase, Settlement, ShownBy, Sight, unproven};
 use clresolve_state::receipts::TransactionReading;
 
-use super::look_ups::{Beside, Found, LookUps};
-use super::registration::{LOOK_UP_SHARE, Registries, Registry};
+use super::look_ups::{Beside, LookUpResult, LookUps};
+use super::registration::{LOOK_UP_SHARE, AgentRegistries, Registry};
 use super::walk::Walker;
 use crate::config::{Config, Demand};
 use crate::digest::Digest;
@@ -25,7 +25,7 @@ type Seen = Result<Sight, Box<Reason>>;
 /// What was seen of transactions a moment ago, by the digest of what they had to hold.
 pub(super) type Settlements = LookUps<Digest, Seen>;
 
-impl Found for Seen {
+impl LookUpResult for Seen {
     fn state(&self) -> State {
         match self {
             Ok(Sight { objection: None, .. }) => State::Trusted,
@@ -42,7 +42,7 @@ impl Found for Seen {
 /// Whether what was bought was paid, where payment or reply was kept. `beside` is the verdict on the seller.
 pub(super) async fn of(
     settlements: &Settlements,
-    registries: &Registries,
+    registries: &AgentRegistries,
     walker: &Arc<Walker>,
     beside: Option<&Beside>,
     purchase: &Purchase,
@@ -84,14 +84,14 @@ async fn looked_up(walker: &Walker, chain: &Registry, due: &Due) -> Seen {
 /// # Errors
 /// Why that is not known, in words.
 pub(super) async fn transaction(
-    registries: &Registries,
+    registries: &AgentRegistries,
     walker: &Walker,
     due: &Due,
 ) -> Result<TransactionReading, String> {
     Ok(read(walker, &*chain(registries, due)?, due).await?.0)
 }
 
-fn chain(registries: &Registries, due: &Due) -> Result<Arc<Registry>, String> {
+fn chain(registries: &AgentRegistries, due: &Due) -> Result<Arc<Registry>, String> {
     registries.of(&due.network).ok_or_else(|| format!("none is configured for {} (chains.ID)", due.network))
 }
 

@@ -14,7 +14,7 @@ use url::Url;
 use super::continuity::History;
 use super::fleet::Fleet;
 use super::network::Network;
-use super::registration::{Registries, Registry};
+use super::registration::{AgentRegistries, Registry};
 use super::upstream::Upstream;
 use crate::cache::VerdictCache;
 use crate::chain::transport::{HttpPost, PostError};
@@ -157,7 +157,7 @@ fn request_timeout(config: &Config, endpoints: &[Endpoint]) -> Duration {
 }
 
 /// The readers of the chains that are paid on, under `clock`.
-pub(super) fn registries(config: &Config, egress: &Egress, clock: &Arc<dyn Clock>) -> Result<Registries, SetupError> {
+pub(super) fn registries(config: &Config, egress: &Egress, clock: &Arc<dyn Clock>) -> Result<AgentRegistries, SetupError> {
     let http: Arc<dyn HttpPost> = Arc::new(OperatorDoor(egress.clone()));
     let of_chain = |(id, chain): (&ChainId, &RegistryChain)| {
         let demand = chain.demand().map_err(|error| invalid("chains", error))?;
@@ -175,7 +175,7 @@ pub(super) fn registries(config: &Config, egress: &Egress, clock: &Arc<dyn Clock
         };
         Ok(Registry::new(chain, settings, &http, clock))
     };
-    Ok(Registries::new(config.chains.iter().map(of_chain).collect::<Result<Vec<_>, _>>()?))
+    Ok(AgentRegistries::new(config.chains.iter().map(of_chain).collect::<Result<Vec<_>, _>>()?))
 }
 
 #[cfg(feature = "state-proof")]

@@ -11,7 +11,7 @@ use clresolve_jose::PublicKey;
 use clresolve_payment::offer::SignerKeys;
 use clresolve_verdict::published::{Published, PublishedRecord};
 
-use super::look_ups::{Beside, Found, LookUps};
+use super::look_ups::{Beside, LookUpResult, LookUps};
 use super::walk::Walker;
 use crate::chain::{Answer, Block, Reading};
 use crate::check::records::{chain_error, unsettled};
@@ -128,7 +128,7 @@ pub(super) enum OfferKey {
     Unread,
 }
 
-impl Found for OfferKey {
+impl LookUpResult for OfferKey {
     fn state(&self) -> State {
         match self {
             Self::Is(_) => State::Trusted,

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::future::OptionFuture;
 use tokio::time::Instant;
 
-use super::content::{Content, Liars, Walk};
+use super::content::{Content, Liars, Retrieved};
 use super::progress::NameProgress;
 use crate::cache::{ContentCache, ProvenContent};
 use crate::card::Card;
@@ -38,8 +38,8 @@ pub(super) struct ContentSources {
 /// What the sources of the card gave.
 pub(super) struct Sources {
     pub(super) https: Source,
-    pub(super) ipfs: Walk,
-    pub(super) mirror: Walk,
+    pub(super) ipfs: Retrieved,
+    pub(super) mirror: Retrieved,
     pub(super) milliseconds: BTreeMap<Step, u64>,
 }
 
@@ -58,7 +58,7 @@ impl Sources {
 
 impl ContentSources {
     /// Asks the card's URL and the gateways, at the same time unless one needs the other's answer.
-    pub(super) async fn of_card(&self, found: &Found, all: bool, limit: Duration, told: NameProgress<'_>) -> Sources {
+    pub(super) async fn of_card(&self, found: &Found, all: bool, limit: Duration, progress: NameProgress<'_>) -> Sources {
         let targets = Targets::of(&found.records);
         let needs_https = targets.waits_for_url(all);
         let Targets { url, cid, path, mirror: other } = targets;
@@ -68,7 +68,7 @@ impl ContentSources {
         let https_limit = if needs_https { limit / 2 } else { limit };
         let fetch = timed(async {
             match &url {
-                Some(url) => told.during(Step::FetchHttps, self.content.card(url, https_limit)).await,
+                Some(url) => progress.during(Step::FetchHttps, self.content.card(url, https_limit)).await,
                 None => Source::NotAsked,
             }
         });
@@ -76,26 +76,26 @@ impl ContentSources {
             let fetched = fetch.await;
             let limit = limit.saturating_sub(started.elapsed());
             let walk = self.walk(cid.as_ref(), &path, fetched.0.bytes(), limit);
-            let walked = timed(told.during(Step::FetchIpfs, walk)).await;
+            let walked = timed(progress.during(Step::FetchIpfs, walk)).await;
             (fetched, walked)
         } else {
             let walk = self.walk(cid.as_ref(), &path, None, limit);
-            tokio::join!(fetch, timed(told.during(Step::FetchIpfs, walk)))
+            tokio::join!(fetch, timed(progress.during(Step::FetchIpfs, walk)))
         };
         let left = || limit.saturating_sub(started.elapsed());
         let later = Instant::now();
         let ipfs = self.with_known_leaf(walked, cid.as_ref(), &path, &https).await;
         let mirror = match other {
             Some(mirror) => self.walk(Some(&mirror.cid), &mirror.path, https.bytes(), left()).await,
-            None => Walk::not_asked(),
+            None => Retrieved::not_asked(),
         };
         let ipfs_ms = walk_ms + elapsed(later);
         let milliseconds = BTreeMap::from([(Step::FetchHttps, https_ms), (Step::FetchIpfs, ipfs_ms)]);
         Sources { https, ipfs, mirror, milliseconds }
     }
 
-    async fn walk(&self, cid: Option<&ContentId>, path: &ContentPath, known: Option<&Bytes>, limit: Duration) -> Walk {
-        let Some(cid) = cid else { return Walk::not_asked() };
+    async fn walk(&self, cid: Option<&ContentId>, path: &ContentPath, known: Option<&Bytes>, limit: Duration) -> Retrieved {
+        let Some(cid) = cid else { return Retrieved::not_asked() };
         if let Some(bytes) = known.filter(|bytes| path.is_empty() && cid.is_raw() && cid.verify(bytes)) {
             self.keep(|kept| kept.add(cid, bytes.clone()));
             return Walked::Proven { bytes: bytes.clone(), by: ProvenBy::BytesInHand, blocks: 1 }.into();
@@ -121,7 +121,7 @@ impl ContentSources {
 
     /// Where the gateways sent all but the last block, the bytes that the URL served may be that block. The blocks that
     /// they sent are walked again here, so that no gateway has to answer twice.
-    async fn with_known_leaf(&self, walk: Walk, cid: Option<&ContentId>, path: &ContentPath, https: &Source) -> Walk {
+    async fn with_known_leaf(&self, walk: Retrieved, cid: Option<&ContentId>, path: &ContentPath, https: &Source) -> Retrieved {
         let (Walked::Unproven(causes), Some(served)) = (&walk.walked, https.bytes()) else { return walk };
         let Some(cid) = cid.filter(|cid| !cid.is_raw()) else { return walk };
         let mut again = cid::Walk::new(*cid, path, Budget::card());
@@ -140,7 +140,7 @@ impl ContentSources {
             self.keep(|kept| kept.extend(blocks.clone()));
             self.proven.insert(cid, path, bytes.clone()).await;
         }
-        Walk { walked, liars: walk.liars, blocks }
+        Retrieved { walked, liars: walk.liars, blocks }
     }
 
     /// The bytes of the schemas that the card binds, from their canonical locations and their mirrors.
@@ -184,7 +184,7 @@ impl ContentSources {
             Ok(mirror) => mirror,
             Err(error) => return (Err(error.into()), Liars::new()),
         };
-        let Walk { walked, liars, .. } = self.content.walk(&cid, &path, &[], Budget::card(), limit).await;
+        let Retrieved { walked, liars, .. } = self.content.walk(&cid, &path, &[], Budget::card(), limit).await;
         let bytes = match walked {
             Walked::Proven { bytes, .. } => Ok(bytes),
             other => Err(IpfsFault::Walk(Box::new(other))),

@@ -64,7 +64,7 @@ pub(super) struct Walker {
 
 /// A run that is to be made for the cache.
 #[derive(Clone)]
-pub(super) struct Order {
+pub(super) struct RunRequest {
     pub(super) key: CacheKey,
     pub(super) rules: RuleSet,
     /// What earlier runs left. Content is used again where the chain still says the same.
@@ -80,23 +80,23 @@ impl Walker {
     }
 
     /// What a run of this process finds.
-    pub(super) async fn run(self: &Arc<Self>, order: &Order) -> Finished {
+    pub(super) async fn run(self: &Arc<Self>, request: &RunRequest) -> Finished {
         let _running = telemetry::run_begins();
-        let began = order.cache.begin();
-        let run = self.gather_for(order).await;
-        self.conclude(run, order, began).await.1
+        let began = request.cache.begin();
+        let run = self.gather_for(request).await;
+        self.conclude(run, request, began).await.1
     }
 
-    /// Gathers what an order asks for.
-    pub(super) async fn gather_for(&self, order: &Order) -> Run {
-        let Order { key, rules, before, .. } = order;
+    /// Gathers what a request asks for.
+    pub(super) async fn gather_for(&self, request: &RunRequest) -> Run {
+        let RunRequest { key, rules, before, .. } = request;
         self.gather(key.name.clone(), &rules.policy, before.content.as_deref()).await
     }
 
     /// The verdict of a run that was gathered since it began. It is remembered, counted and logged. Where it does not know
     /// of a change that was announced before it is given, it says nothing about the newest block.
-    pub(super) async fn conclude(self: &Arc<Self>, run: Run, order: &Order, began: Began) -> (Run, Finished) {
-        let Order { key, rules, before, cache } = order;
+    pub(super) async fn conclude(self: &Arc<Self>, run: Run, request: &RunRequest, began: Began) -> (Run, Finished) {
+        let RunRequest { key, rules, before, cache } = request;
         let (mut run, mut resolution) = self.judged(run, rules, before.failures).await;
         if let Err(error) = self.remember(&run.evidence, resolution.verdict()).await {
             run.evidence.continuity = run.evidence.continuity.not_kept(error.to_string());
@@ -164,11 +164,11 @@ impl Walker {
         };
         evidence.continuity = self.recall(&evidence).await;
         let (Ok(reading), Some(found)) = (&evidence.reading, evidence.found()) else {
-            return Run { evidence, milliseconds, content_of: None };
+            return Run { evidence, milliseconds, content_fetched_at: None };
         };
         let earlier = earlier.filter(|earlier| earlier.holds(reading, evidence.now));
 
-        let (told, limit) = (self.progress.of(&evidence.name), content_time(deadline));
+        let (progress, limit) = (self.progress.of(&evidence.name), content_time(deadline));
         let binding = async {
             tokio::join!(
                 self.owner(found, reading, limit),
@@ -178,10 +178,10 @@ impl Walker {
         let content = async {
             match earlier {
                 Some(earlier) => Sources::again(earlier),
-                None => self.sources.of_card(found, policy.require_all_sources, limit, told).await,
+                None => self.sources.of_card(found, policy.require_all_sources, limit, progress).await,
             }
         };
-        let (((owner, links), binding_ms), sources) = tokio::join!(timed(told.during(Step::Binding, binding)), content);
+        let (((owner, links), binding_ms), sources) = tokio::join!(timed(progress.during(Step::Binding, binding)), content);
         milliseconds.extend(sources.milliseconds);
         milliseconds.insert(Step::Binding, binding_ms);
         evidence.links = links;
@@ -203,7 +203,7 @@ impl Walker {
             }
             milliseconds.insert(Step::Schemas, elapsed(started));
         }
-        Run { evidence, milliseconds, content_of: earlier.map(ProvenContent::fetched_at) }
+        Run { evidence, milliseconds, content_fetched_at: earlier.map(ProvenContent::fetched_at) }
     }
 
     /// The records of a name, before `deadline`.

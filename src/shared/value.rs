@@ -43,7 +43,7 @@ pub struct Value {
     /// Until when its verdict is fresh.
     pub fresh_until: Timestamp,
     /// When the content was fetched, where it is that of an earlier run for the same records.
-    pub content_of: Option<Timestamp>,
+    pub content_fetched_at: Option<Timestamp>,
     /// The evidence, as a bundle.
     pub evidence: Vec<u8>,
 }
@@ -115,13 +115,13 @@ impl Value {
             |at: usize| <[u8; 8]>::try_from(&head[at..at + 8]).map(i64::from_be_bytes).map_err(|_| Unsealed::Form);
         let height = |number: i64| u64::try_from(number).map_err(|_| Unsealed::Form);
         let time = |number: i64| Timestamp::from_millisecond(number).map_err(|_| Unsealed::Form);
-        let [newest, content_of] = [number(56)?, number(64)?].map(|number| Some(number).filter(|it| *it != NONE));
+        let [newest, content_fetched_at] = [number(56)?, number(64)?].map(|number| Some(number).filter(|it| *it != NONE));
         Ok(Self {
             block: (height(number(0)?)?, B256::from_slice(&head[8..40])),
             began: time(number(40)?)?,
             fresh_until: time(number(48)?)?,
             newest: newest.map(height).transpose()?,
-            content_of: content_of.map(time).transpose()?,
+            content_fetched_at: content_fetched_at.map(time).transpose()?,
             evidence: evidence.to_vec(),
         })
     }
@@ -134,7 +134,7 @@ impl Value {
             self.began.as_millisecond(),
             self.fresh_until.as_millisecond(),
             self.newest.map_or(NONE, height),
-            self.content_of.map_or(NONE, Timestamp::as_millisecond),
+            self.content_fetched_at.map_or(NONE, Timestamp::as_millisecond),
         ];
         [&height(number).to_be_bytes()[..], hash.as_slice(), rest.map(i64::to_be_bytes).as_flattened()].concat()
     }
@@ -171,7 +171,7 @@ mod tests {
             newest: Some(9),
             began: time(1),
             fresh_until: time(2),
-            content_of: Some(time(0)),
+            content_fetched_at: Some(time(0)),
             evidence: b"{}".to_vec(),
         }
     }
@@ -186,7 +186,7 @@ mod tests {
         let binding = Binding { version: "1.0.0", key: &key };
         let sealed = value().seal(&keys(), binding).expect("it is short");
         assert_eq!(open(&sealed, binding), Ok(value()));
-        let without = Value { newest: None, content_of: None, ..value() };
+        let without = Value { newest: None, content_fetched_at: None, ..value() };
         assert_eq!(open(&without.seal(&keys(), binding).expect("it is short"), binding), Ok(without));
         assert_eq!(open(&sealed, Binding { version: "1.0.1", key: &key }), Err(Unsealed::Mac));
         let others = [

@@ -95,7 +95,7 @@ fn gathered(document: &Document, policy: &Policy) -> Result<Run, BundleError> {
     }
     // How long a step took shows nothing; it is taken over so that the whole verdict can be compared.
     let milliseconds: BTreeMap<_, _> = document.verdict.steps.iter().map(|step| (step.step, step.ms)).collect();
-    Ok(Run { evidence, milliseconds, content_of: None })
+    Ok(Run { evidence, milliseconds, content_fetched_at: None })
 }
 
 /// Computes the reading again from its proofs: a reading of the grade `state-proof` must come with them, and no other.

@@ -6,7 +6,7 @@ use crate::json::{Node, Text};
 
 /// The order of the members of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum MemberOrder {
     /// By the UTF-16 code units of their names, as RFC 8785 has it.
     Sorted,
     /// Of an ECMAScript object that was built in that order: names that look like indices come first, as numbers.
@@ -21,18 +21,18 @@ pub(crate) enum NoForm {
     #[error("the number at {0} shares its canonical form with other numbers")]
     Number(String),
     #[error("the order of the members at {0} depends on the signer's locale")]
-    Order(String),
+    MemberOrder(String),
 }
 
 /// The form of `value`. The depth of a receipt is bounded by its reader, so the recursion is.
-pub(crate) fn form(value: &Node, order: Order) -> Result<Vec<u8>, NoForm> {
+pub(crate) fn form(value: &Node, order: MemberOrder) -> Result<Vec<u8>, NoForm> {
     let mut writer = Writer { order, text: String::new(), path: Vec::new() };
     writer.write(value)?;
     Ok(writer.text.into_bytes())
 }
 
 struct Writer {
-    order: Order,
+    order: MemberOrder,
     text: String,
     path: Vec<String>,
 }
@@ -90,11 +90,11 @@ impl Writer {
     fn ordered<'n>(&self, members: &'n [(Text, Node)]) -> Result<Vec<&'n (Text, Node)>, NoForm> {
         let mut list: Vec<_> = members.iter().collect();
         match self.order {
-            Order::Sorted => list.sort_by_key(|(name, _)| name.units()),
-            Order::Rebuilt => list.sort_by_key(|(name, _)| (index(name).unwrap_or(u32::MAX), name.units())),
-            Order::ByLocale => {
+            MemberOrder::Sorted => list.sort_by_key(|(name, _)| name.units()),
+            MemberOrder::Rebuilt => list.sort_by_key(|(name, _)| (index(name).unwrap_or(u32::MAX), name.units())),
+            MemberOrder::ByLocale => {
                 let names: Option<Vec<_>> = list.iter().map(|(name, _)| collation_key(name)).collect();
-                let names = names.ok_or_else(|| NoForm::Order(self.place()))?;
+                let names = names.ok_or_else(|| NoForm::MemberOrder(self.place()))?;
                 let mut keyed: Vec<_> = names.into_iter().zip(list).collect();
                 keyed.sort_by(|(one, (name, _)), (other, (another, _))| {
                     let indices = index(name).unwrap_or(u32::MAX).cmp(&index(another).unwrap_or(u32::MAX));
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use crate::json::parse;
 
-    fn formed(text: &str, order: Order) -> String {
+    fn formed(text: &str, order: MemberOrder) -> String {
         let value = parse(text.as_bytes()).expect("an object");
         String::from_utf8(form(&value, order).expect("it has a form")).expect("UTF-8")
     }
@@ -176,11 +176,11 @@ mod tests {
     fn names_that_look_like_indices_come_first_in_a_rebuilt_object_alone() {
         let text = r#"{"b":1,"10":2,"9":3,"01":4,"4294967294":5,"4294967295":6,"-1":7,"":8}"#;
         assert_eq!(
-            formed(text, Order::Rebuilt),
+            formed(text, MemberOrder::Rebuilt),
             r#"{"9":3,"10":2,"4294967294":5,"":8,"-1":7,"01":4,"4294967295":6,"b":1}"#
         );
         assert_eq!(
-            formed(text, Order::Sorted),
+            formed(text, MemberOrder::Sorted),
             r#"{"":8,"-1":7,"01":4,"10":2,"4294967294":5,"4294967295":6,"9":3,"b":1}"#
         );
     }
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn names_are_ordered_by_code_units_and_not_by_characters() {
         let text = "{\"\u{ff61}\":1,\"\u{1f600}\":2,\"\\ud800\":3}";
-        assert_eq!(formed(text, Order::Sorted), "{\"\\ud800\":3,\"\u{1f600}\":2,\"\u{ff61}\":1}");
+        assert_eq!(formed(text, MemberOrder::Sorted), "{\"\\ud800\":3,\"\u{1f600}\":2,\"\u{ff61}\":1}");
     }
 
     #[test]
@@ -196,17 +196,17 @@ mod tests {
         let text = r#"{"a":[-0,1.0,1e21,1E-7,123456789012345680000],"b":"\u0000\b\u007f\/\u2028\"\\\udfff"}"#;
         let expected =
             "{\"a\":[0,1,1e+21,1e-7,123456789012345680000],\"b\":\"\\u0000\\b\u{7f}/\u{2028}\\\"\\\\\\udfff\"}";
-        assert_eq!(formed(text, Order::Sorted), expected);
+        assert_eq!(formed(text, MemberOrder::Sorted), expected);
     }
 
     #[test]
     fn a_member_that_is_named_as_the_prototype_is_a_member() {
-        assert_eq!(formed(r#"{"__proto__":{"x":1}}"#, Order::Rebuilt), r#"{"__proto__":{"x":1}}"#);
+        assert_eq!(formed(r#"{"__proto__":{"x":1}}"#, MemberOrder::Rebuilt), r#"{"__proto__":{"x":1}}"#);
     }
 
     #[test]
     fn numbers_that_share_a_form_have_none() {
-        let refused = |text: &str| form(&parse(text.as_bytes()).expect("an object"), Order::Sorted);
+        let refused = |text: &str| form(&parse(text.as_bytes()).expect("an object"), MemberOrder::Sorted);
         assert_eq!(refused(r#"{"a":[9007199254740993]}"#), Err(NoForm::Number("/a/0".to_owned())));
         assert_eq!(refused(r#"{"a":1e400}"#), Err(NoForm::Number("/a".to_owned())));
     }
@@ -214,10 +214,10 @@ mod tests {
     #[test]
     fn an_order_that_depends_on_the_locale_is_none() {
         assert_eq!(
-            formed(r#"{"Z":1,"a":2,"A":3,"_":4,"z":5,"9":6}"#, Order::ByLocale),
+            formed(r#"{"Z":1,"a":2,"A":3,"_":4,"z":5,"9":6}"#, MemberOrder::ByLocale),
             r#"{"9":6,"_":4,"a":2,"A":3,"z":5,"Z":1}"#
         );
         let foreign = parse("{\"x\":{\"ä\":1}}".as_bytes()).expect("an object");
-        assert_eq!(form(&foreign, Order::ByLocale), Err(NoForm::Order("/x".to_owned())));
+        assert_eq!(form(&foreign, MemberOrder::ByLocale), Err(NoForm::MemberOrder("/x".to_owned())));
     }
 }

@@ -3,7 +3,7 @@
 use clresolve_core::call::{REQUEST_ID, VERB, VERSION};
 use clresolve_core::reason::{Code, Effect, Reason};
 
-use crate::canonical::{Order, form};
+use crate::canonical::{MemberOrder, form};
 use crate::family::Claim;
 use crate::json::Node;
 
@@ -94,8 +94,8 @@ fn input(content: &Node, request: &Node) -> Result<Option<&'static str>, Box<Rea
 
 /// Whether two values are the same JSON value; numbers that cannot be told apart are not.
 fn is_same(one: &Node, other: &Node) -> bool {
-    let one = form(one, Order::Sorted);
-    one.is_ok() && one == form(other, Order::Sorted)
+    let one = form(one, MemberOrder::Sorted);
+    one.is_ok() && one == form(other, MemberOrder::Sorted)
 }
 
 fn differs(code: Code, expected: &str, claim: &Claim) -> Box<Reason> {

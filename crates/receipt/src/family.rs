@@ -15,7 +15,7 @@ mod website;
 
 use serde::Serialize;
 
-use crate::canonical::Order;
+use crate::canonical::MemberOrder;
 use crate::json::Node;
 
 /// A family.
@@ -116,7 +116,7 @@ pub(crate) struct Seal {
     pub(crate) content: Node,
     /// JSON Pointer of the content in the receipt.
     pub(crate) root: &'static str,
-    pub(crate) order: Order,
+    pub(crate) order: MemberOrder,
     pub(crate) signs: Signs,
     /// What the proof says of its algorithms, each with the one word that the family knows.
     pub(crate) algorithms: Vec<(Claim, &'static str)>,

@@ -267,7 +267,7 @@ impl Checks {
     fn without_form(&mut self, error: &NoForm, root: &str) {
         let (code, place) = match error {
             NoForm::Number(place) => (Code::ReceiptSchemaInvalid, place),
-            NoForm::Order(place) => (Code::ReceiptFamilyUnknown, place),
+            NoForm::MemberOrder(place) => (Code::ReceiptFamilyUnknown, place),
         };
         let reason = Reason::new(code).observed(error.to_string()).at(clipped(&format!("{root}{place}")));
         self.object(Check::Canonical, reason, Some("ERR_CANONICALIZATION_MISMATCH"));

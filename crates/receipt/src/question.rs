@@ -7,7 +7,7 @@ use clresolve_payment::signed::MAX_HEADER_BYTES;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::canonical::{Order, form};
+use crate::canonical::{MemberOrder, form};
 use crate::json::{MAX_BYTES, Node, Unreadable, parse};
 
 /// Most bytes of a question in JSON: a receipt, a request, what was kept of the purchase, and the name around them.
@@ -49,7 +49,7 @@ impl Request {
 
     /// SHA-256 of what it says, however that is written; of its bytes where other readers would read a number differently.
     pub(crate) fn meaning(&self) -> Digest {
-        form(&self.content, Order::Sorted).map_or(self.sha256, |bytes| Digest::of(&bytes))
+        form(&self.content, MemberOrder::Sorted).map_or(self.sha256, |bytes| Digest::of(&bytes))
     }
 
     pub(crate) const fn content(&self) -> &Node {

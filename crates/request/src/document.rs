@@ -6,7 +6,7 @@ use clresolve_core::finding::Finding;
 use clresolve_core::reason::{self, Reason};
 use clresolve_core::state::State;
 use clresolve_core::text::excerpt;
-use clresolve_verdict::schema::bound::{Bound, BoundName};
+use clresolve_verdict::schema::bound::{BoundName, CompiledSchema};
 use clresolve_verdict::verdict::{Anchor, Tool, Verdict, canonical_digest};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -62,7 +62,7 @@ pub struct Setting<'a> {
     /// What the agent is to do.
     pub verb: &'a str,
     /// The schema, or the reasons why no schema is known. The list is empty where the verdict tells the reasons.
-    pub bound: Result<&'a Bound, &'a [Reason]>,
+    pub bound: Result<&'a CompiledSchema, &'a [Reason]>,
     /// The time.
     pub now: Timestamp,
 }

@@ -9,7 +9,7 @@ use clresolve_core::json::{self, JsonError, Limits, number, pointer};
 use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_core::state::State;
 use clresolve_core::text::excerpt;
-use clresolve_verdict::schema::bound::Bound;
+use clresolve_verdict::schema::bound::CompiledSchema;
 use serde_json::Value;
 
 use crate::question::MAX_BYTES;
@@ -44,7 +44,7 @@ pub(crate) fn state(effects: impl Iterator<Item = Effect>) -> State {
 }
 
 /// Judges the bytes of a request; without a schema as JSON alone.
-pub fn judge(bytes: &[u8], schema: Option<&Bound>) -> Judgement {
+pub fn judge(bytes: &[u8], schema: Option<&CompiledSchema>) -> Judgement {
     let text = finding::text_of(bytes);
     let mut findings = match json::parse(bytes, Limits::CARD) {
         Ok(request) => found(&request, text, schema),
@@ -54,7 +54,7 @@ pub fn judge(bytes: &[u8], schema: Option<&Bound>) -> Judgement {
     Judgement { findings, sha256: (bytes.len() <= MAX_BYTES).then(|| Digest::of(bytes)) }
 }
 
-fn found(request: &Value, text: &str, schema: Option<&Bound>) -> Vec<Finding> {
+fn found(request: &Value, text: &str, schema: Option<&CompiledSchema>) -> Vec<Finding> {
     let mut reasons = inexact(request, text);
     if let Some(schema) = schema {
         reasons.extend(schema.every_violation(request).take(MAX_FINDINGS).map(|violation| {

@@ -6,7 +6,7 @@ mod pattern;
 use clresolve_core::call::REQUEST_ID;
 use clresolve_core::json::pointer;
 use clresolve_core::text::clipped;
-use clresolve_verdict::schema::bound::Bound;
+use clresolve_verdict::schema::bound::CompiledSchema;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -68,7 +68,7 @@ pub struct Blank {
 
 impl Template {
     /// The template of a schema.
-    pub fn of(schema: &Bound, fresh: &Fresh) -> Self {
+    pub fn of(schema: &CompiledSchema, fresh: &Fresh) -> Self {
         let mut maker = Maker::new(schema, fresh);
         let request = maker.value(vec![root(schema)], "", 0);
         let is_valid = schema.every_violation(&request).next().is_none();
@@ -77,7 +77,7 @@ impl Template {
 }
 
 /// Where the schema has the identifier of a request, if it has one.
-pub fn request_id(schema: &Bound) -> Option<&'static str> {
+pub fn request_id(schema: &CompiledSchema) -> Option<&'static str> {
     let has = |place: &&str| {
         let mut rules = vec![root(schema)];
         for name in place.split('/').skip(1) {
@@ -113,12 +113,12 @@ impl<'s> Rule<'s> {
     }
 }
 
-fn root(schema: &Bound) -> Rule<'_> {
+fn root(schema: &CompiledSchema) -> Rule<'_> {
     Rule { document: schema.document(), schema: schema.document() }
 }
 
 /// The rules, and those that they refer to. Of alternatives the first is taken.
-fn flat<'s>(schema: &'s Bound, rules: Vec<Rule<'s>>) -> Vec<Rule<'s>> {
+fn flat<'s>(schema: &'s CompiledSchema, rules: Vec<Rule<'s>>) -> Vec<Rule<'s>> {
     let mut all = rules;
     all.truncate(MAX_RULES);
     let mut at = 0;
@@ -136,7 +136,7 @@ fn flat<'s>(schema: &'s Bound, rules: Vec<Rule<'s>>) -> Vec<Rule<'s>> {
 }
 
 struct Maker<'s> {
-    schema: &'s Bound,
+    schema: &'s CompiledSchema,
     fresh: &'s Fresh,
     blanks: Vec<Blank>,
     /// Values of the result.
@@ -148,7 +148,7 @@ struct Maker<'s> {
 }
 
 impl<'s> Maker<'s> {
-    const fn new(schema: &'s Bound, fresh: &'s Fresh) -> Self {
+    const fn new(schema: &'s CompiledSchema, fresh: &'s Fresh) -> Self {
         Self { schema, fresh, blanks: Vec::new(), values: 0, work: 0, copied: 0 }
     }
 

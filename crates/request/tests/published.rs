@@ -13,7 +13,7 @@ use clresolve_request::template::Fresh;
 use clresolve_request::{Template, judge};
 use clresolve_verdict::manifest::{Manifest, SchemaEntry, Side};
 use clresolve_verdict::profile::{DEFAULT, Profiles};
-use clresolve_verdict::schema::bound::{Bound, Gathering};
+use clresolve_verdict::schema::bound::{CompiledSchema, Gathering};
 use serde_json::{Value, json};
 
 /// A release: where it lies in the corpus, and its manifest.
@@ -70,7 +70,7 @@ fn read(path: &Path) -> Bytes {
 }
 
 impl Release {
-    fn bound(&self, entry: &SchemaEntry) -> Bound {
+    fn bound(&self, entry: &SchemaEntry) -> CompiledSchema {
         let mut gathering = Gathering::new(&self.manifest, entry, read(&self.root.join(&entry.path)));
         while let Some(sibling) = gathering.missing().expect("it refers to its own release") {
             let own = gathering
@@ -146,7 +146,7 @@ fn the_worst_request_takes_little_memory() {
 
 /// Requests of nearly 256 KiB: unknown members, long names, wrong items in each list of the template, numbers that nobody
 /// reads alike.
-fn worst(bound: &Bound) -> Vec<(&'static str, String)> {
+fn worst(bound: &CompiledSchema) -> Vec<(&'static str, String)> {
     let fresh = Fresh { request_id: "r".to_owned(), now: jiff::Timestamp::UNIX_EPOCH };
     let good = Template::of(bound, &fresh).request.to_string();
     let with = |members: String| format!("{}{members}}}", &good[..good.len() - 1]);

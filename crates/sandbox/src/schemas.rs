@@ -54,7 +54,7 @@ pub(crate) struct Schemas {
 
 /// The request and the receipt schema of a verb.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Bound {
+pub(crate) struct VerbSchemas {
     pub(crate) request: Location,
     pub(crate) receipt: Location,
 }
@@ -102,13 +102,13 @@ impl Schemas {
     }
 
     /// The locations of a verb's schemas, even if the layer does not have the verb.
-    pub(crate) fn bound(&self, class: Class, verb: &str) -> Bound {
+    pub(crate) fn bound(&self, class: Class, verb: &str) -> VerbSchemas {
         let release = self.release(class);
         let location = |kind: Kind| Location {
             location: canonical(class, &release.cid, &kind.path(class, verb)),
             mirror: mirror(class, &kind.path(class, verb)),
         };
-        Bound { request: location(Kind::Request), receipt: location(Kind::Receipt) }
+        VerbSchemas { request: location(Kind::Request), receipt: location(Kind::Receipt) }
     }
 
     /// The records of the schema binding for a verb.

@@ -48,7 +48,7 @@ pub enum AbiError {
 /// # Errors
 /// [`AbiError`], for the first thing wrong.
 pub(crate) fn check(data: &[u8], shape: &'static [Shape]) -> Result<(), AbiError> {
-    let mut walk = Walk { left: data.len() };
+    let mut walk = BudgetedWalk { left: data.len() };
     walk.tuple(data, shape)
 }
 
@@ -92,11 +92,11 @@ const fn heads_bytes(parts: &[Shape]) -> usize {
 
 /// A walk, with the rest of its budget. An encoding without overlaps is at least as long as its parts together, so the
 /// budget is the length of the data. The depth of recursion is that of the shape, which is a constant.
-struct Walk {
+struct BudgetedWalk {
     left: usize,
 }
 
-impl Walk {
+impl BudgetedWalk {
     fn tuple(&mut self, region: &[u8], parts: &'static [Shape]) -> Result<(), AbiError> {
         let head = heads_bytes(parts);
         self.charge(head)?;

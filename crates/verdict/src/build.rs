@@ -44,7 +44,7 @@ pub struct Run {
     /// How long each step took, in milliseconds.
     pub milliseconds: BTreeMap<Step, u64>,
     /// When the content was fetched, where it is that of an earlier run for the same records.
-    pub content_of: Option<Timestamp>,
+    pub content_fetched_at: Option<Timestamp>,
 }
 
 /// What a report needs to know beside the evidence.
@@ -317,7 +317,7 @@ fn in_parallel(run: &Run, policy: &Policy) -> Vec<Step> {
     let evidence = &run.evidence;
     let Some(found) = evidence.found() else { return Vec::new() };
     let waits = Targets::of(&found.records).waits_for_url(policy.require_all_sources);
-    let fetched = run.content_of.is_none();
+    let fetched = run.content_fetched_at.is_none();
     let asked = [
         (Step::FetchHttps, fetched && !matches!(evidence.https, Source::NotAsked)),
         (Step::FetchIpfs, fetched && !waits && !matches!(evidence.ipfs, Walked::NotAsked)),
@@ -460,7 +460,7 @@ fn https_evidence(run: &Run, digests: &Digests) -> Value {
         Source::NotAsked => json!({"asked": false}),
         Source::Body { bytes, url } => {
             let mut value = json!({"url": url, "bytes": bytes.len(), "sha256": digests.of(bytes).to_string()});
-            if let Some(fetched_at) = run.content_of {
+            if let Some(fetched_at) = run.content_fetched_at {
                 value["fetched_at"] = json!(fetched_at.to_string());
             }
             value

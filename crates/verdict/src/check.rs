@@ -17,7 +17,7 @@ pub mod verbs;
 use std::collections::BTreeMap;
 
 use self::integrity::{Digests, Integrity};
-use self::schemas::Bound;
+use self::schemas::KnownBytes;
 use crate::card::Card;
 use crate::evidence::{Evidence, ProvenBy, Source, Walked};
 use crate::profile::Profile;
@@ -84,13 +84,13 @@ pub fn secrets(card: &Card) -> Vec<Reason> {
 
 /// Judges evidence under a profile.
 pub fn judge(evidence: &Evidence, profile: &Profile, policy: &Policy) -> Judgement {
-    judge_with(evidence, evidence.schemas.as_ref().map(Bound::Fetched), profile, policy)
+    judge_with(evidence, evidence.schemas.as_ref().map(KnownBytes::Fetched), profile, policy)
 }
 
 /// Judges what a publisher plans. Where the policy asks for the schemas, their locations are taken to serve the bytes that
 /// the manifests pin, since nothing is fetched.
 pub fn foresee(evidence: &Evidence, profile: &Profile, policy: &Policy) -> Judgement {
-    let schemas = (policy.depth == Depth::Schemas).then_some(Bound::AsPinned);
+    let schemas = (policy.depth == Depth::Schemas).then_some(KnownBytes::AsPinned);
     judge_with(evidence, schemas, profile, policy)
 }
 
@@ -102,14 +102,14 @@ pub(crate) fn judge_beside<'p>(
     policy: &Policy,
 ) -> (Judgement, Vec<&'p Profile>) {
     let prepared = Prepared::of(evidence);
-    let bound = evidence.schemas.as_ref().map(Bound::Fetched);
+    let bound = evidence.schemas.as_ref().map(KnownBytes::Fetched);
     let found = prepared.under(bound, profile, policy);
     let is_trusted = |other: &&Profile| prepared.under(bound, other, policy).state == State::Trusted;
     let trusting = if found.state == State::Trusted { Vec::new() } else { others.filter(is_trusted).collect() };
     (prepared.concluded(found), trusting)
 }
 
-fn judge_with(evidence: &Evidence, bound: Option<Bound<'_>>, profile: &Profile, policy: &Policy) -> Judgement {
+fn judge_with(evidence: &Evidence, bound: Option<KnownBytes<'_>>, profile: &Profile, policy: &Policy) -> Judgement {
     let prepared = Prepared::of(evidence);
     let found = prepared.under(bound, profile, policy);
     prepared.concluded(found)
@@ -124,7 +124,7 @@ struct Prepared<'e> {
 }
 
 /// What the rules of one profile find.
-struct Found {
+struct ProfileFindings {
     state: State,
     reasons: Vec<Reason>,
     steps: BTreeMap<Step, Status>,
@@ -137,7 +137,7 @@ impl<'e> Prepared<'e> {
         Self { evidence, integrity: integrity::integrity_with(evidence, &digests), digests, card }
     }
 
-    fn under(&self, bound: Option<Bound<'_>>, profile: &Profile, policy: &Policy) -> Found {
+    fn under(&self, bound: Option<KnownBytes<'_>>, profile: &Profile, policy: &Policy) -> ProfileFindings {
         let evidence = self.evidence;
         let proven = self.integrity.proven;
         let mut reasons = records::records(evidence, profile);
@@ -161,10 +161,10 @@ impl<'e> Prepared<'e> {
         reasons.dedup_by(|a, b| (a.code, a.effect, a.step, &a.place) == (b.code, b.effect, b.step, &b.place));
         let has_schemas = policy.depth == Depth::Schemas && bound.is_some();
         let steps = statuses(evidence, proven, card.is_some(), has_schemas, &reasons, policy);
-        Found { state: state(&reasons, &steps, policy), reasons, steps }
+        ProfileFindings { state: state(&reasons, &steps, policy), reasons, steps }
     }
 
-    fn concluded(self, Found { state, reasons, steps }: Found) -> Judgement {
+    fn concluded(self, ProfileFindings { state, reasons, steps }: ProfileFindings) -> Judgement {
         Judgement {
             state,
             reasons,
@@ -184,7 +184,7 @@ fn mirrors(card: &Card, profile: &Profile, depth: Depth, reasons: &mut Vec<Reaso
     }
 }
 
-fn schema_reasons(bound: Option<Bound<'_>>, evidence: &Evidence, card: &Card, profile: &Profile) -> Vec<Reason> {
+fn schema_reasons(bound: Option<KnownBytes<'_>>, evidence: &Evidence, card: &Card, profile: &Profile) -> Vec<Reason> {
     match (bound, evidence.found()) {
         (Some(bound), Some(found)) => schemas::bound(card, bound, &found.records, profile),
         _ => Vec::new(),

@@ -20,7 +20,7 @@ use crate::evidence::{Evidence, OwnerEvidence, ProvenBy, Source, Walked};
 use crate::manifest::Manifest;
 use crate::profile::{DEFAULT, Profile, Profiles};
 use crate::published::Published;
-use crate::schema::bound::{Bound, Gathering};
+use crate::schema::bound::{CompiledSchema, Gathering};
 use crate::trust::Resolution;
 use crate::verdict::Verdict;
 
@@ -153,7 +153,7 @@ pub fn evidence(agent: &Value, card: &Bytes, now: Timestamp) -> Evidence {
 }
 
 /// A schema that a manifest pins, proven and compiled. Its `$id` says where it would be.
-pub fn bound(schema: &Value) -> Bound {
+pub fn bound(schema: &Value) -> CompiledSchema {
     let bytes = Bytes::from(schema.to_string());
     let entry = |side: &str, id: &Value| json!({"canonical": id, "mirrors": [], "path": format!("{side}.json"), "id": id, "sha256": Digest::of(&bytes)});
     let other = json!("https://schemas.example/other.json");

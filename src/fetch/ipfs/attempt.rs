@@ -147,7 +147,7 @@ struct Attempt<'a> {
     feed: CarFeed,
     /// Where what the CAR holds ahead of its turn waits.
     _ahead: Reservation<'a>,
-    watch: Watch<'a>,
+    watch: FirstBlockTimer<'a>,
 }
 
 impl<'a> Attempt<'a> {
@@ -155,7 +155,7 @@ impl<'a> Attempt<'a> {
         let budget = &all.want.budget;
         let ahead = all.reorder.take(budget.dag_bytes / (AT_ONCE + 1));
         let feed = CarFeed::new(budget, ahead.bytes());
-        Self { all, route: &all.routes[gateway], feed, _ahead: ahead, watch: Watch::start(all.scores, gateway) }
+        Self { all, route: &all.routes[gateway], feed, _ahead: ahead, watch: FirstBlockTimer::start(all.scores, gateway) }
     }
 
     async fn run(mut self, deadline: Instant) -> Result<(), GatewayFault> {
@@ -251,14 +251,14 @@ impl<'a> Attempt<'a> {
 }
 
 /// Measures how long a gateway takes to its first proven block.
-struct Watch<'a> {
+struct FirstBlockTimer<'a> {
     scores: &'a Scores,
     gateway: usize,
     started: Instant,
     runs: bool,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> FirstBlockTimer<'a> {
     fn start(scores: &'a Scores, gateway: usize) -> Self {
         Self { scores, gateway, started: Instant::now(), runs: true }
     }
@@ -275,7 +275,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-impl Drop for Watch<'_> {
+impl Drop for FirstBlockTimer<'_> {
     /// One that still runs belongs to a gateway that was given up for another one.
     fn drop(&mut self) {
         if self.runs {

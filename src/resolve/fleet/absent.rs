@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use super::walk::{Order, Walker};
+use super::walk::{RunRequest, Walker};
 use crate::cache::{CacheKey, Finished, VerdictCache};
 use crate::clock::Clock;
 use crate::config::Config;
@@ -24,11 +24,11 @@ impl Fleet {
         Ok(None)
     }
 
-    pub(super) async fn run(&self, _: &Arc<Walker>, _: Order) -> Finished {
+    pub(super) async fn run(&self, _: &Arc<Walker>, _: RunRequest) -> Finished {
         match *self {}
     }
 
-    pub(super) async fn run_anew(&self, _: &Arc<Walker>, _: Order) -> Finished {
+    pub(super) async fn run_anew(&self, _: &Arc<Walker>, _: RunRequest) -> Finished {
         match *self {}
     }
 

@@ -12,7 +12,7 @@ use super::{SignerError, SignerRecords};
 use crate::name::EnsName;
 use crate::reason::{Code, Effect, Reason};
 use crate::records::Key;
-use crate::resolve::look_ups::{Beside, Found, LookUps};
+use crate::resolve::look_ups::{Beside, LookUpResult, LookUps};
 use crate::resolve::walk::Walker;
 use crate::verdict::{GatePolicy, Resolution, State};
 
@@ -22,7 +22,7 @@ type Known = Result<Signer, Box<Reason>>;
 /// Who signs receipts for agents, as it was read a moment ago.
 pub(in crate::resolve) type ReceiptSigners = LookUps<(), Known>;
 
-impl Found for Known {
+impl LookUpResult for Known {
     fn state(&self) -> State {
         if self.as_ref().is_ok_and(|signer| signer.key.is_ok()) { State::Trusted } else { State::Indeterminate }
     }

@@ -218,7 +218,7 @@ impl Prepared {
         match self.seed.judge {
             Judge::Verdict => {
                 let evidence = sample::evidence(&world.agent, &self.document, world.now);
-                let run = Run { evidence, milliseconds: BTreeMap::new(), content_of: None };
+                let run = Run { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None };
                 build::resolution(&world.reporter(), &run, 0).verdict().reasons.len()
             }
             Judge::Lint => {

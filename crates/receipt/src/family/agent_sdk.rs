@@ -4,7 +4,7 @@
 //! agent SDK has it; verifyagent loses it, and so verifies what was altered there.
 
 use super::{Alphabet, Claim, Family, Seal, Signs, Unsealable, others};
-use crate::canonical::Order;
+use crate::canonical::MemberOrder;
 use crate::json::Node;
 
 /// The members that are signed.
@@ -29,7 +29,7 @@ pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
         family: Family::B1,
         content,
         root: "",
-        order: Order::Rebuilt,
+        order: MemberOrder::Rebuilt,
         signs: Signs::HexDigest,
         algorithms: vec![(Claim::at(receipt, &["signature", "alg"]), "ed25519")],
         canonical: (Claim::at(receipt, &["metadata", "proof", "canonicalization"]), CANONICAL),

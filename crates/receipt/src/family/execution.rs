@@ -4,7 +4,7 @@
 
 use super::agent_sdk::CANONICAL;
 use super::{Alphabet, Claim, Family, Seal, Signs, Unsealable, others};
-use crate::canonical::Order;
+use crate::canonical::MemberOrder;
 use crate::json::Node;
 
 /// The members that are signed.
@@ -39,7 +39,7 @@ pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
         family: Family::E,
         content: receipt.split(&SIGNED).0,
         root: "",
-        order: Order::Sorted,
+        order: MemberOrder::Sorted,
         signs: Signs::HexDigest,
         algorithms: vec![(at(&["signature", "alg"]), "Ed25519")],
         canonical: (at(&["canonicalization"]), CANONICAL),

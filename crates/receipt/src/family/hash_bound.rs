@@ -4,7 +4,7 @@
 
 use super::agent_sdk::CANONICAL;
 use super::{Alphabet, Claim, Family, Seal, Signs, Unsealable, others, present, sdk};
-use crate::canonical::Order;
+use crate::canonical::MemberOrder;
 use crate::json::Node;
 
 const BESIDE: [&str; 2] = ["signature", "proof"];
@@ -42,7 +42,7 @@ pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
         family: Family::D0,
         content,
         root: if is_within { "" } else { "/receipt" },
-        order: Order::Rebuilt,
+        order: MemberOrder::Rebuilt,
         signs: Signs::HexDigest,
         algorithms: vec![(at("alg"), sdk::ALG)],
         canonical: (at("canonical"), CANONICAL),

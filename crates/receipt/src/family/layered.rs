@@ -5,7 +5,7 @@
 
 use super::agent_sdk::CANONICAL;
 use super::{Alphabet, Claim, Family, Seal, Signs, Unsealable, others};
-use crate::canonical::Order;
+use crate::canonical::MemberOrder;
 use crate::json::Node;
 
 /// Where what is signed stands.
@@ -33,7 +33,7 @@ pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
         family: Family::D,
         content,
         root: INNER,
-        order: Order::ByLocale,
+        order: MemberOrder::ByLocale,
         signs: Signs::CanonicalBytes,
         algorithms: vec![(at("alg"), "ed25519")],
         canonical: (at("canonical"), CANONICAL),

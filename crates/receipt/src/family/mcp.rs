@@ -4,7 +4,7 @@
 
 use super::agent_sdk::CANONICAL;
 use super::{Alphabet, Claim, Family, Seal, Signs, Unsealable, others};
-use crate::canonical::Order;
+use crate::canonical::MemberOrder;
 use crate::json::Node;
 
 pub(super) fn is(receipt: &Node) -> bool {
@@ -20,7 +20,7 @@ pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
         family: Family::C,
         content,
         root: "",
-        order: Order::Sorted,
+        order: MemberOrder::Sorted,
         signs: Signs::CanonicalBytes,
         algorithms: vec![(at("alg"), "ed25519")],
         canonical: (at("canonical"), CANONICAL),

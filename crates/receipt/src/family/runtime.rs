@@ -4,7 +4,7 @@
 //! `metadata.receipt_id`, which repeats the digest.
 
 use super::{Family, Seal, Unsealable, present, sdk};
-use crate::canonical::Order;
+use crate::canonical::MemberOrder;
 use crate::json::Node;
 
 const CANONICAL: &str = "json-stringify";
@@ -40,5 +40,5 @@ fn emptied(receipt: &Node, family: Family, canonical: &'static str) -> Seal {
         }
     }
     let unsigned = present(receipt, &[&["metadata", "receipt_id"]]);
-    Seal { unsigned, ..sdk::sealed(receipt, family, canonical, content, Order::Rebuilt) }
+    Seal { unsigned, ..sdk::sealed(receipt, family, canonical, content, MemberOrder::Rebuilt) }
 }

@@ -3,7 +3,7 @@
 //! Signed is the whole receipt without `receipt_id` and `metadata.receipt_id`, and of the proof the members that say how.
 
 use super::{Alphabet, Claim, Family, Seal, Signs, Unsealable, others, present};
-use crate::canonical::Order;
+use crate::canonical::MemberOrder;
 use crate::json::Node;
 
 pub(super) const ALG: &str = "ed25519-sha256";
@@ -29,11 +29,17 @@ pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
     let mut unsigned = present(receipt, &[&["receipt_id"], &["metadata", "receipt_id"]]);
     let known = [&SIGNED[..], &["hash_sha256", "signature_b64"]].concat();
     unsigned.extend(others(receipt, &["metadata", "proof"], &known));
-    Ok(Seal { unsigned, ..sealed(receipt, Family::A1, CANONICAL, content, Order::Sorted) })
+    Ok(Seal { unsigned, ..sealed(receipt, Family::A1, CANONICAL, content, MemberOrder::Sorted) })
 }
 
 /// What the proof of A1, A2 and A3 says about `content`.
-pub(super) fn sealed(receipt: &Node, family: Family, canonical: &'static str, content: Node, order: Order) -> Seal {
+pub(super) fn sealed(
+    receipt: &Node,
+    family: Family,
+    canonical: &'static str,
+    content: Node,
+    order: MemberOrder,
+) -> Seal {
     let at = |member: &str| Claim::at(receipt, &["metadata", "proof", member]);
     // The proof has no place for the key; the SDKs' own vectors sign one at the top.
     let kid = content.get("kid").is_some().then(|| Claim::at(receipt, &["kid"]));

@@ -5,7 +5,7 @@
 
 use super::agent_sdk::{CANONICAL, SIGNED};
 use super::{Alphabet, Claim, Family, Seal, Signs, Unsealable, others};
-use crate::canonical::Order;
+use crate::canonical::MemberOrder;
 use crate::json::Node;
 
 pub(super) fn is(receipt: &Node) -> bool {
@@ -32,7 +32,7 @@ pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
         family: Family::B2,
         content,
         root: "",
-        order: Order::Sorted,
+        order: MemberOrder::Sorted,
         signs: Signs::HexDigest,
         algorithms: vec![(at(&["hash", "alg"]), "SHA-256"), (at(&["signature", "alg"]), "Ed25519")],
         canonical: (at(&["canonicalization"]), CANONICAL),

@@ -6,7 +6,7 @@ use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_jose::PublicKey;
 use clresolve_payment::receipt::Bought;
 use clresolve_payment::route::Route;
-use clresolve_verdict::schema::bound::Bound;
+use clresolve_verdict::schema::bound::CompiledSchema;
 use clresolve_verdict::verdict::Verdict;
 use jiff::Timestamp;
 
@@ -120,5 +120,5 @@ pub struct BoundReceipt<'a> {
     /// The verb that it is bound for.
     pub verb: &'a str,
     /// The schema, or why its bytes are not known.
-    pub schema: Result<&'a Bound, &'a [Reason]>,
+    pub schema: Result<&'a CompiledSchema, &'a [Reason]>,
 }

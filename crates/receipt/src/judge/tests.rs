@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use clresolve_jose::{PublicKey, SigningKey};
 use clresolve_verdict::sample::bound;
-use clresolve_verdict::schema::bound::Bound;
+use clresolve_verdict::schema::bound::CompiledSchema;
 use serde_json::{Value, json};
 
 use super::*;
@@ -128,12 +128,12 @@ fn an_honest_receipt_is_trusted() {
 }
 
 /// A schema that knows no member `note`, nor a word in `metadata`.
-fn bound_schema() -> Bound {
+fn bound_schema() -> CompiledSchema {
     bound(&json!({"$id": "https://schemas.example/receipt.json", "type": "object", "additionalProperties": false,
         "properties": {"x402": {}, "trace": {}, "status": {}, "result": {}, "metadata": {"properties": {"note": false}}}}))
 }
 
-fn judged_by(world: &World, receipt: &Value, schema: Result<&Bound, &[Reason]>) -> Judgement {
+fn judged_by(world: &World, receipt: &Value, schema: Result<&CompiledSchema, &[Reason]>) -> Judgement {
     let now: Timestamp = "2026-01-02T00:00:00Z".parse().expect("a time");
     let schema = Some(BoundReceipt { verb: "summarize", schema });
     let known =

@@ -6,7 +6,7 @@ use clresolve_receipt::judge::{Addresses, Agent, BoundReceipt, Knowledge, Routes
 use clresolve_receipt::question::Request;
 use clresolve_receipt::{Judgement, MAX_BYTES, judge};
 use clresolve_verdict::sample::bound;
-use clresolve_verdict::schema::bound::Bound;
+use clresolve_verdict::schema::bound::CompiledSchema;
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -130,7 +130,7 @@ impl Kind {
 pub(crate) struct World {
     agent: Agent,
     signer: Signer,
-    schema: Bound,
+    schema: CompiledSchema,
 }
 
 impl World {
@@ -172,7 +172,7 @@ impl World {
 }
 
 /// A schema that tries two alternatives for each value of a result.
-fn schema() -> Bound {
+fn schema() -> CompiledSchema {
     bound(&json!({"$id": "https://schemas.example/receipt.json", "type": "object", "properties": {"result": {
         "type": "object", "additionalProperties":
             {"additionalProperties": {"$ref": "#/$defs/item"}, "items": {"$ref": "#/$defs/item"}}}},

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::*;
 use crate::template::{Fresh, Template};
 
-fn schema() -> Bound {
+fn schema() -> CompiledSchema {
     bound(&json!({
         "$id": "https://schemas.example/request.json",
         "type": "object",

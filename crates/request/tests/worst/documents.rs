@@ -3,7 +3,7 @@
 use clresolve_request::question::MAX_BYTES;
 use clresolve_request::{Judgement, judge};
 use clresolve_verdict::sample::bound;
-use clresolve_verdict::schema::bound::Bound;
+use clresolve_verdict::schema::bound::CompiledSchema;
 use serde_json::json;
 
 /// What is dear in a request.
@@ -100,7 +100,7 @@ impl Kind {
 
 /// What a request is held against: up to three alternatives for a value, as in the published schemas of requests. Each that
 /// refuses a value takes room.
-pub(crate) struct World(Bound);
+pub(crate) struct World(CompiledSchema);
 
 impl World {
     pub(crate) fn new() -> Self {

@@ -30,9 +30,9 @@ pub(super) fn scan(card: &Card, found: &mut Findings) {
 
 fn search(document: &Value) -> Vec<Reason> {
     let mut found = Findings::default();
-    let mut walk = Walk { path: Vec::new(), found: &mut found, mentioned: Vec::new() };
+    let mut walk = Traversal { path: Vec::new(), found: &mut found, mentioned: Vec::new() };
     walk.value(document);
-    let Walk { mentioned, .. } = walk;
+    let Traversal { mentioned, .. } = walk;
     for reason in mentioned {
         found.add_once(reason);
     }
@@ -49,7 +49,7 @@ pub fn secrets(card: &Card, requirement: &str, found: &mut Findings) {
     }
 }
 
-struct Walk<'c, 'f> {
+struct Traversal<'c, 'f> {
     path: Vec<Segment<'c>>,
     found: &'f mut Findings,
     /// Addresses that prose mentions. They only warn, so they must not take the room of those that fail.
@@ -62,7 +62,7 @@ enum Segment<'c> {
     Item(usize),
 }
 
-impl<'c> Walk<'c, '_> {
+impl<'c> Traversal<'c, '_> {
     /// The depth of a card is bounded by its parser, so the recursion is.
     fn value(&mut self, value: &'c Value) {
         match value {

@@ -36,19 +36,19 @@ use clresolve_core::text::excerpt;
 /// Everything that is wrong with the bound schemas and their text records. A card whose class or primary verb the
 /// manifests do not know binds no schema: that is a matter of [`super::verbs`].
 pub fn schemas(card: &Card, evidence: &SchemaEvidence, records: &RecordSet, profile: &Profile) -> Vec<Reason> {
-    bound(card, Bound::Fetched(evidence), records, profile)
+    bound(card, KnownBytes::Fetched(evidence), records, profile)
 }
 
 /// What is known of the bytes of the bound schemas.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Bound<'e> {
+pub(super) enum KnownBytes<'e> {
     /// They were fetched.
     Fetched(&'e SchemaEvidence),
     /// They are taken to be those that the manifest pins.
     AsPinned,
 }
 
-impl<'e> Bound<'e> {
+impl<'e> KnownBytes<'e> {
     fn fetched(self, side: Side) -> Option<&'e BoundSchema> {
         match (self, side) {
             (Self::Fetched(evidence), Side::Request) => Some(&evidence.request),
@@ -58,7 +58,7 @@ impl<'e> Bound<'e> {
     }
 }
 
-pub(super) fn bound(card: &Card, schemas: Bound<'_>, records: &RecordSet, profile: &Profile) -> Vec<Reason> {
+pub(super) fn bound(card: &Card, schemas: KnownBytes<'_>, records: &RecordSet, profile: &Profile) -> Vec<Reason> {
     let mut found = Findings::default();
     let layer = card.class().and_then(|class| profile.layer(class));
     if let Some(manifest) = layer.map(|layer| layer.manifest())

@@ -21,7 +21,7 @@ pub const MAX_REFERENCES: usize = 32;
 
 /// A bound schema, ready to judge messages.
 #[derive(Debug)]
-pub struct Bound {
+pub struct CompiledSchema {
     name: BoundName,
     schema: Schema,
     document: Value,
@@ -41,7 +41,7 @@ pub struct BoundName {
     pub manifest: String,
 }
 
-impl Bound {
+impl CompiledSchema {
     /// Which schema it is.
     pub const fn name(&self) -> &BoundName {
         &self.name
@@ -165,7 +165,7 @@ impl Ready {
     ///
     /// # Errors
     /// `schema-not-strict`, where a strict compiler refuses it or one that it refers to.
-    pub fn compile(self) -> Result<Bound, Box<Reason>> {
+    pub fn compile(self) -> Result<CompiledSchema, Box<Reason>> {
         let parsed = |bytes: &Bytes| json::parse(bytes, Limits::SCHEMA).map_err(|error| not_strict(&error.into()));
         let document = parsed(&self.bytes)?;
         let shared = self.siblings.iter().map(parsed).collect::<Result<Vec<_>, _>>()?;
@@ -174,7 +174,7 @@ impl Ready {
             return Err(not_strict(&SchemaError::NotStrict(faults)));
         }
         let schema = Schema::load(&self.bytes, &shared).map_err(|error| not_strict(&error))?;
-        Ok(Bound { name: self.name, schema, document, shared })
+        Ok(CompiledSchema { name: self.name, schema, document, shared })
     }
 }
 
@@ -227,7 +227,7 @@ mod tests {
         Manifest::load(file.to_string().as_bytes()).expect("a manifest")
     }
 
-    fn compiled(own: &Value, shared: &Value) -> Result<Bound, Box<Reason>> {
+    fn compiled(own: &Value, shared: &Value) -> Result<CompiledSchema, Box<Reason>> {
         let manifest = manifest(own, shared);
         let mut gathering = Gathering::new(&manifest, &manifest.verbs()[0].request, bytes(own));
         while let Some(sibling) = gathering.missing()? {

@@ -28,8 +28,13 @@ pub const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// What a strict compiler would refuse in `schema`, at most [`MAX_FAULTS`]. `at_hand` says whether the schema with
 /// this absolute URI (without fragment) may be referred to; the schema itself always may.
 pub fn faults(schema: &Value, at_hand: impl Fn(&str) -> bool) -> Vec<Fault> {
-    let mut walk =
-        Walk { base: id(schema), at_hand, options: jsonschema::options(), place: String::new(), faults: Vec::new() };
+    let mut walk = Traversal {
+        base: id(schema),
+        at_hand,
+        options: jsonschema::options(),
+        place: String::new(),
+        faults: Vec::new(),
+    };
     walk.schema(schema);
     walk.faults
 }
@@ -148,7 +153,7 @@ const PLAIN: [&str; 36] = [
     "writeOnly",
 ];
 
-struct Walk<'s, H> {
+struct Traversal<'s, H> {
     base: Option<&'s str>,
     at_hand: H,
     options: jsonschema::ValidationOptions<'static>,
@@ -156,7 +161,7 @@ struct Walk<'s, H> {
     faults: Vec<Fault>,
 }
 
-impl<'s, H: Fn(&str) -> bool> Walk<'s, H> {
+impl<'s, H: Fn(&str) -> bool> Traversal<'s, H> {
     /// The document's depth is bounded by the parser, so the recursion is.
     fn schema(&mut self, schema: &'s Value) {
         match schema {
