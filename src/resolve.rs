@@ -622,6 +622,23 @@ mod tests {
         clock.0.store(24 * 60 * 60, Ordering::Relaxed);
         assert!(connections_of_a_reading().await > 0, "a day later it is asked first again");
     }
+
+    /// The end of the time for a reading is no endpoint's failure.
+    #[tokio::test]
+    async fn a_reading_that_takes_too_long_says_how_long_it_had() {
+        let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", silent.local_addr().expect("an address"));
+        let mut config = Config { timeout: Duration::from_secs(120), ..Config::default() };
+        config.chain.proof = Some(ProofDemand::SingleRpc);
+        config.chain.endpoints = vec![url.parse().expect("an endpoint")];
+        let resolver = Resolver::new(&config).await.expect("a resolver");
+        let name = EnsName::parse("a.eth").expect("a name");
+        let found = resolver.0.walker.read(&name, Instant::now() + Duration::from_millis(200)).await;
+        let Err(error @ ChainError::Late { milliseconds }) = found else { panic!("{found:?}") };
+        assert!((1..=120).contains(&milliseconds), "{milliseconds}");
+        assert_eq!(crate::check::records::chain_error(&error).code, Code::RpcUnreachable);
+    }
+
     /// A gateway that asked for a rest is not asked before it is over by the resolver's clock.
     #[tokio::test]
     async fn the_clock_reaches_the_gateways() {

@@ -462,6 +462,27 @@ mod tests {
     }
 
     #[test]
+    fn explanations_of_codes_name_commands_as_they_are_spelt_now() {
+        let mut seen = 0;
+        for code in crate::reason::Code::ALL {
+            let entry = code.entry();
+            let sentences = [entry.title, entry.explanation].map(|text| text.split('`').skip(1).step_by(2));
+            for line in sentences.into_iter().flatten().filter_map(|quoted| quoted.strip_prefix("clresolve ")) {
+                let (mut command, mut words) = (&Cli::command(), line.split(' ').peekable());
+                while let Some(word) = words.next_if(|word| word.bytes().all(|byte| byte.is_ascii_lowercase())) {
+                    let known = command.find_subcommand(word).filter(|known| !known.is_hide_set());
+                    command = known.unwrap_or_else(|| panic!("{code}: `clresolve {line}`"));
+                    seen += 1;
+                }
+                for flag in words.filter_map(|word| word.strip_prefix("--")) {
+                    assert!(command.get_arguments().any(|known| known.get_long() == Some(flag)), "{code}: --{flag}");
+                }
+            }
+        }
+        assert!(seen > 5, "the explanations name commands");
+    }
+
+    #[test]
     fn a_command_that_opens_no_connection_has_no_option_of_the_world() {
         for line in [
             "clresolve explain --sandbox",

@@ -209,7 +209,8 @@ impl Walker {
     /// The records of a name, before `deadline`.
     pub(super) async fn read(&self, name: &EnsName, deadline: Instant) -> Result<Reading, ChainError> {
         let limit = deadline.saturating_duration_since(Instant::now()).mul_f64(CHAIN_SHARE);
-        let late = |_| Err(ChainError::Unreachable(vec![("all".to_owned(), "no answer in time".to_owned())]));
+        let milliseconds = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        let late = |_| Err(ChainError::Late { milliseconds });
         tokio::time::timeout(limit, self.chain.read(name, self.config.chain.block)).await.unwrap_or_else(late)
     }
 

@@ -11,6 +11,12 @@ pub enum ChainError {
     /// No endpoint gave a usable answer: the cause of each, by label.
     #[error("no RPC endpoint answered: {}", join_causes(.0))]
     Unreachable(Vec<(String, String)>),
+    /// The time for the reading was over before the endpoints, or the gateways that they name, had answered.
+    #[error("the chain was not read within {milliseconds} ms")]
+    Late {
+        /// The time that there was.
+        milliseconds: u64,
+    },
     /// Too few endpoints gave an answer that others could agree with.
     #[error("{} must agree, but {}", endpoints(*.agree), few(.answered, .failed))]
     TooFew {

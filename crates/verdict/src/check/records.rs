@@ -48,7 +48,7 @@ pub fn unsettled(reading: &Reading, block: BlockSelector, now: Timestamp) -> Vec
 /// The reason behind a reading that failed.
 pub fn chain_error(error: &ChainError) -> Reason {
     let code = match error {
-        ChainError::Unreachable(_) | ChainError::TooFew { .. } => Code::RpcUnreachable,
+        ChainError::Unreachable(_) | ChainError::Late { .. } | ChainError::TooFew { .. } => Code::RpcUnreachable,
         ChainError::Disagree(_) => Code::RpcDisagree,
         ChainError::Unproven(_) => Code::ProofRefused,
         ChainError::WrongChain { .. } | ChainError::WrongGenesis { .. } => Code::RpcWrongChain,
