@@ -193,15 +193,15 @@ enum Serving {
 
 impl Entry {
     /// An entry for the result of a run that began after the evictions of `began`. `failures_before` counts the failures in
-    /// a row before that run. `None` where the verdict's `fresh_until` cannot be read.
-    fn new(found: &Finished, failures_before: u32, began: Mark) -> Option<Self> {
+    /// a row before that run.
+    fn new(found: &Finished, failures_before: u32, began: Mark) -> Self {
         let verdict = found.resolution.verdict();
         let state = verdict.state;
-        let fresh_until: Timestamp = verdict.freshness.fresh_until.parse().ok()?;
+        let fresh_until = verdict.freshness.fresh_until;
         let fresh = fresh_for(state, failures_before);
         let card = found.resolution.card();
         let content = found.content.as_ref().map_or(0, |content| content.bytes(card));
-        Some(Self {
+        Self {
             resolution: found.resolution.from_cache(),
             content: found.content.clone(),
             began,
@@ -218,7 +218,7 @@ impl Entry {
             },
             bytes: weight(&found.resolution) + content,
             ticket: None,
-        })
+        }
     }
 
     /// Whether it is young enough to be served in this way at `now`.
@@ -515,7 +515,7 @@ impl VerdictCache {
         if let Some(failure) = self.failures.get(key).await.filter(is_standing) {
             return Some(failure);
         }
-        let now = found.freshness.checked_at.parse().ok()?;
+        let now = found.freshness.checked_at;
         for pool in [&self.trusted, &self.other] {
             let fresh = |entry: &Arc<Entry>| is_standing(entry) && entry.is_young(now, Serving::Answer);
             if let Some(verdict) = pool.get(key).await.filter(fresh) {
@@ -539,7 +539,7 @@ impl VerdictCache {
     /// was kept, when nothing of the name was.
     fn settle(&self, key: &CacheKey, began: Began, found: &Resolution) {
         let verdict = found.verdict();
-        let Ok(at) = verdict.freshness.checked_at.parse() else { return };
+        let at = verdict.freshness.checked_at;
         let is_unread = verdict.state != State::Indeterminate && self.unread(&key.name, began, found, at).is_some();
         if is_unread && !clresolve_core::mutant!("overtaken-verdicts-are-kept") {
             self.evict(&key.name, at);
@@ -559,7 +559,7 @@ impl VerdictCache {
         failures_before: u32,
         began: Mark,
     ) -> Result<(), NotCached> {
-        let mut entry = Entry::new(found, failures_before, began).ok_or(NotCached::Undated)?;
+        let mut entry = Entry::new(found, failures_before, began);
         let earlier = self.trusted.get(&key).await;
         let (pool, others) = match found.resolution.verdict().state {
             State::Trusted => (&self.trusted, [&self.other, &self.failures]),
@@ -1045,10 +1045,6 @@ mod tests {
         assert_eq!(keep(&cache, "a.eth", State::Trusted, START).await, Some(NotCached::TooLarge));
         assert_eq!(keep(&cache, "a.eth", State::Indeterminate, START).await, Some(NotCached::Undecided));
         assert_eq!(keep(&cache, "a.eth", State::Untrusted, START).await, None);
-        let mut undated = Verdict::clone(resolution(State::Trusted, START, 0).verdict());
-        undated.freshness.fresh_until = "soon".to_owned();
-        let undated = cache.insert(key("a.eth"), &live(undated, None).into(), 0, cache.evicted.mark()).await;
-        assert_eq!(undated, Err(NotCached::Undated));
     }
 
     #[tokio::test]

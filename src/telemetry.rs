@@ -252,8 +252,6 @@ pub enum NotCached {
     Changed,
     /// The pool has less room in all.
     TooLarge,
-    /// Its date cannot be read.
-    Undated,
     /// It is on an input that is no name, which is judged each time.
     InvalidName,
 }
@@ -428,7 +426,6 @@ impl NotCached {
             Self::Undecided => "undecided",
             Self::Changed => "changed",
             Self::TooLarge => "too-large",
-            Self::Undated => "undated",
             Self::InvalidName => "invalid-name",
         }
     }

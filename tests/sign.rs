@@ -791,7 +791,7 @@ fn the_verdict_in_a_bundle_is_signed_and_the_signature_tells_whose_it_is() {
     assert_eq!((signature.issuer.as_str(), signature.is_expired), (ISSUER, false));
     let years_later = check(&bundle, &keys, None, now() + 100_000_000).expect("it still tells who said this");
     assert!(years_later.is_expired && years_later.expires == signature.expires);
-    assert_eq!(verified.replay.verdict().freshness.fresh_until[..19], signature.expires.to_string()[..19]);
+    assert_eq!(verified.replay.verdict().freshness.fresh_until.to_string()[..19], signature.expires.to_string()[..19]);
 
     let class = |result: Result<Signature, BundleError>| result.err().map(|error| error.class());
     assert_eq!(class(check(&read(&unsigned), &keys, None, now())), Some("bundle-unsigned"));

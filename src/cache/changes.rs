@@ -212,8 +212,7 @@ impl Changes {
         if ledger.endpoints.is_empty() || !is_followed {
             return entry;
         }
-        let Ok(at) = verdict.freshness.checked_at.parse() else { return entry };
-        ledger.note_read(newest, at);
+        ledger.note_read(newest, verdict.freshness.checked_at);
         ledger.index.add(entry, key, verdict, newest);
         entry
     }

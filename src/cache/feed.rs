@@ -62,7 +62,7 @@ pub(crate) struct Decided {
     state: State,
     /// The verdict's id.
     verdict: String,
-    checked_at: String,
+    checked_at: Timestamp,
 }
 
 /// A place in a feed, after an event.
@@ -177,7 +177,7 @@ impl Event {
             before: before.map(|before| before.state),
             state: found.state,
             verdict: found.id.clone(),
-            checked_at: found.freshness.checked_at.clone(),
+            checked_at: found.freshness.checked_at,
         })
     }
 

@@ -38,8 +38,8 @@ pub(crate) struct Held {
     depth: Depth,
     /// The profile's identifier.
     profile: String,
-    checked_at: String,
-    fresh_until: String,
+    checked_at: Timestamp,
+    fresh_until: Timestamp,
     /// Whether it answers now. It does not once it has aged, or its name was evicted.
     answers: bool,
 }
@@ -102,8 +102,8 @@ impl VerdictCache {
             block: key.block.to_string(),
             depth: key.depth,
             profile: verdict.profile.id.clone(),
-            checked_at: verdict.freshness.checked_at.clone(),
-            fresh_until: verdict.freshness.fresh_until.clone(),
+            checked_at: verdict.freshness.checked_at,
+            fresh_until: verdict.freshness.fresh_until,
             answers: self.servable(key, entry, now, Serving::Answer),
         }
     }

@@ -287,7 +287,7 @@ fn for_people(verified: &Verified, signed: &Signed, purchase: Option<&VerifiedPu
         let (tag, time) = (Foreign::new(&block.tag), Foreign::new(&block.timestamp));
         let _ = writeln!(text, "world {world}, chain {chain}, block {} ({tag}) of {time}", block.number);
     }
-    let _ = writeln!(text, "made {}, fresh until {}", verified.made_at, Foreign::new(&verdict.freshness.fresh_until));
+    let _ = writeln!(text, "made {}, fresh until {}", verified.made_at, verdict.freshness.fresh_until);
     match signed {
         Signed::Not => {}
         Signed::Unchecked => text.push_str("signed: by somebody; not checked, --jwks does\n"),

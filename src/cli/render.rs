@@ -525,8 +525,8 @@ pub(super) mod tests {
                 step(Step::Schemas, Status::Skip, serde_json::json!({})),
             ],
             freshness: Freshness {
-                checked_at: "2026-11-20T10:10:00Z".to_owned(),
-                fresh_until: "2026-11-20T10:15:00Z".to_owned(),
+                checked_at: "2026-11-20T10:10:00Z".parse().expect("a time"),
+                fresh_until: "2026-11-20T10:15:00Z".parse().expect("a time"),
                 retry_after: None,
                 served: Served::Fresh,
             },

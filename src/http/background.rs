@@ -76,7 +76,7 @@ mod tests {
         let clock = Arc::new(Shifted::default());
         let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
         let in_force = InForce::new(serving(AppState::new(resolver.clone(), &config, None, None)));
-        let checked_at = async || resolver.resolve(NAME).await.verdict().freshness.checked_at.clone();
+        let checked_at = async || resolver.resolve(NAME).await.verdict().freshness.checked_at;
         resolver.resolve(NAME).await;
         let first = checked_at().await;
         clock.0.store(280, Ordering::Relaxed);

@@ -15,7 +15,7 @@ pub(super) const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-statu
 /// From when and for how long an answer may be relied on.
 #[derive(Clone)]
 pub(super) struct Lease {
-    checked_at: Option<Timestamp>,
+    checked_at: Timestamp,
     /// In seconds.
     lifetime: u64,
     control: HeaderValue,
@@ -25,12 +25,12 @@ impl Lease {
     pub(super) fn of(freshness: &Freshness) -> Self {
         let lifetime = freshness.lifetime().as_secs();
         let control = header(&format!("private, max-age={lifetime}"));
-        Self { checked_at: freshness.checked_at.parse().ok(), lifetime, control }
+        Self { checked_at: freshness.checked_at, lifetime, control }
     }
 
     /// Sets `Cache-Control`, `Age` and `Cache-Status` of an answer that used the cache in this way.
     pub(super) fn declare(&self, headers: &mut HeaderMap, cache_use: CacheUse, now: Timestamp) {
-        let age = self.checked_at.map_or(0, |checked_at| now.as_second().saturating_sub(checked_at.as_second()));
+        let age = now.as_second().saturating_sub(self.checked_at.as_second());
         let age = u64::try_from(age).unwrap_or(0);
         let ttl = self.lifetime.saturating_sub(age);
         let overdue = age.saturating_sub(self.lifetime);

@@ -65,8 +65,8 @@ fn trusted() -> Verdict {
         },
         steps: Step::WALK.iter().map(step).collect(),
         freshness: Freshness {
-            checked_at: "2026-11-20T10:10:00.5Z".to_owned(),
-            fresh_until: "2026-11-20T10:11:00Z".to_owned(),
+            checked_at: "2026-11-20T10:10:00.5Z".parse().unwrap(),
+            fresh_until: "2026-11-20T10:11:00Z".parse().unwrap(),
             retry_after: None,
             served: Served::Fresh,
         },

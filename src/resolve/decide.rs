@@ -178,7 +178,7 @@ impl Resolver {
     /// Whether a verdict is fresh, and nothing is announced since then that it does not know.
     fn still_stands(&self, resolution: &Resolution, began: Began) -> bool {
         let now = self.now();
-        let is_fresh = resolution.verdict().freshness.fresh_until.parse::<Timestamp>().is_ok_and(|until| now < until);
+        let is_fresh = now < resolution.verdict().freshness.fresh_until;
         is_fresh && named(resolution).is_some_and(|name| self.0.cached.cache.unread(&name, began, resolution, now).is_none())
     }
 

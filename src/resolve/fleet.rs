@@ -160,8 +160,7 @@ impl Fleet {
         // What does not know of a hint ends as a failure here.
         let (_, Finished { resolution, .. }) = walker.conclude(run, request, began).await;
         let verdict = resolution.verdict();
-        let until = verdict.freshness.fresh_until.parse::<Timestamp>().ok().map(Timestamp::as_millisecond);
-        let is_same = until == Some(fresh_until.as_millisecond());
+        let is_same = verdict.freshness.fresh_until.as_millisecond() == fresh_until.as_millisecond();
         (is_same && verdict.state != State::Indeterminate).then(|| resolution.from_cache())
     }
 
@@ -201,8 +200,8 @@ impl Fleet {
     async fn share(&self, walker: &Arc<Walker>, request: &RunRequest, mut run: Run, found: &Resolution, keeping: Keeping) {
         let mut blocks = std::mem::take(&mut *keeping.blocks.lock().unwrap_or_else(PoisonError::into_inner));
         self.with_kept_walks(&mut run.evidence, &mut blocks);
-        let freshness = &found.verdict().freshness;
-        let (Some(block), Ok(fresh_until)) = (block_of(&run.evidence), freshness.fresh_until.parse()) else { return };
+        let fresh_until = found.verdict().freshness.fresh_until;
+        let Some(block) = block_of(&run.evidence) else { return };
         if found.verdict().state == State::Indeterminate && !clresolve_core::mutant!("failures-are-shared") {
             return;
         }

@@ -259,8 +259,7 @@ impl Bundle {
         let Document { verdict, signed, .. } = &self.document;
         let jws = signed.as_deref().ok_or(BundleError::Unsigned)?;
         // The last second in which it held, if that is over.
-        let expires = verdict.freshness.fresh_until.parse::<Timestamp>().ok();
-        let last = expires.and_then(|expires| Timestamp::from_second(expires.as_second() - 1).ok());
+        let last = Timestamp::from_second(verdict.freshness.fresh_until.as_second() - 1).ok();
         let found = signed::verify(jws, keys, expected, last.map_or(now, |last| last.min(now)))?;
         let signed = found.verdict();
         if (&signed.id, &signed.conclusion) != (&verdict.id, &verdict.conclusion)

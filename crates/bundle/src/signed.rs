@@ -117,8 +117,8 @@ pub fn lifetime(resolution: &Resolution, now: Timestamp) -> Result<(i64, i64), S
         return Err(SignError::NumberedBlock);
     }
     let iat = now.as_second();
-    let exp = fresh_until(verdict).filter(|exp| iat < *exp).ok_or(SignError::NotFresh)?;
-    Ok((iat, exp))
+    let exp = verdict.freshness.fresh_until.as_second();
+    if iat < exp { Ok((iat, exp)) } else { Err(SignError::NotFresh) }
 }
 
 /// Why a verdict is not signed.
@@ -195,7 +195,7 @@ impl Verified {
 
     /// The agent as long as the signature holds, if the verdict is trusted.
     pub fn trusted(&self) -> Option<Trusted> {
-        Trusted::signed(&self.verdict, self.verdict.freshness.fresh_until.parse().ok()?)
+        Trusted::signed(&self.verdict, self.verdict.freshness.fresh_until)
     }
 }
 
@@ -223,7 +223,7 @@ pub fn verify(jws: &str, keys: &TrustedKeys, expected: &Expected, now: Timestamp
 fn check_time(claims: &ForeignClaims, now: i64) -> Result<(), VerifyError> {
     let ForeignClaims { iat, exp, .. } = *claims;
     let lifetime = exp.checked_sub(iat).filter(|seconds| (1..=MAX_LIFETIME).contains(seconds));
-    if lifetime.is_none() || fresh_until(&claims.verdict) != Some(exp) {
+    if lifetime.is_none() || claims.verdict.freshness.fresh_until.as_second() != exp {
         return Err(VerifyError::Lifetime);
     }
     if now >= exp.saturating_add(SKEW) && !clresolve_core::mutant!("late-replay") {
@@ -294,11 +294,6 @@ fn same(what: What, expected: &str, observed: Option<&str>) -> Result<(), Verify
     }
     let observed = observed.unwrap_or_default().to_owned();
     Err(VerifyError::Other { what, expected: expected.to_owned(), observed })
-}
-
-/// `fresh_until` in whole seconds since 1970, never later than it is.
-fn fresh_until(verdict: &Verdict) -> Option<i64> {
-    verdict.freshness.fresh_until.parse().ok().map(Timestamp::as_second)
 }
 
 /// The part of a verdict that differs from what was asked for.

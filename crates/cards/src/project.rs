@@ -114,9 +114,9 @@ fn extension(verdict: &Verdict, identity: &Identity, origin: Origin) -> Value {
     say("owner", json!(identity.owner));
     say("card", json!(identity.card));
     say("profile", json!({"id": verdict.profile.id, "digest": verdict.profile.digest, "depth": verdict.profile.depth}));
-    say("checked_at", verdict.freshness.checked_at.as_str().into());
+    say("checked_at", json!(verdict.freshness.checked_at));
     if !clresolve_core::mutant!("projection-without-end") {
-        say("fresh_until", verdict.freshness.fresh_until.as_str().into());
+        say("fresh_until", json!(verdict.freshness.fresh_until));
     }
     if let Some(anchor) = &verdict.anchor {
         say("world", anchor.world.as_str().into());

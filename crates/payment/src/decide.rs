@@ -476,7 +476,7 @@ fn payees_digest(known: &Knowledge<'_>) -> String {
 
 /// The first end of verdict, of what proves the payees, and of the terms.
 fn valid_until(known: &Knowledge<'_>, entries: &[Judged<'_>]) -> Option<Timestamp> {
-    let verdict = known.resolution.verdict().freshness.fresh_until.parse().ok();
+    let verdict = Some(known.resolution.verdict().freshness.fresh_until);
     let proofs = entries.iter().filter_map(|judged| judged.proven?.until);
     let prices = entries.iter().filter_map(|judged| judged.entry.price.as_ref().ok());
     let terms = prices.filter_map(|price| {

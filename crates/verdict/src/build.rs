@@ -132,12 +132,7 @@ pub fn invalid_name(input: &str, error: &NameError, profile: &Profile, policy: &
         anchor: None,
         profile: profile_used(profile, policy, Vec::new()),
         steps,
-        freshness: Freshness {
-            checked_at: now.to_string(),
-            fresh_until: now.to_string(),
-            retry_after: None,
-            served: Served::Fresh,
-        },
+        freshness: Freshness { checked_at: now, fresh_until: now, retry_after: None, served: Served::Fresh },
         tool: Tool::default(),
     };
     Resolution::new(verdict.with_digests(), None, None)
@@ -290,8 +285,8 @@ pub(crate) fn freshness(state: State, now: Timestamp, failures: u32) -> Freshnes
     let fresh = fresh_for(state, failures);
     let until = SignedDuration::try_from(fresh).ok().and_then(|fresh| now.checked_add(fresh).ok()).unwrap_or(now);
     Freshness {
-        checked_at: now.to_string(),
-        fresh_until: until.to_string(),
+        checked_at: now,
+        fresh_until: until,
         retry_after: (state == State::Indeterminate).then_some(fresh.as_secs()),
         served: Served::Fresh,
     }

@@ -1,5 +1,6 @@
 //! Incidents: what in a verdict somebody should look at, as one event each (CL-68). `docs/incidents.md` has the members.
 
+use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::verdict::Verdict;
@@ -89,7 +90,7 @@ pub struct Incident<'v> {
     /// `id` of the verdict, which holds all evidence.
     pub verdict: &'v str,
     /// When the evidence was gathered, RFC 3339.
-    pub at: &'v str,
+    pub at: Timestamp,
 }
 
 impl<'v> Incident<'v> {
@@ -114,7 +115,7 @@ impl<'v> Incident<'v> {
             block_hash: anchor.map(|anchor| anchor.block.hash.as_str()),
             state: verdict.state,
             verdict: &verdict.id,
-            at: &verdict.freshness.checked_at,
+            at: verdict.freshness.checked_at,
         })
     }
 

@@ -218,10 +218,10 @@ pub enum Status {
 /// How long a verdict may be relied on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Freshness {
-    /// When the evidence was gathered, RFC 3339.
-    pub checked_at: String,
-    /// Until when the verdict may be served without a new run, RFC 3339.
-    pub fresh_until: String,
+    /// When the evidence was gathered.
+    pub checked_at: Timestamp,
+    /// Until when the verdict may be served without a new run.
+    pub fresh_until: Timestamp,
     /// For an indeterminate verdict: seconds to wait before asking again.
     pub retry_after: Option<u64>,
     /// How this copy was served.
@@ -231,13 +231,12 @@ pub struct Freshness {
 impl Freshness {
     /// How old the evidence is at `now`; zero where the clocks disagree.
     pub fn age(&self, now: Timestamp) -> Duration {
-        self.checked_at.parse().map_or(Duration::ZERO, |checked: Timestamp| between(checked, now))
+        between(self.checked_at, now)
     }
 
     /// For how long, from the moment when the evidence was gathered, the verdict may be relied on.
     pub fn lifetime(&self) -> Duration {
-        let moments = self.checked_at.parse().and_then(|checked| Ok((checked, self.fresh_until.parse()?)));
-        moments.map_or(Duration::ZERO, |(checked, until)| between(checked, until))
+        between(self.checked_at, self.fresh_until)
     }
 }
 

@@ -401,8 +401,8 @@ fn memory(verdict: &Verdict) -> String {
     };
     let mut rows = vec![
         fact("This answer", served),
-        fact("Checked", &moment(&freshness.checked_at)),
-        fact("Fresh until", &moment(&freshness.fresh_until)),
+        fact("Checked", &moment(&freshness.checked_at.to_string())),
+        fact("Fresh until", &moment(&freshness.fresh_until.to_string())),
     ];
     let continuity = verdict.steps.iter().find(|report| report.step == Step::Continuity).map(|report| &report.evidence);
     let number = |member: &str| continuity.and_then(|evidence| evidence[member].as_u64());

@@ -49,7 +49,7 @@ fn agent_at(state: State, tag: &str) -> Resolution {
     };
     verdict.id = format!("sha256:{state}");
     verdict.name.normalized = Some("summarizeagent.eth".to_owned());
-    verdict.freshness.fresh_until = "1970-01-01T00:05:00Z".to_owned();
+    verdict.freshness.fresh_until = "1970-01-01T00:05:00Z".parse().unwrap();
     verdict.identity = Some(Identity {
         verbs: vec!["summarize".to_owned(), "classify".to_owned()],
         networks: vec!["eip155:84532".to_owned()],
