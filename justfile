@@ -93,6 +93,11 @@ chaos seconds="60":
     cargo build --release -p clresolve -p clresolve-traffic
     target/release/chaos {{seconds}}
 
+# an audit of generated names, one in twenty with each of many defects: was one overlooked or invented, does memory grow?
+registry names="300":
+    cargo build --release -p clresolve -p clresolve-traffic
+    target/release/registry {{names}}
+
 # three daemons behind nginx are restarted one after the other under load: was a request lost?
 rolling seconds="60":
     cargo build --release -p clresolve -p clresolve-traffic

@@ -112,7 +112,11 @@ impl Drop for Daemon {
     }
 }
 
-fn program() -> anyhow::Result<PathBuf> {
+/// The program: the one that `CLRESOLVE_BIN` names, else that beside the one that asks.
+///
+/// # Errors
+/// If it is not known which program runs.
+pub fn program() -> anyhow::Result<PathBuf> {
     if let Some(named) = std::env::var_os("CLRESOLVE_BIN") {
         return Ok(named.into());
     }

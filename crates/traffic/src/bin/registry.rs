@@ -1,0 +1,187 @@
+//! A registry of many names, one in twenty with each of these defects: does an audit find every defect and invent none,
+//! what does it ask of the chain, and does its memory grow with the list?
+//!
+//! ```text
+//! just registry          300 names
+//! just registry 10000
+//! ```
+//!
+//! The world runs in this process, the audits in processes of their own (the `clresolve` beside this program). A tenth of
+//! the list is audited first: what the whole needs beyond that is what grows. Memory is read from `/proc`, hence Linux.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use clresolve::State;
+use clresolve::reason::Code;
+use clresolve::sandbox::World;
+use clresolve::sandbox::spec::{Agent, Spec};
+use clresolve_sandbox::agents;
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use clresolve_traffic::program;
+
+/// One name in this many has each of the defects.
+const ONE_IN: usize = 20;
+
+/// The sandbox's agents whose defects are repeated: of chain, records, host, IPFS, card and entry.
+const DEFECTS: [&str; 14] = [
+    "resolver-missing.eth",
+    "missing-checksum.eth",
+    "value-inexact.eth",
+    "url-not-https.eth",
+    "host-changed.eth",
+    "cid-malformed.eth",
+    "cid-mismatch.eth",
+    "mirror-malformed.eth",
+    "checksum-mismatch.eth",
+    "card-not-json.eth",
+    "card-field-missing.eth",
+    "secret-in-card.eth",
+    "entry-record-differs.eth",
+    "record-pending.eth",
+];
+
+/// Names that the plain loop asks about, one process each.
+const LOOPED: usize = 20;
+
+/// From this number of names on, memory must not have grown beyond [`MOST_GROWTH_PER_CENT`] of that for a tenth of them.
+/// Below it, what a program needs before its first name decides.
+const FULL_SIZE: usize = 10_000;
+const MOST_GROWTH_PER_CENT: u64 = 110;
+
+/// The pause between two looks at the memory of an audit.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Wrong rows that are printed.
+const SHOWN: usize = 20;
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let count = std::env::args().nth(1).map_or(Ok(300), |text| text.parse::<usize>())?;
+    ensure!(count >= 10 * LOOPED, "expected: registry [NAMES], at least {}", 10 * LOOPED);
+    let spec = registry(count)?;
+    let expected: Vec<Expected> = spec.agents.iter().map(Expected::of).collect();
+    let world = World::start(&spec).await?;
+    let folder = tempfile::tempdir()?;
+    let config = folder.path().join("clresolve.toml");
+    world.config().save(&config)?;
+
+    let tenth = audited(&world, &config, folder.path(), &expected[..count / 10]).await?;
+    let whole = audited(&world, &config, folder.path(), &expected).await?;
+    let looped = looped(&config, &expected[..LOOPED])?;
+
+    let growth = whole.peak_kib * 100 / tenth.peak_kib.max(1);
+    let rate = count as f64 / whole.took.as_secs_f64();
+    println!("names                  {count}");
+    println!("defects                {} kinds, one name in {ONE_IN} each", DEFECTS.len());
+    println!("wrong rows             {}", whole.wrong.len());
+    println!("requests to the chain  {:.2} a name", whole.requests as f64 / count as f64);
+    println!("peak memory            {} KiB, {growth} % of that for {} names", whole.peak_kib, count / 10);
+    println!("names a second         {rate:.0}, {:.0} times those of a loop over `verify`", rate / looped);
+    for wrong in tenth.wrong.iter().chain(&whole.wrong).take(SHOWN) {
+        println!("  {wrong}");
+    }
+    ensure!(tenth.wrong.is_empty() && whole.wrong.is_empty(), "an audit overlooked a defect, or invented one");
+    ensure!(count < FULL_SIZE || growth <= MOST_GROWTH_PER_CENT, "memory grows with the list");
+    Ok(())
+}
+
+/// A world of so many names.
+fn registry(count: usize) -> anyhow::Result<Spec> {
+    let sandbox = agents::spec();
+    let good = Spec::parse("[[agent]]\nname = \"good.eth\"\nabout = \"Good.\"\nstate = \"trusted\"\n");
+    let good = good.map_err(anyhow::Error::msg)?.agents.remove(0);
+    let find = |name: &&str| sandbox.agents.iter().find(|agent| agent.name == *name).context("no such agent");
+    let bad: Vec<&Agent> = DEFECTS.iter().map(find).collect::<anyhow::Result<_>>()?;
+    let named = |number: usize| {
+        let like = bad.get(number % ONE_IN).copied().unwrap_or(&good);
+        Agent { name: format!("agent-{number}.eth"), ..like.clone() }
+    };
+    Ok(Spec { agents: (0..count).map(named).collect(), names: sandbox.names, ..Spec::default() })
+}
+
+/// What an audit should say of a name.
+struct Expected {
+    name: String,
+    state: Option<State>,
+    codes: Vec<Code>,
+}
+
+impl Expected {
+    fn of(agent: &Agent) -> Self {
+        let mut codes = agent.codes.clone();
+        codes.sort_by_key(|code| code.slug());
+        Self { name: agent.name.clone(), state: agent.state, codes }
+    }
+
+    /// What is wrong with its row.
+    fn held_against(&self, row: &Value) -> Option<String> {
+        let reasons = row["reasons"].as_array().into_iter().flatten();
+        let mut codes: Vec<&str> = reasons.filter_map(|reason| reason["code"].as_str()).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        let is_right = row["normalized"] == self.name.as_str()
+            && row["state"].as_str() == self.state.map(State::as_str)
+            && codes.iter().copied().eq(self.codes.iter().map(|code| code.slug()));
+        (!is_right).then(|| format!("{}: {} {codes:?}, expected {:?}", self.name, row["state"], self.codes))
+    }
+}
+
+/// What an audit found, and what it cost.
+struct Audited {
+    wrong: Vec<String>,
+    took: Duration,
+    requests: u64,
+    peak_kib: u64,
+}
+
+async fn audited(world: &World, config: &Path, folder: &Path, expected: &[Expected]) -> anyhow::Result<Audited> {
+    let (names, report) = (folder.join("names.txt"), folder.join("report.json"));
+    let list: Vec<&str> = expected.iter().map(|expected| expected.name.as_str()).collect();
+    std::fs::write(&names, list.join("\n"))?;
+    let (before, began) = (world.counts().rpc, Instant::now());
+    let mut command = Command::new(program()?);
+    command.arg("audit").arg("--config").arg(config).arg("--names").arg(&names).arg("--out").arg(&report);
+    let mut child = command.args(["--depth", "identity", "--json", "--timeout", "2m"]).stderr(Stdio::null()).spawn()?;
+    let mut peak_kib = 0;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        peak_kib = peak_kib.max(peak(child.id()).unwrap_or(0));
+        sleep(PAUSE).await;
+    };
+    let (took, requests) = (began.elapsed(), world.counts().rpc - before);
+    ensure!(status.code() == Some(1), "the audit ended with {status}");
+    let report: Value = serde_json::from_slice(&std::fs::read(&report)?)?;
+    let rows = report["rows"].as_array().context("a report without rows")?;
+    let mut wrong: Vec<_> =
+        expected.iter().zip(rows).filter_map(|(expected, row)| expected.held_against(row)).collect();
+    if rows.len() != expected.len() {
+        wrong.push(format!("{} rows for {} names", rows.len(), expected.len()));
+    }
+    Ok(Audited { wrong, took, requests, peak_kib })
+}
+
+/// The most memory that a process has had.
+fn peak(process: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
+}
+
+/// Names a second of one `verify` after the other.
+fn looped(config: &Path, expected: &[Expected]) -> anyhow::Result<f64> {
+    let began = Instant::now();
+    for Expected { name, .. } in expected {
+        let mut command = Command::new(program()?);
+        command.args(["verify", name.as_str(), "--timeout", "2m", "--config"]).arg(config);
+        let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+        ensure!(status.code().is_some_and(|code| matches!(code, 0 | 1 | 3)), "verify ended with {status}");
+    }
+    Ok(expected.len() as f64 / began.elapsed().as_secs_f64())
+}
