@@ -99,6 +99,18 @@ fn crates_depend_on_each_other_one_way() {
     }
 }
 
+/// A plain `cargo test` tests them all. Each feature is checked alone only where no default member needs others.
+#[test]
+fn a_plain_build_is_of_the_crates_below_the_root_and_of_nothing_above_it() {
+    let manifest = fs::read_to_string(folder("").join("Cargo.toml")).expect("a manifest is readable");
+    let manifest: toml::Table = manifest.parse().expect("a manifest is TOML");
+    let members = manifest["workspace"]["default-members"].as_array().expect("a list");
+    let members: BTreeSet<&str> = members.iter().filter_map(|member| member.as_str()).collect();
+    let place = |name: &str| if name.is_empty() { ".".to_owned() } else { format!("crates/{name}") };
+    let crates: Vec<String> = CRATES.iter().map(|(name, _)| place(name)).collect();
+    assert_eq!(members, crates.iter().map(String::as_str).collect());
+}
+
 #[test]
 fn crates_without_io_have_no_dependency_that_could() {
     for name in PURE {
