@@ -295,9 +295,14 @@ impl Source {
 
     /// Every path within its crate that the file names, from the root of the crate.
     fn paths(&self) -> Vec<Vec<String>> {
+        self.written_paths().iter().filter_map(|written| self.within(written)).collect()
+    }
+
+    /// Every path, as the file writes it.
+    fn written_paths(&self) -> Vec<Vec<String>> {
         let mut paths = Paths(Vec::new());
         paths.visit_file(&self.file);
-        paths.0.iter().filter_map(|written| self.within(written)).collect()
+        paths.0
     }
 
     /// What the file has from other files of its crate: the path of each name.
@@ -317,12 +322,12 @@ impl Source {
         types.0
     }
 
-    /// The code as tokens with single spaces between them, no comment and no line break, then each import in full.
+    /// The code as tokens with single spaces between them, no comment and no line break, then each path in full: imports
+    /// may be grouped.
     fn code(&self) -> String {
         use quote::ToTokens as _;
-        let mut imports = FullImports(Vec::new());
-        imports.visit_file(&self.file);
-        [vec![self.file.to_token_stream().to_string()], imports.0].concat().join("\n")
+        let written = self.written_paths().into_iter().map(|path| path.join(" :: "));
+        [self.file.to_token_stream().to_string()].into_iter().chain(written).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -339,15 +344,6 @@ impl<'ast> Visit<'ast> for Types {
         };
         self.0.extend(name.map(ToString::to_string));
         visit::visit_item(self, item);
-    }
-}
-
-/// The paths of imports, whether they are grouped or not.
-struct FullImports(Vec<String>);
-
-impl<'ast> Visit<'ast> for FullImports {
-    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
-        self.0.extend(names_of(&[], &item.tree).into_iter().map(|(_, path)| path.join(" :: ")));
     }
 }
 
