@@ -43,6 +43,7 @@ mod mcp;
 mod memory;
 mod name;
 mod names;
+mod new_file;
 mod notice;
 mod operator;
 mod output;
