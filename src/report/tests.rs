@@ -543,8 +543,9 @@ fn what_was_carried_is_written_and_read_again() {
     let text = written(Format::Json, &rows, Ending::Complete);
     let scope = report_under(HOSTILE, &rows, Ending::Complete).scope;
     let read = Past::read(io::Cursor::new(&text)).expect("it was just written");
-    assert_eq!(read, Past::of(&scope, true, &Listed(&rows)).expect("rows in memory"));
-    assert!(fits_schema(&serde_json::from_str(&text).expect("JSON")), "{text}");
+    let digest = serde_json::from_str::<Value>(&text).expect("JSON")["digest"].as_str().and_then(|digest| digest.parse().ok());
+    assert_eq!(read, Past { digest, ..Past::of(&scope, true, &Listed(&rows)).expect("rows in memory") });
+    assert!(read.digest.is_some() && fits_schema(&serde_json::from_str(&text).expect("JSON")), "{text}");
 }
 
 fn fits_schema(report: &Value) -> bool {
