@@ -324,12 +324,12 @@ async fn rounds_follow_each_other_and_end_cleanly() {
     let mut child = command.args(["--every", "1s"]).stderr(Stdio::piped()).spawn().expect("the binary runs");
     let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
     let mut until = |what: &str| lines.by_ref().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{what}"));
-    until("0 changes in 3 names");
+    until("0 changes; 3 names");
     watched.list("");
     until("the list holds no name; the next round tries again");
     watched.list("summarizeagent.eth\nraw-cid.eth\n");
-    until("1 changes in 2 names");
-    until("0 changes in 2 names");
+    until("1 change; 2 names");
+    until("0 changes; 2 names");
     let kill = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill runs");
     assert!(kill.success());
     assert_eq!(child.wait().unwrap().code(), Some(0));
@@ -403,6 +403,8 @@ fn wrong_usage_is_2_and_tells_nobody() {
     usage("-", &[&hook[..], &["--webhook-key", &key]].concat(), "name a file");
     usage(&path("no-list"), &[&hook[..], &["--webhook-key", &key]].concat(), "no-list");
     usage(&names, &["--out", "/no/such/folder/file"], "does not exist");
+    usage(&names, &["--out", &names], "the same file");
+    usage(&names, &["--out", &state], "the same file");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;

@@ -139,7 +139,7 @@ fn kept(args: &AuditArgs, scope: &Scope) -> anyhow::Result<RowWriter> {
 }
 
 /// Whether two paths lead to one file that exists.
-fn is_same_file(one: &Path, other: &Path) -> bool {
+pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
     matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 

@@ -37,8 +37,13 @@ async fn watch(args: WatchArgs) -> anyhow::Result<Exit> {
     }
     let mut asks = StopAsks::listen();
     // What is wrong with the command line shows before anything is asked.
-    args.out.as_deref().map(|file| Output::file("--out", file)).transpose()?;
     names::open(&args.names)?;
+    if let Some(out) = &args.out {
+        Output::file("--out", out)?;
+        if [&args.state, &args.names].iter().any(|file| *file == out || audit::is_same_file(file, out)) {
+            bail!("--out {}: the list or the state is the same file; name another", out.display());
+        }
+    }
     let key = args.webhook_key.as_deref().map(WebhookKey::read).transpose().context("--webhook-key")?;
     let state = StateFile::open(&args.state)?;
     let world = tokio::select! {
@@ -141,7 +146,8 @@ impl Watch {
         }
         successor.keep()?;
         self.state.forget_message();
-        notice::note(format_args!("clresolve: {told} changes in {} names", report.tally.names));
+        let changes = if told == 1 { "change" } else { "changes" };
+        notice::note(format_args!("clresolve: {told} {changes}; {} names were audited", report.tally.names));
         Ok(if told > 0 { Round::Told(told) } else { Round::Same })
     }
 
