@@ -43,6 +43,7 @@ mod mcp;
 mod memory;
 mod name;
 mod names;
+mod new_file;
 mod notice;
 mod operator;
 mod output;
@@ -75,6 +76,7 @@ mod uri;
 mod verdict;
 mod verify;
 mod version;
+mod watch;
 mod world;
 
 use args::{Command, GlobalArgs, LogFormat, Parsed};
@@ -156,6 +158,7 @@ fn run_command(command: Command) -> anyhow::Result<Exit> {
         Command::Cat(args) => cat::run(args),
         Command::Bundle(args) => bundle::run(args.command),
         Command::Audit(args) => audit::run(args),
+        Command::Watch(args) => watch::run(args),
         Command::Lint(args) => lint::run(args),
         Command::Discover(args) => discover::run(args),
         Command::Cards(args) => cards::run(args.command),

@@ -49,6 +49,8 @@ internal! {
     #[cfg(feature = "redis")]
     shared,
     telemetry,
+    #[cfg(feature = "cli")]
+    webhook,
 }
 
 #[cfg(feature = "cli")]

@@ -21,6 +21,7 @@ mod on_chain;
 mod overview;
 mod page;
 pub mod past;
+pub mod payload;
 mod resolution;
 mod sarif;
 pub mod shard;

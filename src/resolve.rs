@@ -78,6 +78,8 @@ pub use self::roots::RootSource;
 #[cfg(feature = "daemon")]
 pub(crate) use self::route::RouteAnswer;
 use self::schemas::BoundSchemas;
+#[cfg(feature = "cli")]
+pub(crate) use self::setup::egress;
 pub use self::setup::{SetupError, local_profiles};
 use self::signer::Signers;
 use self::sources::ContentSources;

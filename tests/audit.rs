@@ -5,10 +5,14 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use clresolve::digest::Digest;
 use clresolve::sandbox::Sandbox;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+#[path = "support/sandbox.rs"]
+mod sandbox;
+
+use self::sandbox::{BINARY, Served, json_of, sealed};
 
 /// A list with names of every state, and lines that are no names.
 const LIST: &[u8] = b"\xef\xbb\xbf# agents of the sandbox\r\n\
@@ -40,10 +44,6 @@ fn run(list: &[u8], arguments: &[&str]) -> Output {
 
 fn code(output: &Output) -> Option<i32> {
     output.status.code()
-}
-
-fn json_of(bytes: &[u8]) -> Value {
-    serde_json::from_slice(bytes).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(bytes)))
 }
 
 fn text_of(output: &Output) -> &str {
@@ -324,15 +324,6 @@ fn a_card_is_held_against_that_of_an_earlier_audit() {
 
     let none = run(NAMES, &["--since", "/nonexistent"]);
     assert_eq!(code(&none), Some(2));
-}
-
-/// A report as `audit` seals it: the digest of the lines above it.
-fn sealed(report: &Value) -> String {
-    let mut report = report.clone();
-    report.as_object_mut().expect("an object").remove("digest");
-    let lines = report.to_string();
-    let lines = format!("{},\n", lines.strip_suffix('}').expect("an object"));
-    format!("{lines}\"digest\": \"{}\"\n}}\n", Digest::of(lines.as_bytes()))
 }
 
 /// Two reports in a folder, and what `audit diff` says of them.
@@ -636,66 +627,21 @@ fn a_signed_report_is_that_of_its_key_and_of_no_other() {
     assert_eq!(code(&clresolve(&["audit", "verify", &report, "--signature", &signature])), Some(2));
 }
 
-const BINARY: &str = env!("CARGO_BIN_EXE_clresolve");
-
-/// The embedded world in a process of its own, and its configuration.
-struct Served {
-    child: std::process::Child,
-    folder: TempDir,
-}
-
-impl Served {
-    fn start() -> Self {
-        let folder = TempDir::new().unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
-        command.args(["sandbox", "--write-config"]).arg(folder.path().join("clresolve.toml"));
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the binary runs");
-        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-        let is_there = lines.any(|line| line.is_ok_and(|line| line.contains("Ask it")));
-        assert!(is_there, "it says how it is asked");
-        Self { child, folder }
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.folder.path().join(name).to_str().unwrap().to_owned()
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(BINARY);
-        for (key, _) in std::env::vars_os().filter(|(key, _)| key.to_string_lossy().starts_with("CLRESOLVE_")) {
-            command.env_remove(key);
-        }
-        command.args(["--config", &self.path("clresolve.toml")]).args(arguments);
-        command
-    }
-
-    fn clresolve(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().expect("the binary runs")
-    }
-
-    /// The number of its block, which stays.
-    fn block(&self) -> String {
-        let verdict = json_of(&self.clresolve(&["verify", "summarizeagent.eth", "-o", "json"]).stdout);
-        verdict["anchor"]["block"]["number"].to_string()
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// The number of the block of a served world, which stays.
+fn block_of(world: &Served) -> String {
+    let verdict = json_of(&world.clresolve(&["verify", "summarizeagent.eth", "-o", "json"]).stdout);
+    verdict["anchor"]["block"]["number"].to_string()
 }
 
 #[test]
 fn the_merged_report_of_eight_shards_is_byte_for_byte_that_of_one_run() {
-    let world = Served::start();
+    let world = &Served::start();
     let names = world.path("names.txt");
     let decided = Sandbox::expected().into_iter().filter(|expected| expected.state != clresolve::State::Indeterminate);
     let mut list: Vec<u8> = decided.take(60).flat_map(|expected| format!("{}\n", expected.name).into_bytes()).collect();
     list.extend_from_slice(b"SummarizeAgent.eth\nno name\n\xff\xfe.eth\n");
     std::fs::write(&names, list).unwrap();
-    let block = world.block();
+    let block = block_of(world);
     let audit = |options: &[&str]| {
         let fixed = ["audit", "--names", &names, "--block", &block, "--depth", "identity", "--json", "--timeout", "2m"];
         world.clresolve(&[&fixed[..], options].concat())
@@ -757,7 +703,7 @@ fn kill_after_a_row(world: &Served, arguments: &[&str]) {
 #[test]
 fn eight_shards_that_are_each_killed_ten_times_give_the_report_of_one_run() {
     let world = &Served::start();
-    let (names, block) = (&long_list(world), &world.block());
+    let (names, block) = (&long_list(world), &block_of(world));
     let fixed = ["audit", "--names", names, "--block", block, "--depth", "identity", "--json", "--timeout", "2m"];
     let whole = world.clresolve(&fixed);
     assert_eq!(code(&whole), Some(1), "{}", String::from_utf8_lossy(&whole.stderr));
@@ -793,7 +739,7 @@ fn eight_shards_that_are_each_killed_ten_times_give_the_report_of_one_run() {
 #[test]
 fn a_full_disk_loses_nothing_that_was_judged() {
     let world = &Served::start();
-    let (names, block, journal) = (&long_list(world), &world.block(), &world.path("journal"));
+    let (names, block, journal) = (&long_list(world), &block_of(world), &world.path("journal"));
     let fixed = ["audit", "--names", names, "--block", block, "--depth", "identity", "--json", "--timeout", "2m"];
     let whole = world.clresolve(&fixed);
     let resumed = [&fixed[..], &["--resume", journal]].concat();

@@ -9,7 +9,7 @@ use super::args::{AevumCommand, Format, MetadataArgs};
 use super::exit::Exit;
 use super::input::read;
 use super::output::{Output, Results, Unwritable};
-use super::{ledger, lint};
+use super::{ledger, new_file};
 use crate::card::Card;
 use crate::clock::{Clock as _, SystemClock};
 use crate::ledger::{AgentId, AgentMetadata, Projection, into_card};
@@ -77,7 +77,7 @@ impl<'p> Target<'p> {
         if text == self.text {
             return Ok(());
         }
-        lint::replace(self.file, text.as_bytes()).map_err(|error| Unwritable::new(name.clone(), error))?;
+        new_file::replace(self.file, text.as_bytes()).map_err(|error| Unwritable::new(name.clone(), error))?;
         anstream::eprintln!("clresolve: {name}: wrote the ledger's figures of {} into metadata", self.agent);
         Ok(())
     }

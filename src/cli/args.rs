@@ -27,7 +27,7 @@ mod world;
 pub(super) use ask::{
     AuditArgs, AuditCommand, AuditDiffArgs, AuditMergeArgs, AuditResolutionArgs, AuditSignArgs, AuditVerifyArgs,
     BundleArgs, BundleCommand, CardArgs, CatArgs, DiscoverArgs, ExportArgs, ForgetArgs, GateArgs, MemoryArgs,
-    MemoryCommand, RecordsArgs, ReplayArgs, ShowArgs, VerifyArgs,
+    MemoryCommand, RecordsArgs, ReplayArgs, ShowArgs, VerifyArgs, WatchArgs,
 };
 pub(super) use cards::{
     AevumArgs, AevumCommand, CardsArgs, CardsCommand, ConvertArgs, GenerateArgs, LintArgs, MetadataArgs, PlanArgs,
@@ -182,6 +182,8 @@ Examples:
     Bundle(BundleArgs),
     /// Judge a list of names and write a report
     Audit(AuditArgs),
+    /// Judge a list of names again and again, and tell what changed
+    Watch(WatchArgs),
     /// Show or forget what is remembered of names
     Memory(MemoryArgs),
     /// Answer over HTTP: verdicts for programs, and a gate for proxies
@@ -280,7 +282,10 @@ pub(super) fn plain_message(mut error: clap::Error) -> String {
         _ => String::new(),
     };
     let argument = typed(ContextKind::InvalidArg);
-    if ["--rpc", "--gateway", "<HOST|URL>", "<FILE|URL|->"].iter().any(|secret| argument.starts_with(secret)) {
+    if ["--rpc", "--gateway", "--webhook", "<HOST|URL>", "<FILE|URL|->"]
+        .iter()
+        .any(|secret| argument.starts_with(secret))
+    {
         let value = typed(ContextKind::InvalidValue);
         let shown = if value.contains("://") { text::without_secrets(&value) } else { "…".to_owned() };
         error.insert(ContextKind::InvalidValue, ContextValue::String(shown));

@@ -3,6 +3,7 @@
 
 mod diff;
 mod history;
+mod judge;
 mod merge;
 mod resolution;
 mod rows;
@@ -14,28 +15,23 @@ use std::path::Path;
 use std::pin::pin;
 
 use anyhow::{Context as _, anyhow, bail};
-use futures_util::{StreamExt as _, future::ready, stream};
-use tokio::sync::mpsc;
 
 use self::history::History;
-use self::rows::{Job, RowWriter, Spool};
+pub(super) use self::judge::ListAudit;
+pub(super) use self::rows::RowWriter;
+use self::rows::{Job, Spool};
 use super::args::{AuditArgs, AuditCommand, ReportFormat};
 use super::exit::Exit;
 use super::input;
-use super::names::{self, Distinct, Line, NamesError};
+use super::names;
 use super::output::{Output, Unwritable};
-use super::progress::Progress;
 use super::stop::asked_to_stop;
 use super::uri;
 use super::world::World;
 use crate::chain::BlockSelector;
-use crate::report::{Difference, Ending, Format, Past, Report, Row, Scope, Shard, Tally};
-use crate::resolve::Resolver;
+use crate::report::{Difference, Ending, Format, Past, Report, Scope, Tally};
 use crate::text::Foreign;
 use crate::verdict::{Depth, Pinned};
-
-/// Lines read ahead of the names that are being judged: enough that reading never holds up the judging.
-const READ_AHEAD: usize = 64;
 
 pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
     match args.command {
@@ -70,36 +66,13 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     // Before anything is asked: an audit of many names must not fail at its end.
     history.check_worlds(&scope)?;
     let mut kept = kept(&args, &scope)?;
-    let (left, last) = (list.total.map(|total| total.saturating_sub(kept.tally.names)), kept.last());
-    let progress = Progress::counting(left.filter(|_| args.shard.is_none()));
-    let mut distinct = Distinct::default();
-    let mut is_due = |line: &Result<Line, NamesError>| match line {
-        Ok(line) => is_in(args.shard, line) && distinct.is_first(line) && line.number() > last,
-        // A list that cannot be read on is everybody's matter.
-        Err(_) => true,
+    let listed = ListAudit {
+        resolver: &world.resolver,
+        earlier: history.last.as_ref(),
+        shard: args.shard,
+        concurrency: args.concurrency,
     };
-    let mut rows = Box::pin(
-        stream::unfold(read_lines(list.reader), |mut lines| async { Some((lines.recv().await?, lines)) })
-            .filter(|line| ready(is_due(line)))
-            .map(|line| judged(&world.resolver, line, history.last.as_ref()))
-            .buffered(usize::from(args.concurrency)),
-    );
-    let ending = loop {
-        tokio::select! {
-            row = rows.next() => match row {
-                None => break Ending::Complete,
-                Some(Err(error)) => break Ending::ListFailed(error.to_string()),
-                Some(Ok(row)) => {
-                    kept.push(&row)?;
-                    tracing::info!(line = row.line, state = %row.state, "judged");
-                    progress.advance(|| counts(&kept.tally));
-                }
-            },
-            () = &mut interrupt => break Ending::Interrupted,
-        }
-    };
-    drop((rows, progress));
-    kept.tally.listed_again = distinct.again;
+    let ending = listed.run(list, &mut kept, interrupt).await?;
     // The report may go to a reader that stalls: a second signal ends the program as the first would have.
     tokio::spawn(async {
         asked_to_stop().await;
@@ -134,7 +107,8 @@ fn finish(
         exit = exit.max(since.outcome(&args.fail_on).into());
     }
     let earlier = history.counts();
-    let report = Report { scope, tally, ending, since, earlier, shard: args.shard, list: list(args) };
+    let report =
+        Report { scope, tally, ending, since, earlier, shard: args.shard, list: list_file(args.names.as_deref()) };
     let mut out = BufWriter::new(ToOutput(output));
     let written = report.write(args.form().into(), &spool, &mut out).and_then(|()| out.flush());
     written.map_err(|error| unwritable(&spool, error))?;
@@ -165,13 +139,13 @@ fn kept(args: &AuditArgs, scope: &Scope) -> anyhow::Result<RowWriter> {
 }
 
 /// Whether two paths lead to one file that exists.
-fn is_same_file(one: &Path, other: &Path) -> bool {
+pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
     matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
-/// The file of the list.
-fn list(args: &AuditArgs) -> Option<String> {
-    let file = args.names.as_deref().filter(|file| *file != Path::new(input::STDIN))?;
+/// The file of the list, as reports name it.
+pub(super) fn list_file(names: Option<&Path>) -> Option<String> {
+    let file = names.filter(|file| *file != Path::new(input::STDIN))?;
     Some(uri::reference(&file.display().to_string()))
 }
 
@@ -196,7 +170,8 @@ fn exit(tally: &Tally, ending: &Ending) -> Exit {
     }
 }
 
-fn scope(world: &World) -> anyhow::Result<Scope> {
+/// The question and the rules of an audit of this world.
+pub(super) fn scope(world: &World) -> anyhow::Result<Scope> {
     let config = &world.config;
     let profile = world.resolver.profiles().get(&config.rules.profile).context("the profile does not exist")?;
     let manifest = |m: &crate::manifest::Manifest| Pinned { id: m.id().to_owned(), digest: m.digest().to_string() };
@@ -210,53 +185,11 @@ fn scope(world: &World) -> anyhow::Result<Scope> {
     })
 }
 
-/// Whether a line is of the shard.
-fn is_in(shard: Option<Shard>, line: &Line) -> bool {
-    let Some(shard) = shard else { return true };
-    match line {
-        Line::Name { name, .. } => shard.has(name),
-        Line::Unreadable { line, start, .. } => shard.has(&format!("{line} {start}")),
-    }
-}
-
-/// Reads the list in a thread of its own, since standard input may keep it waiting.
-fn read_lines(reader: names::Reader) -> mpsc::Receiver<Result<Line, NamesError>> {
-    let (sender, receiver) = mpsc::channel(READ_AHEAD);
-    std::thread::spawn(move || {
-        for line in reader {
-            if sender.blocking_send(line).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
-}
-
 /// Reads an earlier report.
-fn past(file: &Path) -> anyhow::Result<Past> {
+pub(super) fn past(file: &Path) -> anyhow::Result<Past> {
     let shown = || Foreign::new(&file.display().to_string()).to_string();
     let opened = File::open(file).with_context(shown)?;
     Past::read(BufReader::new(opened)).map_err(|error| anyhow!("{} {error}", shown()))
-}
-
-async fn judged(resolver: &Resolver, line: Result<Line, NamesError>, earlier: Option<&Past>) -> anyhow::Result<Row> {
-    let row = match line? {
-        Line::Name { line, name } => {
-            let resolution = resolver.resolve(&name).await;
-            let mut row = Row::of(line, resolution.verdict()).with_card(resolution.card().map(|bytes| &**bytes));
-            if let Some(before) = earlier.and_then(|earlier| earlier.names.get(row.name())) {
-                row.follow(before);
-            }
-            row
-        }
-        Line::Unreadable { line, start, why } => Row::unreadable(line, &start, &why),
-    };
-    Ok(row)
-}
-
-fn counts(tally: &Tally) -> String {
-    let Tally { trusted, untrusted, indeterminate, .. } = tally;
-    format!("{trusted} trusted, {untrusted} untrusted, {indeterminate} indeterminate")
 }
 
 /// The results' stream as a writer.

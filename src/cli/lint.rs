@@ -1,7 +1,6 @@
 //! `lint`: cards of any system judged before they are published, and fixed where nothing has to be guessed.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
@@ -12,6 +11,7 @@ use super::exit::Exit;
 use super::findings;
 use super::input::read;
 use super::ledger;
+use super::new_file;
 use super::output::{Output, Results, Unwritable};
 use super::render::Palette;
 use super::uri;
@@ -146,22 +146,11 @@ fn fix(file: &Path, named: Option<CardSystem>, rules: &Rules<'_>) -> anyhow::Res
         return Ok(());
     }
     let name = file.display().to_string();
-    replace(file, fixed.text.as_bytes()).map_err(|error| Unwritable::new(Foreign::new(&name).to_string(), error))?;
+    new_file::replace(file, fixed.text.as_bytes())
+        .map_err(|error| Unwritable::new(Foreign::new(&name).to_string(), error))?;
     for change in &fixed.changes {
         anstream::eprintln!("clresolve: {}: {}", Foreign::new(&name), Foreign::new(change));
     }
-    Ok(())
-}
-
-/// Puts a whole file in the place of another, with its permissions, so that no reader sees half of it. A link stays one.
-pub(super) fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let file = &file.canonicalize()?;
-    let folder = file.parent().unwrap_or(file);
-    let mut new = tempfile::NamedTempFile::new_in(folder)?;
-    new.write_all(bytes)?;
-    new.as_file().set_permissions(std::fs::metadata(file)?.permissions())?;
-    new.as_file().sync_all()?;
-    new.persist(file)?;
     Ok(())
 }
 

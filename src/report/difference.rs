@@ -210,6 +210,13 @@ impl Difference {
         if self.is_complete() { Comparison::Same } else { Comparison::Undecided }
     }
 
+    /// The same with the changes of these kinds alone; where no kind is named, with all.
+    #[must_use]
+    pub fn of_kinds(mut self, kinds: &[Kind]) -> Self {
+        self.changes.retain(|change| kinds.is_empty() || kinds.contains(&change.kind));
+        self
+    }
+
     /// Whether both reports have all names of their lists.
     pub const fn is_complete(&self) -> bool {
         self.complete.before && self.complete.after

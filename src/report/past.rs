@@ -28,6 +28,8 @@ pub struct Past {
     pub names: BTreeMap<String, PastName>,
     /// The times of the first and the last block; of a report that was read.
     pub checked: Option<(Timestamp, Timestamp)>,
+    /// The digest of its lines, by which it is known; of a report that was read.
+    pub digest: Option<Digest>,
 }
 
 /// A name in an earlier report.
@@ -81,7 +83,7 @@ impl Past {
     /// # Errors
     /// [`PastError`]
     pub fn read(mut report: impl BufRead + Seek) -> Result<Self, PastError> {
-        check_seal(&mut report)?;
+        let digest = check_seal(&mut report)?;
         report.seek(SeekFrom::Start(0))?;
         let document: Document = serde_json::from_reader(report.take(MAX_REPORT_BYTES))?;
         if document.schema != SCHEMA {
@@ -89,6 +91,7 @@ impl Past {
         }
         let mut past = Self {
             checked: document.counts.checked.map(|checked| (checked.first, checked.last)),
+            digest: Some(digest),
             ..Self::empty(document.scope, document.complete)
         };
         document.rows.into_iter().for_each(|row| past.add(row));
@@ -109,7 +112,7 @@ impl Past {
     }
 
     const fn empty(scope: Scope, complete: bool) -> Self {
-        Self { scope, complete, names: BTreeMap::new(), checked: None }
+        Self { scope, complete, names: BTreeMap::new(), checked: None, digest: None }
     }
 
     fn add(&mut self, name: PastName) {
@@ -134,6 +137,11 @@ impl PastName {
     /// Its normal form, or what was typed.
     pub fn name(&self) -> &str {
         self.normalized.as_deref().unwrap_or(&self.input)
+    }
+
+    /// Its normal form; none of a line that is no name.
+    pub fn normalized(&self) -> Option<&str> {
+        self.normalized.as_deref()
     }
 
     /// The state that was decided last: by this audit, or by the last one before it that could.
@@ -172,8 +180,8 @@ struct Checked {
     last: Timestamp,
 }
 
-/// Compares the lines with the digest below them.
-pub(super) fn check_seal(report: &mut impl BufRead) -> Result<(), PastError> {
+/// Compares the lines with the digest below them, and gives it.
+pub(super) fn check_seal(report: &mut impl BufRead) -> Result<Digest, PastError> {
     let mut report = report.take(MAX_REPORT_BYTES);
     let (mut lines, mut line) = (Digester::default(), Vec::new());
     loop {
@@ -189,7 +197,7 @@ pub(super) fn check_seal(report: &mut impl BufRead) -> Result<(), PastError> {
         let written = String::from_utf8_lossy(seal.trim_ascii()).into_owned();
         let is_same = written == format!("\"{counted}\"");
         return if is_same || clresolve_core::mutant!("changed-reports") {
-            Ok(())
+            Ok(counted)
         } else {
             Err(PastError::Changed { written, counted })
         };

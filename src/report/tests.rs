@@ -1,6 +1,8 @@
 use serde_json::{Value, json};
 
+use super::difference::{Change, Kind};
 use super::merge::{MergeError, ReportReader, Shards};
+use super::payload::{MAX_CHANGES, Payload};
 use super::*;
 use crate::chain::{Grade, Proof};
 use crate::digest::Digest;
@@ -543,8 +545,46 @@ fn what_was_carried_is_written_and_read_again() {
     let text = written(Format::Json, &rows, Ending::Complete);
     let scope = report_under(HOSTILE, &rows, Ending::Complete).scope;
     let read = Past::read(io::Cursor::new(&text)).expect("it was just written");
-    assert_eq!(read, Past::of(&scope, true, &Listed(&rows)).expect("rows in memory"));
-    assert!(fits_schema(&serde_json::from_str(&text).expect("JSON")), "{text}");
+    let digest = serde_json::from_str::<Value>(&text).expect("JSON")["digest"].as_str().and_then(|digest| digest.parse().ok());
+    assert_eq!(read, Past { digest, ..Past::of(&scope, true, &Listed(&rows)).expect("rows in memory") });
+    assert!(read.digest.is_some() && fits_schema(&serde_json::from_str(&text).expect("JSON")), "{text}");
+}
+
+#[test]
+fn a_message_has_a_bounded_number_of_changes_and_each_kind_fits_its_schema() {
+    let told = |changes: Vec<Change>| {
+        let rows = [row_of(State::Trusted, "one", "0x01")];
+        let scope = report(&rows, Ending::Complete).scope;
+        let mut past = Past::of(&scope, true, &Listed(&rows)).expect("rows in memory");
+        past.digest = Some(Digest::of(b"report"));
+        let mut difference = Difference::between(&past, &past).expect("one world");
+        difference.changes = changes;
+        let payload = Payload::of(&difference, &past, &past, &Tally::default(), Timestamp::UNIX_EPOCH);
+        serde_json::to_value(&payload).expect("JSON")
+    };
+    let change = |kind: Kind, value: &str| Change {
+        name: "a.eth".to_owned(),
+        kind,
+        before: None,
+        after: Some(value.to_owned()),
+    };
+    let value = |kind: Kind| match kind {
+        Kind::Added | Kind::Removed | Kind::NewlyTrusted | Kind::NewlyBroken => "trusted".to_owned(),
+        Kind::State => "indeterminate, untrusted before".to_owned(),
+        Kind::Findings => "cid-mismatch, checksum-mismatch".to_owned(),
+        Kind::Bytes => digest("card"),
+        Kind::UpdateMissing => format!("version-not-raised: {HOSTILE}"),
+        _ => HOSTILE.to_owned(),
+    };
+    let each = told(Kind::ALL.into_iter().map(|kind| change(kind, &value(kind))).collect());
+    let schema: Value = serde_json::from_str(include_str!("../../schemas/audit-changes.schema.json")).expect("JSON");
+    let schema = jsonschema::validator_for(&schema).expect("a schema");
+    assert!(schema.is_valid(&each), "{each:#}");
+    assert!(!each["data"]["changes"].to_string().contains("script"), "{each:#}");
+
+    let many = told(vec![change(Kind::Owner, "0x01"); MAX_CHANGES + 7]);
+    assert!(schema.is_valid(&many));
+    assert_eq!((many["data"]["changes"].as_array().map(Vec::len), &many["data"]["left_out"]), (Some(MAX_CHANGES), &json!(7)));
 }
 
 fn fits_schema(report: &Value) -> bool {

@@ -69,7 +69,7 @@ pub(super) async fn fleet(
 }
 
 /// The doors to the network that the configuration opens.
-pub(super) fn egress(config: &Config, lookup: Arc<dyn Lookup>) -> Result<Egress, SetupError> {
+pub(crate) fn egress(config: &Config, lookup: Arc<dyn Lookup>) -> Result<Egress, SetupError> {
     let network = &config.network;
     let lookup = match network.dns {
         Dns::Off if !clresolve_core::mutant!("look-ups-stay-on") => Arc::new(NoLookup),

@@ -39,9 +39,15 @@ impl Call {
         self.with(header::ACCEPT_ENCODING, "gzip")
     }
 
-    fn with(mut self, name: header::HeaderName, value: &'static str) -> Self {
-        self.headers.insert(name, HeaderValue::from_static(value));
+    /// The same with a header, in the place of another value of it.
+    #[must_use]
+    pub fn header(mut self, name: header::HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
         self
+    }
+
+    fn with(self, name: header::HeaderName, value: &'static str) -> Self {
+        self.header(name, HeaderValue::from_static(value))
     }
 }
 

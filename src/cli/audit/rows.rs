@@ -28,8 +28,8 @@ const SCHEMA: &str = "clresolve.audit-journal/1";
 const ROWS_PER_SYNC: u32 = 64;
 
 /// The rows so far, counted and kept in a file.
-pub(super) struct RowWriter {
-    pub(super) tally: Tally,
+pub(in crate::cli) struct RowWriter {
+    pub(in crate::cli) tally: Tally,
     file: File,
     /// The journal, where the file is one.
     journal: Option<PathBuf>,
@@ -44,7 +44,7 @@ pub(super) struct RowWriter {
 
 impl RowWriter {
     /// Keeps rows for as long as the program runs.
-    pub(super) fn scratch() -> anyhow::Result<Self> {
+    pub(in crate::cli) fn scratch() -> anyhow::Result<Self> {
         let file = tempfile::tempfile().map_err(|error| Unwritable::new("a scratch file", error))?;
         Ok(Self::new(file, None, &[]))
     }
@@ -100,7 +100,7 @@ impl RowWriter {
     }
 
     /// The counts and the rows.
-    pub(super) fn finish(mut self) -> anyhow::Result<(Tally, Spool)> {
+    pub(in crate::cli) fn finish(mut self) -> anyhow::Result<(Tally, Spool)> {
         self.sync()?;
         Ok((self.tally, Spool { file: self.file, journal: self.journal, start: self.start }))
     }
@@ -162,7 +162,7 @@ impl RowWriter {
 }
 
 /// Rows in a file.
-pub(super) struct Spool {
+pub(in crate::cli) struct Spool {
     file: File,
     journal: Option<PathBuf>,
     start: u64,
