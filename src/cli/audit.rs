@@ -4,9 +4,11 @@
 mod diff;
 mod history;
 mod merge;
+mod registry;
 mod resolution;
 mod rows;
 mod seal;
+mod sources;
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
@@ -15,10 +17,11 @@ use std::pin::pin;
 
 use anyhow::{Context as _, anyhow, bail};
 use futures_util::{StreamExt as _, future::ready, stream};
-use tokio::sync::mpsc;
 
 use self::history::History;
+use self::registry::Registry;
 use self::rows::{Job, RowWriter, Spool};
+use self::sources::{Asked, Sources};
 use super::args::{AuditArgs, AuditCommand, ReportFormat};
 use super::exit::Exit;
 use super::input;
@@ -29,13 +32,10 @@ use super::stop::asked_to_stop;
 use super::uri;
 use super::world::World;
 use crate::chain::BlockSelector;
-use crate::report::{Difference, Ending, Format, Past, Report, Row, Scope, Shard, Tally};
+use crate::report::{Difference, Ending, Format, Past, Presence, Report, Row, Scope, Shard, Tally};
 use crate::resolve::Resolver;
 use crate::text::Foreign;
 use crate::verdict::{Depth, Pinned};
-
-/// Lines read ahead of the names that are being judged: enough that reading never holds up the judging.
-const READ_AHEAD: usize = 64;
 
 pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
     match args.command {
@@ -54,14 +54,19 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         // Only whether it can be one: it is opened once the audit is known.
         Output::file("--resume", journal)?;
     }
-    let list = names::open(args.names.as_deref().context("--names is missing")?)?;
+    let list = args.names.as_deref().map(names::open).transpose()?;
     let mut interrupt = pin!(asked_to_stop());
     let history = History::read(args.since.as_deref(), &args.history)?;
     let world = tokio::select! {
         world = World::open_for_list(&args.world, Depth::Schemas) => world?,
         () = &mut interrupt => return Ok(Exit::Interrupted),
     };
-    let scope = scope(&world)?;
+    let registry = tokio::select! {
+        registry = Registry::of(&args, &world.resolver) => registry?,
+        () = &mut interrupt => return Ok(Exit::Interrupted),
+    };
+    let scope = Scope { registry: registry.as_ref().map(|registry| registry.about.clone()), ..scope(&world)? };
+    let sources = Sources { list, registry };
     if args.shard.is_some() && !matches!(world.config.chain.block, BlockSelector::Number(_)) {
         bail!(
             "--shard: all shards read one block; name it with --block, such as the finalized one of `clresolve doctor`"
@@ -70,18 +75,18 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     // Before anything is asked: an audit of many names must not fail at its end.
     history.check_worlds(&scope)?;
     let mut kept = kept(&args, &scope)?;
-    let (left, last) = (list.total.map(|total| total.saturating_sub(kept.tally.names)), kept.last());
+    let (left, last) = (sources.total().map(|total| total.saturating_sub(kept.tally.names)), kept.last());
     let progress = Progress::counting(left.filter(|_| args.shard.is_none()));
     let mut distinct = Distinct::default();
-    let mut is_due = |line: &Result<Line, NamesError>| match line {
-        Ok(line) => is_in(args.shard, line) && distinct.is_first(line) && line.number() > last,
+    let mut is_due = |asked: &Result<Asked, NamesError>| match asked {
+        Ok(Asked { line, .. }) => is_in(args.shard, line) && distinct.is_first(line) && line.number() > last,
         // A list that cannot be read on is everybody's matter.
         Err(_) => true,
     };
     let mut rows = Box::pin(
-        stream::unfold(read_lines(list.reader), |mut lines| async { Some((lines.recv().await?, lines)) })
-            .filter(|line| ready(is_due(line)))
-            .map(|line| judged(&world.resolver, line, history.last.as_ref()))
+        stream::unfold(sources.read(), |mut lines| async { Some((lines.recv().await?, lines)) })
+            .filter(|asked| ready(is_due(asked)))
+            .map(|asked| judged(&world.resolver, asked, history.last.as_ref()))
             .buffered(usize::from(args.concurrency)),
     );
     let ending = loop {
@@ -120,6 +125,7 @@ fn finish(
     let mut exit = exit(&kept.tally, &ending);
     if kept.tally.names == 0 && (args.shard.is_none() || ending != Ending::Complete) {
         return match ending {
+            Ending::Complete if args.names.is_none() => bail!("--registry: the manifest has no entry"),
             Ending::Complete => bail!("--names: the list holds no name"),
             Ending::ListFailed(why) => bail!("--names: {why}"),
             Ending::Interrupted | Ending::ShardsCut(_) => Ok(exit),
@@ -156,8 +162,8 @@ fn unwritable(rows: &Spool, error: io::Error) -> anyhow::Error {
 /// Where rows are kept, with those of a run that was killed.
 fn kept(args: &AuditArgs, scope: &Scope) -> anyhow::Result<RowWriter> {
     let Some(journal) = &args.resume else { return RowWriter::scratch() };
-    let names = args.names.as_deref().context("--names is missing")?;
-    let kept = RowWriter::resume(journal, &Job::of(scope.clone(), args.shard, names, args.since.as_deref())?)?;
+    let job = Job::of(scope.clone(), args.shard, args.names.as_deref(), args.since.as_deref())?;
+    let kept = RowWriter::resume(journal, &job)?;
     if args.out.file.as_deref().is_some_and(|report| is_same_file(report, journal)) {
         bail!("--resume {}: --out names the same file; name another", journal.display());
     }
@@ -207,6 +213,7 @@ fn scope(world: &World) -> anyhow::Result<Scope> {
         profile: Pinned { id: profile.id().to_owned(), digest: profile.digest().to_string() },
         manifests: profile.manifests().map(manifest).collect(),
         depth: config.rules.depth,
+        registry: None,
     })
 }
 
@@ -219,19 +226,6 @@ fn is_in(shard: Option<Shard>, line: &Line) -> bool {
     }
 }
 
-/// Reads the list in a thread of its own, since standard input may keep it waiting.
-fn read_lines(reader: names::Reader) -> mpsc::Receiver<Result<Line, NamesError>> {
-    let (sender, receiver) = mpsc::channel(READ_AHEAD);
-    std::thread::spawn(move || {
-        for line in reader {
-            if sender.blocking_send(line).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
-}
-
 /// Reads an earlier report.
 fn past(file: &Path) -> anyhow::Result<Past> {
     let shown = || Foreign::new(&file.display().to_string()).to_string();
@@ -239,17 +233,22 @@ fn past(file: &Path) -> anyhow::Result<Past> {
     Past::read(BufReader::new(opened)).map_err(|error| anyhow!("{} {error}", shown()))
 }
 
-async fn judged(resolver: &Resolver, line: Result<Line, NamesError>, earlier: Option<&Past>) -> anyhow::Result<Row> {
-    let row = match line? {
+async fn judged(resolver: &Resolver, asked: Result<Asked, NamesError>, earlier: Option<&Past>) -> anyhow::Result<Row> {
+    let Asked { line, listed } = asked?;
+    let row = match line {
         Line::Name { line, name } => {
             let resolution = resolver.resolve(&name).await;
             let mut row = Row::of(line, resolution.verdict()).with_card(resolution.card().map(|bytes| &**bytes));
+            row.registry = listed.map(|listed| listed.with(Presence::of(resolution.verdict())));
             if let Some(before) = earlier.and_then(|earlier| earlier.names.get(row.name())) {
                 row.follow(before);
             }
             row
         }
-        Line::Unreadable { line, start, why } => Row::unreadable(line, &start, &why),
+        Line::Unreadable { line, start, why } => {
+            let registry = listed.map(|listed| listed.with(Presence::Absent));
+            Row { registry, ..Row::unreadable(line, &start, &why) }
+        }
     };
     Ok(row)
 }
