@@ -22,6 +22,7 @@ mod overview;
 mod page;
 pub mod past;
 pub mod payload;
+mod registry;
 mod resolution;
 mod sarif;
 pub mod shard;
@@ -38,6 +39,7 @@ pub use self::history::PastCounts;
 pub use self::known::{Carried, Decided, Known, SeenCard};
 pub use self::on_chain::OnChain;
 pub use self::past::{Past, PastError, PastName};
+pub use self::registry::{Listing, Presence, Registry, RegistryCounts};
 pub use self::resolution::Draft;
 pub use self::shard::Shard;
 use crate::card::Card;
@@ -103,6 +105,9 @@ pub struct Scope {
     pub manifests: Vec<Pinned>,
     /// How deep the walk went.
     pub depth: Depth,
+    /// The registry whose names are audited, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registry: Option<Registry>,
 }
 
 /// How an audit ended.
@@ -196,6 +201,7 @@ impl Report {
         if let Some(shard) = self.shard {
             facts.push(("shard", shard.to_string()));
         }
+        facts.extend(scope.registry.as_ref().map(|registry| ("registry", registry.in_words())));
         if let Some((first, last)) = self.tally.blocks {
             let blocks = span(first.to_string(), last.to_string());
             facts.push(("blocks", format!("{blocks} ({})", scope.block)));
@@ -204,7 +210,7 @@ impl Report {
             facts.push(("checked", span(format!("{first:.0}"), format!("{last:.0}"))));
         }
         if self.tally.listed_again > 0 {
-            facts.push(("lines that list a name again", self.tally.listed_again.to_string()));
+            facts.push(("names listed again", self.tally.listed_again.to_string()));
         }
         let tool = Tool::default();
         facts.push(("tool", format!("{} {}", tool.name, tool.version)));
@@ -220,7 +226,8 @@ fn span(first: String, last: String) -> String {
 /// The part of a verdict that the report keeps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
-    /// The line of the list, from 1.
+    /// The line of the list, from 1. Where only the registry has the name, the number of its entry after the lines of the
+    /// list.
     pub line: u64,
     /// The name as it is written there.
     pub input: String,
@@ -252,6 +259,9 @@ pub struct Row {
     /// What of it is of an earlier audit, because this one could not read or decide it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<Carried>,
+    /// What registry and chain say of it, where a registry is audited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registry: Option<Listing>,
 }
 
 impl Row {
@@ -262,6 +272,7 @@ impl Row {
             line,
             known: Known::of(verdict, &drift),
             carried: None,
+            registry: None,
             input: clipped(&verdict.name.input, MAX_NAME_BYTES),
             normalized: verdict.name.normalized.clone(),
             state: verdict.state,
@@ -329,12 +340,26 @@ impl Row {
             conclusion: None,
             known: Known::default(),
             carried: None,
+            registry: None,
         }
     }
 
     /// The name to show: its normal form, or what was typed.
     pub fn name(&self) -> &str {
         self.normalized.as_deref().unwrap_or(&self.input)
+    }
+
+    /// The entry of the registry that alone has the name.
+    fn entry(&self) -> Option<u64> {
+        self.registry.filter(|listing| !listing.in_list)?.entry
+    }
+
+    /// Where the name stands, in words.
+    fn place(&self) -> String {
+        match self.entry() {
+            Some(entry) => format!("entry {entry} of the registry"),
+            None => format!("line {}", self.line),
+        }
     }
 
     /// The codes of an effect, each once.
@@ -368,7 +393,7 @@ impl Row {
 pub struct Tally {
     /// Names with a row.
     pub names: u64,
-    /// Lines that list a name again.
+    /// Lines, and entries of the registry, that list a name again.
     pub listed_again: u64,
     /// Those that are trusted.
     pub trusted: u64,
@@ -378,6 +403,8 @@ pub struct Tally {
     pub indeterminate: u64,
     /// Those with two sources that differ.
     pub drifting: u64,
+    /// What a registry and the chain say of them.
+    pub registry: RegistryCounts,
     /// Those that would be trusted under another profile, by its identifier.
     pub near_misses: BTreeMap<String, u64>,
     /// The lowest and the highest block that was read.
@@ -422,6 +449,7 @@ impl Tally {
             State::Indeterminate => self.indeterminate += 1,
         }
         self.drifting += u64::from(row.drift.differs());
+        self.registry.add(row);
         for profile in &row.near_misses {
             *self.near_misses.entry(profile.clone()).or_default() += 1;
         }

@@ -52,6 +52,8 @@ mod walk;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "cli")]
+use bytes::Bytes;
 use clresolve_payment::terms::Reply as SellerReply;
 use jiff::Timestamp;
 use tokio::time::Instant;
@@ -459,6 +461,16 @@ impl Resolver {
     #[cfg(feature = "cards")]
     pub(crate) async fn document(&self, url: &str) -> Result<Body, FetchError> {
         self.0.walker.sources.content.document(url, self.time_limit()).await
+    }
+
+    /// The manifest of a registry, or the descriptor that leads to it, at an `https` or `ipfs` URL. What came by `ipfs` is
+    /// proven by its CID.
+    ///
+    /// # Errors
+    /// The cause in words.
+    #[cfg(feature = "cli")]
+    pub(crate) async fn registry(&self, location: &str) -> Result<Bytes, String> {
+        self.0.walker.sources.registry(location, self.time_limit()).await
     }
 
     /// The threads that judge.

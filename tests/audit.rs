@@ -627,6 +627,190 @@ fn a_signed_report_is_that_of_its_key_and_of_no_other() {
     assert_eq!(code(&clresolve(&["audit", "verify", &report, "--signature", &signature])), Some(2));
 }
 
+/// The descriptor of the sandbox's registry, which leads to its manifest in IPFS.
+const REGISTRY: &str = "https://commandlayer.sandbox.example/.well-known/agent.json";
+
+#[test]
+fn the_names_of_a_registry_are_audited_and_held_against_the_chain() {
+    let output = audit(&["--registry", REGISTRY, "--json", "--depth", "identity"]).output().expect("the binary runs");
+    assert_eq!(code(&output), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = json_of(&output.stdout);
+    let rows: Vec<_> = report["rows"].as_array().unwrap().iter().collect();
+    let seen: Vec<_> =
+        rows.iter().map(|row| (&row["line"], row["input"].as_str().unwrap(), &row["registry"])).collect();
+    let entry = |n: u64, on_chain: &str| json!({"entry": n, "in_list": false, "on_chain": on_chain});
+    assert_eq!(
+        seen,
+        [
+            (&json!(1), "summarizeagent.eth", &entry(1, "agent")),
+            (&json!(2), "checksum-mismatch.eth", &entry(2, "agent")),
+            (&json!(3), "no-records.eth", &entry(3, "absent")),
+            (&json!(4), "unregistered.eth", &entry(4, "absent")),
+        ]
+    );
+    let registry = &report["scope"]["registry"];
+    assert!(registry["manifest"].as_str().unwrap().starts_with("ipfs://") && registry["proven"] == true, "{registry}");
+    assert_eq!(
+        report["registry"],
+        json!({"agreeing": 2, "not_on_chain": 2, "not_in_registry": 0, "not_known": 0, "findings": [
+            {"name": "no-records.eth", "finding": "not-on-chain", "entry": 3},
+            {"name": "unregistered.eth", "finding": "not-on-chain", "entry": 4},
+        ]})
+    );
+    assert!(fits_schema(&report));
+}
+
+fn fits_schema(report: &Value) -> bool {
+    let schema = json_of(include_bytes!("../schemas/audit.schema.json"));
+    jsonschema::validator_for(&schema).expect("a schema").is_valid(report)
+}
+
+#[test]
+fn a_list_and_a_registry_are_one_audit_in_which_each_name_is_judged_once() {
+    let list = b"host-changed.eth\n# an agent that is listed in both\nSummarizeAgent.eth\nresolver-garbage.eth\n";
+    let registry = "https://commandlayer.sandbox.example/agent-cards/meta/manifest.json";
+    let options = ["--registry", registry, "--depth", "identity", "--format"];
+    let report = json_of(&run(list, &[&options[..], &["json"]].concat()).stdout);
+    let rows = report["rows"].as_array().unwrap();
+    let seen: Vec<_> = rows.iter().map(|row| (row["line"].as_u64(), row["registry"]["entry"].as_u64())).collect();
+    let (line, entry) = (Some::<u64>, Some::<u64>);
+    assert_eq!(
+        seen,
+        [
+            (line(1), None),
+            (line(3), entry(1)),
+            (line(4), None),
+            (line(6), entry(2)),
+            (line(7), entry(3)),
+            (line(8), entry(4))
+        ]
+    );
+    assert_eq!(report["counts"]["listed_again"], 1);
+    assert_eq!(
+        (&report["scope"]["registry"]["manifest"], &report["scope"]["registry"]["proven"]),
+        (&json!(registry), &json!(false))
+    );
+    let found: Vec<_> = report["registry"]["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|f| (f["name"].as_str().unwrap(), f["finding"].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("host-changed.eth", "not-in-registry"),
+            ("resolver-garbage.eth", "not-known"),
+            ("no-records.eth", "not-on-chain"),
+            ("unregistered.eth", "not-on-chain"),
+        ]
+    );
+    let sentence = "The registry has 4 entries: 2 on the chain as an agent; 2 in the registry, and no agent on the chain; \
+                    1 an agent on the chain, and not in the registry; 1 the chain could not be asked.";
+    for form in ["md", "html"] {
+        let text = run(list, &[&options[..], &[form]].concat());
+        assert!(text_of(&text).contains(sentence), "{}", text_of(&text));
+    }
+    let log = json_of(&run(list, &[&options[..], &["sarif"]].concat()).stdout);
+    let physical = |name: &str| {
+        let results = log["runs"][0]["results"].as_array().unwrap();
+        let of_name = |result: &&Value| result["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == name;
+        results.iter().find(of_name).unwrap()["locations"][0]["physicalLocation"].clone()
+    };
+    assert_eq!(physical("unregistered.eth"), json!({"artifactLocation": {"uri": registry}}));
+    assert_eq!(physical("host-changed.eth")["region"], json!({"startLine": 1}));
+}
+
+#[test]
+fn a_registry_that_cannot_be_read_is_refused_and_says_where() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("manifest.json");
+    let secret = folder.path().join("secret.json");
+    std::fs::write(&secret, r#"{"entries": [{"id": "summarizeagent.eth"}]}"#).unwrap();
+    let leads_to = |to: &str| json!({"registry": {"manifest": {"http": to}}}).to_string();
+    let descriptor = "https://commandlayer.sandbox.example/.well-known/agent.json";
+    let missing = "ipfs://bafkreibm6jg3ux5qumhcn2b3flc3tyu6dmlb4xa7u5bf44yegnrjhc4yeq";
+    for (manifest, why) in [
+        ("{\n\"entries\": 1}".to_owned(), "line 2, column 12: `entries` is a number, not a list"),
+        (
+            "{\"entries\": [],\n \"entries\": []}".to_owned(),
+            "line 2, column 10: the member /entries stands there twice",
+        ),
+        (format!("{{\"entries\": {}", "[".repeat(100_000)), "more than 16 levels"),
+        (" ".repeat((4 << 20) + 1), "at most 4194304 are allowed"),
+        (leads_to(secret.to_str().unwrap()), "not a URL"),
+        (leads_to(&format!("file://{}", secret.display())), "the scheme is not allowed"),
+        (leads_to("http://commandlayer.sandbox.example/agent-cards/meta/manifest.json"), "the scheme is not allowed"),
+        (leads_to("https://127.0.0.1/manifest.json"), "the host is an IP literal"),
+        (leads_to(descriptor), "is a descriptor too"),
+        (leads_to("https://hostile.sandbox.example/.well-known/agent.json"), "EOF while parsing"),
+        (leads_to(missing), missing),
+    ] {
+        std::fs::write(&file, &manifest).unwrap();
+        let output = audit(&["--registry", file.to_str().unwrap(), "--depth", "identity"]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((code(&output), output.stdout.len(), said.contains(why)), (Some(2), 0, true), "{why}: {said}");
+    }
+    std::fs::write(&file, r#"{"entries": []}"#).unwrap();
+    let empty = audit(&["--registry", file.to_str().unwrap()]).output().unwrap();
+    assert_eq!(code(&empty), Some(2), "a registry without an entry is nothing to audit");
+}
+
+#[test]
+fn an_entry_that_is_no_name_is_a_row_and_not_an_end() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("manifest.json");
+    let entries =
+        json!([7, {"id": "a\u{202e}.eth"}, {"id": ["x"]}, {"id": ""}, {"ens": "summarizeagent.eth"}, {"id": "\n"}]);
+    std::fs::write(&file, json!({"entries": entries}).to_string()).unwrap();
+    let options = ["--registry", file.to_str().unwrap(), "--depth", "identity", "--format"];
+    let output = audit(&[&options[..], &["json"]].concat()).output().unwrap();
+    let report = json_of(&output.stdout);
+    let rows = report["rows"].as_array().unwrap();
+    assert!(!text_of(&output).contains('\u{202e}') && fits_schema(&report));
+    let states: Vec<_> =
+        rows.iter().map(|row| (row["state"].as_str().unwrap(), row["reasons"][0]["code"].as_str())).collect();
+    let invalid = ("untrusted", Some("name-invalid"));
+    assert_eq!(states, [invalid, invalid, invalid, invalid, ("trusted", None), invalid]);
+    assert_eq!((&report["registry"]["not_on_chain"], &report["registry"]["agreeing"]), (&json!(5), &json!(1)));
+    for form in ["md", "html", "csv", "sarif", "junit"] {
+        let output = audit(&[&options[..], &[form]].concat()).output().unwrap();
+        assert!(matches!(code(&output), Some(1)) && !text_of(&output).contains('\u{202e}'), "{form}");
+    }
+}
+
+#[test]
+fn the_published_registries_are_read() {
+    let Some(corpus) = std::env::var_os("CLRESOLVE_CORPUS") else {
+        println!("skipped: CLRESOLVE_CORPUS is not set");
+        return;
+    };
+    let corpus = Path::new(&corpus).join("commandlayer");
+    for (manifest, entries) in
+        [("agent-cards/meta/manifest.json", 15), ("agent-cards-v1.1.0/website/agent-cards/meta/manifest.json", 14)]
+    {
+        let manifest = corpus.join(manifest);
+        let output =
+            audit(&["--registry", manifest.to_str().unwrap(), "--depth", "identity", "--json"]).output().unwrap();
+        let report = json_of(&output.stdout);
+        assert_eq!(
+            (&report["counts"]["names"], &report["scope"]["registry"]["entries"]),
+            (&json!(entries), &json!(entries))
+        );
+        let counts = &report["registry"];
+        let known: u64 = ["agreeing", "not_on_chain"].iter().filter_map(|member| counts[member].as_u64()).sum();
+        assert!(known == entries && counts["agreeing"] != 0, "the sandbox has some of these names: {counts}");
+    }
+    // It leads to IPFS, where the sandbox has no such content.
+    let descriptor = corpus.join("agent-cards/.well-known/agent.json");
+    let output = audit(&["--registry", descriptor.to_str().unwrap()]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        code(&output) == Some(2) && said.contains("bafybeihwxbbslsmvdnt3qj6qg5e6uj44hokxgs4h6p43jdmjyghvzjz4l4"),
+        "{said}"
+    );
+}
+
 /// The number of the block of a served world, which stays.
 fn block_of(world: &Served) -> String {
     let verdict = json_of(&world.clresolve(&["verify", "summarizeagent.eth", "-o", "json"]).stdout);
@@ -674,6 +858,40 @@ fn the_merged_report_of_eight_shards_is_byte_for_byte_that_of_one_run() {
     let moving = world.clresolve(&["audit", "--names", &names, "--shard", "1/8"]);
     let said = String::from_utf8_lossy(&moving.stderr).into_owned();
     assert!(code(&moving) == Some(2) && said.contains("all shards read one block; name it with --block"), "{said}");
+}
+
+#[test]
+fn shards_of_a_list_and_a_registry_merge_to_the_report_of_one_run() {
+    let world = Served::start();
+    let (names, block) = (world.path("names.txt"), block_of(&world));
+    std::fs::write(&names, "host-changed.eth\nSummarizeAgent.eth\nno name\n").unwrap();
+    let audit = |registry: &str, options: &[&str]| {
+        let fixed = ["audit", "--names", &names, "--registry", registry, "--block", &block, "--depth", "identity"];
+        world.clresolve(&[&fixed[..], &["--json", "--timeout", "2m"], options].concat())
+    };
+    let whole = audit(REGISTRY, &[]);
+    assert_eq!(json_of(&whole.stdout)["counts"]["names"], 6, "{}", String::from_utf8_lossy(&whole.stderr));
+    let shards: Vec<String> = (1..=3)
+        .map(|index| {
+            let report = world.path(&format!("{index}.json"));
+            audit(REGISTRY, &["--shard", &format!("{index}/3"), "--out", &report]);
+            report
+        })
+        .collect();
+    let merge = || {
+        let mut command = Command::new(BINARY);
+        command
+            .args(["audit", "merge", "--json", &shards[2], &shards[1], &shards[0]])
+            .output()
+            .expect("the binary runs")
+    };
+    assert_eq!(text_of(&merge()), text_of(&whole));
+
+    let other = world.path("manifest.json");
+    std::fs::write(&other, r#"{"entries": [{"id": "summarizeagent.eth"}]}"#).unwrap();
+    audit(&other, &["--shard", "2/3", "--out", &shards[1]]);
+    let said = String::from_utf8_lossy(&merge().stderr).into_owned();
+    assert!(said.contains("has another registry than the first report"), "{said}");
 }
 
 /// A list of 360 names in a file of the served world: its own that can be decided, and many that nobody registered.

@@ -216,7 +216,7 @@ async fn different_cards_are_both_judged_and_one_that_is_bad_makes_the_host_inva
 
 #[tokio::test]
 async fn the_descriptor_of_a_registry_is_no_card_and_is_not_followed() {
-    let registry = REGISTRY.replace("schemas.sandbox.example", "other.example");
+    let registry = REGISTRY.replace("commandlayer.sandbox.example", "other.example");
     let world = World::new(move |path| if path == OLDER { ok(registry.as_bytes()) } else { nothing() }).await;
     let discovery = world.walk().await;
     assert_eq!(

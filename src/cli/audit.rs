@@ -5,9 +5,11 @@ mod diff;
 mod history;
 mod judge;
 mod merge;
+mod registry;
 mod resolution;
 mod rows;
 mod seal;
+mod sources;
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
@@ -18,8 +20,10 @@ use anyhow::{Context as _, anyhow, bail};
 
 use self::history::History;
 pub(super) use self::judge::ListAudit;
+use self::registry::Registry;
 pub(super) use self::rows::RowWriter;
 use self::rows::{Job, Spool};
+pub(super) use self::sources::Sources;
 use super::args::{AuditArgs, AuditCommand, ReportFormat};
 use super::exit::Exit;
 use super::input;
@@ -50,14 +54,19 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         // Only whether it can be one: it is opened once the audit is known.
         Output::file("--resume", journal)?;
     }
-    let list = names::open(args.names.as_deref().context("--names is missing")?)?;
+    let list = args.names.as_deref().map(names::open).transpose()?;
     let mut interrupt = pin!(asked_to_stop());
     let history = History::read(args.since.as_deref(), &args.history)?;
     let world = tokio::select! {
         world = World::open_for_list(&args.world, Depth::Schemas) => world?,
         () = &mut interrupt => return Ok(Exit::Interrupted),
     };
-    let scope = scope(&world)?;
+    let registry = tokio::select! {
+        registry = Registry::of(&args, &world.resolver) => registry?,
+        () = &mut interrupt => return Ok(Exit::Interrupted),
+    };
+    let scope = Scope { registry: registry.as_ref().map(|registry| registry.about.clone()), ..scope(&world)? };
+    let sources = Sources { list, registry };
     if args.shard.is_some() && !matches!(world.config.chain.block, BlockSelector::Number(_)) {
         bail!(
             "--shard: all shards read one block; name it with --block, such as the finalized one of `clresolve doctor`"
@@ -72,7 +81,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         shard: args.shard,
         concurrency: args.concurrency,
     };
-    let ending = listed.run(list, &mut kept, interrupt).await?;
+    let ending = listed.run(sources, &mut kept, interrupt).await?;
     // The report may go to a reader that stalls: a second signal ends the program as the first would have.
     tokio::spawn(async {
         asked_to_stop().await;
@@ -93,6 +102,7 @@ fn finish(
     let mut exit = exit(&kept.tally, &ending);
     if kept.tally.names == 0 && (args.shard.is_none() || ending != Ending::Complete) {
         return match ending {
+            Ending::Complete if args.names.is_none() => bail!("--registry: the manifest has no entry"),
             Ending::Complete => bail!("--names: the list holds no name"),
             Ending::ListFailed(why) => bail!("--names: {why}"),
             Ending::Interrupted | Ending::ShardsCut(_) => Ok(exit),
@@ -130,8 +140,8 @@ fn unwritable(rows: &Spool, error: io::Error) -> anyhow::Error {
 /// Where rows are kept, with those of a run that was killed.
 fn kept(args: &AuditArgs, scope: &Scope) -> anyhow::Result<RowWriter> {
     let Some(journal) = &args.resume else { return RowWriter::scratch() };
-    let names = args.names.as_deref().context("--names is missing")?;
-    let kept = RowWriter::resume(journal, &Job::of(scope.clone(), args.shard, names, args.since.as_deref())?)?;
+    let job = Job::of(scope.clone(), args.shard, args.names.as_deref(), args.since.as_deref())?;
+    let kept = RowWriter::resume(journal, &job)?;
     if args.out.file.as_deref().is_some_and(|report| is_same_file(report, journal)) {
         bail!("--resume {}: --out names the same file; name another", journal.display());
     }
@@ -182,6 +192,7 @@ pub(super) fn scope(world: &World) -> anyhow::Result<Scope> {
         profile: Pinned { id: profile.id().to_owned(), digest: profile.digest().to_string() },
         manifests: profile.manifests().map(manifest).collect(),
         depth: config.rules.depth,
+        registry: None,
     })
 }
 

@@ -87,11 +87,23 @@ pub(super) enum Line {
 }
 
 impl Line {
+    /// What cannot be a name: of its text the start is kept.
+    pub(super) fn unreadable(line: u64, text: &str, why: String) -> Self {
+        Self::Unreadable { line, start: text.chars().take(START_CHARACTERS).collect(), why }
+    }
+
     /// Number of the line, from 1.
     pub(super) const fn number(&self) -> u64 {
         match self {
             Self::Name { line, .. } | Self::Unreadable { line, .. } => *line,
         }
+    }
+
+    /// The same after so many other lines.
+    pub(super) const fn after(mut self, lines: u64) -> Self {
+        let (Self::Name { line, .. } | Self::Unreadable { line, .. }) = &mut self;
+        *line = line.saturating_add(lines);
+        self
     }
 }
 
@@ -160,6 +172,11 @@ impl Reader {
         Self { input, line: 0, ended: false }
     }
 
+    /// How many lines were read.
+    pub(super) const fn lines(&self) -> u64 {
+        self.line
+    }
+
     fn of_stdin() -> Self {
         Self::new(Box::new(BufReader::new(io::stdin())))
     }
@@ -221,7 +238,7 @@ fn line(line: u64, bytes: Vec<u8>) -> Option<Line> {
         Err(error) if too_long => String::from_utf8_lossy(error.as_bytes()).into_owned(),
         Err(error) => {
             let text = String::from_utf8_lossy(error.as_bytes());
-            return Some(Line::Unreadable { line, start: start(&text), why: "the line is not UTF-8".to_owned() });
+            return Some(Line::unreadable(line, &text, "the line is not UTF-8".to_owned()));
         }
     };
     let name = without_comment(&text).trim();
@@ -229,14 +246,9 @@ fn line(line: u64, bytes: Vec<u8>) -> Option<Line> {
         return None;
     }
     if too_long {
-        let why = format!("the line is longer than {MAX_LINE_BYTES} bytes");
-        return Some(Line::Unreadable { line, start: start(name), why });
+        return Some(Line::unreadable(line, name, format!("the line is longer than {MAX_LINE_BYTES} bytes")));
     }
     Some(Line::Name { line, name: name.to_owned() })
-}
-
-fn start(text: &str) -> String {
-    text.chars().take(START_CHARACTERS).collect()
 }
 
 /// The text before a `#` that begins the line or follows white space. The keycap emoji `#️⃣`, which names may hold, is no

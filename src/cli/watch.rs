@@ -12,7 +12,7 @@ use tracing::Level;
 
 use self::state::{StateFile, Successor};
 use super::args::WatchArgs;
-use super::audit::{self, ListAudit, RowWriter};
+use super::audit::{self, ListAudit, RowWriter, Sources};
 use super::exit::Exit;
 use super::names;
 use super::new_file::NewFile;
@@ -154,9 +154,10 @@ impl Watch {
     /// The audit of the whole list. Nothing of an earlier round is taken for an answer.
     async fn audited(&self, earlier: Option<&Past>) -> anyhow::Result<(Report, Box<dyn Rows>)> {
         let resolver = self.world.resolver.with_empty_cache();
+        let sources = Sources::of_list(names::open(&self.args.names)?);
         let mut kept = RowWriter::scratch()?;
         let listed = ListAudit { resolver: &resolver, earlier, shard: None, concurrency: self.args.concurrency };
-        match listed.run(names::open(&self.args.names)?, &mut kept, std::future::pending()).await? {
+        match listed.run(sources, &mut kept, std::future::pending()).await? {
             Ending::Complete => {}
             Ending::ListFailed(why) => bail!("--names: {why}"),
             cut @ (Ending::Interrupted | Ending::ShardsCut(_)) => bail!(cut.warning().unwrap_or_default()),

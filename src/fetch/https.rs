@@ -13,6 +13,10 @@ use crate::text::excerpt;
 /// Most bytes of an Agent-Card, on the wire and decoded. Released cards have 2 KiB.
 pub const CARD_LIMIT: usize = 256 << 10;
 
+/// Most bytes of a registry's manifest, from whatever source: room for 5,000 agents. The published ones have some 850 bytes
+/// for each of 14, and a longer list of names needs no manifest.
+pub const REGISTRY_LIMIT: usize = 4 << 20;
+
 /// Most redirects that are followed. A host that moved needs one or two (`www.`, a trailing slash).
 pub const MAX_HOPS: u8 = 3;
 
@@ -38,6 +42,12 @@ impl Limits {
     #[must_use]
     pub const fn card() -> Self {
         Self { bytes: CARD_LIMIT, total: FETCH_TIMEOUT, redirects: Redirects::Anywhere }
+    }
+
+    /// Those of a registry's manifest.
+    #[must_use]
+    pub const fn registry() -> Self {
+        Self { bytes: REGISTRY_LIMIT, ..Self::card() }
     }
 
     /// Those of the keys of a trust root: the verifier names the origin, so no other one may answer for it.

@@ -7,7 +7,7 @@ use crate::reason::{Effect, MAX_VALUE_BYTES};
 use crate::text::Foreign;
 
 /// The columns.
-const COLUMNS: [&str; 24] = [
+const COLUMNS: [&str; 25] = [
     "line",
     "input",
     "name",
@@ -32,6 +32,7 @@ const COLUMNS: [&str; 24] = [
     "checked_at",
     "conclusion",
     "resolution_row",
+    "registry_entry",
 ];
 
 /// Longest cell, in characters: a draft row with some dozens of codes fits.
@@ -50,7 +51,7 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     }
 }
 
-fn cells(report: &Report, row: &Row) -> [String; 24] {
+fn cells(report: &Report, row: &Row) -> [String; 25] {
     let drift = &row.drift;
     let [txt_https, txt_ipfs, https_ipfs, txt_card, card_manifest, schemas_manifest] =
         drift.agreements().map(|agreement| agreement.as_str().to_owned());
@@ -81,6 +82,7 @@ fn cells(report: &Report, row: &Row) -> [String; 24] {
         row.checked_at.clone().unwrap_or_default(),
         row.conclusion.clone().unwrap_or_default(),
         Draft::of(report, row).map_or_else(String::new, |draft| draft.markdown()),
+        row.registry.and_then(|listing| listing.entry).map_or_else(String::new, |entry| entry.to_string()),
     ]
 }
 

@@ -62,7 +62,11 @@ fn of_asker(report: &Report, row: &Row) -> Duty {
     let decisive = row.reasons.iter().filter(|reason| reason.effect != Effect::Warn);
     let mut entries = decisive.map(|reason| reason.code.entry()).filter(|entry| entry.fixer == Fixer::Asker);
     if !entries.all(|entry| entry.retryable) {
-        return Duty::new(format!("Take line {} off the list, or correct its spelling.", row.line));
+        let off = match row.entry() {
+            Some(entry) => format!("entry {entry} out of the registry"),
+            None => format!("line {} off the list", row.line),
+        };
+        return Duty::new(format!("Take {off}, or correct its spelling."));
     }
     let duty = Duty::new("Ask again later:");
     match command(report, row, "verify") {

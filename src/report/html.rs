@@ -16,7 +16,7 @@ use super::history::PastCounts;
 use super::overview::{CHECKS, NOTICE_DAYS, Overview, days_between};
 use super::difference::{Change, Kind};
 use super::page::{Piece, Quota, headline, names as counted, near_misses};
-use super::{Agreement, Group, MAX_NAME_BYTES, Report, Rows, effect, fixer, role};
+use super::{Agreement, Group, MAX_NAME_BYTES, Report, Rows, effect, fixer, registry, role};
 use crate::digest::Digest;
 use crate::reason::{Effect, Fixer};
 use crate::text::{Foreign, Html, is_unsafe};
@@ -31,6 +31,9 @@ const REASONS_AT_THE_TOP: usize = 3;
 /// form has all.
 const MAX_CHANGES_SHOWN: usize = 500;
 
+/// Most names that the page shows where registry and chain do not agree: more are another registry. The JSON form has all.
+const MAX_REGISTRY_FINDINGS_SHOWN: usize = 500;
+
 /// Writes the page.
 pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
     let overview = Overview::of(report, rows)?;
@@ -40,6 +43,7 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     contents(report, &overview, out)?;
     changes(report, out)?;
     let shown = work::write(report, &overview, rows, out)?;
+    completeness(report, rows, out)?;
     checks(&overview, out)?;
     states_over_time(report, out)?;
     expiries(report, &overview, out)?;
@@ -205,6 +209,7 @@ fn contents(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Re
     let sections = [
         ("changes", "Changes", report.since.is_some()),
         ("act", "What to do", true),
+        ("registry", "Registry", report.scope.registry.is_some()),
         ("checks", "Checks", true),
         ("over-time", "Over time", report.earlier.len() > 1),
         ("expiries", "Expiries", has_expiries),
@@ -275,6 +280,32 @@ fn change_row(change: &Change) -> String {
         value(&change.before),
         value(&change.after)
     )
+}
+
+/// Where registry and chain do not agree.
+fn completeness(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
+    let Some(counts) = registry::sentence(report) else { return Ok(()) };
+    writeln!(out, "<section id=\"registry\">\n<h2>Registry</h2>\n<p>{counts}</p>")?;
+    let mut quota = Quota::of(MAX_REGISTRY_FINDINGS_SHOWN);
+    let mut any = false;
+    registry::each_finding(rows, &mut |finding, row| {
+        if !quota.take() {
+            return Ok(());
+        }
+        if !std::mem::replace(&mut any, true) {
+            writeln!(out, "{}", table("registry-table", "registry", &["name", "is"]))?;
+        }
+        writeln!(
+            out,
+            "<tr><td class=\"subject\" data-label=\"name\"><a href=\"#{}\">{}</a></td><td data-label=\"is\">{}</td></tr>",
+            name_anchor(row.name(), row.line),
+            code(row.name()),
+            finding.in_words()
+        )
+    })?;
+    writeln!(out, "{}", if any { "</tbody></table></div>" } else { "" })?;
+    left_out(&quota, "names", out)?;
+    writeln!(out, "</section>")
 }
 
 /// Both depths, and the pairs of sources, over all names.

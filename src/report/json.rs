@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::past::SEAL;
-use super::{Draft, Report, Rows, SCHEMA, fixer};
+use super::registry::Finding;
+use super::{Draft, Report, Rows, SCHEMA, fixer, registry};
 use crate::digest::Digester;
 use crate::text::inert_json;
 use crate::verdict::Tool;
@@ -37,7 +38,26 @@ fn write_lines(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Res
         None => Ok(()),
     })?;
     list.end(",")?;
+    completeness(report, rows, out)?;
     writeln!(out, "\"since\": {},", line(&report.since)?)
+}
+
+/// Where registry and chain do not agree; null where no registry is audited.
+fn completeness(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
+    if report.scope.registry.is_none() {
+        return writeln!(out, "\"registry\": null,");
+    }
+    let counts = &report.tally.registry;
+    writeln!(out, "\"registry\": {{\n\"agreeing\": {},", counts.agreeing())?;
+    for finding in Finding::ALL {
+        writeln!(out, "{}: {},", line(&finding.member())?, counts.of(finding))?;
+    }
+    let mut list = List::start(out, "findings")?;
+    registry::each_finding(rows, &mut |finding, row| {
+        let entry = row.registry.and_then(|listing| listing.entry);
+        list.push(&json!({"name": row.name(), "finding": finding, "entry": entry}))
+    })?;
+    list.end("\n},")
 }
 
 /// Digests what it hands on.

@@ -9,7 +9,7 @@ use super::overview::Overview;
 use super::page::{
     Piece, Point, digests, headline, listed, near_misses, points, same_findings, some_names,
 };
-use super::{Draft, Drift, Group, Report, Row, Rows, effect, fixer, role, slugs};
+use super::{Draft, Drift, Group, Report, Row, Rows, effect, fixer, registry, role, slugs};
 use crate::reason::Effect;
 use crate::text::Foreign;
 
@@ -19,18 +19,20 @@ pub(super) const MAX_ISSUE_BYTES: usize = 65_536;
 /// The share of each section, which leaves [`MAX_ISSUE_BYTES`] a rest for headings and what was left out.
 const SUMMARY: usize = 6_000;
 const CHANGES: usize = 7_000;
+const REGISTRY: usize = 4_000;
 const REASONS: usize = 9_000;
-const FINDINGS: usize = 17_000;
+const FINDINGS: usize = 13_000;
 const NAMES: usize = 11_000;
 const RECORDS: usize = 4_000;
 const DRAFTS: usize = 8_000;
-const _: () = assert!(SUMMARY + CHANGES + REASONS + FINDINGS + NAMES + RECORDS + DRAFTS + 2_000 < MAX_ISSUE_BYTES);
+const _: () = assert!(SUMMARY + CHANGES + REGISTRY + REASONS + FINDINGS + NAMES + RECORDS + DRAFTS + 2_000 < MAX_ISSUE_BYTES);
 
 pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
     let overview = Overview::of(report, rows)?;
     writeln!(out, "# Audit")?;
     summary(report, &overview).write(out)?;
     changes(report).map_or(Ok(()), |changes| changes.fold("Since the report before", out))?;
+    completeness(report, rows)?.map_or(Ok(()), |found| found.fold("Registry", out))?;
     reasons(report).fold("Reasons", out)?;
     findings(report, rows)?.fold("Findings", out)?;
     names(rows)?.fold("Names", out)?;
@@ -86,6 +88,9 @@ fn summary(report: &Report, overview: &Overview) -> Section {
     section.push(&format!("\n{trusted} under {profile}.{}\n", line(&near_misses(report))));
     if let Some(warning) = report.ending.warning() {
         section.push(&format!("\n**Incomplete.** {}\n", Foreign::new(&warning).markdown()));
+    }
+    if let Some(counts) = registry::sentence(report) {
+        section.push(&format!("\n{counts}\n"));
     }
     section.push(&counts(report));
     section.push(&actors(report, overview));
@@ -145,6 +150,19 @@ fn changes(report: &Report) -> Option<Section> {
     Some(section)
 }
 
+/// Where registry and chain do not agree.
+fn completeness(report: &Report, rows: &dyn Rows) -> io::Result<Option<Section>> {
+    if report.scope.registry.is_none() {
+        return Ok(None);
+    }
+    let mut section = Section::new(REGISTRY, table(&["name", "is"]));
+    registry::each_finding(rows, &mut |finding, row| {
+        section.push(&format!("| {} | {} |\n", code(row.name()), finding.in_words()));
+        Ok(())
+    })?;
+    Ok(Some(section))
+}
+
 fn reasons(report: &Report) -> Section {
     let heads = ["code", "names", "effect", "rule", "fixed by", "meaning", "examples"];
     let mut section = Section::new(REASONS, table(&heads));
@@ -188,7 +206,7 @@ fn finding(report: &Report, row: &Row) -> String {
         let _ = writeln!(text, "\n{}", line(&same_findings(&alike.others, others)));
     }
     if row.normalized.as_deref() != Some(&row.input) {
-        let _ = writeln!(text, "\nLine {}, typed as {}.", row.line, code(&row.input));
+        let _ = writeln!(text, "\nTyped as {} in {}.", code(&row.input), row.place());
     }
     text.push('\n');
     points(row, &|_| true).iter().chain(&digests(&row.drift)).for_each(|point| text.push_str(&bullet(point)));

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::past::{MAX_REPORT_BYTES, PastError, check_seal};
 use super::shard::Shard;
-use super::{Ending, Row, SCHEMA, Scope};
+use super::{Ending, Registry, Row, SCHEMA, Scope};
 
 /// Longest line of a report, in bytes: a row with as many reasons as it may have, each with the longest values.
 pub(crate) const MAX_LINE_BYTES: u64 = 4 << 20;
@@ -205,13 +205,15 @@ impl<R: BufRead + Seek> Shards<R> {
 
 /// What of a scope is another one, but for the block.
 pub(crate) fn other_rules(first: &Scope, scope: &Scope) -> Option<&'static str> {
-    let Scope { world, chain, block: _, profile, manifests, depth } = first;
+    let Scope { world, chain, block: _, profile, manifests, depth, registry } = first;
+    let digest = |registry: &Option<Registry>| registry.as_ref().map(|registry| registry.digest.clone());
     let same = [
         ("world", *world == scope.world),
         ("chain", *chain == scope.chain),
         ("profile", *profile == scope.profile),
         ("set of manifests", *manifests == scope.manifests),
         ("depth", *depth == scope.depth),
+        ("registry", digest(registry) == digest(&scope.registry)),
     ];
     same.into_iter().find(|(_, same)| !same).map(|(what, _)| what)
 }

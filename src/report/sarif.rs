@@ -44,9 +44,8 @@ fn result(report: &Report, rules: &[Code], row: &Row, index: usize) -> Value {
     let reason = &row.reasons[index];
     let sentence = format!("{}: {}", row.name(), reason.message);
     let mut location = json!({"logicalLocations": [{"fullyQualifiedName": row.name(), "kind": "resource"}]});
-    if let Some(list) = &report.list {
-        location["physicalLocation"] =
-            json!({"artifactLocation": {"uri": list}, "region": {"startLine": row.line}});
+    if let Some(physical) = physical(report, row) {
+        location["physicalLocation"] = physical;
     }
     json!({
         "ruleId": reason.code.slug(),
@@ -57,6 +56,16 @@ fn result(report: &Report, rules: &[Code], row: &Row, index: usize) -> Value {
         "partialFingerprints": {FINGERPRINT: fingerprint(row, index)},
         "properties": {"more_reasons": row.more_reasons},
     })
+}
+
+/// The file that has the name. Of an entry of a registry the line is not known.
+fn physical(report: &Report, row: &Row) -> Option<Value> {
+    if row.entry().is_some() {
+        let registry = report.scope.registry.as_ref()?;
+        return Some(json!({"artifactLocation": {"uri": registry.manifest}}));
+    }
+    let list = report.list.as_ref()?;
+    Some(json!({"artifactLocation": {"uri": list}, "region": {"startLine": row.line}}))
 }
 
 fn fingerprint(row: &Row, index: usize) -> String {

@@ -129,6 +129,7 @@ fn report_under(profile: &str, rows: &[Row], ending: Ending) -> Report {
         profile: Pinned { id: profile.to_owned(), digest: digest("profile") },
         manifests: Vec::new(),
         depth: Depth::Schemas,
+        registry: None,
     };
     let list = Some("names.txt".to_owned());
     Report { scope, tally, ending, since: None, earlier: Vec::new(), shard: None, list }

@@ -41,6 +41,15 @@ pub trait Content: Send + Sync {
         Err(Forbidden { hop: 0, target: "the URL".to_owned(), why: EgressViolation::Disabled }.into())
     }
 
+    /// The manifest of a registry at a URL that a caller names, which may be longer than a card. The default implementation
+    /// takes it for any other document.
+    ///
+    /// # Errors
+    /// Where the door for foreign URLs refuses it, or its host gives no body.
+    async fn registry(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError> {
+        self.document(url, limit).await.map(|body| body.bytes)
+    }
+
     /// What the URL of an agent answers to a request without a payment: a POST of `body` where there is one, else a GET.
     /// No redirect is followed. The default implementation asks nobody.
     ///

@@ -26,9 +26,8 @@ pub(super) struct Network {
 }
 
 impl Network {
-    async fn fetched(&self, kind: Upstream, url: &str, limit: Duration) -> Result<Body, FetchError> {
-        let limits = if kind == Upstream::Keys { Limits::keys() } else { Limits::card() };
-        let document = https::get(&self.egress, url, Limits { total: limit, ..limits }).await;
+    async fn fetched(&self, kind: Upstream, url: &str, limits: Limits) -> Result<Body, FetchError> {
+        let document = https::get(&self.egress, url, limits).await;
         let outcome = document.as_ref().map_or_else(Into::into, |_| telemetry::RequestOutcome::Ok);
         telemetry::upstream(kind, telemetry::FOREIGN, outcome);
         document
@@ -51,11 +50,11 @@ impl Network {
 #[async_trait]
 impl Content for Network {
     async fn card(&self, url: &str, limit: Duration) -> Source {
-        source(self.fetched(Upstream::Card, url, limit).await)
+        source(self.fetched(Upstream::Card, url, Limits { total: limit, ..Limits::card() }).await)
     }
 
     async fn key_set(&self, url: &str, limit: Duration) -> Source {
-        source(self.fetched(Upstream::Keys, url, limit).await)
+        source(self.fetched(Upstream::Keys, url, Limits { total: limit, ..Limits::keys() }).await)
     }
 
     async fn walk(
@@ -74,7 +73,8 @@ impl Content for Network {
     }
 
     async fn schema(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError> {
-        self.fetched(Upstream::Schema, url, limit).await.map(|body| body.bytes)
+        let served = self.fetched(Upstream::Schema, url, Limits { total: limit, ..Limits::card() }).await;
+        served.map(|body| body.bytes)
     }
 
     async fn unpaid(&self, url: &str, body: Option<&'static str>, limit: Duration) -> Result<SellerReply, FetchError> {
@@ -85,7 +85,12 @@ impl Content for Network {
     }
 
     async fn document(&self, url: &str, limit: Duration) -> Result<Body, FetchError> {
-        self.fetched(Upstream::Card, url, limit).await
+        self.fetched(Upstream::Card, url, Limits { total: limit, ..Limits::card() }).await
+    }
+
+    async fn registry(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError> {
+        let served = self.fetched(Upstream::Card, url, Limits { total: limit, ..Limits::registry() }).await;
+        served.map(|body| body.bytes)
     }
 }
 

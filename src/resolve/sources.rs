@@ -22,6 +22,8 @@ use crate::evidence::{
     BoundSchema, Evidence, IpfsFault, Mirror, ProvenBy, SchemaBytes, SchemaEvidence, SchemaFault, Source, Targets,
     Walked,
 };
+#[cfg(feature = "cli")]
+use crate::fetch::https::REGISTRY_LIMIT;
 use crate::manifest::Side;
 use crate::reason::Step;
 
@@ -174,17 +176,22 @@ impl ContentSources {
             let served = self.content.schema(location, limit).await;
             return (served.map_err(|error| SchemaFault::Https(error).into()), Liars::new());
         }
-        let (bytes, liars) = self.ipfs_file(location, limit).await;
+        let (bytes, liars) = self.ipfs_file(location, Budget::card(), limit).await;
         (bytes.map_err(|fault| SchemaFault::Ipfs(fault).into()), liars)
     }
 
     /// The bytes behind an `ipfs` URL, walked and proven, and the gateways that lied on the way.
-    async fn ipfs_file(&self, location: &str, limit: Duration) -> (Result<Bytes, IpfsFault>, Liars) {
+    async fn ipfs_file(
+        &self,
+        location: &str,
+        budget: Budget,
+        limit: Duration,
+    ) -> (Result<Bytes, IpfsFault>, Liars) {
         let Mirror { cid, path } = match Mirror::parse(location) {
             Ok(mirror) => mirror,
             Err(error) => return (Err(error.into()), Liars::new()),
         };
-        let Retrieved { walked, liars, .. } = self.content.walk(&cid, &path, &[], Budget::card(), limit).await;
+        let Retrieved { walked, liars, .. } = self.content.walk(&cid, &path, &[], budget, limit).await;
         let bytes = match walked {
             Walked::Proven { bytes, .. } => Ok(bytes),
             other => Err(IpfsFault::Walk(Box::new(other))),
@@ -204,9 +211,23 @@ impl ContentSources {
             return STANDARD.decode(data).map(Bytes::from).map_err(|_| "its data URI is not base64".to_owned());
         }
         if uri.starts_with("ipfs://") {
-            return self.ipfs_file(uri, limit).await.0.map_err(|fault| fault.to_string());
+            return self.ipfs_file(uri, Budget::card(), limit).await.0.map_err(|fault| fault.to_string());
         }
         self.content.document(uri, limit).await.map(|body| body.bytes).map_err(|error| error.to_string())
+    }
+
+    /// The manifest of a registry at its location: an `ipfs` URL, walked and proven, or one of a host behind the door for
+    /// foreign URLs.
+    ///
+    /// # Errors
+    /// The cause in words.
+    #[cfg(feature = "cli")]
+    pub(super) async fn registry(&self, location: &str, limit: Duration) -> Result<Bytes, String> {
+        if location.starts_with("ipfs://") {
+            let budget = Budget { total_bytes: REGISTRY_LIMIT, ..Budget::card() };
+            return self.ipfs_file(location, budget, limit).await.0.map_err(|fault| fault.to_string());
+        }
+        self.content.registry(location, limit).await.map_err(|error| error.to_string())
     }
 }
 

@@ -1,8 +1,18 @@
 //! Hosts of a world that serve cards at the paths of the card systems, correctly or with faults.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
+use clresolve_ipfs::ContentId;
+use clresolve_ipfs::build::{self, Blocks};
 
 use super::web::{Document, Manners};
+
+macro_rules! card {
+    ($name:literal) => {
+        include_str!(concat!("discovery/", $name, ".json"))
+    };
+}
 
 /// One host for each card system, one with an invalid card, and a hostile one.
 pub(super) const HOSTS: [&str; 7] = [
@@ -21,17 +31,14 @@ const COMMANDLAYER: &str = "commandlayer.sandbox.example";
 /// The name whose card a host also serves at a well-known path, if the world has this name.
 const NAME: &str = "summarizeagent.eth";
 
+/// The manifest to which the descriptor of that host leads.
+const REGISTRY: &str = card!("registry");
+
 const CARD: &str = "/.well-known/agent-card.json";
 const OLDER_CARD: &str = "/.well-known/agent.json";
 
-macro_rules! card {
-    ($name:literal) => {
-        include_str!(concat!("discovery/", $name, ".json"))
-    };
-}
-
 /// The documents by host and path.
-const CARDS: [(&str, &str, &str); 12] = [
+const CARDS: [(&str, &str, &str); 13] = [
     ("a2a.sandbox.example", CARD, card!("a2a")),
     ("a2a.sandbox.example", OLDER_CARD, card!("a2a")),
     ("aevum.sandbox.example", OLDER_CARD, card!("aevum")),
@@ -42,11 +49,18 @@ const CARDS: [(&str, &str, &str); 12] = [
     // The host of the agents' cards has the registration file of one of them (ERC-8004).
     ("cards.sandbox.example", "/.well-known/agent-registration.json", card!("registration")),
     (COMMANDLAYER, OLDER_CARD, card!("descriptor")),
+    (COMMANDLAYER, "/agent-cards/meta/manifest.json", REGISTRY),
     ("hostile.sandbox.example", "/card.json", card!("a2a")),
     // No root card: the host has two systems.
     ("orloj.sandbox.example", "/v1/agent-systems/research/.well-known/agent-card.json", card!("orloj")),
     ("orloj.sandbox.example", "/v1/agent-systems/broken/.well-known/agent-card.json", "{\"name\": \"broken\"}"),
 ];
+
+/// The folder of that manifest in IPFS.
+pub(super) fn registry() -> (ContentId, Blocks) {
+    let files = BTreeMap::from([("meta/manifest.json".to_owned(), Bytes::from_static(REGISTRY.as_bytes()))]);
+    build::tree(&files, build::Layout::default())
+}
 
 /// Every document of these hosts. `card_of` returns the card of a name, if the world has it.
 pub(super) fn documents(card_of: impl Fn(&str) -> Option<Bytes>) -> Vec<(&'static str, &'static str, Document)> {
@@ -63,4 +77,15 @@ pub(super) fn documents(card_of: impl Fn(&str) -> Option<Bytes>) -> Vec<(&'stati
     documents.push(badly(OLDER_CARD, Manners::Oversize));
     documents.push(badly("/.well-known/agent-cards-v1.0.0.json", Manners::Html));
     documents
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_descriptor_names_the_cid_of_the_manifest() {
+        let cid = registry().0.to_string();
+        assert!(card!("descriptor").contains(&format!("ipfs://{cid}/meta/manifest.json")), "{cid}");
+    }
 }

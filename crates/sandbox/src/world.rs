@@ -533,6 +533,7 @@ impl Hosts {
             dag.raw(registration_file(number, agent, entry));
             store.add(dag.into_blocks(), GatewayManners::Ok);
         }
+        store.add(discovery::registry().1, GatewayManners::Ok);
         let card_of = |name: &str| {
             let known = published.iter().find(|(agent, _)| agent.name == name);
             known.map(|(_, published)| published.card.clone())

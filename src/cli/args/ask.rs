@@ -147,7 +147,9 @@ pub(in crate::cli) struct DiscoverArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The list has a name per line; blank lines and what follows a # are left out. A
-line that is not a name is a row of the report. The report counts states and reasons,
+line that is not a name is a row of the report. --registry takes the names of a registry's
+meta/manifest.json, or .well-known/agent.json, from https, ipfs or a file; both may be
+given, and a name in both is judged once. The report counts states and reasons,
 shows for each name which of text records, HTTPS, IPFS and manifest agree, gives
 the text record to set where the CID proves its value, and drafts the rows of a
 RESOLUTION.md. Schemas are fetched and proven too, unless flag, environment or
@@ -158,6 +160,7 @@ diff count too: 1 for a change, 3 for an incomplete report without one.
 
 Examples:
   clresolve audit --names names.txt --format html --out audit.html
+  clresolve audit --registry https://commandlayer.org/agent-cards/meta/manifest.json
   clresolve audit --names names.txt --since june.json --fail-on newly-broken,payee
   clresolve audit --names names.txt --block 23000000 --resume audit.journal --out audit.md
   clresolve audit --names names.txt --since june.json --history april.json may.json --format html --out audit.html
@@ -168,8 +171,11 @@ pub(in crate::cli) struct AuditArgs {
     #[command(subcommand)]
     pub(in crate::cli) command: Option<AuditCommand>,
     /// File with the names, one per line; - reads standard input
-    #[arg(long, value_name = "FILE", required = true)]
+    #[arg(long, value_name = "FILE", required_unless_present = "registry")]
     pub(in crate::cli) names: Option<PathBuf>,
+    /// Manifest of a registry, or the descriptor that leads to it: the names that it lists, and where it and the chain differ
+    #[arg(long, value_name = "URL|FILE")]
+    pub(in crate::cli) registry: Option<String>,
     /// Form of the report
     #[arg(long, value_enum, value_name = "FORM", default_value_t)]
     format: ReportFormat,

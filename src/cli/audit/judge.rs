@@ -1,18 +1,15 @@
-//! The names of a list, judged a few at the same time; the rows follow the list.
+//! Names, judged a few at the same time; the rows follow their sources.
 
 use std::future::Future;
 
 use futures_util::{StreamExt as _, future::ready, stream};
-use tokio::sync::mpsc;
 
 use super::rows::RowWriter;
-use crate::cli::names::{self, Distinct, Line, List, NamesError};
+use super::sources::{Asked, Sources};
+use crate::cli::names::{Distinct, Line, NamesError};
 use crate::cli::progress::Progress;
-use crate::report::{Ending, Past, Row, Shard, Tally};
+use crate::report::{Ending, Past, Presence, Row, Shard, Tally};
 use crate::resolve::Resolver;
-
-/// Lines read ahead of the names that are being judged: enough that reading never holds up the judging.
-const READ_AHEAD: usize = 64;
 
 /// How the names of a list are judged.
 pub(in crate::cli) struct ListAudit<'a> {
@@ -32,22 +29,22 @@ impl ListAudit<'_> {
     /// If a row cannot be kept.
     pub(in crate::cli) async fn run(
         &self,
-        list: List,
+        sources: Sources,
         kept: &mut RowWriter,
         mut interrupt: impl Future<Output = ()> + Unpin,
     ) -> anyhow::Result<Ending> {
-        let (left, last) = (list.total.map(|total| total.saturating_sub(kept.tally.names)), kept.last());
+        let (left, last) = (sources.total().map(|total| total.saturating_sub(kept.tally.names)), kept.last());
         let progress = Progress::counting(left.filter(|_| self.shard.is_none()));
         let mut distinct = Distinct::default();
-        let mut is_due = |line: &Result<Line, NamesError>| match line {
-            Ok(line) => is_in(self.shard, line) && distinct.is_first(line) && line.number() > last,
+        let mut is_due = |asked: &Result<Asked, NamesError>| match asked {
+            Ok(Asked { line, .. }) => is_in(self.shard, line) && distinct.is_first(line) && line.number() > last,
             // A list that cannot be read on is everybody's matter.
             Err(_) => true,
         };
         let mut rows = Box::pin(
-            stream::unfold(read_lines(list.reader), |mut lines| async { Some((lines.recv().await?, lines)) })
-                .filter(|line| ready(is_due(line)))
-                .map(|line| judged(self.resolver, line, self.earlier))
+            stream::unfold(sources.read(), |mut lines| async { Some((lines.recv().await?, lines)) })
+                .filter(|asked| ready(is_due(asked)))
+                .map(|asked| judged(self.resolver, asked, self.earlier))
                 .buffered(usize::from(self.concurrency)),
         );
         let ending = loop {
@@ -79,30 +76,22 @@ fn is_in(shard: Option<Shard>, line: &Line) -> bool {
     }
 }
 
-/// Reads the list in a thread of its own, since standard input may keep it waiting.
-fn read_lines(reader: names::Reader) -> mpsc::Receiver<Result<Line, NamesError>> {
-    let (sender, receiver) = mpsc::channel(READ_AHEAD);
-    std::thread::spawn(move || {
-        for line in reader {
-            if sender.blocking_send(line).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
-}
-
-async fn judged(resolver: &Resolver, line: Result<Line, NamesError>, earlier: Option<&Past>) -> anyhow::Result<Row> {
-    let row = match line? {
+async fn judged(resolver: &Resolver, asked: Result<Asked, NamesError>, earlier: Option<&Past>) -> anyhow::Result<Row> {
+    let Asked { line, listed } = asked?;
+    let row = match line {
         Line::Name { line, name } => {
             let resolution = resolver.resolve(&name).await;
             let mut row = Row::of(line, resolution.verdict()).with_card(resolution.card().map(|bytes| &**bytes));
+            row.registry = listed.map(|listed| listed.with(Presence::of(resolution.verdict())));
             if let Some(before) = earlier.and_then(|earlier| earlier.names.get(row.name())) {
                 row.follow(before);
             }
             row
         }
-        Line::Unreadable { line, start, why } => Row::unreadable(line, &start, &why),
+        Line::Unreadable { line, start, why } => {
+            let registry = listed.map(|listed| listed.with(Presence::Absent));
+            Row { registry, ..Row::unreadable(line, &start, &why) }
+        }
     };
     Ok(row)
 }

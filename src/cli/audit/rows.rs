@@ -205,20 +205,26 @@ pub(super) struct Job {
     tool: Tool,
     scope: Scope,
     shard: Option<Shard>,
-    list: Digest,
+    list: Option<Digest>,
     since: Option<Digest>,
 }
 
 impl Job {
-    /// The audit of the names in a file, held against an earlier report where there is one.
+    /// The audit of the names in a file, and in the registry of the scope, held against an earlier report where there is
+    /// one.
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub(super) fn of(scope: Scope, shard: Option<Shard>, list: &Path, since: Option<&Path>) -> anyhow::Result<Self> {
-        if list == Path::new(STDIN) {
+    pub(super) fn of(
+        scope: Scope,
+        shard: Option<Shard>,
+        list: Option<&Path>,
+        since: Option<&Path>,
+    ) -> anyhow::Result<Self> {
+        if list == Some(Path::new(STDIN)) {
             bail!("--resume needs a list in a file: standard input cannot be read again");
         }
-        let list = digest(list).with_context(|| format!("--names {}", shown(list)))?;
+        let list = list.map(|list| digest(list).with_context(|| format!("--names {}", shown(list)))).transpose()?;
         let since =
             since.map(|report| digest(report).with_context(|| format!("--since {}", shown(report)))).transpose()?;
         Ok(Self { schema: SCHEMA.to_owned(), tool: Tool::default(), scope, shard, list, since })
@@ -291,6 +297,7 @@ fn shown(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Registry;
     use crate::verdict::{Depth, Pinned};
 
     fn row(line: u64) -> Row {
@@ -316,15 +323,21 @@ mod tests {
             profile: pinned("profile"),
             manifests: vec![pinned("manifest")],
             depth: Depth::Identity,
+            registry: None,
         };
         Job {
             schema: SCHEMA.to_owned(),
             tool: Tool::default(),
             scope,
             shard: "1/8".parse().ok(),
-            list: Digest::of(b"list"),
+            list: Some(Digest::of(b"list")),
             since: None,
         }
+    }
+
+    fn registry() -> Registry {
+        let digest = Digest::of(b"manifest").to_string();
+        Registry { manifest: "manifest.json".to_owned(), digest, proven: false, entries: 1 }
     }
 
     /// A journal with the rows of these lines, of a run that ended without a word.
@@ -404,12 +417,13 @@ mod tests {
         };
         for (other, what) in [
             (with(&|job| job.tool.version = "0".to_owned()), "version of clresolve"),
-            (with(&|job| job.list = Digest::of(b"other")), "list of names"),
+            (with(&|job| job.list = Some(Digest::of(b"other"))), "list of names"),
             (with(&|job| job.shard = "2/8".parse().ok()), "shard"),
             (with(&|job| job.scope.block = "8".to_owned()), "block"),
-            (with(&|job| job.since = Some(job.list)), "earlier report"),
+            (with(&|job| job.since = job.list), "earlier report"),
             (with(&|job| job.scope.profile.id = "other".to_owned()), "profile"),
             (with(&|job| job.scope.depth = Depth::Schemas), "depth"),
+            (with(&|job| job.scope.registry = Some(registry())), "registry"),
         ] {
             let why = refused(&path, &other);
             assert!(why.contains(&format!("of an audit with another {what}; name another file")), "{why}");
@@ -434,7 +448,7 @@ mod tests {
     fn a_list_that_cannot_be_read_again_has_no_journal() {
         let folder = tempfile::tempdir().unwrap();
         for list in [Path::new(STDIN), folder.path()] {
-            let why = format!("{:#}", Job::of(job().scope, None, list, None).unwrap_err());
+            let why = format!("{:#}", Job::of(job().scope, None, Some(list), None).unwrap_err());
             assert!(why.contains("read again"), "{why}");
         }
     }

@@ -79,7 +79,7 @@ fn article(report: &Report, actor: Fixer, row: &Row, is_first: bool, out: &mut d
         writeln!(out, "<p class=\"soft\">{}</p>", line(&same_findings(&alike.others, others)))?;
     }
     if row.normalized.as_deref() != Some(&row.input) {
-        writeln!(out, "<p class=\"soft\">Line {}, typed as {}.</p>", row.line, code(&row.input))?;
+        writeln!(out, "<p class=\"soft\">Typed as {} in {}.</p>", code(&row.input), row.place())?;
     }
     let found = points(row, &|reason| reason.code.entry().fixer == actor);
     found.iter().try_for_each(|point| write_point(point, out))?;

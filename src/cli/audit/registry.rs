@@ -1,0 +1,194 @@
+//! The registry whose names are audited: its manifest, read from a file, a host or IPFS.
+
+mod manifest;
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use anyhow::{Context as _, anyhow, bail};
+use bytes::Bytes;
+use url::Url;
+
+use self::manifest::Document;
+use crate::cli::args::AuditArgs;
+use crate::cli::input::{self, STDIN};
+use crate::cli::names::Line;
+use crate::digest::Digest;
+use crate::fetch::https::REGISTRY_LIMIT;
+use crate::report;
+use crate::report::shard::identity;
+use crate::resolve::Resolver;
+use crate::text::{Foreign, excerpt, without_secrets};
+
+/// A registry that was read.
+pub(super) struct Registry {
+    /// What the report says of it.
+    pub(super) about: report::Registry,
+    /// Its entries as lines of a list.
+    entries: Vec<Line>,
+    /// The first entry of each name.
+    numbers: HashMap<Digest, u64>,
+}
+
+impl Registry {
+    /// Reads the registry that is audited, if one is.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is of another form, with line and column.
+    pub(super) async fn of(args: &AuditArgs, resolver: &Resolver) -> anyhow::Result<Option<Self>> {
+        let Some(typed) = &args.registry else { return Ok(None) };
+        if typed == STDIN && args.names.as_deref() == Some(Path::new(STDIN)) {
+            bail!("--registry -: standard input is the list of names already");
+        }
+        Self::read(Location::typed(typed), resolver).await.map(Some).context("--registry")
+    }
+
+    async fn read(location: Location, resolver: &Resolver) -> anyhow::Result<Self> {
+        let (bytes, document) = location.document(resolver).await?;
+        let to = match document {
+            Document::Manifest(entries) => return Ok(Self::new(&location, &bytes, entries)),
+            Document::Descriptor(to) => Location::named(to),
+        };
+        match to.document(resolver).await {
+            Ok((bytes, Document::Manifest(entries))) => Ok(Self::new(&to, &bytes, entries)),
+            Ok((_, Document::Descriptor(_))) => Err(anyhow!("{to} is a descriptor too, not a manifest")),
+            Err(error) => Err(error),
+        }
+        .with_context(|| format!("the descriptor at {location} leads on"))
+    }
+
+    fn new(location: &Location, bytes: &[u8], entries: Vec<Line>) -> Self {
+        let mut numbers = HashMap::new();
+        for entry in &entries {
+            if let Line::Name { line, name } = entry {
+                numbers.entry(identity(name)).or_insert(*line);
+            }
+        }
+        let about = report::Registry {
+            manifest: location.shown(),
+            digest: Digest::of(bytes).to_string(),
+            proven: matches!(location, Location::Ipfs(_)),
+            entries: entries.len() as u64,
+        };
+        Self { about, entries, numbers }
+    }
+
+    /// The entries, by their numbers from 1.
+    pub(super) fn entries(&self) -> &[Line] {
+        &self.entries
+    }
+
+    /// How many different names it has, those that cannot be read included.
+    pub(super) fn names(&self) -> u64 {
+        let unreadable = self.entries.iter().filter(|entry| matches!(entry, Line::Unreadable { .. })).count();
+        (self.numbers.len() + unreadable) as u64
+    }
+
+    /// The first entry of a name, in whatever spelling.
+    pub(super) fn entry_of(&self, name: &str) -> Option<u64> {
+        self.numbers.get(&identity(name)).copied()
+    }
+
+    /// A registry of names, for tests.
+    #[cfg(test)]
+    pub(super) fn of_names(names: &[&str]) -> Self {
+        let entry = |(line, name): (u64, &&str)| Line::Name { line, name: (*name).to_owned() };
+        Self::new(&Location::typed("manifest.json"), b"", (1..).zip(names).map(entry).collect())
+    }
+}
+
+/// Where a document of a registry is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Location {
+    /// A file of whoever asks.
+    File(String),
+    /// A URL, which goes through the door for foreign URLs.
+    Web(String),
+    /// Content of IPFS, proven by its CID.
+    Ipfs(String),
+}
+
+impl Location {
+    /// What was typed: all that is no URL is a file.
+    fn typed(text: &str) -> Self {
+        if text.contains("://") { Self::named(text.to_owned()) } else { Self::File(text.to_owned()) }
+    }
+
+    /// What a descriptor names, which is never a file of ours: all that is not in IPFS is a URL, good or bad.
+    fn named(text: String) -> Self {
+        if text.starts_with("ipfs://") {
+            Self::Ipfs(text)
+        } else if clresolve_core::mutant!("descriptors-lead-to-files") && !text.contains("://") {
+            Self::File(text)
+        } else {
+            Self::Web(text)
+        }
+    }
+
+    async fn document(&self, resolver: &Resolver) -> anyhow::Result<(Bytes, Document)> {
+        let bytes = self.bytes(resolver).await?;
+        let document = manifest::parse(&bytes).with_context(|| self.to_string())?;
+        Ok((bytes, document))
+    }
+
+    async fn bytes(&self, resolver: &Resolver) -> anyhow::Result<Bytes> {
+        match self {
+            Self::File(path) => input::read(Path::new(path), REGISTRY_LIMIT).map(Bytes::from),
+            Self::Web(url) | Self::Ipfs(url) => {
+                let fetched = resolver.registry(url).await;
+                fetched.map_err(|why| anyhow!("{self}: {}", Foreign::new(&excerpt(&why))))
+            }
+        }
+    }
+
+    /// The location without what may be a secret.
+    fn shown(&self) -> String {
+        let text = match self {
+            Self::File(path) => return excerpt(&crate::cli::uri::reference(path)),
+            Self::Web(text) | Self::Ipfs(text) => text,
+        };
+        let Ok(mut url) = Url::parse(text) else { return excerpt(&without_secrets(text)) };
+        url.set_query(None);
+        url.set_fragment(None);
+        if url.username().is_empty() && url.password().is_none() {
+            excerpt(url.as_str())
+        } else {
+            without_secrets(text)
+        }
+    }
+}
+
+impl std::fmt::Display for Location {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        Foreign::new(&self.shown()).fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_asks_names_files() {
+        let ipfs = "ipfs://bafkreibm6jg3ux5qumhcn2b3flc3tyu6dmlb4xa7u5bf44yegnrjhc4yeq/meta/manifest.json";
+        assert_eq!(Location::typed("meta/manifest.json"), Location::File("meta/manifest.json".to_owned()));
+        assert_eq!(Location::typed(ipfs), Location::Ipfs(ipfs.to_owned()));
+        for text in ["/etc/passwd", "manifest.json", "-", "file:///etc/passwd", "http://a.example/m.json"] {
+            assert_eq!(Location::named(text.to_owned()), Location::Web(text.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_location_is_shown_without_secrets() {
+        let shown = |text: &str| Location::typed(text).shown();
+        assert_eq!(shown("https://a.example/m.json?key=1#x"), "https://a.example/m.json");
+        assert_eq!(shown("https://user:pw@a.example/m.json"), "https://a.example/…");
+        assert_eq!(shown("my registry.json"), "my%20registry.json");
+    }
+
+    #[test]
+    fn a_name_has_its_first_entry_in_whatever_spelling() {
+        let registry = Registry::of_names(&["a.eth", "b.eth", "A.eth"]);
+        assert_eq!((registry.names(), registry.entry_of("A.ETH"), registry.entry_of("c.eth")), (2, Some(1), None));
+    }
+}

@@ -1,0 +1,209 @@
+//! The manifest of a registry (`meta/manifest.json`) and the descriptor that leads to it (`.well-known/agent.json`), as
+//! CommandLayer publishes them. Pure.
+
+use serde_json::Value;
+
+use crate::card::json::{self, kind};
+use crate::card::{JsonError, Limits, locate, pointer};
+use crate::cli::names::{Line, MAX_LINE_BYTES};
+use crate::fetch::https::REGISTRY_LIMIT;
+use crate::report::shard::identity;
+
+/// What a manifest may use up. A published entry has eleven values on three levels; these are for twice as many entries as
+/// [`REGISTRY_LIMIT`] has room for, on as many levels as a card may have.
+const LIMITS: Limits = Limits { bytes: REGISTRY_LIMIT, levels: 16, values: 128 * 1024, ..Limits::DOCUMENT };
+
+/// Most entries: each may become a row with a question to the chain, and the smallest would fit by the hundred thousand
+/// into [`REGISTRY_LIMIT`].
+const MAX_ENTRIES: usize = 10_000;
+
+/// Where a descriptor names the manifest, in the order in which it is looked for: what a CID proves comes first.
+const NAMED: [&str; 2] = ["/registry/manifest/ipfs", "/registry/manifest/http"];
+
+/// The members of an entry that name the agent. Manifests of 1.0.0 have both, those of 1.1.0 the second alone.
+const NAMES: [&str; 2] = ["ens", "id"];
+
+/// A document of a registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Document {
+    /// The entries, as lines of a list that are counted from 1.
+    Manifest(Vec<Line>),
+    /// Where the manifest is.
+    Descriptor(String),
+}
+
+/// Why a document is none of a registry.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ManifestError {
+    /// It is not strict JSON.
+    #[error(transparent)]
+    Json(#[from] JsonError),
+    /// It has another form.
+    #[error("line {line}, column {column}: {what}")]
+    Form { line: usize, column: usize, what: String },
+}
+
+/// Reads a document.
+///
+/// # Errors
+/// [`ManifestError`]; an entry that names no agent is none, but a line that cannot be read.
+pub(super) fn parse(bytes: &[u8]) -> Result<Document, ManifestError> {
+    let value = json::parse(bytes, LIMITS)?;
+    let text = std::str::from_utf8(bytes).unwrap_or_default();
+    let wrong = |at: &str, what: String| {
+        let offset = locate::find(text, at).map_or(0, |place| place.value.start);
+        let (line, column) = locate::line_and_column(text, offset);
+        ManifestError::Form { line, column, what }
+    };
+    if let Some(manifest) = pointer::find(&value, "/registry/manifest") {
+        let named = NAMED
+            .iter()
+            .find_map(|at| pointer::find(&value, at).filter(|named| **named != "").map(|named| (at, named)));
+        return match named {
+            Some((_, Value::String(to))) => Ok(Document::Descriptor(to.clone())),
+            Some((at, other)) => {
+                Err(wrong(at, format!("the location of the manifest is {}, not a string", kind(other))))
+            }
+            None => Err(wrong("/registry/manifest", format!("{} without `ipfs` and `http`", kind(manifest)))),
+        };
+    }
+    match value.get("entries") {
+        Some(Value::Array(entries))
+            if entries.len() > MAX_ENTRIES && !clresolve_core::mutant!("endless-registries") =>
+        {
+            Err(wrong(&format!("/entries/{MAX_ENTRIES}"), format!("more than {MAX_ENTRIES} entries")))
+        }
+        Some(Value::Array(entries)) => {
+            Ok(Document::Manifest((1..).zip(entries).map(|(n, entry)| line(n, entry)).collect()))
+        }
+        Some(other) => Err(wrong("/entries", format!("`entries` is {}, not a list", kind(other)))),
+        None => {
+            let what =
+                "neither `entries`, as a manifest of a registry has, nor `registry.manifest`, as a descriptor has";
+            Err(wrong("", what.to_owned()))
+        }
+    }
+}
+
+/// An entry as the line of a list. The name is taken as it stands: what would be trimmed off a line is part of it.
+fn line(number: u64, entry: &Value) -> Line {
+    match name(entry) {
+        Ok(name) if name.len() > MAX_LINE_BYTES => {
+            Line::unreadable(number, name, format!("the entry's name is longer than {MAX_LINE_BYTES} bytes"))
+        }
+        Ok(name) => Line::Name { line: number, name: name.to_owned() },
+        Err(why) => Line::unreadable(number, &format!("entry {number}"), why),
+    }
+}
+
+/// The name in an entry, or why it has none.
+fn name(entry: &Value) -> Result<&str, String> {
+    if !entry.is_object() {
+        return Err(format!("the entry is {}, not an object", kind(entry)));
+    }
+    let mut names = NAMES.iter().filter_map(|key| Some((key, entry.get(key)?)));
+    let Some((first, value)) = names.next() else { return Err("the entry has neither `ens` nor `id`".to_owned()) };
+    let name = text(first, value)?;
+    for (key, value) in names {
+        if identity(text(key, value)?) != identity(name) {
+            return Err(format!("the entry's `{first}` and `{key}` are two names"));
+        }
+    }
+    Ok(name)
+}
+
+fn text<'v>(key: &str, value: &'v Value) -> Result<&'v str, String> {
+    value.as_str().ok_or_else(|| format!("the entry's `{key}` is {}, not a string", kind(value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(text: &str) -> Vec<Line> {
+        match parse(text.as_bytes()) {
+            Ok(Document::Manifest(entries)) => entries,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn refused(text: &str) -> String {
+        parse(text.as_bytes()).map(|_| ()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn both_forms_of_entries_name_their_agents() {
+        let text =
+            r#"{"entries": [{"id": "a.eth", "ens": "a.eth", "class": "commons"}, {"id": "b.eth"}, {"ens": " "}]}"#;
+        let name = |line, name: &str| Line::Name { line, name: name.to_owned() };
+        assert_eq!(entries(text), [name(1, "a.eth"), name(2, "b.eth"), name(3, " ")]);
+        assert_eq!(entries(r#"{"entries": []}"#), []);
+    }
+
+    #[test]
+    fn an_entry_without_a_name_is_a_line_all_the_same() {
+        let long = "a".repeat(MAX_LINE_BYTES + 1);
+        let text = format!(
+            r#"{{"entries": [null, [], {{}}, {{"ens": 7}}, {{"ens": "a.eth", "id": "b.eth"}}, {{"id": "{long}"}}]}}"#
+        );
+        let why: Vec<String> = entries(&text)
+            .into_iter()
+            .map(|line| match line {
+                Line::Unreadable { why, .. } => why,
+                Line::Name { name, .. } => panic!("{name}"),
+            })
+            .collect();
+        assert_eq!(
+            why,
+            [
+                "the entry is null, not an object",
+                "the entry is a list, not an object",
+                "the entry has neither `ens` nor `id`",
+                "the entry's `ens` is a number, not a string",
+                "the entry's `ens` and `id` are two names",
+                "the entry's name is longer than 4096 bytes",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_descriptor_leads_to_what_a_cid_proves_or_else_to_its_host() {
+        let to = |text: &str| parse(text.as_bytes());
+        let both = r#"{"registry": {"manifest": {"http": "https://a.example/m", "ipfs": "ipfs://b/m"}}}"#;
+        assert_eq!(to(both), Ok(Document::Descriptor("ipfs://b/m".to_owned())));
+        let one = r#"{"registry": {"manifest": {"http": "https://a.example/m", "ipfs": ""}}, "entries": []}"#;
+        assert_eq!(to(one), Ok(Document::Descriptor("https://a.example/m".to_owned())));
+    }
+
+    #[test]
+    fn what_is_no_manifest_is_refused_with_line_and_column() {
+        for (text, why) in [
+            ("{\n  \"entries\": {}\n}", "line 2, column 14: `entries` is an object, not a list"),
+            ("{\"name\": 1}", "line 1, column 1: neither `entries`"),
+            ("{\"registry\":\n {\"manifest\": {}}}", "line 2, column 15: an object without `ipfs` and `http`"),
+            ("{\"registry\": {\"manifest\": \"x\"}}", "line 1, column 27: a string without"),
+            (
+                "{\"registry\": {\"manifest\": {\"http\": 7}}}",
+                "line 1, column 36: the location of the manifest is a number",
+            ),
+            ("[]", "the JSON text is a list, not an object"),
+            ("{\"entries\": [], \"entries\": []}", "line 1, column 25: the member /entries stands there twice"),
+            ("{\"entries\": [{\"id\": \"a\", \"id\": \"b\"}]}", "the member /entries/0/id stands there twice"),
+            ("{\"entries\": [}", "line 1, column 14: "),
+        ] {
+            assert!(refused(text).contains(why), "{text}: {}", refused(text));
+        }
+    }
+
+    #[test]
+    fn depth_length_and_number_of_entries_are_bounded() {
+        let nested = format!("{{\"entries\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        assert!(refused(&nested).contains("more than 16 levels"), "{}", refused(&nested));
+        let many = format!("{{\"entries\": [{}1]}}", "1,".repeat(MAX_ENTRIES));
+        assert!(refused(&many).contains("line 1, column 20014: more than 10000 entries"), "{}", refused(&many));
+        let values = format!("{{\"x\": [{}1]}}", "1,".repeat(LIMITS.values));
+        assert!(refused(&values).contains("more than 131072 values"), "{}", refused(&values));
+        let long = format!("{{\"entries\": []}}{}", " ".repeat(REGISTRY_LIMIT));
+        assert!(refused(&long).contains("at most 4194304 are allowed"), "{}", refused(&long));
+    }
+}

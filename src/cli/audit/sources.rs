@@ -1,0 +1,140 @@
+//! Where the names of an audit come from: a list, a registry, or both, the list first.
+
+use tokio::sync::mpsc;
+
+use super::registry::Registry;
+use crate::cli::names::{Line, List, NamesError, Reader};
+use crate::report::{Listing, Presence};
+
+/// Lines read ahead of the names that are being judged: enough that reading never holds up the judging.
+const READ_AHEAD: usize = 64;
+
+/// A line that is asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) line: Line,
+    /// Who lists it, where a registry is audited.
+    pub(super) listed: Option<Listed>,
+}
+
+/// Who lists a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Listed {
+    entry: Option<u64>,
+    in_list: bool,
+}
+
+impl Listed {
+    /// Together with what the chain says.
+    pub(super) const fn with(self, on_chain: Presence) -> Listing {
+        let Self { entry, in_list } = self;
+        Listing { entry, in_list, on_chain }
+    }
+}
+
+/// The sources of an audit.
+pub(in crate::cli) struct Sources {
+    pub(super) list: Option<List>,
+    pub(super) registry: Option<Registry>,
+}
+
+impl Sources {
+    /// A list alone.
+    pub(in crate::cli) const fn of_list(list: List) -> Self {
+        Self { list: Some(list), registry: None }
+    }
+
+    /// How many different names there are, where that is known before they are read: what a list and a registry share is
+    /// not.
+    pub(super) fn total(&self) -> Option<u64> {
+        match (&self.list, &self.registry) {
+            (Some(list), None) => list.total,
+            (None, Some(registry)) => Some(registry.names()),
+            _ => None,
+        }
+    }
+
+    /// Reads the sources in a thread of its own, since standard input may keep it waiting.
+    pub(super) fn read(self) -> mpsc::Receiver<Result<Asked, NamesError>> {
+        let (sender, receiver) = mpsc::channel(READ_AHEAD);
+        std::thread::spawn(move || {
+            for line in Lines::of(self) {
+                if sender.blocking_send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        receiver
+    }
+}
+
+/// The lines of the list, and after them those of the registry, counted on.
+struct Lines {
+    list: Option<Reader>,
+    registry: Option<Registry>,
+    /// The entry that comes next.
+    next: usize,
+    /// How many lines the list has.
+    before: u64,
+}
+
+impl Lines {
+    fn of(Sources { list, registry }: Sources) -> Self {
+        Self { list: list.map(|list| list.reader), registry, next: 0, before: 0 }
+    }
+
+    fn of_list(&self, line: Line) -> Asked {
+        let entry = |registry: &Registry| match &line {
+            Line::Name { name, .. } => registry.entry_of(name),
+            Line::Unreadable { .. } => None,
+        };
+        let listed = self.registry.as_ref().map(|registry| Listed { entry: entry(registry), in_list: true });
+        Asked { line, listed }
+    }
+
+    fn of_registry(&mut self) -> Option<Asked> {
+        let entry = self.registry.as_ref()?.entries().get(self.next)?.clone();
+        self.next += 1;
+        let listed = Listed { entry: Some(entry.number()), in_list: false };
+        Some(Asked { line: entry.after(self.before), listed: Some(listed) })
+    }
+}
+
+impl Iterator for Lines {
+    type Item = Result<Asked, NamesError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(list) = &mut self.list {
+            if let Some(line) = list.next() {
+                return Some(line.map(|line| self.of_list(line)));
+            }
+            self.before = list.lines();
+            self.list = None;
+        }
+        self.of_registry().map(Ok)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::names;
+
+    fn asked(list: &str, registry: &[&str]) -> Vec<(u64, Option<u64>, bool)> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), list).unwrap();
+        let list = Some(names::open(file.path()).unwrap());
+        let sources = Sources { list, registry: Some(Registry::of_names(registry)) };
+        let seen = |asked: Asked| {
+            let listed = asked.listed.expect("there is a registry");
+            (asked.line.number(), listed.entry, listed.in_list)
+        };
+        Lines::of(sources).map(|asked| seen(asked.unwrap())).collect()
+    }
+
+    #[test]
+    fn entries_are_counted_on_after_the_lines_of_the_list() {
+        let seen = asked("a.eth\n# a comment\nB.eth\n\n", &["b.eth", "c.eth"]);
+        assert_eq!(seen, [(1, None, true), (3, Some(1), true), (5, Some(1), false), (6, Some(2), false)]);
+    }
+}
