@@ -82,6 +82,8 @@ pub(crate) use self::route::RouteAnswer;
 use self::schemas::BoundSchemas;
 #[cfg(feature = "cli")]
 pub(crate) use self::setup::egress;
+#[cfg(feature = "cli")]
+pub(crate) use crate::fetch::https::REGISTRY_LIMIT;
 pub use self::setup::{SetupError, local_profiles};
 use self::signer::Signers;
 use self::sources::ContentSources;

@@ -75,27 +75,29 @@ fn has_agent_records(records: &Value) -> bool {
 
 /// Where registry and chain do not agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
 pub(super) enum Finding {
     /// The registry lists what is no agent on the chain.
-    NotOnChain,
+    #[serde(rename = "not-on-chain")]
+    AbsentOnChain,
     /// An agent on the chain has no entry in the registry.
-    NotInRegistry,
+    #[serde(rename = "not-in-registry")]
+    Unlisted,
     /// Whether it is an agent could not be asked.
-    NotKnown,
+    #[serde(rename = "not-known")]
+    Unknown,
 }
 
 impl Finding {
     /// Every finding, in the order of reports.
-    pub(super) const ALL: [Self; 3] = [Self::NotOnChain, Self::NotInRegistry, Self::NotKnown];
+    pub(super) const ALL: [Self; 3] = [Self::AbsentOnChain, Self::Unlisted, Self::Unknown];
 
     /// What is found of a name.
     pub(super) fn of(row: &Row) -> Option<Self> {
         let listing = row.registry?;
         match (listing.entry, listing.on_chain) {
-            (Some(_), Presence::Absent) => Some(Self::NotOnChain),
-            (None, Presence::Agent) => Some(Self::NotInRegistry),
-            (_, Presence::Unknown) => Some(Self::NotKnown),
+            (Some(_), Presence::Absent) => Some(Self::AbsentOnChain),
+            (None, Presence::Agent) => Some(Self::Unlisted),
+            (_, Presence::Unknown) => Some(Self::Unknown),
             (Some(_), Presence::Agent) | (None, Presence::Absent) => None,
         }
     }
@@ -103,18 +105,18 @@ impl Finding {
     /// The member of the JSON form that counts it.
     pub(super) const fn member(self) -> &'static str {
         match self {
-            Self::NotOnChain => "not_on_chain",
-            Self::NotInRegistry => "not_in_registry",
-            Self::NotKnown => "not_known",
+            Self::AbsentOnChain => "not_on_chain",
+            Self::Unlisted => "not_in_registry",
+            Self::Unknown => "not_known",
         }
     }
 
     /// What it says, of one name or of many.
     pub(super) const fn in_words(self) -> &'static str {
         match self {
-            Self::NotOnChain => "in the registry, and no agent on the chain",
-            Self::NotInRegistry => "an agent on the chain, and not in the registry",
-            Self::NotKnown => "the chain could not be asked",
+            Self::AbsentOnChain => "in the registry, and no agent on the chain",
+            Self::Unlisted => "an agent on the chain, and not in the registry",
+            Self::Unknown => "the chain could not be asked",
         }
     }
 }

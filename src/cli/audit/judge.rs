@@ -5,7 +5,7 @@ use std::future::Future;
 use futures_util::{StreamExt as _, future::ready, stream};
 
 use super::rows::RowWriter;
-use super::sources::{Asked, Sources};
+use super::sources::{SourceLine, Sources};
 use crate::cli::names::{Distinct, Line, NamesError};
 use crate::cli::progress::Progress;
 use crate::report::{Ending, Past, Presence, Row, Shard, Tally};
@@ -36,8 +36,8 @@ impl ListAudit<'_> {
         let (left, last) = (sources.total().map(|total| total.saturating_sub(kept.tally.names)), kept.last());
         let progress = Progress::counting(left.filter(|_| self.shard.is_none()));
         let mut distinct = Distinct::default();
-        let mut is_due = |asked: &Result<Asked, NamesError>| match asked {
-            Ok(Asked { line, .. }) => is_in(self.shard, line) && distinct.is_first(line) && line.number() > last,
+        let mut is_due = |asked: &Result<SourceLine, NamesError>| match asked {
+            Ok(SourceLine { line, .. }) => is_in(self.shard, line) && distinct.is_first(line) && line.number() > last,
             // A list that cannot be read on is everybody's matter.
             Err(_) => true,
         };
@@ -76,8 +76,12 @@ fn is_in(shard: Option<Shard>, line: &Line) -> bool {
     }
 }
 
-async fn judged(resolver: &Resolver, asked: Result<Asked, NamesError>, earlier: Option<&Past>) -> anyhow::Result<Row> {
-    let Asked { line, listed } = asked?;
+async fn judged(
+    resolver: &Resolver,
+    asked: Result<SourceLine, NamesError>,
+    earlier: Option<&Past>,
+) -> anyhow::Result<Row> {
+    let SourceLine { line, listed } = asked?;
     let row = match line {
         Line::Name { line, name } => {
             let resolution = resolver.resolve(&name).await;

@@ -14,9 +14,9 @@ use crate::cli::args::AuditArgs;
 use crate::cli::input::{self, STDIN};
 use crate::cli::names::Line;
 use crate::digest::Digest;
-use crate::fetch::https::REGISTRY_LIMIT;
 use crate::report;
 use crate::report::shard::identity;
+use crate::resolve::REGISTRY_LIMIT;
 use crate::resolve::Resolver;
 use crate::text::{Foreign, excerpt, without_secrets};
 

@@ -11,7 +11,7 @@ const READ_AHEAD: usize = 64;
 
 /// A line that is asked about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct SourceLine {
     pub(super) line: Line,
     /// Who lists it, where a registry is audited.
     pub(super) listed: Option<Listed>,
@@ -55,7 +55,7 @@ impl Sources {
     }
 
     /// Reads the sources in a thread of its own, since standard input may keep it waiting.
-    pub(super) fn read(self) -> mpsc::Receiver<Result<Asked, NamesError>> {
+    pub(super) fn read(self) -> mpsc::Receiver<Result<SourceLine, NamesError>> {
         let (sender, receiver) = mpsc::channel(READ_AHEAD);
         std::thread::spawn(move || {
             for line in Lines::of(self) {
@@ -83,25 +83,25 @@ impl Lines {
         Self { list: list.map(|list| list.reader), registry, next: 0, before: 0 }
     }
 
-    fn of_list(&self, line: Line) -> Asked {
+    fn of_list(&self, line: Line) -> SourceLine {
         let entry = |registry: &Registry| match &line {
             Line::Name { name, .. } => registry.entry_of(name),
             Line::Unreadable { .. } => None,
         };
         let listed = self.registry.as_ref().map(|registry| Listed { entry: entry(registry), in_list: true });
-        Asked { line, listed }
+        SourceLine { line, listed }
     }
 
-    fn of_registry(&mut self) -> Option<Asked> {
+    fn of_registry(&mut self) -> Option<SourceLine> {
         let entry = self.registry.as_ref()?.entries().get(self.next)?.clone();
         self.next += 1;
         let listed = Listed { entry: Some(entry.number()), in_list: false };
-        Some(Asked { line: entry.after(self.before), listed: Some(listed) })
+        Some(SourceLine { line: entry.after(self.before), listed: Some(listed) })
     }
 }
 
 impl Iterator for Lines {
-    type Item = Result<Asked, NamesError>;
+    type Item = Result<SourceLine, NamesError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(list) = &mut self.list {
@@ -125,7 +125,7 @@ mod tests {
         std::fs::write(file.path(), list).unwrap();
         let list = Some(names::open(file.path()).unwrap());
         let sources = Sources { list, registry: Some(Registry::of_names(registry)) };
-        let seen = |asked: Asked| {
+        let seen = |asked: SourceLine| {
             let listed = asked.listed.expect("there is a registry");
             (asked.line.number(), listed.entry, listed.in_list)
         };
