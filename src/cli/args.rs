@@ -510,7 +510,7 @@ mod tests {
         let Command::Trace(args) = parsed("clresolve trace a.eth --json") else { panic!("not a trace") };
         assert_eq!(args.output.form(), VerdictFormat::Json);
         let Command::Audit(args) = parsed("clresolve audit --names n --json") else { panic!("not an audit") };
-        assert_eq!(args.form(), ReportFormat::Json);
+        assert_eq!(args.output.form(), ReportFormat::Json);
         let line = "clresolve audit --names n --json --format csv".split(' ').map(OsString::from).collect();
         assert_eq!(parse(line).unwrap_err().kind(), ErrorKind::ArgumentConflict);
     }

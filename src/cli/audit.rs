@@ -49,7 +49,7 @@ pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
 }
 
 async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
-    let mut output = Output::new(&args.out)?;
+    let mut output = Output::new(&args.output.out)?;
     if let Some(journal) = &args.resume {
         // Only whether it can be one: it is opened once the audit is known.
         Output::file("--resume", journal)?;
@@ -120,7 +120,7 @@ fn finish(
     let report =
         Report { scope, tally, ending, since, earlier, shard: args.shard, list: list_file(args.names.as_deref()) };
     let mut out = BufWriter::new(ToOutput(output));
-    let written = report.write(args.form().into(), &spool, &mut out).and_then(|()| out.flush());
+    let written = report.write(args.output.form().into(), &spool, &mut out).and_then(|()| out.flush());
     written.map_err(|error| unwritable(&spool, error))?;
     drop(out);
     if report.ending == Ending::Complete && !output.is_gone() {
@@ -142,7 +142,7 @@ fn kept(args: &AuditArgs, scope: &Scope) -> anyhow::Result<RowWriter> {
     let Some(journal) = &args.resume else { return RowWriter::scratch() };
     let job = Job::of(scope.clone(), args.shard, args.names.as_deref(), args.since.as_deref())?;
     let kept = RowWriter::resume(journal, &job)?;
-    if args.out.file.as_deref().is_some_and(|report| is_same_file(report, journal)) {
+    if args.output.out.file.as_deref().is_some_and(|report| is_same_file(report, journal)) {
         bail!("--resume {}: --out names the same file; name another", journal.display());
     }
     Ok(kept)

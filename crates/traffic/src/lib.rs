@@ -8,6 +8,8 @@ use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
@@ -68,9 +70,7 @@ impl Daemon {
     /// # Errors
     /// If the daemon ended or there is no such row.
     pub fn memory(&self, row: &str) -> anyhow::Result<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix(row)).context("no such row")?;
-        Ok(line.trim().trim_end_matches(" kB").parse()?)
+        memory(self.child.id(), row)
     }
 
     /// Sends it a signal.
@@ -110,6 +110,28 @@ impl Drop for Daemon {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Memory of a process in KiB, by a row of its status.
+///
+/// # Errors
+/// If it ended or there is no such row.
+pub fn memory(process: u32, row: &str) -> anyhow::Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(row)).context("no such row")?;
+    Ok(line.trim().trim_end_matches(" kB").parse()?)
+}
+
+/// The answer to one request for `path`, on a connection of its own.
+///
+/// # Errors
+/// If the connection fails.
+pub async fn exchange(address: SocketAddr, path: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: traffic\r\nconnection: close\r\n\r\n").as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
 /// The program: the one that `CLRESOLVE_BIN` names, else that beside the one that asks.

@@ -70,7 +70,7 @@ pub struct BoundSchema {
     pub mirror: Option<SchemaBytes>,
 }
 
-/// The bytes at one location of a schema, or why there are none.
+/// The bytes that one location of a schema gave, or the fault that left it without any.
 pub type SchemaBytes = Result<Bytes, Recordable<SchemaFault>>;
 
 /// Why there are no bytes of a schema.
@@ -93,7 +93,7 @@ pub enum SchemaFault {
 /// Why an `ipfs` URL gave no file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IpfsFault {
-    /// It is none that can be walked.
+    /// The URL names no CID and path that can be walked.
     #[error(transparent)]
     Url(#[from] MirrorError),
     /// What the walk found instead.

@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args, Subcommand};
 use url::Url;
 
 use super::card_system;
-use super::output::{OutArgs, OutputArgs, ReportFormat, VerdictFormat};
+use super::output::{OutArgs, OutputArgs, ReportFormat, ReportOutputArgs, VerdictFormat};
 use super::signing::SignArgs;
 use super::world::{AboutArgs, WorldArgs};
 use crate::cli::expect::ExpectArgs;
@@ -176,12 +176,6 @@ pub(in crate::cli) struct AuditArgs {
     /// Manifest of a registry, or the descriptor that leads to it: the names that it lists, and where it and the chain differ
     #[arg(long, value_name = "URL|FILE")]
     pub(in crate::cli) registry: Option<String>,
-    /// Form of the report
-    #[arg(long, value_enum, value_name = "FORM", default_value_t)]
-    format: ReportFormat,
-    /// The same as --format json
-    #[arg(long, conflicts_with = "format")]
-    json: bool,
     /// An earlier report in its JSON form: says what changed, and warns of cards that do not follow those in it
     #[arg(long, value_name = "REPORT", alias = "previous")]
     pub(in crate::cli) since: Option<PathBuf>,
@@ -201,16 +195,9 @@ pub(in crate::cli) struct AuditArgs {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(in crate::cli) concurrency: u8,
     #[command(flatten)]
-    pub(in crate::cli) out: OutArgs,
+    pub(in crate::cli) output: ReportOutputArgs,
     #[command(flatten)]
     pub(in crate::cli) world: WorldArgs,
-}
-
-impl AuditArgs {
-    /// The form that was asked for.
-    pub(in crate::cli) const fn form(&self) -> ReportFormat {
-        if self.json { ReportFormat::Json } else { self.format }
-    }
 }
 
 #[derive(Debug, Args)]
@@ -316,21 +303,8 @@ pub(in crate::cli) struct AuditMergeArgs {
     /// The reports, one of each shard, in their JSON form and any order
     #[arg(value_name = "REPORT", required = true)]
     pub(in crate::cli) reports: Vec<PathBuf>,
-    /// Form of the merged report
-    #[arg(long, value_enum, value_name = "FORM", default_value_t)]
-    format: ReportFormat,
-    /// The same as --format json
-    #[arg(long, conflicts_with = "format")]
-    json: bool,
     #[command(flatten)]
-    pub(in crate::cli) out: OutArgs,
-}
-
-impl AuditMergeArgs {
-    /// The form that was asked for.
-    pub(in crate::cli) const fn form(&self) -> ReportFormat {
-        if self.json { ReportFormat::Json } else { self.format }
-    }
+    pub(in crate::cli) output: ReportOutputArgs,
 }
 
 #[derive(Debug, Args)]

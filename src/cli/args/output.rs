@@ -35,6 +35,26 @@ pub(in crate::cli) trait Form: ValueEnum + Copy + Default + Send + Sync + 'stati
     const JSON: Self;
 }
 
+/// Where a report goes, and in which form.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ReportOutputArgs {
+    /// Form of the report
+    #[arg(long, value_enum, value_name = "FORM", default_value_t)]
+    format: ReportFormat,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    #[command(flatten)]
+    pub(in crate::cli) out: OutArgs,
+}
+
+impl ReportOutputArgs {
+    /// The form that was asked for.
+    pub(in crate::cli) const fn form(&self) -> ReportFormat {
+        if self.json { ReportFormat::Json } else { self.format }
+    }
+}
+
 /// Where results go.
 #[derive(Clone, Debug, Default, Args)]
 pub(in crate::cli) struct OutArgs {

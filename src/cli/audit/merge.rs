@@ -16,7 +16,7 @@ use crate::report::merge::{MergeError, ReportReader, Shards};
 use crate::text::Foreign;
 
 pub(super) fn run(args: &AuditMergeArgs) -> anyhow::Result<Exit> {
-    let mut output = Output::new(&args.out)?;
+    let mut output = Output::new(&args.output.out)?;
     let of_file = |at: usize, error: MergeError| anyhow!("{} {error}", shown(&args.reports[at]));
     let reports = args.reports.iter().map(|file| open(file)).collect::<anyhow::Result<Vec<_>>>()?;
     let mut shards = Shards::of(reports).map_err(|(at, error)| match at {
@@ -36,7 +36,7 @@ pub(super) fn run(args: &AuditMergeArgs) -> anyhow::Result<Exit> {
     let (tally, spool) = kept.finish()?;
     let report = Report { scope, tally, ending, since: None, earlier: Vec::new(), shard: None, list: None };
     let mut out = BufWriter::new(ToOutput(&mut output));
-    let written = report.write(args.form().into(), &spool, &mut out).and_then(|()| out.flush());
+    let written = report.write(args.output.form().into(), &spool, &mut out).and_then(|()| out.flush());
     written.map_err(|error| Unwritable::new("the report", error))?;
     Ok(exit)
 }

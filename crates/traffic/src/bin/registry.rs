@@ -22,7 +22,7 @@ use clresolve_sandbox::agents;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use clresolve_traffic::program;
+use clresolve_traffic::{memory, program};
 
 /// One name in this many has each of the defects.
 const ONE_IN: usize = 20;
@@ -90,7 +90,7 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A world of so many names.
+/// A world with `count` names, of which each defect has one in [`ONE_IN`].
 fn registry(count: usize) -> anyhow::Result<Spec> {
     let sandbox = agents::spec();
     let good = Spec::parse("[[agent]]\nname = \"good.eth\"\nabout = \"Good.\"\nstate = \"trusted\"\n");
@@ -152,7 +152,7 @@ async fn audited(world: &World, config: &Path, folder: &Path, expected: &[Expect
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        peak_kib = peak_kib.max(peak(child.id()).unwrap_or(0));
+        peak_kib = peak_kib.max(memory(child.id(), "VmHWM:").unwrap_or(0));
         sleep(PAUSE).await;
     };
     let (took, requests) = (began.elapsed(), world.counts().rpc - before);
@@ -165,13 +165,6 @@ async fn audited(world: &World, config: &Path, folder: &Path, expected: &[Expect
         wrong.push(format!("{} rows for {} names", rows.len(), expected.len()));
     }
     Ok(Audited { wrong, took, requests, peak_kib })
-}
-
-/// The most memory that a process has had.
-fn peak(process: u32) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().trim_end_matches(" kB").parse().ok()
 }
 
 /// Names a second of one `verify` after the other.

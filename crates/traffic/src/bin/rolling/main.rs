@@ -22,12 +22,10 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use axum::Router;
 use clresolve::sandbox::Sandbox;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use clresolve_traffic::Daemon;
+use clresolve_traffic::{Daemon, exchange};
 use nginx::Nginx;
 
 const DAEMONS: usize = 3;
@@ -144,15 +142,6 @@ async fn ask_on(proxy: SocketAddr, name: &'static str, deserved: &'static str, e
         seen.note(name, lost, began.elapsed());
         sleep(PAUSE).await;
     }
-}
-
-/// The answer to one request on a connection of its own.
-async fn exchange(address: SocketAddr, path: &str) -> std::io::Result<String> {
-    let mut stream = TcpStream::connect(address).await?;
-    stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: rolling\r\nconnection: close\r\n\r\n").as_bytes()).await?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).await?;
-    Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
 fn status(answer: &str) -> &str {
