@@ -1,0 +1,162 @@
+//! The forms for people: the page that a board reads, and Markdown.
+
+use super::*;
+
+/// What stands in `text` between two others.
+fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
+    text.split_once(start).and_then(|(_, rest)| rest.split_once(end)).map_or("", |(inside, _)| inside)
+}
+
+#[test]
+fn the_page_runs_its_own_script_alone() {
+    use base64::Engine as _;
+    let text = written(Format::Html, &[hostile()], Ending::Complete);
+    let policy = between(&text, "http-equiv=\"Content-Security-Policy\" content=\"", "\"");
+    assert!(policy.starts_with("default-src 'none'; ") && !policy.contains("unsafe-inline"), "{policy}");
+    for (kind, start, end) in [("script", "<script>", "</script>"), ("style", "<style>", "</style>")] {
+        let digest = Digest::of(between(&text, start, end).as_bytes());
+        let hash = base64::engine::general_purpose::STANDARD.encode(digest.as_bytes());
+        assert!(policy.contains(&format!("{kind}-src 'sha256-{hash}'")), "{kind}: {policy}");
+    }
+}
+
+#[test]
+fn every_link_of_the_page_leads_somewhere_and_no_anchor_stands_twice() {
+    let mut undecided = trusted();
+    (undecided.state, undecided.reasons) = (State::Indeterminate, vec![Reason::new(Code::CidUnproven)]);
+    undecided.name.normalized = Some("b.eth".to_owned());
+    let rows = [hostile(), Row::of(2, &changed_host()), misrouted(4), misrouted(5), Row::of(6, &undecided)];
+    let text = written(Format::Html, &rows, Ending::Complete);
+    let ids: Vec<&str> = text.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let known: std::collections::BTreeSet<&str> = ids.iter().copied().collect();
+    assert_eq!(known.len(), ids.len(), "{ids:?}");
+    for target in text.split(" href=\"#").skip(1).filter_map(|rest| rest.split('"').next()) {
+        assert!(known.contains(target), "{target}");
+    }
+    for anchor in ["name-a.eth", "line-3", "code-cid-mismatch", "act-publisher", "findings-4"] {
+        assert!(known.contains(anchor), "{anchor}: {ids:?}");
+    }
+    assert!(!known.contains("findings-5"), "n5.eth shares the findings of n4.eth");
+}
+
+#[test]
+fn each_actor_gets_the_names_that_are_theirs_and_the_line_to_run() {
+    use duty::{duties, is_due};
+    use crate::reason::Fixer;
+    let rows = [Row::of(1, &wrong_checksum()), Row::of(2, &changed_host()), misrouted(3)];
+    let whole = report(&rows, Ending::Complete);
+    let told = |actor, row: &Row| -> Vec<(String, Option<String>)> {
+        duties(actor, &whole, row).into_iter().map(|duty| (duty.what, duty.line)).collect()
+    };
+    let check = Some("clresolve verify a.eth --profile agent-cards/1.0.0 --depth schemas".to_owned());
+    let record = Some(format!("cl.checksum.agentcard={}", digest("card")));
+    assert_eq!(
+        told(Fixer::Publisher, &rows[0]),
+        [("Set this text record:".to_owned(), record), ("Then check:".to_owned(), check.clone())]
+    );
+    assert_eq!(
+        told(Fixer::Publisher, &rows[1]),
+        [("Restore the released bytes at the card's URL.".to_owned(), None), ("Then check:".to_owned(), check)]
+    );
+    assert_eq!(told(Fixer::Publisher, &rows[2])[0].0, "Correct what the findings name, then check:");
+    let mut unregistered = Row::of(4, &failing([Reason::new(Code::NameUnregistered)]));
+    assert_eq!(told(Fixer::Asker, &unregistered)[0].0, "Take line 4 off the list, or correct its spelling.");
+    let pending = Row::of(6, &failing([Reason::new(Code::RecordPending)]));
+    assert_eq!(told(Fixer::Asker, &pending)[0].0, "Ask again later:");
+    assert!(is_due(Fixer::Asker, &unregistered) && !is_due(Fixer::Publisher, &unregistered));
+    for name in ["$HOME.eth", "-x.eth", "a'b.eth", "a;b.eth"] {
+        unregistered.normalized = Some(name.to_owned());
+        assert!(told(Fixer::Operator, &unregistered).iter().all(|(_, line)| line.is_none()), "{name}");
+    }
+    let trusted = Row::of(5, &trusted());
+    assert!(duty::ACTORS.iter().all(|actor| !is_due(*actor, &trusted)));
+}
+
+#[test]
+fn both_depths_are_told_apart() {
+    use overview::{identity_checks, schema_checks};
+    let both = |verdict: &Verdict| {
+        let row = Row::of(1, verdict);
+        (identity_checks(&row), schema_checks(&row))
+    };
+    assert_eq!(both(&trusted()), (Status::Pass, Status::Pass));
+    assert_eq!(both(&failing([Reason::new(Code::PublishedVersionMutated)])), (Status::Pass, Status::Fail));
+    assert_eq!(both(&wrong_checksum()), (Status::Fail, Status::Pass));
+    let mut shallow = trusted();
+    shallow.steps.iter_mut().filter(|step| step.step == Step::Schemas).for_each(|step| step.status = Status::Skip);
+    assert_eq!(both(&shallow), (Status::Pass, Status::Skip));
+    let mut cut = Row::of(1, &failing([Reason::new(Code::PublishedVersionMutated)]));
+    cut.more_reasons = 1;
+    assert_eq!(identity_checks(&cut), Status::Unknown, "what was cut off may be of this depth");
+}
+
+#[test]
+fn expiries_are_counted_by_month_and_the_soonest_listed() {
+    let expiring = |line: u64, expiry: &str| {
+        let mut row = read_as(&json!({"expiry": expiry}));
+        (row.line, row.normalized) = (line, Some(format!("n{line}.eth")));
+        row.checked_at = Some("2026-11-20T10:10:00Z".to_owned());
+        row
+    };
+    let mut rows = vec![
+        expiring(1, "2026-11-20T10:10:00Z"),
+        expiring(2, "2026-11-30T00:00:00Z"),
+        expiring(3, "2027-10-31T23:59:59Z"),
+        expiring(4, "2027-11-01T00:00:00Z"),
+        expiring(5, "not readable"),
+    ];
+    rows.extend((6..60).map(|line| expiring(line, "2027-01-15T00:00:00Z")));
+    let whole = report(&rows, Ending::Complete);
+    let overview = overview::Overview::of(&whole, &Listed(&rows)).expect("rows in memory");
+    let expiries = overview.expiries.expect("the report has a date");
+    assert_eq!((expiries.expired, expiries.later, expiries.known()), (1, 1, 58));
+    assert_eq!((expiries.months[0], expiries.months[2], expiries.months[11]), (1, 54, 1));
+    let soonest: Vec<&str> = expiries.soonest.iter().map(|(_, _, name)| name.as_str()).collect();
+    assert_eq!((soonest.len(), &soonest[..3]), (20, &["n1.eth", "n2.eth", "n6.eth"][..]));
+    let page = written(Format::Html, &rows, Ending::Complete);
+    assert!(page.contains("past: 1, Nov: 1, Jan: 54, Oct: 1, later: 1</desc>"), "{page}");
+    assert!(page.contains("<td data-label=\"in\">has expired</td>") && page.contains(">9 days</td>"), "{page}");
+}
+
+#[test]
+fn markdown_fits_into_an_issue_and_says_what_it_lacks() {
+    let rows: Vec<Row> = (1..=2_010)
+        .map(|line| {
+            let mut row = misrouted(line);
+            row.reasons = (0..3).map(|_| Reason::new(Code::VerbUnknown).at(HOSTILE.repeat(9)).fix("\u{202e}".repeat(400))).collect();
+            row.reasons[0] = row.reasons[0].clone().at(line.to_string());
+            row.txt = vec![TxtLine { key: "cl.entry".to_owned(), value: "x".repeat(300) }];
+            row
+        })
+        .collect();
+    let text = written(Format::Markdown, &rows, Ending::Interrupted);
+    assert!(text.len() <= markdown::MAX_ISSUE_BYTES, "{}", text.len());
+    assert_eq!(text.matches(" more are left out here.").count(), 4, "names, findings, records and drafts: {text}");
+    assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());
+    let page = written(Format::Html, &rows, Ending::Interrupted);
+    assert!(page.contains("10 more names are left out. The JSON form has all."));
+    assert_eq!(page.matches("<tr id=").count() - page.matches("<tr id=\"code-").count(), 2_000);
+}
+
+#[test]
+fn earlier_reports_are_counted_and_drawn() {
+    let rows = [Row::of(1, &trusted()), misrouted(2), hostile()];
+    let past = Past::of(&report(&rows, Ending::Complete).scope, true, &Listed(&rows)).expect("rows in memory");
+    let at = |day: &str, counts: PastCounts| PastCounts { checked: Some(format!("{day}T10:00:00Z").parse().expect("a time")), ..counts };
+    let counts = PastCounts::of(&past);
+    assert_eq!(counts.states(), [1, 2, 0]);
+    let mut whole = report(&rows, Ending::Complete);
+    whole.earlier = vec![at("2026-09-01", counts), at("2026-10-01", PastCounts { untrusted: 1, indeterminate: 3, ..counts })];
+    let written = |format| {
+        let mut out = Vec::new();
+        whole.write(format, &Listed(&rows), &mut out).expect("a vector takes all");
+        String::from_utf8(out).expect("a report is UTF-8")
+    };
+    let page = written(Format::Html);
+    assert!(page.contains("2026-09-01: 1 trusted, 2 untrusted, 0 indeterminate; 2026-10-01: 1 trusted, 1 untrusted, 3 indeterminate; 2026-11-20: "), "{page}");
+    for step in ["trusted <span class=\"step\">as before</span>", "+1 since then", "−3 since then"] {
+        assert!(page.contains(step), "{step}: {page}");
+    }
+    assert!(written(Format::Markdown).contains("| untrusted | 2 | 1 |\n"), "{}", written(Format::Markdown));
+    assert_eq!(page, written(Format::Html), "the same evidence, the same bytes");
+}
