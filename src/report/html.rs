@@ -16,7 +16,7 @@ use super::history::PastCounts;
 use super::overview::{CHECKS, NOTICE_DAYS, Overview, days_between};
 use super::difference::{Change, Kind};
 use super::page::{Piece, Quota, headline, names as counted, near_misses};
-use super::{Agreement, Group, MAX_NAME_BYTES, Report, Rows, effect, fixer, registry, role};
+use super::{Agreement, Ending, Group, MAX_NAME_BYTES, Report, Rows, effect, fixer, registry, role};
 use crate::digest::Digest;
 use crate::reason::{Effect, Fixer};
 use crate::text::{Foreign, Html, is_unsafe};
@@ -140,15 +140,18 @@ fn step(before: u64, now: u64) -> String {
 /// What is wrong and who must act, in plain words.
 fn verdict(report: &Report, overview: &Overview) -> String {
     let tally = &report.tally;
+    let is_whole = report.ending == Ending::Complete;
+    let every = if is_whole { "Every name is trusted" } else { "Every name that was judged is trusted" };
     if tally.trusted == tally.names && overview.due.iter().all(|due| *due == 0) {
-        return "Every name is trusted. Nobody has to act.".to_owned();
+        let act = if is_whole { "Nobody has to act." } else { "Names of the list are missing." };
+        return format!("{every}. {act}");
     }
     let states = [(tally.untrusted, "untrusted"), (tally.indeterminate, "indeterminate")];
     let states = states.iter().filter(|(names, _)| *names > 0);
     let wrong: Vec<_> = states.map(|(names, word)| format!("<strong>{names} {word}</strong>")).collect();
     let due = ACTORS.iter().zip(overview.due).filter(|(_, due)| *due > 0);
     let act: Vec<_> = due.map(|(actor, due)| format!("the {} ({})", role(*actor), counted(due))).collect();
-    let wrong = if wrong.is_empty() { "Every name is trusted".to_owned() } else { wrong.join(", ") };
+    let wrong = if wrong.is_empty() { every.to_owned() } else { wrong.join(", ") };
     let mut text = format!("{wrong}. Who has to act: {}.", act.join(", "));
     let since = |kind: Kind| report.since.iter().flat_map(|since| &since.changes).filter(|change| change.kind == kind).count();
     if report.since.is_some() {

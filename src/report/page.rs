@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Drift, Report, Row, effect, rules};
+use super::{Drift, Ending, Report, Row, effect, rules};
 use crate::reason::{Code, Effect, Reason};
 
 /// A run of text. Whoever writes it escapes [`Piece::Foreign`], which may be any text.
@@ -37,11 +37,12 @@ pub(super) fn names(count: u64) -> String {
     if count == 1 { "1 name".to_owned() } else { format!("{count} names") }
 }
 
-/// How many names are trusted.
+/// How many names are trusted, or were when the audit ended too soon.
 pub(super) fn headline(report: &Report) -> String {
     let tally = &report.tally;
     let are = if tally.trusted == 1 { "is" } else { "are" };
-    format!("{} of {} {are} trusted", tally.trusted, names(tally.names))
+    let (before, after) = if report.ending == Ending::Complete { ("", "") } else { ("Incomplete: ", " so far") };
+    format!("{before}{} of {} {are} trusted{after}", tally.trusted, names(tally.names))
 }
 
 /// How many more would be trusted under other profiles, each sentence after a space.

@@ -160,3 +160,14 @@ fn earlier_reports_are_counted_and_drawn() {
     assert!(written(Format::Markdown).contains("| untrusted | 2 | 1 |\n"), "{}", written(Format::Markdown));
     assert_eq!(page, written(Format::Html), "the same evidence, the same bytes");
 }
+
+#[test]
+fn a_report_that_lacks_names_never_reads_as_if_all_were_trusted() {
+    let rows = [Row::of(1, &trusted())];
+    for form in [Format::Html, Format::Markdown] {
+        assert!(written(form, &rows, Ending::Complete).contains("1 of 1 name is trusted"));
+        let cut = written(form, &rows, Ending::Interrupted);
+        assert!(cut.contains("Incomplete: 1 of 1 name is trusted so far"), "{cut}");
+        assert!(!cut.contains("Every name is trusted") && !cut.contains("Nobody has to act."), "{cut}");
+    }
+}
