@@ -67,6 +67,7 @@ mod verdicts;
 mod write_timeout;
 
 use std::future::Future;
+use std::io::{Error, ErrorKind};
 use std::sync::Arc;
 
 use clresolve_core::world::SANDBOX;
@@ -240,11 +241,7 @@ impl Server {
     #[cfg(unix)]
     pub async fn administer(&mut self, operator: Arc<dyn Operator>) -> Result<Option<SocketPath>, ServeError> {
         let Some(path) = &self.config.admin.socket else { return Ok(None) };
-        let failed = |error: std::io::Error| ServeError::Listen {
-            key: "admin.socket",
-            address: ListenAt::Unix(path.clone()),
-            detail: error.to_string(),
-        };
+        let failed = |error| not_bound("admin.socket", &ListenAt::Unix(path.clone()), &error);
         let mode = if clresolve_core::mutant!("open-admin-socket") { 0o666 } else { admin::MODE };
         let socket = UnixSocket::bind(path, mode).await.map_err(failed)?;
         let state = AdminState { in_force: Arc::clone(&self.in_force), operator, started: self.started };
@@ -306,14 +303,31 @@ impl Listeners {
 }
 
 async fn listen(key: &'static str, address: &ListenAt) -> Result<(Listener, ListenAt), ServeError> {
-    let failed =
-        |error: std::io::Error| ServeError::Listen { key, address: address.clone(), detail: error.to_string() };
-    Listener::bind(address).await.map_err(failed)
+    Listener::bind(address).await.map_err(|error| not_bound(key, address, &error))
+}
+
+fn not_bound(key: &'static str, address: &ListenAt, error: &Error) -> ServeError {
+    let next = match (error.kind(), key) {
+        (ErrorKind::AddrInUse, "http.listen") => "; another program listens there: --listen or this key names another",
+        (ErrorKind::AddrInUse, _) => "; another program listens there: this key names another",
+        _ => "",
+    };
+    ServeError::Listen { key, address: address.clone(), detail: format!("{error}{next}") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn an_address_in_use_says_what_to_change() {
+        let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = ListenAt::Tcp(taken.local_addr().unwrap());
+        for (key, says) in [("http.listen", "--listen or this key names another"), ("gate.listen", "there: this key")] {
+            let error = listen(key, &address).await.err().expect("it is taken").to_string();
+            assert!(error.contains(key) && error.contains(says), "{error}");
+        }
+    }
 
     #[test]
     fn the_sandbox_stays_on_this_machine_and_numbered_blocks_stay_off_http() {

@@ -277,18 +277,19 @@ pub(super) fn parse(arguments: Vec<OsString>) -> Result<Parsed, clap::Error> {
 
 /// What `error` says, without colour, without a character that acts on a terminal, and without what may be a secret.
 pub(super) fn plain_message(mut error: clap::Error) -> String {
-    let typed = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => text.clone(),
-        _ => String::new(),
-    };
-    let argument = typed(ContextKind::InvalidArg);
+    let (argument, subcommand) =
+        (typed(&error, ContextKind::InvalidArg), typed(&error, ContextKind::InvalidSubcommand));
     if ["--rpc", "--gateway", "--webhook", "<HOST|URL>", "<FILE|URL|->"]
         .iter()
         .any(|secret| argument.starts_with(secret))
     {
-        let value = typed(ContextKind::InvalidValue);
+        let value = typed(&error, ContextKind::InvalidValue);
         let shown = if value.contains("://") { text::without_secrets(&value) } else { "…".to_owned() };
         error.insert(ContextKind::InvalidValue, ContextValue::String(shown));
+    }
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    if let Some(tip) = hint::on_usage(&usage, &argument, &subcommand) {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     let mut message = String::new();
     for c in error.render().to_string().chars() {
@@ -299,6 +300,14 @@ pub(super) fn plain_message(mut error: clap::Error) -> String {
         }
     }
     message
+}
+
+/// What was typed, where the error is about such a thing.
+fn typed(error: &clap::Error, kind: ContextKind) -> String {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        _ => String::new(),
+    }
 }
 
 /// The command with all options, for completion scripts and manual pages.

@@ -111,6 +111,12 @@ fn finish(
     if let Some(warning) = ending.warning() {
         anstream::eprintln!("clresolve: {warning}");
     }
+    if let (Ending::Interrupted, Some(journal)) = (&ending, &args.resume) {
+        anstream::eprintln!(
+            "clresolve: the same command goes on from here; {} holds what is judged",
+            journal.display()
+        );
+    }
     let (tally, spool) = kept.finish()?;
     let since = history.last.as_ref().map(|earlier| since(earlier, &scope, &ending, &spool)).transpose()?;
     if let Some(since) = &since {

@@ -14,7 +14,7 @@ use super::notice;
 use super::output::{Output, Results, Unwritable};
 use super::user_config;
 use super::world::{self, Reader, Source};
-use crate::config::{Config, Layer};
+use crate::config::{Config, Demand, Layer, ProofDemand};
 use crate::resolve::local_profiles;
 use crate::text::{Foreign, without_secrets};
 
@@ -62,7 +62,7 @@ fn show(args: &ShowConfigArgs) -> anyhow::Result<Exit> {
 
 fn settings(sources: &[(Source, Layer)]) -> anyhow::Result<Vec<Setting>> {
     let config = Config::default().with(sources.iter().map(|(_, layer)| layer.clone()))?;
-    let default = flat(&Layer::of(&Config::default()))?;
+    let default = flat(&in_force(&Config::default())?)?;
     let named: Vec<(&Source, BTreeMap<String, Value>)> =
         sources.iter().map(|(source, layer)| Ok((source, flat(layer)?))).collect::<anyhow::Result<_>>()?;
     let setting = |(key, value): (String, Value)| {
@@ -82,7 +82,20 @@ fn settings(sources: &[(Source, Layer)]) -> anyhow::Result<Vec<Setting>> {
         });
         Setting { key, value, source, file }
     };
-    Ok(flat(&Layer::of(&config))?.into_iter().map(setting).collect())
+    Ok(flat(&in_force(&config)?)?.into_iter().map(setting).collect())
+}
+
+/// The configuration with what follows from it: which proof is demanded, of how many operators, and how deep a single
+/// name is judged.
+fn in_force(config: &Config) -> anyhow::Result<Layer> {
+    let (proof, quorum) = match config.chain.demand()? {
+        Demand::SingleRpc => (ProofDemand::SingleRpc, None),
+        Demand::Quorum(agree) => (ProofDemand::Quorum, Some(agree)),
+        Demand::StateProof(agree) => (ProofDemand::StateProof, Some(agree)),
+    };
+    let mut layer = Layer::of(config);
+    (layer.proof, layer.quorum, layer.depth) = (Some(proof), quorum, Some(config.rules.depth));
+    Ok(layer)
 }
 
 const fn word(source: &Source) -> &'static str {
@@ -149,7 +162,7 @@ fn short(value: &Value) -> String {
 fn check(args: CheckArgs) -> anyhow::Result<Exit> {
     let path = match args.file {
         Some(file) => file,
-        None => own_path()?,
+        None => existing(own_path()?)?,
     };
     let config = Config::default().with([Layer::from_file(&path)?])?;
     config.check_gate()?;
@@ -197,6 +210,13 @@ fn make_folder(folder: &Path) -> std::io::Result<()> {
     builder.create(folder)
 }
 
+fn existing(path: PathBuf) -> anyhow::Result<PathBuf> {
+    if !path.exists() {
+        bail!("{}: there is no such file; `clresolve config init` writes one to start from", path.display());
+    }
+    Ok(path)
+}
+
 fn own_path() -> anyhow::Result<PathBuf> {
     user_config::path().context("neither XDG_CONFIG_HOME nor HOME names a folder; name a file")
 }
@@ -232,9 +252,21 @@ mod tests {
         assert_eq!(said("world"), ("eip155-5".into(), vec!["derived"]));
         assert_eq!(said("ca").1, ["file", "flag"]);
         assert_eq!(said("block"), ("finalized".into(), vec!["default"]));
+        assert_eq!(said("proof"), ("single-rpc".into(), vec!["derived"]));
+        assert!(settings.iter().all(|setting| setting.key != "quorum"));
         assert_eq!(said("rpc").1, ["environment"]);
         assert!(!serde_json::to_string(&settings).unwrap().contains("SECRET"));
         assert_eq!(line(of("rpc"), Format::Text), format!("{:<28} rpc-1  (environment)\n", "rpc"));
+    }
+
+    #[test]
+    fn what_follows_from_the_endpoints_is_shown_too() {
+        let settings = settings(&[]).unwrap();
+        let shown: Vec<_> = settings.iter().map(|setting| line(setting, Format::Text)).collect();
+        for expected in [("depth", "identity"), ("proof", "quorum"), ("quorum", "2")] {
+            let expected = format!("{:<28} {}  (default)\n", expected.0, expected.1);
+            assert!(shown.contains(&expected), "{expected} in {shown:?}");
+        }
     }
 
     #[test]

@@ -86,7 +86,10 @@ fn find(slugs: &[String]) -> anyhow::Result<Vec<Explained>> {
             continue;
         }
         if is_requirement(&slug) {
-            bail!("no reason code belongs to the requirement {}", slug.to_ascii_uppercase());
+            bail!(
+                "no reason code belongs to the requirement {}; `clresolve explain` lists the codes with theirs",
+                slug.to_ascii_uppercase()
+            );
         }
         if let Some(refusal) = Refusal::ALL.iter().find(|refusal| refusal.slug() == slug) {
             codes.push(Explained::Refusal(*refusal));
@@ -118,6 +121,10 @@ fn is_requirement(id: &str) -> bool {
 
 /// The code that was nearly typed, or else codes that share a word with it.
 fn hint(slug: &str) -> String {
+    let mut requirements = Code::ALL.iter().map(|code| code.entry().requirement);
+    if let Some(meant) = requirements.find(|id| !id.is_empty() && id.replace('-', "").eq_ignore_ascii_case(slug)) {
+        return format!("; did you mean the requirement {meant}?");
+    }
     if let Some(near) = nearest(slug, Code::ALL.iter().map(|code| code.slug())) {
         return format!("; did you mean {near}? `clresolve explain` lists all");
     }

@@ -49,6 +49,17 @@ pub(super) fn on_bare_word(given: &str, command: &clap::Command) -> Option<Strin
     ))
 }
 
+/// What was probably meant by an option or a subcommand that the command of this usage does not have.
+pub(super) fn on_usage(usage: &str, option: &str, subcommand: &str) -> Option<&'static str> {
+    if usage.contains("clresolve config check") && option == "--config" {
+        return Some("the file stands alone: `clresolve config check FILE`");
+    }
+    if usage.contains("clresolve audit") && subcommand.contains(['.', '/']) {
+        return Some("a list of names is a file: `clresolve audit --names FILE`, or `--names -` for standard input");
+    }
+    None
+}
+
 /// The verb that was probably meant, among those of the agent; `None` where none of them is like it.
 pub(super) fn on_verb(given: &str, verbs: &[String]) -> Option<String> {
     let near = nearest(given, verbs.iter().take(MAX_COMPARED_VERBS).map(String::as_str))?;
@@ -88,6 +99,18 @@ mod tests {
         }
         assert_eq!(on_name("summarizeagent.eth"), None);
         assert_eq!(on_name(""), None);
+    }
+
+    #[test]
+    fn what_stands_in_the_wrong_place_gets_a_tip() {
+        for (line, part) in [
+            ("clresolve config check --config f.toml", "tip: the file stands alone"),
+            ("clresolve audit names.txt", "tip: a list of names is a file"),
+        ] {
+            let error = crate::cli::args::parse(line.split(' ').map(Into::into).collect()).expect_err(line);
+            let message = crate::cli::args::plain_message(error);
+            assert!(message.contains(part), "{message}");
+        }
     }
 
     #[test]

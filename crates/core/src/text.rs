@@ -236,7 +236,7 @@ fn host_of(authority: &str) -> &str {
 /// Longest foreign text in a message, in bytes: enough to recognise it, too short to flood a log.
 pub const MAX_EXCERPT_BYTES: usize = 200;
 
-/// From which likeness on (Jaro-Winkler, 0 to 1) a word is taken for a slip of another. Below it long words with hyphens
+/// From which [`likeness`] on a word is taken for a slip of another. Below it long words with hyphens
 /// are like almost any other.
 const LIKE: f64 = 0.8;
 
@@ -248,8 +248,14 @@ pub fn nearest<'k>(typed: &str, known: impl Iterator<Item = &'k str>) -> Option<
     if typed.len() > MAX_COMPARED_BYTES {
         return None;
     }
-    let alike = known.map(|known| (strsim::jaro_winkler(typed, known), known)).filter(|(likeness, _)| *likeness > LIKE);
+    let alike = known.map(|known| (likeness(typed, known), known)).filter(|(likeness, _)| *likeness > LIKE);
     alike.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, known)| known)
+}
+
+/// From 0 to 1. One slip of the finger (a letter more, less, other or changed with its neighbour) is the nearest that two
+/// words can be: Jaro-Winkler does not see it in a short word.
+fn likeness(typed: &str, known: &str) -> f64 {
+    if typed.len() > 2 && strsim::osa_distance(typed, known) <= 1 { 1.0 } else { strsim::jaro_winkler(typed, known) }
 }
 
 /// Foreign text for a message: cut at a character's border to at most [`MAX_EXCERPT_BYTES`], with `…` where it was cut.
@@ -272,6 +278,16 @@ mod tests {
 
     fn shown(text: &str) -> String {
         Foreign::new(text).to_string()
+    }
+
+    #[test]
+    fn one_slip_of_the_finger_is_nearer_than_a_long_word_that_is_alike() {
+        let known = || ["receipts", "rpc", "gate"].into_iter();
+        for (typed, meant) in
+            [("rcp", Some("rpc")), ("rpcs", Some("rpc")), ("reciepts", Some("receipts")), ("xyz", None)]
+        {
+            assert_eq!(nearest(typed, known()), meant, "{typed}");
+        }
     }
 
     #[test]
