@@ -10,6 +10,8 @@ mod agents;
 mod binary;
 #[path = "e2e/cards.rs"]
 mod cards;
+#[path = "e2e/changes.rs"]
+mod changes;
 #[path = "e2e/follow.rs"]
 mod follow;
 #[path = "e2e/registry.rs"]
@@ -19,6 +21,8 @@ mod registry;
 mod server;
 #[path = "e2e/service.rs"]
 mod service;
+#[path = "e2e/transactions.rs"]
+mod transactions;
 #[path = "e2e/world.rs"]
 mod world;
 

@@ -5,10 +5,9 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use alloy_primitives::{Address, B256, Bytes, address};
+use alloy_primitives::Bytes;
 use alloy_sol_types::{SolCall as _, SolValue as _, sol};
 use axum::Router;
-use clresolve::name::EnsName;
 use reqwest::Client;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
@@ -16,20 +15,18 @@ use tokio::net::TcpListener;
 
 use crate::cards::renamed;
 use crate::server::Redis;
-use crate::world::{Net, PUBLISHER, text, world};
+use crate::transactions::{call, node, resolver_of, send, set_text};
+use crate::world::{Net, text, world};
 
 /// The daemon as shipped, with a node of its own, refuses a name within this time after the block that changes it.
 const SOON: Duration = Duration::from_secs(1);
 
-const REGISTRY: Address = address!("00000000000C2E074eC69A0dFb2997BA6C7d2e1e");
 const NAME: &str = "summarizeagent.eth";
 
 /// Whose records no test reads.
 const PUBLISHERS_NAME: &str = "commandlayer.eth";
 
 sol! {
-    function resolver(bytes32 node) returns (address);
-    function setText(bytes32 node, string key, string value);
     function text(bytes32 node, string key) returns (string);
 }
 
@@ -137,62 +134,22 @@ async fn hides_logs(net: &Net) -> String {
     url
 }
 
-/// Asks the chain's node.
-async fn ask(net: &Net, method: &str, params: Value) -> Value {
-    let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    let reply = Client::builder().no_proxy().build().expect("a client").post(net.rpc()).body(request.to_string());
-    let reply = reply.header("content-type", "application/json").send().await.expect("the node answers");
-    let reply: Value = serde_json::from_slice(&reply.bytes().await.expect("a whole reply")).expect("JSON");
-    assert!(reply["error"].is_null(), "{method}: {reply}");
-    reply["result"].clone()
-}
-
-/// Sets a text record as the publisher does. It is in a block when this returns.
-async fn set_text(net: &Net, key: &str, value: &str) {
-    let node: B256 = EnsName::parse(NAME).expect("a name").node();
-    let data: Bytes = setTextCall { node, key: key.to_owned(), value: value.to_owned() }.abi_encode().into();
-    send(net, resolver_of(net, NAME).await, &json!(data)).await;
-}
-
-async fn resolver_of(net: &Net, name: &str) -> Address {
-    let node = EnsName::parse(name).expect("a name").node();
-    let resolver = call(net, REGISTRY, resolverCall { node }.abi_encode()).await;
-    Address::abi_decode(&resolver).expect("an address")
-}
-
-/// What a contract answers at the newest block.
-async fn call(net: &Net, to: Address, data: Vec<u8>) -> Bytes {
-    let call = json!([{"to": to, "data": Bytes::from(data)}, "latest"]);
-    serde_json::from_value(ask(net, "eth_call", call).await).expect("bytes")
-}
-
-/// Sends a transaction of the publisher. It is in a block when this returns.
-async fn send(net: &Net, to: Address, data: &Value) {
-    let transaction = json!([{"from": PUBLISHER, "to": to, "data": data, "gas": "0x1e8480"}]);
-    let hash = ask(net, "eth_sendTransaction", transaction).await;
-    let mut receipt = Value::Null;
-    while receipt.is_null() {
-        receipt = ask(net, "eth_getTransactionReceipt", json!([hash])).await;
-    }
-    assert_eq!(receipt["status"], "0x1", "{receipt}");
-}
-
 /// Each daemon of both fleets has a node of its own. One fleet also asks an endpoint that hides every change, and one
 /// that never answers.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_on_chain_closes_every_gate_of_a_fleet_within_a_second_of_its_block() {
     let Some(world) = world() else { return };
     let net = &world.changing;
-    let node = endpoint("node", net.rpc(), true);
+    let own = endpoint("node", net.rpc(), true);
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let silent = endpoint("silent", &format!("http://{}", silent.local_addr().expect("an address")), false);
     let liar = endpoint("liar", &hides_logs(net).await, false);
-    let Some(alone) = Fleet::start(net, &node) else { return };
-    let Some(besieged) = Fleet::start(net, &format!("{node}{liar}{silent}")) else { return };
+    let Some(alone) = Fleet::start(net, &own) else { return };
+    let Some(besieged) = Fleet::start(net, &format!("{own}{liar}{silent}")) else { return };
     for fleet in [&alone, &besieged] {
         fleet.until(|(status, _)| *status == 200).await;
     }
-    set_text(net, "cl.owner", "thief.eth").await;
+    set_text(net, NAME, "cl.owner", "thief.eth").await;
     let closed = |fleet: &'static str, time: Duration| {
         println!("{fleet} closed after {} ms", time.as_millis());
         assert!(time < SOON, "{fleet}: {time:?}");
@@ -220,8 +177,9 @@ async fn the_transaction_of_a_plan_sets_its_records() {
     let output = command.output().expect("the binary runs");
     let plan: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let resolver = resolver_of(net, PUBLISHERS_NAME).await;
-    send(net, resolver, &plan["transaction"]["data"]).await;
-    let node = EnsName::parse(PUBLISHERS_NAME).expect("a name").node();
+    let data: Bytes = serde_json::from_value(plan["transaction"]["data"].clone()).expect("bytes");
+    send(net, resolver, data.to_vec()).await;
+    let node = node(PUBLISHERS_NAME);
     let records = plan["records"].as_object().expect("records");
     assert_eq!((records.len(), &records["cl.agentcard"]), (6, &json!(url)));
     for (key, value) in records {

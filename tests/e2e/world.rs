@@ -17,6 +17,8 @@ use crate::cards::{Card, documented, published, records, renamed};
 use crate::service::{Service, install};
 
 const CARD_HOST: &str = "commandlayer.org";
+/// Where the origins serve the cards as last released beside those of their own world.
+const NEXT_RELEASE: &str = "/next";
 const CCIP_HOST: &str = "ccip.example";
 /// Where the line 1.1.0 binds its schemas. The test world has none of those pages.
 const SCHEMA_HOST_1_1_0: &str = "github.com";
@@ -24,7 +26,7 @@ const SCHEMA_HOST_1_1_0: &str = "github.com";
 /// Holder of `commandlayer.eth` and its agents.
 pub(crate) const PUBLISHER: &str = "0x00000000000000000000000000000000000000c1";
 /// Holder of something else.
-const STRANGER: &str = "0x00000000000000000000000000000000000000f1";
+pub(crate) const STRANGER: &str = "0x00000000000000000000000000000000000000f1";
 
 /// Enough entries that a HAMT of fan-out 256 has shards below its root.
 const HAMT_FILLERS: usize = 600;
@@ -42,6 +44,10 @@ pub(crate) struct World {
     pub(crate) hosted: Net,
     /// One agent of the cards one commit earlier, on a chain of its own that a test may change.
     pub(crate) changing: Net,
+    /// All agents of the cards one commit earlier, on a chain of its own whose changes a test audits.
+    pub(crate) audited: Net,
+    /// The records that bind the first agent of `audited` to its card as last released.
+    pub(crate) next_records: Value,
     /// Files that the gateway holds in directories of all shapes.
     pub(crate) contents: Vec<Content>,
     _gateway: Service,
@@ -133,19 +139,27 @@ impl World {
         let schemas = schemas.each_ref().map(|folder| ("/schemas/v1.0.0", folder.as_path()));
         let cards = |release: &Release| ("/agent-cards", release.folder.clone());
         let released_cards = cards(&released);
+        let next_card = &released.cards[0];
+        let next_url = format!("https://{CARD_HOST}{NEXT_RELEASE}/{}", next_card.path);
+        let next_records = records(&next_card.bytes, &next_url, &released_cid, &next_card.path);
         let start = |chain_id, release: Release, zone, others| {
             let (prefix, folder) = cards(&release);
             // Later mounts win: the origin goes on serving the released cards beside newer ones.
-            let mounts = [(released_cards.0, &*released_cards.1), (prefix, &folder), ("/own", &own.origin)];
+            let released = &*released_cards.1;
+            let mounts =
+                [("/agent-cards", released), (NEXT_RELEASE, released), (prefix, &folder), ("/own", &own.origin)];
             Net::start(chain_id, release, zone, others, &[&mounts[..], &schemas].concat(), &tls, &gateway)
         };
         let alone = Release::read(corpus.join("agent-cards-v1.0.0-entry-v1"), "1.0.0");
         let alone_zone = [alone.entry(find(&alone.cards, model_name), &entry_v1_cid)].into_iter().collect();
         let changing = start(1338, alone, alone_zone, Map::new());
+        let again = Release::read(corpus.join("agent-cards-v1.0.0-entry-v1"), "1.0.0");
+        let again_zone = again.zone(&entry_v1_cid);
+        let audited = start(1339, again, again_zone, Map::new());
         let hosted = start(2, hosted, hosted_zone, Map::new());
         let entry_v1 = start(1337, entry_v1, entry_v1_zone, agents);
         let released = start(1, released, released_zone, Map::new());
-        Self { released, entry_v1, hosted, changing, contents, _gateway: gateway }
+        Self { released, entry_v1, hosted, changing, audited, next_records, contents, _gateway: gateway }
     }
 }
 
