@@ -13,6 +13,13 @@ use tempfile::TempDir;
 use crate::binary::Exit;
 use crate::world::{Net, text};
 
+/// The published manifest, which every origin serves.
+const MANIFEST: &str = "https://commandlayer.org/agent-cards/meta/manifest.json";
+
+/// Files of an audit, in its folder.
+const NAMES: &str = "names.txt";
+const CONFIG: &str = "config.toml";
+
 /// What an audit should find.
 pub(crate) struct Expected {
     /// The profile.
@@ -36,18 +43,17 @@ pub(crate) fn audit<const N: usize>(net: &Net, release: &str, expected: [Expecte
     let folder = wanted.as_deref().unwrap_or_else(|| scratch.path());
     let formats: &[&str] = if wanted.is_some() { &["json", "md", "csv", "html"] } else { &["json"] };
     fs::create_dir_all(folder).expect("the folder of the reports");
-    let (names, config) = (scratch.path().join("names.txt"), scratch.path().join("config.toml"));
-    fs::write(&names, net.names.join("\n")).expect("a temporary folder takes files");
+    let write = |name: &str, content: &str| fs::write(scratch.path().join(name), content).expect("a temporary folder");
+    write(NAMES, &net.names.join("\n"));
     // Every report says that its chain is not mainnet's.
     let world = format!("world = \"published-cards-in-a-test-world\"\nchain-id = {}\n", net.chain_id);
-    fs::write(&config, format!("{world}rpc = [{:?}]\n", net.rpc())).expect("a temporary folder takes files");
+    write(CONFIG, &format!("{world}rpc = [{:?}]\n", net.rpc()));
 
     expected.map(|expected| {
         let stem = format!("{release}-under-{}", expected.profile.replace('/', "-"));
         let file = |format: &str| folder.join(format!("{stem}.{format}"));
         for format in formats {
-            let files = [&names, &config, &file(format)].map(|path| text(path).to_owned());
-            let exit = run(net, expected.profile, format, &files);
+            let exit = run(net, scratch.path(), expected.profile, format, &file(format));
             assert_eq!(exit, expected.exit(), "{stem}");
         }
         let report = Report::read(&file("json"));
@@ -56,9 +62,12 @@ pub(crate) fn audit<const N: usize>(net: &Net, release: &str, expected: [Expecte
     })
 }
 
-fn run(net: &Net, profile: &str, format: &str, [names, config, out]: &[String; 3]) -> Exit {
-    let list = ["audit", "--names", names, "--format", format, "--out", out];
-    let output = net.run(&[&list[..], &["--profile", profile, "--config", config]].concat());
+fn run(net: &Net, folder: &Path, profile: &str, format: &str, out: &Path) -> Exit {
+    let trust_root = net.trust_root();
+    let mut command = net.command(trust_root.path());
+    command.current_dir(folder).args(["audit", "--names", NAMES, "--registry", MANIFEST, "--config", CONFIG]);
+    command.args(["--profile", profile, "--format", format, "--out", text(out)]);
+    let output = command.output().expect("the binary runs");
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
     output.status.code().into()
 }
@@ -97,6 +106,10 @@ impl Report {
             })
             .collect();
         assert_eq!(groups, expected.reasons, "{}", expected.profile);
+        // The manifest lists two agents whose cards are in no release.
+        let entries = report["registry"]["findings"].as_array().expect("an array").iter();
+        let absent = entries.filter(|finding| finding["finding"] == "not-on-chain").map(|finding| &finding["name"]);
+        assert_eq!(absent.collect::<Vec<_>>(), ["authorizeagent.eth", "shipagent.eth"]);
         let rows = report["rows"].as_array().expect("an array");
         assert_eq!(rows.len() as u64, expected.counts[..3].iter().sum::<u64>());
         // No defect of the registry is one that a record proven by a CID mends.
