@@ -989,3 +989,39 @@ fn a_full_disk_loses_nothing_that_was_judged() {
     assert_eq!(judged + kept.matches('\n').count() - 1, 360, "no name is judged twice");
     assert!(!Path::new(journal).exists());
 }
+
+#[test]
+fn names_that_the_chain_tells_of_are_a_list_that_is_audited() {
+    let world = Served::start();
+    let run = |arguments: &[&str]| world.command(arguments).output().expect("the binary runs");
+    let list = |arguments: &[&str]| run(&[&["audit", "list"], arguments].concat());
+    let (known, changed) = (world.path("known.txt"), world.path("changed.txt"));
+    std::fs::write(&known, "checksum-mismatch.eth\nsummarizeagent.eth\nno-agent.eth\n").unwrap();
+    let made = list(&["--changed", "0..", "--known", &known, "--out", &changed]);
+    assert_eq!(code(&made), Some(0), "{}", String::from_utf8_lossy(&made.stderr));
+    let names = std::fs::read_to_string(&changed).unwrap();
+    let spelt: Vec<_> =
+        names.lines().filter(|line| !line.starts_with("0x")).map(|line| line.split(' ').next()).collect();
+    assert_eq!(spelt, ["checksum-mismatch.eth", "summarizeagent.eth", "wrapped.eth"].map(Some));
+
+    let few: String = names.lines().take(4).map(|line| line.to_owned() + "\n").collect();
+    std::fs::write(&changed, few).unwrap();
+    let report = run(&["audit", "--names", &changed, "--depth", "identity", "--json"]);
+    let rows = json_of(&report.stdout)["rows"].clone();
+    let node = rows[3]["input"].as_str().expect("a text");
+    assert!(node.starts_with("0x") && node.len() == 66, "{rows:#}");
+    assert_eq!((&rows[3]["reasons"][0]["code"], &rows[2]["state"]), (&json!("name-invalid"), &json!("trusted")));
+
+    let below = list(&["--below", "eth", "--below", "summarizeagent.eth", "--json"]);
+    let below = json_of(&below.stdout);
+    let node = |text: &str| json!(clresolve::name::EnsName::parse(text).unwrap().node());
+    let has = |text: &str| below.as_array().expect("a list").iter().any(|listed| listed["node"] == node(text));
+    assert!(has("summarizeagent.eth") && has("publisher.eth") && !has("no-agent.eth"));
+
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let gone = format!("http://{}", silent.local_addr().unwrap());
+    drop(silent);
+    let dead = list(&["--changed", "0..", "--rpc", &gone]);
+    assert_eq!((code(&dead), text_of(&dead)), (Some(3), ""));
+    assert!(String::from_utf8_lossy(&dead.stderr).contains("has not told all"));
+}

@@ -248,7 +248,15 @@ fn line(line: u64, bytes: Vec<u8>) -> Option<Line> {
     if too_long {
         return Some(Line::unreadable(line, name, format!("the line is longer than {MAX_LINE_BYTES} bytes")));
     }
+    if is_node(name) {
+        return Some(Line::unreadable(line, name, "it is the hash of a name that nobody has spelt".to_owned()));
+    }
     Some(Line::Name { line, name: name.to_owned() })
+}
+
+/// Whether this is a node (EIP-137), as `audit list` writes one whose name is not known.
+fn is_node(text: &str) -> bool {
+    text.strip_prefix("0x").is_some_and(|digits| digits.len() == 64 && digits.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
 /// The text before a `#` that begins the line or follows white space. The keycap emoji `#️⃣`, which names may hold, is no

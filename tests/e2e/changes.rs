@@ -60,6 +60,16 @@ impl<'a> Audited<'a> {
         (output.status.code().into(), written)
     }
 
+    /// What `audit list` lists, spelt by the list of names.
+    fn listed(&self, wanted: &[&str]) -> Vec<String> {
+        let (known, config) = (self.path("names.txt"), self.path("config.toml"));
+        let output =
+            self.net.run(&[&["audit", "list", "-o", "short", "--known", &known, "--config", &config], wanted].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let listed = String::from_utf8(output.stdout).expect("names are text");
+        listed.lines().filter(|line| !line.starts_with("0x")).map(str::to_owned).collect()
+    }
+
     /// What `audit resolution` says of a log with these rows, between both reports.
     fn resolution(&self, rows: &str) -> (Exit, Value) {
         self.write("log.md", &format!("| date | subject | kind | decision | reason |\n|---|---|---|---|---|\n{rows}"));
@@ -102,8 +112,10 @@ async fn each_change_between_two_audits_is_named_once_and_has_its_drafted_row() 
     send(net, resolver_of(net, payee).await, setAddrCall { node: node(payee), value: Address::ZERO }.abi_encode())
         .await;
     ask(net, "anvil_mine", json!([UNTIL_FINAL])).await;
-    let (exit, _) = audited.run(&["audit", "--json"], "before.json");
+    let (exit, earlier) = audited.run(&["audit", "--json"], "before.json");
     assert_eq!(exit, Exit::Trusted);
+    let earlier: Value = serde_json::from_str(&earlier).expect("JSON");
+    let next_block = earlier["counts"]["blocks"]["last"].as_u64().expect("a number") + 1;
     fs::copy(audited.path("before.json"), audited.path("state.json")).expect("a report");
 
     for (key, value) in world.next_records.as_object().expect("records") {
@@ -113,6 +125,10 @@ async fn each_change_between_two_audits_is_named_once_and_has_its_drafted_row() 
     renew(net, expiry).await;
     send(net, resolver_of(net, payee).await, setAddrCall { node: node(payee), value: NEW_PAYEE }.abi_encode()).await;
     ask(net, "anvil_mine", json!([UNTIL_FINAL])).await;
+
+    assert_eq!(audited.listed(&["--changed", &format!("{next_block}..")]), [bytes], "whose text records were set");
+    let below = audited.listed(&["--below", "eth"]);
+    assert!(net.names.iter().all(|name| below.contains(name)), "{below:?}");
 
     let before = audited.path("before.json");
     let (exit, after) = audited.run(&["audit", "--json", "--since", &before], "after.json");

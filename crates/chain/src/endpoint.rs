@@ -5,13 +5,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
+use alloy_primitives::U64;
 use alloy_rpc_client::RpcClient;
+use alloy_rpc_types_eth::Header;
 use alloy_transport::TransportError;
+use clresolve_core::reading::{Block, BlockSelector};
 use clresolve_core::text::excerpt;
+use clresolve_state::HashedHeader;
 use jiff::Timestamp;
 use url::{Host, Url};
 
 use crate::failure::Failure;
+use crate::header;
+use crate::request::tag;
 use crate::transport::{EndpointTransport, HttpPost};
 
 /// How long an endpoint that failed is asked last, in milliseconds.
@@ -84,6 +90,26 @@ impl RpcEndpoint {
 
     pub(crate) fn is_identified(&self) -> bool {
         self.is_identified.load(Ordering::Relaxed)
+    }
+
+    /// Lets the endpoint show, once, that it serves the chain with this id.
+    pub(crate) async fn show_chain(&self, chain_id: u64) -> Result<(), Failure> {
+        if self.is_identified() {
+            return Ok(());
+        }
+        let id = self.rpc.request::<_, U64>("eth_chainId", ()).await;
+        let id = id.map_err(|error| self.failure(&error))?.to::<u64>();
+        if id != chain_id {
+            return Err(Failure::WrongChain(id));
+        }
+        self.set_identified();
+        Ok(())
+    }
+
+    /// The header of a block, as the endpoint has it, and that block.
+    pub(crate) async fn header(&self, selector: BlockSelector) -> Result<(HashedHeader, Block), Failure> {
+        let header = self.rpc.request::<_, Option<Header>>("eth_getBlockByNumber", (tag(selector), false)).await;
+        Ok(header::checked(header.map_err(|error| self.failure(&error))?, selector)?)
     }
 
     pub(crate) fn set_identified(&self) {

@@ -13,6 +13,12 @@ use tokio::task::JoinError;
 use crate::header::HeaderError;
 use crate::transport::TransportFault;
 
+/// Words with which endpoints refuse the logs of a long range. Some give it the code of a client that asks too often.
+const LONG_RANGE: [&str; 2] = ["range", "results"];
+
+/// JSON-RPC's error for a method that is not offered.
+const NO_SUCH_METHOD: i64 = -32601;
+
 /// Why an endpoint gave no usable response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
@@ -60,6 +66,20 @@ impl Failure {
                 Self::Unusable(format!("the reply is malformed: {}", excerpt(&err.to_string())))
             }
             other => Self::Unusable(redact(&other.to_string())),
+        }
+    }
+
+    /// Whether logs of a smaller range may be given where those of this one were not.
+    pub(crate) fn is_about_the_range(error: &TransportError) -> bool {
+        match error {
+            RpcError::ErrorResp(payload) => {
+                let names_it = LONG_RANGE.iter().any(|word| payload.message.contains(word));
+                payload.code != NO_SUCH_METHOD && (names_it || !payload.is_retry_err())
+            }
+            RpcError::Transport(TransportErrorKind::Custom(cause)) => {
+                matches!(cause.downcast_ref(), Some(TransportFault::LocalLimit(_)))
+            }
+            _ => false,
         }
     }
 

@@ -14,22 +14,19 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use alloy_json_rpc::RpcError;
-use alloy_primitives::{Address, B256, U64};
-use alloy_rpc_types_eth::{Filter, Header, Log};
-use alloy_transport::{TransportError, TransportErrorKind};
+use alloy_primitives::{Address, B256};
+use alloy_rpc_types_eth::{Filter, Log};
 use clresolve_core::reading::{Block, BlockSelector};
 use clresolve_state::{Contracts, HashedHeader};
 
+pub(crate) use self::events::subnode;
 pub use self::events::{Change, Source};
 use self::events::{Topics, changes, registration};
 use self::window::Window;
 use crate::endpoint::{Endpoint, RpcEndpoint};
 use crate::failure::Failure;
-use crate::header;
 use crate::pool::ChainConfig;
-use crate::request::tag;
-use crate::transport::{HttpPost, TransportFault};
+use crate::transport::HttpPost;
 
 /// Blocks that are asked for again each time. A server behind a load balancer that lacks the newest block says that it
 /// has no logs; a moment later it has.
@@ -51,9 +48,6 @@ const MAX_ADDRESSES: usize = 128;
 
 /// Most blocks that are looked up to find where two chains part. A deeper reorganisation is a gap.
 const MAX_DEPTH: usize = 16;
-
-/// JSON-RPC's error for a method that is not offered.
-const NO_SUCH_METHOD: i64 = -32601;
 
 /// Follows one endpoint.
 pub struct Follower {
@@ -124,8 +118,9 @@ impl Follower {
     }
 
     async fn news(&mut self, resolvers: &BTreeSet<Address>) -> Result<Option<News>, Failure> {
-        self.identify().await?;
-        let (header, head) = self.header(BlockSelector::Latest).await?;
+        // The rest of what an endpoint says is a hint in any case.
+        self.endpoint.show_chain(self.chain_id).await?;
+        let (header, head) = self.endpoint.header(BlockSelector::Latest).await?;
         let again = || Beginning { first: head.number.saturating_sub(OVERLAP - 1), replaced: None, missed: None };
         let is_asked = resolvers.is_subset(&self.asked);
         match self.beginning(&header, &head).await?.or_else(|| (!is_asked).then(again)) {
@@ -158,26 +153,6 @@ impl Follower {
         }))
     }
 
-    /// Compares the chain's id, once. The rest of what an endpoint says is a hint in any case.
-    async fn identify(&self) -> Result<(), Failure> {
-        if self.endpoint.is_identified() {
-            return Ok(());
-        }
-        let id = self.endpoint.rpc.request::<_, U64>("eth_chainId", ()).await;
-        let id = id.map_err(|error| self.endpoint.failure(&error))?.to::<u64>();
-        if id != self.chain_id {
-            return Err(Failure::WrongChain(id));
-        }
-        self.endpoint.set_identified();
-        Ok(())
-    }
-
-    async fn header(&self, selector: BlockSelector) -> Result<(HashedHeader, Block), Failure> {
-        let header =
-            self.endpoint.rpc.request::<_, Option<Header>>("eth_getBlockByNumber", (tag(selector), false)).await;
-        Ok(header::checked(header.map_err(|error| self.endpoint.failure(&error))?, selector)?)
-    }
-
     /// The height of the newest block seen that is part of the chain that ends with `head`. `None` where that is too far
     /// back.
     async fn common(&self, header: &HashedHeader, head: &Block) -> Result<Option<u64>, Failure> {
@@ -186,7 +161,7 @@ impl Follower {
             let hash = if is_parent {
                 header.parent_hash()
             } else {
-                self.header(BlockSelector::Number(seen.number)).await?.1.hash
+                self.endpoint.header(BlockSelector::Number(seen.number)).await?.1.hash
             };
             if hash == seen.hash {
                 return Ok(Some(seen.number));
@@ -241,7 +216,7 @@ impl Follower {
             let filter = wanted.filter(&range);
             match self.endpoint.rpc.request::<_, Vec<Log>>("eth_getLogs", (filter,)).await {
                 Ok(logs) => harvest.take(logs, &wanted, &range, &self.contracts),
-                Err(error) if !is_about_the_range(&error) => return Err(self.endpoint.failure(&error)),
+                Err(error) if !Failure::is_about_the_range(&error) => return Err(self.endpoint.failure(&error)),
                 Err(_) => match wanted.parts(&range) {
                     Some(parts) => open.extend(parts),
                     None => harvest.miss(range),
@@ -355,16 +330,5 @@ impl Harvest {
     fn miss(&mut self, range: RangeInclusive<u64>) {
         let missed = self.missed.take().unwrap_or_else(|| range.clone());
         self.missed = Some(*missed.start().min(range.start())..=*missed.end().max(range.end()));
-    }
-}
-
-/// Whether a smaller range may be answered where this one was not.
-fn is_about_the_range(error: &TransportError) -> bool {
-    match error {
-        RpcError::ErrorResp(payload) => payload.code != NO_SUCH_METHOD && !payload.is_retry_err(),
-        RpcError::Transport(TransportErrorKind::Custom(cause)) => {
-            matches!(cause.downcast_ref(), Some(TransportFault::LocalLimit(_)))
-        }
-        _ => false,
     }
 }

@@ -13,6 +13,7 @@ pub mod contracts;
 mod error;
 mod header;
 mod look_up;
+pub mod name_wrapper;
 mod proof_nodes;
 pub mod receipts;
 mod state_proof;

@@ -11,9 +11,11 @@ use super::card_system;
 use super::output::{OutArgs, OutputArgs, ReportFormat, ReportOutputArgs, VerdictFormat};
 use super::signing::SignArgs;
 use super::world::{AboutArgs, WorldArgs};
+use crate::chain::WantedNames;
 use crate::cli::expect::ExpectArgs;
 use crate::config::{BlockSelector, parse_issuer};
 use crate::discover::{SystemName, Target};
+use crate::name::EnsName;
 use crate::report::Shard;
 use crate::report::difference::Kind;
 use crate::system::CardSystem;
@@ -251,6 +253,52 @@ pub(in crate::cli) struct WatchArgs {
     pub(in crate::cli) world: WorldArgs,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Every endpoint is asked for its logs, and what they tell is put together: one that hides a
+name hides nothing. Logs hold hashes of names. How one is spelt is looked up in the names
+of --known, then in the NameWrapper. A hash that nobody can spell stands in the list as
+it is, and an audit has a row for it. Names off the chain, and those that a wildcard
+resolver makes up, leave no logs.
+Exit codes: 0 all endpoints told all, 3 one of them did not (it is named), 2 usage.
+
+Examples:
+  clresolve audit list --changed 23000000.. --known names.txt --out changed.txt
+  clresolve audit list --below publisher.eth | clresolve audit --names - --format html --out audit.html")]
+#[command(group = ArgGroup::new("wanted").args(["changed", "below"]).required(true).multiple(true))]
+pub(in crate::cli) struct AuditListArgs {
+    /// Names whose cl.* text records were set in these blocks; without TO up to the finalized one
+    #[arg(long, value_name = "FROM..TO", value_parser = parse_blocks)]
+    pub(in crate::cli) changed: Option<WantedNames>,
+    /// All subnames of NAME that the registry has, on every level
+    #[arg(long, value_name = "NAME", value_parser = parse_below)]
+    pub(in crate::cli) below: Vec<WantedNames>,
+    /// A list of names that hashes are compared with
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) known: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) output: OutputArgs,
+    #[command(flatten)]
+    pub(in crate::cli) world: WorldArgs,
+}
+
+/// Reads the blocks of [`AuditListArgs`].
+fn parse_blocks(text: &str) -> Result<WantedNames, String> {
+    let expected = || "expected FROM..TO, such as 23000000..23010000, or FROM..".to_owned();
+    let (first, last) = text.split_once("..").ok_or_else(expected)?;
+    let number = |text: &str| text.parse::<u64>().map_err(|_| expected());
+    let (first, last) = (number(first)?, Some(last).filter(|last| !last.is_empty()).map(number).transpose()?);
+    match last {
+        Some(last) if last < first => Err("the last block is before the first".to_owned()),
+        last => Ok(WantedNames::Changed { first, last }),
+    }
+}
+
+/// Reads the name of [`AuditListArgs`].
+fn parse_below(text: &str) -> Result<WantedNames, String> {
+    EnsName::parse(text).map(WantedNames::Below).map_err(|error| error.to_string())
+}
+
 /// Shortest time between rounds: a shorter one is a mistyped unit, and would ask the endpoints without a pause.
 const MIN_EVERY: Duration = Duration::from_secs(1);
 
@@ -278,6 +326,8 @@ fn change() -> impl TypedValueParser<Value = Kind> {
 /// What to do with reports.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum AuditCommand {
+    /// List the names that the chain tells of: whose cl.* records changed, or that stand below a name
+    List(AuditListArgs),
     /// Say what changed from one report to a later one; exit code 0: nothing, 1: something, 3: not known
     Diff(AuditDiffArgs),
     /// Join the reports of all shards of a list to the report of one run

@@ -142,7 +142,8 @@ fn nodes(log: &Log, place: Node) -> Vec<B256> {
     one.into_iter().collect()
 }
 
-fn subnode(node: B256, label: B256) -> B256 {
+/// The node of the name with this label below `node` (EIP-137).
+pub(crate) fn subnode(node: B256, label: B256) -> B256 {
     keccak256([node, label].concat())
 }
 

@@ -9,13 +9,15 @@ interface INameWrapper {
     function ownerOf(uint256 node) external view returns (address);
 }
 
-/// The reading face of the NameWrapper. It owns its names in the registry and remembers their holders.
+/// The reading face of the NameWrapper. It owns its names in the registry and remembers their holders and their spelling.
 contract NameWrapper is INameWrapper {
     struct Wrapped {
         address owner;
         uint32 fuses;
         uint64 expiry;
     }
+
+    event NameWrapped(bytes32 indexed node, bytes name, address owner, uint32 fuses, uint64 expiry);
 
     error Unauthorised(bytes32 node);
 
@@ -31,12 +33,15 @@ contract NameWrapper is INameWrapper {
     address private immutable DEPLOYER;
 
     mapping(uint256 node => Wrapped) private _names;
+    /// The names in wire format (ENSIP-10).
+    mapping(bytes32 node => bytes) public names;
 
     constructor(IRegistry registry, IRegistrar registrar, bytes32 ethNode) {
         REGISTRY = registry;
         REGISTRAR = registrar;
         ETH_NODE = ethNode;
         DEPLOYER = msg.sender;
+        names[ethNode] = "\x03eth\x00";
     }
 
     function ownerOf(uint256 node) public view returns (address owner) {
@@ -55,25 +60,36 @@ contract NameWrapper is INameWrapper {
     }
 
     /// Registers a second-level `.eth` name until `expires` and keeps it for `owner`.
-    function registerAndWrap(bytes32 label, address owner, uint64 expires, address resolver) external {
+    function registerAndWrap(string calldata label, address owner, uint64 expires, address resolver) external {
         if (msg.sender != DEPLOYER) revert Unauthorised(ETH_NODE);
-        REGISTRAR.register(uint256(label), address(this), expires);
-        bytes32 node = keccak256(abi.encodePacked(ETH_NODE, label));
+        bytes32 labelhash = keccak256(bytes(label));
+        REGISTRAR.register(uint256(labelhash), address(this), expires);
+        bytes32 node = keccak256(abi.encodePacked(ETH_NODE, labelhash));
         REGISTRY.setResolver(node, resolver);
-        _names[uint256(node)] = Wrapped(owner, PARENT_CANNOT_CONTROL | IS_DOT_ETH, expires + GRACE_PERIOD);
+        wrap(node, ETH_NODE, label, Wrapped(owner, PARENT_CANNOT_CONTROL | IS_DOT_ETH, expires + GRACE_PERIOD));
     }
 
     /// Makes a wrapped subname that outlives its holder's wish until `expiry`, at most the parent's.
-    function setSubnodeRecord(bytes32 parent, bytes32 label, address owner, address resolver, uint64 expiry) external {
+    function setSubnodeRecord(bytes32 parent, string calldata label, address owner, address resolver, uint64 expiry)
+        external
+    {
         if (ownerOf(uint256(parent)) != msg.sender) revert Unauthorised(parent);
         uint64 limit = _names[uint256(parent)].expiry;
-        REGISTRY.setSubnodeRecord(parent, label, address(this), resolver, 0);
-        bytes32 node = keccak256(abi.encodePacked(parent, label));
-        _names[uint256(node)] = Wrapped(owner, PARENT_CANNOT_CONTROL, expiry < limit ? expiry : limit);
+        bytes32 labelhash = keccak256(bytes(label));
+        REGISTRY.setSubnodeRecord(parent, labelhash, address(this), resolver, 0);
+        bytes32 node = keccak256(abi.encodePacked(parent, labelhash));
+        wrap(node, parent, label, Wrapped(owner, PARENT_CANNOT_CONTROL, expiry < limit ? expiry : limit));
     }
 
     function setResolver(bytes32 node, address resolver) external {
         if (ownerOf(uint256(node)) != msg.sender) revert Unauthorised(node);
         REGISTRY.setResolver(node, resolver);
+    }
+
+    function wrap(bytes32 node, bytes32 parent, string calldata label, Wrapped memory wrapped) private {
+        bytes memory name = abi.encodePacked(uint8(bytes(label).length), label, names[parent]);
+        names[node] = name;
+        _names[uint256(node)] = wrapped;
+        emit NameWrapped(node, name, wrapped.owner, wrapped.fuses, wrapped.expiry);
     }
 }

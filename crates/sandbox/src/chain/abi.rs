@@ -14,9 +14,9 @@ sol! {
     }
 
     interface NameWrapper {
-        function registerAndWrap(bytes32 label, address owner, uint64 expires, address resolver);
+        function registerAndWrap(string label, address owner, uint64 expires, address resolver);
         function setResolver(bytes32 node, address resolver);
-        function setSubnodeRecord(bytes32 parent, bytes32 label, address owner, address resolver, uint64 expiry);
+        function setSubnodeRecord(bytes32 parent, string label, address owner, address resolver, uint64 expiry);
     }
 
     interface PublicResolver {

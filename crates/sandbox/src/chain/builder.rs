@@ -408,8 +408,7 @@ impl ChainBuilder {
         let labels: Vec<&str> = name.labels().collect();
         let mut parent = ROOT_NODE;
         for label in labels.iter().skip(1).rev() {
-            let label = keccak256(label);
-            let node = subnode(parent, label);
+            let node = subnode(parent, keccak256(label));
             if !self.names.contains_key(&node) {
                 let custody = if parent == ROOT_NODE { Custody::Registry } else { custody };
                 let holding = Holding { owner: OPERATOR, custody, records: RecordsAt::Nowhere };
@@ -421,8 +420,9 @@ impl ChainBuilder {
         Ok(parent)
     }
 
-    fn claim(&mut self, name: &EnsName, parent: B256, claim: Claim) -> Result<(), BuildError> {
-        let Claim { holding: Holding { owner, custody, .. }, label, resolver, expiry } = claim;
+    fn claim(&mut self, name: &EnsName, parent: B256, claim: Claim<'_>) -> Result<(), BuildError> {
+        let Claim { holding: Holding { owner, custody, .. }, label: text, resolver, expiry } = claim;
+        let (label, text) = (keccak256(text), text.to_owned());
         let parents = *self.names.get(&parent).ok_or_else(|| BuildError::Unregistered(name.to_string()))?;
         match (custody, parent == ETH_NODE) {
             (Custody::Registry, true) => {
@@ -432,7 +432,7 @@ impl ChainBuilder {
                 self.transact(owner, REGISTRY, Registry::setResolverCall { node, resolver })?;
             }
             (Custody::NameWrapper, true) => {
-                let wrap = NameWrapper::registerAndWrapCall { label, owner, expires: expiry, resolver };
+                let wrap = NameWrapper::registerAndWrapCall { label: text, owner, expires: expiry, resolver };
                 self.transact(OPERATOR, NAME_WRAPPER, wrap)?;
             }
             _ if parents.custody != custody => return Err(BuildError::Custody(name.to_string())),
@@ -441,7 +441,7 @@ impl ChainBuilder {
                 self.transact(parents.owner, REGISTRY, set)?;
             }
             (Custody::NameWrapper, false) => {
-                let set = NameWrapper::setSubnodeRecordCall { parent, label, owner, resolver, expiry };
+                let set = NameWrapper::setSubnodeRecordCall { parent, label: text, owner, resolver, expiry };
                 self.transact(parents.owner, NAME_WRAPPER, set)?;
             }
         }
@@ -559,9 +559,9 @@ struct Values<'a> {
 }
 
 /// One name taken below its parent.
-struct Claim {
+struct Claim<'a> {
     holding: Holding,
-    label: B256,
+    label: &'a str,
     resolver: Address,
     expiry: u64,
 }
@@ -584,8 +584,8 @@ fn header(parent: Option<&Sealed>, timestamp: u64, state_root: B256) -> Header {
     }
 }
 
-fn first_label(name: &EnsName) -> B256 {
-    keccak256(name.labels().next().unwrap_or_default())
+fn first_label(name: &EnsName) -> &str {
+    name.labels().next().unwrap_or_default()
 }
 
 fn subnode(parent: B256, label: B256) -> B256 {

@@ -1,0 +1,283 @@
+//! [`NameFinder`]: which names a chain tells of, for lists of what is audited.
+//!
+//! Logs hold nodes, not names, and are the word of each endpoint alone. So what several endpoints tell is put together:
+//! one that hides a name hides nothing, and one that invents a name causes a question more. How a node is spelt proves
+//! itself, since the name's own node must be that one.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::{Address, B256, Bytes, keccak256};
+use alloy_rpc_types_eth::{BlockId, Filter, Log};
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::BlockSelector;
+use clresolve_core::records::Key;
+use clresolve_state::{Contracts, name_wrapper};
+use futures_util::future::join_all;
+use tokio::time::timeout;
+
+use crate::endpoint::RpcEndpoint;
+use crate::failure::Failure;
+use crate::follow::subnode;
+use crate::pool::ChainConfig;
+use crate::request::eth_call;
+use crate::transport::HttpPost;
+
+/// Most nodes that are taken of one endpoint, some 10 MB: far more than there are agents, and a list that is audited in a
+/// few minutes. An endpoint that invents names without end ends here.
+const MAX_NODES: usize = 100_000;
+
+/// Most requests for logs to one endpoint: enough for all of mainnet in ranges of ten thousand blocks, the shortest that
+/// public endpoints prescribe.
+const MAX_REQUESTS: usize = 4096;
+
+/// Longest time that one endpoint may take for all of them.
+const MAX_TIME: Duration = Duration::from_secs(600);
+
+/// Most nodes whose subnames are asked for in one request: endpoints refuse longer filters.
+const NODES_PER_REQUEST: usize = 64;
+
+/// Most levels of subnames below a name. Agents stand one or two levels below their publisher.
+const MAX_LEVELS: usize = 8;
+
+/// Finds names through each endpoint of a configuration.
+pub struct NameFinder {
+    endpoints: Vec<RpcEndpoint>,
+    chain_id: u64,
+    contracts: Contracts,
+}
+
+/// Which nodes are looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Those whose `cl.*` records were set in these blocks; without a last block up to the finalized one.
+    Changed {
+        /// The first block.
+        first: u64,
+        /// The last block.
+        last: Option<u64>,
+    },
+    /// Those below this name that are registered now, on every level.
+    Below(EnsName),
+}
+
+/// What endpoints tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The nodes, each with the last block in which it was told of.
+    pub nodes: BTreeMap<B256, u64>,
+    /// Endpoints (labels) that have told all, each with the last block that it has read.
+    pub told: Vec<(String, u64)>,
+    /// Endpoints (labels) that have told nothing, or not all, each with the cause.
+    pub failed: Vec<(String, String)>,
+}
+
+impl NameFinder {
+    /// A finder over every endpoint of `config`, through `http`, the door for the operator's URLs.
+    pub fn new(config: &ChainConfig, http: &Arc<dyn HttpPost>) -> Self {
+        let endpoint =
+            |endpoint: &crate::Endpoint| RpcEndpoint::new(endpoint.clone(), Arc::clone(http), config.timeout);
+        Self {
+            endpoints: config.endpoints.iter().map(endpoint).collect(),
+            chain_id: config.chain_id,
+            contracts: config.contracts,
+        }
+    }
+
+    /// What all endpoints tell, put together.
+    pub async fn find(&self, wanted: &Wanted) -> Found {
+        let told = join_all(self.endpoints.iter().map(|endpoint| self.ask(endpoint, wanted))).await;
+        let mut found = Found::default();
+        for (endpoint, Telling { nodes, last, failure }) in self.endpoints.iter().zip(told) {
+            for (node, block) in nodes {
+                let known = found.nodes.entry(node).or_default();
+                *known = block.max(*known);
+            }
+            match failure {
+                None => found.told.push((endpoint.label.clone(), last)),
+                Some(cause) => found.failed.push((endpoint.label.clone(), cause)),
+            }
+        }
+        found
+    }
+
+    /// How a node is spelt, as the NameWrapper remembers it; `None` where no endpoint gives a name of this node.
+    pub async fn spelling(&self, node: B256) -> Option<EnsName> {
+        let call = eth_call(self.contracts.name_wrapper, name_wrapper::spelling_call(node));
+        for endpoint in self.endpoints.iter().filter(|endpoint| endpoint.is_identified()) {
+            let data = endpoint.rpc.request::<_, Bytes>("eth_call", (call.clone(), BlockId::finalized())).await;
+            if let Some(name) = data.ok().and_then(|data| name_wrapper::spelling(&data, node)) {
+                return Some(name);
+            }
+        }
+        None
+    }
+
+    async fn ask(&self, endpoint: &RpcEndpoint, wanted: &Wanted) -> Telling {
+        let mut reader = LogReader { endpoint, requests: MAX_REQUESTS, telling: Telling::default() };
+        let read = timeout(MAX_TIME, reader.read(wanted, self)).await;
+        let failure = match read {
+            Ok(Ok(())) => reader.telling.failure.take(),
+            Ok(Err(failure)) => Some(failure.to_string()),
+            Err(_) => Some(format!("it takes longer than {} s", MAX_TIME.as_secs())),
+        };
+        Telling { failure, ..reader.telling }
+    }
+}
+
+/// What one endpoint tells.
+#[derive(Default)]
+struct Telling {
+    nodes: BTreeMap<B256, u64>,
+    /// The last block that was read.
+    last: u64,
+    /// Why this is not all.
+    failure: Option<String>,
+}
+
+/// Reads the logs of one endpoint.
+struct LogReader<'a> {
+    endpoint: &'a RpcEndpoint,
+    /// How many more requests may be made.
+    requests: usize,
+    telling: Telling,
+}
+
+impl LogReader<'_> {
+    async fn read(&mut self, wanted: &Wanted, finder: &NameFinder) -> Result<(), Failure> {
+        self.endpoint.show_chain(finder.chain_id).await?;
+        let finalized = self.endpoint.header(BlockSelector::Finalized).await?.1.number;
+        match wanted {
+            Wanted::Changed { first, last } => {
+                self.telling.last = last.unwrap_or(finalized).min(finalized);
+                self.changed(*first..=self.telling.last).await
+            }
+            Wanted::Below(parent) => {
+                self.telling.last = finalized;
+                self.below(parent.node(), finder.contracts.registry).await
+            }
+        }
+    }
+
+    async fn changed(&mut self, blocks: RangeInclusive<u64>) -> Result<(), Failure> {
+        let events = ["TextChanged(bytes32,string,string)", "TextChanged(bytes32,string,string,string)"];
+        let keys = Key::ALL.iter().chain(&Key::SIGNER).map(|key| keccak256(key.as_str()));
+        let filter = Filter::new().event_signature(events.map(keccak256).to_vec()).topic2(keys.collect::<Vec<_>>());
+        self.logs(filter, blocks, &mut |telling, log| {
+            if let (Some(node), Some(block)) = (log.topics().get(1), log.block_number) {
+                telling.note(*node, block);
+            }
+        })
+        .await
+    }
+
+    /// Level by level. Of a name that was given back nothing is noted, and its subnames are looked at all the same.
+    async fn below(&mut self, parent: B256, registry: Address) -> Result<(), Failure> {
+        let new_owner = Filter::new().address(registry).event_signature(keccak256("NewOwner(bytes32,bytes32,address)"));
+        let mut seen = BTreeSet::from([parent]);
+        let mut level = vec![parent];
+        for _ in 0..MAX_LEVELS {
+            let mut owners: BTreeMap<B256, Ownership> = BTreeMap::new();
+            for parents in level.chunks(NODES_PER_REQUEST) {
+                let filter = new_owner.clone().topic1(parents.to_vec());
+                self.logs(filter, 0..=self.telling.last, &mut |telling, log| {
+                    let Some((node, ownership)) = Ownership::of(log) else { return };
+                    if owners.len() >= MAX_NODES && !owners.contains_key(&node) {
+                        return telling.fail(format!("it tells of more than {MAX_NODES} names"));
+                    }
+                    let known = owners.entry(node).or_insert(ownership);
+                    *known = ownership.max(*known);
+                })
+                .await?;
+            }
+            level = owners.keys().copied().filter(|node| seen.insert(*node)).collect();
+            for (node, Ownership { place: (block, _), is_held }) in owners {
+                if is_held {
+                    self.telling.note(node, block);
+                }
+            }
+            if level.is_empty() || self.telling.failure.is_some() {
+                return Ok(());
+            }
+        }
+        self.telling.fail(format!("names stand more than {MAX_LEVELS} levels below"));
+        Ok(())
+    }
+
+    /// Hands on each log of these blocks that the filter asks for. A range that is refused is parted.
+    async fn logs(
+        &mut self,
+        filter: Filter,
+        blocks: RangeInclusive<u64>,
+        take: &mut (dyn FnMut(&mut Telling, &Log) + Send),
+    ) -> Result<(), Failure> {
+        let mut open = vec![blocks];
+        // Ends: each turn takes a request, and without one it ends.
+        while let Some(blocks) = open.pop().filter(|blocks| !blocks.is_empty() && self.telling.failure.is_none()) {
+            if self.requests == 0 {
+                self.telling.fail(format!("it gives the logs of few blocks at a time: {MAX_REQUESTS} requests"));
+                break;
+            }
+            self.requests -= 1;
+            let (first, last) = (*blocks.start(), *blocks.end());
+            let part = filter.clone().from_block(first).to_block(last);
+            match self.endpoint.rpc.request::<_, Vec<Log>>("eth_getLogs", (part,)).await {
+                Ok(logs) => {
+                    let is_asked = |log: &&Log| {
+                        let is_of_blocks = log.block_number.is_some_and(|number| blocks.contains(&number));
+                        is_of_blocks && !log.removed && filter.matches(&log.inner)
+                    };
+                    logs.iter().filter(is_asked).for_each(|log| take(&mut self.telling, log));
+                }
+                Err(error) if !Failure::is_about_the_range(&error) => return Err(self.endpoint.failure(&error)),
+                Err(error) if first == last => {
+                    let cause = self.endpoint.failure(&error);
+                    self.telling.fail(format!("it does not give the logs of block {first}: {cause}"));
+                }
+                Err(_) => {
+                    let middle = first + (last - first) / 2;
+                    open.extend([middle + 1..=last, first..=middle]);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Telling {
+    fn note(&mut self, node: B256, block: u64) {
+        let is_full = self.nodes.len() >= MAX_NODES && !clresolve_core::mutant!("nodes-without-end");
+        if is_full && !self.nodes.contains_key(&node) {
+            return self.fail(format!("it tells of more than {MAX_NODES} names"));
+        }
+        let known = self.nodes.entry(node).or_default();
+        *known = block.max(*known);
+    }
+
+    /// The first failure counts: what comes after may follow from it.
+    fn fail(&mut self, cause: String) {
+        self.failure.get_or_insert(cause);
+    }
+}
+
+/// Who holds a name after a log, in the order of logs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Ownership {
+    /// Block and place in it.
+    place: (u64, u64),
+    is_held: bool,
+}
+
+impl Ownership {
+    /// The name of a `NewOwner` log, and whether it has a holder since.
+    fn of(log: &Log) -> Option<(B256, Self)> {
+        let node = subnode(*log.topics().get(1)?, *log.topics().get(2)?);
+        let is_held = log.data().data.iter().any(|byte| *byte != 0);
+        Some((node, Self { place: (log.block_number?, log.log_index?), is_held }))
+    }
+}

@@ -1,0 +1,224 @@
+//! Names that the sandbox's chain tells of, through endpoints that are honest, hide, invent, flood and take few blocks.
+
+use alloy_primitives::hex;
+use clresolve_core::payment::Coins;
+use clresolve_core::reading::Demand;
+use clresolve_sandbox::chain::{
+    CHAIN_ID, ChainBuilder, Custody, NAME_WRAPPER, REGISTRY, Registration, RpcFault, RpcServer, UNIVERSAL_RESOLVER,
+};
+use jiff::{SignedDuration, Timestamp};
+use url::Url;
+
+use super::*;
+use crate::Endpoint;
+use crate::transport::PostError;
+
+const HOLDER: Address = Address::repeat_byte(7);
+
+/// The way to the endpoints.
+struct Door {
+    http: reqwest::Client,
+    /// Most blocks of one request for logs; others are refused, as public endpoints do.
+    most_blocks: u64,
+    /// What is replaced in every reply.
+    lie: Option<(String, String)>,
+}
+
+#[async_trait::async_trait]
+impl HttpPost for Door {
+    async fn post(&self, url: &Url, body: bytes::Bytes, _: usize, _: Duration) -> Result<bytes::Bytes, PostError> {
+        let request: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        if request["method"] == "eth_getLogs" {
+            let block = |of: &str| {
+                let number = request["params"][0][of].as_str().unwrap();
+                u64::from_str_radix(number.trim_start_matches("0x"), 16).unwrap()
+            };
+            if block("toBlock") - block("fromBlock") >= self.most_blocks {
+                let error = serde_json::json!({"code": -32005, "message": "query exceeds max block range"});
+                let reply = serde_json::json!({"jsonrpc": "2.0", "id": request["id"], "error": error});
+                return Ok(reply.to_string().into());
+            }
+        }
+        let broken = |error: reqwest::Error| PostError::Connection(error.to_string());
+        let reply =
+            self.http.post(url.clone()).body(body).send().await.map_err(broken)?.text().await.map_err(broken)?;
+        let Some((genuine, forged)) = &self.lie else { return Ok(reply.into()) };
+        Ok(reply.replace(genuine, forged).into())
+    }
+}
+
+/// A chain with names, whose blocks are sealed one by one.
+struct Stage {
+    builder: ChainBuilder,
+    time: Timestamp,
+}
+
+fn name(text: &str) -> EnsName {
+    EnsName::parse(text).unwrap()
+}
+
+fn agent(text: &str) -> Registration {
+    let texts = BTreeMap::from([("cl.owner".to_owned(), "owner.eth".to_owned())]);
+    Registration { texts, ..Registration::new(name(text), HOLDER) }
+}
+
+impl Stage {
+    fn new(registrations: &[Registration]) -> Self {
+        let mut stage = Self { builder: ChainBuilder::new().unwrap(), time: "2026-11-20T12:00:00Z".parse().unwrap() };
+        stage.register(registrations);
+        stage
+    }
+
+    /// Block by block.
+    fn register(&mut self, registrations: &[Registration]) {
+        for registration in registrations {
+            self.builder.register(registration).unwrap();
+            self.seal();
+        }
+    }
+
+    fn seal(&mut self) {
+        self.time += SignedDuration::from_secs(12);
+        self.builder.seal(self.time).unwrap();
+    }
+
+    /// What endpoints with these faults tell, and whoever asks them.
+    async fn ask(mut self, faults: &[RpcFault], door: Door, wanted: &Wanted) -> (Found, NameFinder, Vec<RpcServer>) {
+        self.builder.finalize().unwrap();
+        let chain = Arc::new(self.builder.build().unwrap());
+        let mut servers = Vec::new();
+        for fault in faults {
+            let server = RpcServer::bind(Arc::clone(&chain)).await.unwrap();
+            server.set_fault(*fault);
+            servers.push(server);
+        }
+        let endpoint = |(number, server): (usize, &RpcServer)| Endpoint {
+            label: format!("node-{number}"),
+            url: server.url().parse().unwrap(),
+            own: true,
+            operator: format!("operator-{number}"),
+        };
+        let config = ChainConfig {
+            chain_id: CHAIN_ID,
+            genesis: None,
+            contracts: Contracts {
+                universal_resolver: UNIVERSAL_RESOLVER,
+                registry: REGISTRY,
+                name_wrapper: NAME_WRAPPER,
+                ..Contracts::default()
+            },
+            endpoints: servers.iter().enumerate().map(endpoint).collect(),
+            demand: Demand::SingleRpc,
+            timeout: Duration::from_secs(60),
+            hedge_after: Duration::from_secs(60),
+            ccip: false,
+            coins: Coins::default(),
+        };
+        let finder = NameFinder::new(&config, &(Arc::new(door) as Arc<dyn HttpPost>));
+        (finder.find(wanted).await, finder, servers)
+    }
+}
+
+fn open_door() -> Door {
+    Door { http: reqwest::Client::builder().no_proxy().build().unwrap(), most_blocks: u64::MAX, lie: None }
+}
+
+fn changed(first: u64, last: Option<u64>) -> Wanted {
+    Wanted::Changed { first, last }
+}
+
+/// The names that were found, of these.
+fn of<'a>(found: &Found, names: &[&'a str]) -> Vec<(&'a str, u64)> {
+    let known = names.iter().filter_map(|text| Some((*text, *found.nodes.get(&name(text).node())?)));
+    let known: Vec<_> = known.collect();
+    assert_eq!(known.len(), found.nodes.len(), "no others: {found:?}");
+    known
+}
+
+/// Two agents in blocks 1 and 2, a change of the first in 3, and in 4 a record that is no agent's.
+fn two_agents() -> Stage {
+    let mut stage = Stage::new(&[agent("one.eth"), agent("two.eth")]);
+    stage.builder.set_text(&name("one.eth"), "cl.owner", "other.eth").unwrap();
+    stage.seal();
+    stage.builder.set_text(&name("two.eth"), "avatar", "https://a.example/").unwrap();
+    stage.seal();
+    stage
+}
+
+const AGENTS: [&str; 2] = ["one.eth", "two.eth"];
+
+#[tokio::test]
+async fn names_whose_records_changed_are_found_in_their_blocks() {
+    for (wanted, expected) in [
+        (changed(0, None), vec![("one.eth", 3), ("two.eth", 2)]),
+        (changed(2, Some(2)), vec![("two.eth", 2)]),
+        (changed(3, Some(99)), vec![("one.eth", 3)]),
+        (changed(4, None), vec![]),
+        (changed(99, None), vec![]),
+    ] {
+        let (found, ..) = two_agents().ask(&[RpcFault::None], open_door(), &wanted).await;
+        assert_eq!(of(&found, &AGENTS), expected, "{wanted:?}");
+        let last = if wanted == changed(2, Some(2)) { 2 } else { 4 };
+        assert_eq!((found.told, found.failed), (vec![("node-0".to_owned(), last)], vec![]), "{wanted:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_range_that_is_refused_is_parted() {
+    let door = Door { most_blocks: 1, ..open_door() };
+    let (found, _, servers) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
+    assert_eq!(of(&found, &AGENTS), [("one.eth", 3), ("two.eth", 2)]);
+    assert!(found.failed.is_empty() && servers[0].requests() == 2 + 5, "{found:?}");
+    let door = Door { most_blocks: 0, ..open_door() };
+    let (found, ..) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
+    assert!(found.told.is_empty() && found.failed[0].1.contains("logs of block 0"), "{found:?}");
+}
+
+#[tokio::test]
+async fn who_hides_a_name_hides_nothing_and_who_invents_logs_adds_nothing_unasked() {
+    let faults = [RpcFault::NoLogs, RpcFault::EveryLog, RpcFault::ErrorReply, RpcFault::FloodOfLogs, RpcFault::None];
+    let (found, ..) = two_agents().ask(&faults, open_door(), &changed(0, Some(3))).await;
+    assert_eq!(of(&found, &AGENTS), [("one.eth", 3), ("two.eth", 3)], "restamped logs say a later block at most");
+    let labels = |list: &[(String, u64)]| list.iter().map(|(label, _)| label.clone()).collect::<Vec<_>>();
+    assert_eq!(labels(&found.told), ["node-0", "node-1", "node-3", "node-4"], "{:?}", found.failed);
+    assert_eq!(found.failed, [("node-2".to_owned(), "error -32005: limit exceeded".to_owned())]);
+}
+
+#[tokio::test]
+async fn subnames_of_every_level_are_found_and_wrapped_ones_are_spelt() {
+    let wrapped = |text: &str| Registration { custody: Custody::NameWrapper, ..agent(text) };
+    let names = ["a.publisher.eth", "b.a.publisher.eth", "gone.publisher.eth", "x.publisher.eth"];
+    let mut stage = Stage::new(&[agent("publisher.eth"), agent("other.eth"), agent("sub.other.eth")]);
+    stage.register(&names.map(agent));
+    stage.register(&[Registration::new(name("gone.publisher.eth"), Address::ZERO)]);
+    let (found, finder, _servers) =
+        stage.ask(&[RpcFault::None], open_door(), &Wanted::Below(name("publisher.eth"))).await;
+    assert_eq!(of(&found, &names), [("a.publisher.eth", 4), ("b.a.publisher.eth", 5), ("x.publisher.eth", 7)]);
+    assert_eq!(finder.spelling(name("a.publisher.eth").node()).await, None, "nobody has said how it is spelt");
+
+    let stage = Stage::new(&[wrapped("wrapped.eth"), wrapped("sub.wrapped.eth")]);
+    let (found, finder, _servers) =
+        stage.ask(&[RpcFault::None], open_door(), &Wanted::Below(name("wrapped.eth"))).await;
+    assert_eq!(of(&found, &["sub.wrapped.eth"]), [("sub.wrapped.eth", 2)]);
+    let node = name("sub.wrapped.eth").node();
+    assert_eq!(finder.spelling(node).await, Some(name("sub.wrapped.eth")));
+}
+
+#[tokio::test]
+async fn a_name_of_another_node_is_not_believed() {
+    let wrapped = Registration { custody: Custody::NameWrapper, ..agent("wrapped.eth") };
+    let lie = Some((hex::encode("wrapped"), hex::encode("swapped")));
+    let (_, finder, _servers) =
+        Stage::new(&[wrapped]).ask(&[RpcFault::None], Door { lie, ..open_door() }, &changed(0, None)).await;
+    assert_eq!(finder.spelling(name("wrapped.eth").node()).await, None);
+}
+
+#[test]
+fn an_endpoint_that_invents_names_without_end_is_cut_off() {
+    let mut telling = Telling::default();
+    for number in 0..=MAX_NODES as u64 {
+        telling.note(B256::left_padding_from(&number.to_be_bytes()), number);
+    }
+    assert_eq!(telling.nodes.len(), MAX_NODES);
+    assert_eq!(telling.failure.as_deref(), Some("it tells of more than 100000 names"));
+}

@@ -1,0 +1,62 @@
+//! How the NameWrapper spells the name of a node.
+
+use alloy_primitives::{B256, Bytes};
+use alloy_sol_types::{SolCall, sol};
+use clresolve_core::name::EnsName;
+
+sol! {
+    /// The name of a node that was ever wrapped, in wire format; else empty.
+    function names(bytes32 node) external view returns (bytes);
+}
+
+/// The call that asks how a node is spelt.
+pub fn spelling_call(node: B256) -> Bytes {
+    namesCall { node }.abi_encode().into()
+}
+
+/// What the call returned, if it is a name of this node: that proves the spelling, whoever gave it.
+pub fn spelling(data: &[u8], node: B256) -> Option<EnsName> {
+    let wire = namesCall::abi_decode_returns(data).ok()?;
+    spelt(&wire).filter(|name| name.node() == node || clresolve_core::mutant!("any-spelling"))
+}
+
+/// The name of this wire format; `None` where it is none, or not in normal form.
+fn spelt(wire: &[u8]) -> Option<EnsName> {
+    let mut labels = Vec::new();
+    let mut rest = wire;
+    loop {
+        let (length, after) = rest.split_first()?;
+        if *length == 0 {
+            break;
+        }
+        let (label, after) = after.split_at_checked(usize::from(*length))?;
+        labels.push(std::str::from_utf8(label).ok()?);
+        rest = after;
+    }
+    EnsName::parse(&labels.join(".")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_of_another_node_is_not_believed() {
+        let name = EnsName::parse("sub.wrapped.eth").unwrap();
+        let data = namesCall::abi_encode_returns(&Bytes::from(name.dns_encoded()));
+        assert_eq!(spelling(&data, name.node()), Some(name));
+        assert_eq!(spelling(&data, EnsName::parse("wrapped.eth").unwrap().node()), None);
+        assert_eq!(spelling(&[], B256::ZERO), None);
+    }
+
+    #[test]
+    fn a_wire_format_is_whole_or_no_name() {
+        let name = EnsName::parse("sub.wrapped.eth").unwrap();
+        assert_eq!(spelt(&name.dns_encoded()), Some(name));
+        for wire in
+            [&b""[..], b"\x00", b"\x03et", b"\x03eth", b"\xffeth\x00", b"\x03\xff\xff\xff\x00", b"\x03e.h\x03eth"]
+        {
+            assert_eq!(spelt(wire), None, "{wire:?}");
+        }
+    }
+}

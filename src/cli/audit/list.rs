@@ -1,0 +1,122 @@
+//! `audit list`: the names that a chain tells of, as a list that audits read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use alloy_primitives::B256;
+use anyhow::Context as _;
+use futures_util::{StreamExt as _, stream};
+use serde::Serialize;
+
+use crate::chain::{FoundNames, NameFinder, WantedNames};
+use crate::cli::args::{AuditListArgs, Format};
+use crate::cli::exit::Exit;
+use crate::cli::names::{self, Line, Reader};
+use crate::cli::notice;
+use crate::cli::output::{Output, Results};
+use crate::cli::progress::Progress;
+use crate::cli::world::World;
+use crate::name::EnsName;
+use crate::text::Foreign;
+
+/// Nodes whose spelling is asked for at the same time: public endpoints refuse many requests at once.
+const SPELT_AT_ONCE: usize = 8;
+
+pub(super) fn run(args: AuditListArgs) -> anyhow::Result<Exit> {
+    crate::cli::run_async(list(args))
+}
+
+async fn list(args: AuditListArgs) -> anyhow::Result<Exit> {
+    let output = Output::new(&args.output.out)?;
+    let known = args.known.as_deref().map(names::open).transpose().context("--known")?;
+    let world = World::open(&args.world).await?;
+    let finder = world.resolver.name_finder().context("the chain is not read through endpoints")?;
+    let progress = Progress::start("reading logs".to_owned());
+    let mut nodes = BTreeMap::new();
+    let mut is_whole = true;
+    for wanted in args.changed.iter().chain(&args.below) {
+        let found = finder.find(wanted).await;
+        progress.aside(|| is_whole &= tell(wanted, &found));
+        for (node, block) in found.nodes {
+            let last = nodes.entry(node).or_default();
+            *last = block.max(*last);
+        }
+    }
+    let spelt = spelt(&finder, nodes.keys().copied().collect(), known.map(|list| list.reader)).await?;
+    drop(progress);
+    let mut results = Results::new(output, args.output.form(), true);
+    for listed in listed(&nodes, &spelt) {
+        results.push(&listed, |format| line(&listed, format))?;
+    }
+    results.finish()?;
+    Ok(if is_whole { Exit::Trusted } else { Exit::Indeterminate })
+}
+
+/// Says who has told what, and whether that is all.
+fn tell(wanted: &WantedNames, found: &FoundNames) -> bool {
+    let wanted = match wanted {
+        WantedNames::Changed { .. } => "--changed".to_owned(),
+        WantedNames::Below(name) => format!("--below {name}"),
+    };
+    for (endpoint, block) in &found.told {
+        notice::note(format_args!("clresolve: {wanted}: {} has told all up to block {block}", Foreign::new(endpoint)));
+    }
+    for (endpoint, cause) in &found.failed {
+        let (endpoint, cause) = (Foreign::new(endpoint), Foreign::new(cause));
+        anstream::eprintln!("clresolve: {wanted}: {endpoint} has not told all: {cause}");
+    }
+    found.failed.is_empty()
+}
+
+/// How nodes are spelt: as in the list, else as the NameWrapper has it.
+async fn spelt(
+    finder: &NameFinder,
+    mut nodes: BTreeSet<B256>,
+    known: Option<Reader>,
+) -> anyhow::Result<BTreeMap<B256, EnsName>> {
+    let mut spelt = BTreeMap::new();
+    for line in known.into_iter().flatten() {
+        let Line::Name { name, .. } = line.context("--known")? else { continue };
+        if let Ok(name) = EnsName::parse(&name)
+            && nodes.remove(&name.node())
+        {
+            spelt.insert(name.node(), name);
+        }
+    }
+    let ask = async |node| Some((node, finder.spelling(node).await?));
+    let asked = stream::iter(nodes).map(ask).buffer_unordered(SPELT_AT_ONCE);
+    spelt.extend(asked.filter_map(std::future::ready).collect::<Vec<_>>().await);
+    Ok(spelt)
+}
+
+/// A line of the list.
+#[derive(Debug, PartialEq, Serialize)]
+struct Listed {
+    /// The name, where somebody has spelt it.
+    name: Option<String>,
+    /// Its node (EIP-137).
+    node: B256,
+    /// The last block with a log about it.
+    block: u64,
+}
+
+/// By name, and after them the nodes that nobody has spelt.
+fn listed(nodes: &BTreeMap<B256, u64>, spelt: &BTreeMap<B256, EnsName>) -> Vec<Listed> {
+    let listed = |(node, block): (&B256, &u64)| Listed {
+        name: spelt.get(node).map(|name| name.as_str().to_owned()),
+        node: *node,
+        block: *block,
+    };
+    let mut listed: Vec<_> = nodes.iter().map(listed).collect();
+    listed.sort_by(|a, b| (a.name.is_none(), &a.name, a.node).cmp(&(b.name.is_none(), &b.name, b.node)));
+    listed
+}
+
+fn line(listed: &Listed, format: Format) -> String {
+    let Listed { name, node, block } = listed;
+    match (name, format) {
+        (Some(name), Format::Short) => format!("{}\n", Foreign::new(name)),
+        (Some(name), _) => format!("{}  # block {block}\n", Foreign::new(name)),
+        (None, Format::Short) => format!("{node}\n"),
+        (None, _) => format!("{node}  # block {block}, nobody has spelt it\n"),
+    }
+}
