@@ -327,7 +327,7 @@ fn change() -> impl TypedValueParser<Value = Kind> {
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum AuditCommand {
     /// List the names that the chain tells of: whose cl.* records changed, or that stand below a name
-    List(AuditListArgs),
+    List(Box<AuditListArgs>),
     /// Say what changed from one report to a later one; exit code 0: nothing, 1: something, 3: not known
     Diff(AuditDiffArgs),
     /// Join the reports of all shards of a list to the report of one run
