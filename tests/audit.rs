@@ -1025,3 +1025,31 @@ fn names_that_the_chain_tells_of_are_a_list_that_is_audited() {
     assert_eq!((code(&dead), text_of(&dead)), (Some(3), ""));
     assert!(String::from_utf8_lossy(&dead.stderr).contains("has not told all"));
 }
+
+#[test]
+fn the_published_schemas_are_held_against_the_manifests() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+    command.env_clear().args(["audit", "schemas", "--sandbox", "--json", "--timeout", "2m"]);
+    let output = command.output().expect("the binary runs");
+    assert_eq!(code(&output), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let schemas = json_of(&output.stdout);
+    let of = |verb: &str, side: &str| {
+        let mut schemas = schemas.as_array().expect("a list").iter();
+        let schema = schemas.find(|schema| schema["verb"] == verb && schema["side"] == side).expect("it is published");
+        let codes = schema["reasons"].as_array().expect("a list").iter();
+        let codes: Vec<_> = codes.map(|reason| reason["code"].as_str().expect("a code").to_owned()).collect();
+        (schema["state"].as_str().expect("a state").to_owned(), codes.join(" "))
+    };
+    for (verb, state, codes) in [
+        ("summarize", "trusted", "checksum-line-endings"),
+        ("authorize", "trusted", ""),
+        ("ship", "untrusted", "published-version-mutated"),
+        ("clean", "untrusted", "schema-not-strict checksum-line-endings"),
+        ("describe", "untrusted", "schema-id-mismatch checksum-line-endings"),
+        ("explain", "untrusted", "schema-mirror-mismatch checksum-line-endings"),
+        ("fetch", "indeterminate", "schema-unavailable schema-mirror-unreachable checksum-line-endings"),
+    ] {
+        assert_eq!(of(verb, "request"), (state.to_owned(), codes.to_owned()), "{verb}");
+        assert_eq!(of(verb, "receipt").0, "trusted", "{verb}");
+    }
+}

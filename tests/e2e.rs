@@ -26,6 +26,10 @@ mod transactions;
 #[path = "e2e/world.rs"]
 mod world;
 
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
 use agents::AGENTS;
 use binary::Finding;
 use cards::{Card, Class};
@@ -349,6 +353,33 @@ fn an_audit_of_the_hosted_cards() {
     let pairs = ["agree", "agree", "agree", "agree", "agree", "open"];
     let unpinned = vec!["schema-unpinned".to_owned()];
     assert_eq!(later.row("summarizeagent.eth"), ("indeterminate".to_owned(), unpinned, pairs));
+}
+
+/// The directory that the commons schemas are published in cannot be made again: their mirrors prove them. Their published
+/// checksums were taken of other line ends.
+#[test]
+fn an_audit_of_the_published_schemas() {
+    let Some(world) = world() else { return };
+    let output = world.released.run(&["audit", "schemas", "--json"]);
+    let schemas: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let codes = |schema: &Value| {
+        let reasons = schema["reasons"].as_array().expect("a list").iter();
+        reasons.map(|reason| reason["code"].as_str().expect("a code").to_owned()).collect::<Vec<_>>()
+    };
+    let mut found: BTreeMap<_, usize> = BTreeMap::new();
+    for schema in schemas.as_array().expect("a list") {
+        let layer = schema["layer"].as_str().expect("a layer").to_owned();
+        *found.entry((layer, schema["state"].as_str().expect("a state").to_owned(), codes(schema))).or_default() += 1;
+    }
+    let trusted = |layer: &str, codes: &[&str]| {
+        (layer.to_owned(), "trusted".to_owned(), codes.iter().map(|code| (*code).to_owned()).collect())
+    };
+    let expected = [
+        (trusted("protocol-commercial/1.0.0", &[]), 10),
+        (trusted("protocol-commons/1.0.0", &["checksum-line-endings"]), 20),
+    ];
+    assert_eq!(found, BTreeMap::from(expected));
+    assert_eq!(output.status.code(), Some(0));
 }
 
 /// Judges all cards of a release in one run.

@@ -9,6 +9,7 @@ mod merge;
 mod registry;
 mod resolution;
 mod rows;
+mod schemas;
 mod seal;
 mod sources;
 
@@ -41,6 +42,7 @@ use crate::verdict::{Depth, Pinned};
 pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
     match args.command {
         Some(AuditCommand::List(args)) => list::run(*args),
+        Some(AuditCommand::Schemas(args)) => schemas::run(*args),
         Some(AuditCommand::Diff(args)) => diff::run(&args),
         Some(AuditCommand::Merge(args)) => merge::run(&args),
         Some(AuditCommand::Resolution(args)) => resolution::run(&args),

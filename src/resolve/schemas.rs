@@ -74,6 +74,16 @@ impl BoundSchemas {
     }
 }
 
+#[cfg(feature = "cli")]
+impl super::Resolver {
+    /// What the locations of a layer's schema serve: the canonical one, and each mirror.
+    pub(crate) async fn published_schema(&self, entry: &SchemaEntry) -> (SchemaBytes, Vec<SchemaBytes>) {
+        let Walker { sources, config, .. } = &*self.0.walker;
+        let bytes = async |location: &String| sources.schema(location, config.timeout).await.0;
+        tokio::join!(bytes(&entry.canonical), futures_util::future::join_all(entry.mirrors.iter().map(bytes)))
+    }
+}
+
 /// One look-up.
 struct LookUp {
     walker: Arc<Walker>,

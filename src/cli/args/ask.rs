@@ -282,6 +282,24 @@ pub(in crate::cli) struct AuditListArgs {
     pub(in crate::cli) world: WorldArgs,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Each schema is fetched from its canonical location and from every mirror, proven by its CID
+where that is in IPFS, and held against the digest that the manifest pins and against its
+$id. A digest that fits only after line ends were changed is a finding of its own. Schemas
+without a pinned digest are not known to be right.
+Exit codes: 0 all agree, 1 one differs, 3 one could not be fetched or is not pinned, 2 usage.
+
+Examples:
+  clresolve audit schemas
+  clresolve audit schemas --profile agent-cards/1.0.0+released --json")]
+pub(in crate::cli) struct AuditSchemasArgs {
+    #[command(flatten)]
+    pub(in crate::cli) output: OutputArgs,
+    #[command(flatten)]
+    pub(in crate::cli) world: WorldArgs,
+}
+
 /// Reads the blocks of [`AuditListArgs`].
 fn parse_blocks(text: &str) -> Result<WantedNames, String> {
     let expected = || "expected FROM..TO, such as 23000000..23010000, or FROM..".to_owned();
@@ -328,6 +346,8 @@ fn change() -> impl TypedValueParser<Value = Kind> {
 pub(in crate::cli) enum AuditCommand {
     /// List the names that the chain tells of: whose cl.* records changed, or that stand below a name
     List(Box<AuditListArgs>),
+    /// Hold the published schemas of a profile's layers against its manifests; exit code 0: they agree, 1: no, 3: not known
+    Schemas(Box<AuditSchemasArgs>),
     /// Say what changed from one report to a later one; exit code 0: nothing, 1: something, 3: not known
     Diff(AuditDiffArgs),
     /// Join the reports of all shards of a list to the report of one run

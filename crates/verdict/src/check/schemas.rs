@@ -113,6 +113,24 @@ pub fn proven(side: Side, fetched: &BoundSchema, entry: &SchemaEntry, profile: &
     }
 }
 
+/// Everything that is wrong with one schema as its layer publishes it: its bytes at the canonical location and at one
+/// mirror, and the publisher's checksum list.
+pub fn published(side: Side, fetched: &BoundSchema, entry: &SchemaEntry, profile: &Profile) -> Vec<Reason> {
+    let mut found = Findings::default();
+    let Some(pinned) = Pinned::of(entry) else {
+        return vec![Reason::new(Code::SchemaUnpinned).at(side.schema_pointer())];
+    };
+    bytes(side, fetched, pinned, profile, &mut found);
+    if let Some(listed) = entry.published_crlf_sha256 {
+        let note = Reason::new(Code::ChecksumLineEndings).expected(listed.to_string());
+        found.add(note.observed(pinned.sha256.to_string()).at(CHECKSUM_LIST));
+    }
+    found.weighed(profile)
+}
+
+/// The publisher's checksum list, in the place of a finding.
+const CHECKSUM_LIST: &str = "checksums.txt";
+
 /// A schema with the digest that proves its bytes.
 #[derive(Clone, Copy)]
 struct Pinned<'m> {
