@@ -60,7 +60,7 @@ pub use self::endpoint::Endpoint;
 pub use self::follow::{Change, FollowError, Follower, News, Source};
 #[cfg(feature = "state-proof")]
 pub use self::header_source::{Head, HeaderSource};
-pub use self::name_finder::{Found as FoundNames, NameFinder, Wanted as WantedNames};
+pub use self::name_finder::{FoundNames, NameFinder, WantedNames};
 pub use self::pool::{ChainConfig, Clock};
 #[cfg(feature = "state-proof")]
 pub use self::proven_chain::ProvenChain;

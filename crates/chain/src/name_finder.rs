@@ -54,7 +54,7 @@ pub struct NameFinder {
 
 /// Which nodes are looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum WantedNames {
     /// Those whose `cl.*` records were set in these blocks; without a last block up to the finalized one.
     Changed {
         /// The first block.
@@ -68,7 +68,7 @@ pub enum Wanted {
 
 /// What endpoints tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundNames {
     /// The nodes, each with the last block in which it was told of.
     pub nodes: BTreeMap<B256, u64>,
     /// Endpoints (labels) that have told all, each with the last block that it has read.
@@ -90,9 +90,9 @@ impl NameFinder {
     }
 
     /// What all endpoints tell, put together.
-    pub async fn find(&self, wanted: &Wanted) -> Found {
+    pub async fn find(&self, wanted: &WantedNames) -> FoundNames {
         let told = join_all(self.endpoints.iter().map(|endpoint| self.ask(endpoint, wanted))).await;
-        let mut found = Found::default();
+        let mut found = FoundNames::default();
         for (endpoint, Telling { nodes, last, failure }) in self.endpoints.iter().zip(told) {
             for (node, block) in nodes {
                 let known = found.nodes.entry(node).or_default();
@@ -118,7 +118,7 @@ impl NameFinder {
         None
     }
 
-    async fn ask(&self, endpoint: &RpcEndpoint, wanted: &Wanted) -> Telling {
+    async fn ask(&self, endpoint: &RpcEndpoint, wanted: &WantedNames) -> Telling {
         let mut reader = LogReader { endpoint, requests: MAX_REQUESTS, telling: Telling::default() };
         let read = timeout(MAX_TIME, reader.read(wanted, self)).await;
         let failure = match read {
@@ -149,15 +149,15 @@ struct LogReader<'a> {
 }
 
 impl LogReader<'_> {
-    async fn read(&mut self, wanted: &Wanted, finder: &NameFinder) -> Result<(), Failure> {
+    async fn read(&mut self, wanted: &WantedNames, finder: &NameFinder) -> Result<(), Failure> {
         self.endpoint.show_chain(finder.chain_id).await?;
         let finalized = self.endpoint.header(BlockSelector::Finalized).await?.1.number;
         match wanted {
-            Wanted::Changed { first, last } => {
+            WantedNames::Changed { first, last } => {
                 self.telling.last = last.unwrap_or(finalized).min(finalized);
                 self.changed(*first..=self.telling.last).await
             }
-            Wanted::Below(parent) => {
+            WantedNames::Below(parent) => {
                 self.telling.last = finalized;
                 self.below(parent.node(), finder.contracts.registry).await
             }

@@ -83,7 +83,12 @@ impl Stage {
     }
 
     /// What endpoints with these faults tell, and whoever asks them.
-    async fn ask(mut self, faults: &[RpcFault], door: Door, wanted: &Wanted) -> (Found, NameFinder, Vec<RpcServer>) {
+    async fn ask(
+        mut self,
+        faults: &[RpcFault],
+        door: Door,
+        wanted: &WantedNames,
+    ) -> (FoundNames, NameFinder, Vec<RpcServer>) {
         self.builder.finalize().unwrap();
         let chain = Arc::new(self.builder.build().unwrap());
         let mut servers = Vec::new();
@@ -123,12 +128,12 @@ fn open_door() -> Door {
     Door { http: reqwest::Client::builder().no_proxy().build().unwrap(), most_blocks: u64::MAX, lie: None }
 }
 
-fn changed(first: u64, last: Option<u64>) -> Wanted {
-    Wanted::Changed { first, last }
+fn changed(first: u64, last: Option<u64>) -> WantedNames {
+    WantedNames::Changed { first, last }
 }
 
 /// The names that were found, of these.
-fn of<'a>(found: &Found, names: &[&'a str]) -> Vec<(&'a str, u64)> {
+fn of<'a>(found: &FoundNames, names: &[&'a str]) -> Vec<(&'a str, u64)> {
     let known = names.iter().filter_map(|text| Some((*text, *found.nodes.get(&name(text).node())?)));
     let known: Vec<_> = known.collect();
     assert_eq!(known.len(), found.nodes.len(), "no others: {found:?}");
@@ -192,13 +197,13 @@ async fn subnames_of_every_level_are_found_and_wrapped_ones_are_spelt() {
     stage.register(&names.map(agent));
     stage.register(&[Registration::new(name("gone.publisher.eth"), Address::ZERO)]);
     let (found, finder, _servers) =
-        stage.ask(&[RpcFault::None], open_door(), &Wanted::Below(name("publisher.eth"))).await;
+        stage.ask(&[RpcFault::None], open_door(), &WantedNames::Below(name("publisher.eth"))).await;
     assert_eq!(of(&found, &names), [("a.publisher.eth", 4), ("b.a.publisher.eth", 5), ("x.publisher.eth", 7)]);
     assert_eq!(finder.spelling(name("a.publisher.eth").node()).await, None, "nobody has said how it is spelt");
 
     let stage = Stage::new(&[wrapped("wrapped.eth"), wrapped("sub.wrapped.eth")]);
     let (found, finder, _servers) =
-        stage.ask(&[RpcFault::None], open_door(), &Wanted::Below(name("wrapped.eth"))).await;
+        stage.ask(&[RpcFault::None], open_door(), &WantedNames::Below(name("wrapped.eth"))).await;
     assert_eq!(of(&found, &["sub.wrapped.eth"]), [("sub.wrapped.eth", 2)]);
     let node = name("sub.wrapped.eth").node();
     assert_eq!(finder.spelling(node).await, Some(name("sub.wrapped.eth")));
