@@ -58,7 +58,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let mut interrupt = pin!(asked_to_stop());
     let history = History::read(args.since.as_deref(), &args.history)?;
     let world = tokio::select! {
-        world = World::open_for_list(&args.world, Depth::Schemas) => world?,
+        world = World::open_for_list(&args.world, Depth::Schemas, args.concurrency) => world?,
         () = &mut interrupt => return Ok(Exit::Interrupted),
     };
     let registry = tokio::select! {
@@ -75,12 +75,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     // Before anything is asked: an audit of many names must not fail at its end.
     history.check_worlds(&scope)?;
     let mut kept = kept(&args, &scope)?;
-    let listed = ListAudit {
-        resolver: &world.resolver,
-        earlier: history.last.as_ref(),
-        shard: args.shard,
-        concurrency: args.concurrency,
-    };
+    let listed = ListAudit { resolver: &world.resolver, earlier: history.last.as_ref(), shard: args.shard };
     let ending = listed.run(sources, &mut kept, interrupt).await?;
     // The report may go to a reader that stalls: a second signal ends the program as the first would have.
     tokio::spawn(async {

@@ -1,8 +1,9 @@
-//! Names, judged a few at the same time; the rows follow their sources.
+//! Names, judged in groups that are read together; the rows follow their sources.
 
 use std::future::Future;
 
 use futures_util::{StreamExt as _, future::ready, stream};
+use tokio::sync::Semaphore;
 
 use super::rows::RowWriter;
 use super::sources::{SourceLine, Sources};
@@ -18,9 +19,13 @@ pub(in crate::cli) struct ListAudit<'a> {
     pub(in crate::cli) earlier: Option<&'a Past>,
     /// The part of the list that is judged.
     pub(in crate::cli) shard: Option<Shard>,
-    /// Names that are judged at the same time.
-    pub(in crate::cli) concurrency: u8,
 }
+
+/// Names that begin at the same time: as many as one call to the chain takes.
+const GROUP: usize = 20;
+
+/// Most names that have begun: the next group is read while the sources of the last one are asked.
+const MOST_BEGUN: usize = 2 * GROUP;
 
 impl ListAudit<'_> {
     /// Judges what `kept` does not hold yet, until the list or `interrupt` ends.
@@ -41,11 +46,21 @@ impl ListAudit<'_> {
             // A list that cannot be read on is everybody's matter.
             Err(_) => true,
         };
+        let places = &Semaphore::new(MOST_BEGUN);
         let mut rows = Box::pin(
             stream::unfold(sources.read(), |mut lines| async { Some((lines.recv().await?, lines)) })
                 .filter(|asked| ready(is_due(asked)))
-                .map(|asked| judged(self.resolver, asked, self.earlier))
-                .buffered(usize::from(self.concurrency)),
+                .enumerate()
+                .then(async |(index, asked)| {
+                    admitted(index, places).await;
+                    asked
+                })
+                .map(async |asked| {
+                    let row = judged(self.resolver, asked, self.earlier).await;
+                    places.add_permits(1);
+                    row
+                })
+                .buffered(MOST_BEGUN),
         );
         let ending = loop {
             tokio::select! {
@@ -64,6 +79,15 @@ impl ListAudit<'_> {
         drop((rows, progress));
         kept.tally.listed_again = distinct.again;
         Ok(ending)
+    }
+}
+
+/// Waits until there are places for a whole group, so that its names are read together and not as places become free.
+async fn admitted(index: usize, places: &Semaphore) {
+    if index.is_multiple_of(GROUP)
+        && let Ok(group) = places.acquire_many(GROUP as u32).await
+    {
+        group.forget();
     }
 }
 
