@@ -12,7 +12,7 @@ use tracing::Level;
 
 use self::state::{StateFile, Successor};
 use super::args::WatchArgs;
-use super::audit::{self, ListAudit, RowWriter, Sources};
+use super::audit::{self, ListAudit, Pace, RowWriter, Sources};
 use super::exit::Exit;
 use super::names;
 use super::new_file::NewFile;
@@ -156,7 +156,8 @@ impl Watch {
         let resolver = self.world.resolver.with_empty_cache();
         let sources = Sources::of_list(names::open(&self.args.names)?);
         let mut kept = RowWriter::scratch()?;
-        let listed = ListAudit { resolver: &resolver, earlier, shard: None };
+        let pace = Pace::of(&self.world.config, self.args.concurrency);
+        let listed = ListAudit { resolver: &resolver, earlier, shard: None, pace };
         match listed.run(sources, &mut kept, std::future::pending()).await? {
             Ending::Complete => {}
             Ending::ListFailed(why) => bail!("--names: {why}"),

@@ -10,6 +10,9 @@ use super::*;
 /// As many names as one call takes.
 const FULL: usize = 20;
 
+/// A time limit that a busy machine does not reach: what is late is asked again, and counted.
+const UNHURRIED: Duration = Duration::from_secs(240);
+
 const ALL_MODES: [HostileMode; 17] = [
     HostileMode::Aliased,
     HostileMode::BadLength,
@@ -68,7 +71,9 @@ impl Both {
             }
         });
         let servers = [RpcServer::bind(Arc::clone(&chain)).await.unwrap(), RpcServer::bind(chain).await.unwrap()];
-        let [alone, batched] = servers.each_ref().map(|server| config(vec![endpoint("sandbox", &server.url())]));
+        let [alone, batched] = servers
+            .each_ref()
+            .map(|server| ChainConfig { timeout: UNHURRIED, ..config(vec![endpoint("sandbox", &server.url())]) });
         Self {
             alone: RpcChain::new(alone, &http(), gateway.clone()),
             batched: RpcChain::in_batches(batched, &http(), gateway),
@@ -150,9 +155,7 @@ async fn a_gas_burner_costs_one_request_more_for_all_of_its_mates() {
 
 #[tokio::test]
 async fn owners_are_asked_for_together_and_each_owner_once() {
-    let mut names = honest();
-    names.push(misbehaving("evil.eth", HostileMode::Burn, ""));
-    let both = Both::of(&names).await;
+    let both = Both::of(&honest()).await;
     let reading = both.batched.read(&name("agent-0.eth"), FIRST).await.unwrap();
     let holding =
         async |reader: &RpcChain, owner: &EnsName| reader.holding(owner, &reading.block, &reading.endpoints).await;
@@ -168,6 +171,4 @@ async fn owners_are_asked_for_together_and_each_owner_once() {
     let honest = (0..8).map(|number| name(&format!("agent-{number}.eth")));
     let owners = honest.chain(["none.eth", "nobody.eth"].map(name)).cycle().take(FULL);
     assert_eq!(asked(owners.collect()).await, 1);
-    let with_a_burner = ["agent-1.eth", "agent-2.eth", "evil.eth", "agent-3.eth"].map(name);
-    assert_eq!(asked(with_a_burner.to_vec()).await, 5, "all, two halves, and the two of the second");
 }

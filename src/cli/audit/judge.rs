@@ -7,8 +7,10 @@ use tokio::sync::Semaphore;
 
 use super::rows::RowWriter;
 use super::sources::{SourceLine, Sources};
+use crate::chain::Demand;
 use crate::cli::names::{Distinct, Line, NamesError};
 use crate::cli::progress::Progress;
+use crate::config::Config;
 use crate::report::{Ending, Past, Presence, Row, Shard, Tally};
 use crate::resolve::Resolver;
 
@@ -19,13 +21,43 @@ pub(in crate::cli) struct ListAudit<'a> {
     pub(in crate::cli) earlier: Option<&'a Past>,
     /// The part of the list that is judged.
     pub(in crate::cli) shard: Option<Shard>,
+    pub(in crate::cli) pace: Pace,
 }
 
-/// Names that begin at the same time: as many as one call to the chain takes.
-const GROUP: usize = 20;
+/// How names begin: in groups that are read together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cli) struct Pace {
+    group: u32,
+    /// Most names that have begun.
+    most: u32,
+}
 
-/// Most names that have begun: the next group is read while the sources of the last one are asked.
-const MOST_BEGUN: usize = 2 * GROUP;
+impl Pace {
+    /// As many as one call to the chain takes. The next group is read while the sources of the last one are asked.
+    const TOGETHER: Self = Self { group: 20, most: 40 };
+
+    /// That of a list under `config`. Where state is proven, each name is read for itself, and `at_once` have begun.
+    pub(in crate::cli) fn of(config: &Config, at_once: u8) -> Self {
+        match config.chain.demand() {
+            Ok(Demand::SingleRpc | Demand::Quorum(_)) => Self::TOGETHER,
+            Ok(Demand::StateProof(_)) | Err(_) => Self { group: 1, most: u32::from(at_once) },
+        }
+    }
+
+    /// Places for all names that have begun.
+    fn places(self) -> Semaphore {
+        Semaphore::new(self.most as usize)
+    }
+
+    /// Waits until there are places for a whole group, so that its names are read together and not as places become free.
+    async fn admit(self, index: usize, places: &Semaphore) {
+        if index.is_multiple_of(self.group as usize)
+            && let Ok(group) = places.acquire_many(self.group).await
+        {
+            group.forget();
+        }
+    }
+}
 
 impl ListAudit<'_> {
     /// Judges what `kept` does not hold yet, until the list or `interrupt` ends.
@@ -46,13 +78,13 @@ impl ListAudit<'_> {
             // A list that cannot be read on is everybody's matter.
             Err(_) => true,
         };
-        let places = &Semaphore::new(MOST_BEGUN);
+        let (pace, places) = (self.pace, &self.pace.places());
         let mut rows = Box::pin(
             stream::unfold(sources.read(), |mut lines| async { Some((lines.recv().await?, lines)) })
                 .filter(|asked| ready(is_due(asked)))
                 .enumerate()
                 .then(async |(index, asked)| {
-                    admitted(index, places).await;
+                    pace.admit(index, places).await;
                     asked
                 })
                 .map(async |asked| {
@@ -60,7 +92,7 @@ impl ListAudit<'_> {
                     places.add_permits(1);
                     row
                 })
-                .buffered(MOST_BEGUN),
+                .buffered(pace.most as usize),
         );
         let ending = loop {
             tokio::select! {
@@ -79,15 +111,6 @@ impl ListAudit<'_> {
         drop((rows, progress));
         kept.tally.listed_again = distinct.again;
         Ok(ending)
-    }
-}
-
-/// Waits until there are places for a whole group, so that its names are read together and not as places become free.
-async fn admitted(index: usize, places: &Semaphore) {
-    if index.is_multiple_of(GROUP)
-        && let Ok(group) = places.acquire_many(GROUP as u32).await
-    {
-        group.forget();
     }
 }
 
