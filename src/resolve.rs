@@ -46,6 +46,7 @@ mod settlement;
 mod setup;
 mod signer;
 mod sources;
+mod turns;
 mod upstream;
 mod walk;
 
@@ -85,8 +86,10 @@ pub(crate) use self::setup::egress;
 #[cfg(feature = "cli")]
 pub(crate) use crate::fetch::https::REGISTRY_LIMIT;
 pub use self::setup::{SetupError, local_profiles};
+use self::setup::Load;
 use self::signer::Signers;
 use self::sources::ContentSources;
+use self::turns::Turns;
 use self::upstream::Upstream;
 use self::walk::Walker;
 use crate::bundle::Packed;
@@ -133,6 +136,7 @@ struct Reads {
     upstream: Option<Upstream>,
     content: Arc<dyn Content>,
     registries: AgentRegistries,
+    turns: Turns,
 }
 
 impl Resolver {
@@ -141,7 +145,7 @@ impl Resolver {
     /// # Errors
     /// When a file or URL of the configuration cannot be read or holds something else than it should.
     pub async fn new(config: &Config) -> Result<Self, SetupError> {
-        Self::build(config, Arc::new(SystemLookup), Arc::new(SystemClock)).await
+        Self::build(config, Arc::new(SystemLookup), Arc::new(SystemClock), Load::Questions).await
     }
 
     /// As [`Resolver::new`], with another source of addresses than the system's resolver.
@@ -149,7 +153,7 @@ impl Resolver {
     /// # Errors
     /// As [`Resolver::new`].
     pub async fn with_lookup(config: &Config, lookup: Arc<dyn Lookup>) -> Result<Self, SetupError> {
-        Self::build(config, lookup, Arc::new(SystemClock)).await
+        Self::build(config, lookup, Arc::new(SystemClock), Load::Questions).await
     }
 
     /// As [`Resolver::new`], under another clock than the system's. It is the only clock: for verdicts, cache and
@@ -158,21 +162,33 @@ impl Resolver {
     /// # Errors
     /// As [`Resolver::new`].
     pub async fn with_clock(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, SetupError> {
-        Self::build(config, Arc::new(SystemLookup), clock).await
+        Self::build(config, Arc::new(SystemLookup), clock, Load::Questions).await
     }
 
-    async fn build(config: &Config, lookup: Arc<dyn Lookup>, clock: Arc<dyn Clock>) -> Result<Self, SetupError> {
+    /// As [`Resolver::new`], for a list of names that are asked about many at a time: they share requests to the chain, and
+    /// `at_once` of them ask hosts and gateways at the same time.
+    #[cfg(feature = "cli")]
+    pub(crate) async fn for_list(config: &Config, at_once: u8) -> Result<Self, SetupError> {
+        Self::build(config, Arc::new(SystemLookup), Arc::new(SystemClock), Load::List { at_once }).await
+    }
+
+    async fn build(
+        config: &Config,
+        lookup: Arc<dyn Lookup>,
+        clock: Arc<dyn Clock>,
+        load: Load,
+    ) -> Result<Self, SetupError> {
         let egress = setup::egress(config, lookup)?;
         let profiles = setup::profiles(config, &egress).await?;
         let upstream = setup::upstream(config, &egress)?;
-        let chain = setup::chain(&upstream, config, &egress, &clock)?;
+        let chain = setup::chain(&upstream, config, &egress, &clock, load)?;
         let content = Arc::new(setup::content(config, &egress, &clock)?);
         let world = cached::world_digest(config, egress.extra_roots());
         let registries = setup::registries(config, &egress, &clock)?;
         let cache = Arc::new(VerdictCache::new(&config.cache));
         let fleet = setup::fleet(config, &egress, &clock, &cache).await?;
         let cached = |walker| CachedWalker::of_fleet(walker, cache, fleet);
-        let reads = Reads { chain, upstream: Some(upstream), content, registries };
+        let reads = Reads { chain, upstream: Some(upstream), content, registries, turns: load.turns() };
         Self::assemble(config.clone(), world, profiles, reads, clock, cached)
     }
 
@@ -191,7 +207,7 @@ impl Resolver {
         check_profile(config, &profiles)?;
         let upstream = setup::upstream(config, &egress)?;
         let walker = Arc::new(Walker {
-            chain: setup::chain(&upstream, config, &egress, &old.clock)?,
+            chain: setup::chain(&upstream, config, &egress, &old.clock, Load::Questions)?,
             upstream: Some(upstream),
             sources: ContentSources {
                 content: Arc::new(setup::content(config, &egress, &old.clock)?),
@@ -219,7 +235,8 @@ impl Resolver {
         content: Arc<dyn Content>,
     ) -> Result<Self, SetupError> {
         let world = cached::world_digest(&config, &[]);
-        let reads = Reads { chain, upstream: None, content, registries: AgentRegistries::new([]) };
+        let registries = AgentRegistries::new([]);
+        let reads = Reads { chain, upstream: None, content, registries, turns: Turns::default() };
         Self::assemble(config, world, profiles, reads, Arc::new(SystemClock), CachedWalker::new)
     }
 
@@ -227,7 +244,7 @@ impl Resolver {
         config: Config,
         world: Arc<str>,
         profiles: Profiles,
-        Reads { chain, upstream, content, registries }: Reads,
+        Reads { chain, upstream, content, registries, turns }: Reads,
         clock: Arc<dyn Clock>,
         cached: impl FnOnce(Arc<Walker>) -> CachedWalker,
     ) -> Result<Self, SetupError> {
@@ -240,7 +257,8 @@ impl Resolver {
             detail: error.to_string(),
         })?;
         let (pool, progress) = (Arc::new(pool), Progress::new());
-        let walker = Arc::new(Walker { chain, upstream, sources, clock, profiles, history, config, world, pool, progress });
+        let walker = Walker { chain, upstream, sources, clock, profiles, history, config, world, pool, progress, turns };
+        let walker = Arc::new(walker);
         let cached = cached(Arc::clone(&walker));
         Ok(Self::of(walker, cached, registries, policy))
     }

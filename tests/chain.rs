@@ -1,5 +1,7 @@
 //! Readings over real HTTP from the sandbox's chain, from endpoints that fail in every way known, and through CCIP-Read.
 
+#[path = "chain/batch.rs"]
+mod batch;
 #[path = "chain/payment.rs"]
 mod payment;
 

@@ -21,7 +21,7 @@ use std::pin::pin;
 use anyhow::{Context as _, anyhow, bail};
 
 use self::history::History;
-pub(super) use self::judge::ListAudit;
+pub(super) use self::judge::{ListAudit, Pace};
 use self::registry::Registry;
 pub(super) use self::rows::RowWriter;
 use self::rows::{Job, Spool};
@@ -62,7 +62,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let mut interrupt = pin!(asked_to_stop());
     let history = History::read(args.since.as_deref(), &args.history)?;
     let world = tokio::select! {
-        world = World::open_for_list(&args.world, Depth::Schemas) => world?,
+        world = World::open_for_list(&args.world, Depth::Schemas, args.concurrency) => world?,
         () = &mut interrupt => return Ok(Exit::Interrupted),
     };
     let registry = tokio::select! {
@@ -79,12 +79,8 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     // Before anything is asked: an audit of many names must not fail at its end.
     history.check_worlds(&scope)?;
     let mut kept = kept(&args, &scope)?;
-    let listed = ListAudit {
-        resolver: &world.resolver,
-        earlier: history.last.as_ref(),
-        shard: args.shard,
-        concurrency: args.concurrency,
-    };
+    let pace = Pace::of(&world.config, args.concurrency);
+    let listed = ListAudit { resolver: &world.resolver, earlier: history.last.as_ref(), shard: args.shard, pace };
     let ending = listed.run(sources, &mut kept, interrupt).await?;
     // The report may go to a reader that stalls: a second signal ends the program as the first would have.
     tokio::spawn(async {

@@ -12,7 +12,7 @@ use tracing::Level;
 
 use self::state::{StateFile, Successor};
 use super::args::WatchArgs;
-use super::audit::{self, ListAudit, RowWriter, Sources};
+use super::audit::{self, ListAudit, Pace, RowWriter, Sources};
 use super::exit::Exit;
 use super::names;
 use super::new_file::NewFile;
@@ -47,7 +47,7 @@ async fn watch(args: WatchArgs) -> anyhow::Result<Exit> {
     let key = args.webhook_key.as_deref().map(WebhookKey::read).transpose().context("--webhook-key")?;
     let state = StateFile::open(&args.state)?;
     let world = tokio::select! {
-        world = World::open_for_list(&args.world, Depth::Schemas) => world?,
+        world = World::open_for_list(&args.world, Depth::Schemas, args.concurrency) => world?,
         () = asks.next() => return Ok(Exit::Interrupted),
     };
     let webhook = args.webhook.clone().zip(key).map(|(url, key)| Webhook::new(&world.config, url, key));
@@ -156,7 +156,8 @@ impl Watch {
         let resolver = self.world.resolver.with_empty_cache();
         let sources = Sources::of_list(names::open(&self.args.names)?);
         let mut kept = RowWriter::scratch()?;
-        let listed = ListAudit { resolver: &resolver, earlier, shard: None, concurrency: self.args.concurrency };
+        let pace = Pace::of(&self.world.config, self.args.concurrency);
+        let listed = ListAudit { resolver: &resolver, earlier, shard: None, pace };
         match listed.run(sources, &mut kept, std::future::pending()).await? {
             Ending::Complete => {}
             Ending::ListFailed(why) => bail!("--names: {why}"),

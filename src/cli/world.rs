@@ -49,14 +49,17 @@ impl World {
     }
 
     /// As [`World::open`], for a list of names: looks as deep as `unless_told` where file, environment and flags do not
-    /// say how deep, and keeps few verdicts, so that memory does not grow with the list.
-    pub(super) async fn open_for_list(args: &WorldArgs, unless_told: Depth) -> anyhow::Result<Self> {
+    /// say how deep, and keeps few verdicts, so that memory does not grow with the list. `at_once` names ask hosts and
+    /// gateways at the same time.
+    pub(super) async fn open_for_list(args: &WorldArgs, unless_told: Depth, at_once: u8) -> anyhow::Result<Self> {
         let (mut config, sandbox) = settings(args, Reader::People, unless_told).await?;
         for pool in [&mut config.cache.trusted, &mut config.cache.untrusted] {
             *pool = VERDICTS_KEPT.min(*pool);
         }
         config.cache.content_bytes = CONTENT_KEPT.min(config.cache.content_bytes);
-        Self::of(config, sandbox).await
+        config.redis = RedisConfig::default();
+        let resolver = Resolver::for_list(&config, at_once).await?;
+        Ok(Self { resolver, config, _sandbox: sandbox })
     }
 
     /// Without a fleet: what ends after a few questions has nothing to share, and no time to learn what it may take.

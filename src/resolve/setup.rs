@@ -15,6 +15,7 @@ use super::continuity::History;
 use super::fleet::Fleet;
 use super::network::Network;
 use super::registration::{AgentRegistries, Registry};
+use super::turns::Turns;
 use super::upstream::Upstream;
 use crate::cache::VerdictCache;
 use crate::chain::transport::{HttpPost, PostError};
@@ -130,6 +131,29 @@ pub(super) fn upstream(config: &Config, egress: &Egress) -> Result<Upstream, Set
     Ok(Upstream { settings, http: Arc::new(OperatorDoor(egress.clone())) })
 }
 
+/// What a resolver is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Load {
+    /// Questions as they come.
+    Questions,
+    /// A list of names, of which so many ask their sources of content at the same time.
+    #[cfg(feature = "cli")]
+    List {
+        /// Number of names.
+        at_once: u8,
+    },
+}
+
+impl Load {
+    pub(super) fn turns(self) -> Turns {
+        match self {
+            Self::Questions => Turns::default(),
+            #[cfg(feature = "cli")]
+            Self::List { at_once } => Turns::of(at_once),
+        }
+    }
+}
+
 /// The reader of the chain, under `clock`. A CCIP-Read gateway may take a quarter of the time limit, so that its
 /// failure is seen as its own.
 pub(super) fn chain(
@@ -137,6 +161,7 @@ pub(super) fn chain(
     config: &Config,
     egress: &Egress,
     clock: &Arc<dyn Clock>,
+    load: Load,
 ) -> Result<Arc<dyn Chain>, SetupError> {
     let Upstream { settings, http } = upstream.clone();
     let gateway = Arc::new(GuardedGateway::new(egress.clone(), config.timeout / 4));
@@ -145,7 +170,12 @@ pub(super) fn chain(
     match settings.demand {
         Demand::StateProof(_) if !clresolve_core::mutant!("state-is-told") => proven(settings, &http, gateway, now),
         Demand::SingleRpc | Demand::Quorum(_) | Demand::StateProof(_) => {
-            Ok(Arc::new(RpcChain::new(settings, &http, gateway).with_clock(now)))
+            let reader = match load {
+                Load::Questions => RpcChain::new(settings, &http, gateway),
+                #[cfg(feature = "cli")]
+                Load::List { .. } => RpcChain::in_batches(settings, &http, gateway),
+            };
+            Ok(Arc::new(reader.with_clock(now)))
         }
     }
 }

@@ -16,6 +16,7 @@ use super::continuity::{History, MemoryError};
 use super::progress::Progress;
 use super::question::RuleSet;
 use super::sources::{ContentSources, Sources, elapsed, timed};
+use super::turns::Turns;
 use super::upstream::Upstream;
 use crate::build::{self, Run};
 use crate::cache::{Before, Began, CacheKey, Finished, ProvenContent, Unread, VerdictCache};
@@ -60,6 +61,8 @@ pub(super) struct Walker {
     pub(super) pool: Arc<CpuPool>,
     /// Where runs tell how they go on.
     pub(super) progress: Progress,
+    /// Whose sources of content are asked at the same time.
+    pub(super) turns: Turns,
 }
 
 /// A run that is to be made for the cache.
@@ -176,12 +179,16 @@ impl Walker {
             )
         };
         let content = async {
-            match earlier {
+            let turn = self.turns.next().await;
+            let sources = match earlier {
                 Some(earlier) => Sources::again(earlier),
                 None => self.sources.of_card(found, policy.require_all_sources, limit, progress).await,
-            }
+            };
+            (sources, turn)
         };
-        let (((owner, links), binding_ms), sources) = tokio::join!(timed(progress.during(Step::Binding, binding)), content);
+        let (((owner, links), binding_ms), (sources, turn)) =
+            tokio::join!(timed(progress.during(Step::Binding, binding)), content);
+        let deadline = deadline + turn.waited;
         milliseconds.extend(sources.milliseconds);
         milliseconds.insert(Step::Binding, binding_ms);
         evidence.links = links;

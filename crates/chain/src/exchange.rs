@@ -4,14 +4,16 @@
 #[cfg(feature = "state-proof")]
 pub(crate) mod computed;
 mod of_header;
+mod of_many;
 
 use alloy_primitives::{B256, Bytes, U64};
 use alloy_rpc_client::{BatchRequest, NoParams, Waiter};
-use alloy_rpc_types_eth::{BlockId, BlockNumberOrTag, Header};
+use alloy_rpc_types_eth::{BlockId, BlockNumberOrTag, Header, TransactionRequest};
 use alloy_transport::TransportError;
 use clresolve_core::reading::{Block, BlockSelector};
 use clresolve_state::HashedHeader;
 use clresolve_state::contracts::Findings;
+use futures_util::future::OptionFuture;
 use serde::Deserialize;
 
 use crate::endpoint::RpcEndpoint;
@@ -55,6 +57,22 @@ pub(crate) enum Attestation<V> {
     Other(Block),
 }
 
+/// What came of an exchange.
+pub(crate) struct Exchanged {
+    pub(crate) block: Block,
+    /// Hash of its block 0, where it was requested and given.
+    pub(crate) genesis: Option<B256>,
+    /// For each call.
+    pub(crate) results: Vec<AtBoth<Result<Bytes, TransportError>>>,
+}
+
+/// Of the pinned block and of the newest one.
+pub(crate) struct AtBoth<T> {
+    pub(crate) pinned: T,
+    /// `None` where the newest block was not requested.
+    pub(crate) latest: Option<T>,
+}
+
 impl RpcEndpoint {
     /// Requests the header, the call there and the call at `latest`, in one exchange; the first time also what identifies
     /// the chain.
@@ -67,30 +85,61 @@ impl RpcEndpoint {
         selector: BlockSelector,
         identity: ChainIdentity,
     ) -> Result<Observation<Findings>, Failure> {
+        let Exchanged { block, genesis, mut results } = self.exchange(&[&query.call], selector, identity).await?;
+        let results = results.pop().expect("each call has its results");
+        self.observation(query, block, genesis, results).await
+    }
+
+    /// What the results of the call of `query` say.
+    pub(crate) async fn observation(
+        &self,
+        query: &Query,
+        block: Block,
+        genesis: Option<B256>,
+        results: AtBoth<Result<Bytes, TransportError>>,
+    ) -> Result<Observation<Findings>, Failure> {
+        let mut pinned = self.findings(query, results.pinned)?;
+        if pinned.block != block.number {
+            pinned = self.observe_at(query, &block).await?;
+        }
+        let latest = results.latest.map(|latest| not_before(self.findings(query, latest)?, &block));
+        self.set_identified();
+        Ok(Observation { block, pinned, latest, genesis })
+    }
+
+    /// Requests the header, each of `calls` there and each at `latest`, in one exchange; the first time also what identifies
+    /// the chain. Calls by tag may have run in another block than that of the header.
+    ///
+    /// # Errors
+    /// [`Failure`]; that of a call is its result.
+    pub(crate) async fn exchange(
+        &self,
+        calls: &[&TransactionRequest],
+        selector: BlockSelector,
+        identity: ChainIdentity,
+    ) -> Result<Exchanged, Failure> {
         let tag = tag(selector);
         let mut batch = self.rpc.new_batch();
         let chain_id = self.request_chain_id(&mut batch)?;
         let header =
             batch.add_call::<_, Option<Header>>("eth_getBlockByNumber", &(tag, false)).map_err(|e| self.failure(&e))?;
-        let pinned =
-            batch.add_call::<_, Bytes>("eth_call", &(&query.call, BlockId::from(tag))).map_err(|e| self.failure(&e))?;
-        let latest = self.request_latest(&mut batch, query, selector)?;
+        let mut waiting = Vec::with_capacity(calls.len());
+        for call in calls {
+            let pinned =
+                batch.add_call::<_, Bytes>("eth_call", &(call, BlockId::from(tag))).map_err(|e| self.failure(&e))?;
+            waiting.push(AtBoth { pinned, latest: self.request_latest(&mut batch, call, selector)? });
+        }
         let introduction = self.request_genesis(&mut batch, chain_id)?;
         batch.await.map_err(|e| self.failure(&e))?;
 
         let genesis = self.identify(introduction, identity).await?;
         let header = header.await.map_err(|e| self.failure(&e))?;
         let (_, block) = header::checked(header, selector)?;
-        let mut findings = self.findings(query, pinned.await)?;
-        if findings.block != block.number {
-            findings = self.observe_at(query, &block).await?;
+        let mut results = Vec::with_capacity(waiting.len());
+        for AtBoth { pinned, latest } in waiting {
+            results.push(AtBoth { pinned: pinned.await, latest: OptionFuture::from(latest).await });
         }
-        let latest = match latest {
-            Some(response) => Some(self.findings(query, response.await).and_then(|latest| not_before(latest, &block))),
-            None => None,
-        };
-        self.set_identified();
-        Ok(Observation { block, pinned: findings, latest, genesis })
+        Ok(Exchanged { block, genesis, results })
     }
 
     /// Requests the block at that height and the call in `block`, in one exchange.
@@ -128,11 +177,11 @@ impl RpcEndpoint {
     fn request_latest(
         &self,
         batch: &mut BatchRequest<'_>,
-        query: &Query,
+        call: &TransactionRequest,
         selector: BlockSelector,
     ) -> Result<Option<Waiter<Bytes>>, Failure> {
         let latest = is_compared_with_latest(selector)
-            .then(|| batch.add_call::<_, Bytes>("eth_call", &(&query.call, BlockId::latest())))
+            .then(|| batch.add_call::<_, Bytes>("eth_call", &(call, BlockId::latest())))
             .transpose();
         latest.map_err(|e| self.failure(&e))
     }

@@ -1,5 +1,7 @@
 //! The query for a header alone: what is read in its block is asked for, or computed, once the block is agreed on.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use clresolve_core::reading::{Block, BlockSelector};
 use clresolve_state::HashedHeader;
@@ -18,7 +20,7 @@ impl Votable for HeaderOnly {
 
     async fn observe(
         &self,
-        endpoint: &RpcEndpoint,
+        endpoint: &Arc<RpcEndpoint>,
         selector: BlockSelector,
         identity: ChainIdentity,
     ) -> Result<Observation<HashedHeader>, Failure> {

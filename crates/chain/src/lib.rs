@@ -6,6 +6,7 @@
 
 mod agent_registry;
 mod answers;
+mod batch;
 pub mod ccip;
 mod endpoint;
 mod exchange;

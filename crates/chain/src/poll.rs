@@ -47,7 +47,7 @@ pub(crate) trait Votable: Send + Sync + 'static {
     /// Asks an endpoint about the block that it selects itself.
     async fn observe(
         &self,
-        endpoint: &RpcEndpoint,
+        endpoint: &Arc<RpcEndpoint>,
         selector: BlockSelector,
         identity: ChainIdentity,
     ) -> Result<Observation<Self::Vote>, Failure>;
@@ -62,7 +62,7 @@ impl Votable for Query {
 
     async fn observe(
         &self,
-        endpoint: &RpcEndpoint,
+        endpoint: &Arc<RpcEndpoint>,
         selector: BlockSelector,
         identity: ChainIdentity,
     ) -> Result<Observation<Findings>, Failure> {

@@ -4,11 +4,10 @@ use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use alloy_primitives::{B256, Bytes};
+use alloy_primitives::B256;
 use alloy_rpc_client::RpcClient;
 use clresolve_core::payment::Coins;
 use clresolve_core::reading::{Block, ChainError, Demand};
-use clresolve_core::text::excerpt;
 use clresolve_state::contracts::Findings;
 use clresolve_state::{Contracts, HashedHeader};
 use jiff::Timestamp;
@@ -19,7 +18,6 @@ use crate::failure::Failure;
 use crate::fan_out::first;
 use crate::query::Query;
 use crate::quorum_transport::QuorumTransport;
-use crate::request::by_hash;
 use crate::transport::HttpPost;
 
 /// Endpoints asked beyond those that must agree, so that one that is slow or lies costs no second exchange.
@@ -148,17 +146,27 @@ impl EndpointPool {
         query: &Query,
         block: &Block,
     ) -> Result<(RpcClient, Findings), ChainError> {
-        let (members, spares) = self.split(labels);
-        let labels = labels.join(", ");
-        if members.is_empty() {
-            return Err(ChainError::Unreachable(vec![(labels, "no endpoint has this label".to_owned())]));
-        }
-        let client = self.client(members, spares);
-        let explain = |failure: Failure| failure.into_error(&labels, &block.number.to_string(), self.chain_id);
-        let data = client.request::<_, Bytes>("eth_call", (&query.call, by_hash(block))).await;
-        let data = data.map_err(|error| explain(Failure::of(&error, excerpt)))?;
-        let findings = query.decode_at(block, &data).map_err(explain)?;
+        let client = self.client_of(labels)?;
+        let findings = query.ask(&client, block).await.map_err(|failure| self.explain(failure, labels, block))?;
         Ok((client, findings))
+    }
+
+    /// The endpoints with these labels as one client.
+    ///
+    /// # Errors
+    /// [`ChainError::Unreachable`].
+    pub(crate) fn client_of(&self, labels: &[String]) -> Result<RpcClient, ChainError> {
+        let (members, spares) = self.split(labels);
+        if members.is_empty() {
+            let cause = "no endpoint has this label".to_owned();
+            return Err(ChainError::Unreachable(vec![(labels.join(", "), cause)]));
+        }
+        Ok(self.client(members, spares))
+    }
+
+    /// The failure of the endpoints with these labels at `block`.
+    pub(crate) fn explain(&self, failure: Failure, labels: &[String], block: &Block) -> ChainError {
+        failure.into_error(&labels.join(", "), &block.number.to_string(), self.chain_id)
     }
 
     /// The header with this hash, from the first of these endpoints that gives it.

@@ -1,17 +1,19 @@
 //! A query about a name, ready to be sent, and the decoding of its result.
 
 use alloy_primitives::Bytes;
+use alloy_rpc_client::RpcClient;
 use alloy_rpc_types_eth::TransactionRequest;
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::{Coins, PaymentRecords};
 use clresolve_core::reading::{Answer, Block, ChainError};
 use clresolve_core::records::Key;
-use clresolve_state::Contracts;
+use clresolve_core::text::excerpt;
 use clresolve_state::answer;
 use clresolve_state::contracts::{Findings, Subject};
+use clresolve_state::{Contracts, Spoiled};
 
 use crate::failure::Failure;
-use crate::request::eth_call;
+use crate::request::{by_hash, eth_call};
 
 /// A query about a name.
 pub(crate) struct Query {
@@ -60,6 +62,11 @@ impl Query {
         Self { subject, keys, resolve, call }
     }
 
+    /// The data of the call of Multicall3.
+    pub(crate) fn call_data(&self) -> Bytes {
+        self.call.input.input().cloned().unwrap_or_default()
+    }
+
     /// The coin types that are asked for and the call that asks for them, where payments are.
     pub(crate) fn payment(&self) -> Option<(&Coins, Bytes)> {
         self.subject.coins().zip(self.subject.resolve_payment())
@@ -77,6 +84,15 @@ impl Query {
             Some(coins) => answer::with_payment(answer, coins, payment),
             None => answer,
         }
+    }
+
+    /// The findings in a block that is named by its hash.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub(crate) async fn ask(&self, client: &RpcClient, block: &Block) -> Result<Findings, Failure> {
+        let data = client.request::<_, Bytes>("eth_call", (&self.call, by_hash(block))).await;
+        self.decode_at(block, &data.map_err(|error| Failure::of(&error, excerpt))?)
     }
 
     /// Decodes the result of the call.
@@ -98,6 +114,11 @@ impl Query {
         }
         Ok(findings)
     }
+}
+
+/// Why nothing that calls returned together can be used.
+pub(crate) fn spoiled(why: Spoiled) -> Failure {
+    Failure::Unusable(why.to_string())
 }
 
 /// The findings, unless the newest block that they are from is older than the pinned one.

@@ -13,9 +13,11 @@ use clresolve_core::payment::Coins;
 use clresolve_core::reading::{Block, BlockSelector, ChainError, Holding, Reading};
 use clresolve_core::records::{Key, Record};
 use clresolve_state::Contracts;
+use clresolve_state::contracts::Findings;
 use futures_util::future::{OptionFuture, join};
 
 use crate::answers::Answers;
+use crate::batch::{Accompanied, Batches};
 use crate::ccip::CcipReadGateway;
 use crate::poll::{Consensus, poll};
 use crate::pool::{ChainConfig, Clock, EndpointPool};
@@ -30,6 +32,8 @@ pub struct RpcChain {
     contracts: Contracts,
     coins: Coins,
     answers: Answers,
+    /// Where names are read along with others.
+    batches: Option<Arc<Batches>>,
 }
 
 impl RpcChain {
@@ -41,7 +45,14 @@ impl RpcChain {
             coins: config.coins.clone(),
             answers: Answers::new(&config, gateway),
             pool: EndpointPool::new(config, http),
+            batches: None,
         }
+    }
+
+    /// The same for many names at a time: names that are asked about within a moment of each other share requests.
+    pub fn in_batches(config: ChainConfig, http: &Arc<dyn HttpPost>, gateway: Arc<dyn CcipReadGateway>) -> Self {
+        let batches = Some(Arc::new(Batches::new(&config)));
+        Self { batches, ..Self::new(config, http, gateway) }
     }
 
     /// The same with another clock.
@@ -52,7 +63,7 @@ impl RpcChain {
 
     async fn reading(&self, query: Query, selector: BlockSelector) -> Result<Reading, ChainError> {
         let query = Arc::new(query);
-        let mut consensus = poll(&self.pool, Arc::clone(&query), selector).await?;
+        let mut consensus = self.consensus(&query, selector).await?;
         let client = self.pool.client(consensus.members.clone(), consensus.spares.clone());
         let votes = consensus.latest.take();
         let at_latest = votes.map(|votes| self.answers.newest(&client, &query, votes, self.pool.chain_id));
@@ -72,6 +83,16 @@ impl RpcChain {
             failed_endpoints: consensus.failed,
         })
     }
+
+    async fn consensus(&self, query: &Arc<Query>, selector: BlockSelector) -> Result<Consensus<Findings>, ChainError> {
+        let query = Arc::clone(query);
+        match &self.batches {
+            Some(batches) => {
+                poll(&self.pool, Arc::new(Accompanied { query, batches: Arc::clone(batches) }), selector).await
+            }
+            None => poll(&self.pool, query, selector).await,
+        }
+    }
 }
 
 #[async_trait]
@@ -90,8 +111,13 @@ impl Chain for RpcChain {
     }
 
     async fn holding(&self, owner: &EnsName, block: &Block, endpoints: &[String]) -> Result<Holding, ChainError> {
-        let query = Query::address(owner, &self.contracts);
-        let (client, findings) = self.pool.findings(endpoints, &query, block).await?;
+        let query = Arc::new(Query::address(owner, &self.contracts));
+        let client = self.pool.client_of(endpoints)?;
+        let findings = match &self.batches {
+            Some(batches) => batches.ask(&client, endpoints, &query, block).await,
+            None => query.ask(&client, block).await,
+        };
+        let findings = findings.map_err(|failure| self.pool.explain(failure, endpoints, block))?;
         self.answers.holding(&client, &query, &findings, by_hash(block)).await
     }
 

@@ -136,7 +136,7 @@ impl Votable for Search {
 
     async fn observe(
         &self,
-        endpoint: &RpcEndpoint,
+        endpoint: &Arc<RpcEndpoint>,
         selector: BlockSelector,
         identity: ChainIdentity,
     ) -> Result<Observation<Held>, Failure> {

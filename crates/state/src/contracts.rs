@@ -93,7 +93,8 @@ sol! {
     error OffchainLookup(address sender, string[] urls, bytes callData, bytes4 callbackFunction, bytes extraData);
 }
 
-const AGGREGATE: &[Shape] = &[Shape::Word, Shape::Word, Shape::Array(&Shape::Tuple(&[Shape::Word, Shape::Bytes]))];
+pub(crate) const AGGREGATE: &[Shape] =
+    &[Shape::Word, Shape::Word, Shape::Array(&Shape::Tuple(&[Shape::Word, Shape::Bytes]))];
 const RESOLVED: &[Shape] = &[Shape::Bytes, Shape::Word];
 const ELEMENTS: &[Shape] = &[Shape::Array(&Shape::Bytes)];
 const TEXT: &[Shape] = &[Shape::Bytes];

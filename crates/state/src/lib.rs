@@ -17,6 +17,7 @@ pub mod name_wrapper;
 mod proof_nodes;
 pub mod receipts;
 mod state_proof;
+mod together;
 
 #[cfg(feature = "state-proof")]
 mod code;
@@ -46,6 +47,7 @@ pub use look_up::{
 pub use proof_nodes::ProofNodes;
 pub use replay::ReplayContext;
 pub use state_proof::{ProvenReading, Recording, StateProof, StateProofError};
+pub use together::{Spoiled, Together, call_together};
 
 #[cfg(feature = "state-proof")]
 pub use self::{

@@ -193,7 +193,7 @@ pub(in crate::cli) struct AuditArgs {
     /// Journal of what was judged: after a kill or a full disk the same command goes on from it; removed at the end
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) resume: Option<PathBuf>,
-    /// Names judged at the same time
+    /// Names that ask hosts and gateways at the same time
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(in crate::cli) concurrency: u8,
     #[command(flatten)]
@@ -243,7 +243,7 @@ pub(in crate::cli) struct WatchArgs {
     /// Form of the report that --out takes on a change
     #[arg(long, value_enum, value_name = "FORM", default_value_t, requires = "file")]
     pub(in crate::cli) format: ReportFormat,
-    /// Names judged at the same time
+    /// Names that ask hosts and gateways at the same time
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(in crate::cli) concurrency: u8,
     /// Replace FILE on a change: by the report of the round, with what changed

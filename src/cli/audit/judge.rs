@@ -1,13 +1,16 @@
-//! Names, judged a few at the same time; the rows follow their sources.
+//! Names, judged in groups that are read together; the rows follow their sources.
 
 use std::future::Future;
 
 use futures_util::{StreamExt as _, future::ready, stream};
+use tokio::sync::Semaphore;
 
 use super::rows::RowWriter;
 use super::sources::{SourceLine, Sources};
+use crate::chain::Demand;
 use crate::cli::names::{Distinct, Line, NamesError};
 use crate::cli::progress::Progress;
+use crate::config::Config;
 use crate::report::{Ending, Past, Presence, Row, Shard, Tally};
 use crate::resolve::Resolver;
 
@@ -18,8 +21,42 @@ pub(in crate::cli) struct ListAudit<'a> {
     pub(in crate::cli) earlier: Option<&'a Past>,
     /// The part of the list that is judged.
     pub(in crate::cli) shard: Option<Shard>,
-    /// Names that are judged at the same time.
-    pub(in crate::cli) concurrency: u8,
+    pub(in crate::cli) pace: Pace,
+}
+
+/// How names begin: in groups that are read together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cli) struct Pace {
+    group: u32,
+    /// Most names that have begun.
+    most: u32,
+}
+
+impl Pace {
+    /// As many as one call to the chain takes. The next group is read while the sources of the last one are asked.
+    const TOGETHER: Self = Self { group: 20, most: 40 };
+
+    /// That of a list under `config`. Where state is proven, each name is read for itself, and `at_once` have begun.
+    pub(in crate::cli) fn of(config: &Config, at_once: u8) -> Self {
+        match config.chain.demand() {
+            Ok(Demand::SingleRpc | Demand::Quorum(_)) => Self::TOGETHER,
+            Ok(Demand::StateProof(_)) | Err(_) => Self { group: 1, most: u32::from(at_once) },
+        }
+    }
+
+    /// Places for all names that have begun.
+    fn places(self) -> Semaphore {
+        Semaphore::new(self.most as usize)
+    }
+
+    /// Waits until there are places for a whole group, so that its names are read together and not as places become free.
+    async fn admit(self, index: usize, places: &Semaphore) {
+        if index.is_multiple_of(self.group as usize)
+            && let Ok(group) = places.acquire_many(self.group).await
+        {
+            group.forget();
+        }
+    }
 }
 
 impl ListAudit<'_> {
@@ -41,11 +78,21 @@ impl ListAudit<'_> {
             // A list that cannot be read on is everybody's matter.
             Err(_) => true,
         };
+        let (pace, places) = (self.pace, &self.pace.places());
         let mut rows = Box::pin(
             stream::unfold(sources.read(), |mut lines| async { Some((lines.recv().await?, lines)) })
                 .filter(|asked| ready(is_due(asked)))
-                .map(|asked| judged(self.resolver, asked, self.earlier))
-                .buffered(usize::from(self.concurrency)),
+                .enumerate()
+                .then(async |(index, asked)| {
+                    pace.admit(index, places).await;
+                    asked
+                })
+                .map(async |asked| {
+                    let row = judged(self.resolver, asked, self.earlier).await;
+                    places.add_permits(1);
+                    row
+                })
+                .buffered(pace.most as usize),
         );
         let ending = loop {
             tokio::select! {

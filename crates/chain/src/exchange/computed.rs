@@ -27,7 +27,7 @@ impl RpcEndpoint {
         let touched = batch
             .add_call::<_, AccessListResult>("eth_createAccessList", &(&query.call, BlockId::from(tag(selector))))
             .map_err(|e| self.failure(&e))?;
-        let latest = self.request_latest(&mut batch, query, selector)?;
+        let latest = self.request_latest(&mut batch, &query.call, selector)?;
         batch.await.map_err(|e| self.failure(&e))?;
         let touched = touched.await.ok().map(|result| result.access_list);
         let latest = match latest {

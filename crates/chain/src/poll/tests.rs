@@ -39,7 +39,7 @@ impl Votable for Buggy {
 
     async fn observe(
         &self,
-        endpoint: &RpcEndpoint,
+        endpoint: &Arc<RpcEndpoint>,
         _: BlockSelector,
         _: ChainIdentity,
     ) -> Result<Observation<HashedHeader>, Failure> {

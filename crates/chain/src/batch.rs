@@ -1,0 +1,181 @@
+//! Many names asked about at once, for audits: what each is told is what it would be told alone.
+//!
+//! A question waits a short while for others about the same block (`collector`). They are asked together, in one call. What
+//! comes back counts for all of them or for none: see [`clresolve_state::Together`]. Where it does not, each name is asked
+//! with a call of its own, and what fails as a whole even then is halved (`halving`), until the culprit stands alone.
+
+mod collector;
+mod halving;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::{Address, B256, Bytes};
+use alloy_rpc_client::RpcClient;
+use async_trait::async_trait;
+use clresolve_core::reading::{Block, BlockSelector};
+use clresolve_core::text::excerpt;
+use clresolve_state::contracts::Findings;
+use clresolve_state::{Together, call_together};
+use tokio::time::timeout;
+
+use self::collector::Collector;
+use self::halving::halving;
+use crate::endpoint::RpcEndpoint;
+use crate::exchange::{Attestation, ChainIdentity, Observation};
+use crate::failure::Failure;
+use crate::poll::Votable;
+use crate::pool::ChainConfig;
+use crate::query::{Query, spoiled};
+use crate::request::{by_hash, eth_call};
+
+/// Most names of one call. Their records take some 400,000 gas each, of the 12 million that the gauge leaves them; the
+/// request has some 30 KB for each, and endpoints commonly take a megabyte.
+pub(crate) const MOST_NAMES: usize = 20;
+
+/// How long a question waits for others. Those of an audit come within a few milliseconds of each other.
+const WAIT: Duration = Duration::from_millis(20);
+
+/// The part of the time for one request that names have together. What is left is for each alone.
+const PATIENCE: u32 = 4;
+
+/// Names that wait for others, and what they are asked with.
+pub(crate) struct Batches {
+    multicall3: Address,
+    patience: Duration,
+    /// By endpoint and block.
+    readings: Collector<(String, BlockSelector), Arc<Query>, Result<Observation<Findings>, Failure>>,
+    /// By endpoints and block.
+    findings: Collector<(Vec<String>, B256), Arc<Query>, Result<Findings, Failure>>,
+}
+
+impl Batches {
+    pub(crate) fn new(config: &ChainConfig) -> Self {
+        Self {
+            multicall3: config.contracts.multicall3,
+            patience: config.timeout / PATIENCE,
+            readings: Collector::new(),
+            findings: Collector::new(),
+        }
+    }
+
+    /// As [`RpcEndpoint::observe`], along with other names.
+    async fn observe(
+        &self,
+        endpoint: &Arc<RpcEndpoint>,
+        query: &Arc<Query>,
+        selector: BlockSelector,
+        identity: ChainIdentity,
+    ) -> Result<Observation<Findings>, Failure> {
+        let (multicall3, patience) = (self.multicall3, self.patience);
+        let key = (endpoint.label.clone(), selector);
+        let endpoint = Arc::clone(endpoint);
+        let ask = async move |queries: Vec<Arc<Query>>| {
+            if queries.len() > 1 {
+                let together = endpoint.observe_together(multicall3, &queries, selector, identity);
+                match in_time(together, patience).await {
+                    Ok(observations) => return observations,
+                    Err(failure) => note(queries.len(), &failure),
+                }
+            }
+            halving(&queries, &|part| endpoint.observe_apart(part, selector, identity)).await
+        };
+        self.readings.join(key, Arc::clone(query), ask).await.unwrap_or_else(broken_off)
+    }
+
+    /// As [`Query::ask`], along with other names. `endpoints`: the labels of those behind the client.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub(crate) async fn ask(
+        &self,
+        client: &RpcClient,
+        endpoints: &[String],
+        query: &Arc<Query>,
+        block: &Block,
+    ) -> Result<Findings, Failure> {
+        let (multicall3, patience) = (self.multicall3, self.patience);
+        let key = (endpoints.to_vec(), block.hash);
+        let (client, block) = (client.clone(), *block);
+        let ask = async move |queries: Vec<Arc<Query>>| {
+            let (distinct, places) = distinct(queries);
+            let answers = halving(&distinct, &|part| ask_all(&client, multicall3, part, &block, patience)).await;
+            places.into_iter().map(|place| answers[place].clone()).collect()
+        };
+        self.findings.join(key, Arc::clone(query), ask).await.unwrap_or_else(broken_off)
+    }
+}
+
+/// The findings of all queries from one call; of one query from its own.
+async fn ask_all(
+    client: &RpcClient,
+    multicall3: Address,
+    queries: &[Arc<Query>],
+    block: &Block,
+    patience: Duration,
+) -> Result<Vec<Result<Findings, Failure>>, Failure> {
+    if let [query] = queries {
+        return Ok(vec![query.ask(client, block).await]);
+    }
+    let call = eth_call(multicall3, call_together(multicall3, queries.iter().map(|query| query.call_data())));
+    let request = async {
+        let data = client.request::<_, Bytes>("eth_call", (call, by_hash(block))).await;
+        let data = data.map_err(|error| Failure::of(&error, excerpt))?;
+        Together::decode(&data, queries.len()).map_err(spoiled)
+    };
+    let together = in_time(request, patience).await.inspect_err(|failure| note(queries.len(), failure))?;
+    Ok(queries.iter().zip(&together.results).map(|(query, data)| query.decode_at(block, data)).collect())
+}
+
+/// The queries without those that are there already, and the place of each among them: many names have one owner.
+fn distinct(queries: Vec<Arc<Query>>) -> (Vec<Arc<Query>>, Vec<usize>) {
+    let mut distinct: Vec<Arc<Query>> = Vec::new();
+    let mut places = Vec::with_capacity(queries.len());
+    for query in queries {
+        let place = distinct.iter().position(|other| other.call == query.call).unwrap_or(distinct.len());
+        if place == distinct.len() {
+            distinct.push(query);
+        }
+        places.push(place);
+    }
+    (distinct, places)
+}
+
+/// What a request of many names gives within the time that they have together.
+async fn in_time<T>(request: impl Future<Output = Result<T, Failure>>, patience: Duration) -> Result<T, Failure> {
+    let late = |_| Err(Failure::Unusable(format!("no answer within {} ms", patience.as_millis())));
+    timeout(patience, request).await.unwrap_or_else(late)
+}
+
+fn note(names: usize, failure: &Failure) {
+    tracing::debug!(names, %failure, "names that were asked together are asked apart");
+}
+
+/// The task that asks ended without an answer: it has a bug, or the runtime shuts down.
+fn broken_off<T>() -> Result<T, Failure> {
+    Err(Failure::Unusable("the request was broken off".to_owned()))
+}
+
+/// A query that is asked along with those about other names.
+pub(crate) struct Accompanied {
+    pub(crate) query: Arc<Query>,
+    pub(crate) batches: Arc<Batches>,
+}
+
+#[async_trait]
+impl Votable for Accompanied {
+    type Vote = Findings;
+
+    async fn observe(
+        &self,
+        endpoint: &Arc<RpcEndpoint>,
+        selector: BlockSelector,
+        identity: ChainIdentity,
+    ) -> Result<Observation<Findings>, Failure> {
+        self.batches.observe(endpoint, &self.query, selector, identity).await
+    }
+
+    async fn attest(&self, endpoint: &RpcEndpoint, block: &Block) -> Result<Attestation<Findings>, Failure> {
+        endpoint.attest(&self.query, block).await
+    }
+}

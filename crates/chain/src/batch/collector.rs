@@ -1,0 +1,173 @@
+//! Where a question waits for others that can be asked with it.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+
+use super::{MOST_NAMES, WAIT};
+
+/// Questions that wait, by what they must have in common.
+pub(super) struct Collector<K, Q, A>(Arc<Waiting<K, Q, A>>);
+
+struct Waiting<K, Q, A>(Mutex<Groups<K, Q, A>>);
+
+struct Groups<K, Q, A> {
+    groups: HashMap<K, Group<Q, A>>,
+    /// Number of the next group.
+    next: u64,
+}
+
+/// Questions that will be asked at once.
+struct Group<Q, A> {
+    number: u64,
+    members: Vec<Member<Q, A>>,
+}
+
+type Member<Q, A> = (Q, oneshot::Sender<A>);
+
+impl<K, Q, A> Collector<K, Q, A>
+where
+    K: Clone + Eq + Hash + Send + 'static,
+    Q: Send + 'static,
+    A: Send + 'static,
+{
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Waiting(Mutex::new(Groups { groups: HashMap::new(), next: 0 }))))
+    }
+
+    /// The answer to `question`, which `ask` gives for the whole group, in its order: once [`MOST_NAMES`] are in it, or after
+    /// [`WAIT`]. Whoever gives up waiting takes no answer from the others. `None`, where asking was broken off.
+    pub(super) async fn join<F>(&self, key: K, question: Q, ask: impl FnOnce(Vec<Q>) -> F + Send + 'static) -> Option<A>
+    where
+        F: Future<Output = Vec<A>> + Send + 'static,
+    {
+        let (sender, answer) = oneshot::channel();
+        match self.0.lock().add(&key, (question, sender)) {
+            Added::Full(members) => drop(tokio::spawn(answered(members, ask))),
+            Added::First(number) => {
+                let waiting = Arc::clone(&self.0);
+                tokio::spawn(async move {
+                    sleep(WAIT).await;
+                    let group = waiting.lock().take(&key, number);
+                    if let Some(members) = group {
+                        answered(members, ask).await;
+                    }
+                });
+            }
+            Added::Later => {}
+        }
+        answer.await.ok()
+    }
+}
+
+impl<K, Q, A> Waiting<K, Q, A> {
+    fn lock(&self) -> MutexGuard<'_, Groups<K, Q, A>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What became of a question.
+enum Added<M> {
+    /// It is the first of the group with this number.
+    First(u64),
+    /// It joined a group that goes on waiting.
+    Later,
+    /// It filled a group.
+    Full(Vec<M>),
+}
+
+impl<K: Clone + Eq + Hash, Q, A> Groups<K, Q, A> {
+    fn add(&mut self, key: &K, member: Member<Q, A>) -> Added<Member<Q, A>> {
+        let Some(group) = self.groups.get_mut(key) else {
+            let number = self.next;
+            self.next += 1;
+            self.groups.insert(key.clone(), Group { number, members: vec![member] });
+            return Added::First(number);
+        };
+        group.members.push(member);
+        if group.members.len() < MOST_NAMES {
+            return Added::Later;
+        }
+        Added::Full(self.groups.remove(key).map(|group| group.members).unwrap_or_default())
+    }
+
+    /// The members of the group with this number, unless it was filled.
+    fn take(&mut self, key: &K, number: u64) -> Option<Vec<Member<Q, A>>> {
+        self.groups.get(key).filter(|group| group.number == number)?;
+        self.groups.remove(key).map(|group| group.members)
+    }
+}
+
+async fn answered<Q, A, F>(members: Vec<Member<Q, A>>, ask: impl FnOnce(Vec<Q>) -> F)
+where
+    F: Future<Output = Vec<A>>,
+{
+    let (questions, senders): (Vec<Q>, Vec<oneshot::Sender<A>>) = members.into_iter().unzip();
+    for (sender, answer) in senders.into_iter().zip(ask(questions).await) {
+        // Whoever does not wait any more needs no answer.
+        let _ = sender.send(answer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::future::join_all;
+
+    use super::*;
+
+    /// Asks `count` questions about two keys at once; how many were asked each time.
+    async fn asked(count: usize) -> Vec<usize> {
+        let collector = Collector::new();
+        let groups = Arc::new(Mutex::new(Vec::new()));
+        let question = |number: usize| {
+            let groups = Arc::clone(&groups);
+            let ask = async move |questions: Vec<usize>| {
+                groups.lock().unwrap().push(questions.len());
+                questions.into_iter().map(|question| question * 2).collect()
+            };
+            collector.join(number % 2, number, ask)
+        };
+        let answers = join_all((0..count).map(question)).await;
+        assert!(answers.into_iter().enumerate().all(|(number, answer)| answer == Some(number * 2)));
+        let groups = groups.lock().unwrap();
+        groups.clone()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_full_group_does_not_wait_and_the_rest_waits_for_a_moment() {
+        let began = tokio::time::Instant::now();
+        assert_eq!(asked(2 * MOST_NAMES).await, [MOST_NAMES; 2]);
+        assert!(began.elapsed() < WAIT);
+        assert_eq!(asked(2 * MOST_NAMES + 2).await, [MOST_NAMES, MOST_NAMES, 1, 1]);
+        assert!(began.elapsed() >= WAIT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_gives_up_holds_up_nobody() {
+        let collector = Arc::new(Collector::new());
+        let asked = Arc::new(AtomicUsize::new(0));
+        let ask = |asked: &Arc<AtomicUsize>| {
+            let asked = Arc::clone(asked);
+            async move |questions: Vec<u8>| {
+                asked.fetch_add(questions.len(), Ordering::Relaxed);
+                questions
+            }
+        };
+        let first = tokio::time::timeout(WAIT / 2, collector.join((), 1, ask(&asked)));
+        let (first, second) = tokio::join!(first, collector.join((), 2, ask(&asked)));
+        assert!(first.is_err());
+        assert_eq!((second, asked.load(Ordering::Relaxed)), (Some(2), 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn questions_whose_asking_is_broken_off_have_no_answer() {
+        let collector: Collector<(), u8, u8> = Collector::new();
+        assert_eq!(collector.join((), 1, async |_| panic!("a bug")).await, None);
+    }
+}

@@ -1,0 +1,95 @@
+//! Questions that are asked at once, and in halves where that fails. No I/O of its own.
+
+use std::future::Future;
+
+use futures_util::future::{BoxFuture, FutureExt as _, join};
+
+use crate::failure::Failure;
+
+/// The answer to each of `questions`, in their order. `ask` answers all that it is given, or fails for all of them. Where it
+/// fails, both halves are asked, at the same time, so that no question waits for the culprit. One that stands alone fails
+/// alone. Of n questions come at most 2n - 1 requests.
+pub(super) fn halving<'a, Q, A, F>(
+    questions: &'a [Q],
+    ask: &'a (impl Fn(&'a [Q]) -> F + Sync),
+) -> BoxFuture<'a, Vec<Result<A, Failure>>>
+where
+    Q: Sync,
+    A: Send + 'a,
+    F: Future<Output = Result<Vec<Result<A, Failure>>, Failure>> + Send + 'a,
+{
+    let answered = async move {
+        let failure = match ask(questions).await {
+            Ok(answers) => return answers,
+            Err(failure) => failure,
+        };
+        if questions.len() <= 1 || clresolve_core::mutant!("batches-fail-whole") {
+            return questions.iter().map(|_| Err(failure.clone())).collect();
+        }
+        let (first, second) = questions.split_at(questions.len() / 2);
+        let (mut answers, others) = join(halving(first, ask), halving(second, ask)).await;
+        answers.extend(others);
+        answers
+    };
+    answered.boxed()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn failure(why: &str) -> Failure {
+        Failure::Unusable(why.to_owned())
+    }
+
+    /// What comes of `count` questions where each request with one of `culprits` fails, and how many were asked each time.
+    fn asked(count: usize, culprits: &[usize]) -> (Vec<Result<usize, Failure>>, Vec<usize>) {
+        let questions: Vec<usize> = (0..count).collect();
+        let requests = Mutex::new(Vec::new());
+        let ask = |part: &[usize]| {
+            requests.lock().unwrap().push(part.len());
+            let fails = part.iter().any(|question| culprits.contains(question));
+            let answer = if fails { Err(failure("culprit")) } else { Ok(part.iter().map(|q| Ok(q * 2)).collect()) };
+            std::future::ready(answer)
+        };
+        let answers = halving(&questions, &ask).now_or_never().unwrap();
+        (answers, requests.into_inner().unwrap())
+    }
+
+    #[test]
+    fn one_request_answers_all_where_none_fails() {
+        let (answers, requests) = asked(20, &[]);
+        assert_eq!(answers, (0..20).map(|question| Ok(question * 2)).collect::<Vec<_>>());
+        assert_eq!(requests, [20]);
+    }
+
+    #[test]
+    fn one_culprit_is_found_in_a_request_or_two_for_each_halving() {
+        let (answers, requests) = asked(20, &[13]);
+        assert_eq!(answers.iter().filter(|answer| answer.is_err()).count(), 1);
+        assert_eq!(answers[13], Err(failure("culprit")));
+        assert!(requests.len() <= 1 + 2 * 5, "{requests:?}");
+    }
+
+    #[test]
+    fn nothing_is_asked_of_no_question_and_one_that_fails_alone_is_not_asked_again() {
+        assert_eq!(asked(1, &[0]), (vec![Err(failure("culprit"))], vec![1]));
+        assert_eq!(asked(0, &[]).0, []);
+    }
+
+    proptest! {
+        #[test]
+        fn only_culprits_fail_and_the_requests_are_bounded(count in 1..40_usize, culprits in prop::collection::vec(0..40_usize, 0..40)) {
+            let (answers, requests) = asked(count, &culprits);
+            for (question, answer) in answers.iter().enumerate() {
+                prop_assert_eq!(answer.is_err(), culprits.contains(&question));
+            }
+            prop_assert_eq!(answers.len(), count);
+            prop_assert!(requests.len() < 2 * count);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Names that are read together: each is told what it is told alone, whoever its mates are.
+
+use std::collections::HashMap;
+
+use clresolve::chain::Reading;
+use futures_util::future::join_all;
+
+use super::*;
+
+/// As many names as one call takes.
+const FULL: usize = 20;
+
+/// A time limit that a busy machine does not reach: what is late is asked again, and counted.
+const UNHURRIED: Duration = Duration::from_secs(240);
+
+const ALL_MODES: [HostileMode; 17] = [
+    HostileMode::Aliased,
+    HostileMode::BadLength,
+    HostileMode::BadOffset,
+    HostileMode::BadUtf8,
+    HostileMode::Burn,
+    HostileMode::BurnInterface,
+    HostileMode::Empty,
+    HostileMode::ExtendedGarbage,
+    HostileMode::Garbage,
+    HostileMode::Huge,
+    HostileMode::Invalid,
+    HostileMode::Loop,
+    HostileMode::NoUrls,
+    HostileMode::Revert,
+    HostileMode::RevertHuge,
+    HostileMode::Sender,
+    HostileMode::Ssrf,
+];
+
+fn misbehaving(text: &str, mode: HostileMode, arg: &str) -> Registration {
+    registration(text, ResolverKind::Hostile { mode, arg: arg.to_owned() })
+}
+
+/// Honest names of every kind.
+fn honest() -> Vec<Registration> {
+    let bare =
+        |text: &str, resolver| Registration { texts: BTreeMap::new(), addr: None, ..registration(text, resolver) };
+    let mut names: Vec<_> =
+        (0..8).map(|number| registration(&format!("agent-{number}.eth"), ResolverKind::Public)).collect();
+    names.extend([
+        bare("none.eth", ResolverKind::None),
+        bare("nocode.eth", ResolverKind::Address(NO_CODE)),
+        registration("fleet.eth", ResolverKind::Wildcard),
+        registration("off.eth", offchain()),
+    ]);
+    names
+}
+
+/// One and the same chain, read alone and in batches, each from a server of its own.
+struct Both {
+    alone: RpcChain,
+    batched: RpcChain,
+    servers: [RpcServer; 2],
+    /// What names are told alone.
+    expected: HashMap<EnsName, Result<Reading, ChainError>>,
+}
+
+impl Both {
+    async fn of(registrations: &[Registration]) -> Self {
+        let chain = chain_of(registrations);
+        let gateway = Gateway::new({
+            let chain = Arc::clone(&chain);
+            move |request| {
+                chain.answer(request.sender, &request.data).map_err(|e| CcipReadGatewayError::new(e.to_string()))
+            }
+        });
+        let servers = [RpcServer::bind(Arc::clone(&chain)).await.unwrap(), RpcServer::bind(chain).await.unwrap()];
+        let [alone, batched] = servers
+            .each_ref()
+            .map(|server| ChainConfig { timeout: UNHURRIED, ..config(vec![endpoint("sandbox", &server.url())]) });
+        Self {
+            alone: RpcChain::new(alone, &http(), gateway.clone()),
+            batched: RpcChain::in_batches(batched, &http(), gateway),
+            servers,
+            expected: HashMap::new(),
+        }
+    }
+
+    /// Reads these names at once, in this order; each is told what it is told alone. Number of requests to the chain.
+    async fn read(&mut self, names: &[EnsName]) -> u64 {
+        let before = self.servers[1].requests();
+        let readings = join_all(names.iter().map(|name| self.batched.read(name, FIRST))).await;
+        let requests = self.servers[1].requests() - before;
+        for (name, reading) in names.iter().zip(readings) {
+            if !self.expected.contains_key(name) {
+                self.expected.insert(name.clone(), self.alone.read(name, FIRST).await);
+            }
+            assert_eq!(reading, self.expected[name], "{name}");
+        }
+        requests
+    }
+}
+
+fn names_of(registrations: &[Registration]) -> Vec<EnsName> {
+    registrations.iter().map(|registration| registration.name.clone()).collect()
+}
+
+#[tokio::test]
+async fn as_many_names_as_one_call_takes_cost_one_request() {
+    let names: Vec<_> =
+        (0..FULL).map(|number| registration(&format!("agent-{number}.eth"), ResolverKind::Public)).collect();
+    let mut both = Both::of(&names).await;
+    assert_eq!(both.read(&names_of(&names)).await, 1);
+}
+
+#[tokio::test]
+async fn names_without_records_are_told_so_in_the_same_request() {
+    let mut names = honest();
+    names.retain(|honest| !matches!(honest.resolver, ResolverKind::Offchain { .. }));
+    let mut both = Both::of(&names).await;
+    let further = ["nobody.eth", "sub.agent-1.eth", "a.b.fleet.eth"].map(name);
+    assert_eq!(both.read(&[names_of(&names), further.to_vec()].concat()).await, 1);
+}
+
+#[tokio::test]
+async fn each_hostile_name_leaves_its_mates_as_they_are() {
+    let mut all = honest();
+    for (number, mode) in ALL_MODES.into_iter().enumerate() {
+        all.push(misbehaving(&format!("evil-{number}.eth"), mode, "cl.entry"));
+    }
+    let mut both = Both::of(&all).await;
+    let honest = names_of(&honest());
+    for (number, evil) in names_of(&all)[honest.len()..].iter().enumerate() {
+        let mut names = honest.clone();
+        names.insert(number % (honest.len() + 1), evil.clone());
+        both.read(&names).await;
+    }
+}
+
+#[tokio::test]
+async fn hostile_names_among_themselves_are_what_they_are_alone() {
+    let names: Vec<_> = (0..FULL)
+        .map(|number| misbehaving(&format!("evil-{number}.eth"), ALL_MODES[number % ALL_MODES.len()], "cl.entry"))
+        .collect();
+    let mut both = Both::of(&names).await;
+    both.read(&names_of(&names)).await;
+}
+
+#[tokio::test]
+async fn a_gas_burner_costs_one_request_more_for_all_of_its_mates() {
+    for mode in [HostileMode::Burn, HostileMode::Invalid] {
+        let mut names: Vec<_> =
+            (1..FULL).map(|number| registration(&format!("agent-{number}.eth"), ResolverKind::Public)).collect();
+        names.insert(FULL / 2, misbehaving("evil.eth", mode, ""));
+        let mut both = Both::of(&names).await;
+        assert_eq!(both.read(&names_of(&names)).await, 2, "{mode:?}");
+    }
+}
+
+#[tokio::test]
+async fn owners_are_asked_for_together_and_each_owner_once() {
+    let both = Both::of(&honest()).await;
+    let reading = both.batched.read(&name("agent-0.eth"), FIRST).await.unwrap();
+    let holding =
+        async |reader: &RpcChain, owner: &EnsName| reader.holding(owner, &reading.block, &reading.endpoints).await;
+    let asked = async |owners: Vec<EnsName>| {
+        let before = both.servers[1].requests();
+        let together = join_all(owners.iter().map(|owner| holding(&both.batched, owner))).await;
+        let requests = both.servers[1].requests() - before;
+        for (owner, held) in owners.iter().zip(together) {
+            assert_eq!(held, holding(&both.alone, owner).await, "{owner}");
+        }
+        requests
+    };
+    let honest = (0..8).map(|number| name(&format!("agent-{number}.eth")));
+    let owners = honest.chain(["none.eth", "nobody.eth"].map(name)).cycle().take(FULL);
+    assert_eq!(asked(owners.collect()).await, 1);
+}
