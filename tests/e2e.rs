@@ -14,6 +14,8 @@ mod cards;
 mod changes;
 #[path = "e2e/follow.rs"]
 mod follow;
+#[path = "e2e/payees.rs"]
+mod payees;
 #[path = "e2e/registry.rs"]
 mod registry;
 #[allow(dead_code, reason = "the tests of the fleet do more with the server")]

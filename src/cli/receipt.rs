@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use clresolve_bundle::purchase::Papers;
+use clresolve_payment::request::MAX_REQUEST_BYTES;
 use clresolve_payment::settlement::MAX_DECISION_BYTES;
 use clresolve_payment::signed::MAX_HEADER_BYTES;
 use clresolve_receipt::judge::Status;
@@ -176,6 +177,7 @@ fn papers(args: &ReceiptVerifyArgs) -> anyhow::Result<Papers> {
         receipt: read(&args.receipt, MAX_BYTES)?,
         request: file(&args.request, MAX_BYTES, "--request")?,
         decision: file(decision, MAX_DECISION_BYTES, "--decision")?,
+        asked: file(&args.asked, MAX_REQUEST_BYTES, "--asked")?,
         payment: header(payment, "--payment")?,
         settlement: header(settlement, "--settlement")?,
     })

@@ -10,15 +10,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::binary::Exit;
-use crate::transactions::{ask, node, resolver_of, send, send_as, set_text};
+use crate::transactions::{ask, finalize, node, resolver_of, send, send_as, set_text};
 use crate::world::{Net, PUBLISHER, STRANGER, text, world};
 
 /// The registrar of `.eth`.
 const REGISTRAR: Address = address!("57f1887a8BF19b14fC0dF6Fd9B2acc9Af147eA85");
 const NEW_PAYEE: Address = address!("00000000000000000000000000000000000000aa");
 const SECONDS_PER_DAY: u64 = 86_400;
-/// How far anvil's finalized block is behind the newest, and one more.
-const UNTIL_FINAL: u64 = 65;
 
 sol! {
     function transferFrom(address from, address to, uint256 tokenId);
@@ -111,7 +109,7 @@ async fn each_change_between_two_audits_is_named_once_and_has_its_drafted_row() 
     let [bytes, owner, expiry, payee] = [0, 1, 2, 3].map(|i| net.cards[i].name.as_str());
     send(net, resolver_of(net, payee).await, setAddrCall { node: node(payee), value: Address::ZERO }.abi_encode())
         .await;
-    ask(net, "anvil_mine", json!([UNTIL_FINAL])).await;
+    finalize(net).await;
     let (exit, earlier) = audited.run(&["audit", "--json"], "before.json");
     assert_eq!(exit, Exit::Trusted);
     let earlier: Value = serde_json::from_str(&earlier).expect("JSON");
@@ -124,7 +122,7 @@ async fn each_change_between_two_audits_is_named_once_and_has_its_drafted_row() 
     give_away(net, owner).await;
     renew(net, expiry).await;
     send(net, resolver_of(net, payee).await, setAddrCall { node: node(payee), value: NEW_PAYEE }.abi_encode()).await;
-    ask(net, "anvil_mine", json!([UNTIL_FINAL])).await;
+    finalize(net).await;
 
     assert_eq!(audited.listed(&["--changed", &format!("{next_block}..")]), [bytes], "whose text records were set");
     let below = audited.listed(&["--below", "eth"]);

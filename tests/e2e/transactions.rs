@@ -10,6 +10,9 @@ use crate::world::{Net, PUBLISHER};
 
 pub(crate) const REGISTRY: Address = address!("00000000000C2E074eC69A0dFb2997BA6C7d2e1e");
 
+/// How far anvil's finalized block is behind the newest, and one more.
+const UNTIL_FINAL: u64 = 65;
+
 sol! {
     function resolver(bytes32 node) returns (address);
     function setText(bytes32 node, string key, string value);
@@ -54,11 +57,28 @@ pub(crate) async fn send(net: &Net, to: Address, data: Vec<u8>) {
 
 /// Sends a transaction of `from`, whose key the node does not ask for. It is in a block when this returns.
 pub(crate) async fn send_as(net: &Net, from: &str, to: Address, data: Vec<u8>) {
-    let transaction = json!([{"from": from, "to": to, "data": Bytes::from(data), "gas": "0x1e8480"}]);
-    let hash = ask(net, "eth_sendTransaction", transaction).await;
+    mined(net, json!({"from": from, "to": to, "data": Bytes::from(data), "gas": "0x1e8480"})).await;
+}
+
+/// Deploys a contract, from its creation code.
+pub(crate) async fn deploy(net: &Net, creation: Bytes) -> Address {
+    let accounts = ask(net, "eth_accounts", json!([])).await;
+    let receipt = mined(net, json!({"from": accounts[0], "data": creation, "gas": "0x4c4b40"})).await;
+    serde_json::from_value(receipt["contractAddress"].clone()).expect("an address")
+}
+
+/// Makes what has happened so far final.
+pub(crate) async fn finalize(net: &Net) {
+    ask(net, "anvil_mine", json!([UNTIL_FINAL])).await;
+}
+
+/// Sends a transaction and gives its receipt. It has succeeded.
+async fn mined(net: &Net, transaction: Value) -> Value {
+    let hash = ask(net, "eth_sendTransaction", json!([transaction])).await;
     let mut receipt = Value::Null;
     while receipt.is_null() {
         receipt = ask(net, "eth_getTransactionReceipt", json!([hash])).await;
     }
     assert_eq!(receipt["status"], "0x1", "{receipt}");
+    receipt
 }

@@ -46,6 +46,8 @@ pub(crate) struct World {
     pub(crate) changing: Net,
     /// All agents of the cards one commit earlier, on a chain of its own whose changes a test audits.
     pub(crate) audited: Net,
+    /// One agent of the cards one commit earlier, on a chain of its own with a registry of agents.
+    pub(crate) paid: Net,
     /// The records that bind the first agent of `audited` to its card as last released.
     pub(crate) next_records: Value,
     /// Files that the gateway holds in directories of all shapes.
@@ -150,16 +152,19 @@ impl World {
                 [("/agent-cards", released), (NEXT_RELEASE, released), (prefix, &folder), ("/own", &own.origin)];
             Net::start(chain_id, release, zone, others, &[&mounts[..], &schemas].concat(), &tls, &gateway)
         };
-        let alone = Release::read(corpus.join("agent-cards-v1.0.0-entry-v1"), "1.0.0");
-        let alone_zone = [alone.entry(find(&alone.cards, model_name), &entry_v1_cid)].into_iter().collect();
-        let changing = start(1338, alone, alone_zone, Map::new());
+        let alone = |chain_id| {
+            let alone = Release::read(corpus.join("agent-cards-v1.0.0-entry-v1"), "1.0.0");
+            let zone = [alone.entry(find(&alone.cards, model_name), &entry_v1_cid)].into_iter().collect();
+            start(chain_id, alone, zone, Map::new())
+        };
+        let [changing, paid] = [1338, 1340].map(alone);
         let again = Release::read(corpus.join("agent-cards-v1.0.0-entry-v1"), "1.0.0");
         let again_zone = again.zone(&entry_v1_cid);
         let audited = start(1339, again, again_zone, Map::new());
         let hosted = start(2, hosted, hosted_zone, Map::new());
         let entry_v1 = start(1337, entry_v1, entry_v1_zone, agents);
         let released = start(1, released, released_zone, Map::new());
-        Self { released, entry_v1, hosted, changing, audited, next_records, contents, _gateway: gateway }
+        Self { released, entry_v1, hosted, changing, audited, paid, next_records, contents, _gateway: gateway }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clresolve::clock::Clock;
 use clresolve::config::{Config, ProofDemand};
@@ -24,13 +24,40 @@ const POLL: Duration = Duration::from_millis(5);
 
 const GOOD: &str = "good.eth";
 
-/// The time of the machine, moved on by this number of seconds.
+/// Hints that an endpoint of a stranger may give at once, and each second after that.
+const HINTS_AT_ONCE: u64 = 128;
+const HINTS_PER_SECOND: u64 = 4;
+
+/// Places with hints beyond its budget that a liar gives before anything is measured, and again after each step. Each
+/// of its rounds names some dozens of places, in 500 logs a reply: so these are about 5,000 logs, and 20,000 in all.
+const FLOOD: u64 = 200;
+
+/// Questions to each of two daemons that are compared.
+const QUESTIONS: usize = 100;
+
+/// How much longer the answer from the cache may take beside a liar. Ten times as long is a run.
+const MAX_SLOWDOWN: f64 = 3.0;
+
+/// The time of the machine, or one that stands still; moved on by a number of seconds.
 #[derive(Default)]
-struct Shifted(AtomicI64);
+struct Shifted {
+    standing: Option<Timestamp>,
+    seconds: AtomicI64,
+}
+
+impl Shifted {
+    fn standing() -> Self {
+        Self { standing: Some(Timestamp::now()), seconds: AtomicI64::new(0) }
+    }
+
+    fn advance(&self, seconds: u64) {
+        self.seconds.fetch_add(seconds.cast_signed(), Ordering::Relaxed);
+    }
+}
 
 impl Clock for Shifted {
     fn now(&self) -> Timestamp {
-        Timestamp::now() + SignedDuration::from_secs(self.0.load(Ordering::Relaxed))
+        self.standing.unwrap_or_else(Timestamp::now) + SignedDuration::from_secs(self.seconds.load(Ordering::Relaxed))
     }
 }
 
@@ -45,9 +72,12 @@ struct Stage {
 
 impl Stage {
     async fn new(label: &str, others: &[RpcFault]) -> Self {
-        let agents = [GOOD, "other.eth"]
-            .map(|name| format!("[[agent]]\nname = \"{name}\"\nabout = \"Good.\"\nstate = \"trusted\"\n"));
-        let world = World::start(&spec(&agents.concat())).await.unwrap();
+        let agents = [GOOD, "other.eth"].map(good);
+        Self::with(label, &agents.concat(), others, Shifted::default()).await
+    }
+
+    async fn with(label: &str, agents: &str, others: &[RpcFault], clock: Shifted) -> Self {
+        let world = World::start(&spec(agents)).await.unwrap();
         let mut config: Config = world.config();
         config.timeout = PATIENCE;
         config.gate.deadline = PATIENCE;
@@ -61,7 +91,7 @@ impl Stage {
             endpoint.label = format!("{label}-{index}");
             config.chain.endpoints.push(endpoint);
         }
-        let clock = Arc::new(Shifted::default());
+        let clock = Arc::new(clock);
         let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.unwrap();
         let server = Server::bind_with(&config, resolver).await.unwrap();
         let address = server.address().to_string();
@@ -100,9 +130,57 @@ impl Stage {
         timeout(HANGS, asking).await.unwrap_or_else(|_| panic!("{name} is never {least}"));
     }
 
+    /// How long the gate takes to allow a name.
+    async fn time_to_allow(&self, name: &str) -> Duration {
+        let began = Instant::now();
+        let (status, code, _) = self.get(&format!("/v1/gate/{name}")).await;
+        let time = began.elapsed();
+        assert_eq!((status, code.as_str()), (200, ""), "{name}");
+        time
+    }
+
     fn write(&mut self, name: &str, value: &str) {
         self.world.write_text(&EnsName::parse(name).unwrap(), "cl.owner", value).unwrap();
     }
+}
+
+/// An agent about whom nothing is wrong.
+fn good(name: &str) -> String {
+    format!("[[agent]]\nname = \"{name}\"\nabout = \"Good.\"\nstate = \"trusted\"\n")
+}
+
+/// A daemon with an endpoint that makes up changes of all names without end.
+struct Siege {
+    stage: Stage,
+    names: Vec<String>,
+    /// Hints of the liar that its budget permits so far.
+    budget: u64,
+}
+
+impl Siege {
+    const HINTS: &str = "clresolve_follow_hints_total{endpoint=\"siege-0\"}";
+    const IGNORED: &str = "clresolve_follow_hints_ignored_total{endpoint=\"siege-0\",cause=\"budget\"}";
+
+    /// Lets the liar go on while clients ask for all names, and compares what was taken of it with its budget.
+    async fn endure(&self) {
+        let until = self.stage.metric(Self::IGNORED).await + FLOOD;
+        let asking = async {
+            while self.stage.metric(Self::IGNORED).await < until {
+                for name in &self.names {
+                    let (status, ..) = self.stage.get(&format!("/v1/gate/{name}")).await;
+                    assert!([200, 403].contains(&status), "{status}");
+                }
+                let taken = self.stage.metric(Self::HINTS).await;
+                assert!(taken <= self.budget, "{taken} hints were taken, and {} are permitted", self.budget);
+            }
+        };
+        timeout(HANGS, asking).await.expect("the liar is ignored and counted");
+    }
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
 }
 
 impl Drop for Stage {
@@ -149,7 +227,7 @@ async fn changes_in_blocks_that_do_not_come_withhold_a_name_for_a_short_time() {
     let hints = "clresolve_follow_hints_total{endpoint=\"ahead-0\"}";
     stage.until_gate(GOOD, (403, "block-unavailable")).await;
     let taken = stage.metric(hints).await;
-    stage.clock.0.fetch_add(60, Ordering::Relaxed);
+    stage.clock.advance(60);
     stage.until_gate(GOOD, (200, "")).await;
     // Its next block: the name is read again, and nothing is waited for.
     stage.write("other.eth", "thief.eth");
@@ -157,4 +235,44 @@ async fn changes_in_blocks_that_do_not_come_withhold_a_name_for_a_short_time() {
     stage.until_gate(GOOD, (200, "")).await;
     stage.until_gate("other.eth", (403, "record-pending")).await;
     assert_eq!(stage.get(&format!("/v1/gate/{GOOD}")).await.0, 200);
+}
+
+/// Thousands of made-up changes cost no more than the liar's budget: names are evicted within it. Beyond it answers
+/// stay what they are and come as soon as from a daemon without a liar, and the honest endpoint's word still counts.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_made_up_changes_costs_no_more_than_its_budget() {
+    let names: Vec<String> = (0..16).map(|number| format!("agent-{number}.eth")).collect();
+    let bad = "[[agent]]\nname = \"bad.eth\"\nabout = \"Bad.\"\nstate = \"untrusted\"\n\
+               codes = [\"resolver-missing\"]\nchain = { resolver = \"none\" }\n";
+    let agents: String = names.iter().map(|name| good(name)).chain([bad.to_owned()]).collect();
+    let alone = Stage::with("alone", &agents, &[], Shifted::standing()).await;
+    let stage = Stage::with("siege", &agents, &[RpcFault::InventedBlocks], Shifted::standing()).await;
+    for stage in [&alone, &stage] {
+        for name in &names {
+            stage.until_gate(name, (200, "")).await;
+        }
+    }
+    let mut siege = Siege { stage, names: names.clone(), budget: HINTS_AT_ONCE };
+    siege.endure().await;
+    siege.stage.clock.advance(10);
+    siege.budget += 10 * HINTS_PER_SECOND;
+    siege.endure().await;
+
+    for name in &names {
+        siege.stage.until_gate(name, (200, "")).await;
+    }
+    let (mut calm, mut besieged) = (Vec::new(), Vec::new());
+    for name in names.iter().cycle().take(QUESTIONS) {
+        calm.push(alone.time_to_allow(name).await);
+        besieged.push(siege.stage.time_to_allow(name).await);
+        siege.stage.until_gate("bad.eth", (403, "resolver-missing")).await;
+    }
+    let slowdown = median(besieged).as_secs_f64() / median(calm).as_secs_f64();
+    println!("an answer beside the liar takes {slowdown:.2} of one without it");
+    assert!(slowdown < MAX_SLOWDOWN, "{slowdown}");
+    siege.endure().await;
+
+    siege.stage.write(&names[0], "thief.eth");
+    siege.stage.until_gate(&names[0], (403, "record-pending")).await;
+    siege.endure().await;
 }

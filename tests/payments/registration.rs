@@ -74,6 +74,17 @@ async fn the_registration_file_of_the_host_may_name_the_agent() {
     assert_eq!(decision.decision, Outcome::Allow, "{decision:#?}");
 }
 
+/// The file of the host names two agents, one of them twice. Which of two is paid is not guessed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_vouches_for_two_agents_proves_no_wallet() {
+    let both = world(&format!("{}{}", record(1), record(2)), "").await;
+    let decision = decided(&both, |config| registry(config).agents.clear()).await;
+    assert_eq!(decision.codes, ["payee-unproven"], "{decision:#?}");
+    assert!(cause(&decision).contains("vouches for more than one agent"), "{}", cause(&decision));
+    let named = decided(&both, |_| {}).await;
+    assert_eq!(named.decision, Outcome::Allow, "the operator says which: {named:#?}");
+}
+
 /// The agent's own registration may lie on a web host.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_registration_may_lie_on_a_host() {

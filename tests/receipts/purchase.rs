@@ -2,6 +2,7 @@
 
 use clresolve::bundle::BundleError;
 use clresolve::bundle::purchase::{Papers, PurchaseBundle, VerifiedPurchase};
+use clresolve::payment::request::DecisionRequest;
 use clresolve::payment::settlement::ShownBy;
 use clresolve::resolve::{Question, Resolver};
 use clresolve::sandbox::{Purchase as Settled, Sandbox};
@@ -19,6 +20,7 @@ fn papers(settlement: &str) -> Papers {
         receipt: sample("agent-sdk.json").as_bytes().to_vec(),
         request: Some(Sandbox::request().1.as_bytes().to_vec()),
         decision: None,
+        asked: None,
         payment: Some(Sandbox::payment().1),
         settlement: Some(settlement.to_owned()),
     }
@@ -223,6 +225,77 @@ async fn no_member_of_a_purchase_can_be_exchanged() {
     let mut further = good;
     further["more"] = json!(1);
     assert!(replayed(&further).is_err());
+}
+
+/// A seller's terms, the question about them, and a decision that allows them.
+async fn decided() -> (Value, Value) {
+    let sandbox = Sandbox::start().await.expect("it starts");
+    let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+    let route = resolver.route(&resolver.resolve(NAME).await, Some("summarize")).expect("a route");
+    let reply = resolver.unpaid(route.url.as_str(), Some("{}")).await.expect("the seller answers");
+    let body = String::from_utf8(reply.body).expect("UTF-8");
+    let response = json!({"status": reply.status, "url": route.url.as_str(), "headers": reply.headers, "body": body});
+    let asked = json!({"name": NAME, "verb": "summarize", "response": response});
+    let request = DecisionRequest::from_json(asked.to_string().as_bytes()).expect("a request");
+    let decision = resolver.decide(&request).await;
+    assert!(!decision.abort, "{decision:#?}");
+    (asked, serde_json::to_value(decision).expect("JSON"))
+}
+
+/// A decision is held against the terms as they came, so that neither can be exchanged alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_that_does_not_follow_from_its_terms_is_refused() {
+    let (asked, decision) = decided().await;
+    let kept = |asked: &Value, decision: &Value| Papers {
+        decision: Some(decision.to_string().into_bytes()),
+        asked: Some(asked.to_string().into_bytes()),
+        payment: None,
+        settlement: None,
+        ..papers("")
+    };
+    let good = exported(&kept(&asked, &decision)).await;
+    let text = std::fs::read_to_string("schemas/purchase.schema.json").expect("a schema");
+    let schema = jsonschema::draft202012::new(&serde_json::from_str(&text).expect("JSON")).expect("a schema");
+    assert!(schema.is_valid(&good), "{:?}", schema.iter_errors(&good).map(|e| e.to_string()).collect::<Vec<_>>());
+    let purchase = replayed(&good).expect("it follows from its evidence");
+    let said = "that the decision's terms, price, payee and URL are those that were demanded";
+    assert!(purchase.proven.iter().any(|clause| clause == said), "{:?}", purchase.proven);
+    let encoded = |document: &Value| {
+        use base64::Engine as _;
+        json!(base64::engine::general_purpose::STANDARD.encode(document.to_string()))
+    };
+    let with = |document: &Value, pointer: &str, value: &Value| {
+        let mut changed = document.clone();
+        *changed.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer} is there")) = value.clone();
+        changed
+    };
+    let thief = json!("0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC");
+    for (pointer, value) in [
+        ("/price/amount", json!("1")),
+        ("/price/asset", thief.clone()),
+        ("/price/network", json!("eip155:1")),
+        ("/payee/address", thief),
+        ("/route/url", json!("https://thief.example/")),
+        ("/verb", json!("translate")),
+        ("/name", json!("thief.eth")),
+        ("/terms_digest", json!("sha256:00")),
+    ] {
+        let changed = forged(&good, "/decision", |place| *place = encoded(&with(&decision, pointer, &value)));
+        let found = judged(&changed).1;
+        assert!(matches!(found, Err(BundleError::Decision(_))), "{pointer}: {found:?}");
+    }
+    for (pointer, value) in [
+        ("/verb", json!("translate")),
+        ("/response/status", json!(200)),
+        ("/response/url", json!("https://thief.example/")),
+        ("/response/headers", json!([])),
+    ] {
+        let changed = forged(&good, "/asked", |place| *place = encoded(&with(&asked, pointer, &value)));
+        let found = judged(&changed).1;
+        assert!(matches!(found, Err(BundleError::Decision(_))), "{pointer}: {found:?}");
+    }
+    let undecided = judged(&forged(&good, "/decision", |place| *place = Value::Null)).1;
+    assert!(matches!(undecided, Err(BundleError::Inconsistent(_))), "{undecided:?}");
 }
 
 /// A forger may write down another verification that fits what it changed. What is proven cannot be changed all the same.

@@ -153,6 +153,9 @@ pub enum BundleError {
     /// Parts of the evidence do not fit together: which.
     #[error("the evidence does not fit together: {0}")]
     Inconsistent(&'static str),
+    /// The decision on a purchase is not one about what was asked.
+    #[error("the decision does not follow from what was asked: {0}")]
+    Decision(&'static str),
     /// The verdict is not the one that the evidence gives.
     #[error("the verdict is not the one that the evidence gives: they differ at {at}")]
     Verdict {
@@ -175,6 +178,7 @@ impl BundleError {
             Self::Signature(_) | Self::OtherSigned => "bundle-signature-refused",
             Self::Blocks { .. } => "bundle-blocks-invalid",
             Self::Inconsistent(_) => "bundle-inconsistent",
+            Self::Decision(_) => "bundle-decision-differs",
             Self::Verdict { .. } => "bundle-verdict-differs",
         }
     }

@@ -13,6 +13,7 @@ use clresolve_core::reason::{Code, Reason};
 use clresolve_core::records::Key;
 use clresolve_core::state::State;
 use clresolve_jose::PublicKey;
+use clresolve_payment::request::DecisionRequest;
 use clresolve_payment::settlement::{Purchase, Settlement, ShownBy};
 use clresolve_receipt::document::Setting;
 use clresolve_receipt::judge::{Agent, Check, Knowledge, Signer, Status};
@@ -48,6 +49,8 @@ pub struct Papers {
     pub request: Option<Vec<u8>>,
     /// The document of the decision.
     pub decision: Option<Vec<u8>>,
+    /// What was asked when it was decided: the request to `POST /v1/decisions`.
+    pub asked: Option<Vec<u8>>,
     /// The payment header.
     pub payment: Option<String>,
     /// The header of the seller's reply.
@@ -68,6 +71,18 @@ impl Papers {
             request: request.map_err(|error| format!("request: {error}"))?,
             purchase: Purchase::read(self.decision.as_deref(), self.payment.as_deref(), self.settlement.clone())?,
         })
+    }
+}
+
+impl Papers {
+    /// Holds the decision against what was asked, where that was kept.
+    fn held_decision(&self, purchase: &Purchase) -> Result<(), BundleError> {
+        let Some(asked) = &self.asked else { return Ok(()) };
+        let asked =
+            DecisionRequest::from_json(asked).map_err(|error| BundleError::Shape(format!("/asked: {error}")))?;
+        let decided = purchase.decision.as_ref();
+        let decided = decided.ok_or(BundleError::Inconsistent("what was asked without what was decided"))?;
+        decided.follows_from(&asked).map_err(BundleError::Decision)
     }
 }
 
@@ -138,6 +153,8 @@ struct Document {
     receipt: Base64,
     request: Option<Base64>,
     decision: Option<Base64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    asked: Option<Base64>,
     payment: Option<String>,
     settlement: Option<String>,
     transaction: Option<TransactionReading>,
@@ -192,6 +209,7 @@ impl Document {
             receipt: self.receipt.0.to_vec(),
             request: bytes(&self.request),
             decision: bytes(&self.decision),
+            asked: bytes(&self.asked),
             payment: self.payment.clone(),
             settlement: self.settlement.clone(),
         }
@@ -203,7 +221,9 @@ impl Document {
             return Err(BundleError::Inconsistent("a purchase that was judged before its agent"));
         }
         let name = verdict.name.normalized.as_deref().unwrap_or_default();
-        let question = self.papers().question(name).map_err(BundleError::Shape)?;
+        let papers = self.papers();
+        let question = papers.question(name).map_err(BundleError::Shape)?;
+        papers.held_decision(&question.purchase)?;
         let settlement = self.settled(&question.purchase, name)?;
         let (signer, agent) = (self.signer.signer()?, Agent::of(verdict));
         let (request, bought) = (question.request.as_ref(), question.purchase.bought());
@@ -316,6 +336,7 @@ impl PurchaseBundle {
             receipt: encoded(&papers.receipt),
             request: papers.request.as_ref().map(encoded),
             decision: papers.decision.as_ref().map(encoded),
+            asked: papers.asked.as_ref().map(encoded),
             payment: papers.payment.clone(),
             settlement: papers.settlement.clone(),
             transaction: evidence.transaction,
@@ -356,7 +377,7 @@ impl PurchaseBundle {
         Ok(VerifiedPurchase {
             digest: self.digest,
             made_at: self.document.at,
-            proven: proven(&verification),
+            proven: proven(&self.document, &verification),
             attested: attested(&self.document, &verification),
             verification,
         })
@@ -402,7 +423,7 @@ fn outcomes(verification: &Value) -> Option<Vec<(&Value, &Value)>> {
     verification.get("checks")?.as_array()?.iter().map(|row| Some((row.get("check")?, row.get("status")?))).collect()
 }
 
-fn proven(verification: &Verification) -> Vec<String> {
+fn proven(document: &Document, verification: &Verification) -> Vec<String> {
     let passed = |check: Check| verification.checks.iter().any(|row| row.check == check && row.status == Status::Pass);
     let mut clauses = vec![format!("that the receipt is {}: its checks were made again", verification.state)];
     if passed(Check::Signature) {
@@ -410,6 +431,9 @@ fn proven(verification: &Verification) -> Vec<String> {
     }
     if passed(Check::Request) {
         clauses.push("that the receipt answers the request".to_owned());
+    }
+    if document.asked.is_some() {
+        clauses.push("that the decision's terms, price, payee and URL are those that were demanded".to_owned());
     }
     if let Some(settlement) = verification.settlement.as_ref().filter(|it| it.shown_by == Some(ShownBy::Proven)) {
         let block = settlement.block.map(|block| block.hash.to_string()).unwrap_or_default();
@@ -421,6 +445,10 @@ fn proven(verification: &Verification) -> Vec<String> {
 fn attested(document: &Document, verification: &Verification) -> Vec<String> {
     let mut clauses = vec![format!("that {} signs for the agent, and its key", document.signer.name)];
     match (&document.decision, &verification.settlement) {
+        (Some(_), _) if document.asked.is_some() => {
+            clauses
+                .push("what was demanded, the payer's limits, and that the decision's payee is the agent's".to_owned());
+        }
         (Some(_), _) => clauses.push("the decision".to_owned()),
         (None, Some(_)) => clauses.push("that the payee is the agent's: there is no decision that says so".to_owned()),
         (None, None) => {}

@@ -221,7 +221,10 @@ fn numbered(known: &Knowledge<'_>) -> Option<Objection> {
 }
 
 /// The entries that are decided about, with their places.
-fn chosen<'t>(terms: &'t Terms, selected: Option<&Selected>) -> Result<Vec<(usize, &'t Entry)>, Box<Reason>> {
+pub(crate) fn chosen<'t>(
+    terms: &'t Terms,
+    selected: Option<&Selected>,
+) -> Result<Vec<(usize, &'t Entry)>, Box<Reason>> {
     let all = terms.entries.iter().enumerate();
     let entries: Vec<_> = match selected {
         None => return Ok(all.collect()),
@@ -431,7 +434,10 @@ fn payment(known: &Knowledge<'_>, price: &Price, proven: Proven) -> String {
 
 /// What was decided about: the terms, or why there are none.
 fn stated(question: &Question<'_>, entries: &[Judged<'_>]) -> Value {
-    let entry = |judged: &Judged<'_>| json!({"entry": judged.entry.json, "resource": judged.entry.resource});
+    if let (Ok(terms), false) = (question.terms, entries.is_empty()) {
+        let entries: Vec<&Entry> = entries.iter().map(|judged| judged.entry).collect();
+        return stated_terms(question.url, terms, &entries);
+    }
     let selected = question.selected.map(|selected| match selected {
         Selected::Index(index) => json!(index),
         Selected::Entry(entry) => entry.clone(),
@@ -439,10 +445,23 @@ fn stated(question: &Question<'_>, entries: &[Judged<'_>]) -> Value {
     json!({
         "url": question.url,
         "version": question.terms.ok().map(|terms| terms.version.number()),
-        "entries": entries.iter().map(entry).collect::<Vec<_>>(),
+        "entries": [],
         "offers": question.terms.ok().map(|terms| &terms.offers),
-        "selected": if entries.is_empty() { selected } else { None },
+        "selected": selected,
         "unreadable": question.terms.err(),
+    })
+}
+
+/// What was decided about, where that is these entries of terms.
+pub(crate) fn stated_terms(url: Option<&str>, terms: &Terms, entries: &[&Entry]) -> Value {
+    let entry = |entry: &&Entry| json!({"entry": entry.json, "resource": entry.resource});
+    json!({
+        "url": url,
+        "version": terms.version.number(),
+        "entries": entries.iter().map(entry).collect::<Vec<_>>(),
+        "offers": terms.offers,
+        "selected": null,
+        "unreadable": null,
     })
 }
 

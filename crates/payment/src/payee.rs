@@ -194,9 +194,14 @@ fn mismatch(price: &Price) -> Reason {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use clresolve_jose::{BASE64URL, SigningKey};
+    use serde_json::json;
+
     use super::*;
     use crate::testing::price;
 
+    const URL: &str = "https://a.example";
     const WALLET: Address = Address::repeat_byte(7);
     const OTHER: Address = Address::repeat_byte(8);
     const UNTIL: Timestamp = Timestamp::UNIX_EPOCH;
@@ -209,7 +214,64 @@ mod tests {
     fn paid_to(payees: &Payees, address: Address) -> Result<Proven, Vec<Code>> {
         let price = Price { pay_to: address, ..price() };
         let codes = |reasons: Vec<Reason>| reasons.into_iter().map(|reason| reason.code).collect();
-        payees.prove(&price, &[], "https://a.example", Timestamp::UNIX_EPOCH).map_err(codes)
+        payees.prove(&price, &[], URL, Timestamp::UNIX_EPOCH).map_err(codes)
+    }
+
+    /// What one source says of [`WALLET`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Says {
+        Nothing,
+        This,
+        Another,
+        /// Undecided; of an offer: signed by a stranger.
+        Doubtful,
+    }
+
+    const SAYINGS: [Says; 4] = [Says::Nothing, Says::This, Says::Another, Says::Doubtful];
+
+    fn claim(says: Says, doubt: Code, source: impl FnOnce(Address) -> Claim) -> Claim {
+        match says {
+            Says::Nothing => Claim::None,
+            Says::This => source(WALLET),
+            Says::Another => source(OTHER),
+            Says::Doubtful => Claim::Undecided(Box::new(Reason::new(doubt))),
+        }
+    }
+
+    /// A signed offer of the price. One that pays another is about this way to pay, and not about these terms.
+    fn offers(says: Says, own: &SigningKey, stranger: &SigningKey) -> Vec<Value> {
+        let (pay_to, key) = match says {
+            Says::Nothing => return Vec::new(),
+            Says::This => (WALLET, own),
+            Says::Another => (OTHER, own),
+            Says::Doubtful => (WALLET, stranger),
+        };
+        let price = price();
+        let payload = json!({
+            "version": 1, "resourceUrl": URL, "scheme": "exact", "network": price.network, "validUntil": 0,
+            "asset": price.asset.to_string(), "payTo": pay_to.to_string(), "amount": price.amount.to_string(),
+        });
+        let header = json!({"alg": "EdDSA", "kid": "did:web:a.example#1"});
+        let signed = format!("{}.{}", BASE64URL.encode(header.to_string()), BASE64URL.encode(payload.to_string()));
+        let signature = BASE64URL.encode(key.sign(signed.as_bytes()));
+        vec![json!({"format": "jws", "signature": format!("{signed}.{signature}")})]
+    }
+
+    /// What follows where the sources say this: one that names the payee is enough, else each says what is against it.
+    fn expected(record: Says, registration: Says, offer: Says) -> Result<ProvenBy, Vec<Code>> {
+        let sources = [(record, ProvenBy::Addr), (registration, ProvenBy::Erc8004), (offer, ProvenBy::Offer)];
+        if let Some((_, by)) = sources.into_iter().find(|(says, _)| *says == Says::This) {
+            return Ok(by);
+        }
+        let objections = [
+            (offer == Says::Another, Code::OfferInvalid),
+            (offer == Says::Doubtful, Code::OfferSignerUnproven),
+            (record == Says::Doubtful, Code::RecordPending),
+            (registration == Says::Doubtful, Code::PayeeUnproven),
+            ([record, registration].contains(&Says::Another), Code::PayeeMismatch),
+            ([record, registration, offer] == [Says::Nothing; 3], Code::PayeeUnproven),
+        ];
+        Err(objections.into_iter().filter_map(|(is_said, code)| is_said.then_some(code)).collect())
     }
 
     #[test]
@@ -232,6 +294,33 @@ mod tests {
         }
         let payees = Payees { record, registration: registered(OTHER), ..Payees::default() };
         assert_eq!(paid_to(&payees, OTHER).map(|proven| proven.by), Ok(ProvenBy::Erc8004));
+    }
+
+    /// Address record, registration and offer, each silent, for the payee, for another, or in doubt.
+    #[test]
+    fn one_source_that_names_the_payee_is_enough_and_each_other_says_what_it_has_against_it() {
+        let (own, stranger) = (SigningKey::generate().expect("a key"), SigningKey::generate().expect("a key"));
+        let signers = SignerKeys { addresses: Vec::new(), ed25519: vec![own.public().clone()] };
+        let price = Price { pay_to: WALLET, ..price() };
+        for (record, registration, offer) in
+            SAYINGS.into_iter().flat_map(|a| SAYINGS.into_iter().flat_map(move |b| SAYINGS.map(|c| (a, b, c))))
+        {
+            let source = ClaimSource::Record(CoinType::EVM_DEFAULT);
+            let payees = Payees {
+                configured: Vec::new(),
+                record: claim(record, Code::RecordPending, |address| Claim::Is(address, source)),
+                registration: claim(registration, Code::PayeeUnproven, registered),
+                signers: signers.clone(),
+            };
+            let found = payees.prove(&price, &offers(offer, &own, &stranger), URL, Timestamp::UNIX_EPOCH);
+            let codes = |reasons: Vec<Reason>| reasons.into_iter().map(|reason| reason.code).collect();
+            let found = found.map(|proven| proven.by).map_err(codes);
+            let said = format!("addr {record:?}, erc8004 {registration:?}, offer {offer:?}");
+            assert_eq!(found, expected(record, registration, offer), "{said}");
+            let configured = Payees { configured: vec![OTHER, WALLET], ..payees };
+            let by = configured.prove(&price, &offers(offer, &own, &stranger), URL, Timestamp::UNIX_EPOCH);
+            assert_eq!(by.map(|proven| proven.by), Ok(ProvenBy::Configured), "{said}");
+        }
     }
 
     #[test]

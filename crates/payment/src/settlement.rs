@@ -1,6 +1,7 @@
 //! Was this payment settled? What the chain must hold for that, by what was decided, permitted and answered, and whether
 //! it does. The seller's reply proves nothing: it names the transaction to look at.
 
+mod asked;
 mod proxy;
 #[cfg(test)]
 mod tests;
@@ -72,6 +73,7 @@ pub struct Decided {
     price: DecidedPrice,
     payee: Address,
     url: Url,
+    terms_digest: Option<String>,
     /// Whether several entries were allowed. Price and payee are those of the first.
     is_of_several: bool,
     /// Until when the last of the entries might be paid.
@@ -97,6 +99,7 @@ struct DecisionForm {
     abort: bool,
     entries: Vec<EntryForm>,
     valid_until: Option<Timestamp>,
+    terms_digest: Option<String>,
     price: Option<DecidedPrice>,
     payee: Option<PayeeForm>,
     route: Option<RouteForm>,
@@ -126,7 +129,8 @@ impl Decided {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let document = parse(bytes, DECISION).map_err(|error| excerpt(&error.to_string()))?;
         let form = DecisionForm::deserialize(&document).map_err(|error| excerpt(&error.to_string()))?;
-        let DecisionForm { schema, id, name, verb, abort, entries, valid_until, price, payee, route } = form;
+        let DecisionForm { schema, id, name, verb, abort, entries, valid_until, terms_digest, price, payee, route } =
+            form;
         if schema != crate::decision::SCHEMA {
             return Err(format!("expected a document of {}", crate::decision::SCHEMA));
         }
@@ -136,7 +140,7 @@ impl Decided {
                 let (digest, is_of_several) = (canonical_digest(&document), entries.len() > 1);
                 let ends = entries.iter().filter_map(|entry| entry.valid_until.or(valid_until));
                 let valid_until = ends.max().or(valid_until);
-                Ok(Self { id, digest, name, verb, price, payee, url, is_of_several, valid_until })
+                Ok(Self { id, digest, name, verb, price, payee, url, terms_digest, is_of_several, valid_until })
             }
             _ => Err("it does not allow a payment, so nothing was bought on it".to_owned()),
         }

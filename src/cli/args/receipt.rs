@@ -56,6 +56,9 @@ pub(in crate::cli) struct ReceiptVerifyArgs {
     /// Mark the receipt as seen for this request, or x402's own for this decision, in the memory (memory.path)
     #[arg(long, requires = "occasion")]
     pub(in crate::cli) remember: bool,
+    /// What was asked when it was decided, into the bundle: the request to POST /v1/decisions
+    #[arg(long, value_name = "FILE", requires = "bundle", requires = "decision")]
+    pub(in crate::cli) asked: Option<PathBuf>,
     /// Write the purchase with all its evidence, for `bundle verify`
     #[arg(long, value_name = "OUT", conflicts_with = "remember")]
     pub(in crate::cli) bundle: Option<PathBuf>,

@@ -1,8 +1,10 @@
 //! Ways in which an RPC endpoint fails its clients, by name.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use alloy_consensus::Header;
 use alloy_primitives::{B256, Bytes, U64, U256};
-use alloy_rpc_types_eth::{BlockId, EIP1186AccountProofResponse};
+use alloy_rpc_types_eth::{BlockId, EIP1186AccountProofResponse, Log};
 use alloy_sol_types::SolValue;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
@@ -24,6 +26,10 @@ const ALIASED_ELEMENTS: usize = 4096;
 const ALIASED_BYTES: usize = 16 << 10;
 /// How often each log comes under [`RpcFault::FloodOfLogs`].
 const FLOOD: usize = 1000;
+/// Logs in each reply under [`RpcFault::InventedBlocks`]: about half of what a client takes at most.
+const FILL: usize = 500;
+/// How many blocks were invented. Each of them is another one.
+static INVENTED: AtomicU64 = AtomicU64::new(0);
 
 /// What is wrong with the endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -86,6 +92,9 @@ pub enum RpcFault {
     FloodOfLogs,
     /// Logs come as with [`RpcFault::RestampedLogs`]. The newest block has a number that is higher by this.
     BlocksToCome(u64),
+    /// Each time that the newest block is asked for it is another one of the same number, and 500 logs in each reply say
+    /// that everything has changed in it.
+    InventedBlocks,
     /// What is asked of any transaction is told of another one.
     OtherTransactions,
     /// Every transaction stands in a block that is not in the chain.
@@ -153,6 +162,7 @@ impl RpcFault {
             | Self::RestampedLogs
             | Self::FloodOfLogs
             | Self::BlocksToCome(_)
+            | Self::InventedBlocks
             | Self::OtherTransactions
             | Self::NoSuchBlock
             | Self::ForgedTransactions
@@ -244,15 +254,16 @@ impl RpcFault {
 
     /// Whether logs are given as those of the last block of the range.
     pub(super) const fn restamps(self) -> bool {
-        matches!(self, Self::RestampedLogs | Self::FloodOfLogs | Self::BlocksToCome(_))
+        matches!(self, Self::RestampedLogs | Self::FloodOfLogs | Self::BlocksToCome(_) | Self::InventedBlocks)
     }
 
-    /// How often each log is given.
-    pub(super) const fn copies(self) -> usize {
+    /// Which logs are given where these match.
+    pub(super) fn logs(self, matching: Vec<Log>) -> Vec<Log> {
         match self {
-            Self::NoLogs => 0,
-            Self::FloodOfLogs => FLOOD,
-            _ => 1,
+            Self::NoLogs => Vec::new(),
+            Self::FloodOfLogs => matching.into_iter().flat_map(|log| std::iter::repeat_n(log, FLOOD)).collect(),
+            Self::InventedBlocks => matching.into_iter().cycle().take(FILL).collect(),
+            _ => matching,
         }
     }
 
@@ -262,7 +273,11 @@ impl RpcFault {
             Self::BlocksToCome(ahead) => ahead,
             _ => 0,
         };
-        Header { number: header.number.saturating_add(ahead), ..self.header(header) }
+        let mut newest = Header { number: header.number.saturating_add(ahead), ..self.header(header) };
+        if self == Self::InventedBlocks {
+            newest.extra_data = INVENTED.fetch_add(1, Ordering::Relaxed).to_be_bytes().into();
+        }
+        newest
     }
 
     /// What the fault makes of a header.

@@ -144,7 +144,7 @@ impl Node<'_> {
             true => Log { block_number: Some(*range.end()), ..log },
             false => log,
         };
-        Ok(json!(logs.map(stamp).flat_map(|log| std::iter::repeat_n(log, self.fault.copies())).collect::<Vec<_>>()))
+        Ok(json!(self.fault.logs(logs.map(stamp).collect())))
     }
 
     fn logs_of(&self, block: &Sealed) -> Vec<Log> {

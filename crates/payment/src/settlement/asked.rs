@@ -1,0 +1,52 @@
+//! Does a decision that was kept follow from what was asked? The terms as they came tell its price, payee and URL. They
+//! do not tell what the payer permitted, nor how the payee was proven.
+
+use clresolve_core::mutant;
+use clresolve_core::name::EnsName;
+use clresolve_verdict::verdict::canonical_digest;
+
+use super::{Decided, DecidedPrice};
+use crate::decide::{chosen, stated_terms};
+use crate::request::DecisionRequest;
+use crate::route::Route;
+use crate::terms::{Entry, Price};
+
+impl Decided {
+    /// Holds the decision against what was asked.
+    ///
+    /// # Errors
+    /// What of it does not follow, in words.
+    pub fn follows_from(&self, asked: &DecisionRequest) -> Result<(), &'static str> {
+        if mutant!("kept-decisions-are-believed") {
+            return Ok(());
+        }
+        let name = EnsName::parse(&asked.name).map_err(|_| "its name")?;
+        held(name.as_str() == self.name, "its name")?;
+        held(asked.verb == self.verb, "its verb")?;
+        held(asked.header.is_none(), "a payment header was asked about, and not the terms alone")?;
+        let terms = asked.terms().map_err(|_| "the terms cannot be read")?;
+        let entries = chosen(&terms, asked.selected.as_ref()).map_err(|_| "no such entry was demanded")?;
+        let entries: Vec<&Entry> = entries.into_iter().map(|(_, entry)| entry).collect();
+        let url = asked.url.as_deref().ok_or("nothing says which URL answered")?;
+        let route = Route::configured(self.url.as_str()).ok_or("its route")?;
+        held(route.objection(url).is_none(), "its route")?;
+        let prices: Result<Vec<&Price>, _> = entries.iter().map(|entry| entry.price.as_ref()).collect();
+        let prices = prices.map_err(|_| "an entry states no price")?;
+        let first = prices.first().ok_or("no entry was demanded")?;
+        held(self.price.is(first), "its price")?;
+        held(self.payee == first.pay_to, "its payee")?;
+        let digest = canonical_digest(&stated_terms(Some(url), &terms, &entries));
+        held(self.terms_digest.as_ref() == Some(&digest), "its terms_digest")
+    }
+}
+
+impl DecidedPrice {
+    fn is(&self, price: &Price) -> bool {
+        let Self { network, asset, amount } = self;
+        (network, asset, amount) == (&price.network, &price.asset, &price.amount)
+    }
+}
+
+fn held(holds: bool, what: &'static str) -> Result<(), &'static str> {
+    if holds { Ok(()) } else { Err(what) }
+}
