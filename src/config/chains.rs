@@ -120,6 +120,9 @@ pub(super) fn check(chains: &Chains) -> Result<(), ConfigError> {
         if chain.endpoints.is_empty() {
             return wrong("rpc", "expected at least one endpoint".to_owned());
         }
+        if chain.endpoints.iter().any(|endpoint| endpoint.ws.is_some()) {
+            return wrong("rpc", "no ws is used here: the daemon follows the chain of names alone".to_owned());
+        }
         match chain.demand() {
             Err(ConfigError::Conflict { key, detail }) => return wrong(&key, detail),
             Err(other) => return Err(other),

@@ -17,6 +17,7 @@ mod header;
 mod header_only;
 #[cfg(feature = "state-proof")]
 mod header_source;
+mod new_heads;
 mod poll;
 mod pool;
 #[cfg(feature = "state-proof")]
@@ -59,6 +60,7 @@ pub use self::endpoint::Endpoint;
 pub use self::follow::{Change, FollowError, Follower, News, Source};
 #[cfg(feature = "state-proof")]
 pub use self::header_source::{Head, HeaderSource};
+pub use self::new_heads::{MessageStream, NewHeads, Notice, SILENCE, StreamEnd};
 pub use self::pool::{ChainConfig, Clock};
 #[cfg(feature = "state-proof")]
 pub use self::proven_chain::ProvenChain;
