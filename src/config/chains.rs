@@ -213,6 +213,7 @@ rpc = [{ url = "http://127.0.0.1:8545", own = true }]
         let two = r#"rpc = ["https://a.example", "https://b.example"]"#;
         for (id, keys, expected) in [
             ("8453", r#"rpc = []"#, "chains.8453.rpc"),
+            ("8453", r#"rpc = [{ url = "http://a", own = true, ws = "ws://a" }]"#, "no ws is used here"),
             ("8453", r#"rpc = ["https://a.example"]"#, "one stranger's word"),
             ("8453", &format!("{two}\nproof = \"single-rpc\""), "one stranger's word"),
             ("8453", &format!("{two}\nquorum = 3"), "chains.8453.quorum"),

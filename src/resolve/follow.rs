@@ -16,6 +16,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 
 use self::hints::{Hints, Subscriber};
+pub(super) use self::hints::subscribes;
 use super::upstream::Upstream;
 use super::Resolver;
 use crate::cache::{Changes, EndpointId};

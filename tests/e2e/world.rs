@@ -151,7 +151,9 @@ impl World {
             Net::start(chain_id, release, zone, others, &[&mounts[..], &schemas].concat(), &tls, &gateway)
         };
         let alone = Release::read(corpus.join("agent-cards-v1.0.0-entry-v1"), "1.0.0");
-        let alone_zone = [alone.entry(find(&alone.cards, model_name), &entry_v1_cid)].into_iter().collect();
+        let alone_zone = [model_name, "classifyagent.eth"];
+        let alone_zone =
+            alone_zone.map(|name| alone.entry(find(&alone.cards, name), &entry_v1_cid)).into_iter().collect();
         let changing = start(1338, alone, alone_zone, Map::new());
         let again = Release::read(corpus.join("agent-cards-v1.0.0-entry-v1"), "1.0.0");
         let again_zone = again.zone(&entry_v1_cid);

@@ -77,7 +77,7 @@ impl Hints {
 
 /// The door to WebSockets that the operator configured.
 #[async_trait]
-pub(super) trait Streams: Send + Sync {
+pub(in crate::resolve) trait Streams: Send + Sync {
     /// Opens the one at this URL.
     async fn open(&self, url: &Url) -> Result<Box<dyn MessageStream>, FetchError>;
 }
@@ -100,6 +100,11 @@ impl MessageStream for Open {
     async fn next(&mut self) -> Result<String, FetchError> {
         self.0.next().await
     }
+}
+
+/// Whether a subscription to new blocks is taken at this URL.
+pub(in crate::resolve) async fn subscribes(streams: &dyn Streams, url: &Url) -> Result<(), StreamEnd> {
+    NewHeads::subscribe(streams.open(url).await?).await.map(drop)
 }
 
 /// Keeps the stream of one endpoint open.
