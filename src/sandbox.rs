@@ -209,7 +209,7 @@ const BASE_SEPOLIA_USDC: Address = address!("036CbD53842c5426634e7929541eC2318f3
 
 fn endpoint(at: At, own: bool) -> Endpoint {
     let url = at.url.parse().expect("a loopback address makes a URL");
-    Endpoint { label: at.label, operator: Endpoint::operator_of(&url), url, own }
+    Endpoint { label: at.label, operator: Endpoint::operator_of(&url), url, own, ws: None }
 }
 
 fn gateway(at: At) -> Gateway {

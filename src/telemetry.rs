@@ -79,6 +79,9 @@ const FOLLOW_HINTS_IGNORED: &str = "clresolve_follow_hints_ignored_total";
 const FOLLOW_GAPS: &str = "clresolve_follow_gaps_total";
 const FOLLOW_HEAD_TIME: &str = "clresolve_follow_head_timestamp_seconds";
 const FOLLOW_ENDPOINTS: &str = "clresolve_follow_endpoints";
+const FOLLOW_STREAM_UP: &str = "clresolve_follow_stream_up";
+const FOLLOW_STREAMS_ENDED: &str = "clresolve_follow_streams_ended_total";
+const FOLLOW_NOTICES_IGNORED: &str = "clresolve_follow_notices_ignored_total";
 const BUILD_INFO: &str = "clresolve_build_info";
 const START_TIME: &str = "process_start_time_seconds";
 
@@ -86,7 +89,7 @@ const START_TIME: &str = "process_start_time_seconds";
 pub const COMMIT: Option<&str> = option_env!("CLRESOLVE_COMMIT");
 
 /// Every family.
-pub const FAMILIES: [Family; 33] = [
+pub const FAMILIES: [Family; 36] = [
     Family { name: BUILD_INFO, kind: Kind::Gauge, help: "The program that runs, by version and commit; always 1." },
     Family { name: START_TIME, kind: Kind::Gauge, help: "When the daemon was started, in seconds of Unix time." },
     Family { name: HTTP_REQUESTS, kind: Kind::Counter, help: "Requests answered, by route and class of status." },
@@ -200,6 +203,23 @@ pub const FAMILIES: [Family; 33] = [
         name: FOLLOW_ENDPOINTS,
         kind: Kind::Gauge,
         help: "Endpoints that are followed; at 0 only the times of the verdicts hold.",
+    },
+    Family {
+        name: FOLLOW_STREAM_UP,
+        kind: Kind::Gauge,
+        help: "Whether an endpoint's WebSocket is open and subscribed to new blocks (1) or not (0), by endpoint.",
+    },
+    Family {
+        name: FOLLOW_STREAMS_ENDED,
+        kind: Kind::Counter,
+        help: "WebSockets that ended or could not be opened, each of which is opened again, by endpoint and cause: \
+               unreachable, status, refused, malformed, too-long, silent, closed.",
+    },
+    Family {
+        name: FOLLOW_NOTICES_IGNORED,
+        kind: Kind::Counter,
+        help: "Messages of an endpoint's WebSocket that woke nothing, by endpoint and cause: waiting (the poll for another \
+               block was still to come), unasked.",
     },
     Family {
         name: RPC_LIES,
@@ -332,6 +352,26 @@ pub fn gap(label: &str) {
 /// The newest block of an endpoint is of this time. It stands still with the chain, as an age would not.
 pub fn head_time(label: &str, time: Timestamp) {
     gauge!(FOLLOW_HEAD_TIME, "endpoint" => label.to_owned()).set(time.as_second() as f64);
+}
+
+/// An endpoint has a WebSocket that is to be open. Its series begin.
+pub fn stream_is_configured(label: &str) {
+    gauge!(FOLLOW_STREAM_UP, "endpoint" => label.to_owned()).increment(0);
+}
+
+/// The WebSocket of an endpoint is subscribed to new blocks; it ends with what is returned.
+pub fn stream_opens(label: &str) -> Held {
+    Held::new(gauge!(FOLLOW_STREAM_UP, "endpoint" => label.to_owned()))
+}
+
+/// The WebSocket of an endpoint ended, or could not be opened.
+pub fn stream_ended(label: &str, cause: &'static str) {
+    counter!(FOLLOW_STREAMS_ENDED, "endpoint" => label.to_owned(), "cause" => cause).increment(1);
+}
+
+/// A message of an endpoint's WebSocket woke nothing.
+pub fn notice_ignored(label: &str, cause: &'static str) {
+    counter!(FOLLOW_NOTICES_IGNORED, "endpoint" => label.to_owned(), "cause" => cause).increment(1);
 }
 
 /// So many endpoints are followed.

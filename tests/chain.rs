@@ -144,7 +144,7 @@ fn chain_of(registrations: &[Registration]) -> Arc<SandboxChain> {
 }
 
 fn endpoint(label: &str, url: &str) -> Endpoint {
-    Endpoint { label: label.to_owned(), url: url.parse().unwrap(), own: false, operator: label.to_owned() }
+    Endpoint { label: label.to_owned(), url: url.parse().unwrap(), own: false, operator: label.to_owned(), ws: None }
 }
 
 fn config(endpoints: Vec<Endpoint>) -> ChainConfig {

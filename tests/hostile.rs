@@ -35,6 +35,8 @@ mod serve;
 mod server;
 #[path = "hostile/started.rs"]
 mod started;
+#[path = "hostile/streams.rs"]
+mod streams;
 #[path = "../crates/cards/tests/worst/documents.rs"]
 #[allow(dead_code, reason = "what the other tests need of it")]
 mod worst;

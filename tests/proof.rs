@@ -149,7 +149,7 @@ impl World {
 fn config(demand: Demand, urls: Vec<Url>) -> ChainConfig {
     let endpoint = |(place, url): (usize, Url)| {
         let label = format!("endpoint-{place}");
-        Endpoint { operator: label.clone(), label, url, own: false }
+        Endpoint { operator: label.clone(), label, url, own: false, ws: None }
     };
     ChainConfig {
         chain_id: CHAIN_ID,

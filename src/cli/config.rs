@@ -239,7 +239,12 @@ mod tests {
                     "timeout = \"5s\"\nchain-id = 5\ndepth = \"schemas\"\nca = [\"a.pem\"]\n[gate]\ndeadline = \"90ms\"\n",
                 ),
             ),
-            (Source::Environment, layer("timeout = \"6s\"\nrpc = [\"https://rpc.example/v3/SECRET\"]\n")),
+            (
+                Source::Environment,
+                layer(
+                    "timeout = \"6s\"\nrpc = [{ url = \"https://rpc.example/SECRET\", ws = \"wss://rpc.example/SECRET\" }]\n",
+                ),
+            ),
             (Source::Flags, layer("timeout = \"7s\"\nca = [\"b.pem\"]\n")),
         ];
         let settings = settings(&sources).unwrap();

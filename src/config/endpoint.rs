@@ -17,6 +17,9 @@ pub struct Endpoint {
     pub own: bool,
     /// Whose it is. Endpoints of one operator count once in a quorum.
     pub operator: String,
+    /// Its WebSocket, over which it tells the daemon of new blocks; none where it is only asked. It is shown as little as
+    /// `url`.
+    pub ws: Option<Url>,
 }
 
 impl Endpoint {
@@ -60,12 +63,13 @@ impl fmt::Debug for Endpoint {
             .field("label", &self.label)
             .field("own", &self.own)
             .field("operator", &self.operator)
+            .field("ws", &self.ws.is_some())
             .finish_non_exhaustive()
     }
 }
 
 impl From<Endpoint> for clresolve_chain::Endpoint {
-    fn from(Endpoint { label, url, own, operator }: Endpoint) -> Self {
-        Self { label, url, own, operator }
+    fn from(Endpoint { label, url, own, operator, ws }: Endpoint) -> Self {
+        Self { label, url, own, operator, ws }
     }
 }

@@ -32,6 +32,10 @@ mod tests {
         assert!(!config.follow.enabled && Config::default().follow.enabled);
         assert_eq!((config.follow.poll.as_millis(), config.follow.poll_public.as_secs()), (250, 12));
         assert_eq!(Config::default().with([Layer::of(&config)]).unwrap(), config);
+        let text = "[[rpc]]\nurl = \"http://127.0.0.1:8545\"\nws = \"ws://127.0.0.1:8546/SECRET\"";
+        let config = Config::default().with([Layer::from_toml(text, "f.toml").unwrap()]).unwrap();
+        assert_eq!(config.chain.endpoints[0].ws.as_ref().map(url::Url::as_str), Some("ws://127.0.0.1:8546/SECRET"));
+        assert_eq!(Config::default().with([Layer::of(&config)]).unwrap(), config);
         assert!(Layer::from_toml("[follow]\npoll = \"0s\"", "f.toml").is_err());
     }
 }

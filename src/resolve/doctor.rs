@@ -76,6 +76,8 @@ pub struct EndpointHealth {
     pub finalized: Option<BlockSeen>,
     /// Seconds by which its HTTP `Date` is ahead of this machine's clock.
     pub clock_ahead_s: Option<i64>,
+    /// Whether its WebSocket takes a subscription to new blocks; none where none is configured or nothing would use it.
+    pub ws: Option<bool>,
 }
 
 /// A block, as an endpoint tells it.
@@ -168,14 +170,33 @@ pub async fn examine(config: &Config) -> Result<Examination, SetupError> {
 /// An endpoint and the door to it.
 struct Probe<'e> {
     endpoint: &'e Endpoint,
+    #[cfg(feature = "daemon")]
+    egress: &'e Egress,
     client: Result<OperatorClient, String>,
     limit: Duration,
 }
 
 impl<'e> Probe<'e> {
-    fn new(endpoint: &'e Endpoint, egress: &Egress, limit: Duration) -> Self {
+    fn new(endpoint: &'e Endpoint, egress: &'e Egress, limit: Duration) -> Self {
         let client = egress.operator(&endpoint.url).map_err(|refusal| refusal.to_string());
-        Self { endpoint, client, limit }
+        Self {
+            endpoint,
+            #[cfg(feature = "daemon")]
+            egress,
+            client,
+            limit,
+        }
+    }
+
+    /// Tries its WebSocket, if it has one.
+    #[cfg(feature = "daemon")]
+    async fn subscribe(&self, health: &mut EndpointHealth) {
+        let Some(url) = &self.endpoint.ws else { return };
+        let tried = super::follow::subscribes(self.egress, url).await;
+        health.ws = Some(tried.is_ok());
+        if let (Err(end), None) = (tried, &health.error) {
+            health.error = Some(format!("ws: {end}"));
+        }
     }
 
     async fn health(&self) -> EndpointHealth {
@@ -202,6 +223,8 @@ impl<'e> Probe<'e> {
             Ok((block, _)) => health.finalized = Some(block),
             Err(error) => health.error = Some(error),
         }
+        #[cfg(feature = "daemon")]
+        self.subscribe(&mut health).await;
         health
     }
 
@@ -332,10 +355,12 @@ fn of_endpoint(config: &Config, health: &EndpointHealth) -> Option<String> {
             "{label} has no finalized block ({error}): let it finish its synchronisation, or take it out"
         ));
     };
-    (finalized.age_s > MAX_FINALIZED_AGE).then(|| {
+    if finalized.age_s > MAX_FINALIZED_AGE {
         let minutes = finalized.age_s / 60;
-        format!("{label} is behind, its finalized block is {minutes} minutes old: let it finish its synchronisation")
-    })
+        let behind = format!("{label} is behind, its finalized block is {minutes} minutes old");
+        return Some(format!("{behind}: let it finish its synchronisation"));
+    }
+    (health.ws == Some(false)).then(|| format!("{label} tells of no new blocks ({error}): correct its ws, or take it out"))
 }
 
 /// Whether enough operators answer.
@@ -445,11 +470,13 @@ mod tests {
         let other_chain = EndpointHealth { chain: Some(5), ..healthy("b") };
         let syncing = EndpointHealth { finalized: None, ..healthy("b") };
         let behind = EndpointHealth { finalized: block(3600), ..healthy("b") };
+        let deaf = EndpointHealth { ws: Some(false), error: Some("ws: HTTP status 404".to_owned()), ..healthy("b") };
         for (health, part) in [
             (down, "b.example cannot be reached (timeout)"),
             (other_chain, "b.example serves chain 5, not chain 1"),
             (syncing, "b.example has no finalized block"),
             (behind, "its finalized block is 60 minutes old"),
+            (deaf, "b.example tells of no new blocks (ws: HTTP status 404): correct its ws"),
         ] {
             let advice = advice(&config(&["a", "b"]), &found(vec![healthy("a"), health]));
             assert!(advice[0].contains(part), "{advice:?}");

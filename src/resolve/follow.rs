@@ -1,9 +1,11 @@
 //! The daemon follows the chain: what endpoints say about new blocks puts names out of the cache, and they are read
 //! again.
 //!
-//! Each endpoint is asked in a task of its own, so that one that stalls holds up no other. What they say is a hint, which
-//! [`Changes`] takes within a budget. One more task reads the names that may have changed, on the runs that clients'
+//! Each endpoint is asked in a task of its own, so that one that stalls holds up no other. Where it has a WebSocket, a
+//! further task listens there for when to ask. What endpoints say is a hint, which [`Changes`] takes within a budget. One more task reads the names that may have changed, on the runs that clients'
 //! questions take too.
+
+mod hints;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +15,12 @@ use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 
+use self::hints::{Hints, Subscriber};
+pub(super) use self::hints::subscribes;
 use super::upstream::Upstream;
 use super::Resolver;
 use crate::cache::{Changes, EndpointId};
-use crate::chain::{Follower, News};
+use crate::chain::{Endpoint, Follower, News};
 use crate::name::EnsName;
 use crate::telemetry;
 
@@ -54,17 +58,21 @@ impl Resolver {
         let upstream = walker.upstream.as_ref().filter(|_| walker.config.follow.enabled);
         let followers = upstream.map(Upstream::followers).unwrap_or_default();
         let changes = Arc::clone(&self.0.cached.cache.changes);
-        let endpoints: Vec<_> = followers.iter().map(|follower| follower.endpoint().clone()).collect();
+        // By which WebSocket it wakes says nothing of who an endpoint is.
+        let endpoint = |follower: &Follower| Endpoint { ws: None, ..follower.endpoint().clone() };
+        let endpoints: Vec<_> = followers.iter().map(endpoint).collect();
         let ids = changes.follow(&endpoints);
         telemetry::followed(0);
-        if followers.is_empty() {
-            return Following(Vec::new());
+        let Some(upstream) = upstream else { return Following(Vec::new()) };
+        let mut tasks = Vec::new();
+        for (id, follower) in ids.into_iter().zip(followers) {
+            let hints = Arc::new(Hints::default());
+            if let Some(subscriber) = subscriber(upstream, follower.endpoint(), &hints) {
+                tasks.push(tokio::spawn(subscriber.run()).abort_handle());
+            }
+            let watch = FollowedEndpoint { resolver: self.clone(), changes: Arc::clone(&changes), id, hints };
+            tasks.push(tokio::spawn(watch.run(follower)).abort_handle());
         }
-        let watch = |(id, follower): (EndpointId, Follower)| {
-            let watch = FollowedEndpoint { resolver: self.clone(), changes: Arc::clone(&changes), id };
-            tokio::spawn(watch.run(follower)).abort_handle()
-        };
-        let mut tasks: Vec<AbortHandle> = ids.into_iter().zip(followers).map(watch).collect();
         tasks.push(tokio::spawn(read_again(self.clone(), Arc::clone(&changes))).abort_handle());
         Following(tasks)
     }
@@ -81,12 +89,21 @@ impl Resolver {
     }
 }
 
+/// What listens at an endpoint that has a WebSocket.
+fn subscriber(upstream: &Upstream, endpoint: &Endpoint, hints: &Arc<Hints>) -> Option<Subscriber> {
+    let url = endpoint.ws.clone()?;
+    let (streams, label) = (Arc::new(upstream.egress.clone()), endpoint.label.clone());
+    Some(Subscriber { streams, url, label, hints: Arc::clone(hints) })
+}
+
 /// One endpoint that is followed.
 struct FollowedEndpoint {
     resolver: Resolver,
     changes: Arc<Changes>,
     /// By which the changes know it.
     id: EndpointId,
+    /// When to ask it.
+    hints: Arc<Hints>,
 }
 
 impl FollowedEndpoint {
@@ -109,7 +126,7 @@ impl FollowedEndpoint {
             self.changes.answered(self.id, is_up);
             telemetry::followed(self.changes.followed());
             was_up = is_up;
-            sleep(pause).await;
+            self.hints.wait(pause).await;
         }
     }
 

@@ -128,7 +128,12 @@ pub(super) fn upstream(config: &Config, egress: &Egress) -> Result<Upstream, Set
         ccip: config.chain.ccip_read,
         coins: config.coins(),
     };
-    Ok(Upstream { settings, http: Arc::new(OperatorDoor(egress.clone())) })
+    Ok(Upstream {
+        settings,
+        http: Arc::new(OperatorDoor(egress.clone())),
+        #[cfg(feature = "daemon")]
+        egress: egress.clone(),
+    })
 }
 
 /// What a resolver is asked.
@@ -163,7 +168,7 @@ pub(super) fn chain(
     clock: &Arc<dyn Clock>,
     load: Load,
 ) -> Result<Arc<dyn Chain>, SetupError> {
-    let Upstream { settings, http } = upstream.clone();
+    let Upstream { settings, http, .. } = upstream.clone();
     let gateway = Arc::new(GuardedGateway::new(egress.clone(), config.timeout / 4));
     let clock = Arc::clone(clock);
     let now: chain::Clock = Arc::new(move || clock.now());

@@ -6,12 +6,17 @@ use std::sync::Arc;
 use crate::chain::NameFinder;
 use crate::chain::transport::HttpPost;
 use crate::chain::{ChainConfig, Follower};
+#[cfg(feature = "daemon")]
+use crate::fetch::Egress;
 
 /// The endpoints of the configuration.
 #[derive(Clone)]
 pub(super) struct Upstream {
     pub(super) settings: ChainConfig,
     pub(super) http: Arc<dyn HttpPost>,
+    /// The door to their WebSockets.
+    #[cfg(feature = "daemon")]
+    pub(super) egress: Egress,
 }
 
 impl Upstream {

@@ -23,6 +23,9 @@ const SOON: Duration = Duration::from_secs(1);
 
 const NAME: &str = "summarizeagent.eth";
 
+/// The name whose change a WebSocket tells of.
+const TOLD: &str = "classifyagent.eth";
+
 /// Whose records no test reads.
 const PUBLISHERS_NAME: &str = "commandlayer.eth";
 
@@ -57,7 +60,7 @@ impl Fleet {
         let began = Instant::now();
         for daemon in &self.daemons {
             loop {
-                let said = daemon.gate().await;
+                let said = daemon.gate(NAME).await;
                 if is_wanted(&said) {
                     break;
                 }
@@ -93,11 +96,18 @@ impl Daemon {
     }
 
     /// Status and code of the gate's answer.
-    async fn gate(&self) -> (u16, String) {
-        let answer = self.client.get(format!("http://{}/v1/gate/{NAME}", self.address)).send().await;
+    async fn gate(&self, name: &str) -> (u16, String) {
+        let answer = self.client.get(format!("http://{}/v1/gate/{name}", self.address)).send().await;
         let answer = answer.expect("the gate answers");
         let code = answer.headers().get("clresolve-code").map_or("", |code| code.to_str().expect("text"));
         (answer.status().as_u16(), code.to_owned())
+    }
+
+    /// What it counts of WebSockets.
+    async fn streams(&self) -> Vec<String> {
+        let answer = self.client.get(format!("http://{}/metrics", self.address)).send().await.expect("an answer");
+        let text = answer.text().await.expect("a whole answer");
+        text.lines().filter(|line| line.starts_with("clresolve_follow_stream")).map(str::to_owned).collect()
     }
 }
 
@@ -160,6 +170,30 @@ async fn a_change_on_chain_closes_every_gate_of_a_fleet_within_a_second_of_its_b
     closed("the fleet among liars", second);
     for fleet in [&alone, &besieged] {
         fleet.until(|(_, code)| code == "record-pending").await;
+    }
+}
+
+/// Time alone would ask the node again after an hour: the block that its WebSocket tells of closes the gate.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_block_that_a_web_socket_tells_of_closes_the_gate_within_a_second() {
+    let Some(world) = world() else { return };
+    let net = &world.changing;
+    let stream = format!("ws = \"{}\"\n", net.rpc().replacen("http", "ws", 1));
+    let settings = format!("[follow]\npoll = \"1h\"\n{}{stream}", endpoint("node", net.rpc(), true));
+    let daemon = Daemon::start(net, &settings);
+    let began = Instant::now();
+    let up = "clresolve_follow_stream_up{endpoint=\"node\"} 1".to_owned();
+    while daemon.gate(TOLD).await.0 != 200 || !daemon.streams().await.contains(&up) {
+        assert!(began.elapsed() < HANGS, "{:?}, {:?}", daemon.gate(TOLD).await, daemon.streams().await);
+    }
+    set_text(net, TOLD, "cl.owner", "thief.eth").await;
+    let changed = Instant::now();
+    while daemon.gate(TOLD).await.0 == 200 {
+        assert!(changed.elapsed() < SOON, "the gate is still open");
+    }
+    println!("closed after {} ms", changed.elapsed().as_millis());
+    while daemon.gate(TOLD).await.1 != "record-pending" {
+        assert!(changed.elapsed() < HANGS, "{:?}", daemon.gate(TOLD).await);
     }
 }
 

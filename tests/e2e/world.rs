@@ -154,7 +154,8 @@ impl World {
         };
         let alone = |chain_id| {
             let alone = Release::read(corpus.join("agent-cards-v1.0.0-entry-v1"), "1.0.0");
-            let zone = [alone.entry(find(&alone.cards, model_name), &entry_v1_cid)].into_iter().collect();
+            let zone = [model_name, "classifyagent.eth"];
+            let zone = zone.map(|name| alone.entry(find(&alone.cards, name), &entry_v1_cid)).into_iter().collect();
             start(chain_id, alone, zone, Map::new())
         };
         let [changing, paid] = [1338, 1340].map(alone);

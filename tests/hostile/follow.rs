@@ -20,9 +20,9 @@ use tokio::time::timeout;
 use crate::{HANGS, PATIENCE, spec};
 
 /// How often endpoints are asked here: at once.
-const POLL: Duration = Duration::from_millis(5);
+pub(crate) const POLL: Duration = Duration::from_millis(5);
 
-const GOOD: &str = "good.eth";
+pub(crate) const GOOD: &str = "good.eth";
 
 /// Hints that an endpoint of a stranger may give at once, and each second after that.
 const HINTS_AT_ONCE: u64 = 128;
@@ -62,8 +62,8 @@ impl Clock for Shifted {
 }
 
 /// A daemon over a world with its own endpoint and others that have these faults.
-struct Stage {
-    world: World,
+pub(crate) struct Stage {
+    pub(crate) world: World,
     clock: Arc<Shifted>,
     address: String,
     client: Client,
@@ -72,11 +72,22 @@ struct Stage {
 
 impl Stage {
     async fn new(label: &str, others: &[RpcFault]) -> Self {
-        let agents = [GOOD, "other.eth"].map(good);
-        Self::with(label, &agents.concat(), others, Shifted::default()).await
+        Self::of(label, others, |_| {}).await
     }
 
-    async fn with(label: &str, agents: &str, others: &[RpcFault], clock: Shifted) -> Self {
+    /// The same with other settings.
+    pub(crate) async fn of(label: &str, others: &[RpcFault], set: impl FnOnce(&mut Config)) -> Self {
+        let agents = [GOOD, "other.eth"].map(good);
+        Self::with(label, &agents.concat(), others, Shifted::default(), set).await
+    }
+
+    async fn with(
+        label: &str,
+        agents: &str,
+        others: &[RpcFault],
+        clock: Shifted,
+        set: impl FnOnce(&mut Config),
+    ) -> Self {
         let world = World::start(&spec(agents)).await.unwrap();
         let mut config: Config = world.config();
         config.timeout = PATIENCE;
@@ -91,6 +102,7 @@ impl Stage {
             endpoint.label = format!("{label}-{index}");
             config.chain.endpoints.push(endpoint);
         }
+        set(&mut config);
         let clock = Arc::new(clock);
         let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.unwrap();
         let server = Server::bind_with(&config, resolver).await.unwrap();
@@ -99,14 +111,14 @@ impl Stage {
         Self { world, clock, address, client: Client::builder().no_proxy().build().unwrap(), daemon }
     }
 
-    async fn get(&self, path: &str) -> (u16, String, String) {
+    pub(crate) async fn get(&self, path: &str) -> (u16, String, String) {
         let answer = self.client.get(format!("http://{}{path}", self.address)).send().await.unwrap();
         let code = answer.headers().get("clresolve-code").map_or("", |code| code.to_str().unwrap()).to_owned();
         (answer.status().as_u16(), code, answer.text().await.unwrap())
     }
 
     /// Asks the gate about a name until it gives this answer.
-    async fn until_gate(&self, name: &str, wanted: (u16, &str)) {
+    pub(crate) async fn until_gate(&self, name: &str, wanted: (u16, &str)) {
         let asking = async {
             loop {
                 let (status, code, _) = self.get(&format!("/v1/gate/{name}")).await;
@@ -119,13 +131,13 @@ impl Stage {
     }
 
     /// The value of a metric; 0 where there is none.
-    async fn metric(&self, name: &str) -> u64 {
+    pub(crate) async fn metric(&self, name: &str) -> u64 {
         let (.., metrics) = self.get("/metrics").await;
         let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned));
         line.map_or(0, |value| value.parse().unwrap())
     }
 
-    async fn until_metric(&self, name: &str, least: u64) {
+    pub(crate) async fn until_metric(&self, name: &str, least: u64) {
         let asking = async { while self.metric(name).await < least {} };
         timeout(HANGS, asking).await.unwrap_or_else(|_| panic!("{name} is never {least}"));
     }
@@ -139,7 +151,7 @@ impl Stage {
         time
     }
 
-    fn write(&mut self, name: &str, value: &str) {
+    pub(crate) fn write(&mut self, name: &str, value: &str) {
         self.world.write_text(&EnsName::parse(name).unwrap(), "cl.owner", value).unwrap();
     }
 }
@@ -245,8 +257,8 @@ async fn a_flood_of_made_up_changes_costs_no_more_than_its_budget() {
     let bad = "[[agent]]\nname = \"bad.eth\"\nabout = \"Bad.\"\nstate = \"untrusted\"\n\
                codes = [\"resolver-missing\"]\nchain = { resolver = \"none\" }\n";
     let agents: String = names.iter().map(|name| good(name)).chain([bad.to_owned()]).collect();
-    let alone = Stage::with("alone", &agents, &[], Shifted::standing()).await;
-    let stage = Stage::with("siege", &agents, &[RpcFault::InventedBlocks], Shifted::standing()).await;
+    let alone = Stage::with("alone", &agents, &[], Shifted::standing(), |_| {}).await;
+    let stage = Stage::with("siege", &agents, &[RpcFault::InventedBlocks], Shifted::standing(), |_| {}).await;
     for stage in [&alone, &stage] {
         for name in &names {
             stage.until_gate(name, (200, "")).await;

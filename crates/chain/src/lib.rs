@@ -19,6 +19,7 @@ mod header_only;
 #[cfg(feature = "state-proof")]
 mod header_source;
 mod name_finder;
+mod new_heads;
 mod poll;
 mod pool;
 #[cfg(feature = "state-proof")]
@@ -62,6 +63,7 @@ pub use self::follow::{Change, FollowError, Follower, News, Source};
 #[cfg(feature = "state-proof")]
 pub use self::header_source::{Head, HeaderSource};
 pub use self::name_finder::{FoundNames, NameFinder, WantedNames};
+pub use self::new_heads::{MessageStream, NewHeads, Notice, SILENCE, StreamEnd};
 pub use self::pool::{ChainConfig, Clock};
 #[cfg(feature = "state-proof")]
 pub use self::proven_chain::ProvenChain;

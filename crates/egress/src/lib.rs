@@ -26,6 +26,8 @@ mod operator;
 mod origin;
 mod stream;
 mod url;
+#[cfg(feature = "web-socket")]
+mod web_socket;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -48,6 +50,8 @@ pub use self::operator::{OperatorClient, whole_body};
 pub use self::origin::{ConnectTo, OriginSpec, SpecError};
 pub use self::stream::{ByteStream, StreamTo};
 pub use self::url::ForeignUrl;
+#[cfg(feature = "web-socket")]
+pub use self::web_socket::{MAX_MESSAGE_BYTES, WebSocket};
 pub use clresolve_core::fetch::{Cause, EgressViolation, FetchError, Forbidden};
 use clresolve_core::text::excerpt;
 

@@ -208,7 +208,7 @@ fn read(wire: Wire, gateway: Gateway) -> (Result<Reading, ChainError>, usize) {
         genesis: None,
         demand: Demand::SingleRpc,
         contracts: Contracts::default(),
-        endpoints: vec![Endpoint { label: "fuzz".to_owned(), url, own: true, operator: "fuzz".to_owned() }],
+        endpoints: vec![Endpoint { label: "fuzz".to_owned(), url, own: true, operator: "fuzz".to_owned(), ws: None }],
         timeout: Duration::from_secs(10),
         hedge_after: Duration::from_secs(10),
         ccip: true,

@@ -39,7 +39,7 @@ fn key(text: &str) -> CacheKey {
 /// A stranger's endpoint, of an operator of its own.
 fn stranger(label: &str) -> Endpoint {
     let url = format!("https://{label}.example/").parse().expect("a URL");
-    Endpoint { label: label.to_owned(), url, own: false, operator: label.to_owned() }
+    Endpoint { label: label.to_owned(), url, own: false, operator: label.to_owned(), ws: None }
 }
 
 fn own(label: &str) -> Endpoint {

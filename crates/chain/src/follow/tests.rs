@@ -91,6 +91,7 @@ impl Stage {
                 url: server.url().parse().unwrap(),
                 own: true,
                 operator: "me".to_owned(),
+                ws: None,
             }],
             demand: Demand::SingleRpc,
             timeout: Duration::from_secs(60),

@@ -56,7 +56,7 @@ impl Votable for Buggy {
 fn pool(labels: [&str; 2], demand: Demand) -> EndpointPool {
     let endpoint = |label: &str| {
         let url = Url::parse("http://endpoint/").unwrap();
-        Endpoint { label: label.to_owned(), url, own: false, operator: label.to_owned() }
+        Endpoint { label: label.to_owned(), url, own: false, operator: label.to_owned(), ws: None }
     };
     let config = ChainConfig {
         chain_id: 1,

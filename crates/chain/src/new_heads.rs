@@ -1,0 +1,264 @@
+//! What an endpoint tells by itself, over a WebSocket: that there is a new block.
+//!
+//! Nothing that it says of the block is read. [`NewHeads`] gives hints that it is worth asking the endpoint again; what
+//! is asked then, and what is believed of the answer, is the business of [`Follower`](crate::Follower).
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use clresolve_core::fetch::{Cause, FetchError};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use tokio::time::{Instant, timeout_at};
+
+/// Time in which a subscription is answered: as long as the head of an HTTP response may take.
+const SUBSCRIBE_TIME: Duration = Duration::from_secs(10);
+
+/// How long a stream may tell of no block before it counts as dead: five slots of mainnet, of which one in a hundred stays
+/// empty.
+pub const SILENCE: Duration = Duration::from_secs(60);
+
+/// The one request that is made.
+const SUBSCRIBE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}"#;
+
+/// The id of that request.
+const ID: u64 = 1;
+
+/// Texts from and to an endpoint.
+#[async_trait]
+pub trait MessageStream: Send {
+    /// Sends a text.
+    ///
+    /// # Errors
+    /// [`FetchError`]. The stream is of no use afterwards.
+    async fn send(&mut self, text: String) -> Result<(), FetchError>;
+
+    /// The next text. A call that is given up loses nothing.
+    ///
+    /// # Errors
+    /// [`FetchError::Oversize`] for one that is too long, [`Cause::Encoding`] for what is no text, [`Cause::Truncated`]
+    /// where the stream ended.
+    async fn next(&mut self) -> Result<String, FetchError>;
+}
+
+/// A subscription to the new blocks of an endpoint.
+pub struct NewHeads {
+    messages: Box<dyn MessageStream>,
+    id: String,
+    /// When it told of a block, or else when it began.
+    heard: Instant,
+}
+
+/// What an endpoint said over its WebSocket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// There is a new block.
+    Head,
+    /// Something that was not asked for.
+    Unasked,
+}
+
+/// Why a stream ended. No text of the endpoint and no part of its URL is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StreamEnd {
+    /// It could not be reached in time.
+    #[error("it cannot be reached")]
+    Unreachable,
+    /// It answered with an HTTP status that opens no WebSocket.
+    #[error("HTTP status {0}, which opens no WebSocket")]
+    Status(u16),
+    /// It refused the subscription.
+    #[error("it refuses a subscription to new blocks")]
+    Refused,
+    /// It said what is no JSON-RPC.
+    #[error("it says what is no JSON-RPC")]
+    Malformed,
+    /// A message was too long.
+    #[error("it sends a message that is too long")]
+    TooLong,
+    /// It told of no block for too long.
+    #[error("it has told of no block for {} s", SILENCE.as_secs())]
+    Silent,
+    /// It closed the connection.
+    #[error("it closed the connection")]
+    Closed,
+}
+
+impl StreamEnd {
+    /// A word for the metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unreachable => "unreachable",
+            Self::Status(_) => "status",
+            Self::Refused => "refused",
+            Self::Malformed => "malformed",
+            Self::TooLong => "too-long",
+            Self::Silent => "silent",
+            Self::Closed => "closed",
+        }
+    }
+}
+
+impl From<FetchError> for StreamEnd {
+    fn from(error: FetchError) -> Self {
+        match error {
+            FetchError::Oversize { .. } => Self::TooLong,
+            FetchError::Unavailable(Cause::Status(status)) => Self::Status(status),
+            FetchError::Unavailable(Cause::Encoding | Cause::Head) => Self::Malformed,
+            FetchError::Unavailable(Cause::Truncated) => Self::Closed,
+            FetchError::Unavailable(_) | FetchError::Forbidden(_) => Self::Unreachable,
+        }
+    }
+}
+
+impl NewHeads {
+    /// Subscribes over an open WebSocket.
+    ///
+    /// # Errors
+    /// [`StreamEnd`], also where no answer comes within [`SUBSCRIBE_TIME`].
+    pub async fn subscribe(mut messages: Box<dyn MessageStream>) -> Result<Self, StreamEnd> {
+        let until = Instant::now() + SUBSCRIBE_TIME;
+        messages.send(SUBSCRIBE.to_owned()).await?;
+        loop {
+            let text = timeout_at(until, messages.next()).await.map_err(|_| StreamEnd::Unreachable)??;
+            if let Some(id) = subscribed(&text)? {
+                return Ok(Self { messages, id, heard: Instant::now() });
+            }
+        }
+    }
+
+    /// The next notice. A call that is given up loses nothing.
+    ///
+    /// # Errors
+    /// [`StreamEnd`], also where no block is told of within [`SILENCE`], whatever else is said.
+    pub async fn next(&mut self) -> Result<Notice, StreamEnd> {
+        let until = self.heard + SILENCE;
+        let text = timeout_at(until, self.messages.next()).await.map_err(|_| StreamEnd::Silent)??;
+        let message: Message = serde_json::from_str(&text).map_err(|_| StreamEnd::Malformed)?;
+        if !message.tells_of(&self.id) {
+            return Ok(Notice::Unasked);
+        }
+        self.heard = Instant::now();
+        Ok(Notice::Head)
+    }
+}
+
+/// The id of the subscription, where this is the answer that gives it.
+fn subscribed(text: &str) -> Result<Option<String>, StreamEnd> {
+    let message: Message = serde_json::from_str(text).map_err(|_| StreamEnd::Malformed)?;
+    if message.id != Some(ID) {
+        return Ok(None);
+    }
+    match message.result {
+        Some(id) if message.error.is_none() => Ok(Some(id)),
+        _ => Err(StreamEnd::Refused),
+    }
+}
+
+/// A response or a notification.
+#[derive(Deserialize)]
+struct Message {
+    id: Option<u64>,
+    result: Option<String>,
+    error: Option<IgnoredAny>,
+    method: Option<String>,
+    params: Option<Params>,
+}
+
+#[derive(Deserialize)]
+struct Params {
+    subscription: String,
+}
+
+impl Message {
+    fn tells_of(&self, id: &str) -> bool {
+        self.method.as_deref() == Some("eth_subscription")
+            && self.params.as_ref().is_some_and(|params| params.subscription == id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::future::pending;
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// Says these texts, a second between them; then it is silent.
+    struct Script(VecDeque<String>);
+
+    #[async_trait]
+    impl MessageStream for Script {
+        async fn send(&mut self, text: String) -> Result<(), FetchError> {
+            let request: serde_json::Value = serde_json::from_str(&text).unwrap();
+            assert_eq!((&request["method"], &request["params"]), (&json!("eth_subscribe"), &json!(["newHeads"])));
+            Ok(())
+        }
+
+        async fn next(&mut self) -> Result<String, FetchError> {
+            let Some(text) = self.0.pop_front() else { return pending().await };
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Ok(text)
+        }
+    }
+
+    fn script(texts: &[String]) -> Box<dyn MessageStream> {
+        Box::new(Script(texts.iter().cloned().collect()))
+    }
+
+    fn answer() -> String {
+        json!({"jsonrpc": "2.0", "id": 1, "result": "0xabc"}).to_string()
+    }
+
+    fn head(id: &str) -> String {
+        let params = json!({"subscription": id, "result": {"number": "0x1", "hash": "no hash"}});
+        json!({"jsonrpc": "2.0", "method": "eth_subscription", "params": params}).to_string()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn heads_of_the_subscription_are_hints_and_nothing_else_is() {
+        let other = json!({"jsonrpc": "2.0", "id": 7, "result": "0x1"}).to_string();
+        let texts = [other.clone(), answer(), head("0xabc"), head("0xdef"), other, head("0xabc"), "{".to_owned()];
+        let mut heads = NewHeads::subscribe(script(&texts)).await.unwrap();
+        for expected in [Notice::Head, Notice::Unasked, Notice::Unasked, Notice::Head] {
+            assert_eq!(heads.next().await, Ok(expected));
+        }
+        assert_eq!(heads.next().await, Err(StreamEnd::Malformed));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_subscription_that_is_refused_malformed_or_unanswered_is_none() {
+        let refused = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "SECRET"}}).to_string();
+        let both = json!({"jsonrpc": "2.0", "id": 1, "result": "0x1", "error": {}}).to_string();
+        for (texts, expected) in [
+            (vec![refused], StreamEnd::Refused),
+            (vec![both], StreamEnd::Refused),
+            (vec!["<html>".to_owned()], StreamEnd::Malformed),
+            (vec![head("0xabc"); 3], StreamEnd::Unreachable),
+            (Vec::new(), StreamEnd::Unreachable),
+        ] {
+            let began = Instant::now();
+            assert_eq!(NewHeads::subscribe(script(&texts)).await.map(|_| ()), Err(expected));
+            assert!(began.elapsed() <= SUBSCRIBE_TIME);
+        }
+    }
+
+    /// Whoever talks of other things all the time is silent too.
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_tells_of_no_block_ends() {
+        let chatter = std::iter::repeat_n(head("0xdef"), 1000);
+        let texts: Vec<String> = [answer(), head("0xabc")].into_iter().chain(chatter).collect();
+        let mut heads = NewHeads::subscribe(script(&texts)).await.unwrap();
+        assert_eq!(heads.next().await, Ok(Notice::Head));
+        let began = Instant::now();
+        let end = loop {
+            match heads.next().await {
+                Ok(notice) => assert_eq!(notice, Notice::Unasked),
+                Err(end) => break end,
+            }
+        };
+        assert_eq!((end, began.elapsed().as_secs()), (StreamEnd::Silent, SILENCE.as_secs()));
+    }
+}
