@@ -39,14 +39,20 @@ const WAIT: Duration = Duration::from_millis(20);
 /// The part of the time for one request that names have together. What is left is for each alone.
 const PATIENCE: u32 = 4;
 
+/// What an endpoint shows of a name.
+type Observed = Result<Observation<Findings>, Failure>;
+
+/// What a call of a name found.
+type Answered = Result<Findings, Failure>;
+
 /// Names that wait for others, and what they are asked with.
 pub(crate) struct Batches {
     multicall3: Address,
     patience: Duration,
     /// By endpoint and block.
-    readings: Collector<(String, BlockSelector), Arc<Query>, Result<Observation<Findings>, Failure>>,
+    readings: Collector<(String, BlockSelector), Arc<Query>, Observed>,
     /// By endpoints and block.
-    findings: Collector<(Vec<String>, B256), Arc<Query>, Result<Findings, Failure>>,
+    findings: Collector<(Vec<String>, B256), Arc<Query>, Answered>,
 }
 
 impl Batches {
