@@ -23,6 +23,7 @@ mod admin;
 mod chains;
 mod cors;
 mod endpoint;
+mod explorer;
 mod file;
 mod follow;
 mod forms;
@@ -44,6 +45,7 @@ pub use admin::{AdminConfig, AdminLayer};
 pub use chains::{ChainId, Chains, RegistryChain};
 pub use clresolve_core::base_url::BaseUrl;
 pub use cors::{ANY_ORIGIN, CorsConfig, CorsLayer};
+pub use explorer::{ExplorerConfig, ExplorerLayer};
 pub use follow::{FollowConfig, FollowLayer};
 use keys::{OrNone, table};
 pub use layer::Layer;
@@ -129,6 +131,8 @@ pub struct Config {
     pub admin: AdminConfig,
     /// Which web pages may read the daemon's answers.
     pub cors: CorsConfig,
+    /// What the daemon does for its page.
+    pub explorer: ExplorerConfig,
     /// The daemon's gate.
     pub gate: GateConfig,
     /// The key that verdicts are signed with.
@@ -275,6 +279,7 @@ impl Default for Config {
             redis: RedisConfig::default(),
             admin: AdminConfig::default(),
             cors: CorsConfig::default(),
+            explorer: ExplorerConfig::default(),
             follow: FollowConfig::default(),
             http: HttpConfig::default(),
             gate: GateConfig::default(),

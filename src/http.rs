@@ -47,6 +47,7 @@ mod negotiate;
 mod openapi;
 mod operator;
 mod path;
+mod probes;
 mod problem;
 mod receipts;
 mod recent_decisions;

@@ -26,6 +26,8 @@ mod look_ups;
 mod operate;
 mod network;
 #[cfg(feature = "daemon")]
+mod probe;
+#[cfg(feature = "daemon")]
 mod progress;
 #[cfg(not(feature = "daemon"))]
 #[path = "resolve/progress/absent.rs"]
@@ -69,6 +71,8 @@ pub use self::export::ExportError;
 pub(crate) use self::follow::Following;
 #[cfg(feature = "daemon")]
 pub(crate) use self::operate::Flush;
+#[cfg(feature = "daemon")]
+pub(crate) use self::probe::{EMPTY, Probe, ProbeAnswer, Sellers};
 use self::progress::Progress;
 #[cfg(feature = "daemon")]
 pub(crate) use self::progress::{StepSeen, Watch};

@@ -24,8 +24,8 @@ use super::value::{
     parse_duration, parse_profile, quorum_number,
 };
 use super::{
-    AdminLayer, CacheLayer, Config, ConfigError, ConnectTo, CorsLayer, Demand, Endpoint, FollowLayer, Gateway, Grade,
-    Hedging, MAINNET, ManifestSource, NO_MCP, NO_REDIS, OriginSpec, ProofDemand, RESERVED_WORLDS,
+    AdminLayer, CacheLayer, Config, ConfigError, ConnectTo, CorsLayer, Demand, Endpoint, ExplorerLayer, FollowLayer,
+    Gateway, Grade, Hedging, MAINNET, ManifestSource, NO_MCP, NO_REDIS, OriginSpec, ProofDemand, RESERVED_WORLDS,
 };
 use crate::chain::BlockSelector;
 use crate::name::EnsName;
@@ -163,6 +163,8 @@ layer! {
         http: HttpLayer;
         /// Which web pages may read the daemon's answers.
         cors: CorsLayer;
+        /// What the daemon does for its page.
+        explorer: ExplorerLayer;
         /// The daemon's gate.
         gate: GateLayer;
         /// The key that verdicts are signed with.
