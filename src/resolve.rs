@@ -48,6 +48,11 @@ mod settlement;
 mod setup;
 mod signer;
 mod sources;
+#[cfg(feature = "otel")]
+mod spans;
+#[cfg(not(feature = "otel"))]
+#[path = "resolve/spans/absent.rs"]
+mod spans;
 mod upstream;
 mod walk;
 
@@ -84,13 +89,16 @@ pub use self::roots::RootSource;
 #[cfg(feature = "daemon")]
 pub(crate) use self::route::RouteAnswer;
 use self::schemas::BoundSchemas;
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "otel"))]
 pub(crate) use self::setup::egress;
 #[cfg(feature = "cli")]
 pub(crate) use crate::fetch::https::REGISTRY_LIMIT;
 pub use self::setup::{SetupError, local_profiles};
 use self::signer::Signers;
 use self::sources::ContentSources;
+use self::spans::TraceQueue;
+#[cfg(feature = "otel")]
+pub(crate) use self::spans::{RunTrace, StepSpan};
 use self::upstream::Upstream;
 use self::walk::Walker;
 use crate::bundle::Packed;
@@ -243,8 +251,9 @@ impl Resolver {
             what: "threads".to_owned(),
             detail: error.to_string(),
         })?;
-        let (pool, progress) = (Arc::new(pool), Progress::new());
-        let walker = Arc::new(Walker { chain, upstream, sources, clock, profiles, history, config, world, pool, progress });
+        let (pool, progress, traces) = (Arc::new(pool), Progress::new(), TraceQueue::default());
+        let walker = Walker { chain, upstream, sources, clock, profiles, history, config, world, pool, progress, traces };
+        let walker = Arc::new(walker);
         let cached = cached(Arc::clone(&walker));
         Ok(Self::of(walker, cached, registries, policy))
     }
@@ -379,6 +388,13 @@ impl Resolver {
     /// When the question names a profile that does not exist.
     pub async fn since_run(&self, question: &Question) -> Result<Duration, SetupError> {
         Ok(self.0.cached.since_run(&question.input, &self.rules(question)?).await)
+    }
+
+    /// The traces of the runs that begin from now on, also under a configuration that is read again; `None` where
+    /// somebody takes them already.
+    #[cfg(feature = "otel")]
+    pub(crate) fn traces(&self) -> Option<tokio::sync::mpsc::Receiver<RunTrace>> {
+        self.0.walker.traces.open()
     }
 
     /// Refuses what was answered about `name` until now: the next answer takes a run. Every daemon of the fleet is told,

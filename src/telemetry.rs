@@ -79,6 +79,7 @@ const FOLLOW_HINTS_IGNORED: &str = "clresolve_follow_hints_ignored_total";
 const FOLLOW_GAPS: &str = "clresolve_follow_gaps_total";
 const FOLLOW_HEAD_TIME: &str = "clresolve_follow_head_timestamp_seconds";
 const FOLLOW_ENDPOINTS: &str = "clresolve_follow_endpoints";
+const SPANS_DROPPED: &str = "clresolve_trace_spans_dropped_total";
 const BUILD_INFO: &str = "clresolve_build_info";
 const START_TIME: &str = "process_start_time_seconds";
 
@@ -86,7 +87,7 @@ const START_TIME: &str = "process_start_time_seconds";
 pub const COMMIT: Option<&str> = option_env!("CLRESOLVE_COMMIT");
 
 /// Every family.
-pub const FAMILIES: [Family; 33] = [
+pub const FAMILIES: [Family; 34] = [
     Family { name: BUILD_INFO, kind: Kind::Gauge, help: "The program that runs, by version and commit; always 1." },
     Family { name: START_TIME, kind: Kind::Gauge, help: "When the daemon was started, in seconds of Unix time." },
     Family { name: HTTP_REQUESTS, kind: Kind::Counter, help: "Requests answered, by route and class of status." },
@@ -119,6 +120,11 @@ pub const FAMILIES: [Family; 33] = [
         name: LOG_EVENTS_DROPPED,
         kind: Kind::Counter,
         help: "Incidents and decisions that the log dropped because standard error took none, by target.",
+    },
+    Family {
+        name: SPANS_DROPPED,
+        kind: Kind::Counter,
+        help: "Spans of traces dropped, by why: queue (no room), or collector (it did not take them).",
     },
     Family { name: HTTP_CONNECTIONS, kind: Kind::Gauge, help: "Open connections." },
     Family { name: GATE_DECISIONS, kind: Kind::Counter, help: "Decisions of the gate, by code; allow is one." },
@@ -256,6 +262,15 @@ pub enum NotCached {
     InvalidName,
 }
 
+/// Why spans of traces are dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpansDropped {
+    /// Too many wait already.
+    Queue,
+    /// The collector did not take them.
+    Collector,
+}
+
 /// A daemon of this build was started then.
 pub fn started(at: Timestamp) {
     gauge!(BUILD_INFO, "version" => env!("CARGO_PKG_VERSION"), "commit" => COMMIT.unwrap_or("unknown")).set(1.0);
@@ -295,6 +310,15 @@ pub fn log_line_dropped() {
 /// An event of this target was dropped by the log: [`INCIDENTS`] or [`DECISIONS`].
 pub fn log_event_dropped(target: &'static str) {
     counter!(LOG_EVENTS_DROPPED, "target" => target).increment(1);
+}
+
+/// So many spans were dropped.
+pub fn spans_dropped(why: SpansDropped, spans: usize) {
+    let why = match why {
+        SpansDropped::Queue => "queue",
+        SpansDropped::Collector => "collector",
+    };
+    counter!(SPANS_DROPPED, "why" => why).increment(u64::try_from(spans).unwrap_or(u64::MAX));
 }
 
 /// The counter of the gate's decisions: `allow`, or the code of the objection.

@@ -27,6 +27,8 @@ mod requests;
 #[cfg(unix)]
 #[path = "http/service.rs"]
 mod service;
+#[path = "http/traces.rs"]
+mod traces;
 #[cfg(unix)]
 #[path = "http/unix.rs"]
 mod unix;

@@ -25,7 +25,8 @@ use super::value::{
 };
 use super::{
     AdminLayer, CacheLayer, Config, ConfigError, ConnectTo, CorsLayer, Demand, Endpoint, ExplorerLayer, FollowLayer,
-    Gateway, Grade, Hedging, MAINNET, ManifestSource, NO_MCP, NO_REDIS, OriginSpec, ProofDemand, RESERVED_WORLDS,
+    Gateway, Grade, Hedging, MAINNET, ManifestSource, NO_MCP, NO_OTEL, NO_REDIS, OriginSpec, ProofDemand,
+    RESERVED_WORLDS, TelemetryLayer,
 };
 use crate::chain::BlockSelector;
 use crate::name::EnsName;
@@ -177,6 +178,8 @@ layer! {
         admin: AdminLayer;
         /// Whom the daemon's face for agents answers.
         mcp: McpLayer;
+        /// Where the daemon sends its traces.
+        telemetry: TelemetryLayer;
         /// What may be paid.
         limits: LimitsLayer;
     }
@@ -282,6 +285,9 @@ impl Config {
         self.check_receipts()?;
         if !self.mcp.hosts.is_empty() && !cfg!(feature = "mcp") {
             return Err(conflict("mcp.hosts", NO_MCP.to_owned()));
+        }
+        if self.telemetry.otlp.is_some() && !cfg!(feature = "otel") {
+            return Err(conflict("telemetry.otlp", NO_OTEL.to_owned()));
         }
         self.check_signing()
     }
