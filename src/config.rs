@@ -23,6 +23,7 @@ mod admin;
 mod chains;
 mod cors;
 mod endpoint;
+mod explorer;
 mod file;
 mod follow;
 mod forms;
@@ -38,12 +39,14 @@ mod receipts;
 mod redis;
 mod serve;
 mod sign;
+mod telemetry;
 mod value;
 
 pub use admin::{AdminConfig, AdminLayer};
 pub use chains::{ChainId, Chains, RegistryChain};
 pub use clresolve_core::base_url::BaseUrl;
 pub use cors::{ANY_ORIGIN, CorsConfig, CorsLayer};
+pub use explorer::{ExplorerConfig, ExplorerLayer};
 pub use follow::{FollowConfig, FollowLayer};
 use keys::{OrNone, table};
 pub use layer::Layer;
@@ -56,6 +59,7 @@ pub use receipts::{ReceiptsConfig, ReceiptsLayer};
 pub use redis::{RedisConfig, RedisLayer, RedisUrl};
 pub use serve::{GateConfig, GateLayer, HttpConfig, HttpLayer, MAX_HEADERS};
 pub use sign::{SignConfig, SignLayer};
+pub use telemetry::{TelemetryConfig, TelemetryLayer};
 use value::FilePath;
 pub use value::{ProofDemand, parse_address, parse_duration, parse_issuer, parse_profile, parse_quorum};
 
@@ -76,6 +80,9 @@ pub(crate) const NO_STATE_PROOF: &str = "this build computes no state proofs: it
 
 /// Why a build without the feature `redis` refuses what names a server.
 pub(crate) const NO_REDIS: &str = "this build shares nothing: it lacks the feature redis";
+
+/// Why a build without the feature `otel` refuses what names a collector.
+pub(crate) const NO_OTEL: &str = "this build sends no traces: it lacks the feature otel";
 
 /// Why a build without the feature `mcp` refuses a configuration that switches its route on.
 pub(crate) const NO_MCP: &str = "this build has no face for agents: it lacks the feature mcp";
@@ -129,6 +136,8 @@ pub struct Config {
     pub admin: AdminConfig,
     /// Which web pages may read the daemon's answers.
     pub cors: CorsConfig,
+    /// What the daemon does for its page.
+    pub explorer: ExplorerConfig,
     /// The daemon's gate.
     pub gate: GateConfig,
     /// The key that verdicts are signed with.
@@ -139,6 +148,8 @@ pub struct Config {
     pub receipts: ReceiptsConfig,
     /// Whom the daemon's face for agents answers.
     pub mcp: McpConfig,
+    /// Where the daemon sends its traces.
+    pub telemetry: TelemetryConfig,
     /// What may be paid.
     pub limits: LimitsConfig,
     /// Where agents are called.
@@ -275,6 +286,7 @@ impl Default for Config {
             redis: RedisConfig::default(),
             admin: AdminConfig::default(),
             cors: CorsConfig::default(),
+            explorer: ExplorerConfig::default(),
             follow: FollowConfig::default(),
             http: HttpConfig::default(),
             gate: GateConfig::default(),
@@ -282,6 +294,7 @@ impl Default for Config {
             orloj: OrlojConfig::default(),
             receipts: ReceiptsConfig::default(),
             mcp: McpConfig::default(),
+            telemetry: TelemetryConfig::default(),
             limits: LimitsConfig::default(),
             routes: Routes::default(),
             payees: KnownPayees::default(),

@@ -47,6 +47,7 @@ mod negotiate;
 mod openapi;
 mod operator;
 mod path;
+mod probes;
 mod problem;
 mod receipts;
 mod recent_decisions;
@@ -79,6 +80,8 @@ use crate::config::{BlockSelector, Config, ConfigError, ListenAt};
 use crate::resolve::{Resolver, SetupError};
 use crate::sign::{self, KeyFileError};
 use crate::telemetry;
+#[cfg(feature = "otel")]
+use crate::traces::TraceExporter;
 
 #[cfg(unix)]
 use self::admin::AdminState;
@@ -109,6 +112,9 @@ pub struct Server {
     /// The admin socket, once there is an operator.
     #[cfg(unix)]
     admin: Option<(UnixSocket, AdminState)>,
+    /// Sends traces, where a collector is configured.
+    #[cfg(feature = "otel")]
+    traces: Option<TraceExporter>,
 }
 
 /// Why the daemon does not start.
@@ -205,6 +211,8 @@ impl Server {
         let signatures = sign::open(&config.sign)?.map(Signatures::new).map(Arc::new);
         let now = resolver.now();
         let systems = Systems::open(&config.orloj, now)?;
+        #[cfg(feature = "otel")]
+        let traces = TraceExporter::open(&config, &resolver)?;
         let in_force = Arc::new(InForce::new(serving(AppState::new(resolver, &config, signatures, systems))));
         // After the state, which installs the recorder.
         telemetry::started(now);
@@ -220,6 +228,8 @@ impl Server {
             started: now,
             #[cfg(unix)]
             admin: None,
+            #[cfg(feature = "otel")]
+            traces,
         })
     }
 
@@ -266,9 +276,17 @@ impl Server {
             }
             std::future::pending().await
         };
+        let exported = async {
+            #[cfg(feature = "otel")]
+            if let Some(exporter) = self.traces {
+                return exporter.run().await;
+            }
+            std::future::pending().await
+        };
         tokio::select! {
             () = listen::run(listeners, Arc::clone(&self.in_force), stop) => {}
             never = administered => match never {},
+            never = exported => match never {},
             never = background::run(&self.in_force, self.hot_names.as_ref()) => match never {},
         }
         if let Some(hot_names) = self.hot_names {

@@ -66,6 +66,8 @@ mod registries;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
 pub mod sign;
+#[cfg(feature = "otel")]
+mod traces;
 
 pub use clresolve_bundle as bundle;
 #[cfg(feature = "cards")]

@@ -26,6 +26,8 @@ mod look_ups;
 mod operate;
 mod network;
 #[cfg(feature = "daemon")]
+mod probe;
+#[cfg(feature = "daemon")]
 mod progress;
 #[cfg(not(feature = "daemon"))]
 #[path = "resolve/progress/absent.rs"]
@@ -46,6 +48,11 @@ mod settlement;
 mod setup;
 mod signer;
 mod sources;
+#[cfg(feature = "otel")]
+mod spans;
+#[cfg(not(feature = "otel"))]
+#[path = "resolve/spans/absent.rs"]
+mod spans;
 mod turns;
 mod upstream;
 mod walk;
@@ -70,6 +77,8 @@ pub use self::export::ExportError;
 pub(crate) use self::follow::Following;
 #[cfg(feature = "daemon")]
 pub(crate) use self::operate::Flush;
+#[cfg(feature = "daemon")]
+pub(crate) use self::probe::{EMPTY, Probe, ProbeAnswer, Sellers};
 use self::progress::Progress;
 #[cfg(feature = "daemon")]
 pub(crate) use self::progress::{StepSeen, Watch};
@@ -81,7 +90,7 @@ pub use self::roots::RootSource;
 #[cfg(feature = "daemon")]
 pub(crate) use self::route::RouteAnswer;
 use self::schemas::BoundSchemas;
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "otel"))]
 pub(crate) use self::setup::egress;
 #[cfg(feature = "cli")]
 pub(crate) use crate::fetch::https::REGISTRY_LIMIT;
@@ -90,6 +99,9 @@ use self::setup::Load;
 use self::signer::Signers;
 use self::sources::ContentSources;
 use self::turns::Turns;
+use self::spans::TraceQueue;
+#[cfg(feature = "otel")]
+pub(crate) use self::spans::{RunTrace, StepSpan};
 use self::upstream::Upstream;
 use self::walk::Walker;
 use crate::bundle::Packed;
@@ -256,8 +268,21 @@ impl Resolver {
             what: "threads".to_owned(),
             detail: error.to_string(),
         })?;
-        let (pool, progress) = (Arc::new(pool), Progress::new());
-        let walker = Walker { chain, upstream, sources, clock, profiles, history, config, world, pool, progress, turns };
+        let (pool, progress, traces) = (Arc::new(pool), Progress::new(), TraceQueue::default());
+        let walker = Walker {
+            chain,
+            upstream,
+            sources,
+            clock,
+            profiles,
+            history,
+            config,
+            world,
+            pool,
+            progress,
+            turns,
+            traces,
+        };
         let walker = Arc::new(walker);
         let cached = cached(Arc::clone(&walker));
         Ok(Self::of(walker, cached, registries, policy))
@@ -393,6 +418,13 @@ impl Resolver {
     /// When the question names a profile that does not exist.
     pub async fn since_run(&self, question: &Question) -> Result<Duration, SetupError> {
         Ok(self.0.cached.since_run(&question.input, &self.rules(question)?).await)
+    }
+
+    /// The traces of the runs that begin from now on, also under a configuration that is read again; `None` where
+    /// somebody takes them already.
+    #[cfg(feature = "otel")]
+    pub(crate) fn traces(&self) -> Option<tokio::sync::mpsc::Receiver<RunTrace>> {
+        self.0.walker.traces.open()
     }
 
     /// Refuses what was answered about `name` until now: the next answer takes a run. Every daemon of the fleet is told,

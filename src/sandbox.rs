@@ -92,7 +92,13 @@ impl Sandbox {
     pub fn config(&self) -> Config {
         let mut config = config(&self.0);
         config.network.dns = Dns::Off;
+        config.explorer.probe = true;
         config
+    }
+
+    /// Requests received so far.
+    pub fn counts(&self) -> Counts {
+        self.0.counts()
     }
 
     /// What listens where: label and URL or address.

@@ -82,6 +82,7 @@ const FOLLOW_ENDPOINTS: &str = "clresolve_follow_endpoints";
 const FOLLOW_STREAM_UP: &str = "clresolve_follow_stream_up";
 const FOLLOW_STREAMS_ENDED: &str = "clresolve_follow_streams_ended_total";
 const FOLLOW_NOTICES_IGNORED: &str = "clresolve_follow_notices_ignored_total";
+const SPANS_DROPPED: &str = "clresolve_trace_spans_dropped_total";
 const BUILD_INFO: &str = "clresolve_build_info";
 const START_TIME: &str = "process_start_time_seconds";
 
@@ -89,7 +90,7 @@ const START_TIME: &str = "process_start_time_seconds";
 pub const COMMIT: Option<&str> = option_env!("CLRESOLVE_COMMIT");
 
 /// Every family.
-pub const FAMILIES: [Family; 36] = [
+pub const FAMILIES: [Family; 37] = [
     Family { name: BUILD_INFO, kind: Kind::Gauge, help: "The program that runs, by version and commit; always 1." },
     Family { name: START_TIME, kind: Kind::Gauge, help: "When the daemon was started, in seconds of Unix time." },
     Family { name: HTTP_REQUESTS, kind: Kind::Counter, help: "Requests answered, by route and class of status." },
@@ -122,6 +123,11 @@ pub const FAMILIES: [Family; 36] = [
         name: LOG_EVENTS_DROPPED,
         kind: Kind::Counter,
         help: "Incidents and decisions that the log dropped because standard error took none, by target.",
+    },
+    Family {
+        name: SPANS_DROPPED,
+        kind: Kind::Counter,
+        help: "Spans of traces dropped, by why: queue (no room), or collector (it did not take them).",
     },
     Family { name: HTTP_CONNECTIONS, kind: Kind::Gauge, help: "Open connections." },
     Family { name: GATE_DECISIONS, kind: Kind::Counter, help: "Decisions of the gate, by code; allow is one." },
@@ -276,6 +282,15 @@ pub enum NotCached {
     InvalidName,
 }
 
+/// Why spans of traces are dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpansDropped {
+    /// Too many wait already.
+    Queue,
+    /// The collector did not take them.
+    Collector,
+}
+
 /// A daemon of this build was started then.
 pub fn started(at: Timestamp) {
     gauge!(BUILD_INFO, "version" => env!("CARGO_PKG_VERSION"), "commit" => COMMIT.unwrap_or("unknown")).set(1.0);
@@ -315,6 +330,15 @@ pub fn log_line_dropped() {
 /// An event of this target was dropped by the log: [`INCIDENTS`] or [`DECISIONS`].
 pub fn log_event_dropped(target: &'static str) {
     counter!(LOG_EVENTS_DROPPED, "target" => target).increment(1);
+}
+
+/// So many spans were dropped.
+pub fn spans_dropped(why: SpansDropped, spans: usize) {
+    let why = match why {
+        SpansDropped::Queue => "queue",
+        SpansDropped::Collector => "collector",
+    };
+    counter!(SPANS_DROPPED, "why" => why).increment(u64::try_from(spans).unwrap_or(u64::MAX));
 }
 
 /// The counter of the gate's decisions: `allow`, or the code of the objection.

@@ -27,6 +27,8 @@ mod requests;
 #[cfg(unix)]
 #[path = "http/service.rs"]
 mod service;
+#[path = "http/traces.rs"]
+mod traces;
 #[cfg(unix)]
 #[path = "http/unix.rs"]
 mod unix;
@@ -78,7 +80,7 @@ struct Daemon {
     client: Client,
     stop: oneshot::Sender<()>,
     ended: JoinHandle<()>,
-    _world: Box<dyn Any>,
+    world: Box<dyn Any>,
 }
 
 /// What came back.
@@ -102,7 +104,7 @@ impl Daemon {
         let authority = server.address().to_string();
         let ended = tokio::spawn(server.run(async { stopped.await.unwrap_or_default() }));
         let client = Client::builder().no_proxy().build().expect("a client");
-        Self { authority, client, stop, ended, _world: Box::new(world) }
+        Self { authority, client, stop, ended, world: Box::new(world) }
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {

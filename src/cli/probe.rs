@@ -3,10 +3,7 @@
 use clresolve_payment::Decision;
 use clresolve_payment::asset::{Asset, AssetId};
 use clresolve_payment::limits::Limits;
-use clresolve_payment::request::{DecisionRequest, Demand};
-use clresolve_payment::terms::{Reply, Terms, Version};
-use serde::Serialize;
-use serde_json::{Value, json};
+use clresolve_payment::terms::Terms;
 
 use super::args::{Format, ProbeArgs, ProbeMethod};
 use super::decide::{check_block, exit, short};
@@ -15,17 +12,9 @@ use super::output::{Output, Results};
 use super::progress::Progress;
 use super::verify::waiting_for;
 use super::world::World;
-use crate::reason::{Code, Reason};
+use crate::resolve::{EMPTY, Probe, ProbeAnswer, Sellers};
 use crate::text::Foreign;
-use crate::verdict::{Resolution, Verdict};
-
-/// The answer, for programs.
-#[derive(Serialize)]
-struct Answer<'a> {
-    /// The terms as they were read; `None` where there are none.
-    terms: Option<Value>,
-    decision: &'a Decision,
-}
+use crate::verdict::Verdict;
 
 pub(super) fn run(args: ProbeArgs) -> anyhow::Result<Exit> {
     super::run_async(probe(args))
@@ -37,12 +26,12 @@ async fn probe(args: ProbeArgs) -> anyhow::Result<Exit> {
     let world = World::open(&args.world).await?;
     check_block(&world)?;
     let resolution = world.resolver.resolve(&args.name).await;
-    let request = asked(&world, &resolution, &args).await;
+    let request = world.resolver.probe(&resolution, &asked(&args)).await;
     let decision = world.resolver.decide(&request).await;
     drop(progress);
     let terms = request.terms();
     let limits = world.config.limits.limits();
-    let answer = Answer { terms: terms.as_ref().ok().map(written), decision: &decision };
+    let answer = ProbeAnswer::new(terms.as_ref().ok(), &decision);
     results.push(&answer, |format| match format {
         Format::Text => text(resolution.verdict(), terms.as_ref().ok(), &limits, &decision),
         _ => short(&decision),
@@ -51,39 +40,13 @@ async fn probe(args: ProbeArgs) -> anyhow::Result<Exit> {
     Ok(exit(decision.decision))
 }
 
-/// What the route answers, as a question about it. A seller that must not be asked, or of which nobody knows where it is,
-/// is not asked.
-async fn asked(world: &World, resolution: &Resolution, args: &ProbeArgs) -> DecisionRequest {
-    let unasked = |reason: Box<Reason>| {
-        let question = DecisionRequest::about_reply(&args.name, &args.verb, "", Reply::default());
-        DecisionRequest { url: None, demand: Demand::Unasked(reason), ..question }
-    };
-    let policy = world.config.gate.policy();
-    if !args.untrusted && policy.objection(resolution, Some(&args.verb), None).is_some() {
-        return unasked(Box::new(Reason::new(Code::InvokeRefusedUntrusted)));
+fn asked(args: &ProbeArgs) -> Probe {
+    Probe {
+        name: args.name.clone(),
+        verb: args.verb.clone(),
+        body: (args.method == ProbeMethod::Post).then_some(EMPTY),
+        sellers: if args.untrusted { Sellers::OfAllAgents } else { Sellers::OfAllowedAgents },
     }
-    let route = match world.resolver.route(resolution, Some(&args.verb)) {
-        Ok(route) => route,
-        Err(reason) => return unasked(reason),
-    };
-    let url = route.url.as_str();
-    let body = (args.method == ProbeMethod::Post).then_some("{}");
-    match world.resolver.unpaid(url, body).await {
-        Ok(reply) => DecisionRequest::about_reply(&args.name, &args.verb, url, reply),
-        Err(error) => {
-            let reason = Reason::new(Code::InvokeNoRoute).message("The seller cannot be asked.");
-            unasked(Box::new(reason.observed(error.to_string())))
-        }
-    }
-}
-
-fn written(terms: &Terms) -> Value {
-    let entries: Vec<_> = terms.entries.iter().map(|entry| &entry.json).collect();
-    let version = match terms.version {
-        Version::V1 => 1,
-        Version::V2 => 2,
-    };
-    json!({"x402Version": version, "accepts": entries})
 }
 
 /// The walk for people, down to the sentence on what is paid to whom.

@@ -24,8 +24,9 @@ use super::value::{
     parse_duration, parse_profile, quorum_number,
 };
 use super::{
-    AdminLayer, CacheLayer, Config, ConfigError, ConnectTo, CorsLayer, Demand, Endpoint, FollowLayer, Gateway, Grade,
-    Hedging, MAINNET, ManifestSource, NO_MCP, NO_REDIS, OriginSpec, ProofDemand, RESERVED_WORLDS,
+    AdminLayer, CacheLayer, Config, ConfigError, ConnectTo, CorsLayer, Demand, Endpoint, ExplorerLayer, FollowLayer,
+    Gateway, Grade, Hedging, MAINNET, ManifestSource, NO_MCP, NO_OTEL, NO_REDIS, OriginSpec, ProofDemand,
+    RESERVED_WORLDS, TelemetryLayer,
 };
 use crate::chain::BlockSelector;
 use crate::name::EnsName;
@@ -163,6 +164,8 @@ layer! {
         http: HttpLayer;
         /// Which web pages may read the daemon's answers.
         cors: CorsLayer;
+        /// What the daemon does for its page.
+        explorer: ExplorerLayer;
         /// The daemon's gate.
         gate: GateLayer;
         /// The key that verdicts are signed with.
@@ -175,6 +178,8 @@ layer! {
         admin: AdminLayer;
         /// Whom the daemon's face for agents answers.
         mcp: McpLayer;
+        /// Where the daemon sends its traces.
+        telemetry: TelemetryLayer;
         /// What may be paid.
         limits: LimitsLayer;
     }
@@ -280,6 +285,9 @@ impl Config {
         self.check_receipts()?;
         if !self.mcp.hosts.is_empty() && !cfg!(feature = "mcp") {
             return Err(conflict("mcp.hosts", NO_MCP.to_owned()));
+        }
+        if self.telemetry.otlp.is_some() && !cfg!(feature = "otel") {
+            return Err(conflict("telemetry.otlp", NO_OTEL.to_owned()));
         }
         self.check_signing()
     }

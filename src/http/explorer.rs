@@ -1,7 +1,7 @@
 //! `GET /`: the explorer, a page on which a person types a name and sees what is proven about it.
 //!
 //! The page is made here, from the verdict, and works without its script. Text of others is escaped in one place:
-//! [`html::foreign`].
+//! [`html::foreign`]. Sellers are asked by [`probes`], where the configuration lets them be.
 
 mod html;
 mod page;
@@ -21,7 +21,7 @@ use super::caching::{is_known_to_client, not_modified};
 use super::client_limits::Client;
 use super::log::LogEntry;
 use super::state::AppState;
-use super::{problem, verdicts};
+use super::{probes, problem, verdicts};
 use crate::digest::Digest;
 use crate::reason::Refusal;
 use crate::resolve::Question;
@@ -49,7 +49,8 @@ pub(super) async fn page(
     match state.admission.ask(client, question.clone()).await {
         Ok(answered) => {
             let verdict = answered.resolution.verdict();
-            let mut response = written(StatusCode::OK, page::write(query, &Shown::Verdict(verdict)));
+            let shown = Shown::Verdict { verdict, sellers: state.explorer.probe.then_some(probes::PATH) };
+            let mut response = written(StatusCode::OK, page::write(query, &shown));
             response.extensions_mut().insert(LogEntry::of_verdict(verdict));
             response
         }

@@ -35,6 +35,8 @@ pub enum Restart {
     Redis,
     /// `[admin]`.
     Admin,
+    /// `[telemetry]`.
+    Telemetry,
 }
 
 /// Why a configuration was not put in force. The one before it stays.
@@ -84,7 +86,7 @@ impl Reloader {
 }
 
 impl Restart {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Listen,
         Self::GateListen,
         Self::Connections,
@@ -93,6 +95,7 @@ impl Restart {
         Self::Cache,
         Self::Redis,
         Self::Admin,
+        Self::Telemetry,
     ];
 
     /// Gives `next` the values of `before`. Whether it had others.
@@ -109,6 +112,7 @@ impl Restart {
             Self::Cache => differs(&before.cache, &mut next.cache),
             Self::Redis => differs(&before.redis, &mut next.redis),
             Self::Admin => differs(&before.admin, &mut next.admin),
+            Self::Telemetry => differs(&before.telemetry, &mut next.telemetry),
         }
     }
 }
@@ -124,6 +128,7 @@ impl fmt::Display for Restart {
             Self::Cache => "[cache]",
             Self::Redis => "[redis]",
             Self::Admin => "[admin]",
+            Self::Telemetry => "[telemetry]",
         })
     }
 }

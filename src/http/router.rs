@@ -8,7 +8,7 @@ use axum::routing::{MethodRouter, any, get, post};
 use super::openapi::{DESCRIPTION, Description, Operation, operations};
 use super::state::AppState;
 use super::{
-    agents, cards, cors, decisions, discover, events, explorer, fallback, gate, keys, lint, metrics, receipts,
+    agents, cards, cors, decisions, discover, events, explorer, fallback, gate, keys, lint, metrics, probes, receipts,
     registries, requests, system_cards, verdicts,
 };
 
@@ -104,6 +104,9 @@ fn report_routes(state: &AppState) -> Vec<Route> {
     }
     if state.http.discover || clresolve_core::mutant!("discovery-for-everybody") {
         routes.push(Route::new("/v1/discover", get(discover::host), [operations::discover()]));
+    }
+    if state.explorer.probe || clresolve_core::mutant!("sellers-are-asked-for-everybody") {
+        routes.push(Route::new(probes::PATH, post(probes::probe), [operations::probe()]));
     }
     routes
 }

@@ -14,7 +14,7 @@ use super::recent_decisions::RecentDecisions;
 use super::rendered::RenderedCache;
 use super::signatures::Signatures;
 use super::systems::Systems;
-use crate::config::{Config, CorsConfig, GateConfig, HttpConfig, McpConfig};
+use crate::config::{Config, CorsConfig, ExplorerConfig, GateConfig, HttpConfig, McpConfig};
 use crate::resolve::{Following, Resolver};
 
 /// The state that the handlers of all routes share.
@@ -23,6 +23,7 @@ pub(super) struct AppState {
     pub(super) admission: Admission,
     pub(super) http: HttpConfig,
     pub(super) cors: CorsConfig,
+    pub(super) explorer: ExplorerConfig,
     pub(super) gate: GateConfig,
     pub(super) mcp: McpConfig,
     pub(super) default_profile: String,
@@ -65,6 +66,7 @@ impl AppState {
             resolver,
             http: config.http.clone(),
             cors: config.cors.clone(),
+            explorer: config.explorer.clone(),
             gate: config.gate.clone(),
             mcp: config.mcp.clone(),
             default_profile: config.rules.profile.clone(),

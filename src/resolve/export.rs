@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::question::RuleSet;
 use super::setup::SetupError;
 use super::sources::ContentSources;
+use super::spans::RunSpans;
 use super::walk::Walker;
 use crate::bundle::{Bundle, BundleError, OfChain, Packed};
 use crate::cache::ContentCache;
@@ -29,7 +30,7 @@ pub(super) async fn export(walker: &Walker, name: EnsName, rules: &RuleSet) -> R
         config,
         ..walker.clone()
     };
-    let run = walker.gather(name, &rules.policy, None).await;
+    let run = walker.gather(name, &rules.policy, None, &RunSpans::none()).await;
     let header = match &run.evidence.reading {
         Ok(reading) => {
             let header = walker.chain.header(&reading.block, &reading.endpoints);

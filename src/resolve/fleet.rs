@@ -168,8 +168,10 @@ impl Fleet {
         let (keeper, keeping) = self.keeper(walker);
         let _running = telemetry::run_begins();
         let began = request.cache.begin();
-        let run = keeper.gather_for(&request).await;
+        let spans = walker.traces.begin(&*walker.clock);
+        let run = keeper.gather_for(&request, &spans).await;
         let (run, found) = walker.conclude(run, &request, began).await;
+        spans.end(found.resolution.verdict());
         if let Some((block, _)) = block_of(&run.evidence) {
             self.tier.saw(&request.key.world, Seen { block, newest: found.resolution.newest() });
         }

@@ -5,6 +5,7 @@ use std::future::Future;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{Receiver, Sender, channel};
 
+use super::spans::RunSpans;
 use crate::name::EnsName;
 use crate::reason::Step;
 
@@ -37,9 +38,9 @@ impl Progress {
         Self(channel(KEPT).0)
     }
 
-    /// What is told of the runs about a name.
-    pub(super) const fn of<'a>(&'a self, name: &'a EnsName) -> NameProgress<'a> {
-        NameProgress { progress: self, name }
+    /// What is told of a run about a name.
+    pub(super) const fn of<'a>(&'a self, name: &'a EnsName, spans: &'a RunSpans) -> NameProgress<'a> {
+        NameProgress { progress: self, name, spans }
     }
 
     /// Watches the runs about a name.
@@ -48,18 +49,19 @@ impl Progress {
     }
 }
 
-/// What is told of the runs about a name.
+/// What is told of a run about a name.
 #[derive(Clone, Copy)]
 pub(super) struct NameProgress<'a> {
     progress: &'a Progress,
     name: &'a EnsName,
+    spans: &'a RunSpans,
 }
 
 impl NameProgress<'_> {
     /// Does the work of a step, and tells when it begins and ends.
     pub(super) async fn during<T>(self, step: Step, work: impl Future<Output = T>) -> T {
         self.tell(StepSeen { step, has_ended: false });
-        let done = work.await;
+        let done = self.spans.during(step, work).await;
         self.tell(StepSeen { step, has_ended: true });
         done
     }
@@ -104,10 +106,10 @@ mod tests {
     async fn a_watcher_sees_the_steps_of_its_name_alone() {
         let progress = Progress::new();
         let (ours, theirs) = (name("a.eth"), name("b.eth"));
-        progress.of(&ours).during(Step::Name, async {}).await;
+        progress.of(&ours, &RunSpans::none()).during(Step::Name, async {}).await;
         let mut watch = progress.watch(ours.clone());
-        progress.of(&theirs).during(Step::Records, async {}).await;
-        assert_eq!(progress.of(&ours).during(Step::Records, async { 5 }).await, 5);
+        progress.of(&theirs, &RunSpans::none()).during(Step::Records, async {}).await;
+        assert_eq!(progress.of(&ours, &RunSpans::none()).during(Step::Records, async { 5 }).await, 5);
         drop(progress);
         let seen = |has_ended| Some(StepSeen { step: Step::Records, has_ended });
         assert_eq!([watch.next().await, watch.next().await, watch.next().await], [seen(false), seen(true), None]);
@@ -119,7 +121,7 @@ mod tests {
         let ours = name("a.eth");
         let mut watch = progress.watch(ours.clone());
         for _ in 0..KEPT {
-            progress.of(&ours).during(Step::Records, async {}).await;
+            progress.of(&ours, &RunSpans::none()).during(Step::Records, async {}).await;
         }
         drop(progress);
         let mut seen = 0;

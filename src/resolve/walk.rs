@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::content::Liars;
 use super::continuity::{History, MemoryError};
 use super::progress::Progress;
+use super::spans::{RunSpans, TraceQueue};
 use super::question::RuleSet;
 use super::sources::{ContentSources, Sources, elapsed, timed};
 use super::turns::Turns;
@@ -63,6 +64,8 @@ pub(super) struct Walker {
     pub(super) progress: Progress,
     /// Whose sources of content are asked at the same time.
     pub(super) turns: Turns,
+    /// Where they leave their traces.
+    pub(super) traces: TraceQueue,
 }
 
 /// A run that is to be made for the cache.
@@ -86,14 +89,17 @@ impl Walker {
     pub(super) async fn run(self: &Arc<Self>, request: &RunRequest) -> Finished {
         let _running = telemetry::run_begins();
         let began = request.cache.begin();
-        let run = self.gather_for(request).await;
-        self.conclude(run, request, began).await.1
+        let spans = self.traces.begin(&*self.clock);
+        let run = self.gather_for(request, &spans).await;
+        let (_, found) = self.conclude(run, request, began).await;
+        spans.end(found.resolution.verdict());
+        found
     }
 
     /// Gathers what a request asks for.
-    pub(super) async fn gather_for(&self, request: &RunRequest) -> Run {
+    pub(super) async fn gather_for(&self, request: &RunRequest, spans: &RunSpans) -> Run {
         let RunRequest { key, rules, before, .. } = request;
-        self.gather(key.name.clone(), &rules.policy, before.content.as_deref()).await
+        self.gather(key.name.clone(), &rules.policy, before.content.as_deref(), spans).await
     }
 
     /// The verdict of a run that was gathered since it began. It is remembered, counted and logged. Where it does not know
@@ -146,10 +152,16 @@ impl Walker {
     }
 
     /// Gathers all evidence about a name. The content is that of an earlier run, where one is given that still holds.
-    pub(super) async fn gather(&self, name: EnsName, policy: &Policy, earlier: Option<&ProvenContent>) -> Run {
+    pub(super) async fn gather(
+        &self,
+        name: EnsName,
+        policy: &Policy,
+        earlier: Option<&ProvenContent>,
+        spans: &RunSpans,
+    ) -> Run {
         let started = Instant::now();
         let deadline = started + self.config.timeout;
-        let reading = self.progress.of(&name).during(Step::Records, self.read(&name, deadline)).await;
+        let reading = self.progress.of(&name, spans).during(Step::Records, self.read(&name, deadline)).await;
         let mut milliseconds = BTreeMap::from([(Step::Records, elapsed(started))]);
         let mut evidence = Evidence {
             name,
@@ -171,7 +183,7 @@ impl Walker {
         };
         let earlier = earlier.filter(|earlier| earlier.holds(reading, evidence.now));
 
-        let (progress, limit) = (self.progress.of(&evidence.name), content_time(deadline));
+        let (progress, limit) = (self.progress.of(&evidence.name, spans), content_time(deadline));
         let binding = async {
             tokio::join!(
                 self.owner(found, reading, limit),
@@ -200,10 +212,13 @@ impl Walker {
 
         if policy.depth == Depth::Schemas {
             let started = Instant::now();
-            let schemas = match earlier {
-                Some(earlier) => earlier.schemas().cloned().map(|schemas| (schemas, Liars::new())),
-                None => self.sources.of_schemas(&evidence, content_time(deadline)).await,
+            let read = async {
+                match earlier {
+                    Some(earlier) => earlier.schemas().cloned().map(|schemas| (schemas, Liars::new())),
+                    None => self.sources.of_schemas(&evidence, content_time(deadline)).await,
+                }
             };
+            let schemas = spans.during(Step::Schemas, read).await;
             if let Some((schemas, liars)) = schemas {
                 evidence.schemas = Some(schemas);
                 evidence.liars.extend(liars);

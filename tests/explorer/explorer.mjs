@@ -124,8 +124,8 @@ async function papersAreJudged(browser) {
       page.waitForResponse((response) => response.url().endsWith(path)), page.getByRole("button", { name: "Judge" }).click()]);
     assert.equal(answer.status(), 200, await answer.text());
     await page.locator(".ruling").waitFor();
-    const told = await page.locator(".papers output").innerText();
-    await page.locator(".papers output").evaluate((output) => output.replaceChildren());
+    const told = await page.getByRole("form", { name: "Judge what it sent" }).locator("output").innerText();
+    await page.getByRole("form", { name: "Judge what it sent" }).locator("output").evaluate((output) => output.replaceChildren());
     return told;
   };
   const markup = "<img src=x onerror=alert(1)>";
@@ -133,7 +133,7 @@ async function papersAreJudged(browser) {
     asset: "0x036CbD53842c5426634e7929541eC2318f3dCF7e", maxTimeoutSeconds: 60, extra: { name: "USDC", version: markup } };
   const terms = JSON.stringify({ x402Version: 2, resource: { url: "https://api.sandbox.example/" }, accepts: [entry] });
   for (const pasted of [terms, btoa(terms)]) {
-    assert.match(await judge(pasted, "/v1/decisions"), /^deny: do not pay[^]*payee-mismatch|^(deny|undecided): do not pay/);
+    assert.match(await judge(pasted, "/v1/decisions"), /^Deny: do not pay[^]*payee-mismatch|^(Deny|Undecided): do not pay/);
   }
   // A relay copies the agent's own terms. What they say of their URL does not vouch for them.
   const verdict = await (await fetch(`${address}/v1/verdicts/summarizeagent.eth`)).json();
@@ -144,9 +144,36 @@ async function papersAreJudged(browser) {
   const withoutUrl = await judge(copied, "/v1/decisions");
   assert.match(withoutUrl, /do not pay/);
   assert.match(withoutUrl, /Not checked[^]*route/);
-  assert.match(await judge(JSON.stringify({ [markup]: markup }), "/v1/receipts/verify"), /^indeterminate/);
+  assert.match(await judge(JSON.stringify({ [markup]: markup }), "/v1/receipts/verify"), /^Indeterminate/);
   assert.equal(await page.locator("img").count(), 0);
   await isSound(page, "with a ruling");
+  await page.context().close();
+}
+
+/** Has the page of an agent whose seller wants another address to be paid ask that seller. */
+async function askedForItsTerms(page) {
+  await page.goto(of("payee-mismatch.eth"));
+  const seller = page.getByRole("form", { name: "Ask what it demands" });
+  await seller.getByRole("button", { name: "Ask the seller" }).click();
+  await seller.locator(".ruling").waitFor();
+  await seller.evaluate((form) => form.scrollIntoView({ block: "end" }));
+  return seller;
+}
+
+async function aSellerIsAskedForItsTerms(browser) {
+  for (const width of Object.keys(WIDTHS)) {
+    for (const colorScheme of ["light", "dark"]) {
+      const page = await opened(browser, { colorScheme, viewport: { width: Number(width), height: WIDTHS[width] } });
+      const seller = await askedForItsTerms(page);
+      const told = await seller.locator("output").innerText();
+      assert.match(told, /^Deny: do not pay[^]*payee-mismatch[^]*Expected\s+0x7099[^]*Found\s+0x3C44/);
+      await isSound(page, `a payee that is wrong, ${width}, ${colorScheme}`);
+      await page.context().close();
+    }
+  }
+  const page = await opened(browser);
+  await page.goto(of("host-changed.eth"));
+  assert.equal(await page.getByRole("button", { name: "Ask the seller" }).count(), 0, "who is untrusted is not asked");
   await page.context().close();
 }
 
@@ -170,11 +197,18 @@ async function picturesAreTaken(browser) {
     await page.screenshot({ path: `${pictures}${state}-${width}-${colorScheme}.png` });
     await page.context().close();
   }
+  for (const [width, colorScheme] of [[1280, "light"], [390, "dark"]]) {
+    const page = await opened(browser, { colorScheme, viewport: { width, height: WIDTHS[width] } });
+    await askedForItsTerms(page);
+    await page.screenshot({ path: `${pictures}payee-mismatch-${width}-${colorScheme}.png` });
+    await page.context().close();
+  }
 }
 
 // Each launch has a profile of its own, which is removed at its end.
 const browser = await chromium.launch({ executablePath, args: QUIET });
-const checks = [everyPageIsSound, itWorksWithoutScript, itIsUsedByKeyboard, papersAreJudged, markupStaysText];
+const checks = [everyPageIsSound, itWorksWithoutScript, itIsUsedByKeyboard, papersAreJudged, aSellerIsAskedForItsTerms,
+  markupStaysText];
 if (write === "--write") checks.push(picturesAreTaken);
 let failed = 0;
 for (const check of checks) {

@@ -127,6 +127,63 @@ async fn the_gates_own_listener_has_no_page() {
     }
 }
 
+impl Daemon {
+    /// Requests that the sandbox's sellers have got.
+    fn sellers_asked(&self) -> u64 {
+        self.world.downcast_ref::<Sandbox>().expect("the sandbox").counts().sellers
+    }
+
+    async fn probe(&self, question: &Value) -> Answer {
+        let request = self.request(Method::POST, "/v1/probes").header("content-type", "application/json");
+        answer(request.body(question.to_string())).await
+    }
+}
+
+/// What a test asks of a seller.
+fn asked_of(name: &str) -> Value {
+    json!({"name": name, "verb": "summarize"})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sellers_are_asked_only_where_that_is_permitted() {
+    let daemon = Daemon::start(|config| config.explorer.probe = false).await;
+    daemon.probe(&asked_of(GOOD)).await.is_problem(404, "route-unknown");
+    let (_, page) = daemon.page(&format!("?name={GOOD}")).await;
+    assert!(!page.contains("data-seller"), "{page}");
+    assert_eq!(daemon.sellers_asked(), 0);
+
+    let daemon = Daemon::start(|_| {}).await;
+    let (_, page) = daemon.page(&format!("?name={GOOD}")).await;
+    assert!(page.contains("data-seller=\"/v1/probes\""), "{page}");
+    let (_, page) = daemon.page(&format!("?name={BAD}")).await;
+    assert!(!page.contains("data-seller"), "nobody asks an agent that is not trusted: {page}");
+    assert_eq!(daemon.sellers_asked(), 0, "a page alone asks nobody");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_probe_says_what_a_seller_demands_and_what_is_decided() {
+    let daemon = Daemon::start(|config| config.http.cold_runs_per_minute = 7).await;
+    let good = daemon.probe(&asked_of(GOOD)).await.json();
+    assert_eq!((&good["decision"]["decision"], &good["terms"]["x402Version"]), (&json!("allow"), &json!(2)), "{good}");
+    let wrong = daemon.probe(&asked_of("payee-mismatch.eth")).await.json();
+    assert_eq!((&wrong["decision"]["abort"], &wrong["decision"]["codes"]), (&json!(true), &json!(["payee-mismatch"])));
+    assert_eq!(wrong["terms"]["accepts"][0]["payTo"], wrong["decision"]["payee"]["address"]);
+    assert_eq!(daemon.sellers_asked(), 2);
+
+    let bad = daemon.probe(&asked_of(BAD)).await.json();
+    assert_eq!((&bad["terms"], &bad["decision"]["abort"]), (&Value::Null, &json!(true)), "{bad}");
+    assert!(bad["decision"]["codes"].to_string().contains("invoke-refused-untrusted"), "{bad}");
+    assert_eq!(daemon.sellers_asked(), 2, "its seller is not asked");
+
+    for question in [json!({"name": GOOD}), json!({"name": GOOD, "verb": "x", "url": "https://a.example"})] {
+        daemon.probe(&question).await.is_problem(400, "request-malformed");
+    }
+    // Each of the three took a run for its verdict and one for its seller.
+    assert_eq!(daemon.probe(&asked_of(GOOD)).await.status, 200);
+    daemon.probe(&asked_of(GOOD)).await.is_problem(429, "client-over-quota");
+    assert_eq!(daemon.sellers_asked(), 3);
+}
+
 /// The events of an answer: each with its name and its data.
 fn events(body: &[u8]) -> Vec<(String, Value)> {
     let text = std::str::from_utf8(body).expect("UTF-8");

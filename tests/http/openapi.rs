@@ -38,6 +38,7 @@ fn with_every_route(config: &mut Config, folder: &Path) {
     clresolve::sign::save_signing_key(&SigningKey::generate().expect("a key"), &key).expect("written");
     std::fs::write(&resources, SYSTEM).expect("written");
     config.http.discover = true;
+    config.explorer.probe = true;
     // Another world than the sandbox's, which is never signed for.
     config.chain.world = "lab".to_owned();
     config.sign.key = Some(key);
@@ -76,7 +77,7 @@ async fn every_operation_that_is_described_is_answered_and_each_reference_leads_
     let description = description(&daemon).await;
     assert_eq!(description["openapi"], "3.1.0");
     let paths = members(&description["paths"]);
-    for path in ["/mcp", "/v1/discover", "/.well-known/jwks.json", "/.well-known/agent-card.json"] {
+    for path in ["/mcp", "/v1/discover", "/v1/probes", "/.well-known/jwks.json", "/.well-known/agent-card.json"] {
         assert!(paths.contains_key(path), "{path}");
     }
     for (path, item) in members(&description["paths"]) {
@@ -109,9 +110,10 @@ async fn answers_have_the_form_that_is_described() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_switched_off_route_is_not_described() {
-    let daemon = Daemon::start(|_| {}).await;
+    let daemon = Daemon::start(|config| config.explorer.probe = false).await;
     let paths = members(&description(&daemon).await["paths"]).clone();
-    assert!(!paths.contains_key("/v1/discover") && !paths.contains_key("/.well-known/jwks.json"));
+    assert!(!paths.contains_key("/v1/discover") && !paths.contains_key("/v1/probes"));
+    assert!(!paths.contains_key("/.well-known/jwks.json"));
     assert!(paths.contains_key("/openapi.json") && paths.contains_key("/v1/envoy/{name}/{verb}/{ignored}"));
 }
 

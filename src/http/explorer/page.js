@@ -135,29 +135,58 @@ function question(paper, name, verb, url) {
 
 const TONES = { allow: "good", trusted: "good", deny: "bad", untrusted: "bad" };
 
+const capitalised = (word) => word.charAt(0).toUpperCase() + word.slice(1);
+
 /** A ruling in words: a decision, what was found of a receipt, or a problem. */
-function ruling(found) {
+function ruling(answer) {
+  const found = answer.decision?.decision ? answer.decision : answer;
   const word = found.decision ?? found.state ?? found.title ?? "No answer";
+  const reason = found.reason ?? found.summary ?? found.detail;
+  const codes = found.codes?.join(", ") ?? found.code;
   const facts = [
-    ["Reason", found.reason ?? found.summary ?? found.detail],
-    ["Codes", found.codes?.join(", ") ?? found.code],
-    ["Payee", found.payee?.address],
+    ["Reason", reason],
+    ["Codes", reason?.startsWith(`${codes}:`) ? null : codes],
+    ...(found.reasons ?? []).flatMap(({ expected, observed }) =>
+      [["Expected", expected, "exact"], ["Found", observed, "exact found"]]),
+    ["Payee", found.payee?.address, "exact"],
     ["Payee proven by", found.payee?.proven_by],
+    ["Price", found.price && `${found.price.amount} of ${found.price.asset}`, "exact"],
+    ["Network", found.price?.network, "exact"],
+    ["Asked at", answer.decision?.route?.url, "exact"],
     ["Checked", found.checked?.join(", ")],
     ["Checks", found.checks?.map((check) => `${check.check}: ${check.status}`).join(", ")],
     ["Not checked", found.unchecked?.join(", ")],
     ["Holds until", found.valid_until],
   ];
-  const rows = facts.filter(([, value]) => value).map(([label, value]) =>
-    element("div", {}, element("dt", { textContent: label }), element("dd", { textContent: String(value) })));
   const advice = "abort" in found ? (found.abort ? ": do not pay" : ": it may be paid") : "";
-  return [
-    element("p", { className: `ruling ${TONES[word] ?? "open"}`, textContent: word + advice }),
-    element("dl", {}, ...rows),
-  ];
+  return element("div", { className: `ruling ${TONES[word] ?? "open"}` },
+    element("p", { textContent: capitalised(word) + advice }), element("dl", {}, ...said(facts)));
 }
 
-async function judge(event) {
+/** Facts that there are, as rows. What was said above is not said again. */
+function said(facts) {
+  const before = new Set();
+  return facts.filter(([, value]) => value).map(([label, value, className = ""]) => [label, String(value), className])
+    .filter(([, value]) => !before.has(value.toLowerCase()) && before.add(value.toLowerCase()))
+    .map(([label, textContent, className]) =>
+      element("div", {}, element("dt", { textContent: label }), element("dd", { textContent, className })));
+}
+
+/** Asks for a ruling, and shows it. */
+async function rule(output, path, body) {
+  output.textContent = "Judging…";
+  try {
+    const answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body });
+    output.replaceChildren(ruling(await answer.json()));
+  } catch {
+    output.textContent = "The daemon did not answer.";
+  }
+}
+
+/** The name that the page is about. */
+const asked = () => new URLSearchParams(location.search).get("name");
+
+function judge(event) {
   event.preventDefault();
   const { paper, verb, url } = event.target.elements;
   const output = event.target.querySelector("output");
@@ -166,23 +195,36 @@ async function judge(event) {
     output.textContent = "This is no JSON.";
     return;
   }
-  const name = new URLSearchParams(location.search).get("name");
-  const { path, body } = question(pasted, name, verb.value, url.value);
-  output.textContent = "Judging…";
-  try {
-    const answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body });
-    output.replaceChildren(...ruling(await answer.json()));
-  } catch {
-    output.textContent = "The daemon did not answer.";
-  }
+  const { path, body } = question(pasted, asked(), verb.value, url.value);
+  rule(output, path, body);
+}
+
+/** A form that has the daemon ask the seller what it demands, where it may. */
+function addSeller(hero) {
+  const seller = element("form", { className: "papers" },
+    element("h2", { id: "seller", textContent: "Ask what it demands" }),
+    element("p", { textContent: `This daemon asks the seller of ${asked()} for its payment terms, and judges them. Nothing is paid.` }),
+    element("label", { htmlFor: "sold", textContent: "Verb to ask for" }),
+    element("input", { id: "sold", name: "verb", value: hero.dataset.verb, required: true, autocomplete: "off" }),
+    element("button", { textContent: "Ask the seller" }),
+    element("output", {}));
+  seller.setAttribute("aria-labelledby", "seller");
+  seller.querySelector("output").setAttribute("aria-live", "polite");
+  seller.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const body = JSON.stringify({ name: asked(), verb: seller.elements.verb.value });
+    rule(seller.querySelector("output"), hero.dataset.seller, body);
+  });
+  result.append(seller);
 }
 
 function addPapers() {
   const hero = result.querySelector(".hero[data-verb]");
   if (!hero) return;
+  if (hero.dataset.seller) addSeller(hero);
   const papers = element("form", { className: "papers" },
     element("h2", { id: "papers", textContent: "Judge what it sent" }),
-    element("p", { textContent: "Paste the payment terms that it demands, or a receipt that it gave. Nothing is paid and no seller is called." }),
+    element("p", { textContent: "Paste the payment terms that it demands, or a receipt that it gave. Nothing is paid, and nobody else is asked." }),
     element("label", { htmlFor: "paper", textContent: "Payment terms or a receipt, as JSON" }),
     element("textarea", { id: "paper", name: "paper", rows: 5, required: true, spellcheck: false }),
     element("label", { htmlFor: "verb", textContent: "Verb that is to be paid" }),

@@ -40,8 +40,8 @@ impl PageQuery<'_> {
 /// What is shown about a name.
 #[derive(Debug)]
 pub(super) enum Shown<'a> {
-    /// What is proven about it.
-    Verdict(&'a Verdict),
+    /// What is proven about it, and the route by which its seller is asked, where that is permitted.
+    Verdict { verdict: &'a Verdict, sellers: Option<&'static str> },
     /// Why there is no answer, and more about it.
     Refusal(Refusal, &'a str),
 }
@@ -60,9 +60,9 @@ pub(super) fn start(profile: &str) -> String {
 /// The page about a name.
 pub(super) fn write(query: PageQuery<'_>, shown: &Shown<'_>) -> String {
     match shown {
-        Shown::Verdict(verdict) => {
+        Shown::Verdict { verdict, sellers } => {
             let title = format!("{}: {}", capitalised(verdict.state.as_str()), foreign(name_of(verdict)));
-            document(&title, "about", query, &of_verdict(query, verdict))
+            document(&title, "about", query, &of_verdict(query, verdict, *sellers))
         }
         Shown::Refusal(refusal, detail) => document("No answer", "about", query, &of_refusal(*refusal, detail)),
     }
@@ -120,9 +120,9 @@ fn of_refusal(refusal: Refusal, detail: &str) -> String {
     )
 }
 
-fn of_verdict(query: PageQuery<'_>, verdict: &Verdict) -> String {
+fn of_verdict(query: PageQuery<'_>, verdict: &Verdict, sellers: Option<&str>) -> String {
     [
-        hero(verdict),
+        hero(verdict, sellers.filter(|_| verdict.state == State::Trusted)),
         walk::of(verdict),
         reasons(query, verdict),
         format!(
@@ -147,8 +147,8 @@ fn capitalised(word: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// The state, large and in words, and what to do.
-fn hero(verdict: &Verdict) -> String {
+/// The state, large and in words, and what to do. `seller` is the route by which the script has the seller asked.
+fn hero(verdict: &Verdict, seller: Option<&str>) -> String {
     let name = name_of(verdict);
     let typed = match &verdict.name.normalized {
         Some(normal) if *normal != verdict.name.input => {
@@ -163,11 +163,12 @@ fn hero(verdict: &Verdict) -> String {
         ""
     };
     format!(
-        "<section class=\"hero {state}\" aria-labelledby=\"state\" data-verb=\"{verb}\">\
+        "<section class=\"hero {state}\" aria-labelledby=\"state\" data-verb=\"{verb}\"{seller}>\
          <h2 id=\"state\"><span class=\"seal\">{sign}</span><span class=\"state\">{word}</span> \
          <span class=\"name\">{name}</span></h2>{typed}\
          <p class=\"summary\">{summary}</p><p class=\"advice\">{advice}</p>{world}</section>\n",
         state = verdict.state,
+        seller = seller.map(|route| format!(" data-seller=\"{route}\"")).unwrap_or_default(),
         sign = sign(verdict.state.into()),
         word = capitalised(verdict.state.as_str()),
         name = foreign(name),

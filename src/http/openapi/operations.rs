@@ -156,6 +156,19 @@ pub(in crate::http) fn decide_signed() -> Operation {
         .answers_decision()
 }
 
+pub(in crate::http) fn probe() -> Operation {
+    let terms = or_null(json!({"type": "object", "required": ["x402Version", "accepts"]}));
+    let answer = json!({
+        "type": "object",
+        "properties": {"terms": terms, "decision": Component::Decision.reference()},
+        "required": ["terms", "decision"],
+    });
+    Operation::post("probe", "What does an agent demand, and may that be paid?")
+        .takes(object([("name", text()), ("verb", text())], []))
+        .answers_json(answer, "The seller's terms, and the decision. Nothing was paid.")
+        .runs()
+}
+
 pub(in crate::http) fn check_request() -> Operation {
     let json = json!({"description": "As it is to be sent."});
     Operation::post("checkRequest", "Is a request what the agent's schema demands?")

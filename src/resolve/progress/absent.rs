@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::marker::PhantomData;
 
+use super::spans::RunSpans;
 use crate::name::EnsName;
 use crate::reason::Step;
 
@@ -17,7 +18,7 @@ impl Progress {
         Self
     }
 
-    pub(super) const fn of<'a>(&'a self, _: &'a EnsName) -> NameProgress<'a> {
+    pub(super) const fn of<'a>(&'a self, _: &'a EnsName, _: &'a RunSpans) -> NameProgress<'a> {
         NameProgress(PhantomData)
     }
 }

@@ -1,0 +1,60 @@
+//! `POST /v1/probes`: what an agent demands for a verb, and whether that may be paid. It counts as a run.
+//!
+//! The route exists only where `explorer.probe` is on. One request without a payment goes to the agent's seller, through
+//! the door for foreign URLs. An agent that the gate denies is not asked.
+
+use std::sync::Arc;
+
+use axum::extract::{Extension, Request, State};
+use axum::response::Response;
+use serde::Deserialize;
+
+use super::body::{self, RequestError};
+use super::client_limits::Client;
+use super::in_force::InForce;
+use super::receipts::{JSON, sent};
+use super::state::AppState;
+use crate::resolve::{EMPTY, Probe, ProbeAnswer, Question, Sellers, report_decision};
+
+/// Where sellers are asked from.
+pub(super) const PATH: &str = "/v1/probes";
+
+/// A question: whose seller is asked, and about what.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProbeQuestion {
+    name: String,
+    verb: String,
+}
+
+/// `POST /v1/probes`
+pub(super) async fn probe(
+    State(state): State<Arc<AppState>>,
+    Extension(in_force): Extension<Arc<InForce>>,
+    Extension(client): Extension<Client>,
+    request: Request,
+) -> Response {
+    answered(&state, &in_force, client, request).await.unwrap_or_else(RequestError::into_response)
+}
+
+async fn answered(
+    state: &Arc<AppState>,
+    in_force: &InForce,
+    client: Client,
+    request: Request,
+) -> Result<Response, RequestError> {
+    let (bytes, place) = body::document(request, state, client, state.http.body_bytes).await?;
+    let ProbeQuestion { name, verb } =
+        serde_json::from_slice(&bytes).map_err(|error| RequestError::malformed(error.to_string()))?;
+    drop(place);
+    let question = Question::new(&name);
+    let resolution = state.admission.ask(client, question.clone()).await?.resolution;
+    let resolver = state.resolver.clone();
+    let probe = Probe { name, verb, body: Some(EMPTY), sellers: Sellers::OfAllowedAgents };
+    let asked = state.admission.admitted(client, async move { resolver.probe(&resolution, &probe).await }).await?;
+    let (state, answered) = in_force.ask(state, client, question).await?;
+    let (decision, resolution) = state.resolver.decide_on(answered.resolution, &asked).await;
+    report_decision(&decision);
+    let answer = ProbeAnswer::new(asked.terms().as_ref().ok(), &decision);
+    Ok(sent(serde_json::to_vec(&answer).unwrap_or_default(), JSON, resolution.verdict()))
+}

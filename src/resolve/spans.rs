@@ -1,0 +1,162 @@
+//! When the steps of a run began and ended, for the collector of traces.
+//!
+//! A run leaves its trace in a queue with a bound, and waits for nobody: what finds no room is dropped and counted.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::time::Instant;
+
+use crate::clock::Clock;
+use crate::reason::{Code, Step};
+use crate::telemetry::{self, SpansDropped};
+use crate::text::Foreign;
+use crate::verdict::{State, Status, Verdict};
+
+/// Most traces that wait for the collector, of some 2 KiB each: what a busy daemon does in the time of one message.
+const MAX_WAITING: usize = 1024;
+
+/// Where runs leave their traces, once somebody takes them.
+#[derive(Clone, Default)]
+pub(super) struct TraceQueue(Arc<OnceLock<Sender<RunTrace>>>);
+
+/// The trace of one run. The name is escaped, and all else are words and digests of ours.
+#[derive(Clone, Debug)]
+pub(crate) struct RunTrace {
+    pub(crate) name: String,
+    pub(crate) verdict: String,
+    pub(crate) profile: String,
+    pub(crate) state: State,
+    pub(crate) codes: Vec<Code>,
+    pub(crate) began: Timestamp,
+    pub(crate) took: Duration,
+    pub(crate) steps: Vec<StepSpan>,
+}
+
+/// One step of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct StepSpan {
+    pub(crate) step: Step,
+    pub(crate) status: Status,
+    /// From the beginning of the run to that of the step.
+    pub(crate) after: Duration,
+    pub(crate) took: Duration,
+}
+
+impl TraceQueue {
+    /// The traces of the runs that begin from now on; `None` where somebody takes them already.
+    pub(super) fn open(&self) -> Option<Receiver<RunTrace>> {
+        let (sender, receiver) = channel(MAX_WAITING);
+        self.0.set(sender).is_ok().then_some(receiver)
+    }
+
+    /// A run begins.
+    pub(super) fn begin(&self, clock: &dyn Clock) -> RunSpans {
+        let open = |queue: &Sender<RunTrace>| OpenTrace {
+            queue: queue.clone(),
+            began: clock.now(),
+            at: Instant::now(),
+            steps: Mutex::default(),
+        };
+        RunSpans(self.0.get().map(open))
+    }
+}
+
+/// The steps of one run, as they end. Without a collector nothing is noted.
+pub(super) struct RunSpans(Option<OpenTrace>);
+
+struct OpenTrace {
+    queue: Sender<RunTrace>,
+    began: Timestamp,
+    at: Instant,
+    /// Beginning and length of each step that takes time.
+    steps: Mutex<BTreeMap<Step, (Duration, Duration)>>,
+}
+
+impl RunSpans {
+    /// Of a run that nobody traces.
+    pub(super) const fn none() -> Self {
+        Self(None)
+    }
+
+    /// Does the work of a step.
+    pub(super) async fn during<T>(&self, step: Step, work: impl Future<Output = T>) -> T {
+        let began = Instant::now();
+        let done = work.await;
+        if let Self(Some(open)) = self {
+            let times = (began.duration_since(open.at), began.elapsed());
+            open.steps.lock().unwrap_or_else(PoisonError::into_inner).insert(step, times);
+        }
+        done
+    }
+
+    /// The run has ended with this verdict.
+    pub(super) fn end(self, verdict: &Verdict) {
+        let Self(Some(open)) = self else { return };
+        let trace = open.traced(verdict);
+        let spans = trace.spans();
+        if open.queue.try_send(trace).is_err() {
+            telemetry::spans_dropped(SpansDropped::Queue, spans);
+        }
+    }
+}
+
+impl OpenTrace {
+    fn traced(&self, verdict: &Verdict) -> RunTrace {
+        let took = self.at.elapsed();
+        let steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        // What only computes is done at the end, in no time that is worth a clock.
+        let of_step = |step| steps.get(&step).copied().unwrap_or((took, Duration::ZERO));
+        let span = |step, status| {
+            let (after, took) = of_step(step);
+            StepSpan { step, status, after, took }
+        };
+        RunTrace {
+            name: Foreign::new(verdict.name.normalized.as_deref().unwrap_or_default()).to_string(),
+            verdict: verdict.id.clone(),
+            profile: Foreign::new(&verdict.profile.id).to_string(),
+            state: verdict.state,
+            codes: verdict.reasons.iter().map(|reason| reason.code).collect(),
+            began: self.began,
+            took,
+            steps: verdict.steps.iter().map(|report| span(report.step, report.status)).collect(),
+        }
+    }
+}
+
+impl RunTrace {
+    /// How many spans it has: one for the run and one for each step.
+    pub(crate) fn spans(&self) -> usize {
+        self.steps.len() + 1
+    }
+}
+
+#[cfg(all(test, feature = "sandbox"))]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::resolve::Resolver;
+    use crate::sandbox::Sandbox;
+
+    #[tokio::test]
+    async fn a_collector_that_takes_nothing_holds_up_no_run() {
+        let sandbox = Sandbox::start().await.expect("the sandbox starts");
+        let resolver = Resolver::new(&sandbox.config()).await.expect("a resolver");
+        let resolution = resolver.resolve("summarizeagent.eth").await;
+        let queue = TraceQueue::default();
+        queue.begin(&SystemClock).end(resolution.verdict());
+        let mut waiting = queue.open().expect("nobody takes them yet");
+        assert!(queue.open().is_none());
+        for _ in 0..MAX_WAITING + 5 {
+            queue.begin(&SystemClock).end(resolution.verdict());
+        }
+        let mut kept = 0;
+        while waiting.try_recv().is_ok() {
+            kept += 1;
+        }
+        assert_eq!(kept, MAX_WAITING, "what found no room was dropped, and what was before nobody's");
+    }
+}
