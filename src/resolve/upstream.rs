@@ -30,7 +30,7 @@ impl Upstream {
 impl super::Resolver {
     /// What finds names through the endpoints; `None` where the chain is not read through endpoints.
     pub(crate) fn name_finder(&self) -> Option<NameFinder> {
-        let Upstream { settings, http } = self.0.walker.upstream.as_ref()?;
+        let Upstream { settings, http, .. } = self.0.walker.upstream.as_ref()?;
         Some(NameFinder::new(settings, http))
     }
 }

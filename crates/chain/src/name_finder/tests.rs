@@ -101,6 +101,7 @@ impl Stage {
             label: format!("node-{number}"),
             url: server.url().parse().unwrap(),
             own: true,
+            ws: None,
             operator: format!("operator-{number}"),
         };
         let config = ChainConfig {
