@@ -251,7 +251,7 @@ impl Resolver {
             what: "threads".to_owned(),
             detail: error.to_string(),
         })?;
-        let (pool, progress, traces) = (Arc::new(pool), Progress::new(), TraceQueue::default());
+        let (pool, progress, traces) = (Arc::new(pool), Progress::new(), TraceQueue::new());
         let walker = Walker { chain, upstream, sources, clock, profiles, history, config, world, pool, progress, traces };
         let walker = Arc::new(walker);
         let cached = cached(Arc::clone(&walker));
