@@ -268,7 +268,7 @@ impl Resolver {
             what: "threads".to_owned(),
             detail: error.to_string(),
         })?;
-        let (pool, progress, traces) = (Arc::new(pool), Progress::new(), TraceQueue::default());
+        let (pool, progress, traces) = (Arc::new(pool), Progress::new(), TraceQueue::new());
         let walker = Walker {
             chain,
             upstream,

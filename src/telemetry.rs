@@ -283,6 +283,7 @@ pub enum NotCached {
 }
 
 /// Why spans of traces are dropped.
+#[cfg(feature = "otel")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpansDropped {
     /// Too many wait already.
@@ -333,6 +334,7 @@ pub fn log_event_dropped(target: &'static str) {
 }
 
 /// So many spans were dropped.
+#[cfg(feature = "otel")]
 pub fn spans_dropped(why: SpansDropped, spans: usize) {
     let why = match why {
         SpansDropped::Queue => "queue",

@@ -20,7 +20,7 @@ use crate::verdict::{State, Status, Verdict};
 const MAX_WAITING: usize = 1024;
 
 /// Where runs leave their traces, once somebody takes them.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct TraceQueue(Arc<OnceLock<Sender<RunTrace>>>);
 
 /// The trace of one run. The name is escaped, and all else are words and digests of ours.
@@ -47,6 +47,10 @@ pub(crate) struct StepSpan {
 }
 
 impl TraceQueue {
+    pub(super) fn new() -> Self {
+        Self(Arc::default())
+    }
+
     /// The traces of the runs that begin from now on; `None` where somebody takes them already.
     pub(super) fn open(&self) -> Option<Receiver<RunTrace>> {
         let (sender, receiver) = channel(MAX_WAITING);
@@ -146,7 +150,7 @@ mod tests {
         let sandbox = Sandbox::start().await.expect("the sandbox starts");
         let resolver = Resolver::new(&sandbox.config()).await.expect("a resolver");
         let resolution = resolver.resolve("summarizeagent.eth").await;
-        let queue = TraceQueue::default();
+        let queue = TraceQueue::new();
         queue.begin(&SystemClock).end(resolution.verdict());
         let mut waiting = queue.open().expect("nobody takes them yet");
         assert!(queue.open().is_none());
