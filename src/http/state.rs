@@ -61,6 +61,8 @@ impl AppState {
         systems: Option<Systems>,
     ) -> Self {
         Self {
+            // First: what is counted before the recorder stands is lost.
+            counters: Counters::new(),
             admission: Admission::new(resolver.clone(), config),
             following: resolver.follow(),
             resolver,
@@ -79,7 +81,6 @@ impl AppState {
             remembers_receipts: config.receipts.remember,
             event_streams: Arc::new(EventStreams::new(config.http.connections)),
             documents: BodyLimits::new(),
-            counters: Counters::new(),
             upstreams: upstreams(config),
             draining: Arc::default(),
         }
