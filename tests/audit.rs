@@ -894,11 +894,11 @@ fn shards_of_a_list_and_a_registry_merge_to_the_report_of_one_run() {
     assert!(said.contains("has another registry than the first report"), "{said}");
 }
 
-/// A list of 360 names in a file of the served world: its own that can be decided, and many that nobody registered.
+/// A list of 800 names in a file of the served world: its own that can be decided, and many that nobody registered.
 fn long_list(world: &Served) -> String {
     let decided = Sandbox::expected().into_iter().filter(|expected| expected.state != clresolve::State::Indeterminate);
     let own = decided.map(|expected| expected.name.to_string());
-    let names: Vec<String> = own.chain((0..).map(|number| format!("nobody-{number}.eth"))).take(360).collect();
+    let names: Vec<String> = own.chain((0..).map(|number| format!("nobody-{number}.eth"))).take(800).collect();
     let file = world.path("names.txt");
     std::fs::write(&file, names.join("\n")).unwrap();
     file

@@ -308,7 +308,11 @@ fn explain_knows_requirements() {
     assert_eq!(slugs, registry.collect::<Vec<_>>());
     assert!(slugs.len() > 3, "{slugs:?}");
     let unknown = run(["explain", "CL-999"]);
-    assert_eq!(err(&unknown), "clresolve: no reason code belongs to the requirement CL-999\n");
+    assert_eq!(
+        err(&unknown),
+        "clresolve: no reason code belongs to the requirement CL-999; `clresolve explain` lists the codes with theirs\n"
+    );
+    assert!(err(&run(["explain", "cl45"])).contains("did you mean the requirement CL-45?"));
 }
 
 #[test]

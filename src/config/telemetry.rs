@@ -19,7 +19,7 @@ forms! {
 }
 
 fn parse_collector(text: &str) -> Result<BaseUrl, String> {
-    let expected = || "expected a URL such as http://127.0.0.1:4318, without user, query and fragment".to_owned();
+    let expected = || "expected a URL such as http://127.0.0.1:4318 without user, query and fragment".to_owned();
     text.parse().map_err(|_| expected())
 }
 

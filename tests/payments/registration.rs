@@ -18,11 +18,17 @@ fn record(agent: u64) -> String {
 
 /// A world with one agent that sells and publishes no address, and its entry in the registry.
 async fn world(records: &str, entry: &str) -> World {
+    world_among(records, entry, "").await
+}
+
+/// The same with other agents.
+async fn world_among(records: &str, entry: &str, others: &str) -> World {
     let rest = format!(
         r#"
 addresses = {{ 31337 = "0x", 84532 = "0x" }}
 {records}
 erc8004 = {{ {entry} }}
+{others}
 "#
     );
     world_with_seller(&rest).await
@@ -77,7 +83,8 @@ async fn the_registration_file_of_the_host_may_name_the_agent() {
 /// The file of the host names two agents, one of them twice. Which of two is paid is not guessed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_that_vouches_for_two_agents_proves_no_wallet() {
-    let both = world(&format!("{}{}", record(1), record(2)), "").await;
+    let two = "[[agent]]\nname = \"two-agents.eth\"\nabout = \"In its world the file names two.\"\nstate = \"trusted\"";
+    let both = world_among(&format!("{}{}", record(1), record(2)), "", two).await;
     let decision = decided(&both, |config| registry(config).agents.clear()).await;
     assert_eq!(decision.codes, ["payee-unproven"], "{decision:#?}");
     assert!(cause(&decision).contains("vouches for more than one agent"), "{}", cause(&decision));

@@ -31,6 +31,10 @@ const COMMANDLAYER: &str = "commandlayer.sandbox.example";
 /// The name whose card a host also serves at a well-known path, if the world has this name.
 const NAME: &str = "summarizeagent.eth";
 
+/// The host of the agents' cards has the registration file of that name (ERC-8004). In a world with this name the file has
+/// two agents, one of them twice.
+const TWO_AGENTS: &str = "two-agents.eth";
+
 /// The manifest to which the descriptor of that host leads.
 const REGISTRY: &str = card!("registry");
 
@@ -38,7 +42,7 @@ const CARD: &str = "/.well-known/agent-card.json";
 const OLDER_CARD: &str = "/.well-known/agent.json";
 
 /// The documents by host and path.
-const CARDS: [(&str, &str, &str); 13] = [
+const CARDS: [(&str, &str, &str); 12] = [
     ("a2a.sandbox.example", CARD, card!("a2a")),
     ("a2a.sandbox.example", OLDER_CARD, card!("a2a")),
     ("aevum.sandbox.example", OLDER_CARD, card!("aevum")),
@@ -46,8 +50,6 @@ const CARDS: [(&str, &str, &str); 13] = [
     ("anypoint.sandbox.example", "/cards/weather-desk.json", card!("anypoint")),
     ("broken.sandbox.example", CARD, card!("a2a-bad")),
     ("broken.sandbox.example", OLDER_CARD, card!("aevum-bad")),
-    // The host of the agents' cards has the registration file of one of them (ERC-8004).
-    ("cards.sandbox.example", "/.well-known/agent-registration.json", card!("registration")),
     (COMMANDLAYER, OLDER_CARD, card!("descriptor")),
     (COMMANDLAYER, "/agent-cards/meta/manifest.json", REGISTRY),
     ("hostile.sandbox.example", "/card.json", card!("a2a")),
@@ -72,6 +74,9 @@ pub(super) fn documents(card_of: impl Fn(&str) -> Option<Bytes>) -> Vec<(&'stati
         ("hostile.sandbox.example", path, Document { manners, other: body.clone(), body })
     };
     let mut documents: Vec<_> = CARDS.iter().map(well).collect();
+    let registration = if card_of(TWO_AGENTS).is_some() { card!("registration-of-two") } else { card!("registration") };
+    let registration = Document::well(Bytes::from_static(registration.as_bytes()));
+    documents.push(("cards.sandbox.example", "/.well-known/agent-registration.json", registration));
     documents.extend(card_of(NAME).map(|card| (COMMANDLAYER, CARD, Document::well(card))));
     documents.push(badly(CARD, Manners::Redirect("https://127.0.0.1/card.json".to_owned())));
     documents.push(badly(OLDER_CARD, Manners::Oversize));

@@ -32,15 +32,24 @@ pub(in crate::cli) struct Pace {
     most: u32,
 }
 
-impl Pace {
-    /// As many as one call to the chain takes. The next group is read while the sources of the last one are asked.
-    const TOGETHER: Self = Self { group: 20, most: 40 };
+/// Most names of a group: as many as one call to the chain takes.
+const MOST_TOGETHER: u32 = 20;
 
-    /// That of a list under `config`. Where state is proven, each name is read for itself, and `at_once` have begun.
+/// Names that have begun for each that asks hosts and gateways: with the default of eight, the next group is read while
+/// the sources of the last one are asked.
+const BEGUN_PER_TURN: u32 = 5;
+
+impl Pace {
+    /// That of a list under `config`, of which `at_once` names ask hosts and gateways at the same time. Where state is
+    /// proven, each name is read for itself.
     pub(in crate::cli) fn of(config: &Config, at_once: u8) -> Self {
+        let at_once = u32::from(at_once);
         match config.chain.demand() {
-            Ok(Demand::SingleRpc | Demand::Quorum(_)) => Self::TOGETHER,
-            Ok(Demand::StateProof(_)) | Err(_) => Self { group: 1, most: u32::from(at_once) },
+            Ok(Demand::SingleRpc | Demand::Quorum(_)) => {
+                let most = at_once * BEGUN_PER_TURN;
+                Self { group: (most / 2).clamp(1, MOST_TOGETHER), most }
+            }
+            Ok(Demand::StateProof(_)) | Err(_) => Self { group: 1, most: at_once },
         }
     }
 
