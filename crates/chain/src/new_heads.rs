@@ -115,7 +115,7 @@ impl NewHeads {
     /// Subscribes over an open WebSocket.
     ///
     /// # Errors
-    /// [`StreamEnd`], also where no answer comes within [`SUBSCRIBE_TIME`].
+    /// [`StreamEnd`], also where no answer comes within ten seconds.
     pub async fn subscribe(mut messages: Box<dyn MessageStream>) -> Result<Self, StreamEnd> {
         let until = Instant::now() + SUBSCRIBE_TIME;
         messages.send(SUBSCRIBE.to_owned()).await?;
