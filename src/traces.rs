@@ -46,7 +46,8 @@ pub(crate) struct TraceExporter {
 }
 
 impl TraceExporter {
-    /// To the collector that is configured. None where there is none, or the resolver's traces go elsewhere already.
+    /// Opens the exporter to the configured collector. `None` if none is configured, or if the resolver has an exporter
+    /// already.
     ///
     /// # Errors
     /// [`SetupError`] where the door cannot be made.

@@ -1,9 +1,9 @@
 //! The daemon follows the chain: what endpoints say about new blocks puts names out of the cache, and they are read
 //! again.
 //!
-//! Each endpoint is asked in a task of its own, so that one that stalls holds up no other. Where it has a WebSocket, a
-//! further task listens there for when to ask. What endpoints say is a hint, which [`Changes`] takes within a budget. One more task reads the names that may have changed, on the runs that clients'
-//! questions take too.
+//! Each endpoint is asked in a task of its own, so that one that stalls holds up no other. If it has a WebSocket, a
+//! further task listens there for when to ask. What endpoints say is a hint, which [`Changes`] takes within a budget. One
+//! more task reads the names that may have changed, on the runs that clients' questions take too.
 
 mod hints;
 

@@ -66,7 +66,7 @@ impl Resolver {
 /// The answer, for programs.
 #[derive(Serialize)]
 pub(crate) struct ProbeAnswer<'a> {
-    /// The terms as they were read; `None` where there are none.
+    /// The terms, if the seller's reply has terms that can be read.
     terms: Option<Value>,
     decision: &'a Decision,
 }

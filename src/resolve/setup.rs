@@ -141,7 +141,7 @@ pub(super) fn upstream(config: &Config, egress: &Egress) -> Result<Upstream, Set
 pub(super) enum Load {
     /// Questions as they come.
     Questions,
-    /// A list of names, of which so many ask their sources of content at the same time.
+    /// A list of names. At most `at_once` of them ask their sources of content at the same time.
     #[cfg(feature = "cli")]
     List {
         /// Number of names.

@@ -147,9 +147,22 @@ async fn a_gas_burner_costs_one_request_more_for_all_of_its_mates() {
     for mode in [HostileMode::Burn, HostileMode::Invalid] {
         let mut names: Vec<_> =
             (1..FULL).map(|number| registration(&format!("agent-{number}.eth"), ResolverKind::Public)).collect();
-        names.insert(FULL / 2, misbehaving("evil.eth", mode, ""));
+        names.insert(0, misbehaving("evil.eth", mode, ""));
         let mut both = Both::of(&names).await;
         assert_eq!(both.read(&names_of(&names)).await, 2, "{mode:?}");
+    }
+}
+
+/// After a burner little gas is left, and after some of them less than a name takes. Here the whole call then fails, with
+/// or without the gauge.
+#[tokio::test]
+async fn names_after_burners_are_not_starved() {
+    for (burners, mates) in (1..=4).flat_map(|burners| (1..=3).map(move |mates| (burners, mates))) {
+        let burner = |number| misbehaving(&format!("evil-{number}.eth"), HostileMode::Burn, "");
+        let mate = |number| registration(&format!("agent-{number}.eth"), ResolverKind::Public);
+        let names: Vec<_> = (0..burners).map(burner).chain((0..mates).map(mate)).collect();
+        let mut both = Both::of(&names).await;
+        both.read(&names_of(&names)).await;
     }
 }
 

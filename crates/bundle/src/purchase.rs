@@ -72,9 +72,7 @@ impl Papers {
             purchase: Purchase::read(self.decision.as_deref(), self.payment.as_deref(), self.settlement.clone())?,
         })
     }
-}
 
-impl Papers {
     /// Holds the decision against what was asked, where that was kept.
     fn held_decision(&self, purchase: &Purchase) -> Result<(), BundleError> {
         let Some(asked) = &self.asked else { return Ok(()) };

@@ -62,7 +62,7 @@ pub use self::endpoint::Endpoint;
 pub use self::follow::{Change, FollowError, Follower, News, Source};
 #[cfg(feature = "state-proof")]
 pub use self::header_source::{Head, HeaderSource};
-pub use self::name_finder::{FoundNames, NameFinder, WantedNames};
+pub use self::name_finder::{FoundNames, NameFinder, Spellings, WantedNames};
 pub use self::new_heads::{MessageStream, NewHeads, Notice, SILENCE, StreamEnd};
 pub use self::pool::{ChainConfig, Clock};
 #[cfg(feature = "state-proof")]

@@ -9,6 +9,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +20,8 @@ use clresolve_core::reading::BlockSelector;
 use clresolve_core::records::Key;
 use clresolve_state::{Contracts, name_wrapper};
 use futures_util::future::join_all;
-use tokio::time::timeout;
+use futures_util::stream::{self, StreamExt as _};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::endpoint::RpcEndpoint;
 use crate::failure::Failure;
@@ -36,11 +38,14 @@ const MAX_NODES: usize = 100_000;
 /// public endpoints prescribe.
 const MAX_REQUESTS: usize = 4096;
 
-/// Longest time that one endpoint may take for all of them.
+/// Longest time that one endpoint may take for all of them, and longest time in which spellings are asked for.
 const MAX_TIME: Duration = Duration::from_secs(600);
 
 /// Most nodes whose subnames are asked for in one request: endpoints refuse longer filters.
 const NODES_PER_REQUEST: usize = 64;
+
+/// Nodes whose spelling is asked for at the same time: public endpoints refuse many requests at once.
+const SPELT_AT_ONCE: usize = 8;
 
 /// Most levels of subnames below a name. Agents stand one or two levels below their publisher.
 const MAX_LEVELS: usize = 8;
@@ -77,6 +82,18 @@ pub struct FoundNames {
     pub failed: Vec<(String, String)>,
 }
 
+/// How nodes are spelt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spellings {
+    /// The names that endpoints know, by node.
+    pub names: BTreeMap<B256, EnsName>,
+    /// The number of nodes about which no endpoint answered in time.
+    pub unanswered: usize,
+}
+
+/// No endpoint answered.
+struct Unanswered;
+
 impl NameFinder {
     /// A finder over every endpoint of `config`, through `http`, the door for the operator's URLs.
     pub fn new(config: &ChainConfig, http: &Arc<dyn HttpPost>) -> Self {
@@ -95,8 +112,7 @@ impl NameFinder {
         let mut found = FoundNames::default();
         for (endpoint, Telling { nodes, last, failure }) in self.endpoints.iter().zip(told) {
             for (node, block) in nodes {
-                let known = found.nodes.entry(node).or_default();
-                *known = block.max(*known);
+                see(&mut found.nodes, node, block);
             }
             match failure {
                 None => found.told.push((endpoint.label.clone(), last)),
@@ -106,16 +122,35 @@ impl NameFinder {
         found
     }
 
-    /// How a node is spelt, as the NameWrapper remembers it; `None` where no endpoint gives a name of this node.
-    pub async fn spelling(&self, node: B256) -> Option<EnsName> {
-        let call = eth_call(self.contracts.name_wrapper, name_wrapper::spelling_call(node));
-        for endpoint in self.endpoints.iter().filter(|endpoint| endpoint.is_identified()) {
-            let data = endpoint.rpc.request::<_, Bytes>("eth_call", (call.clone(), BlockId::finalized())).await;
-            if let Some(name) = data.ok().and_then(|data| name_wrapper::spelling(&data, node)) {
-                return Some(name);
+    /// How these nodes are spelt, as the NameWrapper remembers it.
+    pub async fn spellings(&self, nodes: BTreeSet<B256>) -> Spellings {
+        let until = Instant::now() + MAX_TIME;
+        let ask = async |node| (node, timeout_at(until, self.spelling(node)).await);
+        let mut asked = pin!(stream::iter(nodes).map(ask).buffer_unordered(SPELT_AT_ONCE));
+        let mut found = Spellings::default();
+        while let Some((node, answer)) = asked.next().await {
+            match answer {
+                Ok(Ok(Some(name))) => drop(found.names.insert(node, name)),
+                Ok(Ok(None)) => {}
+                Ok(Err(Unanswered)) | Err(_) => found.unanswered += 1,
             }
         }
-        None
+        found
+    }
+
+    /// The name of a node; `None` if no endpoint knows one. Every endpoint is asked until one gives it.
+    async fn spelling(&self, node: B256) -> Result<Option<EnsName>, Unanswered> {
+        let call = eth_call(self.contracts.name_wrapper, name_wrapper::spelling_call(node));
+        let mut answer = Err(Unanswered);
+        for endpoint in self.endpoints.iter().filter(|endpoint| endpoint.is_identified()) {
+            let asked = endpoint.rpc.request::<_, Bytes>("eth_call", (call.clone(), BlockId::finalized())).await;
+            let Ok(data) = asked else { continue };
+            if let Some(name) = name_wrapper::spelling(&data, node) {
+                return Ok(Some(name));
+            }
+            answer = Ok(None);
+        }
+        answer
     }
 
     async fn ask(&self, endpoint: &RpcEndpoint, wanted: &WantedNames) -> Telling {
@@ -187,7 +222,7 @@ impl LogReader<'_> {
                 let filter = new_owner.clone().topic1(parents.to_vec());
                 self.logs(filter, 0..=self.telling.last, &mut |telling, log| {
                     let Some((node, ownership)) = Ownership::of(log) else { return };
-                    if owners.len() >= MAX_NODES && !owners.contains_key(&node) {
+                    if seen.len() + owners.len() > MAX_NODES && !owners.contains_key(&node) {
                         return telling.fail(format!("it tells of more than {MAX_NODES} names"));
                     }
                     let known = owners.entry(node).or_insert(ownership);
@@ -255,14 +290,19 @@ impl Telling {
         if is_full && !self.nodes.contains_key(&node) {
             return self.fail(format!("it tells of more than {MAX_NODES} names"));
         }
-        let known = self.nodes.entry(node).or_default();
-        *known = block.max(*known);
+        see(&mut self.nodes, node, block);
     }
 
     /// The first failure counts: what comes after may follow from it.
     fn fail(&mut self, cause: String) {
         self.failure.get_or_insert(cause);
     }
+}
+
+/// Notes the last block with a log about a node.
+fn see(nodes: &mut BTreeMap<B256, u64>, node: B256, block: u64) {
+    let last = nodes.entry(node).or_default();
+    *last = block.max(*last);
 }
 
 /// Who holds a name after a log, in the order of logs.

@@ -153,7 +153,7 @@ impl<S> Paced<S> {
         Self { stream, left: BYTES_AT_A_PACE, until: Instant::now() + PACE, waiting: None }
     }
 
-    /// Bytes that may be read now; pending while that is none.
+    /// How many bytes may be read now. Pending while none may be.
     fn allowance(&mut self, context: &mut Context<'_>) -> Poll<usize> {
         let now = Instant::now();
         if now >= self.until {

@@ -14,13 +14,13 @@ pub fn spelling_call(node: B256) -> Bytes {
     namesCall { node }.abi_encode().into()
 }
 
-/// What the call returned, if it is a name of this node: that proves the spelling, whoever gave it.
+/// The name in the call's result, if it has this node. The node proves the spelling, whoever gave it.
 pub fn spelling(data: &[u8], node: B256) -> Option<EnsName> {
     let wire = namesCall::abi_decode_returns(data).ok()?;
     spelt(&wire).filter(|name| name.node() == node || clresolve_core::mutant!("any-spelling"))
 }
 
-/// The name of this wire format; `None` where it is none, or not in normal form.
+/// Reads a name in wire format (ENSIP-10). `None` if it is malformed or not in normal form.
 fn spelt(wire: &[u8]) -> Option<EnsName> {
     let mut labels = Vec::new();
     let mut rest = wire;

@@ -260,7 +260,8 @@ name hides nothing. Logs hold hashes of names. How one is spelt is looked up in 
 of --known, then in the NameWrapper. A hash that nobody can spell stands in the list as
 it is, and an audit has a row for it. Names off the chain, and those that a wildcard
 resolver makes up, leave no logs.
-Exit codes: 0 all endpoints told all, 3 one of them did not (it is named), 2 usage.
+Exit codes: 0 all endpoints told all, 3 one of them did not, or none answered how a name
+is spelt, 2 usage.
 
 Examples:
   clresolve audit list --changed 23000000.. --known names.txt --out changed.txt

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use alloy_primitives::B256;
 use anyhow::Context as _;
-use futures_util::{StreamExt as _, stream};
 use serde::Serialize;
 
-use crate::chain::{FoundNames, NameFinder, WantedNames};
+use crate::chain::{FoundNames, Spellings, WantedNames};
 use crate::cli::args::{AuditListArgs, Format};
 use crate::cli::exit::Exit;
 use crate::cli::names::{self, Line, Reader};
@@ -17,9 +16,6 @@ use crate::cli::progress::Progress;
 use crate::cli::world::World;
 use crate::name::EnsName;
 use crate::text::Foreign;
-
-/// Nodes whose spelling is asked for at the same time: public endpoints refuse many requests at once.
-const SPELT_AT_ONCE: usize = 8;
 
 pub(super) fn run(args: AuditListArgs) -> anyhow::Result<Exit> {
     crate::cli::run_async(list(args))
@@ -41,8 +37,15 @@ async fn list(args: AuditListArgs) -> anyhow::Result<Exit> {
             *last = block.max(*last);
         }
     }
-    let spelt = spelt(&finder, nodes.keys().copied().collect(), known.map(|list| list.reader)).await?;
+    let mut unspelt: BTreeSet<B256> = nodes.keys().copied().collect();
+    let mut spelt = known_names(&mut unspelt, known.map(|list| list.reader))?;
+    let Spellings { names, unanswered } = finder.spellings(unspelt).await;
+    spelt.extend(names);
     drop(progress);
+    if unanswered > 0 {
+        anstream::eprintln!("clresolve: no endpoint has told in time how {unanswered} of the names are spelt");
+        is_whole = false;
+    }
     let mut results = Results::new(output, args.output.form(), true);
     for listed in listed(&nodes, &spelt) {
         results.push(&listed, |format| line(&listed, format))?;
@@ -67,25 +70,19 @@ fn tell(wanted: &WantedNames, found: &FoundNames) -> bool {
     found.failed.is_empty()
 }
 
-/// How nodes are spelt: as in the list, else as the NameWrapper has it.
-async fn spelt(
-    finder: &NameFinder,
-    mut nodes: BTreeSet<B256>,
-    known: Option<Reader>,
-) -> anyhow::Result<BTreeMap<B256, EnsName>> {
-    let mut spelt = BTreeMap::new();
-    for line in known.into_iter().flatten() {
+/// The names of the list that have one of these nodes, which are taken out.
+fn known_names(nodes: &mut BTreeSet<B256>, list: Option<Reader>) -> anyhow::Result<BTreeMap<B256, EnsName>> {
+    let mut known = BTreeMap::new();
+    for line in list.into_iter().flatten() {
         let Line::Name { name, .. } = line.context("--known")? else { continue };
+        // What is no name has no node.
         if let Ok(name) = EnsName::parse(&name)
             && nodes.remove(&name.node())
         {
-            spelt.insert(name.node(), name);
+            known.insert(name.node(), name);
         }
     }
-    let ask = async |node| Some((node, finder.spelling(node).await?));
-    let asked = stream::iter(nodes).map(ask).buffer_unordered(SPELT_AT_ONCE);
-    spelt.extend(asked.filter_map(std::future::ready).collect::<Vec<_>>().await);
-    Ok(spelt)
+    Ok(known)
 }
 
 /// A line of the list.

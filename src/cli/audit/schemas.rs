@@ -67,12 +67,9 @@ impl<'a> PublishedSchema<'a> {
     async fn judged(world: &World, profile: &Profile, layer: &'a str, verb: &'a Verb, side: Side) -> Self {
         let entry = verb.schema(side);
         let (canonical, mirrors) = world.resolver.published_schema(entry).await;
-        let mut mirrors: Vec<_> = mirrors.into_iter().map(Some).collect();
-        if mirrors.is_empty() {
-            mirrors.push(None);
-        }
+        let alone = mirrors.is_empty().then_some(None);
         let mut reasons = Vec::new();
-        for mirror in mirrors {
+        for mirror in mirrors.into_iter().map(Some).chain(alone) {
             let fetched = BoundSchema { canonical: canonical.clone(), mirror };
             for reason in published(side, &fetched, entry, profile) {
                 if !reasons.contains(&reason) {

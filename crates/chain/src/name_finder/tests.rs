@@ -22,6 +22,17 @@ struct Door {
     most_blocks: u64,
     /// What is replaced in every reply.
     lie: Option<(String, String)>,
+    calls: Calls,
+}
+
+/// What becomes of calls of contracts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Calls {
+    Answered,
+    Refused,
+    Stalled,
+    /// And so is every other request.
+    AllStalled,
 }
 
 #[async_trait::async_trait]
@@ -38,6 +49,12 @@ impl HttpPost for Door {
                 let reply = serde_json::json!({"jsonrpc": "2.0", "id": request["id"], "error": error});
                 return Ok(reply.to_string().into());
             }
+        }
+        match self.calls {
+            Calls::AllStalled => std::future::pending().await,
+            Calls::Refused if request["method"] == "eth_call" => return Err(PostError::Status(429)),
+            Calls::Stalled if request["method"] == "eth_call" => std::future::pending().await,
+            _ => {}
         }
         let broken = |error: reqwest::Error| PostError::Connection(error.to_string());
         let reply =
@@ -82,7 +99,7 @@ impl Stage {
         self.builder.seal(self.time).unwrap();
     }
 
-    /// What endpoints with these faults tell, and whoever asks them.
+    /// The names that endpoints with these faults tell of, the finder that asked them, and their servers.
     async fn ask(
         mut self,
         faults: &[RpcFault],
@@ -126,7 +143,12 @@ impl Stage {
 }
 
 fn open_door() -> Door {
-    Door { http: reqwest::Client::builder().no_proxy().build().unwrap(), most_blocks: u64::MAX, lie: None }
+    Door {
+        http: reqwest::Client::builder().no_proxy().build().unwrap(),
+        most_blocks: u64::MAX,
+        lie: None,
+        calls: Calls::Answered,
+    }
 }
 
 fn changed(first: u64, last: Option<u64>) -> WantedNames {
@@ -182,12 +204,21 @@ async fn a_range_that_is_refused_is_parted() {
 
 #[tokio::test]
 async fn who_hides_a_name_hides_nothing_and_who_invents_logs_adds_nothing_unasked() {
-    let faults = [RpcFault::NoLogs, RpcFault::EveryLog, RpcFault::ErrorReply, RpcFault::FloodOfLogs, RpcFault::None];
+    let faults = [
+        RpcFault::NoLogs,
+        RpcFault::EveryLog,
+        RpcFault::ErrorReply,
+        RpcFault::FloodOfLogs,
+        RpcFault::None,
+        RpcFault::WrongChainId(1),
+    ];
     let (found, ..) = two_agents().ask(&faults, open_door(), &changed(0, Some(3))).await;
     assert_eq!(of(&found, &AGENTS), [("one.eth", 3), ("two.eth", 3)], "restamped logs say a later block at most");
     let labels = |list: &[(String, u64)]| list.iter().map(|(label, _)| label.clone()).collect::<Vec<_>>();
     assert_eq!(labels(&found.told), ["node-0", "node-1", "node-3", "node-4"], "{:?}", found.failed);
-    assert_eq!(found.failed, [("node-2".to_owned(), "error -32005: limit exceeded".to_owned())]);
+    let failed: Vec<_> = found.failed.iter().map(|(label, why)| format!("{label}: {why}")).collect();
+    assert_eq!(failed[0], "node-2: error -32005: limit exceeded");
+    assert!(failed.len() == 2 && failed[1].starts_with("node-5: "), "{failed:?}");
 }
 
 #[tokio::test]
@@ -200,14 +231,32 @@ async fn subnames_of_every_level_are_found_and_wrapped_ones_are_spelt() {
     let (found, finder, _servers) =
         stage.ask(&[RpcFault::None], open_door(), &WantedNames::Below(name("publisher.eth"))).await;
     assert_eq!(of(&found, &names), [("a.publisher.eth", 4), ("b.a.publisher.eth", 5), ("x.publisher.eth", 7)]);
-    assert_eq!(finder.spelling(name("a.publisher.eth").node()).await, None, "nobody has said how it is spelt");
+    assert_eq!(spelt(&finder, "a.publisher.eth").await, (None, 0), "nobody has said how it is spelt");
 
     let stage = Stage::new(&[wrapped("wrapped.eth"), wrapped("sub.wrapped.eth")]);
     let (found, finder, _servers) =
         stage.ask(&[RpcFault::None], open_door(), &WantedNames::Below(name("wrapped.eth"))).await;
     assert_eq!(of(&found, &["sub.wrapped.eth"]), [("sub.wrapped.eth", 2)]);
-    let node = name("sub.wrapped.eth").node();
-    assert_eq!(finder.spelling(node).await, Some(name("sub.wrapped.eth")));
+    assert_eq!(spelt(&finder, "sub.wrapped.eth").await, (Some(name("sub.wrapped.eth")), 0));
+}
+
+/// How a name is spelt, and whether nobody answered.
+async fn spelt(finder: &NameFinder, text: &str) -> (Option<EnsName>, usize) {
+    let Spellings { mut names, unanswered } = finder.spellings(BTreeSet::from([name(text).node()])).await;
+    (names.remove(&name(text).node()), unanswered)
+}
+
+#[tokio::test]
+async fn whether_a_name_is_spelt_is_not_known_where_nobody_answers() {
+    for calls in [Calls::Refused, Calls::Stalled] {
+        let wrapped = Registration { custody: Custody::NameWrapper, ..agent("wrapped.eth") };
+        let door = Door { calls, ..open_door() };
+        let (found, finder, _servers) = Stage::new(&[wrapped]).ask(&[RpcFault::None], door, &changed(0, None)).await;
+        assert_eq!(found.nodes.len(), 1);
+        tokio::time::pause();
+        assert_eq!(spelt(&finder, "wrapped.eth").await, (None, 1));
+        tokio::time::resume();
+    }
 }
 
 #[tokio::test]
@@ -216,7 +265,27 @@ async fn a_name_of_another_node_is_not_believed() {
     let lie = Some((hex::encode("wrapped"), hex::encode("swapped")));
     let (_, finder, _servers) =
         Stage::new(&[wrapped]).ask(&[RpcFault::None], Door { lie, ..open_door() }, &changed(0, None)).await;
-    assert_eq!(finder.spelling(name("wrapped.eth").node()).await, None);
+    assert_eq!(spelt(&finder, "wrapped.eth").await, (None, 0));
+}
+
+#[tokio::test]
+async fn an_endpoint_has_a_bound_on_requests_levels_and_time() {
+    let door = Door { most_blocks: 1, ..open_door() };
+    let (_, finder, _servers) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
+    let mut reader = LogReader { endpoint: &finder.endpoints[0], requests: 3, telling: Telling::default() };
+    assert!(reader.read(&changed(0, None), &finder).await.is_ok());
+    assert_eq!(reader.requests, 0);
+    assert!(reader.telling.failure.expect("it is not all").contains("few blocks at a time"));
+
+    let deep = Stage::new(&[agent("9.8.7.6.5.4.3.2.1.publisher.eth")]);
+    let below = WantedNames::Below(name("publisher.eth"));
+    let (found, ..) = deep.ask(&[RpcFault::None], open_door(), &below).await;
+    assert!(found.nodes.len() == MAX_LEVELS && found.failed[0].1.contains("more than 8 levels"), "{found:?}");
+
+    tokio::time::pause();
+    let door = Door { calls: Calls::AllStalled, ..open_door() };
+    let (found, ..) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
+    assert_eq!(found.failed, [("node-0".to_owned(), "it takes longer than 600 s".to_owned())]);
 }
 
 #[test]
