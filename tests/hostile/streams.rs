@@ -93,8 +93,8 @@ async fn a_flood_of_blocks_wakes_no_more_polls_than_time_does() {
     let first = stage.metric(ignored).await;
     stage.until_metric(ignored, first + 2000).await;
     let (lasted, requests) = (began.elapsed(), stage.world.counts().rpc - before);
-    // At the same block a poll is one request.
-    let most = lasted.as_millis() / 500 + 1;
+    // At the same block a poll is one request. One may have begun before, and one may end after.
+    let most = lasted.as_millis() / 500 + 2;
     assert!((1..=most).contains(&u128::from(requests)), "{requests} requests in {lasted:?}");
     assert_eq!(stage.get(&format!("/v1/gate/{GOOD}")).await.0, 200);
     assert_eq!(stage.metric("clresolve_follow_hints_total{endpoint=\"flood-own\"}").await, 0);
