@@ -223,7 +223,7 @@ fn without_a_file_the_signal_is_logged_and_no_more() {
     signal("-HUP");
     assert!(log.any(|line| line.contains("there is no configuration file to read again")));
     signal("-TERM");
-    assert_eq!(log.last().map(|line| line.contains("draining")), Some(true));
+    assert!(log.any(|line| line.contains("draining")));
     assert_eq!(child.wait().expect("the program ends").code(), Some(0));
 }
 

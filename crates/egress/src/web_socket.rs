@@ -202,8 +202,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use rustls::pki_types::PrivatePkcs8KeyDer;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
     use tokio::net::{TcpListener, TcpStream};
+    use tokio_rustls::TlsAcceptor;
     use tokio_tungstenite::accept_async;
 
     use super::*;
@@ -287,6 +292,44 @@ mod tests {
         let why = |why| FetchError::from(Forbidden { hop: 0, target: CONFIGURED.to_owned(), why });
         assert_eq!(refused(&url).await, why(EgressViolation::OwnListener));
         assert_eq!(refused(&"http://127.0.0.1:1/".parse().unwrap()).await, why(EgressViolation::Scheme));
+    }
+
+    /// A server of WebSockets over TLS, with a certificate for `host` that is its own trust root.
+    async fn tls_listener(host: &str) -> (TcpListener, TlsAcceptor, Bytes) {
+        let made = rcgen::generate_simple_self_signed([host.to_owned()]).unwrap();
+        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key.into())
+            .unwrap();
+        let (listener, _) = listener().await;
+        (listener, TlsAcceptor::from(Arc::new(config)), made.cert.pem().into())
+    }
+
+    #[tokio::test]
+    async fn wss_is_refused_unless_the_server_proves_its_host() {
+        for (host, is_trusted) in [("localhost", true), ("localhost", false), ("other.example", true)] {
+            let (listener, tls, root) = tls_listener(host).await;
+            let url = format!("wss://localhost:{}/", listener.local_addr().unwrap().port()).parse().unwrap();
+            let extra_roots = if is_trusted { vec![root] } else { Vec::new() };
+            let egress = Egress::new(EgressConfig { extra_roots, ..EgressConfig::default() }).unwrap();
+            let serve = async {
+                let stream = tls.accept(listener.accept().await.unwrap().0).await.ok()?;
+                let mut server = accept_async(stream).await.ok()?;
+                server.send(Message::text("hello")).await.ok()
+            };
+            let (opened, _) = tokio::join!(egress.operator_web_socket(&url), serve);
+            match (host, is_trusted) {
+                ("localhost", true) => assert_eq!(opened.unwrap().next().await, Ok("hello".to_owned())),
+                _ => assert!(
+                    matches!(opened.map(|_| ()), Err(FetchError::Unavailable(Cause::Tls(_)))),
+                    "{host} {is_trusted}"
+                ),
+            }
+        }
     }
 
     #[tokio::test(start_paused = true)]
