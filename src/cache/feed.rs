@@ -30,7 +30,9 @@ pub(crate) struct Feed {
 struct Log {
     /// How many events there were.
     count: u64,
-    /// The latest of them, the newest last.
+    /// Somebody followed: until then nobody has a place from which to read on, and nothing is kept.
+    is_followed: bool,
+    /// The latest events since then, the newest last.
     kept: VecDeque<Arc<Event>>,
 }
 
@@ -94,18 +96,25 @@ impl Feed {
     /// Tells all followers.
     pub(super) fn tell(&self, event: Event) {
         let mut log = self.log();
+        log.count += 1;
+        if !log.is_followed {
+            return;
+        }
         log.kept.push_back(Arc::new(event));
         if log.kept.len() > KEPT && !clresolve_core::mutant!("events-without-end") {
             log.kept.pop_front();
         }
-        log.count += 1;
         drop(log);
         self.grown.send_replace(());
     }
 
     /// Follows names from now on.
     pub(crate) fn follow(self: &Arc<Self>, names: BTreeSet<EnsName>) -> Follower {
-        let read = self.log().count;
+        let read = {
+            let mut log = self.log();
+            log.is_followed = true;
+            log.count
+        };
         self.read_on(names, read)
     }
 
@@ -113,7 +122,8 @@ impl Feed {
     pub(crate) fn resume(self: &Arc<Self>, names: BTreeSet<EnsName>, place: &str) -> Option<Follower> {
         let place = EventId::parse(place).filter(|place| place.feed == self.id)?;
         let is_kept = {
-            let log = self.log();
+            let mut log = self.log();
+            log.is_followed = true;
             place.count >= log.forgotten() && place.count <= log.count
         };
         is_kept.then(|| self.read_on(names, place.count))
@@ -248,6 +258,16 @@ mod tests {
         assert_eq!(read(&mut follower), (vec![eviction("b.eth"), eviction("a.eth")], false));
         let mut again = feed.resume(names(&["c.eth"]), &start.to_string()).expect("a place of this feed");
         assert_eq!(read(&mut again), (vec![eviction("c.eth")], false));
+    }
+
+    #[test]
+    fn nothing_is_kept_until_somebody_follows() {
+        let feed = Arc::new(Feed::default());
+        feed.tell(eviction("a.eth"));
+        assert_eq!(feed.log().kept.len(), 0);
+        let _follower = feed.follow(names(&["a.eth"]));
+        feed.tell(eviction("a.eth"));
+        assert_eq!(feed.log().kept.len(), 1);
     }
 
     #[tokio::test]

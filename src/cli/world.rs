@@ -17,10 +17,10 @@ use crate::verdict::Depth;
 
 /// Verdicts kept of a list, of either kind. A name hardly stands in it twice, and then mostly close by; a verdict may
 /// hold the whole card.
-const VERDICTS_KEPT: u64 = 256;
+const VERDICTS_KEPT: u64 = 64;
 
-/// Bytes of proven content kept of a list: each name has a card of its own.
-const CONTENT_KEPT: u64 = 4 * 1024 * 1024;
+/// Bytes of proven content kept of a list: each name has a card of its own, and names share schemas.
+const CONTENT_KEPT: u64 = 1024 * 1024;
 
 /// A resolver, and the embedded world that it asks, if it does.
 pub(super) struct World {
