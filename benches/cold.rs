@@ -24,12 +24,12 @@ struct Graded {
     budget: f64,
 }
 
-/// The chain and the content take a round trip each, and 10 ms are left. The name is known, so what it read the last time
-/// is proven while the header is asked for. The cryptography and the runs of a state proof have 10 ms more.
+/// The chain and the content take a round trip each, and 5 ms are left. The name is known, so what it read the last time
+/// is proven while the header is asked for; the cryptography and the runs of a state proof have no more than that.
 const GRADES: [Graded; 3] = [
-    Graded { what: "`single-rpc`", proof: ProofDemand::SingleRpc, endpoints: 1, budget: 1.1 },
-    Graded { what: "`quorum` 2 of 3", proof: ProofDemand::Quorum, endpoints: 3, budget: 1.1 },
-    Graded { what: "`state-proof` 2 of 3", proof: ProofDemand::StateProof, endpoints: 3, budget: 1.2 },
+    Graded { what: "`single-rpc`", proof: ProofDemand::SingleRpc, endpoints: 1, budget: 1.05 },
+    Graded { what: "`quorum` 2 of 3", proof: ProofDemand::Quorum, endpoints: 3, budget: 1.05 },
+    Graded { what: "`state-proof` 2 of 3", proof: ProofDemand::StateProof, endpoints: 3, budget: 1.05 },
 ];
 
 /// Each takes more than a tenth of a second.

@@ -39,7 +39,7 @@ use support::http::{MAX_ANSWER, answer};
 use support::{GOOD, Good, Row, median, median_ratio, program};
 
 /// At least so much of what the bare handler does.
-const BUDGET: f64 = 0.8;
+const BUDGET: f64 = 0.9;
 
 /// At least so much of what a warm verdict does.
 const DECISION_BUDGET: f64 = 0.7;

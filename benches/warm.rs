@@ -11,7 +11,7 @@ use moka::future::Cache;
 use support::{GOOD, Good, ROUNDS, Row, in_turn, micros, sandbox, timed_in, undisturbed};
 
 /// The most that a verdict may take, over the bare hit.
-const BUDGET: f64 = 2.0;
+const BUDGET: f64 = 1.3;
 
 /// How the owner of an agent may type its name.
 const TYPED: &str = "SummarizeAgent.eth";

@@ -104,6 +104,22 @@ fn every_name_of_the_sandbox_gets_the_row_that_its_list_tells() {
     assert_eq!(report["resolution"].as_array().unwrap().len(), count("untrusted"));
 }
 
+/// The default audit looks at the schemas too, and has nothing more against those who keep every rule.
+#[test]
+fn good_names_are_trusted_under_the_default_audit_too() {
+    let good: Vec<String> = Sandbox::expected()
+        .into_iter()
+        .filter(|e| e.state == clresolve::State::Trusted)
+        .map(|e| e.name.clone())
+        .collect();
+    let output = run(good.join("\n").as_bytes(), &["--format", "json"]);
+    let report = json_of(&output.stdout);
+    assert_eq!(report["scope"]["depth"], "schemas");
+    let rows = report["rows"].as_array().expect("rows");
+    let fell: Vec<&Value> = rows.iter().filter(|row| row["state"] != "trusted").collect();
+    assert_eq!((rows.len(), code(&output)), (good.len(), Some(0)), "{fell:#?}");
+}
+
 #[test]
 fn near_misses_stand_in_rows_and_counts() {
     let output =

@@ -101,6 +101,22 @@ fn a_warning_leaves_a_card_valid() {
 }
 
 #[test]
+fn a_card_is_held_against_its_earlier_file() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let earlier = folder.path().join("earlier.json");
+    std::fs::write(&earlier, CARD).expect("the folder can be written");
+    let earlier = earlier.to_str().expect("UTF-8");
+    let judged = |card: &str| {
+        let output = piped(card.as_bytes(), &["--previous", earlier, "-o", "json"]);
+        (code(&output), json(&output))
+    };
+    let (same, report) = judged(CARD);
+    assert_eq!((same, codes(&report)), (0, vec![]));
+    let (moved, report) = judged(&CARD.replace("commandlayer.eth", "other.eth"));
+    assert_eq!((moved, codes(&report)), (1, vec!["updated-at-not-advanced", "version-not-raised"]));
+}
+
+#[test]
 fn findings_have_code_place_and_values() {
     let card = CARD.replace("summarize/v1\"", "summarize/v1.0.0\"").replace("  \"slug\": \"summarizeagent\",\n", "");
     let output = piped(card.as_bytes(), &["-o", "json"]);

@@ -26,7 +26,7 @@ struct Decision<'v> {
     decision: &'static str,
     code: Option<&'static str>,
     state: State,
-    /// What to call; only where the request may pass.
+    /// What to call; only where the request may pass, and the card names an entry for the verb.
     entry: Option<&'v str>,
     /// Codes of the verdict's warnings, also of those on which the gate denies.
     warnings: Vec<&'static str>,
@@ -51,7 +51,7 @@ async fn decide(args: GateArgs) -> anyhow::Result<Exit> {
     let code = world.config.gate.policy().objection(&resolution, args.verb.as_deref(), args.network.as_deref());
     let decision = if code.is_none() { "allow" } else { "deny" };
     let (name, verb, network) = (args.name.as_str(), args.verb.as_deref(), args.network.as_deref());
-    let entry = verdict.identity.as_ref().and_then(|agent| agent.entry.as_deref()).filter(|_| code.is_none());
+    let entry = verdict.identity.as_ref().and_then(|agent| agent.entry_for(verb)).filter(|_| code.is_none());
     let (state, warnings) = (verdict.state, codes(verdict, Effect::Warn));
     let warned = if warnings.is_empty() { String::new() } else { format!("warnings: {}\n", warnings.join(", ")) };
     let answer = Decision { name, verb, network, decision, code, state, entry, warnings, verdict: &verdict.id };

@@ -110,7 +110,25 @@ impl AppState {
     }
 }
 
+/// The labels of what the configuration names: endpoints of every chain, and gateways.
 fn upstreams(config: &Config) -> BTreeSet<String> {
-    let endpoints = config.chain.endpoints.iter().map(|endpoint| endpoint.label.clone());
+    let of_chains = config.chains.values().flat_map(|chain| &chain.endpoints);
+    let endpoints = config.chain.endpoints.iter().chain(of_chains).map(|endpoint| endpoint.label.clone());
     endpoints.chain(config.gateways.iter().map(|gateway| gateway.label.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Layer;
+
+    #[test]
+    fn endpoints_of_every_chain_are_upstreams() {
+        let text = "rpc = [\"https://a.example\"]\n[chains.8453]\nrpc = [\"https://b.example\"]\n\
+                    registry = \"0x5FbDB2315678afecb367f032d93F642f64180aa3\"\n";
+        let config =
+            Config::default().with([Layer::from_toml(text, "f.toml").expect("a configuration")]).expect("it holds");
+        let upstreams = upstreams(&config);
+        assert!(["rpc-1", "rpc-8453-1"].iter().all(|label| upstreams.contains(*label)), "{upstreams:?}");
+    }
 }

@@ -81,9 +81,9 @@ fn x402_vectors_of_receipts_withstand_every_changed_byte() {
 /// An offer is no receipt. x402's own receipt holds for the agent that has the signer's address and the receipt's URL.
 #[test]
 fn x402_vectors_of_offers_and_receipts_are_judged() {
-    let Some(root) = std::env::var_os("CLRESOLVE_X402") else { return };
+    let Some(folder) = folder("offer-receipt") else { return };
     let mut receipts = 0;
-    for (file, vector) in artifacts(&Path::new(&root).join("vectors/offer-receipt")) {
+    for (file, vector) in artifacts(&folder) {
         let judged = |of: &Seller| of.judged(&vector["artifact"]);
         let payee = Seller::new(PAYEE);
         let found = judged(&payee);
@@ -109,9 +109,9 @@ fn x402_vectors_of_offers_and_receipts_are_judged() {
 /// one that nobody signs.
 #[test]
 fn x402_vectors_of_x402_s_own_receipts_withstand_every_changed_byte() {
-    let Some(root) = std::env::var_os("CLRESOLVE_X402") else { return };
+    let Some(folder) = folder("offer-receipt") else { return };
     let seller = Seller::new(PAYEE);
-    for (file, vector) in artifacts(&Path::new(&root).join("vectors/offer-receipt")) {
+    for (file, vector) in artifacts(&folder) {
         let mut artifact = vector["artifact"].clone();
         let Some(members) = artifact.as_object_mut().filter(|_| file == "receipt-eip712-by-payee.json") else {
             continue;
@@ -280,7 +280,7 @@ impl Vector {
 }
 
 fn vectors() -> Option<Vec<Vector>> {
-    let folder = folder()?;
+    let folder = folder("commandlayer-receipts")?;
     let read = |path: &Path| std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let expected: Value = serde_json::from_slice(&read(&folder.join("expected.json"))).expect("JSON");
     let key = expected["key"]["cl.sig.pub"].as_str().expect("a key");
@@ -332,11 +332,11 @@ fn vectors() -> Option<Vec<Vector>> {
     Some(vectors)
 }
 
-/// The folder of receipts. Where the variable is unset the test says that it is skipped.
-fn folder() -> Option<PathBuf> {
+/// A folder of vectors. Where the variable is unset the test says that it is skipped.
+fn folder(of: &str) -> Option<PathBuf> {
     let Some(root) = std::env::var_os("CLRESOLVE_X402") else {
         println!("skipped: CLRESOLVE_X402 is not set");
         return None;
     };
-    Some(Path::new(&root).join("vectors/commandlayer-receipts"))
+    Some(Path::new(&root).join("vectors").join(of))
 }

@@ -163,6 +163,17 @@ mod tests {
     }
 
     #[test]
+    fn the_entry_is_that_of_the_first_verb() {
+        let agent = Identity {
+            verbs: ["summarize", "classify"].map(str::to_owned).to_vec(),
+            entry: Some("x402://a.eth/summarize/v1".to_owned()),
+            ..Identity::default()
+        };
+        let first = Some("x402://a.eth/summarize/v1");
+        assert_eq!([None, Some("summarize"), Some("classify")].map(|verb| agent.entry_for(verb)), [first, first, None]);
+    }
+
+    #[test]
     fn only_the_verb_of_the_entry_passes_unless_the_operator_says_otherwise() {
         let (strict, loose) =
             (GatePolicy::default(), GatePolicy { verbs: GateVerbs::Implemented, ..GatePolicy::default() });

@@ -81,6 +81,14 @@ pub struct Identity {
     pub card: CardDigest,
 }
 
+impl Identity {
+    /// What to call for `verb`, or at all where none is named: the entry is that of the first verb (CL-70).
+    pub fn entry_for(&self, verb: Option<&str>) -> Option<&str> {
+        let is_its_own = verb.is_none_or(|verb| self.verbs.first().is_some_and(|first| first == verb));
+        self.entry.as_deref().filter(|_| is_its_own)
+    }
+}
+
 /// The owner of an identity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {

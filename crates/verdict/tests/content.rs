@@ -96,12 +96,15 @@ fn measured() -> Vec<String> {
 
 #[test]
 fn recall_and_precision_are_those_of_the_document() {
-    let rows = measured();
+    for row in measured() {
+        document_holds(&row);
+    }
+}
+
+fn document_holds(text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/content-rules.md");
     let document = fs::read_to_string(path).expect("docs/content-rules.md");
-    for row in rows {
-        assert!(document.contains(&row), "docs/content-rules.md lacks the row\n{row}");
-    }
+    assert!(document.contains(text), "docs/content-rules.md lacks\n{text}");
 }
 
 #[test]
@@ -140,7 +143,10 @@ fn json_files(folder: &Path, all: &mut Vec<PathBuf>) {
 /// hosts of their own machine and of `.test`, which are not public.
 #[test]
 fn no_published_card_fails() {
-    let Some(corpus) = std::env::var_os("CLRESOLVE_CORPUS").map(PathBuf::from) else { return };
+    let Some(corpus) = std::env::var_os("CLRESOLVE_CORPUS").map(PathBuf::from) else {
+        println!("skipped: CLRESOLVE_CORPUS is not set");
+        return;
+    };
     let (mut files, mut wrong, mut judged) = (Vec::new(), Vec::new(), 0);
     for system in ["commandlayer", "aevum", "anypoint", "orloj", "a2a"] {
         json_files(&corpus.join(system), &mut files);
@@ -159,7 +165,8 @@ fn no_published_card_fails() {
             }
         }
     }
-    assert!(judged > 200 && wrong.is_empty(), "{judged} documents\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "{judged} documents\n{}", wrong.join("\n"));
+    document_holds(&format!("Of {judged} published documents"));
 }
 
 #[test]
