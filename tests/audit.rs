@@ -761,6 +761,30 @@ fn a_registry_that_cannot_be_read_is_refused_and_says_where() {
 }
 
 #[test]
+fn beside_a_list_a_registry_that_cannot_be_read_is_a_row_and_not_an_end() {
+    let folder = TempDir::new().unwrap();
+    let manifest = folder.path().join("manifest.json");
+    std::fs::write(&manifest, "{\n\"entries\": 1}").unwrap();
+    let malformed = "manifest.json: line 2, column 12: `entries` is a number, not a list";
+    let gone = "https://nowhere.sandbox.example/manifest.json";
+    for (registry, why) in [(manifest.to_str().unwrap(), malformed), (gone, "the registry cannot be read: ")] {
+        let options = ["--registry", registry, "--depth", "identity", "--format", "json"];
+        let output = run(b"summarizeagent.eth\n# the end\n", &options);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(code(&output) == Some(1) && said.contains("the names of the list are audited all the same"), "{said}");
+        let report = json_of(&output.stdout);
+        assert!(fits_schema(&report), "{report:#}");
+        assert_eq!((&report["complete"], &report["registry"]), (&json!(true), &Value::Null));
+        let rows = report["rows"].as_array().unwrap();
+        assert_eq!((rows.len(), &rows[0]["state"], &rows[0]["registry"]), (2, &json!("trusted"), &Value::Null));
+        assert_eq!((&rows[1]["line"], &rows[1]["state"]), (&json!(3), &json!("untrusted")));
+        assert!(rows[1]["summary"].as_str().unwrap().contains(why), "{}", rows[1]);
+    }
+    let missing = run(b"summarizeagent.eth\n", &["--registry", "no-such-file.json"]);
+    assert_eq!((code(&missing), missing.stdout.len()), (Some(2), 0), "a file that is not there is a slip of the pen");
+}
+
+#[test]
 fn an_entry_that_is_no_name_is_a_row_and_not_an_end() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("manifest.json");

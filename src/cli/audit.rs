@@ -71,7 +71,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     };
     let witnesses = if args.agreement { world.resolver.witnesses()? } else { None };
     let scope = Scope {
-        registry: registry.as_ref().map(|registry| registry.about.clone()),
+        registry: registry.as_ref().and_then(|registry| registry.about.clone()),
         agreement: witnesses.is_some(),
         ..scope(&world)?
     };
