@@ -86,9 +86,11 @@ fn csv(text: &str) -> Vec<Vec<String>> {
 fn every_name_of_the_sandbox_gets_the_row_that_its_list_tells() {
     let expected = Sandbox::expected();
     let list: String = expected.iter().map(|e| format!("{}\n", e.name)).collect();
-    let output = run(list.as_bytes(), &["--format", "json", "--depth", "identity"]);
+    let output = run(list.as_bytes(), &["--format", "json", "--depth", "identity", "--agreement"]);
     assert_eq!(code(&output), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
     let report = json_of(&output.stdout);
+    let endpoint = &report["agreement"]["endpoints"][0];
+    assert_eq!((&endpoint["differ"], &endpoint["silent"]), (&json!(0), &json!(0)), "it is the one that was read");
 
     let rows = report["rows"].as_array().unwrap();
     assert_eq!(rows.len(), expected.len());
