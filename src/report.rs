@@ -26,6 +26,7 @@ mod registry;
 mod resolution;
 mod sarif;
 pub mod shard;
+mod upstreams;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -42,6 +43,7 @@ pub use self::past::{Past, PastError, PastName};
 pub use self::registry::{Listing, Presence, Registry, RegistryCounts};
 pub use self::resolution::Draft;
 pub use self::shard::Shard;
+pub use self::upstreams::UpstreamCounts;
 use crate::card::Card;
 use crate::check::edition;
 use crate::digest::Digest;
@@ -50,6 +52,7 @@ use crate::reason;
 use crate::reason::{Code, Effect, Fixer, Reason};
 use crate::text::{clipped, excerpt};
 use crate::verdict::{Depth, Pinned, State, Tool, Verdict};
+use clresolve_verdict::agreement::UpstreamAgreement;
 
 /// The schema identifier of the report's JSON form.
 pub const SCHEMA: &str = "clresolve.audit/1";
@@ -108,6 +111,9 @@ pub struct Scope {
     /// The registry whose names are audited, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registry: Option<Registry>,
+    /// Whether every endpoint and every gateway is asked about each name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub agreement: bool,
 }
 
 /// How an audit ended.
@@ -262,6 +268,9 @@ pub struct Row {
     /// What registry and chain say of it, where a registry is audited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registry: Option<Listing>,
+    /// What each endpoint and each gateway says of it, where they are asked. The state does not depend on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agreement: Option<UpstreamAgreement>,
 }
 
 impl Row {
@@ -273,6 +282,7 @@ impl Row {
             known: Known::of(verdict, &drift),
             carried: None,
             registry: None,
+            agreement: None,
             input: clipped(&verdict.name.input, MAX_NAME_BYTES),
             normalized: verdict.name.normalized.clone(),
             state: verdict.state,
@@ -341,6 +351,7 @@ impl Row {
             known: Known::default(),
             carried: None,
             registry: None,
+            agreement: None,
         }
     }
 
@@ -405,6 +416,8 @@ pub struct Tally {
     pub drifting: u64,
     /// What a registry and the chain say of them.
     pub registry: RegistryCounts,
+    /// What each endpoint and each gateway says of them.
+    pub upstreams: UpstreamCounts,
     /// Those that would be trusted under another profile, by its identifier.
     pub near_misses: BTreeMap<String, u64>,
     /// The lowest and the highest block that was read.
@@ -450,6 +463,7 @@ impl Tally {
         }
         self.drifting += u64::from(row.drift.differs());
         self.registry.add(row);
+        self.upstreams.add(row);
         for profile in &row.near_misses {
             *self.near_misses.entry(profile.clone()).or_default() += 1;
         }

@@ -3,6 +3,8 @@
 //! [`Resolver`] is the one way in. A question goes to the cache (`cached`), which starts a run where it must (`walk`);
 //! a run asks the chain, and the [`Content`] that the records name (`sources`).
 
+#[cfg(feature = "cli")]
+mod agreement;
 mod cached;
 mod content;
 #[cfg(feature = "memory")]
@@ -66,6 +68,8 @@ use clresolve_payment::terms::Reply as SellerReply;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+#[cfg(feature = "cli")]
+pub(crate) use self::agreement::Witnesses;
 use self::cached::CachedWalker;
 #[cfg(feature = "unstable")]
 pub use self::content::Liars;

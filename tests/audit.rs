@@ -4,8 +4,12 @@ use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
-use clresolve::sandbox::Sandbox;
+use clresolve::config::Config;
+use clresolve::sandbox::chain::RpcFault;
+use clresolve::sandbox::spec::Spec;
+use clresolve::sandbox::{ChainState, GatewayManners, Sandbox, World};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -25,13 +29,20 @@ const LIST: &[u8] = b"\xef\xbb\xbf# agents of the sandbox\r\n\
     a\xe2\x80\xae.eth\n\
     \xff\xfe.eth\n";
 
-/// The binary on the embedded world, without the configuration of whoever runs the tests.
-fn audit(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+/// The binary, without the configuration of whoever runs the tests.
+fn without_configuration() -> Command {
+    let mut command = Command::new(BINARY);
     for (key, _) in std::env::vars_os().filter(|(key, _)| key.to_string_lossy().starts_with("CLRESOLVE_")) {
         command.env_remove(key);
     }
-    command.env_remove("RUST_LOG").args(["audit", "--sandbox"]).args(arguments).stdin(Stdio::null());
+    command.env_remove("RUST_LOG").stdin(Stdio::null());
+    command
+}
+
+/// The binary on the embedded world.
+fn audit(arguments: &[&str]) -> Command {
+    let mut command = without_configuration();
+    command.args(["audit", "--sandbox"]).args(arguments);
     command
 }
 
@@ -75,9 +86,11 @@ fn csv(text: &str) -> Vec<Vec<String>> {
 fn every_name_of_the_sandbox_gets_the_row_that_its_list_tells() {
     let expected = Sandbox::expected();
     let list: String = expected.iter().map(|e| format!("{}\n", e.name)).collect();
-    let output = run(list.as_bytes(), &["--format", "json", "--depth", "identity"]);
+    let output = run(list.as_bytes(), &["--format", "json", "--depth", "identity", "--agreement"]);
     assert_eq!(code(&output), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
     let report = json_of(&output.stdout);
+    let endpoint = &report["agreement"]["endpoints"][0];
+    assert_eq!((&endpoint["differ"], &endpoint["silent"]), (&json!(0), &json!(0)), "it is the one that was read");
 
     let rows = report["rows"].as_array().unwrap();
     assert_eq!(rows.len(), expected.len());
@@ -773,6 +786,30 @@ fn a_registry_that_cannot_be_read_is_refused_and_says_where() {
 }
 
 #[test]
+fn beside_a_list_a_registry_that_cannot_be_read_is_a_row_and_not_an_end() {
+    let folder = TempDir::new().unwrap();
+    let manifest = folder.path().join("manifest.json");
+    std::fs::write(&manifest, "{\n\"entries\": 1}").unwrap();
+    let malformed = "manifest.json: line 2, column 12: `entries` is a number, not a list";
+    let gone = "https://nowhere.sandbox.example/manifest.json";
+    for (registry, why) in [(manifest.to_str().unwrap(), malformed), (gone, "the registry cannot be read: ")] {
+        let options = ["--registry", registry, "--depth", "identity", "--format", "json"];
+        let output = run(b"summarizeagent.eth\n# the end\n", &options);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(code(&output) == Some(1) && said.contains("the names of the list are audited all the same"), "{said}");
+        let report = json_of(&output.stdout);
+        assert!(fits_schema(&report), "{report:#}");
+        assert_eq!((&report["complete"], &report["registry"]), (&json!(true), &Value::Null));
+        let rows = report["rows"].as_array().unwrap();
+        assert_eq!((rows.len(), &rows[0]["state"], &rows[0]["registry"]), (2, &json!("trusted"), &Value::Null));
+        assert_eq!((&rows[1]["line"], &rows[1]["state"]), (&json!(3), &json!("untrusted")));
+        assert!(rows[1]["summary"].as_str().unwrap().contains(why), "{}", rows[1]);
+    }
+    let missing = run(b"summarizeagent.eth\n", &["--registry", "no-such-file.json"]);
+    assert_eq!((code(&missing), missing.stdout.len()), (Some(2), 0), "a file that is not there is a slip of the pen");
+}
+
+#[test]
 fn an_entry_that_is_no_name_is_a_row_and_not_an_end() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("manifest.json");
@@ -883,7 +920,7 @@ fn shards_of_a_list_and_a_registry_merge_to_the_report_of_one_run() {
     std::fs::write(&names, "host-changed.eth\nSummarizeAgent.eth\nno name\n").unwrap();
     let audit = |registry: &str, options: &[&str]| {
         let fixed = ["audit", "--names", &names, "--registry", registry, "--block", &block, "--depth", "identity"];
-        world.clresolve(&[&fixed[..], &["--json", "--timeout", "2m"], options].concat())
+        world.clresolve(&[&fixed[..], &["--agreement", "--json", "--timeout", "2m"], options].concat())
     };
     let whole = audit(REGISTRY, &[]);
     assert_eq!(json_of(&whole.stdout)["counts"]["names"], 6, "{}", String::from_utf8_lossy(&whole.stderr));
@@ -1068,4 +1105,128 @@ fn the_published_schemas_are_held_against_the_manifests() {
         assert_eq!(of(verb, "request"), (state.to_owned(), codes.to_owned()), "{verb}");
         assert_eq!(of(verb, "receipt").0, "trusted", "{verb}");
     }
+}
+
+/// A world with two agents, whose publisher is spelt as `about` says, so that each text makes a ledger of its own.
+fn two_agents(about: &str) -> Spec {
+    let agent = |name: &str, layout: &str| {
+        format!("[[agent]]\nname = \"{name}\"\nabout = \"{about}\"\n{layout}state = \"trusted\"\n")
+    };
+    let publisher = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n";
+    let agents = agent("deep.eth", "layout = \"directory-of-blocks\"\n") + &agent("plain.eth", "");
+    Spec::parse(&format!("{publisher}{agents}")).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A configuration whose first endpoint and first gateway are honest, and none of the others.
+async fn among_liars(world: &World, other: &World) -> Config {
+    let mut config = world.config();
+    config.timeout = Duration::from_secs(120);
+    let mut own_ledger = other.config().chain.endpoints.remove(0);
+    "own-ledger".clone_into(&mut own_ledger.label);
+    own_ledger.own = false;
+    let failing = async |fault| world.endpoint(fault, ChainState::default(), false).await.unwrap();
+    let records = failing(RpcFault::OtherRecords).await;
+    let gone = failing(RpcFault::DropConnection).await;
+    config.chain.endpoints.extend([own_ledger, records, gone]);
+    for manners in [GatewayManners::Missing, GatewayManners::Lie, GatewayManners::Drop] {
+        config.gateways.push(world.gateway(manners));
+    }
+    config
+}
+
+#[test]
+fn every_endpoint_and_every_gateway_is_asked_and_no_state_depends_on_it() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (world, other) = runtime.block_on(async {
+        let world = World::start(&two_agents("Makes long texts short.")).await.unwrap();
+        (world, World::start(&two_agents("Makes short texts long.")).await.unwrap())
+    });
+    let config = runtime.block_on(among_liars(&world, &other));
+    let folder = TempDir::new().unwrap();
+    let (file, names) = (folder.path().join("liars.toml"), folder.path().join("names.txt"));
+    config.save(&file).unwrap();
+    std::fs::write(&names, "deep.eth\nplain.eth\nnobody.eth\nno name\n").unwrap();
+    let audit = |options: &[&str]| {
+        let mut command = without_configuration();
+        command.args(["audit", "--depth", "identity", "--config"]).arg(&file);
+        let output = command.arg("--names").arg(&names).args(options).output().expect("the binary runs");
+        assert_eq!(code(&output), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(!text_of(&output).contains("127.0.0.1"), "{}", text_of(&output));
+        output
+    };
+
+    let mut report = json_of(&audit(&["--agreement", "--json"]).stdout);
+    assert!(fits_schema(&report), "{report:#}");
+    let labels: Vec<_> = config.gateways.iter().map(|gateway| gateway.label.clone()).collect();
+    let gateway = |place: usize, says: &str| json!({"label": labels[place], "says": says});
+    let gateways = json!([gateway(0, "has"), gateway(1, "lacks"), gateway(2, "lies"), gateway(3, "unreached")]);
+    let endpoints = |facts: &[&str]| {
+        let altered = match facts {
+            [] => json!({"label": config.chain.endpoints[2].label, "says": "agree"}),
+            facts => json!({"label": config.chain.endpoints[2].label, "says": "differ", "in": facts}),
+        };
+        json!([
+            {"label": config.chain.endpoints[0].label, "says": "agree"},
+            {"label": "own-ledger", "says": "differ", "in": ["block"]},
+            altered,
+            {"label": config.chain.endpoints[3].label, "says": "silent", "why": "no-answer"},
+        ])
+    };
+    let rows = report["rows"].as_array_mut().unwrap();
+    let said: Vec<Value> =
+        rows.iter_mut().map(|row| row.as_object_mut().unwrap().remove("agreement").unwrap_or_default()).collect();
+    let agent = json!({"endpoints": endpoints(&["records"]), "gateways": gateways});
+    let nobody = json!({"endpoints": endpoints(&[]), "gateways": []});
+    let no_name = json!({"endpoints": [], "gateways": []});
+    assert_eq!(said, [agent.clone(), agent, nobody, no_name]);
+    let counted = |label: &str, counts: [u64; 3]| json!({"label": label, "agree": counts[0], "differ": counts[1], "silent": counts[2]});
+    assert_eq!(report["agreement"]["endpoints"][1], counted("own-ledger", [0, 3, 0]));
+    assert_eq!(report["agreement"]["endpoints"][0]["agree"], 3);
+    assert_eq!(
+        report["agreement"]["gateways"][2],
+        json!({"label": labels[2], "has": 0, "lacks": 0, "lies": 2, "unreached": 0})
+    );
+
+    let without = json_of(&audit(&["--json"]).stdout);
+    assert_eq!((&without["agreement"], &without["scope"]["agreement"]), (&Value::Null, &Value::Null));
+    assert_eq!(without["rows"], report["rows"], "nothing else depends on it");
+    assert_eq!(without["counts"], report["counts"]);
+
+    let sentences = "Of 4 RPC endpoints: 2 said something else of a name, 1 gave no answer. Of 4 gateways: 1 lacked a \
+                     card, 1 sent a wrong block, 1 gave no answer.";
+    for form in ["md", "html", "sarif"] {
+        let text = audit(&["--agreement", "--format", form]);
+        assert!(text_of(&text).contains(sentences), "{form}: {}", text_of(&text));
+    }
+    let markdown = audit(&["--agreement", "--format", "md"]);
+    assert!(text_of(&markdown).contains("| `deep.eth` | `own-ledger` | has another block at that height |"));
+    let cells = csv(text_of(&audit(&["--agreement", "--format", "csv"])));
+    let column = |name: &str| cells[0].iter().position(|head| head == name).unwrap();
+    assert!(cells[1][column("endpoints")].contains("own-ledger: differ (block); "), "{cells:?}");
+    assert!(cells[1][column("gateways")].ends_with(": unreached") && cells[3][column("gateways")].is_empty());
+}
+
+#[test]
+fn asking_an_endpoint_besides_costs_a_fifth_of_a_request_for_a_name_at_most() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let world = runtime.block_on(World::start(&two_agents("Makes long texts short."))).unwrap();
+    let mut config = world.config();
+    config.timeout = Duration::from_secs(120);
+    let folder = TempDir::new().unwrap();
+    let (file, names) = (folder.path().join("world.toml"), folder.path().join("names.txt"));
+    config.save(&file).unwrap();
+    let list: String = (0..100).map(|number| format!("nobody-{number}.eth\n")).collect();
+    std::fs::write(&names, list).unwrap();
+    let requests = |options: &[&str]| {
+        let before = world.counts().rpc;
+        let mut command = without_configuration();
+        command.args(["audit", "--depth", "identity", "--json", "--config"]).arg(&file);
+        let output = command.arg("--names").arg(&names).args(options).output().expect("the binary runs");
+        let report = json_of(&output.stdout);
+        (world.counts().rpc - before, report["agreement"]["endpoints"][0]["agree"].clone())
+    };
+    let (alone, unasked) = requests(&[]);
+    let (besides, agreed) = requests(&["--agreement"]);
+    assert_eq!((unasked, agreed), (Value::Null, json!(100)));
+    assert!(besides - alone <= 20, "{alone} requests, and {besides} with the flag");
 }

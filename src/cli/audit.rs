@@ -69,7 +69,12 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         registry = Registry::of(&args, &world.resolver) => registry?,
         () = &mut interrupt => return Ok(Exit::Interrupted),
     };
-    let scope = Scope { registry: registry.as_ref().map(|registry| registry.about.clone()), ..scope(&world)? };
+    let witnesses = if args.agreement { world.resolver.witnesses()? } else { None };
+    let scope = Scope {
+        registry: registry.as_ref().and_then(|registry| registry.about.clone()),
+        agreement: witnesses.is_some(),
+        ..scope(&world)?
+    };
     let sources = Sources { list, registry };
     if args.shard.is_some() && !matches!(world.config.chain.block, BlockSelector::Number(_)) {
         bail!(
@@ -80,7 +85,13 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     history.check_worlds(&scope)?;
     let mut kept = kept(&args, &scope)?;
     let pace = Pace::of(&world.config, args.concurrency);
-    let listed = ListAudit { resolver: &world.resolver, earlier: history.last.as_ref(), shard: args.shard, pace };
+    let listed = ListAudit {
+        resolver: &world.resolver,
+        witnesses: witnesses.as_ref(),
+        earlier: history.last.as_ref(),
+        shard: args.shard,
+        pace,
+    };
     let ending = listed.run(sources, &mut kept, interrupt).await?;
     // The report may go to a reader that stalls: a second signal ends the program as the first would have.
     tokio::spawn(async {
@@ -199,6 +210,7 @@ pub(super) fn scope(world: &World) -> anyhow::Result<Scope> {
         manifests: profile.manifests().map(manifest).collect(),
         depth: config.rules.depth,
         registry: None,
+        agreement: false,
     })
 }
 

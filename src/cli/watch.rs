@@ -157,7 +157,7 @@ impl Watch {
         let sources = Sources::of_list(names::open(&self.args.names)?);
         let mut kept = RowWriter::scratch()?;
         let pace = Pace::of(&self.world.config, self.args.concurrency);
-        let listed = ListAudit { resolver: &resolver, earlier, shard: None, pace };
+        let listed = ListAudit { resolver: &resolver, witnesses: None, earlier, shard: None, pace };
         match listed.run(sources, &mut kept, std::future::pending()).await? {
             Ending::Complete => {}
             Ending::ListFailed(why) => bail!("--names: {why}"),

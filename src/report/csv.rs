@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use super::{Draft, Report, Row, Rows, slugs};
+use super::{Draft, Report, Row, Rows, slugs, upstreams};
 use crate::reason::{Effect, MAX_VALUE_BYTES};
 use crate::text::Foreign;
 
 /// The columns.
-const COLUMNS: [&str; 25] = [
+const COLUMNS: [&str; 27] = [
     "line",
     "input",
     "name",
@@ -33,6 +33,8 @@ const COLUMNS: [&str; 25] = [
     "conclusion",
     "resolution_row",
     "registry_entry",
+    "endpoints",
+    "gateways",
 ];
 
 /// Longest cell, in characters: a draft row with some dozens of codes fits.
@@ -51,11 +53,12 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     }
 }
 
-fn cells(report: &Report, row: &Row) -> [String; 25] {
+fn cells(report: &Report, row: &Row) -> [String; 27] {
     let drift = &row.drift;
     let [txt_https, txt_ipfs, https_ipfs, txt_card, card_manifest, schemas_manifest] =
         drift.agreements().map(|agreement| agreement.as_str().to_owned());
     let digest = |digest: Option<crate::digest::Digest>| digest.map_or_else(String::new, |d| d.to_string());
+    let [endpoints, gateways] = upstreams::cells(row);
     let txt: Vec<String> = row.txt.iter().map(ToString::to_string).collect();
     [
         row.line.to_string(),
@@ -83,6 +86,8 @@ fn cells(report: &Report, row: &Row) -> [String; 25] {
         row.conclusion.clone().unwrap_or_default(),
         Draft::of(report, row).map_or_else(String::new, |draft| draft.markdown()),
         row.registry.and_then(|listing| listing.entry).map_or_else(String::new, |entry| entry.to_string()),
+        endpoints,
+        gateways,
     ]
 }
 

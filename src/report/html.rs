@@ -1,6 +1,7 @@
 //! The report that a board reads: one HTML page. It is complete without its script, loads nothing, prints, and reads on a
 //! phone.
 
+mod agreement;
 mod names;
 mod picture;
 mod work;
@@ -44,6 +45,7 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     changes(report, out)?;
     let shown = work::write(report, &overview, rows, out)?;
     completeness(report, rows, out)?;
+    agreement::write(report, rows, out)?;
     checks(&overview, out)?;
     states_over_time(report, out)?;
     expiries(report, &overview, out)?;
@@ -213,6 +215,7 @@ fn contents(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Re
         ("changes", "Changes", report.since.is_some()),
         ("act", "What to do", true),
         ("registry", "Registry", report.scope.registry.is_some()),
+        ("agreement", "Endpoints and gateways", report.scope.agreement),
         ("checks", "Checks", true),
         ("over-time", "Over time", report.earlier.len() > 1),
         ("expiries", "Expiries", has_expiries),

@@ -39,6 +39,8 @@ fn write_lines(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Res
     })?;
     list.end(",")?;
     completeness(report, rows, out)?;
+    let agreement = report.scope.agreement.then(|| report.tally.upstreams.json());
+    writeln!(out, "\"agreement\": {},", line(&agreement)?)?;
     writeln!(out, "\"since\": {},", line(&report.since)?)
 }
 

@@ -9,7 +9,8 @@ use super::overview::Overview;
 use super::page::{
     Piece, Point, digests, headline, listed, near_misses, points, same_findings, some_names,
 };
-use super::{Draft, Drift, Group, Report, Row, Rows, effect, fixer, registry, role, slugs};
+use super::upstreams::LabelCounts;
+use super::{Draft, Drift, Group, Report, Row, Rows, effect, fixer, registry, role, slugs, upstreams};
 use crate::reason::Effect;
 use crate::text::Foreign;
 
@@ -21,11 +22,14 @@ const SUMMARY: usize = 6_000;
 const CHANGES: usize = 7_000;
 const REGISTRY: usize = 4_000;
 const REASONS: usize = 9_000;
-const FINDINGS: usize = 13_000;
+const AGREEMENT: usize = 2_500;
+const FINDINGS: usize = 12_000;
 const NAMES: usize = 11_000;
 const RECORDS: usize = 4_000;
-const DRAFTS: usize = 8_000;
-const _: () = assert!(SUMMARY + CHANGES + REGISTRY + REASONS + FINDINGS + NAMES + RECORDS + DRAFTS + 2_000 < MAX_ISSUE_BYTES);
+const DRAFTS: usize = 7_000;
+const _: () = assert!(
+    SUMMARY + CHANGES + REGISTRY + AGREEMENT + REASONS + FINDINGS + NAMES + RECORDS + DRAFTS + 2_000 < MAX_ISSUE_BYTES
+);
 
 pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
     let overview = Overview::of(report, rows)?;
@@ -33,6 +37,7 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     summary(report, &overview).write(out)?;
     changes(report).map_or(Ok(()), |changes| changes.fold("Since the report before", out))?;
     completeness(report, rows)?.map_or(Ok(()), |found| found.fold("Registry", out))?;
+    agreement(report, rows)?.map_or(Ok(()), |said| said.fold("Endpoints and gateways", out))?;
     reasons(report).fold("Reasons", out)?;
     findings(report, rows)?.fold("Findings", out)?;
     names(rows)?.fold("Names", out)?;
@@ -91,6 +96,9 @@ fn summary(report: &Report, overview: &Overview) -> Section {
     }
     if let Some(counts) = registry::sentence(report) {
         section.push(&format!("\n{counts}\n"));
+    }
+    if let Some(said) = upstreams::sentences(report) {
+        section.push(&format!("\n{said}\n"));
     }
     section.push(&counts(report));
     section.push(&actors(report, overview));
@@ -161,6 +169,37 @@ fn completeness(report: &Report, rows: &dyn Rows) -> io::Result<Option<Section>>
         Ok(())
     })?;
     Ok(Some(section))
+}
+
+/// What each endpoint and each gateway said, and of which names not the same.
+fn agreement(report: &Report, rows: &dyn Rows) -> io::Result<Option<Section>> {
+    if !report.scope.agreement {
+        return Ok(None);
+    }
+    let mut section = Section::new(AGREEMENT, String::new());
+    let counts = &report.tally.upstreams;
+    section.push(&label_counts("endpoint", upstreams::ENDPOINT_COLUMNS, counts.endpoints()));
+    section.push(&label_counts("gateway", upstreams::GATEWAY_COLUMNS, counts.gateways()));
+    let mut head = table(&["name", "endpoint or gateway", "finding"]);
+    upstreams::each_finding(rows, &mut |row, label, finding| {
+        let head = std::mem::take(&mut head);
+        section.push(&format!("{head}| {} | {} | {finding} |\n", code(row.name()), code(label)));
+        Ok(())
+    })?;
+    Ok(Some(section))
+}
+
+/// A table of counts by label; nothing where there is none.
+fn label_counts<const N: usize>(what: &str, columns: [&str; N], counts: &[LabelCounts<N>]) -> String {
+    if counts.is_empty() {
+        return String::new();
+    }
+    let mut text = table(&[&[what], &columns[..]].concat());
+    for LabelCounts { label, counts } in counts {
+        let counts: String = counts.iter().map(|count| format!(" {count} |")).collect();
+        let _ = writeln!(text, "| {} |{counts}", code(label));
+    }
+    text
 }
 
 fn reasons(report: &Report) -> Section {

@@ -205,7 +205,7 @@ impl<R: BufRead + Seek> Shards<R> {
 
 /// What of a scope is another one, but for the block.
 pub(crate) fn other_rules(first: &Scope, scope: &Scope) -> Option<&'static str> {
-    let Scope { world, chain, block: _, profile, manifests, depth, registry } = first;
+    let Scope { world, chain, block: _, profile, manifests, depth, registry, agreement } = first;
     let digest = |registry: &Option<Registry>| registry.as_ref().map(|registry| registry.digest.clone());
     let same = [
         ("world", *world == scope.world),
@@ -214,6 +214,7 @@ pub(crate) fn other_rules(first: &Scope, scope: &Scope) -> Option<&'static str> 
         ("set of manifests", *manifests == scope.manifests),
         ("depth", *depth == scope.depth),
         ("registry", digest(registry) == digest(&scope.registry)),
+        ("set of checks", *agreement == scope.agreement),
     ];
     same.into_iter().find(|(_, same)| !same).map(|(what, _)| what)
 }

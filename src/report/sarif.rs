@@ -6,7 +6,7 @@ use clresolve_core::sarif::{SCHEMA, VERSION, level, message, tool};
 use serde_json::{Value, json};
 
 use super::json::{List, line};
-use super::{Report, Row, Rows};
+use super::{Report, Row, Rows, upstreams};
 use crate::digest::Digest;
 use crate::reason::{Code, Reason};
 
@@ -34,8 +34,10 @@ fn rules(report: &Report) -> Vec<Code> {
 
 fn invocation(report: &Report) -> Value {
     let warning = report.ending.warning();
-    let notices: Vec<Value> =
-        warning.iter().map(|warning| json!({"level": "error", "message": message(warning, None, None)})).collect();
+    let notice = |level: &str, text: &str| json!({"level": level, "message": message(text, None, None)});
+    let cut = warning.iter().map(|warning| notice("error", warning));
+    let said = upstreams::sentences(report);
+    let notices: Vec<Value> = cut.chain(said.iter().map(|said| notice("note", said))).collect();
     json!({"executionSuccessful": warning.is_none(), "toolExecutionNotifications": notices})
 }
 

@@ -3,6 +3,8 @@ mod shards;
 
 use serde_json::{Value, json};
 
+use clresolve_verdict::agreement::{EndpointSays, EndpointStance, GatewaySays, GatewayStance, NameFact};
+
 use super::difference::{Change, Kind};
 use super::payload::{MAX_CHANGES, Payload};
 use super::*;
@@ -110,10 +112,20 @@ fn changed_host() -> Verdict {
     verdict
 }
 
+/// An endpoint and a gateway of this label, which both do what they should not.
+fn said_by(label: &str) -> UpstreamAgreement {
+    let stance = EndpointStance::Differ { facts: vec![NameFact::Records, NameFact::Holder] };
+    UpstreamAgreement {
+        endpoints: vec![EndpointSays { label: label.to_owned(), stance }],
+        gateways: vec![GatewaySays { label: label.to_owned(), says: GatewayStance::Lies }],
+    }
+}
+
 fn hostile() -> Row {
     let mut row = Row::unreadable(3, HOSTILE, HOSTILE);
     row.reasons[0] = row.reasons[0].clone().at(HOSTILE).expected(HOSTILE).fix(HOSTILE).message(HOSTILE);
     row.near_misses = vec![HOSTILE.to_owned()];
+    row.agreement = Some(said_by(HOSTILE));
     row
 }
 
@@ -132,6 +144,7 @@ fn report_under(profile: &str, rows: &[Row], ending: Ending) -> Report {
         manifests: Vec::new(),
         depth: Depth::Schemas,
         registry: None,
+        agreement: rows.iter().any(|row| row.agreement.is_some()),
     };
     let list = Some("names.txt".to_owned());
     Report { scope, tally, ending, since: None, earlier: Vec::new(), shard: None, list }
@@ -240,6 +253,28 @@ fn counts_and_groups_are_those_of_the_rows() {
             (Code::SingleRpc, Effect::Warn, 2, 2),
         ]
     );
+}
+
+#[test]
+fn what_endpoints_and_gateways_say_is_counted_told_and_bounded() {
+    let mut rows = [Row::of(1, &trusted()), Row::of(2, &trusted())];
+    rows[0].agreement = Some(said_by("one"));
+    rows[1].agreement = Some(UpstreamAgreement { gateways: Vec::new(), ..said_by("one") });
+    let text = written(Format::Markdown, &rows, Ending::Complete);
+    let sentences = "Of 1 RPC endpoint: 1 said something else of a name. Of 1 gateway: 1 sent a wrong block.";
+    assert!(text.contains(sentences), "{text}");
+    assert!(text.contains("| `one` | 0 | 2 | 0 |\n") && text.contains("| `one` | 0 | 0 | 1 | 0 |\n"), "{text}");
+    assert_eq!(text.matches("| `a.eth` | `one` | says something else: records, holder |\n").count(), 2, "{text}");
+    let page = written(Format::Html, &rows, Ending::Complete);
+    assert!(page.contains(sentences) && page.contains("<td data-label=\"finding\">sent a wrong block of the card</td>"));
+
+    let labels = |label: u64| Row { agreement: Some(said_by(&label.to_string())), ..Row::of(label, &trusted()) };
+    let many: Vec<Row> = (1..=1000).map(labels).collect();
+    let tally = report(&many, Ending::Complete).tally;
+    assert!(tally.upstreams.endpoints().len() < 100 && tally.upstreams.gateways().len() < 100);
+    assert!(written(Format::Markdown, &many, Ending::Complete).len() <= 65_536);
+    let unasked = written(Format::Markdown, &[Row::of(1, &trusted())], Ending::Complete);
+    assert!(!unasked.contains("gateways"), "{unasked}");
 }
 
 #[test]

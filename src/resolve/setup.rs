@@ -159,8 +159,13 @@ impl Load {
     }
 }
 
-/// The reader of the chain, under `clock`. A CCIP-Read gateway may take a quarter of the time limit, so that its
-/// failure is seen as its own.
+/// The door for look-ups off the chain. A CCIP-Read gateway may take a quarter of the time limit, so that its failure is
+/// seen as its own.
+pub(super) fn look_ups(config: &Config, egress: &Egress) -> Arc<GuardedGateway> {
+    Arc::new(GuardedGateway::new(egress.clone(), config.timeout / 4))
+}
+
+/// The reader of the chain, under `clock`.
 pub(super) fn chain(
     upstream: &Upstream,
     config: &Config,
@@ -169,7 +174,7 @@ pub(super) fn chain(
     load: Load,
 ) -> Result<Arc<dyn Chain>, SetupError> {
     let Upstream { settings, http, .. } = upstream.clone();
-    let gateway = Arc::new(GuardedGateway::new(egress.clone(), config.timeout / 4));
+    let gateway = look_ups(config, egress);
     let clock = Arc::clone(clock);
     let now: chain::Clock = Arc::new(move || clock.now());
     match settings.demand {
@@ -252,9 +257,13 @@ impl HttpPost for OperatorDoor {
 
 /// The content side of the network, under `clock`.
 pub(super) fn content(config: &Config, egress: &Egress, clock: &Arc<dyn Clock>) -> Result<Network, SetupError> {
-    let ipfs = IpfsClient::new(egress, config.gateways.clone(), config.network.hedging)
-        .map_err(|error| invalid("gateway", error))?;
-    Ok(Network { egress: egress.clone(), ipfs, clock: Arc::clone(clock) })
+    Ok(Network { egress: egress.clone(), ipfs: gateways(config, egress)?, clock: Arc::clone(clock) })
+}
+
+/// A client over the IPFS gateways.
+pub(super) fn gateways(config: &Config, egress: &Egress) -> Result<IpfsClient, SetupError> {
+    let client = IpfsClient::new(egress, config.gateways.clone(), config.network.hedging);
+    client.map_err(|error| invalid("gateway", error))
 }
 
 /// The built-in profiles, with the manifests that the configuration replaces and the profiles that it adds.

@@ -38,6 +38,7 @@ mod quorum_transport;
 #[cfg(feature = "state-proof")]
 mod receipt_proofs;
 mod request;
+mod roll_call;
 mod rpc_chain;
 #[cfg(feature = "state-proof")]
 mod run_limit;
@@ -69,6 +70,7 @@ pub use self::pool::{ChainConfig, Clock};
 pub use self::proven_chain::ProvenChain;
 #[cfg(feature = "state-proof")]
 pub use self::quorum_headers::QuorumHeaders;
+pub use self::roll_call::{NameStatement, RollCall, Testimony};
 pub use self::rpc_chain::RpcChain;
 pub use self::transactions::{SeenTransaction, TransactionReader};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use alloy_primitives::hex;
+use alloy_primitives::{Address, hex};
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -391,6 +391,25 @@ fn card_origin(evidence: &Evidence) -> &'static str {
     }
 }
 
+/// Who holds a name, as the evidence has it.
+pub(crate) fn holder_value(holder: Option<Address>) -> Value {
+    json!(holder.map(|holder| holder.to_string()))
+}
+
+/// When a name expires, as the evidence has it.
+pub(crate) fn expiry_value(expiry: Option<Timestamp>) -> Value {
+    json!(expiry.map_or_else(|| "not readable".to_owned(), |expiry| expiry.to_string()))
+}
+
+/// The kind of an answer, as the evidence has it.
+pub(crate) fn answer_value(answer: &Answer) -> Value {
+    json!(match answer {
+        Answer::Unregistered => "not registered",
+        Answer::NoResolver(_) => "no resolver",
+        Answer::Records(_) => "records",
+    })
+}
+
 fn records_evidence(evidence: &Evidence) -> Value {
     let reading = match &evidence.reading {
         Ok(reading) => reading,
@@ -400,8 +419,8 @@ fn records_evidence(evidence: &Evidence) -> Value {
     };
     let mut value = json!({
         "block": reading.block.number,
-        "holder": reading.holder.map(|holder| holder.to_string()),
-        "expiry": reading.expiry.map_or_else(|| "not readable".to_owned(), |expiry| expiry.to_string()),
+        "holder": holder_value(reading.holder),
+        "expiry": expiry_value(reading.expiry),
         "latest": match &reading.latest {
             None => "not asked".to_owned(),
             Some(Ok(latest)) if latest.same_records(&reading.answer) => "the same".to_owned(),
@@ -410,10 +429,9 @@ fn records_evidence(evidence: &Evidence) -> Value {
         },
     });
     let answer = match &reading.answer {
-        Answer::Unregistered => json!({"answer": "not registered"}),
-        Answer::NoResolver(_) => json!({"answer": "no resolver"}),
+        Answer::Unregistered | Answer::NoResolver(_) => json!({"answer": answer_value(&reading.answer)}),
         Answer::Records(found) => json!({
-            "answer": "records",
+            "answer": answer_value(&reading.answer),
             "resolver": found.resolver.to_string(),
             "records": record_values(&found.records, MAX_RECORD_BYTES),
         }),

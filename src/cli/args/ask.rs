@@ -164,6 +164,7 @@ Examples:
   clresolve audit --names names.txt --format html --out audit.html
   clresolve audit --registry https://commandlayer.org/agent-cards/meta/manifest.json
   clresolve audit --names names.txt --since june.json --fail-on newly-broken,payee
+  clresolve audit --names names.txt --agreement --format html --out audit.html
   clresolve audit --names names.txt --block 23000000 --resume audit.journal --out audit.md
   clresolve audit --names names.txt --since june.json --history april.json may.json --format html --out audit.html
   clresolve sandbox --list -o json | jq -r '.[].name' |
@@ -178,6 +179,9 @@ pub(in crate::cli) struct AuditArgs {
     /// Manifest of a registry, or the descriptor that leads to it: the names that it lists, and where it and the chain differ
     #[arg(long, value_name = "URL|FILE")]
     pub(in crate::cli) registry: Option<String>,
+    /// Ask every RPC endpoint and every gateway about each name, and say which agree; no state depends on it
+    #[arg(long)]
+    pub(in crate::cli) agreement: bool,
     /// An earlier report in its JSON form: says what changed, and warns of cards that do not follow those in it
     #[arg(long, value_name = "REPORT", alias = "previous")]
     pub(in crate::cli) since: Option<PathBuf>,

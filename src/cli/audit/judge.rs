@@ -12,11 +12,13 @@ use crate::cli::names::{Distinct, Line, NamesError};
 use crate::cli::progress::Progress;
 use crate::config::Config;
 use crate::report::{Ending, Past, Presence, Row, Shard, Tally};
-use crate::resolve::Resolver;
+use crate::resolve::{Resolver, Witnesses};
 
 /// How the names of a list are judged.
 pub(in crate::cli) struct ListAudit<'a> {
     pub(in crate::cli) resolver: &'a Resolver,
+    /// Who is asked about each name besides, where anybody is.
+    pub(in crate::cli) witnesses: Option<&'a Witnesses>,
     /// The report against which each row is held.
     pub(in crate::cli) earlier: Option<&'a Past>,
     /// The part of the list that is judged.
@@ -97,7 +99,7 @@ impl ListAudit<'_> {
                     asked
                 })
                 .map(async |asked| {
-                    let row = judged(self.resolver, asked, self.earlier).await;
+                    let row = self.judged(asked).await;
                     places.add_permits(1);
                     row
                 })
@@ -121,6 +123,30 @@ impl ListAudit<'_> {
         kept.tally.listed_again = distinct.again;
         Ok(ending)
     }
+
+    /// The row of a line.
+    async fn judged(&self, asked: Result<SourceLine, NamesError>) -> anyhow::Result<Row> {
+        let SourceLine { line, listed } = asked?;
+        let row = match line {
+            Line::Name { line, name } => {
+                let resolution = self.resolver.resolve(&name).await;
+                let mut row = Row::of(line, resolution.verdict()).with_card(resolution.card().map(|bytes| &**bytes));
+                row.registry = listed.map(|listed| listed.with(Presence::of(resolution.verdict())));
+                if let Some(before) = self.earlier.and_then(|earlier| earlier.names.get(row.name())) {
+                    row.follow(before);
+                }
+                if let Some(witnesses) = self.witnesses {
+                    row.agreement = Some(witnesses.ask(&resolution).await);
+                }
+                row
+            }
+            Line::Unreadable { line, start, why } => {
+                let registry = listed.map(|listed| listed.with(Presence::Absent));
+                Row { registry, ..Row::unreadable(line, &start, &why) }
+            }
+        };
+        Ok(row)
+    }
 }
 
 /// Whether a line is of the shard.
@@ -130,30 +156,6 @@ fn is_in(shard: Option<Shard>, line: &Line) -> bool {
         Line::Name { name, .. } => shard.has(name),
         Line::Unreadable { line, start, .. } => shard.has(&format!("{line} {start}")),
     }
-}
-
-async fn judged(
-    resolver: &Resolver,
-    asked: Result<SourceLine, NamesError>,
-    earlier: Option<&Past>,
-) -> anyhow::Result<Row> {
-    let SourceLine { line, listed } = asked?;
-    let row = match line {
-        Line::Name { line, name } => {
-            let resolution = resolver.resolve(&name).await;
-            let mut row = Row::of(line, resolution.verdict()).with_card(resolution.card().map(|bytes| &**bytes));
-            row.registry = listed.map(|listed| listed.with(Presence::of(resolution.verdict())));
-            if let Some(before) = earlier.and_then(|earlier| earlier.names.get(row.name())) {
-                row.follow(before);
-            }
-            row
-        }
-        Line::Unreadable { line, start, why } => {
-            let registry = listed.map(|listed| listed.with(Presence::Absent));
-            Row { registry, ..Row::unreadable(line, &start, &why) }
-        }
-    };
-    Ok(row)
 }
 
 fn counts(tally: &Tally) -> String {

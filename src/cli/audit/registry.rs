@@ -20,33 +20,40 @@ use crate::resolve::REGISTRY_LIMIT;
 use crate::resolve::Resolver;
 use crate::text::{Foreign, excerpt, without_secrets};
 
-/// A registry that was read.
+/// A registry that is audited.
 pub(super) struct Registry {
-    /// What the report says of it.
-    pub(super) about: report::Registry,
-    /// Its entries as lines of a list.
+    /// What the report says of it; nothing where it could not be read.
+    pub(super) about: Option<report::Registry>,
+    /// Its entries as lines of a list. One that could not be read is such a line itself.
     entries: Vec<Line>,
     /// The first entry of each name.
     numbers: HashMap<Digest, u64>,
 }
 
 impl Registry {
-    /// Reads the registry that is audited, if one is.
+    /// Reads the registry that is audited, if one is. Beside a list, one that cannot be read is a line.
     ///
     /// # Errors
-    /// If it cannot be read, or is of another form, with line and column.
+    /// If it cannot be read, or is of another form, with line and column; beside a list if its file cannot be opened.
     pub(super) async fn of(args: &AuditArgs, resolver: &Resolver) -> anyhow::Result<Option<Self>> {
         let Some(typed) = &args.registry else { return Ok(None) };
         if typed == STDIN && args.names.as_deref() == Some(Path::new(STDIN)) {
             bail!("--registry -: standard input is the list of names already");
         }
-        Self::read(Location::typed(typed), resolver).await.map(Some).context("--registry")
+        let location = Location::typed(typed);
+        match Self::read(&location, resolver).await {
+            Err(error) if args.names.is_some() && !is_of_a_file(&error) => {
+                anstream::eprintln!("clresolve: --registry: {error:#}; the names of the list are audited all the same");
+                Ok(Some(Self::unreadable(&location, &error)))
+            }
+            read => read.map(Some).context("--registry"),
+        }
     }
 
-    async fn read(location: Location, resolver: &Resolver) -> anyhow::Result<Self> {
+    async fn read(location: &Location, resolver: &Resolver) -> anyhow::Result<Self> {
         let (bytes, document) = location.document(resolver).await?;
         let to = match document {
-            Document::Manifest(entries) => return Ok(Self::new(&location, &bytes, entries)),
+            Document::Manifest(entries) => return Ok(Self::new(location, &bytes, entries)),
             Document::Descriptor(to) => Location::named(to),
         };
         match to.document(resolver).await {
@@ -70,7 +77,12 @@ impl Registry {
             proven: matches!(location, Location::Ipfs(_)),
             entries: entries.len() as u64,
         };
-        Self { about, entries, numbers }
+        Self { about: Some(about), entries, numbers }
+    }
+
+    fn unreadable(location: &Location, error: &anyhow::Error) -> Self {
+        let why = format!("the registry cannot be read: {error:#}");
+        Self { about: None, entries: vec![Line::unreadable(1, &location.shown(), why)], numbers: HashMap::new() }
     }
 
     /// The entries, by their numbers from 1.
@@ -95,6 +107,11 @@ impl Registry {
         let entry = |(line, name): (u64, &&str)| Line::Name { line, name: (*name).to_owned() };
         Self::new(&Location::typed("manifest.json"), b"", (1..).zip(names).map(entry).collect())
     }
+}
+
+/// Whether a file of whoever asks cannot be opened or read, which is a mistake in the command.
+fn is_of_a_file(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| cause.is::<std::io::Error>())
 }
 
 /// Where a document of a registry is.

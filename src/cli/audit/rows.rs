@@ -324,6 +324,7 @@ mod tests {
             manifests: vec![pinned("manifest")],
             depth: Depth::Identity,
             registry: None,
+            agreement: false,
         };
         Job {
             schema: SCHEMA.to_owned(),
@@ -424,6 +425,7 @@ mod tests {
             (with(&|job| job.scope.profile.id = "other".to_owned()), "profile"),
             (with(&|job| job.scope.depth = Depth::Schemas), "depth"),
             (with(&|job| job.scope.registry = Some(registry())), "registry"),
+            (with(&|job| job.scope.agreement = true), "set of checks"),
         ] {
             let why = refused(&path, &other);
             assert!(why.contains(&format!("of an audit with another {what}; name another file")), "{why}");

@@ -88,15 +88,20 @@ impl Lines {
             Line::Name { name, .. } => registry.entry_of(name),
             Line::Unreadable { .. } => None,
         };
-        let listed = self.registry.as_ref().map(|registry| Listed { entry: entry(registry), in_list: true });
+        let listed = self.readable_registry().map(|registry| Listed { entry: entry(registry), in_list: true });
         SourceLine { line, listed }
     }
 
     fn of_registry(&mut self) -> Option<SourceLine> {
         let entry = self.registry.as_ref()?.entries().get(self.next)?.clone();
         self.next += 1;
-        let listed = Listed { entry: Some(entry.number()), in_list: false };
-        Some(SourceLine { line: entry.after(self.before), listed: Some(listed) })
+        let listed = self.readable_registry().map(|_| Listed { entry: Some(entry.number()), in_list: false });
+        Some(SourceLine { line: entry.after(self.before), listed })
+    }
+
+    /// The registry, unless it could not be read: then nobody knows whom it lists.
+    fn readable_registry(&self) -> Option<&Registry> {
+        self.registry.as_ref().filter(|registry| registry.about.is_some())
     }
 }
 

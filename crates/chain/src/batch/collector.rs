@@ -4,14 +4,19 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use super::{MOST_NAMES, WAIT};
+use super::MOST_NAMES;
 
 /// Questions that wait, by what they must have in common.
-pub(super) struct Collector<K, Q, A>(Arc<Waiting<K, Q, A>>);
+pub(super) struct Collector<K, Q, A> {
+    waiting: Arc<Waiting<K, Q, A>>,
+    /// How long the first of a group waits for others.
+    wait: Duration,
+}
 
 struct Waiting<K, Q, A>(Mutex<Groups<K, Q, A>>);
 
@@ -35,23 +40,23 @@ where
     Q: Send + 'static,
     A: Send + 'static,
 {
-    pub(super) fn new() -> Self {
-        Self(Arc::new(Waiting(Mutex::new(Groups { groups: HashMap::new(), next: 0 }))))
+    pub(super) fn new(wait: Duration) -> Self {
+        Self { waiting: Arc::new(Waiting(Mutex::new(Groups { groups: HashMap::new(), next: 0 }))), wait }
     }
 
     /// The answer to `question`, which `ask` gives for the whole group, in its order: once [`MOST_NAMES`] are in it, or after
-    /// [`WAIT`]. Whoever gives up waiting takes no answer from the others. `None`, where asking was broken off.
+    /// the wait. Whoever gives up waiting takes no answer from the others. `None`, where asking was broken off.
     pub(super) async fn join<F>(&self, key: K, question: Q, ask: impl FnOnce(Vec<Q>) -> F + Send + 'static) -> Option<A>
     where
         F: Future<Output = Vec<A>> + Send + 'static,
     {
         let (sender, answer) = oneshot::channel();
-        match self.0.lock().add(&key, (question, sender)) {
+        match self.waiting.lock().add(&key, (question, sender)) {
             Added::Full(members) => drop(tokio::spawn(answered(members, ask))),
             Added::First(number) => {
-                let waiting = Arc::clone(&self.0);
+                let (waiting, wait) = (Arc::clone(&self.waiting), self.wait);
                 tokio::spawn(async move {
-                    sleep(WAIT).await;
+                    sleep(wait).await;
                     let group = waiting.lock().take(&key, number);
                     if let Some(members) = group {
                         answered(members, ask).await;
@@ -121,9 +126,11 @@ mod tests {
 
     use super::*;
 
+    const WAIT: Duration = Duration::from_millis(20);
+
     /// Asks `count` questions about two keys at once; how many were asked each time.
     async fn asked(count: usize) -> Vec<usize> {
-        let collector = Collector::new();
+        let collector = Collector::new(WAIT);
         let groups = Arc::new(Mutex::new(Vec::new()));
         let question = |number: usize| {
             let groups = Arc::clone(&groups);
@@ -150,7 +157,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_gives_up_holds_up_nobody() {
-        let collector = Arc::new(Collector::new());
+        let collector = Arc::new(Collector::new(WAIT));
         let asked = Arc::new(AtomicUsize::new(0));
         let ask = |asked: &Arc<AtomicUsize>| {
             let asked = Arc::clone(asked);
@@ -167,7 +174,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn questions_whose_asking_is_broken_off_have_no_answer() {
-        let collector: Collector<(), u8, u8> = Collector::new();
+        let collector: Collector<(), u8, u8> = Collector::new(WAIT);
         assert_eq!(collector.join((), 1, async |_| panic!("a bug")).await, None);
     }
 }

@@ -1,0 +1,176 @@
+//! Each endpoint by itself, over the sandbox's chain: honest, with a ledger of its own, behind, lying and silent.
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::Bytes;
+use clresolve_core::payment::CoinType;
+use clresolve_core::reading::Demand;
+use clresolve_core::records::Key;
+use clresolve_sandbox::chain::{
+    CHAIN_ID, ChainBuilder, NAME_WRAPPER, REGISTRY, Registration, RpcFault, RpcServer, SandboxChain, UNIVERSAL_RESOLVER,
+};
+use url::Url;
+
+use super::*;
+use crate::Endpoint;
+use crate::ccip::{CcipReadGatewayError, CcipReadRequest};
+use crate::transport::PostError;
+
+const HOLDER: Address = Address::repeat_byte(7);
+
+/// As many names as one call takes.
+const FULL: usize = 20;
+
+/// The way to the endpoints.
+struct Door(reqwest::Client);
+
+#[async_trait::async_trait]
+impl HttpPost for Door {
+    async fn post(&self, url: &Url, body: bytes::Bytes, _: usize, limit: Duration) -> Result<bytes::Bytes, PostError> {
+        let reply = async { self.0.post(url.clone()).body(body).send().await?.bytes().await };
+        match timeout(limit, reply).await {
+            Ok(reply) => reply.map_err(|error| PostError::Connection(error.to_string())),
+            Err(_) => Err(PostError::Timeout(limit)),
+        }
+    }
+}
+
+/// Knows nothing of look-ups off the chain.
+struct NoGateway;
+
+#[async_trait::async_trait]
+impl CcipReadGateway for NoGateway {
+    async fn request(&self, _: &CcipReadRequest, _: usize) -> Result<Bytes, CcipReadGatewayError> {
+        panic!("no name is off the chain")
+    }
+}
+
+fn name(number: usize) -> EnsName {
+    EnsName::parse(&format!("agent-{number}.eth")).unwrap()
+}
+
+/// A chain on which the agents have this entry, in its second block.
+fn chain(entry: &str) -> Arc<SandboxChain> {
+    let mut builder = ChainBuilder::new().unwrap();
+    let mut time: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
+    for block in 0..2 {
+        for number in (0..FULL).filter(|_| block == 1) {
+            let texts = BTreeMap::from([("cl.entry".to_owned(), entry.to_owned())]);
+            let addresses = BTreeMap::from([(CoinType::ETHER, HOLDER.to_vec().into())]);
+            let agent = Registration { texts, addresses, ..Registration::new(name(number), HOLDER) };
+            builder.register(&agent).unwrap();
+        }
+        time += jiff::SignedDuration::from_secs(12);
+        builder.seal(time).unwrap();
+    }
+    builder.finalize().unwrap();
+    Arc::new(builder.build().unwrap())
+}
+
+fn roll_call(servers: &[RpcServer], timeout: Duration) -> RollCall {
+    let endpoint = |(number, server): (usize, &RpcServer)| Endpoint {
+        label: format!("node-{number}"),
+        url: server.url().parse().unwrap(),
+        own: false,
+        operator: format!("operator-{number}"),
+        ws: None,
+    };
+    let config = ChainConfig {
+        chain_id: CHAIN_ID,
+        genesis: None,
+        contracts: Contracts {
+            universal_resolver: UNIVERSAL_RESOLVER,
+            registry: REGISTRY,
+            name_wrapper: NAME_WRAPPER,
+            ..Contracts::default()
+        },
+        endpoints: servers.iter().enumerate().map(endpoint).collect(),
+        demand: Demand::SingleRpc,
+        timeout,
+        hedge_after: timeout,
+        ccip: true,
+        coins: Coins::default(),
+    };
+    let http: Arc<dyn HttpPost> = Arc::new(Door(reqwest::Client::builder().no_proxy().build().unwrap()));
+    RollCall::new(&config, &http, Arc::new(NoGateway))
+}
+
+async fn server(chain: &Arc<SandboxChain>, fault: RpcFault) -> RpcServer {
+    let server = RpcServer::bind(Arc::clone(chain)).await.unwrap();
+    server.set_fault(fault);
+    server
+}
+
+/// A time limit that a busy machine does not reach.
+const UNHURRIED: Duration = Duration::from_secs(60);
+
+fn entry(testimony: &Testimony) -> Option<&str> {
+    match testimony {
+        Testimony::Statement(statement) => match &statement.answer {
+            Answer::Records(found) => found.records.text(Key::Entry),
+            other => panic!("{other:?}"),
+        },
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn each_endpoint_speaks_for_itself() {
+    let honest = chain("x402://honest");
+    let other_ledger = chain("x402://other");
+    let servers = [
+        server(&honest, RpcFault::None).await,
+        server(&other_ledger, RpcFault::None).await,
+        server(&honest, RpcFault::OtherBlocks).await,
+        server(&honest, RpcFault::OtherRecords).await,
+        server(&honest, RpcFault::Garbage).await,
+        server(&honest, RpcFault::Html).await,
+    ];
+    let told = roll_call(&servers, UNHURRIED).ask(&name(0), &honest.finalized()).await;
+    let (labels, testimonies): (Vec<_>, Vec<_>) = told.into_iter().unzip();
+    assert_eq!(labels, (0..6).map(|number| format!("node-{number}")).collect::<Vec<_>>());
+    assert_eq!(entry(&testimonies[0]), Some("x402://honest"));
+    assert_eq!(testimonies[1..3], [Testimony::OtherBlock, Testimony::OtherBlock]);
+    assert_eq!(entry(&testimonies[3]), Some("x403://honest"));
+    assert_eq!(testimonies[4..], [Testimony::NoAnswer, Testimony::NoAnswer]);
+}
+
+#[tokio::test]
+async fn an_endpoint_that_is_behind_does_not_have_the_block() {
+    let honest = chain("x402://honest");
+    let servers = [server(&honest, RpcFault::None).await];
+    let ahead = Block { number: honest.finalized().number + 1, ..honest.finalized() };
+    let roll_call = roll_call(&servers, UNHURRIED);
+    for _ in 0..2 {
+        assert_eq!(roll_call.ask(&name(0), &ahead).await, [("node-0".to_owned(), Testimony::NoBlock)]);
+    }
+    assert_eq!(servers[0].requests(), 1, "it is asked for a block once");
+}
+
+#[tokio::test]
+async fn names_are_asked_about_together_and_a_block_once() {
+    let honest = chain("x402://honest");
+    let servers = [server(&honest, RpcFault::None).await, server(&honest, RpcFault::None).await];
+    let roll_call = roll_call(&servers, UNHURRIED);
+    for _ in 0..2 {
+        let told =
+            join_all((0..FULL).map(async |number| roll_call.ask(&name(number), &honest.finalized()).await)).await;
+        assert!(told.iter().flatten().all(|(_, testimony)| entry(testimony) == Some("x402://honest")));
+    }
+    for server in &servers {
+        assert_eq!(server.requests(), 1 + 2, "for the block, and for each twenty names");
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_that_stalls_is_asked_once_and_holds_up_no_other() {
+    let honest = chain("x402://honest");
+    let servers = [server(&honest, RpcFault::Stall).await, server(&honest, RpcFault::None).await];
+    let roll_call = roll_call(&servers, Duration::from_secs(3));
+    let told = join_all((0..FULL).map(async |number| roll_call.ask(&name(number), &honest.finalized()).await)).await;
+    for of_name in told {
+        assert_eq!(of_name[0], ("node-0".to_owned(), Testimony::NoAnswer));
+        assert_eq!(entry(&of_name[1].1), Some("x402://honest"));
+    }
+    assert_eq!(servers[0].requests(), 1);
+}
