@@ -107,6 +107,10 @@ rolling seconds="60":
 proxies mode="all":
     PATH="$(tests/proxy/install.sh target/proxies):$PATH" PROXIES={{mode}} cargo test --test proxy -- --nocapture
 
+# send traces to a real collector, Rotel, and read them back
+collector:
+    PATH="$(tests/http/collector.sh target/collector):$PATH" cargo test --test http real_collector -- --nocapture
+
 # have promtool, kubernetes-validate and docker-compose check what is in deploy/
 deploy-check:
     deploy/check
