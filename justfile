@@ -107,6 +107,15 @@ rolling seconds="60":
 proxies mode="all":
     PATH="$(tests/proxy/install.sh target/proxies):$PATH" PROXIES={{mode}} cargo test --test proxy -- --nocapture
 
+# send traces to a real collector, Rotel, and read them back
+collector:
+    PATH="$(tests/http/collector.sh target/collector):$PATH" cargo test --test http real_collector -- --nocapture
+
+# the shipped dashboard drawn from a real run of soak and chaos, each of SECONDS; `--write` takes the document's pictures
+dashboard SECONDS="60" *WRITE:
+    cargo build --locked --release -p clresolve -p clresolve-traffic
+    tests/explorer/dashboard {{SECONDS}} {{WRITE}}
+
 # have promtool, kubernetes-validate and docker-compose check what is in deploy/
 deploy-check:
     deploy/check

@@ -33,12 +33,18 @@ fn is_exposed(metric: &str) -> bool {
         })
 }
 
-/// The queries of the dashboard.
-fn queries() -> Vec<String> {
+/// The queries of the dashboard, each with what its lines are called.
+fn lines() -> Vec<(String, String)> {
     let dashboard: Value = serde_json::from_str(&read(DASHBOARD)).expect("the dashboard is JSON");
     let panels = dashboard["panels"].as_array().expect("panels").iter();
     let targets = panels.filter_map(|panel| panel["targets"].as_array()).flatten();
-    targets.map(|target| target["expr"].as_str().expect("a query").to_owned()).collect()
+    let text = |target: &Value, key: &str| target[key].as_str().expect("a text").to_owned();
+    targets.map(|target| (text(target, "expr"), text(target, "legendFormat"))).collect()
+}
+
+/// The queries of the dashboard.
+fn queries() -> Vec<String> {
+    lines().into_iter().map(|(query, _)| query).collect()
 }
 
 #[test]
@@ -72,16 +78,28 @@ fn rules_name_codes_that_the_gate_gives() {
 }
 
 #[test]
-fn rules_name_labels_that_the_daemon_gives() {
-    let text = read(RULES);
+fn rules_and_dashboard_name_labels_that_the_daemon_gives() {
+    let text = read(RULES) + &queries().join("\n").replace("instance=~\"$instance\"", "");
     let metrics = text.split("clresolve_").skip(1).filter_map(|rest| rest.split(['}', ' ', '[']).next());
     let matchers = metrics.filter_map(|metric| metric.split_once('{')).flat_map(|(_, matchers)| matchers.split("\","));
     let values = matchers.filter_map(|matcher| matcher.split('"').nth(1)).flat_map(|values| values.split('|'));
     let values: BTreeSet<&str> = values.filter(|value| Refusal::ALL.iter().all(|code| code.slug() != *value)).collect();
     assert!(values.len() > 8, "{values:?}");
-    let source: String = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")).concat();
+    let folders = ["src", "crates/egress/src"].map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
+    let source: String = folders.iter().flat_map(|folder| sources(folder)).collect();
     let unknown: Vec<&str> = values.into_iter().filter(|value| !source.contains(&format!("\"{value}\""))).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
+}
+
+/// A label that a sum drops leaves a hole in the name of a line.
+#[test]
+fn lines_of_the_dashboard_are_called_by_labels_that_their_sums_keep() {
+    for (query, legend) in lines() {
+        let Some((_, kept)) = query.split_once(" by (") else { continue };
+        let kept: Vec<&str> = kept.split(')').next().unwrap_or_default().split(", ").collect();
+        let mut named = legend.split("{{").skip(1).filter_map(|rest| rest.split("}}").next());
+        assert!(named.all(|label| kept.contains(&label)), "{legend} of {query}");
+    }
 }
 
 /// The texts of a folder of Rust.

@@ -1,14 +1,19 @@
 //! Traces: what a collector gets of a run, and that nobody waits for one that takes nothing.
+//!
+//! One of the tests sends to a real collector, `rotel-agent`, and says that it is skipped where there is none.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::process::Stdio;
 use std::time::Duration;
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Attribute;
 use opentelemetry_proto::tonic::trace::v1::Span;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
 use super::{BAD, Daemon, GOOD, PATIENCE};
@@ -92,6 +97,89 @@ async fn the_trace_of_a_run_has_a_span_for_each_step() {
     let run = &sent.resource_spans[0].scope_spans[0].spans[0];
     assert!(texts(run).contains(&("clresolve.name", "script-in-card.eth")), "{run:?}");
     assert!(!format!("{sent:?}").contains("<script"), "{sent:?}");
+}
+
+/// Rotel, which prints the spans as it has read them. It ends when this is dropped.
+struct Collector {
+    url: String,
+    said: Lines<BufReader<ChildStdout>>,
+    _process: Child,
+}
+
+impl Collector {
+    /// `None` where it is not installed.
+    async fn start() -> Option<Self> {
+        let (free, url) = listener().await;
+        drop(free);
+        let address = url.strip_prefix("http://").expect("HTTP");
+        let mut command = Command::new("rotel-agent");
+        command.args([
+            "start",
+            "--exporter",
+            "blackhole",
+            "--debug-log",
+            "traces",
+            "--debug-log-verbosity",
+            "detailed",
+        ]);
+        command.args(["--otlp-grpc-endpoint", "127.0.0.1:0", "--otlp-http-endpoint", address]);
+        let mut process = match command.stdout(Stdio::piped()).kill_on_drop(true).spawn() {
+            Err(error) if error.kind() == ErrorKind::NotFound => return None,
+            spawned => spawned.expect("it starts"),
+        };
+        let listens = async { while TcpStream::connect(address).await.is_err() {} };
+        timeout(PATIENCE, listens).await.expect("it listens");
+        let said = BufReader::new(process.stdout.take().expect("a pipe")).lines();
+        Some(Self { url, said, _process: process })
+    }
+
+    /// What it prints about the next so many spans: each line as what stands before and after its first colon.
+    async fn spans(&mut self, count: usize) -> Vec<Vec<(String, String)>> {
+        let mut spans: Vec<Vec<_>> = Vec::new();
+        let is_whole = |span: &Vec<(String, String)>| span.iter().any(|(key, _)| key.starts_with("-> "));
+        while spans.len() < count || !spans.last().is_some_and(is_whole) {
+            let line = timeout(PATIENCE, self.said.next_line()).await.expect("in time").expect("text").expect("a line");
+            match (line.split_once(':'), spans.last_mut()) {
+                _ if line.starts_with("Span #") => spans.push(Vec::new()),
+                (Some((key, value)), Some(span)) => span.push((key.trim().to_owned(), value.trim().to_owned())),
+                _ => {}
+            }
+        }
+        spans
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_real_collector_reads_the_trace_of_a_run() {
+    let Some(mut collector) = Collector::start().await else {
+        println!("skipped: there is no rotel-agent; `just collector` runs this");
+        return;
+    };
+    let daemon = traced(&collector.url).await;
+    let verdict = daemon.get("/v1/verdicts/cid-unproven.eth").await.json();
+    let steps = verdict["steps"].as_array().expect("steps");
+    let spans = collector.spans(1 + steps.len()).await;
+    let field = |span: &[(String, String)], key: &str| {
+        let found = span.iter().find(|(known, _)| known == key);
+        found.map(|(_, value)| value.clone()).unwrap_or_else(|| panic!("no {key}: {span:?}"))
+    };
+    let is_error = |span: &[(String, String)]| {
+        span.iter().any(|(key, value)| (key.as_str(), value.as_str()) == ("Status code", "STATUS_CODE_ERROR"))
+    };
+    let (run, below) = spans.split_first().expect("a run");
+    assert_eq!((field(run, "Name").as_str(), is_error(run)), ("resolve", true), "the run is open: {run:?}");
+    assert_eq!(field(run, "-> clresolve.name"), "Str(cid-unproven.eth)");
+    assert_eq!(field(run, "-> clresolve.verdict"), format!("Str({})", verdict["id"].as_str().expect("an id")));
+    for (span, step) in below.iter().zip(steps) {
+        assert_eq!(Some(field(span, "Name").as_str()), step["step"].as_str());
+        let status = step["status"].as_str().expect("a status");
+        assert_eq!(field(span, "-> clresolve.step.status"), format!("Str({status})"));
+        assert_eq!(is_error(span), status == "unknown", "{span:?}");
+        assert_eq!((field(span, "Trace ID"), field(span, "Parent ID")), (field(run, "Trace ID"), field(run, "ID")));
+        assert_eq!(field(span, "Kind"), "SPAN_KIND_INTERNAL");
+        let time = |span: &[(String, String)], key: &str| field(span, key).parse::<u64>().expect("nanoseconds");
+        assert!(time(run, "Start time") <= time(span, "Start time") && time(span, "End time") <= time(run, "End time"));
+    }
 }
 
 /// Spans that a collector did not take, in this process.

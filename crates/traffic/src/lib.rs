@@ -8,6 +8,7 @@ use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
+use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::spawn_blocking;
@@ -110,6 +111,17 @@ impl Drop for Daemon {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Tells a Prometheus that watches the run where a daemon is, as a file in the folder that `TARGETS` names, if any.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn announce(instance: &str, address: SocketAddr) -> anyhow::Result<()> {
+    let Some(folder) = std::env::var_os("TARGETS") else { return Ok(()) };
+    let targets = json!([{"targets": [address.to_string()], "labels": {"instance": instance}}]);
+    let file = Path::new(&folder).join(instance).with_extension("json");
+    std::fs::write(&file, targets.to_string()).with_context(|| file.display().to_string())
 }
 
 /// Memory of a process in KiB, by a row of its status.

@@ -23,7 +23,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use clresolve_traffic::Daemon;
+use clresolve_traffic::{Daemon, announce};
 
 /// Clients that ask the gate for cached names, and the pause of each between two questions.
 const HONEST: u8 = 4;
@@ -91,6 +91,7 @@ async fn main() -> anyhow::Result<()> {
     let file = folder.path().join("clresolve.toml");
     config.save(&file)?;
     let mut daemon = Daemon::start(&file).await?;
+    announce("alone", daemon.address)?;
     let run = Arc::new(Run::new(daemon.address, Instant::now() + Duration::from_secs(seconds)));
     for name in ["good.eth", "bad.eth"] {
         run.ask(Ipv4Addr::LOCALHOST, &get(&format!("/v1/verdicts/{name}"))).await?;

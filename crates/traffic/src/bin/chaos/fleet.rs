@@ -8,7 +8,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::time::timeout;
 
-use clresolve_traffic::{Daemon, exchange};
+use clresolve_traffic::{Daemon, announce, exchange};
+
+use crate::line::{Laid, Line};
 
 /// What an answer takes at most.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -16,6 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A daemon that may be killed and started again.
 pub(crate) struct Member {
     config: PathBuf,
+    /// Where a Prometheus that watches finds it in all its lives.
+    watched: Laid,
     state: Mutex<State>,
 }
 
@@ -37,14 +41,17 @@ pub(crate) enum Asked {
 }
 
 impl Member {
-    pub(crate) async fn start(config: PathBuf) -> anyhow::Result<Self> {
+    pub(crate) async fn start(config: PathBuf, instance: &str) -> anyhow::Result<Self> {
         let daemon = Daemon::start(&config).await?;
-        Ok(Self { config, state: Mutex::new(State { lives: 1, daemon: Some(daemon) }) })
+        let watched = Laid::new(Line::To(daemon.address)).await?;
+        announce(instance, watched.address)?;
+        Ok(Self { config, watched, state: Mutex::new(State { lives: 1, daemon: Some(daemon) }) })
     }
 
     /// Starts it again, after it was killed.
     pub(crate) async fn start_again(&self) -> anyhow::Result<()> {
         let daemon = Daemon::start(&self.config).await?;
+        self.watched.set(Line::To(daemon.address));
         let mut state = self.state();
         state.lives += 1;
         state.daemon = Some(daemon);

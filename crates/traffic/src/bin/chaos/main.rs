@@ -204,7 +204,7 @@ impl Stage {
 async fn start(config: &Config, folder: &Path, number: usize) -> anyhow::Result<Member> {
     let file = folder.join(format!("{number}.toml"));
     config.save(&file)?;
-    Member::start(file).await
+    Member::start(file, &format!("fleet-{number}")).await
 }
 
 /// Three endpoints of three operators, each behind a line.
