@@ -1078,7 +1078,8 @@ async fn one_that_claims_a_much_newer_block_makes_nobody_wait_for_a_laggard() {
     let (servers, endpoints) = endpoints_of(&[&chains[1], &chains[0], &chains[0], &chains[0]]).await;
     servers[3].set_fault(RpcFault::Stall);
 
-    let (reader, agent) = (patient(Duration::from_millis(1), endpoints), name("summarizeagent.eth"));
+    // Long enough that the others have answered by then.
+    let (reader, agent) = (patient(Duration::from_millis(300), endpoints), name("summarizeagent.eth"));
     let reading = tokio::time::timeout(Duration::from_secs(30), reader.read(&agent, FIRST)).await;
     let reading = reading.expect("the laggard is not waited for").unwrap();
 

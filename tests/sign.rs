@@ -473,7 +473,9 @@ fn a_key_that_others_can_read_is_refused() {
 
 fn clresolve(arguments: &[&str], input: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
-    command.args(arguments).env_clear().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // `tests/mutants/run` names a switch there.
+    command.env_clear().envs(std::env::var_os("MUTANT").map(|switch| ("MUTANT", switch)));
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the binary runs");
     // Whoever takes no input may have ended already.
     let _ = child.stdin.take().expect("piped").write_all(input.as_bytes());
