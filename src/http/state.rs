@@ -124,10 +124,11 @@ mod tests {
 
     #[test]
     fn endpoints_of_every_chain_are_upstreams() {
-        let text = "rpc = [\"https://a.example\"]\n[chains.8453]\nrpc = [\"https://b.example\"]\n\
+        let text = "rpc = [\"https://a.example\"]\n[chains.8453]\nrpc = [{ url = \"https://b.example\", own = true }]\n\
                     registry = \"0x5FbDB2315678afecb367f032d93F642f64180aa3\"\n";
-        let config =
-            Config::default().with([Layer::from_toml(text, "f.toml").expect("a configuration")]).expect("it holds");
+        let config = Config::default()
+            .with([Layer::from_toml(text, "f.toml").expect("a configuration")])
+            .unwrap_or_else(|e| panic!("{e}"));
         let upstreams = upstreams(&config);
         assert!(["rpc-1", "rpc-8453-1"].iter().all(|label| upstreams.contains(*label)), "{upstreams:?}");
     }

@@ -188,6 +188,26 @@ async fn what_a_card_says_never_gets_into_content() {
     }
 }
 
+/// Nor does what a seller or an agent sends.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_sent_never_gets_into_content() {
+    let daemon = Daemon::start(on).await;
+    let offer = |text: &str| json!({"scheme": text, "network": text, "amount": text, "asset": text, "payTo": text});
+    let terms = |text: &str| json!({"x402Version": 2, "error": text, "resource": {"url": text, "description": text}, "accepts": [offer(text)]});
+    let message = |text: &str| json!({"x402": {"verb": text, "version": text}, "input": text, text: text}).to_string();
+    let of = |text: &str| {
+        [
+            ("check_payment", json!({"name": GOOD, "verb": "summarize", "paymentRequired": terms(text)})),
+            ("check_request", json!({"name": GOOD, "verb": "summarize", "request": message(text)})),
+            ("verify_receipt", json!({"name": GOOD, "receipt": message(text), "request": message(text)})),
+        ]
+    };
+    for ((tool, plain), (_, hostile)) in of("plain").into_iter().zip(of(INSTRUCTIONS)) {
+        let (plain, hostile) = (called(&daemon, tool, plain).await, called(&daemon, tool, hostile).await);
+        assert_eq!((&plain["isError"], &plain["content"]), (&json!(false), &hostile["content"]), "{tool}");
+    }
+}
+
 /// Where the instructions stand in a document.
 fn places(value: &Value, path: String, found: &mut Vec<String>) {
     match value {

@@ -131,6 +131,7 @@ mod tests {
     use std::cell::Cell;
 
     use alloy_primitives::B256;
+    use clresolve_jose::KeyError;
 
     use super::super::tests::records;
     use super::*;
@@ -161,6 +162,19 @@ mod tests {
         assert_eq!(outcome(read_at(&[1, 2, 2, 2]).await), (Ok(2), 4), "the block moved on once");
         let (known, _) = outcome(read_at(&[1, 2, 3, 4, 5, 6]).await);
         assert_eq!(known, Err(Code::ReceiptKeyUnpublished), "it moved on each time");
+    }
+
+    /// Under a key of low order anybody's signature holds for some message.
+    #[test]
+    fn a_key_of_low_order_is_none() {
+        let (of_order_two, identity) = (format!("ec{}7f", "ff".repeat(30)), format!("01{}", "00".repeat(31)));
+        for key in [of_order_two, identity] {
+            let key = Record::Text(format!("ed25519:{key}"));
+            let signer = records([(Key::SigPub, key)]).into_signer(EnsName::parse("a.eth").expect("a name"));
+            let reason = signer.key.expect_err("it is none");
+            let observed = reason.observed.unwrap_or_default();
+            assert_eq!((reason.code, observed), (Code::ReceiptKeyUnpublished, KeyError::Weak.to_string()));
+        }
     }
 
     /// Whoever cannot read a record does not know that it is not there.

@@ -267,6 +267,7 @@ fn a_key_that_is_not_published_decides_nothing() {
     let found = world.judged(&receipt);
     assert_eq!(found.state(), State::Indeterminate);
     assert_eq!(codes(&found), [Code::ReceiptKeyUnpublished; 2]);
+    assert!(found.clas().contains(&"ERR_ENS_KEY_NOT_FOUND"), "{:?}", found.clas());
     let unknown = Reason::new(Code::ReceiptKeyUnpublished);
     let known = Knowledge {
         agent: Some(&world.agent),
