@@ -24,6 +24,10 @@ purchases *CLIENTS:
 mcp:
     tests/mcp/run
 
+# what published verifiers say of the sandbox's receipts: compares, or `--write` for the document
+verifiers *OPTIONS:
+    tests/receipts/verifiers/run {{OPTIONS}}
+
 lint:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets -- -D warnings

@@ -27,10 +27,16 @@ const says = async (work) => {
 
 const eip712 = read("x402-eip712.json");
 row("X1", "verifyReceiptSignatureEIP712", "`x402-eip712.json`", await says(() => verifyReceiptSignatureEIP712(eip712)), own("x402-eip712.json"));
-const changed = { ...eip712, payload: { ...eip712.payload, payer: "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC" } };
-row("X1", "verifyReceiptSignatureEIP712", "the same, another payer", await says(() => verifyReceiptSignatureEIP712(changed)), "untrusted receipt-signature-invalid");
+const changed = read("other-payer.json");
+row("X1", "verifyReceiptSignatureEIP712", "the same, another payer", await says(() => verifyReceiptSignatureEIP712(changed)), own("other-payer.json"));
 const offer = { resourceUrl: eip712.payload.resourceUrl, network: eip712.payload.network };
-const garbage = { ...eip712, payload: { ...eip712.payload, issuedAt: 4102444800 }, signature: "0x00" };
-row("X1", "verifyReceiptMatchesOffer", "the same of the year 2100, signature `0x00`", await says(() => verifyReceiptMatchesOffer(garbage, offer, [eip712.payload.payer])), "untrusted receipt-signature-invalid receipt-time-implausible");
+const garbage = read("year-2100.json");
+row("X1", "verifyReceiptMatchesOffer", "the same of the year 2100, signature `0x00`", await says(() => verifyReceiptMatchesOffer(garbage, offer, [eip712.payload.payer])), own("year-2100.json"));
+for (const file of ["made-eip712.json", "made-by-stranger.json"]) {
+  const made = read(file);
+  row("X1", "verifyReceiptSignatureEIP712", `\`${file}\`, which createReceiptEIP712 made`, await says(() => verifyReceiptSignatureEIP712(made)), own(file));
+}
 const jws = read("x402-jws.json");
 row("X2", "verifyReceiptSignatureJWS", "`x402-jws.json`, the key named by the caller", await says(() => verifyReceiptSignatureJWS(jws, key)), own("x402-jws.json"));
+const made = read("made-jws.json");
+row("X2", "verifyReceiptSignatureJWS", "`made-jws.json`, which createReceiptJWS made", await says(() => verifyReceiptSignatureJWS(made, key)), own("made-jws.json"));
