@@ -29,7 +29,7 @@ const LIST: &[u8] = b"\xef\xbb\xbf# agents of the sandbox\r\n\
     a\xe2\x80\xae.eth\n\
     \xff\xfe.eth\n";
 
-/// The binary, without the configuration of whoever runs the tests.
+/// The binary. It reads no configuration of the user.
 fn without_configuration() -> Command {
     let mut command = Command::new(BINARY);
     for (key, _) in std::env::vars_os().filter(|(key, _)| key.to_string_lossy().starts_with("CLRESOLVE_")) {

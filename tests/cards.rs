@@ -9,7 +9,7 @@ mod orloj;
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
-/// The binary with this standard input, without the configuration of whoever runs the tests.
+/// The binary with this standard input. It reads no configuration of the user.
 fn run(arguments: &[&str], input: &[u8]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
     for (key, _) in std::env::vars_os().filter(|(key, _)| key.to_string_lossy().starts_with("CLRESOLVE_")) {

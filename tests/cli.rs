@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use clresolve::reason::Code;
 use serde_json::Value;
 
-/// The binary, without the configuration of whoever runs the tests.
+/// The binary. It reads no configuration of the user.
 fn binary() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
     for (key, _) in std::env::vars_os().filter(|(k, _)| k.to_string_lossy().starts_with("CLRESOLVE_")) {

@@ -189,7 +189,7 @@ fn agreement(report: &Report, rows: &dyn Rows) -> io::Result<Option<Section>> {
     Ok(Some(section))
 }
 
-/// A table of counts by label; nothing where there is none.
+/// A table of counts by label. Empty if no label was counted.
 fn label_counts<const N: usize>(what: &str, columns: [&str; N], counts: &[LabelCounts<N>]) -> String {
     if counts.is_empty() {
         return String::new();

@@ -120,6 +120,9 @@ pub(super) fn sentences(report: &Report) -> Option<String> {
 
 /// How many of `all` did what.
 fn said(all: usize, what: &str, found: &[(usize, &str)], nothing: &str) -> String {
+    if all == 0 {
+        return format!("No {what} was asked.");
+    }
     let found: Vec<_> = found.iter().filter(|(count, _)| *count > 0).map(|(n, did)| format!("{n} {did}")).collect();
     let found = if found.is_empty() { nothing.to_owned() } else { found.join(", ") };
     format!("Of {all} {what}{}: {found}.", if all == 1 { "" } else { "s" })

@@ -47,7 +47,12 @@ impl Resolver {
         let walker = &self.0.walker;
         let Some(Upstream { settings, http, egress }) = &walker.upstream else { return Ok(None) };
         Ok(Some(Witnesses {
-            endpoints: RollCall::new(settings, http, setup::look_ups(&walker.config, egress)),
+            endpoints: RollCall::new(
+                settings,
+                http,
+                setup::look_ups(&walker.config, egress),
+                &setup::chain_clock(&walker.clock),
+            ),
             gateways: setup::gateways(&walker.config, egress)?,
             turns: walker.turns.clone(),
             clock: Arc::clone(&walker.clock),
@@ -78,7 +83,7 @@ impl Witnesses {
         let _turn = self.turns.next().await;
         let want = Want { cid, path: &path, known: &[], budget: Budget::card(), total: self.limit };
         let retrievals = self.gateways.retrieve_from_each(&want, self.clock.now()).await.into_iter();
-        retrievals.map(|(label, retrieval)| GatewaySays { label, says: served(&retrieval) }).collect()
+        retrievals.filter_map(|(label, retrieval)| Some(GatewaySays { label, says: served(&retrieval)? })).collect()
     }
 }
 
@@ -102,24 +107,22 @@ fn stance(resolution: &Resolution, testimony: Testimony) -> EndpointStance {
     }
 }
 
-/// What a gateway's part in a walk comes to. Blocks that prove that there is no such card are the right ones too.
-fn served(retrieval: &Retrieval) -> GatewayStance {
+/// What a gateway's part in a walk comes to. Blocks that prove that there is no such card are the right ones too. `None`
+/// where the CID holds the whole content, so that nothing was to be asked.
+fn served(retrieval: &Retrieval) -> Option<GatewayStance> {
     if !retrieval.liars.is_empty() && !clresolve_core::mutant!("every-gateway-is-honest") {
-        return GatewayStance::Lies;
+        return Some(GatewayStance::Lies);
     }
     let is_whole = match &retrieval.ended {
         Ok(_) => true,
         Err(error) => error.refutation().is_some(),
     };
-    if is_whole && retrieval.requests > 0 {
-        return GatewayStance::Has;
+    if is_whole {
+        return (retrieval.requests > 0).then_some(GatewayStance::Has);
     }
     let is_lacking = |fault: &GatewayFault| {
         matches!(fault, GatewayFault::Fetch(FetchError::Unavailable(Cause::Status(status))) if LACKING.contains(status))
     };
-    if retrieval.failures.iter().any(|(_, fault)| is_lacking(fault)) {
-        GatewayStance::Lacks
-    } else {
-        GatewayStance::Unreached
-    }
+    let lacks = retrieval.failures.iter().any(|(_, fault)| is_lacking(fault));
+    Some(if lacks { GatewayStance::Lacks } else { GatewayStance::Unreached })
 }

@@ -165,6 +165,12 @@ pub(super) fn look_ups(config: &Config, egress: &Egress) -> Arc<GuardedGateway> 
     Arc::new(GuardedGateway::new(egress.clone(), config.timeout / 4))
 }
 
+/// The clock, as readers of the chain ask it.
+pub(super) fn chain_clock(clock: &Arc<dyn Clock>) -> chain::Clock {
+    let clock = Arc::clone(clock);
+    Arc::new(move || clock.now())
+}
+
 /// The reader of the chain, under `clock`.
 pub(super) fn chain(
     upstream: &Upstream,
@@ -175,8 +181,7 @@ pub(super) fn chain(
 ) -> Result<Arc<dyn Chain>, SetupError> {
     let Upstream { settings, http, .. } = upstream.clone();
     let gateway = look_ups(config, egress);
-    let clock = Arc::clone(clock);
-    let now: chain::Clock = Arc::new(move || clock.now());
+    let now = chain_clock(clock);
     match settings.demand {
         Demand::StateProof(_) if !clresolve_core::mutant!("state-is-told") => proven(settings, &http, gateway, now),
         Demand::SingleRpc | Demand::Quorum(_) | Demand::StateProof(_) => {

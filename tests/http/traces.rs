@@ -1,6 +1,6 @@
 //! Traces: what a collector gets of a run, and that nobody waits for one that takes nothing.
 //!
-//! One of the tests sends to a real collector, `rotel-agent`, and says that it is skipped where there is none.
+//! One test sends to a real collector. The test says that it is skipped if `rotel-agent` is not installed.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -133,7 +133,7 @@ impl Collector {
         Some(Self { url, said, _process: process })
     }
 
-    /// What it prints about the next so many spans: each line as what stands before and after its first colon.
+    /// What the collector prints about the next `count` spans: the lines of each, split at their first colons.
     async fn spans(&mut self, count: usize) -> Vec<Vec<(String, String)>> {
         let mut spans: Vec<Vec<_>> = Vec::new();
         let is_whole = |span: &Vec<(String, String)>| span.iter().any(|(key, _)| key.starts_with("-> "));

@@ -42,6 +42,8 @@ mod roll_call;
 mod rpc_chain;
 #[cfg(feature = "state-proof")]
 mod run_limit;
+#[cfg(test)]
+mod testing;
 mod transactions;
 pub mod transport;
 #[cfg(feature = "state-proof")]

@@ -27,7 +27,7 @@ use crate::batch::Batches;
 use crate::ccip::CcipReadGateway;
 use crate::endpoint::RpcEndpoint;
 use crate::failure::Failure;
-use crate::pool::ChainConfig;
+use crate::pool::{ChainConfig, Clock};
 use crate::query::Query;
 use crate::quorum_transport::QuorumTransport;
 use crate::request::by_hash;
@@ -79,13 +79,19 @@ pub struct RollCall {
 }
 
 impl RollCall {
-    /// Asks every endpoint of `config`, whatever it demands, through `http`, the door for the operator's URLs. Look-ups are
-    /// followed through `gateway`, which must keep to the rules for foreign URLs.
-    pub fn new(config: &ChainConfig, http: &Arc<dyn HttpPost>, gateway: Arc<dyn CcipReadGateway>) -> Self {
-        let endpoint =
-            |endpoint: &crate::Endpoint| RpcEndpoint::new(endpoint.clone(), Arc::clone(http), config.timeout);
+    /// Asks every endpoint of `config`, whatever it demands, through `http`, the door for the operator's URLs, under
+    /// `clock`. Look-ups are followed through `gateway`, which must keep to the rules for foreign URLs.
+    pub fn new(
+        config: &ChainConfig,
+        http: &Arc<dyn HttpPost>,
+        gateway: Arc<dyn CcipReadGateway>,
+        clock: &Clock,
+    ) -> Self {
+        let witness = |endpoint: &crate::Endpoint| {
+            Witness::new(RpcEndpoint::new(endpoint.clone(), Arc::clone(http), config.timeout), Arc::clone(clock))
+        };
         Self {
-            witnesses: config.endpoints.iter().map(endpoint).map(Witness::new).collect(),
+            witnesses: config.endpoints.iter().map(witness).collect(),
             contracts: config.contracts,
             coins: config.coins.clone(),
             answers: Answers::new(config, gateway),
@@ -140,6 +146,7 @@ struct Witness {
     client: RpcClient,
     /// The last block that it was asked for, and what it has there. Whoever asks holds back the others.
     held: Mutex<Option<(B256, HeldBlock)>>,
+    clock: Clock,
 }
 
 /// The block that an endpoint has at some height.
@@ -154,17 +161,17 @@ enum HeldBlock {
 }
 
 impl Witness {
-    fn new(endpoint: RpcEndpoint) -> Self {
+    fn new(endpoint: RpcEndpoint, clock: Clock) -> Self {
         let endpoint = Arc::new(endpoint);
         let alone = QuorumTransport::new(vec![Arc::clone(&endpoint)], Vec::new(), 1, Duration::MAX);
-        Self { endpoint, client: RpcClient::new(alone, false), held: Mutex::new(None) }
+        Self { endpoint, client: RpcClient::new(alone, false), held: Mutex::new(None), clock }
     }
 
     /// What it has at the height of `block`. It is asked once for a block, and not for a while after a failure, so that one
     /// that stalls holds up few names.
     async fn held(&self, block: &Block) -> Result<HeldBlock, Testimony> {
         let mut held = self.held.lock().await;
-        if self.endpoint.rests(Timestamp::now()) {
+        if self.endpoint.rests((self.clock)()) {
             return Err(Testimony::NoAnswer);
         }
         if let Some((hash, held)) = *held
@@ -184,7 +191,7 @@ impl Witness {
 
     /// The response. Of a failure it is noted whether the endpoint may be at fault.
     fn noted<T>(&self, response: Result<T, Failure>) -> Result<T, Testimony> {
-        self.endpoint.note(&response, Timestamp::now());
+        self.endpoint.note(&response, (self.clock)());
         response.map_err(|failure| {
             tracing::debug!(endpoint = self.endpoint.label, %failure, "endpoint bears no witness");
             match failure {

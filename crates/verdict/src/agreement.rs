@@ -22,7 +22,7 @@ use crate::verdict::{Anchor, Verdict};
 pub struct UpstreamAgreement {
     /// The RPC endpoints; none where the chain was not read.
     pub endpoints: Vec<EndpointSays>,
-    /// The IPFS gateways; none where the records name no CID.
+    /// The IPFS gateways. Empty if the records name no CID, or one that holds the whole card.
     pub gateways: Vec<GatewaySays>,
 }
 
@@ -158,7 +158,7 @@ pub fn targets(verdict: &Verdict) -> Targets {
     Targets::of(&[Key::CidAgentcard, Key::MirrorIpfs].into_iter().filter_map(text).collect::<RecordSet>())
 }
 
-/// What the step `records` found; null where there is none.
+/// What the step `records` found. Null if the verdict has no such step.
 fn records_evidence(verdict: &Verdict) -> &Value {
     let step = verdict.steps.iter().find(|report| report.step == Step::Records);
     step.map_or(&Value::Null, |report| &report.evidence)
@@ -183,7 +183,7 @@ fn same_records(anchor: Option<&Anchor>, answer: &Answer) -> bool {
     anchor.and_then(|anchor| anchor.records_digest.as_ref()) == said.as_ref()
 }
 
-/// Whether both say the same about payments, as far as both could read it.
+/// Whether the payment records are equal. A record that one of the two could not read does not count.
 fn same_payment(read: Option<&PaymentRecords>, answer: &Answer) -> bool {
     let (Some(read), Answer::Records(found)) = (read, answer) else { return true };
     let of_address = |record: &AddressRecord| !matches!(record, AddressRecord::Failed(_));

@@ -43,7 +43,8 @@ impl Registry {
         let location = Location::typed(typed);
         match Self::read(&location, resolver).await {
             Err(error) if args.names.is_some() && !is_of_a_file(&error) => {
-                anstream::eprintln!("clresolve: --registry: {error:#}; the names of the list are audited all the same");
+                let why = Foreign::new(&format!("{error:#}")).to_string();
+                anstream::eprintln!("clresolve: --registry: {why}; the names of the list are audited all the same");
                 Ok(Some(Self::unreadable(&location, &error)))
             }
             read => read.map(Some).context("--registry"),
@@ -109,7 +110,7 @@ impl Registry {
     }
 }
 
-/// Whether a file of whoever asks cannot be opened or read, which is a mistake in the command.
+/// Whether a local file cannot be opened or read. The user then named a wrong file.
 fn is_of_a_file(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.is::<std::io::Error>())
 }

@@ -171,7 +171,7 @@ mod tests {
         for key in [of_order_two, identity] {
             let key = Record::Text(format!("ed25519:{key}"));
             let signer = records([(Key::SigPub, key)]).into_signer(EnsName::parse("a.eth").expect("a name"));
-            let reason = signer.key.expect_err("it is none");
+            let reason = signer.key.expect_err("no key");
             let observed = reason.observed.unwrap_or_default();
             assert_eq!((reason.code, observed), (Code::ReceiptKeyUnpublished, KeyError::Weak.to_string()));
         }

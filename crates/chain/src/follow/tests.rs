@@ -6,15 +6,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clresolve_core::name::EnsName;
-use clresolve_core::payment::Coins;
-use clresolve_core::reading::Demand;
-use clresolve_sandbox::chain::{
-    CHAIN_ID, ChainBuilder, NAME_WRAPPER, REGISTRY, Registration, RpcFault, RpcServer, UNIVERSAL_RESOLVER,
-};
+use clresolve_sandbox::chain::{ChainBuilder, REGISTRY, Registration, RpcFault, RpcServer};
 use jiff::{SignedDuration, Timestamp};
 use url::Url;
 
 use super::*;
+use crate::testing::config;
 use crate::transport::PostError;
 
 /// The way to the endpoint, with the requests that went it.
@@ -76,29 +73,7 @@ impl Stage {
         let server = RpcServer::bind(Arc::new(builder.build().unwrap())).await.unwrap();
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         let door = Arc::new(Door { http, sent: Mutex::default(), flooded: Mutex::default() });
-        let contracts = Contracts {
-            universal_resolver: UNIVERSAL_RESOLVER,
-            registry: REGISTRY,
-            name_wrapper: NAME_WRAPPER,
-            ..Contracts::default()
-        };
-        let config = ChainConfig {
-            chain_id: CHAIN_ID,
-            genesis: None,
-            contracts,
-            endpoints: vec![Endpoint {
-                label: "node".to_owned(),
-                url: server.url().parse().unwrap(),
-                own: true,
-                operator: "me".to_owned(),
-                ws: None,
-            }],
-            demand: Demand::SingleRpc,
-            timeout: Duration::from_secs(60),
-            hedge_after: Duration::from_secs(60),
-            ccip: false,
-            coins: Coins::default(),
-        };
+        let config = config(std::slice::from_ref(&server));
         let follower = Follower::all(&config, &(Arc::clone(&door) as Arc<dyn HttpPost>)).remove(0);
         let resolvers = BTreeSet::from([builder.public_resolver()]);
         Self { builder, time, server, follower, door, resolvers }

@@ -1,16 +1,12 @@
 //! Names that the sandbox's chain tells of, through endpoints that are honest, hide, invent, flood and take few blocks.
 
 use alloy_primitives::hex;
-use clresolve_core::payment::Coins;
-use clresolve_core::reading::Demand;
-use clresolve_sandbox::chain::{
-    CHAIN_ID, ChainBuilder, Custody, NAME_WRAPPER, REGISTRY, Registration, RpcFault, RpcServer, UNIVERSAL_RESOLVER,
-};
+use clresolve_sandbox::chain::{ChainBuilder, Custody, Registration, RpcFault, RpcServer};
 use jiff::{SignedDuration, Timestamp};
 use url::Url;
 
 use super::*;
-use crate::Endpoint;
+use crate::testing::config;
 use crate::transport::PostError;
 
 const HOLDER: Address = Address::repeat_byte(7);
@@ -114,30 +110,7 @@ impl Stage {
             server.set_fault(*fault);
             servers.push(server);
         }
-        let endpoint = |(number, server): (usize, &RpcServer)| Endpoint {
-            label: format!("node-{number}"),
-            url: server.url().parse().unwrap(),
-            own: true,
-            ws: None,
-            operator: format!("operator-{number}"),
-        };
-        let config = ChainConfig {
-            chain_id: CHAIN_ID,
-            genesis: None,
-            contracts: Contracts {
-                universal_resolver: UNIVERSAL_RESOLVER,
-                registry: REGISTRY,
-                name_wrapper: NAME_WRAPPER,
-                ..Contracts::default()
-            },
-            endpoints: servers.iter().enumerate().map(endpoint).collect(),
-            demand: Demand::SingleRpc,
-            timeout: Duration::from_secs(60),
-            hedge_after: Duration::from_secs(60),
-            ccip: false,
-            coins: Coins::default(),
-        };
-        let finder = NameFinder::new(&config, &(Arc::new(door) as Arc<dyn HttpPost>));
+        let finder = NameFinder::new(&config(&servers), &(Arc::new(door) as Arc<dyn HttpPost>));
         (finder.find(wanted).await, finder, servers)
     }
 }

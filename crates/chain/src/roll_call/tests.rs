@@ -4,16 +4,13 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::Bytes;
 use clresolve_core::payment::CoinType;
-use clresolve_core::reading::Demand;
 use clresolve_core::records::Key;
-use clresolve_sandbox::chain::{
-    CHAIN_ID, ChainBuilder, NAME_WRAPPER, REGISTRY, Registration, RpcFault, RpcServer, SandboxChain, UNIVERSAL_RESOLVER,
-};
+use clresolve_sandbox::chain::{ChainBuilder, Registration, RpcFault, RpcServer, SandboxChain};
 use url::Url;
 
 use super::*;
-use crate::Endpoint;
 use crate::ccip::{CcipReadGatewayError, CcipReadRequest};
+use crate::testing::config;
 use crate::transport::PostError;
 
 const HOLDER: Address = Address::repeat_byte(7);
@@ -68,31 +65,9 @@ fn chain(entry: &str) -> Arc<SandboxChain> {
 }
 
 fn roll_call(servers: &[RpcServer], timeout: Duration) -> RollCall {
-    let endpoint = |(number, server): (usize, &RpcServer)| Endpoint {
-        label: format!("node-{number}"),
-        url: server.url().parse().unwrap(),
-        own: false,
-        operator: format!("operator-{number}"),
-        ws: None,
-    };
-    let config = ChainConfig {
-        chain_id: CHAIN_ID,
-        genesis: None,
-        contracts: Contracts {
-            universal_resolver: UNIVERSAL_RESOLVER,
-            registry: REGISTRY,
-            name_wrapper: NAME_WRAPPER,
-            ..Contracts::default()
-        },
-        endpoints: servers.iter().enumerate().map(endpoint).collect(),
-        demand: Demand::SingleRpc,
-        timeout,
-        hedge_after: timeout,
-        ccip: true,
-        coins: Coins::default(),
-    };
+    let config = ChainConfig { timeout, hedge_after: timeout, ccip: true, ..config(servers) };
     let http: Arc<dyn HttpPost> = Arc::new(Door(reqwest::Client::builder().no_proxy().build().unwrap()));
-    RollCall::new(&config, &http, Arc::new(NoGateway))
+    RollCall::new(&config, &http, Arc::new(NoGateway), &(Arc::new(Timestamp::now) as Clock))
 }
 
 async fn server(chain: &Arc<SandboxChain>, fault: RpcFault) -> RpcServer {

@@ -1,0 +1,40 @@
+//! A configuration of endpoints that serve the sandbox's chain.
+
+use std::time::Duration;
+
+use clresolve_core::payment::Coins;
+use clresolve_core::reading::Demand;
+use clresolve_sandbox::chain::{CHAIN_ID, NAME_WRAPPER, REGISTRY, RpcServer, UNIVERSAL_RESOLVER};
+use clresolve_state::Contracts;
+
+use crate::{ChainConfig, Endpoint};
+
+/// Longer than any test waits.
+const UNHURRIED: Duration = Duration::from_secs(60);
+
+/// The servers as endpoints `node-0`, `node-1` and so on, each of an operator of its own.
+pub(crate) fn config(servers: &[RpcServer]) -> ChainConfig {
+    let endpoint = |(number, server): (usize, &RpcServer)| Endpoint {
+        label: format!("node-{number}"),
+        url: server.url().parse().unwrap(),
+        own: true,
+        operator: format!("operator-{number}"),
+        ws: None,
+    };
+    ChainConfig {
+        chain_id: CHAIN_ID,
+        genesis: None,
+        contracts: Contracts {
+            universal_resolver: UNIVERSAL_RESOLVER,
+            registry: REGISTRY,
+            name_wrapper: NAME_WRAPPER,
+            ..Contracts::default()
+        },
+        endpoints: servers.iter().enumerate().map(endpoint).collect(),
+        demand: Demand::SingleRpc,
+        timeout: UNHURRIED,
+        hedge_after: UNHURRIED,
+        ccip: false,
+        coins: Coins::default(),
+    }
+}
