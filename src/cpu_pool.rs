@@ -132,6 +132,13 @@ impl Occupied {
         pool.jobs() > MAX_THREADS
     }
 
+    /// Until a pool has so many jobs.
+    pub(crate) async fn wait_for_jobs(pool: &CpuPool, count: usize) {
+        while pool.jobs() != count {
+            tokio::task::yield_now().await;
+        }
+    }
+
     /// Ends the jobs.
     pub(crate) async fn release(self) {
         drop(self.release);

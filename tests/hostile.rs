@@ -40,6 +40,9 @@ mod streams;
 #[path = "../crates/cards/tests/worst/documents.rs"]
 #[allow(dead_code, reason = "what the other tests need of it")]
 mod worst;
+#[path = "../crates/payment/tests/worst/documents.rs"]
+#[allow(dead_code, reason = "what the other tests need of it")]
+mod worst_questions;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -90,8 +90,17 @@ pub(super) async fn question<Q: Send + 'static>(
     read: fn(&[u8]) -> Result<Q, String>,
 ) -> Result<(Arc<Q>, BodyPermit), RequestError> {
     let (bytes, place) = document(request, state, client, limit).await?;
+    Ok((read_apart(state, bytes, read).await?, place))
+}
+
+/// What `read` reads in a body, apart from the threads that answer requests.
+pub(super) async fn read_apart<Q: Send + 'static>(
+    state: &AppState,
+    bytes: Vec<u8>,
+    read: fn(&[u8]) -> Result<Q, String>,
+) -> Result<Arc<Q>, RequestError> {
     let question = state.resolver.pool().try_run(move || read(&bytes)).await.map_err(|PoolFull| Refusal::Overloaded)?;
-    Ok((Arc::new(question.map_err(RequestError::malformed)?), place))
+    question.map(Arc::new).map_err(RequestError::malformed)
 }
 
 async fn whole(request: Request, limit: usize) -> Result<Vec<u8>, RequestError> {

@@ -76,13 +76,14 @@ async fn answered(
             return Ok(sent(recent.body.clone(), "application/json", &answered.resolution));
         }
     }
-    let request = DecisionRequest::from_json(&bytes).map_err(|error| RequestError::malformed(error.to_string()))?;
+    let read = |bytes: &[u8]| DecisionRequest::from_json(bytes).map_err(|error| error.to_string());
+    let request = body::read_apart(state, bytes, read).await?;
     match (moment, &request.header) {
         (Moment::BeforeSigning, Some(_)) => return Err(RequestError::malformed("header is for /v1/decisions/signed")),
         (Moment::BeforeSending, None) => return Err(RequestError::malformed("expected header: the payment header")),
         _ => {}
     }
-    let (state, answered) = in_force.ask(state, client, Question::new(&request.name)).await?;
+    let (state, answered) = in_force.ask(state, client, Question::new(&*request.name)).await?;
     let (decision, resolution) = state.resolver.decide_on(answered.resolution, &request).await;
     let decision = Arc::new(decision);
     drop(permit);

@@ -52,6 +52,7 @@ async fn answered(
     let resolver = state.resolver.clone();
     let probe = Probe { name, verb, body: Some(EMPTY), sellers: Sellers::OfAllowedAgents };
     let asked = state.admission.admitted(client, async move { resolver.probe(&resolution, &probe).await }).await?;
+    let asked = Arc::new(asked);
     let (state, answered) = in_force.ask(state, client, question).await?;
     let (decision, resolution) = state.resolver.decide_on(answered.resolution, &asked).await;
     report_decision(&decision);

@@ -4,6 +4,7 @@
 //! of the verdict. Registrations and keys for offers are read where they could decide.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use clresolve_core::payment::{CoinType, EndpointKey};
 use clresolve_payment::decide::{Knowledge, Question, decide};
@@ -38,7 +39,7 @@ struct Facts {
     gate: GatePolicy,
     limits: Limits,
     route: Result<Route, Box<Reason>>,
-    request: DecisionRequest,
+    request: Arc<DecisionRequest>,
     terms: Result<Terms, Box<Reason>>,
     payees: BTreeMap<Network, Payees>,
     now: Timestamp,
@@ -62,10 +63,6 @@ impl Facts {
             now: self.now,
         };
         decide(&question, &known)
-    }
-
-    fn has_signatures(&self) -> bool {
-        self.request.header.is_some() || self.terms.as_ref().is_ok_and(|terms| !terms.offers.is_empty())
     }
 
     /// Whether nothing but the signer of an offer stands against the payment, and the name's own key could settle that.
@@ -115,14 +112,18 @@ impl Resolver {
     /// Never fails: what went wrong is in the decision, which then aborts.
     pub async fn decide(&self, request: &DecisionRequest) -> Decision {
         let resolution = self.resolve(&request.name).await;
-        let (decision, _) = self.decide_on(resolution, request).await;
+        let (decision, _) = self.decide_on(resolution, &Arc::new(request.clone())).await;
         report(&decision);
         decision
     }
 
     /// The same, about the agent of a verdict that was just asked for. It is not reported yet. Look-ups take time: a verdict
     /// that no longer stands after them is asked for again. Gives the verdict that the decision is about, too.
-    pub(crate) async fn decide_on(&self, resolution: Resolution, request: &DecisionRequest) -> (Decision, Resolution) {
+    pub(crate) async fn decide_on(
+        &self,
+        resolution: Resolution,
+        request: &Arc<DecisionRequest>,
+    ) -> (Decision, Resolution) {
         let mut resolution = resolution;
         for _ in 0..TRIES {
             let began = self.0.cached.cache.begin();
@@ -133,20 +134,20 @@ impl Resolver {
             }
             resolution = self.resolve(&request.name).await;
         }
-        let (facts, decision) = self.judged(self.facts(resolution, request)).await;
+        let (facts, decision) = self.judged_at_once(resolution, request).await;
         (decision, facts.resolution)
     }
 
     /// The decision, and what it rests on: what was looked up, too, where that could decide.
-    async fn looked_into(&self, resolution: Resolution, request: &DecisionRequest) -> (Facts, Decision) {
-        let (mut facts, mut decision) = self.judged(self.facts(resolution, request)).await;
+    async fn looked_into(&self, resolution: Resolution, request: &Arc<DecisionRequest>) -> (Facts, Decision) {
+        let (mut facts, mut decision) = self.judged_at_once(resolution, request).await;
         if !may_be_settled_by_a_registration(&decision) {
             return (facts, decision);
         }
         let Some(beside) = Beside::of(&facts.resolution) else { return (facts, decision) };
         if self.add_registrations(&beside, &mut facts.payees).await {
             facts.now = self.now();
-            (facts, decision) = self.judged(facts).await;
+            (facts, decision) = self.judged(|| facts).await;
         }
         if !facts.may_be_settled_by_a_key(&decision) {
             return (facts, decision);
@@ -155,11 +156,11 @@ impl Resolver {
         let Some(key) = signer::offer_key(&signers.offers, walker, &beside).await else { return (facts, decision) };
         facts.payees.values_mut().for_each(|payees| payees.signers.ed25519.push(key.clone()));
         facts.now = self.now();
-        self.judged(facts).await
+        self.judged(|| facts).await
     }
 
     /// What a decision rests on without a further request.
-    fn facts(&self, resolution: Resolution, request: &DecisionRequest) -> Facts {
+    fn facts(&self, resolution: Resolution, request: Arc<DecisionRequest>) -> Facts {
         let config = &self.0.walker.config;
         let terms = request.terms();
         let payees = terms.as_ref().map(|terms| self.payees(&resolution, terms)).unwrap_or_default();
@@ -168,7 +169,7 @@ impl Resolver {
             limits: config.limits.limits().tightened(&request.limits),
             route: self.route(&resolution, Some(&request.verb)),
             resolution,
-            request: request.clone(),
+            request,
             terms,
             payees,
             now: self.now(),
@@ -192,13 +193,23 @@ impl Resolver {
         join_all(claims).await.contains(&true)
     }
 
-    /// Signatures are checked apart from the threads that answer.
-    async fn judged(&self, facts: Facts) -> (Facts, Decision) {
-        let judge = |facts: Facts| {
+    /// The decision on what is known without a further request.
+    async fn judged_at_once(&self, resolution: Resolution, request: &Arc<DecisionRequest>) -> (Facts, Decision) {
+        let (resolver, request) = (self.clone(), Arc::clone(request));
+        self.judged(move || resolver.facts(resolution, request)).await
+    }
+
+    /// The decision on these facts. Terms are read and judged apart from the threads that answer.
+    async fn judged(&self, facts: impl FnOnce() -> Facts + Send + 'static) -> (Facts, Decision) {
+        let judge = move || {
+            let facts = facts();
             let decision = facts.decide();
             (facts, decision)
         };
-        if facts.has_signatures() { self.0.walker.pool.run(move || judge(facts)).await } else { judge(facts) }
+        if clresolve_core::mutant!("decisions-hold-up-the-gate") {
+            return judge();
+        }
+        self.0.walker.pool.run(judge).await
     }
 
     /// The URL that an agent's entry stands for, for its first verb where none is named (CL-61).
@@ -323,7 +334,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::cpu_pool::Occupied;
+    use crate::cpu_pool::{MAX_THREADS, Occupied};
     use crate::sandbox::World;
     use crate::sandbox::spec::Spec;
 
@@ -364,15 +375,19 @@ mod tests {
     async fn a_change_during_a_look_up_stops_the_payment() {
         let mut shop = Shop::open().await;
         shop.resolver.resolve(NAME).await;
-        let busy = Occupied::whole(shop.resolver.pool());
+        let pool = Arc::clone(shop.resolver.pool());
         let before = shop.world.counts().rpc;
+        let first = Occupied::whole(&pool);
+        Occupied::wait_for_jobs(&pool, MAX_THREADS).await;
         let (resolver, request) = (shop.resolver.clone(), shop.request.clone());
         let deciding = tokio::spawn(async move { resolver.decide(&request).await });
-        // Until the registration waits to be judged.
-        let waits = |shop: &Shop| {
-            Occupied::is_waited_for(shop.resolver.pool()) && shop.world.counts().rpc == before + OF_A_LOOK_UP
-        };
-        while !waits(&shop) {
+        Occupied::wait_for_jobs(&pool, MAX_THREADS + 1).await;
+        assert_eq!(shop.world.counts().rpc, before, "terms were judged where the answers are given");
+        // What is known at once is judged between the two, and the registration behind them.
+        let busy = Occupied::whole(&pool);
+        Occupied::wait_for_jobs(&pool, 2 * MAX_THREADS + 1).await;
+        first.release().await;
+        while shop.world.counts().rpc < before + OF_A_LOOK_UP || pool.jobs() != MAX_THREADS + 1 {
             assert!(!deciding.is_finished(), "a registration was read where the answers are given");
             tokio::task::yield_now().await;
         }

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::memory::Daemon;
 use crate::server::{Server, canary, ok};
 use crate::worst::{Judge, Seed};
+use crate::worst_questions::Kind;
 use crate::{HANGS, codes, spec};
 
 /// Most memory that the worst documents may add to the idle daemon's.
@@ -102,6 +103,37 @@ async fn the_worst_documents_at_once_cost_lint_at_most_64_mib() {
     let good = include_str!("../../crates/sandbox/src/discovery/a2a.json");
     let (status, answer) = lint(&client, &daemon, good.into()).await;
     assert_eq!((status, &answer["valid"]), (StatusCode::OK, &Value::Bool(true)), "the next request is served");
+}
+
+/// What a seller sends is decided about, however much there is of it, and costs the gate nothing.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_worst_terms_at_once_cost_decisions_at_most_64_mib() {
+    let proxy = canary().await;
+    let world = World::start(&spec(GOOD)).await.unwrap();
+    let daemon = Daemon::start(world.config(), &proxy);
+    let client = client();
+    warmed(&client, &daemon).await;
+    let decide = async |route: &str, question: Vec<u8>| {
+        let request = client.post(format!("http://{}{route}", daemon.address));
+        let response =
+            request.header("content-type", "application/json").body(question).send().await.expect("an answer");
+        let status = response.status();
+        (status, serde_json::from_slice::<Value>(&response.bytes().await.expect("a body")).expect("JSON"))
+    };
+    let small = br#"{"name":"good.eth","verb":"summarize","paymentRequired":{}}"#;
+    assert_eq!(decide("/v1/decisions", small.to_vec()).await.0, StatusCode::OK);
+    let idle = daemon.peak();
+    for kind in Kind::ALL {
+        let route = if kind == Kind::Signed { "/v1/decisions/signed" } else { "/v1/decisions" };
+        for (status, answer) in join_all((0..AT_ONCE).map(|_| decide(route, kind.question()))).await {
+            match status {
+                StatusCode::OK => assert_eq!(answer["abort"], true, "{kind:?}: {answer:#}"),
+                _ => assert_eq!((status, kind), (StatusCode::BAD_REQUEST, Kind::SelectedValues), "{answer:#}"),
+            }
+        }
+    }
+    holds(&daemon, idle, "decisions");
 }
 
 #[cfg(target_os = "linux")]

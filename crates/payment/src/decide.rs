@@ -11,16 +11,16 @@ use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::trust::Resolution;
 use clresolve_verdict::verdict::canonical_digest;
 use jiff::{SignedDuration, Timestamp};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::asset::AssetId;
 use crate::decision::{Check, Decision, EntryRow, Objection, Outcome, PayeeRow, PriceRow, SCHEMA, codes};
 use crate::limits::{AssetLimit, Limits, NetworkSource};
 use crate::network::Network;
+use crate::offer::Offers;
 use crate::payee::{Payees, Proven};
 use crate::route::{Route, resource_objection};
-use crate::signed;
+use crate::signed::PaymentHeader;
 use crate::terms::{Entry, Price, Terms};
 
 /// What is asked: may these terms be paid?
@@ -39,8 +39,7 @@ pub struct Question<'a> {
 }
 
 /// The entry that a client has chosen.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selected {
     /// Its place in `accepts`, from 0.
     Index(usize),
@@ -251,11 +250,21 @@ fn judge_all<'t>(
     question: &Question<'_>,
     known: &Knowledge<'_>,
 ) -> Vec<Judged<'t>> {
-    entries.iter().map(|(index, entry)| judge(terms, *index, entry, question, known)).collect()
+    let held = Held {
+        offers: Offers::read(&terms.offers, question.url.unwrap_or_default()),
+        payment: question.signed.map(|header| PaymentHeader::read(header, terms)),
+    };
+    entries.iter().map(|(index, entry)| judge(&held, *index, entry, question, known)).collect()
+}
+
+/// What every entry is held against. It is read once.
+struct Held {
+    offers: Offers,
+    payment: Option<Result<PaymentHeader, Box<Reason>>>,
 }
 
 fn judge<'t>(
-    terms: &Terms,
+    held: &Held,
     index: usize,
     entry: &'t Entry,
     question: &Question<'_>,
@@ -279,17 +288,17 @@ fn judge<'t>(
     objections.extend(against_price(price, limit, known.limits));
     let nobody = Payees::default();
     let payees = known.payees.get(&price.network).unwrap_or(&nobody);
-    let proven = match payees.prove(price, &terms.offers, question.url.unwrap_or_default(), known.now) {
+    let proven = match payees.prove(price, &held.offers, known.now) {
         Ok(proven) => Some(proven),
         Err(reasons) => {
             objections.extend(reasons.into_iter().map(|reason| Objection::new(Check::Payee, reason)));
             None
         }
     };
-    if let (Some(header), Some(limit)) = (question.signed, limit)
-        && let Err(reason) = signed::check(header, terms, price, &limit.asset, known.now)
-    {
-        objections.push(Objection::new(Check::Signature, *reason));
+    if let (Some(payment), Some(limit)) = (&held.payment, limit) {
+        let checked = payment.as_ref().map_err(Clone::clone);
+        let refused = checked.and_then(|payment| payment.check(price, &limit.asset, known.now)).err();
+        objections.extend(refused.map(|reason| Objection::new(Check::Signature, *reason)));
     }
     Judged { index, entry, proven, objections }
 }

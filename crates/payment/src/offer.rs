@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::cell::OnceCell;
+
 use alloy_primitives::{B256, U256};
 use alloy_sol_types::SolStruct as _;
 use jiff::Timestamp;
@@ -15,7 +17,7 @@ use clresolve_core::mutant;
 use clresolve_core::reason::{Code, Reason};
 
 pub use crate::artifact::SignerKeys;
-use crate::artifact::{Artifact, Payload, SignedBy};
+use crate::artifact::{Artifact, Malformed, Payload, SignedBy};
 use crate::forms;
 use crate::terms::{MAX_ENTRIES, Price};
 use crate::typed_data;
@@ -50,59 +52,95 @@ pub struct Offer {
     valid_until: u64,
 }
 
-/// Whether one of `offers` proves that `price`, for `url`, comes from a holder of `keys`. `None` where none of them is
-/// about this way to pay: its scheme, network and asset.
-///
-/// An offer says by its signed payload alone what it is about; `acceptIndex` is not signed. A changed offer that is
-/// signed by EIP-712 looks like one that a stranger has signed.
-///
-/// # Errors
-/// `offer-invalid` or `offer-signer-unproven`: the weakest objection to an offer about this way to pay, or to one that
-/// cannot be read.
-pub fn proves(
-    offers: &[Value],
-    price: &Price,
-    url: &str,
-    keys: &SignerKeys,
-    now: Timestamp,
-) -> Option<Result<Offered, Box<Reason>>> {
-    let mut signatures = 0;
-    let mut weakest: Option<(Objection, usize)> = None;
-    for (index, offer) in offers.iter().take(MAX_OFFERS).enumerate() {
-        let objection = match stated(offer, price, url, now) {
-            Ok(None) => continue,
-            Ok(Some(_)) if signatures == MAX_SIGNATURES => break,
-            Ok(Some(offer)) => {
-                signatures += 1;
-                match offer.signed_by(keys) {
-                    SignedBy::Published => return Some(Ok(Offered { valid_until: offer.payload().end() })),
-                    SignedBy::Stranger | SignedBy::Undecided => Objection::Signer,
-                    SignedBy::Nobody => Objection::Signature,
-                }
-            }
-            Err(objection) => objection,
+/// The offers of terms that came with the reply of one URL. Each is read once, and its signature is checked at most once,
+/// however many entries there are.
+#[derive(Debug)]
+pub struct Offers(Vec<Result<OfferRead, Malformed>>);
+
+/// An offer, and what does not depend on the price that it is compared with.
+#[derive(Debug)]
+struct OfferRead {
+    artifact: Artifact<Offer>,
+    is_for_url: bool,
+    /// Who has signed it. It is about one network, so there is one set of keys that it is held against.
+    signed_by: OnceCell<SignedBy>,
+}
+
+impl Offers {
+    /// Reads the first [`MAX_OFFERS`] of `offers`, for the URL that answered.
+    pub fn read(offers: &[Value], url: &str) -> Self {
+        let answered = Url::parse(url).ok();
+        let read = |offer: &Value| {
+            let artifact = Artifact::<Offer>::read(offer)?;
+            let resource = &artifact.payload().resource_url;
+            // Two texts are one URL where every client of the web would ask for the same.
+            let is_for_url = resource == url || answered.is_some() && Url::parse(resource).ok() == answered;
+            Ok(OfferRead { artifact, is_for_url, signed_by: OnceCell::new() })
         };
-        if weakest.as_ref().is_none_or(|(known, _)| objection < *known) {
-            weakest = Some((objection, index));
-        }
+        Self(offers.iter().take(MAX_OFFERS).map(read).collect())
     }
-    weakest.map(|(objection, index)| Err(objection.reason(index)))
+
+    /// Whether one of them proves that `price` comes from a holder of `keys`, the keys for the network of the price. `None`
+    /// where none of them is about this way to pay: its scheme, network and asset.
+    ///
+    /// An offer says by its signed payload alone what it is about; `acceptIndex` is not signed. A changed offer that is
+    /// signed by EIP-712 looks like one that a stranger has signed.
+    ///
+    /// # Errors
+    /// `offer-invalid` or `offer-signer-unproven`: the weakest objection to an offer about this way to pay, or to one that
+    /// cannot be read.
+    pub fn prove(&self, price: &Price, keys: &SignerKeys, now: Timestamp) -> Option<Result<Offered, Box<Reason>>> {
+        let mut signatures = 0;
+        let mut weakest: Option<(Objection, usize)> = None;
+        for (index, offer) in self.0.iter().enumerate() {
+            let objection = match stated(offer, price, now) {
+                Ok(None) => continue,
+                Ok(Some(_)) if signatures == MAX_SIGNATURES => break,
+                Ok(Some(offer)) => {
+                    signatures += 1;
+                    match offer.signed_by(keys) {
+                        SignedBy::Published => {
+                            return Some(Ok(Offered { valid_until: offer.artifact.payload().end() }));
+                        }
+                        SignedBy::Stranger | SignedBy::Undecided => Objection::Signer,
+                        SignedBy::Nobody => Objection::Signature,
+                    }
+                }
+                Err(objection) => objection,
+            };
+            if weakest.as_ref().is_none_or(|(known, _)| objection < *known) {
+                weakest = Some((objection, index));
+            }
+        }
+        weakest.map(|(objection, index)| Err(objection.reason(index)))
+    }
+}
+
+impl OfferRead {
+    fn signed_by(&self, keys: &SignerKeys) -> SignedBy {
+        *self.signed_by.get_or_init(|| self.artifact.signed_by(keys))
+    }
 }
 
 /// The offer, if what it states is this price at this time. `None` where it is about another way to pay.
-fn stated(offer: &Value, price: &Price, url: &str, now: Timestamp) -> Result<Option<Artifact<Offer>>, Objection> {
-    let artifact = Artifact::<Offer>::read(offer).map_err(|error| Objection::Form(error.to_string()))?;
-    let offer = artifact.payload();
+fn stated<'o>(
+    offer: &'o Result<OfferRead, Malformed>,
+    price: &Price,
+    now: Timestamp,
+) -> Result<Option<&'o OfferRead>, Objection> {
+    let read = offer.as_ref().map_err(|error| Objection::Form(error.to_string()))?;
+    let offer = read.artifact.payload();
     if !offer.is_about(price) {
         return Ok(None);
     }
-    if !offer.states(price, url) && !mutant!("offers-of-other-terms") {
+    let is_of_these_terms = read.is_for_url && offer.states(price);
+    if !is_of_these_terms && !mutant!("offers-of-other-terms") {
         return Err(Objection::Terms);
     }
     if offer.has_ended(now) && !mutant!("offers-never-end") {
         return Err(Objection::Ended);
     }
-    Ok(Some(artifact))
+    Ok(Some(read))
 }
 
 /// What speaks against an offer, weakest first.
@@ -139,11 +177,9 @@ impl Offer {
             && forms::address(&self.asset) == Some(price.asset)
     }
 
-    /// Whether it states the rest of the price too, for this URL.
-    fn states(&self, price: &Price, url: &str) -> bool {
-        forms::address(&self.pay_to) == Some(price.pay_to)
-            && forms::amount(&self.amount) == Some(price.amount)
-            && is_same_url(&self.resource_url, url)
+    /// Whether it states the rest of the price too.
+    fn states(&self, price: &Price) -> bool {
+        forms::address(&self.pay_to) == Some(price.pay_to) && forms::amount(&self.amount) == Some(price.amount)
     }
 
     fn has_ended(&self, now: Timestamp) -> bool {
@@ -155,11 +191,6 @@ impl Offer {
         let end = i64::try_from(self.valid_until).ok().and_then(|end| Timestamp::from_second(end).ok());
         (self.valid_until != 0).then(|| end.unwrap_or(Timestamp::MAX))
     }
-}
-
-/// Whether two texts are one URL, as every client of the web would ask for it.
-fn is_same_url(one: &str, other: &str) -> bool {
-    one == other || Url::parse(one).is_ok_and(|one| Url::parse(other).is_ok_and(|other| one == other))
 }
 
 impl Payload for Offer {

@@ -5,10 +5,9 @@ use clresolve_core::payment::CoinType;
 use clresolve_core::reason::{Code, Reason};
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::network::Network;
-use crate::offer::{self, SignerKeys};
+use crate::offer::{Offers, SignerKeys};
 use crate::terms::Price;
 
 /// Everything that is known of a name's payees on one network.
@@ -96,7 +95,7 @@ impl Payees {
     ///
     /// # Errors
     /// Every objection; at least one.
-    pub fn prove(&self, price: &Price, offers: &[Value], url: &str, now: Timestamp) -> Result<Proven, Vec<Reason>> {
+    pub fn prove(&self, price: &Price, offers: &Offers, now: Timestamp) -> Result<Proven, Vec<Reason>> {
         if let Some(reason) = nobody(price) {
             return Err(vec![reason]);
         }
@@ -104,7 +103,7 @@ impl Payees {
             return Ok(proven);
         }
         let mut objections = Vec::new();
-        match offer::proves(offers, price, url, &self.signers, now) {
+        match offers.prove(price, &self.signers, now) {
             Some(Ok(offered)) => return Ok(Proven { by: ProvenBy::Offer, until: offered.valid_until }),
             Some(Err(reason)) => objections.push(*reason),
             None => {}
@@ -214,7 +213,7 @@ mod tests {
     fn paid_to(payees: &Payees, address: Address) -> Result<Proven, Vec<Code>> {
         let price = Price { pay_to: address, ..price() };
         let codes = |reasons: Vec<Reason>| reasons.into_iter().map(|reason| reason.code).collect();
-        payees.prove(&price, &[], URL, Timestamp::UNIX_EPOCH).map_err(codes)
+        payees.prove(&price, &Offers::read(&[], URL), Timestamp::UNIX_EPOCH).map_err(codes)
     }
 
     /// What one source says of [`WALLET`].
@@ -239,9 +238,9 @@ mod tests {
     }
 
     /// A signed offer of the price. One that pays another is about this way to pay, and not about these terms.
-    fn offers(says: Says, own: &SigningKey, stranger: &SigningKey) -> Vec<Value> {
+    fn offers(says: Says, own: &SigningKey, stranger: &SigningKey) -> Offers {
         let (pay_to, key) = match says {
-            Says::Nothing => return Vec::new(),
+            Says::Nothing => return Offers::read(&[], URL),
             Says::This => (WALLET, own),
             Says::Another => (OTHER, own),
             Says::Doubtful => (WALLET, stranger),
@@ -254,7 +253,7 @@ mod tests {
         let header = json!({"alg": "EdDSA", "kid": "did:web:a.example#1"});
         let signed = format!("{}.{}", BASE64URL.encode(header.to_string()), BASE64URL.encode(payload.to_string()));
         let signature = BASE64URL.encode(key.sign(signed.as_bytes()));
-        vec![json!({"format": "jws", "signature": format!("{signed}.{signature}")})]
+        Offers::read(&[json!({"format": "jws", "signature": format!("{signed}.{signature}")})], URL)
     }
 
     /// What follows where the sources say this: one that names the payee is enough, else each says what is against it.
@@ -312,13 +311,13 @@ mod tests {
                 registration: claim(registration, Code::PayeeUnproven, registered),
                 signers: signers.clone(),
             };
-            let found = payees.prove(&price, &offers(offer, &own, &stranger), URL, Timestamp::UNIX_EPOCH);
+            let found = payees.prove(&price, &offers(offer, &own, &stranger), Timestamp::UNIX_EPOCH);
             let codes = |reasons: Vec<Reason>| reasons.into_iter().map(|reason| reason.code).collect();
             let found = found.map(|proven| proven.by).map_err(codes);
             let said = format!("addr {record:?}, erc8004 {registration:?}, offer {offer:?}");
             assert_eq!(found, expected(record, registration, offer), "{said}");
             let configured = Payees { configured: vec![OTHER, WALLET], ..payees };
-            let by = configured.prove(&price, &offers(offer, &own, &stranger), URL, Timestamp::UNIX_EPOCH);
+            let by = configured.prove(&price, &offers(offer, &own, &stranger), Timestamp::UNIX_EPOCH);
             assert_eq!(by.map(|proven| proven.by), Ok(ProvenBy::Configured), "{said}");
         }
     }

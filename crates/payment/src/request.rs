@@ -1,20 +1,32 @@
 //! What is asked of a decision, and its JSON form.
 
-use std::collections::BTreeMap;
+use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use clresolve_core::json::{JsonError, parse};
 use clresolve_core::reason::Reason;
-use clresolve_core::text::excerpt;
-use serde::Deserialize;
+use clresolve_core::text::{clipped, excerpt};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::decide::Selected;
 use crate::limits::CallerLimits;
-use crate::terms::{Reply, Terms};
+use crate::terms::{self, MAX_HEADERS, Reply, Terms};
 
 /// Longest request, in bytes: room for a reply that is far too long, so that the answer says that it is.
 pub const MAX_REQUEST_BYTES: usize = 512 * 1024;
+
+/// Longest name or verb, in bytes: as long as a member's name in a card.
+pub const MAX_WORD_BYTES: usize = 1024;
+
+/// Longest URL, in bytes: as long as the request line that common servers accept. It is compared with every entry and
+/// every offer.
+pub const MAX_URL_BYTES: usize = 8 * 1024;
+
+/// Most bytes that are kept of a header's name. No header that is read has a name of this length.
+const MAX_HEADER_NAME_BYTES: usize = 256;
 
 /// May this payment be made?
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +100,10 @@ impl DecisionRequest {
         };
         let limits = form.limits.unwrap_or_default();
         let Form { name, verb, selected, header, .. } = form;
+        at_most(MAX_WORD_BYTES, "name", &name)?;
+        at_most(MAX_WORD_BYTES, "verb", &verb)?;
+        at_most(MAX_URL_BYTES, "url", url.as_deref().unwrap_or_default())?;
+        let selected = selected.as_deref().map(Selected::read).transpose()?;
         Ok(Self { name, verb, demand, url, selected, limits, header })
     }
 
@@ -114,9 +130,21 @@ struct Form {
     #[serde(rename = "paymentRequired")]
     payment_required: Option<Box<RawValue>>,
     url: Option<String>,
-    selected: Option<Selected>,
+    selected: Option<Box<RawValue>>,
     limits: Option<CallerLimits>,
     header: Option<String>,
+}
+
+impl Selected {
+    fn read(raw: &RawValue) -> Result<Self, RequestError> {
+        if let Ok(index) = raw.get().parse() {
+            return Ok(Self::Index(index));
+        }
+        // An entry is part of terms, so it has room in what terms may use up.
+        let entry = parse(raw.get().as_bytes(), terms::LIMITS);
+        let refused = |error| excerpt(&format!("selected: a place in accepts, or an entry of it: {error}"));
+        entry.map(Self::Entry).map_err(|error: JsonError| expected(&refused(error)))
+    }
 }
 
 #[derive(Deserialize)]
@@ -130,12 +158,52 @@ struct Response {
     body_base64: Option<String>,
 }
 
-/// Headers: an object, or a list of pairs. A header may stand twice in either.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Headers {
-    Named(BTreeMap<String, Values>),
-    Pairs(Vec<(String, String)>),
+/// The headers of a reply, in their order: an object, or a list of pairs. A header may stand twice in either. One more than
+/// is read is kept, so that the decision says that there are too many.
+#[derive(Default)]
+struct Headers(Vec<(String, String)>);
+
+impl Headers {
+    fn add(&mut self, name: &str, value: String) {
+        if self.0.len() <= MAX_HEADERS && !clresolve_core::mutant!("endless-headers") {
+            self.0.push((clipped(name, MAX_HEADER_NAME_BYTES), value));
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Headers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(HeadersVisitor)
+    }
+}
+
+struct HeadersVisitor;
+
+impl<'de> Visitor<'de> for HeadersVisitor {
+    type Value = Headers;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object, or a list of pairs")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Headers, A::Error> {
+        let mut headers = Headers::default();
+        while let Some((name, values)) = members.next_entry::<String, Values>()? {
+            match values {
+                Values::One(value) => headers.add(&name, value),
+                Values::Several(values) => values.into_iter().for_each(|value| headers.add(&name, value)),
+            }
+        }
+        Ok(headers)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut pairs: A) -> Result<Headers, A::Error> {
+        let mut headers = Headers::default();
+        while let Some((name, value)) = pairs.next_element::<(String, String)>()? {
+            headers.add(&name, value);
+        }
+        Ok(headers)
+    }
 }
 
 /// One value of a header, or several.
@@ -146,42 +214,23 @@ enum Values {
     Several(Vec<String>),
 }
 
-impl Headers {
-    fn pairs(self) -> Vec<(String, String)> {
-        let each = |(name, values): (String, Values)| {
-            let values = match values {
-                Values::One(value) => vec![value],
-                Values::Several(values) => values,
-            };
-            values.into_iter().map(move |value| (name.clone(), value))
-        };
-        match self {
-            Self::Named(named) => named.into_iter().flat_map(each).collect(),
-            Self::Pairs(pairs) => pairs,
-        }
-    }
-}
-
-impl Default for Headers {
-    fn default() -> Self {
-        Self::Pairs(Vec::new())
-    }
-}
-
 impl Response {
     fn read(self, url: Option<String>) -> Result<(Demand, Option<String>), RequestError> {
         if url.is_some() {
             return Err(expected("url beside paymentRequired alone: a response has its own"));
         }
-        let headers = self.headers.pairs();
         let body = match (self.body, self.body_base64) {
             (Some(_), Some(_)) => return Err(expected("body or body_base64, not both")),
             (Some(text), None) => text.into_bytes(),
             (None, Some(encoded)) => STANDARD.decode(encoded).map_err(|_| expected("body_base64 in base64"))?,
             (None, None) => Vec::new(),
         };
-        Ok((Demand::Reply(Reply { status: self.status, headers, body }), Some(self.url)))
+        Ok((Demand::Reply(Reply { status: self.status, headers: self.headers.0, body }), Some(self.url)))
     }
+}
+
+fn at_most(limit: usize, member: &str, text: &str) -> Result<(), RequestError> {
+    if text.len() <= limit { Ok(()) } else { Err(expected(&format!("{member}: at most {limit} bytes"))) }
 }
 
 fn expected(what: &str) -> RequestError {
@@ -229,6 +278,46 @@ mod tests {
         }
         let twice = r#"{"name": "a.eth", "name": "b.eth", "verb": "v", "paymentRequired": {}}"#;
         assert!(matches!(DecisionRequest::from_json(twice.as_bytes()), Err(RequestError::Form(_))));
+    }
+
+    #[test]
+    fn a_header_may_stand_twice_in_an_object() {
+        let response = r#"{"status": 402, "url": "u", "headers": {"x": "1", "x": ["2"]}}"#;
+        let request = format!(r#"{{"name": "a.eth", "verb": "v", "response": {response}}}"#);
+        let request = DecisionRequest::from_json(request.as_bytes()).unwrap();
+        let Demand::Reply(reply) = request.demand else { panic!("a reply") };
+        assert_eq!(reply.headers, [("x".to_owned(), "1".to_owned()), ("x".to_owned(), "2".to_owned())]);
+    }
+
+    #[test]
+    fn headers_are_bounded_in_number_and_name() {
+        let name = "n".repeat(2 * MAX_HEADER_NAME_BYTES);
+        for headers in [json!({name.clone(): vec![""; MAX_HEADERS + 9]}), json!(vec![(&*name, ""); MAX_HEADERS + 9])] {
+            let response = json!({"status": 402, "url": "u", "headers": headers});
+            let request = read(&json!({"name": "a.eth", "verb": "v", "response": response})).unwrap();
+            assert_eq!(request.terms().unwrap_err().code.slug(), "payment-terms-malformed");
+            let Demand::Reply(Reply { headers, .. }) = request.demand else { panic!("a reply") };
+            assert_eq!(headers.len(), MAX_HEADERS + 1);
+            assert!(headers.iter().all(|(name, _)| name.len() <= MAX_HEADER_NAME_BYTES));
+        }
+    }
+
+    #[test]
+    fn what_is_compared_with_every_entry_is_bounded() {
+        let with = |member: &str, value: Value| {
+            let mut request = json!({"name": "a.eth", "verb": "v", "paymentRequired": {}});
+            request[member] = value;
+            read(&request)
+        };
+        for (member, most) in [("name", MAX_WORD_BYTES), ("verb", MAX_WORD_BYTES), ("url", MAX_URL_BYTES)] {
+            assert!(with(member, "a".repeat(most).into()).is_ok(), "{member}");
+            let error = with(member, "a".repeat(most + 1).into()).unwrap_err().to_string();
+            assert_eq!(error, format!("expected {member}: at most {most} bytes"));
+        }
+        for selected in [json!("0"), json!([0]), json!(-1), json!({"a": vec![0; 5000]})] {
+            let error = with("selected", selected).unwrap_err().to_string();
+            assert!(error.starts_with("expected selected: a place in accepts, or an entry of it: "), "{error}");
+        }
     }
 
     /// What a seller sent is judged as terms, however broken it is.

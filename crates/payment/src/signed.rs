@@ -52,27 +52,44 @@ const PAYMENT_IDENTIFIER: &str = "payment-identifier";
 /// Length of such a name, in bytes.
 const PAYMENT_ID_BYTES: RangeInclusive<usize> = 16..=128;
 
-/// Checks that what a payment header (`PAYMENT-SIGNATURE`, or `X-PAYMENT` in version 1) permits is this price among
-/// these terms, in the asset with this EIP-712 domain, and no longer than the price's time.
-///
-/// # Errors
-/// `payment-signature-mismatch`, saying what differs.
-pub fn check(header: &str, terms: &Terms, price: &Price, asset: &Asset, now: Timestamp) -> Result<(), Box<Reason>> {
-    let payment = decode_header(header)?;
-    let number = payment.get("x402Version");
-    if number.and_then(Value::as_u64) != Some(terms.version.number()) {
-        return Err(differs("/x402Version", terms.version.number(), shown(number)));
+/// A payment header (`PAYMENT-SIGNATURE`, or `X-PAYMENT` in version 1) that answers terms, and permits no more than the one
+/// payment that its payload signs.
+#[derive(Clone, Debug)]
+pub struct PaymentHeader {
+    payment: Value,
+    version: Version,
+}
+
+impl PaymentHeader {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// `payment-signature-mismatch`, saying what differs from the terms.
+    pub fn read(header: &str, terms: &Terms) -> Result<Self, Box<Reason>> {
+        let payment = decode_header(header)?;
+        let number = payment.get("x402Version");
+        if number.and_then(Value::as_u64) != Some(terms.version.number()) {
+            return Err(differs("/x402Version", terms.version.number(), shown(number)));
+        }
+        check_members(&payment)?;
+        check_extensions(&payment, &terms.extensions)?;
+        Ok(Self { payment, version: terms.version })
     }
-    match terms.version {
-        Version::V1 => check_claims(&payment, price)?,
-        Version::V2 => check_accepted(&payment, price)?,
-    }
-    check_members(&payment)?;
-    check_extensions(&payment, &terms.extensions)?;
-    let now = u64::try_from(now.as_second()).unwrap_or_default();
-    match price.transfer {
-        Transfer::Eip3009 => check_eip3009(&payload(&payment)?, price, asset, now),
-        Transfer::Permit2 => check_permit2(&payload(&payment)?, price, now),
+
+    /// Checks that what it permits is this price, in the asset with this EIP-712 domain, and no longer than the price's time.
+    ///
+    /// # Errors
+    /// `payment-signature-mismatch`, saying what differs.
+    pub fn check(&self, price: &Price, asset: &Asset, now: Timestamp) -> Result<(), Box<Reason>> {
+        match self.version {
+            Version::V1 => check_claims(&self.payment, price)?,
+            Version::V2 => check_accepted(&self.payment, price)?,
+        }
+        let now = u64::try_from(now.as_second()).unwrap_or_default();
+        match price.transfer {
+            Transfer::Eip3009 => check_eip3009(&payload(&self.payment)?, price, asset, now),
+            Transfer::Permit2 => check_permit2(&payload(&self.payment)?, price, now),
+        }
     }
 }
 

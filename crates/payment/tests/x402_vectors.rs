@@ -12,9 +12,9 @@ use clresolve_core::reason::{Code, Reason};
 use clresolve_jose::PublicKey;
 use clresolve_payment::artifact::{Artifact, SignedBy, SignerKeys};
 use clresolve_payment::asset::{Asset, AssetId};
-use clresolve_payment::offer::{Offer, proves};
+use clresolve_payment::offer::{Offer, Offers};
 use clresolve_payment::receipt::Receipt;
-use clresolve_payment::signed::check;
+use clresolve_payment::signed::PaymentHeader;
 use clresolve_payment::terms::{Price, Reply, Terms};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -97,7 +97,7 @@ fn x402_vectors_of_payment_headers_get_their_result() {
         let asset = Asset::known(&id).unwrap_or_else(|| stated(&price));
         let header = vector["header"].as_str().expect("a header");
         for now in times {
-            let result = check(header, &terms, &price, &asset, at(now));
+            let result = PaymentHeader::read(header, &terms).and_then(|header| header.check(&price, &asset, at(now)));
             assert_eq!(result.is_ok(), matches, "{name}: {result:?}");
             let code = result.err().map(|reason| reason.code);
             assert!(code.is_none_or(|code| code == Code::PaymentSignatureMismatch), "{name}: {code:?}");
@@ -191,7 +191,7 @@ fn proven(payload: &Value, offer: &Value, keys: &SignerKeys) -> Option<bool> {
     let terms = json!({"x402Version": 2, "resource": {"url": url}, "accepts": [entry]});
     let price = Terms::of_value(&terms).ok()?.entries.remove(0).price.ok()?;
     let now = at(payload["validUntil"].as_i64().unwrap_or(1_767_225_600) - 1);
-    Some(proves(std::slice::from_ref(offer), &price, url, keys, now).is_some_and(|proven| proven.is_ok()))
+    Some(Offers::read(std::slice::from_ref(offer), url).prove(&price, keys, now).is_some_and(|proven| proven.is_ok()))
 }
 
 /// What an offer states, in either format.

@@ -4,8 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
 use clresolve::sign::PublicKey;
 use clresolve_payment::asset::{Asset, AssetId};
-use clresolve_payment::offer::{SignerKeys, proves};
-use clresolve_payment::signed::{MAX_CLOCK_SKEW, check};
+use clresolve_payment::offer::{Offers, SignerKeys};
+use clresolve_payment::signed::{MAX_CLOCK_SKEW, PaymentHeader};
 use clresolve_payment::terms::{MAX_ENTRIES, Price, Reply, Terms, Transfer, Version};
 use ed25519_dalek::{Signer as _, SigningKey};
 use jiff::Timestamp;
@@ -118,7 +118,7 @@ pub(crate) fn offers(input: &[u8]) {
     let public = PublicKey::from_bytes(key.verifying_key().as_bytes()).expect("a good key");
     let keys = SignerKeys { addresses: vec![PAYEE.parse().expect("an address")], ed25519: vec![public] };
     let now = Timestamp::from_second(MADE).expect("in range");
-    let proven = |keys: &_| proves(&offers, &price(Transfer::Eip3009), SHOP, keys, now);
+    let proven = |keys: &_| Offers::read(&offers, SHOP).prove(&price(Transfer::Eip3009), keys, now);
     assert!(!matches!(proven(&SignerKeys::default()), Some(Ok(_))), "proven by a key that nobody publishes");
     let Some(Ok(offered)) = proven(&keys) else { return };
     assert!(offered.valid_until.is_none_or(|end| end > now), "an offer that has ended");
@@ -166,7 +166,8 @@ pub(crate) fn payment_header(input: &[u8]) {
         let asset = Asset::known(&id).expect("it is in the table");
         for version in [Version::V1, Version::V2] {
             let terms = Terms { version, entries: Vec::new(), extensions: Map::new(), offers: Vec::new() };
-            if check(&header, &terms, &price, &asset, now).is_ok() {
+            let read = PaymentHeader::read(&header, &terms);
+            if read.is_ok_and(|read| read.check(&price, &asset, now).is_ok()) {
                 check_payment(&STANDARD.decode(&header).expect("it was decoded"), &price);
             }
         }

@@ -1,5 +1,7 @@
 //! `check_payment`: may these terms be paid; and is what was signed what may be paid?
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use clresolve_core::json::{self, Limits};
 use clresolve_payment::DecisionRequest;
@@ -7,9 +9,11 @@ use clresolve_payment::decision::Outcome;
 use serde_json::{Value, json};
 
 use super::{Label, Tool, name_argument};
+use crate::cpu_pool::PoolFull;
 use crate::mcp::answer::{Answer, Failure, OwnText};
 use crate::mcp::asker::{AgentAnswer, Asker};
 use crate::mcp::form::{self, Form};
+use crate::reason::Refusal;
 use crate::resolve::{Question, report_decision};
 
 pub(super) struct CheckPayment;
@@ -63,8 +67,8 @@ impl Tool for CheckPayment {
     }
 
     async fn call(&self, asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
-        let bytes = serde_json::to_vec(&with_terms(given)?).unwrap_or_default();
-        let request = DecisionRequest::from_json(&bytes).map_err(|error| Failure::malformed(&error.to_string()))?;
+        let read = asker.resolver().pool().try_run(move || request(given)).await;
+        let request = read.map_err(|PoolFull| Refusal::Overloaded)??;
         for text in [&request.name, &request.verb] {
             Label::try_from(text.clone())?;
         }
@@ -79,6 +83,13 @@ impl Tool for CheckPayment {
         let said = said.codes(decision.codes.iter().map(String::as_str));
         Answer::about(&resolver, said, self.form(), decision).await
     }
+}
+
+/// The question in the arguments.
+fn request(given: Value) -> Result<Arc<DecisionRequest>, Failure> {
+    let bytes = serde_json::to_vec(&with_terms(given)?).unwrap_or_default();
+    let request = DecisionRequest::from_json(&bytes).map_err(|error| Failure::malformed(&error.to_string()))?;
+    Ok(Arc::new(request))
 }
 
 /// The arguments with the terms of a tool's result in its place: its `structuredContent`, else its first text, as x402 has

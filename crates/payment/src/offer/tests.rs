@@ -55,7 +55,7 @@ fn payee_only() -> SignerKeys {
 
 /// What one offer proves: until when, or the code.
 fn proven(offer: Value, keys: &SignerKeys) -> Option<Result<Option<i64>, Code>> {
-    let proven = proves(&[offer], &price(), URL, keys, now())?;
+    let proven = Offers::read(&[offer], URL).prove(&price(), keys, now())?;
     Some(proven.map(|offered| offered.valid_until.map(Timestamp::as_second)).map_err(|reason| reason.code))
 }
 
@@ -97,7 +97,7 @@ fn the_thief_cannot_offer_for_himself() {
     let key = SigningKey::generate().unwrap();
     let stolen = Price { pay_to: address_of(THIEF), ..price() };
     let own = eip712(with("payTo", address_of(THIEF).to_string().into()), THIEF);
-    let reason = proves(&[own], &stolen, URL, &keys(&key), now()).unwrap().unwrap_err();
+    let reason = Offers::read(&[own], URL).prove(&stolen, &keys(&key), now()).unwrap().unwrap_err();
     assert_eq!(reason.code, Code::OfferSignerUnproven);
     assert_eq!(reason.place.as_deref(), Some("/extensions/offer-receipt/info/offers/0"));
 }
@@ -136,7 +136,7 @@ fn an_offer_of_another_way_to_pay_is_not_about_the_entry() {
         assert_eq!(proven(eip712(payload.clone(), PAYEE), &keys(&key)), None, "{payload}");
         assert_eq!(proven(jws(&header(), &payload, &key), &keys(&key)), None, "{payload}");
     }
-    assert_eq!(proves(&[], &price(), URL, &keys(&key), now()), None);
+    assert_eq!(Offers::read(&[], URL).prove(&price(), &keys(&key), now()), None);
 }
 
 #[test]
@@ -146,8 +146,12 @@ fn addresses_and_urls_are_compared_by_what_they_are() {
     assert!(matches!(proven(eip712(lower, PAYEE), &keys(&key)), Some(Ok(_))));
     let spelled = with("resourceUrl", "HTTPS://API.example.org:443/a/../summarize/v1".into());
     assert!(matches!(proven(eip712(spelled, PAYEE), &keys(&key)), Some(Ok(_))));
-    assert!(is_same_url("mcp://tool/x", "mcp://tool/x") && is_same_url("no url", "no url"));
-    assert!(!is_same_url("https://a.example/x", "https://a.example/x?y") && !is_same_url("no url", "none"));
+    let is_same = |resource: &str, answered: &str| {
+        let offers = Offers::read(&[eip712(with("resourceUrl", resource.into()), PAYEE)], answered);
+        offers.prove(&price(), &keys(&key), now()).is_some_and(|proven| proven.is_ok())
+    };
+    assert!(is_same("mcp://tool/x", "mcp://tool/x") && is_same("no url", "no url"));
+    assert!(!is_same("https://a.example/x", "https://a.example/x?y") && !is_same("no url", "none"));
 }
 
 #[test]
@@ -291,7 +295,7 @@ fn one_offer_that_holds_is_enough_and_else_the_weakest_objection_counts() {
     let elsewhere = eip712(with("network", "eip155:1".into()), PAYEE);
     let proven = |offers: &[&Value]| {
         let offers: Vec<Value> = offers.iter().copied().cloned().collect();
-        let proven = proves(&offers, &price(), URL, &keys, now()).unwrap();
+        let proven = Offers::read(&offers, URL).prove(&price(), &keys, now()).unwrap();
         proven.map(|_| ()).map_err(|reason| (reason.code, reason.place.unwrap()))
     };
     let place = |index: usize| format!("/extensions/offer-receipt/info/offers/{index}");
@@ -310,7 +314,7 @@ fn so_many_offers_and_signatures_are_looked_at() {
     let behind = |offer: &Value, count: usize| {
         let mut offers = vec![offer.clone(); count];
         offers.push(good.clone());
-        proves(&offers, &price(), URL, &keys, now()).is_some_and(|proven| proven.is_ok())
+        Offers::read(&offers, URL).prove(&price(), &keys, now()).is_some_and(|proven| proven.is_ok())
     };
     assert!(behind(&elsewhere, MAX_OFFERS - 1) && !behind(&elsewhere, MAX_OFFERS));
     assert!(behind(&stranger, MAX_SIGNATURES - 1) && !behind(&stranger, MAX_SIGNATURES));

@@ -1,0 +1,34 @@
+//! Decides the questions that cost most (`tests/support/worst.rs` of the workspace).
+
+#[path = "../tests/worst/documents.rs"]
+mod documents;
+#[path = "../../../tests/support/worst.rs"]
+mod worst;
+
+use std::hint::black_box;
+use std::process::ExitCode;
+
+use documents::{Kind, World};
+use worst::Worst;
+
+fn main() -> ExitCode {
+    worst::main::<Kind>("worst-decisions")
+}
+
+impl Worst for Kind {
+    const KNOWN: &'static [Self] = &Self::ALL;
+
+    fn judge(self) -> usize {
+        let (world, question) = (World::new(), self.question());
+        black_box(world.judge(b"{}"));
+        black_box(world.judge_measured(&question));
+        question.len()
+    }
+
+    fn prepared(self) -> impl Fn() {
+        let (world, question) = (World::new(), self.question());
+        move || {
+            black_box(world.judge(&question));
+        }
+    }
+}
