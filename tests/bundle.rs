@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use clresolve::bundle::{Bundle, BundleError, MAX_BYTES};
-use clresolve::chain::Grade;
+use clresolve::chain::{ChainError, Grade};
 use clresolve::cid::car::{CarLimits, CarReader};
 use clresolve::cid::{ContentId, build};
 use clresolve::config::ProofDemand;
@@ -20,6 +20,7 @@ use clresolve::resolve::{Question, Resolver};
 use clresolve::sandbox::Sandbox;
 use clresolve::sign::{Expected, SigningKey, TrustedKeys};
 use clresolve::verdict::{Depth, GatePolicy, Origin, State, Verdict, canonical_digest};
+use clresolve_core::cause::ResolverFault;
 use clresolve_state::{ProofError, StateProofError};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -731,7 +732,15 @@ fn each_refusal_of_proofs_has_its_name() {
         let contracts = b.pointer_mut(&format!("{WITNESS}/contracts")).expect("the contracts");
         contracts["multicall3"] = contracts["registry"].clone();
     };
-    assert!(matches!(proofs_refused(bundle, swapped), StateProofError::Call(_)));
+    let reverted = ChainError::Resolver(ResolverFault::CallReverted);
+    assert_eq!(proofs_refused(bundle, swapped), StateProofError::Call(reverted));
+
+    // One of which the proofs say nothing.
+    let unproven = |b: &mut Value| {
+        let contracts = b.pointer_mut(&format!("{WITNESS}/contracts")).expect("the contracts");
+        contracts["multicall3"] = json!(format!("0x{}", "11".repeat(20)));
+    };
+    assert_eq!(proofs_refused(bundle, unproven), StateProofError::State(ProofError::NotProven));
 
     // A list of numbers with the right hash, number and time, that is no header all the same.
     let no_header = |b: &mut Value| {

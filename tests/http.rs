@@ -50,6 +50,7 @@ use clresolve::fetch::{Cause, FetchError};
 use clresolve::http::{ServeError, Server};
 use clresolve::name::EnsName;
 use clresolve::profile::Profiles;
+use clresolve::reason::Refusal;
 use clresolve::records::Key;
 use clresolve::resolve::{ChainError, Content, Reading, Resolver, Retrieved};
 use clresolve::sandbox::Sandbox;
@@ -659,7 +660,9 @@ async fn slow_endless_and_malformed_requests_are_cut_and_harm_nobody() {
     let mut endless = daemon.raw(&chunk).await;
     let _ = endless.write_all(format!("fff0\r\n{}\r\n", " ".repeat(0xfff0)).as_bytes()).await;
 
-    assert!(rest(slow_body).await.starts_with("HTTP/1.1 408 "));
+    let late = rest(slow_body).await;
+    let slug = Refusal::RequestTimeout.slug();
+    assert!(late.starts_with("HTTP/1.1 408 ") && late.contains(&format!("\"code\":\"{slug}\"")), "{late}");
     is_bare(&rest(slow_head).await, 408);
     assert_eq!(rest(silent).await, "");
     assert!(rest(announced).await.starts_with("HTTP/1.1 413 "));

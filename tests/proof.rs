@@ -25,6 +25,7 @@ use clresolve::name::EnsName;
 use clresolve::records::Key;
 use clresolve::sandbox::chain::{CHAIN_ID, ChainBuilder, Registration, ResolverKind, RpcServer, SandboxChain};
 use clresolve::telemetry::Exposition;
+use clresolve_core::cause::ResolverFault;
 use serde_json::Value;
 use url::Url;
 
@@ -210,6 +211,16 @@ async fn another_source_of_headers_takes_the_quorums_place() {
         assert_eq!(entry(&reading), Some(ENTRY), "headers of endpoints are not listened to");
         assert!(!reading.proof.is_one_strangers_word());
     }
+}
+
+/// Another contract stands where Multicall3 should: it is proven, and does not know the call.
+#[tokio::test]
+async fn a_call_that_reverts_as_a_whole_gives_no_records() {
+    let world = World::new().await;
+    let standard = Contracts::default();
+    let contracts = Contracts { multicall3: standard.registry, ..standard };
+    let proven = world.proven(ChainConfig { contracts, ..config(Demand::StateProof(2), world.honest()) });
+    assert_eq!(read(&proven).await.unwrap_err(), ChainError::Resolver(ResolverFault::CallReverted));
 }
 
 #[tokio::test]

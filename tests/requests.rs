@@ -3,12 +3,14 @@
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
+use clresolve::evidence::SchemaFault;
+use clresolve::fetch::{Cause, FetchError};
 use clresolve::reason::{Code, Step};
-use clresolve::resolve::Resolver;
+use clresolve::resolve::{self, Resolver};
 use clresolve::sandbox::spec::Spec;
 use clresolve::sandbox::{Sandbox, World};
-use clresolve::verdict::State;
 use clresolve::verdict::request::{Checked, Question};
+use clresolve::verdict::{Depth, State};
 use serde_json::Value;
 
 fn question(name: &str, verb: &str, request: &str) -> Question {
@@ -102,6 +104,30 @@ async fn what_is_wrong_with_the_schema_is_said() {
         let found = resolver.check_request(&question(&format!("{verb}.eth"), verb, Sandbox::request().1)).await;
         assert_eq!((found.state, found.codes[0].as_str()), (state, code), "{defect}: {found:#?}");
         assert_eq!(found.bound.is_some(), code.starts_with("request-"), "{defect}");
+    }
+}
+
+/// Each location says for itself why there are no bytes.
+#[tokio::test(flavor = "multi_thread")]
+async fn why_a_location_gives_no_schema_is_said() {
+    let spec = "[[schema]]\nverb = \"ship\"\ndefect = \"unavailable\"\n\
+                [[agent]]\nname = \"gone.eth\"\nabout = \"Its host is down.\"\nclass = \"commercial\"\nverb = \"ship\"\n\
+                [[agent]]\nname = \"unnamed.eth\"\nabout = \"Names no schema.\"\ncard.remove = [\"/schemas\", \"/schemas_mirror\"]\n";
+    let world = World::start(&Spec::parse(spec).expect("it is a world")).await.expect("it starts");
+    let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
+    let down = SchemaFault::Https(FetchError::from(Cause::Status(503)));
+    for (name, fault) in [("gone.eth", down), ("unnamed.eth", SchemaFault::NotNamed)] {
+        let mut asked = resolve::Question::new(name);
+        asked.depth = Some(Depth::Schemas);
+        let verdict = resolver.ask(&asked).await.expect("the question is good");
+        let reasons = verdict.verdict().reasons.iter();
+        let found: Vec<_> = reasons
+            .filter(|reason| {
+                reason.code == Code::SchemaUnavailable && reason.place.as_deref() == Some("/schemas/request")
+            })
+            .map(|reason| reason.observed.clone())
+            .collect();
+        assert_eq!(found, [Some(fault.to_string())], "{name}: {:#?}", verdict.verdict().reasons);
     }
 }
 

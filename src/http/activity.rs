@@ -108,7 +108,8 @@ impl Activity {
             Phase::Request => now.stalled_since?,
         };
         let is_new = !now.has_asked && now.idle_since.elapsed() < NEWCOMER;
-        Some(Waiting { is_spared: now.has_asked_the_gate || is_new, since })
+        let is_the_gates = now.has_asked_the_gate && !clresolve_core::mutant!("what-asked-the-gate-is-cut");
+        Some(Waiting { is_spared: is_the_gates || is_new, since })
     }
 
     /// Tells the connection to end, unless it gets a request before that.

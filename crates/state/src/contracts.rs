@@ -579,7 +579,10 @@ fn time(seconds: U256) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
+    use clresolve_core::reading::Answer;
+
     use super::*;
+    use crate::answer::{Response, payment_response, records, records_response};
 
     const RESOLVER: Address = address!("00000000000000000000000000000000000a11ce");
 
@@ -626,8 +629,64 @@ mod tests {
         let revert = Revert::from("no".repeat(500)).abi_encode();
         assert!(matches!(error(revert), BadAnswer::Reverted(cause) if cause.to_string().len() < 300));
         assert!(matches!(error(Bytes::new()), BadAnswer::Reverted(_)));
-        assert!(matches!(error(vec![0; 33]), BadAnswer::Garbage(_)));
+        assert_eq!(error(vec![0; 33]), BadAnswer::Garbage(ResolverFault::NotText(33)));
         assert!(matches!(error(vec![0; 36]), BadAnswer::Reverted(_)));
+    }
+
+    /// What the contracts return about `a.eth`, with payments: where the registry of resolvers begins to match, and how the
+    /// two calls of `resolve` end.
+    fn findings(offset: u64, resolved: (bool, Vec<u8>), payment: (bool, Vec<u8>)) -> Findings {
+        let subject =
+            Subject::new(&EnsName::parse("a.eth").unwrap(), &Contracts::default()).with_payment(Some(coins()));
+        let found = findResolverReturn { resolver: RESOLVER, node: [0; 32].into(), offset: U256::from(offset) };
+        let owner = Address::repeat_byte(7).abi_encode();
+        let found = findResolverCall::abi_encode_returns(&found);
+        let results =
+            [(true, owner), (false, vec![]), (false, vec![]), (false, vec![]), (true, found), resolved, payment];
+        let result = |(success, data): (bool, Vec<u8>)| CallResult { success, returnData: data.into() };
+        let answer = tryBlockAndAggregateReturn {
+            blockNumber: U256::ONE,
+            blockHash: [0; 32].into(),
+            returnData: results.map(result).into(),
+        };
+        subject.decode(&tryBlockAndAggregateCall::abi_encode_returns(&answer)).unwrap()
+    }
+
+    /// The answer that follows from [`findings`].
+    fn answered(findings: &Findings) -> Result<Answer, ChainError> {
+        match records_response(findings)? {
+            Response::Encoded(data) => records(findings, &Key::ALL, &data, false),
+            Response::Complete(answer) => Ok(answer),
+            Response::OffChain => panic!("no look-up is demanded"),
+        }
+    }
+
+    #[test]
+    fn what_no_resolver_of_the_name_said_is_refused_by_name() {
+        let fault = |findings: &Findings| match answered(findings) {
+            Err(ChainError::Resolver(fault)) => fault,
+            other => panic!("{other:?}"),
+        };
+        let (good, failed) = ((true, first(String::new().abi_encode())), || (false, vec![]));
+        assert!(
+            matches!(answered(&findings(0, good.clone(), failed())), Ok(Answer::Records(found)) if found.wildcard.is_none())
+        );
+        for offset in [1, 6, 7, 300] {
+            assert_eq!(fault(&findings(offset, good.clone(), failed())), ResolverFault::OfNoAncestor, "{offset}");
+        }
+        let unsupported = UnsupportedResolverProfile { selector: textCall::SELECTOR.into() }.abi_encode();
+        assert_eq!(fault(&findings(0, (false, unsupported), failed())), ResolverFault::NoTextRecords);
+
+        let absent = vec![Bytes::from(Bytes::new().abi_encode()); coins().count() + EndpointKey::ALL.len()];
+        let of_another = |elements: Vec<Bytes>| {
+            (true, (Bytes::from(elements.abi_encode()), Address::repeat_byte(8)).abi_encode_params())
+        };
+        let texts = vec![Bytes::from(String::new().abi_encode()); Key::ALL.len()];
+        assert_eq!(fault(&findings(0, of_another(texts), failed())), ResolverFault::TwoResolvers);
+        let beside = findings(0, good, of_another(absent));
+        let Ok(Response::Encoded(data)) = payment_response(&beside) else { panic!("there are payments") };
+        let refused = crate::answer::payment(&beside, &coins(), &data, false);
+        assert_eq!(refused, Err(ChainError::Resolver(ResolverFault::TwoResolvers)));
     }
 
     fn told(bad: BadAnswer) -> ChainError {

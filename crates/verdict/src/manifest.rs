@@ -262,5 +262,10 @@ mod tests {
         assert_eq!(load(&twice), ManifestError::Duplicate("verify".into()));
         assert!(matches!(load(&text.replace("\"version\"", "\"verison\"")), ManifestError::Shape(_)));
         assert!(matches!(load("[]"), ManifestError::Json(_)));
+        for count in [0, MAX_VERBS + 1] {
+            let mut manifest: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+            manifest["verbs"] = vec![manifest["verbs"][0].clone(); count].into();
+            assert_eq!(load(&manifest.to_string()), ManifestError::VerbCount(count));
+        }
     }
 }

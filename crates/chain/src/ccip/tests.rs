@@ -21,6 +21,7 @@ const CALL: [u8; 2] = [0xca, 0x11];
 sol! {
     error OffchainLookup(address sender, string[] urls, bytes callData, bytes4 callbackFunction, bytes extraData);
     error HttpError(uint16 status, string message);
+    error ResolverNotFound(bytes name);
 
     struct GatewayRequest {
         address sender;
@@ -145,6 +146,15 @@ async fn without_a_look_up_no_gateway_is_asked() {
     assert_eq!(followed.result, Ok(vec![5].into()));
     let followed = follow([reverted(&Revert::from("no").abi_encode())], |_| panic!("a gateway is asked")).await;
     assert_eq!(refused(&followed), &CcipFault::Callback(ResolverFault::Reverted("no".to_owned())));
+}
+
+/// An error with which the Universal Resolver answers questions of its own is no word about the gateway's response.
+#[tokio::test]
+async fn a_callback_that_fails_with_an_error_about_something_else_takes_no_response() {
+    let absent = ResolverNotFound { name: Bytes::new() }.abi_encode();
+    let script = [reverted(&look_up(RESOLVER, &["https://a.example/"], &[])), reverted(&absent)];
+    let followed = follow(script, |_| Ok(Bytes::new())).await;
+    assert_eq!((refused(&followed), followed.requests.len()), (&CcipFault::NotTaken, 1));
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ use futures_util::poll;
 
 use self::ledger::{ALICE, Account, CHAIN, CONTRACT, Endpoint, Ledger, OTHER};
 use super::*;
+use clresolve_core::cause::LocalLimit;
 use clresolve_state::Blame;
 
 fn call(to: Address) -> Call {
@@ -164,6 +165,17 @@ async fn what_reads_on_and_on_is_stopped() {
     assert_eq!(stopped(&hex!("5f5b805450600101600156"), &[(0, 1)]).await, ProofError::TooManySlots);
     // Balances of 0, 1, 2 and so on.
     assert_eq!(stopped(&hex!("5f5b803150600101600156"), &[]).await, ProofError::TooManyAccounts);
+}
+
+#[tokio::test]
+async fn a_call_that_the_evm_does_not_begin_is_a_limit_of_this_program() {
+    let ledger = pointer();
+    // Less than what every transaction costs.
+    let call = Call { gas: 20_000, ..call(CONTRACT) };
+    let error = Prover::new(CHAIN).call(&Endpoint::honest(&ledger), &mut ledger.session(), &call, None).await;
+    let error = refused(error.unwrap_err());
+    let ProofError::Evm(words) = &error else { panic!("{error:?}") };
+    assert_eq!(error.blame(), Blame::LocalLimit(LocalLimit::Evm(words.clone())));
 }
 
 /// The refused proof.
