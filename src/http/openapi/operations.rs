@@ -349,6 +349,7 @@ fn decision_request<const N: usize>(further: [(&'static str, Value); N]) -> Valu
     let chosen = json!({
         "type": ["integer", "object", "null"],
         "minimum": 0,
+        "maximum": u32::MAX,
         "description": "The entry that the client has chosen, or its place in `accepts`.",
     });
     let limits = or_null(limits());
