@@ -45,6 +45,8 @@ pub enum Selected {
     Index(usize),
     /// The entry itself, compared as a JSON value (RFC 8785).
     Entry(Value),
+    /// Something that is no entry: why it is not.
+    Unreadable(String),
 }
 
 /// What is known of the agent, and what the operator permits.
@@ -232,6 +234,7 @@ pub(crate) fn chosen<'t>(
             let wanted = canonical_digest(entry);
             all.filter(|(_, entry)| canonical_digest(&entry.json) == wanted).collect()
         }
+        Some(Selected::Unreadable(_)) => Vec::new(),
     };
     if entries.len() == 1 {
         return Ok(entries);
@@ -450,6 +453,7 @@ fn stated(question: &Question<'_>, entries: &[Judged<'_>]) -> Value {
     let selected = question.selected.map(|selected| match selected {
         Selected::Index(index) => json!(index),
         Selected::Entry(entry) => entry.clone(),
+        Selected::Unreadable(why) => json!({"unreadable": why}),
     });
     json!({
         "url": question.url,

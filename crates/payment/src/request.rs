@@ -4,7 +4,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clresolve_core::json::{JsonError, parse};
+use clresolve_core::json::parse;
 use clresolve_core::reason::Reason;
 use clresolve_core::text::{clipped, excerpt};
 use serde::de::{MapAccess, SeqAccess, Visitor};
@@ -103,7 +103,7 @@ impl DecisionRequest {
         at_most(MAX_WORD_BYTES, "name", &name)?;
         at_most(MAX_WORD_BYTES, "verb", &verb)?;
         at_most(MAX_URL_BYTES, "url", url.as_deref().unwrap_or_default())?;
-        let selected = selected.as_deref().map(Selected::read).transpose()?;
+        let selected = selected.as_deref().map(Selected::read);
         Ok(Self { name, verb, demand, url, selected, limits, header })
     }
 
@@ -136,14 +136,15 @@ struct Form {
 }
 
 impl Selected {
-    fn read(raw: &RawValue) -> Result<Self, RequestError> {
+    fn read(raw: &RawValue) -> Self {
         if let Ok(index) = raw.get().parse() {
-            return Ok(Self::Index(index));
+            return Self::Index(index);
         }
         // An entry is part of terms, so it has room in what terms may use up.
-        let entry = parse(raw.get().as_bytes(), terms::LIMITS);
-        let refused = |error| excerpt(&format!("selected: a place in accepts, or an entry of it: {error}"));
-        entry.map(Self::Entry).map_err(|error: JsonError| expected(&refused(error)))
+        match parse(raw.get().as_bytes(), terms::LIMITS) {
+            Ok(entry) => Self::Entry(entry),
+            Err(error) => Self::Unreadable(excerpt(&error.to_string())),
+        }
     }
 }
 
@@ -314,10 +315,6 @@ mod tests {
             let error = with(member, "a".repeat(most + 1).into()).unwrap_err().to_string();
             assert_eq!(error, format!("expected {member}: at most {most} bytes"));
         }
-        for selected in [json!("0"), json!([0]), json!(-1), json!({"a": vec![0; 5000]})] {
-            let error = with("selected", selected).unwrap_err().to_string();
-            assert!(error.starts_with("expected selected: a place in accepts, or an entry of it: "), "{error}");
-        }
     }
 
     /// What a seller sent is judged as terms, however broken it is.
@@ -339,5 +336,8 @@ mod tests {
         assert_eq!(selected(json!(1)), Some(Selected::Index(1)));
         assert_eq!(selected(json!({"a": 1})), Some(Selected::Entry(json!({"a": 1}))));
         assert_eq!(selected(Value::Null), None);
+        for unreadable in [json!("0"), json!([0]), json!(-1), json!({"a": vec![0; 5000]})] {
+            assert!(matches!(selected(unreadable), Some(Selected::Unreadable(_))));
+        }
     }
 }

@@ -346,12 +346,7 @@ fn decision_request<const N: usize>(further: [(&'static str, Value); N]) -> Valu
         ("response", json!({"type": "null"})),
     ];
     let common: Vec<(&str, Value)> = further.into_iter().chain([("name", text()), ("verb", text())]).collect();
-    let chosen = json!({
-        "type": ["integer", "object", "null"],
-        "minimum": 0,
-        "maximum": u32::MAX,
-        "description": "The entry that the client has chosen, or its place in `accepts`.",
-    });
+    let chosen = json!({"description": "The entry that the client has chosen, or its place in `accepts`."});
     let limits = or_null(limits());
     let each = [of_response, of_terms].map(|[demand, url, other]| {
         let optional = [url, other, ("selected", chosen.clone()), ("limits", limits.clone())];
