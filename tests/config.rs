@@ -416,6 +416,27 @@ fn your_own_file_is_the_weakest_source_that_is_named() {
 
 #[cfg(unix)]
 #[test]
+fn a_list_of_denials_says_what_of_the_default_it_replaces() {
+    for (deny, line) in [
+        (r#"["version-rollback"]"#, "version-rollback  (file; replaces the default status-withdrawn)"),
+        (r#"["version-rollback", "status-withdrawn"]"#, "version-rollback, status-withdrawn  (file)"),
+    ] {
+        let (home, file) = own_configuration(&format!("[gate]\ndeny = {deny}\n"));
+        let home = ("XDG_CONFIG_HOME", home.path().to_str().expect("UTF-8"));
+        let text = run(&["config", "show"], &[home]);
+        let line = format!("{:<28} {}", "gate.deny", line.replace("(file", &format!("(file {}", file.display())));
+        assert!(String::from_utf8_lossy(&text.stdout).lines().any(|shown| shown == line), "{line}: {text:?}");
+        let settings: Value =
+            serde_json::from_slice(&run(&["config", "show", "--json"], &[home]).stdout).expect("JSON");
+        let of = |key: &str| settings.as_array().into_iter().flatten().find(|row| row["key"] == key).expect("a row");
+        let replaces = (!deny.contains("status-withdrawn")).then(|| serde_json::json!(["status-withdrawn"]));
+        assert_eq!(of("gate.deny").get("replaces"), replaces.as_ref());
+        assert_eq!(of("gateway").get("replaces"), None);
+    }
+}
+
+#[cfg(unix)]
+#[test]
 fn your_own_file_is_read_for_people_alone() {
     let (home, _) = own_configuration("timeout = \"soon\"\n");
     let home = [("XDG_CONFIG_HOME", home.path().to_str().expect("UTF-8"))];

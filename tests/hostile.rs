@@ -37,10 +37,10 @@ mod server;
 mod started;
 #[path = "hostile/streams.rs"]
 mod streams;
-#[path = "../crates/cards/tests/worst/documents.rs"]
-#[allow(dead_code, reason = "what the other tests need of it")]
+#[path = "../crates/cards/tests/worst/seeds.rs"]
+#[allow(dead_code, reason = "what the search and the judges need of it")]
 mod worst;
-#[path = "../crates/payment/tests/worst/documents.rs"]
+#[path = "../crates/payment/tests/worst/kinds.rs"]
 #[allow(dead_code, reason = "what the other tests need of it")]
 mod worst_questions;
 

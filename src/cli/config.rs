@@ -24,6 +24,9 @@ const STARTER: &str = include_str!("config/starter.toml");
 /// Keys whose values add up over the sources; of all others the strongest source alone counts.
 const ADDING_UP: [&str; 3] = ["connect-to", "allow-host", "ca"];
 
+/// The list whose default stands for a rule (CL-9), so that whoever sets it is told what it lets go.
+const RULE_BY_DEFAULT: &str = "gate.deny";
+
 /// Runs `config …`.
 pub(super) fn run(command: ConfigCommand) -> anyhow::Result<Exit> {
     match command {
@@ -43,6 +46,9 @@ struct Setting {
     /// The file, where it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
+    /// Values of the default that are not in force, of [`RULE_BY_DEFAULT`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    replaces: Vec<Value>,
 }
 
 fn show(args: &ShowConfigArgs) -> anyhow::Result<Exit> {
@@ -80,9 +86,19 @@ fn settings(sources: &[(Source, Layer)]) -> anyhow::Result<Vec<Setting>> {
             Source::File(path) => Some(path.display().to_string()),
             Source::Environment | Source::Flags => None,
         });
-        Setting { key, value, source, file }
+        let replaces = replaced(&key, default.get(&key), &value);
+        Setting { key, value, source, file, replaces }
     };
     Ok(flat(&in_force(&config)?)?.into_iter().map(setting).collect())
+}
+
+/// What the default of [`RULE_BY_DEFAULT`] holds and `value` does not.
+fn replaced(key: &str, default: Option<&Value>, value: &Value) -> Vec<Value> {
+    let (Some(Value::Array(default)), Value::Array(items)) = (default, value) else { return Vec::new() };
+    if key != RULE_BY_DEFAULT {
+        return Vec::new();
+    }
+    default.iter().filter(|item| !items.contains(item)).cloned().collect()
 }
 
 /// The configuration with what follows from it: which proof is demanded, of how many operators, and how deep a single
@@ -135,17 +151,22 @@ fn hide_secrets(value: &mut Value) {
 
 fn line(setting: &Setting, format: Format) -> String {
     let value = match &setting.value {
-        Value::Array(items) => items.iter().map(short).collect::<Vec<_>>().join(", "),
+        Value::Array(items) => listed(items),
         value => short(value),
     };
     let value = Foreign::new(&value).at_most(500).to_string();
-    let source = setting.source.join(", ");
-    match &setting.file {
-        Some(file) if format == Format::Text => {
-            format!("{:<28} {value}  ({source} {})\n", setting.key, Foreign::new(file))
-        }
-        _ => format!("{:<28} {value}  ({source})\n", setting.key),
+    let mut origin = setting.source.join(", ");
+    if let Some(file) = setting.file.as_ref().filter(|_| format == Format::Text) {
+        origin = format!("{origin} {}", Foreign::new(file));
     }
+    if !setting.replaces.is_empty() {
+        origin = format!("{origin}; replaces the default {}", listed(&setting.replaces));
+    }
+    format!("{:<28} {value}  ({origin})\n", setting.key)
+}
+
+fn listed(items: &[Value]) -> String {
+    items.iter().map(short).collect::<Vec<_>>().join(", ")
 }
 
 /// A value in a few characters; of an endpoint its label.

@@ -14,7 +14,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, timeout};
 
-use crate::started::Started;
+use crate::judging::{costly, known};
+use crate::started::{self, Started};
+use crate::worst::Judge;
 use crate::{HANGS, spec};
 
 const GOOD: &str = "/v1/gate/good.eth/summarize";
@@ -32,8 +34,8 @@ const MOST_ROUNDS: usize = 40;
 const OF_ONE: usize = 256;
 const IN_ALL: usize = 3 * OF_ONE;
 
-/// Numbers in place of verbs, in a card of nearly as many values as are read.
-const VERBS: usize = 8_000;
+/// New names that each line asks for, one after the other.
+const NAMES_EACH: usize = 12;
 
 /// How often the gate is asked.
 const PACE: Duration = Duration::from_millis(50);
@@ -45,6 +47,8 @@ const LATE: Duration = Duration::from_millis(300);
 struct Daemon {
     child: Child,
     address: String,
+    /// Its memory with a good name in its cache, in KiB.
+    idle: u64,
     _log: BufReader<ChildStderr>,
     _folder: tempfile::TempDir,
 }
@@ -55,7 +59,13 @@ impl Daemon {
         config.http.listen = clresolve::config::ListenAt::loopback(0);
         config.http.cold_runs_per_minute = u32::MAX;
         let Started { child, address, log, folder } = Started::with(&config, []);
-        Self { child, address, _log: log, _folder: folder }
+        Self { child, address, idle: 0, _log: log, _folder: folder }
+    }
+
+    /// That what was done to it has cost little memory.
+    #[track_caller]
+    fn holds(&self, what: &str) {
+        started::holds(what, self.idle, started::peak(&self.child));
     }
 
     /// A connection from an address of this machine: each is a client.
@@ -110,21 +120,20 @@ fn is_open(answer: &str) -> bool {
     answer.starts_with("HTTP/1.1 200 ") && answer.contains("clresolve-state: trusted\r\n")
 }
 
+/// A good agent, and parents below which every name has one of the worst cards.
 async fn world() -> World {
-    let verbs = vec!["0"; VERBS].join(",");
-    let agents = format!(
-        "[[agent]]\nname = \"good.eth\"\nabout = \"A good agent.\"\n\
-         [[agent]]\nname = \"a.worst.eth\"\nabout = \"A card with numbers in place of verbs.\"\n\
-         chain.resolver = \"parent-wildcard\"\ncard.text = '{{\"ens\":\"{{name}}\",\"implements\":[{verbs}]}}'\n"
-    );
-    World::start(&spec(&agents)).await.unwrap()
+    let good = "[[agent]]\nname = \"good.eth\"\nabout = \"A good agent.\"\n".to_owned();
+    let worst = known(Judge::Verdict);
+    let costly = (0..).zip(&worst).map(|(number, card): (usize, _)| costly(&format!("a.worst-{number}.eth"), card));
+    World::start(&spec(&(good + &costly.collect::<String>()))).await.unwrap()
 }
 
 /// The daemon of a world, with a good name in its cache.
 async fn warm(world: &World) -> Daemon {
-    let daemon = Daemon::start(world.config());
+    let mut daemon = Daemon::start(world.config());
     let verdict = timeout(HANGS, daemon.ask("127.0.0.9", "/v1/verdicts/good.eth")).await.unwrap();
     assert!(verdict.contains("\"state\":\"trusted\""), "{verdict}");
+    daemon.idle = started::peak(&daemon.child);
     daemon
 }
 
@@ -147,6 +156,7 @@ async fn a_log_that_nobody_reads_holds_nothing_up() {
     }
     assert!(is_open(&daemon.ask("127.0.0.3", GOOD).await));
     assert!(daemon.ask("127.0.0.3", "/livez").await.ends_with("live\n"));
+    daemon.holds("a log that nobody reads");
     daemon.ends_in_order();
 }
 
@@ -184,6 +194,7 @@ async fn clients_that_hold_all_connections_shut_nobody_out() {
     for stream in &mut newcomers {
         assert!(is_open(&said_on(stream, GOOD).await.expect("a small client keeps what it has")));
     }
+    daemon.holds("held connections");
 }
 
 /// What the gate takes for a cached name, asked for at a fixed pace, so that a daemon that hangs is asked on.
@@ -216,13 +227,22 @@ async fn times_of_the_gate(daemon: &Daemon, busy: impl Future<Output = ()>) -> V
 async fn the_gate_answers_while_every_worker_judges_the_worst_card() {
     let world = world().await;
     let daemon = warm(&world).await;
+    let cards = known(Judge::Verdict).len();
     let worst = async |line: usize| {
-        for number in 0..4 {
-            let path = format!("/v1/gate/n{line}-{number}.worst.eth/summarize");
+        for number in 0..NAMES_EACH {
+            let card = (line + number) % cards;
+            let path = format!("/v1/gate/n{line}-{number}.worst-{card}.eth/summarize");
             let said = daemon.ask(&format!("127.0.1.{}", 1 + line), &path).await;
             assert!(said.starts_with("HTTP/1.1 403 "), "{said}");
         }
     };
+    for card in 0..cards {
+        let verdict = daemon.ask("127.0.0.3", &format!("/v1/verdicts/b.worst-{card}.eth")).await;
+        assert!(
+            verdict.contains("\"state\":\"untrusted\"") && verdict.contains("\"card-schema-invalid\""),
+            "{verdict}"
+        );
+    }
     let runs = async {
         join_all((0..4).map(worst)).await;
         // The gate does not wait for a run; its end shows in the count.
@@ -235,4 +255,5 @@ async fn the_gate_answers_while_every_worker_judges_the_worst_card() {
     println!("the gate: {} answers, {late} late, {:?} at most", times.len(), times[times.len() - 1]);
     assert!(late * 3 <= times.len(), "{late} of {} are late: {times:?}", times.len());
     assert!(daemon.ask("127.0.0.3", "/livez").await.ends_with("live\n"));
+    daemon.holds("the worst cards");
 }

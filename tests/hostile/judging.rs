@@ -11,12 +11,10 @@ use serde_json::Value;
 
 use crate::memory::Daemon;
 use crate::server::{Server, canary, ok};
-use crate::worst::{Judge, Seed};
+use crate::started::holds;
+use crate::worst::{self, Judge, Seed};
 use crate::worst_questions::Kind;
 use crate::{HANGS, codes, spec};
-
-/// Most memory that the worst documents may add to the idle daemon's.
-const MOST_ABOVE_IDLE_KIB: u64 = 64 << 10;
 
 /// Requests of one kind at once.
 const AT_ONCE: usize = 3;
@@ -31,12 +29,20 @@ const DEADLINE: Duration = Duration::from_millis(150);
 const GOOD: &str = "[[agent]]\nname = \"good.eth\"\nabout = \"Is good.\"\n";
 
 /// The known worst documents for `judge`.
-fn known(judge: Judge) -> Vec<Vec<u8>> {
-    let seeds: Vec<Seed> =
-        serde_json::from_str(include_str!("../../crates/cards/tests/worst/corpus.json")).expect("a list of seeds");
-    let documents: Vec<_> = seeds.iter().filter(|seed| seed.judge == judge).map(Seed::document).collect();
+pub(crate) fn known(judge: Judge) -> Vec<Vec<u8>> {
+    let documents: Vec<_> = worst::known().iter().filter(|seed| seed.judge == judge).map(Seed::document).collect();
     assert!(!documents.is_empty());
     documents
+}
+
+/// An agent below whose parent every name has this card.
+pub(crate) fn costly(name: &str, card: &[u8]) -> String {
+    let text = serde_json::to_string(std::str::from_utf8(card).expect("UTF-8")).expect("a string");
+    // A string of JSON is one of TOML, but for a slash that nothing here escapes.
+    format!(
+        "[[agent]]\nname = \"{name}\"\nabout = \"Is costly.\"\nchain = {{ resolver = \"parent-wildcard\" }}\n\
+         card.text = {text}\n"
+    )
 }
 
 /// A name of 64 KiB above tens of thousands of values that a schema refuses one by one.
@@ -72,12 +78,6 @@ async fn warmed(client: &Client, daemon: &Daemon) {
     }
 }
 
-fn holds(daemon: &Daemon, idle: u64, what: &str) {
-    let above = daemon.peak() - idle;
-    println!("{what}: {above} KiB above idle");
-    assert!(above <= MOST_ABOVE_IDLE_KIB, "{what}: {above} KiB above idle");
-}
-
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn the_worst_documents_at_once_cost_lint_at_most_64_mib() {
@@ -99,7 +99,7 @@ async fn the_worst_documents_at_once_cost_lint_at_most_64_mib() {
             assert!([StatusCode::OK, StatusCode::UNPROCESSABLE_ENTITY].contains(&status), "{status} {answer}");
         }
     }
-    holds(&daemon, idle, "lint");
+    holds("lint", idle, daemon.peak());
     let good = include_str!("../../crates/sandbox/src/discovery/a2a.json");
     let (status, answer) = lint(&client, &daemon, good.into()).await;
     assert_eq!((status, &answer["valid"]), (StatusCode::OK, &Value::Bool(true)), "the next request is served");
@@ -130,7 +130,7 @@ async fn the_worst_terms_at_once_cost_decisions_at_most_64_mib() {
             assert_eq!((status, &answer["abort"]), (StatusCode::OK, &Value::Bool(true)), "{kind:?}: {answer:#}");
         }
     }
-    holds(&daemon, idle, "decisions");
+    holds("decisions", idle, daemon.peak());
 }
 
 #[cfg(target_os = "linux")]
@@ -165,23 +165,15 @@ async fn a_host_of_the_worst_documents_costs_discovery_at_most_64_mib() {
         assert_eq!(found["outcome"], "invalid", "{found:#}");
     }
     assert!(host.connections() > 0);
-    holds(&daemon, idle, "discover");
+    holds("discover", idle, daemon.peak());
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn worst_cards_under_a_wildcard_leave_the_gate_its_cached_answers() {
     let proxy = canary().await;
-    let agent = |name: &str, card: &[u8]| {
-        let text = serde_json::to_string(std::str::from_utf8(card).expect("UTF-8")).expect("a string");
-        // A string of JSON is one of TOML, but for a slash that nothing here escapes.
-        format!(
-            "[[agent]]\nname = \"{name}\"\nabout = \"Is costly.\"\nchain = {{ resolver = \"parent-wildcard\" }}\n\
-             card.text = {text}\n"
-        )
-    };
     let worst = known(Judge::Verdict);
-    let agents = [GOOD.to_owned(), agent("a.worst.eth", &verbs()), agent("b.worse.eth", &worst[0])].concat();
+    let agents = [GOOD.to_owned(), costly("a.worst.eth", &verbs()), costly("b.worse.eth", &worst[0])].concat();
     let world = World::start(&spec(&agents)).await.unwrap();
     let mut config = world.config();
     config.gate.deadline = DEADLINE;
@@ -233,5 +225,5 @@ async fn worst_cards_under_a_wildcard_leave_the_gate_its_cached_answers() {
     let late = times.iter().filter(|time| **time > DEADLINE + slowest_idle).count();
     println!("{} gate answers, {late} late; the slowest {:?}", times.len(), times.iter().max());
     assert!(late * 10 <= times.len(), "{late} of {} cached answers were late", times.len());
-    holds(&daemon, idle, "cards under a wildcard");
+    holds("cards under a wildcard", idle, daemon.peak());
 }

@@ -15,11 +15,8 @@ use serde_json::Value;
 use crate::faults::{Content, FAULTS, GatewayQuery};
 use crate::gateways::gateway;
 use crate::server::{Answer, Server, canary};
-use crate::started::Started;
+use crate::started::{self, Started};
 use crate::{HANGS, spec};
-
-/// Most memory that attacks may add to the idle daemon's.
-const MOST_ABOVE_IDLE_KIB: u64 = 64 << 10;
 
 /// Questions at the same time.
 const AT_ONCE: usize = 32;
@@ -77,9 +74,7 @@ impl Daemon {
 
     /// Most memory that it ever had in use, in KiB.
     pub(crate) fn peak(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse().unwrap()
+        started::peak(&self.child)
     }
 
     /// The verdicts on all names, many at a time.
@@ -100,10 +95,8 @@ impl Daemon {
         let idle = self.peak();
         let verdicts = self.ask_all(names).await;
         assert_eq!(verdicts.len(), names.len());
-        let peak = self.peak();
-        println!("{what}: {} questions; idle {idle} KiB, peak {peak} KiB, {} KiB more", names.len(), peak - idle);
         assert!(verdicts.iter().all(|verdict| verdict["state"] != "trusted"), "{what}: {verdicts:#?}");
-        assert!(peak - idle <= MOST_ABOVE_IDLE_KIB, "{what}: {} KiB above idle", peak - idle);
+        started::holds(what, idle, self.peak());
     }
 }
 

@@ -7,6 +7,9 @@ use clresolve::config::Config;
 
 use crate::serve::{Served, serve};
 
+/// Most memory that attacks may add to the idle daemon's.
+const MOST_ABOVE_IDLE_KIB: u64 = 64 << 10;
+
 /// A daemon that listens. Nothing ends it when this is dropped.
 pub(crate) struct Started {
     pub(crate) child: Child,
@@ -28,4 +31,19 @@ impl Started {
         let address = address.to_string();
         Self { child, address, log, folder }
     }
+}
+
+/// Most memory that a process ever had in use, in KiB.
+pub(crate) fn peak(child: &Child) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// That what was done to a daemon has cost at most [`MOST_ABOVE_IDLE_KIB`].
+#[track_caller]
+pub(crate) fn holds(what: &str, idle: u64, peak: u64) {
+    let above = peak - idle;
+    println!("{what}: idle {idle} KiB, peak {peak} KiB, {above} KiB more");
+    assert!(above <= MOST_ABOVE_IDLE_KIB, "{what}: {above} KiB above idle");
 }

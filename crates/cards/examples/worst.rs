@@ -12,16 +12,13 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use documents::{Judge, LEAVES, Seed};
-
-/// The documents that are known.
-const CORPUS: &str = include_str!("../tests/worst/corpus.json");
+use documents::seeds::{self, Judge, LEAVES, Seed};
 
 /// Steps without a better document after which a climb begins anew.
 const PATIENCE: usize = 40;
 
 fn main() -> ExitCode {
-    let known: Vec<Seed> = serde_json::from_str(CORPUS).expect("the corpus is a list of seeds");
+    let known = seeds::known();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [command, number @ ..] = &arguments[..] else { return usage() };
     let number = number.first().map(|number| number.parse::<u64>());

@@ -17,14 +17,14 @@ use clresolve_verdict::card::Card;
 use clresolve_verdict::profile::{DEFAULT, Profiles};
 use serde_json::{Value, json};
 
-use documents::{Judge, Seed};
+use documents::seeds::{self, Judge};
 
 /// Most bytes that a judgement may have in use at once, beyond the document itself.
 const MOST_BYTES: u64 = 16 << 20;
 
 #[test]
 fn every_known_worst_document_stays_within_16_mib() {
-    let seeds: Vec<Seed> = serde_json::from_str(include_str!("worst/corpus.json")).expect("a list of seeds");
+    let seeds = seeds::known();
     let judges: BTreeSet<Judge> = seeds.iter().map(|seed| seed.judge).collect();
     assert_eq!(judges, BTreeSet::from(Judge::ALL), "the corpus has documents for every judge");
     for seed in &seeds {

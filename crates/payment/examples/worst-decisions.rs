@@ -2,13 +2,16 @@
 
 #[path = "../tests/worst/documents.rs"]
 mod documents;
+#[path = "../tests/worst/kinds.rs"]
+mod kinds;
 #[path = "../../../tests/support/worst.rs"]
 mod worst;
 
 use std::hint::black_box;
 use std::process::ExitCode;
 
-use documents::{Kind, World};
+use documents::World;
+use kinds::Kind;
 use worst::Worst;
 
 fn main() -> ExitCode {

@@ -4,10 +4,13 @@
 
 #[path = "worst/documents.rs"]
 mod documents;
+#[path = "worst/kinds.rs"]
+mod kinds;
 
 use allocation_counter::measure;
 
-use documents::{Kind, World};
+use documents::World;
+use kinds::Kind;
 
 /// Most bytes that a decision may have in use at once, beyond the question itself.
 const MOST_BYTES: u64 = 16 << 20;

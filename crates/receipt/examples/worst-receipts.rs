@@ -8,7 +8,8 @@ mod worst;
 use std::hint::black_box;
 use std::process::ExitCode;
 
-use documents::{Kind, World};
+use documents::World;
+use documents::kinds::Kind;
 use worst::Worst;
 
 fn main() -> ExitCode {

@@ -8,7 +8,8 @@ mod documents;
 use allocation_counter::measure;
 use clresolve_receipt::judge::{Check, Status};
 
-use documents::{Kind, World};
+use documents::World;
+use documents::kinds::Kind;
 
 /// Most bytes that a judgement may have in use at once, beyond receipt and request themselves.
 const MOST_BYTES: u64 = 16 << 20;

@@ -9,7 +9,8 @@ use allocation_counter::measure;
 use clresolve_core::reason::Code;
 use clresolve_request::judge::MAX_FINDINGS;
 
-use documents::{Kind, World};
+use documents::World;
+use documents::kinds::Kind;
 
 /// Most bytes that a judgement may have in use at once, beyond the request itself.
 const MOST_BYTES: u64 = 16 << 20;

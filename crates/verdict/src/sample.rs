@@ -24,37 +24,9 @@ use crate::schema::bound::{CompiledSchema, Gathering};
 use crate::trust::Resolution;
 use crate::verdict::Verdict;
 
-const CID: &str = "bafybeigvf6nkzws7dblos74dqqjkguwkrwn4a2c27ieygoxmgofyzdkz6m";
-
 /// A commons card without a defect under every profile.
 pub fn good() -> Value {
-    let canonical = |side: &str| format!("ipfs://{CID}/commons/summarize/{side}s/summarize.{side}.schema.json");
-    let mirror = |side: &str| {
-        format!("https://commandlayer.org/schemas/v1.0.0/commons/summarize/{side}s/summarize.{side}.schema.json")
-    };
-    json!({
-        "$schema": "https://commandlayer.org/agent-cards/schemas/v1.0.0/_shared/agent.card.base.schema.json",
-        "$id": "https://commandlayer.org/agent-cards/agents/v1.0.0/commons/summarizeagent.eth.json",
-        "id": "summarizeagent.eth",
-        "slug": "summarizeagent",
-        "display_name": "Summarize Agent",
-        "description": "Makes long texts short.",
-        "owner": "commandlayer.eth",
-        "ens": "summarizeagent.eth",
-        "version": "1.0.0",
-        "status": "protocol_reference",
-        "class": "commons",
-        "implements": ["summarize"],
-        "schemas": {"request": canonical("request"), "receipt": canonical("receipt")},
-        "schemas_mirror": {"request": mirror("request"), "receipt": mirror("receipt")},
-        "entry": "x402://summarizeagent.eth/summarize/v1",
-        "capabilities": {"operations": ["compress"]},
-        "meta": {"publisher": "CommandLayer", "contact": "dev@commandlayer.org"},
-        "networks": ["eip155:1"],
-        "license": "Apache-2.0",
-        "created_at": "2025-11-22T00:00:00Z",
-        "updated_at": "2025-11-22T00:00:00Z",
-    })
+    serde_json::from_str(include_str!("sample/good.json")).expect("JSON")
 }
 
 /// A commercial card without a defect under every profile.

@@ -9,6 +9,9 @@
 //! shipped, and nobody reads its log. An answer of the gate to a cached name is late when it takes longer than the
 //! gate's deadline plus the worst `livez` of the same run. Clients are addresses of `127.0.0.0/8`, hence Linux.
 
+mod documents;
+
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +27,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use clresolve_traffic::{Daemon, announce};
+use documents::{Question, Said};
 
 /// Clients that ask the gate for cached names, and the pause of each between two questions.
 const HONEST: u8 = 4;
@@ -32,9 +36,13 @@ const HONEST_PAUSE: Duration = Duration::from_millis(50);
 /// The pause between two questions of liveness.
 const LIVEZ_PAUSE: Duration = Duration::from_millis(100);
 
-/// Clients that have the worst card judged under one new name after the other, as many as the daemon has workers here
+/// Clients that have the worst cards judged under one new name after the other, as many as the daemon has workers here
 /// and twice that.
 const WORST: u8 = 4;
+
+/// Clients that send the worst documents themselves, and the pause of each between two.
+const SENDERS: u8 = 4;
+const SENDER_PAUSE: Duration = Duration::from_millis(20);
 
 /// Clients that hold as many connections as they can, and how many that is.
 const HOLDERS: u8 = 3;
@@ -45,9 +53,6 @@ const HOLD_PAUSE: Duration = Duration::from_millis(200);
 
 /// Clients that send malformed and ambiguous requests, and paths that the log must name.
 const HOSTILE: u8 = 4;
-
-/// Numbers in place of verbs, in a card of nearly as many values as are read.
-const VERBS: usize = 8_000;
 
 /// What each pool of verdicts may take.
 const CACHE_BYTES: u64 = 4 << 20;
@@ -88,6 +93,7 @@ async fn main() -> anyhow::Result<()> {
     config.http.cold_runs_per_minute = u32::MAX;
     // What the cache keeps by design is not what floods cost.
     config.cache.verdict_bytes = CACHE_BYTES;
+    config.mcp.hosts = vec![documents::HOST.to_owned()];
     let file = folder.path().join("clresolve.toml");
     config.save(&file)?;
     let mut daemon = Daemon::start(&file).await?;
@@ -105,20 +111,20 @@ async fn main() -> anyhow::Result<()> {
     run.report(seconds, config.gate.deadline, above_idle, &metrics)
 }
 
-/// A good and a bad agent, the worst card under a wildcard, and the attackers.
+/// A good and a bad agent, the worst cards under wildcards, and the attackers.
 fn spec() -> Result<Spec, String> {
-    let verbs = vec!["0"; VERBS].join(",");
     let agent = |name: &str, rest: &str| format!("[[agent]]\nname = \"{name}\"\nabout = \"In the soak.\"\n{rest}\n");
-    let worst = format!(
-        "chain.resolver = \"parent-wildcard\"\ncard.text = '{{\"ens\":\"{{name}}\",\"implements\":[{verbs}]}}'"
-    );
     let mut agents = [
         "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n".to_owned(),
         agent("good.eth", ""),
         agent("bad.eth", "route = \"v1.0.0\""),
-        agent("a.worst.eth", &worst),
     ]
     .concat();
+    for (number, card) in documents::cards().iter().enumerate() {
+        // A string of JSON is one of TOML, but for a slash that nothing here escapes.
+        let card = format!("chain.resolver = \"parent-wildcard\"\ncard.text = {}", serde_json::Value::from(&**card));
+        agents.push_str(&agent(&format!("a.worst-{number}.eth"), &card));
+    }
     for (name, attack) in ATTACKERS {
         agents.push_str(&agent(&format!("{name}.eth"), attack));
     }
@@ -133,6 +139,11 @@ struct Run {
     refused_at_the_deadline: AtomicU64,
     livez: Mutex<Vec<Duration>>,
     judged: AtomicU64,
+    /// The documents, and how many of each kind were judged.
+    documents: Vec<Question>,
+    cards: usize,
+    sent: Mutex<BTreeMap<&'static str, u64>>,
+    without_room: AtomicU64,
     attacks: AtomicU64,
     hostile: AtomicU64,
     reopened: AtomicU64,
@@ -148,6 +159,10 @@ impl Run {
             refused_at_the_deadline: AtomicU64::new(0),
             livez: Mutex::default(),
             judged: AtomicU64::new(0),
+            documents: documents::questions(),
+            cards: documents::cards().len(),
+            sent: Mutex::default(),
+            without_room: AtomicU64::new(0),
             attacks: AtomicU64::new(0),
             hostile: AtomicU64::new(0),
             reopened: AtomicU64::new(0),
@@ -171,6 +186,9 @@ impl Run {
         }
         for number in 0..WORST {
             work.spawn(Arc::clone(self).worst(number));
+        }
+        for number in 0..SENDERS {
+            work.spawn(Arc::clone(self).send(number));
         }
         for number in 0..HOLDERS {
             work.spawn(Arc::clone(self).hold(number));
@@ -246,9 +264,28 @@ impl Run {
             if !self.goes_on() {
                 return;
             }
-            let path = format!("/v1/gate/n{number}-{turn}.worst.eth/summarize");
+            let card = turn as usize % self.cards;
+            let path = format!("/v1/gate/n{number}-{turn}.worst-{card}.eth/summarize");
             self.never_opens(from, &path).await;
             self.judged.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// All documents again and again, each client from another one on.
+    async fn send(self: Arc<Self>, number: u8) {
+        let from = Ipv4Addr::new(127, 0, 6, 1 + number);
+        let first = usize::from(number) * self.documents.len() / usize::from(SENDERS);
+        for question in self.documents.iter().cycle().skip(first) {
+            if !self.goes_on() {
+                return;
+            }
+            let answer = self.ask(from, &question.request).await;
+            match answer.as_deref().map(|said| question.said(said)) {
+                Ok(Said::Judged) => *self.sent.lock().expect("no panic").entry(question.to).or_default() += 1,
+                Ok(Said::Full) => _ = self.without_room.fetch_add(1, Ordering::Relaxed),
+                _ => self.is_wrong(format!("{}: {answer:?}", question.to)),
+            }
+            sleep(SENDER_PAUSE).await;
         }
     }
 
@@ -336,6 +373,9 @@ impl Run {
         let refused = count(&self.refused_at_the_deadline);
         println!("refused at the deadline {refused}");
         println!("worst cards            {} questions", count(&self.judged));
+        let sent = self.sent.lock().expect("no panic");
+        let by_kind: Vec<_> = sent.iter().map(|(to, count)| format!("{to} {count}")).collect();
+        println!("worst documents        {}; {} without room", by_kind.join(", "), count(&self.without_room));
         println!("hostile hosts, chains  {} questions", count(&self.attacks));
         println!("hostile requests       {}", count(&self.hostile));
         println!("held connections       {} opened", count(&self.reopened));
@@ -347,6 +387,8 @@ impl Run {
             eprintln!("wrong: {}", what.chars().take(SHOWN_CHARS).collect::<String>());
         }
         ensure!(wrong.is_empty(), "some answers were wrong");
+        let unjudged = self.documents.iter().find(|question| !sent.contains_key(question.to));
+        ensure!(unjudged.is_none(), "no document was judged by {}", unjudged.map_or("", |question| question.to));
         ensure!(late == 0, "some answers were late");
         ensure!(refused as usize * ANSWERS_TO_A_REFUSAL <= gate.len(), "too many answers were refused at the deadline");
         ensure!(above_idle <= MOST_ABOVE_IDLE_KIB, "the daemon took more than 64 MiB");
@@ -368,20 +410,26 @@ async fn connect(from: Ipv4Addr, to: SocketAddr) -> io::Result<TcpStream> {
 async fn answer_on(stream: &mut TcpStream, request: &str) -> io::Result<String> {
     let ask = async {
         stream.write_all(request.as_bytes()).await?;
-        let mut said = Vec::new();
+        let (mut said, mut length) = (Vec::new(), None);
         loop {
             if stream.read_buf(&mut said).await? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            let text = String::from_utf8_lossy(&said);
-            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
-            if body.len() >= length.unwrap_or(0) {
-                return Ok(text.into_owned());
+            length = length.or_else(|| length_of(&said));
+            if length.is_some_and(|length| said.len() >= length) {
+                return Ok(String::from_utf8_lossy(&said).into_owned());
             }
         }
     };
     timeout(PATIENCE, ask).await?
+}
+
+/// How many bytes the answer has that begins so, once its head is whole.
+fn length_of(said: &[u8]) -> Option<usize> {
+    let end = said.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let head = String::from_utf8_lossy(&said[..end]);
+    let body = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+    Some(end + 4 + body.unwrap_or(0))
 }
 
 /// Whether the other side has closed the connection. What it said before is thrown away.

@@ -1,0 +1,95 @@
+//! The requests of 256 KiB that cost most to judge, by what is dear in them.
+
+use clresolve_request::question::MAX_BYTES;
+
+/// What is dear in a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Numbers that no double holds, as many as are read, below a long name.
+    Numbers,
+    /// The same, each below a name of its own.
+    Members,
+    /// Values that the schema takes by the last of three alternatives, and then one that it refuses.
+    Values,
+    /// Values each of which the schema refuses.
+    Refused,
+    /// Objects each of which lacks members and has one that the schema does not know.
+    Objects,
+    /// As many members as fit that the schema does not know.
+    Unknown,
+    /// Long names of such members.
+    Names,
+    /// Names that a pattern is held against.
+    Patterns,
+    /// One text against patterns.
+    Text,
+    /// The same, escaped.
+    Escapes,
+    /// Characters of three bytes.
+    Wide,
+    /// Texts against formats.
+    Formats,
+    /// Items of a list that must not repeat itself.
+    Unique,
+    /// As many levels as are read, over a list that the schema refuses at each of them.
+    Levels,
+    /// A member that stands there twice, the second time at the end.
+    Twice,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 15] = [
+        Self::Numbers,
+        Self::Members,
+        Self::Values,
+        Self::Refused,
+        Self::Objects,
+        Self::Unknown,
+        Self::Names,
+        Self::Patterns,
+        Self::Text,
+        Self::Escapes,
+        Self::Wide,
+        Self::Formats,
+        Self::Unique,
+        Self::Levels,
+        Self::Twice,
+    ];
+
+    /// The request, filled up with space to the most that is judged.
+    pub(crate) fn request(self) -> Vec<u8> {
+        let room = MAX_BYTES - 2048;
+        let list = |item: &str, most: usize| vec![item; (room / (item.len() + 1)).min(most)].join(",");
+        let members = |count: usize, member: &dyn Fn(usize) -> String| (0..count).map(member).collect::<String>();
+        let inexact = format!("0.{}", "1".repeat(27));
+        let inner = match self {
+            Self::Numbers => format!(r#","any":{{"{}":[{}]}}"#, "n".repeat(240), list(&inexact, 8000)),
+            Self::Members => format!(r#","any":{{"":0{}}}"#, members(6000, &|at| format!(r#","{at:08}":{inexact}"#))),
+            Self::Values => format!(r#","values":[{},1]"#, list("0", 8000)),
+            Self::Refused => format!(r#","values":[{}]"#, list("true", 8000)),
+            Self::Objects => format!(r#","objects":[{}]"#, list(r#"{"d":0}"#, 4000)),
+            Self::Unknown => members(8000, &|at| format!(r#","m{at:06}":[]"#)),
+            Self::Names => members(250, &|at| format!(r#","{at:0>1000}":0"#)),
+            Self::Patterns => {
+                format!(r#","named":{{"":0{}}}"#, members(8000, &|at| format!(r#","aa0{at:012}x":0"#)))
+            }
+            Self::Text => format!(r#","text":"{}""#, "a".repeat(room)),
+            Self::Escapes => format!(r#","text":"{}""#, r"\u0001".repeat(room / 6)),
+            Self::Wide => format!(r#","text":"{}""#, "\u{ffff}".repeat(room / 3)),
+            Self::Formats => format!(r#","formats":[{}]"#, list(r#""a1@example.example-12345""#, 8000)),
+            Self::Unique => {
+                format!(r#","unique":[[]{},[]]"#, members(3900, &|at| format!(r#",{{"a":"{:0>40}"}}"#, at + 1)))
+            }
+            Self::Levels => {
+                let deep = |inner: String, at: usize| format!(r#"{{"{at:0>1000}":0,"deep":{inner}}}"#);
+                let bottom = format!("[{}]", list(&"9".repeat(29), 7500));
+                format!(r#","deep":{}"#, (0..13).fold(bottom, deep))
+            }
+            Self::Twice => format!(r#"{},"x402":0"#, members(8000, &|at| format!(r#","m{at:06}x{at:014}":0"#))),
+        };
+        let mut text = format!(r#"{{"x402":{{"verb":"sum","version":"1.0.0"}}{inner}}}"#).into_bytes();
+        assert!(text.len() <= MAX_BYTES, "{self:?}: {} bytes", text.len());
+        text.resize(MAX_BYTES, b' ');
+        text
+    }
+}
