@@ -246,6 +246,36 @@ fn an_algorithm_that_the_family_lacks_is_refused() {
 }
 
 #[test]
+fn hash_signature_and_key_are_reported_apart() {
+    let world = World::new();
+    let (own, other) = (world.of_the_agent_sdk(call()), World::new().of_the_agent_sdk(call()));
+    let wrong = [
+        (Check::Hash, "/metadata/proof/hash_sha256", json!(Digest::of(b"other").hex())),
+        (Check::Signature, "/signature/sig", other["signature"]["sig"].clone()),
+        (Check::Key, "/signature/kid", json!("key-2")),
+    ];
+    for (check, place, value) in wrong {
+        let mut receipt = own.clone();
+        *receipt.pointer_mut(place).expect("a member") = value;
+        let found = world.judged(&receipt);
+        for other in [Check::Hash, Check::Signature, Check::Key] {
+            let expected = if other == check { Status::Fail } else { Status::Pass };
+            assert_eq!(status(&found, other), expected, "{place}: {other:?}");
+        }
+    }
+}
+
+#[test]
+fn another_canonical_form_than_that_of_the_family_is_told() {
+    let world = World::new();
+    let mut receipt = world.of_the_agent_sdk(call());
+    receipt["metadata"]["proof"]["canonicalization"] = json!("json.sorted_keys.v2");
+    let found = world.judged(&receipt);
+    assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]));
+    assert_eq!(found.clas(), ["ERR_CANONICALIZATION_MISMATCH"]);
+}
+
+#[test]
 fn the_key_id_is_compared() {
     let world = World::new();
     let mut receipt = world.of_the_agent_sdk(call());
