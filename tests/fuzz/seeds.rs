@@ -48,9 +48,50 @@ pub(crate) fn of(target: &str) -> BTreeMap<String, Vec<u8>> {
         "offers" => offers(),
         "payment-header" => payment_headers(),
         "receipt" => receipts(),
+        "decision-request" => decision_requests(),
+        "request" => requests(),
         other => panic!("no seeds for {other}"),
     };
     seeds.into_iter().map(|(file, input)| (file.to_owned(), input)).collect()
+}
+
+/// Questions about payments: a reply, terms alone, and what is none.
+fn decision_requests() -> Seeds {
+    let asked = |members: Value| {
+        let mut question = json!({"name": "a.eth", "verb": "summarize"});
+        question.as_object_mut().expect("an object").extend(members.as_object().expect("an object").clone());
+        question.to_string().into_bytes()
+    };
+    let response = |headers: Value| json!({"status": 402, "url": SHOP, "headers": headers, "body": "{}"});
+    let twice = r#"{"name":"a.eth","verb":"v","response":{"status":402,"url":"u","headers":{"a":"1","a":["2"]}}}"#;
+    vec![
+        ("reply", asked(json!({"response": response(json!([["payment-required", "e30="]]))}))),
+        ("headers-by-name", asked(json!({"response": response(json!({"payment-required": ["e30=", "e30="]}))}))),
+        ("header-twice", twice.into()),
+        ("base64", asked(json!({"response": {"status": 402, "url": SHOP, "body_base64": "e30="}}))),
+        ("terms", asked(json!({"url": SHOP, "paymentRequired": {"x402Version": 2, "accepts": []}, "selected": 1}))),
+        ("entry", asked(json!({"paymentRequired": {}, "selected": {"scheme": "exact"}, "header": "e30="}))),
+        ("no-entry", asked(json!({"paymentRequired": {}, "selected": ["scheme"]}))),
+        ("limits", asked(json!({"paymentRequired": {}, "limits": {"networks": ["eip155:1"], "max_amount": "7"}}))),
+        ("both", asked(json!({"paymentRequired": {}, "response": response(json!([]))}))),
+    ]
+}
+
+/// Requests that the target's schema takes, and some that it does not.
+fn requests() -> Seeds {
+    let good =
+        json!({"x402": {"verb": "sum", "version": "1.0.0", "request_id": "r"}, "input": {"n": 1.5, "text": "abcd"}});
+    let with = |pointer: &str, value: Value| changed(&good, pointer, value).to_string().into_bytes();
+    let text = good.to_string();
+    vec![
+        ("good", text.clone().into_bytes()),
+        ("other-verb", with("/x402/verb", json!("pay"))),
+        ("other-version", with("/x402/version", json!("1.1.0"))),
+        ("long", with("/input/text", json!("abcde"))),
+        ("inexact", text.replace("1.5", "0.10000000000000000000000000001").into_bytes()),
+        ("twice", text.replace("\"n\"", "\"n\":1,\"n\"").into_bytes()),
+        ("lines", serde_json::to_vec_pretty(&good).expect("JSON")),
+    ]
 }
 
 /// One receipt of each way to sign, by a key of the seed of 32 sevens, and some that are none.

@@ -6,6 +6,7 @@ mod cards;
 mod chain;
 mod content;
 mod evidence;
+mod message;
 mod payment;
 mod proof;
 mod receipt;
@@ -32,7 +33,7 @@ pub(crate) struct Target {
 
 impl Target {
     /// Every target.
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 21] = [
         Self { name: "name", run: text::name },
         Self { name: "records", run: text::records },
         Self { name: "cid", run: text::cid },
@@ -52,6 +53,8 @@ impl Target {
         Self { name: "offers", run: payment::offers },
         Self { name: "payment-header", run: payment::payment_header },
         Self { name: "receipt", run: receipt::receipt },
+        Self { name: "decision-request", run: message::decision_request },
+        Self { name: "request", run: message::request },
     ];
 
     /// The target of this name.
