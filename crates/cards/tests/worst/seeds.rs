@@ -192,7 +192,7 @@ impl Seed {
     }
 }
 
-/// The good card of each system, in the order of [`CardSystem::ALL`], and an older A2A card, with the places of their
+/// The good card of each system, in the order of `CardSystem::ALL`, and an older A2A card, with the places of their
 /// values and of further members.
 static CARDS: LazyLock<Vec<(Value, Vec<String>)>> = LazyLock::new(|| {
     let file = |text: &str| serde_json::from_str(text).expect("JSON");

@@ -374,8 +374,10 @@ impl Run {
         println!("refused at the deadline {refused}");
         println!("worst cards            {} questions", count(&self.judged));
         let sent = self.sent.lock().expect("no panic");
-        let by_kind: Vec<_> = sent.iter().map(|(to, count)| format!("{to} {count}")).collect();
-        println!("worst documents        {}; {} without room", by_kind.join(", "), count(&self.without_room));
+        for (to, count) in sent.iter() {
+            println!("{:<22} {count} documents", format!("worst, {to}"));
+        }
+        println!("without room           {}", count(&self.without_room));
         println!("hostile hosts, chains  {} questions", count(&self.attacks));
         println!("hostile requests       {}", count(&self.hostile));
         println!("held connections       {} opened", count(&self.reopened));
