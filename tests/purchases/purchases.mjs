@@ -72,7 +72,7 @@ async function whole(name) {
   if (client.version !== 2) return []
   await world.daemon.revive()
   const buyer = new Service(...client.command(options))
-  const faults = await buyWhole(world, options.daemon, (offer) => asked(buyer, offer, {}, guardOf()))
+  const faults = await buyWhole(world, options.daemon, (offer, request) => asked(buyer, offer, {}, guardOf(), request))
   await buyer.end()
   return faults
 }
@@ -91,13 +91,14 @@ async function buy(buyer, client, attack, guard) {
   return { ...end, payments: world.sellers.settled, moved: differenceOf(await world.holdings(), before) }
 }
 
-/** The buyer's answer. */
-async function asked(buyer, offer, attack, guard) {
+/** The buyer's answer. `body` is what it sends to the seller. */
+async function asked(buyer, offer, attack, guard, body = null) {
   return await buyer.ask({
     url: world.sellers.agent,
     key: world.payerKey,
     network: offer.token.chain.v1,
     assets: permittedAssets(),
+    body,
     guard,
     trick: attack.trick ?? null,
     thief: world.thief.address,

@@ -1,6 +1,7 @@
 // The sellers: the agent's and a thief's, each on a host of its own. What they demand is set for each purchase
 // (attacks.mjs); what is paid they settle on the chain, as their facilitator would.
 import { createServer } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { settle } from './chains.mjs'
 
 /** Two hosts, so that a redirect from one to the other is a redirect to another host. */
@@ -10,7 +11,7 @@ export const PATH = '/summarize'
 const PAYMENT_HEADERS = ['payment-signature', 'x-payment']
 
 /**
- * Starts both. `sell(offer)` sets what they demand from then on; `settled` holds what was settled since, `kept` the headers
+ * Starts both. `sell(offer)` sets what they demand from then on, and by `serve` what they answer to a paid request; `settled` holds what was settled since, `kept` the headers
  * of the last payment and of the reply to it.
  */
 export async function startSellers() {
@@ -31,7 +32,7 @@ function sell(offer) {
 }
 
 async function answer(sellers, who, request, response) {
-  request.resume()
+  const asked = await text(request)
   const { offer } = sellers
   if (offer.redirects && who === 'agent') return reply(response, 307, { location: sellers.thief }, '')
   const payment = PAYMENT_HEADERS.map((name) => request.headers[name]).find((value) => value !== undefined)
@@ -43,7 +44,7 @@ async function answer(sellers, who, request, response) {
   sellers.kept = { payment, settlement: Object.values(settlement)[0] }
   // Whoever insists demands the money again.
   if (offer.insists) return demand(response, offer)
-  return reply(response, 200, settlement, offer.receipt ?? '{"summary":"short"}')
+  return reply(response, 200, settlement, offer.serve?.(asked) ?? '{"summary":"short"}')
 }
 
 /** Whom an authorisation pays, how much, and for how long it was good. */

@@ -1,47 +1,50 @@
-// A whole purchase: resolve, decide, pay, receive, verify receipt and settlement, bundle, replay offline. The agent's
-// receipt is one of the sandbox's, whose key everybody has; its signer is published on the chain of the purchases.
+// A whole purchase: resolve, decide, pay, receive, verify receipt and settlement, bundle, replay offline.
 import { spawnSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ATTACKS, offerOf } from './attacks.mjs'
-import { AGENT, VERB } from './world.mjs'
+import { receiptFor } from './receipts.mjs'
+import { AGENT, SIGNER, SIGNER_RECORDS, VERB } from './world.mjs'
 
-const RECEIPT = 'agent-sdk.json'
-const REQUEST = 'request.json'
-
-/** Makes two purchases by `buy` (an offer in, the buyer's answer out). Resolves to what is not as it should be. */
+/** Makes two purchases by `buy` (an offer and a request in, the buyer's answer out). Resolves to what is not as it should be. */
 export async function buyWhole(world, executable, buy) {
   const file = (name) => join(world.folder, name)
-  const save = (name, text) => writeFileSync(file(name), text)
   const run = (...args) => spawnSync(executable, args, { encoding: 'utf8' })
   const faults = []
   const expect = (what, { status, stdout, stderr }, expected) => {
     if (status !== expected) faults.push(`whole purchase, ${what}: exit ${status}, expected ${expected}: ${stdout}${stderr}`)
   }
-  run('sandbox', '--receipts', world.folder)
-  const receipt = readFileSync(file(RECEIPT), 'utf8')
 
   expect('resolve', run('verify', AGENT, '--config', world.config), 0)
-  const offer = { ...(await offerOf(world, ATTACKS[0], 2)), receipt }
+  const serve = (request) => receiptFor(request, SIGNER, SIGNER_RECORDS['cl.sig.kid'])
+  const offer = { ...(await offerOf(world, ATTACKS[0], 2)), serve }
   world.sellers.sell(offer)
   const decision = await decide(world)
   if (decision.abort !== false) faults.push(`whole purchase, decide: ${decision.reason}`)
-  save('decision.json', JSON.stringify(decision))
 
   const earlier = await paid(world, offer, buy)
-  const { payment, settlement } = await paid(world, offer, buy)
-  save('payment.txt', payment)
-  save('settlement.txt', settlement)
-  save('earlier.txt', earlier.settlement)
-  const verify = (reply, ...further) => {
-    const kept = ['--request', file(REQUEST), '--decision', file('decision.json'), '--payment', file('payment.txt')]
-    const about = ['receipt', 'verify', file(RECEIPT), '--name', AGENT, '--config', world.config]
-    return run(...about, ...kept, '--settlement', file(reply), ...further)
+  const bought = await paid(world, offer, buy)
+  const kept = {
+    'decision.json': JSON.stringify(decision),
+    'request.json': bought.request,
+    'receipt.json': bought.receipt,
+    'payment.txt': bought.payment,
+    'settlement.txt': bought.settlement,
+    'earlier.json': earlier.receipt,
+    'earlier.txt': earlier.settlement,
   }
-  expect('before its block is final', verify('settlement.txt'), 3)
+  for (const [name, text] of Object.entries(kept)) writeFileSync(file(name), text)
+  const verify = (receipt, settlement, ...further) => {
+    const about = ['--name', AGENT, '--request', file('request.json'), '--decision', file('decision.json')]
+    const payment = ['--payment', file('payment.txt'), '--settlement', file(settlement)]
+    return run('receipt', 'verify', file(receipt), ...about, ...payment, '--config', world.config, ...further)
+  }
+  expect('before its block is final', verify('receipt.json', 'settlement.txt'), 3)
   await world.finalize()
-  expect('verify receipt and settlement', verify('settlement.txt', '--bundle', file('purchase.json')), 0)
-  expect('an earlier transfer of the same amount', verify('earlier.txt'), 1)
+  expect('verify receipt and settlement', verify('receipt.json', 'settlement.txt', '--bundle', file('purchase.json')), 0)
+  expect('an earlier transfer of the same amount', verify('receipt.json', 'earlier.txt'), 1)
+  expect('the receipt of an earlier request', verify('earlier.json', 'settlement.txt'), 1)
   expect('replay offline', run('bundle', 'verify', file('purchase.json'), '--name', AGENT), 0)
   const { verification } = JSON.parse(readFileSync(file('purchase.json'), 'utf8'))
   const { shown_by: shownBy } = verification.settlement
@@ -51,7 +54,7 @@ export async function buyWhole(world, executable, buy) {
 
 /** The daemon's decision about what the seller demands now. */
 async function decide({ daemon, sellers }) {
-  const reply = await fetch(sellers.agent)
+  const reply = await fetch(sellers.agent, { method: 'POST', body: newRequest() })
   const headers = Object.fromEntries(reply.headers)
   const response = { status: reply.status, url: reply.url, headers, body: await reply.text() }
   const answer = await fetch(`${daemon.url}/v1/decisions`, {
@@ -62,10 +65,18 @@ async function decide({ daemon, sellers }) {
   return await answer.json()
 }
 
-/** The headers of a purchase that was paid. */
+/** What was sent and came in a purchase that was paid. */
 async function paid({ sellers }, offer, buy) {
   sellers.sell(offer)
-  const { status, failed, refused } = await buy(offer)
+  const request = newRequest()
+  const { status, body, failed, refused } = await buy(offer, request)
   if (status !== 200) throw new Error(`nothing was bought: ${status ?? failed ?? refused}`)
-  return sellers.kept
+  return { request, receipt: body, ...sellers.kept }
+}
+
+/** A request that nobody has sent before. */
+function newRequest() {
+  const id = randomUUID()
+  const x402 = { verb: VERB, version: '1.0.0', request_id: id }
+  return JSON.stringify({ x402, actor: 'did:example:caller', input: { content: `A long text, asked for as ${id}.` } })
 }

@@ -17,8 +17,8 @@ export const AGENT = 'summarizeagent.eth'
 export const VERB = 'summarize'
 
 /** Who signs the sandbox's receipts, with a key that everybody has. */
-const SIGNER = 'runtime.sandbox.eth'
-const SIGNER_RECORDS = {
+export const SIGNER = 'runtime.sandbox.eth'
+export const SIGNER_RECORDS = {
   'cl.sig.pub': 'ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=',
   'cl.sig.kid': 'test-key-7',
   'cl.sig.canonical': 'json.sorted_keys.v1',

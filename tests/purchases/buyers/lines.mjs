@@ -4,9 +4,19 @@ import { createInterface } from 'node:readline'
 /** Makes the purchases that come on the standard input, and answers each with its end. */
 export async function serve(purchase) {
   for await (const line of createInterface({ input: process.stdin })) {
-    const end = await purchase(JSON.parse(line)).then(({ status }) => ({ status }), failure)
+    const end = await purchase(JSON.parse(line)).then(outcome, failure)
     process.stdout.write(`${JSON.stringify(end)}\n`)
   }
+}
+
+async function outcome(response) {
+  return { status: response.status, body: await response.text() }
+}
+
+/** What a client fetches with: the request with the question's body, where it has one. */
+export function requestOf({ body }) {
+  if (body === null) return {}
+  return { method: 'POST', headers: { 'content-type': 'application/json' }, body }
 }
 
 function failure(error) {

@@ -64,9 +64,16 @@ async def buy(question: dict[str, Any]) -> dict[str, Any]:
     try:
         # httpx follows redirects where it is told to.
         async with httpx.AsyncClient(transport=paying, follow_redirects=True) as http:
-            return {"status": (await http.get(question["url"])).status_code}
+            response = await asked(http, question)
+            return {"status": response.status_code, "body": response.text}
     except Exception as error:
         return failure(error)
+
+
+async def asked(http: httpx.AsyncClient, question: dict[str, Any]) -> httpx.Response:
+    if question["body"] is None:
+        return await http.get(question["url"])
+    return await http.post(question["url"], content=question["body"], headers={"content-type": "application/json"})
 
 
 def failure(error: BaseException) -> dict[str, Any]:

@@ -26,6 +26,7 @@ const TERMS: &str = "payment-required";
 struct Question {
     url: String,
     key: String,
+    body: Option<String>,
     guard: Option<GuardOptions>,
     trick: Option<Trick>,
     thief: String,
@@ -57,7 +58,9 @@ async fn main() {
     for line in std::io::stdin().lock().lines() {
         let question: Question = serde_json::from_str(&line.expect("a line")).expect("a purchase");
         let end = match buy(&question).await {
-            Ok(response) => json!({"status": response.status().as_u16()}),
+            Ok(response) => {
+                json!({"status": response.status().as_u16(), "body": response.text().await.unwrap_or_default()})
+            }
             Err(error) => failure(&error),
         };
         println!("{end}");
@@ -76,7 +79,12 @@ async fn buy(question: &Question) -> Result<Response> {
         _ => {}
     }
     layers.extend(guard(question));
-    client(layers).get(&question.url).send().await
+    let client = client(layers);
+    let request = match &question.body {
+        None => client.get(&question.url),
+        Some(body) => client.post(&question.url).header("content-type", "application/json").body(body.clone()),
+    };
+    request.send().await
 }
 
 fn client(layers: impl IntoIterator<Item = Arc<dyn Middleware>>) -> ClientWithMiddleware {

@@ -3,7 +3,7 @@ import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch'
 import { guardFetch } from 'clresolve-guard'
 import { privateKeyToAccount } from 'viem/accounts'
-import { serve } from './lines.mjs'
+import { requestOf, serve } from './lines.mjs'
 
 const byAmount = (a, b) => Number(a.amount) - Number(b.amount)
 const cheapest = (_version, accepts) => accepts.toSorted(byAmount)[0]
@@ -23,5 +23,5 @@ await serve(async (question) => {
     .register('eip155:*', new ExactEvmScheme(privateKeyToAccount(key)))
     .setSpendControls({ allowedAssets: assets })
   TRICKS[trick]?.(client, question)
-  return await wrapFetchWithPayment(guard === null ? fetch : guardFetch(fetch, guard), client)(url)
+  return await wrapFetchWithPayment(guard === null ? fetch : guardFetch(fetch, guard), client)(url, requestOf(question))
 })
