@@ -43,7 +43,7 @@ async fn every_receipt_gets_its_state_and_every_code_is_shown() {
     let sandbox = Sandbox::start().await.expect("it starts");
     let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
     let schema = schema();
-    let mut families = BTreeSet::new();
+    let (mut families, mut forged) = (BTreeSet::new(), BTreeSet::new());
     for sample in Sandbox::receipts() {
         let found = resolver.verify_receipt(&question(sample.name, sample.text)).await;
         let codes: Vec<_> = sample.codes.iter().map(|code| code.slug()).collect();
@@ -53,12 +53,15 @@ async fn every_receipt_gets_its_state_and_every_code_is_shown() {
             "{}: {found:#?}",
             sample.file
         );
-        families.extend(found.family.map(|family| family.id));
+        let family = found.family.map(|family| family.id);
+        families.extend(family);
+        forged.extend(family.filter(|_| sample.codes.contains(&Code::ReceiptSignatureInvalid)));
         let document = serde_json::to_value(&found).expect("JSON");
         let errors: Vec<_> = schema.iter_errors(&document).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{}: {errors:?}", sample.file);
     }
     assert_eq!(families, Family::ALL.into());
+    assert_eq!(forged, families, "of each family one is forged");
     let replies = Sandbox::replies();
     let of_replies = replies.iter().flat_map(|reply| reply.codes);
     let of_receipts = Sandbox::receipts().iter().flat_map(|sample| sample.codes);

@@ -1,7 +1,10 @@
-//! Receipts of the sandbox's agents: one of each family, and one for each way in which a receipt goes wrong.
+//! Receipts of the sandbox's agents: of each family a good one, one that was altered after it was signed and one that is a
+//! stranger's whole forgery, and one for each further way in which a receipt goes wrong.
 //!
 //! They are signed with a key that everybody has: its seed is 32 bytes of value 7. The chain of the sandbox publishes it
-//! under the name that signs for `summarizeagent.eth`; the address of that agent has a worthless key too.
+//! under the name that signs for `summarizeagent.eth`; the address of that agent has a worthless key too. A stranger's
+//! seed is 32 bytes of value 8. For the agent SDK (`agent-sdk`) `receipt-hash-mismatch` is the altered one and
+//! `receipt-signature-invalid` the stranger's.
 
 use clresolve_core::reason::Code;
 use clresolve_core::state::State;
@@ -51,6 +54,26 @@ samples! {
     "x402-eip712" "summarizeagent.eth" Indeterminate [ReceiptTraceNotEchoed];
     "x402-jws" "summarizeagent.eth" Indeterminate [ReceiptTraceNotEchoed];
     "clas-execution" "summarizeagent.eth" Indeterminate [ReceiptTraceNotEchoed];
+    "sdk-altered" "summarizeagent.eth" Untrusted [ReceiptHashMismatch ReceiptSignatureInvalid];
+    "sdk-forged" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid];
+    "runtime-altered" "summarizeagent.eth" Untrusted [ReceiptHashMismatch ReceiptSignatureInvalid];
+    "runtime-forged" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid];
+    "commercial-runtime-altered" "summarizeagent.eth" Untrusted [ReceiptHashMismatch ReceiptSignatureInvalid];
+    "commercial-runtime-forged" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid];
+    "website-altered" "summarizeagent.eth" Untrusted [ReceiptHashMismatch ReceiptSignatureInvalid];
+    "website-forged" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid];
+    "mcp-server-altered" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid];
+    "mcp-server-forged" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid];
+    "runtime-core-altered" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid];
+    "runtime-core-forged" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid];
+    "runtime-core-hash-bound-altered" "summarizeagent.eth" Untrusted [ReceiptHashMismatch ReceiptSignatureInvalid];
+    "runtime-core-hash-bound-forged" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid];
+    "clas-execution-altered" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid ReceiptTraceNotEchoed];
+    "clas-execution-forged" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid ReceiptTraceNotEchoed];
+    "x402-eip712-altered" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid ReceiptTraceNotEchoed];
+    "x402-eip712-forged" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid ReceiptTraceNotEchoed];
+    "x402-jws-altered" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid ReceiptTraceNotEchoed];
+    "x402-jws-forged" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid ReceiptTraceNotEchoed];
     "prototype" "summarizeagent.eth" Untrusted [ReceiptHashMismatch ReceiptRequestMismatch ReceiptSignatureInvalid];
     "bound-schema" "summarizeagent.eth" Untrusted [ReceiptSchemaInvalid];
     "receipt-duplicate-key" "summarizeagent.eth" Untrusted [ReceiptDuplicateKey];
