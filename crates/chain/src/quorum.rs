@@ -338,12 +338,9 @@ impl<V: Vote> QuorumCounter<V> {
     /// The group with the highest block among those that are large enough; `None` where two of them contradict each
     /// other.
     fn winner<'g>(&self, groups: &'g [AgreementGroup<'_, V>]) -> Option<&'g AgreementGroup<'g, V>> {
-        let mut large = groups.iter().filter(|group| self.operators(&group.endpoints) >= self.agree);
-        let first = large.next()?;
-        let winner =
-            large.clone().fold(first, |best, group| if group.block.number > best.block.number { group } else { best });
-        let rivals =
-            std::iter::once(first).chain(large).filter(|group| group.block.number == winner.block.number).count();
+        let large = groups.iter().filter(|group| self.operators(&group.endpoints) >= self.agree);
+        let winner = large.clone().max_by_key(|group| group.block.number)?;
+        let rivals = large.filter(|group| group.block.number == winner.block.number).count();
         (rivals == 1 || clresolve_core::mutant!("rivals-are-ignored")).then_some(winner)
     }
 

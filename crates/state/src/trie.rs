@@ -327,6 +327,21 @@ mod tests {
         assert_eq!(verify_proof(root, AGENT, &[], &richer), refused(Flaw::OtherValues));
     }
 
+    /// A receipt may be longer than any node of the state.
+    #[test]
+    fn a_receipt_is_what_lies_on_its_path_however_long() {
+        let [path, other] = [keccak256("receipt"), keccak256("other")];
+        let receipt = vec![7; MAX_NODE_BYTES + 1];
+        let leaves = [(path, receipt.clone()), (keccak256("neighbour"), vec![8; MAX_NODE_BYTES + 1])];
+        let (root, proof) = trie(leaves.clone(), path);
+        assert_eq!(look_up_receipt(root, Nibbles::unpack(path), &proof), Ok(Some(receipt)));
+        assert_eq!(look_up(root, path, &proof), Err(Flaw::NodeTooLong));
+        let (root, proof) = trie(leaves, other);
+        assert_eq!(look_up_receipt(root, Nibbles::unpack(other), &proof), Ok(None));
+        let endless = vec![Bytes::from(vec![0; MAX_RECEIPT_BYTES + 1])];
+        assert_eq!(look_up_receipt(root, Nibbles::unpack(path), &endless), Err(Flaw::NodeTooLong));
+    }
+
     #[test]
     fn an_absent_account_has_nothing() {
         let (root, proof) = state(None);

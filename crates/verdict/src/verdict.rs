@@ -335,6 +335,54 @@ impl Verdict {
 
 /// `sha256:` and the digest of the RFC 8785 form of `value`.
 pub fn canonical_digest(value: &Value) -> String {
-    let bytes = serde_json_canonicalizer::to_vec(value).expect("a JSON value has an RFC 8785 form");
-    Digest::of(&bytes).to_string()
+    let bytes =
+        if prints_canonically(value) { serde_json::to_vec(value) } else { serde_json_canonicalizer::to_vec(value) };
+    Digest::of(&bytes.expect("a JSON value has an RFC 8785 form")).to_string()
+}
+
+/// Whether a value's RFC 8785 form is what is printed of it as it stands, as of nearly all documents: its members stand in
+/// order, under names of ASCII, and its numbers are integers that a double holds. To sort and print the others takes many
+/// times as long.
+fn prints_canonically(value: &Value) -> bool {
+    const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
+    match value {
+        Value::Null | Value::Bool(_) | Value::String(_) => true,
+        Value::Number(number) => number.as_i64().is_some_and(|number| number.unsigned_abs() <= MAX_SAFE_INTEGER),
+        Value::Array(items) => items.iter().all(prints_canonically),
+        Value::Object(members) => {
+            // Another crate may have serde_json keep members in the order in which they came.
+            let names = members.keys();
+            names.clone().is_sorted()
+                && names.clone().all(|name| name.is_ascii())
+                && members.values().all(prints_canonically)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_document_is_digested_in_its_rfc_8785_form() {
+        let plain = [
+            json!({"b": [1, -2, 9_007_199_254_740_991_i64, null, true], "a": {"c": "", "B": {}}}),
+            json!("\u{0}\u{8}\t\n\u{c}\r\u{1f}\"\\/\u{7f}\u{2028}ü\u{1f600}"),
+        ];
+        let others = [
+            json!({"\u{e000}": 1, "\u{10000}": 2, "ü": 3}),
+            json!([1.0, 1.5, 1e21, 1e-7, -0.0]),
+            json!(9_007_199_254_740_993_u64),
+            json!(u64::MAX),
+        ];
+        for (value, is_plain) in
+            plain.iter().map(|value| (value, true)).chain(others.iter().map(|value| (value, false)))
+        {
+            let form = serde_json_canonicalizer::to_vec(value).expect("it has one");
+            assert_eq!(canonical_digest(value), Digest::of(&form).to_string(), "{value}");
+            assert_eq!(prints_canonically(value), is_plain, "{value}");
+        }
+    }
 }

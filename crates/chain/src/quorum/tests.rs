@@ -274,6 +274,11 @@ fn the_votes_of_both_readers_are_the_same_answer_where_they_state_the_same() {
     let header = |number| HashedHeader::new(Header { number, ..Header::default() });
     assert!(header(5).same(&header(5), VotePart::Records));
     assert!(!header(5).same(&header(6), VotePart::Records));
+    assert_eq!(
+        (findings(5, true).height(), header(5).height()),
+        (Some(5), None),
+        "a header tells no height of records"
+    );
 }
 
 /// The endpoint that is ahead may not have the higher block at all: then a lower one is tried.
