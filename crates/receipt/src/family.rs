@@ -222,8 +222,7 @@ pub(crate) fn shape(receipt: &Node) -> Shape {
 
 /// JSON Pointers of the members of the object at `path` that are not among `known`.
 fn others(receipt: &Node, path: &[&str], known: &[&str]) -> Vec<String> {
-    let object = receipt.at(path);
-    let (_, names) = object.map(|object| object.split(known)).unwrap_or((Node::Null, Vec::new()));
+    let names = receipt.at(path).map(|object| object.names_beside(known)).unwrap_or_default();
     let place = |name: &String| clresolve_core::json::pointer::of(path.iter().copied().chain([name.as_str()]));
     names.iter().map(place).collect()
 }

@@ -143,12 +143,18 @@ impl Node {
         matches!(self, Self::Object(_))
     }
 
-    /// The object with only these members, and the names of the others.
-    pub(crate) fn split(&self, names: &[&str]) -> (Self, Vec<String>) {
-        let Self::Object(members) = self else { return (self.clone(), Vec::new()) };
-        let (kept, left): (Vec<_>, Vec<_>) =
-            members.iter().cloned().partition(|(name, _)| names.iter().any(|known| name.is(known)));
-        (Self::Object(kept), left.into_iter().map(|(name, _)| name.lossy()).collect())
+    /// The object with only these members.
+    pub(crate) fn only(&self, names: &[&str]) -> Self {
+        let Self::Object(members) = self else { return self.clone() };
+        let is_kept = |(name, _): &&(Text, Self)| names.iter().any(|known| name.is(known));
+        Self::Object(members.iter().filter(is_kept).cloned().collect())
+    }
+
+    /// The names of the object's members but for these.
+    pub(crate) fn names_beside(&self, names: &[&str]) -> Vec<String> {
+        let Self::Object(members) = self else { return Vec::new() };
+        let others = members.iter().filter(|(name, _)| !names.iter().any(|known| name.is(known)));
+        others.map(|(name, _)| name.lossy()).collect()
     }
 
     /// Removes a member of an object; whether it was there.

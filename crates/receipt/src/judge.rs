@@ -244,10 +244,10 @@ impl Checks {
 
     /// The reading of a receipt: of two with the same shape the one that states its digest, else the first.
     fn taken_apart(&mut self, readings: Vec<Result<Seal, Unsealable>>) -> Option<Sealed> {
-        let mut sealed = Vec::new();
+        let mut chosen: Option<Sealed> = None;
         for reading in readings {
-            match reading.map(|seal| (form(&seal.content, seal.order), seal)) {
-                Ok((Ok(canonical), seal)) => sealed.push(Sealed { digest: Digest::of(&canonical), canonical, seal }),
+            let sealed = match reading.map(|seal| (form(&seal.content, seal.order), seal)) {
+                Ok((Ok(canonical), seal)) => Sealed { digest: Digest::of(&canonical), canonical, seal },
                 Ok((Err(error), seal)) => {
                     self.without_form(&error, seal.root);
                     return None;
@@ -256,10 +256,14 @@ impl Checks {
                     self.unsealable(&error);
                     return None;
                 }
+            };
+            if sealed.states_its_digest() {
+                chosen = Some(sealed);
+                break;
             }
+            chosen.get_or_insert(sealed);
         }
-        let at = sealed.iter().position(Sealed::states_its_digest).unwrap_or_default();
-        let chosen = (at < sealed.len()).then(|| sealed.swap_remove(at))?;
+        let chosen = chosen?;
         self.family(chosen.seal.family);
         Some(chosen)
     }

@@ -18,7 +18,7 @@ pub(super) fn is(receipt: &Node) -> bool {
 }
 
 pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
-    let (content, _) = receipt.split(&SIGNED);
+    let content = receipt.only(&SIGNED);
     let unsigned = [
         others(receipt, &[], &[&SIGNED[..], &["metadata", "signature"]].concat()),
         others(receipt, &["metadata"], &["proof"]),

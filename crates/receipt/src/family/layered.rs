@@ -21,7 +21,7 @@ pub(super) fn is(receipt: &Node) -> bool {
 }
 
 pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
-    let content = receipt.get("receipt").map_or(Node::Null, |inner| inner.split(&SIGNED).0);
+    let content = receipt.get("receipt").map_or(Node::Null, |inner| inner.only(&SIGNED));
     let at = |member: &str| Claim::at(receipt, &["signature", "proof", member]);
     let unsigned = [
         others(receipt, &[], &["receipt", "signature"]),

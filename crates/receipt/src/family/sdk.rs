@@ -23,7 +23,7 @@ pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
     if let Some(metadata) = content.get_mut("metadata") {
         metadata.remove("receipt_id");
         if let Some(proof) = metadata.get_mut("proof") {
-            *proof = proof.split(&SIGNED).0;
+            *proof = proof.only(&SIGNED);
         }
     }
     let mut unsigned = present(receipt, &[&["receipt_id"], &["metadata", "receipt_id"]]);

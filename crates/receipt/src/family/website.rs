@@ -19,7 +19,7 @@ pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
         let place = format!("/{missing}");
         return Err(Unsealable { place, why: "a receipt of this family without the member has no canonical form" });
     }
-    let (content, _) = receipt.split(&SIGNED);
+    let content = receipt.only(&SIGNED);
     let at = |path: &[&str]| Claim::at(receipt, &[&["metadata", "proof"], path].concat());
     let unsigned = [
         others(receipt, &[], &[&SIGNED[..], &["metadata"]].concat()),
