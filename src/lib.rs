@@ -114,6 +114,7 @@ mod below {
     /// Reading the chain.
     pub mod chain {
         pub use clresolve_chain::*;
+        pub use clresolve_core::execution::Execution;
         pub use clresolve_core::payment::*;
         pub use clresolve_core::reading::*;
         pub use clresolve_state::*;

@@ -44,6 +44,7 @@ pub(crate) fn of(target: &str) -> BTreeMap<String, Vec<u8>> {
         "system" => systems(),
         "proof" => proofs(),
         "header" => headers(),
+        "block-receipts" => block_receipts(),
         "terms" => terms(),
         "offers" => offers(),
         "payment-header" => payment_headers(),
@@ -646,6 +647,35 @@ fn proofs() -> Seeds {
         ("other-slot", asked(3, 5, &[&[9, 0]])),
         ("leaf-made-up", pieces(&[&leaf(&account), &leaf(&[1])])),
         ("value-made-up", pieces(&[&leaf(&[0x80]), &leaf(&[0x80])])),
+    ]
+}
+
+/// The receipts of blocks, as endpoints state them.
+fn block_receipts() -> Seeds {
+    let bloom = format!("0x{}", "00".repeat(256));
+    let log = |topics: usize, data: &str| json!({"address": PAYEE, "topics": vec![alloy_primitives::B256::ZERO; topics], "data": data});
+    let receipt = |index: usize, further: Value| {
+        let mut receipt = json!({
+            "transactionHash": alloy_primitives::B256::ZERO, "transactionIndex": format!("0x{index:x}"),
+            "blockHash": alloy_primitives::B256::ZERO, "blockNumber": "0x7", "to": PAYEE, "status": "0x1", "logs": [],
+            "type": "0x2", "cumulativeGasUsed": "0x5208", "logsBloom": bloom,
+        });
+        receipt.as_object_mut().expect("an object").extend(further.as_object().expect("an object").clone());
+        receipt
+    };
+    let of = |receipts: Value| receipts.to_string().into_bytes();
+    vec![
+        ("none", of(json!([]))),
+        ("one", of(json!([receipt(0, json!({"logs": [log(3, "0x01"), log(0, "0x")]}))]))),
+        ("several", of(json!([0, 1, 2].map(|index| receipt(index, json!({"logs": [log(index, "0x7f80")]})))))),
+        ("reverted", of(json!([receipt(0, json!({"status": "0x0"})), receipt(1, json!({"type": "0x0"}))]))),
+        (
+            "deposit",
+            of(json!([receipt(0, json!({"type": "0x7e", "depositNonce": "0x1", "depositReceiptVersion": "0x1"}))])),
+        ),
+        ("before-byzantium", of(json!([receipt(0, json!({"status": null}))]))),
+        ("unknown-type", of(json!([receipt(0, json!({"type": "0x100"}))]))),
+        ("long-index", of(json!([receipt(0, json!({"transactionIndex": "0xffffffffffffffff", "to": null}))]))),
     ]
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Target {
 
 impl Target {
     /// Every target.
-    pub(crate) const ALL: [Self; 21] = [
+    pub(crate) const ALL: [Self; 22] = [
         Self { name: "name", run: text::name },
         Self { name: "records", run: text::records },
         Self { name: "cid", run: text::cid },
@@ -44,6 +44,7 @@ impl Target {
         Self { name: "ccip", run: chain::ccip },
         Self { name: "proof", run: proof::proof },
         Self { name: "header", run: proof::header },
+        Self { name: "block-receipts", run: proof::block_receipts },
         Self { name: "bundle", run: evidence::bundle },
         Self { name: "jws", run: evidence::jws },
         Self { name: "resources", run: cards::resources },

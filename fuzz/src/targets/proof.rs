@@ -1,14 +1,16 @@
-//! Proofs of state and block headers, as endpoints send them.
+//! Proofs of state, block headers and the receipts of blocks, as endpoints send them.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
-use alloy_rlp::Decodable as _;
+use alloy_primitives::{Address, B256, Bytes, Log, U256, keccak256};
+use alloy_rlp::{BufMut as _, Decodable as _};
 use alloy_rpc_types_eth::{EIP1186AccountProofResponse, EIP1186StorageProof, Header};
 use alloy_trie::proof::ProofRetainer;
+use alloy_trie::root::ordered_trie_root_with_encoder;
 use alloy_trie::{HashBuilder, Nibbles, TrieAccount};
-use clresolve::chain::{HashedHeader, verify_proof};
+use clresolve::chain::receipts::{ReceiptProof, ReceiptProofError, StatedReceipt};
+use clresolve::chain::{Execution, HashedHeader, verify_proof};
 use serde_json::Value;
 
 use super::chain::{HEADER, told_header};
@@ -89,6 +91,39 @@ pub(crate) fn header(input: &[u8]) {
     );
     assert_eq!(fields.inner.number, reading.block.number);
     assert_eq!(u64::try_from(reading.block.timestamp.as_second()), Ok(fields.inner.timestamp));
+}
+
+/// The receipts of a block. Under the root of their leaves each is proven to say what is stated of it, and nothing else;
+/// under another root none is.
+pub(crate) fn block_receipts(input: &[u8]) {
+    let Ok(receipts) = serde_json::from_slice::<Vec<StatedReceipt>>(input) else { return };
+    let with_root =
+        |receipts_root| HashedHeader::new(alloy_consensus::Header { number: 7, receipts_root, ..Default::default() });
+    let other = with_root(B256::repeat_byte(1));
+    let Some(leaves) = receipts.iter().map(StatedReceipt::leaf).collect::<Option<Vec<_>>>() else {
+        assert!(ReceiptProof::new(&other, &receipts, 0).is_none(), "a receipt of no known form");
+        return;
+    };
+    let header = with_root(ordered_trie_root_with_encoder(&leaves, |leaf, out| out.put_slice(leaf)));
+    for (index, receipt) in (0..).zip(&receipts) {
+        assert!(ReceiptProof::new(&other, &receipts, index).is_none(), "a proof under another root");
+        let proof = ReceiptProof::new(&header, &receipts, index).expect("the root is that of these receipts");
+        let stated = Execution {
+            transaction: receipt.transaction_hash,
+            block: header.block().expect("it has a time"),
+            index,
+            has_succeeded: receipt.has_succeeded().expect("it has a leaf"),
+            to: receipt.to,
+            input: Bytes::new(),
+            logs: receipt.logs.iter().cloned().map(Log::from).collect(),
+        };
+        assert_eq!(proof.check(&stated), Ok(()));
+        let reverted = Execution { has_succeeded: !stated.has_succeeded, ..stated.clone() };
+        let logged = Execution { logs: [&stated.logs[..], &[Log::default()]].concat(), ..stated };
+        for false_one in [reverted, logged] {
+            assert_eq!(proof.check(&false_one), Err(ReceiptProofError::OtherReceipt));
+        }
+    }
 }
 
 /// An account and slots of it that are asked for.
