@@ -4,7 +4,7 @@ mod names;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{Marks, Separators, last_run, last_word};
+use super::{Marks, Separators, colons, last_run, last_word};
 use clresolve_core::address::{HostName, HostNameError, is_public_ip};
 
 /// Longest token that is read as an address, in bytes: the longest IPv6 text with brackets, zone and port is shorter.
@@ -114,11 +114,15 @@ fn in_urls(text: &str, marks: Marks) -> Option<&str> {
     if !marks.any(Marks::COLON) {
         return None;
     }
-    text.match_indices(':').find_map(|(at, _)| {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    colons(text).find_map(|at| {
+        let rest = &text[at + 1..];
+        let is_behind_scheme = text.as_bytes()[..at].last().is_some_and(|byte| fits(*byte));
+        if !is_behind_scheme && !rest.starts_with("//") {
+            return None;
+        }
         let start = text.ceil_char_boundary(at.saturating_sub(MAX_SCHEME_BYTES));
-        let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
-        let scheme = last_run(&text[start..at], fits);
-        in_url(scheme, &text[at + 1..])
+        in_url(last_run(&text[start..at], fits), rest)
     })
 }
 
@@ -208,7 +212,8 @@ fn is_label(name: &str) -> bool {
 
 fn in_tokens<'t>(member: &str, text: &'t str, marks: Marks) -> Option<Sighting<'t>> {
     const TOKENS: Separators = Separators::ascii(b",;\"'`()<>|{}&").and_all_else();
-    let is_suspect = text.starts_with("\\\\") || marks.any(Marks::AT);
+    let has_at = marks.any(Marks::AT);
+    let is_suspect = text.starts_with("\\\\") || has_at;
     if !is_suspect && !may_hold_address(text) {
         return None;
     }
@@ -219,7 +224,7 @@ fn in_tokens<'t>(member: &str, text: &'t str, marks: Marks) -> Option<Sighting<'
             Some(Sighting::Mentioned(address)) => {
                 mentioned = mentioned.or(Some(address));
                 // `parser@10.0.0.1` is a package and its version.
-                is_prose |= token.contains('@');
+                is_prose |= has_at && token.contains('@');
             }
             None => is_prose = true,
         }
@@ -431,6 +436,10 @@ fn names_version(member: &str) -> bool {
 
 /// Whether the last word of a name is among `words`, also in the plural.
 fn is_word(name: &str, words: &[&str]) -> bool {
+    // None of them ends in a digit.
+    if !name.ends_with(|last: char| last.is_ascii_alphabetic()) {
+        return false;
+    }
     let word = last_word(name);
     let single = word.strip_suffix(['s', 'S']).unwrap_or(word);
     words.iter().any(|known| word.eq_ignore_ascii_case(known) || single.eq_ignore_ascii_case(known))

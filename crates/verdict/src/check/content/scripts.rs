@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-use super::{Marks, begins_with, ends_with};
+use super::{Marks, begins_with, colons, ends_with};
 
 /// Media types that a program runs, or renders with the scripts in them, when they stand in a `data:` URL.
 const RUNNABLE: [&str; 19] = [
@@ -30,7 +30,7 @@ const RUNNABLE: [&str; 19] = [
     "image/svg+xml",
 ];
 
-/// Schemes of URLs that are scripts.
+/// Schemes of URLs that are scripts. All end alike, so that one look tells most colons apart.
 const SCRIPT_SCHEMES: [&str; 3] = ["javascript", "vbscript", "livescript"];
 
 /// How far code is looked for behind `javascript:`, in bytes: a call or an assignment shows in its first words.
@@ -112,7 +112,10 @@ fn has_script_url(text: &str) -> bool {
     let is_dropped = |byte| matches!(byte, b'\t' | b'\n' | b'\r');
     let text = if text.bytes().any(is_dropped) { Cow::Owned(text.replace(dropped, "")) } else { Cow::Borrowed(text) };
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || c.is_control());
-    text.match_indices(':').any(|(at, _)| {
+    colons(text).any(|at| {
+        if !ends_with(&text[..at], "script") {
+            return false;
+        }
         let mut schemes = SCRIPT_SCHEMES.iter().filter(|scheme| ends_with(&text[..at], scheme));
         schemes.any(|scheme| {
             let code = &text[at + 1..text.floor_char_boundary(at + 1 + MAX_CODE_BYTES)];
@@ -136,8 +139,8 @@ fn is_code(text: &str) -> bool {
 
 fn has_data_url(text: &str) -> bool {
     let runs = |rest: &str, kind: &str| begins_with(rest, kind) && rest[kind.len()..].starts_with([',', ';']);
-    text.match_indices(':')
-        .any(|(at, _)| ends_with(&text[..at], "data") && RUNNABLE.iter().any(|kind| runs(&text[at + 1..], kind)))
+    colons(text)
+        .any(|at| ends_with(&text[..at], "data") && RUNNABLE.iter().any(|kind| runs(&text[at + 1..], kind)))
 }
 
 #[cfg(test)]

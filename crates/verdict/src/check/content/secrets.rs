@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use regex::bytes::Regex;
 use serde_json::{Map, Value};
 
-use super::{Marks, Separators, contains, last_word};
+use super::{Marks, Separators, colons, contains, last_word};
 
 /// A credential in any text: a token of an issuer's form, a private key block, credentials in a URL, or an assignment
 /// to a name that promises one. Gives the kind, never the credential.
@@ -284,7 +284,7 @@ fn named_phrase(text: &str) -> Option<&'static str> {
 /// `name=value`, `name: value` or `Bearer value`, in prose, in a header or in the query of a URL.
 fn assigned(text: &str, marks: Marks) -> Option<&'static str> {
     const PIECES: Separators = Separators::ascii(b"?&;,#\"'()[]{}");
-    let colon = || text.match_indices(':').any(|(at, _)| !text[at + 1..].starts_with("//"));
+    let colon = || colons(text).any(|at| !text[at + 1..].starts_with("//"));
     if !text.contains([' ', '=']) && !colon() {
         return None;
     }
@@ -377,7 +377,8 @@ fn promise(name: &str) -> Option<Promise> {
     const WORDS: [&str; 5] = ["mnemonic", "phrase", "seed", "seedword", "recoveryword"];
     /// What is said of the form of a value, behind what it is.
     const FORMS: [&str; 7] = ["hex", "base58", "base64", "pem", "value", "prod", "live"];
-    if name.len() > MAX_PROMISING_NAME || name.len() < "pwd".len() {
+    let has_letter = || name.bytes().any(|byte| byte.is_ascii_alphabetic());
+    if name.len() > MAX_PROMISING_NAME || name.len() < "pwd".len() || !has_letter() {
         return None;
     }
     let word = last_word(name);
