@@ -139,8 +139,7 @@ fn is_code(text: &str) -> bool {
 
 fn has_data_url(text: &str) -> bool {
     let runs = |rest: &str, kind: &str| begins_with(rest, kind) && rest[kind.len()..].starts_with([',', ';']);
-    colons(text)
-        .any(|at| ends_with(&text[..at], "data") && RUNNABLE.iter().any(|kind| runs(&text[at + 1..], kind)))
+    colons(text).any(|at| ends_with(&text[..at], "data") && RUNNABLE.iter().any(|kind| runs(&text[at + 1..], kind)))
 }
 
 #[cfg(test)]
