@@ -12,11 +12,16 @@ use clresolve_cards::convert::convert;
 use clresolve_cards::lint;
 use clresolve_cards::signature::{Root, TrustRoots, verify};
 use clresolve_cards::system::{CardSystem, Rules};
+use clresolve_core::json::Limits;
 use clresolve_verdict::build::{self, Reporter, Run};
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::Policy;
+use clresolve_verdict::evidence::{BoundSchema, ProvenBy, SchemaEvidence, Source, Walked};
 use clresolve_verdict::profile::{DEFAULT, Profile, Profiles};
 use clresolve_verdict::sample;
+use clresolve_verdict::schema::served::ServedSchema;
+use clresolve_verdict::schema::strict::MAX_REFERENCES;
+use clresolve_verdict::verdict::Depth;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -25,7 +30,10 @@ use seeds::{Judge, Seed};
 impl Seed {
     /// What the judge needs beside the document.
     pub(crate) fn prepared(&self) -> Prepared {
-        Prepared { seed: self.clone(), document: self.document().into(), world: World::get() }
+        let document: Bytes = self.document().into();
+        let run =
+            matches!(self.judge, Judge::Verdict | Judge::Schemas).then(|| World::get().run(self.judge, &document));
+        Prepared { seed: self.clone(), document, run, world: World::get() }
     }
 }
 
@@ -33,6 +41,8 @@ impl Seed {
 pub(crate) struct Prepared {
     seed: Seed,
     pub(crate) document: Bytes,
+    /// What was gathered, for a verdict.
+    run: Option<Run>,
     world: &'static World,
 }
 
@@ -47,11 +57,11 @@ impl Prepared {
     pub(crate) fn judge(&self) -> usize {
         let world = self.world;
         match self.seed.judge {
-            Judge::Verdict => {
-                let evidence = sample::evidence(&world.agent, &self.document, world.now);
-                let run = Run { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None };
-                build::resolution(&world.reporter(), &run, 0).verdict().reasons.len()
+            Judge::Verdict | Judge::Schemas => {
+                let run = self.run.as_ref().expect("it was gathered");
+                build::resolution(&world.reporter(self.seed.judge), run, 0).verdict().reasons.len()
             }
+            Judge::Served => ServedSchema::read(self.document.clone()).digest().as_bytes().len(),
             Judge::Lint => {
                 let judgement = lint::judge(&self.document, None, &Rules::of(&world.profile), &world.profiles);
                 serde_json::to_string(&judgement).map_or(0, |text| text.len())
@@ -74,7 +84,6 @@ impl Prepared {
 struct World {
     profiles: Profiles,
     profile: Arc<Profile>,
-    policy: Policy,
     roots: TrustRoots,
     /// The agent whose card each document stands for, and the time of its judgement.
     agent: Value,
@@ -87,15 +96,50 @@ impl World {
             let profiles = Profiles::builtin();
             let profile = profiles.get(DEFAULT).expect("it is built in");
             let now = "2026-01-01T00:00:00Z".parse().expect("a time");
-            World { profiles, profile, policy: Policy::default(), roots: roots(), agent: sample::good(), now }
+            World { profiles, profile, roots: roots(), agent: sample::good(), now }
         });
         &WORLD
     }
 
-    fn reporter(&self) -> Reporter<'_> {
-        let Self { profiles, profile, policy, .. } = self;
-        Reporter { world: "mainnet", chain_id: 1, profiles, profile, policy }
+    /// What a run gathers where the agent's card is `document`, and each source gave other bytes. At depth `schemas` no
+    /// gateway gave the card, so that its CID is held against what its URL served.
+    fn run(&self, judge: Judge, document: &Bytes) -> Run {
+        let mut evidence = sample::evidence(&self.agent, document, self.now);
+        let other = |byte: u8| Bytes::from(vec![byte; Limits::CARD.bytes]);
+        evidence.mirror = Walked::Proven { bytes: other(b'm'), by: ProvenBy::Gateway, blocks: 1 };
+        match judge {
+            Judge::Schemas => {
+                evidence.schemas = Some(schemas());
+                evidence.ipfs = Walked::Unproven(Vec::new());
+            }
+            _ => evidence.https = Source::Body { bytes: other(b'h'), url: "https://cards.example/".to_owned() },
+        }
+        Run { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None }
     }
+
+    fn reporter(&self, judge: Judge) -> Reporter<'_> {
+        static IDENTITY: LazyLock<Policy> = LazyLock::new(Policy::default);
+        static SCHEMAS: LazyLock<Policy> = LazyLock::new(|| Policy { depth: Depth::Schemas, ..Policy::default() });
+        let policy = if judge == Judge::Schemas { &*SCHEMAS } else { &*IDENTITY };
+        Reporter { world: "mainnet", chain_id: 1, profiles: &self.profiles, profile: &self.profile, policy }
+    }
+}
+
+/// Four documents as long as they may be. Those of a mirror differ from those of the canonical location in nothing but
+/// white space, so that all values are compared, and refer to as many schemas as they may.
+fn schemas() -> SchemaEvidence {
+    let bound = |side: &str| {
+        let id =
+            format!("https://commandlayer.org/schemas/v1.0.0/commons/summarize/{side}s/summarize.{side}.schema.json");
+        let references: Vec<Value> = (0..MAX_REFERENCES).map(|at| json!({"$ref": format!("s{at}")})).collect();
+        let document = json!({"$id": id, "allOf": references, "enum": vec!["n".repeat(24); 8000]}).to_string();
+        let padded = |padding: &str| {
+            let room = Limits::SCHEMA.bytes - document.len();
+            ServedSchema::read(format!("{document}{}", padding.repeat(room / padding.len())).into())
+        };
+        BoundSchema { canonical: Ok(padded("\r\n")), mirror: Some(Ok(padded("\n"))) }
+    };
+    SchemaEvidence { request: bound("request"), receipt: bound("receipt") }
 }
 
 /// The public key of RFC 8037, many times.

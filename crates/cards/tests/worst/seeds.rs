@@ -8,8 +8,7 @@ use std::sync::LazyLock;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use clresolve_cards::signature::MAX_SIGNATURES;
-use clresolve_core::json::Limits;
-use clresolve_verdict::card::Card;
+use clresolve_core::json::{self, Limits};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -22,7 +21,7 @@ pub(crate) fn known() -> Vec<Seed> {
 const MARK: &str = "\"@filling@\"";
 
 /// What a filling repeats. A text is repeated within one string, any other value stands alone.
-pub(crate) const LEAVES: [&str; 47] = [
+pub(crate) const LEAVES: [&str; 53] = [
     "0",
     "-1.5e-7",
     "1e300",
@@ -70,6 +69,12 @@ pub(crate) const LEAVES: [&str; 47] = [
     r#""file:/_""#,
     r#""http:/""#,
     r#""http:/x:""#,
+    "0\r\n\r\n\r\n\r\n\r\n\r\n\r\n\r\n\r\n\r\n\r\n\r\n\r\n\r\n",
+    r#"{"$ref":"a"}"#,
+    r#"{"$ref":"/schemas/v1.0.0/commons/summarize/requests/summarize.request.schema.json"}"#,
+    r#"{"if":0}"#,
+    r#"{"format":"uri"}"#,
+    r#"{"minContains":1,"contains":{}}"#,
 ];
 
 /// What stands before and after the items; `N` is a name.
@@ -81,7 +86,7 @@ const AROUND: [(&str, &str); 5] = [
     ("{\"N\":{\"N\":{\"N\":{\"N\":", "}}}}"),
 ];
 
-/// Members that the good cards lack.
+/// Members that the good documents lack.
 const FURTHER: [&str; 6] = ["/x", "/security", "/securityRequirements", "/securitySchemes", "/metadata", "/examples"];
 
 /// How much one string repeats its leaf.
@@ -93,6 +98,10 @@ const REPEATS: [usize; 6] = [1, 2, 16, 256, 4096, 65_536];
 pub(crate) enum Judge {
     /// The walk: evidence to verdict.
     Verdict,
+    /// The same at depth `schemas`, beside four documents of full size that the locations of the schemas served.
+    Schemas,
+    /// What the location of a schema served, read by itself.
+    Served,
     /// `lint`, which also judges what discovery finds.
     Lint,
     /// The signatures of a card.
@@ -102,7 +111,16 @@ pub(crate) enum Judge {
 }
 
 impl Judge {
-    pub(crate) const ALL: [Self; 4] = [Self::Verdict, Self::Lint, Self::Signatures, Self::Conversion];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Verdict, Self::Schemas, Self::Served, Self::Lint, Self::Signatures, Self::Conversion];
+
+    /// What the judge reads at most.
+    pub(crate) const fn limits(self) -> Limits {
+        match self {
+            Self::Served => Limits::SCHEMA,
+            _ => Limits::CARD,
+        }
+    }
 }
 
 /// A document, by its parameters. Each is taken modulo what there is to choose from.
@@ -110,7 +128,7 @@ impl Judge {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Seed {
     pub(crate) judge: Judge,
-    /// Which good card.
+    /// Which good document.
     pub(crate) card: usize,
     /// Which of its values is replaced.
     pub(crate) place: usize,
@@ -135,7 +153,7 @@ pub(crate) struct Seed {
 impl Seed {
     /// The document.
     pub(crate) fn document(&self) -> Vec<u8> {
-        let base = &CARDS[self.base()];
+        let base = &DOCUMENTS[self.base()];
         let mut template = base.0.clone();
         let place = &base.1[self.place % base.1.len()];
         match template.pointer_mut(place) {
@@ -148,10 +166,10 @@ impl Seed {
         let text = template.to_string();
         let mut items = self.items;
         loop {
-            let filling = self.filling(items, Limits::CARD.bytes - text.len());
+            let filling = self.filling(items, self.judge.limits().bytes - text.len());
             let document = text.replacen(MARK, &filling, 1).into_bytes();
             // A text beyond the limits is refused at once, which is cheap. The worst one is just within them.
-            if items <= 1 || Card::parse(&document).is_ok() {
+            if items <= 1 || json::parse(&document, self.judge.limits()).is_ok() {
                 return document;
             }
             items = items * 7 / 8;
@@ -186,15 +204,15 @@ impl Seed {
         filling + after
     }
 
-    /// The place of its good card among [`CARDS`].
+    /// The place of its good document among [`DOCUMENTS`].
     pub(crate) fn base(&self) -> usize {
-        self.card % CARDS.len()
+        self.card % DOCUMENTS.len()
     }
 }
 
-/// The good card of each system, in the order of `CardSystem::ALL`, and an older A2A card, with the places of their
-/// values and of further members.
-static CARDS: LazyLock<Vec<(Value, Vec<String>)>> = LazyLock::new(|| {
+/// The good card of each system, in the order of `CardSystem::ALL`, an older A2A card and a schema, with the places of
+/// their values and of further members.
+static DOCUMENTS: LazyLock<Vec<(Value, Vec<String>)>> = LazyLock::new(|| {
     let file = |text: &str| serde_json::from_str(text).expect("JSON");
     let cards = [
         file(include_str!("../../../verdict/src/sample/good.json")),
@@ -203,6 +221,7 @@ static CARDS: LazyLock<Vec<(Value, Vec<String>)>> = LazyLock::new(|| {
         file(include_str!("../../../sandbox/src/discovery/anypoint.json")),
         file(include_str!("../../../sandbox/src/discovery/a2a.json")),
         older(),
+        schema(),
     ];
     let with_places = |card: Value| {
         let lacking = FURTHER.into_iter().filter(|place| card.pointer(place).is_none());
@@ -219,6 +238,14 @@ fn older() -> Value {
         "protocolVersion": "0.3.0", "name": "a", "description": "b", "url": "https://a.example/", "version": "1.0.0",
         "preferredTransport": "JSONRPC", "capabilities": {}, "defaultInputModes": ["text/plain"],
         "defaultOutputModes": ["text/plain"], "skills": [{"id": "c", "name": "d", "description": "e", "tags": ["f"]}],
+    })
+}
+
+/// A schema that has a place for each kind of keyword.
+fn schema() -> Value {
+    json!({
+        "$id": "https://commandlayer.org/schemas/v1.0.0/commons/summarize/receipts/summarize.receipt.schema.json",
+        "allOf": [], "properties": {}, "enum": [0], "required": [], "items": {}, "pattern": "",
     })
 }
 
