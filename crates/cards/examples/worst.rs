@@ -135,7 +135,7 @@ const fn documents_of(judge: Judge) -> Range<usize> {
     match judge {
         Judge::Verdict | Judge::Schemas => 0..1,
         Judge::Served => 6..7,
-        Judge::Lint | Judge::Signatures | Judge::Conversion => 0..6,
+        Judge::Lint | Judge::Discovery | Judge::Signatures | Judge::Conversion => 0..6,
     }
 }
 

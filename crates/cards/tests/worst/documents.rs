@@ -9,6 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use clresolve_cards::convert::convert;
+use clresolve_cards::discovery::{Document, Kind};
 use clresolve_cards::lint;
 use clresolve_cards::signature::{Root, TrustRoots, verify};
 use clresolve_cards::system::{CardSystem, Rules};
@@ -65,6 +66,11 @@ impl Prepared {
             Judge::Lint => {
                 let judgement = lint::judge(&self.document, None, &Rules::of(&world.profile), &world.profiles);
                 serde_json::to_string(&judgement).map_or(0, |text| text.len())
+            }
+            Judge::Discovery => {
+                let found = Document::judge(&self.document, None, &Rules::of(&world.profile));
+                let Kind::Card(report) = &found.kind else { return 0 };
+                serde_json::to_string(report).map_or(0, |text| text.len())
             }
             Judge::Signatures => {
                 let Ok(card) = Card::parse(&self.document) else { return 0 };

@@ -102,8 +102,10 @@ pub(crate) enum Judge {
     Schemas,
     /// What the location of a schema served, read by itself.
     Served,
-    /// `lint`, which also judges what discovery finds.
+    /// `lint`.
     Lint,
+    /// One document that a host serves where cards are looked for.
+    Discovery,
     /// The signatures of a card.
     Signatures,
     /// Conversion to another system.
@@ -111,8 +113,8 @@ pub(crate) enum Judge {
 }
 
 impl Judge {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Verdict, Self::Schemas, Self::Served, Self::Lint, Self::Signatures, Self::Conversion];
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Verdict, Self::Schemas, Self::Served, Self::Lint, Self::Discovery, Self::Signatures, Self::Conversion];
 
     /// What the judge reads at most.
     pub(crate) const fn limits(self) -> Limits {
