@@ -7,6 +7,8 @@ pub(crate) mod seeds;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use clresolve_cards::convert::convert;
 use clresolve_cards::discovery::{Document, Kind};
@@ -26,7 +28,7 @@ use clresolve_verdict::verdict::Depth;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use seeds::{Judge, Seed};
+use seeds::{Judge, RSA_BYTES, Seed};
 
 impl Seed {
     /// What the judge needs beside the document.
@@ -148,9 +150,16 @@ fn schemas() -> SchemaEvidence {
     SchemaEvidence { request: bound("request"), receipt: bound("receipt") }
 }
 
-/// The public key of RFC 8037, many times.
+/// For each algorithm as many keys as one signature is tried with: that of RFC 8037, the base point of P-256, and as large
+/// a modulus as is accepted.
 fn roots() -> TrustRoots {
-    let jwk = json!({"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"});
-    let keys = json!({"keys": vec![jwk; 8]}).to_string();
+    let n = URL_SAFE_NO_PAD.encode([0xff; RSA_BYTES]);
+    let keys = [
+        json!({"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}),
+        json!({"kty": "EC", "crv": "P-256", "x": "axfR8uEsQkf4vOblY6RA8ncDfYEt6zOg9KE5RdiYwpY",
+            "y": "T-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU"}),
+        json!({"kty": "RSA", "n": n, "e": "AQAB"}),
+    ];
+    let keys = json!({"keys": keys.map(|key| vec![key; 8]).concat()}).to_string();
     Root::from_jwks("keys", keys.as_bytes()).expect("a key set").into()
 }

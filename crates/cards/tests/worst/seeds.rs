@@ -89,6 +89,9 @@ const AROUND: [(&str, &str); 5] = [
 /// Members that the good documents lack.
 const FURTHER: [&str; 6] = ["/x", "/security", "/securityRequirements", "/securitySchemes", "/metadata", "/examples"];
 
+/// Bytes of the longest RSA modulus that is accepted.
+pub(crate) const RSA_BYTES: usize = 512;
+
 /// How much one string repeats its leaf.
 const REPEATS: [usize; 6] = [1, 2, 16, 256, 4096, 65_536];
 
@@ -148,7 +151,7 @@ pub(crate) struct Seed {
     pub(crate) around: usize,
     /// Most items.
     pub(crate) items: usize,
-    /// The system that a card is converted to.
+    /// The system that a card is converted to, or the algorithm of its signatures.
     pub(crate) to: usize,
 }
 
@@ -163,7 +166,7 @@ impl Seed {
             None => template[place.trim_start_matches('/')] = json!("@filling@"),
         }
         if self.judge == Judge::Signatures {
-            template["signatures"] = signatures();
+            template["signatures"] = signatures(self.to);
         }
         let text = template.to_string();
         let mut items = self.items;
@@ -263,11 +266,14 @@ fn add_places(value: &Value, at: &str, places: &mut Vec<String>) {
     }
 }
 
-/// As many signatures as a card may have, none of them good, each to be tried with every key: a point that a signer
-/// could have chosen and a number in range, so that nothing but the whole equation refuses them.
-fn signatures() -> Value {
-    let protected = "eyJhbGciOiJFZERTQSJ9";
-    let point_and_number = [[0x58].as_slice(), &[0x66; 31], &[1], &[0; 31]].concat();
-    let signature = URL_SAFE_NO_PAD.encode(point_and_number);
-    json!(vec![json!({"protected": protected, "signature": signature}); MAX_SIGNATURES])
+/// As many signatures as a card may have, none of them good, each to be tried with every key: points and numbers that a
+/// signer could have chosen, so that nothing but the whole equation refuses them.
+fn signatures(algorithm: usize) -> Value {
+    let (algorithm, signature) = match algorithm % 3 {
+        0 => ("EdDSA", [[0x58].as_slice(), &[0x66; 31], &[1], &[0; 31]].concat()),
+        1 => ("ES256", vec![0x55; 64]),
+        _ => ("RS256", vec![0x55; RSA_BYTES]),
+    };
+    let protected = URL_SAFE_NO_PAD.encode(json!({"alg": algorithm}).to_string());
+    json!(vec![json!({"protected": protected, "signature": URL_SAFE_NO_PAD.encode(signature)}); MAX_SIGNATURES])
 }
