@@ -133,7 +133,7 @@ fn search(time: Duration, known: &[Seed]) {
 /// Which of the good documents it judges.
 const fn documents_of(judge: Judge) -> Range<usize> {
     match judge {
-        Judge::Verdict | Judge::Schemas => 0..1,
+        Judge::Verdict | Judge::Schemas | Judge::Projection => 0..1,
         Judge::Served => 6..7,
         Judge::Lint | Judge::Discovery | Judge::Signatures | Judge::Conversion => 0..6,
     }

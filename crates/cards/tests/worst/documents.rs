@@ -13,17 +13,22 @@ use bytes::Bytes;
 use clresolve_cards::convert::convert;
 use clresolve_cards::discovery::{Document, Kind};
 use clresolve_cards::lint;
+use clresolve_cards::project::signed_a2a_card;
 use clresolve_cards::signature::{Root, TrustRoots, verify};
 use clresolve_cards::system::{CardSystem, Rules};
+use clresolve_core::digest::Digest;
 use clresolve_core::json::Limits;
+use clresolve_jose::SigningKey;
 use clresolve_verdict::build::{self, Reporter, Run};
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::Policy;
 use clresolve_verdict::evidence::{BoundSchema, ProvenBy, SchemaEvidence, Source, Walked};
+use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::profile::{DEFAULT, Profile, Profiles};
 use clresolve_verdict::sample;
 use clresolve_verdict::schema::served::ServedSchema;
 use clresolve_verdict::schema::strict::MAX_REFERENCES;
+use clresolve_verdict::trust::Resolution;
 use clresolve_verdict::verdict::Depth;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -33,10 +38,10 @@ use seeds::{Judge, RSA_BYTES, Seed};
 impl Seed {
     /// What the judge needs beside the document.
     pub(crate) fn prepared(&self) -> Prepared {
-        let document: Bytes = self.document().into();
-        let run =
-            matches!(self.judge, Judge::Verdict | Judge::Schemas).then(|| World::get().run(self.judge, &document));
-        Prepared { seed: self.clone(), document, run, world: World::get() }
+        let (world, document) = (World::get(), Bytes::from(self.document()));
+        let run = matches!(self.judge, Judge::Verdict | Judge::Schemas).then(|| world.run(self.judge, &document));
+        let resolution = (self.judge == Judge::Projection).then(|| world.resolution(&document));
+        Prepared { seed: self.clone(), document, run, resolution, world }
     }
 }
 
@@ -46,6 +51,8 @@ pub(crate) struct Prepared {
     pub(crate) document: Bytes,
     /// What was gathered, for a verdict.
     run: Option<Run>,
+    /// What was proven, for a projection.
+    resolution: Option<Resolution>,
     world: &'static World,
 }
 
@@ -82,7 +89,13 @@ impl Prepared {
                 let Ok(card) = Card::parse(&self.document) else { return 0 };
                 let from = CardSystem::ALL[self.seed.base().min(CardSystem::ALL.len() - 1)];
                 let to = CardSystem::ALL[self.seed.to % CardSystem::ALL.len()];
-                convert(&card, from, to, &Rules::of(&world.profile)).lost.len()
+                let converted = convert(&card, from, to, &Rules::of(&world.profile));
+                serde_json::to_string(&(converted.card, converted.report)).map_or(0, |text| text.len())
+            }
+            Judge::Projection => {
+                let resolution = self.resolution.as_ref().expect("it was proven");
+                let card = signed_a2a_card(resolution, &GatePolicy::default(), Some(&world.key));
+                card.map_or(0, |card| Digest::of(card.to_string().as_bytes()).as_bytes().len())
             }
         }
     }
@@ -93,6 +106,7 @@ struct World {
     profiles: Profiles,
     profile: Arc<Profile>,
     roots: TrustRoots,
+    key: SigningKey,
     /// The agent whose card each document stands for, and the time of its judgement.
     agent: Value,
     now: Timestamp,
@@ -104,9 +118,17 @@ impl World {
             let profiles = Profiles::builtin();
             let profile = profiles.get(DEFAULT).expect("it is built in");
             let now = "2026-01-01T00:00:00Z".parse().expect("a time");
-            World { profiles, profile, roots: roots(), agent: sample::good(), now }
+            let key = SigningKey::generate().expect("a key");
+            World { profiles, profile, roots: roots(), key, agent: sample::good(), now }
         });
         &WORLD
+    }
+
+    /// The verdict where everything but the agent's card is in order.
+    fn resolution(&self, document: &Bytes) -> Resolution {
+        let evidence = sample::evidence(&self.agent, document, self.now);
+        let run = Run { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None };
+        build::resolution(&self.reporter(Judge::Verdict), &run, 0)
     }
 
     /// What a run gathers where the agent's card is `document`, and each source gave other bytes. At depth `schemas` no

@@ -92,6 +92,9 @@ const FURTHER: [&str; 6] = ["/x", "/security", "/securityRequirements", "/securi
 /// Bytes of the longest RSA modulus that is accepted.
 pub(crate) const RSA_BYTES: usize = 512;
 
+/// Lists that a projection goes through.
+const PROJECTED: [&str; 2] = ["/capabilities/input_types", "/capabilities/output_types"];
+
 /// How much one string repeats its leaf.
 const REPEATS: [usize; 6] = [1, 2, 16, 256, 4096, 65_536];
 
@@ -113,11 +116,21 @@ pub(crate) enum Judge {
     Signatures,
     /// Conversion to another system.
     Conversion,
+    /// The A2A card of a trusted verdict, as a daemon serves it.
+    Projection,
 }
 
 impl Judge {
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Verdict, Self::Schemas, Self::Served, Self::Lint, Self::Discovery, Self::Signatures, Self::Conversion];
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Verdict,
+        Self::Schemas,
+        Self::Served,
+        Self::Lint,
+        Self::Discovery,
+        Self::Signatures,
+        Self::Conversion,
+        Self::Projection,
+    ];
 
     /// What the judge reads at most.
     pub(crate) const fn limits(self) -> Limits {
@@ -163,7 +176,11 @@ impl Seed {
         let place = &base.1[self.place % base.1.len()];
         match template.pointer_mut(place) {
             Some(value) => *value = json!("@filling@"),
-            None => template[place.trim_start_matches('/')] = json!("@filling@"),
+            None => place
+                .split('/')
+                .skip(1)
+                .fold(&mut template, |value, name| &mut value[name])
+                .clone_from(&json!("@filling@")),
         }
         if self.judge == Judge::Signatures {
             template["signatures"] = signatures(self.to);
@@ -232,6 +249,7 @@ static DOCUMENTS: LazyLock<Vec<(Value, Vec<String>)>> = LazyLock::new(|| {
         let lacking = FURTHER.into_iter().filter(|place| card.pointer(place).is_none());
         let mut places: Vec<String> = lacking.map(str::to_owned).collect();
         add_places(&card, "", &mut places);
+        places.extend(PROJECTED.map(str::to_owned));
         (card, places)
     };
     cards.into_iter().map(with_places).collect()
