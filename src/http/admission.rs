@@ -13,6 +13,7 @@ use tokio::time::{Instant, timeout};
 
 use super::client_limits::{Client, ClientLimits, ClientPermit};
 use crate::config::Config;
+use crate::cpu_share;
 use crate::reason::Refusal;
 use crate::resolve::{CacheStatus, Question, Resolution, Resolver, SetupError};
 
@@ -161,7 +162,7 @@ impl Admission {
         let ended = match permit {
             None => timeout(self.run_limit, work).await,
             Some(permit) => {
-                let task = tokio::spawn(async move {
+                let task = cpu_share::spawn(async move {
                     let _permit = permit;
                     work.await
                 });
