@@ -130,8 +130,8 @@ impl Admission {
         client: Client,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let permit = self.admit(client)?;
-        self.held(Some(permit), work).await
+        let permit = if clresolve_core::mutant!("judging-is-no-run") { None } else { Some(self.admit(client)?) };
+        self.held(permit, work).await
     }
 
     async fn cache_status(&self, question: &Question) -> Result<CacheStatus, Refusal> {
@@ -162,6 +162,7 @@ impl Admission {
         let ended = match permit {
             None => timeout(self.run_limit, work).await,
             Some(permit) => {
+                let permit = (!clresolve_core::mutant!("permits-freed-early")).then_some(permit);
                 let task = cpu_share::spawn(async move {
                     let _permit = permit;
                     work.await
