@@ -96,10 +96,10 @@ pub(crate) use self::route::RouteAnswer;
 use self::schemas::BoundSchemas;
 #[cfg(any(feature = "cli", feature = "otel"))]
 pub(crate) use self::setup::egress;
+pub(crate) use self::setup::Load;
 #[cfg(feature = "cli")]
 pub(crate) use crate::fetch::https::REGISTRY_LIMIT;
 pub use self::setup::{SetupError, local_profiles};
-use self::setup::Load;
 use self::signer::Signers;
 use self::sources::ContentSources;
 use self::turns::Turns;
@@ -196,7 +196,7 @@ impl Resolver {
         clock: Arc<dyn Clock>,
         load: Load,
     ) -> Result<Self, SetupError> {
-        let egress = setup::egress(config, lookup)?;
+        let egress = setup::egress(config, lookup, load)?;
         let profiles = setup::profiles(config, &egress).await?;
         let upstream = setup::upstream(config, &egress)?;
         let chain = setup::chain(&upstream, config, &egress, &clock, load)?;
@@ -219,7 +219,7 @@ impl Resolver {
     #[cfg(feature = "daemon")]
     pub(crate) async fn reconfigured(&self, config: &Config) -> Result<Self, SetupError> {
         let old = &self.0.walker;
-        let egress = setup::egress(config, Arc::new(SystemLookup))?;
+        let egress = setup::egress(config, Arc::new(SystemLookup), Load::Questions)?;
         let profiles = setup::profiles(config, &egress).await?;
         let policy = Policy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
         check_profile(config, &profiles)?;
