@@ -38,6 +38,7 @@ use self::evicted::{Evicted, Mark};
 pub use self::proven::ProvenContent;
 use crate::chain::BlockSelector;
 use crate::config::CacheConfig;
+use crate::cpu_share;
 use crate::digest::Digest;
 use crate::name::EnsName;
 use crate::reason::Code;
@@ -479,7 +480,7 @@ impl VerdictCache {
         let began = self.begin();
         let guard = FlightGuard { key: key.clone(), began, flights: Arc::clone(&self.flights) };
         let cache = Arc::clone(self);
-        let task = tokio::spawn(async move {
+        let task = cpu_share::spawn(async move {
             let before = cache.before(&guard.key).await;
             let failures = before.failures;
             let found = run(before).await.into();

@@ -268,13 +268,14 @@ impl Resolver {
     ) -> Result<Self, SetupError> {
         check_profile(&config, &profiles)?;
         let policy = Policy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
-        let sources = ContentSources { content, proven: ContentCache::new(config.cache.content_bytes), kept: None };
         let history = setup::history(&config)?;
         let pool = CpuPool::start().map_err(|error| SetupError::Invalid {
             what: "threads".to_owned(),
             detail: error.to_string(),
         })?;
         let (pool, progress, traces) = (Arc::new(pool), Progress::new(), TraceQueue::new());
+        let proven = ContentCache::new(config.cache.content_bytes);
+        let sources = ContentSources { content, proven, kept: None, pool: Arc::clone(&pool) };
         let walker = Walker {
             chain,
             upstream,
