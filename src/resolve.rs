@@ -96,10 +96,10 @@ pub(crate) use self::route::RouteAnswer;
 use self::schemas::BoundSchemas;
 #[cfg(any(feature = "cli", feature = "otel"))]
 pub(crate) use self::setup::egress;
+pub(crate) use self::setup::Load;
 #[cfg(feature = "cli")]
 pub(crate) use crate::fetch::https::REGISTRY_LIMIT;
 pub use self::setup::{SetupError, local_profiles};
-use self::setup::Load;
 use self::signer::Signers;
 use self::sources::ContentSources;
 use self::turns::Turns;
@@ -113,6 +113,8 @@ pub use crate::cache::CacheStatus;
 #[cfg(feature = "daemon")]
 use crate::cache::Feed;
 use crate::cache::{ContentCache, VerdictCache};
+#[cfg(feature = "cli")]
+use crate::chain::BlockSelector;
 use crate::chain::Chain;
 pub use crate::chain::{Answer, ChainError, Reading};
 use crate::check::Policy;
@@ -194,7 +196,7 @@ impl Resolver {
         clock: Arc<dyn Clock>,
         load: Load,
     ) -> Result<Self, SetupError> {
-        let egress = setup::egress(config, lookup)?;
+        let egress = setup::egress(config, lookup, load)?;
         let profiles = setup::profiles(config, &egress).await?;
         let upstream = setup::upstream(config, &egress)?;
         let chain = setup::chain(&upstream, config, &egress, &clock, load)?;
@@ -217,7 +219,7 @@ impl Resolver {
     #[cfg(feature = "daemon")]
     pub(crate) async fn reconfigured(&self, config: &Config) -> Result<Self, SetupError> {
         let old = &self.0.walker;
-        let egress = setup::egress(config, Arc::new(SystemLookup))?;
+        let egress = setup::egress(config, Arc::new(SystemLookup), Load::Questions)?;
         let profiles = setup::profiles(config, &egress).await?;
         let policy = Policy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
         check_profile(config, &profiles)?;
@@ -317,6 +319,14 @@ impl Resolver {
     #[must_use]
     pub fn with_empty_cache(&self) -> Self {
         self.under(self.0.policy.clone())
+    }
+
+    /// The same resolver reading another block, with an empty cache.
+    #[cfg(feature = "cli")]
+    pub(crate) fn at_block(&self, block: BlockSelector) -> Self {
+        let mut walker = Walker::clone(&self.0.walker);
+        walker.config.chain.block = block;
+        Self::over(walker, self.0.registries.forgetful(), self.0.policy.clone())
     }
 
     /// The same resolver, with an empty cache and `code` taken out of the registry.

@@ -31,13 +31,13 @@ struct Daemon {
 
 /// A request, as it is sent again and again.
 #[derive(Clone)]
-struct Asked {
+struct Sent {
     method: Method,
     path: String,
     body: String,
 }
 
-impl Asked {
+impl Sent {
     fn get(path: &str) -> Self {
         Self { method: Method::GET, path: path.to_owned(), body: String::new() }
     }
@@ -72,7 +72,7 @@ impl Daemon {
     }
 
     /// Asks as the client at 192.0.2.`last`.
-    fn ask(&self, last: u8, Asked { method, path, body }: Asked) -> JoinHandle<(StatusCode, Value)> {
+    fn ask(&self, last: u8, Sent { method, path, body }: Sent) -> JoinHandle<(StatusCode, Value)> {
         let client = Client::from(IpAddr::from([192, 0, 2, last]));
         let request = Request::builder().method(method).uri(path).header(HOST, "localhost");
         let request = request.header(CONTENT_TYPE, "application/json");
@@ -86,7 +86,7 @@ impl Daemon {
         })
     }
 
-    async fn answered(&self, asked: Asked) {
+    async fn answered(&self, asked: Sent) {
         let path = asked.path.clone();
         let (status, answer) = self.ask(1, asked).await.expect("it is answered");
         assert_eq!(status, StatusCode::OK, "{path}: {answer:#}");
@@ -94,12 +94,12 @@ impl Daemon {
     }
 }
 
-fn lint() -> Asked {
-    Asked::post("/v1/lint", &clresolve_verdict::sample::good())
+fn lint() -> Sent {
+    Sent::post("/v1/lint", &clresolve_verdict::sample::good())
 }
 
 /// A question for each route that judges, and how many jobs an answer to it is, once all that is looked up is known.
-fn questions() -> Vec<(&'static str, Asked, usize)> {
+fn questions() -> Vec<(&'static str, Sent, usize)> {
     let text = Sandbox::request().1;
     let message: Value = serde_json::from_str(text).expect("JSON");
     let request = json!({"name": NAME, "verb": "summarize", "request": message});
@@ -110,21 +110,17 @@ fn questions() -> Vec<(&'static str, Asked, usize)> {
     vec![
         ("lint", lint(), 1),
         // One document, and the answer.
-        ("discover", Asked::get("/v1/discover?url=https%3A%2F%2Fa2a.sandbox.example"), 2),
-        ("agents", Asked::get("/v1/agents/summarizeagent.eth/.well-known/agent-card.json"), 1),
+        ("discover", Sent::get("/v1/discover?url=https%3A%2F%2Fa2a.sandbox.example"), 2),
+        ("agents", Sent::get("/v1/agents/summarizeagent.eth/.well-known/agent-card.json"), 1),
         // Read, judged and written each.
-        ("requests", Asked::post("/v1/requests/check", &request), 3),
-        ("receipts", Asked::post("/v1/receipts/verify", &receipt), 3),
+        ("requests", Sent::post("/v1/requests/check", &request), 3),
+        ("receipts", Sent::post("/v1/receipts/verify", &receipt), 3),
         // Read and judged: what is written is short.
-        ("decisions", Asked::post("/v1/decisions", &decision), 2),
+        ("decisions", Sent::post("/v1/decisions", &decision), 2),
         // The transport reads the message, which was read before, and writes the answer.
-        (
-            "check_request",
-            Asked::tool("check_request", &json!({"name": NAME, "verb": "summarize", "request": text})),
-            5,
-        ),
-        ("check_payment", Asked::tool("check_payment", &decision), 6),
-        ("verify_receipt", Asked::tool("verify_receipt", &receipt_texts), 6),
+        ("check_request", Sent::tool("check_request", &json!({"name": NAME, "verb": "summarize", "request": text})), 5),
+        ("check_payment", Sent::tool("check_payment", &decision), 6),
+        ("verify_receipt", Sent::tool("verify_receipt", &receipt_texts), 6),
     ]
 }
 
@@ -135,7 +131,7 @@ async fn each_step_of_judging_is_a_job() {
         let changed = |number: usize| match asked.body.strip_suffix('}') {
             // Else the decision of a moment ago is given again.
             Some(body) if what == "decisions" => {
-                Asked { body: format!("{body}{}}}", " ".repeat(number)), ..asked.clone() }
+                Sent { body: format!("{body}{}}}", " ".repeat(number)), ..asked.clone() }
             }
             _ => asked.clone(),
         };
@@ -157,7 +153,7 @@ async fn messages_are_judged_apart_from_those_who_answer() {
             assert!(!answer.is_finished(), "{what}: it was judged on the thread that answers");
             tokio::task::yield_now().await;
         }
-        let (status, _) = daemon.ask(2, Asked::get("/v1/verdicts/summarizeagent.eth")).await.expect("it is answered");
+        let (status, _) = daemon.ask(2, Sent::get("/v1/verdicts/summarizeagent.eth")).await.expect("it is answered");
         assert_eq!((status, answer.is_finished()), (StatusCode::OK, false), "{what}");
         busy.release().await;
         assert_eq!(answer.await.expect("it ends").0, StatusCode::OK, "{what}");
@@ -177,7 +173,7 @@ async fn one_client_leaves_others_their_places() {
         }
         // A verdict is run for as it is for the gate.
         let of_others =
-            [lint(), Asked::get(&format!("/v1/verdicts/n{at}.wildcard.eth"))].map(|asked| daemon.ask(2, asked));
+            [lint(), Sent::get(&format!("/v1/verdicts/n{at}.wildcard.eth"))].map(|asked| daemon.ask(2, asked));
         while daemon.pool().jobs() < most + of_others.len() {
             assert!(daemon.pool().jobs() <= most + daemon.pool().share(), "{what} takes more than its places");
             assert!(!of_others.iter().any(JoinHandle::is_finished), "{what} leaves others no place");

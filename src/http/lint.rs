@@ -8,6 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use url::form_urlencoded;
 
+use super::admission::keeping;
 use super::body::{self, RequestError};
 use super::client_limits::Client;
 use super::problem;
@@ -40,11 +41,10 @@ async fn judged(state: &AppState, client: Client, request: Request) -> Result<Re
     let work = async move {
         let judging = resolver.clone();
         let judge = move || written(&judge(&bytes, system, &Rules::of(&profile), judging.profiles()));
-        let written = resolver.pool().try_run(judge).await;
-        drop(place);
-        written
+        resolver.pool().try_run(judge).await
     };
-    let written = state.admission.admitted(client, work).await?.map_err(|PoolFull| Refusal::Overloaded)?;
+    let written =
+        state.admission.admitted(client, keeping(place, work)).await?.map_err(|PoolFull| Refusal::Overloaded)?;
     Ok(match written {
         Ok(body) => ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response(),
         Err(excess) => problem::too_complex(excess.as_deref()),
@@ -58,7 +58,7 @@ async fn judged(state: &AppState, client: Client, request: Request) -> Result<Re
 fn written(judgement: &Judgement) -> Result<Vec<u8>, Option<String>> {
     match judgement.report.findings.iter().find(|finding| finding.code == Code::CardTooComplex) {
         Some(excess) => Err(excess.observed.clone()),
-        None => Ok(serde_json::to_vec(judgement).unwrap_or_default()),
+        None => Ok(serde_json::to_vec(judgement).expect("a judgement has a JSON form: its keys are strings")),
     }
 }
 

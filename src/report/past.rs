@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read as _, Seek, SeekFrom};
 
+use clresolve_verdict::agreement::UpstreamAgreement;
 use jiff::Timestamp;
 use serde::Deserialize;
 
@@ -44,6 +45,8 @@ pub struct PastName {
     #[serde(flatten)]
     pub known: Known,
     carried: Option<Carried>,
+    /// What each endpoint and each gateway said of it, where they were asked.
+    pub agreement: Option<UpstreamAgreement>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -129,6 +132,7 @@ impl From<&Row> for PastName {
             reasons: row.reasons.iter().map(|reason| PastReason { code: reason.code }).collect(),
             known: row.known.clone(),
             carried: row.carried.clone(),
+            agreement: row.agreement.clone(),
         }
     }
 }

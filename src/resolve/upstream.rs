@@ -1,6 +1,8 @@
 //! What is read of the chain, and the way to its endpoints.
 
 use std::sync::Arc;
+#[cfg(feature = "cli")]
+use std::time::Duration;
 
 #[cfg(feature = "cli")]
 use crate::chain::NameFinder;
@@ -28,6 +30,11 @@ impl Upstream {
 
 #[cfg(feature = "cli")]
 impl super::Resolver {
+    /// How long the last server to answer again still rests, as it has asked for: of a resolver for lists.
+    pub(crate) fn rest(&self) -> Option<Duration> {
+        self.0.walker.upstream.as_ref()?.egress.rest()
+    }
+
     /// What finds names through the endpoints; `None` where the chain is not read through endpoints.
     pub(crate) fn name_finder(&self) -> Option<NameFinder> {
         let Upstream { settings, http, .. } = self.0.walker.upstream.as_ref()?;

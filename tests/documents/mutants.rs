@@ -11,10 +11,10 @@ use syn::visit::Visit;
 use super::{entries, read, root, tests_of};
 
 /// Tests that rows of the threat model name and that kill no mutant. A test that is named anew kills one.
-const WITHOUT_MUTANT: usize = 274;
+const WITHOUT_MUTANT: usize = 275;
 
 /// Rows that no run has killed since it writes digests. They become fewer with each run of the mutants.
-const UNSTAMPED: usize = 334;
+const UNSTAMPED: usize = 348;
 
 /// A row of the list.
 #[derive(Clone, Debug)]

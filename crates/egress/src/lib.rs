@@ -24,6 +24,7 @@ mod guard;
 mod message;
 mod operator;
 mod origin;
+mod pacer;
 mod stream;
 mod url;
 #[cfg(feature = "web-socket")]
@@ -37,7 +38,7 @@ use std::time::Duration;
 use ::url::Url;
 use bytes::Bytes;
 pub use reqwest::header;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 pub use self::body_budget::{BodyBudget, BodyReservation, SHORT_BODY};
 use self::client::{Clients, SendError, parse_roots};
@@ -48,6 +49,7 @@ use self::message::head_size;
 pub use self::message::{BodyStream, Call, Reply};
 pub use self::operator::{OperatorClient, whole_body};
 pub use self::origin::{ConnectTo, OriginSpec, SpecError};
+use self::pacer::Pacer;
 pub use self::stream::{ByteStream, StreamTo};
 pub use self::url::ForeignUrl;
 #[cfg(feature = "web-socket")]
@@ -60,6 +62,12 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time limit from sending a request to the end of the response head.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Most times that a request is sent to a server that asks for pauses.
+const MOST_TRIES: usize = 4;
+
+/// The pause of a server that names no time.
+const PAUSE: Duration = Duration::from_secs(2);
 
 /// Longest total time limit that is honoured. A longer one means "no limit", and an instant that far ahead may
 /// overflow.
@@ -85,7 +93,7 @@ impl Egress {
     /// # Errors
     /// As [`Egress::new`].
     pub fn with_lookup(config: EgressConfig, lookup: Arc<dyn Lookup>) -> Result<Self, EgressError> {
-        let extra_roots = parse_roots(&config.extra_roots)?;
+        let (extra_roots, paced) = (parse_roots(&config.extra_roots)?, config.is_paced);
         let guard = Guard { config, lookup };
         let clients = Clients {
             guard: Arc::new(guard),
@@ -93,6 +101,7 @@ impl Egress {
             tls: OnceLock::new(),
             clients: Mutex::default(),
             bodies: Mutex::default(),
+            pacer: paced.then(Pacer::default),
         };
         Ok(Self { clients: Arc::new(clients) })
     }
@@ -128,7 +137,42 @@ impl Egress {
         sent.await.map_err(|error| error.at(|| CONFIGURED.to_owned()))
     }
 
+    /// How long the last configured server to answer again still rests, as it has asked for; `None` where none does, or
+    /// requests are not paced.
+    pub fn rest(&self) -> Option<Duration> {
+        self.clients.pacer.as_ref().and_then(Pacer::rest)
+    }
+
+    /// Sends at the pace that the server bears, where requests are paced and this one is patient: after a pause that it asks
+    /// for once more, as long as the deadline leaves time for it.
     async fn send(&self, door: Door, target: &Target, call: Call, deadline: Instant) -> Result<Reply, SendError> {
+        let Some(pacer) = self.clients.pacer.as_ref().filter(|_| call.is_patient) else {
+            return self.send_once(door, target, call, deadline).await;
+        };
+        let mut refused = None;
+        for _ in 0..MOST_TRIES {
+            let Some(leave) = pacer.leave(target.url.origin(), deadline).await else { break };
+            let reply = self.send_once(door, target, call.clone(), deadline).await?;
+            let Some(pause) = asked_pause(&reply) else {
+                leave.answered();
+                return Ok(reply);
+            };
+            let next = Instant::now() + pause;
+            match door {
+                Door::Operator => leave.rests(pause),
+                // Other names share a foreign host, and one of them must not hold up the others.
+                Door::Foreign => leave.goes_slower(),
+            }
+            refused = Some(reply);
+            if next >= deadline {
+                break;
+            }
+            sleep_until(next).await;
+        }
+        refused.ok_or_else(|| Cause::Timeout.into())
+    }
+
+    async fn send_once(&self, door: Door, target: &Target, call: Call, deadline: Instant) -> Result<Reply, SendError> {
         let client = self.clients.client(door, target.port);
         let mut request = client.request(call.method, target.url.clone()).headers(call.headers);
         if let Some(authority) = &target.authority {
@@ -174,6 +218,8 @@ pub struct EgressConfig {
     pub connect_timeout: Duration,
     /// Limit from sending a request to the end of the response head.
     pub head_timeout: Duration,
+    /// Whether servers are asked at a pace that they bear, for lists of names.
+    pub is_paced: bool,
 }
 
 impl Default for EgressConfig {
@@ -185,6 +231,7 @@ impl Default for EgressConfig {
             denied: Vec::new(),
             connect_timeout: CONNECT_TIMEOUT,
             head_timeout: HEAD_TIMEOUT,
+            is_paced: false,
         }
     }
 }
@@ -198,6 +245,16 @@ pub enum EgressError {
     /// A certificate of an extra root cannot be a trust anchor.
     #[error("extra trust root {0}: a certificate in it cannot be a trust anchor")]
     NotAnAnchor(usize),
+}
+
+/// The pause that a server asks for; `None` where it asks for none. That a server is out of order is no request.
+fn asked_pause(reply: &Reply) -> Option<Duration> {
+    let asked = reply.retry_after();
+    match reply.status() {
+        429 => Some(asked.unwrap_or(PAUSE)),
+        503 => asked,
+        _ => None,
+    }
 }
 
 /// The deadline of a time limit that begins now.

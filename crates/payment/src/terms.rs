@@ -12,7 +12,7 @@ use clresolve_core::mutant;
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::text::excerpt;
 
-use crate::encoding::decode;
+use crate::encoding::{decode, longest};
 use crate::network::Network;
 use reading::{malformed, terms};
 
@@ -20,6 +20,9 @@ pub(crate) use reading::price;
 
 /// Most bytes of terms, decoded. Published ones take two kilobytes.
 pub const MAX_TERMS_BYTES: usize = 64 * 1024;
+
+/// Most bytes of a header that holds terms, in base64.
+pub const MAX_VALUE_BYTES: usize = longest(MAX_TERMS_BYTES);
 
 /// Most entries of terms: a seller that takes every asset of the built-in table stays below it.
 pub const MAX_ENTRIES: usize = 32;
@@ -100,8 +103,17 @@ pub struct Price {
     pub max_timeout_seconds: u64,
     /// How the asset is moved.
     pub transfer: Transfer,
-    /// `extra.name` and `extra.version`: the asset's EIP-712 domain, as the seller states it.
-    pub domain: Option<(String, String)>,
+    /// The asset's EIP-712 domain, where the seller states it.
+    pub domain: StatedDomain,
+}
+
+/// What a seller states of the EIP-712 domain of its asset.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StatedDomain {
+    /// `extra.name`.
+    pub name: Option<String>,
+    /// `extra.version`.
+    pub version: Option<String>,
 }
 
 /// How an asset is moved.
@@ -189,10 +201,10 @@ impl Terms {
         document.get("accepts").is_some() && !terms(&document).is_ok_and(|other| self.demands_the_same_as(&other))
     }
 
-    /// Entry by entry. Two that state no price are the same: neither is ever allowed.
+    /// Entry by entry: the price, and what is paid for. Two that state no price are the same: neither is ever allowed.
     fn demands_the_same_as(&self, other: &Self) -> bool {
-        let own = self.entries.iter().map(|entry| entry.price.as_ref().ok());
-        own.eq(other.entries.iter().map(|entry| entry.price.as_ref().ok()))
+        let demand = |entry: &'_ Entry| entry.price.clone().ok().map(|price| (price, entry.resource.clone()));
+        self.entries.iter().map(demand).eq(other.entries.iter().map(demand))
     }
 }
 
@@ -214,10 +226,16 @@ fn header(headers: &[(String, String)]) -> Result<Option<&str>, Box<Reason>> {
     }
     let mut values = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(HEADER)).map(|(_, value)| &**value);
     let first = values.next();
-    if values.next().is_some() && !mutant!("second-header-is-ignored") {
+    if (values.next().is_some() || first.is_some_and(is_joined)) && !mutant!("second-header-is-ignored") {
         return Err(ambiguous(HEADER, "The header PAYMENT-REQUIRED stands there twice."));
     }
     Ok(first)
+}
+
+/// Whether a client has joined two headers into one value, as `fetch` does (RFC 9110, section 5.3): a first one that can be
+/// read, and a comma, which base64 does not have.
+fn is_joined(value: &str) -> bool {
+    value.split_once(',').is_some_and(|(first, _)| decode(first, LIMITS).is_ok())
 }
 
 /// Whether a lenient reader could take `body` for a JSON object: whether its first byte is a brace, after white space,

@@ -5,8 +5,10 @@
 #[allow(dead_code, reason = "what those who judge need of it")]
 mod decisions;
 #[path = "../../../../receipt/tests/worst/kinds.rs"]
+#[allow(dead_code, reason = "what those who judge need of it")]
 mod receipts;
 #[path = "../../../../request/tests/worst/kinds.rs"]
+#[allow(dead_code, reason = "what those who judge need of it")]
 mod requests;
 #[path = "../../../../cards/tests/worst/seeds.rs"]
 #[allow(dead_code, reason = "what the search and the judges need of it")]
