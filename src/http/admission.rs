@@ -284,9 +284,15 @@ mod tests {
         let admission = Admission::new(resolver, &config);
         let client = Client::Address(Ipv4Addr::new(192, 0, 2, 1).into());
         let (go, wait) = tokio::sync::oneshot::channel::<()>();
-        let mut hung_up = Box::pin(admission.admitted(client, wait));
+        let (begin, begun) = tokio::sync::oneshot::channel();
+        let work = async move {
+            begin.send(()).expect("it is waited for");
+            wait.await
+        };
+        let mut hung_up = Box::pin(admission.admitted(client, work));
         assert!(futures_util::poll!(&mut hung_up).is_pending());
         drop(hung_up);
+        begun.await.expect("the work begins");
         assert_eq!(admission.admitted(client, async {}).await, Err(Refusal::Overloaded));
         go.send(()).expect("the work goes on");
         let freed = Arc::clone(&admission.runs).acquire_owned().await.expect("the work ends");
