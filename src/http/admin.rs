@@ -12,7 +12,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::Response;
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
-use clresolve_core::json::object::from_object;
+use clresolve_core::json::object::Object;
 use hyper::body::Incoming;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -176,8 +176,8 @@ async fn reload(Shared(admin): Shared<AdminState>) -> Response {
 }
 
 async fn log_level(Shared(admin): Shared<AdminState>, request: Request) -> Response {
-    let asked = match read::<FilterBody>(request).await {
-        Ok(asked) => asked,
+    let asked = match read::<Object<FilterBody>>(request).await {
+        Ok(Object(asked)) => asked,
         Err(refused) => return refused.into_response(),
     };
     let before = admin.operator.log_filter();
@@ -189,7 +189,7 @@ async fn log_level(Shared(admin): Shared<AdminState>, request: Request) -> Respo
 
 async fn read<T: for<'de> Deserialize<'de>>(request: Request) -> Result<T, RequestError> {
     let bytes = body::json(request, MAX_BODY_BYTES, WAIT).await?;
-    from_object(&bytes).map_err(|error| RequestError::malformed(error.to_string()))
+    serde_json::from_slice(&bytes).map_err(|error| RequestError::malformed(error.to_string()))
 }
 
 fn parsed(name: &str) -> Result<EnsName, RequestError> {
