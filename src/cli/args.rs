@@ -6,7 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args as _, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use super::hint;
+use super::{hint, user_config};
 use crate::system::CardSystem;
 use crate::text;
 
@@ -317,7 +317,7 @@ pub(super) fn whole_command() -> clap::Command {
 
 /// The command as it is parsed and explained: the options of the world have a page of their own.
 pub(super) fn command() -> clap::Command {
-    without_world(Cli::command())
+    without_world(with_readers(Cli::command()))
 }
 
 /// The command for manual pages: the page of the program has the options of the world, and no other has.
@@ -329,7 +329,7 @@ pub(super) fn manual() -> clap::Command {
 pub(super) fn world_page() -> clap::Command {
     WorldArgs::augment_args(clap::Command::new("clresolve help world"))
         .about("Options that say which chain, gateways and rules to use, and how long to wait.")
-        .after_help(WORLD_AFTER_HELP)
+        .after_help(WORLD_AFTER_HELP.replace("{commands}", &user_config::NOT_READ_BY.join(", ")))
         .override_usage("clresolve [COMMAND] [OPTIONS OF THE WORLD] ...")
         .disable_help_flag(true)
 }
@@ -341,8 +341,9 @@ after its name. Each is also a key of the configuration file, without the dashes
 Configuration: defaults < file < environment < options. The file is the one that
 --config or CLRESOLVE_CONFIG names; otherwise your own, which is
 $XDG_CONFIG_HOME/clresolve/config.toml or ~/.config/clresolve/config.toml. Your own
-file is not read with --no-config, with --sandbox, and by serve, gate, bundle verify
-and verdict verify. `clresolve config show` names the source of each value.
+file is not read with --no-config, with --sandbox, and by these commands:
+{commands}.
+`clresolve config show` names the source of each value.
 The environment has CLRESOLVE_CONFIG, _RPC, _GATEWAY, _BLOCK, _PROFILE, _DEPTH,
 _TIMEOUT, _CHAIN_ID and _UNIVERSAL_RESOLVER.
 
@@ -352,16 +353,31 @@ Examples:
 
 const WORLD_FOOTER: &str = "Which chain, gateways and rules are used: `clresolve help world`.";
 
+const OWN_FILE_FOOTER: &str = "Your own configuration file is not read.";
+
 /// The command and those below it with the options of the world hidden, and with a word on where they are.
 fn without_world(command: clap::Command) -> clap::Command {
     let has_world = command.get_arguments().any(is_of_world);
-    let mut command =
+    let command =
         command.mut_args(|arg| if is_of_world(&arg) { arg.hide(true) } else { arg }).mut_subcommands(without_world);
-    if has_world && command.get_name() != "clresolve" {
-        let own = command.get_after_help().map(|help| format!("{help}\n\n")).unwrap_or_default();
-        command = command.after_help(format!("{own}{WORLD_FOOTER}"));
-    }
-    command
+    if has_world && command.get_name() != "clresolve" { with_footer(command, WORLD_FOOTER) } else { command }
+}
+
+/// The command, with a word on your own configuration file at those that do not read it.
+fn with_readers(command: clap::Command) -> clap::Command {
+    user_config::NOT_READ_BY.iter().fold(command, |command, path| match path.split_once(' ') {
+        Some((group, name)) => command.mut_subcommand(group, |group| group.mut_subcommand(name, without_own_file)),
+        None => command.mut_subcommand(path, without_own_file),
+    })
+}
+
+fn without_own_file(command: clap::Command) -> clap::Command {
+    with_footer(command, OWN_FILE_FOOTER)
+}
+
+fn with_footer(command: clap::Command, footer: &str) -> clap::Command {
+    let own = command.get_after_help().map(|help| format!("{help}\n\n")).unwrap_or_default();
+    command.after_help(format!("{own}{footer}"))
 }
 
 fn is_of_world(arg: &clap::Arg) -> bool {

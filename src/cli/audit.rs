@@ -33,7 +33,7 @@ use super::names;
 use super::output::{Output, Unwritable};
 use super::stop::asked_to_stop;
 use super::uri;
-use super::world::World;
+use super::world::{Reader, World};
 use crate::chain::BlockSelector;
 use crate::report::{Difference, Ending, Format, Past, Report, Scope, Tally};
 use crate::text::Foreign;
@@ -62,7 +62,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let mut interrupt = pin!(asked_to_stop());
     let history = History::read(args.since.as_deref(), &args.history)?;
     let world = tokio::select! {
-        world = World::open_for_list(&args.world, Depth::Schemas, args.concurrency) => world?,
+        world = World::open_for_list(&args.world, Reader::People, Depth::Schemas, args.concurrency) => world?,
         () = &mut interrupt => return Ok(Exit::Interrupted),
     };
     let registry = tokio::select! {

@@ -18,7 +18,7 @@ use super::names;
 use super::new_file::NewFile;
 use super::output::{self, Output, Unwritable};
 use super::stop::StopAsks;
-use super::world::World;
+use super::world::{Reader, World};
 use super::{input, log_queue, notice};
 use crate::clock::{Clock as _, SystemClock};
 use crate::report::difference::{Comparison, check_worlds};
@@ -47,7 +47,7 @@ async fn watch(args: WatchArgs) -> anyhow::Result<Exit> {
     let key = args.webhook_key.as_deref().map(WebhookKey::read).transpose().context("--webhook-key")?;
     let state = StateFile::open(&args.state)?;
     let world = tokio::select! {
-        world = World::open_for_list(&args.world, Depth::Schemas, args.concurrency) => world?,
+        world = World::open_for_list(&args.world, Reader::Programs, Depth::Schemas, args.concurrency) => world?,
         () = asks.next() => return Ok(Exit::Interrupted),
     };
     let webhook = args.webhook.clone().zip(key).map(|(url, key)| Webhook::new(&world.config, url, key));

@@ -71,7 +71,7 @@ pub(in crate::cli) struct CardArgs {
 The gate denies a verdict that is not trusted, a proof by one endpoint that is not
 your own, a warning that the key gate.deny names, a verb that the card does not
 implement or names no entry for (the key gate.verbs), and a network that it does not
-list. Your own configuration file is not read.
+list.
 Exit codes: 0 allow, 1 deny, 2 usage.
 
 Examples:
@@ -566,9 +566,9 @@ verdict must then be about --name and, as for `verdict verify`, about the profil
 depth and chain of the configuration, proven as --proof demands; and it must not
 have expired, unless --max-age says how old a bundle may be. A bundle about a numbered
 block is about the past: --block must name it. Profiles that --config adds are known.
-Your own configuration file is not read. A purchase (receipt verify --bundle) is judged
-with the name's bundle in it: its receipt, and whether it was paid. Nobody signs a
-purchase, so --jwks refuses it; --max-age holds for both times.
+A purchase (receipt verify --bundle) is judged with the name's bundle in it: its
+receipt, and whether it was paid. Nobody signs a purchase, so --jwks refuses it;
+--max-age holds for both times.
 Exit codes: 0 trusted, 1 untrusted or the bundle is refused, 2 usage,
 3 indeterminate, 4 an --expect-* unmet. A refusal is `class: message`.
 

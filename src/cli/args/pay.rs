@@ -11,7 +11,7 @@ use super::world::WorldArgs;
 #[command(after_help = "\
 Nothing is sent to the seller, and no payment is signed. The check `identity` is the
 gate's. Limits come from the table [limits] of the configuration; options here only
-tighten them. Your own configuration file is not read: name one with --config.
+tighten them.
 Exit codes: 0 allow, 1 deny, 2 usage, 3 undecided. Pay on 0 alone.
 
 Examples:

@@ -60,8 +60,7 @@ pub(in crate::cli) struct NameArgs {
 
 SIGTERM and Ctrl-C drain: readyz says 503, the gate 403, then it ends.
 With `Accept: application/jose` and a key, a verdict comes signed.
-Limits are keys of the configuration file, under [http] and [gate]. Your own
-configuration file is not read: --config names the daemon's.
+Limits are keys of the configuration file, under [http] and [gate].
 
 Examples:
   clresolve serve --config /etc/clresolve/config.toml
@@ -155,8 +154,7 @@ pub(in crate::cli) struct ManArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Your own configuration file is $XDG_CONFIG_HOME/clresolve/config.toml, or
-~/.config/clresolve/config.toml. Commands that you type read it, unless --config,
---no-config or --sandbox is given; serve, bundle verify and verdict verify never do.
+~/.config/clresolve/config.toml. `clresolve help world` says which commands read it.
 It is refused when others may write it or its folder.")]
 pub(in crate::cli) struct ConfigArgs {
     #[command(subcommand)]

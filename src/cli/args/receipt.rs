@@ -88,7 +88,7 @@ pub(in crate::cli) struct PurchaseArgs {
 #[command(after_help = "\
 Unless --chain names it, the chain and its world are those of the configuration:
 mainnet by default. --proof names the least grade; without it the word of one
-endpoint is refused, as the gate does. Your own configuration file is not read.
+endpoint is refused, as the gate does.
 Exit codes: those of the document (0 trusted, 1 untrusted, 3 indeterminate), 1 for
 one that is refused, 2 usage.
 

@@ -131,7 +131,6 @@ pub(in crate::cli) enum VerdictCommand {
 Profile, depth and, unless --chain names it, the chain and its world are those of
 the configuration: agent-cards/1.0.0, identity, and mainnet by default. --proof names
 the least grade; without it the word of one endpoint is refused, as the gate does.
-Your own configuration file is not read.
 Exit codes: those of the verdict (0 trusted, 1 untrusted, 3 indeterminate), 4 for
 an --expect-* that is not met, 1 for a signed verdict that is refused, 2 usage.
 
