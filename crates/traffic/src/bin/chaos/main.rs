@@ -23,7 +23,7 @@ mod fleet;
 mod line;
 mod report;
 #[allow(dead_code, reason = "the tests of the fleet do more with the server")]
-#[path = "../../../../../tests/fleet/server.rs"]
+#[path = "../../../linked/fleet/server.rs"]
 mod server;
 mod trouble;
 

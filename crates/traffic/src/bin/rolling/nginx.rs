@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The pause between two looks.
 const LOOK: Duration = Duration::from_millis(20);
 
-const SHIPPED: &str = include_str!("../../../../../deploy/nginx.conf");
+const SHIPPED: &str = include_str!("../../../linked/nginx.conf");
 
 /// nginx, running.
 pub(crate) struct Nginx {
