@@ -5,6 +5,8 @@
 
 #[cfg(feature = "cli")]
 mod agreement;
+#[cfg(feature = "cli")]
+mod audit;
 mod cached;
 mod content;
 #[cfg(feature = "memory")]
@@ -100,7 +102,9 @@ pub(crate) use self::setup::egress;
 pub(crate) use crate::fetch::https::REGISTRY_LIMIT;
 pub use self::setup::{SetupError, local_profiles};
 use self::setup::Load;
-use self::signer::Signers;
+use self::signer::OfferKeys;
+#[cfg(feature = "receipts")]
+use self::signer::receipts::ReceiptSigners;
 use self::sources::ContentSources;
 use self::turns::Turns;
 use self::spans::TraceQueue;
@@ -137,7 +141,9 @@ pub struct Resolver(Arc<Inner>);
 struct Inner {
     walker: Arc<Walker>,
     registries: AgentRegistries,
-    signers: Signers,
+    offer_keys: OfferKeys,
+    #[cfg(feature = "receipts")]
+    receipt_signers: ReceiptSigners,
     #[cfg(feature = "receipts")]
     settlements: settlement::Settlements,
     schemas: BoundSchemas,
@@ -303,7 +309,9 @@ impl Resolver {
         Self(Arc::new(Inner {
             walker,
             registries,
-            signers: Signers::default(),
+            offer_keys: OfferKeys::default(),
+            #[cfg(feature = "receipts")]
+            receipt_signers: ReceiptSigners::default(),
             #[cfg(feature = "receipts")]
             settlements: settlement::Settlements::default(),
             schemas: BoundSchemas::default(),

@@ -2,12 +2,10 @@
 
 use std::ffi::OsString;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args as _, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use super::{hint, user_config};
-use crate::system::CardSystem;
 use crate::text;
 
 mod ask;
@@ -247,12 +245,6 @@ impl Spelled {
         };
         (command, Some(Moved { old, new }))
     }
-}
-
-/// The card systems by their stable names.
-fn card_system() -> impl TypedValueParser<Value = CardSystem> {
-    let slugs = PossibleValuesParser::new(CardSystem::ALL.iter().map(|system| system.slug()));
-    slugs.try_map(|slug| slug.to_ascii_lowercase().parse::<CardSystem>())
 }
 
 /// Reads a command line, the program's own name first.

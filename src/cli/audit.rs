@@ -7,26 +7,27 @@ mod judge;
 mod list;
 mod merge;
 mod registry;
+mod report;
 mod resolution;
 mod rows;
 mod schemas;
 mod seal;
 mod sources;
 
-use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 use std::pin::pin;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 
 use self::history::History;
 pub(super) use self::judge::{ListAudit, Pace};
 use self::registry::Registry;
+use self::report::{ToOutput, exit};
 pub(super) use self::rows::RowWriter;
 use self::rows::{Job, Spool};
 pub(super) use self::sources::Sources;
-use super::args::{AuditArgs, AuditCommand, ReportFormat};
+use super::args::{AuditArgs, AuditCommand};
 use super::exit::Exit;
 use super::input;
 use super::names;
@@ -35,8 +36,7 @@ use super::stop::asked_to_stop;
 use super::uri;
 use super::world::{Reader, World};
 use crate::chain::BlockSelector;
-use crate::report::{Difference, Ending, Format, Past, Report, Scope, Tally};
-use crate::text::Foreign;
+use crate::report::{Difference, Ending, Past, Report, Scope};
 use crate::verdict::{Depth, Pinned};
 
 pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
@@ -48,7 +48,7 @@ pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
         Some(AuditCommand::Resolution(args)) => resolution::run(&args),
         Some(AuditCommand::Sign(args)) => seal::sign(&args),
         Some(AuditCommand::Verify(args)) => seal::verify(&args),
-        None => super::run_to_end(audit(args)),
+        None => super::runtime::run_to_end(audit(args)),
     }
 }
 
@@ -182,21 +182,6 @@ fn since(earlier: &Past, scope: &Scope, ending: &Ending, rows: &Spool) -> anyhow
     Difference::between(earlier, &now).context("--since")
 }
 
-/// As for several names, the worst wins; an audit that did not reach the end of its list says so.
-fn exit(tally: &Tally, ending: &Ending) -> Exit {
-    let worst = match tally {
-        Tally { untrusted: 1.., .. } => Exit::Untrusted,
-        Tally { indeterminate: 1.., .. } => Exit::Indeterminate,
-        _ => Exit::Trusted,
-    };
-    match ending {
-        Ending::Complete => worst,
-        Ending::ListFailed(_) => Exit::Usage,
-        Ending::Interrupted => Exit::Interrupted,
-        Ending::ShardsCut(_) => worst.max(Exit::Indeterminate),
-    }
-}
-
 /// The question and the rules of an audit of this world.
 pub(super) fn scope(world: &World) -> anyhow::Result<Scope> {
     let config = &world.config;
@@ -212,57 +197,4 @@ pub(super) fn scope(world: &World) -> anyhow::Result<Scope> {
         registry: None,
         agreement: false,
     })
-}
-
-/// Reads an earlier report.
-pub(super) fn past(file: &Path) -> anyhow::Result<Past> {
-    let shown = || Foreign::new(&file.display().to_string()).to_string();
-    let opened = File::open(file).with_context(shown)?;
-    Past::read(BufReader::new(opened)).map_err(|error| anyhow!("{} {error}", shown()))
-}
-
-/// The results' stream as a writer.
-struct ToOutput<'a>(&'a mut Output);
-
-impl Write for ToOutput<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes).map_err(io::Error::other)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl From<ReportFormat> for Format {
-    fn from(format: ReportFormat) -> Self {
-        match format {
-            ReportFormat::Md => Self::Markdown,
-            ReportFormat::Json => Self::Json,
-            ReportFormat::Csv => Self::Csv,
-            ReportFormat::Html => Self::Html,
-            ReportFormat::Sarif => Self::Sarif,
-            ReportFormat::Junit => Self::Junit,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_worst_state_counts_and_an_interrupt_above_all() {
-        let tally = |untrusted, indeterminate| {
-            let mut tally = Tally::default();
-            (tally.untrusted, tally.indeterminate) = (untrusted, indeterminate);
-            tally
-        };
-        assert_eq!(exit(&tally(0, 0), &Ending::Complete), Exit::Trusted);
-        assert_eq!(exit(&tally(0, 2), &Ending::Complete), Exit::Indeterminate);
-        assert_eq!(exit(&tally(1, 2), &Ending::Complete), Exit::Untrusted);
-        assert_eq!(exit(&tally(1, 2), &Ending::ListFailed(String::new())), Exit::Usage);
-        assert_eq!(exit(&tally(1, 2), &Ending::Interrupted), Exit::Interrupted);
-    }
 }

@@ -33,7 +33,7 @@ const CLOCK_SKEW: Duration = Duration::from_secs(300);
 
 pub(super) fn run(command: BundleCommand) -> anyhow::Result<Exit> {
     match command {
-        BundleCommand::Export(args) => super::run_async(export(args)),
+        BundleCommand::Export(args) => super::runtime::run_async(export(args)),
         BundleCommand::Verify(args) => replay(args),
     }
 }

@@ -13,7 +13,7 @@ use crate::text::Foreign;
 use crate::verdict::{Depth, State};
 
 pub(super) fn run(args: DoctorArgs) -> anyhow::Result<Exit> {
-    super::run_async(async move {
+    super::runtime::run_async(async move {
         let output = Output::new(&args.output.out)?;
         let palette = output.palette();
         let (config, _sandbox) = world::settings(&args.world, Reader::People, Depth::default()).await?;

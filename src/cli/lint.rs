@@ -42,7 +42,7 @@ struct Answer {
 
 pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.output.out)?;
-    super::run_async(async move {
+    super::runtime::run_async(async move {
         let world = World::open(&args.world).await?;
         let profiles = world.resolver.profiles();
         let profile = profiles.get(&world.config.rules.profile).context("the profile in force is not there")?;

@@ -36,7 +36,7 @@ use crate::verdict::State;
 
 pub(super) fn run(command: ReceiptCommand) -> anyhow::Result<Exit> {
     match command {
-        ReceiptCommand::Verify(args) => super::run_async(verify(*args)),
+        ReceiptCommand::Verify(args) => super::runtime::run_async(verify(*args)),
         ReceiptCommand::Check(args) => check(&args),
     }
 }

@@ -25,8 +25,8 @@ const ID_BYTES: usize = 16;
 
 pub(super) fn run(command: RequestCommand) -> anyhow::Result<Exit> {
     match command {
-        RequestCommand::Check(args) => super::run_async(check(args)),
-        RequestCommand::Template(args) => super::run_async(template(args)),
+        RequestCommand::Check(args) => super::runtime::run_async(check(args)),
+        RequestCommand::Template(args) => super::runtime::run_async(template(args)),
     }
 }
 

@@ -28,7 +28,7 @@ use crate::verdict::Depth;
 use crate::webhook::{Message, Webhook, WebhookKey};
 
 pub(super) fn run(args: WatchArgs) -> anyhow::Result<Exit> {
-    super::run_to_end(watch(args))
+    super::runtime::run_to_end(watch(args))
 }
 
 async fn watch(args: WatchArgs) -> anyhow::Result<Exit> {

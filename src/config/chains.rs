@@ -9,11 +9,14 @@ use clresolve_core::reading::Demand;
 use clresolve_state::agent_registry::IDENTITY_REGISTRY;
 use serde::{Deserialize, Serialize};
 
+use super::demand::demanded;
+use super::endpoint::Endpoint;
+use super::error::ConfigError;
 use super::keys::One;
+use super::labels::labelled;
 use super::paths::without_paths;
 use super::payment::is_normal;
-use super::value::{Contract, Demand as ProofForm, quorum_number};
-use super::{ConfigError, Endpoint, ProofDemand, demanded, labelled};
+use super::value::{Contract, Demand as ProofForm, ProofDemand, quorum_number};
 
 /// `[chains]`: by EIP-155 chain id.
 pub type Chains = BTreeMap<ChainId, RegistryChain>;

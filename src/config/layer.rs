@@ -1,6 +1,5 @@
 //! What one source (a file, the environment, the flags) says about the configuration, and how layers make one.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::chains::Chains;
 use super::forms::{block, manifests, origins};
 use super::keys::{Many, One};
+use super::labels::number_labels;
 use super::mcp::McpLayer;
 use super::memory::MemoryLayer;
 use super::orloj::OrlojLayer;
@@ -25,13 +25,21 @@ use super::value::{
 };
 use super::{
     AdminLayer, CacheLayer, Config, ConfigError, ConnectTo, CorsLayer, Demand, Endpoint, ExplorerLayer, FollowLayer,
-    Gateway, Grade, Hedging, MAINNET, ManifestSource, NO_MCP, NO_OTEL, NO_REDIS, OriginSpec, ProofDemand,
-    RESERVED_WORLDS, TelemetryLayer,
+    Gateway, Grade, Hedging, MAINNET, ManifestSource, OriginSpec, ProofDemand, RESERVED_WORLDS, TelemetryLayer,
 };
 use crate::chain::BlockSelector;
 use crate::name::EnsName;
 use crate::verdict::Depth;
 use clresolve_core::world::SANDBOX;
+
+/// Why a build without the feature `redis` refuses what names a server.
+const NO_REDIS: &str = "this build shares nothing: it lacks the feature redis";
+
+/// Why a build without the feature `otel` refuses what names a collector.
+const NO_OTEL: &str = "this build sends no traces: it lacks the feature otel";
+
+/// Why a build without the feature `mcp` refuses a configuration that switches its route on.
+const NO_MCP: &str = "this build has no face for agents: it lacks the feature mcp";
 
 /// The keys of a layer, by how they are laid over what is below: `set` replaces the value at the place behind the `=`,
 /// `add` comes before it, `tables` have keys of their own, and the rest is laid by hand.
@@ -411,18 +419,6 @@ fn conflict(key: &str, detail: String) -> ConfigError {
 fn normal_forms(owners: &[String]) -> Result<Vec<String>, ConfigError> {
     let normal = |owner: &String| EnsName::parse(owner).map(|name| name.as_str().to_owned());
     owners.iter().map(normal).collect::<Result<_, _>>().map_err(|e| conflict("allowed-publishers", e.to_string()))
-}
-
-/// Gives the second and later of equal labels a number: verdicts and logs tell endpoints apart by their labels alone.
-pub(super) fn number_labels<'a>(labels: impl Iterator<Item = &'a mut String>) {
-    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    for label in labels {
-        let count = seen.entry(label.clone()).or_default();
-        *count += 1;
-        if *count > 1 {
-            label.push_str(&format!("#{count}"));
-        }
-    }
 }
 
 #[cfg(test)]

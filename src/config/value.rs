@@ -11,7 +11,8 @@ use url::Url;
 
 use super::keys::forms;
 use super::paths::without_paths;
-use super::{BaseUrl, ConnectTo, Endpoint, Gateway, Grade, Hedging, ListenAt, OriginSpec, PUBLIC_RPC};
+use super::public::PUBLIC_RPC;
+use super::{BaseUrl, ConnectTo, Endpoint, Gateway, Grade, Hedging, ListenAt, OriginSpec};
 
 forms! {
     World(String) = parse_world, String::clone;

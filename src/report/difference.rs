@@ -9,7 +9,8 @@ use serde::Serialize;
 
 use super::on_chain::ReadRecords;
 use super::past::{Past, PastName};
-use super::{Decided, Known, OnChain, Scope, SeenCard, slugs};
+use super::words::slugs;
+use super::{Decided, Known, OnChain, Scope, SeenCard};
 use crate::check::edition;
 use crate::evidence::edition::Edition;
 use crate::verdict::State;

@@ -2,6 +2,7 @@
 //! phone.
 
 mod agreement;
+mod markup;
 mod names;
 mod picture;
 mod work;
@@ -11,16 +12,17 @@ use std::io::{self, Write};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use self::markup::{actor_word, code, html, left_out, line, markup, name_anchor, table};
 use self::picture::STATES;
 use super::duty::{ACTORS, who};
 use super::history::PastCounts;
 use super::overview::{CHECKS, NOTICE_DAYS, Overview, days_between};
 use super::difference::{Change, Kind};
-use super::page::{Piece, Quota, headline, names as counted, near_misses};
-use super::{Agreement, Ending, Group, MAX_NAME_BYTES, Report, Rows, effect, fixer, registry, role};
+use super::page::{self, Quota, headline, names as counted, near_misses};
+use super::words::{effect, fixer, role};
+use super::{Ending, Group, Report, Rows};
 use crate::digest::Digest;
-use crate::reason::{Effect, Fixer};
-use crate::text::{Foreign, Html, is_unsafe};
+use crate::reason::Effect;
 
 const STYLE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
@@ -163,15 +165,6 @@ fn verdict(report: &Report, overview: &Overview) -> String {
     text
 }
 
-/// The word for who has to act, as a title.
-const fn actor_word(actor: Fixer) -> &'static str {
-    match actor {
-        Fixer::Publisher => "Publisher",
-        Fixer::Operator => "Operator",
-        Fixer::Asker => "Asker",
-    }
-}
-
 /// Who has to act, on how much, and mostly why.
 fn actors(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<section id=\"who\">\n<h2>Who has to act</h2>\n<ul class=\"actors\">")?;
@@ -290,11 +283,11 @@ fn change_row(change: &Change) -> String {
 
 /// Where registry and chain do not agree.
 fn completeness(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
-    let Some(counts) = registry::sentence(report) else { return Ok(()) };
+    let Some(counts) = report.completeness() else { return Ok(()) };
     writeln!(out, "<section id=\"registry\">\n<h2>Registry</h2>\n<p>{counts}</p>")?;
     let mut quota = Quota::of(MAX_REGISTRY_FINDINGS_SHOWN);
     let mut any = false;
-    registry::each_finding(rows, &mut |finding, row| {
+    page::each_finding(rows, &mut |finding, row| {
         if !quota.take() {
             return Ok(());
         }
@@ -435,61 +428,4 @@ fn about(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "<dt>{what}</dt><dd>{}</dd>", html(&value))?;
     }
     writeln!(out, "</dl>\n</section>")
-}
-
-/// Begins a table.
-fn table(id: &str, class: &str, heads: &[&str]) -> String {
-    let heads: String = heads.iter().map(|head| format!("<th scope=\"col\">{head}</th>")).collect();
-    format!("<div class=\"scroll\"><table id=\"{id}\" class=\"{class}\"><thead><tr>{heads}</tr></thead><tbody>")
-}
-
-/// Says how many items were left out.
-fn left_out(quota: &Quota, what: &str, out: &mut dyn Write) -> io::Result<()> {
-    if quota.over == 0 {
-        return Ok(());
-    }
-    writeln!(out, "<p class=\"soft\">{} more {what} are left out. The JSON form has all.</p>", quota.over)
-}
-
-/// The anchor of a name: itself where it can be one, so that it is the same in every report; else its line. There is
-/// nothing to escape in it.
-fn name_anchor(name: &str, at: u64) -> String {
-    let is_letter = |c: char| !c.is_ascii() && !c.is_whitespace() && !is_unsafe(c);
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') || is_letter(c);
-    if !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.chars().all(fits) {
-        format!("name-{name}")
-    } else {
-        format!("line-{at}")
-    }
-}
-
-fn line(pieces: &[Piece<'_>]) -> String {
-    pieces.iter().map(piece).collect()
-}
-
-fn piece(piece: &Piece<'_>) -> String {
-    match piece {
-        Piece::Plain(text) => markup(text),
-        Piece::Foreign(text) => code(text),
-        Piece::Code(code, of) => format!("<a class=\"{0}\" href=\"#code-{code}\"><code>{code}</code></a>", effect(*of)),
-    }
-}
-
-fn mark(agreement: Agreement) -> String {
-    let (word, mark) = (agreement.as_str(), agreement.mark());
-    format!("<span class=\"{word}\" role=\"img\" aria-label=\"{word}\" title=\"{word}\">{mark}</span>")
-}
-
-/// Text of ours, in which foreign text is escaped already: what HTML itself reads is left to escape.
-fn markup(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
-
-fn html(text: &str) -> Html<'_> {
-    Foreign::new(text).html()
-}
-
-/// Text of others as code.
-fn code(text: &str) -> String {
-    format!("<code>{}</code>", html(text))
 }

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::past::SEAL;
 use super::registry::Finding;
-use super::{Draft, Report, Rows, SCHEMA, fixer, registry};
+use super::words::fixer;
+use super::{Draft, Report, Rows, SCHEMA, page};
 use crate::digest::Digester;
 use crate::text::inert_json;
 use crate::verdict::Tool;
@@ -55,7 +56,7 @@ fn completeness(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Re
         writeln!(out, "{}: {},", line(&finding.member())?, counts.of(finding))?;
     }
     let mut list = List::start(out, "findings")?;
-    registry::each_finding(rows, &mut |finding, row| {
+    page::each_finding(rows, &mut |finding, row| {
         let entry = row.registry.and_then(|listing| listing.entry);
         list.push(&json!({"name": row.name(), "finding": finding, "entry": entry}))
     })?;

@@ -4,7 +4,8 @@
 
 use std::io::{self, Write};
 
-use super::{Report, Row, Rows, slugs};
+use super::words::slugs;
+use super::{Report, Row, Rows};
 use crate::reason::{Effect, MAX_VALUE_BYTES, Reason};
 use crate::text::{Foreign, Html};
 use crate::verdict::State;

@@ -10,7 +10,8 @@ use super::page::{
     Piece, Point, digests, headline, listed, near_misses, points, same_findings, some_names,
 };
 use super::upstreams::LabelCounts;
-use super::{Draft, Drift, Group, Report, Row, Rows, effect, fixer, registry, role, slugs, upstreams};
+use super::words::{effect, fixer, role, slugs};
+use super::{Draft, Drift, Group, Report, Row, Rows, page, upstreams};
 use crate::reason::Effect;
 use crate::text::Foreign;
 
@@ -94,10 +95,10 @@ fn summary(report: &Report, overview: &Overview) -> Section {
     if let Some(warning) = report.ending.warning() {
         section.push(&format!("\n**Incomplete.** {}\n", Foreign::new(&warning).markdown()));
     }
-    if let Some(counts) = registry::sentence(report) {
+    if let Some(counts) = report.completeness() {
         section.push(&format!("\n{counts}\n"));
     }
-    if let Some(said) = upstreams::sentences(report) {
+    if let Some(said) = report.agreement() {
         section.push(&format!("\n{said}\n"));
     }
     section.push(&counts(report));
@@ -164,7 +165,7 @@ fn completeness(report: &Report, rows: &dyn Rows) -> io::Result<Option<Section>>
         return Ok(None);
     }
     let mut section = Section::new(REGISTRY, table(&["name", "is"]));
-    registry::each_finding(rows, &mut |finding, row| {
+    page::each_finding(rows, &mut |finding, row| {
         section.push(&format!("| {} | {} |\n", code(row.name()), finding.in_words()));
         Ok(())
     })?;

@@ -1,8 +1,14 @@
 //! What the report says to people, in pieces: Markdown and HTML each write them in their own way.
 
 use std::borrow::Cow;
+use std::io;
 
-use super::{Drift, Ending, Report, Row, effect, rules};
+use super::document::Report;
+use super::drift::Drift;
+use super::registry::Finding;
+use super::row::{Row, Rows};
+use super::scope::Ending;
+use super::words::{effect, rules};
 use crate::reason::{Code, Effect, Reason};
 
 /// A run of text. Whoever writes it escapes [`Piece::Foreign`], which may be any text.
@@ -22,6 +28,11 @@ pub(super) struct Point<'a> {
     pub(super) head: Vec<Piece<'a>>,
     /// Its places and values.
     pub(super) lines: Vec<Vec<Piece<'a>>>,
+}
+
+/// Passes each row to `see` of which registry and chain do not say the same.
+pub(super) fn each_finding(rows: &dyn Rows, see: &mut dyn FnMut(Finding, &Row) -> io::Result<()>) -> io::Result<()> {
+    rows.each(&mut |row| row.registry.and_then(Finding::of).map_or(Ok(()), |finding| see(finding, row)))
 }
 
 pub(super) fn plain<'a>(text: impl Into<Cow<'a, str>>) -> Piece<'a> {

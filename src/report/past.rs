@@ -6,9 +6,13 @@ use std::io::{self, BufRead, Read as _, Seek, SeekFrom};
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::{Carried, Decided, Known, Row, Rows, SCHEMA, Scope};
+use super::known::{Carried, Decided, Known};
+use super::row::{MAX_REASONS_PER_ROW, Row, Rows};
+use super::scope::{SCHEMA, Scope};
+use crate::check::edition;
 use crate::digest::{Digest, Digester};
-use crate::reason::{Code, Step};
+use crate::evidence::edition::Edition;
+use crate::reason::{self, Code, Step};
 use crate::verdict::State;
 
 /// Longest report that is read, in bytes: that of some hundred thousand names.
@@ -130,6 +134,34 @@ impl From<&Row> for PastName {
             known: row.known.clone(),
             carried: row.carried.clone(),
         }
+    }
+}
+
+impl Row {
+    /// Holds the row against that of an earlier audit, and takes over from it what this one could not read or decide.
+    pub fn follow(&mut self, earlier: &PastName) {
+        if let Some(before) = &earlier.known.edition {
+            self.hold_against(before);
+        }
+        let members = self.known.complete_from(&earlier.known);
+        let state = if self.state == State::Indeterminate { earlier.decided() } else { None };
+        self.carried = (state.is_some() || !members.is_empty()).then_some(Carried { state, members });
+    }
+
+    /// Adds what is wrong with the card as a successor of the one in an earlier audit (CL-69).
+    fn hold_against(&mut self, before: &Edition) {
+        let Some(now) = &self.known.edition else { return };
+        for reason in edition::since(before, now) {
+            if self.reasons.iter().any(|known| known.code == reason.code) {
+                continue;
+            }
+            if self.reasons.len() < MAX_REASONS_PER_ROW {
+                self.reasons.push(reason);
+            } else {
+                self.more_reasons += 1;
+            }
+        }
+        reason::sort(&mut self.reasons);
     }
 }
 

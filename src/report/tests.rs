@@ -1,18 +1,25 @@
 mod page;
 mod shards;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use clresolve_verdict::agreement::{EndpointSays, EndpointStance, GatewaySays, GatewayStance, NameFact};
+use clresolve_verdict::agreement::{
+    EndpointSays, EndpointStance, GatewaySays, GatewayStance, NameFact, UpstreamAgreement,
+};
 
+use super::counts::{EXAMPLES_PER_REASON, MAX_KINDS_OF_FINDINGS, NAMES_PER_FINDING};
 use super::difference::{Change, Kind};
+use super::drift::TxtLine;
 use super::payload::{MAX_CHANGES, Payload};
+use super::row::MAX_REASONS_PER_ROW;
 use super::*;
 use crate::chain::{Grade, Proof};
 use crate::digest::Digest;
-use crate::reason::Step;
+use crate::reason::{Code, Effect, Reason, Step};
 use crate::verdict::{
-    self, Anchor, AnchorBlock, CardDigest, Freshness, Identity, Name, NearMiss, ProfileUsed, Served, Status, StepReport,
+    self, Anchor, AnchorBlock, CardDigest, Depth, Freshness, Identity, Name, NearMiss, Pinned, ProfileUsed, Served,
+    State, Status, StepReport, Tool, Verdict,
 };
 
 /// Foreign text with something against every format.

@@ -152,8 +152,8 @@ impl Resolver {
         if !facts.may_be_settled_by_a_key(&decision) {
             return (facts, decision);
         }
-        let Inner { walker, signers, .. } = &*self.0;
-        let Some(key) = signer::offer_key(&signers.offers, walker, &beside).await else { return (facts, decision) };
+        let Inner { walker, offer_keys, .. } = &*self.0;
+        let Some(key) = signer::offer_key(offer_keys, walker, &beside).await else { return (facts, decision) };
         facts.payees.values_mut().for_each(|payees| payees.signers.ed25519.push(key.clone()));
         facts.now = self.now();
         self.judged(|| facts).await

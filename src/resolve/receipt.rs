@@ -98,13 +98,13 @@ impl Resolver {
 
     /// What is said of a receipt, and its mark where it was shown for something.
     async fn judge_receipt(&self, resolution: &Resolution, question: Arc<Question>) -> (Verification, Option<Mark>) {
-        let Inner { walker, signers, schemas, registries, settlements, .. } = &*self.0;
+        let Inner { walker, receipt_signers, schemas, registries, settlements, .. } = &*self.0;
         let verdict = resolution.verdict().clone();
         let agent = self.agent(resolution);
         let beside = Beside::of(resolution);
         let signer = async {
             match &beside {
-                Some(beside) => signer::receipts::of(&signers.receipts, walker, beside).await,
+                Some(beside) => signer::receipts::of(receipt_signers, walker, beside).await,
                 None => Err(Box::new(Reason::new(Code::ReceiptKeyUnpublished).observed("the name has no normal form"))),
             }
         };

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-#[cfg(feature = "cli")]
-use crate::chain::NameFinder;
 use crate::chain::transport::HttpPost;
 use crate::chain::{ChainConfig, Follower};
 #[cfg(feature = "daemon")]
@@ -23,14 +21,5 @@ impl Upstream {
     /// A follower for each endpoint.
     pub(super) fn followers(&self) -> Vec<Follower> {
         Follower::all(&self.settings, &self.http)
-    }
-}
-
-#[cfg(feature = "cli")]
-impl super::Resolver {
-    /// What finds names through the endpoints; `None` where the chain is not read through endpoints.
-    pub(crate) fn name_finder(&self) -> Option<NameFinder> {
-        let Upstream { settings, http, .. } = self.0.walker.upstream.as_ref()?;
-        Some(NameFinder::new(settings, http))
     }
 }

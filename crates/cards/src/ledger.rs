@@ -32,13 +32,10 @@ use serde::Serialize;
 pub use self::card::{IntoCardError, into_card};
 use self::graph::{DAMPING, Graph, TOLERANCE};
 use self::record::{Actor, Record, RecordId};
-pub use self::record::{AgentId, AgentIdMalformed};
+pub use self::record::{AgentId, AgentIdMalformed, MAX_LINE_BYTES};
 
 /// Identifier of the JSON form of a [`Projection`].
 pub const SCHEMA: &str = "clresolve.ledger/1";
-
-/// Longest line, in bytes: a card of 256 KiB as a payload, in base64, fits.
-pub const MAX_LINE_BYTES: usize = 512 * 1024;
 
 /// Most records. One takes some hundred bytes of memory.
 pub const MAX_RECORDS: usize = 1_000_000;

@@ -16,29 +16,26 @@ use serde_json::{Value, json};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
 
-use clresolve_core::json::JsonError;
 use clresolve_core::reason::{Code, Effect, Reason, Step, sort};
 
 mod canonical;
+mod error;
 mod header;
 mod key;
 mod message;
 mod root;
 mod splice;
 
-pub use canonical::{Form, NoCanonicalForm, payload};
+pub use canonical::{Form, MAX_SIGNATURES, NoCanonicalForm, payload};
+pub use error::SignError;
 pub use header::{MAX_HEADER_BYTES, MAX_SIGNATURE_BYTES};
-pub use key::{Algorithm, CardKey};
+pub use key::{Algorithm, CardKey, CardSigner};
 pub use root::{DidWeb, MAX_ROOTS, Root, RootError, TrustRoots};
 pub use splice::sign_text;
 
 use canonical::SIGNATURES;
 use header::{Entry, StatedHeader};
 use key::{Fit, PublicKey};
-
-/// Most signatures of a card: the publisher's, those of others who vouch for it, and keys that are being replaced. Each
-/// costs the verifier a public-key operation.
-pub const MAX_SIGNATURES: usize = 16;
 
 /// Most keys that one signature is tried with. Several keys are possible only if a root or the signature names none.
 const MAX_TRIED_KEYS: usize = 8;
@@ -48,26 +45,6 @@ const MAX_ATTEMPTS: usize = 64;
 
 /// Most bytes that the attempts hash: those of a card of 100 KiB with several signatures.
 const MAX_HASHED_BYTES: usize = 2 * 1024 * 1024;
-
-/// A private key that signs cards.
-pub trait CardSigner {
-    /// `alg` of the header.
-    fn algorithm(&self) -> Algorithm;
-
-    /// `kid` of the header.
-    fn key_id(&self) -> &str;
-
-    /// `jku` of the header, if wanted.
-    fn key_set_url(&self) -> Option<&str> {
-        None
-    }
-
-    /// The signature of `message`.
-    ///
-    /// # Errors
-    /// [`SignError::Library`].
-    fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, SignError>;
-}
 
 /// The card with one more signature, otherwise unchanged.
 ///
@@ -112,30 +89,6 @@ pub fn names_key(card: &Value, key: &dyn CardSigner) -> bool {
     };
     let entries = card[SIGNATURES].as_array().map_or(&[][..], Vec::as_slice);
     entries.iter().take(MAX_SIGNATURES).any(|entry| kid(entry).as_deref() == Some(key.key_id()))
-}
-
-/// Why a card is not signed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SignError {
-    /// The text of the card is not strict JSON.
-    #[error("the card is not strict JSON: {0}")]
-    Json(JsonError),
-    /// The cryptographic library failed.
-    #[error("the signature could not be made")]
-    Library,
-    /// The card is not a JSON object.
-    #[error("the card is not a JSON object")]
-    NotObject,
-    /// The card has no canonical form.
-    #[error("the card cannot be signed: {0}")]
-    Payload(#[from] NoCanonicalForm),
-    /// `signatures` is not a list.
-    #[error("the member signatures of the card is not a list")]
-    Signatures,
-    /// It has [`MAX_SIGNATURES`] already.
-    #[error("the card already has {MAX_SIGNATURES} signatures, the most that verifiers read")]
-    TooMany,
 }
 
 /// The result of verifying a card's signatures.

@@ -7,7 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Subcommand};
 use url::Url;
 
-use super::card_system;
+use super::cards::card_system;
 use super::output::{OutArgs, OutputArgs, ReportFormat, ReportOutputArgs, VerdictFormat};
 use super::signing::SignArgs;
 use super::world::{AboutArgs, WorldArgs};

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
 
-use super::card_system;
 use super::output::{CardFormat, ConvertFormat, LintFormat, OutArgs, OutputArgs};
 use super::signing::SignArgs;
 use super::world::{OfflineArgs, WorldArgs};
@@ -230,4 +230,10 @@ pub(in crate::cli) struct MetadataArgs {
     pub(in crate::cli) at: Option<Timestamp>,
     #[command(flatten)]
     pub(in crate::cli) output: OutputArgs,
+}
+
+/// The card systems by their stable names.
+pub(super) fn card_system() -> impl TypedValueParser<Value = CardSystem> {
+    let slugs = PossibleValuesParser::new(CardSystem::ALL.iter().map(|system| system.slug()));
+    slugs.try_map(|slug| slug.to_ascii_lowercase().parse::<CardSystem>())
 }

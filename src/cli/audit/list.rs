@@ -18,7 +18,7 @@ use crate::name::EnsName;
 use crate::text::Foreign;
 
 pub(super) fn run(args: AuditListArgs) -> anyhow::Result<Exit> {
-    crate::cli::run_async(list(args))
+    crate::cli::runtime::run_async(list(args))
 }
 
 async fn list(args: AuditListArgs) -> anyhow::Result<Exit> {

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
 
+use super::report::{ToOutput, exit};
 use super::rows::RowWriter;
-use super::{ToOutput, exit};
 use crate::cli::args::AuditMergeArgs;
 use crate::cli::exit::Exit;
 use crate::cli::output::{Output, Unwritable};

@@ -8,7 +8,8 @@ use clresolve_payment::DecisionRequest;
 use clresolve_payment::decision::Outcome;
 use serde_json::{Value, json};
 
-use super::{Label, Tool, name_argument};
+use super::label::Label;
+use super::tool::{Tool, name_argument};
 use crate::cpu_pool::PoolFull;
 use crate::mcp::answer::{Answer, Failure, OwnText};
 use crate::mcp::asker::{AgentAnswer, Asker};

@@ -9,7 +9,8 @@ use clresolve_receipt::question::Request;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Label, Tool, arguments, name_argument};
+use super::label::Label;
+use super::tool::{Tool, arguments, name_argument};
 use crate::cpu_pool::PoolFull;
 use crate::mcp::answer::{Answer, Failure, OwnText};
 use crate::mcp::asker::{AgentAnswer, Asker};

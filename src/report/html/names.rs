@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use super::{html, left_out, line, mark, name_anchor};
+use super::markup::{html, left_out, line, mark, name_anchor};
 use crate::reason::Effect;
 use crate::report::duty::{ACTORS, is_due};
 use crate::report::overview::{identity_checks, schema_checks};
 use crate::report::page::{Piece, Quota};
-use crate::report::{Drift, Report, Row, Rows, role};
+use crate::report::words::role;
+use crate::report::{Drift, Report, Row, Rows};
 use crate::verdict::State;
 
 /// Most names in the table: a browser on a phone scrolls, filters and sorts them without delay.

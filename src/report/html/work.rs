@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use super::{actor_word, code, left_out, line, markup, name_anchor, table};
+use super::markup::{actor_word, code, html, left_out, line, markup, name_anchor, table};
 use crate::reason::{Effect, Fixer};
 use crate::report::duty::{ACTORS, duties, is_due, who};
 use crate::report::overview::{Overview, identity_checks, schema_checks};
 use crate::report::page::{Point, Quota, digests, listed, names as counted, points, same_findings, some_names};
-use crate::report::{Agreement, Draft, Group, Report, Row, Rows, role};
+use crate::report::words::role;
+use crate::report::{Agreement, Draft, Group, Report, Row, Rows};
 
 /// Most articles of findings: names alike share one, and a registry has a handful of kinds. More of them in one page are
 /// read by nobody.
@@ -116,7 +117,7 @@ fn do_this(report: &Report, actor: Fixer, row: &Row, others: u64, out: &mut dyn 
     for duty in duties(actor, report, row) {
         write!(out, "<li>{}", markup(&duty.what))?;
         if let Some(line) = &duty.line {
-            write!(out, "<pre tabindex=\"0\">{}</pre>", super::html(line))?;
+            write!(out, "<pre tabindex=\"0\">{}</pre>", html(line))?;
         }
         writeln!(out, "</li>")?;
     }

@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use super::{CardSigner, SignError};
+use super::error::SignError;
 use clresolve_core::digest::Digest;
 use clresolve_jose::KeyError;
 
@@ -65,6 +65,26 @@ impl Algorithm {
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|algorithm| algorithm.as_str() == name)
     }
+}
+
+/// A private key that signs cards.
+pub trait CardSigner {
+    /// `alg` of the header.
+    fn algorithm(&self) -> Algorithm;
+
+    /// `kid` of the header.
+    fn key_id(&self) -> &str;
+
+    /// `jku` of the header, if wanted.
+    fn key_set_url(&self) -> Option<&str> {
+        None
+    }
+
+    /// The signature of `message`.
+    ///
+    /// # Errors
+    /// [`SignError::Library`].
+    fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, SignError>;
 }
 
 impl fmt::Display for Algorithm {

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::ledger::{ALICE, CHAIN};
+use crate::failure::Failure;
 use crate::prover::*;
 use crate::request::eth_call;
 use crate::transport::{EndpointTransport, HttpPost, PostError};

@@ -7,8 +7,11 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use tokio::time::Instant;
 
-use crate::KNOWN_WITHIN;
 use crate::fleet::Asked;
+
+/// When every daemon must know of a change, whatever goes on but silence of all endpoints: one of them was asked just
+/// before, the next one is silent, and the daemon is as busy as the machine.
+pub(crate) const KNOWN_WITHIN: Duration = Duration::from_secs(2);
 
 /// From when on memory must stay as it is, in looks of a second; and the least number of them that tells.
 const SETTLED: usize = 120;

@@ -11,8 +11,14 @@ use tokio::time::sleep;
 
 use crate::fleet::{Asked, Member};
 use crate::line::Line;
-use crate::report::Said;
-use crate::{KNOWN_WITHIN, RECORD, STANDS, Stage, TURNING, gate, turning};
+use crate::report::{KNOWN_WITHIN, Said};
+use crate::stage::{Stage, TURNING, gate, turning};
+
+/// The record that takes the trust of a name away.
+const RECORD: (&str, &str, &str) = ("cl.owner", "publisher.eth", "thief.eth");
+
+/// How long a change stands after it must be known, before it is taken back.
+const STANDS: Duration = Duration::from_secs(2);
 
 /// The longest that one trouble lasts.
 pub(crate) const LONGEST: Duration = Duration::from_secs(3);

@@ -1,0 +1,18 @@
+//! What audits ask beside verdicts.
+
+use super::Resolver;
+use crate::chain::NameFinder;
+use crate::evidence::SchemaBytes;
+use crate::manifest::SchemaEntry;
+
+impl Resolver {
+    /// What the locations of a layer's schema serve: the canonical one, and each mirror.
+    pub(crate) async fn published_schema(&self, entry: &SchemaEntry) -> (SchemaBytes, Vec<SchemaBytes>) {
+        self.0.walker.published_schema(entry).await
+    }
+
+    /// What finds names through the endpoints; `None` where the chain is not read through endpoints.
+    pub(crate) fn name_finder(&self) -> Option<NameFinder> {
+        self.0.walker.upstream.as_ref().map(|upstream| NameFinder::new(&upstream.settings, &upstream.http))
+    }
+}
