@@ -155,7 +155,7 @@ fn run_command(command: Command) -> anyhow::Result<Exit> {
         Command::Name(args) => name::run(args),
         Command::Cat(args) => cat::run(args),
         Command::Bundle(args) => bundle::run(args.command),
-        Command::Audit(args) => audit::run(args),
+        Command::Audit(args) => audit::run(*args),
         Command::Watch(args) => watch::run(args),
         Command::Lint(args) => lint::run(args),
         Command::Discover(args) => discover::run(args),

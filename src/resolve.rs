@@ -117,6 +117,8 @@ pub use crate::cache::CacheStatus;
 #[cfg(feature = "daemon")]
 use crate::cache::Feed;
 use crate::cache::{ContentCache, VerdictCache};
+#[cfg(feature = "cli")]
+use crate::chain::BlockSelector;
 use crate::chain::Chain;
 pub use crate::chain::{Answer, ChainError, Reading};
 use crate::check::Policy;
@@ -324,6 +326,14 @@ impl Resolver {
     #[must_use]
     pub fn with_empty_cache(&self) -> Self {
         self.under(self.0.policy.clone())
+    }
+
+    /// The same resolver reading another block, with an empty cache.
+    #[cfg(feature = "cli")]
+    pub(crate) fn at_block(&self, block: BlockSelector) -> Self {
+        let mut walker = Walker::clone(&self.0.walker);
+        walker.config.chain.block = block;
+        Self::over(walker, self.0.registries.forgetful(), self.0.policy.clone())
     }
 
     /// The same resolver, with an empty cache and `code` taken out of the registry.

@@ -912,7 +912,7 @@ fn the_merged_report_of_eight_shards_is_byte_for_byte_that_of_one_run() {
     assert!(code(&not_a_shard) == Some(2) && said.contains("whole.json is of a whole list"), "{said}");
     let moving = world.clresolve(&["audit", "--names", &names, "--shard", "1/8"]);
     let said = String::from_utf8_lossy(&moving.stderr).into_owned();
-    assert!(code(&moving) == Some(2) && said.contains("all shards read one block; name it with --block"), "{said}");
+    assert!(code(&moving) == Some(2) && said.contains("all shards read one block; share a file with --pin"), "{said}");
 }
 
 #[test]
@@ -1043,6 +1043,119 @@ fn a_full_disk_loses_nothing_that_was_judged() {
     let judged = said.lines().filter(|line| line.contains("judged") && !line.contains("judged again")).count();
     assert_eq!(judged + kept.matches('\n').count() - 1, 800, "no name is judged twice");
     assert!(!Path::new(journal).exists());
+}
+
+/// An audit of two agents under this configuration, with a pin; the pin's file.
+struct PinnedAudit {
+    folder: TempDir,
+    pin: String,
+}
+
+impl PinnedAudit {
+    fn of(config: &Config) -> Self {
+        let folder = TempDir::new().unwrap();
+        config.save(&folder.path().join("config.toml")).unwrap();
+        std::fs::write(folder.path().join("names.txt"), "deep.eth\nplain.eth\n").unwrap();
+        let pin = folder.path().join("pin.json").display().to_string();
+        Self { folder, pin }
+    }
+
+    fn run(&self, options: &[&str]) -> Output {
+        let path = |name: &str| self.folder.path().join(name);
+        let mut command = without_configuration();
+        command.args(["audit", "--depth", "identity", "--json", "--config"]).arg(path("config.toml"));
+        command.arg("--names").arg(path("names.txt")).args(["--pin", &self.pin]);
+        command.args(options).output().expect("the binary runs")
+    }
+
+    fn pinned(&self) -> Value {
+        json_of(&std::fs::read(&self.pin).expect("a pin"))
+    }
+}
+
+fn start_two_agents() -> (tokio::runtime::Runtime, World, Config) {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let world = runtime.block_on(World::start(&two_agents("Makes long texts short."))).unwrap();
+    let mut config = world.config();
+    config.timeout = Duration::from_secs(120);
+    (runtime, world, config)
+}
+
+#[test]
+fn shards_share_the_block_that_the_first_of_them_pins() {
+    let (_runtime, _world, config) = start_two_agents();
+    let audit = PinnedAudit::of(&config);
+    let shard = |part: &str, file: &str| {
+        let file = audit.folder.path().join(file).display().to_string();
+        let done = audit.run(&["--shard", part, "--out", &file]);
+        assert_eq!(code(&done), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+        file
+    };
+    let first = shard("1/2", "1.json");
+    let pin = audit.pinned();
+    let number = pin["blocks"][0]["number"].as_u64().expect("a number");
+    assert_eq!((&pin["schema"], &pin["world"]), (&json!("clresolve.pin/1"), &json!("sandbox")));
+    let second = shard("2/2", "2.json");
+    assert_eq!(audit.pinned(), pin, "it stands for all of them");
+    let merged = without_configuration().args(["audit", "merge", "--json", &first, &second]).output().unwrap();
+    let whole = audit.run(&[]);
+    assert_eq!(text_of(&merged), text_of(&whole));
+    assert_eq!(json_of(&whole.stdout)["scope"]["block"], json!(number.to_string()));
+
+    let refused = |pin: Value, said: &str| {
+        std::fs::write(&audit.pin, pin.to_string()).unwrap();
+        let output = audit.run(&[]);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(code(&output), Some(2), "{error}");
+        assert!(error.contains("--pin") && error.contains(said), "{error}");
+    };
+    let with = |member: &str, value: Value| {
+        let mut pin = pin.clone();
+        *pin.pointer_mut(member).expect("a member") = value;
+        pin
+    };
+    refused(with("/world", json!("mainnet")), "it is of mainnet");
+    refused(with("/blocks/0/hash", json!(format!("0x{}", "0".repeat(64)))), "of the chain is 0x");
+    refused(with("/blocks", json!([])), "is no pin");
+    refused(json!({"blocks": 7}), "is no pin");
+    let both = audit.run(&["--block", "3"]);
+    assert_eq!(code(&both), Some(2), "{}", String::from_utf8_lossy(&both.stderr));
+}
+
+#[test]
+fn an_audit_goes_on_at_another_block_where_the_state_of_the_pinned_one_is_gone() {
+    let (runtime, world, mut config) = start_two_agents();
+    let audit = PinnedAudit::of(&config);
+    assert_eq!(code(&audit.run(&[])), Some(0));
+    let first = audit.pinned();
+    let number = first["blocks"][0]["number"].as_u64().expect("a number");
+    let pruned = RpcFault::PrunedBelow(number);
+    config.chain.endpoints = vec![runtime.block_on(world.endpoint(pruned, ChainState::default(), true)).unwrap()];
+    let audit = PinnedAudit::of(&config);
+    let mut old = first.clone();
+    old["blocks"][0]["number"] = json!(number - 1);
+    std::fs::write(&audit.pin, old.to_string()).unwrap();
+    let output = audit.run(&[]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(code(&output), Some(0), "{said}");
+    assert!(said.contains(&format!("the state of block {} is gone; the audit goes on at block {number}", number - 1)));
+    let report = json_of(&output.stdout);
+    assert_eq!(report["scope"]["block"], json!(format!("{}, {number}", number - 1)));
+    let rows = report["rows"].as_array().expect("rows");
+    assert!(rows.len() == 2 && rows.iter().all(|row| row["block"] == json!(number)), "{report:#}");
+    let numbers: Vec<_> =
+        audit.pinned()["blocks"].as_array().into_iter().flatten().map(|b| b["number"].clone()).collect();
+    assert_eq!(numbers, [json!(number - 1), json!(number)]);
+
+    // Where no later block is there, the names say so.
+    let pruned = RpcFault::PrunedBelow(number + 1);
+    config.chain.endpoints = vec![runtime.block_on(world.endpoint(pruned, ChainState::default(), true)).unwrap()];
+    let audit = PinnedAudit::of(&config);
+    std::fs::write(&audit.pin, first.to_string()).unwrap();
+    let output = audit.run(&[]);
+    assert_eq!(code(&output), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(json_of(&output.stdout)["rows"][0]["reasons"][0]["code"], "block-unavailable");
+    assert_eq!(audit.pinned(), first);
 }
 
 #[test]

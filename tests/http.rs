@@ -17,6 +17,8 @@ mod mcp;
 mod openapi;
 #[path = "support/orloj.rs"]
 mod orloj;
+#[path = "support/payer.rs"]
+mod payer;
 #[path = "http/receipts.rs"]
 mod receipts;
 #[cfg(unix)]

@@ -2,6 +2,10 @@
 
 #[path = "payments/offers.rs"]
 mod offers;
+#[path = "support/payer.rs"]
+mod payer;
+#[path = "payments/published.rs"]
+mod published;
 #[path = "payments/registration.rs"]
 mod registration;
 
@@ -21,7 +25,7 @@ use clresolve::sandbox::{Sandbox, World};
 use serde_json::Value;
 
 /// Sandbox names with what is decided about their sellers, and all codes of it.
-const SELLERS: [(&str, Outcome, &[&str]); 22] = [
+const SELLERS: [(&str, Outcome, &[&str]); 23] = [
     ("summarizeagent.eth", Outcome::Allow, &[]),
     ("payment-terms-malformed.eth", Outcome::Deny, &["payment-terms-malformed"]),
     ("payment-terms-ambiguous.eth", Outcome::Deny, &["payment-terms-ambiguous"]),
@@ -48,12 +52,13 @@ const SELLERS: [(&str, Outcome, &[&str]); 22] = [
     ("registered-elsewhere.eth", Outcome::Deny, &["payee-mismatch"]),
     ("offer-invalid.eth", Outcome::Deny, &["offer-invalid"]),
     ("offer-signer-unproven.eth", Outcome::Undecided, &["offer-signer-unproven"]),
+    ("payment-signature-mismatch.eth", Outcome::Allow, &[]),
 ];
 
-/// Codes that no seller of the sandbox shows, and the test that does.
-const SHOWN_ELSEWHERE: [(&str, &str); 3] = [
-    ("endpoint-mismatch", "a_reply_from_elsewhere_is_not_the_agents"),
-    ("payment-signature-mismatch", "what_was_signed_must_be_what_was_decided"),
+/// Codes that the plain question to no seller of the sandbox shows, and the test of this file that does.
+const SHOWN_BY: [(&str, &str); 3] = [
+    ("endpoint-mismatch", "a_redirect_that_is_followed_leads_to_another_seller"),
+    ("payment-signature-mismatch", "a_seller_that_asks_for_a_further_signature_gets_none"),
     ("invoke-refused-untrusted", "an_agent_that_the_gate_denies_is_not_asked"),
 ];
 
@@ -106,24 +111,55 @@ async fn every_seller_gets_its_decision_and_every_code_is_shown() {
         assert_eq!(decision.codes, codes, "{name}: {decision:#?}");
         assert_eq!(decision.abort, outcome != Outcome::Allow, "{name}");
     }
-    let shown: BTreeSet<&str> = SELLERS
-        .iter()
-        .flat_map(|(_, _, codes)| *codes)
-        .chain(SHOWN_ELSEWHERE.iter().map(|(code, _)| code))
-        .copied()
-        .collect();
+    let shown: BTreeSet<&str> =
+        SELLERS.iter().flat_map(|(_, _, codes)| *codes).chain(SHOWN_BY.iter().map(|(code, _)| code)).copied().collect();
     let missing: Vec<_> =
         Code::ALL.iter().filter(|code| code.entry().step == Step::Payment && !shown.contains(code.slug())).collect();
     assert!(missing.is_empty(), "{missing:?}");
+    let tests = include_str!("payments.rs");
+    for (code, test) in SHOWN_BY {
+        let (_, from) = tests.split_once(&format!("fn {test}()")).unwrap_or_else(|| panic!("{test} is no test"));
+        let body = from.split_once("\n}\n").expect("it ends").0;
+        assert!(body.contains(&format!("\"{code}\"")), "{test} does not show {code}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reply_from_elsewhere_is_not_the_agents() {
+async fn a_redirect_that_is_followed_leads_to_another_seller() {
     let sandbox = Sandbox::start().await.expect("it starts");
     let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
-    let elsewhere = asked(&resolver, "summarizeagent.eth", "https://thief.sandbox.example/summarize/v1").await;
-    let decision = resolver.decide(&elsewhere).await;
-    assert_eq!(decision.codes, ["endpoint-mismatch", "payee-mismatch"]);
+    let redirected =
+        asked(&resolver, "seller-redirects.eth", "https://api.sandbox.example/redirect/summarize/v1").await;
+    let Demand::Reply(reply) = &redirected.demand else { panic!("a reply") };
+    let (_, target) = reply.headers.iter().find(|(name, _)| name == "location").expect("a redirect");
+    let followed = asked(&resolver, "seller-redirects.eth", target).await;
+    assert_eq!(resolver.decide(&followed).await.codes, ["endpoint-mismatch", "payee-mismatch"]);
+}
+
+/// Clients of some extensions add a signature that permits more than the payment. The header leaves without it, or not
+/// at all.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_seller_that_asks_for_a_further_signature_gets_none() {
+    let sandbox = Sandbox::start().await.expect("it starts");
+    let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+    let name = "payment-signature-mismatch.eth";
+    let route = resolver.route(&resolver.resolve(name).await, Some("summarize")).expect("a route");
+    let question = asked(&resolver, name, route.url.as_str()).await;
+    let terms = question.terms().expect("its terms can be read");
+    let entry = &terms.entries[0];
+    let pay_to = entry.price.as_ref().expect("a price").pay_to;
+    let mut payment = payer::payment(&entry.json, pay_to, jiff::Timestamp::now().as_second() + 60);
+    let decided = async |payment: &Value| {
+        let header = STANDARD.encode(payment.to_string());
+        resolver.decide(&DecisionRequest { header: Some(header), ..question.clone() }).await
+    };
+    let plain = decided(&payment).await;
+    assert_eq!((plain.decision, plain.codes.len()), (Outcome::Allow, 0), "{plain:#?}");
+    payment["extensions"] = terms.extensions.clone().into();
+    assert_eq!(decided(&payment).await.decision, Outcome::Allow, "what the seller said is only repeated");
+    payment["extensions"]["eip2612GasSponsoring"]["info"]["signature"] = "0x00".into();
+    let further = decided(&payment).await;
+    assert_eq!((further.abort, further.codes), (true, vec!["payment-signature-mismatch".to_owned()]));
 }
 
 /// A block that was chosen by number says nothing of now, whoever asks.
@@ -156,48 +192,48 @@ async fn the_gate_says_what_stands_against_an_agent() {
     }
 }
 
-/// One agent that sells.
-const ONE: &str = r#"
-[[name]]
-name = "publisher.eth"
-holder = "publisher"
-addr = "publisher"
-
-[[agent]]
-name = "summarizeagent.eth"
-about = "It sells."
-state = "trusted"
-seller = ""
-"#;
-
-/// A decision by address record, with the route of the name's own records, asks the upstreams for nothing more than a
-/// verdict does.
+/// A decision asks the upstreams for nothing more than a verdict does, whether address record or configuration proves the
+/// payee, and whether the name's own records or the configuration say where the agent is called.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cold_decision_costs_as_many_requests_as_a_cold_verdict() {
-    let world = World::start(&Spec::parse(ONE).expect("it is a world")).await.expect("it starts");
-    let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
-    let request = asked(&resolver, "summarizeagent.eth", URL).await;
-    // The first question pays for what is learnt once: the chain's first block.
-    resolver.resolve("summarizeagent.eth").await;
-    let mut costs = Vec::new();
-    for decides in [false, true] {
-        let (cold, before) = (resolver.with_empty_cache(), world.counts());
-        if decides {
-            let decision = cold.decide(&request).await;
-            assert!(!decision.abort, "{decision:#?}");
-        } else {
-            cold.resolve("summarizeagent.eth").await;
+    const NO_ADDRESS: &str = "addresses = { 31337 = \"0x\", 84532 = \"0x\" }\n";
+    const NO_ENDPOINT: &str = "records.\"cl.endpoint.runtime\" = \"\"\n";
+    for (payee_is_configured, route_is_configured) in [(false, false), (false, true), (true, false), (true, true)] {
+        let records = |is_configured, none| if is_configured { none } else { "" };
+        let rest = [records(payee_is_configured, NO_ADDRESS), records(route_is_configured, NO_ENDPOINT)].concat();
+        let world = world_with_seller(&rest).await;
+        let mut config = world.config();
+        if payee_is_configured {
+            let account = "eip155:31337:0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().expect("an account");
+            config.payees = [(NAME.to_owned(), vec![account])].into();
         }
-        let after = world.counts();
-        costs.push([
-            after.rpc - before.rpc,
-            after.https - before.https,
-            after.gateway - before.gateway,
-            after.sellers - before.sellers,
-        ]);
+        if route_is_configured {
+            config.routes = [(NAME.to_owned(), URL.to_owned())].into();
+        }
+        let resolver = Resolver::new(&config).await.expect("its configuration is good");
+        let request = asked(&resolver, NAME, URL).await;
+        // The first question pays for what is learnt once: the chain's first block.
+        resolver.resolve(NAME).await;
+        let mut costs = Vec::new();
+        for decides in [false, true] {
+            let (cold, before) = (resolver.with_empty_cache(), world.counts());
+            if decides {
+                let decision = cold.decide(&request).await;
+                assert!(!decision.abort, "{decision:#?}");
+            } else {
+                cold.resolve(NAME).await;
+            }
+            let after = world.counts();
+            costs.push([
+                after.rpc - before.rpc,
+                after.https - before.https,
+                after.gateway - before.gateway,
+                after.sellers - before.sellers,
+            ]);
+        }
+        assert_eq!(costs[0], costs[1], "{rest}");
+        assert!(costs[0][0] > 0);
     }
-    assert_eq!(costs[0], costs[1]);
-    assert!(costs[0][0] > 0);
 }
 
 /// No change of one byte of a seller's header turns a denial into an allowance, but one that makes it the honest header.
@@ -211,7 +247,7 @@ async fn no_changed_byte_of_terms_turns_a_denial_into_an_allowance() {
         let Demand::Reply(reply) = &honest.demand else { panic!("a reply") };
         let place = reply.headers.iter().position(|(name, _)| name == "payment-required").expect("the header");
         let text = STANDARD.decode(&reply.headers[place].1).expect("base64");
-        for at in (0..text.len()).step_by(3) {
+        for at in 0..text.len() {
             let mut changed = text.clone();
             changed[at] ^= 1;
             let mut reply = reply.clone();

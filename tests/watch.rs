@@ -76,7 +76,11 @@ impl Watched {
     }
 
     fn once(&self) -> Output {
-        self.command().arg("--once").output().expect("the binary runs")
+        self.once_with(&[])
+    }
+
+    fn once_with(&self, options: &[&str]) -> Output {
+        self.command().arg("--once").args(options).output().expect("the binary runs")
     }
 
     fn state(&self) -> Vec<u8> {
@@ -206,6 +210,21 @@ async fn a_change_is_told_once_signed_and_with_digests_of_what_others_wrote() {
     assert!(verified.status.success(), "the state is a report");
     let again = watched.once();
     assert_eq!((again.status.code(), watched.receiver.connections()), (Some(0), 1), "{}", said(&again));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upstream_that_begins_to_say_something_else_is_a_change() {
+    let watched = Watched::by(Server::tls(&["ops.example"], |_| taken()).await);
+    let asked = watched.once_with(&["--agreement"]);
+    assert_eq!(asked.status.code(), Some(0), "that all are asked is no change: {}", said(&asked));
+    watched.change_state(|report| {
+        let said = &mut report["rows"][0]["agreement"]["endpoints"][0];
+        assert_eq!(said["says"], "agree");
+        *said = json!({"label": said["label"], "says": "differ", "in": ["records"]});
+    });
+    let told = watched.once_with(&["--agreement"]);
+    assert_eq!(told.status.code(), Some(1), "{}", said(&told));
+    assert_eq!(watched.received()[0].changes(), ["summarizeagent.eth upstream"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

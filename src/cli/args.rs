@@ -179,7 +179,7 @@ Examples:
     /// Put a verdict with all its evidence into a file, or replay one without a network
     Bundle(BundleArgs),
     /// Judge a list of names and write a report
-    Audit(AuditArgs),
+    Audit(Box<AuditArgs>),
     /// Judge a list of names again and again, and tell what changed
     Watch(WatchArgs),
     /// Show or forget what is remembered of names

@@ -1,6 +1,7 @@
 //! `audit`: a list of names to a report. Rows wait in a file, so that memory does not grow with the list. A comparison
 //! with an earlier report is the exception: it holds both.
 
+mod block_pin;
 mod diff;
 mod history;
 mod judge;
@@ -20,6 +21,7 @@ use std::pin::pin;
 
 use anyhow::{Context as _, bail};
 
+use self::block_pin::BlockPin;
 use self::history::History;
 pub(super) use self::judge::{ListAudit, Pace};
 use self::registry::Registry;
@@ -70,15 +72,23 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         () = &mut interrupt => return Ok(Exit::Interrupted),
     };
     let witnesses = if args.agreement { world.resolver.witnesses()? } else { None };
-    let scope = Scope {
+    let pin = tokio::select! {
+        pin = BlockPin::of(args.pin.as_deref(), &world) => pin?,
+        () = &mut interrupt => return Ok(Exit::Interrupted),
+    };
+    let mut scope = Scope {
         registry: registry.as_ref().and_then(|registry| registry.about.clone()),
         agreement: witnesses.is_some(),
         ..scope(&world)?
     };
+    if let Some(pin) = &pin {
+        scope.block = pin.first().await;
+    }
     let sources = Sources { list, registry };
-    if args.shard.is_some() && !matches!(world.config.chain.block, BlockSelector::Number(_)) {
+    if args.shard.is_some() && pin.is_none() && !matches!(world.config.chain.block, BlockSelector::Number(_)) {
         bail!(
-            "--shard: all shards read one block; name it with --block, such as the finalized one of `clresolve doctor`"
+            "--shard: all shards read one block; share a file with --pin, or name a block with --block, such as the \
+             finalized one of `clresolve doctor`"
         );
     }
     // Before anything is asked: an audit of many names must not fail at its end.
@@ -87,12 +97,16 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let pace = Pace::of(&world.config, args.concurrency);
     let listed = ListAudit {
         resolver: &world.resolver,
+        pin: pin.as_ref(),
         witnesses: witnesses.as_ref(),
         earlier: history.last.as_ref(),
         shard: args.shard,
         pace,
     };
     let ending = listed.run(sources, &mut kept, interrupt).await?;
+    if let Some(pin) = &pin {
+        scope.block = pin.blocks().await;
+    }
     // The report may go to a reader that stalls: a second signal ends the program as the first would have.
     tokio::spawn(async {
         asked_to_stop().await;

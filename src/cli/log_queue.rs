@@ -300,6 +300,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_dropped_is_counted_by_its_class() {
+        let (queue, counts) = (Queue::default(), telemetry::Exposition::default());
+        metrics::with_local_recorder(&counts, || {
+            for class in [LineClass::Incidents, LineClass::Decisions, LineClass::Others] {
+                queue.push(class, vec![b'x'; MAX_BYTES]);
+                queue.push(class, b"one too many\n".to_vec());
+            }
+        });
+        let text = counts.render();
+        for series in [
+            "clresolve_log_events_dropped_total{target=\"clresolve::incident\"} 1\n",
+            "clresolve_log_events_dropped_total{target=\"clresolve::decision\"} 1\n",
+            "clresolve_log_lines_dropped_total 1\n",
+        ] {
+            assert!(text.contains(series), "{series}: {text}");
+        }
+    }
+
+    #[test]
     fn in_json_every_line_is_an_object_and_foreign_text_stays_escaped() {
         let queue = Arc::new(Queue { format: LogFormat::Json, ..Queue::default() });
         let log = tracing_subscriber::fmt().json().with_writer(Writer(Arc::clone(&queue)));

@@ -24,6 +24,7 @@ use crate::clock::{Clock as _, SystemClock};
 use crate::report::difference::{Comparison, check_worlds};
 use crate::report::payload::Payload;
 use crate::report::{Difference, Ending, Past, Report, Rows, Scope, Tally};
+use crate::resolve::Witnesses;
 use crate::verdict::Depth;
 use crate::webhook::{Message, Webhook, WebhookKey};
 
@@ -52,9 +53,10 @@ async fn watch(args: WatchArgs) -> anyhow::Result<Exit> {
     };
     let webhook = args.webhook.clone().zip(key).map(|(url, key)| Webhook::new(&world.config, url, key));
     let webhook = webhook.transpose().context("--webhook")?;
-    let scope = audit::scope(&world)?;
+    let witnesses = if args.agreement { world.resolver.witnesses()? } else { None };
+    let scope = Scope { agreement: witnesses.is_some(), ..audit::scope(&world)? };
     let once = args.once;
-    let watch = Watch { args, state, world, webhook, scope };
+    let watch = Watch { args, state, world, witnesses, webhook, scope };
     if once {
         return tokio::select! {
             exit = watch.round_alone() => exit,
@@ -72,6 +74,8 @@ struct Watch {
     args: WatchArgs,
     state: StateFile,
     world: World,
+    /// Who is asked about each name besides, where anybody is.
+    witnesses: Option<Witnesses>,
     webhook: Option<Webhook>,
     scope: Scope,
 }
@@ -157,7 +161,14 @@ impl Watch {
         let sources = Sources::of_list(names::open(&self.args.names)?);
         let mut kept = RowWriter::scratch()?;
         let pace = Pace::of(&self.world.config, self.args.concurrency);
-        let listed = ListAudit { resolver: &resolver, witnesses: None, earlier, shard: None, pace };
+        let listed = ListAudit {
+            resolver: &resolver,
+            pin: None,
+            witnesses: self.witnesses.as_ref(),
+            earlier,
+            shard: None,
+            pace,
+        };
         match listed.run(sources, &mut kept, std::future::pending()).await? {
             Ending::Complete => {}
             Ending::ListFailed(why) => bail!("--names: {why}"),

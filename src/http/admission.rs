@@ -150,29 +150,21 @@ impl Admission {
         self.held(permit, run).await?.map_err(|SetupError::Invalid { .. }| Refusal::ProfileUnknown)
     }
 
-    /// Runs work with a permit in a task of its own, which holds the permit to its end. Work without one waits for the
-    /// run of another caller, and ends with its own: so callers that give up leave nothing behind.
+    /// Runs work with a permit to its end, and holds the permit until then. Work without one waits for the run of another
+    /// caller, and ends with its own: so callers that give up leave nothing behind.
     async fn held<T: Send + 'static>(
         &self,
         permit: Option<Permit>,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let work = AssertUnwindSafe(work).catch_unwind();
         let ended = match permit {
-            None => timeout(self.run_limit, work).await,
-            Some(permit) => {
-                let task = tokio::spawn(async move {
-                    let _permit = permit;
-                    work.await
-                });
-                timeout(self.run_limit, task).await.map(|joined| joined.unwrap_or_else(|lost| Err(Box::new(lost))))
+            None => {
+                let work = AssertUnwindSafe(work).catch_unwind();
+                timeout(self.run_limit, work.map(|ended| ended.map_err(|_panicked| Refusal::InternalError))).await
             }
+            Some(permit) => timeout(self.run_limit, to_its_end(keeping(permit, work))).await,
         };
-        match ended {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(_panicked)) => Err(Refusal::InternalError),
-            Err(_) => Err(Refusal::RunOverdue),
-        }
+        ended.unwrap_or(Err(Refusal::RunOverdue))
     }
 
     async fn admit_forced(&self, client: Client, question: &Question) -> Result<Permit, Refusal> {
@@ -194,6 +186,20 @@ impl Admission {
         let mut quota = self.quota.lock().unwrap_or_else(PoisonError::into_inner);
         if quota.spend(client, self.quota_limit, Instant::now()) { Ok(()) } else { Err(Refusal::ClientOverQuota) }
     }
+}
+
+/// The result of `work`, in a task of its own. A caller that gives up does not end it, and frees nothing that it holds.
+pub(super) async fn to_its_end<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, Refusal> {
+    tokio::spawn(work).await.map_err(|_panicked| Refusal::InternalError)
+}
+
+/// `work`, and `held` until it has ended.
+pub(super) async fn keeping<T>(held: impl Send, work: impl Future<Output = T>) -> T {
+    let ended = work.await;
+    drop(held);
+    ended
 }
 
 /// Permission for a run: one of all runs, and one of the client's.

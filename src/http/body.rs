@@ -1,5 +1,8 @@
 //! The body of a request: JSON, within a limit of bytes and of time.
 
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,7 +84,7 @@ pub(super) async fn document(
     Ok((bytes, place))
 }
 
-/// A question about such a document, read apart from the threads that answer requests.
+/// A question about such a document, with its place.
 pub(super) async fn question<Q: Send + 'static>(
     request: Request,
     state: &AppState,
@@ -89,18 +92,20 @@ pub(super) async fn question<Q: Send + 'static>(
     limit: usize,
     read: fn(&[u8]) -> Result<Q, String>,
 ) -> Result<(Arc<Q>, BodyPermit), RequestError> {
-    let (bytes, place) = document(request, state, client, limit).await?;
-    Ok((read_apart(state, bytes, read).await?, place))
+    let document = document(request, state, client, limit).await?;
+    read_apart(state, document, read).await
 }
 
-/// What `read` reads in a body, apart from the threads that answer requests.
+/// What `read` reads in a body, apart from the threads that answer requests. The place goes with it: a client that gives up
+/// frees none before the reading ends.
 pub(super) async fn read_apart<Q: Send + 'static>(
     state: &AppState,
-    bytes: Vec<u8>,
+    (bytes, place): (Vec<u8>, BodyPermit),
     read: fn(&[u8]) -> Result<Q, String>,
-) -> Result<Arc<Q>, RequestError> {
-    let question = state.resolver.pool().try_run(move || read(&bytes)).await.map_err(|PoolFull| Refusal::Overloaded)?;
-    question.map(Arc::new).map_err(RequestError::malformed)
+) -> Result<(Arc<Q>, BodyPermit), RequestError> {
+    let reading = state.resolver.pool().try_run(move || (read(&bytes), place));
+    let (question, place) = reading.await.map_err(|PoolFull| Refusal::Overloaded)?;
+    Ok((question.map(Arc::new).map_err(RequestError::malformed)?, place))
 }
 
 async fn whole(request: Request, limit: usize) -> Result<Vec<u8>, RequestError> {

@@ -116,6 +116,12 @@ impl BodyLimits {
         let body = Arc::clone(&self.all).try_acquire_many_owned(permits).map_err(|_| Refusal::Overloaded)?;
         Ok(BodyPermit { _body: body, _of_client: of_client })
     }
+
+    /// Whether no body is held.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.available_permits() == Self::MOST
+    }
 }
 
 /// A client in the table. The last one of a client to be dropped removes it.

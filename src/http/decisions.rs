@@ -13,6 +13,7 @@ use bytes::Bytes;
 use clresolve_payment::request::MAX_REQUEST_BYTES;
 use clresolve_payment::{Decision, DecisionRequest};
 
+use super::admission::{keeping, to_its_end};
 use super::body::{self, RequestError};
 use super::client_limits::Client;
 use super::in_force::InForce;
@@ -66,8 +67,8 @@ async fn answered(
     moment: Moment,
 ) -> Result<Response, RequestError> {
     let form = Form::asked(request.headers());
-    let (bytes, permit) = body::document(request, state, client, MAX_REQUEST_BYTES).await?;
-    let digest = Digest::of(&bytes);
+    let document = body::document(request, state, client, MAX_REQUEST_BYTES).await?;
+    let digest = Digest::of(&document.0);
     let recent = state.recent_decisions.get(digest, state.resolver.now()).filter(|_| moment == Moment::BeforeSigning);
     if let (Some(recent), Form::Plain) = (&recent, form) {
         let answered = state.admission.ask(client, Question::new(&*recent.name)).await?;
@@ -77,16 +78,17 @@ async fn answered(
         }
     }
     let read = |bytes: &[u8]| DecisionRequest::from_json(bytes).map_err(|error| error.to_string());
-    let request = body::read_apart(state, bytes, read).await?;
+    let (request, place) = body::read_apart(state, document, read).await?;
     match (moment, &request.header) {
         (Moment::BeforeSigning, Some(_)) => return Err(RequestError::malformed("header is for /v1/decisions/signed")),
         (Moment::BeforeSending, None) => return Err(RequestError::malformed("expected header: the payment header")),
         _ => {}
     }
     let (state, answered) = in_force.ask(state, client, Question::new(&*request.name)).await?;
-    let (decision, resolution) = state.resolver.decide_on(answered.resolution, &request).await;
+    let (resolver, asked) = (state.resolver.clone(), Arc::clone(&request));
+    let work = async move { resolver.decide_on(answered.resolution, &asked).await };
+    let (decision, resolution) = to_its_end(keeping(place, work)).await?;
     let decision = Arc::new(decision);
-    drop(permit);
     report_decision(&decision);
     let body = Bytes::from(serde_json::to_vec(&*decision).unwrap_or_default());
     if moment == Moment::BeforeSigning {

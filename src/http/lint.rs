@@ -7,6 +7,7 @@ use axum::extract::{Extension, Request, State};
 use axum::response::{IntoResponse as _, Response};
 use url::form_urlencoded;
 
+use super::admission::keeping;
 use super::body::{self, RequestError};
 use super::client_limits::Client;
 use super::problem;
@@ -39,11 +40,10 @@ async fn judged(state: &AppState, client: Client, request: Request) -> Result<Re
     let work = async move {
         let judging = resolver.clone();
         let judge = move || judge(&bytes, system, &Rules::of(&profile), judging.profiles());
-        let judgement = resolver.pool().try_run(judge).await;
-        drop(place);
-        judgement
+        resolver.pool().try_run(judge).await
     };
-    let judgement = state.admission.admitted(client, work).await?.map_err(|PoolFull| Refusal::Overloaded)?;
+    let judgement =
+        state.admission.admitted(client, keeping(place, work)).await?.map_err(|PoolFull| Refusal::Overloaded)?;
     let excess = judgement.report.findings.iter().find(|finding| finding.code == Code::CardTooComplex);
     Ok(match excess {
         Some(excess) => problem::too_complex(excess.observed.as_deref()),

@@ -19,6 +19,7 @@ use rmcp::model::ServerJsonRpcMessage;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
+use super::admission::keeping;
 use super::body::{self, RequestError};
 use super::client_limits::{BodyPermit, Client};
 use super::in_force::InForce;
@@ -65,8 +66,12 @@ async fn answered(
     let (bytes, place) = body::document(request, &state, client, MAX_MESSAGE_BYTES).await?;
     let (bytes, place) = (Bytes::from(bytes), Arc::new(place));
     let reading = state.resolver.pool().try_run({
-        let bytes = bytes.clone();
-        move || mcp::read(&bytes).map(drop)
+        let (bytes, place) = (bytes.clone(), Arc::clone(&place));
+        move || {
+            let read = mcp::read(&bytes).map(drop);
+            drop(place);
+            read
+        }
     });
     if let Err(error) = reading.await.map_err(|PoolFull| Refusal::Overloaded)? {
         return Ok(holding(no_message(&error), (permit, place)));
@@ -180,13 +185,7 @@ impl Asker for Admitted {
     }
 
     async fn admitted(&self, work: BoxFuture<'static, Result<Answer, Failure>>) -> Result<Answer, Failure> {
-        let place = Arc::clone(&self.place);
-        let work = async move {
-            let answer = work.await;
-            drop(place);
-            answer
-        };
-        self.state.admission.admitted(self.client, work).await?
+        self.state.admission.admitted(self.client, keeping(Arc::clone(&self.place), work)).await?
     }
 
     fn resolver(&self) -> &Resolver {

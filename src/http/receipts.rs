@@ -13,6 +13,7 @@ use axum::response::Response;
 use clresolve_receipt::question::MAX_QUESTION_BYTES;
 use clresolve_receipt::{Question as ReceiptQuestion, Verification};
 
+use super::admission::keeping;
 use super::body::{self, RequestError};
 use super::client_limits::Client;
 use super::log::LogEntry;
@@ -51,10 +52,9 @@ async fn answered(state: &Arc<AppState>, client: Client, request: Request) -> Re
         } else {
             resolver.verify_receipt_of(&resolution, question).await
         };
-        let written = resolver.pool().try_run(move || Written::of(&judging, form, &found, &resolution)).await;
-        drop(place);
-        written
+        resolver.pool().try_run(move || Written::of(&judging, form, &found, &resolution)).await
     };
+    let work = keeping(place, work);
     let mut response = match state.admission.admitted(client, work).await?.map_err(|PoolFull| Refusal::Overloaded)? {
         Ok(Written { body, media }) => sent(body, media, &verdict),
         Err(detail) => return Ok(problem::refused(Refusal::NotAcceptable, Some(detail.into()))),

@@ -9,6 +9,7 @@ use axum::response::Response;
 use clresolve_request::Question as RequestQuestion;
 use clresolve_request::question::MAX_QUESTION_BYTES;
 
+use super::admission::keeping;
 use super::body::{self, RequestError};
 use super::client_limits::Client;
 use super::receipts::{JSON, sent};
@@ -34,10 +35,9 @@ async fn answered(state: &Arc<AppState>, client: Client, request: Request) -> Re
     let resolver = state.resolver.clone();
     let work = async move {
         let found = resolver.check_request_of(&resolution, question).await;
-        let written = resolver.pool().try_run(move || serde_json::to_vec(&found).unwrap_or_default()).await;
-        drop(place);
-        written
+        resolver.pool().try_run(move || serde_json::to_vec(&found).unwrap_or_default()).await
     };
-    let written = state.admission.admitted(client, work).await?.map_err(|PoolFull| Refusal::Overloaded)?;
+    let written =
+        state.admission.admitted(client, keeping(place, work)).await?.map_err(|PoolFull| Refusal::Overloaded)?;
     Ok(sent(written, JSON, &verdict))
 }

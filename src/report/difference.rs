@@ -2,13 +2,14 @@
 //!
 //! A difference of block, time or `id` alone is none.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
 
 use super::on_chain::ReadRecords;
 use super::past::{Past, PastName};
+use super::upstreams::usable;
 use super::words::slugs;
 use super::{Decided, Known, OnChain, Scope, SeenCard};
 use crate::check::edition;
@@ -96,11 +97,13 @@ pub enum Kind {
     Payee,
     /// Another place where it is to be called.
     Endpoint,
+    /// An endpoint or a gateway does something else, where both audits asked it.
+    Upstream,
 }
 
 impl Kind {
     /// Every kind, in their order.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Added,
         Self::Removed,
         Self::NewlyTrusted,
@@ -116,6 +119,7 @@ impl Kind {
         Self::Expiry,
         Self::Payee,
         Self::Endpoint,
+        Self::Upstream,
     ];
 
     /// The word for it.
@@ -136,6 +140,7 @@ impl Kind {
             Self::Expiry => "expiry",
             Self::Payee => "payee",
             Self::Endpoint => "endpoint",
+            Self::Upstream => "upstream",
         }
     }
 }
@@ -256,7 +261,7 @@ impl Changes<'_> {
         self.of_state(before, after);
         let codes = |name: &PastName| Some(slugs(&name.codes(), ", ")).filter(|codes| !codes.is_empty());
         self.compare(Kind::Findings, codes(before), codes(after));
-        let (before, after) = (&before.known, &after.known);
+        let (before, after, was, is) = (&before.known, &after.known, &before.agreement, &after.agreement);
         match other_card(before, after) {
             Some((before, after)) => self.of_card(before, after),
             // Another card has other records: the digest and the CID stand in them.
@@ -267,6 +272,9 @@ impl Changes<'_> {
         }
         if let (Some(before), Some(after)) = (&before.on_chain, &after.on_chain) {
             self.of_chain(before, after);
+        }
+        if let (Some(was), Some(is)) = (was, is) {
+            self.of_upstreams(&usable(was), &usable(is));
         }
     }
 
@@ -303,6 +311,15 @@ impl Changes<'_> {
         self.compare_known(Kind::Expiry, &before.expiry, &after.expiry);
         self.of_records(Kind::Payee, &before.addresses, &after.addresses);
         self.of_records(Kind::Endpoint, &before.endpoints, &after.endpoints);
+    }
+
+    /// Of the upstreams that gave a usable answer to both audits.
+    fn of_upstreams(&mut self, before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) {
+        for (upstream, before) in before {
+            let Some(after) = after.get(upstream) else { continue };
+            let shown = |stance: &str| Some(format!("{upstream}: {stance}"));
+            self.compare(Kind::Upstream, shown(before), shown(after));
+        }
     }
 
     /// Of the records that both sides read: which are asked for is a matter of the configuration.

@@ -305,7 +305,9 @@ fn is_broken(name: &PastName) -> bool {
 /// Whether a change is one of what a name publishes: not of the list, nor of what is said of the name.
 const fn is_published(kind: Kind) -> bool {
     match kind {
-        Kind::Added | Kind::Removed | Kind::NewlyTrusted | Kind::NewlyBroken | Kind::State | Kind::Findings => false,
+        Kind::Added | Kind::Removed | Kind::NewlyTrusted | Kind::NewlyBroken | Kind::State | Kind::Findings | Kind::Upstream => {
+            false
+        }
         Kind::Bytes
         | Kind::Version
         | Kind::Records

@@ -166,7 +166,8 @@ impl<R: BufRead + Seek> Shards<R> {
 
     /// The question and the rules. Where the reports are of several blocks, it names them all.
     pub fn scope(&self) -> Option<Scope> {
-        let mut blocks: Vec<&str> = self.reports.iter().map(|(report, _)| report.head.scope.block.as_str()).collect();
+        let blocks = self.reports.iter().flat_map(|(report, _)| report.head.scope.block.split(", "));
+        let mut blocks: Vec<&str> = blocks.collect();
         blocks.sort_unstable();
         blocks.dedup();
         let scope = self.reports.first()?.0.head.scope.clone();

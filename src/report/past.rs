@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read as _, Seek, SeekFrom};
 
+use clresolve_verdict::agreement::UpstreamAgreement;
 use jiff::Timestamp;
 use serde::Deserialize;
 
@@ -48,6 +49,8 @@ pub struct PastName {
     #[serde(flatten)]
     pub known: Known,
     carried: Option<Carried>,
+    /// What each endpoint and each gateway said of it, where they were asked.
+    pub agreement: Option<UpstreamAgreement>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -133,6 +136,7 @@ impl From<&Row> for PastName {
             reasons: row.reasons.iter().map(|reason| PastReason { code: reason.code }).collect(),
             known: row.known.clone(),
             carried: row.carried.clone(),
+            agreement: row.agreement.clone(),
         }
     }
 }

@@ -132,7 +132,7 @@ fn shown(kind: Kind, value: &str) -> String {
         | Kind::Bytes => value.to_owned(),
         // A code, and what it says of the card.
         Kind::UpdateMissing => value.split(':').next().unwrap_or_default().to_owned(),
-        Kind::Version | Kind::Records | Kind::Owner | Kind::Resolver | Kind::Expiry | Kind::Payee | Kind::Endpoint => {
+        Kind::Version | Kind::Records | Kind::Owner | Kind::Resolver | Kind::Expiry | Kind::Payee | Kind::Endpoint | Kind::Upstream => {
             if clresolve_core::mutant!("webhooks-repeat-values") {
                 return value.to_owned();
             }

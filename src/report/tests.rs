@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use clresolve_verdict::agreement::{
-    EndpointSays, EndpointStance, GatewaySays, GatewayStance, NameFact, UpstreamAgreement,
+    EndpointSays, EndpointStance, GatewaySays, GatewayStance, NameFact, Silence, UpstreamAgreement,
 };
 
 use super::counts::{EXAMPLES_PER_REASON, MAX_KINDS_OF_FINDINGS, NAMES_PER_FINDING};
@@ -582,6 +582,37 @@ fn an_outage_between_two_audits_hides_no_change() {
     assert_eq!(kinds(&outage, &other), ["newly-broken", "findings", "bytes", "version", "owner", "payee"]);
     let trusted_anew = outage_after(&row_of(State::Untrusted, "one", "0x01"));
     assert_eq!(kinds(&trusted_anew, &before)[0], "newly-trusted");
+}
+
+/// An outage of an upstream is no change, and neither is one that only one of the audits asked.
+#[test]
+fn what_an_upstream_says_otherwise_is_a_change() {
+    let says = |label: &str, stance| EndpointSays { label: label.to_owned(), stance };
+    let serves = |says| GatewaySays { label: "one".to_owned(), says };
+    let row = |endpoint: EndpointStance, gateway: GatewayStance| {
+        let mut row = row_of(State::Trusted, "one", "0x01");
+        let endpoints = vec![says("own", EndpointStance::Agree), says("other", endpoint)];
+        row.agreement = Some(UpstreamAgreement { endpoints, gateways: vec![serves(gateway)] });
+        row
+    };
+    let differ = || EndpointStance::Differ { facts: vec![NameFact::Records, NameFact::Holder] };
+    let before = row(EndpointStance::Agree, GatewayStance::Has);
+    assert_eq!(kinds(&before, &before), [""; 0]);
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!(
+        changes(&before, &row(differ(), GatewayStance::Lies)),
+        [
+            ("upstream", text("endpoint other: agrees"), text("endpoint other: says something else: records, holder")),
+            ("upstream", text("gateway one: has the card"), text("gateway one: sent a wrong block of the card")),
+        ]
+    );
+    let out = row(EndpointStance::Silent { why: Silence::NoAnswer }, GatewayStance::Unreached);
+    assert_eq!((kinds(&before, &out), kinds(&out, &before)), (Vec::new(), Vec::new()));
+    assert_eq!(kinds(&before, &row_of(State::Trusted, "one", "0x01")), [""; 0]);
+
+    let mut fewer = before.clone();
+    fewer.agreement.as_mut().expect("it was asked").endpoints.pop();
+    assert_eq!(kinds(&fewer, &row(differ(), GatewayStance::Has)), [""; 0]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What each endpoint and each gateway said of the names, each asked by itself.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use clresolve_verdict::agreement::{EndpointStance, GatewayStance, NameFact, UpstreamAgreement};
@@ -143,8 +144,7 @@ pub(super) fn each_finding(
         }
         for said in gateways {
             match said.says {
-                GatewayStance::Lacks => see(row, &said.label, "does not have the card")?,
-                GatewayStance::Lies => see(row, &said.label, "sent a wrong block of the card")?,
+                GatewayStance::Lacks | GatewayStance::Lies => see(row, &said.label, gateway_words(said.says))?,
                 GatewayStance::Has | GatewayStance::Unreached => {}
             }
         }
@@ -153,6 +153,33 @@ pub(super) fn each_finding(
 }
 
 /// What is said otherwise.
+/// What each endpoint and each gateway says of a name, by what it is and its label. Silence is an outage and says nothing.
+pub(super) fn usable(agreement: &UpstreamAgreement) -> BTreeMap<String, String> {
+    let UpstreamAgreement { endpoints, gateways } = agreement;
+    let endpoints = endpoints.iter().filter_map(|said| {
+        let stance = match &said.stance {
+            EndpointStance::Agree => "agrees".to_owned(),
+            EndpointStance::Differ { facts } => otherwise(facts),
+            EndpointStance::Silent { .. } => return None,
+        };
+        Some((format!("endpoint {}", said.label), stance))
+    });
+    let gateways = gateways.iter().filter_map(|said| {
+        let is_usable = said.says != GatewayStance::Unreached;
+        is_usable.then(|| (format!("gateway {}", said.label), gateway_words(said.says).to_owned()))
+    });
+    endpoints.chain(gateways).collect()
+}
+
+const fn gateway_words(stance: GatewayStance) -> &'static str {
+    match stance {
+        GatewayStance::Has => "has the card",
+        GatewayStance::Lacks => "does not have the card",
+        GatewayStance::Lies => "sent a wrong block of the card",
+        GatewayStance::Unreached => "gave no usable answer",
+    }
+}
+
 fn otherwise(facts: &[NameFact]) -> String {
     if facts.contains(&NameFact::Block) {
         return "has another block at that height".to_owned();

@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use alloy_primitives::{Address, B256, U256, address, hex};
-use alloy_sol_types::{SolStruct as _, eip712_domain, sol};
+use alloy_primitives::{Address, address};
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
 use clresolve::config::{AssetConfig, Config, Networks};
-use k256::ecdsa::SigningKey;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Answer, BAD, Daemon, GOOD, answer};
+use super::{Answer, BAD, Daemon, GOOD, answer, payer};
 
 const URL: &str = "https://api.example/summarize/v1";
 const USDC: Address = address!("036CbD53842c5426634e7929541eC2318f3dCF7e");
@@ -177,43 +175,53 @@ async fn what_a_seller_sends_gets_a_decision_and_what_is_no_request_a_problem() 
     answer(signed).await.is_problem(406, "not-acceptable");
 }
 
-sol! {
-    struct TransferWithAuthorization {
-        address from;
-        address to;
-        uint256 value;
-        uint256 validAfter;
-        uint256 validBefore;
-        bytes32 nonce;
+/// For guards that do not ask over loopback: the daemon's signature over the decision, and over what was asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_with_a_key_signs_its_decisions() {
+    const ISSUER: &str = "https://clresolve.example";
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("k.pem");
+    clresolve::sign::save_signing_key(&clresolve::sign::SigningKey::generate().expect("a key"), &path)
+        .expect("written");
+    let daemon = Daemon::start(|config| {
+        payable(config);
+        // Another world than the sandbox's, which is never signed for.
+        config.chain.world = "lab".to_owned();
+        config.sign.key = Some(path.clone());
+        config.sign.issuer = Some(ISSUER.to_owned());
+    })
+    .await;
+    let key = daemon.get("/.well-known/jwks.json").await.json()["keys"][0]["x"].as_str().expect("a key").to_owned();
+    let key: [u8; 32] = BASE64URL.decode(key).expect("base64url").try_into().expect("32 bytes");
+    let key = ed25519_dalek::VerifyingKey::from_bytes(&key).expect("a point");
+
+    for (body, aborts) in [(honest(), false), (asked(GOOD, &encoded(&terms(&[entry(THIEF)]))), true)] {
+        let request = daemon.request(Method::POST, "/v1/decisions").header("content-type", "application/json");
+        let signed = answer(request.header("accept", "application/jose").body(body.to_string())).await;
+        let jws = String::from_utf8(signed.body.clone()).expect("ASCII");
+        assert_eq!((signed.status, signed.header("content-type")), (200, "application/jose"), "{jws}");
+        assert_eq!((signed.header("cache-control"), signed.header("vary")), ("no-store", "accept"));
+        let (covered, signature) = jws.rsplit_once('.').expect("three parts");
+        let signature: [u8; 64] = BASE64URL.decode(signature).expect("base64url").try_into().expect("64 bytes");
+        key.verify_strict(covered.as_bytes(), &signature.into()).expect("it holds");
+        let parts: Vec<Value> = covered
+            .split('.')
+            .map(|part| serde_json::from_slice(&BASE64URL.decode(part).expect("base64url")).expect("JSON"))
+            .collect();
+        let [head, payload] = &*parts else { panic!("{covered}") };
+        assert_eq!(head["typ"], "clresolve-decision+jwt");
+        assert_eq!(payload["iss"], ISSUER);
+        assert_eq!(payload["request"], clresolve::digest::Digest::of(body.to_string().as_bytes()).to_string());
+        assert_eq!((&payload["decision"]["name"], &payload["decision"]["abort"]), (&json!(GOOD), &json!(aborts)));
+        let (issued, ends) = (payload["iat"].as_i64().expect("seconds"), payload["exp"].as_i64().expect("seconds"));
+        // An allowance lives no longer than the terms, which leave a minute.
+        assert!(ends > issued && (aborts || ends - issued <= 60), "{payload}");
     }
 }
 
-/// A payment header that pays `to`, as a client of version 2 makes it.
+/// A payment header that pays `to`.
 fn payment(accepted: &Value, to: Address, valid_before: i64) -> String {
-    let key = SigningKey::from_slice(B256::with_last_byte(9).as_slice()).expect("a key");
-    let from = Address::from_public_key(key.verifying_key());
-    let message = TransferWithAuthorization {
-        from,
-        to,
-        value: U256::from(10_000),
-        validAfter: U256::ZERO,
-        validBefore: U256::try_from(valid_before).expect("it is later than 1970"),
-        nonce: B256::with_last_byte(7),
-    };
-    let domain = eip712_domain! { name: "USDC", version: "2", chain_id: 84_532, verifying_contract: USDC, };
-    let (signature, parity) =
-        key.sign_prehash_recoverable(message.eip712_signing_hash(&domain).as_slice()).expect("32 bytes");
-    let signature = format!("0x{}{:02x}", hex::encode(signature.to_bytes()), 27 + parity.to_byte());
-    let authorization = json!({
-        "from": from,
-        "to": to,
-        "value": "10000",
-        "validAfter": "0",
-        "validBefore": valid_before.to_string(),
-        "nonce": message.nonce,
-    });
-    let payload = json!({"signature": signature, "authorization": authorization});
-    encoded(&json!({"x402Version": 2, "accepted": accepted, "payload": payload}))
+    encoded(&payer::payment(accepted, to, valid_before))
 }
 
 #[tokio::test(flavor = "multi_thread")]

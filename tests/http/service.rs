@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use clresolve::sandbox::Sandbox;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{START, patient, program};
 
@@ -125,4 +125,67 @@ async fn a_log_in_json_is_an_object_a_line_and_begins_with_what_holds() {
         rest.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect();
     assert!(lines.iter().any(|line| line["fields"]["name"] == "a\\u{1b}[31mb\\u{a}.eth"), "{rest}");
     assert!(lines.iter().any(|line| line["fields"]["message"] == "draining"), "{rest}");
+}
+
+/// What was decided about money is one event each, also where an answer is given again.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_decision_is_one_event_of_the_log() {
+    const URL: &str = "https://api.sandbox.example/summarize/v1";
+    const DOLLAR: &str = "0x00000000000000000000000000000000d0114400";
+    const PAYEE: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+    const THIEF: &str = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let sandbox = Sandbox::start().await.expect("the sandbox starts");
+    let file = folder.path().join("clresolve.toml");
+    let mut config = patient(&sandbox);
+    config.http.drain_notice = Duration::from_millis(1);
+    config.save(&file).expect("the folder can be written");
+    let mut child = program(&["serve", "--log-format", "json", "--config", &file.display().to_string()])
+        .spawn()
+        .expect("the program starts");
+    let mut log = BufReader::new(child.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
+    let address = log.find_map(|line| Some(line.split_once("listening on http://")?.1.split('"').next()?.to_owned()));
+    let decisions = format!("http://{}/v1/decisions", address.expect("an address"));
+    let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let mut decided = Vec::new();
+    for pay_to in [PAYEE, PAYEE, THIEF] {
+        let entry = json!({
+            "scheme": "exact", "network": "eip155:31337", "amount": "10000", "asset": DOLLAR, "payTo": pay_to,
+            "maxTimeoutSeconds": 60, "extra": {"name": "Sandbox Dollar", "version": "1"},
+        });
+        let terms = json!({"x402Version": 2, "resource": {"url": URL}, "accepts": [entry]});
+        let question = json!({"name": "summarizeagent.eth", "verb": "summarize", "url": URL, "paymentRequired": terms});
+        let asked = client.post(&decisions).header("content-type", "application/json").body(question.to_string());
+        let answer = asked.send().await.expect("an answer").bytes().await.expect("a whole answer");
+        decided.push(serde_json::from_slice::<Value>(&answer).expect("JSON"));
+    }
+    let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill runs");
+    assert!(killed.success());
+    let lines = log.map(|line| serde_json::from_str::<Value>(&line).unwrap_or_else(|error| panic!("{error}: {line}")));
+    let events: Vec<Value> = lines.filter(|line| line["target"] == "clresolve::decision").collect();
+    assert_eq!(child.wait().expect("the program ends").code(), Some(0));
+    assert_eq!(events.len(), decided.len(), "{events:#?}");
+    for (event, decision) in events.iter().zip(&decided) {
+        let codes: Vec<&str> = decision["codes"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let expected = json!({
+            "message": "decision",
+            "id": decision["id"],
+            "decision": decision["decision"],
+            "name": "summarizeagent.eth",
+            "verb": "summarize",
+            "network": "eip155:31337",
+            "asset": DOLLAR,
+            "amount": "10000",
+            "payee": decision["payee"]["address"],
+            "codes": codes.join(","),
+            "verdict": decision["verdict"],
+        });
+        let mut fields = event["fields"].clone();
+        let proven_by = fields.as_object_mut().expect("an object").remove("proven_by").unwrap_or_default();
+        assert_eq!(proven_by, decision["payee"]["proven_by"]);
+        for address in ["asset", "payee"] {
+            fields[address] = fields[address].as_str().expect("text").to_lowercase().into();
+        }
+        assert_eq!(fields, expected);
+    }
 }

@@ -16,8 +16,8 @@ use super::{NAME, URL, world_with_seller};
 /// Nobody's record names it.
 const FRESH: &str = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
 
-const OWN: [u8; 32] = [1; 32];
-const OTHER: [u8; 32] = [2; 32];
+pub(crate) const OWN: [u8; 32] = [1; 32];
+pub(crate) const OTHER: [u8; 32] = [2; 32];
 
 /// An agent that sells, with these records, and a name that publishes a key.
 async fn world(records: &str) -> World {
@@ -43,7 +43,7 @@ chain = {{ resolver = {{ offchain = ["https://ccip.sandbox.example/ok/{{sender}}
     world_with_seller(&rest).await
 }
 
-fn public(key: [u8; 32]) -> String {
+pub(crate) fn public(key: [u8; 32]) -> String {
     format!("ed25519:{}", STANDARD.encode(SigningKey::from_bytes(&key).verifying_key()))
 }
 
@@ -52,7 +52,7 @@ fn own_key() -> String {
 }
 
 /// Terms that pay a new address, and an offer for exactly these, signed by `key`.
-fn asked(key: [u8; 32]) -> DecisionRequest {
+pub(crate) fn asked(key: [u8; 32]) -> DecisionRequest {
     let entry = json!({
         "scheme": "exact",
         "network": "eip155:31337",

@@ -11,14 +11,29 @@ const HONEST_SECONDS = 60
 const TEN_YEARS_SECONDS = 315_360_000
 
 const thief = { payTo: 'thief' }
+/** What an entry says beside the asset's domain where Permit2 moves it. */
+const permit2 = { assetTransferMethod: 'permit2' }
 
 /**
- * `entries` change the honest entry. `trick` is what the program around the client does (README.md). `plain` is whom the
+ * `version` is that of x402 which has it; both do where there is none. A `shop` (shops.mjs) demands
+ * what it wants; else `entries` change the honest entry. `trick` is what the program around the client does (README.md). `plain` is whom the
  * plain client pays; `guarded` is how the guard refuses, with at least these `codes` of the daemon; `leaves` is whom it
- * lets be paid all the same.
+ * lets be paid all the same; `shownBy` says how the settlement of an honest offer is known.
  */
 export const ATTACKS = [
-  { id: 'none', name: 'none', entries: [{}], plain: ['agent'], leaves: ['agent'] },
+  { id: 'none', name: 'none', entries: [{}], plain: ['agent'], leaves: ['agent'], shownBy: 'proven' },
+  {
+    id: 'permit2', name: 'none, by Permit2', version: 2, entries: [{ permit2 }],
+    plain: ['agent'], leaves: ['agent'], shownBy: 'reported',
+  },
+  {
+    id: 'express', name: 'none, from `@x402/express` 2.27.0', version: 2, shop: 'express', entries: [{}],
+    plain: ['agent'], leaves: ['agent'],
+  },
+  {
+    id: 'axum', name: 'none, from `x402-axum` 2.0.2', version: 2, shop: 'axum', entries: [{}],
+    plain: ['agent'], leaves: ['agent'],
+  },
   {
     id: 'payee', name: 'other `payTo`', entries: [thief],
     plain: ['thief'], guarded: 'denied', codes: ['payee-mismatch'],
@@ -39,6 +54,15 @@ export const ATTACKS = [
   {
     id: 'hook', name: 'hook that changes `payTo`', trick: 'hook', entries: [{}],
     plain: ['thief'], guarded: 'payment-denied', codes: ['payment-signature-mismatch'],
+  },
+  {
+    id: 'permit2-hook', name: 'hook that changes `payTo`, by Permit2', version: 2, trick: 'hook', entries: [{ permit2 }],
+    plain: ['thief'], guarded: 'payment-denied', codes: ['payment-signature-mismatch'],
+  },
+  {
+    id: 'permit2-name', name: 'another dollar\'s name, by Permit2', version: 2,
+    entries: [{ permit2: { assetTransferMethod: 'permit2', name: 'USD Coin' } }],
+    plain: ['agent'], guarded: 'denied', codes: ['payment-asset-unlisted'],
   },
   {
     id: 'timeout', name: 'ten-year timeout', entries: [{ maxTimeoutSeconds: TEN_YEARS_SECONDS }],
@@ -66,6 +90,9 @@ export const ATTACKS = [
   },
 ]
 
+/** What honest sellers demand. */
+export const HONEST = ATTACKS.filter(({ shownBy }) => shownBy !== undefined)
+
 /** What the sellers of `world` demand in an attack from a client of this version of x402. */
 export async function offerOf(world, attack, version) {
   const token = world.tokens[attack.token ?? 'dollar']
@@ -76,10 +103,11 @@ export async function offerOf(world, attack, version) {
   const other = attack.contradicts ? terms[otherOf(version)]([entryOf(world, token, {})], token, url) : {}
   const payees = { agent: world.agent.address, thief: world.thief.address }
   const { redirects, insists } = attack
-  return { version, token, payees, redirects, insists, ...other, ...poisoned }
+  const shop = world.shops[attack.shop]
+  return { version, token, payees, redirects, insists, shop, ...other, ...poisoned }
 }
 
-function entryOf(world, token, { payTo = 'agent', amount = PRICE, maxTimeoutSeconds = HONEST_SECONDS }) {
+function entryOf(world, token, { payTo = 'agent', amount = PRICE, maxTimeoutSeconds = HONEST_SECONDS, permit2 }) {
   const { name, version } = DOLLAR
   return {
     scheme: 'exact',
@@ -88,7 +116,7 @@ function entryOf(world, token, { payTo = 'agent', amount = PRICE, maxTimeoutSeco
     asset: token.address,
     payTo: world[payTo].address,
     maxTimeoutSeconds,
-    extra: { name, version },
+    extra: { name, version, ...permit2 },
   }
 }
 

@@ -1,10 +1,10 @@
 // Buys with each client in each attack, plain and guarded, and prints the table of who was paid (README.md).
-//   node purchases.mjs --daemon EXECUTABLE [--rust EXECUTABLE] [--write] [CLIENT...]
+//   node purchases.mjs --daemon EXECUTABLE [--rust EXECUTABLE] [--axum EXECUTABLE] [--write] [CLIENT...]
 // Exit 0: every purchase ended as attacks.mjs says. 1: one did not.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { ATTACKS, offerOf } from './attacks.mjs'
+import { ATTACKS, HONEST, offerOf } from './attacks.mjs'
 import { CLIENTS } from './clients.mjs'
 import { Service } from './service.mjs'
 import { buyWhole } from './whole.mjs'
@@ -24,7 +24,12 @@ const YEAR_SECONDS = 365 * 24 * 3600
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
-  options: { daemon: { type: 'string' }, rust: { type: 'string' }, write: { type: 'boolean', default: false } },
+  options: {
+    daemon: { type: 'string' },
+    rust: { type: 'string' },
+    axum: { type: 'string' },
+    write: { type: 'boolean', default: false },
+  },
 })
 
 const names = positionals.length > 0 ? positionals : Object.keys(CLIENTS)
@@ -32,7 +37,7 @@ const unknown = names.filter((name) => !(name in CLIENTS))
 if (unknown.length > 0) fail(64, `no such client: ${unknown.join(', ')} (there are ${Object.keys(CLIENTS).join(', ')})`)
 if (options.write && positionals.length > 0) fail(64, '--write takes all clients: the document has a column for each')
 
-const world = await startWorld(options.daemon)
+const world = await startWorld(options.daemon, options.axum)
 const purchases = []
 const wrongWhole = []
 try {
@@ -56,7 +61,7 @@ async function buyWith(name) {
   const buyer = new Service(...client.command(options))
   const guard = guardOf()
   const purchases = []
-  for (const attack of ATTACKS) {
+  for (const attack of ATTACKS.filter((attack) => isMade(attack, client))) {
     const plain = await buy(buyer, client, attack, null)
     const guarded = await buy(buyer, client, attack, guard)
     console.error(`${name}, ${attack.name}: ${payeesOf(plain)} / ${payeesOf(guarded)} ${saidBy(guarded)}`)
@@ -66,13 +71,20 @@ async function buyWith(name) {
   return purchases
 }
 
-/** A whole purchase with one client, if it is one of version 2. */
+/** Whether a client can be attacked so: it speaks that version, and the shop is there. */
+function isMade({ version, shop }, client) {
+  return (version ?? client.version) === client.version && (shop === undefined || shop in world.shops)
+}
+
+/** Whole purchases with one client, if it is one of version 2: one by each way to move a token. */
 async function whole(name) {
   const client = CLIENTS[name]
   if (client.version !== 2) return []
   await world.daemon.revive()
   const buyer = new Service(...client.command(options))
-  const faults = await buyWhole(world, options.daemon, (offer, request) => asked(buyer, offer, {}, guardOf(), request))
+  const buy = (offer, request) => asked(buyer, offer, {}, guardOf(), request)
+  const faults = []
+  for (const honest of HONEST) faults.push(...(await buyWhole(world, options.daemon, honest, buy)))
   await buyer.end()
   return faults
 }
@@ -88,7 +100,13 @@ async function buy(buyer, client, attack, guard) {
   world.sellers.sell(offer)
   const before = await world.holdings()
   const end = await asked(buyer, offer, attack, guard)
-  return { ...end, payments: world.sellers.settled, moved: differenceOf(await world.holdings(), before) }
+  const moved = differenceOf(await world.holdings(), before)
+  return { ...end, payments: offer.shop === undefined ? world.sellers.settled : paymentsOf(moved), moved }
+}
+
+/** What a shop has settled, by what moved: it tells nobody else. */
+function paymentsOf({ agent, thief }) {
+  return Object.entries({ agent, thief }).filter(([, value]) => value > 0n).map(([who, value]) => ({ who, value, seconds: 0 }))
 }
 
 /** The buyer's answer. `body` is what it sends to the seller. */
@@ -167,8 +185,10 @@ function tableOf(purchases) {
   const clients = [...new Set(purchases.map(({ client }) => client))]
   const row = (cells) => `| ${cells.join(' | ')} |`
   const rows = ATTACKS.map((attack) => {
-    const made = purchases.filter((purchase) => purchase.attack === attack)
-    const cells = made.map(({ plain, guarded }) => `${payeesOf(plain)} / ${payeesOf(guarded)}`)
+    const cells = clients.map((client) => {
+      const made = purchases.find((purchase) => purchase.attack === attack && purchase.client === client)
+      return made === undefined ? '–' : `${payeesOf(made.plain)} / ${payeesOf(made.guarded)}`
+    })
     return row([attack.name, ...cells, saidBy({ refused: attack.guarded, codes: attack.codes })])
   })
   const head = ['attack', ...clients.map(({ title }) => title), 'the guard says']

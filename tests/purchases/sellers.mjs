@@ -1,7 +1,9 @@
 // The sellers: the agent's and a thief's, each on a host of its own. What they demand is set for each purchase
 // (attacks.mjs); what is paid they settle on the chain, as their facilitator would.
-import { createServer } from 'node:http'
+import { once } from 'node:events'
+import { createServer, request as forward } from 'node:http'
 import { text } from 'node:stream/consumers'
+import { pipeline } from 'node:stream/promises'
 import { settle } from './chains.mjs'
 
 /** Two hosts, so that a redirect from one to the other is a redirect to another host. */
@@ -32,8 +34,9 @@ function sell(offer) {
 }
 
 async function answer(sellers, who, request, response) {
-  const asked = await text(request)
   const { offer } = sellers
+  if (offer.shop !== undefined) return await pass(request, response, offer.shop)
+  const asked = await text(request)
   if (offer.redirects && who === 'agent') return reply(response, 307, { location: sellers.thief }, '')
   const payment = PAYMENT_HEADERS.map((name) => request.headers[name]).find((value) => value !== undefined)
   if (payment === undefined) return demand(response, offer)
@@ -47,10 +50,25 @@ async function answer(sellers, who, request, response) {
   return reply(response, 200, settlement, offer.serve?.(asked) ?? '{"summary":"short"}')
 }
 
-/** Whom an authorisation pays, how much, and for how long it was good. */
-function paymentOf({ authorization: { to, value, validBefore } }, { payees }) {
+/** Asks the shop behind this host, as a proxy does: it sees the host that was asked. */
+async function pass(request, response, shop) {
+  const { method, url: path, headers } = request
+  const asking = forward(new URL(path, shop), { method, headers })
+  const [[answered]] = await Promise.all([once(asking, 'response'), pipeline(request, asking)])
+  response.writeHead(answered.statusCode, answered.rawHeaders)
+  await pipeline(answered, response)
+}
+
+/** Whom a payload pays, how much, and for how long it was good. */
+function paymentOf(payload, { payees }) {
+  const { to, value, end } = payload.permit2Authorization ? permitted(payload) : authorized(payload)
   const who = Object.keys(payees).find((name) => payees[name].toLowerCase() === to.toLowerCase())
-  return { who, value: BigInt(value), seconds: Number(validBefore) - Math.floor(Date.now() / 1000) }
+  return { who, value: BigInt(value), seconds: Number(end) - Math.floor(Date.now() / 1000) }
+}
+
+const authorized = ({ authorization: { to, value, validBefore } }) => ({ to, value, end: validBefore })
+const permitted = ({ permit2Authorization: { witness, permitted, deadline } }) => {
+  return { to: witness.to, value: permitted.amount, end: deadline }
 }
 
 function demand(response, { header, body }) {

@@ -3,25 +3,29 @@ import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ATTACKS, offerOf } from './attacks.mjs'
+import { offerOf } from './attacks.mjs'
 import { receiptFor } from './receipts.mjs'
 import { AGENT, SIGNER, SIGNER_RECORDS, VERB } from './world.mjs'
 
-/** Makes two purchases by `buy` (an offer and a request in, the buyer's answer out). Resolves to what is not as it should be. */
-export async function buyWhole(world, executable, buy) {
+/**
+ * Makes two purchases of what is demanded in `honest`, by `buy` (an offer and a request in, the buyer's answer out).
+ * Resolves to what is not as it should be.
+ */
+export async function buyWhole(world, executable, honest, buy) {
+  const what = `whole purchase (${honest.name})`
   const file = (name) => join(world.folder, name)
   const run = (...args) => spawnSync(executable, args, { encoding: 'utf8' })
   const faults = []
-  const expect = (what, { status, stdout, stderr }, expected) => {
-    if (status !== expected) faults.push(`whole purchase, ${what}: exit ${status}, expected ${expected}: ${stdout}${stderr}`)
+  const expect = (step, { status, stdout, stderr }, expected) => {
+    if (status !== expected) faults.push(`${what}, ${step}: exit ${status}, expected ${expected}: ${stdout}${stderr}`)
   }
 
   expect('resolve', run('verify', AGENT, '--config', world.config), 0)
   const serve = (request) => receiptFor(request, SIGNER, SIGNER_RECORDS['cl.sig.kid'])
-  const offer = { ...(await offerOf(world, ATTACKS[0], 2)), serve }
+  const offer = { ...(await offerOf(world, honest, 2)), serve }
   world.sellers.sell(offer)
   const decision = await decide(world)
-  if (decision.abort !== false) faults.push(`whole purchase, decide: ${decision.reason}`)
+  if (decision.abort !== false) faults.push(`${what}, decide: ${decision.reason}`)
 
   const earlier = await paid(world, offer, buy)
   const bought = await paid(world, offer, buy)
@@ -48,7 +52,7 @@ export async function buyWhole(world, executable, buy) {
   expect('replay offline', run('bundle', 'verify', file('purchase.json'), '--name', AGENT), 0)
   const { verification } = JSON.parse(readFileSync(file('purchase.json'), 'utf8'))
   const { shown_by: shownBy } = verification.settlement
-  if (shownBy !== 'proven') faults.push(`whole purchase: the settlement is shown by ${shownBy}`)
+  if (shownBy !== honest.shownBy) faults.push(`${what}: the settlement is shown by ${shownBy}`)
   return faults
 }
 

@@ -11,6 +11,7 @@ import { listen } from '../e2e/lifecycle.mjs'
 import { CHAIN, DOLLAR, balanceOf, startChains } from './chains.mjs'
 import { Daemon } from './daemon.mjs'
 import { startSellers } from './sellers.mjs'
+import { startAxum, startExpress } from './shops.mjs'
 import { Service } from './service.mjs'
 
 export const AGENT = 'summarizeagent.eth'
@@ -35,10 +36,11 @@ const CARD_PATH = 'agents/v1.0.0/commons/summarizeagent.eth.json'
 /** anvil's accounts; everybody knows their keys. */
 const MNEMONIC = 'test test test test test test test test test test test junk'
 const account = (addressIndex) => mnemonicToAccount(MNEMONIC, { addressIndex })
+const keyOf = (account) => toHex(account.getHdKey().privateKey)
 
-/** Starts everything, which lives as long as this process. `executable` is the daemon's. */
-export async function startWorld(executable) {
-  const [payer, agent, thief] = [1, 2, 3].map(account)
+/** Starts everything, which lives as long as this process. `executable` is the daemon's, `axum` that of a shop (axum/). */
+export async function startWorld(executable, axum) {
+  const [payer, agent, thief, facilitator] = [1, 2, 3, 4].map(account)
   const folder = mkdtempSync(join(tmpdir(), 'clresolve-purchases-'))
   process.on('exit', () => rmSync(folder, { recursive: true }))
   const sellers = await startSellers()
@@ -49,8 +51,12 @@ export async function startWorld(executable) {
   const control = await startControl(daemon)
   const config = join(folder, 'receipts.toml')
   writeFileSync(config, `${configuration}\n[chains.${CHAIN.id}]\nrpc = [{ url = "${rpc}", own = true }]\n`)
-  const payerKey = toHex(payer.getHdKey().privateKey)
-  const world = { payer, payerKey, agent, thief, sellers, tokens, daemon, control, finalize, folder, config }
+  const shops = { express: await startExpress(tokens.dollar, agent.address) }
+  if (axum !== undefined) {
+    const sale = { rpc, url: sellers.agent, payTo: agent.address, key: keyOf(facilitator) }
+    shops.axum = await startAxum(axum, tokens.dollar, sale)
+  }
+  const world = { payer, payerKey: keyOf(payer), agent, thief, sellers, shops, tokens, daemon, control, finalize, folder, config }
   world.holdings = async () => await holdings(world)
   world.log = () => readFileSync(join(folder, 'clresolve.log'), 'utf8')
   return world

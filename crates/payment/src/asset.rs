@@ -50,7 +50,7 @@ impl Asset {
 }
 
 /// Chain id, contract, EIP-712 name and version, decimals and symbol of the default assets of `@x402/evm` 2.27.0.
-const TABLE: [(u64, Address, &str, &str, u8, &str); 28] = [
+pub(crate) const TABLE: [(u64, Address, &str, &str, u8, &str); 28] = [
     (8453, address!("0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"), "USD Coin", "2", 6, "USDC"),
     (84_532, address!("0x036CbD53842c5426634e7929541eC2318f3dCF7e"), "USDC", "2", 6, "USDC"),
     (1, address!("0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"), "USD Coin", "2", 6, "USDC"),

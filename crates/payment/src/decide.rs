@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use clresolve_core::reason::{Code, Effect, Reason, Refusal};
 use clresolve_core::state::State;
+use clresolve_core::text::excerpt;
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::trust::Resolution;
 use clresolve_verdict::verdict::canonical_digest;
@@ -21,7 +22,7 @@ use crate::offer::Offers;
 use crate::payee::{Payees, Proven};
 use crate::route::{Route, resource_objection};
 use crate::signed::PaymentHeader;
-use crate::terms::{Entry, Price, Terms};
+use crate::terms::{Entry, Price, StatedDomain, Terms, Transfer};
 
 /// What is asked: may these terms be paid?
 #[derive(Clone, Copy, Debug)]
@@ -381,20 +382,19 @@ fn unlisted(price: &Price, limits: &Limits) -> Vec<Objection> {
     vec![Objection::new(Check::Asset, reason)]
 }
 
-/// The EIP-712 domain that the terms state is the asset's. Permit2 has a domain of its own, so none need be stated.
+/// What the terms state of the EIP-712 domain is the asset's. Permit2 has a domain of its own, so nothing need be stated.
 fn against_domain(price: &Price, limit: &AssetLimit) -> Option<Reason> {
-    let stated = price.domain.as_ref().map(|(name, version)| (name.as_str(), version.as_str()));
-    let known = (&*limit.asset.name, &*limit.asset.version);
-    let is_same = match (stated, price.transfer) {
-        (Some(stated), _) => stated == known,
-        (None, transfer) => transfer == crate::terms::Transfer::Permit2,
-    };
-    if is_same || clresolve_core::mutant!("any-domain") {
+    let StatedDomain { name, version } = &price.domain;
+    let is_optional = price.transfer == Transfer::Permit2;
+    let agrees = |stated: &Option<String>, known: &str| stated.as_deref().map_or(is_optional, |stated| stated == known);
+    let asset = &limit.asset;
+    if (agrees(name, &asset.name) && agrees(version, &asset.version)) || clresolve_core::mutant!("any-domain") {
         return None;
     }
-    let written = |(name, version): (&str, &str)| format!("name {name}, version {version}");
-    let observed = stated.map_or_else(|| "no extra.name and extra.version".to_owned(), written);
-    Some(Reason::new(Code::PaymentAssetUnlisted).expected(written(known)).observed(observed))
+    let shown = |stated: &Option<String>| stated.as_deref().map_or_else(|| "missing".to_owned(), excerpt);
+    let observed = format!("extra.name {}, extra.version {}", shown(name), shown(version));
+    let expected = format!("extra.name {}, extra.version {}", asset.name, asset.version);
+    Some(Reason::new(Code::PaymentAssetUnlisted).expected(expected).observed(observed))
 }
 
 /// `end` is that of the decision.

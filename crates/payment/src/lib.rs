@@ -35,6 +35,8 @@ pub mod signed;
 pub mod terms;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 mod typed_data;
 
 pub use decide::decide;

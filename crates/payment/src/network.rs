@@ -62,7 +62,7 @@ impl<'de> Deserialize<'de> for Network {
 }
 
 /// Networks by the names of x402 version 1, as `@x402/evm` 2.27.0 has them.
-const V1_NAMES: [(&str, u64); 23] = [
+pub(crate) const V1_NAMES: [(&str, u64); 23] = [
     ("ethereum", 1),
     ("sepolia", 11_155_111),
     ("abstract", 2741),

@@ -15,7 +15,7 @@ use clresolve_core::text::excerpt;
 use crate::encoding::decode;
 use reading::{malformed, terms};
 
-pub use demand::{Entry, MAX_ENTRIES, Price, Terms, Transfer, Version};
+pub use demand::{Entry, MAX_ENTRIES, Price, StatedDomain, Terms, Transfer, Version};
 pub(crate) use reading::price;
 
 /// Most bytes of terms, decoded. Published ones take two kilobytes.
@@ -122,10 +122,10 @@ impl Terms {
         document.get("accepts").is_some() && !terms(&document).is_ok_and(|other| self.demands_the_same_as(&other))
     }
 
-    /// Entry by entry. Two that state no price are the same: neither is ever allowed.
+    /// Entry by entry: the price, and what is paid for. Two that state no price are the same: neither is ever allowed.
     fn demands_the_same_as(&self, other: &Self) -> bool {
-        let own = self.entries.iter().map(|entry| entry.price.as_ref().ok());
-        own.eq(other.entries.iter().map(|entry| entry.price.as_ref().ok()))
+        let demand = |entry: &'_ Entry| entry.price.clone().ok().map(|price| (price, entry.resource.clone()));
+        self.entries.iter().map(demand).eq(other.entries.iter().map(demand))
     }
 }
 
@@ -137,10 +137,16 @@ fn header(headers: &[(String, String)]) -> Result<Option<&str>, Box<Reason>> {
     }
     let mut values = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(HEADER)).map(|(_, value)| &**value);
     let first = values.next();
-    if values.next().is_some() && !mutant!("second-header-is-ignored") {
+    if (values.next().is_some() || first.is_some_and(is_joined)) && !mutant!("second-header-is-ignored") {
         return Err(ambiguous(HEADER, "The header PAYMENT-REQUIRED stands there twice."));
     }
     Ok(first)
+}
+
+/// Whether a client has joined two headers into one value, as `fetch` does (RFC 9110, section 5.3): a first one that can be
+/// read, and a comma, which base64 does not have.
+fn is_joined(value: &str) -> bool {
+    value.split_once(',').is_some_and(|(first, _)| decode(first, LIMITS).is_ok())
 }
 
 /// Whether a lenient reader could take `body` for a JSON object: whether its first byte is a brace, after white space,

@@ -3,7 +3,7 @@
 use alloy_primitives::{Address, B256, U256, hex};
 use k256::ecdsa::SigningKey;
 
-use crate::terms::{Price, Transfer};
+use crate::terms::{Price, StatedDomain, Transfer};
 
 /// Worthless keys: private ones that are small numbers.
 pub(crate) const PAYER: u8 = 1;
@@ -36,6 +36,6 @@ pub(crate) fn price() -> Price {
         pay_to: address_of(PAYEE),
         max_timeout_seconds: 60,
         transfer: Transfer::Eip3009,
-        domain: Some(("USDC".to_owned(), "2".to_owned())),
+        domain: StatedDomain { name: Some("USDC".to_owned()), version: Some("2".to_owned()) },
     }
 }

@@ -116,8 +116,8 @@ fn demanded(vector: &Value) -> Option<(Terms, Price)> {
 
 /// The asset as the seller states it.
 fn stated(price: &Price) -> Asset {
-    let (name, version) = price.domain.clone().expect("the seller states the domain of its asset");
-    Asset { name: name.into(), version: version.into(), decimals: 6, symbol: "".into() }
+    let stated = |text: &Option<String>| text.clone().expect("the seller states the domain of its asset").into();
+    Asset { name: stated(&price.domain.name), version: stated(&price.domain.version), decimals: 6, symbol: "".into() }
 }
 
 /// The time at which an honest payment was made, and the last second of it.

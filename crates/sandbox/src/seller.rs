@@ -65,10 +65,10 @@ pub(crate) fn answer(host: &str, path: &str, now: Timestamp) -> Reply {
         return web::html(hyper::StatusCode::NOT_FOUND);
     };
     if host == THIEF_HOST {
-        return version_2(&url, verb, &[entry(stranger())], None);
+        return version_2(&url, verb, &[entry(stranger())]);
     }
     match segments.next().unwrap_or_default() {
-        "" => version_2(&url, verb, &[entry(payee())], None),
+        "" => version_2(&url, verb, &[entry(payee())]),
         "v1" => version_1(&url, verb),
         manners => bad(manners, &url, verb, now),
     }
@@ -79,7 +79,7 @@ fn bad(manners: &str, url: &str, verb: &str, now: Timestamp) -> Reply {
     let changed = |change: &dyn Fn(&mut Value)| {
         let mut entry = entry(payee());
         change(&mut entry);
-        version_2(url, verb, &[entry], None)
+        version_2(url, verb, &[entry])
     };
     let to_stranger = || entry(stranger());
     match manners {
@@ -92,17 +92,21 @@ fn bad(manners: &str, url: &str, verb: &str, now: Timestamp) -> Reply {
         "years" => changed(&|entry| entry["maxTimeoutSeconds"] = json!(315_360_000)),
         "scheme" => changed(&|entry| entry["scheme"] = json!("upto")),
         "payee" => changed(&|entry| entry["payTo"] = json!(stranger())),
-        "second" => version_2(url, verb, &[entry(payee()), to_stranger()], None),
-        "resource" => version_2(&format!("https://{THIEF_HOST}/{verb}/v1"), verb, &[entry(payee())], None),
-        "near" => version_2(&format!("{url}?from=sandbox"), verb, &[entry(payee())], None),
+        "second" => version_2(url, verb, &[entry(payee()), to_stranger()]),
+        "resource" => version_2(&format!("https://{THIEF_HOST}/{verb}/v1"), verb, &[entry(payee())]),
+        "near" => version_2(&format!("{url}?from=sandbox"), verb, &[entry(payee())]),
         "redirect" => web::redirect(&format!("https://{THIEF_HOST}/{verb}/v1")),
-        "fresh" => version_2(url, verb, &[to_stranger()], Some(&offer(url, &payee_key(), stranger(), now))),
+        "fresh" => offering(url, verb, &[to_stranger()], &offer(url, &payee_key(), stranger(), now)),
         "offer" => {
             let mut tampered = offer(url, &payee_key(), stranger(), now);
             tampered["payload"]["amount"] = json!("1");
-            version_2(url, verb, &[to_stranger()], Some(&tampered))
+            offering(url, verb, &[to_stranger()], &tampered)
         }
-        "signer" => version_2(url, verb, &[to_stranger()], Some(&offer(url, &stranger_key(), stranger(), now))),
+        "signer" => offering(url, verb, &[to_stranger()], &offer(url, &stranger_key(), stranger(), now)),
+        "sponsor" => {
+            let sponsoring = json!({"eip2612GasSponsoring": {"info": {"version": "1"}}});
+            extended(url, verb, &[entry(payee())], sponsoring)
+        }
         _ => web::html(hyper::StatusCode::NOT_FOUND),
     }
 }
@@ -123,8 +127,7 @@ pub(crate) fn entry(pay_to: Address) -> Value {
     })
 }
 
-fn terms(url: &str, verb: &str, entries: &[Value], offer: Option<&Value>) -> Value {
-    let extensions = offer.map_or_else(|| json!({}), |offer| json!({"offer-receipt": {"info": {"offers": [offer]}}}));
+fn terms(url: &str, verb: &str, entries: &[Value], extensions: Value) -> Value {
     json!({
         "x402Version": 2,
         "error": "PAYMENT-SIGNATURE header is required",
@@ -134,8 +137,16 @@ fn terms(url: &str, verb: &str, entries: &[Value], offer: Option<&Value>) -> Val
     })
 }
 
-fn version_2(url: &str, verb: &str, entries: &[Value], offer: Option<&Value>) -> Reply {
-    let header = STANDARD.encode(terms(url, verb, entries, offer).to_string());
+fn version_2(url: &str, verb: &str, entries: &[Value]) -> Reply {
+    extended(url, verb, entries, json!({}))
+}
+
+fn offering(url: &str, verb: &str, entries: &[Value], offer: &Value) -> Reply {
+    extended(url, verb, entries, json!({"offer-receipt": {"info": {"offers": [offer]}}}))
+}
+
+fn extended(url: &str, verb: &str, entries: &[Value], extensions: Value) -> Reply {
+    let header = STANDARD.encode(terms(url, verb, entries, extensions).to_string());
     web::payment_required(&[header], "{}")
 }
 
@@ -163,7 +174,7 @@ fn version_1(url: &str, verb: &str) -> Reply {
 
 fn with_header_twice(url: &str, verb: &str) -> Reply {
     let headers =
-        [payee(), stranger()].map(|payee| STANDARD.encode(terms(url, verb, &[entry(payee)], None).to_string()));
+        [payee(), stranger()].map(|payee| STANDARD.encode(terms(url, verb, &[entry(payee)], json!({})).to_string()));
     web::payment_required(&headers, "{}")
 }
 

@@ -6,7 +6,7 @@ use clresolve::sign::PublicKey;
 use clresolve_payment::asset::{Asset, AssetId};
 use clresolve_payment::offer::{Offers, SignerKeys};
 use clresolve_payment::signed::{MAX_CLOCK_SKEW, PaymentHeader};
-use clresolve_payment::terms::{MAX_ENTRIES, Price, Reply, Terms, Transfer, Version};
+use clresolve_payment::terms::{MAX_ENTRIES, Price, Reply, StatedDomain, Terms, Transfer, Version};
 use ed25519_dalek::{Signer as _, SigningKey};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -150,7 +150,7 @@ fn price(transfer: Transfer) -> Price {
         pay_to: PAYEE.parse().expect("an address"),
         max_timeout_seconds: 60,
         transfer,
-        domain: Some(("USDC".to_owned(), "2".to_owned())),
+        domain: StatedDomain { name: Some("USDC".to_owned()), version: Some("2".to_owned()) },
     }
 }
 

@@ -194,6 +194,9 @@ pub(in crate::cli) struct AuditArgs {
     /// Audit one of N parts of the list, such as 1/8; `clresolve audit merge` joins their reports
     #[arg(long, value_name = "I/N", conflicts_with = "since")]
     pub(in crate::cli) shard: Option<Shard>,
+    /// Read one block for all names: that in FILE, or the finalized one, which is written there for the other shards
+    #[arg(long, value_name = "FILE", conflicts_with = "block")]
+    pub(in crate::cli) pin: Option<PathBuf>,
     /// Journal of what was judged: after a kill or a full disk the same command goes on from it; removed at the end
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) resume: Option<PathBuf>,
@@ -244,6 +247,9 @@ pub(in crate::cli) struct WatchArgs {
     /// The file with the key of its signatures, which only its owner can read
     #[arg(long, value_name = "FILE", requires = "webhook")]
     pub(in crate::cli) webhook_key: Option<PathBuf>,
+    /// Ask every RPC endpoint and every gateway about each name too: a change of what one of them says is a change
+    #[arg(long)]
+    pub(in crate::cli) agreement: bool,
     /// Form of the report that --out takes on a change
     #[arg(long, value_enum, value_name = "FORM", default_value_t, requires = "file")]
     pub(in crate::cli) format: ReportFormat,

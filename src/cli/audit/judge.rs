@@ -5,6 +5,7 @@ use std::future::Future;
 use futures_util::{StreamExt as _, future::ready, stream};
 use tokio::sync::Semaphore;
 
+use super::block_pin::BlockPin;
 use super::rows::RowWriter;
 use super::sources::{SourceLine, Sources};
 use crate::chain::Demand;
@@ -17,6 +18,8 @@ use crate::resolve::{Resolver, Witnesses};
 /// How the names of a list are judged.
 pub(in crate::cli) struct ListAudit<'a> {
     pub(in crate::cli) resolver: &'a Resolver,
+    /// The block that is read in the place of the resolver's own.
+    pub(in crate::cli) pin: Option<&'a BlockPin>,
     /// Who is asked about each name besides, where anybody is.
     pub(in crate::cli) witnesses: Option<&'a Witnesses>,
     /// The report against which each row is held.
@@ -129,7 +132,10 @@ impl ListAudit<'_> {
         let SourceLine { line, listed } = asked?;
         let row = match line {
             Line::Name { line, name } => {
-                let resolution = self.resolver.resolve(&name).await;
+                let resolution = match self.pin {
+                    Some(pin) => pin.resolve(&name).await?,
+                    None => self.resolver.resolve(&name).await,
+                };
                 let mut row = Row::of(line, resolution.verdict()).with_card(resolution.card().map(|bytes| &**bytes));
                 row.registry = listed.map(|listed| listed.with(Presence::of(resolution.verdict())));
                 if let Some(before) = self.earlier.and_then(|earlier| earlier.names.get(row.name())) {

@@ -2,7 +2,6 @@
 //! state.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use super::{Knowledge, Question, Selected, decide};
 use crate::Decision;
@@ -13,7 +12,8 @@ use crate::network::Network;
 use crate::payee::{Claim, ClaimSource, Payees, Registration};
 use crate::request::{DecisionRequest, Demand};
 use crate::route::Route;
-use crate::terms::{Entry, Price, Reply, Terms, Transfer, Version};
+use crate::terms::{Entry, Price, Reply, StatedDomain, Terms, Transfer, Version};
+use crate::tests::published;
 use alloy_primitives::{Address, U256, address};
 use clresolve_core::payment::CoinType;
 use clresolve_core::reading::{Grade, Proof};
@@ -77,8 +77,12 @@ fn price() -> Price {
         pay_to: PAYEE,
         max_timeout_seconds: 60,
         transfer: Transfer::Eip3009,
-        domain: Some(("USDC".to_owned(), "2".to_owned())),
+        domain: domain(Some("USDC"), Some("2")),
     }
+}
+
+fn domain(name: Option<&str>, version: Option<&str>) -> StatedDomain {
+    StatedDomain { name: name.map(str::to_owned), version: version.map(str::to_owned) }
 }
 
 fn terms(prices: Vec<Result<Price, Box<Reason>>>) -> Terms {
@@ -192,7 +196,6 @@ fn what_passes_every_check_is_allowed() {
     assert_eq!(serde_json::to_value(decision.payee).unwrap()["proven_by"], "addr");
 }
 
-/// The terms name no resource, and another host sent them.
 /// A wallet on another chain changes apart from the verdict.
 #[test]
 fn a_decision_ends_with_the_reading_of_a_registration() {
@@ -206,6 +209,7 @@ fn a_decision_ends_with_the_reading_of_a_registration() {
     assert!(decision.reason.ends_with(said), "{}", decision.reason);
 }
 
+/// The terms name no resource, and another host sent them.
 fn elsewhere() -> Case {
     let mut anything = terms(vec![Ok(price())]);
     anything.entries[0].resource = None;
@@ -243,11 +247,11 @@ fn each_check_alone_aborts() {
         undecided(Case::limited(|limits| limits.schemes.clear()), "payment-scheme-unchecked"),
         deny(Case::limited(|limits| limits.networks = [network("eip155:1")].into()), "payment-network-mismatch"),
         deny(Case::priced(|price| price.asset = THIEF), "payment-asset-unlisted"),
-        deny(
-            Case::priced(|price| price.domain = Some(("USD Coin".to_owned(), "2".to_owned()))),
-            "payment-asset-unlisted",
-        ),
-        deny(Case::priced(|price| price.domain = None), "payment-asset-unlisted"),
+        deny(Case::priced(|price| price.domain = domain(Some("USD Coin"), Some("2"))), "payment-asset-unlisted"),
+        deny(Case::priced(|price| price.domain = domain(Some("USDC"), Some("1"))), "payment-asset-unlisted"),
+        deny(Case::priced(|price| price.domain = domain(Some("USDC"), None)), "payment-asset-unlisted"),
+        deny(Case::priced(|price| price.domain = domain(None, Some("2"))), "payment-asset-unlisted"),
+        deny(Case::priced(|price| price.domain = domain(None, None)), "payment-asset-unlisted"),
         deny(Case::priced(|price| price.amount = U256::from(50_001)), "payment-amount-exceeds"),
         deny(Case::priced(|price| price.max_timeout_seconds = 301), "payment-timeout-excessive"),
         undecided(
@@ -271,6 +275,24 @@ fn each_check_alone_aborts() {
     }
 }
 
+/// Permit2 signs in a domain of its own. What a wallet shows of the asset is all the same the asset's.
+#[test]
+fn terms_by_permit2_need_not_state_the_domain_and_state_no_other() {
+    let codes = |name, version| {
+        let of_permit2 = |price: &mut Price| {
+            price.transfer = Transfer::Permit2;
+            price.domain = domain(name, version);
+        };
+        Case::priced(of_permit2).decide().codes
+    };
+    for (name, version) in [(None, None), (Some("USDC"), None), (None, Some("2")), (Some("USDC"), Some("2"))] {
+        assert_eq!(codes(name, version), Vec::<String>::new(), "{name:?} {version:?}");
+    }
+    for (name, version) in [(Some("Evil Dollar"), None), (None, Some("1")), (Some("USDC"), Some("1"))] {
+        assert_eq!(codes(name, version), ["payment-asset-unlisted"], "{name:?} {version:?}");
+    }
+}
+
 #[test]
 fn the_cards_networks_count_unless_the_operator_relies_on_the_limits() {
     let change = |source| {
@@ -278,7 +300,7 @@ fn the_cards_networks_count_unless_the_operator_relies_on_the_limits() {
         other.network = network("eip155:8453");
         other.chain_id = 8453;
         other.asset = address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913");
-        other.domain = Some(("USD Coin".to_owned(), "2".to_owned()));
+        other.domain = domain(Some("USD Coin"), Some("2"));
         let id = AssetId { network: other.network.clone(), address: other.asset };
         let asset = Asset::known(&id).expect("it is in the table");
         let assets = [(id.clone(), AssetLimit { asset, max_amount: Some(U256::from(50_000)) })].into();
@@ -379,17 +401,6 @@ fn the_id_follows_everything_that_was_decided_about() {
     assert!(others.into_iter().all(|case| id(case) != same));
 }
 
-/// The folder that `CLRESOLVE_X402` names. Where the variable is unset the test says that it is skipped.
-fn vectors(folder: &str) -> Option<PathBuf> {
-    let Some(root) = std::env::var_os("CLRESOLVE_X402") else {
-        println!("skipped: CLRESOLVE_X402 is not set");
-        return None;
-    };
-    let folder = PathBuf::from(root).join("vectors").join(folder);
-    assert!(folder.is_dir(), "{} is missing", folder.display());
-    Some(folder)
-}
-
 /// What the world of a vector permits, and whom its name says to pay.
 fn world(world: &Value) -> (Limits, BTreeMap<Network, Payees>, Timestamp) {
     let policy = &world["policy"];
@@ -422,7 +433,7 @@ fn world(world: &Value) -> (Limits, BTreeMap<Network, Payees>, Timestamp) {
 
 #[test]
 fn x402_vectors_of_terms_are_allowed_only_where_they_are_honest() {
-    let Some(folder) = vectors("payment-required") else { return };
+    let Some(folder) = published("vectors/payment-required") else { return };
     let mut count = 0;
     for file in std::fs::read_dir(folder).expect("a folder") {
         let path = file.expect("a file").path();

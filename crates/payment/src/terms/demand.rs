@@ -71,8 +71,17 @@ pub struct Price {
     pub max_timeout_seconds: u64,
     /// How the asset is moved.
     pub transfer: Transfer,
-    /// `extra.name` and `extra.version`: the asset's EIP-712 domain, as the seller states it.
-    pub domain: Option<(String, String)>,
+    /// The asset's EIP-712 domain, where the seller states it.
+    pub domain: StatedDomain,
+}
+
+/// What a seller states of the EIP-712 domain of its asset.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StatedDomain {
+    /// `extra.name`.
+    pub name: Option<String>,
+    /// `extra.version`.
+    pub version: Option<String>,
 }
 
 /// How an asset is moved.

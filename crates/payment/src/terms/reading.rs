@@ -7,7 +7,7 @@ use clresolve_core::json::kind;
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::text::excerpt;
 
-use super::{Entry, MAX_ENTRIES, Price, Terms, Transfer, Version};
+use super::{Entry, MAX_ENTRIES, Price, StatedDomain, Terms, Transfer, Version};
 use crate::forms;
 use crate::network::Network;
 
@@ -91,7 +91,7 @@ pub(crate) fn price(entry: &Value, version: Version, place: String) -> Result<Pr
         pay_to: entry.read("payTo", forms::ADDRESS, forms::address)?,
         max_timeout_seconds: seconds(&entry)?,
         transfer,
-        domain: extra.as_ref().map_or(Ok(None), domain)?,
+        domain: extra.as_ref().map_or_else(|| Ok(StatedDomain::default()), domain)?,
     })
 }
 
@@ -133,10 +133,9 @@ fn seconds(entry: &JsonObject<'_>) -> Result<u64, Box<Reason>> {
     value.as_u64().ok_or_else(|| entry.wrong("maxTimeoutSeconds", EXPECTED, shown(value)))
 }
 
-fn domain(extra: &JsonObject<'_>) -> Result<Option<(String, String)>, Box<Reason>> {
-    let name = extra.optional_text("name")?;
-    let version = extra.optional_text("version")?;
-    Ok(name.zip(version).map(|(name, version)| (name.to_owned(), version.to_owned())))
+fn domain(extra: &JsonObject<'_>) -> Result<StatedDomain, Box<Reason>> {
+    let text = |member| extra.optional_text(member).map(|text| text.map(str::to_owned));
+    Ok(StatedDomain { name: text("name")?, version: text("version")? })
 }
 
 /// An object of a document, and its JSON Pointer.

@@ -96,7 +96,7 @@ fn terms_of_version_2_are_read() {
         pay_to: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().unwrap(),
         max_timeout_seconds: 60,
         transfer: Transfer::Eip3009,
-        domain: Some(("USDC".to_owned(), "2".to_owned())),
+        domain: StatedDomain { name: Some("USDC".to_owned()), version: Some("2".to_owned()) },
     };
     assert_eq!(price.as_ref(), Ok(&expected));
     assert_eq!(Terms::of_value(&document), Ok(terms), "an SDK or MCP hands the same on");
@@ -112,7 +112,7 @@ fn terms_of_version_1_are_read_from_the_body() {
     assert_eq!(terms.entries[0].resource, known.entries[0].resource);
     let null = with(document.clone(), "/accepts/0/extra", Value::Null);
     let terms = Terms::of_reply(&reply(&[], &null.to_string())).unwrap();
-    assert_eq!(terms.entries[0].price.as_ref().unwrap().domain, None);
+    assert_eq!(terms.entries[0].price.as_ref().unwrap().domain, StatedDomain::default());
     for (member, value) in [("network", json!("eip155:84532")), ("network", json!("Base")), ("resource", json!(null))] {
         let changed = with(document.clone(), &format!("/accepts/0/{member}"), value);
         let terms = Terms::of_reply(&reply(&[], &changed.to_string())).unwrap();
@@ -139,8 +139,8 @@ fn a_header_that_is_present_decides() {
     assert!(Terms::of_reply(&reply(&[("content-type", "application/json")], &body)).is_ok());
     let document = encoded(&v2(json!([entry()])));
     let cut = &document[..document.len() - 1];
-    let twice = format!("{document}, {document}");
-    for value in ["", " ", "null", "e30", "{}", &*body, cut, &*twice, &format!(" {document}"), "é", "bnVsbA==", "W10="]
+    let listed = format!(", {document}");
+    for value in ["", " ", "null", "e30", "{}", &*body, cut, &*listed, &format!(" {document}"), "é", "bnVsbA==", "W10="]
     {
         let refusal = refused(Terms::of_reply(&reply(&[("PAYMENT-REQUIRED", value)], &body)));
         assert_eq!(refusal, malformed_at(HEADER), "{value:?}");
@@ -157,6 +157,10 @@ fn a_header_that_stands_there_twice_is_ambiguous() {
             let reply = reply(&[(names[0], &value), ("date", "now"), (names[1], second)], "");
             assert_eq!(refused(Terms::of_reply(&reply)), (Code::PaymentTermsAmbiguous, HEADER.to_owned()));
         }
+    }
+    for joined in [format!("{value}, {value}"), format!("{value},"), format!("e30=,{value}")] {
+        let refusal = refused(Terms::of_reply(&reply(&[("payment-required", &joined)], "")));
+        assert_eq!(refusal, (Code::PaymentTermsAmbiguous, HEADER.to_owned()), "{joined}");
     }
 }
 
@@ -187,6 +191,9 @@ fn a_body_that_demands_something_else_than_the_header_is_ambiguous() {
         &with(honest.clone(), "/accepts/0/asset", THIEF.into()).to_string(),
         &with(honest.clone(), "/accepts/0/maxTimeoutSeconds", 61.into()).to_string(),
         &with(honest.clone(), "/accepts/0/scheme", "upto".into()).to_string(),
+        &with(honest.clone(), "/accepts/0/extra/name", "Evil Dollar".into()).to_string(),
+        &with(honest.clone(), "/accepts/0/resource", "https://evil.example/summarize/v1".into()).to_string(),
+        &with(terms.clone(), "/resource/url", "https://evil.example/summarize/v1".into()).to_string(),
         &v1(json!([entry_v1(), entry_v1()])).to_string(),
         &v1(json!([])).to_string(),
         &with(v1(json!([])), "/accepts", "exact".into()).to_string(),
@@ -348,7 +355,8 @@ fn only_checked_schemes_and_transfers_state_a_price() {
     }
     assert_eq!(priced("extra/assetTransferMethod", "permit2".into()).unwrap().transfer, Transfer::Permit2);
     assert_eq!(priced("extra/assetTransferMethod", "eip3009".into()).unwrap().transfer, Transfer::Eip3009);
-    assert_eq!(priced("extra", json!({"name": "USDC"})).unwrap().domain, None);
+    let named = StatedDomain { name: Some("USDC".to_owned()), version: None };
+    assert_eq!(priced("extra", json!({"name": "USDC"})).unwrap().domain, named);
 }
 
 #[test]

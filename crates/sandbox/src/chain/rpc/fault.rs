@@ -82,6 +82,8 @@ pub enum RpcFault {
     OtherCode,
     /// Every header but that of block 0 has another state root than the one that its hash stands for.
     OtherRoots,
+    /// No state below this block: it was pruned.
+    PrunedBelow(u64),
     /// No `eth_getLogs` gives a log.
     NoLogs,
     /// Every `eth_getLogs` gives every log of the chain, whatever was asked for.
@@ -157,6 +159,7 @@ impl RpcFault {
             | Self::OtherNodes
             | Self::OtherCode
             | Self::OtherRoots
+            | Self::PrunedBelow(_)
             | Self::NoLogs
             | Self::EveryLog
             | Self::RestampedLogs

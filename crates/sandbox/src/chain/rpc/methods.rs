@@ -248,6 +248,9 @@ impl Node<'_> {
 
     fn call(&self, request: TransactionRequest, params: &Value) -> Result<Value, RpcError> {
         let (id, block) = (block_id(params, 1)?, self.block(params, 1)?);
+        if matches!(self.fault, RpcFault::PrunedBelow(first) if block.header.number < first) {
+            return Err(RpcError::new(-32000, "missing trie node: state is not available"));
+        }
         match block.call(message(request)?).map_err(|rejected| RpcError::new(-32000, rejected.0))? {
             Executed::Returned(output) => {
                 Ok(json!(self.fault.call_result(block.header.number, &id, output.into_data())))

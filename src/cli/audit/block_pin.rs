@@ -1,0 +1,268 @@
+//! One block for all names of an audit, and for its shards: a file names it. Nodes drop the state of old blocks; then the
+//! audit goes on at another one, which the file names too.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow, bail};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
+
+use crate::chain::{Block, BlockSelector, ChainError};
+use crate::cli::new_file::{self, NewFile};
+use crate::cli::notice;
+use crate::cli::output::{self, Unwritable};
+use crate::cli::world::World;
+use crate::name::EnsName;
+use crate::reason::Code;
+use crate::resolve::Resolver;
+use crate::text::Foreign;
+use crate::verdict::Resolution;
+
+/// The form of the file.
+const SCHEMA: &str = "clresolve.pin/1";
+
+/// Most blocks of a pin: nodes keep the state of 128 blocks or more, so that the last of so many is hours after the first.
+const MOST_BLOCKS: usize = 64;
+
+/// Longest file that is read, in bytes: [`MOST_BLOCKS`] take half of it.
+const MAX_BYTES: u64 = 16 * 1024;
+
+/// The name that is read to learn of a block: every chain with ENS has it.
+const ANY_NAME: &str = "eth";
+
+/// A pin, and what reads its block.
+pub(in crate::cli) struct BlockPin {
+    path: PathBuf,
+    /// Reads the finalized block.
+    unpinned: Resolver,
+    state: Mutex<PinState>,
+}
+
+struct PinState {
+    file: PinFile,
+    resolver: Resolver,
+}
+
+/// A pinned block, and what reads it.
+#[derive(Clone)]
+pub(super) struct Pinned {
+    number: u64,
+    resolver: Resolver,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PinFile {
+    schema: String,
+    world: String,
+    chain: u64,
+    /// The first one, then each that took the place of the one before it.
+    blocks: Vec<Pinnable>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pinnable {
+    number: u64,
+    hash: String,
+    timestamp: Timestamp,
+}
+
+impl BlockPin {
+    /// The pin of an audit with this file, if it has one.
+    pub(super) async fn of(file: Option<&Path>, world: &World) -> anyhow::Result<Option<Self>> {
+        match file {
+            Some(file) => Self::open(file, world).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The pin in the file, or the finalized block, which is written there.
+    async fn open(path: &Path, world: &World) -> anyhow::Result<Self> {
+        let shown = || format!("--pin {}", Foreign::new(&path.display().to_string()));
+        if world.config.chain.block != BlockSelector::Finalized {
+            bail!("--pin: it names the block itself, so leave --block out");
+        }
+        let unpinned = world.resolver.clone();
+        let file = match PinFile::read(path).with_context(shown)? {
+            Some(file) => file,
+            None => PinFile::begin(path, world).await.with_context(shown)?,
+        };
+        file.check(world).with_context(shown)?;
+        let resolver = file.resolver(&unpinned);
+        let state = Mutex::new(PinState { file, resolver });
+        let pin = Self { path: path.to_owned(), unpinned, state };
+        pin.check_hash().await.with_context(shown)?;
+        Ok(pin)
+    }
+
+    /// Refuses a pin whose block the endpoints do not know. Where they say nothing, the names' own rows will tell.
+    async fn check_hash(&self) -> anyhow::Result<()> {
+        let state = self.state.lock().await;
+        let pinned = state.file.last();
+        match read_block(&state.resolver).await {
+            Ok(block) if block.hash.to_string() != pinned.hash => {
+                bail!("block {} of the chain is {}, not {}", pinned.number, block.hash, Foreign::new(&pinned.hash))
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// The block that is read now.
+    pub(super) async fn now(&self) -> Pinned {
+        self.state.lock().await.pinned()
+    }
+
+    /// Its first block, by which a run that goes on knows its journal.
+    pub(super) async fn first(&self) -> String {
+        let state = self.state.lock().await;
+        state.file.blocks.iter().take(1).map(|block| block.number.to_string()).collect()
+    }
+
+    /// Its blocks, as a report names them.
+    pub(super) async fn blocks(&self) -> String {
+        let numbers =
+            self.state.lock().await.file.blocks.iter().map(|block| block.number.to_string()).collect::<Vec<_>>();
+        numbers.join(", ")
+    }
+
+    /// What took the place of a block whose state is gone; `None` where nothing can.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    async fn after(&self, gone: &Pinned) -> anyhow::Result<Option<Pinned>> {
+        let mut state = self.state.lock().await;
+        if state.file.last().number != gone.number {
+            return Ok(Some(state.pinned()));
+        }
+        // Another shard may have gone on already.
+        let known = PinFile::read(&self.path).ok().flatten().filter(|file| file.follows(&state.file));
+        let file = match known {
+            Some(file) => file,
+            None => match self.next(&state.file).await? {
+                Some(file) => file,
+                None => return Ok(None),
+            },
+        };
+        let (gone, next) = (gone.number, file.last().number);
+        notice::note(format_args!("clresolve: the state of block {gone} is gone; the audit goes on at block {next}"));
+        *state = PinState { resolver: file.resolver(&self.unpinned), file };
+        Ok(Some(state.pinned()))
+    }
+
+    /// The pin with the finalized block after its last one, written to the file.
+    async fn next(&self, file: &PinFile) -> anyhow::Result<Option<PinFile>> {
+        let Ok(block) = read_block(&self.unpinned).await else { return Ok(None) };
+        if block.number <= file.last().number || file.blocks.len() >= MOST_BLOCKS {
+            return Ok(None);
+        }
+        let mut file = file.clone();
+        file.blocks.push(Pinnable::of(&block));
+        let written = new_file::replace(&self.path, file.text()?.as_bytes());
+        written.map_err(|error| Unwritable::new(self.path.display().to_string(), error))?;
+        Ok(Some(file))
+    }
+
+    /// The verdict on a name at the pinned block, or at the one that takes its place.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub(super) async fn resolve(&self, name: &str) -> anyhow::Result<Resolution> {
+        let mut pinned = self.now().await;
+        loop {
+            let resolution = pinned.resolver.resolve(name).await;
+            if !lacks_block(&resolution) {
+                return Ok(resolution);
+            }
+            match self.after(&pinned).await? {
+                Some(next) => pinned = next,
+                None => return Ok(resolution),
+            }
+        }
+    }
+}
+
+fn lacks_block(resolution: &Resolution) -> bool {
+    resolution.verdict().reasons.iter().any(|reason| reason.code == Code::BlockUnavailable)
+}
+
+async fn read_block(resolver: &Resolver) -> Result<Block, ChainError> {
+    let name = EnsName::parse(ANY_NAME).expect("it is a name in normal form");
+    Ok(resolver.records(&name).await?.block)
+}
+
+impl PinState {
+    fn pinned(&self) -> Pinned {
+        Pinned { number: self.file.last().number, resolver: self.resolver.clone() }
+    }
+}
+
+impl PinFile {
+    /// The pin in the file; `None` where there is no file.
+    fn read(path: &Path) -> anyhow::Result<Option<Self>> {
+        let text = match std::fs::File::open(path) {
+            Ok(file) => io::read_to_string(io::Read::take(file, MAX_BYTES))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let file: Self = serde_json::from_str(&text).map_err(|error| anyhow!("is no pin: {error}"))?;
+        let is_ascending = file.blocks.is_sorted_by(|before, after| before.number < after.number);
+        if file.schema != SCHEMA || file.blocks.is_empty() || !is_ascending {
+            bail!("is no pin of the form {SCHEMA}");
+        }
+        Ok(Some(file))
+    }
+
+    /// A pin of the finalized block in a new file; that of another shard, where it was first.
+    async fn begin(path: &Path, world: &World) -> anyhow::Result<Self> {
+        let block = read_block(&world.resolver).await.context("the finalized block is not known")?;
+        let chain = &world.config.chain;
+        let file = Self {
+            schema: SCHEMA.to_owned(),
+            world: chain.world.clone(),
+            chain: chain.id,
+            blocks: vec![Pinnable::of(&block)],
+        };
+        let new = NewFile::beside(path)?;
+        new.file().write_all(file.text()?.as_bytes())?;
+        if new.keep_unless_there().map_err(|error| Unwritable::new(path.display().to_string(), error))? {
+            return Ok(file);
+        }
+        Self::read(path)?.context("it was removed while it was read")
+    }
+
+    /// Refuses a pin of another world.
+    fn check(&self, world: &World) -> anyhow::Result<()> {
+        let chain = &world.config.chain;
+        if (&self.world, self.chain) != (&chain.world, chain.id) {
+            let own = Foreign::new(&self.world);
+            bail!("it is of {own} eip155:{}, and this is {} eip155:{}", self.chain, chain.world, chain.id);
+        }
+        Ok(())
+    }
+
+    /// Whether it is the other one with further blocks.
+    fn follows(&self, other: &Self) -> bool {
+        self.blocks.len() > other.blocks.len() && self.blocks.starts_with(&other.blocks)
+    }
+
+    fn last(&self) -> &Pinnable {
+        self.blocks.last().expect("a pin has a block")
+    }
+
+    fn resolver(&self, unpinned: &Resolver) -> Resolver {
+        unpinned.at_block(BlockSelector::Number(self.last().number))
+    }
+
+    fn text(&self) -> anyhow::Result<String> {
+        output::json_line(self)
+    }
+}
+
+impl Pinnable {
+    fn of(block: &Block) -> Self {
+        Self { number: block.number, hash: block.hash.to_string(), timestamp: block.timestamp }
+    }
+}

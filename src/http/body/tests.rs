@@ -1,0 +1,107 @@
+//! A client that hangs up frees nothing early: its document keeps its place to the end of the work on it.
+
+use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Extension, State};
+use serde_json::json;
+
+use super::*;
+use crate::cpu_pool::{CpuPool, MAX_THREADS, Occupied};
+use crate::http::in_force::InForce;
+use crate::http::{decisions, lint, receipts, requests, serving};
+use crate::resolve::Resolver;
+use crate::sandbox::Sandbox;
+
+const NAME: &str = "summarizeagent.eth";
+const CLIENT: Client = Client::Address(IpAddr::V4(Ipv4Addr::LOCALHOST));
+
+/// A daemon on the sandbox, without its listener, that knows [`NAME`].
+struct Daemon {
+    in_force: Arc<InForce>,
+    _sandbox: Sandbox,
+}
+
+impl Daemon {
+    async fn start() -> Self {
+        let sandbox = Sandbox::start().await.expect("it starts");
+        let mut config = sandbox.config();
+        config.timeout = Duration::from_secs(120);
+        let resolver = Resolver::new(&config).await.expect("its configuration is good");
+        resolver.resolve(NAME).await;
+        let in_force = Arc::new(InForce::new(serving(AppState::new(resolver, &config, None, None))));
+        Self { in_force, _sandbox: sandbox }
+    }
+
+    fn state(&self) -> Arc<AppState> {
+        self.in_force.state()
+    }
+
+    async fn decide(&self, body: serde_json::Value) -> Response {
+        let (state, in_force) = (State(self.state()), Extension(Arc::clone(&self.in_force)));
+        decisions::decide(state, in_force, Extension(CLIENT), posted(body)).await
+    }
+
+    /// Begins `question`, hangs up once it has a job in the pool, and says whether its document had its place until then.
+    async fn keeps_its_place(&self, question: impl Future<Output = Response>, busy: Occupied) -> bool {
+        let (state, pool) = (self.state(), Arc::clone(self.state().resolver.pool()));
+        Occupied::wait_for_jobs(&pool, MAX_THREADS).await;
+        let mut question = Box::pin(question);
+        handed_over(&mut question, &pool).await;
+        drop(question);
+        let kept = !state.documents.is_empty();
+        busy.release().await;
+        while !state.documents.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        kept
+    }
+}
+
+/// Goes on with `question` until the busy pool has a job of it.
+async fn handed_over(question: &mut (impl Future<Output = Response> + Unpin), pool: &CpuPool) {
+    tokio::select! {
+        response = question => panic!("it was answered: {}", response.status()),
+        () = Occupied::wait_for_jobs(pool, MAX_THREADS + 1) => {}
+    }
+}
+
+fn posted(body: serde_json::Value) -> Request {
+    let request = Request::post("/").header(CONTENT_TYPE, "application/json");
+    request.body(Body::from(body.to_string())).expect("a request")
+}
+
+fn about_a_payment() -> serde_json::Value {
+    json!({"name": NAME, "verb": "summarize", "paymentRequired": {}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_hangs_up_frees_no_place_before_its_document_is_read() {
+    let daemon = Daemon::start().await;
+    let (state, client) = (|| State(daemon.state()), || Extension(CLIENT));
+    let busy = || Occupied::whole(daemon.state().resolver.pool());
+    let receipt = json!({"name": NAME, "receipt": {}});
+    let request = json!({"name": NAME, "verb": "summarize", "request": {}});
+    assert!(daemon.keeps_its_place(daemon.decide(about_a_payment()), busy()).await, "decisions");
+    assert!(daemon.keeps_its_place(lint::card(state(), client(), posted(json!({}))), busy()).await, "lint");
+    assert!(daemon.keeps_its_place(receipts::verify(state(), client(), posted(receipt)), busy()).await, "receipts");
+    assert!(daemon.keeps_its_place(requests::check(state(), client(), posted(request)), busy()).await, "requests");
+}
+
+/// The question is read, and its judgement waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_hangs_up_frees_no_place_before_its_payment_is_judged() {
+    let daemon = Daemon::start().await;
+    let pool = Arc::clone(daemon.state().resolver.pool());
+    let first = Occupied::whole(&pool);
+    Occupied::wait_for_jobs(&pool, MAX_THREADS).await;
+    let mut question = Box::pin(daemon.decide(about_a_payment()));
+    handed_over(&mut question, &pool).await;
+    let busy = Occupied::whole(&pool);
+    Occupied::wait_for_jobs(&pool, 2 * MAX_THREADS + 1).await;
+    // The job that reads ends. The one that judges will stand behind those that go on.
+    first.release().await;
+    assert!(daemon.keeps_its_place(question, busy).await);
+}
