@@ -14,7 +14,7 @@ pub use crate::fetch::ipfs::{Gateway, Hedging};
 pub use crate::fetch::{ConnectTo, OriginSpec};
 use crate::verdict::Depth;
 use clresolve_core::payment::Coins;
-pub use clresolve_core::reading::{BlockSelector, Demand, Grade};
+pub use clresolve_core::reading::{BlockSelector, Grade, GradeDemand};
 
 mod admin;
 mod chains;
@@ -297,7 +297,7 @@ impl ChainConfig {
     /// # Errors
     /// [`ConfigError::Conflict`] where more must agree than there are operators, or where this build lacks what the demand
     /// takes.
-    pub fn demand(&self) -> Result<Demand, ConfigError> {
+    pub fn demand(&self) -> Result<GradeDemand, ConfigError> {
         demanded(&self.endpoints, self.proof, self.quorum)
     }
 }

@@ -1,6 +1,6 @@
 //! The audit report: many verdicts in, one document out. Pure.
 //!
-//! A verdict becomes a [`Row`]. The [`Tally`] counts it, and the caller keeps it ([`Rows`]), so that memory does not
+//! A verdict becomes a [`Row`]. The [`AuditCounts`] counts it, and the caller keeps it ([`Rows`]), so that memory does not
 //! grow with the number of names. [`Report::write`] writes the document. [`Past`] reads one again, and [`Difference`] says
 //! what changed between two of them, which are in memory.
 
@@ -35,7 +35,7 @@ mod words;
 
 use std::io::{self, Write};
 
-pub use self::counts::{Group, Tally};
+pub use self::counts::{Group, AuditCounts};
 pub use self::difference::Difference;
 pub use self::document::Report;
 pub use self::drift::{Agreement, Drift};

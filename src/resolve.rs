@@ -71,7 +71,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 #[cfg(feature = "cli")]
-pub(crate) use self::agreement::Witnesses;
+pub(crate) use self::agreement::UpstreamSurvey;
 use self::cached::CachedWalker;
 #[cfg(feature = "unstable")]
 pub use self::content::Liars;

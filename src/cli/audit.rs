@@ -12,7 +12,7 @@ mod report;
 mod resolution;
 mod rows;
 mod schemas;
-mod seal;
+mod signing;
 mod sources;
 
 use std::io::{self, BufWriter, Write as _};
@@ -48,8 +48,8 @@ pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
         Some(AuditCommand::Diff(args)) => diff::run(&args),
         Some(AuditCommand::Merge(args)) => merge::run(&args),
         Some(AuditCommand::Resolution(args)) => resolution::run(&args),
-        Some(AuditCommand::Sign(args)) => seal::sign(&args),
-        Some(AuditCommand::Verify(args)) => seal::verify(&args),
+        Some(AuditCommand::Sign(args)) => signing::sign(&args),
+        Some(AuditCommand::Verify(args)) => signing::verify(&args),
         None => super::runtime::run_to_end(audit(args)),
     }
 }
@@ -71,14 +71,14 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         registry = Registry::of(&args, &world.resolver) => registry?,
         () = &mut interrupt => return Ok(Exit::Interrupted),
     };
-    let witnesses = if args.agreement { world.resolver.witnesses()? } else { None };
+    let survey = if args.agreement { world.resolver.upstream_survey()? } else { None };
     let pin = tokio::select! {
         pin = BlockPin::of(args.pin.as_deref(), &world) => pin?,
         () = &mut interrupt => return Ok(Exit::Interrupted),
     };
     let mut scope = Scope {
         registry: registry.as_ref().and_then(|registry| registry.about.clone()),
-        agreement: witnesses.is_some(),
+        agreement: survey.is_some(),
         ..scope(&world)?
     };
     if let Some(pin) = &pin {
@@ -98,7 +98,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let listed = ListAudit {
         resolver: &world.resolver,
         pin: pin.as_ref(),
-        witnesses: witnesses.as_ref(),
+        survey: survey.as_ref(),
         earlier: history.last.as_ref(),
         shard: args.shard,
         pace,
@@ -124,8 +124,8 @@ fn finish(
     args: &AuditArgs,
     output: &mut Output,
 ) -> anyhow::Result<Exit> {
-    let mut exit = exit(&kept.tally, &ending);
-    if kept.tally.names == 0 && (args.shard.is_none() || ending != Ending::Complete) {
+    let mut exit = exit(&kept.counts, &ending);
+    if kept.counts.names == 0 && (args.shard.is_none() || ending != Ending::Complete) {
         return match ending {
             Ending::Complete if args.names.is_none() => bail!("--registry: the manifest has no entry"),
             Ending::Complete => bail!("--names: the list holds no name"),
@@ -142,14 +142,14 @@ fn finish(
             journal.display()
         );
     }
-    let (tally, spool) = kept.finish()?;
+    let (counts, spool) = kept.finish()?;
     let since = history.last.as_ref().map(|earlier| since(earlier, &scope, &ending, &spool)).transpose()?;
     if let Some(since) = &since {
         exit = exit.max(since.outcome(&args.fail_on).into());
     }
     let earlier = history.counts();
     let report =
-        Report { scope, tally, ending, since, earlier, shard: args.shard, list: list_file(args.names.as_deref()) };
+        Report { scope, counts, ending, since, earlier, shard: args.shard, list: list_file(args.names.as_deref()) };
     let mut out = BufWriter::new(ToOutput(output));
     let written = report.write(args.output.form().into(), &spool, &mut out).and_then(|()| out.flush());
     written.map_err(|error| unwritable(&spool, error))?;

@@ -23,8 +23,8 @@ use super::{input, log_queue, notice};
 use crate::clock::{Clock as _, SystemClock};
 use crate::report::difference::{Comparison, check_worlds};
 use crate::report::payload::Payload;
-use crate::report::{Difference, Ending, Past, Report, Rows, Scope, Tally};
-use crate::resolve::Witnesses;
+use crate::report::{AuditCounts, Difference, Ending, Past, Report, Rows, Scope};
+use crate::resolve::UpstreamSurvey;
 use crate::verdict::Depth;
 use crate::webhook::{Message, Webhook, WebhookKey};
 
@@ -53,10 +53,10 @@ async fn watch(args: WatchArgs) -> anyhow::Result<Exit> {
     };
     let webhook = args.webhook.clone().zip(key).map(|(url, key)| Webhook::new(&world.config, url, key));
     let webhook = webhook.transpose().context("--webhook")?;
-    let witnesses = if args.agreement { world.resolver.witnesses()? } else { None };
-    let scope = Scope { agreement: witnesses.is_some(), ..audit::scope(&world)? };
+    let survey = if args.agreement { world.resolver.upstream_survey()? } else { None };
+    let scope = Scope { agreement: survey.is_some(), ..audit::scope(&world)? };
     let once = args.once;
-    let watch = Watch { args, state, world, witnesses, webhook, scope };
+    let watch = Watch { args, state, world, survey, webhook, scope };
     if once {
         return tokio::select! {
             exit = watch.round_alone() => exit,
@@ -75,7 +75,7 @@ struct Watch {
     state: StateFile,
     world: World,
     /// Who is asked about each name besides, where anybody is.
-    witnesses: Option<Witnesses>,
+    survey: Option<UpstreamSurvey>,
     webhook: Option<Webhook>,
     scope: Scope,
 }
@@ -139,7 +139,7 @@ impl Watch {
         let changes = Difference::between(earlier, &successor.report)?.of_kinds(&self.args.on);
         let told = changes.changes.len();
         if told > 0 {
-            let message = self.message(&changes, earlier, &successor, &report.tally)?;
+            let message = self.message(&changes, earlier, &successor, &report.counts)?;
             report.since = Some(changes);
             if let Some(file) = &self.args.out {
                 self.write(file, &report, &*rows)?;
@@ -151,7 +151,7 @@ impl Watch {
         successor.keep()?;
         self.state.forget_message();
         let changes = if told == 1 { "change" } else { "changes" };
-        notice::note(format_args!("clresolve: {told} {changes}; {} names were audited", report.tally.names));
+        notice::note(format_args!("clresolve: {told} {changes}; {} names were audited", report.counts.names));
         Ok(if told > 0 { Round::Told(told) } else { Round::Same })
     }
 
@@ -161,26 +161,20 @@ impl Watch {
         let sources = Sources::of_list(names::open(&self.args.names)?);
         let mut kept = RowWriter::scratch()?;
         let pace = Pace::of(&self.world.config, self.args.concurrency);
-        let listed = ListAudit {
-            resolver: &resolver,
-            pin: None,
-            witnesses: self.witnesses.as_ref(),
-            earlier,
-            shard: None,
-            pace,
-        };
+        let listed =
+            ListAudit { resolver: &resolver, pin: None, survey: self.survey.as_ref(), earlier, shard: None, pace };
         match listed.run(sources, &mut kept, std::future::pending()).await? {
             Ending::Complete => {}
             Ending::ListFailed(why) => bail!("--names: {why}"),
             cut @ (Ending::Interrupted | Ending::ShardsCut(_)) => bail!(cut.warning().unwrap_or_default()),
         }
-        if kept.tally.names == 0 {
+        if kept.counts.names == 0 {
             bail!("--names: the list holds no name");
         }
-        let (tally, rows) = kept.finish()?;
+        let (counts, rows) = kept.finish()?;
         let report = Report {
             scope: self.scope.clone(),
-            tally,
+            counts,
             ending: Ending::Complete,
             since: None,
             earlier: Vec::new(),
@@ -196,12 +190,12 @@ impl Watch {
         changes: &Difference,
         earlier: &Past,
         successor: &Successor,
-        tally: &Tally,
+        counts: &AuditCounts,
     ) -> anyhow::Result<Option<Message>> {
         if self.webhook.is_none() {
             return Ok(None);
         }
-        let payload = Payload::of(changes, earlier, &successor.report, tally, SystemClock.now());
+        let payload = Payload::of(changes, earlier, &successor.report, counts, SystemClock.now());
         let body = Bytes::from(output::json_line(&payload)?);
         Ok(Some(Message { id: self.state.message_id(earlier, changes)?, body }))
     }

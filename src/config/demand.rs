@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use clresolve_core::reading::Demand;
+use clresolve_core::reading::GradeDemand;
 
 use super::endpoint::Endpoint;
 use super::error::ConfigError;
@@ -20,12 +20,12 @@ pub(super) fn demanded(
     endpoints: &[Endpoint],
     proof: Option<ProofDemand>,
     quorum: Option<usize>,
-) -> Result<Demand, ConfigError> {
+) -> Result<GradeDemand, ConfigError> {
     let operators: BTreeSet<&str> = endpoints.iter().map(|endpoint| endpoint.operator.as_str()).collect();
     let believes_one = operators.len() < DEFAULT_QUORUM || endpoints.first().is_some_and(|first| first.own);
     let agree = match (proof, quorum) {
-        (Some(ProofDemand::SingleRpc), None) => return Ok(Demand::SingleRpc),
-        (None, None) if believes_one => return Ok(Demand::SingleRpc),
+        (Some(ProofDemand::SingleRpc), None) => return Ok(GradeDemand::SingleRpc),
+        (None, None) if believes_one => return Ok(GradeDemand::SingleRpc),
         (Some(ProofDemand::SingleRpc), Some(_)) => {
             return Err(ConfigError::Conflict {
                 key: "quorum".to_owned(),
@@ -50,7 +50,7 @@ pub(super) fn demanded(
         Some(ProofDemand::StateProof) if !cfg!(feature = "state-proof") => {
             Err(ConfigError::Conflict { key: "proof".to_owned(), detail: NO_STATE_PROOF.to_owned() })
         }
-        Some(ProofDemand::StateProof) => Ok(Demand::StateProof(agree)),
-        _ => Ok(Demand::Quorum(agree)),
+        Some(ProofDemand::StateProof) => Ok(GradeDemand::StateProof(agree)),
+        _ => Ok(GradeDemand::Quorum(agree)),
     }
 }

@@ -20,12 +20,12 @@ use super::redis::RedisLayer;
 use super::serve::{GateLayer, HttpLayer};
 use super::sign::SignLayer;
 use super::value::{
-    Contract, Demand as ProofForm, Hash, HedgeAfter, HostPort, Profile, Rule, Time, World, parse_address,
-    parse_duration, parse_profile, quorum_number,
+    Contract, Hash, HedgeAfter, HostPort, Profile, ProofForm, Rule, Time, World, parse_address, parse_duration,
+    parse_profile, quorum_number,
 };
 use super::{
-    AdminLayer, CacheLayer, Config, ConfigError, ConnectTo, CorsLayer, Demand, Endpoint, ExplorerLayer, FollowLayer,
-    Gateway, Grade, Hedging, MAINNET, ManifestSource, OriginSpec, ProofDemand, RESERVED_WORLDS, TelemetryLayer,
+    AdminLayer, CacheLayer, Config, ConfigError, ConnectTo, CorsLayer, Endpoint, ExplorerLayer, FollowLayer, Gateway,
+    Grade, GradeDemand, Hedging, MAINNET, ManifestSource, OriginSpec, ProofDemand, RESERVED_WORLDS, TelemetryLayer,
 };
 use crate::chain::BlockSelector;
 use crate::name::EnsName;
@@ -273,9 +273,9 @@ impl Config {
             return Err(conflict("rpc", "expected at least one endpoint".to_owned()));
         }
         let grade = match chain.demand()? {
-            Demand::SingleRpc => Grade::SingleRpc,
-            Demand::Quorum(_) => Grade::Quorum,
-            Demand::StateProof(_) => Grade::StateProof,
+            GradeDemand::SingleRpc => Grade::SingleRpc,
+            GradeDemand::Quorum(_) => Grade::Quorum,
+            GradeDemand::StateProof(_) => Grade::StateProof,
         };
         if self.gate.min_proof.is_some_and(|least| least > grade) {
             return Err(conflict("min-proof", "the gate would refuse everything: proof demands less".to_owned()));
@@ -490,21 +490,25 @@ mod tests {
         let proof = |proof| Layer { proof: Some(proof), ..Layer::default() };
         let (one, two) = (["https://rpc.one"], ["https://rpc.one", "https://rpc.two"]);
         let same = ["https://a.rpc.one", "https://b.rpc.one"];
-        assert_eq!(demand(&[]), Ok(Demand::Quorum(2)), "the built-in endpoints");
-        assert_eq!(demand(&[named(&one)]), Ok(Demand::SingleRpc));
-        assert_eq!(demand(&[named(&two)]), Ok(Demand::Quorum(2)));
-        assert_eq!(demand(&[named(&same)]), Ok(Demand::SingleRpc), "one operator");
-        assert_eq!(demand(&[quorum(4)]), Ok(Demand::Quorum(4)));
-        assert_eq!(demand(&[proof(ProofDemand::SingleRpc)]), Ok(Demand::SingleRpc));
-        assert_eq!(demand(&[proof(ProofDemand::SingleRpc), quorum(3)]), Ok(Demand::Quorum(3)), "the stronger wins");
-        assert_eq!(demand(&[quorum(3), proof(ProofDemand::SingleRpc)]), Ok(Demand::SingleRpc));
+        assert_eq!(demand(&[]), Ok(GradeDemand::Quorum(2)), "the built-in endpoints");
+        assert_eq!(demand(&[named(&one)]), Ok(GradeDemand::SingleRpc));
+        assert_eq!(demand(&[named(&two)]), Ok(GradeDemand::Quorum(2)));
+        assert_eq!(demand(&[named(&same)]), Ok(GradeDemand::SingleRpc), "one operator");
+        assert_eq!(demand(&[quorum(4)]), Ok(GradeDemand::Quorum(4)));
+        assert_eq!(demand(&[proof(ProofDemand::SingleRpc)]), Ok(GradeDemand::SingleRpc));
+        assert_eq!(
+            demand(&[proof(ProofDemand::SingleRpc), quorum(3)]),
+            Ok(GradeDemand::Quorum(3)),
+            "the stronger wins"
+        );
+        assert_eq!(demand(&[quorum(3), proof(ProofDemand::SingleRpc)]), Ok(GradeDemand::SingleRpc));
         assert!(demand(&[named(&one), quorum(2)]).is_err());
         assert!(demand(&[named(&same), proof(ProofDemand::Quorum)]).is_err());
         assert!(demand(&[quorum(7)]).is_err());
         let own = Endpoint { own: true, ..two[0].parse().unwrap() };
         let own = Layer { rpc: Some(vec![own, "https://rpc.other".parse().unwrap()]), ..Layer::default() };
-        assert_eq!(demand(std::slice::from_ref(&own)), Ok(Demand::SingleRpc));
-        assert_eq!(demand(&[own, quorum(2)]), Ok(Demand::Quorum(2)));
+        assert_eq!(demand(std::slice::from_ref(&own)), Ok(GradeDemand::SingleRpc));
+        assert_eq!(demand(&[own, quorum(2)]), Ok(GradeDemand::Quorum(2)));
     }
 
     #[test]

@@ -20,7 +20,7 @@ forms! {
     Issuer(String) = parse_issuer, String::clone;
     Contract(Address) = parse_address, ToString::to_string;
     Hash(B256) = parse_hash, ToString::to_string;
-    Demand(ProofDemand) = str::parse, ToString::to_string;
+    ProofForm(ProofDemand) = str::parse, ToString::to_string;
     ProofGrade(Grade) = parse_grade, grade_text;
     Time(Duration) = parse_duration, |value: &Duration| humantime::format_duration(*value).to_string();
     HedgeAfter(Hedging) = parse_hedging, ToString::to_string;

@@ -25,7 +25,7 @@ pub(super) const NAMES_PER_FINDING: usize = 40;
 
 /// The counts over all rows. Its size does not grow with their number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct AuditCounts {
     /// Names with a row.
     pub names: u64,
     /// Lines, and entries of the registry, that list a name again.
@@ -76,7 +76,7 @@ pub struct Group {
     pub examples: Vec<String>,
 }
 
-impl Tally {
+impl AuditCounts {
     /// Counts a row.
     pub fn add(&mut self, row: &Row) {
         self.names += 1;

@@ -1,6 +1,6 @@
 //! An audit: its scope, its counts and how it ended.
 
-use super::counts::Tally;
+use super::counts::AuditCounts;
 use super::difference::Difference;
 use super::history::PastCounts;
 use super::scope::{Ending, Scope};
@@ -14,7 +14,7 @@ pub struct Report {
     /// The question and the rules.
     pub scope: Scope,
     /// The counts.
-    pub tally: Tally,
+    pub counts: AuditCounts,
     /// How the audit ended.
     pub ending: Ending,
     /// What changed since an earlier report, where there is one.
@@ -30,12 +30,12 @@ pub struct Report {
 impl Report {
     /// What registry and chain say of the names, in one sentence; `None` where no registry is audited.
     pub(super) fn completeness(&self) -> Option<String> {
-        self.scope.registry.as_ref().map(|registry| self.tally.registry.sentence(registry))
+        self.scope.registry.as_ref().map(|registry| self.counts.registry.sentence(registry))
     }
 
     /// What endpoints and gateways say of the names, in two sentences; `None` where they were not asked.
     pub(super) fn agreement(&self) -> Option<String> {
-        self.scope.agreement.then(|| self.tally.upstreams.sentences())
+        self.scope.agreement.then(|| self.counts.upstreams.sentences())
     }
 
     /// The facts at the head of the report: labels and values.
@@ -54,15 +54,15 @@ impl Report {
             facts.push(("shard", shard.to_string()));
         }
         facts.extend(scope.registry.as_ref().map(|registry| ("registry", registry.in_words())));
-        if let Some((first, last)) = self.tally.blocks {
+        if let Some((first, last)) = self.counts.blocks {
             let blocks = span(first.to_string(), last.to_string());
             facts.push(("blocks", format!("{blocks} ({})", scope.block)));
         }
-        if let Some((first, last)) = self.tally.checked {
+        if let Some((first, last)) = self.counts.checked {
             facts.push(("checked", span(format!("{first:.0}"), format!("{last:.0}"))));
         }
-        if self.tally.listed_again > 0 {
-            facts.push(("names listed again", self.tally.listed_again.to_string()));
+        if self.counts.listed_again > 0 {
+            facts.push(("names listed again", self.counts.listed_again.to_string()));
         }
         let tool = Tool::default();
         facts.push(("tool", format!("{} {}", tool.name, tool.version)));

@@ -84,12 +84,12 @@ fn head(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<h1>{title}</h1>")?;
     let scope = &report.scope;
     let mut facts = vec![html(&scope.profile.id).to_string(), format!("{} {}", html(&scope.world), html(&scope.chain))];
-    if let Some((first, last)) = report.tally.blocks {
+    if let Some((first, last)) = report.counts.blocks {
         let blocks = if first == last { format!("block {first}") } else { format!("blocks {first} to {last}") };
         facts.push(format!("{blocks} ({})", html(&scope.block)));
     }
     facts.push(format!("depth {}", scope.depth.as_str()));
-    facts.extend(report.tally.checked.map(|(first, _)| picture::date(first)));
+    facts.extend(report.counts.checked.map(|(first, _)| picture::date(first)));
     let facts: Vec<String> = facts.iter().map(|fact| format!("<span class=\"short\">{fact}</span>")).collect();
     writeln!(out, "<p class=\"soft facts\">{}</p>\n</header>", facts.join(" · "))?;
     match report.ending.warning() {
@@ -123,7 +123,7 @@ fn summary(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Res
 }
 
 const fn states(report: &Report) -> [u64; 3] {
-    [report.tally.trusted, report.tally.untrusted, report.tally.indeterminate]
+    [report.counts.trusted, report.counts.untrusted, report.counts.indeterminate]
 }
 
 /// When an earlier report was made.
@@ -143,14 +143,14 @@ fn step(before: u64, now: u64) -> String {
 
 /// What is wrong and who must act, in plain words.
 fn verdict(report: &Report, overview: &Overview) -> String {
-    let tally = &report.tally;
+    let counts = &report.counts;
     let is_whole = report.ending == Ending::Complete;
     let every = if is_whole { "Every name is trusted" } else { "Every name that was judged is trusted" };
-    if tally.trusted == tally.names && overview.due.iter().all(|due| *due == 0) {
+    if counts.trusted == counts.names && overview.due.iter().all(|due| *due == 0) {
         let act = if is_whole { "Nobody has to act." } else { "Names of the list are missing." };
         return format!("{every}. {act}");
     }
-    let states = [(tally.untrusted, "untrusted"), (tally.indeterminate, "indeterminate")];
+    let states = [(counts.untrusted, "untrusted"), (counts.indeterminate, "indeterminate")];
     let states = states.iter().filter(|(names, _)| *names > 0);
     let wrong: Vec<_> = states.map(|(names, word)| format!("<strong>{names} {word}</strong>")).collect();
     let due = ACTORS.iter().zip(overview.due).filter(|(_, due)| *due > 0);
@@ -168,7 +168,7 @@ fn verdict(report: &Report, overview: &Overview) -> String {
 /// Who has to act, on how much, and mostly why.
 fn actors(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<section id=\"who\">\n<h2>Who has to act</h2>\n<ul class=\"actors\">")?;
-    let groups = report.tally.groups();
+    let groups = report.counts.groups();
     for (actor, due) in ACTORS.into_iter().zip(overview.due) {
         let word = actor_word(actor);
         let class = if due == 0 { " class=\"idle\"" } else { "" };
@@ -334,7 +334,7 @@ fn states_over_time(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         return Ok(());
     }
     let [trusted, untrusted, indeterminate] = states(report);
-    let now = PastCounts { checked: report.tally.checked.map(|(first, _)| first), trusted, untrusted, indeterminate };
+    let now = PastCounts { checked: report.counts.checked.map(|(first, _)| first), trusted, untrusted, indeterminate };
     let reports: Vec<PastCounts> = report.earlier.iter().copied().chain([now]).collect();
     writeln!(out, "<section id=\"over-time\">\n<h2>States over time</h2>\n{}", picture::states_over_time(&reports))?;
     writeln!(out, "<p class=\"ends\"><span>{}</span><span>{}</span></p>", when(&reports[0]), when(&now))?;
@@ -350,7 +350,7 @@ fn states_over_time(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 /// When names expire.
 fn expiries(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
     let Some(expiries) = overview.expiries.as_ref().filter(|expiries| expiries.known() > 0) else { return Ok(()) };
-    let unknown = report.tally.names.saturating_sub(expiries.known());
+    let unknown = report.counts.names.saturating_sub(expiries.known());
     writeln!(
         out,
         "<section id=\"expiries\">\n<h2>Expiries</h2>\n<p class=\"soft\">Seen from {}. The expiry of {} could not be read, \
@@ -382,7 +382,7 @@ fn expiries(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Re
 
 fn reasons(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<section id=\"reasons\">\n<h2>Reasons</h2>")?;
-    let groups = report.tally.groups();
+    let groups = report.counts.groups();
     if groups.is_empty() {
         return writeln!(out, "<p>None.</p>\n</section>");
     }
@@ -414,7 +414,7 @@ fn reasons(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 
 /// The anchor of a code, which stands once: at the gravest of its effects.
 fn reason_anchor(report: &Report, group: &Group) -> String {
-    let gravest = report.tally.groups().into_iter().find(|other| other.code == group.code);
+    let gravest = report.counts.groups().into_iter().find(|other| other.code == group.code);
     match gravest {
         Some(gravest) if gravest.effect == group.effect => format!(" id=\"code-{}\"", group.code),
         _ => String::new(),

@@ -50,10 +50,10 @@ pub(super) fn names(count: u64) -> String {
 
 /// How many names are trusted, or were when the audit ended too soon.
 pub(super) fn headline(report: &Report) -> String {
-    let tally = &report.tally;
-    let are = if tally.trusted == 1 { "is" } else { "are" };
+    let counts = &report.counts;
+    let are = if counts.trusted == 1 { "is" } else { "are" };
     let (before, after) = if report.ending == Ending::Complete { ("", "") } else { ("Incomplete: ", " so far") };
-    format!("{before}{} of {} {are} trusted{after}", tally.trusted, names(tally.names))
+    format!("{before}{} of {} {are} trusted{after}", counts.trusted, names(counts.names))
 }
 
 /// How many more would be trusted under other profiles, each sentence after a space.
@@ -61,7 +61,7 @@ pub(super) fn near_misses(report: &Report) -> Vec<Piece<'_>> {
     let sentence = |(profile, names): (&'_ String, &u64)| {
         [plain(format!(" {names} more would be trusted under ")), foreign(profile.clone()), plain(".")]
     };
-    report.tally.near_misses.iter().flat_map(sentence).collect()
+    report.counts.near_misses.iter().flat_map(sentence).collect()
 }
 
 /// All of `items`.

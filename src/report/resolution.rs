@@ -55,7 +55,7 @@ impl Draft {
 
 /// The day of the row's block, or of the last one of the report.
 fn day(report: &Report, row: &Row) -> String {
-    let last = || report.tally.checked.map(|(_, last)| last.to_string());
+    let last = || report.counts.checked.map(|(_, last)| last.to_string());
     row.checked_at.clone().or_else(last).unwrap_or_default().chars().take(10).collect()
 }
 

@@ -26,7 +26,7 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
 
 /// The codes that occur, each once.
 fn rules(report: &Report) -> Vec<Code> {
-    let mut rules: Vec<Code> = report.tally.groups().into_iter().map(|group| group.code).collect();
+    let mut rules: Vec<Code> = report.counts.groups().into_iter().map(|group| group.code).collect();
     rules.sort_unstable_by_key(|code| code.slug());
     rules.dedup();
     rules

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use clresolve_core::payment::{CoinType, EndpointKey};
-use clresolve_payment::decide::{Knowledge, Question, decide};
+use clresolve_payment::decide::{Knowledge, PaymentQuestion, decide};
 use clresolve_payment::limits::Limits;
 use clresolve_payment::network::Network;
 use clresolve_payment::payee::{Claim, ClaimSource, Payees, ProvenBy};
@@ -47,7 +47,7 @@ struct Facts {
 
 impl Facts {
     fn decide(&self) -> Decision {
-        let question = Question {
+        let question = PaymentQuestion {
             verb: &self.request.verb,
             terms: self.terms.as_ref().map_err(|reason| &**reason),
             url: self.request.url.as_deref(),

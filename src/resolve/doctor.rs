@@ -18,7 +18,7 @@ use super::{SetupError, setup};
 
 use crate::cid::{Budget, ContentId, ContentPath};
 use crate::clock::{Clock, SystemClock};
-use crate::config::{Config, Demand, Endpoint, Gateway, Hedging};
+use crate::config::{Config, GradeDemand, Endpoint, Gateway, Hedging};
 use crate::fetch::ipfs::{GatewayFault, IpfsClient, Want};
 use crate::fetch::{Cause, Egress, FetchError, OperatorClient, SystemLookup};
 use crate::text::excerpt;
@@ -366,8 +366,8 @@ fn of_endpoint(config: &Config, health: &EndpointHealth) -> Option<String> {
 /// Whether enough operators answer.
 fn of_demand(config: &Config, found: &Examination) -> Option<String> {
     let needed = match config.chain.demand().ok()? {
-        Demand::SingleRpc => 1,
-        Demand::Quorum(agree) | Demand::StateProof(agree) => agree,
+        GradeDemand::SingleRpc => 1,
+        GradeDemand::Quorum(agree) | GradeDemand::StateProof(agree) => agree,
     };
     let usable = config.chain.endpoints.iter().zip(&found.endpoints);
     let usable = usable.filter(|(_, health)| health.chain == Some(config.chain.id) && health.finalized.is_some());

@@ -5,7 +5,7 @@
 //! out. Pure: no I/O, no clock, no panic on any input.
 //!
 //! A bundle that verifies shows that its verdict follows from its evidence. What the evidence itself is worth differs:
-//! [`Verified::proven`] was shown here, [`Verified::attested`] is the exporter's word: a stranger can make that up
+//! [`VerifiedBundle::proven`] was shown here, [`VerifiedBundle::attested`] is the exporter's word: a stranger can make that up
 //! together with a digest that fits. A signature says whose word it is ([`Bundle::check_signature`]).
 
 mod error;
@@ -24,8 +24,8 @@ use serde_json::Value;
 pub use self::error::BundleError;
 use self::form::Document;
 pub use self::form::{OfChain, SCHEMA};
-pub use self::replay::Verified;
-use crate::signed::{Expected, SignError, Signer, VerifyError};
+pub use self::replay::VerifiedBundle;
+use crate::signed::{ExpectedVerdict, SignError, Signer, VerifyError};
 use clresolve_core::digest::Digest;
 use clresolve_core::json;
 use clresolve_core::json::Limits;
@@ -111,7 +111,7 @@ impl Bundle {
     ///
     /// # Errors
     /// [`BundleError`]: what is wrong first.
-    pub fn verify(&self, profiles: &Profiles) -> Result<Verified, BundleError> {
+    pub fn verify(&self, profiles: &Profiles) -> Result<VerifiedBundle, BundleError> {
         replay::replay(&self.document, self.digest, profiles)
     }
 
@@ -141,14 +141,14 @@ impl Bundle {
     /// Checks that one of these keys signed the verdict of this bundle, and that it is about what was expected.
     ///
     /// A signature that has expired by `now` holds and is marked so: it still shows the signer and the time. The reader
-    /// decides how old a bundle may be, by the time of the run ([`Verified::made_at`]), which the signature covers.
+    /// decides how old a bundle may be, by the time of the run ([`VerifiedBundle::made_at`]), which the signature covers.
     ///
     /// # Errors
     /// [`BundleError::Unsigned`], [`BundleError::Signature`] or [`BundleError::OtherSigned`].
     pub fn check_signature(
         &self,
         keys: &TrustedKeys,
-        expected: &Expected,
+        expected: &ExpectedVerdict,
         now: Timestamp,
     ) -> Result<Signature, BundleError> {
         let Document { verdict, signed, .. } = &self.document;

@@ -33,7 +33,7 @@ use clresolve_verdict::verdict::{Depth, Verdict};
 
 /// A bundle whose verdict follows from its evidence.
 #[derive(Clone, Debug)]
-pub struct Verified {
+pub struct VerifiedBundle {
     /// The verdict that the evidence leads to, and the card when it is proven.
     pub replay: Replay,
     /// The digest of the bundle.
@@ -47,14 +47,14 @@ pub struct Verified {
 }
 
 /// Replays `document`, and holds what comes out against the verdict in it.
-pub(super) fn replay(document: &Document, digest: Digest, profiles: &Profiles) -> Result<Verified, BundleError> {
+pub(super) fn replay(document: &Document, digest: Digest, profiles: &Profiles) -> Result<VerifiedBundle, BundleError> {
     let (evidence, replay) = judge(document, profiles)?;
     if let Some(at) = difference(&document.verdict, replay.verdict())
         .filter(|_| !clresolve_core::mutant!("bundled-verdict-is-believed"))
     {
         return Err(BundleError::Verdict { at });
     }
-    Ok(Verified {
+    Ok(VerifiedBundle {
         proven: proven(document, &evidence, replay.verdict()),
         attested: attested(document, &evidence),
         made_at: document.run.at,

@@ -27,7 +27,7 @@ mod root;
 mod splice;
 
 pub use canonical::{Form, MAX_SIGNATURES, NoCanonicalForm, payload};
-pub use error::SignError;
+pub use error::CardSignError;
 pub use header::{MAX_HEADER_BYTES, MAX_SIGNATURE_BYTES};
 pub use key::{Algorithm, CardKey, CardSigner};
 pub use root::{DidWeb, MAX_ROOTS, Root, RootError, TrustRoots};
@@ -49,14 +49,14 @@ const MAX_HASHED_BYTES: usize = 2 * 1024 * 1024;
 /// The card with one more signature, otherwise unchanged.
 ///
 /// # Errors
-/// [`SignError`].
-pub fn sign(card: &Value, key: &dyn CardSigner) -> Result<Value, SignError> {
+/// [`CardSignError`].
+pub fn sign(card: &Value, key: &dyn CardSigner) -> Result<Value, CardSignError> {
     let entry = signature(card, key)?;
     let mut card = card.clone();
-    let members = card.as_object_mut().ok_or(SignError::NotObject)?;
+    let members = card.as_object_mut().ok_or(CardSignError::NotObject)?;
     match members.entry(SIGNATURES).or_insert_with(|| json!([])) {
         Value::Array(list) => list.push(entry),
-        _ => return Err(SignError::Signatures),
+        _ => return Err(CardSignError::Signatures),
     }
     Ok(card)
 }
@@ -64,13 +64,13 @@ pub fn sign(card: &Value, key: &dyn CardSigner) -> Result<Value, SignError> {
 /// A signature of the card, as an entry of `signatures`. It does not cover the other entries.
 ///
 /// # Errors
-/// [`SignError`].
-pub fn signature(card: &Value, key: &dyn CardSigner) -> Result<Value, SignError> {
-    let members = card.as_object().ok_or(SignError::NotObject)?;
+/// [`CardSignError`].
+pub fn signature(card: &Value, key: &dyn CardSigner) -> Result<Value, CardSignError> {
+    let members = card.as_object().ok_or(CardSignError::NotObject)?;
     match members.get(SIGNATURES) {
-        Some(Value::Array(list)) if list.len() >= MAX_SIGNATURES => return Err(SignError::TooMany),
+        Some(Value::Array(list)) if list.len() >= MAX_SIGNATURES => return Err(CardSignError::TooMany),
         None | Some(Value::Array(_)) => {}
-        Some(_) => return Err(SignError::Signatures),
+        Some(_) => return Err(CardSignError::Signatures),
     }
     let mut header = json!({"alg": key.algorithm(), "kid": key.key_id(), "typ": "JOSE"});
     if let Some(url) = key.key_set_url() {
@@ -93,11 +93,11 @@ pub fn names_key(card: &Value, key: &dyn CardSigner) -> bool {
 
 /// The result of verifying a card's signatures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Verification {
+pub struct CardVerification {
     /// The state of the card.
     pub state: SignatureState,
     /// Each signature, in the order of the card.
-    pub signatures: Vec<Checked>,
+    pub signatures: Vec<CheckedSignature>,
     /// The defects of signatures and roots, sorted. They are warnings if the card is verified.
     pub reasons: Vec<Reason>,
 }
@@ -116,7 +116,7 @@ pub enum SignatureState {
 
 /// One signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Checked {
+pub struct CheckedSignature {
     /// Its place in `signatures`.
     pub index: usize,
     /// `alg` of its header, if it is a string. Foreign text.
@@ -149,8 +149,8 @@ pub enum SignatureOutcome {
 ///
 /// The card must come from strict JSON ([`clresolve_core::json::parse`]). Otherwise readers of the signed text may
 /// differ in which of two equal members counts.
-pub fn verify(card: &Value, roots: &TrustRoots) -> Verification {
-    let unread = |reason: Reason| Verification {
+pub fn verify(card: &Value, roots: &TrustRoots) -> CardVerification {
+    let unread = |reason: Reason| CardVerification {
         state: SignatureState::Refused,
         signatures: Vec::new(),
         reasons: vec![reason.at(format!("/{SIGNATURES}"))],
@@ -169,7 +169,7 @@ pub fn verify(card: &Value, roots: &TrustRoots) -> Verification {
         Ok(payloads) => payloads,
         Err(NoCanonicalForm { place }) => {
             let reason = Reason::new(Code::SignaturePayloadRefused).at(place);
-            return Verification { state: SignatureState::Refused, signatures: Vec::new(), reasons: vec![reason] };
+            return CardVerification { state: SignatureState::Refused, signatures: Vec::new(), reasons: vec![reason] };
         }
     };
     let mut reasons: Vec<Reason> = roots.iter().filter_map(Root::failure).cloned().collect();
@@ -183,14 +183,14 @@ pub fn verify(card: &Value, roots: &TrustRoots) -> Verification {
             reasons.push(reason.at(format!("/{SIGNATURES}/{index}")));
             SignatureOutcome::Refused(code)
         });
-        signatures.push(Checked { index, alg: stated.algorithm, kid: stated.kid, outcome });
+        signatures.push(CheckedSignature { index, alg: stated.algorithm, kid: stated.kid, outcome });
     }
     let state = state(&signatures, roots);
     for reason in &mut reasons {
         reason.effect = effect(reason, state);
     }
     sort(&mut reasons);
-    Verification { state, signatures, reasons }
+    CardVerification { state, signatures, reasons }
 }
 
 /// What the signatures of one card may still cost together.
@@ -283,7 +283,7 @@ fn holds(
     Err(Box::new(Reason::new(Code::SignatureInvalid).observed(observed)))
 }
 
-fn state(signatures: &[Checked], roots: &TrustRoots) -> SignatureState {
+fn state(signatures: &[CheckedSignature], roots: &TrustRoots) -> SignatureState {
     let any = |is: fn(&SignatureOutcome) -> bool| signatures.iter().any(|checked| is(&checked.outcome));
     let unasked = |root: &Root| root.failure().is_some_and(|reason| reason.code == Code::SignatureRootUnavailable);
     if any(|outcome| matches!(outcome, SignatureOutcome::Verified { .. })) {

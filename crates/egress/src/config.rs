@@ -48,7 +48,7 @@ impl Default for EgressConfig {
     }
 }
 
-/// Why an [`Egress`] cannot be made.
+/// Why an [`Egress`](crate::Egress) cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EgressError {
     /// An extra root is no PEM file with at least one certificate.

@@ -15,7 +15,7 @@ mod sdk;
 mod website;
 
 pub use self::parts::Family;
-pub(crate) use self::parts::{Alphabet, Claim, Seal, Signs, Unsealable};
+pub(crate) use self::parts::{Alphabet, Claim, NoSignedParts, SignedParts, Signs};
 use self::parts::{others, present};
 use crate::json::Node;
 
@@ -25,25 +25,25 @@ struct Row {
     /// Whether a receipt has its shape.
     is: fn(&Node) -> bool,
     /// Takes such a receipt apart; `None` for those of x402.
-    seal: Option<Take>,
+    take_apart: Option<Take>,
 }
 
 /// Takes a receipt of a family apart.
-type Take = fn(&Node) -> Result<Seal, Unsealable>;
+type Take = fn(&Node) -> Result<SignedParts, NoSignedParts>;
 
 /// A1 stands before A2, which has the same shape.
 static TABLE: [Row; 11] = [
-    Row { family: Family::A1, is: sdk::is, seal: Some(sdk::seal) },
-    Row { family: Family::A2, is: sdk::is, seal: Some(runtime::seal) },
-    Row { family: Family::A3, is: runtime::is_commercial, seal: Some(runtime::seal_commercial) },
-    Row { family: Family::B1, is: agent_sdk::is, seal: Some(agent_sdk::seal) },
-    Row { family: Family::B2, is: website::is, seal: Some(website::seal) },
-    Row { family: Family::C, is: mcp::is, seal: Some(mcp::seal) },
-    Row { family: Family::D, is: layered::is, seal: Some(layered::seal) },
-    Row { family: Family::D0, is: hash_bound::is, seal: Some(hash_bound::seal) },
-    Row { family: Family::E, is: execution::is, seal: Some(execution::seal) },
-    Row { family: Family::X1, is: |receipt| is_artifact(receipt, "eip712"), seal: None },
-    Row { family: Family::X2, is: |receipt| is_artifact(receipt, "jws"), seal: None },
+    Row { family: Family::A1, is: sdk::is, take_apart: Some(sdk::take_apart) },
+    Row { family: Family::A2, is: sdk::is, take_apart: Some(runtime::take_apart) },
+    Row { family: Family::A3, is: runtime::is_commercial, take_apart: Some(runtime::take_commercial_apart) },
+    Row { family: Family::B1, is: agent_sdk::is, take_apart: Some(agent_sdk::take_apart) },
+    Row { family: Family::B2, is: website::is, take_apart: Some(website::take_apart) },
+    Row { family: Family::C, is: mcp::is, take_apart: Some(mcp::take_apart) },
+    Row { family: Family::D, is: layered::is, take_apart: Some(layered::take_apart) },
+    Row { family: Family::D0, is: hash_bound::is, take_apart: Some(hash_bound::take_apart) },
+    Row { family: Family::E, is: execution::is, take_apart: Some(execution::take_apart) },
+    Row { family: Family::X1, is: |receipt| is_artifact(receipt, "eip712"), take_apart: None },
+    Row { family: Family::X2, is: |receipt| is_artifact(receipt, "jws"), take_apart: None },
 ];
 
 fn is_artifact(receipt: &Node, format: &str) -> bool {
@@ -56,7 +56,7 @@ pub(crate) enum Shape {
     /// Of no family, or of several.
     Unknown(Vec<Family>),
     /// Of one family, or of the two with the same shape: the readings of it, the likelier one first.
-    Known(Vec<Result<Seal, Unsealable>>),
+    Known(Vec<Result<SignedParts, NoSignedParts>>),
     /// Of x402's own: this family, and JSON Pointers of members that nobody signs.
     Artifact(Family, Vec<String>),
 }
@@ -69,10 +69,11 @@ pub(crate) fn shape(receipt: &Node) -> Shape {
     if !is_clear && !clresolve_core::mutant!("receipts-of-any-shape") {
         return Shape::Unknown(families);
     }
-    if let [Row { family, seal: None, .. }] = rows[..] {
+    if let [Row { family, take_apart: None, .. }] = rows[..] {
         return Shape::Artifact(*family, others(receipt, &[], &["format", "payload", "signature"]));
     }
-    let mut readings: Vec<_> = rows.iter().filter_map(|row| row.seal).map(|seal| seal(receipt)).collect();
+    let mut readings: Vec<_> =
+        rows.iter().filter_map(|row| row.take_apart).map(|take_apart| take_apart(receipt)).collect();
     if runtime::repeats_its_digest(receipt) {
         readings.reverse();
     }

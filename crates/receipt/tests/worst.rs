@@ -6,7 +6,7 @@
 mod documents;
 
 use allocation_counter::measure;
-use clresolve_receipt::judge::{Check, Status};
+use clresolve_receipt::judge::{ReceiptCheck, Status};
 
 use documents::World;
 use documents::kinds::Kind;
@@ -24,7 +24,7 @@ fn every_worst_receipt_stays_within_16_mib() {
         println!("{peak} bytes: {kind:?}, {} bytes", receipt.len());
         assert!(peak <= MOST_BYTES, "{kind:?}: {peak} bytes");
         let found = found.expect("it was judged");
-        let is_read = found.row(Check::Family).is_some_and(|row| row.status == Status::Pass);
+        let is_read = found.row(ReceiptCheck::Family).is_some_and(|row| row.status == Status::Pass);
         assert!(is_read, "{kind:?} is refused before the dear part: {:?}", found.reasons);
     }
 }

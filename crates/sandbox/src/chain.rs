@@ -21,7 +21,7 @@ use alloy_rpc_types_eth::{BlockId, BlockNumberOrTag, EIP1186AccountProofResponse
 use jiff::Timestamp;
 use revm::context::BlockEnv;
 
-pub use self::builder::{BuildError, ChainBuilder, Custody, HostileMode, Registration, ResolverKind};
+pub use self::builder::{BuildError, ChainBuilder, Custody, HostileMode, NameRegistration, ResolverKind};
 pub use self::gateway::GatewayError;
 pub use self::rpc::{BindError, RpcFault, RpcServer};
 

@@ -9,14 +9,14 @@ use anyhow::{Context as _, anyhow};
 use crate::cli::args::ReportFormat;
 use crate::cli::exit::Exit;
 use crate::cli::output::Output;
-use crate::report::{Ending, Format, Past, Tally};
+use crate::report::{AuditCounts, Ending, Format, Past};
 use crate::text::Foreign;
 
 /// As for several names, the worst wins; an audit that did not reach the end of its list says so.
-pub(super) fn exit(tally: &Tally, ending: &Ending) -> Exit {
-    let worst = match tally {
-        Tally { untrusted: 1.., .. } => Exit::Untrusted,
-        Tally { indeterminate: 1.., .. } => Exit::Indeterminate,
+pub(super) fn exit(counts: &AuditCounts, ending: &Ending) -> Exit {
+    let worst = match counts {
+        AuditCounts { untrusted: 1.., .. } => Exit::Untrusted,
+        AuditCounts { indeterminate: 1.., .. } => Exit::Indeterminate,
         _ => Exit::Trusted,
     };
     match ending {
@@ -67,15 +67,15 @@ mod tests {
 
     #[test]
     fn the_worst_state_counts_and_an_interrupt_above_all() {
-        let tally = |untrusted, indeterminate| {
-            let mut tally = Tally::default();
-            (tally.untrusted, tally.indeterminate) = (untrusted, indeterminate);
-            tally
+        let counts = |untrusted, indeterminate| {
+            let mut counts = AuditCounts::default();
+            (counts.untrusted, counts.indeterminate) = (untrusted, indeterminate);
+            counts
         };
-        assert_eq!(exit(&tally(0, 0), &Ending::Complete), Exit::Trusted);
-        assert_eq!(exit(&tally(0, 2), &Ending::Complete), Exit::Indeterminate);
-        assert_eq!(exit(&tally(1, 2), &Ending::Complete), Exit::Untrusted);
-        assert_eq!(exit(&tally(1, 2), &Ending::ListFailed(String::new())), Exit::Usage);
-        assert_eq!(exit(&tally(1, 2), &Ending::Interrupted), Exit::Interrupted);
+        assert_eq!(exit(&counts(0, 0), &Ending::Complete), Exit::Trusted);
+        assert_eq!(exit(&counts(0, 2), &Ending::Complete), Exit::Indeterminate);
+        assert_eq!(exit(&counts(1, 2), &Ending::Complete), Exit::Untrusted);
+        assert_eq!(exit(&counts(1, 2), &Ending::ListFailed(String::new())), Exit::Usage);
+        assert_eq!(exit(&counts(1, 2), &Ending::Interrupted), Exit::Interrupted);
     }
 }

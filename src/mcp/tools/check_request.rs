@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use clresolve_request::Question as RequestQuestion;
+use clresolve_request::RequestQuestion;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

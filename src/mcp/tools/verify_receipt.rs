@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use clresolve_payment::settlement::Purchase;
-use clresolve_receipt::Question as ReceiptQuestion;
+use clresolve_receipt::ReceiptQuestion;
 use clresolve_receipt::question::Request;
 use serde::Deserialize;
 use serde_json::{Value, json};

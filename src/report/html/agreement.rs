@@ -18,8 +18,8 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
         "<section id=\"agreement\">\n<h2>Endpoints and gateways</h2>\n<p>{said}</p>\n<p class=\"soft\">No state depends on \
          it: a verdict rests on the endpoints that had to agree, and on blocks that were proven.</p>"
     )?;
-    counts("endpoint", ENDPOINT_COLUMNS, report.tally.upstreams.endpoints(), out)?;
-    counts("gateway", GATEWAY_COLUMNS, report.tally.upstreams.gateways(), out)?;
+    counts("endpoint", ENDPOINT_COLUMNS, report.counts.upstreams.endpoints(), out)?;
+    counts("gateway", GATEWAY_COLUMNS, report.counts.upstreams.gateways(), out)?;
     findings(rows, out)?;
     writeln!(out, "</section>")
 }

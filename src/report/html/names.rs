@@ -79,7 +79,7 @@ fn write_row(report: &Report, row: &Row, findings: &BTreeSet<u64>, out: &mut dyn
 
 /// The name, which leads to its findings where the page has them.
 fn name(report: &Report, row: &Row, findings: &BTreeSet<u64>) -> String {
-    let article = report.tally.alike(row).map_or(row.line, |alike| alike.line);
+    let article = report.counts.alike(row).map_or(row.line, |alike| alike.line);
     let name = html(row.name());
     if findings.contains(&article) {
         format!("<a href=\"#findings-{article}\"><code>{name}</code></a>")

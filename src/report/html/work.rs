@@ -45,7 +45,7 @@ pub(super) fn write(
             who(actor)
         )?;
         rows.each(&mut |row| {
-            let alike = report.tally.alike(row);
+            let alike = report.counts.alike(row);
             if !is_due(actor, row) || alike.is_some_and(|alike| alike.line != row.line) || !quota.take() {
                 return Ok(());
             }
@@ -65,7 +65,7 @@ pub(super) fn write(
 }
 
 fn article(report: &Report, actor: Fixer, row: &Row, is_first: bool, out: &mut dyn Write) -> io::Result<()> {
-    let alike = report.tally.alike(row);
+    let alike = report.counts.alike(row);
     let others = alike.map_or(0, |alike| alike.names - 1);
     let anchor = if is_first { format!(" id=\"findings-{}\"", row.line) } else { String::new() };
     let more = if others > 0 { format!(" and {others} more") } else { String::new() };
@@ -139,7 +139,7 @@ fn write_point(point: &Point<'_>, out: &mut dyn Write) -> io::Result<()> {
 
 /// The warnings that an actor can end, over all names.
 fn warnings(report: &Report, actor: Fixer) -> Vec<&Group> {
-    let groups = report.tally.groups().into_iter();
+    let groups = report.counts.groups().into_iter();
     groups.filter(|group| group.effect == Effect::Warn && group.code.entry().fixer == actor).collect()
 }
 

@@ -7,7 +7,7 @@ use super::canonical::{MAX_SIGNATURES, NoCanonicalForm};
 /// Why a card is not signed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum SignError {
+pub enum CardSignError {
     /// The text of the card is not strict JSON.
     #[error("the card is not strict JSON: {0}")]
     Json(JsonError),

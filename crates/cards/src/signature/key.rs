@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use super::error::SignError;
+use super::error::CardSignError;
 use clresolve_core::digest::Digest;
 use clresolve_jose::KeyError;
 
@@ -83,8 +83,8 @@ pub trait CardSigner {
     /// The signature of `message`.
     ///
     /// # Errors
-    /// [`SignError::Library`].
-    fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, SignError>;
+    /// [`CardSignError::Library`].
+    fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, CardSignError>;
 }
 
 impl fmt::Display for Algorithm {
@@ -409,8 +409,8 @@ impl CardSigner for CardKey {
         self.jku.as_deref()
     }
 
-    fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, SignError> {
-        let failed = |_| SignError::Library;
+    fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, CardSignError> {
+        let failed = |_| CardSignError::Library;
         match &self.secret {
             Secret::Ed25519(key) => Ok(key.sign(message).to_vec()),
             Secret::P256(pair) => Ok(pair.sign(&SystemRandom::new(), message).map_err(failed)?.as_ref().to_vec()),
@@ -432,7 +432,7 @@ impl CardSigner for clresolve_jose::SigningKey {
         self.public().id()
     }
 
-    fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, SignError> {
+    fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, CardSignError> {
         Ok(self.sign(message).to_vec())
     }
 }

@@ -63,7 +63,7 @@ impl Family {
 
 /// A receipt taken apart.
 #[derive(Clone, Debug)]
-pub(crate) struct Seal {
+pub(crate) struct SignedParts {
     pub(crate) family: Family,
     /// What is canonicalised: all that the signature covers, and nothing else.
     pub(crate) content: Node,
@@ -128,7 +128,7 @@ impl Claim {
     }
 }
 
-impl Seal {
+impl SignedParts {
     /// The text at a path of the content.
     pub(crate) fn claim(&self, path: &[&str]) -> Claim {
         Claim::at(&self.content, path).below(self.root)
@@ -137,7 +137,7 @@ impl Seal {
 
 /// Why a receipt with a family's shape has nothing that could be canonicalised.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unsealable {
+pub(crate) struct NoSignedParts {
     /// JSON Pointer of the member that is missing.
     pub(crate) place: String,
     /// Why it is needed.

@@ -5,9 +5,11 @@ pub(crate) mod kinds;
 
 use clresolve_core::name::EnsName;
 use clresolve_jose::PublicKey;
-use clresolve_receipt::judge::{Addresses, Agent, BoundReceipt, Knowledge, Routes, Signer};
+use clresolve_receipt::judge::{
+    AgentRoutes, BoundReceipt, ReceiptAgent, ReceiptKnowledge, ReceiptSigner, SignerAddresses,
+};
 use clresolve_receipt::question::Request;
-use clresolve_receipt::{Judgement, judge};
+use clresolve_receipt::{ReceiptJudgement, judge};
 use clresolve_verdict::sample::bound;
 use clresolve_verdict::schema::bound::CompiledSchema;
 use jiff::Timestamp;
@@ -15,38 +17,38 @@ use serde_json::json;
 
 /// What is known of the agent.
 pub(crate) struct World {
-    agent: Agent,
-    signer: Signer,
+    agent: ReceiptAgent,
+    signer: ReceiptSigner,
     schema: CompiledSchema,
 }
 
 impl World {
     pub(crate) fn new() -> Self {
         let name = |text| EnsName::parse(text).expect("a name");
-        let agent = Agent {
+        let agent = ReceiptAgent {
             name: name("summarizeagent.eth"),
             entry: None,
             verbs: vec!["summarize".to_owned()],
-            addresses: Addresses::default(),
-            routes: Routes::default(),
+            addresses: SignerAddresses::default(),
+            routes: AgentRoutes::default(),
         };
         let key = PublicKey::from_record("ed25519:6kpsY-KcUgq-9VB7Ey7F-ZVHdq6-vnuSQh7qaRRG0iw").expect("a key");
         let (kid, name) = (Ok("test-key-7".to_owned()), name("runtime.sandbox.eth"));
-        Self { agent, signer: Signer { name, key: Ok(key), kid, canonical: None, block: 1 }, schema: schema() }
+        Self { agent, signer: ReceiptSigner { name, key: Ok(key), kid, canonical: None, block: 1 }, schema: schema() }
     }
 
     /// Reads the request and judges the receipt.
     #[inline(never)]
-    pub(crate) fn judge_measured(&self, receipt: &[u8], request: &[u8]) -> Judgement {
+    pub(crate) fn judge_measured(&self, receipt: &[u8], request: &[u8]) -> ReceiptJudgement {
         self.judge(receipt, request)
     }
 
     /// The same, under a name that no counter looks for.
     #[inline(never)]
-    pub(crate) fn judge(&self, receipt: &[u8], request: &[u8]) -> Judgement {
+    pub(crate) fn judge(&self, receipt: &[u8], request: &[u8]) -> ReceiptJudgement {
         let request = Request::from_bytes(request).expect("a request");
         let now = Timestamp::UNIX_EPOCH;
-        let known = Knowledge {
+        let known = ReceiptKnowledge {
             agent: Some(&self.agent),
             signer: Ok(&self.signer),
             request: Some(&request),

@@ -3,7 +3,7 @@
 #[path = "kinds.rs"]
 pub(crate) mod kinds;
 
-use clresolve_request::{Judgement, judge};
+use clresolve_request::{RequestJudgement, judge};
 use clresolve_verdict::sample::bound;
 use clresolve_verdict::schema::bound::CompiledSchema;
 use serde_json::json;
@@ -44,13 +44,13 @@ impl World {
 
     /// Judges the request.
     #[inline(never)]
-    pub(crate) fn judge_measured(&self, request: &[u8]) -> Judgement {
+    pub(crate) fn judge_measured(&self, request: &[u8]) -> RequestJudgement {
         self.judge(request)
     }
 
     /// The same, under a name that no counter looks for.
     #[inline(never)]
-    pub(crate) fn judge(&self, request: &[u8]) -> Judgement {
+    pub(crate) fn judge(&self, request: &[u8]) -> RequestJudgement {
         judge(request, Some(&self.0))
     }
 }

@@ -12,9 +12,9 @@ use clresolve::sandbox::{ChainState, World};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
-use crate::fleet::{Asked, Member};
+use crate::fleet::{DaemonReply, Member};
 use crate::line::{Laid, Line};
-use crate::report::{Report, Said};
+use crate::report::{GateAnswer, Report};
 use crate::server::Redis;
 
 /// Daemons. The first one is never killed.
@@ -98,8 +98,10 @@ impl Stage {
             for name in std::iter::once("good.eth".to_owned()).chain((0..TURNING).map(turning)) {
                 // It waits for the run, as the gate does not.
                 member.ask(&format!("/v1/verdicts/{name}")).await;
-                let Asked::Answer(said) = member.ask(&gate(&name)).await else { anyhow::bail!("{name}: no answer") };
-                ensure!(Said::of(&said).is_some_and(|said| said.is_allowed), "{name}: {said}");
+                let DaemonReply::Answer(said) = member.ask(&gate(&name)).await else {
+                    anyhow::bail!("{name}: no answer")
+                };
+                ensure!(GateAnswer::of(&said).is_some_and(|said| said.is_allowed), "{name}: {said}");
             }
         }
         Ok(())

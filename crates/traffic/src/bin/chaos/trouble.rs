@@ -9,9 +9,9 @@ use clresolve_core::name::EnsName;
 use redis::Commands as _;
 use tokio::time::sleep;
 
-use crate::fleet::{Asked, Member};
+use crate::fleet::{DaemonReply, Member};
 use crate::line::Line;
-use crate::report::{KNOWN_WITHIN, Said};
+use crate::report::{GateAnswer, KNOWN_WITHIN};
 use crate::stage::{Stage, TURNING, gate, turning};
 
 /// The record that takes the trust of a name away.
@@ -205,8 +205,8 @@ pub(crate) async fn of_names(stage: Arc<Stage>, mut lot: Lot) -> anyhow::Result<
 /// Whether some daemon allows a name.
 async fn is_allowed(stage: &Stage, name: &str) -> bool {
     for member in &stage.fleet {
-        if let Asked::Answer(said) = member.ask(&gate(name)).await
-            && Said::of(&said).is_some_and(|said| said.is_allowed)
+        if let DaemonReply::Answer(said) = member.ask(&gate(name)).await
+            && GateAnswer::of(&said).is_some_and(|said| said.is_allowed)
         {
             return true;
         }
