@@ -50,33 +50,34 @@ pub(super) use world::{DepthArg, GlobalArgs, OfflineArgs, WorldArgs};
 
 const AFTER_HELP: &str = "\
 Examples:
-  clresolve --sandbox summarizeagent.eth     try it: an embedded world, no network
-  clresolve summarizeagent.eth               may I call and pay this agent?
-  clresolve a.eth b.eth -o short             a line each
-  clresolve a.eth --json | jq .reasons       everything, for programs
-  clresolve trace a.eth                      each step with its evidence and time
-  clresolve card a.eth > card.json           the card's bytes, if and only if proven
-  clresolve lint card.json                   is this card fit to be published?
-  clresolve plan agents/                     which CID, which records; would it pass?
-  clresolve discover https://agent.example   which cards does this host serve?
-  clresolve bundle export a.eth > b.json     the verdict with all its evidence
+  clresolve --sandbox summarizeagent.eth   try it: an embedded world, no network
+  clresolve summarizeagent.eth             may I call and pay this agent?
+  clresolve a.eth b.eth -o short           a line each
+  clresolve a.eth --json | jq .reasons     everything, for programs
+  clresolve trace a.eth                    each step with its evidence and time
+  clresolve card a.eth > card.json         the card's bytes, once proven
+  clresolve lint card.json                 is this card fit to be published?
+  clresolve plan agents/                   which CID and records; would it pass?
+  clresolve discover https://agent.example which cards does this host serve?
+  clresolve bundle export a.eth > b.json   the verdict with all its evidence
   clresolve signature verify card.json --ens a.eth
-                                             who has signed this A2A card?
+                                           who has signed this A2A card?
   clresolve probe --sandbox summarizeagent.eth summarize
-                                             what would it cost, and is the payee real?
+                                           the cost, and is the payee real?
   clresolve request check a.eth summarize r.json
-                                             is this what the agent's schema demands?
+                                           does the agent's schema allow it?
   clresolve receipt verify r.json --name a.eth
-                                             has this agent's signer signed this?
-  clresolve serve                            a daemon for programs and proxies
-  clresolve doctor                           are my endpoints and gateways well?
-  clresolve explain checksum-mismatch        what a reason code means, and who can fix it
-  clresolve audit --names FILE --format html a report on many names
+                                           has the agent's signer signed it?
+  clresolve serve                          a daemon for programs and proxies
+  clresolve doctor                         are my endpoints and gateways well?
+  clresolve explain checksum-mismatch      what a code means, and who can fix it
+  clresolve audit --names FILE             a report on many names
   clresolve a.eth --rpc http://127.0.0.1:8545 --gateway http://127.0.0.1:8080
-                                             ask your own node and gateway
+                                           ask your own node and gateway
 
-Which chain, gateways and rules are used: `clresolve help world`.
-A bare argument is an ENS name, and has a dot. `clresolve verify NAME` takes any name.
+Which chain, gateways and rules are used: `clresolve help world`. A bare
+argument is an ENS name, and has a dot. `clresolve verify NAME` takes any
+name.
 
 Exit codes:
     0  trusted               3  indeterminate: could not be decided
@@ -138,7 +139,7 @@ pub(super) enum Command {
     #[command(after_help = "\
 Examples:
   clresolve verify summarizeagent.eth
-  clresolve verify - -o jsonl < names.txt     names from standard input, one per line")]
+  clresolve verify - -o jsonl < names.txt   names from standard input")]
     Verify(VerifyArgs),
     /// Judge names and show each step with its evidence and time
     #[command(after_help = "\
@@ -204,7 +205,6 @@ Examples:
     /// Write a completion script for a shell
     Completions(CompletionsArgs),
     /// Write manual pages
-    #[command(hide = true)]
     Man(ManArgs),
     /// Show help on a command, or on the options of the world
     Help(HelpArgs),
@@ -327,17 +327,18 @@ pub(super) fn world_page() -> clap::Command {
 }
 
 const WORLD_AFTER_HELP: &str = "\
-Every command that asks the chain, a host or a gateway takes these options, before or
-after its name. Each is also a key of the configuration file, without the dashes.
+Every command that asks the chain, a host or a gateway takes these options,
+before or after its name. Each is also a key of the configuration file,
+without the dashes.
 
-Configuration: defaults < file < environment < options. The file is the one that
---config or CLRESOLVE_CONFIG names; otherwise your own, which is
-$XDG_CONFIG_HOME/clresolve/config.toml or ~/.config/clresolve/config.toml. Your own
-file is not read with --no-config, with --sandbox, and by these commands:
+Configuration: defaults < file < environment < options. The file is the one
+that --config or CLRESOLVE_CONFIG names; otherwise your own, which is
+$XDG_CONFIG_HOME/clresolve/config.toml or ~/.config/clresolve/config.toml.
+Your own file is not read with --no-config and --sandbox, and by these commands:
 {commands}.
 `clresolve config show` names the source of each value.
-The environment has CLRESOLVE_CONFIG, _RPC, _GATEWAY, _BLOCK, _PROFILE, _DEPTH,
-_TIMEOUT, _CHAIN_ID and _UNIVERSAL_RESOLVER.
+The environment has CLRESOLVE_CONFIG, _RPC, _GATEWAY, _BLOCK, _PROFILE,
+_DEPTH, _TIMEOUT, _CHAIN_ID and _UNIVERSAL_RESOLVER.
 
 Examples:
   clresolve a.eth --rpc http://127.0.0.1:8545 --gateway http://127.0.0.1:8080
@@ -550,8 +551,8 @@ mod tests {
     fn every_command_shows_two_examples() {
         fn check(command: &clap::Command, path: &str) {
             let path = format!("{path} {}", command.get_name());
-            if command.has_subcommands() {
-                command.get_subcommands().for_each(|below| check(below, &path));
+            command.get_subcommands().for_each(|below| check(below, &path));
+            if command.is_hide_set() {
                 return;
             }
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
@@ -559,6 +560,18 @@ mod tests {
             assert!(examples.matches("clresolve ").count() >= 2, "{path}: {help}");
         }
         command().get_subcommands().for_each(|below| check(below, "clresolve"));
+    }
+
+    #[test]
+    fn help_fits_a_terminal_of_80_columns() {
+        fn check(command: &clap::Command) {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let long: Vec<&str> = help.lines().filter(|line| line.chars().count() > 80).collect();
+            assert!(long.is_empty(), "{}: {long:#?}", command.get_name());
+            command.get_subcommands().for_each(check);
+        }
+        check(&command());
+        check(&world_page());
     }
 
     #[test]
