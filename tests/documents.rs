@@ -145,6 +145,26 @@ fn lines_outside_tables_are_short() {
     assert!(long.is_empty(), "{long:#?}");
 }
 
+/// The table of dependencies has a row in place of an entry.
+#[test]
+fn every_decision_has_context_decision_and_consequence() {
+    let decisions = documents().into_iter().filter(|file| file.starts_with("docs/decisions/"));
+    let mut entries = 0;
+    for file in decisions {
+        let text = read(&file);
+        for entry in text.split("\n## ").skip(1) {
+            let (title, body) = entry.split_once('\n').unwrap_or((entry, ""));
+            let labels =
+                body.lines().filter_map(|line| line.strip_prefix("- ")?.split_once(':')).map(|(label, _)| label);
+            let mut labels: Vec<&str> = labels.filter(|label| *label != "Rejected").collect();
+            labels.dedup();
+            assert_eq!(labels, ["Context", "Decision", "Consequence"], "{file}: {title}");
+            entries += 1;
+        }
+    }
+    assert!(entries > 150, "the decisions were not found");
+}
+
 #[test]
 fn links_lead_to_files_and_headings() {
     let mut broken = Vec::new();
