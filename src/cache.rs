@@ -38,6 +38,7 @@ use self::evicted::{Evicted, Mark};
 pub use self::key::CacheKey;
 pub use self::proven::ProvenContent;
 use crate::config::CacheConfig;
+use crate::cpu_share;
 use crate::name::EnsName;
 use crate::reason::Code;
 use crate::telemetry::{self, Eviction, NotCached, Pool};
@@ -455,7 +456,7 @@ impl VerdictCache {
         let began = self.begin();
         let guard = FlightGuard { key: key.clone(), began, flights: Arc::clone(&self.flights) };
         let cache = Arc::clone(self);
-        let task = tokio::spawn(async move {
+        let task = cpu_share::spawn(async move {
             let before = cache.before(&guard.key).await;
             let failures = before.failures;
             let found = run(before).await.into();

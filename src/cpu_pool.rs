@@ -5,13 +5,25 @@
 //! because a run waits for the network most of its time.
 
 use std::any::Any;
+#[cfg(feature = "mcp")]
+use std::future::Future;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+#[cfg(test)]
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+#[cfg(feature = "mcp")]
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+#[cfg(feature = "mcp")]
+use tokio::runtime::Handle;
+#[cfg(feature = "mcp")]
+use tokio::sync::Notify;
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::cpu_share;
 
 /// Most threads, however many processors there are: thousands of judgements a second.
 pub(crate) const MAX_THREADS: usize = 16;
@@ -19,6 +31,10 @@ pub(crate) const MAX_THREADS: usize = 16;
 /// Most jobs of one pool that are running or waiting to. At 20 ms each, the last of them begins after some seconds on one
 /// thread; each holds at most a few documents of 256 KiB.
 const MAX_JOBS: usize = 64;
+
+/// Places of one client, for each thread: one job that runs, and the next. Others wait as long as these take.
+#[cfg(feature = "daemon")]
+const PLACES_OF_CLIENT: usize = 2;
 
 /// One job, ready to run.
 type Job = Box<dyn FnOnce() + Send>;
@@ -28,6 +44,11 @@ pub(crate) struct CpuPool {
     jobs: Sender<Job>,
     /// One permit for each job. It bounds the queue, which has no bound of its own.
     places: Arc<Semaphore>,
+    #[cfg(feature = "daemon")]
+    threads: usize,
+    /// Jobs that were begun.
+    #[cfg(test)]
+    begun: Arc<AtomicUsize>,
 }
 
 /// There are too many jobs.
@@ -52,17 +73,34 @@ impl CpuPool {
             thread::Builder::new().name("judge".to_owned()).spawn(move || work(&waiting))?;
         }
         let places = if clresolve_core::mutant!("endless-jobs") { Semaphore::MAX_PERMITS } else { places };
-        Ok(Self { jobs, places: Arc::new(Semaphore::new(places)) })
+        Ok(Self {
+            jobs,
+            places: Arc::new(Semaphore::new(places)),
+            #[cfg(feature = "daemon")]
+            threads,
+            #[cfg(test)]
+            begun: Arc::default(),
+        })
+    }
+
+    /// How many places a client has.
+    #[cfg(feature = "daemon")]
+    pub(crate) const fn share(&self) -> usize {
+        self.threads * PLACES_OF_CLIENT
     }
 
     /// The result of `job`, once there is a place for it. For callers whose number is bounded. A caller that gives up does
     /// not end a job that it has handed over.
     pub(crate) async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
+        let share = cpu_share::place().await;
         let place = Arc::clone(&self.places).acquire_owned().await.expect("the semaphore is never closed");
-        self.run_at(place, job).await
+        if clresolve_core::mutant!("jobs-on-workers") {
+            return job();
+        }
+        self.run_at((share, place), job).await
     }
 
-    /// As [`CpuPool::run`], but refused where there is no place.
+    /// As [`CpuPool::run`], but refused where there is no place once there is one in the client's share.
     ///
     /// # Errors
     /// [`PoolFull`].
@@ -71,8 +109,31 @@ impl CpuPool {
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, PoolFull> {
+        let share = cpu_share::place().await;
         let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| PoolFull)?;
-        Ok(self.run_at(place, job).await)
+        if clresolve_core::mutant!("jobs-on-workers") {
+            return Ok(job());
+        }
+        Ok(self.run_at((share, place), job).await)
+    }
+
+    /// The result of `work` whose own steps take the processor: each of them is a job, and what it waits for takes no thread.
+    #[cfg(feature = "mcp")]
+    pub(crate) async fn drive<F: Future<Output: Send> + Send + 'static>(&self, work: F) -> F::Output {
+        let (mut work, woken, runtime) = (Box::pin(work), Arc::new(Woken::default()), Handle::current());
+        loop {
+            let (waker, runtime) = (Waker::from(Arc::clone(&woken)), runtime.clone());
+            let step = move || {
+                let _within = runtime.enter();
+                let polled = work.as_mut().poll(&mut Context::from_waker(&waker));
+                (work, polled)
+            };
+            match self.run(step).await {
+                (_, Poll::Ready(output)) => return output,
+                (rest, Poll::Pending) => work = rest,
+            }
+            woken.0.notified().await;
+        }
     }
 
     /// How many jobs are running or waiting to.
@@ -81,21 +142,47 @@ impl CpuPool {
         MAX_JOBS - self.places.available_permits()
     }
 
+    /// How many jobs were ever begun.
+    #[cfg(test)]
+    pub(crate) fn begun(&self) -> usize {
+        self.begun.load(Ordering::Relaxed)
+    }
+
     async fn run_at<T: Send + 'static>(
         &self,
-        place: OwnedSemaphorePermit,
+        places: impl Send + 'static,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> T {
+        let mut places = Some(places);
+        if clresolve_core::mutant!("places-freed-early") {
+            places = None;
+        }
         let (done, result) = oneshot::channel::<Result<T, Box<dyn Any + Send>>>();
+        #[cfg(test)]
+        let begun = Arc::clone(&self.begun);
         let job = move || {
+            #[cfg(test)]
+            begun.fetch_add(1, Ordering::Relaxed);
             let result = catch_unwind(AssertUnwindSafe(job));
-            drop(place);
+            drop(places);
             // A caller that gave up takes no result.
             let _ = done.send(result);
         };
         self.jobs.send(Box::new(job)).expect("the threads outlive the pool");
         let result = result.await.expect("a job that panics gives its panic");
         result.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+}
+
+/// Wakes who waits for the next step.
+#[cfg(feature = "mcp")]
+#[derive(Default)]
+struct Woken(Notify);
+
+#[cfg(feature = "mcp")]
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.notify_one();
     }
 }
 
@@ -122,7 +209,10 @@ impl Occupied {
         let (release, waiting): (Vec<_>, Vec<_>) = (0..MAX_THREADS).map(|_| channel::<()>()).unzip();
         let job = |wait: Receiver<()>| {
             let pool = Arc::clone(pool);
-            tokio::spawn(async move { pool.run(move || wait.recv().is_ok()).await })
+            tokio::spawn(async move {
+                let place = Arc::clone(&pool.places).acquire_owned().await.expect("the semaphore is never closed");
+                pool.run_at(place, move || wait.recv().is_ok()).await
+            })
         };
         Self { jobs: waiting.into_iter().map(job).collect(), release }
     }
@@ -181,6 +271,69 @@ mod tests {
         assert_eq!(pool.try_run(|| ()).now_or_never(), Some(Err(PoolFull)));
         go.send(()).expect("the job waits");
         assert_eq!(pool.run(|| 1).await, 1);
+    }
+
+    /// So many places.
+    #[cfg(feature = "daemon")]
+    struct Share(Arc<Semaphore>);
+
+    #[cfg(feature = "daemon")]
+    #[async_trait::async_trait]
+    impl cpu_share::CpuShare for Share {
+        async fn place(&self) -> Box<dyn Send> {
+            Box::new(Arc::clone(&self.0).acquire_owned().await.expect("it is never closed"))
+        }
+    }
+
+    #[cfg(feature = "daemon")]
+    #[tokio::test]
+    async fn a_client_takes_its_share_of_the_places_and_no_more() {
+        let pool = Arc::new(CpuPool::of(1, 4).expect("a thread"));
+        let share: Arc<dyn cpu_share::CpuShare> = Arc::new(Share(Arc::new(Semaphore::new(2))));
+        let (go, wait) = mpsc::channel::<()>();
+        let of_client = |pool: &Arc<CpuPool>, job: Box<dyn FnOnce() + Send>| {
+            let pool = Arc::clone(pool);
+            Box::pin(cpu_share::within(Arc::clone(&share), async move {
+                // What a client has spawned is its own.
+                cpu_share::spawn(async move { pool.run(job).await }).await.expect("it ends");
+            }))
+        };
+        let mut first = of_client(&pool, Box::new(move || _ = wait.recv()));
+        let mut others: Vec<_> = (0..6).map(|_| of_client(&pool, Box::new(|| ()))).collect();
+        assert!(poll!(&mut first).is_pending());
+        for other in &mut others {
+            assert!(poll!(other).is_pending());
+        }
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(pool.places.available_permits(), 2, "its share is two places");
+        drop(others);
+        let mut of_another = Box::pin(pool.try_run(|| 3));
+        assert!(poll!(&mut of_another).is_pending(), "another has a place");
+        go.send(()).expect("the job waits");
+        first.await;
+        assert_eq!(of_another.await, Ok(3));
+    }
+
+    #[cfg(feature = "mcp")]
+    #[tokio::test]
+    async fn the_steps_of_a_future_are_jobs_and_what_it_waits_for_takes_no_place() {
+        let pool = CpuPool::of(1, 1).expect("a thread");
+        let name = || thread::current().name().map(str::to_owned);
+        let (go, wait) = oneshot::channel::<()>();
+        let mut driven = Box::pin(pool.drive(async move {
+            let first = name();
+            wait.await.expect("it is told");
+            (first, name())
+        }));
+        while pool.begun() == 0 || pool.places.available_permits() == 0 {
+            assert!(poll!(&mut driven).is_pending());
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(pool.try_run(|| 1).await, Ok(1), "it waits without a place");
+        go.send(()).expect("it goes on");
+        assert_eq!(driven.await, (Some("judge".to_owned()), Some("judge".to_owned())));
     }
 
     #[tokio::test]

@@ -12,6 +12,8 @@ mod target;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use clresolve_cards::discovery::{Document, DocumentKind};
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -21,11 +23,11 @@ use self::target::CandidateUrl;
 #[cfg(feature = "unstable")]
 pub use self::target::TargetError;
 pub use self::target::{SystemName, Target};
-use crate::card::Card;
+use crate::cpu_pool::CpuPool;
 use crate::digest::Digest;
 use crate::fetch::https::Body;
 use crate::fetch::{Cause, FetchError};
-use crate::lint::{Report, lint};
+use crate::lint::Report;
 use crate::profile::Profile;
 use crate::reason::{Code, Reason};
 use crate::resolve::{self, Resolver};
@@ -188,16 +190,15 @@ pub async fn discover(resolver: &Resolver, question: &Question, profile: &Arc<Pr
     let deadline = Instant::now() + resolver.time_limit();
     let candidates = question.target.candidates(question.system);
     let answers = join_all(candidates.iter().map(|candidate| resolver.document(candidate.url.as_str()))).await;
-    let answered: Vec<Answered> =
-        candidates.into_iter().zip(answers).map(|(candidate, answer)| Answered::of(candidate, answer)).collect();
-    let judge = {
-        let (question, profile, now) = (question.clone(), Arc::clone(profile), resolver.now());
-        move || judged(&question, answered, &profile, now)
-    };
-    let (mut discovery, cards) = resolver.pool().run(judge).await;
+    let mut judging = Judging { pool: resolver.pool(), system: question.system, profile, judged: Vec::new() };
+    let mut answered = Vec::new();
+    for (candidate, answer) in candidates.into_iter().zip(answers) {
+        answered.push(Answered { document: judging.document(&answer).await, candidate, answer });
+    }
+    let mut discovery = discovered(question, &answered, resolver.now());
     if question.bind {
         // The documents and their names share one time limit.
-        discovery.ens_bound = timeout_at(deadline, bound(resolver, &cards, &discovery)).await.ok().flatten();
+        discovery.ens_bound = timeout_at(deadline, bound(resolver, &answered)).await.ok().flatten();
         if discovery.ens_bound.is_none() {
             discovery.reasons.push(Reason::new(Code::DiscoveryNotBound));
         }
@@ -206,76 +207,71 @@ pub async fn discover(resolver: &Resolver, question: &Question, profile: &Arc<Pr
     discovery
 }
 
-/// A candidate URL and its response.
+/// A candidate URL, its response, and the document in it. A body that is neither JSON nor announced as JSON is a web page.
 struct Answered {
     candidate: CandidateUrl,
     answer: Result<Body, FetchError>,
+    document: Option<Arc<Document>>,
 }
 
-/// The kind of a document.
-enum Kind {
-    Card(Box<Report>, Option<Card>),
-    Descriptor(CardSystem),
+/// Judges the documents of a host, each as a job of its own, and the same bytes once.
+struct Judging<'a> {
+    pool: &'a CpuPool,
+    system: Option<CardSystem>,
+    profile: &'a Arc<Profile>,
+    judged: Vec<(Bytes, Arc<Document>)>,
 }
 
-impl Answered {
-    const fn of(candidate: CandidateUrl, answer: Result<Body, FetchError>) -> Self {
-        Self { candidate, answer }
+impl Judging<'_> {
+    async fn document(&mut self, answer: &Result<Body, FetchError>) -> Option<Arc<Document>> {
+        let body = answer.as_ref().ok()?;
+        let known = self.judged.iter().find(|(bytes, _)| *bytes == body.bytes);
+        let document = match known {
+            Some((_, document)) => Arc::clone(document),
+            None => self.judge(body.bytes.clone()).await,
+        };
+        (is_json(body.content_type.as_deref()) || document.card.is_some()).then_some(document)
     }
 
-    /// The body, if it is JSON or announced as JSON. Other bodies are web pages.
-    fn document(&self) -> Option<&Body> {
-        let body = self.answer.as_ref().ok()?;
-        (is_json(body.content_type.as_deref()) || Card::parse(&body.bytes).is_ok()).then_some(body)
+    async fn judge(&mut self, bytes: Bytes) -> Arc<Document> {
+        let (system, profile, served) = (self.system, Arc::clone(self.profile), bytes.clone());
+        let judge = move || Arc::new(Document::judge(&served, system, &Rules::of(&profile)));
+        let document = self.pool.run(judge).await;
+        self.judged.push((bytes, Arc::clone(&document)));
+        document
     }
 }
 
-/// The result without ENS, and the cards that parse, by their digests.
-fn judged(
-    question: &Question,
-    answered: Vec<Answered>,
-    profile: &Profile,
-    now: Timestamp,
-) -> (Discovery, BTreeMap<Digest, Card>) {
-    let mut kinds: BTreeMap<Digest, Kind> = BTreeMap::new();
-    let mut asked = Vec::new();
-    for answered in &answered {
-        let document = answered.document().map(|body| {
-            let digest = Digest::of(&body.bytes);
-            (body, digest, &*kinds.entry(digest).or_insert_with(|| kind(&body.bytes, question.system, profile)))
-        });
-        asked.push(match document {
-            Some((body, digest, kind)) => {
-                let is_stale = freshness::is_stale(&body.caching, now);
-                served(&answered.candidate, body, digest, kind, Held { meant: question.meant(), is_stale })
-            }
-            None => not_served(&answered.candidate, &answered.answer, question.meant()),
-        });
-    }
-
+/// The result without ENS.
+fn discovered(question: &Question, answered: &[Answered], now: Timestamp) -> Discovery {
+    let place = |answered: &Answered| match (&answered.document, &answered.answer) {
+        (Some(document), Ok(body)) => {
+            let is_stale = freshness::is_stale(&body.caching, now);
+            served(&answered.candidate, body, document, Held { meant: question.meant(), is_stale })
+        }
+        _ => not_served(&answered.candidate, &answered.answer, question.meant()),
+    };
+    let documents: BTreeMap<Digest, &Document> =
+        answered.iter().filter_map(|answered| answered.document.as_deref()).map(|found| (found.sha256, found)).collect();
     let mut discovery = Discovery {
         schema: SCHEMA,
         asked: question.target.to_string(),
         origin: question.target.origin(),
         outcome: DiscoveryOutcome::Undecided,
         reasons: Vec::new(),
-        places: asked,
+        places: answered.iter().map(place).collect(),
         cards: Vec::new(),
         descriptors: Vec::new(),
         ens_bound: None,
         tool: Tool::default(),
     };
-    let mut cards = BTreeMap::new();
-    for (sha256, kind) in kinds {
+    for (sha256, document) in documents {
         let at = |place: &&UrlResult| place.sha256 == Some(sha256);
         let urls = discovery.places.iter().filter(at).map(|place| place.url.clone()).collect();
-        match kind {
-            Kind::Descriptor(system) => discovery.descriptors.push(Descriptor { sha256, urls, system }),
-            Kind::Card(report, card) => {
-                let body = answered.iter().filter_map(Answered::document).find(|b| Digest::of(&b.bytes) == sha256);
-                let bytes = body.map_or(0, |body| body.bytes.len());
-                discovery.cards.push(DiscoveredCard { sha256, bytes, urls, report: *report });
-                cards.extend(card.map(|card| (sha256, card)));
+        match &document.kind {
+            DocumentKind::Descriptor(system) => discovery.descriptors.push(Descriptor { sha256, urls, system: *system }),
+            DocumentKind::Card(report) => {
+                discovery.cards.push(DiscoveredCard { sha256, bytes: document.bytes, urls, report: report.clone() });
             }
         }
     }
@@ -294,7 +290,7 @@ fn judged(
         1 => {}
         n => discovery.reasons.push(Reason::new(Code::DiscoveryCardsDiffer).observed(format!("{n} cards"))),
     }
-    (discovery, cards)
+    discovery
 }
 
 /// A host without a root card may have several agent systems (OR-4).
@@ -309,18 +305,6 @@ fn no_card(code: Code, target: &Target, places: &[UrlResult]) -> Reason {
     reason.message(message)
 }
 
-fn kind(bytes: &[u8], named: Option<CardSystem>, profile: &Profile) -> Kind {
-    let card = Card::parse(bytes).ok();
-    let describes = |system: &&CardSystem| {
-        !clresolve_core::mutant!("descriptors-are-cards")
-            && card.as_ref().is_some_and(system.discovery_rules().is_descriptor)
-    };
-    if let Some(system) = CardSystem::ALL.iter().find(describes) {
-        return Kind::Descriptor(*system);
-    }
-    Kind::Card(Box::new(lint(bytes, named, &Rules::of(profile))), card)
-}
-
 /// What a document is held to, beyond itself.
 #[derive(Clone, Copy)]
 struct Held {
@@ -330,23 +314,20 @@ struct Held {
 }
 
 /// The result of a URL with a document.
-fn served(candidate: &CandidateUrl, body: &Body, sha256: Digest, kind: &Kind, held: Held) -> UrlResult {
-    let system = match kind {
-        Kind::Card(report, _) => report.system,
-        Kind::Descriptor(_) => None,
-    };
+fn served(candidate: &CandidateUrl, body: &Body, document: &Document, held: Held) -> UrlResult {
+    let system = document.system();
     let is_plain_json = media_type(body.content_type.as_deref()).eq_ignore_ascii_case("application/json");
     let content_type = system.and_then(|system| system.discovery_rules().content_type).filter(|_| !is_plain_json);
     let stale = system.or(held.meant).and_then(|system| system.discovery_rules().stale).filter(|_| held.is_stale);
-    let other = match (&candidate.agent_system, kind) {
-        (Some(name), Kind::Card(_, Some(card))) if !name.is_of(card) => Some(Code::OrUrlNameMismatch),
+    let other = match (&candidate.agent_system, &document.kind, &document.card) {
+        (Some(name), DocumentKind::Card(_), Some(card)) if !name.is_of(card) => Some(Code::OrUrlNameMismatch),
         _ => None,
     };
     UrlResult {
         detail: other.map(|_| "the card belongs to another agent system than the one asked for".to_owned()),
         redirected_to: (body.hops > 0).then(|| without_query(&body.final_url)),
         content_type: body.content_type.clone(),
-        sha256: Some(sha256),
+        sha256: Some(document.sha256),
         codes: content_type.into_iter().chain(stale).chain(other).collect(),
         ..asked(candidate, UrlOutcome::Found)
     }
@@ -407,13 +388,13 @@ fn is_json(content_type: Option<&str>) -> bool {
 }
 
 /// The first name, in their order, whose trusted verdict proved the bytes of a card here.
-async fn bound(resolver: &Resolver, cards: &BTreeMap<Digest, Card>, discovery: &Discovery) -> Option<EnsBound> {
-    let is_commandlayer = |sha256: &Digest| {
-        discovery.cards.iter().any(|c| c.sha256 == *sha256 && c.report.system == Some(CardSystem::CommandLayer))
-    };
-    let stated = cards.iter().filter(|(sha256, _)| is_commandlayer(sha256));
-    let mut names: Vec<(&str, Digest)> = stated.filter_map(|(sha256, card)| Some((card.ens()?, *sha256))).collect();
+async fn bound(resolver: &Resolver, answered: &[Answered]) -> Option<EnsBound> {
+    let documents = answered.iter().filter_map(|answered| answered.document.as_deref());
+    let cards = documents.filter(|document| document.system() == Some(CardSystem::CommandLayer));
+    let mut names: Vec<(&str, Digest)> =
+        cards.filter_map(|document| Some((document.card.as_ref()?.ens()?, document.sha256))).collect();
     names.sort_unstable();
+    names.dedup();
     for (name, sha256) in names.into_iter().take(MAX_NAMES) {
         let Ok(resolution) = resolver.ask(&resolve::Question::new(name)).await else { continue };
         let verdict = resolution.verdict();

@@ -35,6 +35,8 @@ mod gate_response;
 mod head_scan;
 mod hot_names;
 mod in_force;
+#[cfg(all(test, feature = "mcp"))]
+mod judging;
 mod keys;
 mod lint;
 mod listen;

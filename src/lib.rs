@@ -57,6 +57,7 @@ internal! {
 pub mod cli;
 pub mod config;
 mod cpu_pool;
+mod cpu_share;
 #[cfg(feature = "daemon")]
 pub mod http;
 #[cfg(feature = "mcp")]

@@ -33,6 +33,7 @@ pub(crate) use self::asker::{AgentAnswer, Asker};
 pub(crate) use self::message::{MAX_MESSAGE_BYTES, read};
 #[cfg(feature = "cli")]
 pub(crate) use self::stdio::{Own, serve};
+use crate::cpu_share;
 use crate::reason::Refusal;
 
 /// What is spoken: the revision of today, and the last one with a handshake.
@@ -53,6 +54,16 @@ pub(crate) struct Face {
 impl Face {
     pub(crate) fn new(asker: impl Asker + 'static) -> Self {
         Self { asker: Arc::new(asker) }
+    }
+}
+
+impl Face {
+    async fn called(&self, tool: &dyn tools::Tool, arguments: Value) -> Result<Answer, Failure> {
+        let called = tool.call(&*self.asker, arguments);
+        match self.asker.cpu_share() {
+            Some(share) => cpu_share::within(share, called).await,
+            None => called.await,
+        }
     }
 }
 
@@ -83,7 +94,7 @@ impl ServerHandler for Face {
     ) -> Result<CallToolResponse, ErrorData> {
         let tool = tools::named(&request.name).ok_or_else(|| refused("no tool has this name"))?;
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        let called = AssertUnwindSafe(tool.call(&*self.asker, arguments)).catch_unwind();
+        let called = AssertUnwindSafe(self.called(tool, arguments)).catch_unwind();
         let answered = tokio::select! {
             answered = called => answered.unwrap_or_else(|_panicked| Err(Failure::from(Refusal::InternalError))),
             () = context.ct.cancelled() => return Err(ErrorData::internal_error("the call was cancelled", None)),

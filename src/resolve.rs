@@ -98,10 +98,10 @@ pub(crate) use self::route::RouteAnswer;
 use self::schemas::BoundSchemas;
 #[cfg(any(feature = "cli", feature = "otel"))]
 pub(crate) use self::setup::egress;
+pub(crate) use self::setup::Load;
 #[cfg(feature = "cli")]
 pub(crate) use crate::fetch::https::REGISTRY_LIMIT;
 pub use self::setup::{SetupError, local_profiles};
-use self::setup::Load;
 use self::signer::OfferKeys;
 #[cfg(feature = "receipts")]
 use self::signer::receipts::ReceiptSigners;
@@ -202,7 +202,7 @@ impl Resolver {
         clock: Arc<dyn Clock>,
         load: Load,
     ) -> Result<Self, SetupError> {
-        let egress = setup::egress(config, lookup)?;
+        let egress = setup::egress(config, lookup, load)?;
         let profiles = setup::profiles(config, &egress).await?;
         let upstream = setup::upstream(config, &egress)?;
         let chain = setup::chain(&upstream, config, &egress, &clock, load)?;
@@ -225,7 +225,7 @@ impl Resolver {
     #[cfg(feature = "daemon")]
     pub(crate) async fn reconfigured(&self, config: &Config) -> Result<Self, SetupError> {
         let old = &self.0.walker;
-        let egress = setup::egress(config, Arc::new(SystemLookup))?;
+        let egress = setup::egress(config, Arc::new(SystemLookup), Load::Questions)?;
         let profiles = setup::profiles(config, &egress).await?;
         let policy = Policy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
         check_profile(config, &profiles)?;
@@ -274,13 +274,14 @@ impl Resolver {
     ) -> Result<Self, SetupError> {
         check_profile(&config, &profiles)?;
         let policy = Policy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
-        let sources = ContentSources { content, proven: ContentCache::new(config.cache.content_bytes), kept: None };
         let history = setup::history(&config)?;
         let pool = CpuPool::start().map_err(|error| SetupError::Invalid {
             what: "threads".to_owned(),
             detail: error.to_string(),
         })?;
         let (pool, progress, traces) = (Arc::new(pool), Progress::new(), TraceQueue::new());
+        let proven = ContentCache::new(config.cache.content_bytes);
+        let sources = ContentSources { content, proven, kept: None, pool: Arc::clone(&pool) };
         let walker = Walker {
             chain,
             upstream,

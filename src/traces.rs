@@ -16,7 +16,7 @@ use url::Url;
 
 use crate::config::Config;
 use crate::fetch::{Call, FetchError, OperatorClient, SystemLookup, deadline_in};
-use crate::resolve::{self, Resolver, RunTrace, SetupError, StepSpan};
+use crate::resolve::{self, Load, Resolver, RunTrace, SetupError, StepSpan};
 use crate::telemetry::{self, SpansDropped};
 use crate::verdict::{State, Status};
 
@@ -55,7 +55,7 @@ impl TraceExporter {
         let Some(base) = &config.telemetry.otlp else { return Ok(None) };
         let invalid = |detail: String| SetupError::Invalid { what: "telemetry.otlp".to_owned(), detail };
         let url: Url = format!("{base}{PATH}").parse().map_err(|_| invalid("no URL".to_owned()))?;
-        let egress = resolve::egress(config, Arc::new(SystemLookup))?;
+        let egress = resolve::egress(config, Arc::new(SystemLookup), Load::Questions)?;
         let client = egress.operator(&url).map_err(|error| invalid(error.to_string()))?;
         let world = config.chain.world.clone();
         Ok(resolver.traces().map(|traces| Self { client, url, world, traces, is_up: true }))

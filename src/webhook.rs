@@ -21,7 +21,7 @@ use crate::clock::{Clock as _, SystemClock};
 use crate::config::Config;
 use crate::fetch::header::{HeaderName, HeaderValue};
 use crate::fetch::{Call, Egress, EgressViolation, FetchError, OperatorClient, SystemLookup, deadline_in};
-use crate::resolve::{self, SetupError};
+use crate::resolve::{self, Load, SetupError};
 use crate::sign::{KeyFileError, private_text};
 
 /// Most calls for one message. With the pauses between them a receiver that restarts has eight seconds for it; whatever
@@ -168,7 +168,7 @@ impl Webhook {
     /// # Errors
     /// [`WebhookError`]
     pub fn new(config: &Config, url: Url, key: WebhookKey) -> Result<Self, WebhookError> {
-        let egress: Egress = resolve::egress(config, std::sync::Arc::new(SystemLookup))?;
+        let egress: Egress = resolve::egress(config, std::sync::Arc::new(SystemLookup), Load::Questions)?;
         let client = egress.operator(&url).map_err(WebhookError::Url)?;
         Ok(Self { client, url, key })
     }

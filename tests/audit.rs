@@ -4,8 +4,11 @@ use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use axum::http::StatusCode;
 use clresolve::config::Config;
 use clresolve::sandbox::chain::RpcFault;
 use clresolve::sandbox::spec::Spec;
@@ -1061,11 +1064,14 @@ impl PinnedAudit {
     }
 
     fn run(&self, options: &[&str]) -> Output {
+        self.unpinned(&[&["--pin", &self.pin], options].concat())
+    }
+
+    fn unpinned(&self, options: &[&str]) -> Output {
         let path = |name: &str| self.folder.path().join(name);
         let mut command = without_configuration();
         command.args(["audit", "--depth", "identity", "--json", "--config"]).arg(path("config.toml"));
-        command.arg("--names").arg(path("names.txt")).args(["--pin", &self.pin]);
-        command.args(options).output().expect("the binary runs")
+        command.arg("--names").arg(path("names.txt")).args(options).output().expect("the binary runs")
     }
 
     fn pinned(&self) -> Value {
@@ -1156,6 +1162,44 @@ fn an_audit_goes_on_at_another_block_where_the_state_of_the_pinned_one_is_gone()
     assert_eq!(code(&output), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(json_of(&output.stdout)["rows"][0]["reasons"][0]["code"], "block-unavailable");
     assert_eq!(audit.pinned(), first);
+}
+
+/// An endpoint that stands before another one, and asks for a pause in the place of its first answers.
+async fn busy_endpoint(upstream: url::Url, refusals: usize, pause: &'static str) -> (url::Url, Arc<AtomicUsize>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let (counted, http) = (Arc::clone(&asked), reqwest::Client::builder().no_proxy().build().unwrap());
+    let answer = move |body: bytes::Bytes| {
+        let (http, upstream, number) = (http.clone(), upstream.clone(), counted.fetch_add(1, Ordering::SeqCst));
+        async move {
+            if number < refusals {
+                return (StatusCode::TOO_MANY_REQUESTS, [("retry-after", pause)], bytes::Bytes::new());
+            }
+            let sent = http.post(upstream).header("content-type", "application/json").body(body).send().await.unwrap();
+            (StatusCode::OK, [("content-type", "application/json")], sent.bytes().await.unwrap())
+        }
+    };
+    tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(answer)).await.unwrap() });
+    (url, asked)
+}
+
+/// Once within the time of a name, and once for longer than that.
+#[test]
+fn a_server_gets_the_pause_that_it_asks_for_and_no_name_suffers_for_it() {
+    let (runtime, _world, config) = start_two_agents();
+    for (pause, refusals, timeout) in [("1", 3, 120), ("25", 1, 20)] {
+        let mut config = config.clone();
+        config.timeout = Duration::from_secs(timeout);
+        let endpoint = &mut config.chain.endpoints[0];
+        let (url, asked) = runtime.block_on(busy_endpoint(endpoint.url.clone(), refusals, pause));
+        endpoint.url = url;
+        let audit = PinnedAudit::of(&config);
+        let output = audit.unpinned(&[]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(code(&output), Some(0), "{pause}: {said} {}", text_of(&output));
+        assert!(asked.load(Ordering::SeqCst) > refusals);
+    }
 }
 
 #[test]

@@ -7,7 +7,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use clresolve::card::Card;
 use clresolve::check;
 use clresolve::check::schemas::schemas;
@@ -18,6 +17,7 @@ use clresolve::profile::{DEFAULT, Profile, Profiles};
 use clresolve::reason::{Effect, Reason};
 use clresolve::records::{Key, Record, RecordSet};
 use clresolve::schema::Schema;
+use clresolve::schema::served::ServedSchema;
 use serde_json::{Value, json};
 
 const RELEASED: &str = "agent-cards/1.0.0+released";
@@ -426,8 +426,8 @@ fn the_documented_records_of_formatagent_bind_the_published_schemas() {
     let records: RecordSet = documented["txt"].as_object().expect("records").iter().filter_map(text).collect();
     let bound = |side: &str| {
         let path = format!("protocol-commons/schemas/v1.0.0/commons/format/{side}s/format.{side}.schema.json");
-        let bytes = Bytes::from(read(&corpus.join(path)));
-        BoundSchema { canonical: Ok(bytes.clone()), mirror: Some(Ok(bytes)) }
+        let served = ServedSchema::read(read(&corpus.join(path)).into());
+        BoundSchema { canonical: Ok(served.clone()), mirror: Some(Ok(served)) }
     };
     let evidence = SchemaEvidence { request: bound("request"), receipt: bound("receipt") };
     let reasons = schemas(&card, &evidence, &records, &profile(DEFAULT));

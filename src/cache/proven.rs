@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::build::{Run, records_digest};
 use crate::chain::{Answer, Reading};
-use crate::evidence::{ProvenBy, SchemaEvidence, Source, Walked};
+use crate::evidence::{BoundSchema, ProvenBy, SchemaEvidence, Source, Walked};
 use crate::name::EnsName;
 use clresolve_core::freshness::{HTTPS_AGE, TRUSTED_FRESH};
 
@@ -19,7 +19,7 @@ pub struct ProvenContent {
     https: Source,
     ipfs: Walked,
     mirror: Walked,
-    schemas: Option<SchemaEvidence>,
+    schemas: Option<SchemaEvidence<Bytes>>,
 }
 
 /// What the chain said when the content was fetched.
@@ -69,7 +69,7 @@ impl ProvenContent {
             },
             ipfs: again(&evidence.ipfs, card)?,
             mirror: again(&evidence.mirror, card)?,
-            schemas: evidence.schemas.clone(),
+            schemas: evidence.schemas.as_ref().map(SchemaEvidence::bytes),
         })
     }
 
@@ -99,17 +99,15 @@ impl ProvenContent {
     }
 
     /// The bound schemas, at the depth that asks for them.
-    pub const fn schemas(&self) -> Option<&SchemaEvidence> {
+    pub const fn schemas(&self) -> Option<&SchemaEvidence<Bytes>> {
         self.schemas.as_ref()
     }
 
     /// The bytes that it holds beside those of the card, which its resolution holds too.
     pub fn bytes(&self, card: Option<&Bytes>) -> usize {
         let schemas = self.schemas.iter().flat_map(|schemas| [&schemas.request, &schemas.receipt]);
-        let of_schemas = schemas
-            .flat_map(|bound| [bound.canonical.as_ref().ok(), bound.mirror.as_ref().and_then(|m| m.as_ref().ok())]);
         let of_card = [self.https.bytes(), self.ipfs.bytes(), self.mirror.bytes()];
-        let held = of_schemas.chain(of_card).flatten();
+        let held = schemas.flat_map(BoundSchema::served).chain(of_card.into_iter().flatten());
         held.filter(|bytes| card.is_none_or(|card| !is_same_memory(bytes, card))).map(Bytes::len).sum()
     }
 }

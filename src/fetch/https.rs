@@ -115,7 +115,7 @@ pub async fn get(egress: &Egress, url: &str, limits: Limits) -> Result<Body, Fet
     let deadline = deadline_in(limits.total);
     let mut chain = Chain::start(url, limits.redirects)?;
     loop {
-        let call = Call::get("application/json, */*;q=0.5").gzip();
+        let call = Call::get("application/json, */*;q=0.5").gzip().patient();
         let reply = egress.foreign(chain.current(), call, deadline).await.map_err(|e| chain.locate(e))?;
         if let 301 | 302 | 303 | 307 | 308 = reply.status() {
             chain.follow(&reply)?;

@@ -13,6 +13,7 @@ use tokio::time::{Instant, timeout};
 
 use super::client_limits::{Client, ClientLimits, ClientPermit};
 use crate::config::Config;
+use crate::cpu_share;
 use crate::reason::Refusal;
 use crate::resolve::{CacheStatus, Question, Resolution, Resolver, SetupError};
 
@@ -192,7 +193,7 @@ impl Admission {
 pub(super) async fn to_its_end<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Refusal> {
-    tokio::spawn(work).await.map_err(|_panicked| Refusal::InternalError)
+    cpu_share::spawn(work).await.map_err(|_panicked| Refusal::InternalError)
 }
 
 /// `work`, and `held` until it has ended.

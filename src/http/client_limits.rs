@@ -5,8 +5,10 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use async_trait::async_trait;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::cpu_share::CpuShare;
 use crate::reason::Refusal;
 
 /// A client, as the limits and the log see it.
@@ -79,6 +81,19 @@ impl ClientLimits {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let permits = table.entry(client).or_insert_with(|| Arc::new(Semaphore::new(self.permits)));
         Listed { client, permits: Arc::clone(permits), table: Arc::clone(&self.table) }
+    }
+}
+
+/// What a client has of the places of the pool for work that computes.
+pub(super) struct ShareOfClient {
+    pub(super) client: Client,
+    pub(super) places: Arc<ClientLimits>,
+}
+
+#[async_trait]
+impl CpuShare for ShareOfClient {
+    async fn place(&self) -> Box<dyn Send> {
+        Box::new(self.places.wait(self.client).await)
     }
 }
 

@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::{Extension, State};
-use axum::http::header::CACHE_CONTROL;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderValue, Uri};
 use axum::response::{IntoResponse as _, Response};
 use url::form_urlencoded;
@@ -30,12 +29,24 @@ pub(super) async fn host(
         return problem::refused(Refusal::ProfileUnknown, None);
     };
     let resolver = state.resolver.clone();
-    let work = async move { discover(&resolver, &question, &profile).await };
+    let work = async move {
+        let found = discover(&resolver, &question, &profile).await;
+        // The findings of a few large documents.
+        resolver.pool().run(move || serde_json::to_vec(&found).unwrap_or_default()).await
+    };
     match state.admission.admitted(client, work).await {
-        // Hosts may compute cards on request, so an old answer is not served again.
-        Ok(found) => ([(CACHE_CONTROL, HeaderValue::from_static("no-store"))], Json(found)).into_response(),
+        Ok(written) => sent(written),
         Err(refusal) => problem::refused(refusal, None),
     }
+}
+
+/// Hosts may compute cards on request, so an old answer is not served again.
+fn sent(found: Vec<u8>) -> Response {
+    let head = [
+        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+    ];
+    (head, found).into_response()
 }
 
 /// The question of a query: each parameter once, and no other.

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::{Extension, Request, State};
+use axum::http::HeaderValue;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use url::form_urlencoded;
 
@@ -14,7 +15,7 @@ use super::problem;
 use super::state::AppState;
 use crate::card::Limits;
 use crate::cpu_pool::PoolFull;
-use crate::lint::judge;
+use crate::lint::{CardJudgement, judge};
 use crate::profile::Profile;
 use crate::reason::{Code, Refusal};
 use crate::system::{CardSystem, Rules};
@@ -39,16 +40,26 @@ async fn judged(state: &AppState, client: Client, request: Request) -> Result<Re
     let resolver = state.resolver.clone();
     let work = async move {
         let judging = resolver.clone();
-        let judge = move || judge(&bytes, system, &Rules::of(&profile), judging.profiles());
+        let judge = move || written(&judge(&bytes, system, &Rules::of(&profile), judging.profiles()));
         resolver.pool().try_run(judge).await
     };
-    let judgement =
+    let written =
         state.admission.admitted(client, keeping(place, work)).await?.map_err(|PoolFull| Refusal::Overloaded)?;
-    let excess = judgement.report.findings.iter().find(|finding| finding.code == Code::CardTooComplex);
-    Ok(match excess {
-        Some(excess) => problem::too_complex(excess.observed.as_deref()),
-        None => Json(judgement).into_response(),
+    Ok(match written {
+        Ok(body) => ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response(),
+        Err(excess) => problem::too_complex(excess.as_deref()),
     })
+}
+
+/// A judgement as it is sent.
+///
+/// # Errors
+/// What there is too much of in a card that is too complex to be judged.
+fn written(judgement: &CardJudgement) -> Result<Vec<u8>, Option<String>> {
+    match judgement.report.findings.iter().find(|finding| finding.code == Code::CardTooComplex) {
+        Some(excess) => Err(excess.observed.clone()),
+        None => Ok(serde_json::to_vec(judgement).expect("a judgement has a JSON form: its keys are strings")),
+    }
 }
 
 fn chosen(query: &str, state: &AppState) -> Result<Choice, RequestError> {

@@ -1,6 +1,7 @@
 //! `POST /mcp`: the tools of the Model Context Protocol over HTTP, without sessions. Each call is a question like any other:
 //! its document takes a place until the answer is written, its run a permit of its client.
 
+use std::any::Any;
 use std::iter;
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ use super::request::RequestPermit;
 use super::state::AppState;
 use crate::config::McpConfig;
 use crate::cpu_pool::PoolFull;
+use crate::cpu_share::CpuShare;
 use crate::mcp::{self, AgentAnswer, Answer, Asker, Face, Failure, MAX_MESSAGE_BYTES};
 use crate::reason::Refusal;
 use crate::resolve::{Question, Resolver};
@@ -76,10 +78,12 @@ async fn answered(
     if let Err(error) = reading.await.map_err(|PoolFull| Refusal::Overloaded)? {
         return Ok(holding(no_message(&error), (permit, place)));
     }
-    let rules = rules(&state.mcp);
+    let (rules, resolver) = (rules(&state.mcp), state.resolver.clone());
     let face = Face::new(Admitted { state, in_force, client, place: Arc::clone(&place) });
     let service = StreamableHttpService::new(move || Ok(face.clone()), Arc::new(NeverSessionManager::default()), rules);
-    let response = service.handle(Request::from_parts(head, Body::from(bytes))).await.map(Body::new);
+    // The transport reads the message again, and writes the answer.
+    let handle = async move { service.handle(Request::from_parts(head, Body::from(bytes))).await.map(Body::new) };
+    let response = resolver.pool().drive(handle).await;
     match bare_error(&response) {
         Some(refusal) => Err(refusal.into()),
         None => Ok(holding(response, (permit, place))),
@@ -186,6 +190,14 @@ impl Asker for Admitted {
 
     async fn admitted(&self, work: BoxFuture<'static, Result<Answer, Failure>>) -> Result<Answer, Failure> {
         self.state.admission.admitted(self.client, keeping(Arc::clone(&self.place), work)).await?
+    }
+
+    fn place(&self) -> Arc<dyn Any + Send + Sync> {
+        Arc::clone(&self.place) as _
+    }
+
+    fn cpu_share(&self) -> Option<Arc<dyn CpuShare>> {
+        Some(self.state.cpu_share(self.client))
     }
 
     fn resolver(&self) -> &Resolver {

@@ -57,5 +57,9 @@ async fn answered(
     let (decision, resolution) = state.resolver.decide_on(answered.resolution, &asked).await;
     report_decision(&decision);
     let answer = ProbeAnswer::new(asked.terms().as_ref().ok(), &decision);
-    Ok(sent(serde_json::to_vec(&answer).unwrap_or_default(), JSON, resolution.verdict()))
+    Ok(sent(
+        serde_json::to_vec(&answer).expect("an answer has a JSON form: its keys are strings"),
+        JSON,
+        resolution.verdict(),
+    ))
 }

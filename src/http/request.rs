@@ -23,6 +23,7 @@ use super::head_scan::HeadFindings;
 use super::in_force::{InForce, Serving};
 use super::log::{self, LoggedRequest};
 use super::state::AppState;
+use crate::cpu_share;
 use crate::reason::Refusal;
 
 /// A policy under which a browser that shows an answer runs nothing of it.
@@ -101,7 +102,7 @@ async fn route(
         request.extensions_mut().insert(held.clone());
     }
     request.extensions_mut().insert(client);
-    let response = router.call(request).await;
+    let response = cpu_share::within(state.cpu_share(client), router.call(request)).await;
     // Held until here, since a handler that ignores its copy drops it at once.
     drop(permit);
     response.unwrap_or_else(|never| match never {})

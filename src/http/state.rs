@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Semaphore;
 
 use super::admission::Admission;
-use super::client_limits::BodyLimits;
+use super::client_limits::{BodyLimits, Client, ClientLimits, ShareOfClient};
 use super::counters::Counters;
 use super::event_stream::EventStreams;
 use super::recent_decisions::RecentDecisions;
@@ -15,6 +15,7 @@ use super::rendered::RenderedCache;
 use super::signatures::Signatures;
 use super::systems::Systems;
 use crate::config::{Config, CorsConfig, ExplorerConfig, GateConfig, HttpConfig, McpConfig};
+use crate::cpu_share::CpuShare;
 use crate::resolve::{Following, Resolver};
 
 /// The state that the handlers of all routes share.
@@ -43,6 +44,8 @@ pub(super) struct AppState {
     pub(super) remembers_receipts: bool,
     /// Permits for streams of events, which outlive a reload.
     pub(super) event_streams: Arc<EventStreams>,
+    /// What each client has of the pool's places.
+    job_places: Arc<ClientLimits>,
     /// Bodies of documents to judge.
     pub(super) documents: BodyLimits,
     pub(super) counters: Counters,
@@ -65,6 +68,7 @@ impl AppState {
             counters: Counters::new(),
             admission: Admission::new(resolver.clone(), config),
             following: resolver.follow(),
+            job_places: Arc::new(ClientLimits::new(resolver.pool().share())),
             resolver,
             http: config.http.clone(),
             cors: config.cors.clone(),
@@ -94,8 +98,14 @@ impl AppState {
         Self {
             draining: Arc::clone(&earlier.draining),
             event_streams: Arc::clone(&earlier.event_streams),
+            job_places: Arc::clone(&earlier.job_places),
             ..Self::new(resolver, config, signatures, systems)
         }
+    }
+
+    /// What `client` has of the pool's places.
+    pub(super) fn cpu_share(&self, client: Client) -> Arc<dyn CpuShare> {
+        Arc::new(ShareOfClient { client, places: Arc::clone(&self.job_places) })
     }
 
     /// Whether the daemon is about to end.

@@ -25,6 +25,7 @@ use super::rendered::Rendered;
 use super::request::RequestPermit;
 use super::state::AppState;
 use super::{problem, steps};
+use crate::cpu_share;
 use crate::reason::Refusal;
 use crate::resolve::{Question, Resolution, Stale};
 use crate::sign;
@@ -78,11 +79,12 @@ async fn watched(state: Arc<AppState>, client: Client, permit: RequestPermit, qu
         return problem::refused(Refusal::Draining, None);
     }
     let watch = state.resolver.watch(&question);
+    let share = state.cpu_share(client);
     let verdict = async move {
         let answered = state.admission.ask(client, question.clone()).await?;
         Ok(document(&state, &question, &answered).await)
     };
-    steps::stream(watch, verdict.boxed(), permit).await
+    steps::stream(watch, cpu_share::within(share, verdict).boxed(), permit).await
 }
 
 /// An answer that would be another for another `Accept`.
@@ -112,7 +114,9 @@ pub(super) async fn batch(
             let mut question = Question::new(name);
             question.profile.clone_from(&profile);
             question.depth = depth;
-            async move { line(&state, client, question).await }
+            // The lines are made after this handler has ended.
+            let share = state.cpu_share(client);
+            async move { cpu_share::within(share, line(&state, client, question)).await }
         })
         .buffer_unordered(AT_ONCE)
         .map(move |line| {

@@ -1,9 +1,14 @@
 //! Who asks: a client of the daemon, within its limits, or the one program that this process serves.
 
+use std::any::Any;
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 
 use super::answer::{Answer, Failure};
+use crate::cpu_pool::PoolFull;
+use crate::cpu_share::CpuShare;
 use crate::reason::Refusal;
 use crate::resolve::{Question, Resolver};
 use crate::verdict::Resolution;
@@ -17,6 +22,12 @@ pub(crate) trait Asker: Send + Sync {
     /// The answer that `work` gives, which counts as a run of the client's. A client that gives up does not end it.
     async fn admitted(&self, work: BoxFuture<'static, Result<Answer, Failure>>) -> Result<Answer, Failure>;
 
+    /// The place of the client's message. Work on it keeps this to its end.
+    fn place(&self) -> Arc<dyn Any + Send + Sync>;
+
+    /// What the client has of the pool for work that computes; `None` where it shares it with nobody.
+    fn cpu_share(&self) -> Option<Arc<dyn CpuShare>>;
+
     /// The resolver whose profiles and rules hold.
     fn resolver(&self) -> &Resolver;
 
@@ -28,4 +39,18 @@ pub(crate) trait Asker: Send + Sync {
 pub(crate) struct AgentAnswer {
     pub(crate) resolver: Resolver,
     pub(crate) resolution: Resolution,
+}
+
+/// What `read` reads in a message, apart from the threads that answer. A call that is cancelled frees no place before that.
+pub(super) async fn read_apart<T: Send + 'static>(
+    asker: &dyn Asker,
+    read: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Refusal> {
+    let place = asker.place();
+    let read = move || {
+        let read = read();
+        drop(place);
+        read
+    };
+    asker.resolver().pool().try_run(read).await.map_err(|PoolFull| Refusal::Overloaded)
 }

@@ -3,6 +3,7 @@
 //! What is read waits: for a free call, and for a client that does not read its answers. So the memory of this process does
 //! not grow with what is sent to it.
 
+use std::any::Any;
 use std::io;
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::message::{self, MAX_MESSAGE_BYTES};
 use super::{AgentAnswer, Answer, Asker, Face, Failure};
+use crate::cpu_share::CpuShare;
 use crate::reason::Refusal;
 use crate::resolve::{Question, Resolver, SetupError};
 
@@ -49,6 +51,14 @@ impl Asker for Own {
 
     async fn admitted(&self, work: BoxFuture<'static, Result<Answer, Failure>>) -> Result<Answer, Failure> {
         work.await
+    }
+
+    fn place(&self) -> Arc<dyn Any + Send + Sync> {
+        Arc::new(())
+    }
+
+    fn cpu_share(&self) -> Option<Arc<dyn CpuShare>> {
+        None
     }
 
     fn resolver(&self) -> &Resolver {

@@ -14,7 +14,7 @@ use std::sync::{Arc, LazyLock};
 use rmcp::model::{JsonObject, Tool as Listed, ToolAnnotations};
 use serde_json::json;
 
-use self::tool::Tool;
+pub(super) use self::tool::Tool;
 
 /// Every tool.
 static TOOLS: [&dyn Tool; 6] = [

@@ -146,7 +146,7 @@ pub enum GatewayState {
 /// # Errors
 /// When the configuration leads to something unusable, such as a trust root that is not PEM.
 pub async fn examine(config: &Config) -> Result<Examination, SetupError> {
-    let egress = setup::egress(config, Arc::new(SystemLookup))?;
+    let egress = setup::egress(config, Arc::new(SystemLookup), setup::Load::Questions)?;
     let limit = config.timeout.min(MAX_REQUEST_TIME);
     let labelled = config.chain.labelled();
     let probes: Vec<Probe<'_>> = labelled.iter().map(|e| Probe::new(e, &egress, limit)).collect();

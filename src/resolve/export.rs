@@ -22,9 +22,9 @@ pub(super) async fn export(walker: &Walker, name: EnsName, rules: &RuleSet) -> R
     let walker = Walker {
         chain: chain.unwrap_or_else(|| Arc::clone(&walker.chain)),
         sources: ContentSources {
-            content: Arc::clone(&walker.sources.content),
             proven: ContentCache::new(walker.config.cache.content_bytes),
             kept: Some(Arc::clone(&kept)),
+            ..walker.sources.clone()
         },
         history: None,
         config,

@@ -11,6 +11,7 @@ use moka::future::Cache;
 use tokio::sync::Semaphore;
 
 use crate::clock::Clock;
+use crate::cpu_share;
 use crate::name::EnsName;
 use crate::verdict::{Resolution, State};
 
@@ -102,7 +103,7 @@ where
             return kept.found.clone();
         }
         let (this, clock) = (Arc::clone(&self.0), Arc::clone(clock));
-        let task = tokio::spawn(async move {
+        let task = cpu_share::spawn(async move {
             let kept_or_found = async |known: Option<Entry<_, Arc<LookedUp<V>>>>| {
                 this.kept_or_found(known.map(Entry::into_value), &*clock, look_up).await
             };

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use clresolve_verdict::schema::bound::{CompiledSchema, Gathering, Sibling};
 use moka::future::Cache;
 use tokio::time::Instant;
@@ -14,7 +15,7 @@ use crate::card::{Card, Side};
 use crate::check::schemas::proven;
 use crate::check::verbs::holds_placeholder;
 use crate::digest::Digest;
-use crate::evidence::{BoundSchema, SchemaBytes, SchemaFault};
+use crate::evidence::{BoundSchema, SchemaAnswer, SchemaFault};
 use crate::manifest::{Manifest, SchemaEntry};
 use crate::profile::Profile;
 use crate::reason::{Code, Effect, Reason};
@@ -69,7 +70,7 @@ impl BoundSchemas {
         let (card, beside) = (resolution.card()?.clone(), Beside::of(resolution)?);
         let look_up = LookUp { walker: Arc::clone(walker), compiled: self.compiled.clone(), side };
         let profile = Arc::clone(profile);
-        let read = async move { look_up.read(&profile, &card).await };
+        let read = async move { look_up.read(&profile, card).await };
         Some(self.look_ups.answer(beside, side, &walker.clock, read).await)
     }
 }
@@ -77,10 +78,10 @@ impl BoundSchemas {
 #[cfg(feature = "cli")]
 impl Walker {
     /// What the locations of a layer's schema serve: the canonical one, and each mirror.
-    pub(super) async fn published_schema(&self, entry: &SchemaEntry) -> (SchemaBytes, Vec<SchemaBytes>) {
+    pub(super) async fn published_schema(&self, entry: &SchemaEntry) -> (SchemaAnswer, Vec<SchemaAnswer>) {
         let Self { sources, config, .. } = self;
-        let bytes = async |location: &String| sources.schema(location, config.timeout).await.0;
-        tokio::join!(bytes(&entry.canonical), futures_util::future::join_all(entry.mirrors.iter().map(bytes)))
+        let answer = async |location: &String| sources.schema(location, config.timeout).await.0;
+        tokio::join!(answer(&entry.canonical), futures_util::future::join_all(entry.mirrors.iter().map(answer)))
     }
 }
 
@@ -92,8 +93,8 @@ struct LookUp {
 }
 
 impl LookUp {
-    async fn read(&self, profile: &Profile, card: &[u8]) -> Known {
-        let card = Card::parse(card).ok();
+    async fn read(&self, profile: &Profile, card: Bytes) -> Known {
+        let card = self.walker.pool.run(move || Card::parse(&card).ok()).await;
         let Some((card, manifest, entry)) = card.and_then(|card| {
             let manifest = profile.layer(card.class()?)?.manifest();
             let entry = manifest.verb(card.primary_verb()?)?.schema(self.side);
@@ -118,8 +119,8 @@ impl LookUp {
         let deadline = Instant::now() + self.walker.config.timeout;
         let unpinned = BoundSchema { canonical: Err(SchemaFault::NotAsked.into()), mirror: None };
         let served = if entry.sha256.is_some() { self.served(card, deadline).await } else { unpinned };
-        let bytes = proven(self.side, &served, entry, profile)?;
-        let mut gathering = Gathering::new(manifest, entry, bytes);
+        let schema = proven(self.side, &served, entry, profile)?;
+        let mut gathering = Gathering::new(manifest, entry, schema);
         while let Some(sibling) = gathering.missing().map_err(alone)? {
             self.supplied(&mut gathering, sibling, deadline).await.or_else(|causes| Known::undecided(&causes).map(drop))?;
         }
@@ -136,8 +137,8 @@ impl LookUp {
     ) -> Result<(), String> {
         let mut causes = Vec::new();
         for location in gathering.locations(&sibling) {
-            match self.bytes(&location, deadline).await {
-                Ok(bytes) if gathering.supply(sibling, bytes.clone()) => return Ok(()),
+            match self.answer(&location, deadline).await {
+                Ok(served) if gathering.supply(sibling, served.clone()) => return Ok(()),
                 Ok(_) => causes.push(format!("{location}: other bytes than the pinned ones")),
                 Err(cause) => causes.push(format!("{location}: {cause}")),
             }
@@ -148,19 +149,19 @@ impl LookUp {
     /// What the locations that the card names serve; the mirror only where the canonical one serves nothing.
     async fn served(&self, card: &Card, deadline: Instant) -> BoundSchema {
         let canonical = match card.schema(self.side) {
-            Some(location) => self.bytes(location, deadline).await,
+            Some(location) => self.answer(location, deadline).await,
             None => Err(SchemaFault::NotNamed.into()),
         };
         let mirror = card.schema_mirror(self.side).filter(|location| canonical.is_err() && !holds_placeholder(location));
         let mirror = match mirror {
-            Some(location) => Some(self.bytes(location, deadline).await),
+            Some(location) => Some(self.answer(location, deadline).await),
             None => None,
         };
         BoundSchema { canonical, mirror }
     }
 
     /// The first location has half of the time, and so on, so that one that stalls leaves some to the next.
-    async fn bytes(&self, location: &str, deadline: Instant) -> SchemaBytes {
+    async fn answer(&self, location: &str, deadline: Instant) -> SchemaAnswer {
         let left: Duration = deadline.saturating_duration_since(Instant::now());
         self.walker.sources.schema(location, left / 2).await.0
     }

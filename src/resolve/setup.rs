@@ -70,7 +70,7 @@ pub(super) async fn fleet(
 }
 
 /// The doors to the network that the configuration opens.
-pub(crate) fn egress(config: &Config, lookup: Arc<dyn Lookup>) -> Result<Egress, SetupError> {
+pub(crate) fn egress(config: &Config, lookup: Arc<dyn Lookup>, load: Load) -> Result<Egress, SetupError> {
     let network = &config.network;
     let lookup = match network.dns {
         Dns::Off if !clresolve_core::mutant!("look-ups-stay-on") => Arc::new(NoLookup),
@@ -85,6 +85,7 @@ pub(crate) fn egress(config: &Config, lookup: Arc<dyn Lookup>) -> Result<Egress,
         connect_to: network.connect_to.clone(),
         extra_roots,
         denied: network.denied.clone(),
+        is_paced: load != Load::Questions,
         ..EgressConfig::default()
     };
     Egress::with_lookup(config, lookup).map_err(|error| invalid("ca", error))
@@ -138,7 +139,7 @@ pub(super) fn upstream(config: &Config, egress: &Egress) -> Result<Upstream, Set
 
 /// What a resolver is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Load {
+pub(crate) enum Load {
     /// Questions as they come.
     Questions,
     /// A list of names. At most `at_once` of them ask their sources of content at the same time.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use clresolve_verdict::schema::served::ServedSchema;
 use futures_util::future::OptionFuture;
 use tokio::time::Instant;
 
@@ -18,8 +19,9 @@ use crate::chain::Found;
 use crate::check::verbs::holds_placeholder;
 use crate::cid;
 use crate::cid::{Budget, ContentId, ContentPath, WalkedBlocks};
+use crate::cpu_pool::CpuPool;
 use crate::evidence::{
-    BoundSchema, Evidence, IpfsFault, Mirror, ProvenBy, SchemaBytes, SchemaEvidence, SchemaFault, Source, Targets,
+    BoundSchema, Evidence, IpfsFault, Mirror, ProvenBy, SchemaAnswer, SchemaEvidence, SchemaFault, Source, Targets,
     Walked,
 };
 #[cfg(feature = "cli")]
@@ -35,6 +37,8 @@ pub(super) struct ContentSources {
     pub(super) proven: ContentCache,
     /// The blocks of the walks, in a run for a bundle.
     pub(super) kept: Option<Arc<Mutex<WalkedBlocks>>>,
+    /// Reads what the sources served.
+    pub(super) pool: Arc<CpuPool>,
 }
 
 /// What the sources of the card gave.
@@ -145,39 +149,59 @@ impl ContentSources {
         Retrieved { walked, liars: walk.liars, blocks }
     }
 
-    /// The bytes of the schemas that the card binds, from their canonical locations and their mirrors.
+    /// The schemas that the card binds, from their canonical locations and their mirrors.
     pub(super) async fn of_schemas(&self, evidence: &Evidence, limit: Duration) -> Option<(SchemaEvidence, Liars)> {
-        let card = Card::parse(evidence.card_bytes()?).ok()?;
-        let bound = |side: Side| {
-            let canonical = card.schema(side).map(str::to_owned);
-            let mirror = card.schema_mirror(side).filter(|mirror| !holds_placeholder(mirror)).map(str::to_owned);
-            async move {
-                let (canonical, mirror) = tokio::join!(
-                    OptionFuture::from(canonical.as_deref().map(|location| self.schema(location, limit))),
-                    OptionFuture::from(mirror.as_deref().map(|location| self.schema(location, limit))),
-                );
-                let unnamed = || (Err(SchemaFault::NotNamed.into()), Liars::new());
-                let (canonical, mut liars) = canonical.unwrap_or_else(unnamed);
-                let mirror = mirror.map(|(bytes, others)| {
-                    liars.extend(others);
-                    bytes
-                });
-                (BoundSchema { canonical, mirror }, liars)
-            }
+        let bytes = evidence.card_bytes()?.clone();
+        let card = self.pool.run(move || Card::parse(&bytes).ok()).await?;
+        let bound = async |side: Side| {
+            let mirror = card.schema_mirror(side).filter(|mirror| !holds_placeholder(mirror));
+            let (canonical, mirror) = tokio::join!(
+                OptionFuture::from(card.schema(side).map(|location| self.schema(location, limit))),
+                OptionFuture::from(mirror.map(|location| self.schema(location, limit))),
+            );
+            let unnamed = || (Err(SchemaFault::NotNamed.into()), Liars::new());
+            let (canonical, mut liars) = canonical.unwrap_or_else(unnamed);
+            let mirror = mirror.map(|(answer, others)| {
+                liars.extend(others);
+                answer
+            });
+            (BoundSchema { canonical, mirror }, liars)
         };
         let ((request, of_request), (receipt, of_receipt)) = tokio::join!(bound(Side::Request), bound(Side::Receipt));
         Some((SchemaEvidence { request, receipt }, [of_request, of_receipt].concat()))
     }
 
-    /// The bytes at a schema's location (an `https` URL, or an `ipfs` one, walked and proven), and the gateways that
-    /// lied on the way.
-    pub(super) async fn schema(&self, location: &str, limit: Duration) -> (SchemaBytes, Liars) {
-        if !location.starts_with("ipfs://") {
-            let served = self.content.schema(location, limit).await;
-            return (served.map_err(|error| SchemaFault::Https(error).into()), Liars::new());
+    /// What a schema's location serves (an `https` URL, or an `ipfs` one, walked and proven), and the gateways that lied
+    /// on the way.
+    pub(super) async fn schema(&self, location: &str, limit: Duration) -> (SchemaAnswer, Liars) {
+        let (answer, liars) = if location.starts_with("ipfs://") {
+            let (bytes, liars) = self.ipfs_file(location, Budget::card(), limit).await;
+            (bytes.map_err(SchemaFault::Ipfs), liars)
+        } else {
+            (self.content.schema(location, limit).await.map_err(SchemaFault::Https), Liars::new())
+        };
+        match answer {
+            Ok(bytes) => (Ok(self.read(bytes).await), liars),
+            Err(fault) => (Err(fault.into()), liars),
         }
-        let (bytes, liars) = self.ipfs_file(location, Budget::card(), limit).await;
-        (bytes.map_err(|fault| SchemaFault::Ipfs(fault).into()), liars)
+    }
+
+    /// The schemas that an earlier run fetched.
+    pub(super) async fn schemas_again(&self, earlier: &SchemaEvidence<Bytes>) -> SchemaEvidence {
+        let answer = async |answer: &SchemaAnswer<Bytes>| match answer {
+            Ok(bytes) => Ok(self.read(bytes.clone()).await),
+            Err(fault) => Err(fault.clone()),
+        };
+        let bound = async |bound: &BoundSchema<Bytes>| BoundSchema {
+            canonical: answer(&bound.canonical).await,
+            mirror: OptionFuture::from(bound.mirror.as_ref().map(&answer)).await,
+        };
+        SchemaEvidence { request: bound(&earlier.request).await, receipt: bound(&earlier.receipt).await }
+    }
+
+    /// Each document is a job of its own.
+    async fn read(&self, bytes: Bytes) -> ServedSchema {
+        self.pool.run(move || ServedSchema::read(bytes)).await
     }
 
     /// The bytes behind an `ipfs` URL, walked and proven, and the gateways that lied on the way.

@@ -213,8 +213,9 @@ impl Walker {
         if policy.depth == Depth::Schemas {
             let started = Instant::now();
             let read = async {
-                match earlier {
-                    Some(earlier) => earlier.schemas().cloned().map(|schemas| (schemas, Liars::new())),
+                match earlier.map(ProvenContent::schemas) {
+                    Some(Some(schemas)) => Some((self.sources.schemas_again(schemas).await, Liars::new())),
+                    Some(None) => None,
                     None => self.sources.of_schemas(&evidence, content_time(deadline)).await,
                 }
             };
@@ -281,7 +282,10 @@ impl Walker {
         };
         let keys = links::KEYS.map(str::to_owned).into();
         let (records, file) = tokio::join!(texts(keys, limit), file);
-        let entries = file.as_ref().ok().and_then(|bytes| RegistrationFile::parse(bytes).ok()).unwrap_or_default();
+        let entries = match file.clone() {
+            Ok(bytes) => self.pool.run(move || RegistrationFile::parse(&bytes).ok()).await.unwrap_or_default(),
+            Err(_) => RegistrationFile::default(),
+        };
         let keys = entries.registrations.iter().map(Registration::key).collect();
         let registrations = texts(keys, limit.saturating_sub(started.elapsed())).await;
         Links { records, file, registrations }

@@ -19,9 +19,10 @@ use clresolve_state::StateProof;
 use clresolve_verdict::build::Reporter;
 use clresolve_verdict::check::Policy;
 use clresolve_verdict::evidence::{
-    BoundSchema, Evidence, OwnerEvidence, ProvenBy, SchemaBytes, SchemaEvidence, SchemaFault, Source, Targets, Walked,
+    BoundSchema, Evidence, OwnerEvidence, ProvenBy, SchemaAnswer, SchemaEvidence, SchemaFault, Source, Targets, Walked,
 };
 use clresolve_verdict::profile::Profile;
+use clresolve_verdict::schema::served::ServedSchema;
 use clresolve_verdict::verdict::{Depth, Pinned, Verdict};
 
 /// The format's identifier. Its JSON form is `schemas/bundle.schema.json`.
@@ -228,15 +229,17 @@ pub(super) struct BoundForm {
 
 impl From<BoundSchema> for BoundForm {
     fn from(bound: BoundSchema) -> Self {
-        let form = |bytes: SchemaBytes| bytes.map(Base64).into();
+        let form = |answer: SchemaAnswer| answer.map(|served| Base64(served.bytes().clone())).into();
         Self { canonical: form(bound.canonical), mirror: bound.mirror.map(form) }
     }
 }
 
 impl From<BoundForm> for BoundSchema {
     fn from(form: BoundForm) -> Self {
-        let bytes = |form: ResultForm<Base64, Recordable<SchemaFault>>| form.into_result().map(|bytes| bytes.0);
-        Self { canonical: bytes(form.canonical), mirror: form.mirror.map(bytes) }
+        let read = |form: ResultForm<Base64, Recordable<SchemaFault>>| {
+            form.into_result().map(|bytes| ServedSchema::read(bytes.0))
+        };
+        Self { canonical: read(form.canonical), mirror: form.mirror.map(read) }
     }
 }
 

@@ -9,6 +9,7 @@
 mod documents;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -110,8 +111,7 @@ fn on_processor() -> u64 {
 fn search(time: Duration, known: &[Seed]) {
     let goals: Vec<(Judge, usize, Cost)> = Judge::ALL
         .into_iter()
-        .flat_map(|judge| (0..6).map(move |card| (judge, card)))
-        .filter(|(judge, card)| *judge != Judge::Verdict || *card == 0)
+        .flat_map(|judge| documents_of(judge).map(move |card| (judge, card)))
         .flat_map(|(judge, card)| [Cost::Bytes, Cost::Time].map(|cost| (judge, card, cost)))
         .collect();
     let share = time.div_f64(goals.len() as f64);
@@ -128,6 +128,15 @@ fn search(time: Duration, known: &[Seed]) {
     }
     let seeds: Vec<String> = best.values().map(|(_, seed)| format!("  {}", shown(seed))).collect();
     println!("[\n{}\n]", seeds.join(",\n"));
+}
+
+/// Which of the good documents it judges.
+const fn documents_of(judge: Judge) -> Range<usize> {
+    match judge {
+        Judge::Verdict | Judge::Schemas | Judge::Projection => 0..1,
+        Judge::Served => 6..7,
+        Judge::Lint | Judge::Discovery | Judge::Signatures | Judge::Conversion => 0..6,
+    }
 }
 
 /// The best document of one goal, from those that are known and from random ones.

@@ -2,9 +2,10 @@
 //! card signatures. No I/O: the program asks hosts and reads files.
 //!
 //! [`system`] holds the rules of each system. [`lint`] judges one card. [`convert`], [`generate`] and [`project`] make
-//! cards. [`signature`] signs and verifies A2A cards. [`ledger`] computes the `pacr:` members of Aevum cards.
+//! cards. [`discovery`] judges what a host serves. [`signature`] signs and verifies A2A cards. [`ledger`] computes the `pacr:` members of Aevum cards.
 
 pub mod convert;
+pub mod discovery;
 pub mod generate;
 pub mod ledger;
 pub mod lint;

@@ -57,7 +57,12 @@ pub fn lint(bytes: &[u8], named: Option<CardSystem>, rules: &Rules<'_>) -> Repor
 }
 
 /// The report on a card that was read from `bytes`.
-fn report(card: &Result<Card, JsonError>, bytes: &[u8], named: Option<CardSystem>, rules: &Rules<'_>) -> Report {
+pub(crate) fn report(
+    card: &Result<Card, JsonError>,
+    bytes: &[u8],
+    named: Option<CardSystem>,
+    rules: &Rules<'_>,
+) -> Report {
     let text = finding::text_of(bytes);
     let (system, mut findings) = match card {
         Err(error) => (named, vec![refused(error, text, rules.profile)]),

@@ -15,6 +15,7 @@ use url::{Host, Origin};
 use super::body_budget::BodyBudget;
 use super::config::EgressError;
 use super::guard::{DialError, Door, Guard};
+use super::pacer::Pacer;
 use clresolve_core::fetch::{Cause, EgressViolation, FetchError, Forbidden};
 use clresolve_core::text::excerpt;
 
@@ -40,6 +41,8 @@ pub(super) struct Clients {
     pub(super) clients: Mutex<HashMap<(Door, u16), Client>>,
     /// Of the configured origins.
     pub(super) bodies: Mutex<HashMap<Origin, BodyBudget>>,
+    /// The pace of each server, where requests are paced.
+    pub(super) pacer: Option<Pacer>,
 }
 
 impl Clients {

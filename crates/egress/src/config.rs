@@ -33,6 +33,8 @@ pub struct EgressConfig {
     pub connect_timeout: Duration,
     /// Limit from sending a request to the end of the response head.
     pub head_timeout: Duration,
+    /// Whether servers are asked at a pace that they bear, for lists of names.
+    pub is_paced: bool,
 }
 
 impl Default for EgressConfig {
@@ -44,6 +46,7 @@ impl Default for EgressConfig {
             denied: Vec::new(),
             connect_timeout: CONNECT_TIMEOUT,
             head_timeout: HEAD_TIMEOUT,
+            is_paced: false,
         }
     }
 }

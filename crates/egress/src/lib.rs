@@ -25,6 +25,7 @@ mod guard;
 mod message;
 mod operator;
 mod origin;
+mod pacer;
 mod stream;
 mod url;
 #[cfg(feature = "web-socket")]
@@ -32,11 +33,12 @@ mod web_socket;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use ::url::Url;
 use bytes::Bytes;
 pub use reqwest::header;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 pub use self::body_budget::{BodyBudget, BodyReservation, SHORT_BODY};
 use self::client::{Clients, SendError, parse_roots};
@@ -49,12 +51,19 @@ use self::message::head_size;
 pub use self::message::{BodyStream, Call, Reply};
 pub use self::operator::{OperatorClient, whole_body};
 pub use self::origin::{ConnectTo, OriginSpec, SpecError};
+use self::pacer::Pacer;
 pub use self::stream::{ByteStream, StreamTo};
 pub use self::url::ForeignUrl;
 #[cfg(feature = "web-socket")]
 pub use self::web_socket::{MAX_MESSAGE_BYTES, WebSocket};
 pub use clresolve_core::fetch::{Cause, EgressViolation, FetchError, Forbidden};
 use clresolve_core::text::excerpt;
+
+/// Most times that a request is sent to a server that asks for pauses.
+const MOST_TRIES: usize = 4;
+
+/// The pause of a server that names no time.
+const PAUSE: Duration = Duration::from_secs(2);
 
 /// Both doors to the outside. Cheap to clone; clones share connections.
 #[derive(Clone)]
@@ -76,7 +85,7 @@ impl Egress {
     /// # Errors
     /// As [`Egress::new`].
     pub fn with_lookup(config: EgressConfig, lookup: Arc<dyn Lookup>) -> Result<Self, EgressError> {
-        let extra_roots = parse_roots(&config.extra_roots)?;
+        let (extra_roots, paced) = (parse_roots(&config.extra_roots)?, config.is_paced);
         let guard = Guard { config, lookup };
         let clients = Clients {
             guard: Arc::new(guard),
@@ -84,6 +93,7 @@ impl Egress {
             tls: OnceLock::new(),
             clients: Mutex::default(),
             bodies: Mutex::default(),
+            pacer: paced.then(Pacer::default),
         };
         Ok(Self { clients: Arc::new(clients) })
     }
@@ -111,7 +121,42 @@ impl Egress {
         sent.await.map_err(|error| error.at(|| CONFIGURED.to_owned()))
     }
 
+    /// How long the last configured server to answer again still rests, as it has asked for; `None` where none does, or
+    /// requests are not paced.
+    pub fn rest(&self) -> Option<Duration> {
+        self.clients.pacer.as_ref().and_then(Pacer::rest)
+    }
+
+    /// Sends at the pace that the server bears, where requests are paced and this one is patient: after a pause that it asks
+    /// for once more, as long as the deadline leaves time for it.
     async fn send(&self, door: Door, target: &Target, call: Call, deadline: Instant) -> Result<Reply, SendError> {
+        let Some(pacer) = self.clients.pacer.as_ref().filter(|_| call.is_patient) else {
+            return self.send_once(door, target, call, deadline).await;
+        };
+        let mut refused = None;
+        for _ in 0..MOST_TRIES {
+            let Some(leave) = pacer.leave(target.url.origin(), deadline).await else { break };
+            let reply = self.send_once(door, target, call.clone(), deadline).await?;
+            let Some(pause) = asked_pause(&reply) else {
+                leave.answered();
+                return Ok(reply);
+            };
+            let next = Instant::now() + pause;
+            match door {
+                Door::Operator => leave.rests(pause),
+                // Other names share a foreign host, and one of them must not hold up the others.
+                Door::Foreign => leave.goes_slower(),
+            }
+            refused = Some(reply);
+            if next >= deadline {
+                break;
+            }
+            sleep_until(next).await;
+        }
+        refused.ok_or_else(|| Cause::Timeout.into())
+    }
+
+    async fn send_once(&self, door: Door, target: &Target, call: Call, deadline: Instant) -> Result<Reply, SendError> {
         let client = self.clients.client(door, target.port);
         let mut request = client.request(call.method, target.url.clone()).headers(call.headers);
         if let Some(authority) = &target.authority {
@@ -139,6 +184,16 @@ impl Egress {
 impl fmt::Debug for Egress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Egress").field("config", &self.clients.guard.config).finish_non_exhaustive()
+    }
+}
+
+/// The pause that a server asks for; `None` where it asks for none. That a server is out of order is no request.
+fn asked_pause(reply: &Reply) -> Option<Duration> {
+    let asked = reply.retry_after();
+    match reply.status() {
+        429 => Some(asked.unwrap_or(PAUSE)),
+        503 => asked,
+        _ => None,
     }
 }
 

@@ -15,21 +15,25 @@ use clresolve_core::fetch::{Cause, FetchError};
 pub const HEAD_LIMIT: usize = 32 << 10;
 
 /// One request.
+#[derive(Clone)]
 pub struct Call {
     pub(super) method: Method,
     pub(super) headers: HeaderMap,
     pub(super) body: Option<Bytes>,
+    /// Whether it may wait for a server that asks for a pause, where requests are paced.
+    pub(super) is_patient: bool,
 }
 
 impl Call {
     /// A GET that asks for the media type `accept`.
     pub fn get(accept: &'static str) -> Self {
-        Self { method: Method::GET, headers: HeaderMap::new(), body: None }.with(header::ACCEPT, accept)
+        Self { method: Method::GET, headers: HeaderMap::new(), body: None, is_patient: false }
+            .with(header::ACCEPT, accept)
     }
 
     /// A POST of a JSON text.
     pub fn post_json(body: Bytes) -> Self {
-        Self { method: Method::POST, headers: HeaderMap::new(), body: Some(body) }
+        Self { method: Method::POST, headers: HeaderMap::new(), body: Some(body), is_patient: false }
             .with(header::CONTENT_TYPE, "application/json")
             .with(header::ACCEPT, "application/json")
     }
@@ -37,6 +41,13 @@ impl Call {
     /// The same, offering gzip.
     pub fn gzip(self) -> Self {
         self.with(header::ACCEPT_ENCODING, "gzip")
+    }
+
+    /// The same, which waits for a server that asks for a pause, where requests are paced.
+    #[must_use]
+    pub fn patient(mut self) -> Self {
+        self.is_patient = true;
+        self
     }
 
     /// The same with a header, in the place of another value of it.

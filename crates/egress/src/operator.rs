@@ -46,7 +46,8 @@ impl OperatorClient {
     /// [`FetchError::Oversize`] beyond `cap` bytes, [`Cause::Timeout`] after `limit` in all, [`Cause::Status`] for
     /// anything but 200.
     pub async fn post_json(&self, url: &Url, body: Bytes, cap: usize, limit: Duration) -> Result<Bytes, FetchError> {
-        whole_body(self.send(url, Call::post_json(body).gzip(), deadline_in(limit)).await?, cap, &self.bodies).await
+        whole_body(self.send(url, Call::post_json(body).gzip().patient(), deadline_in(limit)).await?, cap, &self.bodies)
+            .await
     }
 
     /// As [`OperatorClient::post_json`], with the time at which the server says that it answered.
@@ -60,7 +61,7 @@ impl OperatorClient {
         cap: usize,
         limit: Duration,
     ) -> Result<(Option<Timestamp>, Bytes), FetchError> {
-        let reply = self.send(url, Call::post_json(body).gzip(), deadline_in(limit)).await?;
+        let reply = self.send(url, Call::post_json(body).gzip().patient(), deadline_in(limit)).await?;
         let date = reply.date();
         Ok((date, whole_body(reply, cap, &self.bodies).await?))
     }

@@ -289,7 +289,7 @@ pub enum KeyError {
     #[error("the system has no randomness")]
     NoRandomness,
     /// Not a private key that can sign cards.
-    #[error("expected a key as PKCS#8 in PEM: Ed25519, P-256 or RSA of 2048 to 8192 bits")]
+    #[error("expected a key as PKCS#8 in PEM: Ed25519, P-256 or RSA of 2048 to 4096 bits with the exponent 65537")]
     NotCardKey,
     /// A member of a public key is missing or malformed.
     #[error("a member of a key is missing, or not base64url of the right length")]

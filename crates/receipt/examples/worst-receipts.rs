@@ -20,16 +20,16 @@ impl Worst for Kind {
     const KNOWN: &'static [Self] = &Self::ALL;
 
     fn judge(self) -> usize {
-        let (world, receipt, request) = (World::new(), self.receipt(), self.request());
-        black_box(world.judge(b"{}", b"{}"));
-        black_box(world.judge_measured(&receipt, &request));
-        receipt.len()
+        let (world, question) = (World::new(), self.question());
+        black_box(world.judge(br#"{"name":"a.eth","receipt":{}}"#));
+        black_box(world.judge_measured(&question));
+        question.len()
     }
 
     fn prepared(self) -> impl Fn() {
-        let (world, receipt, request) = (World::new(), self.receipt(), self.request());
+        let (world, question) = (World::new(), self.question());
         move || {
-            black_box(world.judge(&receipt, &request));
+            black_box(world.judge(&question));
         }
     }
 }

@@ -20,16 +20,16 @@ impl Worst for Kind {
     const KNOWN: &'static [Self] = &Self::ALL;
 
     fn judge(self) -> usize {
-        let (world, request) = (World::new(), self.request());
-        black_box(world.judge(b"{}"));
-        black_box(world.judge_measured(&request));
-        request.len()
+        let (world, question) = (World::new(), self.question());
+        black_box(world.judge(br#"{"name":"a.eth","verb":"sum","request":{}}"#));
+        black_box(world.judge_measured(&question));
+        question.len()
     }
 
     fn prepared(self) -> impl Fn() {
-        let (world, request) = (World::new(), self.request());
+        let (world, question) = (World::new(), self.question());
         move || {
-            black_box(world.judge(&request));
+            black_box(world.judge(&question));
         }
     }
 }

@@ -14,6 +14,7 @@ use clresolve_request::{Template, judge};
 use clresolve_verdict::manifest::{Manifest, SchemaEntry, Side};
 use clresolve_verdict::profile::{DEFAULT, Profiles};
 use clresolve_verdict::schema::bound::{CompiledSchema, Gathering};
+use clresolve_verdict::schema::served::ServedSchema;
 use serde_json::{Value, json};
 
 /// A release: where it lies in the corpus, and its manifest.
@@ -71,13 +72,14 @@ fn read(path: &Path) -> Bytes {
 
 impl Release {
     fn bound(&self, entry: &SchemaEntry) -> CompiledSchema {
-        let mut gathering = Gathering::new(&self.manifest, entry, read(&self.root.join(&entry.path)));
+        let served = |path: &Path| ServedSchema::read(read(path));
+        let mut gathering = Gathering::new(&self.manifest, entry, served(&self.root.join(&entry.path)));
         while let Some(sibling) = gathering.missing().expect("it refers to its own release") {
             let own = gathering
                 .locations(&sibling)
                 .into_iter()
                 .filter_map(|location| Some(self.root.join("schemas").join(location.split("/schemas/").nth(1)?)));
-            assert!(own.into_iter().any(|path| gathering.supply(sibling, read(&path))), "{sibling:?}");
+            assert!(own.into_iter().any(|path| gathering.supply(sibling, served(&path))), "{sibling:?}");
         }
         gathering.ready().compile().expect("it is strict")
     }

@@ -12,16 +12,16 @@ use clresolve_request::judge::MAX_FINDINGS;
 use documents::World;
 use documents::kinds::Kind;
 
-/// Most bytes that a judgement may have in use at once, beyond the request itself.
+/// Most bytes that one question may have in use at once, from its reading to its answer, beyond its own text.
 const MOST_BYTES: u64 = 16 << 20;
 
 #[test]
 fn every_worst_request_stays_within_16_mib() {
     let world = World::new();
     for kind in Kind::ALL {
-        let request = kind.request();
+        let question = kind.question();
         let mut found = None;
-        let peak = measure(|| found = Some(world.judge_measured(&request))).bytes_max;
+        let peak = measure(|| found = Some(world.judge_measured(&question))).bytes_max;
         println!("{peak} bytes: {kind:?}");
         assert!(peak <= MOST_BYTES, "{kind:?}: {peak} bytes");
         let found = found.expect("it was judged");

@@ -23,7 +23,6 @@ use crate::verdict::{
     Anchor, AnchorBlock, CardDigest, Freshness, Identity, Name, Owner, Pinned, ProfileUsed, SCHEMA, Served, Status,
     StepReport, Tool, Verdict, canonical_digest,
 };
-use clresolve_core::digest::Digest;
 use clresolve_core::freshness::fresh_for;
 use clresolve_core::name::{EnsName, NameError};
 use clresolve_core::payment::{AddressRecord, CoinType, EndpointKey, EndpointRecord, PaymentRecords};
@@ -530,7 +529,7 @@ fn schemas_evidence(evidence: &Evidence, card: Option<&Card>) -> Value {
     let one = |side, bound: &BoundSchema| {
         json!({
             "canonical": card.schema(side),
-            "sha256": bound.canonical.as_ref().ok().map(|bytes| Digest::of(bytes).to_string()),
+            "sha256": bound.canonical.as_ref().ok().map(|served| served.digest().to_string()),
             "cause": bound.canonical.as_ref().err(),
             "mirror": card.schema_mirror(side),
         })

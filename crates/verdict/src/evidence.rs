@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
+use crate::schema::served::ServedSchema;
 use clresolve_core::digest::Digest;
 use clresolve_core::fetch::{Cause, FetchError, Forbidden};
 use clresolve_core::name::{EnsName, NameError};
@@ -55,26 +56,47 @@ pub struct Evidence {
     pub links: Option<Links>,
 }
 
-/// What was fetched for the two bound schemas.
+/// What was fetched for the two bound schemas: each document hashed and read, or its bytes alone.
 #[derive(Clone, Debug)]
-pub struct SchemaEvidence {
+pub struct SchemaEvidence<D = ServedSchema> {
     /// The request schema.
-    pub request: BoundSchema,
+    pub request: BoundSchema<D>,
     /// The receipt schema.
-    pub receipt: BoundSchema,
+    pub receipt: BoundSchema<D>,
 }
 
 /// What was fetched for one schema that the card binds.
 #[derive(Clone, Debug)]
-pub struct BoundSchema {
-    /// Those at the canonical location.
-    pub canonical: SchemaBytes,
-    /// Those of the mirror; `None` when the card names none.
-    pub mirror: Option<SchemaBytes>,
+pub struct BoundSchema<D = ServedSchema> {
+    /// What the canonical location served.
+    pub canonical: SchemaAnswer<D>,
+    /// What the mirror served; `None` when the card names none.
+    pub mirror: Option<SchemaAnswer<D>>,
 }
 
-/// The bytes that one location of a schema gave, or the fault that left it without any.
-pub type SchemaBytes = Result<Bytes, Recordable<SchemaFault>>;
+/// What one location of a schema served, or the fault that left it without any.
+pub type SchemaAnswer<D = ServedSchema> = Result<D, Recordable<SchemaFault>>;
+
+impl SchemaEvidence {
+    /// The bytes alone.
+    pub fn bytes(&self) -> SchemaEvidence<Bytes> {
+        SchemaEvidence { request: self.request.bytes(), receipt: self.receipt.bytes() }
+    }
+}
+
+impl BoundSchema {
+    fn bytes(&self) -> BoundSchema<Bytes> {
+        let bytes = |answer: &SchemaAnswer| answer.as_ref().map(|served| served.bytes().clone()).map_err(Clone::clone);
+        BoundSchema { canonical: bytes(&self.canonical), mirror: self.mirror.as_ref().map(bytes) }
+    }
+}
+
+impl<D> BoundSchema<D> {
+    /// What was served, the canonical location first.
+    pub fn served(&self) -> impl Iterator<Item = &D> {
+        [Some(&self.canonical), self.mirror.as_ref()].into_iter().flatten().flatten()
+    }
+}
 
 /// Why there are no bytes of a schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

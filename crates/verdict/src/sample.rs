@@ -21,6 +21,7 @@ use crate::manifest::Manifest;
 use crate::profile::{DEFAULT, Profile, Profiles};
 use crate::published::Published;
 use crate::schema::bound::{CompiledSchema, Gathering};
+use crate::schema::served::ServedSchema;
 use crate::trust::Resolution;
 use crate::verdict::Verdict;
 
@@ -126,13 +127,13 @@ pub fn evidence(agent: &Value, card: &Bytes, now: Timestamp) -> Evidence {
 
 /// A schema that a manifest pins, proven and compiled. Its `$id` says where it would be.
 pub fn bound(schema: &Value) -> CompiledSchema {
-    let bytes = Bytes::from(schema.to_string());
-    let entry = |side: &str, id: &Value| json!({"canonical": id, "mirrors": [], "path": format!("{side}.json"), "id": id, "sha256": Digest::of(&bytes)});
+    let served = ServedSchema::read(schema.to_string().into());
+    let entry = |side: &str, id: &Value| json!({"canonical": id, "mirrors": [], "path": format!("{side}.json"), "id": id, "sha256": served.digest()});
     let other = json!("https://schemas.example/other.json");
     let manifest = json!({"schema": "clresolve.manifest/1", "id": "m/1", "class": "commons", "version": "1", "shared": [],
         "verbs": [{"name": "summarize", "request": entry("request", &schema["$id"]), "receipt": entry("receipt", &other)}]});
     let manifest = Manifest::load(manifest.to_string().as_bytes()).expect("a manifest");
-    Gathering::new(&manifest, &manifest.verbs()[0].request, bytes.clone()).ready().compile().expect("a strict schema")
+    Gathering::new(&manifest, &manifest.verbs()[0].request, served.clone()).ready().compile().expect("a strict schema")
 }
 
 /// A resolution without evidence, for tests of what keeps resolutions.

@@ -2,6 +2,7 @@
 //! strict compiler would refuse is refused here.
 
 pub mod bound;
+pub mod served;
 pub mod strict;
 
 use jsonschema::{Draft, PatternOptions, Registry, Validator};
@@ -12,6 +13,8 @@ use clresolve_core::json;
 use clresolve_core::json::pointer;
 use clresolve_core::json::{JsonError, Limits};
 use clresolve_core::text::excerpt;
+
+use self::strict::Strictness;
 
 /// Most bytes that one compiled pattern may take. Patterns run in linear time; this bounds the memory.
 const MAX_PATTERN_BYTES: usize = 1024 * 1024;
@@ -38,7 +41,8 @@ impl Schema {
     /// [`SchemaError`] when the bytes are not strict JSON, the schema is not strict, or it does not compile.
     pub fn load(bytes: &[u8], bundle: &[Value]) -> Result<Self, SchemaError> {
         let document = json::parse(bytes, Limits::DOCUMENT)?;
-        let faults = strict::faults(&document, |uri| bundle.iter().any(|schema| strict::id(schema) == Some(uri)));
+        let at_hand = |uri: &str| bundle.iter().any(|schema| strict::id(schema) == Some(uri));
+        let faults: Vec<_> = Strictness::of(&document).faults(at_hand).cloned().collect();
         if !faults.is_empty() {
             return Err(SchemaError::NotStrict(faults));
         }

@@ -16,7 +16,7 @@ use crate::cli::output::{self, Unwritable};
 use crate::cli::world::World;
 use crate::name::EnsName;
 use crate::reason::Code;
-use crate::resolve::Resolver;
+use crate::resolve::{Question, Resolver};
 use crate::text::Foreign;
 use crate::verdict::Resolution;
 
@@ -172,7 +172,7 @@ impl BlockPin {
     pub(super) async fn resolve(&self, name: &str) -> anyhow::Result<Resolution> {
         let mut pinned = self.now().await;
         loop {
-            let resolution = pinned.resolver.resolve(name).await;
+            let resolution = pinned.resolver.ask_anew(&Question::new(name)).await?;
             if !lacks_block(&resolution) {
                 return Ok(resolution);
             }

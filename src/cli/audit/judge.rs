@@ -13,7 +13,8 @@ use crate::cli::names::{Distinct, Line, NamesError};
 use crate::cli::progress::Progress;
 use crate::config::Config;
 use crate::report::{AuditCounts, Ending, Past, Presence, Row, Shard};
-use crate::resolve::{Resolver, UpstreamSurvey};
+use crate::resolve::{Question, Resolver, UpstreamSurvey};
+use crate::verdict::Resolution;
 
 /// How the names of a list are judged.
 pub(in crate::cli) struct ListAudit<'a> {
@@ -36,6 +37,9 @@ pub(in crate::cli) struct Pace {
     /// Most names that have begun.
     most: u32,
 }
+
+/// Most times that a name is judged while servers ask for pauses.
+const MOST_TRIES: usize = 4;
 
 /// Most names of a group: as many as one call to the chain takes.
 const MOST_TOGETHER: u32 = 20;
@@ -127,15 +131,31 @@ impl ListAudit<'_> {
         Ok(ending)
     }
 
+    /// The verdict on a name. Where a server asks for a pause, which may be longer than the name's time, the name is judged
+    /// again after it.
+    async fn resolved(&self, name: &str) -> anyhow::Result<Resolution> {
+        let mut resolution = self.read(name).await?;
+        for _ in 1..MOST_TRIES {
+            let Some(rest) = self.resolver.rest().filter(|_| lacks_an_answer(&resolution)) else { break };
+            tokio::time::sleep(rest).await;
+            resolution = self.read(name).await?;
+        }
+        Ok(resolution)
+    }
+
+    async fn read(&self, name: &str) -> anyhow::Result<Resolution> {
+        match self.pin {
+            Some(pin) => pin.resolve(name).await,
+            None => Ok(self.resolver.ask_anew(&Question::new(name)).await?),
+        }
+    }
+
     /// The row of a line.
     async fn judged(&self, asked: Result<SourceLine, NamesError>) -> anyhow::Result<Row> {
         let SourceLine { line, listed } = asked?;
         let row = match line {
             Line::Name { line, name } => {
-                let resolution = match self.pin {
-                    Some(pin) => pin.resolve(&name).await?,
-                    None => self.resolver.resolve(&name).await,
-                };
+                let resolution = self.resolved(&name).await?;
                 let mut row = Row::of(line, resolution.verdict()).with_card(resolution.card().map(|bytes| &**bytes));
                 row.registry = listed.map(|listed| listed.with(Presence::of(resolution.verdict())));
                 if let Some(before) = self.earlier.and_then(|earlier| earlier.names.get(row.name())) {
@@ -162,6 +182,11 @@ fn is_in(shard: Option<Shard>, line: &Line) -> bool {
         Line::Name { name, .. } => shard.has(name),
         Line::Unreadable { line, start, .. } => shard.has(&format!("{line} {start}")),
     }
+}
+
+/// Whether something could not be asked that another time may answer.
+fn lacks_an_answer(resolution: &Resolution) -> bool {
+    resolution.verdict().reasons.iter().any(|reason| reason.code.entry().retryable)
 }
 
 fn counts(counts: &AuditCounts) -> String {

@@ -4,17 +4,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use clresolve_core::json::{self, Limits};
-use clresolve_payment::DecisionRequest;
 use clresolve_payment::decision::Outcome;
+use clresolve_payment::{Decision, DecisionRequest};
 use serde_json::{Value, json};
 
 use super::label::Label;
 use super::tool::{Tool, name_argument};
-use crate::cpu_pool::PoolFull;
 use crate::mcp::answer::{Answer, Failure, OwnText};
-use crate::mcp::asker::{AgentAnswer, Asker};
+use crate::mcp::asker::{AgentAnswer, Asker, read_apart};
 use crate::mcp::form::{self, Form};
-use crate::reason::Refusal;
 use crate::resolve::{Question, report_decision};
 
 pub(super) struct CheckPayment;
@@ -68,22 +66,27 @@ impl Tool for CheckPayment {
     }
 
     async fn call(&self, asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
-        let read = asker.resolver().pool().try_run(move || request(given)).await;
-        let request = read.map_err(|PoolFull| Refusal::Overloaded)??;
+        let request = read_apart(asker, move || request(given)).await??;
         for text in [&request.name, &request.verb] {
             Label::try_from(text.clone())?;
         }
         let AgentAnswer { resolver, resolution } = asker.ask(Question::new(&*request.name)).await?;
-        let (decision, _) = resolver.decide_on(resolution, &request).await;
-        report_decision(&decision);
-        let said = OwnText::new(match (decision.decision, decision.abort) {
-            (Outcome::Allow, false) => "allow: every check was made and passed. This payment may be made.",
-            (Outcome::Undecided, _) => "undecided: not every check could be made. Do not pay.",
-            (Outcome::Allow | Outcome::Deny, _) => "deny: do not pay.",
-        });
-        let said = said.codes(decision.codes.iter().map(String::as_str));
-        Answer::about(&resolver, said, self.form(), decision).await
+        let work = async move {
+            let (decision, _) = resolver.decide_on(resolution, &request).await;
+            report_decision(&decision);
+            let said = of_decision(&decision).codes(decision.codes.iter().map(String::as_str));
+            Answer::about(&resolver, said, &form::DECISION, decision).await
+        };
+        asker.admitted(Box::pin(work)).await
     }
+}
+
+fn of_decision(decision: &Decision) -> OwnText {
+    OwnText::new(match (decision.decision, decision.abort) {
+        (Outcome::Allow, false) => "allow: every check was made and passed. This payment may be made.",
+        (Outcome::Undecided, _) => "undecided: not every check could be made. Do not pay.",
+        (Outcome::Allow | Outcome::Deny, _) => "deny: do not pay.",
+    })
 }
 
 /// The question in the arguments.

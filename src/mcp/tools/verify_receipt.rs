@@ -11,11 +11,9 @@ use serde_json::{Value, json};
 
 use super::label::Label;
 use super::tool::{Tool, arguments, name_argument};
-use crate::cpu_pool::PoolFull;
 use crate::mcp::answer::{Answer, Failure, OwnText};
-use crate::mcp::asker::{AgentAnswer, Asker};
+use crate::mcp::asker::{AgentAnswer, Asker, read_apart};
 use crate::mcp::form::{self, Form};
-use crate::reason::Refusal;
 use crate::resolve::Question;
 use crate::verdict::State;
 
@@ -62,7 +60,7 @@ impl Tool for VerifyReceipt {
     async fn call(&self, asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
         let Arguments { name, receipt, request } = arguments(given)?;
         let read = move || request.map(|text| Request::from_bytes(text.as_bytes())).transpose();
-        let request = asker.resolver().pool().try_run(read).await.map_err(|PoolFull| Refusal::Overloaded)?;
+        let request = read_apart(asker, read).await?;
         let request = request.map_err(|error| Failure::malformed(&format!("request: {error}")))?;
         let (name, receipt) = (name.into(), receipt.into_bytes());
         let question = Arc::new(ReceiptQuestion { name, receipt, request, purchase: Purchase::default() });

@@ -12,7 +12,8 @@ use clresolve_core::reason::{Code, Reason};
 /// takes a few thousand.
 pub const MAX_HEADER_BYTES: usize = 8 * 1024;
 
-/// Longest signature, in decoded bytes: that of an RSA key of 8192 bits.
+/// Longest signature, in decoded bytes: twice that of the largest RSA key that is accepted, so that of a larger key the key
+/// is named.
 pub const MAX_SIGNATURE_BYTES: usize = 1024;
 
 /// The accepted values of `typ`, in lower case and without `application/`: those of the A2A text, of RFC 7515 and of

@@ -25,14 +25,13 @@ const P256_BYTES: usize = 32;
 /// First byte of a point in uncompressed form (SEC 1, 2.3.3).
 const UNCOMPRESSED: u8 = 4;
 
-/// Accepted sizes of an RSA modulus, in bits. Smaller ones can be factored; larger ones only cost time.
-const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
+/// Accepted sizes of an RSA modulus, in bits: what issuers use. Smaller ones can be factored; one of 8192 bits takes ten
+/// times the work of one of 4096.
+const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=4096;
 
-/// Most bytes of an RSA public exponent. The common 65537 takes three.
-const RSA_EXPONENT_BYTES: usize = 4;
-
-/// The least RSA public exponent (FIPS 186-5, A.1.1): smaller ones allow forgery where a padding check is careless.
-const RSA_LEAST_EXPONENT: u64 = 65_537;
+/// The accepted RSA public exponent, 65537, which every issuer uses and which is the least of FIPS 186-5 (A.1.1). Smaller
+/// ones allow forgery where a padding check is careless; longer ones double the work.
+const RSA_EXPONENT: [u8; 3] = [1, 0, 1];
 
 /// The accepted algorithms. `none` and those with a shared secret are not among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -261,19 +260,17 @@ fn p256(x: &[u8], y: &[u8]) -> Result<Material, KeyError> {
 fn rsa(n: &[u8], e: &[u8]) -> Material {
     let (n, e) = (without_zeros(n), without_zeros(e));
     let bits = n.first().map_or(0, |first| n.len() * 8 - first.leading_zeros() as usize);
-    let exponent = e.iter().fold(0, |value: u64, byte| value << 8 | u64::from(*byte));
-    let strong = RSA_BITS.contains(&bits)
-        && e.len() <= RSA_EXPONENT_BYTES
-        && exponent >= RSA_LEAST_EXPONENT
-        && !exponent.is_multiple_of(2);
-    let parsed = rsa::PublicKeyComponents { n, e }.to_parsed_public_key(&RSA_PKCS1_2048_8192_SHA256);
-    match parsed {
-        Ok(key) if strong => Material::Usable {
+    let is_usual = RSA_BITS.contains(&bits) && e == RSA_EXPONENT;
+    if !is_usual && !clresolve_core::mutant!("rsa-keys-of-any-size") {
+        return Material::Weak(Algorithm::Rs256);
+    }
+    match (rsa::PublicKeyComponents { n, e }).to_parsed_public_key(&RSA_PKCS1_2048_8192_SHA256) {
+        Ok(key) => Material::Usable {
             algorithm: Algorithm::Rs256,
             verifier: Box::new(Verifier::AwsLc(key)),
             thumbprint: rsa_thumbprint(n, e),
         },
-        _ => Material::Weak(Algorithm::Rs256),
+        Err(_) => Material::Weak(Algorithm::Rs256),
     }
 }
 
@@ -311,7 +308,7 @@ enum Secret {
 }
 
 impl CardKey {
-    /// Reads PKCS#8 in PEM: Ed25519, P-256, or RSA of 2048 to 8192 bits. Its `kid` is its RFC 7638 thumbprint.
+    /// Reads PKCS#8 in PEM: Ed25519, P-256, or RSA of 2048 to 4096 bits. Its `kid` is its RFC 7638 thumbprint.
     ///
     /// # Errors
     /// [`KeyError::NotCardKey`] for anything else. It holds nothing of the input.

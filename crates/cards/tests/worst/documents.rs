@@ -7,25 +7,41 @@ pub(crate) mod seeds;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use clresolve_cards::convert::convert;
+use clresolve_cards::discovery::{Document, DocumentKind};
 use clresolve_cards::lint;
+use clresolve_cards::project::signed_a2a_card;
 use clresolve_cards::signature::{Root, TrustRoots, verify};
 use clresolve_cards::system::{CardSystem, Rules};
+use clresolve_core::digest::Digest;
+use clresolve_core::json::Limits;
+use clresolve_jose::SigningKey;
 use clresolve_verdict::build::{self, Reporter, Run};
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::Policy;
+use clresolve_verdict::evidence::{BoundSchema, ProvenBy, SchemaEvidence, Source, Walked};
+use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::profile::{DEFAULT, Profile, Profiles};
 use clresolve_verdict::sample;
+use clresolve_verdict::schema::served::ServedSchema;
+use clresolve_verdict::schema::strict::MAX_REFERENCES;
+use clresolve_verdict::trust::Resolution;
+use clresolve_verdict::verdict::Depth;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use seeds::{Judge, Seed};
+use seeds::{Judge, RSA_BYTES, Seed};
 
 impl Seed {
     /// What the judge needs beside the document.
     pub(crate) fn prepared(&self) -> Prepared {
-        Prepared { seed: self.clone(), document: self.document().into(), world: World::get() }
+        let (world, document) = (World::get(), Bytes::from(self.document()));
+        let run = matches!(self.judge, Judge::Verdict | Judge::Schemas).then(|| world.run(self.judge, &document));
+        let resolution = (self.judge == Judge::Projection).then(|| world.resolution(&document));
+        Prepared { seed: self.clone(), document, run, resolution, world }
     }
 }
 
@@ -33,6 +49,10 @@ impl Seed {
 pub(crate) struct Prepared {
     seed: Seed,
     pub(crate) document: Bytes,
+    /// What was gathered, for a verdict.
+    run: Option<Run>,
+    /// What was proven, for a projection.
+    resolution: Option<Resolution>,
     world: &'static World,
 }
 
@@ -47,14 +67,19 @@ impl Prepared {
     pub(crate) fn judge(&self) -> usize {
         let world = self.world;
         match self.seed.judge {
-            Judge::Verdict => {
-                let evidence = sample::evidence(&world.agent, &self.document, world.now);
-                let run = Run { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None };
-                build::resolution(&world.reporter(), &run, 0).verdict().reasons.len()
+            Judge::Verdict | Judge::Schemas => {
+                let run = self.run.as_ref().expect("it was gathered");
+                build::resolution(&world.reporter(self.seed.judge), run, 0).verdict().reasons.len()
             }
+            Judge::Served => ServedSchema::read(self.document.clone()).digest().as_bytes().len(),
             Judge::Lint => {
                 let judgement = lint::judge(&self.document, None, &Rules::of(&world.profile), &world.profiles);
                 serde_json::to_string(&judgement).map_or(0, |text| text.len())
+            }
+            Judge::Discovery => {
+                let found = Document::judge(&self.document, None, &Rules::of(&world.profile));
+                let DocumentKind::Card(report) = &found.kind else { return 0 };
+                serde_json::to_string(report).map_or(0, |text| text.len())
             }
             Judge::Signatures => {
                 let Ok(card) = Card::parse(&self.document) else { return 0 };
@@ -64,7 +89,13 @@ impl Prepared {
                 let Ok(card) = Card::parse(&self.document) else { return 0 };
                 let from = CardSystem::ALL[self.seed.base().min(CardSystem::ALL.len() - 1)];
                 let to = CardSystem::ALL[self.seed.to % CardSystem::ALL.len()];
-                convert(&card, from, to, &Rules::of(&world.profile)).lost.len()
+                let converted = convert(&card, from, to, &Rules::of(&world.profile));
+                serde_json::to_string(&(converted.card, converted.report)).map_or(0, |text| text.len())
+            }
+            Judge::Projection => {
+                let resolution = self.resolution.as_ref().expect("it was proven");
+                let card = signed_a2a_card(resolution, &GatePolicy::default(), Some(&world.key));
+                card.map_or(0, |card| Digest::of(card.to_string().as_bytes()).as_bytes().len())
             }
         }
     }
@@ -74,8 +105,8 @@ impl Prepared {
 struct World {
     profiles: Profiles,
     profile: Arc<Profile>,
-    policy: Policy,
     roots: TrustRoots,
+    key: SigningKey,
     /// The agent whose card each document stands for, and the time of its judgement.
     agent: Value,
     now: Timestamp,
@@ -87,20 +118,70 @@ impl World {
             let profiles = Profiles::builtin();
             let profile = profiles.get(DEFAULT).expect("it is built in");
             let now = "2026-01-01T00:00:00Z".parse().expect("a time");
-            World { profiles, profile, policy: Policy::default(), roots: roots(), agent: sample::good(), now }
+            let key = SigningKey::generate().expect("a key");
+            World { profiles, profile, roots: roots(), key, agent: sample::good(), now }
         });
         &WORLD
     }
 
-    fn reporter(&self) -> Reporter<'_> {
-        let Self { profiles, profile, policy, .. } = self;
-        Reporter { world: "mainnet", chain_id: 1, profiles, profile, policy }
+    /// The verdict where everything but the agent's card is in order.
+    fn resolution(&self, document: &Bytes) -> Resolution {
+        let evidence = sample::evidence(&self.agent, document, self.now);
+        let run = Run { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None };
+        build::resolution(&self.reporter(Judge::Verdict), &run, 0)
+    }
+
+    /// What a run gathers where the agent's card is `document`, and each source gave other bytes. At depth `schemas` no
+    /// gateway gave the card, so that its CID is held against what its URL served.
+    fn run(&self, judge: Judge, document: &Bytes) -> Run {
+        let mut evidence = sample::evidence(&self.agent, document, self.now);
+        let other = |byte: u8| Bytes::from(vec![byte; Limits::CARD.bytes]);
+        evidence.mirror = Walked::Proven { bytes: other(b'm'), by: ProvenBy::Gateway, blocks: 1 };
+        match judge {
+            Judge::Schemas => {
+                evidence.schemas = Some(schemas());
+                evidence.ipfs = Walked::Unproven(Vec::new());
+            }
+            _ => evidence.https = Source::Body { bytes: other(b'h'), url: "https://cards.example/".to_owned() },
+        }
+        Run { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None }
+    }
+
+    fn reporter(&self, judge: Judge) -> Reporter<'_> {
+        static IDENTITY: LazyLock<Policy> = LazyLock::new(Policy::default);
+        static SCHEMAS: LazyLock<Policy> = LazyLock::new(|| Policy { depth: Depth::Schemas, ..Policy::default() });
+        let policy = if judge == Judge::Schemas { &*SCHEMAS } else { &*IDENTITY };
+        Reporter { world: "mainnet", chain_id: 1, profiles: &self.profiles, profile: &self.profile, policy }
     }
 }
 
-/// The public key of RFC 8037, many times.
+/// Four documents as long as they may be. Those of a mirror differ from those of the canonical location in nothing but
+/// white space, so that all values are compared, and refer to as many schemas as they may.
+fn schemas() -> SchemaEvidence {
+    let bound = |side: &str| {
+        let id =
+            format!("https://commandlayer.org/schemas/v1.0.0/commons/summarize/{side}s/summarize.{side}.schema.json");
+        let references: Vec<Value> = (0..MAX_REFERENCES).map(|at| json!({"$ref": format!("s{at}")})).collect();
+        let document = json!({"$id": id, "allOf": references, "enum": vec!["n".repeat(24); 8000]}).to_string();
+        let padded = |padding: &str| {
+            let room = Limits::SCHEMA.bytes - document.len();
+            ServedSchema::read(format!("{document}{}", padding.repeat(room / padding.len())).into())
+        };
+        BoundSchema { canonical: Ok(padded("\r\n")), mirror: Some(Ok(padded("\n"))) }
+    };
+    SchemaEvidence { request: bound("request"), receipt: bound("receipt") }
+}
+
+/// For each algorithm as many keys as one signature is tried with: that of RFC 8037, the base point of P-256, and as large
+/// a modulus as is accepted.
 fn roots() -> TrustRoots {
-    let jwk = json!({"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"});
-    let keys = json!({"keys": vec![jwk; 8]}).to_string();
+    let n = URL_SAFE_NO_PAD.encode([0xff; RSA_BYTES]);
+    let keys = [
+        json!({"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}),
+        json!({"kty": "EC", "crv": "P-256", "x": "axfR8uEsQkf4vOblY6RA8ncDfYEt6zOg9KE5RdiYwpY",
+            "y": "T-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU"}),
+        json!({"kty": "RSA", "n": n, "e": "AQAB"}),
+    ];
+    let keys = json!({"keys": keys.map(|key| vec![key; 8]).concat()}).to_string();
     Root::from_jwks("keys", keys.as_bytes()).expect("a key set").into()
 }

@@ -8,8 +8,7 @@ use std::sync::LazyLock;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use clresolve_cards::signature::MAX_SIGNATURES;
-use clresolve_core::json::Limits;
-use clresolve_verdict::card::Card;
+use clresolve_core::json::{self, Limits};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -22,7 +21,7 @@ pub(crate) fn known() -> Vec<Seed> {
 const MARK: &str = "\"@filling@\"";
 
 /// What a filling repeats. A text is repeated within one string, any other value stands alone.
-pub(crate) const LEAVES: [&str; 47] = [
+pub(crate) const LEAVES: [&str; 53] = [
     "0",
     "-1.5e-7",
     "1e300",
@@ -70,6 +69,12 @@ pub(crate) const LEAVES: [&str; 47] = [
     r#""file:/_""#,
     r#""http:/""#,
     r#""http:/x:""#,
+    "0\r\n\r\n\r\n\r\n\r\n\r\n\r\n\r\n\r\n\r\n\r\n\r\n\r\n\r\n",
+    r#"{"$ref":"a"}"#,
+    r#"{"$ref":"/schemas/v1.0.0/commons/summarize/requests/summarize.request.schema.json"}"#,
+    r#"{"if":0}"#,
+    r#"{"format":"uri"}"#,
+    r#"{"minContains":1,"contains":{}}"#,
 ];
 
 /// What stands before and after the items; `N` is a name.
@@ -81,8 +86,14 @@ const AROUND: [(&str, &str); 5] = [
     ("{\"N\":{\"N\":{\"N\":{\"N\":", "}}}}"),
 ];
 
-/// Members that the good cards lack.
+/// Members that the good documents lack.
 const FURTHER: [&str; 6] = ["/x", "/security", "/securityRequirements", "/securitySchemes", "/metadata", "/examples"];
+
+/// Bytes of the longest RSA modulus that is accepted.
+pub(crate) const RSA_BYTES: usize = 512;
+
+/// Lists that a projection goes through.
+const PROJECTED: [&str; 2] = ["/capabilities/input_types", "/capabilities/output_types"];
 
 /// How much one string repeats its leaf.
 const REPEATS: [usize; 6] = [1, 2, 16, 256, 4096, 65_536];
@@ -93,16 +104,41 @@ const REPEATS: [usize; 6] = [1, 2, 16, 256, 4096, 65_536];
 pub(crate) enum Judge {
     /// The walk: evidence to verdict.
     Verdict,
-    /// `lint`, which also judges what discovery finds.
+    /// The same at depth `schemas`, beside four documents of full size that the locations of the schemas served.
+    Schemas,
+    /// What the location of a schema served, read by itself.
+    Served,
+    /// `lint`.
     Lint,
+    /// One document that a host serves where cards are looked for.
+    Discovery,
     /// The signatures of a card.
     Signatures,
     /// Conversion to another system.
     Conversion,
+    /// The A2A card of a trusted verdict, as a daemon serves it.
+    Projection,
 }
 
 impl Judge {
-    pub(crate) const ALL: [Self; 4] = [Self::Verdict, Self::Lint, Self::Signatures, Self::Conversion];
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Verdict,
+        Self::Schemas,
+        Self::Served,
+        Self::Lint,
+        Self::Discovery,
+        Self::Signatures,
+        Self::Conversion,
+        Self::Projection,
+    ];
+
+    /// What the judge reads at most.
+    pub(crate) const fn limits(self) -> Limits {
+        match self {
+            Self::Served => Limits::SCHEMA,
+            _ => Limits::CARD,
+        }
+    }
 }
 
 /// A document, by its parameters. Each is taken modulo what there is to choose from.
@@ -110,7 +146,7 @@ impl Judge {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Seed {
     pub(crate) judge: Judge,
-    /// Which good card.
+    /// Which good document.
     pub(crate) card: usize,
     /// Which of its values is replaced.
     pub(crate) place: usize,
@@ -128,30 +164,34 @@ pub(crate) struct Seed {
     pub(crate) around: usize,
     /// Most items.
     pub(crate) items: usize,
-    /// The system that a card is converted to.
+    /// The system that a card is converted to, or the algorithm of its signatures.
     pub(crate) to: usize,
 }
 
 impl Seed {
     /// The document.
     pub(crate) fn document(&self) -> Vec<u8> {
-        let base = &CARDS[self.base()];
+        let base = &DOCUMENTS[self.base()];
         let mut template = base.0.clone();
         let place = &base.1[self.place % base.1.len()];
         match template.pointer_mut(place) {
             Some(value) => *value = json!("@filling@"),
-            None => template[place.trim_start_matches('/')] = json!("@filling@"),
+            None => place
+                .split('/')
+                .skip(1)
+                .fold(&mut template, |value, name| &mut value[name])
+                .clone_from(&json!("@filling@")),
         }
         if self.judge == Judge::Signatures {
-            template["signatures"] = signatures();
+            template["signatures"] = signatures(self.to);
         }
         let text = template.to_string();
         let mut items = self.items;
         loop {
-            let filling = self.filling(items, Limits::CARD.bytes - text.len());
+            let filling = self.filling(items, self.judge.limits().bytes - text.len());
             let document = text.replacen(MARK, &filling, 1).into_bytes();
             // A text beyond the limits is refused at once, which is cheap. The worst one is just within them.
-            if items <= 1 || Card::parse(&document).is_ok() {
+            if items <= 1 || json::parse(&document, self.judge.limits()).is_ok() {
                 return document;
             }
             items = items * 7 / 8;
@@ -186,15 +226,15 @@ impl Seed {
         filling + after
     }
 
-    /// The place of its good card among [`CARDS`].
+    /// The place of its good document among [`DOCUMENTS`].
     pub(crate) fn base(&self) -> usize {
-        self.card % CARDS.len()
+        self.card % DOCUMENTS.len()
     }
 }
 
-/// The good card of each system, in the order of `CardSystem::ALL`, and an older A2A card, with the places of their
-/// values and of further members.
-static CARDS: LazyLock<Vec<(Value, Vec<String>)>> = LazyLock::new(|| {
+/// The good card of each system, in the order of `CardSystem::ALL`, an older A2A card and a schema, with the places of
+/// their values and of further members.
+static DOCUMENTS: LazyLock<Vec<(Value, Vec<String>)>> = LazyLock::new(|| {
     let file = |text: &str| serde_json::from_str(text).expect("JSON");
     let cards = [
         file(include_str!("../../../verdict/src/sample/good.json")),
@@ -203,11 +243,13 @@ static CARDS: LazyLock<Vec<(Value, Vec<String>)>> = LazyLock::new(|| {
         file(include_str!("../../../sandbox/src/discovery/anypoint.json")),
         file(include_str!("../../../sandbox/src/discovery/a2a.json")),
         older(),
+        schema(),
     ];
     let with_places = |card: Value| {
         let lacking = FURTHER.into_iter().filter(|place| card.pointer(place).is_none());
         let mut places: Vec<String> = lacking.map(str::to_owned).collect();
         add_places(&card, "", &mut places);
+        places.extend(PROJECTED.map(str::to_owned));
         (card, places)
     };
     cards.into_iter().map(with_places).collect()
@@ -219,6 +261,14 @@ fn older() -> Value {
         "protocolVersion": "0.3.0", "name": "a", "description": "b", "url": "https://a.example/", "version": "1.0.0",
         "preferredTransport": "JSONRPC", "capabilities": {}, "defaultInputModes": ["text/plain"],
         "defaultOutputModes": ["text/plain"], "skills": [{"id": "c", "name": "d", "description": "e", "tags": ["f"]}],
+    })
+}
+
+/// A schema that has a place for each kind of keyword.
+fn schema() -> Value {
+    json!({
+        "$id": "https://commandlayer.org/schemas/v1.0.0/commons/summarize/receipts/summarize.receipt.schema.json",
+        "allOf": [], "properties": {}, "enum": [0], "required": [], "items": {}, "pattern": "",
     })
 }
 
@@ -234,11 +284,14 @@ fn add_places(value: &Value, at: &str, places: &mut Vec<String>) {
     }
 }
 
-/// As many signatures as a card may have, none of them good, each to be tried with every key: a point that a signer
-/// could have chosen and a number in range, so that nothing but the whole equation refuses them.
-fn signatures() -> Value {
-    let protected = "eyJhbGciOiJFZERTQSJ9";
-    let point_and_number = [[0x58].as_slice(), &[0x66; 31], &[1], &[0; 31]].concat();
-    let signature = URL_SAFE_NO_PAD.encode(point_and_number);
-    json!(vec![json!({"protected": protected, "signature": signature}); MAX_SIGNATURES])
+/// As many signatures as a card may have, none of them good, each to be tried with every key: points and numbers that a
+/// signer could have chosen, so that nothing but the whole equation refuses them.
+fn signatures(algorithm: usize) -> Value {
+    let (algorithm, signature) = match algorithm % 3 {
+        0 => ("EdDSA", [[0x58].as_slice(), &[0x66; 31], &[1], &[0; 31]].concat()),
+        1 => ("ES256", vec![0x55; 64]),
+        _ => ("RS256", vec![0x55; RSA_BYTES]),
+    };
+    let protected = URL_SAFE_NO_PAD.encode(json!({"alg": algorithm}).to_string());
+    json!(vec![json!({"protected": protected, "signature": URL_SAFE_NO_PAD.encode(signature)}); MAX_SIGNATURES])
 }

@@ -52,7 +52,7 @@ macro_rules! rows {
             "The root has the key that kid names, but it is of another kind than alg demands, or is marked for another algorithm or use. To go on would let the header choose how a key is read.";
         SignatureKeyWeak "signature-key-weak" Fail Signature "" Publisher false
             "The key of a signature is too weak."
-            "The key is no point of its curve or one of small order, or an RSA key below 2048 or above 8192 bits or with an exponent below 65537. Whatever it signed proves nothing. The publisher must make a new key.";
+            "The key is no point of its curve or one of small order, or an RSA key below 2048 or above 4096 bits or with another exponent than 65537, which is what issuers use. What it signed is not looked at. The publisher must make a new key.";
         SignatureInvalid "signature-invalid" Fail Signature "" Publisher false
             "A signature does not hold."
             "The key that kid names has not signed this card: the card was changed after it was signed, the signature was taken from another card, or the signer made the canonical form in another way. Signed is the card without signatures in RFC 8785 form; of an A2A 1.0 card members at their default value are left out first, unless they are required or explicitly optional.";

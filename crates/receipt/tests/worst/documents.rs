@@ -3,20 +3,29 @@
 #[path = "kinds.rs"]
 pub(crate) mod kinds;
 
+use std::hint::black_box;
+
 use clresolve_core::name::EnsName;
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::state::State;
 use clresolve_jose::PublicKey;
+use clresolve_payment::settlement::Settlement;
+use clresolve_receipt::document::ReceiptSetting;
 use clresolve_receipt::judge::{
     AgentRoutes, BoundReceipt, ReceiptAgent, ReceiptKnowledge, ReceiptSigner, SignerAddresses,
 };
 use clresolve_receipt::question::Request;
-use clresolve_receipt::{ReceiptJudgement, judge};
-use clresolve_verdict::sample::bound;
+use clresolve_receipt::replay::Mark;
+use clresolve_receipt::{ReceiptQuestion, Verification, judge};
+use clresolve_verdict::sample::{self, bound};
 use clresolve_verdict::schema::bound::CompiledSchema;
+use clresolve_verdict::verdict::Verdict;
 use jiff::Timestamp;
 use serde_json::json;
 
 /// What is known of the agent.
 pub(crate) struct World {
+    verdict: Verdict,
     agent: ReceiptAgent,
     signer: ReceiptSigner,
     schema: CompiledSchema,
@@ -34,29 +43,49 @@ impl World {
         };
         let key = PublicKey::from_record("ed25519:6kpsY-KcUgq-9VB7Ey7F-ZVHdq6-vnuSQh7qaRRG0iw").expect("a key");
         let (kid, name) = (Ok("test-key-7".to_owned()), name("runtime.sandbox.eth"));
-        Self { agent, signer: ReceiptSigner { name, key: Ok(key), kid, canonical: None, block: 1 }, schema: schema() }
+        let verdict = sample::empty(State::Trusted, Timestamp::UNIX_EPOCH, 300).verdict().as_ref().clone();
+        Self {
+            verdict,
+            agent,
+            signer: ReceiptSigner { name, key: Ok(key), kid, canonical: None, block: 1 },
+            schema: schema(),
+        }
     }
 
-    /// Reads the request and judges the receipt.
+    /// Does what a daemon does about one question: it is read, judged, and the answer is written.
     #[inline(never)]
-    pub(crate) fn judge_measured(&self, receipt: &[u8], request: &[u8]) -> ReceiptJudgement {
-        self.judge(receipt, request)
+    pub(crate) fn judge_measured(&self, question: &[u8]) -> Verification {
+        self.judge(question)
     }
 
     /// The same, under a name that no counter looks for.
     #[inline(never)]
-    pub(crate) fn judge(&self, receipt: &[u8], request: &[u8]) -> ReceiptJudgement {
-        let request = Request::from_bytes(request).expect("a request");
-        let now = Timestamp::UNIX_EPOCH;
+    pub(crate) fn judge(&self, question: &[u8]) -> Verification {
+        let question = ReceiptQuestion::from_json(question).expect("a question");
+        let (now, bought) = (Timestamp::UNIX_EPOCH, question.purchase.bought());
         let known = ReceiptKnowledge {
             agent: Some(&self.agent),
             signer: Ok(&self.signer),
-            request: Some(&request),
-            bought: None,
+            request: question.request.as_ref(),
+            bought: bought.as_ref(),
             schema: Some(BoundReceipt { verb: "summarize", schema: Ok(&self.schema) }),
             now,
         };
-        judge(receipt, &known)
+        let due = question.purchase.due(self.agent.name.as_str());
+        let unseen = Err(Reason::new(Code::SettlementUnproven).into());
+        let settlement = Settlement::of(&question.purchase, due.ok(), unseen);
+        let setting = ReceiptSetting {
+            verdict: &self.verdict,
+            signer: Some(&self.signer),
+            request: question.request.as_ref().map(Request::sha256),
+            settlement: Some(&settlement),
+            now,
+        };
+        let judgement = judge(&question.receipt, &known);
+        black_box(Mark::of(&judgement, &known));
+        let found = Verification::of(judgement, &setting);
+        black_box(serde_json::to_vec(&found).expect("JSON"));
+        found
     }
 }
 

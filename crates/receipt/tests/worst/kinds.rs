@@ -1,6 +1,11 @@
 //! The receipts of 256 KiB that cost most to judge, by what is dear in them.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clresolve_payment::settlement::MAX_DECISION_BYTES;
+use clresolve_payment::signed::MAX_HEADER_BYTES;
 use clresolve_receipt::MAX_BYTES;
+use clresolve_receipt::question::MAX_QUESTION_BYTES;
 
 const SDK: &str = include_str!("../../../sandbox/src/receipts/sdk.json");
 const LAYERED: &str = include_str!("../../../sandbox/src/receipts/runtime-core.json");
@@ -108,6 +113,20 @@ impl Kind {
         receipt.into()
     }
 
+    /// The question about it, as `POST /v1/receipts/verify` takes it: with its request, and with as large a purchase as is
+    /// read. It is filled up with space.
+    pub(crate) fn question(self) -> Vec<u8> {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("JSON is UTF-8");
+        let (receipt, request) = (text(self.receipt()), text(self.request()));
+        let (decision, payment, settlement) = (decision(), header(&payment()), header(&settlement()));
+        let mut question = format!(
+            r#"{{"name":"summarizeagent.eth","receipt":{receipt},"request":{request},"decision":{decision},"payment":"{payment}","settlement":"{settlement}"}}"#
+        );
+        assert!(question.len() <= MAX_QUESTION_BYTES, "{self:?}: {} bytes", question.len());
+        question.push_str(&" ".repeat(MAX_QUESTION_BYTES - question.len()));
+        question.into_bytes()
+    }
+
     /// A request with the same input, which is then compared.
     pub(crate) fn request(self) -> Vec<u8> {
         let input = self.input();
@@ -116,4 +135,41 @@ impl Kind {
             _ => format!(r#"{{"input":{input}}}"#).into(),
         }
     }
+}
+
+const ADDRESS: &str = "0x036CbD53842c5426634e7929541eC2318f3dCF7e";
+
+/// A decision as long as is read, with as many values: the digest is over its canonical form.
+fn decision() -> String {
+    let members: String = (0..4000).rev().map(|number| format!(r#","{number:08}":0"#)).collect();
+    let decision = format!(
+        r#"{{"schema":"clresolve.decision/1","id":"sha256:00","name":"summarizeagent.eth","verb":"summarize","abort":false,"entries":[{{"index":0,"abort":false,"codes":[]}}],"valid_until":"2026-01-01T00:00:00Z","price":{{"network":"eip155:84532","asset":"{ADDRESS}","amount":"10000"}},"payee":{{"address":"{ADDRESS}"}},"route":{{"url":"https://api.example.org/summarize/v1"}}{members}}}"#
+    );
+    assert!(decision.len() <= MAX_DECISION_BYTES, "{} bytes", decision.len());
+    decision
+}
+
+fn header(document: &str) -> String {
+    let header = STANDARD.encode(document);
+    assert!(header.len() <= MAX_HEADER_BYTES, "{} bytes", header.len());
+    header
+}
+
+/// A seller's reply with as many values as are read.
+fn settlement() -> String {
+    let (transaction, further) = ("ab".repeat(32), "0,".repeat(1000));
+    format!(
+        r#"{{"success":true,"transaction":"0x{transaction}","network":"eip155:84532","payer":"{ADDRESS}","x":[{further}0]}}"#
+    )
+}
+
+/// A payment as long as is read.
+fn payment() -> String {
+    let word = "0".repeat(64);
+    let extra = "0,".repeat(1500);
+    format!(
+        r#"{{"x402Version":2,"accepted":{{"scheme":"exact","network":"eip155:84532","amount":"10000","asset":"{ADDRESS}","maxTimeoutSeconds":60,"payTo":"{ADDRESS}","extra":{{"name":"USDC","version":"2","x":[{extra}0],"y":"{}"}}}},"payload":{{"signature":"0x{}","authorization":{{"from":"{ADDRESS}","to":"{ADDRESS}","value":"10000","validAfter":"0","validBefore":"1800000000","nonce":"0x{word}"}}}}}}"#,
+        "x".repeat(8000),
+        "11".repeat(65),
+    )
 }

@@ -3,18 +3,28 @@
 #[path = "kinds.rs"]
 pub(crate) mod kinds;
 
-use clresolve_request::{RequestJudgement, judge};
-use clresolve_verdict::sample::bound;
+use std::hint::black_box;
+
+use clresolve_core::state::State;
+use clresolve_request::document::RequestSetting;
+use clresolve_request::{Checked, RequestQuestion, judge};
+use clresolve_verdict::sample::{self, bound};
 use clresolve_verdict::schema::bound::CompiledSchema;
+use clresolve_verdict::verdict::Verdict;
+use jiff::Timestamp;
 use serde_json::json;
 
-/// What a request is held against: up to three alternatives for a value, as in the published schemas of requests. Each that
-/// refuses a value takes room.
-pub(crate) struct World(CompiledSchema);
+/// What is known of the agent.
+pub(crate) struct World {
+    verdict: Verdict,
+    schema: CompiledSchema,
+}
 
 impl World {
+    /// The schema has up to three alternatives for a value, as the published schemas of requests do. Each that refuses a
+    /// value takes room.
     pub(crate) fn new() -> Self {
-        Self(bound(&json!({
+        let schema = bound(&json!({
             "$id": "https://schemas.example/request.json",
             "type": "object",
             "required": ["x402", "input"],
@@ -39,18 +49,25 @@ impl World {
             },
             "$defs": {"deep": {"type": "object", "additionalProperties": false,
                 "properties": {"deep": {"anyOf": [{"$ref": "#/$defs/deep"}, {"type": "array", "items": {"type": "string"}}]}}}},
-        })))
+        }));
+        let verdict = sample::empty(State::Trusted, Timestamp::UNIX_EPOCH, 300).verdict().as_ref().clone();
+        Self { verdict, schema }
     }
 
-    /// Judges the request.
+    /// Does what a daemon does about one question: it is read, judged, and the answer is written.
     #[inline(never)]
-    pub(crate) fn judge_measured(&self, request: &[u8]) -> RequestJudgement {
-        self.judge(request)
+    pub(crate) fn judge_measured(&self, question: &[u8]) -> Checked {
+        self.judge(question)
     }
 
     /// The same, under a name that no counter looks for.
     #[inline(never)]
-    pub(crate) fn judge(&self, request: &[u8]) -> RequestJudgement {
-        judge(request, Some(&self.0))
+    pub(crate) fn judge(&self, question: &[u8]) -> Checked {
+        let question = RequestQuestion::from_json(question).expect("a question");
+        let judgement = judge(&question.request, Some(&self.schema));
+        let (verdict, verb, bound) = (&self.verdict, &*question.verb, Ok(&self.schema));
+        let found = Checked::of(Some(judgement), &RequestSetting { verdict, verb, bound, now: Timestamp::UNIX_EPOCH });
+        black_box(serde_json::to_vec(&found).expect("JSON"));
+        found
     }
 }

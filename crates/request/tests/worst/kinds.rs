@@ -56,6 +56,12 @@ impl Kind {
         Self::Twice,
     ];
 
+    /// The question about it, as `POST /v1/requests/check` takes it.
+    pub(crate) fn question(self) -> Vec<u8> {
+        let request = String::from_utf8(self.request()).expect("JSON is UTF-8");
+        format!(r#"{{"name":"agent.eth","verb":"sum","request":{request}}}"#).into_bytes()
+    }
+
     /// The request, filled up with space to the most that is judged.
     pub(crate) fn request(self) -> Vec<u8> {
         let room = MAX_BYTES - 2048;
@@ -87,9 +93,12 @@ impl Kind {
             }
             Self::Twice => format!(r#"{},"x402":0"#, members(8000, &|at| format!(r#","m{at:06}x{at:014}":0"#))),
         };
-        let mut text = format!(r#"{{"x402":{{"verb":"sum","version":"1.0.0"}}{inner}}}"#).into_bytes();
-        assert!(text.len() <= MAX_BYTES, "{self:?}: {} bytes", text.len());
-        text.resize(MAX_BYTES, b' ');
+        let text = format!(r#"{{"x402":{{"verb":"sum","version":"1.0.0"}}{inner}"#);
+        assert!(text.len() < MAX_BYTES, "{self:?}: {} bytes", text.len());
+        // Within the object, since what stands around it is not handed on.
+        let mut text = text.into_bytes();
+        text.resize(MAX_BYTES - 1, b' ');
+        text.push(b'}');
         text
     }
 }

@@ -3,6 +3,8 @@
 //! The content is proven when the card's bytes match both `cl.cid.agentcard`, walked block by block, and
 //! `cl.checksum.agentcard`. One defect gives one code: what follows only from a defect already named is not repeated.
 
+use std::cell::OnceCell;
+
 use bytes::Bytes;
 
 use crate::evidence;
@@ -54,7 +56,7 @@ pub fn integrity(evidence: &Evidence) -> Integrity {
 /// As [`integrity()`], by digests of the sources that are at hand.
 pub(super) fn integrity_with(evidence: &Evidence, digests: &Digests) -> Integrity {
     let Some(found) = evidence.found() else { return Integrity::default() };
-    let claims = Claims::read(&found.records);
+    let claims = Claims::read(&found.records, evidence.https.bytes());
     let content = proven(evidence, &claims).map(|bytes| digests.of(bytes));
     let mut reasons = claims.malformed.clone();
     reasons.extend(https_source(evidence, &claims));
@@ -68,21 +70,25 @@ pub(super) fn integrity_with(evidence: &Evidence, digests: &Digests) -> Integrit
 }
 
 /// The bytes that `cl.cid.agentcard` proves: walked block by block, or served bytes that have the hash of a raw CID.
-fn proven<'a>(evidence: &'a Evidence, claims: &Claims) -> Option<&'a Bytes> {
-    let in_hand = || evidence.https.bytes().filter(|served| claims.is_raw_cid_of(served));
+fn proven<'a>(evidence: &'a Evidence, claims: &Claims<'_>) -> Option<&'a Bytes> {
+    let in_hand = || evidence.https.bytes().filter(|_| claims.served_is_proven());
     evidence.ipfs.bytes().or_else(in_hand)
 }
 
 /// What the records claim about the content: each claim that can be used.
-struct Claims {
+struct Claims<'e> {
     cid: Option<ContentId>,
+    /// What the URL served.
+    served: Option<&'e Bytes>,
+    /// Whether the CID is raw and names what the URL served, once that was hashed.
+    names_served: OnceCell<bool>,
     mirror: Option<Mirror>,
     checksum: Option<Digest>,
     malformed: Vec<Reason>,
 }
 
-impl Claims {
-    fn read(records: &RecordSet) -> Self {
+impl<'e> Claims<'e> {
+    fn read(records: &RecordSet, served: Option<&'e Bytes>) -> Self {
         let mut malformed = Vec::new();
         let url = Usable::of(records, Key::Agentcard).text();
         if let Some(url) = url.filter(|url| !evidence::is_https_url(url)) {
@@ -117,14 +123,19 @@ impl Claims {
             }
             parsed
         });
-        Self { cid, mirror, checksum, malformed }
+        Self { cid, served, names_served: OnceCell::new(), mirror, checksum, malformed }
     }
 
-    /// Whether the CID is raw, needs no path, and these bytes are its content.
-    fn is_raw_cid_of(&self, bytes: &[u8]) -> bool {
+    fn names_served(&self) -> bool {
+        let raw = || self.cid.as_ref().filter(|cid| cid.is_raw());
+        let names = || raw().is_some_and(|cid| self.served.is_some_and(|served| cid.verify(served)));
+        *self.names_served.get_or_init(names)
+    }
+
+    /// Whether the CID is raw, needs no path, and what the URL served is its content.
+    fn served_is_proven(&self) -> bool {
         let pathless = self.mirror.as_ref().is_none_or(|mirror| mirror.path.is_empty());
-        clresolve_core::mutant!("any-bytes-prove-a-cid")
-            || pathless && self.cid.as_ref().is_some_and(|cid| cid.is_raw() && cid.verify(bytes))
+        clresolve_core::mutant!("any-bytes-prove-a-cid") || pathless && self.names_served()
     }
 
     /// Whether the path that was walked is the one that the publisher means for this CID.
@@ -154,7 +165,7 @@ fn cid_reason(error: &CidError, value: &str) -> Reason {
     Reason::new(code).at(Key::CidAgentcard.as_str()).observed(format!("{value}: {error}"))
 }
 
-fn https_source(evidence: &Evidence, claims: &Claims) -> Option<Reason> {
+fn https_source(evidence: &Evidence, claims: &Claims<'_>) -> Option<Reason> {
     let reason = match &evidence.https {
         Source::NotAsked | Source::Body { .. } => return None,
         Source::Forbidden(cause) => Reason::new(Code::SourceForbidden).observed(cause.to_string()),
@@ -168,7 +179,7 @@ fn https_source(evidence: &Evidence, claims: &Claims) -> Option<Reason> {
 }
 
 /// Whether IPFS gave nothing either: it was not asked, or no gateway gave the blocks.
-fn nothing_else_is_known(evidence: &Evidence, claims: &Claims) -> bool {
+fn nothing_else_is_known(evidence: &Evidence, claims: &Claims<'_>) -> bool {
     match &evidence.ipfs {
         Walked::NotAsked | Walked::Unproven(_) => true,
         Walked::Refuted(refuted) => is_about_path(refuted) && !claims.path_is_meant(),
@@ -189,7 +200,7 @@ fn liars(evidence: &Evidence) -> impl Iterator<Item = Reason> + '_ {
 }
 
 /// What the walk under `cl.cid.agentcard` found wrong.
-fn walk(evidence: &Evidence, claims: &Claims) -> Option<Reason> {
+fn walk(evidence: &Evidence, claims: &Claims<'_>) -> Option<Reason> {
     let reason = match &evidence.ipfs {
         Walked::NotAsked | Walked::Proven { .. } => return None,
         Walked::Refuted(refuted) if is_about_path(refuted) && !claims.path_is_meant() => return None,
@@ -209,11 +220,11 @@ fn walk(evidence: &Evidence, claims: &Claims) -> Option<Reason> {
 }
 
 /// No gateway gave the blocks: `cid-unproven` when the card was fetched, `card-unreachable` when it was not.
-fn unproven(evidence: &Evidence, claims: &Claims, causes: &[(String, String)]) -> Option<Reason> {
+fn unproven(evidence: &Evidence, claims: &Claims<'_>, causes: &[(String, String)]) -> Option<Reason> {
     let causes = || causes.iter().map(|(gateway, cause)| format!("{gateway}: {cause}")).collect::<Vec<_>>().join("; ");
     match &evidence.https {
         // A raw CID is proven by the bytes in hand, so the gateways are only a source that gave nothing.
-        Source::Body { bytes, .. } if claims.is_raw_cid_of(bytes) => {
+        Source::Body { .. } if claims.served_is_proven() => {
             Some(Reason::new(Code::SourceUnavailable).in_step(Step::FetchIpfs).at(IPFS).observed(causes()))
         }
         // Refuted by them, nothing is left undecided.
@@ -228,13 +239,13 @@ fn unproven(evidence: &Evidence, claims: &Claims, causes: &[(String, String)]) -
 }
 
 /// Whether what the URL serves is what the CID names.
-fn https_against_cid(evidence: &Evidence, claims: &Claims, digests: &Digests) -> Option<Reason> {
+fn https_against_cid(evidence: &Evidence, claims: &Claims<'_>, digests: &Digests) -> Option<Reason> {
     let digest = |bytes| digests.of(bytes).to_string();
     let served = evidence.https.bytes()?;
     let cid = claims.cid.as_ref()?;
     let differs = match evidence.ipfs.bytes() {
         Some(proven) => proven != served,
-        None => cid.is_raw() && !cid.verify(served),
+        None => cid.is_raw() && !claims.names_served(),
     };
     (differs && !clresolve_core::mutant!("served-bytes-uncompared")).then(|| {
         let reason = Reason::new(Code::CidMismatch).at(HTTPS).expected(cid.to_string()).observed(digest(served));
@@ -258,7 +269,7 @@ fn mirror_content(evidence: &Evidence, digests: &Digests) -> Option<Reason> {
 }
 
 /// Each source whose bytes miss the checksum.
-fn checksums(evidence: &Evidence, claims: &Claims, digests: &Digests) -> Vec<Reason> {
+fn checksums(evidence: &Evidence, claims: &Claims<'_>, digests: &Digests) -> Vec<Reason> {
     let digest = |bytes| digests.of(bytes).to_string();
     let Some(expected) = claims.checksum else { return Vec::new() };
     let (served, proven) = (evidence.https.bytes(), evidence.ipfs.bytes());

@@ -17,18 +17,14 @@
 //! checksum record is held against the pinned digest: where the bytes in hand are the pinned ones that is "as
 //! received", and where they are not, they are the defect.
 
-use bytes::Bytes;
-use serde_json::Value;
-
 use super::{Findings, verbs};
 use crate::card::Card;
 use crate::evidence::{BoundSchema, SchemaEvidence};
 use crate::manifest::{Manifest, SchemaEntry, Side, Verb};
 use crate::profile::Profile;
-use crate::schema::strict;
+use crate::schema::served::ServedSchema;
+use crate::schema::strict::{self, Strictness};
 use clresolve_core::digest::Digest;
-use clresolve_core::json;
-use clresolve_core::json::Limits;
 use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::text::excerpt;
@@ -91,7 +87,12 @@ pub(super) fn bound(card: &Card, schemas: KnownBytes<'_>, records: &RecordSet, p
 ///
 /// # Errors
 /// The reasons why the bytes are not proven, with the codes of depth `schemas`.
-pub fn proven(side: Side, fetched: &BoundSchema, entry: &SchemaEntry, profile: &Profile) -> Result<Bytes, Vec<Reason>> {
+pub fn proven(
+    side: Side,
+    fetched: &BoundSchema,
+    entry: &SchemaEntry,
+    profile: &Profile,
+) -> Result<ServedSchema, Vec<Reason>> {
     let mut found = Findings::default();
     let Some(pinned) = Pinned::of(entry) else {
         return Err(vec![Reason::new(Code::SchemaUnpinned).at(side.schema_pointer())]);
@@ -100,10 +101,8 @@ pub fn proven(side: Side, fetched: &BoundSchema, entry: &SchemaEntry, profile: &
     let mut against: Vec<_> =
         found.weighed(profile).into_iter().filter(|reason| reason.effect != Effect::Warn).collect();
     let is_believed = clresolve_core::mutant!("schemas-of-anybody");
-    let served = [Some(&fetched.canonical), fetched.mirror.as_ref()];
-    let proven = served.into_iter().flatten().flatten().find(|bytes| Digest::of(bytes) == pinned.sha256 || is_believed);
-    match proven {
-        Some(bytes) if against.is_empty() || is_believed => Ok(bytes.clone()),
+    match fetched.served().find(|served| served.digest() == pinned.sha256 || is_believed) {
+        Some(served) if against.is_empty() || is_believed => Ok(served.clone()),
         _ => {
             if against.is_empty() {
                 against.push(Reason::new(Code::SchemaUnavailable).at(side.schema_pointer()));
@@ -146,18 +145,17 @@ impl<'m> Pinned<'m> {
 
 /// One bound schema: the bytes of its canonical location and of its mirror.
 fn bytes(side: Side, bound: &BoundSchema, pinned: Pinned<'_>, profile: &Profile, found: &mut Findings) {
-    let canonical = bound.canonical.as_ref().map(|bytes| Received::new(bytes));
-    let mirror = bound.mirror.as_ref().map(|mirror| mirror.as_ref().map(|bytes| Received::new(bytes)));
-    match &canonical {
-        Ok(received) => held(received, pinned, side.schema_pointer(), found),
-        Err(cause) if !matches!(&mirror, Some(Ok(mirror)) if mirror.digest == pinned.sha256) => {
+    let BoundSchema { canonical, mirror } = bound;
+    match canonical {
+        Ok(served) => held(served, pinned, side.schema_pointer(), found),
+        Err(cause) if !matches!(mirror, Some(Ok(mirror)) if mirror.digest() == pinned.sha256) => {
             found.add(
                 Reason::new(Code::SchemaUnavailable).observed(excerpt(&cause.to_string())).at(side.schema_pointer()),
             );
         }
         Err(_) => {}
     }
-    match &mirror {
+    match mirror {
         None => {}
         Some(Err(cause)) => {
             found.add(
@@ -168,24 +166,23 @@ fn bytes(side: Side, bound: &BoundSchema, pinned: Pinned<'_>, profile: &Profile,
         }
         Some(Ok(mirror)) => mirrored(mirror, canonical.as_ref().ok(), pinned, side.mirror_pointer(), found),
     }
-    let at_hand = canonical.as_ref().ok().or_else(|| mirror.as_ref().and_then(|mirror| mirror.as_ref().ok()));
-    if let Some(document) = at_hand.and_then(|received| received.document.as_ref()) {
-        strictness(document, side.schema_pointer(), profile, found);
+    if let Some(Ok((_, strictness))) = bound.served().next().map(ServedSchema::parsed) {
+        strict(strictness, side.schema_pointer(), profile, found);
     }
 }
 
 /// PC-2, PC-5, PC-9: the bytes of a canonical location against the manifest.
-fn held(received: &Received<'_>, pinned: Pinned<'_>, place: &str, found: &mut Findings) {
+fn held(served: &ServedSchema, pinned: Pinned<'_>, place: &str, found: &mut Findings) {
     let id = &pinned.entry.id;
-    let same = received.digest == pinned.sha256;
+    let same = served.digest() == pinned.sha256;
     let differs =
-        |code| Reason::new(code).expected(pinned.sha256.to_string()).observed(received.digest.to_string()).at(place);
-    if !same && received.is_but_for_line_ends(pinned) {
+        |code| Reason::new(code).expected(pinned.sha256.to_string()).observed(served.digest().to_string()).at(place);
+    if !same && is_but_for_line_ends(served, pinned) {
         found.add(differs(Code::SchemaChecksumMismatch).requirement("PC-5"));
         found.add(differs(Code::ChecksumLineEndings));
         return;
     }
-    match &received.document {
+    match served.document() {
         Some(document) if strict::id(document) != Some(id) => {
             let observed = strict::id(document).map_or_else(|| "no $id".to_owned(), excerpt);
             found.add(Reason::new(Code::SchemaIdMismatch).expected(id.as_str()).observed(observed).at(place));
@@ -195,34 +192,40 @@ fn held(received: &Received<'_>, pinned: Pinned<'_>, place: &str, found: &mut Fi
     }
 }
 
+/// Whether these are the pinned bytes, but with CRLF line ends.
+fn is_but_for_line_ends(served: &ServedSchema, pinned: Pinned<'_>) -> bool {
+    served.unix_digest() == Some(pinned.sha256)
+}
+
 /// CL-17: the mirror yields the pinned bytes, or those of the canonical location, or the same JSON value under the same
 /// `$id`.
 fn mirrored(
-    mirror: &Received<'_>,
-    canonical: Option<&Received<'_>>,
+    mirror: &ServedSchema,
+    canonical: Option<&ServedSchema>,
     pinned: Pinned<'_>,
     place: &str,
     found: &mut Findings,
 ) {
-    let same = |canonical: &Received<'_>| {
-        mirror.digest == canonical.digest || mirror.document.is_some() && mirror.document == canonical.document
+    let same = |canonical: &ServedSchema| {
+        mirror.digest() == canonical.digest()
+            || mirror.document().is_some() && mirror.document() == canonical.document()
     };
-    if mirror.digest == pinned.sha256 || mirror.is_but_for_line_ends(pinned) || canonical.is_some_and(same) {
+    if mirror.digest() == pinned.sha256 || is_but_for_line_ends(mirror, pinned) || canonical.is_some_and(same) {
         return;
     }
-    let expected = canonical.map_or(pinned.sha256, |canonical| canonical.digest);
+    let expected = canonical.map_or(pinned.sha256, ServedSchema::digest);
     found.add(
         Reason::new(Code::SchemaMirrorMismatch)
             .expected(expected.to_string())
-            .observed(mirror.digest.to_string())
+            .observed(mirror.digest().to_string())
             .at(place),
     );
 }
 
-/// CL-2. Only a walk over the document: a foreign schema is never compiled here.
-fn strictness(document: &Value, place: &str, profile: &Profile, found: &mut Findings) {
+/// CL-2. A foreign schema is never compiled here.
+fn strict(strictness: &Strictness, place: &str, profile: &Profile, found: &mut Findings) {
     let at_hand = |uri: &str| profile.manifests().any(|manifest| manifest.schema_ids().any(|id| id == uri));
-    if let Some(fault) = strict::faults(document, at_hand).first() {
+    if let Some(fault) = strictness.faults(at_hand).next() {
         found.add(Reason::new(Code::SchemaNotStrict).observed(excerpt(&fault.to_string())).at(place));
     }
 }
@@ -299,37 +302,13 @@ fn is_release(text: &str, cid: &str, manifest: &Manifest) -> bool {
     })
 }
 
-/// Bytes as they came, with what is needed of them more than once.
-struct Received<'e> {
-    bytes: &'e [u8],
-    digest: Digest,
-    document: Option<Value>,
-}
-
-impl<'e> Received<'e> {
-    fn new(bytes: &'e [u8]) -> Self {
-        Self { bytes, digest: Digest::of(bytes), document: json::parse(bytes, Limits::SCHEMA).ok() }
-    }
-
-    /// Whether these are the pinned bytes, but with CRLF line ends.
-    fn is_but_for_line_ends(&self, pinned: Pinned<'_>) -> bool {
-        let mut lines = Vec::with_capacity(self.bytes.len());
-        let mut bytes = self.bytes.iter().peekable();
-        while let Some(byte) = bytes.next() {
-            if *byte != b'\r' || bytes.peek() != Some(&&b'\n') {
-                lines.push(*byte);
-            }
-        }
-        lines.len() < self.bytes.len() && Digest::of(&lines) == pinned.sha256
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use bytes::Bytes;
+    use serde_json::{Value, json};
 
     use super::*;
-    use crate::evidence::{SchemaBytes, SchemaFault};
+    use crate::evidence::{SchemaAnswer, SchemaFault};
     use crate::profile::{DEFAULT, Profiles};
     use crate::sample::{codes, good};
     use clresolve_core::fetch::{Cause, FetchError};
@@ -356,6 +335,10 @@ mod tests {
         (serde_json::to_string_pretty(&document(side)).expect("JSON") + "\n").into()
     }
 
+    fn served(side: &str) -> ServedSchema {
+        ServedSchema::read(schema(side))
+    }
+
     fn crlf(bytes: &Bytes) -> Bytes {
         String::from_utf8(bytes.to_vec()).expect("UTF-8").replace('\n', "\r\n").into()
     }
@@ -373,7 +356,7 @@ mod tests {
             let manifest = manifest.to_string();
             let mut profiles = Profiles::builtin();
             profiles.replace_manifest(manifest.as_bytes()).expect("a manifest");
-            let bound = |side| BoundSchema { canonical: Ok(schema(side)), mirror: Some(Ok(schema(side))) };
+            let bound = |side| BoundSchema { canonical: Ok(served(side)), mirror: Some(Ok(served(side))) };
             let set = |key, text: &str| (key, Record::Text(text.to_owned()));
             let records = vec![
                 set(Key::Verb, "summarize"),
@@ -406,15 +389,15 @@ mod tests {
         }
     }
 
-    fn with_canonical(canonical: SchemaBytes) -> Vec<&'static str> {
+    fn with_canonical(canonical: SchemaAnswer<Bytes>) -> Vec<&'static str> {
         let mut world = World::good();
-        world.evidence.request.canonical = canonical;
+        world.evidence.request.canonical = canonical.map(ServedSchema::read);
         world.codes()
     }
 
-    fn with_mirror(mirror: Option<SchemaBytes>) -> Vec<&'static str> {
+    fn with_mirror(mirror: Option<SchemaAnswer<Bytes>>) -> Vec<&'static str> {
         let mut world = World::good();
-        world.evidence.request.mirror = mirror;
+        world.evidence.request.mirror = mirror.map(|mirror| mirror.map(ServedSchema::read));
         world.codes()
     }
 
@@ -456,7 +439,7 @@ mod tests {
         assert_eq!(world.codes(), ["schema-unavailable"]);
         world.evidence.request.mirror = Some(Err(down()));
         assert_eq!(world.codes(), ["schema-mirror-unreachable", "schema-unavailable"]);
-        world.evidence.request.mirror = Some(Ok(schema("receipt")));
+        world.evidence.request.mirror = Some(Ok(served("receipt")));
         assert_eq!(world.codes(), ["schema-mirror-mismatch", "schema-unavailable"]);
     }
 
@@ -465,9 +448,11 @@ mod tests {
         let world = World::good();
         let profile = world.profiles.get(DEFAULT).expect("built in");
         let entry = &profile.layer("commons").expect("a layer").manifest().verb("summarize").expect("a verb").request;
-        let proven = |canonical: SchemaBytes, mirror: Option<SchemaBytes>| {
-            proven(Side::Request, &BoundSchema { canonical, mirror }, entry, &profile)
-                .map_err(|reasons| codes(&reasons))
+        let proven = |canonical: SchemaAnswer<Bytes>, mirror: Option<SchemaAnswer<Bytes>>| {
+            let read = |answer: SchemaAnswer<Bytes>| answer.map(ServedSchema::read);
+            let fetched = BoundSchema { canonical: read(canonical), mirror: mirror.map(read) };
+            let proven = proven(Side::Request, &fetched, entry, &profile);
+            proven.map(|served| served.bytes().clone()).map_err(|reasons| codes(&reasons))
         };
         assert_eq!(proven(Ok(schema("request")), None), Ok(schema("request")));
         assert_eq!(proven(Err(down()), Some(Ok(schema("request")))), Ok(schema("request")));
@@ -476,7 +461,7 @@ mod tests {
         let crlf = proven(Ok(crlf(&schema("request"))), None).expect_err("other bytes");
         assert!(crlf.contains(&"schema-checksum-mismatch"), "{crlf:?}");
         let unpinned = SchemaEntry { sha256: None, ..entry.clone() };
-        let fetched = BoundSchema { canonical: Ok(schema("request")), mirror: None };
+        let fetched = BoundSchema { canonical: Ok(served("request")), mirror: None };
         let reasons = super::proven(Side::Request, &fetched, &unpinned, &profile).expect_err("nothing is pinned");
         assert_eq!(codes(&reasons), ["schema-unpinned"]);
     }

@@ -5,15 +5,15 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use clresolve_core::digest::Digest;
-use clresolve_core::json::{self, Limits};
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::text::excerpt;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Schema, SchemaError, Violation, strict};
+use super::served::ServedSchema;
+use super::strict::{self, Strictness};
+use super::{Schema, SchemaError, Violation};
 use crate::manifest::{Manifest, SchemaEntry};
 
 /// Most schemas that one may refer to, over all steps. The published ones refer to four.
@@ -86,14 +86,14 @@ pub struct Sibling<'m> {
 pub struct Gathering<'m> {
     manifest: &'m Manifest,
     entry: &'m SchemaEntry,
-    bytes: Bytes,
-    siblings: BTreeMap<&'m str, Bytes>,
+    schema: ServedSchema,
+    siblings: BTreeMap<&'m str, ServedSchema>,
 }
 
 impl<'m> Gathering<'m> {
-    /// Begins with the proven bytes of the schema itself.
-    pub const fn new(manifest: &'m Manifest, entry: &'m SchemaEntry, bytes: Bytes) -> Self {
-        Self { manifest, entry, bytes, siblings: BTreeMap::new() }
+    /// Begins with the schema itself, whose bytes are proven.
+    pub const fn new(manifest: &'m Manifest, entry: &'m SchemaEntry, schema: ServedSchema) -> Self {
+        Self { manifest, entry, schema, siblings: BTreeMap::new() }
     }
 
     /// A schema that is referred to and not at hand; `None` where all are.
@@ -101,11 +101,11 @@ impl<'m> Gathering<'m> {
     /// # Errors
     /// `schema-not-strict`, where one is no JSON, or refers to what the manifest does not pin.
     pub fn missing(&self) -> Result<Option<Sibling<'m>>, Box<Reason>> {
-        for bytes in std::iter::once(&self.bytes).chain(self.siblings.values()) {
-            let document = json::parse(bytes, Limits::SCHEMA).map_err(|error| not_strict(&error.into()))?;
+        for served in std::iter::once(&self.schema).chain(self.siblings.values()) {
+            let (_, strictness) = parsed(served)?;
             let known = |id: &str| id == self.entry.id || self.siblings.contains_key(id);
-            if let Some(id) = strict::references(&document).into_iter().find(|id| !known(id)) {
-                return self.sibling(&id).map(Some);
+            if let Some(id) = strictness.references().find(|id| !known(id)) {
+                return self.sibling(id).map(Some);
             }
         }
         Ok(None)
@@ -132,10 +132,10 @@ impl<'m> Gathering<'m> {
     }
 
     /// Takes what one of those locations served; whether these are the pinned bytes.
-    pub fn supply(&mut self, sibling: Sibling<'m>, bytes: Bytes) -> bool {
-        let is_pinned = Digest::of(&bytes) == sibling.sha256 || clresolve_core::mutant!("siblings-of-anybody");
+    pub fn supply(&mut self, sibling: Sibling<'m>, served: ServedSchema) -> bool {
+        let is_pinned = served.digest() == sibling.sha256 || clresolve_core::mutant!("siblings-of-anybody");
         if is_pinned {
-            self.siblings.insert(sibling.id, bytes);
+            self.siblings.insert(sibling.id, served);
         }
         is_pinned
     }
@@ -145,10 +145,10 @@ impl<'m> Gathering<'m> {
         let name = BoundName {
             id: self.entry.id.clone(),
             location: self.entry.canonical.clone(),
-            sha256: Digest::of(&self.bytes),
+            sha256: self.schema.digest(),
             manifest: self.manifest.id().to_owned(),
         };
-        Ready { name, bytes: self.bytes, siblings: self.siblings.into_values().collect() }
+        Ready { name, schema: self.schema, siblings: self.siblings.into_values().collect() }
     }
 }
 
@@ -156,8 +156,8 @@ impl<'m> Gathering<'m> {
 #[derive(Debug)]
 pub struct Ready {
     name: BoundName,
-    bytes: Bytes,
-    siblings: Vec<Bytes>,
+    schema: ServedSchema,
+    siblings: Vec<ServedSchema>,
 }
 
 impl Ready {
@@ -166,16 +166,20 @@ impl Ready {
     /// # Errors
     /// `schema-not-strict`, where a strict compiler refuses it or one that it refers to.
     pub fn compile(self) -> Result<CompiledSchema, Box<Reason>> {
-        let parsed = |bytes: &Bytes| json::parse(bytes, Limits::SCHEMA).map_err(|error| not_strict(&error.into()));
-        let document = parsed(&self.bytes)?;
-        let shared = self.siblings.iter().map(parsed).collect::<Result<Vec<_>, _>>()?;
-        let faults: Vec<_> = shared.iter().flat_map(|schema| strict::faults(schema, |_| true)).collect();
+        let (document, _) = parsed(&self.schema)?;
+        let siblings = self.siblings.iter().map(parsed).collect::<Result<Vec<_>, _>>()?;
+        let faults: Vec<_> = siblings.iter().flat_map(|(_, strictness)| strictness.faults(|_| true)).cloned().collect();
         if !faults.is_empty() {
             return Err(not_strict(&SchemaError::NotStrict(faults)));
         }
-        let schema = Schema::load(&self.bytes, &shared).map_err(|error| not_strict(&error))?;
-        Ok(CompiledSchema { name: self.name, schema, document, shared })
+        let shared: Vec<_> = siblings.into_iter().map(|(document, _)| document.clone()).collect();
+        let schema = Schema::load(self.schema.bytes(), &shared).map_err(|error| not_strict(&error))?;
+        Ok(CompiledSchema { name: self.name, schema, document: document.clone(), shared })
     }
+}
+
+fn parsed(served: &ServedSchema) -> Result<&(Value, Strictness), Box<Reason>> {
+    served.parsed().map_err(|error| not_strict(&error.clone().into()))
 }
 
 fn not_strict(error: &SchemaError) -> Box<Reason> {
@@ -196,6 +200,7 @@ fn relocated(location: &str, path: &str, other: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use serde_json::json;
 
     use super::*;
@@ -205,6 +210,10 @@ mod tests {
 
     fn bytes(document: &Value) -> Bytes {
         document.to_string().into()
+    }
+
+    fn served(document: &Value) -> ServedSchema {
+        ServedSchema::read(bytes(document))
     }
 
     fn own() -> Value {
@@ -229,9 +238,9 @@ mod tests {
 
     fn compiled(own: &Value, shared: &Value) -> Result<CompiledSchema, Box<Reason>> {
         let manifest = manifest(own, shared);
-        let mut gathering = Gathering::new(&manifest, &manifest.verbs()[0].request, bytes(own));
+        let mut gathering = Gathering::new(&manifest, &manifest.verbs()[0].request, served(own));
         while let Some(sibling) = gathering.missing()? {
-            assert!(gathering.supply(sibling, bytes(shared)));
+            assert!(gathering.supply(sibling, served(shared)));
         }
         gathering.ready().compile()
     }
@@ -250,10 +259,10 @@ mod tests {
     #[test]
     fn other_bytes_than_the_pinned_ones_are_no_sibling() {
         let manifest = manifest(&own(), &shared());
-        let mut gathering = Gathering::new(&manifest, &manifest.verbs()[0].request, bytes(&own()));
+        let mut gathering = Gathering::new(&manifest, &manifest.verbs()[0].request, served(&own()));
         let sibling = gathering.missing().expect("it is pinned").expect("one is referred to");
         let other = json!({"$id": SHARED, "$defs": {"envelope": true}});
-        assert!(!gathering.supply(sibling, bytes(&other)));
+        assert!(!gathering.supply(sibling, served(&other)));
         assert_eq!(gathering.missing().expect("it is pinned"), Some(sibling));
         let locations = gathering.locations(&sibling);
         assert_eq!(locations, ["ipfs://CID/_shared/x402.schema.json", SHARED]);

@@ -8,7 +8,6 @@
 //! Not checked: Ajv's rules of style that change no verdict (`strictTypes`, `strictTuples`, `strictRequired`, ignored
 //! defaults, properties that also match a pattern).
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -22,31 +21,55 @@ use clresolve_core::text::excerpt;
 /// Most faults that are reported of one schema.
 pub const MAX_FAULTS: usize = 16;
 
+/// Most other schemas that one may refer to. The published ones refer to four, over all steps.
+pub const MAX_REFERENCES: usize = 32;
+
+/// Longest `$id` that relative references start from. Those of the published schemas have about a hundred bytes.
+const MAX_BASE_BYTES: usize = 2048;
+
 /// The dialect that cards and schemas are written in.
 pub const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// What a strict compiler would refuse in `schema`, at most [`MAX_FAULTS`]. `at_hand` says whether the schema with
-/// this absolute URI (without fragment) may be referred to; the schema itself always may.
-pub fn faults(schema: &Value, at_hand: impl Fn(&str) -> bool) -> Vec<Fault> {
-    let mut walk = Traversal {
-        base: id(schema),
-        at_hand,
-        options: jsonschema::options(),
-        place: String::new(),
-        faults: Vec::new(),
-    };
-    walk.schema(schema);
-    walk.faults
+/// What a strict compiler would refuse in a schema. It is found in one pass, whichever schemas are at hand later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Strictness(Vec<Refusable>);
+
+/// A word that a strict compiler refuses: in any case, or unless the schema with this absolute URI is at hand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Refusable {
+    unless_at_hand: Option<String>,
+    fault: Fault,
 }
 
-/// The absolute URIs, without fragment, of the other schemas that `schema` refers to.
-pub fn references(schema: &Value) -> BTreeSet<String> {
-    let found = RefCell::new(BTreeSet::new());
-    faults(schema, |uri| {
-        found.borrow_mut().insert(uri.to_owned());
-        true
-    });
-    found.into_inner()
+impl Strictness {
+    /// Reads `schema`.
+    pub fn of(schema: &Value) -> Self {
+        let base = id(schema);
+        let url = base.filter(|base| base.len() <= MAX_BASE_BYTES).and_then(|base| url::Url::parse(base).ok());
+        let mut walk = Traversal {
+            base,
+            url,
+            options: jsonschema::options(),
+            place: String::new(),
+            targets: BTreeSet::new(),
+            faults: 0,
+            found: Vec::new(),
+        };
+        walk.schema(schema);
+        Self(walk.found)
+    }
+
+    /// What is refused, at most [`MAX_FAULTS`], where `at_hand` says whether the schema with this absolute URI (without
+    /// fragment) may be referred to. The schema itself always may.
+    pub fn faults(&self, at_hand: impl Fn(&str) -> bool) -> impl Iterator<Item = &Fault> {
+        let is_refused = move |word: &&Refusable| !word.unless_at_hand.as_deref().is_some_and(&at_hand);
+        self.0.iter().filter(is_refused).map(|word| &word.fault).take(MAX_FAULTS)
+    }
+
+    /// The absolute URIs, without fragment, of the other schemas that the schema refers to, at most [`MAX_REFERENCES`].
+    pub fn references(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|word| word.unless_at_hand.as_deref())
+    }
 }
 
 /// The `$id` of a schema.
@@ -153,15 +176,18 @@ const PLAIN: [&str; 36] = [
     "writeOnly",
 ];
 
-struct Traversal<'s, H> {
+struct Traversal<'s> {
     base: Option<&'s str>,
-    at_hand: H,
+    url: Option<url::Url>,
     options: jsonschema::ValidationOptions<'static>,
     place: String,
-    faults: Vec<Fault>,
+    /// The other schemas that were referred to.
+    targets: BTreeSet<&'s str>,
+    faults: usize,
+    found: Vec<Refusable>,
 }
 
-impl<'s, H: Fn(&str) -> bool> Traversal<'s, H> {
+impl<'s> Traversal<'s> {
     /// The document's depth is bounded by the parser, so the recursion is.
     fn schema(&mut self, schema: &'s Value) {
         match schema {
@@ -174,7 +200,7 @@ impl<'s, H: Fn(&str) -> bool> Traversal<'s, H> {
     fn object(&mut self, object: &'s Map<String, Value>) {
         self.pairs(object);
         for (keyword, value) in object {
-            if self.faults.len() == MAX_FAULTS {
+            if self.faults == MAX_FAULTS {
                 return;
             }
             self.below(keyword, |walk| walk.keyword(keyword, value));
@@ -199,7 +225,7 @@ impl<'s, H: Fn(&str) -> bool> Traversal<'s, H> {
         }
     }
 
-    fn text_keyword(&mut self, keyword: &str, text: &str) {
+    fn text_keyword(&mut self, keyword: &str, text: &'s str) {
         match keyword {
             "$ref" | "$dynamicRef" => self.reference(text),
             "$schema" if text.trim_end_matches('#') != DIALECT => {
@@ -213,17 +239,24 @@ impl<'s, H: Fn(&str) -> bool> Traversal<'s, H> {
         }
     }
 
-    fn reference(&mut self, reference: &str) {
+    /// Each target is looked at once.
+    fn reference(&mut self, reference: &'s str) {
         let target = reference.split_once('#').map_or(reference, |(target, _)| target);
-        let own = target.is_empty() || self.base == Some(target);
-        if !own && !(self.at_hand)(&self.absolute(target)) {
-            self.fault(FaultKind::UnresolvedReference(excerpt(reference)));
+        if target.is_empty() || self.base == Some(target) || self.targets.contains(target) {
+            return;
         }
+        let kind = FaultKind::UnresolvedReference(excerpt(reference));
+        if self.targets.len() == MAX_REFERENCES {
+            return self.fault(kind);
+        }
+        self.targets.insert(target);
+        let fault = Fault { pointer: excerpt(&self.place), kind };
+        self.found.push(Refusable { unless_at_hand: Some(self.absolute(target)), fault });
     }
 
     fn absolute(&self, target: &str) -> String {
-        let base = self.base.and_then(|base| url::Url::parse(base).ok());
-        base.and_then(|base| base.join(target).ok()).map_or_else(|| target.to_owned(), String::from)
+        let joined = self.url.as_ref().and_then(|base| base.join(target).ok());
+        joined.map_or_else(|| target.to_owned(), String::from)
     }
 
     fn pairs(&mut self, object: &Map<String, Value>) {
@@ -248,8 +281,10 @@ impl<'s, H: Fn(&str) -> bool> Traversal<'s, H> {
     }
 
     fn fault(&mut self, kind: FaultKind) {
-        if self.faults.len() < MAX_FAULTS {
-            self.faults.push(Fault { pointer: excerpt(&self.place), kind });
+        if self.faults < MAX_FAULTS {
+            self.faults += 1;
+            let fault = Fault { pointer: excerpt(&self.place), kind };
+            self.found.push(Refusable { unless_at_hand: None, fault });
         }
     }
 }
@@ -261,7 +296,8 @@ mod tests {
     use super::*;
 
     fn only(schema: &Value) -> (String, FaultKind) {
-        let mut faults = faults(schema, |uri| uri == "https://schemas.example/known");
+        let strictness = Strictness::of(schema);
+        let mut faults: Vec<_> = strictness.faults(|uri| uri == "https://schemas.example/known").cloned().collect();
         assert_eq!(faults.len(), 1, "{faults:?}");
         let fault = faults.remove(0);
         (fault.pointer, fault.kind)
@@ -308,12 +344,35 @@ mod tests {
             "properties": {"format": {"const": {"y": 2}}, "if": {"$ref": "known"}, "me": {"$ref": "me#/$defs/a"}},
             "default": {"z": 3}, "if": true, "then": false});
         let at_hand = |uri: &str| ["https://schemas.example/known", "https://schemas.example/me"].contains(&uri);
-        assert_eq!(faults(&schema, at_hand), []);
+        assert_eq!(Strictness::of(&schema).faults(at_hand).count(), 0);
     }
 
     #[test]
     fn faults_are_bounded() {
         let many: Map<String, Value> = (0..100).map(|at| (format!("x{at}"), Value::Null)).collect();
-        assert_eq!(faults(&Value::Object(many), |_| false).len(), MAX_FAULTS);
+        assert_eq!(Strictness::of(&Value::Object(many)).faults(|_| false).count(), MAX_FAULTS);
+    }
+
+    #[test]
+    fn references_to_others_are_bounded() {
+        let to = |count: usize| -> Vec<Value> { (0..count).map(|at| json!({"$ref": format!("s{at}#/x")})).collect() };
+        let many = |count: usize| json!({"$id": "https://schemas.example/me", "allOf": to(count), "anyOf": to(count)});
+        let allowed = Strictness::of(&many(MAX_REFERENCES));
+        assert_eq!(allowed.references().count(), MAX_REFERENCES);
+        assert_eq!(allowed.references().next(), Some("https://schemas.example/s0"));
+        assert_eq!(allowed.faults(|_| true).count(), 0);
+        let beyond = Strictness::of(&many(MAX_REFERENCES + 1));
+        assert_eq!(beyond.references().count(), MAX_REFERENCES);
+        assert!(beyond.faults(|_| true).count() > 0);
+    }
+
+    /// A base of 200 KB was parsed once for each of thousands of references.
+    #[test]
+    fn no_reference_starts_from_an_endless_base() {
+        let schema = |id: String| json!({"$id": id, "$ref": "other"});
+        let base = "https://schemas.example/";
+        let from = |id: String| Strictness::of(&schema(id)).references().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(from(base.to_owned()), [format!("{base}other")]);
+        assert_eq!(from(format!("{base}{}", "x".repeat(MAX_BASE_BYTES))), ["other"]);
     }
 }

@@ -1,14 +1,16 @@
 //! The documents that cost most to judge, as cards behind names and as bodies of requests, and what may be answered to
 //! each.
 
-#[path = "../../../../payment/tests/worst/kinds.rs"]
+#[path = "../../../linked/payment/tests/worst/kinds.rs"]
 #[allow(dead_code, reason = "what those who judge need of it")]
 mod decisions;
-#[path = "../../../../receipt/tests/worst/kinds.rs"]
+#[path = "../../../linked/receipt/tests/worst/kinds.rs"]
+#[allow(dead_code, reason = "what those who judge need of it")]
 mod receipts;
-#[path = "../../../../request/tests/worst/kinds.rs"]
+#[path = "../../../linked/request/tests/worst/kinds.rs"]
+#[allow(dead_code, reason = "what those who judge need of it")]
 mod requests;
-#[path = "../../../../cards/tests/worst/seeds.rs"]
+#[path = "../../../linked/cards/tests/worst/seeds.rs"]
 #[allow(dead_code, reason = "what the search and the judges need of it")]
 mod seeds;
 

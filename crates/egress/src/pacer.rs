@@ -1,0 +1,256 @@
+//! Requests at a pace that each server bears: for lists of names, which ask the same few servers thousands of times.
+//!
+//! A configured server that asks for a pause gets it. Any server that asks for one gets half as many requests at once
+//! afterwards, and one more again for as many answers as are on their way at once. So does one whose answers take several
+//! times as long as its best.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until, timeout_at};
+use url::Origin;
+
+/// Most requests to one server whose answer has not begun. As many names ask hosts at the same time, at most.
+const MOST_AT_ONCE: f64 = 64.0;
+
+/// Most servers whose pace is kept: further ones are asked as they come. A list of agents has a few hosts.
+const MOST_SERVERS: usize = 4096;
+
+/// Longest pause that a server gets, whatever it asks for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// An answer that takes so many times as long as the server's best is slow.
+const SLOW: u32 = 4;
+
+/// No answer within this is slow.
+const NEVER_SLOW: Duration = Duration::from_millis(500);
+
+/// The pace of each server. Cheap to clone; clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct Pacer(Arc<Mutex<HashMap<Origin, Arc<Server>>>>);
+
+/// One server.
+#[derive(Default)]
+struct Server {
+    pace: Mutex<Pace>,
+    changed: Notify,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Pace {
+    at_once: f64,
+    in_flight: u32,
+    resting_until: Option<Instant>,
+    best: Option<Duration>,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { at_once: MOST_AT_ONCE, in_flight: 0, resting_until: None, best: None }
+    }
+}
+
+/// Leave to send a request. It ends when this is dropped.
+pub(crate) struct Leave {
+    server: Option<Arc<Server>>,
+    began: Instant,
+}
+
+impl Pacer {
+    /// Waits until `origin` may be asked; `None` where that is not before the deadline.
+    pub(crate) async fn leave(&self, origin: Origin, deadline: Instant) -> Option<Leave> {
+        let Some(server) = self.server(origin) else { return Some(Leave { server: None, began: Instant::now() }) };
+        loop {
+            let changed = server.changed.notified();
+            let next = server.pace().begin(Instant::now());
+            match next {
+                Next::Now => return Some(Leave { server: Some(Arc::clone(&server)), began: Instant::now() }),
+                Next::At(time) if time >= deadline => return None,
+                Next::At(time) => sleep_until(time).await,
+                Next::AfterAnother => timeout_at(deadline, changed).await.ok()?,
+            }
+        }
+    }
+
+    /// How long the last server to answer again still rests; `None` where none does.
+    pub(crate) fn rest(&self) -> Option<Duration> {
+        let now = Instant::now();
+        let servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let ends = servers.values().filter_map(|server| server.pace().resting_until);
+        ends.map(|end| end.saturating_duration_since(now)).filter(|left| !left.is_zero()).max()
+    }
+
+    fn server(&self, origin: Origin) -> Option<Arc<Server>> {
+        let mut servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if servers.len() >= MOST_SERVERS && !servers.contains_key(&origin) {
+            return None;
+        }
+        Some(Arc::clone(servers.entry(origin).or_default()))
+    }
+}
+
+impl Server {
+    fn pace(&self) -> std::sync::MutexGuard<'_, Pace> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// When a request may be sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Next {
+    Now,
+    At(Instant),
+    AfterAnother,
+}
+
+impl Pace {
+    fn begin(&mut self, now: Instant) -> Next {
+        if let Some(end) = self.resting_until.filter(|end| *end > now) {
+            return Next::At(end);
+        }
+        if f64::from(self.in_flight) >= self.at_once.floor() {
+            return Next::AfterAnother;
+        }
+        self.in_flight += 1;
+        Next::Now
+    }
+
+    fn go_slower(&mut self) {
+        self.at_once = (self.at_once / 2.0).max(1.0);
+    }
+
+    fn rest(&mut self, pause: Duration, now: Instant) {
+        self.go_slower();
+        self.resting_until = self.resting_until.max(Some(now + pause.min(LONGEST_PAUSE)));
+    }
+
+    /// The server answered after this time.
+    fn answered(&mut self, took: Duration) {
+        let best = self.best.map_or(took, |best| best.min(took));
+        self.best = Some(best);
+        if took > NEVER_SLOW && took > best * SLOW {
+            self.at_once = (self.at_once * 0.75).max(1.0);
+        } else {
+            self.at_once = (self.at_once + 1.0 / self.at_once).min(MOST_AT_ONCE);
+        }
+    }
+}
+
+impl Leave {
+    /// The server asks for a pause, and nobody asks it meanwhile.
+    pub(crate) fn rests(self, pause: Duration) {
+        if let Some(server) = &self.server {
+            server.pace().rest(pause, Instant::now());
+        }
+    }
+
+    /// The server asks for fewer requests.
+    pub(crate) fn goes_slower(self) {
+        if let Some(server) = &self.server {
+            server.pace().go_slower();
+        }
+    }
+
+    /// The server answered.
+    pub(crate) fn answered(self) {
+        if let Some(server) = &self.server {
+            server.pace().answered(self.began.elapsed());
+        }
+    }
+}
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        if let Some(server) = &self.server {
+            server.pace().in_flight -= 1;
+            server.changed.notify_waiters();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use url::Url;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn origin(url: &str) -> Origin {
+        Url::parse(url).expect("a URL").origin()
+    }
+
+    fn later() -> Instant {
+        Instant::now() + 600 * SECOND
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_gets_the_pause_that_it_asks_for_and_no_other_server_does() {
+        let pacer = Pacer::default();
+        let (one, other) = (|| origin("https://one.example"), || origin("https://other.example"));
+        pacer.leave(one(), later()).await.expect("it may be asked").rests(10 * SECOND);
+        assert_eq!(pacer.rest(), Some(10 * SECOND));
+        assert!(pacer.leave(one(), Instant::now() + 9 * SECOND).await.is_none());
+        assert!(pacer.leave(other(), later()).now_or_never().is_some());
+        let began = Instant::now();
+        pacer.leave(one(), later()).await.expect("after the pause").answered();
+        assert_eq!(began.elapsed(), 10 * SECOND);
+        assert_eq!(pacer.rest(), None);
+        pacer.leave(one(), later()).await.expect("it may be asked").rests(3600 * SECOND);
+        assert_eq!(pacer.rest(), Some(LONGEST_PAUSE));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn fewer_requests_go_at_once_after_each_refusal_and_more_again_after_answers() {
+        let pacer = Pacer::default();
+        let at_once = async || {
+            let mut taken = Vec::new();
+            while let Some(Some(leave)) = pacer.leave(origin("https://one.example"), later()).now_or_never() {
+                taken.push(leave);
+            }
+            taken.len()
+        };
+        assert_eq!(at_once().await, 64);
+        for _ in 0..10 {
+            pacer.leave(origin("https://one.example"), later()).await.expect("it may be asked").goes_slower();
+        }
+        assert_eq!(pacer.rest(), None);
+        assert_eq!(at_once().await, 1);
+        for _ in 0..20 {
+            pacer.leave(origin("https://one.example"), later()).await.expect("it may be asked").answered();
+        }
+        assert_eq!(at_once().await, 6);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_becomes_slow_gets_fewer_requests_at_once() {
+        let mut pace = Pace::default();
+        pace.answered(SECOND / 10);
+        for _ in 0..20 {
+            pace.answered(SECOND);
+        }
+        assert!(pace.at_once < 2.0, "{pace:?}");
+        let mut steady = Pace::default();
+        for _ in 0..20 {
+            steady.answered(SECOND);
+        }
+        assert_eq!(steady.at_once, MOST_AT_ONCE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_goes_on_when_another_request_ends_or_is_given_up() {
+        let pacer = Pacer::default();
+        let leave = || pacer.leave(origin("https://one.example"), later());
+        for _ in 0..10 {
+            leave().await.expect("it may be asked").goes_slower();
+        }
+        let only = leave().await.expect("one may go");
+        let mut waiting = Box::pin(leave());
+        assert!((&mut waiting).now_or_never().is_none());
+        drop(only);
+        assert!(waiting.await.is_some());
+    }
+}

@@ -1,0 +1,191 @@
+//! Tests of the routes that judge: what of them runs on the pool, and what one client may take of it.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::http::header::{ACCEPT, CONTENT_TYPE, HOST};
+use axum::http::{Method, Request, StatusCode};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use super::activity::Activity;
+use super::client_limits::Client;
+use super::face::ListenerRole;
+use super::in_force::InForce;
+use super::serving;
+use super::state::AppState;
+use crate::cpu_pool::{CpuPool, MAX_THREADS, Occupied};
+use crate::resolve::Resolver;
+use crate::sandbox::Sandbox;
+
+const NAME: &str = "summarizeagent.eth";
+
+/// A daemon without a listener.
+struct Daemon {
+    in_force: Arc<InForce>,
+    resolver: Resolver,
+    _sandbox: Sandbox,
+}
+
+/// A request, as it is sent again and again.
+#[derive(Clone)]
+struct Sent {
+    method: Method,
+    path: String,
+    body: String,
+}
+
+impl Sent {
+    fn get(path: &str) -> Self {
+        Self { method: Method::GET, path: path.to_owned(), body: String::new() }
+    }
+
+    fn post(path: &str, body: &Value) -> Self {
+        Self { method: Method::POST, path: path.to_owned(), body: body.to_string() }
+    }
+
+    fn tool(name: &str, arguments: &Value) -> Self {
+        let params = json!({"name": name, "arguments": arguments});
+        Self::post("/mcp", &json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}))
+    }
+}
+
+impl Daemon {
+    async fn start() -> Self {
+        let sandbox = Sandbox::start().await.expect("the sandbox starts");
+        let mut config = sandbox.config();
+        config.timeout = Duration::from_secs(120);
+        config.gate.deadline = Duration::from_secs(100);
+        config.http.discover = true;
+        config.mcp.hosts = vec!["localhost".to_owned()];
+        let resolver = Resolver::new(&config).await.expect("a resolver");
+        let state = AppState::new(resolver.clone(), &config, None, None);
+        let daemon = Self { in_force: Arc::new(InForce::new(serving(state))), resolver, _sandbox: sandbox };
+        daemon.resolver.resolve(NAME).await;
+        daemon
+    }
+
+    fn pool(&self) -> &Arc<CpuPool> {
+        self.resolver.pool()
+    }
+
+    /// Asks as the client at 192.0.2.`last`.
+    fn ask(&self, last: u8, Sent { method, path, body }: Sent) -> JoinHandle<(StatusCode, Value)> {
+        let client = Client::from(IpAddr::from([192, 0, 2, last]));
+        let request = Request::builder().method(method).uri(path).header(HOST, "localhost");
+        let request = request.header(CONTENT_TYPE, "application/json");
+        let request = request.header(ACCEPT, "application/json, text/event-stream").body(Body::from(body));
+        let (in_force, request) = (Arc::clone(&self.in_force), request.expect("a request"));
+        tokio::spawn(async move {
+            let activity = Activity::new();
+            let response = super::request::answer(&in_force, ListenerRole::All, client, &activity, request).await;
+            let (status, body) = (response.status(), to_bytes(response.into_body(), 1 << 20).await.expect("a body"));
+            (status, serde_json::from_slice(&body).unwrap_or_default())
+        })
+    }
+
+    async fn answered(&self, asked: Sent) {
+        let path = asked.path.clone();
+        let (status, answer) = self.ask(1, asked).await.expect("it is answered");
+        assert_eq!(status, StatusCode::OK, "{path}: {answer:#}");
+        assert!(answer["result"]["isError"] != true, "{path}: {answer:#}");
+    }
+}
+
+fn lint() -> Sent {
+    Sent::post("/v1/lint", &clresolve_verdict::sample::good())
+}
+
+/// A question for each route that judges, and how many jobs an answer to it is, once all that is looked up is known.
+fn questions() -> Vec<(&'static str, Sent, usize)> {
+    let text = Sandbox::request().1;
+    let message: Value = serde_json::from_str(text).expect("JSON");
+    let request = json!({"name": NAME, "verb": "summarize", "request": message});
+    let receipt = json!({"name": NAME, "receipt": {"signer": NAME}, "request": message});
+    let terms = json!({"x402Version": 2, "accepts": []});
+    let decision = json!({"name": NAME, "verb": "summarize", "paymentRequired": terms});
+    let receipt_texts = json!({"name": NAME, "receipt": "{}", "request": text});
+    vec![
+        ("lint", lint(), 1),
+        // One document, and the answer.
+        ("discover", Sent::get("/v1/discover?url=https%3A%2F%2Fa2a.sandbox.example"), 2),
+        ("agents", Sent::get("/v1/agents/summarizeagent.eth/.well-known/agent-card.json"), 1),
+        // Read, judged and written each.
+        ("requests", Sent::post("/v1/requests/check", &request), 3),
+        ("receipts", Sent::post("/v1/receipts/verify", &receipt), 3),
+        // Read and judged: what is written is short.
+        ("decisions", Sent::post("/v1/decisions", &decision), 2),
+        // The transport reads the message, which was read before, and writes the answer.
+        ("check_request", Sent::tool("check_request", &json!({"name": NAME, "verb": "summarize", "request": text})), 5),
+        ("check_payment", Sent::tool("check_payment", &decision), 6),
+        ("verify_receipt", Sent::tool("verify_receipt", &receipt_texts), 6),
+    ]
+}
+
+#[tokio::test]
+async fn each_step_of_judging_is_a_job() {
+    let daemon = Daemon::start().await;
+    for (what, asked, jobs) in questions() {
+        let changed = |number: usize| match asked.body.strip_suffix('}') {
+            // Else the decision of a moment ago is given again.
+            Some(body) if what == "decisions" => {
+                Sent { body: format!("{body}{}}}", " ".repeat(number)), ..asked.clone() }
+            }
+            _ => asked.clone(),
+        };
+        daemon.answered(changed(1)).await;
+        let before = daemon.pool().begun();
+        daemon.answered(changed(2)).await;
+        assert_eq!(daemon.pool().begun() - before, jobs, "{what}");
+    }
+}
+
+/// While every thread that judges is busy, what is to be judged waits, and those who answer do not.
+#[tokio::test]
+async fn messages_are_judged_apart_from_those_who_answer() {
+    let daemon = Daemon::start().await;
+    for (what, asked, _) in questions() {
+        let busy = Occupied::whole(daemon.pool());
+        let answer = daemon.ask(1, asked);
+        while !Occupied::is_waited_for(daemon.pool()) {
+            assert!(!answer.is_finished(), "{what}: it was judged on the thread that answers");
+            tokio::task::yield_now().await;
+        }
+        let (status, _) = daemon.ask(2, Sent::get("/v1/verdicts/summarizeagent.eth")).await.expect("it is answered");
+        assert_eq!((status, answer.is_finished()), (StatusCode::OK, false), "{what}");
+        busy.release().await;
+        assert_eq!(answer.await.expect("it ends").0, StatusCode::OK, "{what}");
+    }
+}
+
+/// Eighty questions of one client take as many places as one client has. Others find theirs, whatever they ask.
+#[tokio::test]
+async fn one_client_leaves_others_their_places() {
+    let daemon = Daemon::start().await;
+    for (at, (what, asked, _)) in questions().into_iter().enumerate() {
+        let busy = Occupied::whole(daemon.pool());
+        let most = MAX_THREADS + daemon.pool().share();
+        let flood: Vec<_> = (0..80).map(|_| daemon.ask(1, asked.clone())).collect();
+        while daemon.pool().jobs() < most {
+            tokio::task::yield_now().await;
+        }
+        // A verdict is run for as it is for the gate.
+        let of_others =
+            [lint(), Sent::get(&format!("/v1/verdicts/n{at}.wildcard.eth"))].map(|asked| daemon.ask(2, asked));
+        while daemon.pool().jobs() < most + of_others.len() {
+            assert!(daemon.pool().jobs() <= most + daemon.pool().share(), "{what} takes more than its places");
+            assert!(!of_others.iter().any(JoinHandle::is_finished), "{what} leaves others no place");
+            tokio::task::yield_now().await;
+        }
+        busy.release().await;
+        for answer in of_others {
+            assert_eq!(answer.await.expect("it ends").0, StatusCode::OK, "{what}");
+        }
+        for answer in flood {
+            let status = answer.await.expect("it ends").0;
+            assert!([StatusCode::OK, StatusCode::TOO_MANY_REQUESTS].contains(&status), "{what}: {status}");
+        }
+    }
+}
