@@ -20,7 +20,6 @@ use super::output::{self, Output, Unwritable};
 use super::stop::StopAsks;
 use super::world::{Reader, World};
 use super::{input, log_queue, notice};
-use crate::clock::{Clock as _, SystemClock};
 use crate::report::difference::{Comparison, check_worlds};
 use crate::report::payload::Payload;
 use crate::report::{AuditCounts, Difference, Ending, Past, Report, Rows, Scope};
@@ -145,7 +144,7 @@ impl Watch {
                 self.write(file, &report, &*rows)?;
             }
             if let Some((webhook, message)) = self.webhook.as_ref().zip(message) {
-                tell(webhook, &message).await?;
+                self.tell(webhook, &message).await?;
             }
         }
         successor.keep()?;
@@ -195,7 +194,7 @@ impl Watch {
         if self.webhook.is_none() {
             return Ok(None);
         }
-        let payload = Payload::of(changes, earlier, &successor.report, counts, SystemClock.now());
+        let payload = Payload::of(changes, earlier, &successor.report, counts, self.world.resolver.now());
         let body = Bytes::from(output::json_line(&payload)?);
         Ok(Some(Message { id: self.state.message_id(earlier, changes)?, body }))
     }
@@ -211,15 +210,15 @@ impl Watch {
         };
         written().map_err(|error| Unwritable::new(file.display().to_string(), error).into())
     }
-}
 
-async fn tell(webhook: &Webhook, message: &Message) -> anyhow::Result<()> {
-    let told = webhook.deliver(message).await;
-    if clresolve_core::mutant!("untold-changes-are-forgotten") {
-        return Ok(());
+    async fn tell(&self, webhook: &Webhook, message: &Message) -> anyhow::Result<()> {
+        let told = webhook.deliver(message, || self.world.resolver.now()).await;
+        if clresolve_core::mutant!("untold-changes-are-forgotten") {
+            return Ok(());
+        }
+        told.map_err(|why| {
+            let error = Unwritable::new("to the webhook", io::Error::other(why));
+            anyhow::Error::new(error).context("the changes stay to be told")
+        })
     }
-    told.map_err(|why| {
-        let error = Unwritable::new("to the webhook", io::Error::other(why));
-        anyhow::Error::new(error).context("the changes stay to be told")
-    })
 }
