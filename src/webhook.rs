@@ -184,7 +184,7 @@ impl Webhook {
             if calls >= MAX_CALLS || !failed.may_pass() {
                 return Err(failed);
             }
-            tracing::warn!(id = message.id, calls, %failed, "the webhook did not take a message; it is told again");
+            tracing::warn!(id = message.id, calls, %failed, "the webhook did not take a message; it is sent again");
             tokio::time::sleep(pause_after(calls, failed.retry_after())).await;
             calls += 1;
         }

@@ -75,9 +75,9 @@ Examples:
   clresolve a.eth --rpc http://127.0.0.1:8545 --gateway http://127.0.0.1:8080
                                            ask your own node and gateway
 
-Which chain, gateways and rules are used: `clresolve help world`. A bare
-argument is an ENS name, and has a dot. `clresolve verify NAME` takes any
-name.
+Which chain, gateways and rules are used: `clresolve help world`.
+A bare argument is an ENS name, and has a dot. `clresolve verify NAME` takes
+any name.
 
 Exit codes:
     0  trusted               3  indeterminate: could not be decided
@@ -181,7 +181,7 @@ Examples:
     Bundle(BundleArgs),
     /// Judge a list of names and write a report
     Audit(Box<AuditArgs>),
-    /// Judge a list of names again and again, and tell what changed
+    /// Judge a list of names again and again, and report what changed
     Watch(WatchArgs),
     /// Show or forget what is remembered of names
     Memory(MemoryArgs),

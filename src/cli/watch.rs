@@ -132,7 +132,7 @@ impl Watch {
         let successor = self.state.successor(&report, &*rows)?;
         let Some(earlier) = earlier else {
             successor.keep()?;
-            notice::note("clresolve: this report is the first; changes are told from the next round on");
+            notice::note("clresolve: this report is the first; changes are reported from the next round on");
             return Ok(Round::First);
         };
         let changes = Difference::between(earlier, &successor.report)?.of_kinds(&self.args.on);
@@ -218,7 +218,7 @@ impl Watch {
         }
         told.map_err(|why| {
             let error = Unwritable::new("to the webhook", io::Error::other(why));
-            anyhow::Error::new(error).context("the changes stay to be told")
+            anyhow::Error::new(error).context("the next round delivers the changes again")
         })
     }
 }

@@ -362,7 +362,7 @@ fn of_endpoint(config: &Config, health: &EndpointHealth) -> Option<String> {
         let behind = format!("{label} is behind, its finalized block is {minutes} minutes old");
         return Some(format!("{behind}: let it finish its synchronisation"));
     }
-    (health.ws == Some(false)).then(|| format!("{label} tells of no new blocks ({error}): correct its ws, or take it out"))
+    (health.ws == Some(false)).then(|| format!("{label} announces no new blocks ({error}): correct its ws, or take it out"))
 }
 
 /// Whether enough operators answer.
@@ -497,7 +497,7 @@ mod tests {
             (other_chain, "b.example serves chain 5, not chain 1"),
             (syncing, "b.example has no finalized block"),
             (behind, "its finalized block is 60 minutes old"),
-            (deaf, "b.example tells of no new blocks (ws: HTTP status 404): correct its ws"),
+            (deaf, "b.example announces no new blocks (ws: HTTP status 404): correct its ws"),
         ] {
             let advice = advice(&config(&["a", "b"]), &found(vec![healthy("a"), health]));
             assert!(advice[0].contains(part), "{advice:?}");

@@ -193,7 +193,7 @@ pub(in crate::cli) struct AuditArgs {
     /// Earlier reports in their JSON form: their states stand in the report's picture of states over time
     #[arg(long, value_name = "REPORT", num_args = 1..)]
     pub(in crate::cli) history: Vec<PathBuf>,
-    /// Changes since that report that make the exit code 1; all by default
+    /// Kinds of change since that report that make the exit code 1 [default: all]
     #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = change(), requires = "since")]
     pub(in crate::cli) fail_on: Vec<Kind>,
     /// Audit one of N parts of the list, such as 1/8; `clresolve audit merge` joins their reports
@@ -217,15 +217,16 @@ pub(in crate::cli) struct AuditArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Each round judges the list anew, as audit does, and compares with the report
-in --state, which is that of the last round whose changes were told. The first
-round writes it. A round that was cut, or whose changes could not be told,
-leaves it as it is: the next round tells them again. Rounds never overlap.
+in --state, which is that of the last round whose changes were delivered. The
+first round writes it. A round that was cut, or whose changes could not be
+delivered, leaves it as it is: the next round delivers them again. Rounds never
+overlap.
 Ctrl-C and SIGTERM end the watch. The webhook is called as Standard Webhooks
 has it. The key file holds whsec_ and the base64 of 24 to 64 random bytes.
 Redirects are refused. The message has names, changes, codes and digests, and
 nothing that others wrote.
-Exit codes with --once: 0 nothing changed, 1 something did and was told,
-2 usage, a list or a state that cannot be used, 74 it could not be told,
+Exit codes with --once: 0 nothing changed, 1 a change was delivered, 2 usage,
+a list or a state that cannot be used, 74 a change could not be delivered,
 130 interrupted.
 
 Examples:
@@ -247,7 +248,7 @@ pub(in crate::cli) struct WatchArgs {
     /// End after one round, for a timer
     #[arg(long, conflicts_with = "every")]
     pub(in crate::cli) once: bool,
-    /// Changes that are told; all by default
+    /// Report only these kinds of change [default: all]
     #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = change())]
     pub(in crate::cli) on: Vec<Kind>,
     /// Your own endpoint that is called on a change
@@ -274,14 +275,15 @@ pub(in crate::cli) struct WatchArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Every endpoint is asked for its logs, and what they tell is put together: one
-that hides a name hides nothing. Logs hold hashes of names. How one is spelt
-is looked up in the names of --known, then in the NameWrapper. A hash that
-nobody can spell stands in the list as it is, and an audit has a row for it.
+Every endpoint is asked for its logs, and their logs are put together: an
+endpoint that hides a name hides nothing. Logs hold hashes of names. The name
+of a hash is looked up in the names of --known, then in the NameWrapper. A
+hash without a known name stands in the list as it is, and an audit has a row
+for it.
 Names off the chain, and those that a wildcard resolver makes up, leave no
 logs.
-Exit codes: 0 all endpoints told all, 3 one of them did not, or none answered
-how a name is spelt, 2 usage.
+Exit codes: 0 every endpoint sent all its logs, 3 one of them did not, or none
+answered how a name is spelt, 2 usage.
 
 Examples:
   clresolve audit list --changed 23000000.. --known names.txt --out changed.txt
@@ -368,7 +370,7 @@ fn change() -> impl TypedValueParser<Value = Kind> {
 /// What to do with reports.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum AuditCommand {
-    /// List the names that the chain tells of: whose cl.* records changed, or that stand below a name
+    /// List names from the logs of the chain: those whose cl.* records changed, or those below a name
     List(Box<AuditListArgs>),
     /// Hold the published schemas of a profile's layers against its manifests; exit code 0: they agree, 1: no, 3: not known
     Schemas(Box<AuditSchemasArgs>),
@@ -427,7 +429,7 @@ pub(in crate::cli) struct AuditSignArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Without --signature only the digest in the report is checked. It shows
-accidents: whoever can change a report can make a new digest.
+accidents: anybody who can change a report can make a new digest.
 Exit codes: 0 it holds, 1 it does not, 2 usage.
 
 Examples:
@@ -490,7 +492,7 @@ pub(in crate::cli) struct AuditDiffArgs {
     /// The later report
     #[arg(value_name = "LATER")]
     pub(in crate::cli) after: PathBuf,
-    /// Changes that make the exit code 1; all by default
+    /// Kinds of change that make the exit code 1 [default: all]
     #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = change())]
     pub(in crate::cli) fail_on: Vec<Kind>,
     #[command(flatten)]
