@@ -12,6 +12,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::Response;
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
+use clresolve_core::json::object::from_object;
 use hyper::body::Incoming;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -188,7 +189,7 @@ async fn log_level(Shared(admin): Shared<AdminState>, request: Request) -> Respo
 
 async fn read<T: for<'de> Deserialize<'de>>(request: Request) -> Result<T, RequestError> {
     let bytes = body::json(request, MAX_BODY_BYTES, WAIT).await?;
-    serde_json::from_slice(&bytes).map_err(|error| RequestError::malformed(error.to_string()))
+    from_object(&bytes).map_err(|error| RequestError::malformed(error.to_string()))
 }
 
 fn parsed(name: &str) -> Result<EnsName, RequestError> {

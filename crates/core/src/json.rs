@@ -5,6 +5,7 @@
 
 pub mod locate;
 pub mod number;
+pub mod object;
 pub mod pointer;
 
 use std::cell::{Cell, RefCell};

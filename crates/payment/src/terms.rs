@@ -12,7 +12,7 @@ use clresolve_core::mutant;
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::text::excerpt;
 
-use crate::encoding::decode;
+use crate::encoding::{decode, longest};
 use reading::{malformed, terms};
 
 pub use demand::{Entry, MAX_ENTRIES, Price, StatedDomain, Terms, Transfer, Version};
@@ -20,6 +20,9 @@ pub(crate) use reading::price;
 
 /// Most bytes of terms, decoded. Published ones take two kilobytes.
 pub const MAX_TERMS_BYTES: usize = 64 * 1024;
+
+/// Most bytes of a header that holds terms, in base64.
+pub const MAX_VALUE_BYTES: usize = longest(MAX_TERMS_BYTES);
 
 /// Most headers of a reply: more than any client of HTTP accepts by default.
 pub const MAX_HEADERS: usize = 256;
