@@ -16,7 +16,7 @@ use clresolve::digest::Digest;
 use clresolve::payment::settlement::Purchase;
 use clresolve::sandbox::Sandbox;
 use clresolve::sign::PublicKey;
-use clresolve::verdict::receipt::Question;
+use clresolve::verdict::receipt::ReceiptQuestion;
 use clresolve::verdict::receipt::question::Request;
 
 use support::{GOOD, Good, ROUNDS, Row, in_turn, micros, sandbox, timed, timed_in, undisturbed};
@@ -35,7 +35,7 @@ fn main() {
     let receipt =
         Sandbox::receipts().iter().find(|sample| sample.file == "sdk.json").expect("a sample").text.as_bytes();
     let request = Request::from_bytes(Sandbox::request().1.as_bytes()).expect("a request");
-    let question = Question {
+    let question = ReceiptQuestion {
         name: GOOD.to_owned(),
         receipt: receipt.to_vec(),
         request: Some(request),

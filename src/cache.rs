@@ -15,13 +15,13 @@ mod content;
 mod evicted;
 #[cfg(feature = "daemon")]
 mod feed;
+mod key;
 #[cfg(feature = "daemon")]
 mod operate;
 mod proven;
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -35,15 +35,14 @@ use moka::notification::RemovalCause;
 
 pub use self::content::ContentCache;
 use self::evicted::{Evicted, Mark};
+pub use self::key::CacheKey;
 pub use self::proven::ProvenContent;
-use crate::chain::BlockSelector;
 use crate::config::CacheConfig;
 use crate::cpu_share;
-use crate::digest::Digest;
 use crate::name::EnsName;
 use crate::reason::Code;
 use crate::telemetry::{self, Eviction, NotCached, Pool};
-use crate::verdict::{Depth, Published, Resolution, Stale, State, Verdict};
+use crate::verdict::{Published, Resolution, Stale, State, Verdict};
 use clresolve_core::freshness::*;
 
 pub(crate) use self::changes::{Changes, EndpointId, Unread};
@@ -61,29 +60,6 @@ const ENTRY_BYTES: usize = 1024;
 
 /// The pools, in the order in which they are looked into.
 const POOLS: [Pool; 3] = [Pool::Trusted, Pool::Untrusted, Pool::Failures];
-
-/// Everything that an answer depends on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CacheKey {
-    /// The name in normal form.
-    pub name: EnsName,
-    /// The block that is asked for.
-    pub block: BlockSelector,
-    /// How deep the walk goes.
-    pub depth: Depth,
-    /// Digest of the profile in force, which covers its manifests.
-    pub rules: Digest,
-    /// Digest of the world: chain, Universal Resolver, endpoints, proof demand, gateways, source flags.
-    pub world: Arc<str>,
-}
-
-impl Hash for CacheKey {
-    /// Hashes name and depth. Keys that differ only in the rest are few, and `Eq` tells them apart.
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name.hash(state);
-        self.depth.hash(state);
-    }
-}
 
 /// What the cache holds under a key.
 #[derive(Clone, Debug)]
@@ -682,9 +658,11 @@ mod tests {
     use jiff::ToSpan as _;
 
     use super::*;
+    use crate::chain::BlockSelector;
+    use crate::digest::Digest;
     use crate::reason::Reason;
     use crate::records::Record;
-    use crate::verdict::{Anchor, AnchorBlock, Served};
+    use crate::verdict::{Anchor, AnchorBlock, Depth, Served};
     use clresolve_core::payment::{EndpointKey, EndpointRecord, PaymentRecords};
     use clresolve_core::reading::{Grade, Proof};
     use clresolve_verdict::sample::{empty as resolution, live, paid, published};

@@ -1,11 +1,8 @@
 //! The command line: arguments in, results on stdout, all else on stderr, an exit code out.
 
 use std::ffi::OsString;
-use std::future::Future;
 use std::io::Write as _;
 use std::process::ExitCode;
-
-use anyhow::Context as _;
 
 mod aevum;
 mod args;
@@ -56,6 +53,7 @@ mod records;
 mod render;
 mod request;
 mod route;
+mod runtime;
 mod sandbox;
 mod serve;
 #[cfg(unix)]
@@ -220,26 +218,4 @@ fn start_log(global: GlobalArgs, of_daemon: Option<LogFormat>) -> Option<LastLin
         }
     };
     Some(last_lines)
-}
-
-/// Runs `work` to its end or to Ctrl-C.
-fn run_async(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
-    run_to_end(async {
-        tokio::select! {
-            // First, so that Ctrl-C is heeded before the work draws a progress line that must be taken away.
-            biased;
-            Ok(()) = tokio::signal::ctrl_c() => Ok(Exit::Interrupted),
-            done = work => done,
-        }
-    })
-}
-
-/// Runs `work`, which looks after Ctrl-C itself, to its end.
-fn run_to_end(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("the runtime does not start")?;
-    let done = runtime.block_on(work);
-    // A look-up in the system's resolver cannot be called back; do not wait for it.
-    runtime.shutdown_background();
-    done
 }

@@ -4,37 +4,39 @@
 //! [`Config::default`] reads Ethereum mainnet through public endpoints. A [`Layer`] holds what one source says;
 //! [`Config::with`] lays layers over a configuration.
 
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256};
-use url::Url;
 
-pub use self::endpoint::Endpoint;
 pub use crate::fetch::ipfs::{Gateway, Hedging};
 pub use crate::fetch::{ConnectTo, OriginSpec};
 use crate::verdict::Depth;
 use clresolve_core::payment::Coins;
-pub use clresolve_core::reading::{BlockSelector, Demand, Grade};
+pub use clresolve_core::reading::{BlockSelector, Grade, GradeDemand};
 
 mod admin;
 mod chains;
 mod cors;
+mod demand;
 mod endpoint;
+mod error;
 mod explorer;
 mod file;
 mod follow;
 mod forms;
 mod keys;
+mod labels;
 mod layer;
 mod listen;
+mod manifest_source;
 mod mcp;
 mod memory;
 mod orloj;
 mod paths;
 mod payment;
+mod public;
 mod receipts;
 mod redis;
 mod serve;
@@ -46,15 +48,24 @@ pub use admin::{AdminConfig, AdminLayer};
 pub use chains::{ChainId, Chains, RegistryChain};
 pub use clresolve_core::base_url::BaseUrl;
 pub use cors::{ANY_ORIGIN, CorsConfig, CorsLayer};
+pub use demand::DEFAULT_QUORUM;
+#[cfg(not(feature = "state-proof"))]
+pub(crate) use demand::NO_STATE_PROOF;
+use demand::demanded;
+pub use endpoint::Endpoint;
+pub use error::ConfigError;
 pub use explorer::{ExplorerConfig, ExplorerLayer};
 pub use follow::{FollowConfig, FollowLayer};
 use keys::{OrNone, table};
+use labels::labelled;
 pub use layer::Layer;
 pub use listen::{ListenAt, SocketPath};
+pub use manifest_source::ManifestSource;
 pub use mcp::{McpConfig, McpLayer};
 pub use memory::{MemoryConfig, MemoryLayer};
 pub use orloj::{OrlojConfig, OrlojLayer};
 pub use payment::{Account, AssetConfig, KnownPayees, LimitsConfig, LimitsLayer, Networks, Routes};
+use public::{PUBLIC_GATEWAYS, PUBLIC_RPC};
 pub use receipts::{ReceiptsConfig, ReceiptsLayer};
 pub use redis::{RedisConfig, RedisLayer, RedisUrl};
 pub use serve::{GateConfig, GateLayer, HttpConfig, HttpLayer, MAX_HEADERS};
@@ -70,43 +81,6 @@ pub const DEFAULT_PROFILE: &str = "agent-cards/1.0.0";
 
 /// Time limit of one question unless another is chosen.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
-
-/// Operators that must agree unless another number is chosen. It is how many would have to lie together; a longer list of
-/// endpoints stands for more that may fail, not for more that must lie.
-pub const DEFAULT_QUORUM: usize = 2;
-
-/// Why a build without the feature `state-proof` refuses what demands it. It never falls back to a lower grade.
-pub(crate) const NO_STATE_PROOF: &str = "this build computes no state proofs: it lacks the feature state-proof";
-
-/// Why a build without the feature `redis` refuses what names a server.
-pub(crate) const NO_REDIS: &str = "this build shares nothing: it lacks the feature redis";
-
-/// Why a build without the feature `otel` refuses what names a collector.
-pub(crate) const NO_OTEL: &str = "this build sends no traces: it lacks the feature otel";
-
-/// Why a build without the feature `mcp` refuses a configuration that switches its route on.
-pub(crate) const NO_MCP: &str = "this build has no face for agents: it lacks the feature mcp";
-
-/// Public endpoints of mainnet, each of another operator, none with a key, as their operators and public lists document
-/// them. Three are asked at the same time, the others take the place of those that fail.
-const PUBLIC_RPC: [&str; 6] = [
-    "https://ethereum-rpc.publicnode.com",
-    "https://eth.drpc.org",
-    "https://eth.llamarpc.com",
-    "https://rpc.mevblocker.io",
-    "https://1rpc.io/eth",
-    "https://gateway.tenderly.co/public/mainnet",
-];
-
-/// Public gateways, each of another operator, that answer path requests for raw blocks and CARs without a redirect.
-/// Those that redirect to subdomains or turn programs away are not among them.
-const PUBLIC_GATEWAYS: [&str; 5] = [
-    "https://trustless-gateway.net",
-    "https://ipfs.filebase.io",
-    "https://4everland.io",
-    "https://gateway.pinata.cloud",
-    "https://ipfs.orbitor.dev",
-];
 
 /// A validated configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -234,21 +208,6 @@ pub struct RulesConfig {
     pub allowed_publishers: Vec<String>,
 }
 
-/// Where a replacing manifest comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ManifestSource {
-    /// A local file.
-    File(PathBuf),
-    /// An https URL with the SHA-256 that its bytes must have.
-    Url {
-        /// Where.
-        url: Url,
-        /// `sha256:` and 64 hex digits.
-        digest: String,
-    },
-}
-
 table! {
     /// Sizes of the caches, in entries and in bytes, and what keeps them warm.
     #[derive(Clone, Debug, PartialEq, Eq)]
@@ -338,56 +297,8 @@ impl ChainConfig {
     /// # Errors
     /// [`ConfigError::Conflict`] where more must agree than there are operators, or where this build lacks what the demand
     /// takes.
-    pub fn demand(&self) -> Result<Demand, ConfigError> {
+    pub fn demand(&self) -> Result<GradeDemand, ConfigError> {
         demanded(&self.endpoints, self.proof, self.quorum)
-    }
-}
-
-/// The endpoints, each under a label of its own: this prefix and its place where it is [`Endpoint::UNNAMED`].
-fn labelled(endpoints: &[Endpoint], prefix: &str) -> Vec<Endpoint> {
-    let mut endpoints = endpoints.to_vec();
-    for (place, endpoint) in endpoints.iter_mut().enumerate() {
-        if endpoint.label == Endpoint::UNNAMED {
-            endpoint.label = format!("{prefix}-{}", place + 1);
-        }
-    }
-    layer::number_labels(endpoints.iter_mut().map(|endpoint| &mut endpoint.label));
-    endpoints
-}
-
-/// What endpoints must do for an answer, where this proof and this quorum are asked for.
-fn demanded(endpoints: &[Endpoint], proof: Option<ProofDemand>, quorum: Option<usize>) -> Result<Demand, ConfigError> {
-    let operators: BTreeSet<&str> = endpoints.iter().map(|endpoint| endpoint.operator.as_str()).collect();
-    let believes_one = operators.len() < DEFAULT_QUORUM || endpoints.first().is_some_and(|first| first.own);
-    let agree = match (proof, quorum) {
-        (Some(ProofDemand::SingleRpc), None) => return Ok(Demand::SingleRpc),
-        (None, None) if believes_one => return Ok(Demand::SingleRpc),
-        (Some(ProofDemand::SingleRpc), Some(_)) => {
-            return Err(ConfigError::Conflict {
-                key: "quorum".to_owned(),
-                detail: "proof single-rpc needs no agreement; leave one of the two out".to_owned(),
-            });
-        }
-        // One operator alone is better than nothing: its lies about the state are found out, those about the header not.
-        (Some(ProofDemand::StateProof), None) => operators.len().clamp(1, DEFAULT_QUORUM),
-        (_, agree) => agree.unwrap_or(DEFAULT_QUORUM),
-    };
-    if operators.len() < agree {
-        return Err(ConfigError::Conflict {
-            key: "quorum".to_owned(),
-            detail: format!(
-                "{agree} operators must agree, but the endpoints are of {}; name more with rpc, or say with the key \
-                 operator whose they are",
-                operators.len()
-            ),
-        });
-    }
-    match proof {
-        Some(ProofDemand::StateProof) if !cfg!(feature = "state-proof") => {
-            Err(ConfigError::Conflict { key: "proof".to_owned(), detail: NO_STATE_PROOF.to_owned() })
-        }
-        Some(ProofDemand::StateProof) => Ok(Demand::StateProof(agree)),
-        _ => Ok(Demand::Quorum(agree)),
     }
 }
 
@@ -403,48 +314,6 @@ impl Default for RulesConfig {
             allowed_publishers: Vec::new(),
         }
     }
-}
-
-/// Why a configuration is refused. The message holds no part of a URL but its scheme and host.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// The file cannot be read, is too long or is not UTF-8.
-    #[error("{path}: {detail}")]
-    Unreadable {
-        /// The file.
-        path: String,
-        /// Why.
-        detail: String,
-    },
-    /// A key of the file is unknown or holds what it must not.
-    #[error("{path}, line {line}, key `{key}`: {detail}")]
-    Invalid {
-        /// The file.
-        path: String,
-        /// The line, counted from 1.
-        line: usize,
-        /// The key or table that stands there.
-        key: String,
-        /// What was expected, and what was found.
-        detail: String,
-    },
-    /// A key holds what it must not, in the environment or together with another key.
-    #[error("{key}: {detail}")]
-    Conflict {
-        /// The key, as in the file and, after two dashes, as a flag.
-        key: String,
-        /// What was expected.
-        detail: String,
-    },
-    /// The file cannot be written.
-    #[error("{path}: {detail}")]
-    Unwritable {
-        /// The file.
-        path: String,
-        /// Why.
-        detail: String,
-    },
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use clresolve_cards::discovery::{Document, Kind};
+use clresolve_cards::discovery::{Document, DocumentKind};
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -269,8 +269,8 @@ fn discovered(question: &Question, answered: &[Answered], now: Timestamp) -> Dis
         let at = |place: &&UrlResult| place.sha256 == Some(sha256);
         let urls = discovery.places.iter().filter(at).map(|place| place.url.clone()).collect();
         match &document.kind {
-            Kind::Descriptor(system) => discovery.descriptors.push(Descriptor { sha256, urls, system: *system }),
-            Kind::Card(report) => {
+            DocumentKind::Descriptor(system) => discovery.descriptors.push(Descriptor { sha256, urls, system: *system }),
+            DocumentKind::Card(report) => {
                 discovery.cards.push(DiscoveredCard { sha256, bytes: document.bytes, urls, report: report.clone() });
             }
         }
@@ -320,7 +320,7 @@ fn served(candidate: &CandidateUrl, body: &Body, document: &Document, held: Held
     let content_type = system.and_then(|system| system.discovery_rules().content_type).filter(|_| !is_plain_json);
     let stale = system.or(held.meant).and_then(|system| system.discovery_rules().stale).filter(|_| held.is_stale);
     let other = match (&candidate.agent_system, &document.kind, &document.card) {
-        (Some(name), Kind::Card(_), Some(card)) if !name.is_of(card) => Some(Code::OrUrlNameMismatch),
+        (Some(name), DocumentKind::Card(_), Some(card)) if !name.is_of(card) => Some(Code::OrUrlNameMismatch),
         _ => None,
     };
     UrlResult {

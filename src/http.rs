@@ -59,6 +59,7 @@ mod rendered;
 mod request;
 mod requests;
 mod router;
+mod serving;
 mod signatures;
 mod state;
 mod steps;
@@ -73,14 +74,13 @@ use std::future::Future;
 use std::io::{Error, ErrorKind};
 use std::sync::Arc;
 
-use clresolve_core::world::SANDBOX;
 use jiff::Timestamp;
 
 #[cfg(unix)]
 use crate::config::SocketPath;
-use crate::config::{BlockSelector, Config, ConfigError, ListenAt};
-use crate::resolve::{Resolver, SetupError};
-use crate::sign::{self, KeyFileError};
+use crate::config::{Config, ListenAt};
+use crate::resolve::Resolver;
+use crate::sign;
 use crate::telemetry;
 #[cfg(feature = "otel")]
 use crate::traces::TraceExporter;
@@ -89,10 +89,12 @@ use crate::traces::TraceExporter;
 use self::admin::AdminState;
 use self::face::ListenerRole;
 use self::hot_names::{HotNames, MOST_NAMES};
-use self::in_force::{InForce, Serving};
+use self::in_force::InForce;
 use self::listener::Listener;
 pub use self::operator::Operator;
 pub use self::reload::{ReloadError, Reloader, Restart};
+use self::serving::serving;
+pub use self::serving::{ServeError, check};
 use self::signatures::Signatures;
 use self::state::AppState;
 use self::systems::Systems;
@@ -117,71 +119,6 @@ pub struct Server {
     /// Sends traces, where a collector is configured.
     #[cfg(feature = "otel")]
     traces: Option<TraceExporter>,
-}
-
-/// Why the daemon does not start.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ServeError {
-    /// The configured block is a number.
-    #[error(
-        "block: expected finalized, safe or latest; the daemon offers no numbered block, because its verdicts never age"
-    )]
-    NumericBlock,
-    /// The configuration offers the embedded world beyond this machine.
-    #[error("http.listen: {0} is beyond loopback, where the sandbox never listens, because its verdicts prove nothing")]
-    SandboxBeyondLoopback(ListenAt),
-    /// The address or socket cannot be bound.
-    #[error("{key}: {address}: {detail}")]
-    Listen {
-        /// The key of the configuration that names it.
-        key: &'static str,
-        /// The address or socket.
-        address: ListenAt,
-        /// What the system says.
-        detail: String,
-    },
-    /// The configuration signs verdicts of the embedded world.
-    #[error("sign.key: the sandbox signs nothing, because its verdicts prove nothing")]
-    SandboxSigns,
-    /// The key to sign with, or one to publish, cannot be used.
-    #[error(transparent)]
-    Key(#[from] KeyFileError),
-    /// The resources of `[orloj]` make no cards.
-    #[error("orloj.resources: {0}")]
-    Systems(#[from] SystemsError),
-    /// The gate cannot enforce its configuration.
-    #[error(transparent)]
-    Gate(#[from] ConfigError),
-    /// The resolver cannot be built.
-    #[error(transparent)]
-    Setup(#[from] SetupError),
-}
-
-/// Checks that the daemon could serve under `config`. Reads the keys of `[sign]` and the resources of `[orloj]`, and
-/// binds nothing.
-///
-/// # Errors
-/// Says which key of the configuration forbids it.
-pub fn check(config: &Config) -> Result<(), ServeError> {
-    if matches!(config.chain.block, BlockSelector::Number(_)) {
-        return Err(ServeError::NumericBlock);
-    }
-    for address in [Some(&config.http.listen), config.gate.listen.as_ref()].into_iter().flatten() {
-        if config.chain.world == SANDBOX
-            && address.is_beyond_loopback()
-            && !clresolve_core::mutant!("sandbox-beyond-loopback")
-        {
-            return Err(ServeError::SandboxBeyondLoopback(address.clone()));
-        }
-    }
-    if config.chain.world == SANDBOX && config.sign.key.is_some() {
-        return Err(ServeError::SandboxSigns);
-    }
-    config.check_gate()?;
-    sign::open(&config.sign)?;
-    systems::read(&config.orloj)?;
-    Ok(())
 }
 
 impl Server {
@@ -299,12 +236,6 @@ impl Server {
     }
 }
 
-/// A state with its routes.
-fn serving(state: AppState) -> Serving {
-    let state = Arc::new(state);
-    Serving { router: router::router(Arc::clone(&state)), state }
-}
-
 /// The bound listeners, with their addresses.
 struct Listeners {
     all: (Listener, ListenAt),
@@ -347,18 +278,5 @@ mod tests {
             let error = listen(key, &address).await.err().expect("it is taken").to_string();
             assert!(error.contains(key) && error.contains(says), "{error}");
         }
-    }
-
-    #[test]
-    fn the_sandbox_stays_on_this_machine_and_numbered_blocks_stay_off_http() {
-        let mut config = Config::default();
-        config.http.listen = "0.0.0.0:0".parse().unwrap();
-        assert_eq!(check(&config), Ok(()));
-        config.chain.world = SANDBOX.to_owned();
-        assert_eq!(check(&config), Err(ServeError::SandboxBeyondLoopback(config.http.listen.clone())));
-        config.http.listen = "[::1]:0".parse().unwrap();
-        assert_eq!(check(&config), Ok(()));
-        config.chain.block = BlockSelector::Number(5);
-        assert_eq!(check(&config), Err(ServeError::NumericBlock));
     }
 }

@@ -5,6 +5,8 @@
 
 #[cfg(feature = "cli")]
 mod agreement;
+#[cfg(feature = "cli")]
+mod audit;
 mod cached;
 mod content;
 #[cfg(feature = "memory")]
@@ -69,7 +71,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 #[cfg(feature = "cli")]
-pub(crate) use self::agreement::Witnesses;
+pub(crate) use self::agreement::UpstreamSurvey;
 use self::cached::CachedWalker;
 #[cfg(feature = "unstable")]
 pub use self::content::Liars;
@@ -100,7 +102,9 @@ pub(crate) use self::setup::Load;
 #[cfg(feature = "cli")]
 pub(crate) use crate::fetch::https::REGISTRY_LIMIT;
 pub use self::setup::{SetupError, local_profiles};
-use self::signer::Signers;
+use self::signer::OfferKeys;
+#[cfg(feature = "receipts")]
+use self::signer::receipts::ReceiptSigners;
 use self::sources::ContentSources;
 use self::turns::Turns;
 use self::spans::TraceQueue;
@@ -139,7 +143,9 @@ pub struct Resolver(Arc<Inner>);
 struct Inner {
     walker: Arc<Walker>,
     registries: AgentRegistries,
-    signers: Signers,
+    offer_keys: OfferKeys,
+    #[cfg(feature = "receipts")]
+    receipt_signers: ReceiptSigners,
     #[cfg(feature = "receipts")]
     settlements: settlement::Settlements,
     schemas: BoundSchemas,
@@ -306,7 +312,9 @@ impl Resolver {
         Self(Arc::new(Inner {
             walker,
             registries,
-            signers: Signers::default(),
+            offer_keys: OfferKeys::default(),
+            #[cfg(feature = "receipts")]
+            receipt_signers: ReceiptSigners::default(),
             #[cfg(feature = "receipts")]
             settlements: settlement::Settlements::default(),
             schemas: BoundSchemas::default(),

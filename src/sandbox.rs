@@ -14,7 +14,7 @@ use clresolve_sandbox::receipts;
 use clresolve_sandbox::spec::Spec;
 
 pub use clresolve_sandbox::agents::Expected;
-pub use clresolve_sandbox::purchase::Purchase;
+pub use clresolve_sandbox::purchase::SandboxPurchase;
 pub use clresolve_sandbox::{At, ChainState, Counts, GatewayManners, Manners, WorldError, chain, spec};
 
 use crate::config::{
@@ -123,7 +123,7 @@ impl Sandbox {
 
     /// The payment for that call, as its header (`PAYMENT-SIGNATURE`): name of the file, and text.
     pub fn payment() -> (&'static str, String) {
-        ("payment.txt", Purchase::Settled.payment())
+        ("payment.txt", SandboxPurchase::Settled.payment())
     }
 
     /// What sellers have replied to it (`PAYMENT-RESPONSE`), the good reply first, each with what should be said of it.

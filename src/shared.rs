@@ -154,11 +154,11 @@ impl Tier {
         let mut asked = Pipeline::new();
         asked.cmd("GETRANGE").arg(self.place("evidence", &binding.place())).arg(0).arg(MAX_VALUE_BYTES);
         let answered = self.link.ask_at_length::<(Vec<u8>,)>(&asked, self.config.read_timeout, VALUE_ANSWER_BYTES).await;
-        let (sealed,) = answered.map_err(|Gone| SharedRead::Gone)?;
-        if sealed.is_empty() {
+        let (stored,) = answered.map_err(|Gone| SharedRead::Gone)?;
+        if stored.is_empty() {
             return Err(SharedRead::Missing);
         }
-        let value = Value::open(&sealed, &self.keys, binding).map_err(|_| SharedRead::Refused)?;
+        let value = Value::open(&stored, &self.keys, binding).map_err(|_| SharedRead::Refused)?;
         self.is_usable(&value, key, first)?;
         Ok(value)
     }
@@ -230,10 +230,10 @@ impl Tier {
             return Err(SharedWrite::Evicted);
         }
         let binding = Binding { version: VERSION, key };
-        let sealed = value.seal(&self.keys, binding).ok_or(SharedWrite::Long)?;
+        let stored = value.with_mac(&self.keys, binding).ok_or(SharedWrite::Long)?;
         let mut asked = Pipeline::new();
         let place = self.place("evidence", &binding.place());
-        asked.cmd("SET").arg(place).arg(sealed).arg("PX").arg(milliseconds(left)).ignore();
+        asked.cmd("SET").arg(place).arg(stored).arg("PX").arg(milliseconds(left)).ignore();
         self.link.ask::<()>(&asked, self.config.write_timeout).await.map_err(|Gone| SharedWrite::Gone)
     }
 
@@ -253,7 +253,7 @@ impl Tier {
         for key in keys {
             asked.cmd("DEL").arg(self.place("evidence", &Binding { version: VERSION, key }.place())).ignore();
         }
-        asked.cmd("PUBLISH").arg(&self.channel).arg(message.seal(&self.keys, &self.channel)).ignore();
+        asked.cmd("PUBLISH").arg(&self.channel).arg(message.with_mac(&self.keys, &self.channel)).ignore();
         let told = self.link.ask::<()>(&asked, self.config.write_timeout).await;
         telemetry::shared_write(told.map_or(SharedWrite::Untold, |()| SharedWrite::Told));
     }

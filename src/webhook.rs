@@ -17,7 +17,6 @@ use sha2::Sha256;
 use url::Url;
 use zeroize::Zeroizing;
 
-use crate::clock::{Clock as _, SystemClock};
 use crate::config::Config;
 use crate::fetch::header::{HeaderName, HeaderValue};
 use crate::fetch::{Call, Egress, EgressViolation, FetchError, OperatorClient, SystemLookup, deadline_in};
@@ -173,18 +172,19 @@ impl Webhook {
         Ok(Self { client, url, key })
     }
 
-    /// Tells the receiver, again under the same id where it may help; at most [`MAX_CALLS`] times.
+    /// Tells the receiver, again under the same id where it may help; at most [`MAX_CALLS`] times. `now` gives the time of
+    /// each call.
     ///
     /// # Errors
     /// Why the last call failed.
-    pub async fn deliver(&self, message: &Message) -> Result<(), Undelivered> {
+    pub async fn deliver(&self, message: &Message, now: impl Fn() -> Timestamp) -> Result<(), Undelivered> {
         let mut calls = 1;
         loop {
-            let Err(failed) = self.call(message, SystemClock.now()).await else { return Ok(()) };
+            let Err(failed) = self.call(message, now()).await else { return Ok(()) };
             if calls >= MAX_CALLS || !failed.may_pass() {
                 return Err(failed);
             }
-            tracing::warn!(id = message.id, calls, %failed, "the webhook did not take a message; it is told again");
+            tracing::warn!(id = message.id, calls, %failed, "the webhook did not take a message; it is sent again");
             tokio::time::sleep(pause_after(calls, failed.retry_after())).await;
             calls += 1;
         }

@@ -9,10 +9,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use syn::punctuated::Punctuated;
 use syn::visit::{self, Visit};
 
-/// The crates of the workspace, each with those that it may depend on.
-const CRATES: [(&str, &[&str]); 14] = [
+/// The crates of the workspace, each with those that it may depend on. The root's name is empty.
+const CRATES: [(&str, &[&str]); 15] = [
     ("core", &[]),
     ("ipfs", &[]),
     ("verdict", &["core", "ipfs"]),
@@ -33,11 +34,19 @@ const CRATES: [(&str, &[&str]); 14] = [
             "receipt", "sandbox",
         ],
     ),
+    (TRAFFIC, &["core", "verdict", "cards", "payment", "request", "receipt", "sandbox"]),
 ];
 
+/// The programs that load daemons: a package above the root, which no other crate knows.
+const TRAFFIC: &str = "traffic";
+
+/// Most lines of a source file without its tests.
+const LINES: usize = 700;
+
 /// Words that say nothing to a reader who knows the field. No type is called so.
-const OWN_WORDS: [&str; 28] = [
+const OWN_WORDS: [&str; 39] = [
     "Asked",
+    "Ballot",
     "Camp",
     "Chorus",
     "Computer",
@@ -52,20 +61,33 @@ const OWN_WORDS: [&str; 28] = [
     "Mend",
     "Part",
     "Relay",
+    "RollCall",
     "Room",
     "Roster",
+    "Rumour",
     "Rumours",
     "Said",
+    "Seal",
     "Seat",
+    "Share",
     "Shares",
     "Stall",
     "Stand",
     "Standing",
+    "Tally",
+    "Testimony",
     "Told",
+    "Unsealed",
+    "Voice",
     "Voices",
     "Whereabouts",
+    "Witness",
+    "Witnesses",
     "Word",
 ];
+
+/// Types that have such a word, since others gave it to them.
+const GIVEN_WORDS: [(&str, &str); 1] = [("Witness", "crates/payment/src/")];
 
 /// Words of many meanings. At most one type is called so.
 const WORDS_OF_ONE_MEANING: [&str; 7] = ["Bound", "Found", "Outcome", "Place", "Refusal", "State", "Walk"];
@@ -107,7 +129,7 @@ fn a_plain_build_is_of_the_crates_below_the_root_and_of_nothing_above_it() {
     let members = manifest["workspace"]["default-members"].as_array().expect("a list");
     let members: BTreeSet<&str> = members.iter().filter_map(|member| member.as_str()).collect();
     let place = |name: &str| if name.is_empty() { ".".to_owned() } else { format!("crates/{name}") };
-    let crates: Vec<String> = CRATES.iter().map(|(name, _)| place(name)).collect();
+    let crates: Vec<String> = offered().map(place).collect();
     assert_eq!(members, crates.iter().map(String::as_str).collect());
 }
 
@@ -141,6 +163,19 @@ fn plans_and_reports_do_no_io_and_read_no_clock() {
     assert_no_words(&root_modules(&["plan", "report"]), &words);
 }
 
+/// One clock reaches everything that a resolver does. Commands without one read the system's.
+#[test]
+fn what_has_a_resolver_has_its_clock() {
+    let is_watch = |source: &Source| source.module.starts_with(&["cli".to_owned(), "watch".to_owned()]);
+    let is_below = |source: &Source| source.module.len() > 1 && source.module[0] == "resolve";
+    let sources: Vec<Source> = root_modules(&["cli", "resolve", "http", "mcp", "cache", "shared", "webhook"])
+        .into_iter()
+        .filter(|source| source.module[0] != "cli" || is_watch(source))
+        .filter(|source| source.module[0] != "resolve" || is_below(source))
+        .collect();
+    assert_no_words(&sources, &["SystemClock", "Timestamp :: now"]);
+}
+
 #[test]
 fn the_command_line_does_not_reach_behind_the_resolver() {
     let words = ["crate :: fetch", "clresolve_chain", "clresolve_egress", "reqwest", "alloy_provider"];
@@ -170,7 +205,7 @@ fn only_the_egress_crate_opens_outbound_sockets() {
         assert!(!dependencies(name).contains("reqwest"), "{name} depends on an HTTP client");
     }
     let words = ["ClientBuilder", "TcpStream :: connect", "UdpSocket"];
-    let others = CRATES.iter().filter(|(name, _)| *name != "egress").flat_map(|(name, _)| sources(name));
+    let others = offered().filter(|name| *name != "egress").flat_map(sources);
     assert_no_words(&others.collect::<Vec<_>>(), &words);
 }
 
@@ -192,23 +227,25 @@ fn trust_is_made_in_few_places() {
     assert_no_words(&elsewhere(verifies), &["Trusted :: signed"]);
 }
 
-/// A child may use what the file of its own module defines, and that file the child: they are one room with its door.
-/// What that file hands on from another one counts as that other one's.
+/// The file of a module counts like any other: a child that takes a definition from its parent, which takes one from the
+/// child, is a circle. What a file only hands on is taken from the file that defines it.
 #[test]
 fn no_files_import_each_other_in_a_circle() {
-    for (name, _) in CRATES {
-        let sources = sources(name);
-        let files: Imports = sources.iter().map(|source| (source.module.clone(), source.imports())).collect();
-        let reached: BTreeMap<&[String], BTreeSet<Vec<String>>> = sources
-            .iter()
-            .map(|source| {
-                let reached = source.paths().into_iter().flat_map(|path| files_of(path, &files));
-                let others = reached.filter(|other| !source.module.starts_with(other));
-                (source.module.as_slice(), others.collect())
-            })
-            .collect();
-        let circles: Vec<_> = reached.keys().filter(|file| reaches(file, file, &reached)).collect();
-        assert!(circles.is_empty(), "crate {name:?}: {circles:#?}");
+    for root in CRATES.iter().flat_map(|(name, _)| roots(name)) {
+        let sources = sources_of(&root);
+        let imports: Imports = sources.iter().map(|source| (source.module.clone(), source.imports())).collect();
+        let uses: Uses = sources.iter().map(|source| (source.module.clone(), source.uses(&imports))).collect();
+        let circles: Vec<_> = uses.keys().filter(|file| reaches(file, file, &uses)).collect();
+        assert!(circles.is_empty(), "{}: {circles:#?}", root.display());
+    }
+}
+
+#[test]
+fn no_file_is_longer_than_a_sitting() {
+    for source in CRATES.iter().flat_map(|(name, _)| sources(name)) {
+        let text = fs::read_to_string(&source.place).expect("a source file is readable");
+        let lines = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default().lines().count();
+        assert!(lines <= LINES, "{} has {lines} lines without its tests", source.place);
     }
 }
 
@@ -220,24 +257,39 @@ fn types_have_names_of_the_field_and_one_meaning_each() {
             places.entry(name).or_default().push(source.place.clone());
         }
     }
+    let is_given = |word: &str, place: &str| GIVEN_WORDS.iter().any(|(own, of)| *own == word && place.contains(of));
+    places.iter_mut().for_each(|(word, places)| places.retain(|place| !is_given(word, place)));
     let own: Vec<_> = OWN_WORDS.iter().filter_map(|word| places.get_key_value(*word)).collect();
+    let own: Vec<_> = own.into_iter().filter(|(_, places)| !places.is_empty()).collect();
     assert!(own.is_empty(), "{own:#?}");
     for word in WORDS_OF_ONE_MEANING {
         assert_eq!(places.get(word).map(Vec::len), Some(1), "{word}: {:#?}", places.get(word));
     }
 }
 
+/// A reader of the library meets a name once.
+#[test]
+fn public_types_have_one_meaning_each() {
+    let modules = modules();
+    let is_type =
+        |name: &str| name.starts_with(|first: char| first.is_ascii_uppercase()) && name != name.to_uppercase();
+    let mut origins = BTreeMap::<String, BTreeSet<_>>::new();
+    for line in surface::lines(&modules) {
+        let name = line.rsplit("::").next().unwrap_or_default();
+        if is_type(name) {
+            origins.entry(name.to_owned()).or_default().insert(surface::origin(&modules, &line));
+        }
+    }
+    assert!(origins.len() > 200, "the types were not found");
+    origins.retain(|_, origins| origins.len() > 1);
+    assert!(origins.is_empty(), "{origins:#?}");
+}
+
 /// What the library offers, without what only `unstable` opens, is what `tests/surface.txt` lists. `just surface` writes
 /// the list.
 #[test]
 fn the_public_surface_is_as_listed() {
-    let mut modules = surface::Modules::new();
-    for (name, _) in CRATES {
-        for source in sources(name).iter().filter(|source| !source.place.ends_with("src/main.rs")) {
-            surface::add(&mut modules, name, &source.module, &source.file.items);
-        }
-    }
-    let offered = surface::lines(&modules);
+    let offered = surface::lines(&modules());
     let list = folder("").join("tests/surface.txt");
     if std::env::var_os("SURFACE").is_some_and(|value| value == "write") {
         fs::write(&list, offered.join("\n") + "\n").expect("the list is writable");
@@ -250,6 +302,17 @@ fn the_public_surface_is_as_listed() {
     let is_module_of_the_root = |line: &&&str| line.strip_suffix("::").is_some_and(|name| !name.contains("::"));
     let count = offered.iter().filter(is_module_of_the_root).count();
     assert!(count <= 10, "{count} public modules");
+}
+
+/// The modules of the library, and of what it is made of.
+fn modules() -> surface::Modules {
+    let mut modules = surface::Modules::new();
+    for name in offered() {
+        for source in sources(name).iter().filter(|source| !source.place.ends_with("src/main.rs")) {
+            surface::add(&mut modules, name, &source.module, &source.file.items);
+        }
+    }
+    modules
 }
 
 /// A source file, without its unit tests.
@@ -293,26 +356,40 @@ impl Source {
         Self { place: path.display().to_string(), module, children: children.collect(), file }
     }
 
-    /// Every path within its crate that the file names, from the root of the crate.
-    fn paths(&self) -> Vec<Vec<String>> {
-        self.written_paths().iter().filter_map(|written| self.within(written)).collect()
-    }
-
     /// Every path, as the file writes it.
     fn written_paths(&self) -> Vec<Vec<String>> {
-        let mut paths = Paths(Vec::new());
+        let mut paths = Paths::default();
         paths.visit_file(&self.file);
-        paths.0
+        paths.found
     }
 
-    /// What the file has from other files of its crate: the path of each name.
-    fn imports(&self) -> BTreeMap<String, Vec<String>> {
-        let uses = self.file.items.iter().filter_map(|item| match item {
-            syn::Item::Use(item) => Some(&item.tree),
+    fn declarations(&self) -> impl Iterator<Item = &syn::ItemUse> {
+        self.file.items.iter().filter_map(|item| match item {
+            syn::Item::Use(item) => Some(item),
             _ => None,
-        });
-        let names = uses.flat_map(|tree| names_of(&[], tree));
-        names.filter_map(|(name, path)| Some((name, self.within(&path)?))).collect()
+        })
+    }
+
+    /// What the file has from elsewhere: the path of each name, which is none where another crate has it. A module that is
+    /// not below the root counts as another crate.
+    fn imports(&self) -> BTreeMap<String, Option<Vec<String>>> {
+        let names = self.declarations().flat_map(|item| names_of(&[], &item.tree));
+        let from_elsewhere = names.map(|(name, path)| (name, self.within(&path)));
+        self.children.iter().map(|child| (child.clone(), None)).chain(from_elsewhere).collect()
+    }
+
+    /// The other files whose definitions this one uses. What it only hands on, it does not use.
+    fn uses(&self, imports: &Imports) -> BTreeSet<Vec<String>> {
+        let handed_on =
+            |item: &syn::Item| matches!(item, syn::Item::Use(item) if !matches!(item.vis, syn::Visibility::Inherited));
+        let mut paths = Paths::default();
+        self.file.items.iter().filter(|item| !handed_on(item)).for_each(|item| paths.visit_item(item));
+        let own = |path: &Vec<String>| {
+            let imported = imports[&self.module].contains_key(&path[0]);
+            if imported { Some([&self.module[..], path].concat()) } else { self.within(path) }
+        };
+        let files = paths.found.iter().filter_map(own).filter_map(|path| definer(path, imports));
+        files.filter(|file| *file != self.module).collect()
     }
 
     /// The types and traits that the file defines.
@@ -360,11 +437,26 @@ fn path_at(tokens: &[&str]) -> Vec<String> {
     segments
 }
 
-/// The paths that a file writes.
-struct Paths(Vec<Vec<String>>);
+/// The paths that a file writes, as if none stood in a module inside it.
+#[derive(Default)]
+struct Paths {
+    found: Vec<Vec<String>>,
+    /// How many modules inside the file are around what is looked at.
+    depth: usize,
+}
+
+impl Paths {
+    fn add(&mut self, mut path: Vec<String>) {
+        let up = path.iter().take(self.depth).take_while(|segment| *segment == "super").count();
+        if up > 0 {
+            path.splice(..up, ["self".to_owned()]);
+        }
+        self.found.push(path);
+    }
+}
 
 /// The names that a use declaration brings, each with the path that it writes. A glob brings what nobody here knows: its
-/// name is empty.
+/// name is a star, and no file has it from elsewhere.
 fn names_of(before: &[String], tree: &syn::UseTree) -> Vec<(String, Vec<String>)> {
     let with = |name: &syn::Ident| [before, &[name.to_string()]].concat();
     match tree {
@@ -374,20 +466,29 @@ fn names_of(before: &[String], tree: &syn::UseTree) -> Vec<(String, Vec<String>)
         }
         syn::UseTree::Name(name) => vec![(name.ident.to_string(), with(&name.ident))],
         syn::UseTree::Rename(rename) => vec![(rename.rename.to_string(), with(&rename.ident))],
-        syn::UseTree::Glob(_) => vec![(String::new(), before.to_vec())],
+        syn::UseTree::Glob(_) => vec![("*".to_owned(), [before, &["*".to_owned()]].concat())],
         syn::UseTree::Group(group) => group.items.iter().flat_map(|item| names_of(before, item)).collect(),
     }
 }
 
 impl<'ast> Visit<'ast> for Paths {
+    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
+        self.depth += 1;
+        visit::visit_item_mod(self, item);
+        self.depth -= 1;
+    }
+
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
-        self.0.extend(names_of(&[], &item.tree).into_iter().map(|(_, path)| path));
+        names_of(&[], &item.tree).into_iter().for_each(|(_, path)| self.add(path));
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
-        self.0.push(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+        self.add(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
         visit::visit_path(self, path);
     }
+
+    /// `pub(in crate::cli)` takes nothing from there.
+    fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
 
     /// What a macro is given, and what it is made of, are tokens without a tree.
     fn visit_macro(&mut self, found: &'ast syn::Macro) {
@@ -395,32 +496,36 @@ impl<'ast> Visit<'ast> for Paths {
         let tokens: Vec<&str> = tokens.split_whitespace().collect();
         let begins = |at: usize| at == 0 || !matches!(tokens[at - 1], "::" | ".");
         let paths = (0..tokens.len()).filter(|at| begins(*at)).map(|at| path_at(&tokens[at..]));
-        self.0.extend(paths.filter(|path| path.len() > 1));
+        paths.filter(|path| path.len() > 1).for_each(|path| self.add(path));
         visit::visit_macro(self, found);
     }
 }
 
-/// What the file of each module has from others: the path of each name, from the root of the crate.
-type Imports = BTreeMap<Vec<String>, BTreeMap<String, Vec<String>>>;
+/// What the file of each module has from elsewhere.
+type Imports = BTreeMap<Vec<String>, BTreeMap<String, Option<Vec<String>>>>;
 
-/// The file of the deepest module that `path` leads to, and those from which that file has what the path names.
-fn files_of(mut path: Vec<String>, files: &Imports) -> BTreeSet<Vec<String>> {
-    let mut found = BTreeSet::new();
-    while let Some(length) = (0..=path.len()).rev().find(|length| files.contains_key(&path[..*length])) {
+/// The other files that the file of each module uses.
+type Uses = BTreeMap<Vec<String>, BTreeSet<Vec<String>>>;
+
+/// The file that defines what `path` names; none where that is a module or of another crate.
+fn definer(mut path: Vec<String>, imports: &Imports) -> Option<Vec<String>> {
+    let mut seen = BTreeSet::new();
+    while seen.insert(path.clone()) {
+        let length = (0..=path.len()).rev().find(|length| imports.contains_key(&path[..*length]))?;
         let (file, rest) = path.split_at(length);
-        let origin = rest.first().and_then(|name| files[file].get(name));
-        let is_new = found.insert(file.to_owned());
-        let Some(origin) = origin.filter(|_| is_new) else { break };
-        path = [origin, &rest[1..]].concat();
+        match imports[file].get(rest.first()?) {
+            Some(origin) => path = [origin.as_ref()?, &rest[1..]].concat(),
+            None => return Some(file.to_owned()),
+        }
     }
-    found
+    None
 }
 
-fn reaches(from: &[String], to: &[String], imports: &BTreeMap<&[String], BTreeSet<Vec<String>>>) -> bool {
+fn reaches(from: &[String], to: &[String], uses: &Uses) -> bool {
     let mut seen = BTreeSet::new();
     let mut left: Vec<&[String]> = vec![from];
     while let Some(file) = left.pop() {
-        for next in imports.get(file).into_iter().flatten() {
+        for next in uses.get(file).into_iter().flatten() {
             if next.as_slice() == to {
                 return true;
             }
@@ -454,12 +559,31 @@ fn folder(name: &str) -> PathBuf {
     if name.is_empty() { root.to_owned() } else { root.join("crates").join(name) }
 }
 
+/// The crates that are offered: the library, and what it is made of.
+fn offered() -> impl Iterator<Item = &'static str> {
+    CRATES.into_iter().map(|(name, _)| name).filter(|name| *name != TRAFFIC)
+}
+
+/// Where the crates of a package begin: `src`, and each program below it, which is a folder or a file.
+fn roots(name: &str) -> Vec<PathBuf> {
+    let src = folder(name).join("src");
+    let programs = fs::read_dir(src.join("bin")).into_iter().flatten();
+    programs.map(|entry| entry.expect("an entry is readable").path()).chain([src.clone()]).collect()
+}
+
 fn sources(name: &str) -> Vec<Source> {
-    let root = folder(name).join("src");
+    roots(name).iter().flat_map(|root| sources_of(root)).collect()
+}
+
+fn sources_of(root: &Path) -> Vec<Source> {
     let mut files = Vec::new();
-    collect(&root, &mut files);
-    assert!(!files.is_empty(), "the sources of {name:?} were not found");
-    files.iter().map(|file| Source::read(&root, file)).collect()
+    if root.is_dir() {
+        collect(root, &mut files);
+    } else {
+        files.push(root.to_owned());
+    }
+    assert!(!files.is_empty(), "the sources in {} were not found", root.display());
+    files.iter().map(|file| Source::read(root, file)).collect()
 }
 
 fn root_modules(names: &[&str]) -> Vec<Source> {
@@ -483,14 +607,24 @@ fn without_tests(items: &mut Vec<syn::Item>) {
 }
 
 fn is_not_shipped(attribute: &syn::Attribute) -> bool {
-    let is_off = |condition: syn::Ident| condition == "test" || condition == "clresolve_mutants";
-    attribute.path().is_ident("cfg") && attribute.parse_args::<syn::Ident>().is_ok_and(is_off)
+    attribute.path().is_ident("cfg") && attribute.parse_args::<syn::Meta>().is_ok_and(|condition| is_off(&condition))
+}
+
+/// Whether a condition never holds of what is shipped.
+fn is_off(condition: &syn::Meta) -> bool {
+    match condition {
+        syn::Meta::Path(path) => path.is_ident("test") || path.is_ident("clresolve_mutants"),
+        syn::Meta::List(list) if list.path.is_ident("all") => list
+            .parse_args_with(Punctuated::<syn::Meta, syn::Token![,]>::parse_terminated)
+            .is_ok_and(|conditions| conditions.iter().any(is_off)),
+        _ => false,
+    }
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a source folder is readable") {
         let path = entry.expect("an entry is readable").path();
-        if path.is_dir() && !path.ends_with("tests") {
+        if path.is_dir() && !path.ends_with("tests") && !path.ends_with("bin") {
             collect(&path, files);
         } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("tests.rs") {
             files.push(path);

@@ -18,7 +18,7 @@ use clresolve::profile::Profiles;
 use clresolve::project::a2a_card;
 use clresolve::resolve::{Question, Resolver};
 use clresolve::sandbox::Sandbox;
-use clresolve::sign::{Expected, SigningKey, TrustedKeys};
+use clresolve::sign::{ExpectedVerdict, SigningKey, TrustedKeys};
 use clresolve::verdict::{Depth, GatePolicy, Origin, State, Verdict, canonical_digest};
 use clresolve_core::cause::ResolverFault;
 use clresolve_state::{ProofError, StateProofError};
@@ -692,7 +692,7 @@ fn each_refusal_has_its_name() {
     let error = Bundle::read(&bytes(&other)).expect_err("refused");
     assert!(matches!(error, BundleError::Digest { expected, .. } if expected.to_string() == zeros), "{error:?}");
     let bundle = Bundle::read(&bytes(good())).expect("a bundle");
-    let expected = Expected {
+    let expected = ExpectedVerdict {
         name: EnsName::parse(GOOD).expect("a name"),
         profile: "agent-cards/1.0.0".to_owned(),
         depth: Depth::Identity,

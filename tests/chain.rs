@@ -20,13 +20,13 @@ use bytes::{Bytes, BytesMut};
 use clresolve::chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
 use clresolve::chain::transport::{HttpPost, MAX_REPLY_BYTES, PostError};
 use clresolve::chain::{
-    Answer, Block, BlockSelector, CcipFault, Chain, ChainConfig, ChainError, Coins, Contracts, Demand, Endpoint,
-    EndpointKey, Found, Grade, Holding, LocalLimit, Proof, ProvenChain, ResolverFault, RpcChain,
+    Answer, Block, BlockSelector, CcipFault, Chain, ChainConfig, ChainError, Coins, Contracts, Endpoint, EndpointKey,
+    Found, Grade, GradeDemand, Holding, LocalLimit, Proof, ProvenChain, ResolverFault, RpcChain,
 };
 use clresolve::name::EnsName;
 use clresolve::records::{Key, Record};
 use clresolve::sandbox::chain::{
-    CHAIN_ID, ChainBuilder, Custody, HostileMode, Registration, ResolverKind, RpcFault, RpcServer, SandboxChain,
+    CHAIN_ID, ChainBuilder, Custody, HostileMode, NameRegistration, ResolverKind, RpcFault, RpcServer, SandboxChain,
 };
 use clresolve::telemetry::Exposition;
 use clresolve_state::MAX_LOOK_UPS;
@@ -119,22 +119,27 @@ fn time(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-fn registration(text: &str, resolver: ResolverKind) -> Registration {
+fn registration(text: &str, resolver: ResolverKind) -> NameRegistration {
     let texts = [("cl.entry", ENTRY), ("cl.owner", "owner.eth")];
     let texts = texts.map(|(key, value)| (key.to_owned(), value.to_owned()));
-    Registration { resolver, texts: BTreeMap::from(texts), addr: Some(BOB), ..Registration::new(name(text), ALICE) }
+    NameRegistration {
+        resolver,
+        texts: BTreeMap::from(texts),
+        addr: Some(BOB),
+        ..NameRegistration::new(name(text), ALICE)
+    }
 }
 
-fn agent() -> Registration {
+fn agent() -> NameRegistration {
     registration("summarizeagent.eth", ResolverKind::Public)
 }
 
-fn hostile(mode: HostileMode, arg: &str) -> Registration {
+fn hostile(mode: HostileMode, arg: &str) -> NameRegistration {
     registration("evil.eth", ResolverKind::Hostile { mode, arg: arg.to_owned() })
 }
 
 /// A chain with these names in one block.
-fn chain_of(registrations: &[Registration]) -> Arc<SandboxChain> {
+fn chain_of(registrations: &[NameRegistration]) -> Arc<SandboxChain> {
     let mut builder = ChainBuilder::new().unwrap();
     for registration in registrations {
         builder.register(registration).unwrap();
@@ -151,7 +156,7 @@ fn config(endpoints: Vec<Endpoint>) -> ChainConfig {
     ChainConfig {
         chain_id: CHAIN_ID,
         genesis: None,
-        demand: Demand::SingleRpc,
+        demand: GradeDemand::SingleRpc,
         contracts: Contracts::default(),
         endpoints,
         timeout: Duration::from_secs(8),
@@ -179,7 +184,7 @@ impl World {
         Self { chain, server, reader }
     }
 
-    async fn of(registrations: &[Registration]) -> Self {
+    async fn of(registrations: &[NameRegistration]) -> Self {
         Self::new(chain_of(registrations), Gateway::refusing()).await
     }
 
@@ -198,7 +203,7 @@ fn found(answer: Answer) -> Found {
 #[tokio::test]
 async fn one_request_reads_a_name() {
     let expiry = time("2027-06-01T00:00:00Z");
-    let world = World::of(&[Registration { expiry: Some(expiry), ..agent() }]).await;
+    let world = World::of(&[NameRegistration { expiry: Some(expiry), ..agent() }]).await;
 
     let reading = world.reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
 
@@ -220,8 +225,11 @@ async fn one_request_reads_a_name() {
 #[tokio::test]
 async fn the_wrapper_knows_the_holder_of_a_wrapped_name() {
     let expiry = Some(time("2027-06-01T00:00:00Z"));
-    let wrapped =
-        |text: &str| Registration { custody: Custody::NameWrapper, expiry, ..registration(text, ResolverKind::Public) };
+    let wrapped = |text: &str| NameRegistration {
+        custody: Custody::NameWrapper,
+        expiry,
+        ..registration(text, ResolverKind::Public)
+    };
     let world = World::of(&[wrapped("wrapped.eth"), wrapped("sub.wrapped.eth")]).await;
 
     for text in ["wrapped.eth", "sub.wrapped.eth"] {
@@ -241,7 +249,7 @@ async fn absence_is_proven_not_assumed() {
         ]
         .map(|r| match r.resolver {
             ResolverKind::Public => r,
-            _ => Registration { texts: BTreeMap::new(), addr: None, ..r },
+            _ => NameRegistration { texts: BTreeMap::new(), addr: None, ..r },
         }),
     )
     .await;
@@ -434,9 +442,9 @@ async fn a_resolver_that_burns_gas_on_its_interfaces_still_answers() {
 
 #[tokio::test]
 async fn the_owners_address_and_holder_are_read_at_the_block() {
-    let unset = Registration { addr: None, ..registration("unset.eth", ResolverKind::Public) };
-    let none = Registration { texts: BTreeMap::new(), addr: None, ..registration("none.eth", ResolverKind::None) };
-    let broken = Registration { texts: BTreeMap::new(), ..hostile(HostileMode::ExtendedGarbage, "") };
+    let unset = NameRegistration { addr: None, ..registration("unset.eth", ResolverKind::Public) };
+    let none = NameRegistration { texts: BTreeMap::new(), addr: None, ..registration("none.eth", ResolverKind::None) };
+    let broken = NameRegistration { texts: BTreeMap::new(), ..hostile(HostileMode::ExtendedGarbage, "") };
     let world = World::of(&[agent(), unset, none, broken]).await;
     let block = world.chain.finalized();
     let holding = async |text: &str| world.reader.holding(&name(text), &block, &["sandbox".to_owned()]).await;
@@ -833,7 +841,7 @@ async fn keys_in_urls_do_not_get_out() {
 
 /// A reader of these endpoints, of which `agree` must agree.
 fn quorum(agree: usize, endpoints: Vec<Endpoint>, http: &Arc<dyn HttpPost>) -> RpcChain {
-    let config = ChainConfig { demand: Demand::Quorum(agree), ..config(endpoints) };
+    let config = ChainConfig { demand: GradeDemand::Quorum(agree), ..config(endpoints) };
     RpcChain::new(config, http, Gateway::refusing())
 }
 
@@ -945,7 +953,8 @@ async fn a_laggard_is_not_waited_for() {
     let chain = chain_of(&[agent()]);
     let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain]).await;
     servers[0].set_fault(RpcFault::Stall);
-    let config = ChainConfig { demand: Demand::Quorum(2), timeout: Duration::from_secs(3600), ..config(endpoints) };
+    let config =
+        ChainConfig { demand: GradeDemand::Quorum(2), timeout: Duration::from_secs(3600), ..config(endpoints) };
     let reader = RpcChain::new(config, &http(), Gateway::refusing());
 
     let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
@@ -957,7 +966,7 @@ async fn a_laggard_is_not_waited_for() {
 /// A reader with a quorum of two, whose requests may take an hour.
 fn patient(hedge_after: Duration, endpoints: Vec<Endpoint>) -> RpcChain {
     let timeout = Duration::from_secs(3600);
-    let config = ChainConfig { demand: Demand::Quorum(2), timeout, hedge_after, ..config(endpoints) };
+    let config = ChainConfig { demand: GradeDemand::Quorum(2), timeout, hedge_after, ..config(endpoints) };
     RpcChain::new(config, &http(), Gateway::refusing())
 }
 
@@ -984,7 +993,7 @@ async fn endpoints_that_stall_and_lie_do_not_outlast_the_list() {
     servers[2].set_fault(RpcFault::Html);
     let timeout = Duration::from_millis(300);
     let config = ChainConfig { timeout, hedge_after: Duration::from_millis(1), ..config(endpoints) };
-    let config = ChainConfig { demand: Demand::Quorum(2), ..config };
+    let config = ChainConfig { demand: GradeDemand::Quorum(2), ..config };
     let reader = RpcChain::new(config, &http(), Gateway::refusing());
 
     let error = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
@@ -1111,7 +1120,7 @@ async fn one_that_is_ahead_and_falls_silent_holds_up_nobody() {
     let door = OnceOnly { door: http(), silent: endpoints[0].url.clone(), asked: AtomicUsize::new(0) };
     let timeout = Duration::from_secs(3600);
     let hedge_after = Duration::from_millis(1);
-    let config = ChainConfig { demand: Demand::Quorum(2), timeout, hedge_after, ..config(endpoints) };
+    let config = ChainConfig { demand: GradeDemand::Quorum(2), timeout, hedge_after, ..config(endpoints) };
     let reader = RpcChain::new(config, &(Arc::new(door) as Arc<dyn HttpPost>), Gateway::refusing());
 
     let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
@@ -1154,13 +1163,13 @@ async fn one_that_objects_to_the_newest_block_and_one_that_fails_withhold_no_nam
     let (servers, endpoints) = endpoints_of(&[&honest, &objecting, &honest, &honest]).await;
     servers[2].set_fault(RpcFault::Html);
 
-    for demand in [Demand::Quorum(2), Demand::StateProof(2)] {
+    for demand in [GradeDemand::Quorum(2), GradeDemand::StateProof(2)] {
         let config = ChainConfig { demand, ..config(endpoints.clone()) };
         let last = endpoints[2].url.clone();
         let door = LastLast { door: http(), last, answered: tokio::sync::Semaphore::new(0) };
         let (door, gateway): (Arc<dyn HttpPost>, _) = (Arc::new(door), Gateway::refusing());
         let reader: Box<dyn Chain> = match demand {
-            Demand::StateProof(_) => Box::new(ProvenChain::new(config, &door, gateway)),
+            GradeDemand::StateProof(_) => Box::new(ProvenChain::new(config, &door, gateway)),
             _ => Box::new(RpcChain::new(config, &door, gateway)),
         };
         let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();

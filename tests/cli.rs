@@ -8,6 +8,10 @@ use std::process::{Command, Output, Stdio};
 use clresolve::reason::Code;
 use serde_json::Value;
 
+#[cfg(target_os = "linux")]
+#[path = "cli/terminal.rs"]
+mod terminal;
+
 /// The binary. It reads no configuration of the user.
 fn binary() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));

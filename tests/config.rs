@@ -435,28 +435,140 @@ fn a_list_of_denials_says_what_of_the_default_it_replaces() {
     }
 }
 
+/// Whether a command reads your own configuration file.
+#[cfg(unix)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OwnFile {
+    Read,
+    /// The command takes a configuration, and only the one that is named.
+    NotRead,
+    /// The command takes no configuration.
+    NoConfiguration,
+}
+
+/// Every command, its arguments, and whether it reads your own configuration file. `{}` is a folder, and `NOBODY` an
+/// endpoint that does not answer.
+#[cfg(unix)]
+const READERS: [(&str, &str, OwnFile); 54] = [
+    ("verify", "a.eth NOBODY", OwnFile::Read),
+    ("trace", "a.eth NOBODY", OwnFile::Read),
+    ("records", "a.eth NOBODY", OwnFile::Read),
+    ("card", "a.eth NOBODY", OwnFile::Read),
+    ("gate", "a.eth NOBODY", OwnFile::NotRead),
+    ("decide", "a.eth summarize --url https://a.example --terms {}/object NOBODY", OwnFile::NotRead),
+    ("route", "a.eth NOBODY", OwnFile::Read),
+    ("probe", "a.eth summarize NOBODY", OwnFile::Read),
+    ("request check", "a.eth summarize {}/object NOBODY", OwnFile::Read),
+    ("request template", "a.eth summarize NOBODY", OwnFile::Read),
+    ("receipt verify", "{}/object --name a.eth NOBODY", OwnFile::Read),
+    ("receipt check", "{}/object --receipt {}/object --jwks {}/object --name a.eth", OwnFile::NotRead),
+    ("explain", "CL-45", OwnFile::NoConfiguration),
+    ("name", "a.eth", OwnFile::NoConfiguration),
+    ("lint", "{}/object", OwnFile::Read),
+    ("plan", "{}/object", OwnFile::Read),
+    ("cards convert", "{}/object --to a2a", OwnFile::Read),
+    ("cards generate", "--from {}/object", OwnFile::NoConfiguration),
+    ("cards project", "a.eth NOBODY", OwnFile::Read),
+    ("cards aevum metadata", "--ledger {}/object", OwnFile::NoConfiguration),
+    ("discover", "https://a.example NOBODY", OwnFile::Read),
+    ("cat", "bafkqaaa --gateway http://127.0.0.1:1", OwnFile::Read),
+    ("bundle export", "a.eth NOBODY", OwnFile::Read),
+    ("bundle verify", "{}/object", OwnFile::NotRead),
+    ("audit", "--names {}/names NOBODY", OwnFile::Read),
+    ("audit list", "--below a.eth NOBODY", OwnFile::Read),
+    ("audit schemas", "NOBODY", OwnFile::Read),
+    ("audit diff", "{}/object {}/object", OwnFile::NoConfiguration),
+    ("audit merge", "{}/object", OwnFile::NoConfiguration),
+    ("audit resolution", "{}/object --log {}/names", OwnFile::NoConfiguration),
+    ("audit sign", "{}/object --key {}/object", OwnFile::NoConfiguration),
+    ("audit verify", "{}/object", OwnFile::NoConfiguration),
+    ("watch", "--names {}/names --state {}/state --once --out {}/out NOBODY", OwnFile::NotRead),
+    ("memory show", "a.eth", OwnFile::Read),
+    ("memory forget", "a.eth", OwnFile::Read),
+    ("serve", "--check-config", OwnFile::NotRead),
+    ("ctl flush", "a.eth --socket {}/socket", OwnFile::NoConfiguration),
+    ("ctl show", "--socket {}/socket", OwnFile::NoConfiguration),
+    ("ctl reload", "--socket {}/socket", OwnFile::NoConfiguration),
+    ("ctl log-level", "debug --socket {}/socket", OwnFile::NoConfiguration),
+    ("mcp", "NOBODY", OwnFile::NotRead),
+    ("sandbox", "--list", OwnFile::NoConfiguration),
+    ("verdict verify", "{}/object --jwks {}/object --name a.eth", OwnFile::NotRead),
+    ("signature sign", "{}/object --key {}/object", OwnFile::NoConfiguration),
+    ("signature verify", "{}/object --ens a.eth NOBODY", OwnFile::Read),
+    ("signature key new", "{}/object", OwnFile::NoConfiguration),
+    ("signature key public", "{}/object", OwnFile::NoConfiguration),
+    ("config init", "{}/object", OwnFile::NoConfiguration),
+    ("config show", "", OwnFile::Read),
+    ("config check", "{}/good.toml", OwnFile::NoConfiguration),
+    ("doctor", "NOBODY", OwnFile::Read),
+    ("completions", "bash", OwnFile::NoConfiguration),
+    ("man", "", OwnFile::NoConfiguration),
+    ("help", "", OwnFile::NoConfiguration),
+];
+
 #[cfg(unix)]
 #[test]
-fn your_own_file_is_read_for_people_alone() {
-    let (home, _) = own_configuration("timeout = \"soon\"\n");
-    let home = [("XDG_CONFIG_HOME", home.path().to_str().expect("UTF-8"))];
-    let said = |arguments: &[&str]| {
-        let output = run(arguments, &home);
-        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
-    };
-    let nobody = ["--rpc", "http://127.0.0.1:1"];
-    let (code, error) = said(&[&["a.eth"], &nobody[..]].concat());
-    assert_eq!(code, Some(2));
-    assert!(error.contains("config.toml, line 1, key `timeout`: expected a duration"), "{error}");
-    assert_eq!(said(&[&["a.eth", "--no-config", "-o", "short"], &nobody[..]].concat()).0, Some(3));
-    assert_eq!(said(&["summarizeagent.eth", "--sandbox"]).0, Some(0));
-    assert_eq!(said(&["serve", "--check-config"]).0, Some(0));
-    let (code, error) = said(&[&["gate", "a.eth"], &nobody[..]].concat());
-    assert_eq!((code, error.contains("timeout")), (Some(1), false), "{error}");
-    for command in [&["bundle", "verify"][..], &["verdict", "verify", "--jwks", "/nonexistent", "--name", "a.eth"]] {
-        let (_, error) = said(&[command, &["/dev/null"]].concat());
-        assert!(!error.is_empty() && !error.contains("timeout"), "{error}");
+fn your_own_file_is_read_by_the_commands_that_people_run_alone() {
+    let (home, file) = own_configuration("timeout = \"soon\"\n");
+    let own = ("XDG_CONFIG_HOME", home.path().to_str().expect("UTF-8"));
+    let named = ("CLRESOLVE_CONFIG", file.to_str().expect("UTF-8"));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (name, text) in [("object", "{}"), ("names", "a.eth\n"), ("good.toml", "")] {
+        std::fs::write(folder.path().join(name), text).expect("the folder can be written");
     }
+    let folder = folder.path().to_str().expect("UTF-8");
+    for (command, arguments, expected) in READERS {
+        let arguments = arguments.replace("{}", folder).replace("NOBODY", "--rpc http://127.0.0.1:1 --timeout 1s");
+        let arguments: Vec<&str> = command.split(' ').chain(arguments.split_whitespace()).collect();
+        let is_read = |environment: (&str, &str)| {
+            let output = run(&arguments, &[environment]);
+            let error = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(!error.contains("Usage:"), "{command}: {error}");
+            error.contains("config.toml, line 1, key `timeout`: expected a duration")
+        };
+        assert_eq!(is_read(own), expected == OwnFile::Read, "{command}");
+        assert_eq!(is_read(named), expected != OwnFile::NoConfiguration, "{command}");
+    }
+    assert_eq!(run(&["summarizeagent.eth", "--sandbox"], &[own]).status.code(), Some(0));
+    assert_eq!(run(&["explain", "CL-45", "--no-config"], &[own]).status.code(), Some(2));
+    assert_eq!(run(&["config", "show", "--no-config"], &[own]).status.code(), Some(0));
+}
+
+#[cfg(unix)]
+#[test]
+fn the_list_of_readers_has_every_command() {
+    let pages = tempfile::tempdir().expect("a temporary folder");
+    run(&["man", pages.path().to_str().expect("UTF-8")], &[]);
+    let files = std::fs::read_dir(pages.path()).expect("a folder").map(|page| page.expect("a page").path());
+    let pages: BTreeSet<String> =
+        files.map(|page| page.file_stem().and_then(|stem| stem.to_str()).expect("UTF-8").to_owned()).collect();
+    let page = |(command, ..): &(&str, &str, OwnFile)| format!("clresolve-{}", command.replace(' ', "-"));
+    let listed: BTreeSet<String> = READERS.iter().map(page).collect();
+    let is_group = |page: &str| pages.iter().any(|other| other.starts_with(&format!("{page}-")));
+    let missing: Vec<&String> = pages.difference(&listed).filter(|page| !is_group(page)).collect();
+    assert!(pages.len() > 50 && missing.is_empty(), "{missing:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn help_and_documents_name_the_commands_that_do_not_read_your_own_file() {
+    let help = |arguments: &[&str]| String::from_utf8(run(arguments, &[]).stdout).expect("UTF-8");
+    let is_not_read = |(.., expected): &&(&str, &str, OwnFile)| *expected == OwnFile::NotRead;
+    let expected: BTreeSet<&str> = READERS.iter().filter(is_not_read).map(|(command, ..)| *command).collect();
+    let world = help(&["help", "world"]);
+    let after = world.split("and by these commands:\n").nth(1).expect("the list");
+    let listed = after.split(".\n").next().unwrap_or_default().split(',').map(str::trim);
+    assert_eq!(listed.collect::<BTreeSet<_>>(), expected);
+    for (command, ..) in READERS {
+        let said = help(&[&["help"][..], &command.split(' ').collect::<Vec<_>>()].concat());
+        let says = said.contains("Your own configuration file is not read.");
+        assert_eq!(says, expected.contains(command), "{command}: {said}");
+    }
+    let text = std::fs::read_to_string(shipped("../docs/configuration.md")).expect("the document is readable");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let after = text.split("These commands never read it: ").nth(1).expect("the list");
+    let listed = after.split('.').next().unwrap_or_default().split('`').skip(1).step_by(2);
+    assert_eq!(listed.collect::<BTreeSet<_>>(), expected);
 }
 
 #[cfg(unix)]

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use clresolve::config::Config;
+use clresolve::reason::{Code, Refusal};
 use clresolve::sandbox::Sandbox;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -46,6 +47,20 @@ const SIZES: [(&str, usize); 3] = [("README.md", 9_000), ("ARCHITECTURE.md", 10_
 
 /// Most characters of a line outside tables.
 const LINE: usize = 120;
+
+/// Phrases that must be read twice.
+const NOT_PLAIN: [&str; 10] = [
+    "are none",
+    "as far as",
+    "by nobody",
+    "has not the",
+    "have not the",
+    "is none",
+    "so many",
+    "told apart by",
+    "told by",
+    "whoever",
+];
 
 /// The first lines of the samples that do not run, and why.
 const NOT_RUN: [(&str, &str, &str); 10] = [
@@ -145,6 +160,92 @@ fn lines_outside_tables_are_short() {
         long.extend(lines.map(|(number, _)| format!("{file}:{}", number + 1)));
     }
     assert!(long.is_empty(), "{long:#?}");
+}
+
+/// Documents, help, the registry of reasons and the messages of errors say it with the standard term. The changelog keeps
+/// its words.
+#[test]
+fn texts_for_people_are_in_plain_words() {
+    let documents = documents().into_iter().filter(|file| file != "CHANGELOG.md");
+    let documents: Vec<(String, String)> =
+        documents.map(|file| (file.clone(), without_spans(&prose(&read(&file))))).collect();
+    let mut found = Vec::new();
+    for texts in [documents, help(), registry(), error_messages()] {
+        assert!(texts.len() > 20, "the texts were not found");
+        for (place, text) in texts {
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+            let text = text.replace("there is none", "").replace("there are none", "");
+            found.extend(
+                NOT_PLAIN.iter().filter(|phrase| text.contains(**phrase)).map(|phrase| format!("{place}: {phrase}")),
+            );
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+/// The text without what stands in backticks: names of tests are not for people.
+fn without_spans(text: &str) -> String {
+    text.split('`').step_by(2).collect()
+}
+
+/// The help of each command, as its manual page has it.
+fn help() -> Vec<(String, String)> {
+    let folder = workplace();
+    let written = Command::new(env!("CARGO_BIN_EXE_clresolve")).arg("man").arg(folder.path()).status();
+    assert!(written.expect("the binary runs").success());
+    let pages = fs::read_dir(folder.path()).expect("a folder").map(|page| page.expect("a page").path());
+    pages.map(|page| (page.display().to_string(), fs::read_to_string(page).expect("a page"))).collect()
+}
+
+fn registry() -> Vec<(String, String)> {
+    let of_codes = Code::ALL.iter().map(|code| (code.slug(), code.entry().title, code.entry().explanation));
+    let of_refusals = Refusal::ALL.iter().map(|code| (code.slug(), code.title(), ""));
+    of_codes.chain(of_refusals).map(|(code, title, text)| (code.to_owned(), format!("{title} {text}"))).collect()
+}
+
+/// What `#[error("…")]` says in the library and in the crates below it.
+fn error_messages() -> Vec<(String, String)> {
+    let mut files = Vec::new();
+    for folder in ["src", "crates"] {
+        sources(&root().join(folder), &mut files);
+    }
+    let messages = |file: &PathBuf| {
+        let text = fs::read_to_string(file).expect("a source file is readable");
+        let attributes = text.split("#[error(").skip(1).filter_map(|rest| rest.split(")]").next());
+        attributes.map(|message| (file.display().to_string(), message.to_owned())).collect::<Vec<_>>()
+    };
+    files.iter().flat_map(messages).collect()
+}
+
+fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder is readable") {
+        let path = entry.expect("an entry is readable").path();
+        if path.is_dir() {
+            sources(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+/// The table of dependencies has a row in place of an entry.
+#[test]
+fn every_decision_has_context_decision_and_consequence() {
+    let decisions = documents().into_iter().filter(|file| file.starts_with("docs/decisions/"));
+    let mut entries = 0;
+    for file in decisions {
+        let text = read(&file);
+        for entry in text.split("\n## ").skip(1) {
+            let (title, body) = entry.split_once('\n').unwrap_or((entry, ""));
+            let labels =
+                body.lines().filter_map(|line| line.strip_prefix("- ")?.split_once(':')).map(|(label, _)| label);
+            let mut labels: Vec<&str> = labels.filter(|label| *label != "Rejected").collect();
+            labels.dedup();
+            assert_eq!(labels, ["Context", "Decision", "Consequence"], "{file}: {title}");
+            entries += 1;
+        }
+    }
+    assert!(entries > 150, "the decisions were not found");
 }
 
 #[test]

@@ -278,8 +278,8 @@ async fn is_refused(change: impl FnOnce(&Stage, &CacheKey, &str)) {
 #[tokio::test]
 async fn a_value_that_was_truncated_is_never_served() {
     is_refused(|stage, _, place| {
-        let sealed = stage.redis.get(place);
-        stage.redis.set(place, &sealed[..sealed.len() - 1]);
+        let stored = stage.redis.get(place);
+        stage.redis.set(place, &stored[..stored.len() - 1]);
     })
     .await;
     is_refused(|stage, _, place| stage.redis.set(place, b"x")).await;
@@ -291,13 +291,13 @@ async fn a_value_of_a_stranger_is_never_served() {
         let [ours, theirs] = [KEY, NEXT_KEY].map(|key| MacKeys::parse(key).expect("a good key"));
         let binding = Binding { version: VERSION, key };
         let value = Value::open(&stage.redis.get(place), &ours, binding).expect("it is good");
-        stage.redis.set(place, &value.seal(&theirs, binding).expect("it is short"));
+        stage.redis.set(place, &value.with_mac(&theirs, binding).expect("it is short"));
     })
     .await;
     is_refused(|stage, _, place| {
-        let mut sealed = stage.redis.get(place);
-        sealed[MAC_BYTES] ^= 1;
-        stage.redis.set(place, &sealed);
+        let mut stored = stage.redis.get(place);
+        stored[MAC_BYTES] ^= 1;
+        stage.redis.set(place, &stored);
     })
     .await;
 }
@@ -306,9 +306,9 @@ async fn a_value_of_a_stranger_is_never_served() {
 async fn a_value_of_another_program_version_is_never_served() {
     is_refused(|stage, key, place| {
         let keys = MacKeys::parse(KEY).expect("a good key");
-        let sealed = stage.redis.get(place);
-        let value = Value::open(&sealed, &keys, Binding { version: VERSION, key }).expect("it is good");
-        let by_another = value.seal(&keys, Binding { version: "0.0.1", key }).expect("it is short");
+        let stored = stage.redis.get(place);
+        let value = Value::open(&stored, &keys, Binding { version: VERSION, key }).expect("it is good");
+        let by_another = value.with_mac(&keys, Binding { version: "0.0.1", key }).expect("it is short");
         stage.redis.set(place, &by_another);
     })
     .await;
@@ -317,10 +317,10 @@ async fn a_value_of_another_program_version_is_never_served() {
 #[tokio::test]
 async fn a_value_that_aged_is_never_served() {
     is_refused(|stage, _, place| {
-        let sealed = stage.redis.get(place);
+        let stored = stage.redis.get(place);
         let left: i64 = redis::cmd("PTTL").arg(place).query(&mut stage.redis.open()).expect("the server answers");
         assert!((1..=300_000).contains(&left), "it ends with its freshness: {left}");
-        stage.redis.set(place, &sealed);
+        stage.redis.set(place, &stored);
         stage.clock.advance(301);
     })
     .await;
@@ -336,14 +336,14 @@ async fn a_value_that_is_replayed_after_an_eviction_is_never_served() {
     one.resolve(AGENT).await;
     one.settled().await;
     let place = stage.place(&of_first);
-    let sealed = stage.redis.get(&place);
+    let stored = stage.redis.get(&place);
     assert_eq!(stage.requests(other.resolve(AGENT)).await.1, 0);
 
     one.evict(&name(AGENT));
     one.settled().await;
     assert!(stage.redis.get(&place).is_empty(), "it is deleted with the eviction");
     assert!(is_evicted_within_a_second(&other).await);
-    stage.redis.set(&place, &sealed);
+    stage.redis.set(&place, &stored);
     stage.runs_by_itself(&other, AGENT).await;
 }
 

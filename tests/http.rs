@@ -56,7 +56,7 @@ use clresolve::reason::Refusal;
 use clresolve::records::Key;
 use clresolve::resolve::{ChainError, Content, Reading, Resolver, Retrieved};
 use clresolve::sandbox::Sandbox;
-use clresolve::sign::{Expected, SigningKey, TrustedKeys, verify};
+use clresolve::sign::{ExpectedVerdict, SigningKey, TrustedKeys, verify};
 use clresolve::verdict::{Depth, State};
 use jiff::{SignedDuration, Timestamp};
 use reqwest::header::HeaderMap;
@@ -1180,7 +1180,7 @@ async fn a_daemon_with_a_key_signs_for_whoever_asks_and_publishes_its_keys() {
     assert_eq!(answer(known).await.status, 304);
     let trusted = TrustedKeys::from_jwks(&keys.body).expect("a key set");
 
-    let expected = Expected {
+    let expected = ExpectedVerdict {
         name: EnsName::parse(GOOD).expect("a name"),
         profile: "agent-cards/1.0.0".to_owned(),
         depth: Depth::Identity,

@@ -18,12 +18,12 @@ use bytes::Bytes;
 use clresolve::chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
 use clresolve::chain::transport::{HttpPost, PostError};
 use clresolve::chain::{
-    Answer, BlockSelector, Chain, ChainConfig, ChainError, Clock, Coins, Contracts, Demand, Endpoint, Head,
+    Answer, BlockSelector, Chain, ChainConfig, ChainError, Clock, Coins, Contracts, Endpoint, GradeDemand, Head,
     HeaderSource, Holding, ProvenChain, QuorumHeaders, Reading, RpcChain,
 };
 use clresolve::name::EnsName;
 use clresolve::records::Key;
-use clresolve::sandbox::chain::{CHAIN_ID, ChainBuilder, Registration, ResolverKind, RpcServer, SandboxChain};
+use clresolve::sandbox::chain::{CHAIN_ID, ChainBuilder, NameRegistration, ResolverKind, RpcServer, SandboxChain};
 use clresolve::telemetry::Exposition;
 use clresolve_core::cause::ResolverFault;
 use serde_json::Value;
@@ -105,11 +105,11 @@ impl World {
         for text in ["agent.eth", "owner.eth", "other.eth"] {
             let texts = [("cl.entry", ENTRY), ("cl.owner", "owner.eth")];
             let texts = texts.map(|(key, value)| (key.to_owned(), value.to_owned()));
-            let registration = Registration {
+            let registration = NameRegistration {
                 resolver: ResolverKind::Public,
                 texts: BTreeMap::from(texts),
                 addr: Some(BOB),
-                ..Registration::new(name(text), ALICE)
+                ..NameRegistration::new(name(text), ALICE)
             };
             builder.register(&registration).unwrap();
         }
@@ -137,7 +137,7 @@ impl World {
         Arc::clone(&self.counted) as _
     }
 
-    fn stated(&self, demand: Demand, urls: Vec<Url>) -> RpcChain {
+    fn stated(&self, demand: GradeDemand, urls: Vec<Url>) -> RpcChain {
         RpcChain::new(config(demand, urls), &self.http(), Arc::new(NoGateway))
     }
 
@@ -147,7 +147,7 @@ impl World {
 }
 
 /// Endpoints at these URLs, each of an operator of its own.
-fn config(demand: Demand, urls: Vec<Url>) -> ChainConfig {
+fn config(demand: GradeDemand, urls: Vec<Url>) -> ChainConfig {
     let endpoint = |(place, url): (usize, Url)| {
         let label = format!("endpoint-{place}");
         Endpoint { operator: label.clone(), label, url, own: false, ws: None }
@@ -194,12 +194,12 @@ impl HeaderSource for KnownHeader {
 async fn another_source_of_headers_takes_the_quorums_place() {
     let world = World::new().await;
     let upstream: Url = world.server.url().parse().unwrap();
-    let quorum = QuorumHeaders::new(config(Demand::StateProof(1), vec![upstream.clone()]), &world.http());
+    let quorum = QuorumHeaders::new(config(GradeDemand::StateProof(1), vec![upstream.clone()]), &world.http());
     let head = quorum.head(BlockSelector::Finalized).await.unwrap();
     assert_eq!(head.block, world.chain.finalized());
     let known = Arc::new(KnownHeader(Head { own: true, ..head }));
     let proxy = Proxy::before(upstream, Altered::HeaderHashRemade).await;
-    let proven = || world.proven(config(Demand::StateProof(1), vec![proxy.url()]));
+    let proven = || world.proven(config(GradeDemand::StateProof(1), vec![proxy.url()]));
     let headers = || Arc::clone(&known) as Arc<dyn HeaderSource>;
     let clock: Clock = Arc::new(jiff::Timestamp::now);
     for proven in [
@@ -219,15 +219,16 @@ async fn a_call_that_reverts_as_a_whole_gives_no_records() {
     let world = World::new().await;
     let standard = Contracts::default();
     let contracts = Contracts { multicall3: standard.registry, ..standard };
-    let proven = world.proven(ChainConfig { contracts, ..config(Demand::StateProof(2), world.honest()) });
+    let proven = world.proven(ChainConfig { contracts, ..config(GradeDemand::StateProof(2), world.honest()) });
     assert_eq!(read(&proven).await.unwrap_err(), ChainError::Resolver(ResolverFault::CallReverted));
 }
 
 #[tokio::test]
 async fn the_cost_of_each_grade_in_requests_and_round_trips() {
     let world = World::new().await;
-    let [single, quorum] = [Demand::SingleRpc, Demand::Quorum(2)].map(|demand| world.stated(demand, world.honest()));
-    let proven = world.proven(config(Demand::StateProof(2), world.honest()));
+    let [single, quorum] =
+        [GradeDemand::SingleRpc, GradeDemand::Quorum(2)].map(|demand| world.stated(demand, world.honest()));
+    let proven = world.proven(config(GradeDemand::StateProof(2), world.honest()));
     let grades: [(&str, &dyn Chain, usize); 3] =
         [("single-rpc", &single, 2), ("quorum 2 of 3", &quorum, 2), ("state-proof 2 of 3", &proven, 3)];
     println!("grade, name with its owner: HTTP requests, JSON-RPC requests in them, reply bytes, round trips");
@@ -251,7 +252,7 @@ async fn a_liar_that_is_asked_for_proofs_is_named_with_its_lie_and_counted() {
         let _counting = metrics::set_default_local_recorder(&counts);
         let [liar, honest] = world.before([lie, Altered::Nothing]).await;
         // Two endpoints have the header, and the first of them is asked for proofs first.
-        let proven = world.proven(config(Demand::StateProof(2), vec![liar.url(), honest.url()]));
+        let proven = world.proven(config(GradeDemand::StateProof(2), vec![liar.url(), honest.url()]));
         let reading = read(&proven).await.unwrap();
         assert_eq!(entry(&reading), Some(ENTRY));
         let [(label, cause)] = &reading.contradicted_by[..] else { panic!("{:?}", reading.contradicted_by) };
@@ -274,7 +275,7 @@ async fn spare_endpoints_prove_what_others_keep_back() {
         // None of those that say nothing is ever given up, so they are waited for in vain.
         let urls = proxies.iter().map(Proxy::url).collect();
         let hedge_after = Duration::from_millis(1);
-        let chain = world.proven(ChainConfig { hedge_after, ..config(Demand::StateProof(2), urls) });
+        let chain = world.proven(ChainConfig { hedge_after, ..config(GradeDemand::StateProof(2), urls) });
         let reading = tokio::time::timeout(Duration::from_secs(30), read(&chain)).await;
         let reading = reading.expect("nobody waits in vain").unwrap_or_else(|error| panic!("{altered:?}: {error}"));
         assert_eq!(entry(&reading), Some(ENTRY), "{altered:?}");

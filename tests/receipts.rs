@@ -17,16 +17,16 @@ use clresolve::sandbox::spec::Spec;
 use clresolve::sandbox::{Sandbox, World};
 use clresolve::verdict::State;
 use clresolve::verdict::receipt::question::Request;
-use clresolve::verdict::receipt::{Family, Question, Verification};
+use clresolve::verdict::receipt::{Family, ReceiptQuestion, Verification};
 use serde_json::{Value, json};
 
 /// Codes that no receipt gets by itself, with tests of their own.
 const ELSEWHERE: [Code; 1] = [Code::ReceiptReplayed];
 
-fn question(name: &str, receipt: &str) -> Question {
+fn question(name: &str, receipt: &str) -> ReceiptQuestion {
     let request = Request::from_bytes(Sandbox::request().1.as_bytes()).expect("a request");
     let receipt = receipt.as_bytes().to_vec();
-    Question { name: name.to_owned(), receipt, request: Some(request), purchase: Purchase::default() }
+    ReceiptQuestion { name: name.to_owned(), receipt, request: Some(request), purchase: Purchase::default() }
 }
 
 fn schema() -> jsonschema::Validator {
@@ -145,6 +145,6 @@ fn run(arguments: &[&str]) -> Output {
 fn a_question_in_json_keeps_the_bytes_of_the_receipt() {
     let body = json!({"name": "a.eth"}).to_string();
     let body = format!(r#"{},"receipt":{}}}"#, &body[..body.len() - 1], sample("receipt-duplicate-key.json"));
-    let question = Question::from_json(body.as_bytes()).expect("a question");
+    let question = ReceiptQuestion::from_json(body.as_bytes()).expect("a question");
     assert_eq!(question.receipt, sample("receipt-duplicate-key.json").trim().as_bytes());
 }

@@ -9,12 +9,12 @@ use clresolve::reason::{Code, Step};
 use clresolve::resolve::{self, Resolver};
 use clresolve::sandbox::spec::Spec;
 use clresolve::sandbox::{Sandbox, World};
-use clresolve::verdict::request::{Checked, Question};
+use clresolve::verdict::request::{Checked, RequestQuestion};
 use clresolve::verdict::{Depth, State};
 use serde_json::Value;
 
-fn question(name: &str, verb: &str, request: &str) -> Question {
-    Question { name: name.to_owned(), verb: verb.to_owned(), request: request.as_bytes().to_vec() }
+fn question(name: &str, verb: &str, request: &str) -> RequestQuestion {
+    RequestQuestion { name: name.to_owned(), verb: verb.to_owned(), request: request.as_bytes().to_vec() }
 }
 
 fn schema() -> jsonschema::Validator {

@@ -20,7 +20,7 @@ use clresolve::payment::decision::{Decision, Outcome};
 use clresolve::reason::{Code, Reason};
 use clresolve::sandbox::Sandbox;
 use clresolve::sign::{
-    DECISION_TYPE, Expected, JwsError, KeyError, KeyFileError, MAX_LIFETIME, PublicKey, SKEW, SignError, Signer,
+    DECISION_TYPE, ExpectedVerdict, JwsError, KeyError, KeyFileError, MAX_LIFETIME, PublicKey, SKEW, SignError, Signer,
     SigningKey, TYPE, TrustedKeys, VerifyError, What, read_signing_key, read_trusted_keys, sign_decision, verify,
 };
 use clresolve::verdict::{Depth, Origin, State, Verdict, canonical_digest};
@@ -87,8 +87,8 @@ fn verdict(now: i64) -> Verdict {
     serde_json::from_value::<Verdict>(verdict).expect("a verdict").with_digests()
 }
 
-fn expected() -> Expected {
-    Expected {
+fn expected() -> ExpectedVerdict {
+    ExpectedVerdict {
         name: EnsName::parse(NAME).expect("a name"),
         profile: "agent-cards/1.0.0".to_owned(),
         depth: Depth::Identity,
@@ -193,7 +193,7 @@ fn an_old_one_and_one_for_another_question_are_refused() {
     assert_eq!(later(-SKEW), None);
     assert_eq!(later(-SKEW - 1), Some(VerifyError::IssuedInTheFuture));
 
-    let asked = |change: fn(&mut Expected)| {
+    let asked = |change: fn(&mut ExpectedVerdict)| {
         let mut expected = expected();
         change(&mut expected);
         verify(&jws, &keys(), &expected, at(NOW)).expect_err("another question")
@@ -224,12 +224,12 @@ fn strangers_word(now: i64) -> Verdict {
 fn one_strangers_word_is_enough_for_who_says_so() {
     let jws = signed(&strangers_word(NOW), NOW);
     assert_eq!(refused(&jws), VerifyError::OneStrangersWord);
-    let high = Expected { proof: Some(Grade::StateProof), ..expected() };
+    let high = ExpectedVerdict { proof: Some(Grade::StateProof), ..expected() };
     let mut proven = strangers_word(NOW);
     proven.anchor.as_mut().expect("it has one").proof.grade = Grade::StateProof;
     let proven = signed(&proven.with_digests(), NOW);
     assert_eq!(verify(&proven, &keys(), &high, at(NOW)), Err(VerifyError::OneStrangersWord));
-    let enough = Expected { proof: Some(Grade::SingleRpc), ..expected() };
+    let enough = ExpectedVerdict { proof: Some(Grade::SingleRpc), ..expected() };
     assert!(verify(&jws, &keys(), &enough, at(NOW)).is_ok());
 }
 
@@ -780,7 +780,7 @@ fn the_verdict_in_a_bundle_is_signed_and_the_signature_tells_whose_it_is() {
     let verified = bundle.verify(&Sandbox::profiles()).expect("it holds together");
     assert!(bundle.is_signed() && !read(&unsigned).is_signed());
     fn check(bundle: &Bundle, keys: &TrustedKeys, issuer: Option<&str>, now: i64) -> Result<Signature, BundleError> {
-        let expected = Expected {
+        let expected = ExpectedVerdict {
             profile: "agent-cards/1.0.0".to_owned(),
             chain: "eip155:31337".to_owned(),
             world: "devnet".to_owned(),
@@ -801,7 +801,7 @@ fn the_verdict_in_a_bundle_is_signed_and_the_signature_tells_whose_it_is() {
         check(&bundle, &self::keys(), None, now()),
         check(&bundle, &keys, Some("x"), now()),
         check(&bundle, &keys, None, now() - 1000),
-        bundle.check_signature(&keys, &Expected { issuer: None, ..expected() }, at(now())),
+        bundle.check_signature(&keys, &ExpectedVerdict { issuer: None, ..expected() }, at(now())),
     ] {
         assert_eq!(class(error), Some("bundle-signature-refused"));
     }

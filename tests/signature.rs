@@ -39,8 +39,9 @@ use clresolve::resolve::{Content, Resolver, Retrieved, RootSource};
 use clresolve::sandbox::Sandbox;
 use clresolve::sign::KeyError;
 use clresolve::signature::{
-    CardKey, CardSigner as _, DidWeb, Form, MAX_HEADER_BYTES, MAX_ROOTS, MAX_SIGNATURE_BYTES, MAX_SIGNATURES, Root,
-    RootError, SignError, SignatureOutcome, SignatureState, TrustRoots, Verification, payload, sign, sign_text, verify,
+    CardKey, CardSignError, CardSigner as _, CardVerification, DidWeb, Form, MAX_HEADER_BYTES, MAX_ROOTS,
+    MAX_SIGNATURE_BYTES, MAX_SIGNATURES, Root, RootError, SignatureOutcome, SignatureState, TrustRoots, payload, sign,
+    sign_text, verify,
 };
 use ed25519_dalek::Signer as _;
 use jiff::Timestamp;
@@ -125,7 +126,7 @@ fn refused(card: &Value, roots: &TrustRoots) -> Code {
 }
 
 #[track_caller]
-fn verified(found: &Verification) -> (&str, &str, Form) {
+fn verified(found: &CardVerification) -> (&str, &str, Form) {
     assert_eq!(found.state, SignatureState::Verified, "{found:?}");
     let held = found.signatures.iter().find_map(|checked| match &checked.outcome {
         SignatureOutcome::Verified { root, key, form } => Some((root.as_str(), key.as_str(), *form)),
@@ -500,11 +501,11 @@ fn signatures_share_one_budget() {
 #[test]
 fn cards_that_cannot_be_signed_are_told() {
     let full = listed(vec![json!({}); MAX_SIGNATURES].into());
-    assert_eq!(sign(&full, &key()), Err(SignError::TooMany));
-    assert_eq!(sign(&json!([]), &key()), Err(SignError::NotObject));
-    assert_eq!(sign(&listed(json!({})), &key()), Err(SignError::Signatures));
-    assert!(matches!(sign(&json!({"x": u64::MAX}), &key()), Err(SignError::Payload(_))));
-    assert!(matches!(sign_text("{\"a\":1,\"a\":2}", &key()), Err(SignError::Json(_))));
+    assert_eq!(sign(&full, &key()), Err(CardSignError::TooMany));
+    assert_eq!(sign(&json!([]), &key()), Err(CardSignError::NotObject));
+    assert_eq!(sign(&listed(json!({})), &key()), Err(CardSignError::Signatures));
+    assert!(matches!(sign(&json!({"x": u64::MAX}), &key()), Err(CardSignError::Payload(_))));
+    assert!(matches!(sign_text("{\"a\":1,\"a\":2}", &key()), Err(CardSignError::Json(_))));
     assert_eq!(CardKey::from_pem("x").err(), Some(KeyError::NotCardKey));
     let p384 = EcdsaKeyPair::generate(&ECDSA_P384_SHA384_FIXED_SIGNING).expect("a key");
     let p384 = pem(p384.to_pkcs8v1().expect("PKCS#8").as_ref());

@@ -249,7 +249,7 @@ async fn calls_for_one_message_share_its_id_and_what_was_not_told_is_told_again(
     watched.list("summarizeagent.eth\n");
     let failed = watched.once();
     assert_eq!(failed.status.code(), Some(74), "{}", said(&failed));
-    assert!(said(&failed).contains("the changes stay to be told"), "{}", said(&failed));
+    assert!(said(&failed).contains("the next round delivers the changes again"), "{}", said(&failed));
     assert_eq!(watched.state(), before, "it stands for what was told");
     let received = watched.received();
     assert_eq!(received.len(), 5);

@@ -19,7 +19,7 @@ use self::budget::Budget;
 pub(crate) use self::endpoint::EndpointId;
 use self::endpoint::Followed;
 use self::index::{Index, Knows, Places};
-use super::CacheKey;
+use super::key::CacheKey;
 use crate::chain::{Endpoint, News, Source};
 use crate::name::EnsName;
 use crate::telemetry;

@@ -2,12 +2,10 @@
 
 use std::ffi::OsString;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args as _, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use super::hint;
-use crate::system::CardSystem;
+use super::{hint, user_config};
 use crate::text;
 
 mod ask;
@@ -52,33 +50,34 @@ pub(super) use world::{DepthArg, GlobalArgs, OfflineArgs, WorldArgs};
 
 const AFTER_HELP: &str = "\
 Examples:
-  clresolve --sandbox summarizeagent.eth     try it: an embedded world, no network
-  clresolve summarizeagent.eth               may I call and pay this agent?
-  clresolve a.eth b.eth -o short             a line each
-  clresolve a.eth --json | jq .reasons       everything, for programs
-  clresolve trace a.eth                      each step with its evidence and time
-  clresolve card a.eth > card.json           the card's bytes, if and only if proven
-  clresolve lint card.json                   is this card fit to be published?
-  clresolve plan agents/                     which CID, which records; would it pass?
-  clresolve discover https://agent.example   which cards does this host serve?
-  clresolve bundle export a.eth > b.json     the verdict with all its evidence
+  clresolve --sandbox summarizeagent.eth   try it: an embedded world, no network
+  clresolve summarizeagent.eth             may I call and pay this agent?
+  clresolve a.eth b.eth -o short           a line each
+  clresolve a.eth --json | jq .reasons     everything, for programs
+  clresolve trace a.eth                    each step with its evidence and time
+  clresolve card a.eth > card.json         the card's bytes, once proven
+  clresolve lint card.json                 is this card fit to be published?
+  clresolve plan agents/                   which CID and records; would it pass?
+  clresolve discover https://agent.example which cards does this host serve?
+  clresolve bundle export a.eth > b.json   the verdict with all its evidence
   clresolve signature verify card.json --ens a.eth
-                                             who has signed this A2A card?
+                                           who has signed this A2A card?
   clresolve probe --sandbox summarizeagent.eth summarize
-                                             what would it cost, and is the payee real?
+                                           the cost, and is the payee real?
   clresolve request check a.eth summarize r.json
-                                             is this what the agent's schema demands?
+                                           does the agent's schema allow it?
   clresolve receipt verify r.json --name a.eth
-                                             has this agent's signer signed this?
-  clresolve serve                            a daemon for programs and proxies
-  clresolve doctor                           are my endpoints and gateways well?
-  clresolve explain checksum-mismatch        what a reason code means, and who can fix it
-  clresolve audit --names FILE --format html a report on many names
+                                           has the agent's signer signed it?
+  clresolve serve                          a daemon for programs and proxies
+  clresolve doctor                         are my endpoints and gateways well?
+  clresolve explain checksum-mismatch      what a code means, and who can fix it
+  clresolve audit --names FILE             a report on many names
   clresolve a.eth --rpc http://127.0.0.1:8545 --gateway http://127.0.0.1:8080
-                                             ask your own node and gateway
+                                           ask your own node and gateway
 
 Which chain, gateways and rules are used: `clresolve help world`.
-A bare argument is an ENS name, and has a dot. `clresolve verify NAME` takes any name.
+A bare argument is an ENS name, and has a dot. `clresolve verify NAME` takes
+any name.
 
 Exit codes:
     0  trusted               3  indeterminate: could not be decided
@@ -140,7 +139,7 @@ pub(super) enum Command {
     #[command(after_help = "\
 Examples:
   clresolve verify summarizeagent.eth
-  clresolve verify - -o jsonl < names.txt     names from standard input, one per line")]
+  clresolve verify - -o jsonl < names.txt   names from standard input")]
     Verify(VerifyArgs),
     /// Judge names and show each step with its evidence and time
     #[command(after_help = "\
@@ -182,7 +181,7 @@ Examples:
     Bundle(BundleArgs),
     /// Judge a list of names and write a report
     Audit(Box<AuditArgs>),
-    /// Judge a list of names again and again, and tell what changed
+    /// Judge a list of names again and again, and report what changed
     Watch(WatchArgs),
     /// Show or forget what is remembered of names
     Memory(MemoryArgs),
@@ -206,7 +205,6 @@ Examples:
     /// Write a completion script for a shell
     Completions(CompletionsArgs),
     /// Write manual pages
-    #[command(hide = true)]
     Man(ManArgs),
     /// Show help on a command, or on the options of the world
     Help(HelpArgs),
@@ -247,12 +245,6 @@ impl Spelled {
         };
         (command, Some(Moved { old, new }))
     }
-}
-
-/// The card systems by their stable names.
-fn card_system() -> impl TypedValueParser<Value = CardSystem> {
-    let slugs = PossibleValuesParser::new(CardSystem::ALL.iter().map(|system| system.slug()));
-    slugs.try_map(|slug| slug.to_ascii_lowercase().parse::<CardSystem>())
 }
 
 /// Reads a command line, the program's own name first.
@@ -317,7 +309,7 @@ pub(super) fn whole_command() -> clap::Command {
 
 /// The command as it is parsed and explained: the options of the world have a page of their own.
 pub(super) fn command() -> clap::Command {
-    without_world(Cli::command())
+    without_world(with_readers(Cli::command()))
 }
 
 /// The command for manual pages: the page of the program has the options of the world, and no other has.
@@ -329,22 +321,24 @@ pub(super) fn manual() -> clap::Command {
 pub(super) fn world_page() -> clap::Command {
     WorldArgs::augment_args(clap::Command::new("clresolve help world"))
         .about("Options that say which chain, gateways and rules to use, and how long to wait.")
-        .after_help(WORLD_AFTER_HELP)
+        .after_help(WORLD_AFTER_HELP.replace("{commands}", &user_config::NOT_READ_BY.join(", ")))
         .override_usage("clresolve [COMMAND] [OPTIONS OF THE WORLD] ...")
         .disable_help_flag(true)
 }
 
 const WORLD_AFTER_HELP: &str = "\
-Every command that asks the chain, a host or a gateway takes these options, before or
-after its name. Each is also a key of the configuration file, without the dashes.
+Every command that asks the chain, a host or a gateway takes these options,
+before or after its name. Each is also a key of the configuration file,
+without the dashes.
 
-Configuration: defaults < file < environment < options. The file is the one that
---config or CLRESOLVE_CONFIG names; otherwise your own, which is
-$XDG_CONFIG_HOME/clresolve/config.toml or ~/.config/clresolve/config.toml. Your own
-file is not read with --no-config, with --sandbox, and by serve, gate, bundle verify
-and verdict verify. `clresolve config show` names the source of each value.
-The environment has CLRESOLVE_CONFIG, _RPC, _GATEWAY, _BLOCK, _PROFILE, _DEPTH,
-_TIMEOUT, _CHAIN_ID and _UNIVERSAL_RESOLVER.
+Configuration: defaults < file < environment < options. The file is the one
+that --config or CLRESOLVE_CONFIG names; otherwise your own, which is
+$XDG_CONFIG_HOME/clresolve/config.toml or ~/.config/clresolve/config.toml.
+Your own file is not read with --no-config and --sandbox, and by these commands:
+{commands}.
+`clresolve config show` names the source of each value.
+The environment has CLRESOLVE_CONFIG, _RPC, _GATEWAY, _BLOCK, _PROFILE,
+_DEPTH, _TIMEOUT, _CHAIN_ID and _UNIVERSAL_RESOLVER.
 
 Examples:
   clresolve a.eth --rpc http://127.0.0.1:8545 --gateway http://127.0.0.1:8080
@@ -352,16 +346,31 @@ Examples:
 
 const WORLD_FOOTER: &str = "Which chain, gateways and rules are used: `clresolve help world`.";
 
+const OWN_FILE_FOOTER: &str = "Your own configuration file is not read.";
+
 /// The command and those below it with the options of the world hidden, and with a word on where they are.
 fn without_world(command: clap::Command) -> clap::Command {
     let has_world = command.get_arguments().any(is_of_world);
-    let mut command =
+    let command =
         command.mut_args(|arg| if is_of_world(&arg) { arg.hide(true) } else { arg }).mut_subcommands(without_world);
-    if has_world && command.get_name() != "clresolve" {
-        let own = command.get_after_help().map(|help| format!("{help}\n\n")).unwrap_or_default();
-        command = command.after_help(format!("{own}{WORLD_FOOTER}"));
-    }
-    command
+    if has_world && command.get_name() != "clresolve" { with_footer(command, WORLD_FOOTER) } else { command }
+}
+
+/// The command, with a word on your own configuration file at those that do not read it.
+fn with_readers(command: clap::Command) -> clap::Command {
+    user_config::NOT_READ_BY.iter().fold(command, |command, path| match path.split_once(' ') {
+        Some((group, name)) => command.mut_subcommand(group, |group| group.mut_subcommand(name, without_own_file)),
+        None => command.mut_subcommand(path, without_own_file),
+    })
+}
+
+fn without_own_file(command: clap::Command) -> clap::Command {
+    with_footer(command, OWN_FILE_FOOTER)
+}
+
+fn with_footer(command: clap::Command, footer: &str) -> clap::Command {
+    let own = command.get_after_help().map(|help| format!("{help}\n\n")).unwrap_or_default();
+    command.after_help(format!("{own}{footer}"))
 }
 
 fn is_of_world(arg: &clap::Arg) -> bool {
@@ -542,8 +551,8 @@ mod tests {
     fn every_command_shows_two_examples() {
         fn check(command: &clap::Command, path: &str) {
             let path = format!("{path} {}", command.get_name());
-            if command.has_subcommands() {
-                command.get_subcommands().for_each(|below| check(below, &path));
+            command.get_subcommands().for_each(|below| check(below, &path));
+            if command.is_hide_set() {
                 return;
             }
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
@@ -551,6 +560,18 @@ mod tests {
             assert!(examples.matches("clresolve ").count() >= 2, "{path}: {help}");
         }
         command().get_subcommands().for_each(|below| check(below, "clresolve"));
+    }
+
+    #[test]
+    fn help_fits_a_terminal_of_80_columns() {
+        fn check(command: &clap::Command) {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let long: Vec<&str> = help.lines().filter(|line| line.chars().count() > 80).collect();
+            assert!(long.is_empty(), "{}: {long:#?}", command.get_name());
+            command.get_subcommands().for_each(check);
+        }
+        check(&command());
+        check(&world_page());
     }
 
     #[test]

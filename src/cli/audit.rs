@@ -8,37 +8,37 @@ mod judge;
 mod list;
 mod merge;
 mod registry;
+mod report;
 mod resolution;
 mod rows;
 mod schemas;
-mod seal;
+mod signing;
 mod sources;
 
-use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 use std::pin::pin;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 
 use self::block_pin::BlockPin;
 use self::history::History;
 pub(super) use self::judge::{ListAudit, Pace};
 use self::registry::Registry;
+use self::report::{ToOutput, exit};
 pub(super) use self::rows::RowWriter;
 use self::rows::{Job, Spool};
 pub(super) use self::sources::Sources;
-use super::args::{AuditArgs, AuditCommand, ReportFormat};
+use super::args::{AuditArgs, AuditCommand};
 use super::exit::Exit;
 use super::input;
 use super::names;
 use super::output::{Output, Unwritable};
 use super::stop::asked_to_stop;
 use super::uri;
-use super::world::World;
+use super::world::{Reader, World};
 use crate::chain::BlockSelector;
-use crate::report::{Difference, Ending, Format, Past, Report, Scope, Tally};
-use crate::text::Foreign;
+use crate::report::{Difference, Ending, Past, Report, Scope};
 use crate::verdict::{Depth, Pinned};
 
 pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
@@ -48,9 +48,9 @@ pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
         Some(AuditCommand::Diff(args)) => diff::run(&args),
         Some(AuditCommand::Merge(args)) => merge::run(&args),
         Some(AuditCommand::Resolution(args)) => resolution::run(&args),
-        Some(AuditCommand::Sign(args)) => seal::sign(&args),
-        Some(AuditCommand::Verify(args)) => seal::verify(&args),
-        None => super::run_to_end(audit(args)),
+        Some(AuditCommand::Sign(args)) => signing::sign(&args),
+        Some(AuditCommand::Verify(args)) => signing::verify(&args),
+        None => super::runtime::run_to_end(audit(args)),
     }
 }
 
@@ -64,21 +64,21 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let mut interrupt = pin!(asked_to_stop());
     let history = History::read(args.since.as_deref(), &args.history)?;
     let world = tokio::select! {
-        world = World::open_for_list(&args.world, Depth::Schemas, args.concurrency) => world?,
+        world = World::open_for_list(&args.world, Reader::People, Depth::Schemas, args.concurrency) => world?,
         () = &mut interrupt => return Ok(Exit::Interrupted),
     };
     let registry = tokio::select! {
         registry = Registry::of(&args, &world.resolver) => registry?,
         () = &mut interrupt => return Ok(Exit::Interrupted),
     };
-    let witnesses = if args.agreement { world.resolver.witnesses()? } else { None };
+    let survey = if args.agreement { world.resolver.upstream_survey()? } else { None };
     let pin = tokio::select! {
         pin = BlockPin::of(args.pin.as_deref(), &world) => pin?,
         () = &mut interrupt => return Ok(Exit::Interrupted),
     };
     let mut scope = Scope {
         registry: registry.as_ref().and_then(|registry| registry.about.clone()),
-        agreement: witnesses.is_some(),
+        agreement: survey.is_some(),
         ..scope(&world)?
     };
     if let Some(pin) = &pin {
@@ -98,7 +98,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let listed = ListAudit {
         resolver: &world.resolver,
         pin: pin.as_ref(),
-        witnesses: witnesses.as_ref(),
+        survey: survey.as_ref(),
         earlier: history.last.as_ref(),
         shard: args.shard,
         pace,
@@ -124,8 +124,8 @@ fn finish(
     args: &AuditArgs,
     output: &mut Output,
 ) -> anyhow::Result<Exit> {
-    let mut exit = exit(&kept.tally, &ending);
-    if kept.tally.names == 0 && (args.shard.is_none() || ending != Ending::Complete) {
+    let mut exit = exit(&kept.counts, &ending);
+    if kept.counts.names == 0 && (args.shard.is_none() || ending != Ending::Complete) {
         return match ending {
             Ending::Complete if args.names.is_none() => bail!("--registry: the manifest has no entry"),
             Ending::Complete => bail!("--names: the list holds no name"),
@@ -142,14 +142,14 @@ fn finish(
             journal.display()
         );
     }
-    let (tally, spool) = kept.finish()?;
+    let (counts, spool) = kept.finish()?;
     let since = history.last.as_ref().map(|earlier| since(earlier, &scope, &ending, &spool)).transpose()?;
     if let Some(since) = &since {
         exit = exit.max(since.outcome(&args.fail_on).into());
     }
     let earlier = history.counts();
     let report =
-        Report { scope, tally, ending, since, earlier, shard: args.shard, list: list_file(args.names.as_deref()) };
+        Report { scope, counts, ending, since, earlier, shard: args.shard, list: list_file(args.names.as_deref()) };
     let mut out = BufWriter::new(ToOutput(output));
     let written = report.write(args.output.form().into(), &spool, &mut out).and_then(|()| out.flush());
     written.map_err(|error| unwritable(&spool, error))?;
@@ -196,21 +196,6 @@ fn since(earlier: &Past, scope: &Scope, ending: &Ending, rows: &Spool) -> anyhow
     Difference::between(earlier, &now).context("--since")
 }
 
-/// As for several names, the worst wins; an audit that did not reach the end of its list says so.
-fn exit(tally: &Tally, ending: &Ending) -> Exit {
-    let worst = match tally {
-        Tally { untrusted: 1.., .. } => Exit::Untrusted,
-        Tally { indeterminate: 1.., .. } => Exit::Indeterminate,
-        _ => Exit::Trusted,
-    };
-    match ending {
-        Ending::Complete => worst,
-        Ending::ListFailed(_) => Exit::Usage,
-        Ending::Interrupted => Exit::Interrupted,
-        Ending::ShardsCut(_) => worst.max(Exit::Indeterminate),
-    }
-}
-
 /// The question and the rules of an audit of this world.
 pub(super) fn scope(world: &World) -> anyhow::Result<Scope> {
     let config = &world.config;
@@ -226,57 +211,4 @@ pub(super) fn scope(world: &World) -> anyhow::Result<Scope> {
         registry: None,
         agreement: false,
     })
-}
-
-/// Reads an earlier report.
-pub(super) fn past(file: &Path) -> anyhow::Result<Past> {
-    let shown = || Foreign::new(&file.display().to_string()).to_string();
-    let opened = File::open(file).with_context(shown)?;
-    Past::read(BufReader::new(opened)).map_err(|error| anyhow!("{} {error}", shown()))
-}
-
-/// The results' stream as a writer.
-struct ToOutput<'a>(&'a mut Output);
-
-impl Write for ToOutput<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes).map_err(io::Error::other)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl From<ReportFormat> for Format {
-    fn from(format: ReportFormat) -> Self {
-        match format {
-            ReportFormat::Md => Self::Markdown,
-            ReportFormat::Json => Self::Json,
-            ReportFormat::Csv => Self::Csv,
-            ReportFormat::Html => Self::Html,
-            ReportFormat::Sarif => Self::Sarif,
-            ReportFormat::Junit => Self::Junit,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_worst_state_counts_and_an_interrupt_above_all() {
-        let tally = |untrusted, indeterminate| {
-            let mut tally = Tally::default();
-            (tally.untrusted, tally.indeterminate) = (untrusted, indeterminate);
-            tally
-        };
-        assert_eq!(exit(&tally(0, 0), &Ending::Complete), Exit::Trusted);
-        assert_eq!(exit(&tally(0, 2), &Ending::Complete), Exit::Indeterminate);
-        assert_eq!(exit(&tally(1, 2), &Ending::Complete), Exit::Untrusted);
-        assert_eq!(exit(&tally(1, 2), &Ending::ListFailed(String::new())), Exit::Usage);
-        assert_eq!(exit(&tally(1, 2), &Ending::Interrupted), Exit::Interrupted);
-    }
 }

@@ -17,14 +17,14 @@ use super::verify::{exit_of, report_unmet, waiting_for};
 use super::world::{Reader, World, configuration};
 use super::{receipt, render};
 use crate::bundle::purchase::{AnyBundle, MAX_BYTES, VerifiedPurchase};
-use crate::bundle::{Bundle, BundleError, Packed, Signature, Verified};
+use crate::bundle::{Bundle, BundleError, Packed, Signature, VerifiedBundle};
 use crate::chain::BlockSelector;
 use crate::config::Layer;
 use crate::name::EnsName;
 use crate::profile::Profiles;
 use crate::resolve::{ExportError, Question, local_profiles};
 use crate::sandbox::{Sandbox, WORLD};
-use crate::sign::{self, Expected, Signer, TrustedKeys, read_trusted_keys};
+use crate::sign::{self, ExpectedVerdict, Signer, TrustedKeys, read_trusted_keys};
 use crate::text::Foreign;
 use crate::verdict::State;
 
@@ -33,7 +33,7 @@ const CLOCK_SKEW: Duration = Duration::from_secs(300);
 
 pub(super) fn run(command: BundleCommand) -> anyhow::Result<Exit> {
     match command {
-        BundleCommand::Export(args) => super::run_async(export(args)),
+        BundleCommand::Export(args) => super::runtime::run_async(export(args)),
         BundleCommand::Verify(args) => replay(args),
     }
 }
@@ -113,7 +113,7 @@ fn opened(
     profiles: &Profiles,
     demands: &Demands,
     now: Timestamp,
-) -> Result<(Verified, Signed, Option<VerifiedPurchase>), RefusedBundle> {
+) -> Result<(VerifiedBundle, Signed, Option<VerifiedPurchase>), RefusedBundle> {
     let purchase = match AnyBundle::read(bytes)? {
         AnyBundle::Purchase(purchase) => purchase,
         AnyBundle::Name(bundle) => {
@@ -140,7 +140,7 @@ fn unsigned_purchase() -> RefusedBundle {
 }
 
 /// Whose word it must be and about what, where keys are given.
-fn signer_of(args: &ReplayArgs) -> anyhow::Result<Option<(TrustedKeys, Expected)>> {
+fn signer_of(args: &ReplayArgs) -> anyhow::Result<Option<(TrustedKeys, ExpectedVerdict)>> {
     let (Some(jwks), Some(name)) = (&args.jwks, &args.name) else { return Ok(None) };
     let config = configuration(&WorldArgs::from(&args.about), Reader::Programs, Layer::default())?;
     let expected = expected(name, None, args.issuer.clone(), &config)?;
@@ -166,7 +166,7 @@ struct Demands {
     max_age: Option<Duration>,
     /// The block that it may be about although the run was asked to read it.
     block: Option<BlockSelector>,
-    signer: Option<(TrustedKeys, Expected)>,
+    signer: Option<(TrustedKeys, ExpectedVerdict)>,
 }
 
 /// What is known of who signed a bundle's verdict.
@@ -183,7 +183,7 @@ fn verified(
     profiles: &Profiles,
     demands: &Demands,
     now: Timestamp,
-) -> Result<(Verified, Signed), RefusedBundle> {
+) -> Result<(VerifiedBundle, Signed), RefusedBundle> {
     if demands.name.as_ref().is_some_and(|name| name != bundle.name()) {
         return Err(RefusedBundle { class: "bundle-other-name", message: format!("it is about {}", bundle.name()) });
     }
@@ -234,7 +234,7 @@ fn in_time(made_at: Timestamp, max_age: Duration, now: Timestamp) -> Result<(), 
     }
 }
 
-fn for_programs(verified: &Verified, signed: &Signed, purchase: Option<&VerifiedPurchase>) -> Value {
+fn for_programs(verified: &VerifiedBundle, signed: &Signed, purchase: Option<&VerifiedPurchase>) -> Value {
     let verdict = verified.replay.verdict();
     let signature = match signed {
         Signed::Not => Value::Null,
@@ -278,7 +278,12 @@ fn write_clauses(text: &mut String, proven: &[String], attested: &[String]) {
     }
 }
 
-fn for_people(verified: &Verified, signed: &Signed, purchase: Option<&VerifiedPurchase>, unmet: &[String]) -> String {
+fn for_people(
+    verified: &VerifiedBundle,
+    signed: &Signed,
+    purchase: Option<&VerifiedPurchase>,
+    unmet: &[String],
+) -> String {
     let verdict = verified.replay.verdict();
     let mut text = render::short(verdict, &render::Palette::plain());
     let _ = writeln!(text, "bundle {}", verified.digest);

@@ -10,7 +10,7 @@ use super::{render, verify};
 use crate::verdict::State;
 
 pub(super) fn run(args: CardArgs) -> anyhow::Result<Exit> {
-    super::run_async(write_card(args))
+    super::runtime::run_async(write_card(args))
 }
 
 async fn write_card(args: CardArgs) -> anyhow::Result<Exit> {

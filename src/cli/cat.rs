@@ -66,7 +66,7 @@ pub(super) fn run(args: CatArgs) -> anyhow::Result<Exit> {
         (Ok(target), Some(car)) => from_car(target, read_car(car)?),
         (Ok(target), None) => {
             let mut fetched = None;
-            let exit = super::run_async(async {
+            let exit = super::runtime::run_async(async {
                 fetched = Some(from_gateways(&target, &args).await?);
                 Ok(Exit::Trusted)
             })?;

@@ -14,7 +14,7 @@ use super::notice;
 use super::output::{Output, Results, Unwritable};
 use super::user_config;
 use super::world::{self, Reader, Source};
-use crate::config::{Config, Demand, Layer, ProofDemand};
+use crate::config::{Config, GradeDemand, Layer, ProofDemand};
 use crate::resolve::local_profiles;
 use crate::text::{Foreign, without_secrets};
 
@@ -105,9 +105,9 @@ fn replaced(key: &str, default: Option<&Value>, value: &Value) -> Vec<Value> {
 /// name is judged.
 fn in_force(config: &Config) -> anyhow::Result<Layer> {
     let (proof, quorum) = match config.chain.demand()? {
-        Demand::SingleRpc => (ProofDemand::SingleRpc, None),
-        Demand::Quorum(agree) => (ProofDemand::Quorum, Some(agree)),
-        Demand::StateProof(agree) => (ProofDemand::StateProof, Some(agree)),
+        GradeDemand::SingleRpc => (ProofDemand::SingleRpc, None),
+        GradeDemand::Quorum(agree) => (ProofDemand::Quorum, Some(agree)),
+        GradeDemand::StateProof(agree) => (ProofDemand::StateProof, Some(agree)),
     };
     let mut layer = Layer::of(config);
     (layer.proof, layer.quorum, layer.depth) = (Some(proof), quorum, Some(config.rules.depth));

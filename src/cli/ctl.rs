@@ -27,7 +27,7 @@ const MAX_ANSWER_BYTES: usize = 4 << 20;
 
 pub(super) fn run(args: CtlArgs) -> anyhow::Result<Exit> {
     let (admin, order) = ordered(args.command);
-    super::run_async(async move {
+    super::runtime::run_async(async move {
         // What could not be said is not done.
         let results = Results::new(Output::new(&admin.output.out)?, admin.output.form(), false);
         let said = ask(&admin.socket, &order).await?;

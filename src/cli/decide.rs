@@ -22,7 +22,7 @@ use crate::config::BlockSelector;
 use crate::text::Foreign;
 
 pub(super) fn run(args: DecideArgs) -> anyhow::Result<Exit> {
-    super::run_async(decide(args))
+    super::runtime::run_async(decide(args))
 }
 
 async fn decide(args: DecideArgs) -> anyhow::Result<Exit> {

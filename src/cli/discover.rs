@@ -24,7 +24,7 @@ pub(super) fn run(args: DiscoverArgs) -> anyhow::Result<Exit> {
         None => args.target,
     };
     let question = Question { system: args.card_system, bind: args.bind, ..Question::new(target) };
-    super::run_async(async move {
+    super::runtime::run_async(async move {
         let world = World::open(&args.world).await?;
         let profile = world.resolver.profiles().get(&world.config.rules.profile);
         let profile = profile.context("the profile in force is not there")?;

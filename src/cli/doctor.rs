@@ -8,17 +8,18 @@ use super::output::{Output, Results};
 use super::progress::Progress;
 use super::render::Palette;
 use super::world::{self, Reader};
+use crate::clock::SystemClock;
 use crate::resolve::doctor::{BlockSeen, EndpointHealth, Examination, GatewayHealth, GatewayState, examine};
 use crate::text::Foreign;
 use crate::verdict::{Depth, State};
 
 pub(super) fn run(args: DoctorArgs) -> anyhow::Result<Exit> {
-    super::run_async(async move {
+    super::runtime::run_async(async move {
         let output = Output::new(&args.output.out)?;
         let palette = output.palette();
         let (config, _sandbox) = world::settings(&args.world, Reader::People, Depth::default()).await?;
         let progress = Progress::start("asking endpoints and gateways".to_owned());
-        let found = examine(&config).await?;
+        let found = examine(&config, &SystemClock).await?;
         drop(progress);
         let mut results = Results::new(output, args.output.form(), false).with_short_digests();
         results.push(&found, |format| match format {

@@ -9,7 +9,7 @@ use super::args::{ExplainArgs, Format};
 use super::exit::Exit;
 use super::output::{Output, Results};
 use super::render::{self, LINE_WIDTH, Palette};
-use crate::reason::{Code, Effect, Entry, Fixer, Refusal, Step};
+use crate::reason::{Code, CodeEntry, Effect, Fixer, Refusal, Step};
 use crate::text::{Foreign, nearest};
 
 /// Characters before each line of an explanation.
@@ -138,7 +138,7 @@ fn hint(slug: &str) -> String {
     }
 }
 
-fn line(entry: &Entry, palette: &Palette) -> String {
+fn line(entry: &CodeEntry, palette: &Palette) -> String {
     let (effect, step) = (effect(entry.effect), entry.step.slug());
     let style = palette.effect(entry.effect);
     format!(
@@ -149,7 +149,7 @@ fn line(entry: &Entry, palette: &Palette) -> String {
     )
 }
 
-fn paragraph(entry: &Entry, width: usize, palette: &Palette) -> String {
+fn paragraph(entry: &CodeEntry, width: usize, palette: &Palette) -> String {
     let style = palette.effect(entry.effect);
     let mut text = format!("{style}{}{style:#}: {}\n\n", entry.code.slug(), entry.title);
     for line in render::wrapped(entry.explanation, width) {
@@ -175,7 +175,7 @@ const fn effect(effect: Effect) -> &'static str {
     }
 }
 
-const fn meaning(entry: &Entry) -> &'static str {
+const fn meaning(entry: &CodeEntry) -> &'static str {
     match (entry.effect, entry.step) {
         (Effect::Fail, Step::Document) => "fail: the card is not valid",
         (Effect::Fail, Step::Signature) => "fail: the signature does not count",

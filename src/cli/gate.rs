@@ -34,7 +34,7 @@ struct Decision<'v> {
 }
 
 pub(super) fn run(args: GateArgs) -> anyhow::Result<Exit> {
-    super::run_async(decide(args))
+    super::runtime::run_async(decide(args))
 }
 
 async fn decide(args: GateArgs) -> anyhow::Result<Exit> {

@@ -19,7 +19,7 @@ use super::world::World;
 use crate::card::Card;
 use crate::clock::{Clock as _, SystemClock};
 use crate::ledger::{Lambda, Projection};
-use crate::lint::{self, Judgement, MAX_BYTES, Report};
+use crate::lint::{self, CardJudgement, MAX_BYTES, Report};
 use crate::profile::Profiles;
 use crate::reason::{Code, Effect};
 use crate::system::{CardSystem, Rules};
@@ -33,7 +33,7 @@ struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
     #[serde(flatten)]
-    judgement: Judgement,
+    judgement: CardJudgement,
     #[serde(skip)]
     text: String,
     #[serde(skip)]
@@ -42,7 +42,7 @@ struct Answer {
 
 pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.output.out)?;
-    super::run_async(async move {
+    super::runtime::run_async(async move {
         let world = World::open(&args.world).await?;
         let profiles = world.resolver.profiles();
         let profile = profiles.get(&world.config.rules.profile).context("the profile in force is not there")?;
@@ -277,7 +277,7 @@ mod tests {
         let report = lint::lint(card.as_bytes(), Some(CardSystem::CommandLayer), &Rules::of(&profile));
         let (text, name) = (without_secrets(card.to_owned(), &report), "card.json".to_owned());
         people(
-            &Answer { file: None, judgement: Judgement { report, near_misses: Vec::new() }, text, name },
+            &Answer { file: None, judgement: CardJudgement { report, near_misses: Vec::new() }, text, name },
             &Palette::plain(),
             None,
         )

@@ -7,7 +7,7 @@ use super::world::World;
 use crate::mcp::{self, Face, Own};
 
 pub(super) fn run(args: McpArgs) -> anyhow::Result<Exit> {
-    super::run_async(serve(args))
+    super::runtime::run_async(serve(args))
 }
 
 async fn serve(args: McpArgs) -> anyhow::Result<Exit> {

@@ -29,7 +29,7 @@ struct Remembered<'h> {
 }
 
 pub(super) fn run(args: MemoryArgs) -> anyhow::Result<Exit> {
-    super::run_async(async {
+    super::runtime::run_async(async {
         match args.command {
             MemoryCommand::Show(args) => show(args).await,
             MemoryCommand::Forget(args) => forget(args).await,

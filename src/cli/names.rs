@@ -249,7 +249,7 @@ fn line(line: u64, bytes: Vec<u8>) -> Option<Line> {
         return Some(Line::unreadable(line, name, format!("the line is longer than {MAX_LINE_BYTES} bytes")));
     }
     if is_node(name) {
-        return Some(Line::unreadable(line, name, "it is the hash of a name that nobody has spelt".to_owned()));
+        return Some(Line::unreadable(line, name, "it is a hash without a known name".to_owned()));
     }
     Some(Line::Name { line, name: name.to_owned() })
 }

@@ -11,7 +11,7 @@ use super::args::ServeArgs;
 use super::service_manager;
 use super::stop::ReloadAsks;
 use super::world::{self, Reader};
-use crate::config::{Config, Demand};
+use crate::config::{Config, GradeDemand};
 use crate::http::{Reloader, Restart};
 use crate::verdict::Depth;
 
@@ -97,9 +97,9 @@ pub(super) fn log_settings(config: &Config, message: &str) {
     let endpoints: Vec<&str> = chain.endpoints.iter().map(|endpoint| endpoint.label.as_str()).collect();
     let gateways: Vec<&str> = config.gateways.iter().map(|gateway| gateway.label.as_str()).collect();
     let proof = match chain.demand() {
-        Ok(Demand::SingleRpc) => "single-rpc".to_owned(),
-        Ok(Demand::Quorum(operators)) => format!("quorum of {operators}"),
-        Ok(Demand::StateProof(operators)) => format!("state-proof, headers of {operators}"),
+        Ok(GradeDemand::SingleRpc) => "single-rpc".to_owned(),
+        Ok(GradeDemand::Quorum(operators)) => format!("quorum of {operators}"),
+        Ok(GradeDemand::StateProof(operators)) => format!("state-proof, headers of {operators}"),
         // No resolver is built for such a configuration.
         Err(error) => error.to_string(),
     };

@@ -17,7 +17,7 @@ use crate::text::Foreign;
 use crate::verdict::Verdict;
 
 pub(super) fn run(args: ProbeArgs) -> anyhow::Result<Exit> {
-    super::run_async(probe(args))
+    super::runtime::run_async(probe(args))
 }
 
 async fn probe(args: ProbeArgs) -> anyhow::Result<Exit> {

@@ -17,7 +17,7 @@ use crate::system::CardSystem;
 use crate::verdict::State;
 
 pub(super) fn run(args: ProjectArgs) -> anyhow::Result<Exit> {
-    super::run_async(write_card(args))
+    super::runtime::run_async(write_card(args))
 }
 
 async fn write_card(args: ProjectArgs) -> anyhow::Result<Exit> {

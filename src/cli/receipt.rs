@@ -29,14 +29,14 @@ use crate::config::Layer;
 use crate::digest::Digest;
 use crate::resolve::{ExportError, Question as AgentQuestion};
 use crate::sign::{
-    Expected, ExpectedReceipt, MAX_JWS_BYTES, VerifiedReceipt, read_trusted_keys, sign_receipt, verify_receipt,
+    ExpectedReceipt, ExpectedVerdict, MAX_JWS_BYTES, VerifiedReceipt, read_trusted_keys, sign_receipt, verify_receipt,
 };
 use crate::text::Foreign;
 use crate::verdict::State;
 
 pub(super) fn run(command: ReceiptCommand) -> anyhow::Result<Exit> {
     match command {
-        ReceiptCommand::Verify(args) => super::run_async(verify(*args)),
+        ReceiptCommand::Verify(args) => super::runtime::run_async(verify(*args)),
         ReceiptCommand::Check(args) => check(&args),
     }
 }
@@ -129,7 +129,7 @@ fn check(args: &ReceiptCheckArgs) -> anyhow::Result<Exit> {
     };
     let about = WorldArgs { proof: args.proof, ..WorldArgs::default() };
     let config = world::configuration(&about, Reader::Programs, Layer::default())?;
-    let Expected { name, chain, world, proof, issuer, .. } =
+    let ExpectedVerdict { name, chain, world, proof, issuer, .. } =
         expected(&args.name, args.chain, args.issuer.clone(), &config)?;
     let receipt = digest(&args.receipt)?;
     let request = args.request.as_ref().map(digest).transpose()?;

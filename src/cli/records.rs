@@ -31,7 +31,7 @@ enum Failure {
 }
 
 pub(super) fn run(args: RecordsArgs) -> anyhow::Result<Exit> {
-    super::run_async(show(args))
+    super::runtime::run_async(show(args))
 }
 
 async fn show(args: RecordsArgs) -> anyhow::Result<Exit> {

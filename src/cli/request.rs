@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use clresolve_request::question::MAX_BYTES;
-use clresolve_request::{Checked, Question, Template};
+use clresolve_request::{Checked, RequestQuestion, Template};
 
 use super::args::{Format, RequestCheckArgs, RequestCommand, RequestTemplateArgs};
 use super::exit::Exit;
@@ -25,8 +25,8 @@ const ID_BYTES: usize = 16;
 
 pub(super) fn run(command: RequestCommand) -> anyhow::Result<Exit> {
     match command {
-        RequestCommand::Check(args) => super::run_async(check(args)),
-        RequestCommand::Template(args) => super::run_async(template(args)),
+        RequestCommand::Check(args) => super::runtime::run_async(check(args)),
+        RequestCommand::Template(args) => super::runtime::run_async(template(args)),
     }
 }
 
@@ -34,7 +34,7 @@ async fn check(args: RequestCheckArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.output.out)?;
     let (palette, width) = (output.palette(), output.width());
     let request = read(&args.request, MAX_BYTES)?;
-    let question = Question { name: args.name, verb: args.verb, request };
+    let question = RequestQuestion { name: args.name, verb: args.verb, request };
     let progress = Progress::start(waiting_for(std::slice::from_ref(&question.name)));
     let world = World::open(&args.world).await?;
     let found = world.resolver.check_request(&question).await;

@@ -14,7 +14,7 @@ use crate::text::Foreign;
 use crate::verdict::{State, Verdict};
 
 pub(super) fn run(args: RouteArgs) -> anyhow::Result<Exit> {
-    super::run_async(show(args))
+    super::runtime::run_async(show(args))
 }
 
 async fn show(args: RouteArgs) -> anyhow::Result<Exit> {

@@ -24,7 +24,7 @@ pub(super) fn is_reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => tell(&[NotifyState::Reloading, now]),
         // Without the time systemd takes the reload for failed, and ends the service.
-        Err(error) => tracing::warn!(%error, "the service manager is not told of the reload"),
+        Err(error) => tracing::warn!(%error, "the service manager was not notified of the reload"),
     }
 }
 
@@ -47,7 +47,7 @@ async fn give_signs(pause: Duration, sign: impl Fn()) {
 
 fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::warn!(%error, "the service manager could not be told");
+        tracing::warn!(%error, "the service manager could not be notified");
     }
 }
 

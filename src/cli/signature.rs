@@ -20,7 +20,8 @@ use crate::name::EnsName;
 use crate::resolve::RootSource;
 use crate::sign;
 use crate::signature::{
-    CardKey, Checked, Root, SignatureOutcome, SignatureState, TrustRoots, Verification, names_key, sign_text, verify,
+    CardKey, CardVerification, CheckedSignature, Root, SignatureOutcome, SignatureState, TrustRoots, names_key,
+    sign_text, verify,
 };
 use crate::system::{CardSystem, Detection, detect};
 use crate::text::Foreign;
@@ -62,7 +63,7 @@ fn sign(args: SignCardArgs) -> anyhow::Result<Exit> {
 pub(super) fn run(command: SignatureCommand) -> anyhow::Result<Exit> {
     match command {
         SignatureCommand::Sign(args) => sign(args),
-        SignatureCommand::Verify(args) => super::run_async(check(*args)),
+        SignatureCommand::Verify(args) => super::runtime::run_async(check(*args)),
         SignatureCommand::Key(args) => key::run(args),
     }
 }
@@ -71,7 +72,7 @@ pub(super) fn run(command: SignatureCommand) -> anyhow::Result<Exit> {
 #[derive(Serialize)]
 struct Answer<'a> {
     #[serde(flatten)]
-    verification: &'a Verification,
+    verification: &'a CardVerification,
     /// The roots that were named.
     roots: Vec<String>,
 }
@@ -153,14 +154,14 @@ const fn word(state: SignatureState) -> &'static str {
     }
 }
 
-fn short(verification: &Verification, name: &str, palette: &Palette) -> String {
+fn short(verification: &CardVerification, name: &str, palette: &Palette) -> String {
     let style = palette.state(verdict_of(verification.state));
     let mut codes: Vec<&str> = verification.reasons.iter().map(|reason| reason.code.slug()).collect();
     codes.dedup();
     format!("{style}{}{style:#}  {}  {}\n", word(verification.state), Foreign::new(name), codes.join(","))
 }
 
-fn people(verification: &Verification, name: &str, palette: &Palette) -> String {
+fn people(verification: &CardVerification, name: &str, palette: &Palette) -> String {
     let style = palette.state(verdict_of(verification.state));
     let mut text = format!("{style}{}{style:#}  {}\n", word(verification.state), Foreign::new(name));
     for checked in &verification.signatures {
@@ -181,7 +182,7 @@ fn people(verification: &Verification, name: &str, palette: &Palette) -> String 
     text
 }
 
-fn line(checked: &Checked) -> String {
+fn line(checked: &CheckedSignature) -> String {
     let foreign = |text: &Option<String>| Foreign::new(text.as_deref().unwrap_or("?")).to_string();
     let said = format!("signature {}  {}  kid {}", checked.index, foreign(&checked.alg), foreign(&checked.kid));
     match &checked.outcome {

@@ -5,5 +5,5 @@ use super::exit::Exit;
 use super::verify::{View, judge};
 
 pub(super) fn run(args: VerifyArgs) -> anyhow::Result<Exit> {
-    super::run_async(judge(args, View::Trace))
+    super::runtime::run_async(judge(args, View::Trace))
 }

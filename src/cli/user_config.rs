@@ -9,6 +9,20 @@ use anyhow::{Context as _, bail};
 
 use crate::config::Layer;
 
+/// The commands that take a configuration and never read this file: programs run them, or everybody must get the same
+/// answer from them.
+pub(super) const NOT_READ_BY: &[&str] = &[
+    "serve",
+    "gate",
+    "decide",
+    "watch",
+    #[cfg(feature = "mcp")]
+    "mcp",
+    "bundle verify",
+    "receipt check",
+    "verdict verify",
+];
+
 /// Where the file is, or would be; `None` where the environment names neither folder.
 pub(super) fn path() -> Option<PathBuf> {
     path_in(|key| std::env::var_os(key))

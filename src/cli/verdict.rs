@@ -12,7 +12,7 @@ use crate::chain::Grade;
 use crate::clock::{Clock as _, SystemClock};
 use crate::config::{Config, Layer, ProofDemand};
 use crate::name::EnsName;
-use crate::sign::{Expected, MAX_JWS_BYTES, Verified, read_trusted_keys, verify};
+use crate::sign::{ExpectedVerdict, MAX_JWS_BYTES, VerifiedVerdict, read_trusted_keys, verify};
 use crate::text::Foreign;
 
 /// Longest end of a line behind a JWS, in bytes.
@@ -39,7 +39,7 @@ pub(super) fn expected(
     chain: Option<u64>,
     issuer: Option<String>,
     config: &Config,
-) -> anyhow::Result<Expected> {
+) -> anyhow::Result<ExpectedVerdict> {
     let name = name_of_flag(name)?;
     let (chain, world) = match chain {
         None => (config.chain.id, config.chain.world.clone()),
@@ -47,7 +47,7 @@ pub(super) fn expected(
         Some(1) => (1, "mainnet".to_owned()),
         Some(id) => (id, format!("eip155-{id}")),
     };
-    Ok(Expected {
+    Ok(ExpectedVerdict {
         name,
         profile: config.rules.profile.clone(),
         depth: config.rules.depth,
@@ -67,7 +67,7 @@ pub(super) fn name_of_flag(name: &str) -> anyhow::Result<EnsName> {
     EnsName::parse(name).map_err(|error| anyhow::anyhow!("--name: {}", Foreign::new(&error.to_string())))
 }
 
-fn show(args: VerdictVerifyArgs, verified: &Verified) -> anyhow::Result<Exit> {
+fn show(args: VerdictVerifyArgs, verified: &VerifiedVerdict) -> anyhow::Result<Exit> {
     let verdict = verified.verdict();
     let unmet = args.expect.unmet(verdict);
     let format = args.output.form();

@@ -39,7 +39,7 @@ impl View {
 }
 
 pub(super) fn run(args: VerifyArgs) -> anyhow::Result<Exit> {
-    super::run_async(judge(args, View::Walk))
+    super::runtime::run_async(judge(args, View::Walk))
 }
 
 /// Judges each name; they are written in the order in which they were given.

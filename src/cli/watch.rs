@@ -18,18 +18,17 @@ use super::names;
 use super::new_file::NewFile;
 use super::output::{self, Output, Unwritable};
 use super::stop::StopAsks;
-use super::world::World;
+use super::world::{Reader, World};
 use super::{input, log_queue, notice};
-use crate::clock::{Clock as _, SystemClock};
 use crate::report::difference::{Comparison, check_worlds};
 use crate::report::payload::Payload;
-use crate::report::{Difference, Ending, Past, Report, Rows, Scope, Tally};
-use crate::resolve::Witnesses;
+use crate::report::{AuditCounts, Difference, Ending, Past, Report, Rows, Scope};
+use crate::resolve::UpstreamSurvey;
 use crate::verdict::Depth;
 use crate::webhook::{Message, Webhook, WebhookKey};
 
 pub(super) fn run(args: WatchArgs) -> anyhow::Result<Exit> {
-    super::run_to_end(watch(args))
+    super::runtime::run_to_end(watch(args))
 }
 
 async fn watch(args: WatchArgs) -> anyhow::Result<Exit> {
@@ -48,15 +47,15 @@ async fn watch(args: WatchArgs) -> anyhow::Result<Exit> {
     let key = args.webhook_key.as_deref().map(WebhookKey::read).transpose().context("--webhook-key")?;
     let state = StateFile::open(&args.state)?;
     let world = tokio::select! {
-        world = World::open_for_list(&args.world, Depth::Schemas, args.concurrency) => world?,
+        world = World::open_for_list(&args.world, Reader::Programs, Depth::Schemas, args.concurrency) => world?,
         () = asks.next() => return Ok(Exit::Interrupted),
     };
     let webhook = args.webhook.clone().zip(key).map(|(url, key)| Webhook::new(&world.config, url, key));
     let webhook = webhook.transpose().context("--webhook")?;
-    let witnesses = if args.agreement { world.resolver.witnesses()? } else { None };
-    let scope = Scope { agreement: witnesses.is_some(), ..audit::scope(&world)? };
+    let survey = if args.agreement { world.resolver.upstream_survey()? } else { None };
+    let scope = Scope { agreement: survey.is_some(), ..audit::scope(&world)? };
     let once = args.once;
-    let watch = Watch { args, state, world, witnesses, webhook, scope };
+    let watch = Watch { args, state, world, survey, webhook, scope };
     if once {
         return tokio::select! {
             exit = watch.round_alone() => exit,
@@ -75,7 +74,7 @@ struct Watch {
     state: StateFile,
     world: World,
     /// Who is asked about each name besides, where anybody is.
-    witnesses: Option<Witnesses>,
+    survey: Option<UpstreamSurvey>,
     webhook: Option<Webhook>,
     scope: Scope,
 }
@@ -133,25 +132,25 @@ impl Watch {
         let successor = self.state.successor(&report, &*rows)?;
         let Some(earlier) = earlier else {
             successor.keep()?;
-            notice::note("clresolve: this report is the first; changes are told from the next round on");
+            notice::note("clresolve: this report is the first; changes are reported from the next round on");
             return Ok(Round::First);
         };
         let changes = Difference::between(earlier, &successor.report)?.of_kinds(&self.args.on);
         let told = changes.changes.len();
         if told > 0 {
-            let message = self.message(&changes, earlier, &successor, &report.tally)?;
+            let message = self.message(&changes, earlier, &successor, &report.counts)?;
             report.since = Some(changes);
             if let Some(file) = &self.args.out {
                 self.write(file, &report, &*rows)?;
             }
             if let Some((webhook, message)) = self.webhook.as_ref().zip(message) {
-                tell(webhook, &message).await?;
+                self.tell(webhook, &message).await?;
             }
         }
         successor.keep()?;
         self.state.forget_message();
         let changes = if told == 1 { "change" } else { "changes" };
-        notice::note(format_args!("clresolve: {told} {changes}; {} names were audited", report.tally.names));
+        notice::note(format_args!("clresolve: {told} {changes}; {} names were audited", report.counts.names));
         Ok(if told > 0 { Round::Told(told) } else { Round::Same })
     }
 
@@ -161,26 +160,20 @@ impl Watch {
         let sources = Sources::of_list(names::open(&self.args.names)?);
         let mut kept = RowWriter::scratch()?;
         let pace = Pace::of(&self.world.config, self.args.concurrency);
-        let listed = ListAudit {
-            resolver: &resolver,
-            pin: None,
-            witnesses: self.witnesses.as_ref(),
-            earlier,
-            shard: None,
-            pace,
-        };
+        let listed =
+            ListAudit { resolver: &resolver, pin: None, survey: self.survey.as_ref(), earlier, shard: None, pace };
         match listed.run(sources, &mut kept, std::future::pending()).await? {
             Ending::Complete => {}
             Ending::ListFailed(why) => bail!("--names: {why}"),
             cut @ (Ending::Interrupted | Ending::ShardsCut(_)) => bail!(cut.warning().unwrap_or_default()),
         }
-        if kept.tally.names == 0 {
+        if kept.counts.names == 0 {
             bail!("--names: the list holds no name");
         }
-        let (tally, rows) = kept.finish()?;
+        let (counts, rows) = kept.finish()?;
         let report = Report {
             scope: self.scope.clone(),
-            tally,
+            counts,
             ending: Ending::Complete,
             since: None,
             earlier: Vec::new(),
@@ -196,12 +189,12 @@ impl Watch {
         changes: &Difference,
         earlier: &Past,
         successor: &Successor,
-        tally: &Tally,
+        counts: &AuditCounts,
     ) -> anyhow::Result<Option<Message>> {
         if self.webhook.is_none() {
             return Ok(None);
         }
-        let payload = Payload::of(changes, earlier, &successor.report, tally, SystemClock.now());
+        let payload = Payload::of(changes, earlier, &successor.report, counts, self.world.resolver.now());
         let body = Bytes::from(output::json_line(&payload)?);
         Ok(Some(Message { id: self.state.message_id(earlier, changes)?, body }))
     }
@@ -217,15 +210,15 @@ impl Watch {
         };
         written().map_err(|error| Unwritable::new(file.display().to_string(), error).into())
     }
-}
 
-async fn tell(webhook: &Webhook, message: &Message) -> anyhow::Result<()> {
-    let told = webhook.deliver(message).await;
-    if clresolve_core::mutant!("untold-changes-are-forgotten") {
-        return Ok(());
+    async fn tell(&self, webhook: &Webhook, message: &Message) -> anyhow::Result<()> {
+        let told = webhook.deliver(message, || self.world.resolver.now()).await;
+        if clresolve_core::mutant!("untold-changes-are-forgotten") {
+            return Ok(());
+        }
+        told.map_err(|why| {
+            let error = Unwritable::new("to the webhook", io::Error::other(why));
+            anyhow::Error::new(error).context("the next round delivers the changes again")
+        })
     }
-    told.map_err(|why| {
-        let error = Unwritable::new("to the webhook", io::Error::other(why));
-        anyhow::Error::new(error).context("the changes stay to be told")
-    })
 }

@@ -51,8 +51,13 @@ impl World {
     /// As [`World::open`], for a list of names: looks as deep as `unless_told` where file, environment and flags do not
     /// say how deep, and keeps few verdicts, so that memory does not grow with the list. `at_once` names ask hosts and
     /// gateways at the same time.
-    pub(super) async fn open_for_list(args: &WorldArgs, unless_told: Depth, at_once: u8) -> anyhow::Result<Self> {
-        let (mut config, sandbox) = settings(args, Reader::People, unless_told).await?;
+    pub(super) async fn open_for_list(
+        args: &WorldArgs,
+        reader: Reader,
+        unless_told: Depth,
+        at_once: u8,
+    ) -> anyhow::Result<Self> {
+        let (mut config, sandbox) = settings(args, reader, unless_told).await?;
         for pool in [&mut config.cache.trusted, &mut config.cache.untrusted] {
             *pool = VERDICTS_KEPT.min(*pool);
         }
@@ -107,7 +112,8 @@ impl LocalRules {
 pub(super) enum Reader {
     /// Somebody at a terminal, whose own configuration file is read.
     People,
-    /// A daemon, or a check that must come out the same for everybody: only the file that is named is read.
+    /// A program, or somebody who must get the same answer as everybody else: only the file that is named is read.
+    /// [`user_config::NOT_READ_BY`] lists the commands.
     Programs,
 }
 

@@ -5,15 +5,18 @@ use std::fmt;
 
 use alloy_primitives::Address;
 use clresolve_core::payment::CoinType;
-use clresolve_core::reading::Demand;
+use clresolve_core::reading::GradeDemand;
 use clresolve_state::agent_registry::IDENTITY_REGISTRY;
 use serde::{Deserialize, Serialize};
 
+use super::demand::demanded;
+use super::endpoint::Endpoint;
+use super::error::ConfigError;
 use super::keys::One;
+use super::labels::labelled;
 use super::paths::without_paths;
 use super::payment::is_normal;
-use super::value::{Contract, Demand as ProofForm, quorum_number};
-use super::{ConfigError, Endpoint, ProofDemand, demanded, labelled};
+use super::value::{Contract, ProofDemand, ProofForm, quorum_number};
 
 /// `[chains]`: by EIP-155 chain id.
 pub type Chains = BTreeMap<ChainId, RegistryChain>;
@@ -96,9 +99,9 @@ impl RegistryChain {
     ///
     /// # Errors
     /// [`ConfigError::Conflict`].
-    pub fn demand(&self) -> Result<Demand, ConfigError> {
+    pub fn demand(&self) -> Result<GradeDemand, ConfigError> {
         match demanded(&self.endpoints, self.proof, self.quorum)? {
-            Demand::StateProof(_) => Err(ConfigError::Conflict {
+            GradeDemand::StateProof(_) => Err(ConfigError::Conflict {
                 key: "proof".to_owned(),
                 detail: "a registry is read by single-rpc or quorum; no state of this chain is proven".to_owned(),
             }),
@@ -126,7 +129,7 @@ pub(super) fn check(chains: &Chains) -> Result<(), ConfigError> {
         match chain.demand() {
             Err(ConfigError::Conflict { key, detail }) => return wrong(&key, detail),
             Err(other) => return Err(other),
-            Ok(Demand::SingleRpc) if chain.endpoints.iter().all(|endpoint| !endpoint.own) => {
+            Ok(GradeDemand::SingleRpc) if chain.endpoints.iter().all(|endpoint| !endpoint.own) => {
                 return wrong(
                     "rpc",
                     "one stranger's word proves no payee: name more operators, or own = true".to_owned(),
@@ -197,12 +200,12 @@ rpc = [{ url = "http://127.0.0.1:8545", own = true }]
     fn every_key_is_read_and_written() {
         let config = read(FULL).unwrap();
         let base = &config.chains[&ChainId::new(8453).unwrap()];
-        assert_eq!(base.demand(), Ok(Demand::Quorum(2)));
+        assert_eq!(base.demand(), Ok(GradeDemand::Quorum(2)));
         assert_eq!(base.agents["summarizeagent.eth"], 22);
         let labels: Vec<&str> = base.endpoints.iter().map(|endpoint| endpoint.label.as_str()).collect();
         assert_eq!(labels, ["rpc-8453-1", "b"]);
         let mainnet = &config.chains[&ChainId::new(1).unwrap()];
-        assert_eq!((mainnet.demand(), mainnet.registry), (Ok(Demand::SingleRpc), IDENTITY_REGISTRY));
+        assert_eq!((mainnet.demand(), mainnet.registry), (Ok(GradeDemand::SingleRpc), IDENTITY_REGISTRY));
         let text = toml::to_string(&Layer::of(&config)).unwrap();
         assert_eq!(read(&text), Ok(config), "{text}");
         assert!(Config::default().chains.is_empty());

@@ -1,6 +1,5 @@
 //! What one source (a file, the environment, the flags) says about the configuration, and how layers make one.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::chains::Chains;
 use super::forms::{block, manifests, origins};
 use super::keys::{Many, One};
+use super::labels::number_labels;
 use super::mcp::McpLayer;
 use super::memory::MemoryLayer;
 use super::orloj::OrlojLayer;
@@ -20,18 +20,26 @@ use super::redis::RedisLayer;
 use super::serve::{GateLayer, HttpLayer};
 use super::sign::SignLayer;
 use super::value::{
-    Contract, Demand as ProofForm, Hash, HedgeAfter, HostPort, Profile, Rule, Time, World, parse_address,
-    parse_duration, parse_profile, quorum_number,
+    Contract, Hash, HedgeAfter, HostPort, Profile, ProofForm, Rule, Time, World, parse_address, parse_duration,
+    parse_profile, quorum_number,
 };
 use super::{
-    AdminLayer, CacheLayer, Config, ConfigError, ConnectTo, CorsLayer, Demand, Endpoint, ExplorerLayer, FollowLayer,
-    Gateway, Grade, Hedging, MAINNET, ManifestSource, NO_MCP, NO_OTEL, NO_REDIS, OriginSpec, ProofDemand,
-    RESERVED_WORLDS, TelemetryLayer,
+    AdminLayer, CacheLayer, Config, ConfigError, ConnectTo, CorsLayer, Endpoint, ExplorerLayer, FollowLayer, Gateway,
+    Grade, GradeDemand, Hedging, MAINNET, ManifestSource, OriginSpec, ProofDemand, RESERVED_WORLDS, TelemetryLayer,
 };
 use crate::chain::BlockSelector;
 use crate::name::EnsName;
 use crate::verdict::Depth;
 use clresolve_core::world::SANDBOX;
+
+/// Why a build without the feature `redis` refuses what names a server.
+const NO_REDIS: &str = "this build shares nothing: it lacks the feature redis";
+
+/// Why a build without the feature `otel` refuses what names a collector.
+const NO_OTEL: &str = "this build sends no traces: it lacks the feature otel";
+
+/// Why a build without the feature `mcp` refuses a configuration that switches its route on.
+const NO_MCP: &str = "this build has no face for agents: it lacks the feature mcp";
 
 /// The keys of a layer, by how they are laid over what is below: `set` replaces the value at the place behind the `=`,
 /// `add` comes before it, `tables` have keys of their own, and the rest is laid by hand.
@@ -265,9 +273,9 @@ impl Config {
             return Err(conflict("rpc", "expected at least one endpoint".to_owned()));
         }
         let grade = match chain.demand()? {
-            Demand::SingleRpc => Grade::SingleRpc,
-            Demand::Quorum(_) => Grade::Quorum,
-            Demand::StateProof(_) => Grade::StateProof,
+            GradeDemand::SingleRpc => Grade::SingleRpc,
+            GradeDemand::Quorum(_) => Grade::Quorum,
+            GradeDemand::StateProof(_) => Grade::StateProof,
         };
         if self.gate.min_proof.is_some_and(|least| least > grade) {
             return Err(conflict("min-proof", "the gate would refuse everything: proof demands less".to_owned()));
@@ -413,18 +421,6 @@ fn normal_forms(owners: &[String]) -> Result<Vec<String>, ConfigError> {
     owners.iter().map(normal).collect::<Result<_, _>>().map_err(|e| conflict("allowed-publishers", e.to_string()))
 }
 
-/// Gives the second and later of equal labels a number: verdicts and logs tell endpoints apart by their labels alone.
-pub(super) fn number_labels<'a>(labels: impl Iterator<Item = &'a mut String>) {
-    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    for label in labels {
-        let count = seen.entry(label.clone()).or_default();
-        *count += 1;
-        if *count > 1 {
-            label.push_str(&format!("#{count}"));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -494,21 +490,25 @@ mod tests {
         let proof = |proof| Layer { proof: Some(proof), ..Layer::default() };
         let (one, two) = (["https://rpc.one"], ["https://rpc.one", "https://rpc.two"]);
         let same = ["https://a.rpc.one", "https://b.rpc.one"];
-        assert_eq!(demand(&[]), Ok(Demand::Quorum(2)), "the built-in endpoints");
-        assert_eq!(demand(&[named(&one)]), Ok(Demand::SingleRpc));
-        assert_eq!(demand(&[named(&two)]), Ok(Demand::Quorum(2)));
-        assert_eq!(demand(&[named(&same)]), Ok(Demand::SingleRpc), "one operator");
-        assert_eq!(demand(&[quorum(4)]), Ok(Demand::Quorum(4)));
-        assert_eq!(demand(&[proof(ProofDemand::SingleRpc)]), Ok(Demand::SingleRpc));
-        assert_eq!(demand(&[proof(ProofDemand::SingleRpc), quorum(3)]), Ok(Demand::Quorum(3)), "the stronger wins");
-        assert_eq!(demand(&[quorum(3), proof(ProofDemand::SingleRpc)]), Ok(Demand::SingleRpc));
+        assert_eq!(demand(&[]), Ok(GradeDemand::Quorum(2)), "the built-in endpoints");
+        assert_eq!(demand(&[named(&one)]), Ok(GradeDemand::SingleRpc));
+        assert_eq!(demand(&[named(&two)]), Ok(GradeDemand::Quorum(2)));
+        assert_eq!(demand(&[named(&same)]), Ok(GradeDemand::SingleRpc), "one operator");
+        assert_eq!(demand(&[quorum(4)]), Ok(GradeDemand::Quorum(4)));
+        assert_eq!(demand(&[proof(ProofDemand::SingleRpc)]), Ok(GradeDemand::SingleRpc));
+        assert_eq!(
+            demand(&[proof(ProofDemand::SingleRpc), quorum(3)]),
+            Ok(GradeDemand::Quorum(3)),
+            "the stronger wins"
+        );
+        assert_eq!(demand(&[quorum(3), proof(ProofDemand::SingleRpc)]), Ok(GradeDemand::SingleRpc));
         assert!(demand(&[named(&one), quorum(2)]).is_err());
         assert!(demand(&[named(&same), proof(ProofDemand::Quorum)]).is_err());
         assert!(demand(&[quorum(7)]).is_err());
         let own = Endpoint { own: true, ..two[0].parse().unwrap() };
         let own = Layer { rpc: Some(vec![own, "https://rpc.other".parse().unwrap()]), ..Layer::default() };
-        assert_eq!(demand(std::slice::from_ref(&own)), Ok(Demand::SingleRpc));
-        assert_eq!(demand(&[own, quorum(2)]), Ok(Demand::Quorum(2)));
+        assert_eq!(demand(std::slice::from_ref(&own)), Ok(GradeDemand::SingleRpc));
+        assert_eq!(demand(&[own, quorum(2)]), Ok(GradeDemand::Quorum(2)));
     }
 
     #[test]

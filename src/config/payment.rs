@@ -13,7 +13,7 @@ use clresolve_payment::network::Network;
 use clresolve_payment::route::Route;
 use serde::{Deserialize, Serialize};
 
-use super::ConfigError;
+use super::error::ConfigError;
 use super::keys::{One, table};
 use super::paths::without_paths;
 use super::value::Time;

@@ -11,7 +11,8 @@ use url::Url;
 
 use super::keys::forms;
 use super::paths::without_paths;
-use super::{BaseUrl, ConnectTo, Endpoint, Gateway, Grade, Hedging, ListenAt, OriginSpec, PUBLIC_RPC};
+use super::public::PUBLIC_RPC;
+use super::{BaseUrl, ConnectTo, Endpoint, Gateway, Grade, Hedging, ListenAt, OriginSpec};
 
 forms! {
     World(String) = parse_world, String::clone;
@@ -19,7 +20,7 @@ forms! {
     Issuer(String) = parse_issuer, String::clone;
     Contract(Address) = parse_address, ToString::to_string;
     Hash(B256) = parse_hash, ToString::to_string;
-    Demand(ProofDemand) = str::parse, ToString::to_string;
+    ProofForm(ProofDemand) = str::parse, ToString::to_string;
     ProofGrade(Grade) = parse_grade, grade_text;
     Time(Duration) = parse_duration, |value: &Duration| humantime::format_duration(*value).to_string();
     HedgeAfter(Hedging) = parse_hedging, ToString::to_string;

@@ -14,42 +14,29 @@
 //! twice [`Budget::dag_bytes`] of memory, and a block for each request under way.
 
 mod attempt;
+mod gateway;
 mod hedge;
 mod reorder_budget;
+mod retrieval;
 mod route;
 mod score;
 
-use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use bytes::Bytes;
 #[cfg(feature = "cli")]
 use futures_util::future::join_all;
 use jiff::Timestamp;
-use url::{Host, Url};
 
 use self::attempt::Retrieving;
+#[cfg(feature = "unstable")]
+pub use self::gateway::BAN;
+pub use self::gateway::{Gateway, GatewayError, GatewayFault};
 use self::reorder_budget::ReorderBudget;
+pub use self::retrieval::{Retrieval, Want};
 use self::route::Route;
 pub use self::score::Hedging;
 use self::score::Scores;
 use super::egress::{Egress, deadline_in};
-use super::{Cause, EgressViolation, FetchError};
-use crate::cid::{Budget, ContentId, ContentPath, Proven, WalkError, WalkedBlocks};
-
-/// How long a gateway that sent a wrong block is not asked again. Long enough that it cannot slow down a daemon, short
-/// enough that a repaired one comes back within the hour.
-pub const BAN: Duration = Duration::from_secs(3600);
-
-/// Longest rest that a gateway can ask for with `Retry-After`. What asks for more is asked again after this.
-pub const MAX_REST: Duration = Duration::from_secs(300);
-
-/// Shortest rest of a gateway that asks for one: "now", and a date that has passed, would mean the next request.
-pub const MIN_REST: Duration = Duration::from_secs(1);
-
-/// Rest after a 429 or 503 that names no time.
-pub const DEFAULT_REST: Duration = Duration::from_secs(10);
 
 /// A client over a list of gateways. Cheap to clone; clones share what is known of the gateways.
 #[derive(Clone, Debug)]
@@ -99,115 +86,5 @@ impl IpfsClient {
             (route.label.clone(), retrieval)
         });
         join_all(of_each).await
-    }
-}
-
-/// A trustless gateway.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Gateway {
-    /// How reports and logs call it. Never a URL with a key.
-    pub label: String,
-    /// The URL that `ipfs/CID` is appended to.
-    pub url: Url,
-    /// Whether it is the operator's own: it may then be anywhere, and speak plain http. A loopback URL says so by itself.
-    pub own: bool,
-}
-
-impl Gateway {
-    fn is_own(&self) -> bool {
-        let loopback = match self.url.host() {
-            Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-            Some(Host::Ipv4(ip)) => ip.is_loopback(),
-            Some(Host::Ipv6(ip)) => ip.is_loopback(),
-            None => false,
-        };
-        self.own || loopback
-    }
-}
-
-impl fmt::Debug for Gateway {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gateway").field("label", &self.label).field("own", &self.own).finish_non_exhaustive()
-    }
-}
-
-/// A gateway that cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("gateway {label}: {why}")]
-pub struct GatewayError {
-    /// Its label.
-    pub label: String,
-    /// What is wrong with its URL.
-    pub why: EgressViolation,
-}
-
-/// What to retrieve, and within which bounds.
-#[derive(Clone, Copy, Debug)]
-pub struct Want<'a> {
-    /// The root.
-    pub cid: ContentId,
-    /// The way from the root to the file.
-    pub path: &'a ContentPath,
-    /// Bytes at hand from elsewhere (the card that `https` served), tried wherever a raw block is wanted.
-    pub known: &'a [Bytes],
-    /// Bounds of the walk.
-    pub budget: Budget,
-    /// Time over all gateways.
-    pub total: Duration,
-}
-
-/// What came of a [`Want`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Retrieval {
-    /// How the walk ended.
-    pub ended: Result<Proven, WalkError>,
-    /// Gateways (labels) that sent a wrong block before the walk was over, and the block that was asked for.
-    pub liars: Vec<(String, ContentId)>,
-    /// Gateways (labels) that gave up or were not asked, in the order of the configuration. The liars are among them;
-    /// those that were only slower than the winner are not.
-    pub failures: Vec<(String, GatewayFault)>,
-    /// Requests made; one that the guard refused counts too.
-    pub requests: u32,
-    /// The blocks that were proven on the way.
-    pub blocks: WalkedBlocks,
-}
-
-#[cfg(feature = "cli")]
-impl Retrieval {
-    /// The rest that a gateway asked for.
-    fn rest(&self) -> Option<Duration> {
-        self.failures.iter().find_map(|(_, fault)| match fault {
-            GatewayFault::Throttled { rest, .. } => Some(*rest),
-            _ => None,
-        })
-    }
-}
-
-/// Why a gateway did not finish a walk.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum GatewayFault {
-    /// No usable answer.
-    #[error(transparent)]
-    Fetch(#[from] FetchError),
-    /// It was not asked: it lied or asked for a rest not long ago.
-    #[error("not asked, it is resting")]
-    Resting,
-    /// 429 or 503.
-    #[error("HTTP status {status}, asks for a rest")]
-    Throttled {
-        /// The status.
-        status: u16,
-        /// How long it is left alone.
-        rest: Duration,
-    },
-    /// It sent other bytes than those of the block.
-    #[error("sent a wrong block for {0}")]
-    WrongBlock(Box<ContentId>),
-}
-
-impl From<Cause> for GatewayFault {
-    fn from(cause: Cause) -> Self {
-        Self::Fetch(cause.into())
     }
 }

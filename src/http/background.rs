@@ -50,7 +50,7 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
     use crate::http::client_limits::Client;
-    use crate::http::serving;
+    use crate::http::serving::serving;
     use crate::http::state::AppState;
     use crate::resolve::Resolver;
     use crate::sandbox::Sandbox;

@@ -15,7 +15,7 @@ use super::problem;
 use super::state::AppState;
 use crate::card::Limits;
 use crate::cpu_pool::PoolFull;
-use crate::lint::{Judgement, judge};
+use crate::lint::{CardJudgement, judge};
 use crate::profile::Profile;
 use crate::reason::{Code, Refusal};
 use crate::system::{CardSystem, Rules};
@@ -55,7 +55,7 @@ async fn judged(state: &AppState, client: Client, request: Request) -> Result<Re
 ///
 /// # Errors
 /// What there is too much of in a card that is too complex to be judged.
-fn written(judgement: &Judgement) -> Result<Vec<u8>, Option<String>> {
+fn written(judgement: &CardJudgement) -> Result<Vec<u8>, Option<String>> {
     match judgement.report.findings.iter().find(|finding| finding.code == Code::CardTooComplex) {
         Some(excess) => Err(excess.observed.clone()),
         None => Ok(serde_json::to_vec(judgement).expect("a judgement has a JSON form: its keys are strings")),

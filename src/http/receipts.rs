@@ -11,7 +11,7 @@ use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, VARY};
 use axum::response::Response;
 use clresolve_receipt::question::MAX_QUESTION_BYTES;
-use clresolve_receipt::{Question as ReceiptQuestion, Verification};
+use clresolve_receipt::{ReceiptQuestion, Verification};
 
 use super::admission::keeping;
 use super::body::{self, RequestError};

@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::in_force::InForce;
+use super::serving::{ServeError, check, serving};
 use super::state::AppState;
 use super::systems::Systems;
-use super::{ServeError, check, serving};
 use crate::config::Config;
 
 /// Puts configurations in force.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::extract::{Extension, Request, State};
 use axum::response::Response;
-use clresolve_request::Question as RequestQuestion;
+use clresolve_request::RequestQuestion;
 use clresolve_request::question::MAX_QUESTION_BYTES;
 
 use super::admission::keeping;

@@ -5,42 +5,16 @@ mod check_request;
 mod explain_reason;
 mod find_route;
 mod label;
+mod tool;
 mod verify_agent;
 mod verify_receipt;
 
 use std::sync::{Arc, LazyLock};
 
-use async_trait::async_trait;
 use rmcp::model::{JsonObject, Tool as Listed, ToolAnnotations};
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::answer::{Answer, Failure};
-use super::asker::Asker;
-use super::form::Form;
-use crate::reason::Refusal;
-use label::Label;
-
-/// One tool.
-#[async_trait]
-pub(super) trait Tool: Send + Sync {
-    fn name(&self) -> &'static str;
-
-    /// For people.
-    fn title(&self) -> &'static str;
-
-    /// For models: when to call it, and what to do with its answer.
-    fn description(&self) -> &'static str;
-
-    /// The members of its arguments, as schemas, and which of them it needs.
-    fn arguments(&self) -> (Value, &'static [&'static str]);
-
-    /// What its answers look like.
-    fn form(&self) -> &'static Form;
-
-    /// Its answer.
-    async fn call(&self, asker: &dyn Asker, arguments: Value) -> Result<Answer, Failure>;
-}
+pub(super) use self::tool::Tool;
 
 /// Every tool.
 static TOOLS: [&dyn Tool; 6] = [
@@ -75,26 +49,10 @@ fn described(tool: &dyn Tool) -> Listed {
         .with_annotations(annotations)
 }
 
-/// The arguments of a call.
-fn arguments<T: DeserializeOwned>(arguments: Value) -> Result<T, Failure> {
-    serde_json::from_value(arguments).map_err(|error| Failure::malformed(&error.to_string()))
-}
-
-/// The schema of the argument that names an agent.
-fn name_argument() -> Value {
-    json!({"type": "string", "description": "The agent's ENS name, such as summarizeagent.eth"})
-}
-
-/// Why a question about a profile has no answer.
-fn unanswered(refusal: Refusal, profile: Option<Label>) -> Failure {
-    match profile {
-        Some(id) if refusal == Refusal::ProfileUnknown => Failure::about(refusal, id.as_ref()),
-        _ => refusal.into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     #[test]

@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use super::{Draft, Report, Row, Rows, slugs, upstreams};
+use super::words::slugs;
+use super::{Draft, Report, Row, Rows, upstreams};
 use crate::reason::{Effect, MAX_VALUE_BYTES};
 use crate::text::Foreign;
 

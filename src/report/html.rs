@@ -2,6 +2,7 @@
 //! phone.
 
 mod agreement;
+mod markup;
 mod names;
 mod picture;
 mod work;
@@ -11,16 +12,17 @@ use std::io::{self, Write};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use self::markup::{actor_word, code, html, left_out, line, markup, name_anchor, table};
 use self::picture::STATES;
 use super::duty::{ACTORS, who};
 use super::history::PastCounts;
 use super::overview::{CHECKS, NOTICE_DAYS, Overview, days_between};
 use super::difference::{Change, Kind};
-use super::page::{Piece, Quota, headline, names as counted, near_misses};
-use super::{Agreement, Ending, Group, MAX_NAME_BYTES, Report, Rows, effect, fixer, registry, role};
+use super::page::{self, Quota, headline, names as counted, near_misses};
+use super::words::{effect, fixer, role};
+use super::{Ending, Group, Report, Rows};
 use crate::digest::Digest;
-use crate::reason::{Effect, Fixer};
-use crate::text::{Foreign, Html, is_unsafe};
+use crate::reason::Effect;
 
 const STYLE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
@@ -82,12 +84,12 @@ fn head(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<h1>{title}</h1>")?;
     let scope = &report.scope;
     let mut facts = vec![html(&scope.profile.id).to_string(), format!("{} {}", html(&scope.world), html(&scope.chain))];
-    if let Some((first, last)) = report.tally.blocks {
+    if let Some((first, last)) = report.counts.blocks {
         let blocks = if first == last { format!("block {first}") } else { format!("blocks {first} to {last}") };
         facts.push(format!("{blocks} ({})", html(&scope.block)));
     }
     facts.push(format!("depth {}", scope.depth.as_str()));
-    facts.extend(report.tally.checked.map(|(first, _)| picture::date(first)));
+    facts.extend(report.counts.checked.map(|(first, _)| picture::date(first)));
     let facts: Vec<String> = facts.iter().map(|fact| format!("<span class=\"short\">{fact}</span>")).collect();
     writeln!(out, "<p class=\"soft facts\">{}</p>\n</header>", facts.join(" · "))?;
     match report.ending.warning() {
@@ -121,7 +123,7 @@ fn summary(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Res
 }
 
 const fn states(report: &Report) -> [u64; 3] {
-    [report.tally.trusted, report.tally.untrusted, report.tally.indeterminate]
+    [report.counts.trusted, report.counts.untrusted, report.counts.indeterminate]
 }
 
 /// When an earlier report was made.
@@ -141,14 +143,14 @@ fn step(before: u64, now: u64) -> String {
 
 /// What is wrong and who must act, in plain words.
 fn verdict(report: &Report, overview: &Overview) -> String {
-    let tally = &report.tally;
+    let counts = &report.counts;
     let is_whole = report.ending == Ending::Complete;
     let every = if is_whole { "Every name is trusted" } else { "Every name that was judged is trusted" };
-    if tally.trusted == tally.names && overview.due.iter().all(|due| *due == 0) {
+    if counts.trusted == counts.names && overview.due.iter().all(|due| *due == 0) {
         let act = if is_whole { "Nobody has to act." } else { "Names of the list are missing." };
         return format!("{every}. {act}");
     }
-    let states = [(tally.untrusted, "untrusted"), (tally.indeterminate, "indeterminate")];
+    let states = [(counts.untrusted, "untrusted"), (counts.indeterminate, "indeterminate")];
     let states = states.iter().filter(|(names, _)| *names > 0);
     let wrong: Vec<_> = states.map(|(names, word)| format!("<strong>{names} {word}</strong>")).collect();
     let due = ACTORS.iter().zip(overview.due).filter(|(_, due)| *due > 0);
@@ -163,19 +165,10 @@ fn verdict(report: &Report, overview: &Overview) -> String {
     text
 }
 
-/// The word for who has to act, as a title.
-const fn actor_word(actor: Fixer) -> &'static str {
-    match actor {
-        Fixer::Publisher => "Publisher",
-        Fixer::Operator => "Operator",
-        Fixer::Asker => "Asker",
-    }
-}
-
 /// Who has to act, on how much, and mostly why.
 fn actors(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<section id=\"who\">\n<h2>Who has to act</h2>\n<ul class=\"actors\">")?;
-    let groups = report.tally.groups();
+    let groups = report.counts.groups();
     for (actor, due) in ACTORS.into_iter().zip(overview.due) {
         let word = actor_word(actor);
         let class = if due == 0 { " class=\"idle\"" } else { "" };
@@ -290,11 +283,11 @@ fn change_row(change: &Change) -> String {
 
 /// Where registry and chain do not agree.
 fn completeness(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
-    let Some(counts) = registry::sentence(report) else { return Ok(()) };
+    let Some(counts) = report.completeness() else { return Ok(()) };
     writeln!(out, "<section id=\"registry\">\n<h2>Registry</h2>\n<p>{counts}</p>")?;
     let mut quota = Quota::of(MAX_REGISTRY_FINDINGS_SHOWN);
     let mut any = false;
-    registry::each_finding(rows, &mut |finding, row| {
+    page::each_finding(rows, &mut |finding, row| {
         if !quota.take() {
             return Ok(());
         }
@@ -341,7 +334,7 @@ fn states_over_time(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         return Ok(());
     }
     let [trusted, untrusted, indeterminate] = states(report);
-    let now = PastCounts { checked: report.tally.checked.map(|(first, _)| first), trusted, untrusted, indeterminate };
+    let now = PastCounts { checked: report.counts.checked.map(|(first, _)| first), trusted, untrusted, indeterminate };
     let reports: Vec<PastCounts> = report.earlier.iter().copied().chain([now]).collect();
     writeln!(out, "<section id=\"over-time\">\n<h2>States over time</h2>\n{}", picture::states_over_time(&reports))?;
     writeln!(out, "<p class=\"ends\"><span>{}</span><span>{}</span></p>", when(&reports[0]), when(&now))?;
@@ -357,7 +350,7 @@ fn states_over_time(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 /// When names expire.
 fn expiries(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
     let Some(expiries) = overview.expiries.as_ref().filter(|expiries| expiries.known() > 0) else { return Ok(()) };
-    let unknown = report.tally.names.saturating_sub(expiries.known());
+    let unknown = report.counts.names.saturating_sub(expiries.known());
     writeln!(
         out,
         "<section id=\"expiries\">\n<h2>Expiries</h2>\n<p class=\"soft\">Seen from {}. The expiry of {} could not be read, \
@@ -389,7 +382,7 @@ fn expiries(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Re
 
 fn reasons(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<section id=\"reasons\">\n<h2>Reasons</h2>")?;
-    let groups = report.tally.groups();
+    let groups = report.counts.groups();
     if groups.is_empty() {
         return writeln!(out, "<p>None.</p>\n</section>");
     }
@@ -421,7 +414,7 @@ fn reasons(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 
 /// The anchor of a code, which stands once: at the gravest of its effects.
 fn reason_anchor(report: &Report, group: &Group) -> String {
-    let gravest = report.tally.groups().into_iter().find(|other| other.code == group.code);
+    let gravest = report.counts.groups().into_iter().find(|other| other.code == group.code);
     match gravest {
         Some(gravest) if gravest.effect == group.effect => format!(" id=\"code-{}\"", group.code),
         _ => String::new(),
@@ -435,61 +428,4 @@ fn about(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "<dt>{what}</dt><dd>{}</dd>", html(&value))?;
     }
     writeln!(out, "</dl>\n</section>")
-}
-
-/// Begins a table.
-fn table(id: &str, class: &str, heads: &[&str]) -> String {
-    let heads: String = heads.iter().map(|head| format!("<th scope=\"col\">{head}</th>")).collect();
-    format!("<div class=\"scroll\"><table id=\"{id}\" class=\"{class}\"><thead><tr>{heads}</tr></thead><tbody>")
-}
-
-/// Says how many items were left out.
-fn left_out(quota: &Quota, what: &str, out: &mut dyn Write) -> io::Result<()> {
-    if quota.over == 0 {
-        return Ok(());
-    }
-    writeln!(out, "<p class=\"soft\">{} more {what} are left out. The JSON form has all.</p>", quota.over)
-}
-
-/// The anchor of a name: itself where it can be one, so that it is the same in every report; else its line. There is
-/// nothing to escape in it.
-fn name_anchor(name: &str, at: u64) -> String {
-    let is_letter = |c: char| !c.is_ascii() && !c.is_whitespace() && !is_unsafe(c);
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') || is_letter(c);
-    if !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.chars().all(fits) {
-        format!("name-{name}")
-    } else {
-        format!("line-{at}")
-    }
-}
-
-fn line(pieces: &[Piece<'_>]) -> String {
-    pieces.iter().map(piece).collect()
-}
-
-fn piece(piece: &Piece<'_>) -> String {
-    match piece {
-        Piece::Plain(text) => markup(text),
-        Piece::Foreign(text) => code(text),
-        Piece::Code(code, of) => format!("<a class=\"{0}\" href=\"#code-{code}\"><code>{code}</code></a>", effect(*of)),
-    }
-}
-
-fn mark(agreement: Agreement) -> String {
-    let (word, mark) = (agreement.as_str(), agreement.mark());
-    format!("<span class=\"{word}\" role=\"img\" aria-label=\"{word}\" title=\"{word}\">{mark}</span>")
-}
-
-/// Text of ours, in which foreign text is escaped already: what HTML itself reads is left to escape.
-fn markup(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
-
-fn html(text: &str) -> Html<'_> {
-    Foreign::new(text).html()
-}
-
-/// Text of others as code.
-fn code(text: &str) -> String {
-    format!("<code>{}</code>", html(text))
 }

@@ -5,18 +5,19 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::past::SEAL;
+use super::past::DIGEST_LINE;
 use super::registry::Finding;
-use super::{Draft, Report, Rows, SCHEMA, fixer, registry};
+use super::words::fixer;
+use super::{Draft, Report, Rows, SCHEMA, page};
 use crate::digest::Digester;
 use crate::text::inert_json;
 use crate::verdict::Tool;
 
 pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
-    let mut sealed = Sealed { out, written: Digester::default() };
-    write_lines(report, rows, &mut sealed)?;
-    let Sealed { out, written } = sealed;
-    writeln!(out, "{SEAL}{}\n}}", line(&written.digest())?)
+    let mut digesting = Digesting { out, written: Digester::default() };
+    write_lines(report, rows, &mut digesting)?;
+    let Digesting { out, written } = digesting;
+    writeln!(out, "{DIGEST_LINE}{}\n}}", line(&written.digest())?)
 }
 
 /// All lines but those of the digest over them.
@@ -39,7 +40,7 @@ fn write_lines(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Res
     })?;
     list.end(",")?;
     completeness(report, rows, out)?;
-    let agreement = report.scope.agreement.then(|| report.tally.upstreams.json());
+    let agreement = report.scope.agreement.then(|| report.counts.upstreams.json());
     writeln!(out, "\"agreement\": {},", line(&agreement)?)?;
     writeln!(out, "\"since\": {},", line(&report.since)?)
 }
@@ -49,13 +50,13 @@ fn completeness(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Re
     if report.scope.registry.is_none() {
         return writeln!(out, "\"registry\": null,");
     }
-    let counts = &report.tally.registry;
+    let counts = &report.counts.registry;
     writeln!(out, "\"registry\": {{\n\"agreeing\": {},", counts.agreeing())?;
     for finding in Finding::ALL {
         writeln!(out, "{}: {},", line(&finding.member())?, counts.of(finding))?;
     }
     let mut list = List::start(out, "findings")?;
-    registry::each_finding(rows, &mut |finding, row| {
+    page::each_finding(rows, &mut |finding, row| {
         let entry = row.registry.and_then(|listing| listing.entry);
         list.push(&json!({"name": row.name(), "finding": finding, "entry": entry}))
     })?;
@@ -63,12 +64,12 @@ fn completeness(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Re
 }
 
 /// Digests what it hands on.
-struct Sealed<'a> {
+struct Digesting<'a> {
     out: &'a mut dyn Write,
     written: Digester,
 }
 
-impl Write for Sealed<'_> {
+impl Write for Digesting<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let taken = self.out.write(bytes)?;
         self.written.update(&bytes[..taken]);
@@ -81,22 +82,22 @@ impl Write for Sealed<'_> {
 }
 
 fn counts(report: &Report) -> Value {
-    let tally = &report.tally;
+    let counts = &report.counts;
     json!({
-        "names": tally.names,
-        "listed_again": tally.listed_again,
-        "trusted": tally.trusted,
-        "untrusted": tally.untrusted,
-        "indeterminate": tally.indeterminate,
-        "drifting": tally.drifting,
-        "near_misses": tally.near_misses,
-        "blocks": tally.blocks.map(|(first, last)| json!({"first": first, "last": last})),
-        "checked": tally.checked.map(|(first, last)| json!({"first": first, "last": last})),
+        "names": counts.names,
+        "listed_again": counts.listed_again,
+        "trusted": counts.trusted,
+        "untrusted": counts.untrusted,
+        "indeterminate": counts.indeterminate,
+        "drifting": counts.drifting,
+        "near_misses": counts.near_misses,
+        "blocks": counts.blocks.map(|(first, last)| json!({"first": first, "last": last})),
+        "checked": counts.checked.map(|(first, last)| json!({"first": first, "last": last})),
     })
 }
 
 fn groups(report: &Report) -> Vec<Value> {
-    let groups = report.tally.groups();
+    let groups = report.counts.groups();
     let group = |group: &super::Group| {
         let entry = group.code.entry();
         json!({

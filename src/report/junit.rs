@@ -4,7 +4,8 @@
 
 use std::io::{self, Write};
 
-use super::{Report, Row, Rows, slugs};
+use super::words::slugs;
+use super::{Report, Row, Rows};
 use crate::reason::{Effect, MAX_VALUE_BYTES, Reason};
 use crate::text::{Foreign, Html};
 use crate::verdict::State;
@@ -13,14 +14,14 @@ use crate::verdict::State;
 const MAX_TEXT_CHARACTERS: usize = 4 * MAX_VALUE_BYTES;
 
 pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
-    let tally = &report.tally;
+    let counts = &report.counts;
     let warning = report.ending.warning();
     let cut = u64::from(warning.is_some());
     let counts = format!(
         "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"0\"",
-        tally.names + cut,
-        tally.untrusted,
-        tally.indeterminate + cut,
+        counts.names + cut,
+        counts.untrusted,
+        counts.indeterminate + cut,
     );
     let suite = format!("{} {}", report.scope.profile.id, report.scope.depth.as_str());
     writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;

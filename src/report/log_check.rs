@@ -11,7 +11,8 @@ use serde::Serialize;
 use super::difference::{Change, Kind, OtherWorld};
 use super::governance_log::{DRAFT, GovernanceLog, LogKind, LogRow};
 use super::past::{Past, PastName};
-use super::{Decided, Difference, Draft, slugs};
+use super::words::slugs;
+use super::{Decided, Difference, Draft};
 use crate::text::Foreign;
 use crate::verdict::State;
 

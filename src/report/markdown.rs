@@ -10,7 +10,8 @@ use super::page::{
     Piece, Point, digests, headline, listed, near_misses, points, same_findings, some_names,
 };
 use super::upstreams::LabelCounts;
-use super::{Draft, Drift, Group, Report, Row, Rows, effect, fixer, registry, role, slugs, upstreams};
+use super::words::{effect, fixer, role, slugs};
+use super::{Draft, Drift, Group, Report, Row, Rows, page, upstreams};
 use crate::reason::Effect;
 use crate::text::Foreign;
 
@@ -94,10 +95,10 @@ fn summary(report: &Report, overview: &Overview) -> Section {
     if let Some(warning) = report.ending.warning() {
         section.push(&format!("\n**Incomplete.** {}\n", Foreign::new(&warning).markdown()));
     }
-    if let Some(counts) = registry::sentence(report) {
+    if let Some(counts) = report.completeness() {
         section.push(&format!("\n{counts}\n"));
     }
-    if let Some(said) = upstreams::sentences(report) {
+    if let Some(said) = report.agreement() {
         section.push(&format!("\n{said}\n"));
     }
     section.push(&counts(report));
@@ -112,17 +113,17 @@ fn summary(report: &Report, overview: &Overview) -> Section {
 
 /// The states now, and in the report before.
 fn counts(report: &Report) -> String {
-    let tally = &report.tally;
+    let counts = &report.counts;
     let before = report.earlier.last().map(|before| before.states());
     let (head, rule) = if before.is_some() { (" before |", "--:|") } else { ("", "") };
     let mut text = format!("\n| | count |{head}\n|---|--:|{rule}\n");
     let cell = |names: u64| before.map_or_else(String::new, |_| format!(" {names} |"));
     let [trusted, untrusted, indeterminate] = before.unwrap_or_default();
     let rows = [
-        ("names", tally.names, cell(trusted + untrusted + indeterminate)),
-        ("trusted", tally.trusted, cell(trusted)),
-        ("untrusted", tally.untrusted, cell(untrusted)),
-        ("indeterminate", tally.indeterminate, cell(indeterminate)),
+        ("names", counts.names, cell(trusted + untrusted + indeterminate)),
+        ("trusted", counts.trusted, cell(trusted)),
+        ("untrusted", counts.untrusted, cell(untrusted)),
+        ("indeterminate", counts.indeterminate, cell(indeterminate)),
     ];
     for (what, names, before) in rows {
         let _ = writeln!(text, "| {what} | {names} |{before}");
@@ -135,7 +136,7 @@ fn actors(report: &Report, overview: &Overview) -> String {
     const MOST: usize = 3;
     let mut text = "\n| has to act | names | mostly because |\n|---|--:|---|\n".to_owned();
     for (actor, due) in ACTORS.into_iter().zip(overview.due) {
-        let groups = report.tally.groups().into_iter();
+        let groups = report.counts.groups().into_iter();
         let of_actor = groups.filter(|group| group.effect != Effect::Warn && group.code.entry().fixer == actor);
         let why: Vec<_> = of_actor.take(MOST).map(|group| format!("{} ({})", group.code, group.names)).collect();
         let _ = writeln!(text, "| {} | {due} | {} |", role(actor), why.join(", "));
@@ -164,7 +165,7 @@ fn completeness(report: &Report, rows: &dyn Rows) -> io::Result<Option<Section>>
         return Ok(None);
     }
     let mut section = Section::new(REGISTRY, table(&["name", "is"]));
-    registry::each_finding(rows, &mut |finding, row| {
+    page::each_finding(rows, &mut |finding, row| {
         section.push(&format!("| {} | {} |\n", code(row.name()), finding.in_words()));
         Ok(())
     })?;
@@ -177,7 +178,7 @@ fn agreement(report: &Report, rows: &dyn Rows) -> io::Result<Option<Section>> {
         return Ok(None);
     }
     let mut section = Section::new(AGREEMENT, String::new());
-    let counts = &report.tally.upstreams;
+    let counts = &report.counts.upstreams;
     section.push(&label_counts("endpoint", upstreams::ENDPOINT_COLUMNS, counts.endpoints()));
     section.push(&label_counts("gateway", upstreams::GATEWAY_COLUMNS, counts.gateways()));
     let mut head = table(&["name", "endpoint or gateway", "finding"]);
@@ -205,7 +206,7 @@ fn label_counts<const N: usize>(what: &str, columns: [&str; N], counts: &[LabelC
 fn reasons(report: &Report) -> Section {
     let heads = ["code", "names", "effect", "rule", "fixed by", "meaning", "examples"];
     let mut section = Section::new(REASONS, table(&heads));
-    report.tally.groups().into_iter().for_each(|group| section.push(&reason(group)));
+    report.counts.groups().into_iter().for_each(|group| section.push(&reason(group)));
     section
 }
 
@@ -227,7 +228,7 @@ fn reason(group: &Group) -> String {
 fn findings(report: &Report, rows: &dyn Rows) -> io::Result<Section> {
     let mut section = Section::new(FINDINGS, String::new());
     rows.each(&mut |row| {
-        let alike = report.tally.alike(row);
+        let alike = report.counts.alike(row);
         if row.has_findings() && alike.is_none_or(|alike| alike.line == row.line) {
             section.push(&finding(report, row));
         }
@@ -237,7 +238,7 @@ fn findings(report: &Report, rows: &dyn Rows) -> io::Result<Section> {
 }
 
 fn finding(report: &Report, row: &Row) -> String {
-    let alike = report.tally.alike(row);
+    let alike = report.counts.alike(row);
     let others = alike.map_or(0, |alike| alike.names - 1);
     let more = if others > 0 { format!(" and {others} more") } else { String::new() };
     let mut text = format!("\n### {}{more}: {}\n", code(row.name()), row.state);

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Read as _, Seek, SeekFrom};
 
 use serde::Deserialize;
 
-use super::past::{MAX_REPORT_BYTES, PastError, check_seal};
+use super::past::{MAX_REPORT_BYTES, PastError, check_digest};
 use super::shard::Shard;
 use super::{Ending, Registry, Row, SCHEMA, Scope};
 
@@ -77,7 +77,7 @@ impl<R: BufRead + Seek> ReportReader<R> {
     /// # Errors
     /// [`PastError`]
     pub fn open(mut report: R) -> Result<Self, PastError> {
-        check_seal(&mut report)?;
+        check_digest(&mut report)?;
         report.seek(SeekFrom::Start(0))?;
         let mut lines = report.take(MAX_REPORT_BYTES);
         let mut text = String::new();

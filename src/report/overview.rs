@@ -61,7 +61,7 @@ pub(super) struct Expiries {
 impl Overview {
     /// Gathers the counts of a report.
     pub(super) fn of(report: &Report, rows: &dyn Rows) -> io::Result<Self> {
-        let mut overview = Self { expiries: report.tally.checked.map(|(from, _)| Expiries::from(from)), ..Self::default() };
+        let mut overview = Self { expiries: report.counts.checked.map(|(from, _)| Expiries::from(from)), ..Self::default() };
         rows.each(&mut |row| {
             overview.add(row);
             Ok(())

@@ -1,8 +1,14 @@
 //! What the report says to people, in pieces: Markdown and HTML each write them in their own way.
 
 use std::borrow::Cow;
+use std::io;
 
-use super::{Drift, Ending, Report, Row, effect, rules};
+use super::document::Report;
+use super::drift::Drift;
+use super::registry::Finding;
+use super::row::{Row, Rows};
+use super::scope::Ending;
+use super::words::{effect, rules};
 use crate::reason::{Code, Effect, Reason};
 
 /// A run of text. Whoever writes it escapes [`Piece::Foreign`], which may be any text.
@@ -24,6 +30,11 @@ pub(super) struct Point<'a> {
     pub(super) lines: Vec<Vec<Piece<'a>>>,
 }
 
+/// Passes each row to `see` of which registry and chain do not say the same.
+pub(super) fn each_finding(rows: &dyn Rows, see: &mut dyn FnMut(Finding, &Row) -> io::Result<()>) -> io::Result<()> {
+    rows.each(&mut |row| row.registry.and_then(Finding::of).map_or(Ok(()), |finding| see(finding, row)))
+}
+
 pub(super) fn plain<'a>(text: impl Into<Cow<'a, str>>) -> Piece<'a> {
     Piece::Plain(text.into())
 }
@@ -39,10 +50,10 @@ pub(super) fn names(count: u64) -> String {
 
 /// How many names are trusted, or were when the audit ended too soon.
 pub(super) fn headline(report: &Report) -> String {
-    let tally = &report.tally;
-    let are = if tally.trusted == 1 { "is" } else { "are" };
+    let counts = &report.counts;
+    let are = if counts.trusted == 1 { "is" } else { "are" };
     let (before, after) = if report.ending == Ending::Complete { ("", "") } else { ("Incomplete: ", " so far") };
-    format!("{before}{} of {} {are} trusted{after}", tally.trusted, names(tally.names))
+    format!("{before}{} of {} {are} trusted{after}", counts.trusted, names(counts.names))
 }
 
 /// How many more would be trusted under other profiles, each sentence after a space.
@@ -50,7 +61,7 @@ pub(super) fn near_misses(report: &Report) -> Vec<Piece<'_>> {
     let sentence = |(profile, names): (&'_ String, &u64)| {
         [plain(format!(" {names} more would be trusted under ")), foreign(profile.clone()), plain(".")]
     };
-    report.tally.near_misses.iter().flat_map(sentence).collect()
+    report.counts.near_misses.iter().flat_map(sentence).collect()
 }
 
 /// All of `items`.

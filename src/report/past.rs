@@ -7,16 +7,20 @@ use clresolve_verdict::agreement::UpstreamAgreement;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::{Carried, Decided, Known, Row, Rows, SCHEMA, Scope};
+use super::known::{Carried, Decided, Known};
+use super::row::{MAX_REASONS_PER_ROW, Row, Rows};
+use super::scope::{SCHEMA, Scope};
+use crate::check::edition;
 use crate::digest::{Digest, Digester};
-use crate::reason::{Code, Step};
+use crate::evidence::edition::Edition;
+use crate::reason::{self, Code, Step};
 use crate::verdict::State;
 
 /// Longest report that is read, in bytes: that of some hundred thousand names.
 pub const MAX_REPORT_BYTES: u64 = 1 << 30;
 
-/// How the line begins that seals a report. No line of a row begins so.
-pub(super) const SEAL: &str = "\"digest\": ";
+/// How the line with the digest of a report begins. No line of a row begins so.
+pub(super) const DIGEST_LINE: &str = "\"digest\": ";
 
 /// A report, as far as a later one is compared with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +65,7 @@ pub enum PastError {
     /// It cannot be read.
     #[error("cannot be read: {0}")]
     Unreadable(#[from] io::Error),
-    /// It ends before its seal, or it was formatted anew.
+    /// It ends before its digest, or it was formatted anew.
     #[error("was cut or formatted anew: it has no line \"digest\" at its end. Take the file as audit wrote it")]
     Cut,
     /// It is not what was written.
@@ -86,7 +90,7 @@ impl Past {
     /// # Errors
     /// [`PastError`]
     pub fn read(mut report: impl BufRead + Seek) -> Result<Self, PastError> {
-        let digest = check_seal(&mut report)?;
+        let digest = check_digest(&mut report)?;
         report.seek(SeekFrom::Start(0))?;
         let document: Document = serde_json::from_reader(report.take(MAX_REPORT_BYTES))?;
         if document.schema != SCHEMA {
@@ -134,6 +138,34 @@ impl From<&Row> for PastName {
             carried: row.carried.clone(),
             agreement: row.agreement.clone(),
         }
+    }
+}
+
+impl Row {
+    /// Holds the row against that of an earlier audit, and takes over from it what this one could not read or decide.
+    pub fn follow(&mut self, earlier: &PastName) {
+        if let Some(before) = &earlier.known.edition {
+            self.hold_against(before);
+        }
+        let members = self.known.complete_from(&earlier.known);
+        let state = if self.state == State::Indeterminate { earlier.decided() } else { None };
+        self.carried = (state.is_some() || !members.is_empty()).then_some(Carried { state, members });
+    }
+
+    /// Adds what is wrong with the card as a successor of the one in an earlier audit (CL-69).
+    fn hold_against(&mut self, before: &Edition) {
+        let Some(now) = &self.known.edition else { return };
+        for reason in edition::since(before, now) {
+            if self.reasons.iter().any(|known| known.code == reason.code) {
+                continue;
+            }
+            if self.reasons.len() < MAX_REASONS_PER_ROW {
+                self.reasons.push(reason);
+            } else {
+                self.more_reasons += 1;
+            }
+        }
+        reason::sort(&mut self.reasons);
     }
 }
 
@@ -185,7 +217,7 @@ struct Checked {
 }
 
 /// Compares the lines with the digest below them, and gives it.
-pub(super) fn check_seal(report: &mut impl BufRead) -> Result<Digest, PastError> {
+pub(super) fn check_digest(report: &mut impl BufRead) -> Result<Digest, PastError> {
     let mut report = report.take(MAX_REPORT_BYTES);
     let (mut lines, mut line) = (Digester::default(), Vec::new());
     loop {
@@ -193,12 +225,12 @@ pub(super) fn check_seal(report: &mut impl BufRead) -> Result<Digest, PastError>
         if report.read_until(b'\n', &mut line)? == 0 {
             return Err(PastError::Cut);
         }
-        let Some(seal) = line.strip_prefix(SEAL.as_bytes()) else {
+        let Some(written) = line.strip_prefix(DIGEST_LINE.as_bytes()) else {
             lines.update(&line);
             continue;
         };
         let counted = lines.digest();
-        let written = String::from_utf8_lossy(seal.trim_ascii()).into_owned();
+        let written = String::from_utf8_lossy(written.trim_ascii()).into_owned();
         let is_same = written == format!("\"{counted}\"");
         return if is_same || clresolve_core::mutant!("changed-reports") {
             Ok(counted)

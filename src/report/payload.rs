@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::difference::{Change, Difference, Kind};
-use super::{Past, Tally};
+use super::{Past, AuditCounts};
 use crate::digest::Digest;
 use crate::verdict::Pinned;
 
@@ -82,12 +82,12 @@ struct Item<'a> {
 
 impl<'a> Payload<'a> {
     /// What `changes` from `before` to `after` are told as. The time is that of the last block; `now` where none was read.
-    pub fn of(changes: &'a Difference, before: &'a Past, after: &'a Past, tally: &Tally, now: Timestamp) -> Self {
+    pub fn of(changes: &'a Difference, before: &'a Past, after: &'a Past, counts: &AuditCounts, now: Timestamp) -> Self {
         let scope = &after.scope;
-        let Tally { names, trusted, untrusted, indeterminate, .. } = *tally;
+        let AuditCounts { names, trusted, untrusted, indeterminate, .. } = *counts;
         Self {
             event: EVENT,
-            timestamp: tally.checked.map_or(now, |(_, last)| last),
+            timestamp: counts.checked.map_or(now, |(_, last)| last),
             data: Data {
                 schema: SCHEMA,
                 world: &scope.world,
@@ -95,7 +95,7 @@ impl<'a> Payload<'a> {
                 profile: &scope.profile,
                 depth: scope.depth.as_str(),
                 other_rules: changes.rules.before != changes.rules.after,
-                blocks: tally.blocks.map(|(first, last)| Blocks { first, last }),
+                blocks: counts.blocks.map(|(first, last)| Blocks { first, last }),
                 reports: Reports { before: before.digest, after: after.digest },
                 counts: Counts { names, trusted, untrusted, indeterminate },
                 changes: changes.changes.iter().take(MAX_CHANGES).map(|change| Item::of(change, before, after)).collect(),

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Report, Row, Rows};
 use crate::reason::Step;
 use crate::verdict::Verdict;
 
@@ -92,8 +91,7 @@ impl Finding {
     pub(super) const ALL: [Self; 3] = [Self::AbsentOnChain, Self::Unlisted, Self::Unknown];
 
     /// What is found of a name.
-    pub(super) fn of(row: &Row) -> Option<Self> {
-        let listing = row.registry?;
+    pub(super) const fn of(listing: Listing) -> Option<Self> {
         match (listing.entry, listing.on_chain) {
             (Some(_), Presence::Absent) => Some(Self::AbsentOnChain),
             (None, Presence::Agent) => Some(Self::Unlisted),
@@ -129,11 +127,11 @@ pub struct RegistryCounts {
 }
 
 impl RegistryCounts {
-    /// Counts a row.
-    pub(super) fn add(&mut self, row: &Row) {
-        match Finding::of(row) {
+    /// Counts a name.
+    pub(super) fn add(&mut self, listing: Listing) {
+        match Finding::of(listing) {
             Some(finding) => self.findings[finding as usize] += 1,
-            None => self.agreeing += u64::from(row.registry.is_some_and(|listing| listing.entry.is_some())),
+            None => self.agreeing += u64::from(listing.entry.is_some()),
         }
     }
 
@@ -146,23 +144,13 @@ impl RegistryCounts {
     pub(super) const fn of(&self, finding: Finding) -> u64 {
         self.findings[finding as usize]
     }
-}
 
-/// The counts of a report about a registry in one sentence.
-pub(super) fn sentence(report: &Report) -> Option<String> {
-    let registry = report.scope.registry.as_ref()?;
-    let counts = &report.tally.registry;
-    let entries = if registry.entries == 1 { "1 entry".to_owned() } else { format!("{} entries", registry.entries) };
-    let mut parts = vec![format!("{} on the chain as an agent", counts.agreeing())];
-    let found = Finding::ALL.into_iter().filter(|finding| counts.of(*finding) > 0);
-    parts.extend(found.map(|finding| format!("{} {}", counts.of(finding), finding.in_words())));
-    Some(format!("The registry has {entries}: {}.", parts.join("; ")))
-}
-
-/// Passes each row with a finding to `see`.
-pub(super) fn each_finding(
-    rows: &dyn Rows,
-    see: &mut dyn FnMut(Finding, &Row) -> std::io::Result<()>,
-) -> std::io::Result<()> {
-    rows.each(&mut |row| Finding::of(row).map_or(Ok(()), |finding| see(finding, row)))
+    /// The counts in one sentence.
+    pub(super) fn sentence(&self, registry: &Registry) -> String {
+        let entries = if registry.entries == 1 { "1 entry".to_owned() } else { format!("{} entries", registry.entries) };
+        let mut parts = vec![format!("{} on the chain as an agent", self.agreeing)];
+        let found = Finding::ALL.into_iter().filter(|finding| self.of(*finding) > 0);
+        parts.extend(found.map(|finding| format!("{} {}", self.of(finding), finding.in_words())));
+        format!("The registry has {entries}: {}.", parts.join("; "))
+    }
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::duty::host_is_at_fault;
 use super::governance_log::{COLUMNS, DRAFT, LogKind};
+use super::words::rules;
 use super::{MAX_NAME_BYTES, Report, Row};
 use crate::reason::{Code, Effect, Fixer, Reason};
 use crate::text::Foreign;
@@ -54,7 +55,7 @@ impl Draft {
 
 /// The day of the row's block, or of the last one of the report.
 fn day(report: &Report, row: &Row) -> String {
-    let last = || report.tally.checked.map(|(_, last)| last.to_string());
+    let last = || report.counts.checked.map(|(_, last)| last.to_string());
     row.checked_at.clone().or_else(last).unwrap_or_default().chars().take(10).collect()
 }
 
@@ -86,7 +87,7 @@ fn reason(report: &Report, row: &Row) -> String {
     let mut parts: Vec<String> = Vec::new();
     for code in row.codes(Effect::Fail) {
         let having = row.reasons.iter().filter(|reason| reason.code == code && reason.effect == Effect::Fail);
-        let rules = super::rules(having);
+        let rules = rules(having);
         if rules.is_empty() {
             parts.push(code.to_string());
         } else {

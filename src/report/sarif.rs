@@ -6,7 +6,7 @@ use clresolve_core::sarif::{SCHEMA, VERSION, level, message, tool};
 use serde_json::{Value, json};
 
 use super::json::{List, line};
-use super::{Report, Row, Rows, upstreams};
+use super::{Report, Row, Rows};
 use crate::digest::Digest;
 use crate::reason::{Code, Reason};
 
@@ -26,7 +26,7 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
 
 /// The codes that occur, each once.
 fn rules(report: &Report) -> Vec<Code> {
-    let mut rules: Vec<Code> = report.tally.groups().into_iter().map(|group| group.code).collect();
+    let mut rules: Vec<Code> = report.counts.groups().into_iter().map(|group| group.code).collect();
     rules.sort_unstable_by_key(|code| code.slug());
     rules.dedup();
     rules
@@ -36,7 +36,7 @@ fn invocation(report: &Report) -> Value {
     let warning = report.ending.warning();
     let notice = |level: &str, text: &str| json!({"level": level, "message": message(text, None, None)});
     let cut = warning.iter().map(|warning| notice("error", warning));
-    let said = upstreams::sentences(report);
+    let said = report.agreement();
     let notices: Vec<Value> = cut.chain(said.iter().map(|said| notice("note", said))).collect();
     json!({"executionSuccessful": warning.is_none(), "toolExecutionNotifications": notices})
 }

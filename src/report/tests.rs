@@ -1,18 +1,25 @@
 mod page;
 mod shards;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use clresolve_verdict::agreement::{EndpointSays, EndpointStance, GatewaySays, GatewayStance, NameFact, Silence};
+use clresolve_verdict::agreement::{
+    EndpointSays, EndpointStance, GatewaySays, GatewayStance, NameFact, Silence, UpstreamAgreement,
+};
 
+use super::counts::{EXAMPLES_PER_REASON, MAX_KINDS_OF_FINDINGS, NAMES_PER_FINDING};
 use super::difference::{Change, Kind};
+use super::drift::TxtLine;
 use super::payload::{MAX_CHANGES, Payload};
+use super::row::MAX_REASONS_PER_ROW;
 use super::*;
 use crate::chain::{Grade, Proof};
 use crate::digest::Digest;
-use crate::reason::Step;
+use crate::reason::{Code, Effect, Reason, Step};
 use crate::verdict::{
-    self, Anchor, AnchorBlock, CardDigest, Freshness, Identity, Name, NearMiss, ProfileUsed, Served, Status, StepReport,
+    self, Anchor, AnchorBlock, CardDigest, Depth, Freshness, Identity, Name, NearMiss, Pinned, ProfileUsed, Served,
+    State, Status, StepReport, Tool, Verdict,
 };
 
 /// Foreign text with something against every format.
@@ -134,8 +141,8 @@ fn report(rows: &[Row], ending: Ending) -> Report {
 }
 
 fn report_under(profile: &str, rows: &[Row], ending: Ending) -> Report {
-    let mut tally = Tally::default();
-    rows.iter().for_each(|row| tally.add(row));
+    let mut counts = AuditCounts::default();
+    rows.iter().for_each(|row| counts.add(row));
     let scope = Scope {
         world: HOSTILE.to_owned(),
         chain: "eip155:31337".to_owned(),
@@ -147,7 +154,7 @@ fn report_under(profile: &str, rows: &[Row], ending: Ending) -> Report {
         agreement: rows.iter().any(|row| row.agreement.is_some()),
     };
     let list = Some("names.txt".to_owned());
-    Report { scope, tally, ending, since: None, earlier: Vec::new(), shard: None, list }
+    Report { scope, counts, ending, since: None, earlier: Vec::new(), shard: None, list }
 }
 
 /// Rows in memory.
@@ -241,10 +248,10 @@ fn counts_and_groups_are_those_of_the_rows() {
     undecided.profile.near_misses = vec![NearMiss { profile: "p".to_owned(), would_be: State::Trusted }];
     let mut rows: Vec<Row> = (1..=8).map(|line| Row::of(line, &wrong_checksum())).collect();
     rows.extend([Row::of(9, &trusted()), Row::of(10, &undecided)]);
-    let tally = report(&rows, Ending::Complete).tally;
-    assert_eq!((tally.names, tally.trusted, tally.untrusted, tally.indeterminate, tally.drifting), (10, 1, 8, 1, 8));
-    assert_eq!((tally.blocks, tally.near_misses["p"]), (Some((7, 7)), 1));
-    let groups: Vec<_> = tally.groups().iter().map(|g| (g.code, g.effect, g.names, g.examples.len())).collect();
+    let counts = report(&rows, Ending::Complete).counts;
+    assert_eq!((counts.names, counts.trusted, counts.untrusted, counts.indeterminate, counts.drifting), (10, 1, 8, 1, 8));
+    assert_eq!((counts.blocks, counts.near_misses["p"]), (Some((7, 7)), 1));
+    let groups: Vec<_> = counts.groups().iter().map(|g| (g.code, g.effect, g.names, g.examples.len())).collect();
     assert_eq!(
         groups,
         [
@@ -270,8 +277,8 @@ fn what_endpoints_and_gateways_say_is_counted_told_and_bounded() {
 
     let labels = |label: u64| Row { agreement: Some(said_by(&label.to_string())), ..Row::of(label, &trusted()) };
     let many: Vec<Row> = (1..=1000).map(labels).collect();
-    let tally = report(&many, Ending::Complete).tally;
-    assert!(tally.upstreams.endpoints().len() < 100 && tally.upstreams.gateways().len() < 100);
+    let counts = report(&many, Ending::Complete).counts;
+    assert!(counts.upstreams.endpoints().len() < 100 && counts.upstreams.gateways().len() < 100);
     assert!(written(Format::Markdown, &many, Ending::Complete).len() <= 65_536);
     let unasked = written(Format::Markdown, &[Row::of(1, &trusted())], Ending::Complete);
     assert!(!unasked.contains("gateways"), "{unasked}");
@@ -288,8 +295,8 @@ fn times_span_the_rows_whatever_their_order() {
 #[test]
 fn a_name_with_the_same_reason_twice_counts_once() {
     let reasons = [Code::SourceOversize, Code::CidMismatch, Code::SourceOversize].map(Reason::new);
-    let tally = report(&[Row::of(1, &failing(reasons))], Ending::Complete).tally;
-    assert!(tally.groups().iter().all(|group| group.names == 1));
+    let counts = report(&[Row::of(1, &failing(reasons))], Ending::Complete).counts;
+    assert!(counts.groups().iter().all(|group| group.names == 1));
 }
 
 /// The row at `line` of a name whose card binds another route than it may.
@@ -325,9 +332,9 @@ fn a_name_beyond_the_known_kinds_has_its_findings_to_itself() {
     let kinds = u64::try_from(MAX_KINDS_OF_FINDINGS).unwrap();
     let mut rows: Vec<Row> = (1..=kinds + 1).map(unlike).collect();
     rows.push(Row { line: kinds + 2, ..rows[rows.len() - 1].clone() });
-    let tally = report(&rows, Ending::Complete).tally;
-    assert_eq!((tally.alike.len(), tally.alike(&rows[0]).map(|alike| alike.names)), (MAX_KINDS_OF_FINDINGS, Some(1)));
-    assert_eq!(tally.alike(rows.last().unwrap()), None);
+    let counts = report(&rows, Ending::Complete).counts;
+    assert_eq!((counts.alike.len(), counts.alike(&rows[0]).map(|alike| alike.names)), (MAX_KINDS_OF_FINDINGS, Some(1)));
+    assert_eq!(counts.alike(rows.last().unwrap()), None);
     let text = written(Format::Html, &rows, Ending::Complete);
     assert_eq!(text.matches("<article ").count(), MAX_KINDS_OF_FINDINGS);
     assert!(text.contains("2 more sets of findings are left out. The JSON form has all."), "{text}");
@@ -628,7 +635,7 @@ fn a_message_has_a_bounded_number_of_changes_and_each_kind_fits_its_schema() {
         past.digest = Some(Digest::of(b"report"));
         let mut difference = Difference::between(&past, &past).expect("one world");
         difference.changes = changes;
-        let payload = Payload::of(&difference, &past, &past, &Tally::default(), Timestamp::UNIX_EPOCH);
+        let payload = Payload::of(&difference, &past, &past, &AuditCounts::default(), Timestamp::UNIX_EPOCH);
         serde_json::to_value(&payload).expect("JSON")
     };
     let change = |kind: Kind, value: &str| Change {

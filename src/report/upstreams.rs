@@ -6,7 +6,7 @@ use std::io;
 use clresolve_verdict::agreement::{EndpointStance, GatewayStance, NameFact, UpstreamAgreement};
 use serde_json::{Value, json};
 
-use super::{Report, Row, Rows};
+use super::row::{Row, Rows};
 
 /// Most endpoints, and most gateways, that are counted. A configuration has a handful.
 const MAX_COUNTED: usize = 64;
@@ -51,6 +51,23 @@ impl UpstreamCounts {
     /// Of each gateway, by [`GATEWAY_COLUMNS`].
     pub(super) fn gateways(&self) -> &[LabelCounts<{ GATEWAY_COLUMNS.len() }>] {
         &self.gateways
+    }
+
+    /// What all say, in two sentences.
+    pub(super) fn sentences(&self) -> String {
+        let Self { endpoints, gateways } = self;
+        let of_endpoints =
+            [(with(endpoints, 1), "said something else of a name"), (with(endpoints, 2), "gave no answer")];
+        let of_gateways = [
+            (with(gateways, 1), "lacked a card"),
+            (with(gateways, 2), "sent a wrong block"),
+            (with(gateways, 3), "gave no answer"),
+        ];
+        format!(
+            "{} {}",
+            said(endpoints.len(), "RPC endpoint", &of_endpoints, "no difference"),
+            said(gateways.len(), "gateway", &of_gateways, "every card was there")
+        )
     }
 
     /// The counts as JSON.
@@ -100,23 +117,6 @@ fn count<const N: usize>(all: &mut Vec<LabelCounts<N>>, label: &str, column: usi
 /// How many labels have a name in a column.
 fn with<const N: usize>(all: &[LabelCounts<N>], column: usize) -> usize {
     all.iter().filter(|of| of.counts[column] > 0).count()
-}
-
-/// What all say, in two sentences; `None` where they were not asked.
-pub(super) fn sentences(report: &Report) -> Option<String> {
-    report.scope.agreement.then_some(())?;
-    let UpstreamCounts { endpoints, gateways } = &report.tally.upstreams;
-    let of_endpoints = [(with(endpoints, 1), "said something else of a name"), (with(endpoints, 2), "gave no answer")];
-    let of_gateways = [
-        (with(gateways, 1), "lacked a card"),
-        (with(gateways, 2), "sent a wrong block"),
-        (with(gateways, 3), "gave no answer"),
-    ];
-    Some(format!(
-        "{} {}",
-        said(endpoints.len(), "RPC endpoint", &of_endpoints, "no difference"),
-        said(gateways.len(), "gateway", &of_gateways, "every card was there")
-    ))
 }
 
 /// How many of `all` did what.

@@ -12,7 +12,7 @@ use futures_util::future::join;
 use super::turns::Turns;
 use super::upstream::Upstream;
 use super::{Resolver, SetupError, setup};
-use crate::chain::{Block, NameStatement, RollCall, Testimony};
+use crate::chain::{Block, NameStatement, EndpointSurvey, EndpointStatement};
 use crate::cid::Budget;
 use crate::clock::Clock;
 use crate::evidence::Targets;
@@ -28,8 +28,8 @@ const GATEWAY_SHARE: f64 = 0.4;
 const LACKING: [u16; 2] = [404, 410];
 
 /// The endpoints and gateways of a configuration, each to be asked by itself.
-pub(crate) struct Witnesses {
-    endpoints: RollCall,
+pub(crate) struct UpstreamSurvey {
+    endpoints: EndpointSurvey,
     gateways: IpfsClient,
     /// Those of the names that ask gateways.
     turns: Turns,
@@ -43,11 +43,11 @@ impl Resolver {
     ///
     /// # Errors
     /// [`SetupError`].
-    pub(crate) fn witnesses(&self) -> Result<Option<Witnesses>, SetupError> {
+    pub(crate) fn upstream_survey(&self) -> Result<Option<UpstreamSurvey>, SetupError> {
         let walker = &self.0.walker;
         let Some(Upstream { settings, http, egress }) = &walker.upstream else { return Ok(None) };
-        Ok(Some(Witnesses {
-            endpoints: RollCall::new(
+        Ok(Some(UpstreamSurvey {
+            endpoints: EndpointSurvey::new(
                 settings,
                 http,
                 setup::look_ups(&walker.config, egress),
@@ -61,7 +61,7 @@ impl Resolver {
     }
 }
 
-impl Witnesses {
+impl UpstreamSurvey {
     /// What each says of a name that was judged.
     pub(crate) async fn ask(&self, resolution: &Resolution) -> UpstreamAgreement {
         let (endpoints, gateways) =
@@ -74,8 +74,8 @@ impl Witnesses {
         let name = verdict.name.normalized.as_deref().and_then(|name| EnsName::parse(name).ok());
         let block = verdict.anchor.as_ref().and_then(|anchor| block(&anchor.block));
         let (Some(name), Some(block)) = (name, block) else { return Vec::new() };
-        let testimonies = self.endpoints.ask(&name, &block).await.into_iter();
-        testimonies.map(|(label, testimony)| EndpointSays { label, stance: stance(resolution, testimony) }).collect()
+        let statements = self.endpoints.ask(&name, &block).await.into_iter();
+        statements.map(|(label, statement)| EndpointSays { label, stance: stance(resolution, statement) }).collect()
     }
 
     async fn ask_gateways(&self, verdict: &Verdict) -> Vec<GatewaySays> {
@@ -94,16 +94,16 @@ fn block(anchor: &AnchorBlock) -> Option<Block> {
 }
 
 /// What the word of an endpoint comes to.
-fn stance(resolution: &Resolution, testimony: Testimony) -> EndpointStance {
-    match testimony {
-        Testimony::Statement(statement) => {
+fn stance(resolution: &Resolution, statement: EndpointStatement) -> EndpointStance {
+    match statement {
+        EndpointStatement::Statement(statement) => {
             let NameStatement { answer, holder, expiry } = *statement;
             EndpointStance::of(resolution, &answer, holder, expiry)
         }
-        Testimony::ResolverFails => EndpointStance::Differ { facts: vec![NameFact::Resolver] },
-        Testimony::OtherBlock => EndpointStance::Differ { facts: vec![NameFact::Block] },
-        Testimony::NoBlock => EndpointStance::Silent { why: Silence::NoBlock },
-        Testimony::NoAnswer => EndpointStance::Silent { why: Silence::NoAnswer },
+        EndpointStatement::ResolverFails => EndpointStance::Differ { facts: vec![NameFact::Resolver] },
+        EndpointStatement::OtherBlock => EndpointStance::Differ { facts: vec![NameFact::Block] },
+        EndpointStatement::NoBlock => EndpointStance::Silent { why: Silence::NoBlock },
+        EndpointStatement::NoAnswer => EndpointStance::Silent { why: Silence::NoAnswer },
     }
 }
 

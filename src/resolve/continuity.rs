@@ -8,7 +8,7 @@ use clresolve_receipt::replay::{Mark, Seen};
 use crate::chain::BlockSelector;
 use crate::config::Config;
 use crate::evidence::Evidence;
-use crate::evidence::continuity::{Continuity, Sighting};
+use crate::evidence::continuity::Continuity;
 pub(super) use crate::memory::MemoryError;
 use crate::memory::{HistoryKey, Memory};
 use crate::name::EnsName;
@@ -66,7 +66,7 @@ impl History {
                 !reading.proof.is_one_strangers_word() || clresolve_core::mutant!("strangers-are-remembered")
             });
         let Continuity::Recalled(known) = &evidence.continuity else { return Ok(()) };
-        let Some(sighting) = Sighting::of(evidence).filter(|_| is_lasting) else { return Ok(()) };
+        let Some(sighting) = evidence.sighting().filter(|_| is_lasting) else { return Ok(()) };
         if known.with(&sighting).is_none() {
             return Ok(());
         }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use clresolve_core::payment::{CoinType, EndpointKey};
-use clresolve_payment::decide::{Knowledge, Question, decide};
+use clresolve_payment::decide::{Knowledge, PaymentQuestion, decide};
 use clresolve_payment::decision::EntryRow;
 use clresolve_payment::limits::Limits;
 use clresolve_payment::network::Network;
@@ -48,7 +48,7 @@ struct Facts {
 
 impl Facts {
     fn decide(&self) -> Decision {
-        let question = Question {
+        let question = PaymentQuestion {
             verb: &self.request.verb,
             terms: self.terms.as_ref().map_err(|reason| &**reason),
             url: self.request.url.as_deref(),
@@ -164,8 +164,8 @@ impl Resolver {
         if !facts.may_be_settled_by_a_key(&decision) {
             return (facts, decision);
         }
-        let Inner { walker, signers, .. } = &*self.0;
-        let Some(key) = signer::offer_key(&signers.offers, walker, &beside).await else { return (facts, decision) };
+        let Inner { walker, offer_keys, .. } = &*self.0;
+        let Some(key) = signer::offer_key(offer_keys, walker, &beside).await else { return (facts, decision) };
         facts.payees.values_mut().for_each(|payees| payees.signers.ed25519.push(key.clone()));
         facts.now = self.now();
         self.judged(|| facts).await

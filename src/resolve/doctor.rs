@@ -17,8 +17,8 @@ use tokio::time::Instant;
 use super::{SetupError, setup};
 
 use crate::cid::{Budget, ContentId, ContentPath};
-use crate::clock::{Clock, SystemClock};
-use crate::config::{Config, Demand, Endpoint, Gateway, Hedging};
+use crate::clock::Clock;
+use crate::config::{Config, GradeDemand, Endpoint, Gateway, Hedging};
 use crate::fetch::ipfs::{GatewayFault, IpfsClient, Want};
 use crate::fetch::{Cause, Egress, FetchError, OperatorClient, SystemLookup};
 use crate::text::excerpt;
@@ -141,22 +141,22 @@ pub enum GatewayState {
     Unreachable,
 }
 
-/// Asks every endpoint and gateway of `config`.
+/// Asks every endpoint and gateway of `config`. Ages are those by `clock`.
 ///
 /// # Errors
 /// When the configuration leads to something unusable, such as a trust root that is not PEM.
-pub async fn examine(config: &Config) -> Result<Examination, SetupError> {
+pub async fn examine(config: &Config, clock: &dyn Clock) -> Result<Examination, SetupError> {
     let egress = setup::egress(config, Arc::new(SystemLookup), setup::Load::Questions)?;
     let limit = config.timeout.min(MAX_REQUEST_TIME);
     let labelled = config.chain.labelled();
-    let probes: Vec<Probe<'_>> = labelled.iter().map(|e| Probe::new(e, &egress, limit)).collect();
+    let probes: Vec<Probe<'_>> = labelled.iter().map(|e| Probe::new(e, &egress, clock, limit)).collect();
     let (endpoints, gateways) = tokio::join!(
         join_all(probes.iter().map(Probe::health)),
-        join_all(config.gateways.iter().map(|gateway| gateway_health(gateway, &egress, limit))),
+        join_all(config.gateways.iter().map(|gateway| gateway_health(gateway, &egress, clock, limit))),
     );
     let agreement = agreement(config, &probes, &endpoints).await;
     let mut found = Examination {
-        checked_at: SystemClock.now().to_string(),
+        checked_at: clock.now().to_string(),
         chain: format!("eip155:{}", config.chain.id),
         endpoints,
         agreement,
@@ -173,17 +173,19 @@ struct Probe<'e> {
     #[cfg(feature = "daemon")]
     egress: &'e Egress,
     client: Result<OperatorClient, String>,
+    clock: &'e dyn Clock,
     limit: Duration,
 }
 
 impl<'e> Probe<'e> {
-    fn new(endpoint: &'e Endpoint, egress: &'e Egress, limit: Duration) -> Self {
+    fn new(endpoint: &'e Endpoint, egress: &'e Egress, clock: &'e dyn Clock, limit: Duration) -> Self {
         let client = egress.operator(&endpoint.url).map_err(|refusal| refusal.to_string());
         Self {
             endpoint,
             #[cfg(feature = "daemon")]
             egress,
             client,
+            clock,
             limit,
         }
     }
@@ -214,7 +216,7 @@ impl<'e> Probe<'e> {
         match self.block("latest").await {
             Ok((block, date)) => {
                 health.latency_ms = u64::try_from(asked.elapsed().as_millis()).ok();
-                health.clock_ahead_s = date.map(|date| -seconds_since(date));
+                health.clock_ahead_s = date.map(|date| seconds_between(self.clock.now(), date));
                 health.latest = Some(block);
             }
             Err(error) => health.error = Some(error),
@@ -230,7 +232,7 @@ impl<'e> Probe<'e> {
 
     async fn block(&self, tag: &str) -> Result<(BlockSeen, Option<Timestamp>), String> {
         let answer = self.ask("eth_getBlockByNumber", json!([tag, false])).await?;
-        let block = block(&answer.result).ok_or_else(|| format!("gives no block for {tag}"))?;
+        let block = block(&answer.result, self.clock.now()).ok_or_else(|| format!("gives no block for {tag}"))?;
         Ok((block, answer.date))
     }
 
@@ -259,19 +261,19 @@ fn number(value: &Value) -> Option<u64> {
     u64::from_str_radix(value.as_str()?.strip_prefix("0x")?, 16).ok()
 }
 
-fn block(value: &Value) -> Option<BlockSeen> {
+fn block(value: &Value, now: Timestamp) -> Option<BlockSeen> {
     let time = i64::try_from(number(&value["timestamp"])?).ok()?;
     let hash = value["hash"].as_str().filter(|hash| is_hash(hash))?;
     let time = Timestamp::from_second(time).ok()?;
-    Some(BlockSeen { number: number(&value["number"])?, hash: hash.to_owned(), age_s: seconds_since(time) })
+    Some(BlockSeen { number: number(&value["number"])?, hash: hash.to_owned(), age_s: seconds_between(time, now) })
 }
 
 fn is_hash(text: &str) -> bool {
     text.strip_prefix("0x").is_some_and(|digits| digits.len() == 64 && digits.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-fn seconds_since(time: Timestamp) -> i64 {
-    SystemClock.now().as_second() - time.as_second()
+fn seconds_between(earlier: Timestamp, later: Timestamp) -> i64 {
+    later.as_second() - earlier.as_second()
 }
 
 /// What the endpoints of the configured chain say of the newest block that all of them have finalized.
@@ -294,21 +296,21 @@ async fn agreement(config: &Config, probes: &[Probe<'_>], healths: &[EndpointHea
     Some(Agreement { number, groups })
 }
 
-async fn gateway_health(gateway: &Gateway, egress: &Egress, limit: Duration) -> GatewayHealth {
+async fn gateway_health(gateway: &Gateway, egress: &Egress, clock: &dyn Clock, limit: Duration) -> GatewayHealth {
     let asked = Instant::now();
     let (state, error) = match IpfsClient::new(egress, vec![gateway.clone()], Hedging::Learnt) {
-        Ok(client) => probed(&client, limit).await,
+        Ok(client) => probed(&client, clock.now(), limit).await,
         Err(error) => (GatewayState::Unreachable, Some(error.why.to_string())),
     };
     let latency_ms = u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX);
     GatewayHealth { label: gateway.label.clone(), state, error, latency_ms }
 }
 
-async fn probed(client: &IpfsClient, limit: Duration) -> (GatewayState, Option<String>) {
+async fn probed(client: &IpfsClient, now: Timestamp, limit: Duration) -> (GatewayState, Option<String>) {
     let cid = ContentId::parse(PROBE).expect("the probe is a CID");
     let path = ContentPath::literal("").expect("an empty path is one");
     let want = Want { cid, path: &path, known: &[], budget: Budget::cat(), total: limit };
-    let retrieval = client.retrieve(&want, SystemClock.now()).await;
+    let retrieval = client.retrieve(&want, now).await;
     if retrieval.ended.is_ok() {
         return (GatewayState::Proven, None);
     }
@@ -360,14 +362,14 @@ fn of_endpoint(config: &Config, health: &EndpointHealth) -> Option<String> {
         let behind = format!("{label} is behind, its finalized block is {minutes} minutes old");
         return Some(format!("{behind}: let it finish its synchronisation"));
     }
-    (health.ws == Some(false)).then(|| format!("{label} tells of no new blocks ({error}): correct its ws, or take it out"))
+    (health.ws == Some(false)).then(|| format!("{label} announces no new blocks ({error}): correct its ws, or take it out"))
 }
 
 /// Whether enough operators answer.
 fn of_demand(config: &Config, found: &Examination) -> Option<String> {
     let needed = match config.chain.demand().ok()? {
-        Demand::SingleRpc => 1,
-        Demand::Quorum(agree) | Demand::StateProof(agree) => agree,
+        GradeDemand::SingleRpc => 1,
+        GradeDemand::Quorum(agree) | GradeDemand::StateProof(agree) => agree,
     };
     let usable = config.chain.endpoints.iter().zip(&found.endpoints);
     let usable = usable.filter(|(_, health)| health.chain == Some(config.chain.id) && health.finalized.is_some());
@@ -458,6 +460,25 @@ mod tests {
         }
     }
 
+    /// An hour from now.
+    struct Later;
+
+    impl Clock for Later {
+        fn now(&self) -> Timestamp {
+            Timestamp::now() + jiff::SignedDuration::from_hours(1)
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn ages_are_those_by_the_clock_that_is_given() {
+        let world = crate::sandbox::Sandbox::start().await.expect("the sandbox starts");
+        let found = examine(&world.config(), &Later).await.expect("the configuration is good");
+        let latest = found.endpoints[0].latest.as_ref().expect("the endpoint is well");
+        assert!(latest.age_s >= 3600, "{found:?}");
+        let checked_at: Timestamp = found.checked_at.parse().expect("a time");
+        assert!(checked_at > Timestamp::now() + jiff::SignedDuration::from_mins(59), "{found:?}");
+    }
+
     #[test]
     fn where_all_is_well_nothing_is_advised() {
         let config = config(&["a", "b"]);
@@ -476,7 +497,7 @@ mod tests {
             (other_chain, "b.example serves chain 5, not chain 1"),
             (syncing, "b.example has no finalized block"),
             (behind, "its finalized block is 60 minutes old"),
-            (deaf, "b.example tells of no new blocks (ws: HTTP status 404): correct its ws"),
+            (deaf, "b.example announces no new blocks (ws: HTTP status 404): correct its ws"),
         ] {
             let advice = advice(&config(&["a", "b"]), &found(vec![healthy("a"), health]));
             assert!(advice[0].contains(part), "{advice:?}");

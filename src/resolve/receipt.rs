@@ -4,11 +4,11 @@ use std::iter;
 use std::sync::Arc;
 
 use clresolve_bundle::purchase::{Evidence, Papers, PurchaseBundle};
-use clresolve_receipt::document::Setting;
-use clresolve_receipt::judge::{Agent, BoundReceipt, Knowledge, Routes};
+use clresolve_receipt::document::ReceiptSetting;
+use clresolve_receipt::judge::{ReceiptAgent, BoundReceipt, ReceiptKnowledge, AgentRoutes};
 use clresolve_receipt::question::Request;
 use clresolve_receipt::replay::Mark;
-use clresolve_receipt::{Question, Verification, judge};
+use clresolve_receipt::{ReceiptQuestion, Verification, judge};
 
 use super::look_ups::Beside;
 use super::schemas::Known;
@@ -23,7 +23,7 @@ impl Resolver {
     /// remembered.
     ///
     /// Never fails: what went wrong is in the answer.
-    pub async fn verify_receipt(&self, question: &Question) -> Verification {
+    pub async fn verify_receipt(&self, question: &ReceiptQuestion) -> Verification {
         let resolution = self.resolve(&question.name).await;
         self.verify_receipt_of(&resolution, Arc::new(question.clone())).await
     }
@@ -32,7 +32,7 @@ impl Resolver {
     /// request is given, or nothing is remembered here (`memory.path`), that is not decided.
     ///
     /// Never fails: what went wrong is in the answer.
-    pub async fn verify_and_remember_receipt(&self, question: &Question) -> Verification {
+    pub async fn verify_and_remember_receipt(&self, question: &ReceiptQuestion) -> Verification {
         let resolution = self.resolve(&question.name).await;
         self.verify_and_remember_receipt_of(&resolution, Arc::new(question.clone())).await
     }
@@ -74,7 +74,7 @@ impl Resolver {
     }
 
     /// As [`Resolver::verify_receipt`], about the agent of a verdict that was just asked for.
-    pub(crate) async fn verify_receipt_of(&self, resolution: &Resolution, question: Arc<Question>) -> Verification {
+    pub(crate) async fn verify_receipt_of(&self, resolution: &Resolution, question: Arc<ReceiptQuestion>) -> Verification {
         self.judge_receipt(resolution, question).await.0
     }
 
@@ -82,7 +82,7 @@ impl Resolver {
     pub(crate) async fn verify_and_remember_receipt_of(
         &self,
         resolution: &Resolution,
-        question: Arc<Question>,
+        question: Arc<ReceiptQuestion>,
     ) -> Verification {
         let (found, mark) = self.judge_receipt(resolution, question).await;
         if found.state != State::Trusted && !clresolve_core::mutant!("forgeries-are-remembered") {
@@ -97,14 +97,14 @@ impl Resolver {
     }
 
     /// What is said of a receipt, and its mark where it was shown for something.
-    async fn judge_receipt(&self, resolution: &Resolution, question: Arc<Question>) -> (Verification, Option<Mark>) {
-        let Inner { walker, signers, schemas, registries, settlements, .. } = &*self.0;
+    async fn judge_receipt(&self, resolution: &Resolution, question: Arc<ReceiptQuestion>) -> (Verification, Option<Mark>) {
+        let Inner { walker, receipt_signers, schemas, registries, settlements, .. } = &*self.0;
         let verdict = resolution.verdict().clone();
         let agent = self.agent(resolution);
         let beside = Beside::of(resolution);
         let signer = async {
             match &beside {
-                Some(beside) => signer::receipts::of(&signers.receipts, walker, beside).await,
+                Some(beside) => signer::receipts::of(receipt_signers, walker, beside).await,
                 None => Err(Box::new(Reason::new(Code::ReceiptKeyUnpublished).observed("the name has no normal form"))),
             }
         };
@@ -116,7 +116,7 @@ impl Resolver {
         let now = self.now();
         let judged = move || {
             let bought = question.purchase.bought();
-            let known = Knowledge {
+            let known = ReceiptKnowledge {
                 agent: agent.as_ref(),
                 signer: signer.as_ref().map_err(|reason| &**reason),
                 request: question.request.as_ref(),
@@ -127,7 +127,7 @@ impl Resolver {
                 }),
                 now,
             };
-            let setting = Setting {
+            let setting = ReceiptSetting {
                 verdict: &verdict,
                 signer: signer.as_ref().ok(),
                 request: question.request.as_ref().map(Request::sha256),
@@ -142,16 +142,16 @@ impl Resolver {
     }
 
     /// What the verdict and the records read with it say of the agent.
-    fn agent(&self, resolution: &Resolution) -> Option<Agent> {
-        let agent = Agent::of(resolution.verdict())?;
+    fn agent(&self, resolution: &Resolution) -> Option<ReceiptAgent> {
+        let agent = ReceiptAgent::of(resolution.verdict())?;
         let further = agent.verbs.iter().skip(1).map(|verb| Some(verb.as_str()));
-        let routes = Routes::of(iter::once(None).chain(further).map(|verb| self.route(resolution, verb)));
+        let routes = AgentRoutes::of(iter::once(None).chain(further).map(|verb| self.route(resolution, verb)));
         let addresses = signer::receipts::addresses(resolution, &self.0.walker.config.gate.policy());
-        Some(Agent { addresses, routes, ..agent })
+        Some(ReceiptAgent { addresses, routes, ..agent })
     }
 }
 
-fn first_verb(agent: Option<&Agent>) -> Option<&str> {
+fn first_verb(agent: Option<&ReceiptAgent>) -> Option<&str> {
     agent?.verbs.first().map(String::as_str)
 }
 

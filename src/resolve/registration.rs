@@ -23,7 +23,7 @@ use crate::chain::transport::HttpPost;
 use crate::chain::{AgentRegistry, Answer, Block, BlockSelector, ChainConfig, ChainError, Proof};
 use crate::clock::Clock;
 use crate::check::records::behind;
-use crate::config::{Demand, RegistryChain};
+use crate::config::{GradeDemand, RegistryChain};
 use crate::evidence::links::{Registration, RegistrationFile, registration_file};
 use crate::fetch::{Cause, FetchError};
 use crate::name::EnsName;
@@ -109,7 +109,7 @@ impl AgentRegistries {
     /// What the registration of a name on a network says about the payee: that of a moment ago, else that of a look-up.
     pub(super) async fn claim(&self, walker: &Arc<Walker>, beside: &Beside, network: &Network) -> Claim {
         let Some(registry) = self.of(network) else { return Claim::None };
-        if walker.config.chain.demand().is_ok_and(|demand| matches!(demand, Demand::StateProof(_))) {
+        if walker.config.chain.demand().is_ok_and(|demand| matches!(demand, GradeDemand::StateProof(_))) {
             return undecided("state-proof is demanded, and a registration is vouched for by a quorum at most");
         }
         let (id, name, asking) = (registry.id, beside.name.clone(), Arc::clone(walker));

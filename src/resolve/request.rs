@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use clresolve_request::document::Setting;
+use clresolve_request::document::RequestSetting;
 use clresolve_request::template::Fresh;
-use clresolve_request::{Checked, Question, Template, judge};
+use clresolve_request::{Checked, RequestQuestion, Template, judge};
 
 use super::schemas::Known;
 use super::{Inner, Resolver};
@@ -17,19 +17,19 @@ impl Resolver {
     /// its card binds for the verb. Only proven bytes are a schema. Nothing is sent.
     ///
     /// Never fails: what went wrong is in the answer.
-    pub async fn check_request(&self, question: &Question) -> Checked {
+    pub async fn check_request(&self, question: &RequestQuestion) -> Checked {
         let resolution = self.resolve(&question.name).await;
         self.check_request_of(&resolution, Arc::new(question.clone())).await
     }
 
     /// The same, to the agent of a verdict that was just asked for.
-    pub(crate) async fn check_request_of(&self, resolution: &Resolution, question: Arc<Question>) -> Checked {
+    pub(crate) async fn check_request_of(&self, resolution: &Resolution, question: Arc<RequestQuestion>) -> Checked {
         let bound = self.request_schema(resolution, &question.verb).await;
         let (verdict, now) = (resolution.verdict().clone(), self.now());
         let judged = move || {
             let judgement = judge(&question.request, bound.as_deref().ok());
             let bound = bound.as_deref().map_err(AsRef::as_ref);
-            Checked::of(Some(judgement), &Setting { verdict: &verdict, verb: &question.verb, bound, now })
+            Checked::of(Some(judgement), &RequestSetting { verdict: &verdict, verb: &question.verb, bound, now })
         };
         self.0.walker.pool.run(judged).await
     }
@@ -45,7 +45,7 @@ impl Resolver {
         match self.request_schema(&resolution, verb).await {
             Ok(bound) => Ok(self.0.walker.pool.run(move || Template::of(&bound, &Fresh { request_id, now })).await),
             Err(reasons) => {
-                let setting = Setting { verdict: resolution.verdict(), verb, bound: Err(&reasons), now };
+                let setting = RequestSetting { verdict: resolution.verdict(), verb, bound: Err(&reasons), now };
                 Err(Box::new(Checked::of(None, &setting)))
             }
         }

@@ -76,10 +76,10 @@ impl BoundSchemas {
 }
 
 #[cfg(feature = "cli")]
-impl super::Resolver {
+impl Walker {
     /// What the locations of a layer's schema serve: the canonical one, and each mirror.
-    pub(crate) async fn published_schema(&self, entry: &SchemaEntry) -> (SchemaAnswer, Vec<SchemaAnswer>) {
-        let Walker { sources, config, .. } = &*self.0.walker;
+    pub(super) async fn published_schema(&self, entry: &SchemaEntry) -> (SchemaAnswer, Vec<SchemaAnswer>) {
+        let Self { sources, config, .. } = self;
         let answer = async |location: &String| sources.schema(location, config.timeout).await.0;
         tokio::join!(answer(&entry.canonical), futures_util::future::join_all(entry.mirrors.iter().map(answer)))
     }

@@ -11,7 +11,7 @@ use clresolve_state::receipts::TransactionReading;
 use super::look_ups::{Beside, LookUpResult, LookUps};
 use super::registration::{LOOK_UP_SHARE, AgentRegistries, Registry};
 use super::walk::Walker;
-use crate::config::{Config, Demand};
+use crate::config::{Config, GradeDemand};
 use crate::digest::Digest;
 use crate::reason::{Effect, Reason};
 use crate::verdict::State;
@@ -127,7 +127,7 @@ fn too_weak(config: &Config, sight: &Sight) -> Option<&'static str> {
     if clresolve_core::mutant!("any-proof-of-a-settlement") {
         return None;
     }
-    let is_state_proof = config.chain.demand().is_ok_and(|demand| matches!(demand, Demand::StateProof(_)));
+    let is_state_proof = config.chain.demand().is_ok_and(|demand| matches!(demand, GradeDemand::StateProof(_)));
     if is_state_proof && sight.shown_by == ShownBy::Reported && !clresolve_core::mutant!("reported-is-proven") {
         return Some("state-proof is demanded, and this settlement is reported");
     }

@@ -19,7 +19,7 @@ use super::turns::Turns;
 use super::upstream::Upstream;
 use crate::cache::VerdictCache;
 use crate::chain::transport::{HttpPost, PostError};
-use crate::chain::{self, Chain, Demand, RpcChain};
+use crate::chain::{self, Chain, GradeDemand, RpcChain};
 use crate::clock::Clock;
 #[cfg(not(feature = "state-proof"))]
 use crate::config::NO_STATE_PROOF;
@@ -184,8 +184,8 @@ pub(super) fn chain(
     let gateway = look_ups(config, egress);
     let now = chain_clock(clock);
     match settings.demand {
-        Demand::StateProof(_) if !clresolve_core::mutant!("state-is-told") => proven(settings, &http, gateway, now),
-        Demand::SingleRpc | Demand::Quorum(_) | Demand::StateProof(_) => {
+        GradeDemand::StateProof(_) if !clresolve_core::mutant!("state-is-told") => proven(settings, &http, gateway, now),
+        GradeDemand::SingleRpc | GradeDemand::Quorum(_) | GradeDemand::StateProof(_) => {
             let reader = match load {
                 Load::Questions => RpcChain::new(settings, &http, gateway),
                 #[cfg(feature = "cli")]
@@ -211,7 +211,7 @@ pub(super) fn registries(config: &Config, egress: &Egress, clock: &Arc<dyn Clock
         let settings = chain::ChainConfig {
             chain_id: id.number(),
             genesis: None,
-            demand: if clresolve_core::mutant!("one-endpoint-tells-the-wallet") { Demand::SingleRpc } else { demand },
+            demand: if clresolve_core::mutant!("one-endpoint-tells-the-wallet") { GradeDemand::SingleRpc } else { demand },
             contracts: chain::Contracts::default(),
             endpoints: chain.endpoints.iter().cloned().map(Into::into).collect(),
             timeout,

@@ -142,14 +142,6 @@ impl LookUpResult for OfferKey {
     }
 }
 
-/// Who signs, as it was read a moment ago.
-#[derive(Default)]
-pub(super) struct Signers {
-    pub(super) offers: OfferKeys,
-    #[cfg(feature = "receipts")]
-    pub(super) receipts: receipts::ReceiptSigners,
-}
-
 /// The keys that offers are signed with, as they were read a moment ago.
 pub(super) type OfferKeys = LookUps<(), OfferKey>;
 

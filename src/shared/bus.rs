@@ -61,8 +61,8 @@ pub struct Message {
 }
 
 impl Message {
-    /// The bytes for `channel`.
-    pub fn seal(&self, keys: &MacKeys, channel: &str) -> Vec<u8> {
+    /// The bytes for `channel`, with their MAC.
+    pub fn with_mac(&self, keys: &MacKeys, channel: &str) -> Vec<u8> {
         let rest = [
             &self.sender[..],
             &self.count.to_be_bytes(),
@@ -245,21 +245,21 @@ mod tests {
     #[test]
     fn a_message_of_the_fleet_evicts_once() {
         let (mut ear, cache, _) = ear();
-        let sealed = message(1, START).seal(&keys("11"), CHANNEL);
+        let sent = message(1, START).with_mac(&keys("11"), CHANNEL);
         assert_eq!(cache.evicted_at(&message(1, START).name), None);
-        assert_eq!((ear.hear(&sealed), ear.hear(&sealed)), (Heard::Evicted, Heard::Replayed));
+        assert_eq!((ear.hear(&sent), ear.hear(&sent)), (Heard::Evicted, Heard::Replayed));
         assert_eq!(cache.evicted_at(&message(1, START).name), Some(START));
-        assert_eq!(ear.hear(&message(3, START).seal(&keys("11"), CHANNEL)), Heard::Evicted);
-        assert_eq!(ear.hear(&message(2, START).seal(&keys("11"), CHANNEL)), Heard::Replayed);
+        assert_eq!(ear.hear(&message(3, START).with_mac(&keys("11"), CHANNEL)), Heard::Evicted);
+        assert_eq!(ear.hear(&message(2, START).with_mac(&keys("11"), CHANNEL)), Heard::Replayed);
     }
 
     #[test]
     fn what_is_not_of_the_fleet_evicts_nothing() {
         let (mut ear, cache, clock) = ear();
-        let good = message(1, START).seal(&keys("11"), CHANNEL);
+        let good = message(1, START).with_mac(&keys("11"), CHANNEL);
         let own = Message { sender: [1; 16], ..message(1, START) };
-        assert_eq!(ear.hear(&message(1, START).seal(&keys("22"), CHANNEL)), Heard::Mac, "a foreign key");
-        assert_eq!(ear.hear(&message(1, START).seal(&keys("11"), "clresolve:bus:2")), Heard::Mac, "another chain");
+        assert_eq!(ear.hear(&message(1, START).with_mac(&keys("22"), CHANNEL)), Heard::Mac, "a foreign key");
+        assert_eq!(ear.hear(&message(1, START).with_mac(&keys("11"), "clresolve:bus:2")), Heard::Mac, "another chain");
         for at in 0..good.len() {
             let mut changed = good.clone();
             changed[at] ^= 1;
@@ -267,10 +267,10 @@ mod tests {
         }
         assert_eq!(ear.hear(&good[..HEAD_BYTES]), Heard::Length);
         assert_eq!(ear.hear(&vec![0; MAX_MESSAGE_BYTES + 1]), Heard::Length);
-        assert_eq!(ear.hear(&own.seal(&keys("11"), CHANNEL)), Heard::Own);
+        assert_eq!(ear.hear(&own.with_mac(&keys("11"), CHANNEL)), Heard::Own);
         *clock.0.lock().unwrap() = START + 11.seconds();
         assert_eq!(ear.hear(&good), Heard::Old);
-        assert_eq!(ear.hear(&message(1, START + 22.seconds()).seal(&keys("11"), CHANNEL)), Heard::Old);
+        assert_eq!(ear.hear(&message(1, START + 22.seconds()).with_mac(&keys("11"), CHANNEL)), Heard::Old);
         assert_eq!(cache.evicted_at(&message(1, START).name), None);
     }
 
@@ -280,7 +280,7 @@ mod tests {
         let from = |number: usize, at| {
             let mut sender = [0; 16];
             sender[..8].copy_from_slice(&number.to_be_bytes());
-            Message { sender, ..message(1, at) }.seal(&keys("11"), CHANNEL)
+            Message { sender, ..message(1, at) }.with_mac(&keys("11"), CHANNEL)
         };
         for number in 0..MAX_SENDERS {
             assert_eq!(ear.hear(&from(number, START)), Heard::Evicted);

@@ -50,7 +50,7 @@ pub struct Value {
 
 /// Why bytes of the server are not taken for a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unsealed {
+pub enum ValueError {
     /// It is cut short, or too long.
     #[error("length")]
     Length,
@@ -88,33 +88,33 @@ impl Binding<'_> {
 }
 
 impl Value {
-    /// The bytes for the server. `None` for evidence that is too long to be shared.
-    pub fn seal(&self, keys: &MacKeys, binding: Binding<'_>) -> Option<Vec<u8>> {
+    /// The bytes for the server, with their MAC. `None` for evidence that is too long to be shared.
+    pub fn with_mac(&self, keys: &MacKeys, binding: Binding<'_>) -> Option<Vec<u8>> {
         let head = self.head();
         let tag = keys.sign(WHAT, &covered(&binding.fields(), &head, &self.evidence));
-        let sealed = [&tag[..], &head, &self.evidence].concat();
-        (sealed.len() <= MAX_VALUE_BYTES).then_some(sealed)
+        let stored = [&tag[..], &head, &self.evidence].concat();
+        (stored.len() <= MAX_VALUE_BYTES).then_some(stored)
     }
 
     /// The value in bytes of the server, if its MAC holds.
     ///
     /// # Errors
-    /// [`Unsealed`].
-    pub fn open(sealed: &[u8], keys: &MacKeys, binding: Binding<'_>) -> Result<Self, Unsealed> {
-        if !(HEAD_BYTES..=MAX_VALUE_BYTES).contains(&sealed.len()) {
-            return Err(Unsealed::Length);
+    /// [`ValueError`].
+    pub fn open(stored: &[u8], keys: &MacKeys, binding: Binding<'_>) -> Result<Self, ValueError> {
+        if !(HEAD_BYTES..=MAX_VALUE_BYTES).contains(&stored.len()) {
+            return Err(ValueError::Length);
         }
-        let (tag, rest) = sealed.split_at(MAC_BYTES);
+        let (tag, rest) = stored.split_at(MAC_BYTES);
         let (head, evidence) = rest.split_at(HEAD_BYTES - MAC_BYTES);
         if !keys.verify(WHAT, &covered(&binding.fields(), head, evidence), tag)
             && !clresolve_core::mutant!("shared-mac-unchecked")
         {
-            return Err(Unsealed::Mac);
+            return Err(ValueError::Mac);
         }
         let number =
-            |at: usize| <[u8; 8]>::try_from(&head[at..at + 8]).map(i64::from_be_bytes).map_err(|_| Unsealed::Form);
-        let height = |number: i64| u64::try_from(number).map_err(|_| Unsealed::Form);
-        let time = |number: i64| Timestamp::from_millisecond(number).map_err(|_| Unsealed::Form);
+            |at: usize| <[u8; 8]>::try_from(&head[at..at + 8]).map(i64::from_be_bytes).map_err(|_| ValueError::Form);
+        let height = |number: i64| u64::try_from(number).map_err(|_| ValueError::Form);
+        let time = |number: i64| Timestamp::from_millisecond(number).map_err(|_| ValueError::Form);
         let [newest, content_fetched_at] = [number(56)?, number(64)?].map(|number| Some(number).filter(|it| *it != NONE));
         Ok(Self {
             block: (height(number(0)?)?, B256::from_slice(&head[8..40])),
@@ -176,19 +176,19 @@ mod tests {
         }
     }
 
-    fn open(sealed: &[u8], binding: Binding<'_>) -> Result<Value, Unsealed> {
-        Value::open(sealed, &keys(), binding)
+    fn open(stored: &[u8], binding: Binding<'_>) -> Result<Value, ValueError> {
+        Value::open(stored, &keys(), binding)
     }
 
     #[test]
     fn a_value_is_one_under_its_own_key_and_version_alone() {
         let key = key();
         let binding = Binding { version: "1.0.0", key: &key };
-        let sealed = value().seal(&keys(), binding).expect("it is short");
-        assert_eq!(open(&sealed, binding), Ok(value()));
+        let stored = value().with_mac(&keys(), binding).expect("it is short");
+        assert_eq!(open(&stored, binding), Ok(value()));
         let without = Value { newest: None, content_fetched_at: None, ..value() };
-        assert_eq!(open(&without.seal(&keys(), binding).expect("it is short"), binding), Ok(without));
-        assert_eq!(open(&sealed, Binding { version: "1.0.1", key: &key }), Err(Unsealed::Mac));
+        assert_eq!(open(&without.with_mac(&keys(), binding).expect("it is short"), binding), Ok(without));
+        assert_eq!(open(&stored, Binding { version: "1.0.1", key: &key }), Err(ValueError::Mac));
         let others = [
             CacheKey { name: EnsName::parse("b.eth").unwrap(), ..key.clone() },
             CacheKey { block: BlockSelector::Latest, ..key.clone() },
@@ -198,7 +198,7 @@ mod tests {
         ];
         for other in &others {
             let elsewhere = Binding { version: "1.0.0", key: other };
-            assert_eq!(open(&sealed, elsewhere), Err(Unsealed::Mac));
+            assert_eq!(open(&stored, elsewhere), Err(ValueError::Mac));
             assert_ne!(elsewhere.place(), binding.place());
         }
     }
@@ -207,15 +207,15 @@ mod tests {
     fn no_byte_of_a_value_can_be_changed_or_left_out() {
         let key = key();
         let binding = Binding { version: "1.0.0", key: &key };
-        let sealed = value().seal(&keys(), binding).expect("it is short");
-        for at in 0..sealed.len() {
-            let mut changed = sealed.clone();
+        let stored = value().with_mac(&keys(), binding).expect("it is short");
+        for at in 0..stored.len() {
+            let mut changed = stored.clone();
             changed[at] ^= 1;
-            assert_eq!(open(&changed, binding), Err(Unsealed::Mac), "byte {at}");
-            assert!(open(&sealed[..at], binding).is_err(), "cut at {at}");
+            assert_eq!(open(&changed, binding), Err(ValueError::Mac), "byte {at}");
+            assert!(open(&stored[..at], binding).is_err(), "cut at {at}");
         }
         let long = Value { evidence: vec![0; MAX_VALUE_BYTES], ..value() };
-        assert_eq!(long.seal(&keys(), binding), None);
-        assert_eq!(open(&vec![0; MAX_VALUE_BYTES + 1], binding), Err(Unsealed::Length));
+        assert_eq!(long.with_mac(&keys(), binding), None);
+        assert_eq!(open(&vec![0; MAX_VALUE_BYTES + 1], binding), Err(ValueError::Length));
     }
 }

@@ -36,6 +36,62 @@ pub(crate) fn lines(modules: &Modules) -> Vec<String> {
     lines.into_iter().collect()
 }
 
+/// Where the name at a path of the library is defined: the module, and the path within it; a path of another crate as it
+/// is written.
+pub(crate) fn origin(modules: &Modules, path: &str) -> (String, Vec<String>) {
+    let path: Vec<String> = path.split("::").map(str::to_owned).collect();
+    defined(modules, (String::new(), Vec::new()), &path)
+}
+
+fn defined(modules: &Modules, place: (String, Vec<String>), path: &[String]) -> (String, Vec<String>) {
+    let inner = (place.0.clone(), [&place.1[..], &path[..1]].concat());
+    if modules.contains_key(&inner) {
+        return if path.len() == 1 { inner } else { defined(modules, inner, &path[1..]) };
+    }
+    let Some(items) = modules.get(&place) else { return (place.0, [&place.1[..], path].concat()) };
+    for item in items {
+        let syn::Item::Use(item) = item else { continue };
+        if !is_public(&item.vis) {
+            continue;
+        }
+        if let Some(written) = imported(modules, &place, &[], &item.tree, &path[0]) {
+            let (krate, found) = resolve(&place, &written);
+            return defined_at(modules, krate, &[&found[..], &path[1..]].concat());
+        }
+    }
+    (place.0, [&place.1[..], path].concat())
+}
+
+fn defined_at(modules: &Modules, krate: String, path: &[String]) -> (String, Vec<String>) {
+    if path.is_empty() || !modules.contains_key(&(krate.clone(), Vec::new())) {
+        return (krate, path.to_vec());
+    }
+    defined(modules, (krate, Vec::new()), path)
+}
+
+/// The path under which a use declaration brings `name`.
+fn imported(
+    modules: &Modules,
+    place: &(String, Vec<String>),
+    before: &[String],
+    tree: &syn::UseTree,
+    name: &str,
+) -> Option<Vec<String>> {
+    let with = |part: &syn::Ident| [before, &[part.to_string()]].concat();
+    match tree {
+        syn::UseTree::Path(path) => imported(modules, place, &with(&path.ident), &path.tree, name),
+        syn::UseTree::Group(group) => group.items.iter().find_map(|item| imported(modules, place, before, item, name)),
+        syn::UseTree::Name(found) if found.ident == name => Some(with(&found.ident)),
+        syn::UseTree::Rename(found) if found.rename == name => Some(with(&found.ident)),
+        syn::UseTree::Glob(_) => {
+            let from = resolve(place, before);
+            let has = modules.contains_key(&from) && offered(modules, &from).iter().any(|(known, _)| known == name);
+            has.then(|| [before, &[name.to_owned()]].concat())
+        }
+        _ => None,
+    }
+}
+
 fn walk(modules: &Modules, place: &(String, Vec<String>), prefix: &str, lines: &mut BTreeSet<String>) {
     for (name, offer) in offered(modules, place) {
         lines.insert(match offer {

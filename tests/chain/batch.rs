@@ -33,14 +33,14 @@ const ALL_MODES: [HostileMode; 17] = [
     HostileMode::Ssrf,
 ];
 
-fn misbehaving(text: &str, mode: HostileMode, arg: &str) -> Registration {
+fn misbehaving(text: &str, mode: HostileMode, arg: &str) -> NameRegistration {
     registration(text, ResolverKind::Hostile { mode, arg: arg.to_owned() })
 }
 
 /// Honest names of every kind.
-fn honest() -> Vec<Registration> {
+fn honest() -> Vec<NameRegistration> {
     let bare =
-        |text: &str, resolver| Registration { texts: BTreeMap::new(), addr: None, ..registration(text, resolver) };
+        |text: &str, resolver| NameRegistration { texts: BTreeMap::new(), addr: None, ..registration(text, resolver) };
     let mut names: Vec<_> =
         (0..8).map(|number| registration(&format!("agent-{number}.eth"), ResolverKind::Public)).collect();
     names.extend([
@@ -62,7 +62,7 @@ struct Both {
 }
 
 impl Both {
-    async fn of(registrations: &[Registration]) -> Self {
+    async fn of(registrations: &[NameRegistration]) -> Self {
         let chain = chain_of(registrations);
         let gateway = Gateway::new({
             let chain = Arc::clone(&chain);
@@ -97,7 +97,7 @@ impl Both {
     }
 }
 
-fn names_of(registrations: &[Registration]) -> Vec<EnsName> {
+fn names_of(registrations: &[NameRegistration]) -> Vec<EnsName> {
     registrations.iter().map(|registration| registration.name.clone()).collect()
 }
 

@@ -10,11 +10,11 @@ use async_trait::async_trait;
 use clresolve::chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
 use clresolve::chain::transport::{HttpPost, PostError};
 use clresolve::chain::{
-    AddressRecord, Answer, BlockSelector, Chain, ChainConfig, ChainError, CoinType, Coins, Demand, EndpointKey,
-    EndpointRecord, PaymentRecords, ProvenChain, Reading, ResolverFault, RpcChain,
+    AddressRecord, Answer, BlockSelector, Chain, ChainConfig, ChainError, CoinType, Coins, EndpointKey, EndpointRecord,
+    GradeDemand, PaymentRecords, ProvenChain, Reading, ResolverFault, RpcChain,
 };
 use clresolve::records::{Key, Record};
-use clresolve::sandbox::chain::{ChainBuilder, HostileMode, Registration, ResolverKind, RpcServer, SandboxChain};
+use clresolve::sandbox::chain::{ChainBuilder, HostileMode, NameRegistration, ResolverKind, RpcServer, SandboxChain};
 use serde_json::Value;
 use url::Url;
 
@@ -44,7 +44,7 @@ fn bytes(address: Address) -> Bytes {
 }
 
 /// A seller with an address on two chains, one of which is none.
-fn seller(text: &str, resolver: ResolverKind) -> Registration {
+fn seller(text: &str, resolver: ResolverKind) -> NameRegistration {
     let mut seller = registration(text, resolver);
     seller.addr = None;
     seller.texts.insert(EndpointKey::Runtime.to_string(), RUNTIME.to_owned());
@@ -70,19 +70,19 @@ fn published() -> PaymentRecords {
     PaymentRecords { addresses, endpoints }
 }
 
-const GRADES: [Demand; 3] = [Demand::SingleRpc, Demand::Quorum(2), Demand::StateProof(2)];
+const GRADES: [GradeDemand; 3] = [GradeDemand::SingleRpc, GradeDemand::Quorum(2), GradeDemand::StateProof(2)];
 
 /// A reader under this demand.
 fn reader(config: ChainConfig, http: &Arc<dyn HttpPost>, gateway: Arc<dyn CcipReadGateway>) -> Box<dyn Chain> {
     match config.demand {
-        Demand::StateProof(_) => Box::new(ProvenChain::new(config, http, gateway)),
-        Demand::SingleRpc | Demand::Quorum(_) => Box::new(RpcChain::new(config, http, gateway)),
+        GradeDemand::StateProof(_) => Box::new(ProvenChain::new(config, http, gateway)),
+        GradeDemand::SingleRpc | GradeDemand::Quorum(_) => Box::new(RpcChain::new(config, http, gateway)),
     }
 }
 
 /// Reads `text` from three honest endpoints of this chain.
 async fn read_through(
-    demand: Demand,
+    demand: GradeDemand,
     chain: &Arc<SandboxChain>,
     text: &str,
     gateway: Arc<dyn CcipReadGateway>,
@@ -156,7 +156,7 @@ async fn a_resolver_that_fails_for_addresses_alone_keeps_its_records() {
         for mode in failing {
             let kind = ResolverKind::Hostile { mode, arg: arg.to_owned() };
             let chain = chain_of(&[seller("evil.eth", kind)]);
-            for demand in [Demand::SingleRpc, Demand::StateProof(1)] {
+            for demand in [GradeDemand::SingleRpc, GradeDemand::StateProof(1)] {
                 let reading = read_through(demand, &chain, "evil.eth", Gateway::refusing()).await;
                 let reading = reading.unwrap_or_else(|error| panic!("{mode:?} {arg} {demand:?}: {error}"));
                 let found = found(reading.answer);
@@ -269,7 +269,7 @@ impl HttpPost for OtherPayee {
 }
 
 /// Reads the seller through honest endpoints beside one that lies, which answers first.
-async fn read_beside_a_liar(demand: Demand, lie: Lie, honest: usize) -> Result<Reading, ChainError> {
+async fn read_beside_a_liar(demand: GradeDemand, lie: Lie, honest: usize) -> Result<Reading, ChainError> {
     let chain = chain_of(&[seller("seller.eth", ResolverKind::Public)]);
     let (_servers, endpoints): (Vec<RpcServer>, _) = endpoints_of(&vec![&chain; honest + 1]).await;
     let first = endpoints[0].url.clone();
@@ -280,27 +280,27 @@ async fn read_beside_a_liar(demand: Demand, lie: Lie, honest: usize) -> Result<R
 
 #[tokio::test]
 async fn one_endpoints_word_is_believed_alone_and_no_further() {
-    let reading = read_beside_a_liar(Demand::SingleRpc, Lie::Everywhere, 0).await.unwrap();
+    let reading = read_beside_a_liar(GradeDemand::SingleRpc, Lie::Everywhere, 0).await.unwrap();
     assert!(reading.proof.is_one_strangers_word());
     assert_eq!(found(reading.answer).payment.addresses[&CoinType::ETHER], AddressRecord::Address(THIEF));
 }
 
 #[tokio::test]
 async fn a_liar_about_an_address_alone_is_outvoted_and_named() {
-    let reading = read_beside_a_liar(Demand::Quorum(2), Lie::Everywhere, 2).await.unwrap();
+    let reading = read_beside_a_liar(GradeDemand::Quorum(2), Lie::Everywhere, 2).await.unwrap();
 
     assert_eq!(sorted(&reading.endpoints), ["b", "c"]);
     let [(liar, statement)] = reading.contradicted_by.as_slice() else { panic!("{:?}", reading.contradicted_by) };
     assert!(liar == "a" && statement.contains(", payments 0x"), "{statement}");
     assert_eq!(found(reading.answer).payment, published());
 
-    let error = read_beside_a_liar(Demand::Quorum(2), Lie::Everywhere, 1).await.unwrap_err();
+    let error = read_beside_a_liar(GradeDemand::Quorum(2), Lie::Everywhere, 1).await.unwrap_err();
     assert!(matches!(error, ChainError::Disagree(_)), "{error}");
 }
 
 #[tokio::test]
 async fn a_liar_about_an_address_cannot_prove_it() {
-    let reading = read_beside_a_liar(Demand::StateProof(2), Lie::Everywhere, 2).await.unwrap();
+    let reading = read_beside_a_liar(GradeDemand::StateProof(2), Lie::Everywhere, 2).await.unwrap();
 
     let [(liar, cause)] = reading.contradicted_by.as_slice() else { panic!("{:?}", reading.contradicted_by) };
     assert!(liar == "a" && cause.contains("the proof of slot "), "{cause}");
@@ -310,13 +310,13 @@ async fn a_liar_about_an_address_cannot_prove_it() {
 
 #[tokio::test]
 async fn one_endpoint_alone_withholds_no_address() {
-    let reading = read_beside_a_liar(Demand::Quorum(2), Lie::AtLatest, 2).await.unwrap();
+    let reading = read_beside_a_liar(GradeDemand::Quorum(2), Lie::AtLatest, 2).await.unwrap();
 
     assert_eq!(reading.contradicted_by, []);
     assert_eq!(reading.latest, Some(Ok(reading.answer.clone())));
     assert_eq!(found(reading.answer).payment, published());
 
-    let reading = read_beside_a_liar(Demand::Quorum(2), Lie::AtLatest, 1).await.unwrap();
+    let reading = read_beside_a_liar(GradeDemand::Quorum(2), Lie::AtLatest, 1).await.unwrap();
     let latest = reading.latest.unwrap().unwrap();
     assert!(latest.same_records(&reading.answer), "an objection to an address is none to the records");
     assert_eq!(found(latest).payment.addresses[&CoinType::ETHER], AddressRecord::Address(THIEF));
@@ -376,7 +376,7 @@ async fn a_resolver_that_does_not_know_coin_types_says_so() {
     // The resolver of an address that was never told of coin types answers that way for each of them.
     let kind = ResolverKind::Hostile { mode: HostileMode::Empty, arg: "addr".to_owned() };
     let chain = chain_of(&[seller("old.eth", kind)]);
-    let reading = read_through(Demand::SingleRpc, &chain, "old.eth", Gateway::refusing()).await.unwrap();
+    let reading = read_through(GradeDemand::SingleRpc, &chain, "old.eth", Gateway::refusing()).await.unwrap();
     let unknown = AddressRecord::Failed(ChainError::Resolver(ResolverFault::UnknownRecords));
     let payment = found(reading.answer).payment;
     assert!(payment.addresses.values().all(|record| *record == unknown), "{payment:?}");

@@ -5,7 +5,7 @@ use clresolve::bundle::purchase::{Papers, PurchaseBundle, VerifiedPurchase};
 use clresolve::payment::request::DecisionRequest;
 use clresolve::payment::settlement::ShownBy;
 use clresolve::resolve::{Question, Resolver};
-use clresolve::sandbox::{Purchase as Settled, Sandbox};
+use clresolve::sandbox::{Sandbox, SandboxPurchase};
 use clresolve::verdict::receipt::Verification;
 use clresolve::verdict::{State, Verdict, canonical_digest};
 use jiff::{SignedDuration, Timestamp};
@@ -187,9 +187,9 @@ async fn no_member_of_a_purchase_can_be_exchanged() {
         ("/receipt", encoded(receipt), trusted),
         ("/request", encoded(b"{}"), Some((State::Untrusted, Some(ShownBy::Proven)))),
         ("/request", Value::Null, trusted),
-        ("/payment", json!(Settled::Earlier.payment()), without(State::Untrusted)),
+        ("/payment", json!(SandboxPurchase::Earlier.payment()), without(State::Untrusted)),
         ("/payment", Value::Null, refused),
-        ("/settlement", json!(Settled::Earlier.settlement()), without(State::Untrusted)),
+        ("/settlement", json!(SandboxPurchase::Earlier.settlement()), without(State::Untrusted)),
         ("/settlement", Value::Null, refused),
         ("/signer/name", other("thief.eth"), Some((State::Untrusted, Some(ShownBy::Proven)))),
         ("/signer/key", encoded(&[7; 32]), refused),

@@ -8,9 +8,9 @@ use clresolve::payment::settlement::{Decided, Purchase};
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::Sandbox;
 use clresolve::verdict::State;
-use clresolve::verdict::receipt::judge::{Check, Status};
+use clresolve::verdict::receipt::judge::{ReceiptCheck, Status};
 use clresolve::verdict::receipt::question::Request;
-use clresolve::verdict::receipt::{Question, Verification};
+use clresolve::verdict::receipt::{ReceiptQuestion, Verification};
 use serde_json::{Value, json};
 
 use super::sample;
@@ -30,9 +30,14 @@ fn request(note: &str) -> String {
     request.to_string()
 }
 
-fn question(receipt: &str, request: &str) -> Question {
+fn question(receipt: &str, request: &str) -> ReceiptQuestion {
     let request = Some(Request::from_bytes(request.as_bytes()).expect("a request"));
-    Question { name: NAME.to_owned(), receipt: receipt.as_bytes().to_vec(), request, purchase: Purchase::default() }
+    ReceiptQuestion {
+        name: NAME.to_owned(),
+        receipt: receipt.as_bytes().to_vec(),
+        request,
+        purchase: Purchase::default(),
+    }
 }
 
 /// The document of a decision that allowed a payment.
@@ -55,7 +60,7 @@ fn outcome(found: &Verification) -> (State, Vec<&str>) {
 }
 
 fn replay(found: &Verification) -> Status {
-    found.checks.iter().find(|row| row.check == Check::Replay).expect("the row is always there").status
+    found.checks.iter().find(|row| row.check == ReceiptCheck::Replay).expect("the row is always there").status
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -141,7 +146,7 @@ async fn a_memory_that_cannot_be_used_leaves_it_undecided() {
     let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
     let found = resolver.verify_and_remember_receipt(&question(sample(RECEIPT), &request("one"))).await;
     assert_eq!((outcome(&found), replay(&found)), ((State::Indeterminate, vec!["receipt-replayed"]), Status::Unknown));
-    let question = Question { request: None, ..question(sample(RECEIPT), "{}") };
+    let question = ReceiptQuestion { request: None, ..question(sample(RECEIPT), "{}") };
     let found = resolver.verify_and_remember_receipt(&question).await;
     assert_eq!((outcome(&found), replay(&found)), ((State::Indeterminate, vec!["receipt-replayed"]), Status::Unknown));
 }
@@ -181,7 +186,7 @@ async fn a_receipt_that_is_shown_for_nothing_is_not_said_to_be_new() {
     let resolver = Resolver::new(&config(&sandbox, folder.path())).await.expect("its configuration is good");
     let bought = decision("one", NAME, "eip155:31337", HOME);
     for purchase in [Purchase::default(), Purchase::read(Some(&bought), None, None).expect("a decision")] {
-        let asked = Question { request: None, purchase, ..question(sample(RECEIPT), "{}") };
+        let asked = ReceiptQuestion { request: None, purchase, ..question(sample(RECEIPT), "{}") };
         assert_eq!(outcome(&resolver.verify_receipt(&asked).await), (State::Trusted, vec![]));
         let found = resolver.verify_and_remember_receipt(&asked).await;
         assert_eq!(
@@ -199,7 +204,7 @@ async fn x402_s_own_receipt_is_about_one_decision() {
     let own = |id: &str| decision(id, NAME, "eip155:31337", HOME);
     let asked = |file: &str, decision: &[u8]| {
         let purchase = Purchase::read(Some(decision), None, None).expect("a decision");
-        Question { request: None, purchase, ..question(sample(file), "{}") }
+        ReceiptQuestion { request: None, purchase, ..question(sample(file), "{}") }
     };
     for file in ["x402-eip712.json", "x402-jws.json"] {
         for (other, place) in [

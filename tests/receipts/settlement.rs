@@ -8,10 +8,10 @@ use clresolve::reason::Code;
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::chain::{CHAIN_ID, RpcFault};
 use clresolve::sandbox::spec::Spec;
-use clresolve::sandbox::{ChainState, Purchase as Settled, Sandbox, World};
+use clresolve::sandbox::{ChainState, Sandbox, SandboxPurchase, World};
 use clresolve::verdict::State;
-use clresolve::verdict::receipt::judge::{Check, Row, Status};
-use clresolve::verdict::receipt::{Question, Verification};
+use clresolve::verdict::receipt::judge::{ReceiptCheck, Row, Status};
+use clresolve::verdict::receipt::{ReceiptQuestion, Verification};
 use serde_json::Value;
 
 use super::{question, run, sample, schema};
@@ -21,17 +21,17 @@ const NAME: &str = "summarizeagent.eth";
 /// What is said where endpoints say that no block holds the transaction.
 const UNKNOWN: &str = "the endpoints of eip155:31337 know no such transaction up to finalized block ";
 
-fn bought(settlement: &str) -> Question {
+fn bought(settlement: &str) -> ReceiptQuestion {
     paid(&Sandbox::payment().1, settlement)
 }
 
-fn paid(payment: &str, settlement: &str) -> Question {
+fn paid(payment: &str, settlement: &str) -> ReceiptQuestion {
     let purchase = Purchase::read(None, Some(payment), Some(settlement.to_owned()));
-    Question { purchase: purchase.expect("a purchase"), ..question(NAME, sample("agent-sdk.json")) }
+    ReceiptQuestion { purchase: purchase.expect("a purchase"), ..question(NAME, sample("agent-sdk.json")) }
 }
 
 fn row(found: &Verification) -> &Row {
-    found.checks.iter().find(|row| row.check == Check::Settlement).expect("each document has it")
+    found.checks.iter().find(|row| row.check == ReceiptCheck::Settlement).expect("each document has it")
 }
 
 /// A world, and a configuration whose endpoints for the chain that is paid on have these faults.
@@ -99,12 +99,12 @@ fn about(transaction: &str) -> String {
 async fn a_receipt_of_another_transaction_is_a_mismatch() {
     let sandbox = Sandbox::start().await.expect("it starts");
     let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
-    let own = Settled::Settled.transaction().to_string();
-    let other = Settled::Earlier.transaction().to_string();
+    let own = SandboxPurchase::Settled.transaction().to_string();
+    let other = SandboxPurchase::Earlier.transaction().to_string();
     for (transaction, status) in
         [("", Status::Pass), (&own, Status::Pass), (&other, Status::Fail), ("0x", Status::Fail)]
     {
-        let question = Question { receipt: about(transaction).into(), ..bought(&Sandbox::replies()[0].header) };
+        let question = ReceiptQuestion { receipt: about(transaction).into(), ..bought(&Sandbox::replies()[0].header) };
         let found = resolver.verify_receipt(&question).await;
         assert_eq!(row(&found).status, status, "{transaction}: {found:#?}");
         let says = found.codes.contains(&Code::SettlementMismatch.slug().to_owned());
@@ -117,7 +117,7 @@ async fn a_receipt_of_another_transaction_is_a_mismatch() {
 async fn a_transaction_in_a_block_that_is_not_final_is_none() {
     let (_world, config) = with_endpoints(&[RpcFault::None]).await;
     let resolver = Resolver::new(&config).await.expect("its configuration is good");
-    let pending = Settled::Pending;
+    let pending = SandboxPurchase::Pending;
     let found = resolver.verify_receipt(&paid(&pending.payment(), &pending.settlement())).await;
     assert_eq!(row(&found).status, Status::Unknown, "{found:#?}");
     let observed = row(&found).observed.clone().unwrap_or_default();
@@ -134,9 +134,11 @@ async fn without_an_endpoint_for_the_network_nothing_is_decided() {
     let found = resolver.verify_receipt(&bought(&Sandbox::replies()[0].header)).await;
     assert_eq!((found.state, row(&found).status), (State::Indeterminate, Status::Unknown));
     assert_eq!(found.codes, [Code::SettlementUnproven.slug()]);
-    for (payment, settlement) in [(None, Some(Settled::Settled.settlement())), (Some(Sandbox::payment().1), None)] {
+    for (payment, settlement) in
+        [(None, Some(SandboxPurchase::Settled.settlement())), (Some(Sandbox::payment().1), None)]
+    {
         let purchase = Purchase::read(None, payment.as_deref(), settlement).expect("a purchase");
-        let part = Question { purchase, ..question(NAME, sample("agent-sdk.json")) };
+        let part = ReceiptQuestion { purchase, ..question(NAME, sample("agent-sdk.json")) };
         assert_eq!(resolver.verify_receipt(&part).await.codes, [Code::SettlementUnproven.slug()]);
     }
 }
@@ -161,7 +163,8 @@ async fn an_answer_about_another_transaction_or_block_is_none() {
     let good = Sandbox::replies()[0].header.clone();
     for fault in [RpcFault::OtherTransactions, RpcFault::NoSuchBlock] {
         // The decoy is the transaction of the purchase itself, so another one is asked for.
-        let asked = if fault == RpcFault::OtherTransactions { Settled::Earlier.settlement() } else { good.clone() };
+        let asked =
+            if fault == RpcFault::OtherTransactions { SandboxPurchase::Earlier.settlement() } else { good.clone() };
         let alone = seen(&[fault], &asked).await;
         assert_eq!(row(&alone).status, Status::Unknown, "{fault:?}: {alone:#?}");
         let among_honest = seen(&[fault, RpcFault::None, RpcFault::None], &good).await;

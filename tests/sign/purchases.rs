@@ -2,7 +2,7 @@
 
 use clresolve::bundle::purchase::{Evidence, Papers, PurchaseBundle};
 use clresolve::profile::Profiles;
-use clresolve::verdict::receipt::judge::Signer as ReceiptSigner;
+use clresolve::verdict::receipt::judge::ReceiptSigner;
 
 use super::*;
 

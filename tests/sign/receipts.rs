@@ -2,8 +2,8 @@
 
 use clresolve::sign::{ExpectedReceipt, RECEIPT_TYPE, VerifiedReceipt, sign_receipt, verify_receipt};
 use clresolve::verdict::Anchor;
-use clresolve::verdict::receipt::document::Setting;
-use clresolve::verdict::receipt::judge::Knowledge;
+use clresolve::verdict::receipt::document::ReceiptSetting;
+use clresolve::verdict::receipt::judge::ReceiptKnowledge;
 use clresolve::verdict::receipt::{Verification, judge};
 
 use super::*;
@@ -18,9 +18,15 @@ fn document() -> Verification {
 /// The same, about the agent of this verdict.
 fn document_of(verdict: &Verdict) -> Verification {
     let unknown = Reason::new(Code::ReceiptKeyUnpublished);
-    let known =
-        Knowledge { agent: None, signer: Err(&unknown), request: None, bought: None, schema: None, now: at(NOW) };
-    let setting = Setting { verdict, signer: None, request: None, settlement: None, now: at(NOW) };
+    let known = ReceiptKnowledge {
+        agent: None,
+        signer: Err(&unknown),
+        request: None,
+        bought: None,
+        schema: None,
+        now: at(NOW),
+    };
+    let setting = ReceiptSetting { verdict, signer: None, request: None, settlement: None, now: at(NOW) };
     Verification::of(judge(RECEIPT, &known), &setting)
 }
 

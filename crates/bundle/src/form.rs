@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use alloy_primitives::Address;
 
-use super::{BundleError, OfChain, SCHEMA};
+use super::error::BundleError;
 use clresolve_core::fetch::{Cause, Forbidden};
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Proof, Reading};
@@ -24,6 +24,18 @@ use clresolve_verdict::evidence::{
 use clresolve_verdict::profile::Profile;
 use clresolve_verdict::schema::served::ServedSchema;
 use clresolve_verdict::verdict::{Depth, Pinned, Verdict};
+
+/// The format's identifier. Its JSON form is `schemas/bundle.schema.json`.
+pub const SCHEMA: &str = "clresolve.bundle/1";
+
+/// What the chain gave beside the reading: the RLP of the block's header, and what proves the reading.
+#[derive(Clone, Debug, Default)]
+pub struct OfChain {
+    /// The RLP of the header, whose hash the caller compared.
+    pub header: Option<alloy_primitives::Bytes>,
+    /// The proofs, where the reading was proven.
+    pub state_proof: Option<StateProof>,
+}
 
 /// A bundle without its digest.
 #[derive(Clone, Debug, Serialize, Deserialize)]

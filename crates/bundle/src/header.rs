@@ -4,7 +4,7 @@ use alloy_primitives::keccak256;
 use alloy_rlp::{Decodable as _, Header};
 use jiff::Timestamp;
 
-use super::BundleError;
+use super::error::BundleError;
 use clresolve_core::reading::Block;
 
 /// Longest header in bytes. Today's have some 600; each fork adds a few dozen.

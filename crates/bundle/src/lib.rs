@@ -5,9 +5,10 @@
 //! out. Pure: no I/O, no clock, no panic on any input.
 //!
 //! A bundle that verifies shows that its verdict follows from its evidence. What the evidence itself is worth differs:
-//! [`Verified::proven`] was shown here, [`Verified::attested`] is the exporter's word: a stranger can make that up
+//! [`VerifiedBundle::proven`] was shown here, [`VerifiedBundle::attested`] is the exporter's word: a stranger can make that up
 //! together with a digest that fits. A signature says whose word it is ([`Bundle::check_signature`]).
 
+mod error;
 mod form;
 mod header;
 #[cfg(feature = "receipts")]
@@ -20,26 +21,24 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub use self::error::BundleError;
 use self::form::Document;
-use crate::signed::{Expected, SignError, Signer, VerifyError};
+pub use self::form::{OfChain, SCHEMA};
+pub use self::replay::VerifiedBundle;
+use crate::signed::{ExpectedVerdict, SignError, Signer, VerifyError};
 use clresolve_core::digest::Digest;
 use clresolve_core::json;
-use clresolve_core::json::{JsonError, Limits};
+use clresolve_core::json::Limits;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::BlockSelector;
 use clresolve_core::text::excerpt;
 use clresolve_ipfs::WalkedBlocks;
 use clresolve_jose::TrustedKeys;
-use clresolve_state::receipts::ReceiptProofError;
-use clresolve_state::{StateProof, StateProofError};
 use clresolve_verdict::build;
 use clresolve_verdict::build::{Reporter, Run};
 use clresolve_verdict::profile::Profiles;
 use clresolve_verdict::trust::{Replay, Resolution};
 use clresolve_verdict::verdict::{Verdict, canonical_digest};
-
-/// The format's identifier. Its JSON form is `schemas/bundle.schema.json`.
-pub const SCHEMA: &str = "clresolve.bundle/1";
 
 /// Largest bundle in bytes: two walks of all that [`Budget::card`](clresolve_ipfs::Budget::card) allows, in base64, and
 /// room for everything else.
@@ -63,30 +62,6 @@ pub struct Packed {
     resolution: Resolution,
 }
 
-/// What the chain gave beside the reading: the RLP of the block's header, and what proves the reading.
-#[derive(Clone, Debug, Default)]
-pub struct OfChain {
-    /// The RLP of the header, whose hash the caller compared.
-    pub header: Option<alloy_primitives::Bytes>,
-    /// The proofs, where the reading was proven.
-    pub state_proof: Option<StateProof>,
-}
-
-/// A bundle whose verdict follows from its evidence.
-#[derive(Clone, Debug)]
-pub struct Verified {
-    /// The verdict that the evidence leads to, and the card when it is proven.
-    pub replay: Replay,
-    /// The digest of the bundle.
-    pub digest: Digest,
-    /// When the evidence was gathered, as the bundle says.
-    pub made_at: Timestamp,
-    /// What was shown here, from the bytes of the bundle alone; a clause each.
-    pub proven: Vec<String>,
-    /// What rests on the exporter's word; a clause each.
-    pub attested: Vec<String>,
-}
-
 /// The signature of a bundle's verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
@@ -98,90 +73,6 @@ pub struct Signature {
     pub expires: Timestamp,
     /// Whether that time has come. A bundle is for audits, so an expired signature is reported, not refused.
     pub is_expired: bool,
-}
-
-/// Why a bundle is refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BundleError {
-    /// Not strict JSON.
-    #[error("not a bundle: {0}")]
-    Json(#[from] JsonError),
-    /// Another format.
-    #[error("the bundle has the format {0:?}, which this version does not read")]
-    Format(String),
-    /// A member is missing, of another type, or unknown.
-    #[error("not a bundle: {0}")]
-    Shape(String),
-    /// The digest in the bundle is not that of its content.
-    #[error("the bundle has the digest {observed}, and says that it is {expected}")]
-    Digest {
-        /// What the bundle says.
-        expected: Digest,
-        /// What its content has.
-        observed: Digest,
-    },
-    /// The rules of the bundle are not at hand: profile or manifest and its digest.
-    #[error("the rules {0} are not known here")]
-    Rules(String),
-    /// The header is not that of the block.
-    #[error("the header is refused: {0}")]
-    Header(&'static str),
-    /// The proof of a receipt does not show what the evidence says.
-    #[error("the proof of the receipt is refused: {0}")]
-    Receipt(#[from] ReceiptProofError),
-    /// The proofs of the state do not show what the evidence says.
-    #[error("the proofs are refused: {0}")]
-    Proof(#[from] StateProofError),
-    /// The blocks do not make up the walk that the records lead to.
-    #[error("the blocks of {walk} are refused: {detail}")]
-    Blocks {
-        /// Which walk.
-        walk: &'static str,
-        /// What is wrong.
-        detail: String,
-    },
-    /// It holds no signature.
-    #[error("its verdict is not signed")]
-    Unsigned,
-    /// The signature of its verdict does not hold.
-    #[error("the signature is refused: {0}")]
-    Signature(#[from] VerifyError),
-    /// The signature is that of another verdict.
-    #[error("the signature is refused: it is that of another verdict")]
-    OtherSigned,
-    /// Parts of the evidence do not fit together: which.
-    #[error("the evidence does not fit together: {0}")]
-    Inconsistent(&'static str),
-    /// The decision on a purchase is not one about what was asked.
-    #[error("the decision does not follow from what was asked: {0}")]
-    Decision(&'static str),
-    /// The verdict is not the one that the evidence gives.
-    #[error("the verdict is not the one that the evidence gives: they differ at {at}")]
-    Verdict {
-        /// JSON Pointer of the first difference.
-        at: String,
-    },
-}
-
-impl BundleError {
-    /// The stable class of the error.
-    pub const fn class(&self) -> &'static str {
-        match self {
-            Self::Json(_) | Self::Shape(_) => "bundle-malformed",
-            Self::Format(_) => "bundle-format-unknown",
-            Self::Digest { .. } => "bundle-digest-mismatch",
-            Self::Rules(_) => "bundle-rules-unknown",
-            Self::Header(_) => "bundle-header-mismatch",
-            Self::Proof(_) | Self::Receipt(_) => "bundle-proof-refused",
-            Self::Unsigned => "bundle-unsigned",
-            Self::Signature(_) | Self::OtherSigned => "bundle-signature-refused",
-            Self::Blocks { .. } => "bundle-blocks-invalid",
-            Self::Inconsistent(_) => "bundle-inconsistent",
-            Self::Decision(_) => "bundle-decision-differs",
-            Self::Verdict { .. } => "bundle-verdict-differs",
-        }
-    }
 }
 
 impl Bundle {
@@ -220,7 +111,7 @@ impl Bundle {
     ///
     /// # Errors
     /// [`BundleError`]: what is wrong first.
-    pub fn verify(&self, profiles: &Profiles) -> Result<Verified, BundleError> {
+    pub fn verify(&self, profiles: &Profiles) -> Result<VerifiedBundle, BundleError> {
         replay::replay(&self.document, self.digest, profiles)
     }
 
@@ -250,14 +141,14 @@ impl Bundle {
     /// Checks that one of these keys signed the verdict of this bundle, and that it is about what was expected.
     ///
     /// A signature that has expired by `now` holds and is marked so: it still shows the signer and the time. The reader
-    /// decides how old a bundle may be, by the time of the run ([`Verified::made_at`]), which the signature covers.
+    /// decides how old a bundle may be, by the time of the run ([`VerifiedBundle::made_at`]), which the signature covers.
     ///
     /// # Errors
     /// [`BundleError::Unsigned`], [`BundleError::Signature`] or [`BundleError::OtherSigned`].
     pub fn check_signature(
         &self,
         keys: &TrustedKeys,
-        expected: &Expected,
+        expected: &ExpectedVerdict,
         now: Timestamp,
     ) -> Result<Signature, BundleError> {
         let Document { verdict, signed, .. } = &self.document;

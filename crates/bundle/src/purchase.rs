@@ -15,10 +15,10 @@ use clresolve_core::state::State;
 use clresolve_jose::PublicKey;
 use clresolve_payment::request::DecisionRequest;
 use clresolve_payment::settlement::{Purchase, Settlement, ShownBy};
-use clresolve_receipt::document::Setting;
-use clresolve_receipt::judge::{Agent, Check, Knowledge, Signer, Status};
+use clresolve_receipt::document::ReceiptSetting;
+use clresolve_receipt::judge::{ReceiptAgent, ReceiptCheck, ReceiptKnowledge, ReceiptSigner, Status};
 use clresolve_receipt::question::Request;
-use clresolve_receipt::{Question, Verification, judge};
+use clresolve_receipt::{ReceiptQuestion, Verification, judge};
 use clresolve_state::receipts::TransactionReading;
 use clresolve_verdict::verdict::{Verdict, canonical_digest};
 use jiff::Timestamp;
@@ -27,7 +27,7 @@ use serde_json::Value;
 
 use super::form::Base64;
 use super::replay::first_difference;
-use super::{Bundle, BundleError, Verified, digest_of, opened, shape};
+use super::{Bundle, BundleError, VerifiedBundle, digest_of, opened, shape};
 
 /// The format's identifier. Its JSON form is `schemas/purchase.schema.json`.
 pub const SCHEMA: &str = "clresolve.purchase/1";
@@ -63,9 +63,9 @@ impl Papers {
     /// # Errors
     /// In words: which of request, decision and payment header cannot be read, and why. What the agent sent is never an
     /// error, however broken.
-    pub fn question(&self, name: &str) -> Result<Question, String> {
+    pub fn question(&self, name: &str) -> Result<ReceiptQuestion, String> {
         let request = self.request.as_deref().map(Request::from_bytes).transpose();
-        Ok(Question {
+        Ok(ReceiptQuestion {
             name: name.to_owned(),
             receipt: self.receipt.clone(),
             request: request.map_err(|error| format!("request: {error}"))?,
@@ -88,7 +88,7 @@ impl Papers {
 #[derive(Clone, Debug)]
 pub struct Evidence {
     /// Who signs receipts for the agent.
-    pub signer: Signer,
+    pub signer: ReceiptSigner,
     /// What the chain that was paid on said of the transaction, where one is due.
     pub transaction: Option<TransactionReading>,
     /// When it was judged.
@@ -159,7 +159,7 @@ struct Document {
     verification: Value,
 }
 
-/// A [`Signer`] whose key is known.
+/// A [`ReceiptSigner`] whose key is known.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct SignerForm {
     name: EnsName,
@@ -171,7 +171,7 @@ struct SignerForm {
 }
 
 impl SignerForm {
-    fn of(signer: &Signer) -> Result<Self, BundleError> {
+    fn of(signer: &ReceiptSigner) -> Result<Self, BundleError> {
         let key = signer.key.as_ref().map_err(|_| BundleError::Inconsistent("the signer's key is not known"))?;
         Ok(Self {
             name: signer.name.clone(),
@@ -182,11 +182,11 @@ impl SignerForm {
         })
     }
 
-    fn signer(&self) -> Result<Signer, BundleError> {
+    fn signer(&self) -> Result<ReceiptSigner, BundleError> {
         let bytes = STANDARD.decode(&self.key).ok().and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
         let key = bytes.and_then(|bytes| PublicKey::from_bytes(&bytes).ok());
         let key = key.ok_or_else(|| BundleError::Shape("/signer/key is no key".to_owned()))?;
-        Ok(Signer {
+        Ok(ReceiptSigner {
             name: self.name.clone(),
             key: Ok(key),
             kid: self.kid.clone().ok_or_else(|| Box::new(unpublished_kid())),
@@ -223,9 +223,9 @@ impl Document {
         let question = papers.question(name).map_err(BundleError::Shape)?;
         papers.held_decision(&question.purchase)?;
         let settlement = self.settled(&question.purchase, name)?;
-        let (signer, agent) = (self.signer.signer()?, Agent::of(verdict));
+        let (signer, agent) = (self.signer.signer()?, ReceiptAgent::of(verdict));
         let (request, bought) = (question.request.as_ref(), question.purchase.bought());
-        let known = Knowledge {
+        let known = ReceiptKnowledge {
             agent: agent.as_ref(),
             signer: Ok(&signer),
             request,
@@ -234,7 +234,7 @@ impl Document {
             schema: None,
             now: self.at,
         };
-        let setting = Setting {
+        let setting = ReceiptSetting {
             verdict,
             signer: Some(&signer),
             request: request.map(Request::sha256),
@@ -356,7 +356,7 @@ impl PurchaseBundle {
     ///
     /// # Errors
     /// As [`verify`](Self::verify), but never [`BundleError::Verdict`].
-    pub fn judge(&self, agent: &Verified) -> Result<Verification, BundleError> {
+    pub fn judge(&self, agent: &VerifiedBundle) -> Result<Verification, BundleError> {
         self.document.judged(agent.replay.verdict(), agent.made_at)
     }
 
@@ -364,7 +364,7 @@ impl PurchaseBundle {
     ///
     /// # Errors
     /// [`BundleError`]: what is wrong first.
-    pub fn verify(&self, agent: &Verified) -> Result<VerifiedPurchase, BundleError> {
+    pub fn verify(&self, agent: &VerifiedBundle) -> Result<VerifiedPurchase, BundleError> {
         let verification = self.judge(agent)?;
         let agents = self.document.bundle.pointer("/verdict/id");
         if let Some(at) = difference(&self.document.verification, &verification, agents)
@@ -422,12 +422,13 @@ fn outcomes(verification: &Value) -> Option<Vec<(&Value, &Value)>> {
 }
 
 fn proven(document: &Document, verification: &Verification) -> Vec<String> {
-    let passed = |check: Check| verification.checks.iter().any(|row| row.check == check && row.status == Status::Pass);
+    let passed =
+        |check: ReceiptCheck| verification.checks.iter().any(|row| row.check == check && row.status == Status::Pass);
     let mut clauses = vec![format!("that the receipt is {}: its checks were made again", verification.state)];
-    if passed(Check::Signature) {
+    if passed(ReceiptCheck::Signature) {
         clauses.push("the receipt's signature by the signer's key".to_owned());
     }
-    if passed(Check::Request) {
+    if passed(ReceiptCheck::Request) {
         clauses.push("that the receipt answers the request".to_owned());
     }
     if document.asked.is_some() {

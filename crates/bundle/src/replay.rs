@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
+use super::error::BundleError;
 use super::form::{Backing, Document, Question, ResultForm, WalkForm};
-use super::{BundleError, Verified, header};
+use super::header;
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::PaymentRecords;
@@ -29,15 +31,30 @@ use clresolve_verdict::profile::{Profile, Profiles};
 use clresolve_verdict::trust::Replay;
 use clresolve_verdict::verdict::{Depth, Verdict};
 
+/// A bundle whose verdict follows from its evidence.
+#[derive(Clone, Debug)]
+pub struct VerifiedBundle {
+    /// The verdict that the evidence leads to, and the card when it is proven.
+    pub replay: Replay,
+    /// The digest of the bundle.
+    pub digest: Digest,
+    /// When the evidence was gathered, as the bundle says.
+    pub made_at: Timestamp,
+    /// What was shown here, from the bytes of the bundle alone; a clause each.
+    pub proven: Vec<String>,
+    /// What rests on the exporter's word; a clause each.
+    pub attested: Vec<String>,
+}
+
 /// Replays `document`, and holds what comes out against the verdict in it.
-pub(super) fn replay(document: &Document, digest: Digest, profiles: &Profiles) -> Result<Verified, BundleError> {
+pub(super) fn replay(document: &Document, digest: Digest, profiles: &Profiles) -> Result<VerifiedBundle, BundleError> {
     let (evidence, replay) = judge(document, profiles)?;
     if let Some(at) = difference(&document.verdict, replay.verdict())
         .filter(|_| !clresolve_core::mutant!("bundled-verdict-is-believed"))
     {
         return Err(BundleError::Verdict { at });
     }
-    Ok(Verified {
+    Ok(VerifiedBundle {
         proven: proven(document, &evidence, replay.verdict()),
         attested: attested(document, &evidence),
         made_at: document.run.at,

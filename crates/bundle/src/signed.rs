@@ -157,7 +157,7 @@ struct ForeignClaims {
 
 /// What a verifier asked for, and holds a signed verdict to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Expected {
+pub struct ExpectedVerdict {
     /// The name.
     pub name: EnsName,
     /// Identifier of the profile.
@@ -177,7 +177,7 @@ pub struct Expected {
 
 /// A signed verdict that was checked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Verified {
+pub struct VerifiedVerdict {
     verdict: Arc<Verdict>,
     /// The issuer.
     pub issuer: String,
@@ -187,7 +187,7 @@ pub struct Verified {
     pub expires: i64,
 }
 
-impl Verified {
+impl VerifiedVerdict {
     /// The verdict.
     pub const fn verdict(&self) -> &Arc<Verdict> {
         &self.verdict
@@ -205,7 +205,12 @@ impl Verified {
 ///
 /// # Errors
 /// The first check that it does not pass.
-pub fn verify(jws: &str, keys: &TrustedKeys, expected: &Expected, now: Timestamp) -> Result<Verified, VerifyError> {
+pub fn verify(
+    jws: &str,
+    keys: &TrustedKeys,
+    expected: &ExpectedVerdict,
+    now: Timestamp,
+) -> Result<VerifiedVerdict, VerifyError> {
     let (payload, key_id) = verify_compact(jws, keys, &KIND)?;
     let limits = Limits { bytes: MAX_JWS_BYTES, ..Limits::DOCUMENT };
     let payload = parse(&payload, limits).map_err(VerifyError::Payload)?;
@@ -217,7 +222,7 @@ pub fn verify(jws: &str, keys: &TrustedKeys, expected: &Expected, now: Timestamp
         return Err(VerifyError::Issuer { expected: expected.clone(), observed: issuer });
     }
     check_verdict(&verdict, expected)?;
-    Ok(Verified { verdict: Arc::new(verdict), issuer, key_id, expires })
+    Ok(VerifiedVerdict { verdict: Arc::new(verdict), issuer, key_id, expires })
 }
 
 fn check_time(claims: &ForeignClaims, now: i64) -> Result<(), VerifyError> {
@@ -235,13 +240,13 @@ fn check_time(claims: &ForeignClaims, now: i64) -> Result<(), VerifyError> {
     Ok(())
 }
 
-fn check_verdict(verdict: &Verdict, expected: &Expected) -> Result<(), VerifyError> {
+fn check_verdict(verdict: &Verdict, expected: &ExpectedVerdict) -> Result<(), VerifyError> {
     if verdict.schema != SCHEMA || !verdict.has_right_digests() {
         return Err(VerifyError::WrongDigests);
     }
     same(What::Name, expected.name.as_str(), verdict.name.normalized.as_deref())?;
     same(What::Profile, &expected.profile, Some(&verdict.profile.id))?;
-    let Expected { chain, world, proof, .. } = expected;
+    let ExpectedVerdict { chain, world, proof, .. } = expected;
     let warns = |code| verdict.reasons.iter().any(|reason| reason.code == code);
     AnchorDemand { chain, world, proof: *proof }.check(verdict.anchor.as_ref(), warns)?;
     if (expected.depth, verdict.profile.depth) == (Depth::Schemas, Depth::Identity) {
@@ -257,7 +262,7 @@ pub struct AnchorDemand<'a> {
     pub chain: &'a str,
     /// `anchor.world`, such as `mainnet`.
     pub world: &'a str,
-    /// The least grade of proof, as in [`Expected::proof`].
+    /// The least grade of proof, as in [`ExpectedVerdict::proof`].
     pub proof: Option<Grade>,
 }
 

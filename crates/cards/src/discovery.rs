@@ -17,12 +17,12 @@ pub struct Document {
     /// The card, where the bytes are strict JSON.
     pub card: Option<Card>,
     /// What it is.
-    pub kind: Kind,
+    pub kind: DocumentKind,
 }
 
 /// What a document is.
 #[derive(Debug)]
-pub enum Kind {
+pub enum DocumentKind {
     /// A card, or what stands in its place.
     Card(Report),
     /// A document of this system that says where cards are.
@@ -34,8 +34,8 @@ impl Document {
     pub fn judge(bytes: &[u8], named: Option<CardSystem>, rules: &Rules<'_>) -> Self {
         let card = Card::parse(bytes);
         let kind = match descriptor(card.as_ref().ok()) {
-            Some(system) => Kind::Descriptor(system),
-            None => Kind::Card(lint::report(&card, bytes, named, rules)),
+            Some(system) => DocumentKind::Descriptor(system),
+            None => DocumentKind::Card(lint::report(&card, bytes, named, rules)),
         };
         Self { sha256: Digest::of(bytes), bytes: bytes.len(), card: card.ok(), kind }
     }
@@ -43,8 +43,8 @@ impl Document {
     /// The system that it was judged as a card of.
     pub fn system(&self) -> Option<CardSystem> {
         match &self.kind {
-            Kind::Card(report) => report.system,
-            Kind::Descriptor(_) => None,
+            DocumentKind::Card(report) => report.system,
+            DocumentKind::Descriptor(_) => None,
         }
     }
 }

@@ -15,7 +15,9 @@
 //! # Ok::<(), clresolve_cards::generate::GenerateError>(())
 //! ```
 
+mod error;
 mod resource;
+mod source;
 mod yaml;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,13 +28,15 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-pub use self::resource::MAX_BYTES;
-use self::resource::{Agent, AgentSystem, Held, Key};
-pub use self::resource::{DEFAULT_NAMESPACE, is_name};
+pub use self::error::GenerateError;
+use self::error::shown;
+use self::resource::{Agent, AgentSystem, Held, Key, Provider};
+pub use self::resource::{DEFAULT_NAMESPACE, MAX_BYTES, is_name};
+pub use self::source::{Source, SourceLine};
 use crate::system::{CardSystem, Rules};
 pub use clresolve_core::base_url::BaseUrl;
-use clresolve_core::reason::{Effect, Reason};
-use clresolve_core::text::{Foreign, clipped, excerpt, inert_json};
+use clresolve_core::reason::Effect;
+use clresolve_core::text::{clipped, inert_json};
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check;
 use clresolve_verdict::profile;
@@ -57,138 +61,6 @@ static PROFILE: LazyLock<Arc<Profile>> = LazyLock::new(|| {
 
 /// Characters that stay as they are in a segment of a path; others are percent-encoded.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-
-/// A text with resources, and what messages call it.
-#[derive(Clone, Copy, Debug)]
-pub struct Source<'s> {
-    /// What messages call it.
-    pub file: &'s str,
-    /// YAML in UTF-8, any number of documents.
-    pub bytes: &'s [u8],
-}
-
-/// File and line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceLine {
-    /// What the source is called.
-    pub file: String,
-    /// The line, from 1; 0 if it is unknown.
-    pub line: u64,
-}
-
-impl SourceLine {
-    fn new(file: &str, line: u64) -> Self {
-        Self { file: file.to_owned(), line }
-    }
-}
-
-impl fmt::Display for SourceLine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, line {}", Foreign::new(&self.file), self.line)
-    }
-}
-
-/// Why a card is not generated. Each message says what to do.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum GenerateError {
-    /// The resources are larger than the limit.
-    #[error("more than {limit} bytes of resources; name fewer files")]
-    TooLarge {
-        /// The limit, in bytes.
-        limit: usize,
-    },
-    /// The bytes are not UTF-8.
-    #[error("{}: not UTF-8 at byte {offset}; save it as UTF-8", Foreign::new(file))]
-    NotUtf8 {
-        /// What the source is called.
-        file: String,
-        /// Offset of the first bad byte.
-        offset: usize,
-    },
-    /// The text is not YAML, or exceeds a limit of the reader.
-    #[error("{place}: {detail}")]
-    Yaml {
-        /// Where.
-        place: SourceLine,
-        /// The reader's message.
-        detail: String,
-    },
-    /// A member has an invalid value.
-    #[error("{place}: {detail}")]
-    Invalid {
-        /// Where.
-        place: SourceLine,
-        /// The member, and what was expected.
-        detail: String,
-    },
-    /// A system names an unknown agent.
-    #[error("{place}: the AgentSystem {system} names the Agent {agent}, which is in no document; add its file")]
-    AgentMissing {
-        /// Where it is named.
-        place: SourceLine,
-        /// The system.
-        system: String,
-        /// The agent.
-        agent: String,
-    },
-    /// The public base URL of the server is unknown.
-    #[error(
-        "the public base URL is unknown; name it with --base-url (the daemon: orloj.base-url), or write \
-         a2a.publicBaseURL in a document without kind"
-    )]
-    BaseUrlMissing,
-    /// The card would show a credential.
-    #[error("{place}: the card of {system} would show {what} at {pointer}; take it out of the resource")]
-    Secret {
-        /// The system's resource.
-        place: SourceLine,
-        /// The system.
-        system: String,
-        /// Which kind of credential; never the credential.
-        what: String,
-        /// JSON Pointer into the card.
-        pointer: String,
-    },
-    /// The card would break a rule of such cards.
-    #[error(
-        "{place}: the card of {system} would not be valid: {} Found {} at {}; `clresolve explain {}` says more",
-        reason.message,
-        shown(reason.observed.as_deref().unwrap_or_default()),
-        shown(reason.place.as_deref().unwrap_or_default()),
-        reason.code
-    )]
-    Invalidated {
-        /// The system's resource.
-        place: SourceLine,
-        /// The system.
-        system: String,
-        /// The rule, and what would break it.
-        reason: Box<Reason>,
-    },
-    /// The card would be too large or too deep.
-    #[error("{place}: the card of {system} exceeds a limit: {detail}; shorten its resources")]
-    Unreadable {
-        /// The system's resource.
-        place: SourceLine,
-        /// The system.
-        system: String,
-        /// Which limit it breaks.
-        detail: String,
-    },
-}
-
-/// The server's configuration in the resources. A card leaves out what they do not state.
-#[derive(Clone, Debug, Default)]
-struct Server {
-    base_url: Option<BaseUrl>,
-    protocol_version: Option<String>,
-    streaming: Option<bool>,
-    push_notifications: Option<bool>,
-    state_transition_history: Option<bool>,
-    schemes: Option<Vec<String>>,
-    provider: Option<Provider>,
-}
 
 /// The cards of all systems that are exposed over A2A.
 #[derive(Clone, Debug, Default)]
@@ -364,15 +236,6 @@ struct Skill<'h> {
 #[derive(Serialize)]
 struct Authentication {
     schemes: Vec<String>,
-}
-
-/// Who runs the server.
-#[derive(Clone, Debug, Serialize)]
-struct Provider {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    organization: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    url: Option<String>,
 }
 
 impl<'h> Maker<'h> {
@@ -587,9 +450,4 @@ fn beginning(prompt: &str) -> String {
 /// Whether the server speaks a version 1 of A2A.
 fn is_version_1(version: &str) -> bool {
     version.split('.').next() == Some("1")
-}
-
-/// A name for a message.
-fn shown(name: &str) -> String {
-    Foreign::new(&excerpt(name)).to_string()
 }

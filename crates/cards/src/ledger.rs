@@ -32,13 +32,10 @@ use serde::Serialize;
 pub use self::card::{IntoCardError, into_card};
 use self::graph::{DAMPING, Graph, TOLERANCE};
 use self::record::{Actor, Record, RecordId};
-pub use self::record::{AgentId, AgentIdMalformed};
+pub use self::record::{AgentId, AgentIdMalformed, MAX_LINE_BYTES};
 
 /// Identifier of the JSON form of a [`Projection`].
 pub const SCHEMA: &str = "clresolve.ledger/1";
-
-/// Longest line, in bytes: a card of 256 KiB as a payload, in base64, fits.
-pub const MAX_LINE_BYTES: usize = 512 * 1024;
 
 /// Most records. One takes some hundred bytes of memory.
 pub const MAX_RECORDS: usize = 1_000_000;
@@ -178,7 +175,7 @@ impl Ledger {
     /// [`LedgerError::TooManyLinks`] if agents times links exceed [`MAX_STEPS`].
     pub fn project(&self, at: Timestamp, lambda: Lambda) -> Result<Projection, LedgerError> {
         let now = u64::try_from(at.as_millisecond()).unwrap_or(0);
-        let mut counts = Counts { records: self.records.len(), ..Counts::default() };
+        let mut counts = LedgerCounts { records: self.records.len(), ..LedgerCounts::default() };
         let mut used: BTreeMap<RecordId, (AgentId, &Record)> = BTreeMap::new();
         for (record, _) in self.records.values() {
             match record.actor {
@@ -236,7 +233,7 @@ pub struct Projection {
     /// The method.
     pub stated: Stated,
     /// The input.
-    pub ledger: Counts,
+    pub ledger: LedgerCounts,
     /// Each agent with its figures, by identity.
     pub agents: Vec<AgentMetadata>,
 }
@@ -281,7 +278,7 @@ impl Stated {
 /// Counts of the records, by their use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Counts {
+pub struct LedgerCounts {
     /// Records in the ledger.
     pub records: usize,
     /// Those that the figures use.

@@ -86,7 +86,7 @@ pub(crate) fn report(
 
 /// A report, and the other profiles under which the card is valid.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Judgement {
+pub struct CardJudgement {
     /// The report.
     #[serde(flatten)]
     pub report: Report,
@@ -95,14 +95,14 @@ pub struct Judgement {
 }
 
 /// As [`lint()`]; also names the profiles among `profiles` under which the card would be valid.
-pub fn judge(bytes: &[u8], system: Option<CardSystem>, rules: &Rules<'_>, profiles: &Profiles) -> Judgement {
+pub fn judge(bytes: &[u8], system: Option<CardSystem>, rules: &Rules<'_>, profiles: &Profiles) -> CardJudgement {
     let card = Card::parse(bytes);
     let report = report(&card, bytes, system, rules);
     let near_misses = match report.system {
         Some(CardSystem::CommandLayer) if !report.valid => near_misses(&card, bytes, rules, profiles),
         _ => Vec::new(),
     };
-    Judgement { report, near_misses }
+    CardJudgement { report, near_misses }
 }
 
 /// The other profiles under which the card, read from `bytes`, is a valid CommandLayer card.

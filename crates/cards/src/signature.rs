@@ -16,29 +16,26 @@ use serde_json::{Value, json};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
 
-use clresolve_core::json::JsonError;
 use clresolve_core::reason::{Code, Effect, Reason, Step, sort};
 
 mod canonical;
+mod error;
 mod header;
 mod key;
 mod message;
 mod root;
 mod splice;
 
-pub use canonical::{Form, NoCanonicalForm, payload};
+pub use canonical::{Form, MAX_SIGNATURES, NoCanonicalForm, payload};
+pub use error::CardSignError;
 pub use header::{MAX_HEADER_BYTES, MAX_SIGNATURE_BYTES};
-pub use key::{Algorithm, CardKey};
+pub use key::{Algorithm, CardKey, CardSigner};
 pub use root::{DidWeb, MAX_ROOTS, Root, RootError, TrustRoots};
 pub use splice::sign_text;
 
 use canonical::SIGNATURES;
 use header::{Entry, StatedHeader};
 use key::{Fit, PublicKey};
-
-/// Most signatures of a card: the publisher's, those of others who vouch for it, and keys that are being replaced. Each
-/// costs the verifier a public-key operation.
-pub const MAX_SIGNATURES: usize = 16;
 
 /// Most keys that one signature is tried with. Several keys are possible only if a root or the signature names none.
 const MAX_TRIED_KEYS: usize = 8;
@@ -49,37 +46,17 @@ const MAX_ATTEMPTS: usize = 64;
 /// Most bytes that the attempts hash: those of a card of 100 KiB with several signatures.
 const MAX_HASHED_BYTES: usize = 2 * 1024 * 1024;
 
-/// A private key that signs cards.
-pub trait CardSigner {
-    /// `alg` of the header.
-    fn algorithm(&self) -> Algorithm;
-
-    /// `kid` of the header.
-    fn key_id(&self) -> &str;
-
-    /// `jku` of the header, if wanted.
-    fn key_set_url(&self) -> Option<&str> {
-        None
-    }
-
-    /// The signature of `message`.
-    ///
-    /// # Errors
-    /// [`SignError::Library`].
-    fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, SignError>;
-}
-
 /// The card with one more signature, otherwise unchanged.
 ///
 /// # Errors
-/// [`SignError`].
-pub fn sign(card: &Value, key: &dyn CardSigner) -> Result<Value, SignError> {
+/// [`CardSignError`].
+pub fn sign(card: &Value, key: &dyn CardSigner) -> Result<Value, CardSignError> {
     let entry = signature(card, key)?;
     let mut card = card.clone();
-    let members = card.as_object_mut().ok_or(SignError::NotObject)?;
+    let members = card.as_object_mut().ok_or(CardSignError::NotObject)?;
     match members.entry(SIGNATURES).or_insert_with(|| json!([])) {
         Value::Array(list) => list.push(entry),
-        _ => return Err(SignError::Signatures),
+        _ => return Err(CardSignError::Signatures),
     }
     Ok(card)
 }
@@ -87,13 +64,13 @@ pub fn sign(card: &Value, key: &dyn CardSigner) -> Result<Value, SignError> {
 /// A signature of the card, as an entry of `signatures`. It does not cover the other entries.
 ///
 /// # Errors
-/// [`SignError`].
-pub fn signature(card: &Value, key: &dyn CardSigner) -> Result<Value, SignError> {
-    let members = card.as_object().ok_or(SignError::NotObject)?;
+/// [`CardSignError`].
+pub fn signature(card: &Value, key: &dyn CardSigner) -> Result<Value, CardSignError> {
+    let members = card.as_object().ok_or(CardSignError::NotObject)?;
     match members.get(SIGNATURES) {
-        Some(Value::Array(list)) if list.len() >= MAX_SIGNATURES => return Err(SignError::TooMany),
+        Some(Value::Array(list)) if list.len() >= MAX_SIGNATURES => return Err(CardSignError::TooMany),
         None | Some(Value::Array(_)) => {}
-        Some(_) => return Err(SignError::Signatures),
+        Some(_) => return Err(CardSignError::Signatures),
     }
     let mut header = json!({"alg": key.algorithm(), "kid": key.key_id(), "typ": "JOSE"});
     if let Some(url) = key.key_set_url() {
@@ -114,37 +91,13 @@ pub fn names_key(card: &Value, key: &dyn CardSigner) -> bool {
     entries.iter().take(MAX_SIGNATURES).any(|entry| kid(entry).as_deref() == Some(key.key_id()))
 }
 
-/// Why a card is not signed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SignError {
-    /// The text of the card is not strict JSON.
-    #[error("the card is not strict JSON: {0}")]
-    Json(JsonError),
-    /// The cryptographic library failed.
-    #[error("the signature could not be made")]
-    Library,
-    /// The card is not a JSON object.
-    #[error("the card is not a JSON object")]
-    NotObject,
-    /// The card has no canonical form.
-    #[error("the card cannot be signed: {0}")]
-    Payload(#[from] NoCanonicalForm),
-    /// `signatures` is not a list.
-    #[error("the member signatures of the card is not a list")]
-    Signatures,
-    /// It has [`MAX_SIGNATURES`] already.
-    #[error("the card already has {MAX_SIGNATURES} signatures, the most that verifiers read")]
-    TooMany,
-}
-
 /// The result of verifying a card's signatures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Verification {
+pub struct CardVerification {
     /// The state of the card.
     pub state: SignatureState,
     /// Each signature, in the order of the card.
-    pub signatures: Vec<Checked>,
+    pub signatures: Vec<CheckedSignature>,
     /// The defects of signatures and roots, sorted. They are warnings if the card is verified.
     pub reasons: Vec<Reason>,
 }
@@ -163,7 +116,7 @@ pub enum SignatureState {
 
 /// One signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Checked {
+pub struct CheckedSignature {
     /// Its place in `signatures`.
     pub index: usize,
     /// `alg` of its header, if it is a string. Foreign text.
@@ -196,8 +149,8 @@ pub enum SignatureOutcome {
 ///
 /// The card must come from strict JSON ([`clresolve_core::json::parse`]). Otherwise readers of the signed text may
 /// differ in which of two equal members counts.
-pub fn verify(card: &Value, roots: &TrustRoots) -> Verification {
-    let unread = |reason: Reason| Verification {
+pub fn verify(card: &Value, roots: &TrustRoots) -> CardVerification {
+    let unread = |reason: Reason| CardVerification {
         state: SignatureState::Refused,
         signatures: Vec::new(),
         reasons: vec![reason.at(format!("/{SIGNATURES}"))],
@@ -216,7 +169,7 @@ pub fn verify(card: &Value, roots: &TrustRoots) -> Verification {
         Ok(payloads) => payloads,
         Err(NoCanonicalForm { place }) => {
             let reason = Reason::new(Code::SignaturePayloadRefused).at(place);
-            return Verification { state: SignatureState::Refused, signatures: Vec::new(), reasons: vec![reason] };
+            return CardVerification { state: SignatureState::Refused, signatures: Vec::new(), reasons: vec![reason] };
         }
     };
     let mut reasons: Vec<Reason> = roots.iter().filter_map(Root::failure).cloned().collect();
@@ -230,14 +183,14 @@ pub fn verify(card: &Value, roots: &TrustRoots) -> Verification {
             reasons.push(reason.at(format!("/{SIGNATURES}/{index}")));
             SignatureOutcome::Refused(code)
         });
-        signatures.push(Checked { index, alg: stated.algorithm, kid: stated.kid, outcome });
+        signatures.push(CheckedSignature { index, alg: stated.algorithm, kid: stated.kid, outcome });
     }
     let state = state(&signatures, roots);
     for reason in &mut reasons {
         reason.effect = effect(reason, state);
     }
     sort(&mut reasons);
-    Verification { state, signatures, reasons }
+    CardVerification { state, signatures, reasons }
 }
 
 /// What the signatures of one card may still cost together.
@@ -330,7 +283,7 @@ fn holds(
     Err(Box::new(Reason::new(Code::SignatureInvalid).observed(observed)))
 }
 
-fn state(signatures: &[Checked], roots: &TrustRoots) -> SignatureState {
+fn state(signatures: &[CheckedSignature], roots: &TrustRoots) -> SignatureState {
     let any = |is: fn(&SignatureOutcome) -> bool| signatures.iter().any(|checked| is(&checked.outcome));
     let unasked = |root: &Root| root.failure().is_some_and(|reason| reason.code == Code::SignatureRootUnavailable);
     if any(|outcome| matches!(outcome, SignatureOutcome::Verified { .. })) {

@@ -29,10 +29,6 @@ use crate::pool::ChainConfig;
 use crate::query::{Query, spoiled};
 use crate::request::{by_hash, eth_call};
 
-/// Most names of one call. Their records take some 400,000 gas each, of the 12 million that the gauge leaves them; the
-/// request has some 30 KB for each, and endpoints commonly take a megabyte.
-pub(crate) const MOST_NAMES: usize = 20;
-
 /// How long a question waits for others. Those of an audit come within a few milliseconds of each other.
 const WAIT: Duration = Duration::from_millis(20);
 

@@ -9,6 +9,7 @@ mod answers;
 mod batch;
 pub mod ccip;
 mod endpoint;
+mod endpoint_survey;
 mod exchange;
 mod failure;
 mod fan_out;
@@ -38,7 +39,6 @@ mod quorum_transport;
 #[cfg(feature = "state-proof")]
 mod receipt_proofs;
 mod request;
-mod roll_call;
 mod rpc_chain;
 #[cfg(feature = "state-proof")]
 mod run_limit;
@@ -62,6 +62,7 @@ use metrics::counter;
 
 pub use self::agent_registry::{AgentError, AgentReading, AgentRegistry};
 pub use self::endpoint::Endpoint;
+pub use self::endpoint_survey::{EndpointStatement, EndpointSurvey, NameStatement};
 pub use self::follow::{Change, FollowError, Follower, News, Source};
 #[cfg(feature = "state-proof")]
 pub use self::header_source::{Head, HeaderSource};
@@ -72,7 +73,6 @@ pub use self::pool::{ChainConfig, Clock};
 pub use self::proven_chain::ProvenChain;
 #[cfg(feature = "state-proof")]
 pub use self::quorum_headers::QuorumHeaders;
-pub use self::roll_call::{NameStatement, RollCall, Testimony};
 pub use self::rpc_chain::RpcChain;
 pub use self::transactions::{SeenTransaction, TransactionReader};
 

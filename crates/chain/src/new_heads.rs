@@ -71,13 +71,13 @@ pub enum StreamEnd {
     #[error("it refuses a subscription to new blocks")]
     Refused,
     /// It said what is no JSON-RPC.
-    #[error("it says what is no JSON-RPC")]
+    #[error("it sends something that is not JSON-RPC")]
     Malformed,
     /// A message was too long.
     #[error("it sends a message that is too long")]
     TooLong,
     /// It told of no block for too long.
-    #[error("it has told of no block for {} s", SILENCE.as_secs())]
+    #[error("it has announced no block for {} s", SILENCE.as_secs())]
     Silent,
     /// It closed the connection.
     #[error("it closed the connection")]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use async_trait::async_trait;
-use clresolve_core::reading::{Block, BlockSelector, ChainError, Demand, Grade, Proof};
+use clresolve_core::reading::{Block, BlockSelector, ChainError, Grade, GradeDemand, Proof};
 use clresolve_state::contracts::Findings;
 use futures_util::future::{BoxFuture, FutureExt as _};
 
@@ -120,11 +120,11 @@ impl<V> NewestVote<V> {
 
 impl<V> Consensus<V> {
     /// How far the consensus is vouched for.
-    pub(crate) fn proof(&self, demand: Demand) -> Proof {
+    pub(crate) fn proof(&self, demand: GradeDemand) -> Proof {
         let grade = match demand {
-            Demand::SingleRpc => Grade::SingleRpc,
-            Demand::Quorum(_) => Grade::Quorum,
-            Demand::StateProof(_) => Grade::StateProof,
+            GradeDemand::SingleRpc => Grade::SingleRpc,
+            GradeDemand::Quorum(_) => Grade::Quorum,
+            GradeDemand::StateProof(_) => Grade::StateProof,
         };
         let own = grade != Grade::Quorum && self.agreed.iter().all(|endpoint| endpoint.own);
         let asked = if grade == Grade::SingleRpc { 1 } else { operators(&self.asked) };
@@ -216,7 +216,7 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
     fn need(&self) -> Need {
         match self.count.counter.status() {
             // Under this demand the first endpoint that answers is the only one that is trusted.
-            QuorumStatus::Provisional(..) if self.pool.demand == Demand::SingleRpc => Need::Nothing,
+            QuorumStatus::Provisional(..) if self.pool.demand == GradeDemand::SingleRpc => Need::Nothing,
             _ => self.count.counter.need(),
         }
     }
@@ -260,7 +260,7 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
             asked: asked.to_vec(),
             agreed: endpoints.iter().copied().map(of).collect(),
         };
-        if self.pool.demand != Demand::SingleRpc {
+        if self.pool.demand != GradeDemand::SingleRpc {
             self.remember_genesis(endpoints);
             self.note_liars(agreement.clone());
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use alloy_rpc_client::RpcClient;
 use clresolve_core::payment::Coins;
-use clresolve_core::reading::{Block, ChainError, Demand};
+use clresolve_core::reading::{Block, ChainError, GradeDemand};
 use clresolve_state::contracts::Findings;
 use clresolve_state::{Contracts, HashedHeader};
 use jiff::Timestamp;
@@ -36,10 +36,10 @@ pub struct ChainConfig {
     /// The endpoints, the preferred one first.
     pub endpoints: Vec<Endpoint>,
     /// How far the endpoints must vouch for an answer.
-    pub demand: Demand,
+    pub demand: GradeDemand,
     /// Time limit of one request.
     pub timeout: Duration,
-    /// How long endpoints may stall until the next one is asked too. Under [`Demand::SingleRpc`] the next one is asked
+    /// How long endpoints may stall until the next one is asked too. Under [`GradeDemand::SingleRpc`] the next one is asked
     /// only after `timeout`, since there the order of the endpoints decides which one is trusted.
     pub hedge_after: Duration,
     /// Whether look-ups off the chain (CCIP-Read) are followed.
@@ -54,7 +54,7 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 /// The endpoints of a chain.
 pub(crate) struct EndpointPool {
     pub(crate) chain_id: u64,
-    pub(crate) demand: Demand,
+    pub(crate) demand: GradeDemand,
     pub(crate) hedge_after: Duration,
     pub(crate) clock: Clock,
     genesis: Option<B256>,
@@ -85,22 +85,22 @@ impl EndpointPool {
     /// Number of operators that must agree.
     pub(crate) const fn agree(&self) -> usize {
         match self.demand {
-            Demand::SingleRpc => 1,
-            Demand::Quorum(agree) | Demand::StateProof(agree) => agree,
+            GradeDemand::SingleRpc => 1,
+            GradeDemand::Quorum(agree) | GradeDemand::StateProof(agree) => agree,
         }
     }
 
     /// Number of endpoints that are asked at the same time.
     pub(crate) const fn width(&self) -> usize {
         match self.demand {
-            Demand::SingleRpc => 1,
-            Demand::Quorum(agree) | Demand::StateProof(agree) => agree + SPARE,
+            GradeDemand::SingleRpc => 1,
+            GradeDemand::Quorum(agree) | GradeDemand::StateProof(agree) => agree + SPARE,
         }
     }
 
     /// How long endpoints may stall until one more is asked, where that is done.
     pub(crate) fn patience(&self) -> Option<Duration> {
-        (self.demand != Demand::SingleRpc).then_some(self.hedge_after)
+        (self.demand != GradeDemand::SingleRpc).then_some(self.hedge_after)
     }
 
     /// What every endpoint must have in common.
@@ -120,8 +120,8 @@ impl EndpointPool {
         let (resting, ready): (Vec<_>, Vec<_>) = self.endpoints.iter().cloned().partition(|e| e.rests(now));
         let order = ready.into_iter().chain(resting);
         match self.demand {
-            Demand::SingleRpc => order.collect(),
-            Demand::Quorum(_) | Demand::StateProof(_) => {
+            GradeDemand::SingleRpc => order.collect(),
+            GradeDemand::Quorum(_) | GradeDemand::StateProof(_) => {
                 let mut operators = HashSet::new();
                 let (firsts, others): (Vec<_>, Vec<_>) =
                     order.partition(|endpoint| operators.insert(endpoint.operator.clone()));

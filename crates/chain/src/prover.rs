@@ -8,6 +8,7 @@
 //! The header is trusted. Its source stands outside this module.
 
 mod code;
+mod error;
 mod hints;
 mod source;
 #[cfg(test)]
@@ -17,18 +18,16 @@ use std::sync::Arc;
 
 use alloy_primitives::U256;
 use alloy_rpc_types_eth::{AccessList, AccessListItem, BlockId};
-use clresolve_core::text::excerpt;
 use clresolve_state::{
     CALLER, Call, CallOutcome, Execution, HashedHeader, MAX_ACCOUNTS, MAX_GAS, MAX_ROUNDS, MAX_SLOTS, ProofError,
     ProofNodes, Proven, Wanted,
 };
-use tokio::task::JoinError;
 
+pub(crate) use self::error::ProverError;
 pub(crate) use self::source::{RpcSource, StateItem, StateSource};
 
 use self::code::CodeCache;
 use self::hints::HintCache;
-use crate::failure::Failure;
 use crate::run_limit::RunLimit;
 
 /// Runs calls over proven state. It caches the code of contracts, which never changes under its hash, and what calls read
@@ -53,26 +52,6 @@ pub(super) struct Session {
 pub(crate) struct Guess {
     wanted: Wanted,
     items: Vec<StateItem>,
-}
-
-/// Why a call could not be computed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ProverError {
-    /// The call or a proof is refused.
-    #[error(transparent)]
-    Proof(#[from] ProofError),
-    /// The endpoint gave no usable response.
-    #[error("{0}")]
-    Endpoint(Failure),
-    /// The run ended without a result: this program has a bug, or shuts down.
-    #[error("the run was broken off: {0}")]
-    BrokenOff(String),
-}
-
-impl From<JoinError> for ProverError {
-    fn from(error: JoinError) -> Self {
-        Self::BrokenOff(excerpt(&error.to_string()))
-    }
 }
 
 impl Prover {

@@ -70,11 +70,11 @@ impl Vote for HashedHeader {
 pub(crate) struct QuorumCounter<V> {
     /// Number of operators that must agree.
     agree: usize,
-    ballots: Vec<Ballot<V>>,
+    voters: Vec<Voter<V>>,
 }
 
-/// The votes of one endpoint.
-struct Ballot<V> {
+/// An endpoint, and its votes.
+struct Voter<V> {
     /// The endpoint's index.
     endpoint: usize,
     operator: String,
@@ -137,7 +137,7 @@ pub(crate) enum Lacking {
 
 impl<V: Vote> QuorumCounter<V> {
     pub(crate) const fn new(agree: usize) -> Self {
-        Self { agree, ballots: Vec::new() }
+        Self { agree, voters: Vec::new() }
     }
 
     /// An endpoint's first answer.
@@ -149,7 +149,7 @@ impl<V: Vote> QuorumCounter<V> {
         vote: V,
         latest: Option<Result<V, Failure>>,
     ) {
-        self.ballots.push(Ballot {
+        self.voters.push(Voter {
             endpoint,
             operator: operator.to_owned(),
             head,
@@ -163,36 +163,36 @@ impl<V: Vote> QuorumCounter<V> {
 
     /// An endpoint is asked again, about a block of others.
     pub(crate) fn asked_again(&mut self, endpoint: usize, block: Block) {
-        self.update(endpoint, |ballot| ballot.repeats.push(block));
+        self.update(endpoint, |voter| voter.repeats.push(block));
     }
 
     /// The endpoint has that block too, and this is its vote.
     pub(crate) fn attested(&mut self, endpoint: usize, block: Block, vote: V) {
-        self.update(endpoint, |ballot| ballot.votes.push((block, vote)));
+        self.update(endpoint, |voter| voter.votes.push((block, vote)));
     }
 
     /// The endpoint has another block at that height.
     pub(crate) fn denied(&mut self, endpoint: usize, other: Block) {
-        self.update(endpoint, |ballot| ballot.others.push(other));
+        self.update(endpoint, |voter| voter.others.push(other));
     }
 
     /// The endpoint gave no answer about that block.
     pub(crate) fn unanswered(&mut self, endpoint: usize, block: Block) {
-        self.update(endpoint, |ballot| ballot.unanswered.push(block));
+        self.update(endpoint, |voter| voter.unanswered.push(block));
     }
 
     /// Expects no answer any more from the endpoints that were asked again, so that a lower block may do. An answer that
     /// comes nevertheless is counted.
     pub(crate) fn stop_awaiting(&mut self) {
-        for ballot in &mut self.ballots {
-            let awaited: Vec<Block> = ballot.awaited().copied().collect();
-            ballot.unanswered.extend(awaited);
+        for voter in &mut self.voters {
+            let awaited: Vec<Block> = voter.awaited().copied().collect();
+            voter.unanswered.extend(awaited);
         }
     }
 
-    fn update(&mut self, endpoint: usize, change: impl FnOnce(&mut Ballot<V>)) {
-        if let Some(ballot) = self.ballots.iter_mut().find(|ballot| ballot.endpoint == endpoint) {
-            change(ballot);
+    fn update(&mut self, endpoint: usize, change: impl FnOnce(&mut Voter<V>)) {
+        if let Some(voter) = self.voters.iter_mut().find(|voter| voter.endpoint == endpoint) {
+            change(voter);
         }
     }
 
@@ -224,12 +224,12 @@ impl<V: Vote> QuorumCounter<V> {
 
     /// The endpoint's vote about the block.
     pub(crate) fn vote(&self, endpoint: usize, block: &Block) -> Option<&V> {
-        self.ballot(endpoint)?.vote(block)
+        self.voter(endpoint)?.vote(block)
     }
 
     /// The endpoint's vote about the newest block.
     pub(crate) fn latest_vote(&self, endpoint: usize) -> Option<&Result<V, Failure>> {
-        self.ballot(endpoint)?.latest.as_ref()
+        self.voter(endpoint)?.latest.as_ref()
     }
 
     /// The height that as many operators as must agree have reached with the votes on the newest block that count: the lower
@@ -252,9 +252,9 @@ impl<V: Vote> QuorumCounter<V> {
     /// ahead does not vouch for those that are behind.
     fn agreed_height(&self, endpoint: usize, part: VotePart) -> Option<u64> {
         let vote = self.latest_vote(endpoint)?.as_ref().ok()?;
-        let same = self.ballots.iter().filter_map(|ballot| {
-            let latest = ballot.latest.as_ref()?.as_ref().ok()?;
-            latest.same(vote, part).then_some((latest.height()?, ballot.operator.as_str()))
+        let same = self.voters.iter().filter_map(|voter| {
+            let latest = voter.latest.as_ref()?.as_ref().ok()?;
+            latest.same(vote, part).then_some((latest.height()?, voter.operator.as_str()))
         });
         let mut heights: Vec<(u64, &str)> = same.collect();
         heights.sort_unstable_by_key(|(height, _)| Reverse(*height));
@@ -278,20 +278,20 @@ impl<V: Vote> QuorumCounter<V> {
     #[cfg(feature = "state-proof")]
     fn objection(&self, vote: &V, part: VotePart) -> Option<usize> {
         let of = |objects: &dyn Fn(&Result<V, Failure>) -> bool| {
-            let ballot = self.ballots.iter().find(|ballot| ballot.latest.as_ref().is_some_and(objects));
-            ballot.map(|ballot| ballot.endpoint)
+            let voter = self.voters.iter().find(|voter| voter.latest.as_ref().is_some_and(objects));
+            voter.map(|voter| voter.endpoint)
         };
         of(&|latest| latest.as_ref().is_ok_and(|latest| !latest.same(vote, part))).or_else(|| of(&Result::is_err))
     }
 
     /// The endpoints that have answered.
     pub(crate) fn endpoints(&self) -> impl Iterator<Item = usize> {
-        self.ballots.iter().map(|ballot| ballot.endpoint)
+        self.voters.iter().map(|voter| voter.endpoint)
     }
 
     /// All votes, by endpoint and block.
     pub(crate) fn votes(&self) -> impl Iterator<Item = (usize, Block, &V)> {
-        self.ballots.iter().flat_map(|ballot| ballot.votes.iter().map(|(block, vote)| (ballot.endpoint, *block, vote)))
+        self.voters.iter().flat_map(|voter| voter.votes.iter().map(|(block, vote)| (voter.endpoint, *block, vote)))
     }
 
     /// Whether any two endpoints contradict each other.
@@ -299,36 +299,36 @@ impl<V: Vote> QuorumCounter<V> {
         let groups = self.groups();
         let has_two_votes =
             groups.iter().enumerate().any(|(i, a)| groups[..i].iter().any(|b| a.block.number == b.block.number));
-        has_two_votes || self.ballots.iter().any(|ballot| !ballot.others.is_empty())
+        has_two_votes || self.voters.iter().any(|voter| !voter.others.is_empty())
     }
 
     /// The endpoints that contradict the agreement, and the block that they have at its height. An endpoint that agrees
     /// late is not among them.
     pub(crate) fn against(&self, agreement: &Agreement) -> Vec<(usize, Block)> {
         let agreed = agreement.endpoints.first().and_then(|endpoint| self.vote(*endpoint, &agreement.block));
-        let contradiction = |ballot: &Ballot<V>| {
-            let votes = ballot.votes.iter().filter(|(block, vote)| *block != agreement.block || Some(vote) != agreed);
-            let denials = ballot.others.iter().filter(|block| **block != agreement.block);
+        let contradiction = |voter: &Voter<V>| {
+            let votes = voter.votes.iter().filter(|(block, vote)| *block != agreement.block || Some(vote) != agreed);
+            let denials = voter.others.iter().filter(|block| **block != agreement.block);
             let mut others = votes.map(|(block, _)| block).chain(denials);
             let other = others.find(|block| block.number == agreement.block.number)?;
-            Some((ballot.endpoint, *other))
+            Some((voter.endpoint, *other))
         };
-        self.ballots.iter().filter_map(contradiction).collect()
+        self.voters.iter().filter_map(contradiction).collect()
     }
 
     /// Whether an answer about a block of others is expected.
     fn awaits(&self) -> bool {
-        self.ballots.iter().any(|ballot| ballot.awaited().next().is_some())
+        self.voters.iter().any(|voter| voter.awaited().next().is_some())
     }
 
     /// Every block and vote, with the endpoints that share it.
     fn groups(&self) -> Vec<AgreementGroup<'_, V>> {
         let mut groups: Vec<AgreementGroup<'_, V>> = Vec::new();
-        for ballot in &self.ballots {
-            for (block, vote) in &ballot.votes {
+        for voter in &self.voters {
+            for (block, vote) in &voter.votes {
                 match groups.iter_mut().find(|group| group.block == *block && group.vote == vote) {
-                    Some(group) => group.endpoints.push(ballot.endpoint),
-                    None => groups.push(AgreementGroup { block: *block, vote, endpoints: vec![ballot.endpoint] }),
+                    Some(group) => group.endpoints.push(voter.endpoint),
+                    None => groups.push(AgreementGroup { block: *block, vote, endpoints: vec![voter.endpoint] }),
                 }
             }
         }
@@ -350,12 +350,12 @@ impl<V: Vote> QuorumCounter<V> {
         let mut by_height: Vec<&AgreementGroup<'_, V>> = groups.iter().collect();
         by_height.sort_by_key(|group| Reverse(group.block.number));
         let target = by_height.into_iter().find(|group| {
-            let may_join = self.ballots.iter().filter(|ballot| ballot.may_join(&group.block)).map(|b| b.endpoint);
+            let may_join = self.voters.iter().filter(|voter| voter.may_join(&group.block)).map(|voter| voter.endpoint);
             self.operators(&group.endpoints.iter().copied().chain(may_join).collect::<Vec<_>>()) >= self.agree
         });
         let Some(AgreementGroup { block, .. }) = target else { return Vec::new() };
-        let unasked = |ballot: &&Ballot<V>| ballot.may_join(block) && !ballot.repeats.contains(block);
-        self.ballots.iter().filter(unasked).map(|ballot| (ballot.endpoint, *block)).collect()
+        let unasked = |voter: &&Voter<V>| voter.may_join(block) && !voter.repeats.contains(block);
+        self.voters.iter().filter(unasked).map(|voter| (voter.endpoint, *block)).collect()
     }
 
     /// The endpoints whose votes on the newest block count, and whether that is clear for both parts.
@@ -371,8 +371,8 @@ impl<V: Vote> QuorumCounter<V> {
     /// withhold a name by it.
     fn latest(&self, group: &AgreementGroup<'_, V>, part: VotePart) -> (Option<usize>, bool) {
         let of = |wanted: &dyn Fn(&Result<V, Failure>) -> bool| -> Vec<usize> {
-            let is_one = |ballot: &&Ballot<V>| ballot.latest.as_ref().is_some_and(wanted);
-            self.ballots.iter().filter(is_one).map(|ballot| ballot.endpoint).collect()
+            let is_one = |voter: &&Voter<V>| voter.latest.as_ref().is_some_and(wanted);
+            self.voters.iter().filter(is_one).map(|voter| voter.endpoint).collect()
         };
         let same = of(&|latest| latest.as_ref().is_ok_and(|latest| latest.same(group.vote, part)));
         let changed = of(&|latest| latest.as_ref().is_ok_and(|latest| !latest.same(group.vote, part)));
@@ -385,18 +385,18 @@ impl<V: Vote> QuorumCounter<V> {
     }
 
     fn is_old(&self, block: &Block) -> bool {
-        let is_older = |ballot: &Ballot<V>| ballot.head.timestamp.duration_since(block.timestamp) > STRADDLE;
-        self.ballots.iter().any(is_older) && !clresolve_core::mutant!("old-agreement")
+        let is_older = |voter: &Voter<V>| voter.head.timestamp.duration_since(block.timestamp) > STRADDLE;
+        self.voters.iter().any(is_older) && !clresolve_core::mutant!("old-agreement")
     }
 
     fn operators(&self, endpoints: &[usize]) -> usize {
-        let operator = |endpoint: &usize| self.ballot(*endpoint).map(|ballot| ballot.operator.as_str());
+        let operator = |endpoint: &usize| self.voter(*endpoint).map(|voter| voter.operator.as_str());
         let operators = endpoints.iter().filter_map(operator).collect::<BTreeSet<_>>().len();
         if clresolve_core::mutant!("operators-count-twice") { endpoints.len() } else { operators }
     }
 
-    fn ballot(&self, endpoint: usize) -> Option<&Ballot<V>> {
-        self.ballots.iter().find(|ballot| ballot.endpoint == endpoint)
+    fn voter(&self, endpoint: usize) -> Option<&Voter<V>> {
+        self.voters.iter().find(|voter| voter.endpoint == endpoint)
     }
 }
 
@@ -407,7 +407,7 @@ struct AgreementGroup<'b, V> {
     endpoints: Vec<usize>,
 }
 
-impl<V> Ballot<V> {
+impl<V> Voter<V> {
     fn vote(&self, block: &Block) -> Option<&V> {
         self.votes.iter().find(|(of, _)| of == block).map(|(_, vote)| vote)
     }

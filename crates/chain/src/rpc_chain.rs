@@ -1,6 +1,6 @@
 //! [`RpcChain`]: readings as the endpoints state them.
 //!
-//! With [`Demand::SingleRpc`](clresolve_core::reading::Demand::SingleRpc) one endpoint is enough, and the endpoints are
+//! With [`GradeDemand::SingleRpc`](clresolve_core::reading::Demand::SingleRpc) one endpoint is enough, and the endpoints are
 //! asked one after another. Otherwise several are asked at the same time, until enough operators agree.
 
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clresolve_core::payment::Coins;
-use clresolve_core::reading::Demand;
+use clresolve_core::reading::GradeDemand;
 use clresolve_sandbox::chain::{CHAIN_ID, NAME_WRAPPER, REGISTRY, RpcServer, UNIVERSAL_RESOLVER};
 use clresolve_state::Contracts;
 
@@ -31,7 +31,7 @@ pub(crate) fn config(servers: &[RpcServer]) -> ChainConfig {
             ..Contracts::default()
         },
         endpoints: servers.iter().enumerate().map(endpoint).collect(),
-        demand: Demand::SingleRpc,
+        demand: GradeDemand::SingleRpc,
         timeout: UNHURRIED,
         hedge_after: UNHURRIED,
         ccip: false,

@@ -68,7 +68,7 @@ pub enum ResolverFault {
 #[non_exhaustive]
 pub enum CcipFault {
     /// The configuration permits none.
-    #[error("look-ups off the chain are switched off")]
+    #[error("off-chain look-ups (CCIP-Read) are switched off")]
     SwitchedOff,
     /// The gateways took longer.
     #[error("the look-up took more than {} s", .0.as_secs_f32())]
@@ -159,7 +159,7 @@ pub enum LocalLimit {
     #[error("the call cannot be run: {0}")]
     Evm(String),
     /// This source of readings reads the records of the walk only.
-    #[error("this chain reads no further records")]
+    #[error("this source reads the records of agents alone")]
     FurtherRecords,
     /// What an earlier run recorded.
     #[error("{0}")]

@@ -186,7 +186,7 @@ pub enum Grade {
 
 /// The proof that the chain's answer must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Demand {
+pub enum GradeDemand {
     /// One endpoint's word is enough.
     SingleRpc,
     /// This many endpoints of different operators must give the same answer.

@@ -138,7 +138,7 @@ pub enum Fixer {
 
 /// One line of the registry.
 #[derive(Debug, Serialize)]
-pub struct Entry {
+pub struct CodeEntry {
     /// The code itself.
     pub code: Code,
     /// What it does to the state, unless a profile says otherwise.
@@ -178,9 +178,9 @@ macro_rules! registry {
             }
 
             /// The registry's line for this code.
-            pub const fn entry(self) -> &'static Entry {
+            pub const fn entry(self) -> &'static CodeEntry {
                 match self {
-                    $(Self::$variant => const { &Entry {
+                    $(Self::$variant => const { &CodeEntry {
                         code: Code::$variant, effect: Effect::$effect, step: Step::$step, requirement: $requirement,
                         fixer: Fixer::$fixer, retryable: $retryable, title: $title, explanation: $explanation,
                     } },)*

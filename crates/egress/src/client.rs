@@ -12,8 +12,8 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use url::{Host, Origin};
 
-use super::EgressError;
 use super::body_budget::BodyBudget;
+use super::config::EgressError;
 use super::guard::{DialError, Door, Guard};
 use super::pacer::Pacer;
 use clresolve_core::fetch::{Cause, EgressViolation, FetchError, Forbidden};

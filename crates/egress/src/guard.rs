@@ -7,7 +7,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use url::{Host, Url};
 
-use super::{EgressConfig, OriginSpec};
+use super::config::EgressConfig;
+use super::origin::OriginSpec;
 use clresolve_core::address::{HostName, is_public_ip, parse_host};
 use clresolve_core::fetch::EgressViolation;
 

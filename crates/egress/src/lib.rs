@@ -18,6 +18,7 @@
 
 mod body_budget;
 mod client;
+mod config;
 pub mod count;
 mod decode;
 mod guard;
@@ -31,7 +32,6 @@ mod url;
 mod web_socket;
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -42,6 +42,8 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 pub use self::body_budget::{BodyBudget, BodyReservation, SHORT_BODY};
 use self::client::{Clients, SendError, parse_roots};
+use self::config::CONFIGURED;
+pub use self::config::{CONNECT_TIMEOUT, EgressConfig, EgressError, HEAD_TIMEOUT, deadline_in};
 use self::guard::{Door, Guard, Target};
 pub use self::guard::{FOREIGN_PORTS, Lookup, SystemLookup};
 pub use self::message::HEAD_LIMIT;
@@ -57,21 +59,11 @@ pub use self::web_socket::{MAX_MESSAGE_BYTES, WebSocket};
 pub use clresolve_core::fetch::{Cause, EgressViolation, FetchError, Forbidden};
 use clresolve_core::text::excerpt;
 
-/// Time limit of one TCP and TLS handshake, look-up included.
-pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Time limit from sending a request to the end of the response head.
-pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// Most times that a request is sent to a server that asks for pauses.
 const MOST_TRIES: usize = 4;
 
 /// The pause of a server that names no time.
 const PAUSE: Duration = Duration::from_secs(2);
-
-/// Longest total time limit that is honoured. A longer one means "no limit", and an instant that far ahead may
-/// overflow.
-const MAX_TOTAL: Duration = Duration::from_secs(24 * 3600);
 
 /// Both doors to the outside. Cheap to clone; clones share connections.
 #[derive(Clone)]
@@ -109,14 +101,6 @@ impl Egress {
     /// The PEM files with trust roots beside the platform's, as the configuration had them.
     pub fn extra_roots(&self) -> &[Bytes] {
         &self.clients.guard.config.extra_roots
-    }
-
-    /// A client for the origin of `endpoint`, which the operator configured, and for no other.
-    ///
-    /// # Errors
-    /// [`EgressViolation`] when the URL is neither `http` nor `https` or has no host.
-    pub fn operator(&self, endpoint: &Url) -> Result<OperatorClient, EgressViolation> {
-        OperatorClient::new(self.clone(), endpoint)
     }
 
     /// Sends `call` to the foreign `url` and waits for the response head. A redirect is a response like any other.
@@ -203,50 +187,6 @@ impl fmt::Debug for Egress {
     }
 }
 
-/// What the operator allows and denies beyond the built-in rules.
-#[derive(Clone, Debug)]
-pub struct EgressConfig {
-    /// Origins for which the foreign door is loosened: private names, addresses and that port. Still `https` only.
-    pub allow_host: Vec<OriginSpec>,
-    /// Detours, for both doors.
-    pub connect_to: Vec<ConnectTo>,
-    /// PEM files with trust roots beside the platform's.
-    pub extra_roots: Vec<Bytes>,
-    /// Listeners of this process, reachable through neither door.
-    pub denied: Vec<SocketAddr>,
-    /// Limit of one TCP and TLS handshake, look-up included.
-    pub connect_timeout: Duration,
-    /// Limit from sending a request to the end of the response head.
-    pub head_timeout: Duration,
-    /// Whether servers are asked at a pace that they bear, for lists of names.
-    pub is_paced: bool,
-}
-
-impl Default for EgressConfig {
-    fn default() -> Self {
-        Self {
-            allow_host: Vec::new(),
-            connect_to: Vec::new(),
-            extra_roots: Vec::new(),
-            denied: Vec::new(),
-            connect_timeout: CONNECT_TIMEOUT,
-            head_timeout: HEAD_TIMEOUT,
-            is_paced: false,
-        }
-    }
-}
-
-/// Why an [`Egress`] cannot be made.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EgressError {
-    /// An extra root is no PEM file with at least one certificate.
-    #[error("extra trust root {0}: not a PEM file with certificates")]
-    NotPem(usize),
-    /// A certificate of an extra root cannot be a trust anchor.
-    #[error("extra trust root {0}: a certificate in it cannot be a trust anchor")]
-    NotAnAnchor(usize),
-}
-
 /// The pause that a server asks for; `None` where it asks for none. That a server is out of order is no request.
 fn asked_pause(reply: &Reply) -> Option<Duration> {
     let asked = reply.retry_after();
@@ -256,14 +196,6 @@ fn asked_pause(reply: &Reply) -> Option<Duration> {
         _ => None,
     }
 }
-
-/// The deadline of a time limit that begins now.
-pub fn deadline_in(limit: Duration) -> Instant {
-    Instant::now() + limit.min(MAX_TOTAL)
-}
-
-/// How messages name what the operator configured: its host may hold a key.
-pub(crate) const CONFIGURED: &str = "the configured endpoint";
 
 /// Scheme, host and port, for messages.
 pub fn origin_text(url: &Url) -> String {

@@ -7,7 +7,10 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 use url::{Origin, Url};
 
-use crate::{BodyBudget, CONFIGURED, Call, Egress, Reply, deadline_in};
+use crate::Egress;
+use crate::body_budget::BodyBudget;
+use crate::config::{CONFIGURED, deadline_in};
+use crate::message::{Call, Reply};
 use clresolve_core::fetch::{Cause, EgressViolation, FetchError, Forbidden};
 
 /// A client for one configured origin: plain `http` or `https`, no redirects, no proxy, no other origin.
@@ -18,8 +21,12 @@ pub struct OperatorClient {
     bodies: BodyBudget,
 }
 
-impl OperatorClient {
-    pub(super) fn new(egress: Egress, endpoint: &Url) -> Result<Self, EgressViolation> {
+impl Egress {
+    /// A client for the origin of `endpoint`, which the operator configured, and for no other.
+    ///
+    /// # Errors
+    /// [`EgressViolation`] when the URL is neither `http` nor `https` or has no host.
+    pub fn operator(&self, endpoint: &Url) -> Result<OperatorClient, EgressViolation> {
         if !matches!(endpoint.scheme(), "http" | "https") {
             return Err(EgressViolation::Scheme);
         }
@@ -27,10 +34,12 @@ impl OperatorClient {
             return Err(EgressViolation::NotUrl);
         }
         let origin = endpoint.origin();
-        let bodies = egress.clients.bodies(&origin);
-        Ok(Self { egress, origin, bodies })
+        let bodies = self.clients.bodies(&origin);
+        Ok(OperatorClient { egress: self.clone(), origin, bodies })
     }
+}
 
+impl OperatorClient {
     /// Posts a JSON text and returns the body of a successful response.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ use crate::terms::{Entry, Price, StatedDomain, Terms, Transfer};
 
 /// What is asked: may these terms be paid?
 #[derive(Clone, Copy, Debug)]
-pub struct Question<'a> {
+pub struct PaymentQuestion<'a> {
     /// The verb that is to be invoked.
     pub verb: &'a str,
     /// The terms, or why the reply holds none.
@@ -68,7 +68,7 @@ pub struct Knowledge<'a> {
 }
 
 /// Whether the payment may be made.
-pub fn decide(question: &Question<'_>, known: &Knowledge<'_>) -> Decision {
+pub fn decide(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Decision {
     let common = common(question, known);
     let judged = match question.terms {
         Ok(terms) => chosen(terms, question.selected).map(|entries| judge_all(terms, &entries, question, known)),
@@ -102,7 +102,7 @@ struct Judged<'a> {
 }
 
 fn written(
-    question: &Question<'_>,
+    question: &PaymentQuestion<'_>,
     known: &Knowledge<'_>,
     common: &[Objection],
     entries: &[Judged<'_>],
@@ -158,11 +158,11 @@ const ALL: [Check; 9] = [
 /// Checks of an entry that need its price.
 const OF_PRICE: [Check; 5] = [Check::Network, Check::Asset, Check::Amount, Check::Timeout, Check::Payee];
 
-fn is_asked(check: Check, question: &Question<'_>) -> bool {
+fn is_asked(check: Check, question: &PaymentQuestion<'_>) -> bool {
     check != Check::Signature || question.signed.is_some()
 }
 
-fn unchecked(question: &Question<'_>, entries: &[Judged<'_>], objections: &[Objection]) -> BTreeSet<Check> {
+fn unchecked(question: &PaymentQuestion<'_>, entries: &[Judged<'_>], objections: &[Objection]) -> BTreeSet<Check> {
     let mut unchecked: BTreeSet<Check> = objections
         .iter()
         .filter(|objection| objection.effect == Effect::Unknown)
@@ -184,7 +184,7 @@ fn unchecked(question: &Question<'_>, entries: &[Judged<'_>], objections: &[Obje
 }
 
 /// What is said against every entry alike: identity and route.
-fn common(question: &Question<'_>, known: &Knowledge<'_>) -> Vec<Objection> {
+fn common(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Vec<Objection> {
     let mut objections: Vec<Objection> = identity(question, known).into_iter().collect();
     match (known.route, question.url) {
         (Ok(route), Some(url)) => {
@@ -201,7 +201,7 @@ fn common(question: &Question<'_>, known: &Knowledge<'_>) -> Vec<Objection> {
 }
 
 /// The gate's own decision.
-fn identity(question: &Question<'_>, known: &Knowledge<'_>) -> Option<Objection> {
+fn identity(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Option<Objection> {
     let Some(code) = known.gate.objection(known.resolution, Some(question.verb), None) else { return numbered(known) };
     if clresolve_core::mutant!("the-gate-is-not-asked") {
         return None;
@@ -255,7 +255,7 @@ pub(crate) fn chosen<'t>(
 fn judge_all<'t>(
     terms: &Terms,
     entries: &[(usize, &'t Entry)],
-    question: &Question<'_>,
+    question: &PaymentQuestion<'_>,
     known: &Knowledge<'_>,
 ) -> Vec<Judged<'t>> {
     let held = Held {
@@ -275,7 +275,7 @@ fn judge<'t>(
     held: &Held,
     index: usize,
     entry: &'t Entry,
-    question: &Question<'_>,
+    question: &PaymentQuestion<'_>,
     known: &Knowledge<'_>,
 ) -> Judged<'t> {
     let mut objections = Vec::new();
@@ -470,7 +470,7 @@ fn payment(known: &Knowledge<'_>, price: &Price, proven: Proven) -> String {
 }
 
 /// What was decided about: the terms, or why there are none.
-fn stated(question: &Question<'_>, entries: &[Judged<'_>]) -> Value {
+fn stated(question: &PaymentQuestion<'_>, entries: &[Judged<'_>]) -> Value {
     if let (Ok(terms), false) = (question.terms, entries.is_empty()) {
         let entries: Vec<&Entry> = entries.iter().map(|judged| judged.entry).collect();
         return stated_terms(question.url, terms, &entries);
@@ -503,7 +503,7 @@ pub(crate) fn stated_terms(url: Option<&str>, terms: &Terms, entries: &[&Entry])
     })
 }
 
-fn identify(question: &Question<'_>, known: &Knowledge<'_>, name: &str, stated: &Value) -> String {
+fn identify(question: &PaymentQuestion<'_>, known: &Knowledge<'_>, name: &str, stated: &Value) -> String {
     let verdict = known.resolution.verdict();
     let gate = known.gate;
     let deny: Vec<_> = gate.deny.iter().map(|code| code.slug()).collect();

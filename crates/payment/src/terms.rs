@@ -1,11 +1,11 @@
 //! What a seller demands: x402 version 1 and 2, read strictly from the raw reply into one type.
 
+mod demand;
 mod reading;
 #[cfg(test)]
 mod tests;
 
-use alloy_primitives::{Address, U256};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use clresolve_core::json::{Limits, parse};
 use clresolve_core::mutant;
@@ -13,9 +13,9 @@ use clresolve_core::reason::{Code, Reason};
 use clresolve_core::text::excerpt;
 
 use crate::encoding::{decode, longest};
-use crate::network::Network;
 use reading::{malformed, terms};
 
+pub use demand::{Entry, MAX_ENTRIES, Price, StatedDomain, Terms, Transfer, Version};
 pub(crate) use reading::price;
 
 /// Most bytes of terms, decoded. Published ones take two kilobytes.
@@ -23,9 +23,6 @@ pub const MAX_TERMS_BYTES: usize = 64 * 1024;
 
 /// Most bytes of a header that holds terms, in base64.
 pub const MAX_VALUE_BYTES: usize = longest(MAX_TERMS_BYTES);
-
-/// Most entries of terms: a seller that takes every asset of the built-in table stays below it.
-pub const MAX_ENTRIES: usize = 32;
 
 /// Most headers of a reply: more than any client of HTTP accepts by default.
 pub const MAX_HEADERS: usize = 256;
@@ -50,79 +47,6 @@ pub struct Reply {
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
-}
-
-/// A version of x402.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
-    /// Terms in the body, payment in `X-PAYMENT`.
-    V1,
-    /// Terms in `PAYMENT-REQUIRED`, payment in `PAYMENT-SIGNATURE`.
-    V2,
-}
-
-/// What a seller demands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Terms {
-    /// The version of x402 that they are written in.
-    pub version: Version,
-    /// Ways to pay, of which the client chooses one; at least one, at most [`MAX_ENTRIES`].
-    pub entries: Vec<Entry>,
-    /// `extensions`, as they came; none in version 1.
-    pub extensions: Map<String, Value>,
-    /// What stands under `extensions["offer-receipt"].info.offers`, as it came.
-    pub offers: Vec<Value>,
-}
-
-/// One way to pay.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// The entry, as it came.
-    pub json: Value,
-    /// What is paid for: `resource.url` of the terms, in version 1 `resource` of the entry.
-    pub resource: Option<String>,
-    /// The price. Else why the entry states none that is checked: `payment-terms-malformed`,
-    /// `payment-scheme-unchecked`, or `payment-network-mismatch` for a network that is no EVM chain.
-    pub price: Result<Price, Box<Reason>>,
-}
-
-/// A price on an EVM chain, in the scheme `exact`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Price {
-    /// The network.
-    pub network: Network,
-    /// Its EIP-155 chain id.
-    pub chain_id: u64,
-    /// Atomic units of the asset.
-    pub amount: U256,
-    /// The asset's contract.
-    pub asset: Address,
-    /// Who is paid.
-    pub pay_to: Address,
-    /// For how many seconds an authorisation is to be valid.
-    pub max_timeout_seconds: u64,
-    /// How the asset is moved.
-    pub transfer: Transfer,
-    /// The asset's EIP-712 domain, where the seller states it.
-    pub domain: StatedDomain,
-}
-
-/// What a seller states of the EIP-712 domain of its asset.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StatedDomain {
-    /// `extra.name`.
-    pub name: Option<String>,
-    /// `extra.version`.
-    pub version: Option<String>,
-}
-
-/// How an asset is moved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transfer {
-    /// `transferWithAuthorization` of the asset itself (EIP-3009).
-    Eip3009,
-    /// The canonical Permit2 proxy of x402.
-    Permit2,
 }
 
 impl Terms {
@@ -205,16 +129,6 @@ impl Terms {
     fn demands_the_same_as(&self, other: &Self) -> bool {
         let demand = |entry: &'_ Entry| entry.price.clone().ok().map(|price| (price, entry.resource.clone()));
         self.entries.iter().map(demand).eq(other.entries.iter().map(demand))
-    }
-}
-
-impl Version {
-    /// The version as `x402Version` states it.
-    pub const fn number(self) -> u64 {
-        match self {
-            Self::V1 => 1,
-            Self::V2 => 2,
-        }
     }
 }
 

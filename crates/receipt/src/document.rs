@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::family::Family;
-use crate::judge::{Check, Judgement, Row, Signer, Status};
+use crate::judge::{ReceiptCheck, ReceiptJudgement, ReceiptSigner, Row, Status};
 use crate::replay::{self, Seen};
 
 /// The schema identifier.
@@ -112,7 +112,7 @@ pub struct SignerRow {
 }
 
 impl SignerRow {
-    fn of(Signer { name, key, kid, canonical, block }: &Signer) -> Self {
+    fn of(ReceiptSigner { name, key, kid, canonical, block }: &ReceiptSigner) -> Self {
         let key = key.as_ref().ok().map(|key| key.id().to_owned());
         let clip = |text: &str| clresolve_core::text::clipped(text, reason::MAX_VALUE_BYTES);
         let (kid, canonical) = (kid.as_deref().ok().map(clip), canonical.as_deref().map(clip));
@@ -122,11 +122,11 @@ impl SignerRow {
 
 /// What a judgement is written down with.
 #[derive(Clone, Copy, Debug)]
-pub struct Setting<'a> {
+pub struct ReceiptSetting<'a> {
     /// The verdict on the agent.
     pub verdict: &'a Verdict,
     /// Who signs for it, where that is known.
-    pub signer: Option<&'a Signer>,
+    pub signer: Option<&'a ReceiptSigner>,
     /// SHA-256 of the request's bytes.
     pub request: Option<Digest>,
     /// Whether the payment was settled, where anything is said of one.
@@ -137,14 +137,14 @@ pub struct Setting<'a> {
 
 impl Verification {
     /// Writes a judgement down. A receipt of an agent that is not trusted is not trusted either.
-    pub fn of(judgement: Judgement, setting: &Setting<'_>) -> Self {
-        let Setting { verdict, signer, settlement, .. } = setting;
+    pub fn of(judgement: ReceiptJudgement, setting: &ReceiptSetting<'_>) -> Self {
+        let ReceiptSetting { verdict, signer, settlement, .. } = setting;
         let unsettled = unsettled(*settlement, &judgement);
         let judgement = judgement.with(&unsettled);
         let state = verdict.state.and(judgement.state());
         let mut checks = vec![identity(verdict)];
         checks.extend(judgement.checks.iter().cloned());
-        checks.extend([settled(*settlement, unsettled.first()), Row::new(Check::Replay, Status::Skip)]);
+        checks.extend([settled(*settlement, unsettled.first()), Row::new(ReceiptCheck::Replay, Status::Skip)]);
         let reasons = judgement.reasons.iter().chain(verdict.against());
         let codes = reason::codes(reasons.map(|reason| (reason.effect, reason.code)));
         let clas = judgement.clas();
@@ -182,7 +182,7 @@ impl Verification {
     #[must_use]
     pub fn remembered(mut self, seen: Result<Seen, String>) -> Self {
         let (row, reason) = replay::row(seen);
-        self.checks.retain(|row| row.check != Check::Replay);
+        self.checks.retain(|row| row.check != ReceiptCheck::Replay);
         self.checks.push(row);
         if let Some(reason) = reason {
             let state = if reason.effect == Effect::Fail { State::Untrusted } else { State::Indeterminate };
@@ -244,7 +244,7 @@ fn identity(verdict: &Verdict) -> Row {
         State::Indeterminate => Status::Unknown,
     };
     Row {
-        check: Check::Identity,
+        check: ReceiptCheck::Identity,
         status,
         expected: Some(State::Trusted.to_string()),
         observed: Some(verdict.state.to_string()),
@@ -254,27 +254,27 @@ fn identity(verdict: &Verdict) -> Row {
 }
 
 /// What stands against the settlement of this receipt: what the receipt says of it itself comes first.
-fn unsettled(settlement: Option<&Settlement>, judgement: &Judgement) -> Vec<Reason> {
+fn unsettled(settlement: Option<&Settlement>, judgement: &ReceiptJudgement) -> Vec<Reason> {
     let Some(settlement) = settlement else { return Vec::new() };
     let other = judgement.paid.as_ref().and_then(|paid| settlement.against_receipt(paid));
     other.as_deref().into_iter().chain(settlement.objection.as_deref()).cloned().collect()
 }
 
 fn settled(settlement: Option<&Settlement>, objection: Option<&Reason>) -> Row {
-    let Some(settlement) = settlement else { return Row::new(Check::Settlement, Status::Skip) };
+    let Some(settlement) = settlement else { return Row::new(ReceiptCheck::Settlement, Status::Skip) };
     let Some(objection) = objection else {
         let due = settlement.due.as_ref();
         let expected = due.map(|due| format!("{} of {} to {}", due.amount, due.asset, due.pay_to));
-        let row = Row::new(Check::Settlement, Status::Pass);
+        let row = Row::new(ReceiptCheck::Settlement, Status::Pass);
         return Row { expected, observed: settlement.shown(), ..row };
     };
     let status = if objection.effect == Effect::Fail { Status::Fail } else { Status::Unknown };
     let (expected, observed, place) = (objection.expected.clone(), objection.observed.clone(), objection.place.clone());
-    Row { expected, observed, place, ..Row::new(Check::Settlement, status) }
+    Row { expected, observed, place, ..Row::new(ReceiptCheck::Settlement, status) }
 }
 
-fn summary(state: State, judgement: &Judgement, verdict: &Verdict) -> String {
-    let is_for_request = judgement.row(Check::Request).is_some_and(|row| row.status == Status::Pass);
+fn summary(state: State, judgement: &ReceiptJudgement, verdict: &Verdict) -> String {
+    let is_for_request = judgement.row(ReceiptCheck::Request).is_some_and(|row| row.status == Status::Pass);
     match (state, judgement.reasons.first(), is_for_request) {
         (State::Trusted, _, true) => "The agent's signer has signed this receipt for this request.".to_owned(),
         (State::Trusted, _, false) => {

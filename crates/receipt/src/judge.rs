@@ -17,11 +17,11 @@ use jiff::{SignedDuration, Timestamp};
 
 pub use clresolve_verdict::verdict::Status;
 
-pub use self::check::{Check, Row};
-pub use self::knowledge::{Addresses, Agent, BoundReceipt, Knowledge, Routes, Signer};
+pub use self::check::{ReceiptCheck, Row};
+pub use self::knowledge::{AgentRoutes, BoundReceipt, ReceiptAgent, ReceiptKnowledge, ReceiptSigner, SignerAddresses};
 use crate::canonical::{NoForm, form};
 use crate::echo::{self, said};
-use crate::family::{Alphabet, Claim, Family, Seal, Shape, Signs, Unsealable, shape};
+use crate::family::{Alphabet, Claim, Family, NoSignedParts, Shape, SignedParts, Signs, shape};
 use crate::json::{MAX_BYTES, Node, Unreadable, parse};
 use crate::question::Request;
 
@@ -52,7 +52,7 @@ const VERBS: [&str; 15] = [
 
 /// What the checks found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judgement {
+pub struct ReceiptJudgement {
     /// The family, where the shape says it.
     pub family: Option<Family>,
     /// Each check, in their order.
@@ -73,7 +73,7 @@ pub struct Judgement {
     pub paid: Option<Receipt>,
 }
 
-impl Judgement {
+impl ReceiptJudgement {
     /// The same, with what was found beside the receipt.
     pub(crate) fn with(mut self, further: &[Reason]) -> Self {
         self.reasons.extend_from_slice(further);
@@ -82,7 +82,7 @@ impl Judgement {
     }
 
     /// What was found of one check.
-    pub fn row(&self, check: Check) -> Option<&Row> {
+    pub fn row(&self, check: ReceiptCheck) -> Option<&Row> {
         self.checks.iter().find(|row| row.check == check)
     }
 
@@ -97,7 +97,7 @@ impl Judgement {
     /// else is not found.
     pub fn state(&self) -> State {
         let worst = self.reasons.iter().map(|reason| reason.effect).min();
-        let is_signed = self.row(Check::Signature).is_some_and(|row| row.status == Status::Pass);
+        let is_signed = self.row(ReceiptCheck::Signature).is_some_and(|row| row.status == Status::Pass);
         let is_open = self.checks.iter().any(|row| row.status == Status::Unknown)
             && !clresolve_core::mutant!("receipts-hold-undecided");
         match worst {
@@ -110,9 +110,9 @@ impl Judgement {
 }
 
 /// Judges the bytes of a receipt. Never fails: what is wrong with them is in the judgement.
-pub fn judge(receipt: &[u8], known: &Knowledge<'_>) -> Judgement {
+pub fn judge(receipt: &[u8], known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
     let mut checks = Checks::default();
-    let judgement = Judgement {
+    let judgement = ReceiptJudgement {
         family: None,
         checks: Vec::new(),
         reasons: Vec::new(),
@@ -136,16 +136,16 @@ pub fn judge(receipt: &[u8], known: &Knowledge<'_>) -> Judgement {
             let paid = checks.artifact(family, receipt, known);
             let occasion = known.bought.map(|bought| Digest::of(bought.decision.as_bytes()));
             let canonical_sha256 = paid.as_ref().and_then(|paid| paid.digest().parse().ok());
-            Judgement { family: Some(family), canonical_sha256, unsigned, occasion, paid, ..judgement }
+            ReceiptJudgement { family: Some(family), canonical_sha256, unsigned, occasion, paid, ..judgement }
         }
         Ok(Shape::Known(readings)) => match checks.taken_apart(readings) {
             None => judgement,
-            Some(sealed) => {
-                checks.sealed(&sealed, known);
-                Judgement {
-                    family: Some(sealed.seal.family),
-                    canonical_sha256: Some(sealed.digest),
-                    unsigned: sealed.seal.unsigned,
+            Some(canonical) => {
+                checks.signed(&canonical, known);
+                ReceiptJudgement {
+                    family: Some(canonical.parts.family),
+                    canonical_sha256: Some(canonical.digest),
+                    unsigned: canonical.parts.unsigned,
                     ..judgement
                 }
             }
@@ -159,27 +159,27 @@ pub fn judge(receipt: &[u8], known: &Knowledge<'_>) -> Judgement {
 }
 
 /// A receipt taken apart, with its canonical bytes.
-struct Sealed {
-    seal: Seal,
-    canonical: Vec<u8>,
+struct CanonicalReceipt {
+    parts: SignedParts,
+    bytes: Vec<u8>,
     digest: Digest,
 }
 
-impl Sealed {
+impl CanonicalReceipt {
     fn states_its_digest(&self) -> bool {
-        let claimed = self.seal.hash.as_ref().and_then(|claim| claim.value.as_deref());
+        let claimed = self.parts.hash.as_ref().and_then(|claim| claim.value.as_deref());
         claimed == Some(self.digest.hex().as_str())
     }
 
     /// The message under the signature.
     fn message(&self) -> Vec<u8> {
         if clresolve_core::mutant!("receipts-say-their-digest") {
-            let claimed = self.seal.hash.as_ref().and_then(|claim| claim.value.clone());
+            let claimed = self.parts.hash.as_ref().and_then(|claim| claim.value.clone());
             return claimed.unwrap_or_default().into_bytes();
         }
-        match self.seal.signs {
+        match self.parts.signs {
             Signs::HexDigest => self.digest.hex().into_bytes(),
-            Signs::CanonicalBytes => self.canonical.clone(),
+            Signs::CanonicalBytes => self.bytes.clone(),
         }
     }
 }
@@ -193,18 +193,18 @@ struct Checks {
 }
 
 impl Checks {
-    fn pass(&mut self, check: Check, expected: &str, claim: &Claim) {
+    fn pass(&mut self, check: ReceiptCheck, expected: &str, claim: &Claim) {
         let (expected, observed) = (Some(clipped(expected)), claim.value.as_deref().map(clipped));
         let place = Some(claim.place.clone());
         self.rows.push(Row { expected, observed, place, ..Row::new(check, Status::Pass) });
     }
 
-    fn skip(&mut self, check: Check) {
+    fn skip(&mut self, check: ReceiptCheck) {
         self.rows.push(Row::new(check, Status::Skip));
     }
 
     /// A reason, and a row that says the same.
-    fn object(&mut self, check: Check, reason: Reason, clas: Option<&'static str>) {
+    fn object(&mut self, check: ReceiptCheck, reason: Reason, clas: Option<&'static str>) {
         let status = if reason.effect == Effect::Fail { Status::Fail } else { Status::Unknown };
         self.rows.push(Row {
             check,
@@ -227,44 +227,46 @@ impl Checks {
                 Reason::new(Code::ReceiptFamilyUnknown).message("The receipt is larger than what is read.")
             }
         };
-        self.object(Check::Family, reason.observed(error.to_string()), Some("ERR_SCHEMA_INVALID"));
+        self.object(ReceiptCheck::Family, reason.observed(error.to_string()), Some("ERR_SCHEMA_INVALID"));
     }
 
     fn without_family(&mut self, families: &[Family]) {
         let slugs: Vec<_> = families.iter().map(|family| family.slug()).collect();
         let reason = Reason::new(Code::ReceiptFamilyUnknown).expected("the shape of one family");
         let observed = if slugs.is_empty() { "none".to_owned() } else { slugs.join(", ") };
-        self.object(Check::Family, reason.observed(observed), None);
+        self.object(ReceiptCheck::Family, reason.observed(observed), None);
     }
 
     fn family(&mut self, family: Family) {
         let slug = Some(family.slug().to_owned());
-        self.rows.push(Row { expected: slug.clone(), observed: slug, ..Row::new(Check::Family, Status::Pass) });
+        self.rows.push(Row { expected: slug.clone(), observed: slug, ..Row::new(ReceiptCheck::Family, Status::Pass) });
     }
 
     /// The reading of a receipt: of two with the same shape the one that states its digest, else the first.
-    fn taken_apart(&mut self, readings: Vec<Result<Seal, Unsealable>>) -> Option<Sealed> {
-        let mut chosen: Option<Sealed> = None;
+    fn taken_apart(&mut self, readings: Vec<Result<SignedParts, NoSignedParts>>) -> Option<CanonicalReceipt> {
+        let mut chosen: Option<CanonicalReceipt> = None;
         for reading in readings {
-            let sealed = match reading.map(|seal| (form(&seal.content, seal.order), seal)) {
-                Ok((Ok(canonical), seal)) => Sealed { digest: Digest::of(&canonical), canonical, seal },
-                Ok((Err(error), seal)) => {
-                    self.without_form(&error, seal.root);
+            let canonical = match reading.map(|parts| (form(&parts.content, parts.order), parts)) {
+                Ok((Ok(canonical), parts)) => {
+                    CanonicalReceipt { digest: Digest::of(&canonical), bytes: canonical, parts }
+                }
+                Ok((Err(error), parts)) => {
+                    self.without_form(&error, parts.root);
                     return None;
                 }
                 Err(error) => {
-                    self.unsealable(&error);
+                    self.without_parts(&error);
                     return None;
                 }
             };
-            if sealed.states_its_digest() {
-                chosen = Some(sealed);
+            if canonical.states_its_digest() {
+                chosen = Some(canonical);
                 break;
             }
-            chosen.get_or_insert(sealed);
+            chosen.get_or_insert(canonical);
         }
         let chosen = chosen?;
-        self.family(chosen.seal.family);
+        self.family(chosen.parts.family);
         Some(chosen)
     }
 
@@ -274,56 +276,56 @@ impl Checks {
             NoForm::MemberOrder(place) => (Code::ReceiptFamilyUnknown, place),
         };
         let reason = Reason::new(code).observed(error.to_string()).at(clipped(&format!("{root}{place}")));
-        self.object(Check::Canonical, reason, Some("ERR_CANONICALIZATION_MISMATCH"));
+        self.object(ReceiptCheck::Canonical, reason, Some("ERR_CANONICALIZATION_MISMATCH"));
     }
 
-    fn unsealable(&mut self, error: &Unsealable) {
+    fn without_parts(&mut self, error: &NoSignedParts) {
         let reason = Reason::new(Code::ReceiptSchemaInvalid).observed(error.why).at(error.place.as_str());
-        self.object(Check::Schema, reason, Some("ERR_SCHEMA_INVALID"));
+        self.object(ReceiptCheck::Schema, reason, Some("ERR_SCHEMA_INVALID"));
     }
 
-    fn sealed(&mut self, sealed: &Sealed, known: &Knowledge<'_>) {
-        self.schema(&sealed.seal, known.schema);
-        self.hash(sealed);
-        self.signature(sealed, known.signer);
-        self.key(&sealed.seal, known.signer);
-        self.canonical(&sealed.seal);
-        self.signer(&sealed.seal, known.signer);
+    fn signed(&mut self, canonical: &CanonicalReceipt, known: &ReceiptKnowledge<'_>) {
+        self.schema(&canonical.parts, known.schema);
+        self.hash(canonical);
+        self.signature(canonical, known.signer);
+        self.key(&canonical.parts, known.signer);
+        self.canonical(&canonical.parts);
+        self.signer(&canonical.parts, known.signer);
         match known.agent {
-            Some(agent) => self.agent(&sealed.seal, agent),
-            None => self.undecided(Check::Agent),
+            Some(agent) => self.agent(&canonical.parts, agent),
+            None => self.undecided(ReceiptCheck::Agent),
         }
-        self.time(&sealed.seal, known.now);
-        self.request(sealed, known.request);
+        self.time(&canonical.parts, known.now);
+        self.request(canonical, known.request);
         match known.bought {
-            Some(bought) => self.decision(&sealed.seal, known, bought),
-            None => self.skip(Check::Decision),
+            Some(bought) => self.decision(&canonical.parts, known, bought),
+            None => self.skip(ReceiptCheck::Decision),
         }
     }
 
     /// That the decision is about this agent, and about the verb that was called. CommandLayer's receipts say nothing of the
     /// payment.
-    fn decision(&mut self, seal: &Seal, known: &Knowledge<'_>, bought: &Bought) {
-        let Some(agent) = known.agent else { return self.undecided(Check::Decision) };
+    fn decision(&mut self, parts: &SignedParts, known: &ReceiptKnowledge<'_>, bought: &Bought) {
+        let Some(agent) = known.agent else { return self.undecided(ReceiptCheck::Decision) };
         let asked = known.request.into_iter().flat_map(|request| verbs(request.content(), Envelope::OfSchemas, agent));
         let asked = asked.map(|claim| claim.below("request: "));
-        let mut called = signed_verbs(seal, agent).chain(asked);
+        let mut called = signed_verbs(parts, agent).chain(asked);
         let other = called.find(|claim| claim.value.as_deref() != Some(bought.verb.as_str()));
         match (decided_about(agent, bought), other.filter(|_| !clresolve_core::mutant!("decisions-about-any-verb"))) {
-            (Err(reason), _) => self.object(Check::Decision, *reason, None),
+            (Err(reason), _) => self.object(ReceiptCheck::Decision, *reason, None),
             (Ok(_), Some(claim)) => {
-                self.object(Check::Decision, differs(Code::ReceiptRequestMismatch, &bought.verb, &claim), None);
+                self.object(ReceiptCheck::Decision, differs(Code::ReceiptRequestMismatch, &bought.verb, &claim), None);
             }
             (Ok(row), None) => self.rows.push(row),
         }
     }
 
     /// PC-7 and CL-63, of the families whose receipts are those of the schemas.
-    fn schema(&mut self, seal: &Seal, bound: Option<BoundReceipt<'_>>) {
-        if !seal.family.is_of_schemas() {
-            return self.skip(Check::Schema);
+    fn schema(&mut self, parts: &SignedParts, bound: Option<BoundReceipt<'_>>) {
+        if !parts.family.is_of_schemas() {
+            return self.skip(ReceiptCheck::Schema);
         }
-        let content = &seal.content;
+        let content = &parts.content;
         let has_text = |path: &[&str]| content.text_at(path).is_some();
         let status = content.text_at(&["status"]);
         let missing = [
@@ -342,21 +344,21 @@ impl Checks {
             ),
         ];
         match missing.into_iter().find(|(is_missing, ..)| *is_missing) {
-            None => self.bound_schema(seal, bound),
+            None => self.bound_schema(parts, bound),
             Some((_, place, expected)) => {
                 let reason = Reason::new(Code::ReceiptSchemaInvalid).requirement("PC-7").expected(expected);
-                let reason = reason.at(format!("{}{place}", seal.root));
-                self.object(Check::Schema, reason, Some("ERR_SCHEMA_INVALID"));
+                let reason = reason.at(format!("{}{place}", parts.root));
+                self.object(ReceiptCheck::Schema, reason, Some("ERR_SCHEMA_INVALID"));
             }
         }
     }
 
     /// CL-63: what is signed against the schema that the agent's card binds for the verb. A member that nobody signs has no
     /// say in it.
-    fn bound_schema(&mut self, seal: &Seal, bound: Option<BoundReceipt<'_>>) {
-        let verb = seal.content.text_at(&["x402", "verb"]);
+    fn bound_schema(&mut self, parts: &SignedParts, bound: Option<BoundReceipt<'_>>) {
+        let verb = parts.content.text_at(&["x402", "verb"]);
         let Some(BoundReceipt { schema, .. }) = bound.filter(|bound| verb.as_deref() == Some(bound.verb)) else {
-            return self.rows.push(Row::new(Check::Schema, Status::Pass));
+            return self.rows.push(Row::new(ReceiptCheck::Schema, Status::Pass));
         };
         let schema = match schema {
             Ok(schema) => schema,
@@ -364,20 +366,20 @@ impl Checks {
         };
         self.bound = Some(schema.name().clone());
         let id = schema.name().id.as_str();
-        let content = seal.content.to_value();
+        let content = parts.content.to_value();
         let mut violations =
             schema.every_violation(&content).filter(|_| !clresolve_core::mutant!("receipts-of-any-schema"));
         match violations.next() {
             None => {
-                let row = Row::new(Check::Schema, Status::Pass);
+                let row = Row::new(ReceiptCheck::Schema, Status::Pass);
                 self.rows.push(Row { expected: Some(id.to_owned()), observed: Some("valid".to_owned()), ..row });
             }
             Some(violation) => {
                 let reason = Reason::new(Code::ReceiptSchemaInvalid)
                     .message("The receipt is not what its bound schema demands.");
                 let reason = reason.expected(id).observed(violation.detail);
-                let reason = reason.at(format!("{}{}", seal.root, violation.pointer));
-                self.object(Check::Schema, reason, Some("ERR_SCHEMA_INVALID"));
+                let reason = reason.at(format!("{}{}", parts.root, violation.pointer));
+                self.object(ReceiptCheck::Schema, reason, Some("ERR_SCHEMA_INVALID"));
             }
         }
     }
@@ -388,105 +390,107 @@ impl Checks {
         reason::sort(&mut reasons);
         let mut reasons = reasons.into_iter();
         let worst = reasons.next().unwrap_or_else(|| Reason::new(Code::SchemaUnavailable).observed("nobody says why"));
-        self.object(Check::Schema, worst, None);
+        self.object(ReceiptCheck::Schema, worst, None);
         self.reasons.extend(reasons);
     }
 
-    fn hash(&mut self, sealed: &Sealed) {
-        let Some(claim) = &sealed.seal.hash else { return self.skip(Check::Hash) };
-        if sealed.states_its_digest() {
-            return self.pass(Check::Hash, &sealed.digest.hex(), claim);
+    fn hash(&mut self, canonical: &CanonicalReceipt) {
+        let Some(claim) = &canonical.parts.hash else { return self.skip(ReceiptCheck::Hash) };
+        if canonical.states_its_digest() {
+            return self.pass(ReceiptCheck::Hash, &canonical.digest.hex(), claim);
         }
-        let reason = differs(Code::ReceiptHashMismatch, &sealed.digest.hex(), claim);
-        self.object(Check::Hash, reason, Some("ERR_HASH_MISMATCH"));
+        let reason = differs(Code::ReceiptHashMismatch, &canonical.digest.hex(), claim);
+        self.object(ReceiptCheck::Hash, reason, Some("ERR_HASH_MISMATCH"));
     }
 
-    fn signature(&mut self, sealed: &Sealed, signer: Result<&Signer, &Reason>) {
-        let Seal { algorithms, signature, alphabet, .. } = &sealed.seal;
+    fn signature(&mut self, canonical: &CanonicalReceipt, signer: Result<&ReceiptSigner, &Reason>) {
+        let SignedParts { algorithms, signature, alphabet, .. } = &canonical.parts;
         for (claim, expected) in algorithms {
             if claim.value.as_deref() != Some(*expected) {
                 let reason = differs(Code::ReceiptSignatureInvalid, expected, claim);
-                return self.object(Check::Signature, reason, Some("ERR_UNSUPPORTED_ALGORITHM"));
+                return self.object(ReceiptCheck::Signature, reason, Some("ERR_UNSUPPORTED_ALGORITHM"));
             }
         }
         let key = match signer.and_then(|signer| signer.key.as_ref().map_err(|reason| &**reason)) {
             Ok(key) => key,
-            Err(reason) => return self.object(Check::Signature, reason.clone(), Some("ERR_ENS_KEY_NOT_FOUND")),
+            Err(reason) => return self.object(ReceiptCheck::Signature, reason.clone(), Some("ERR_ENS_KEY_NOT_FOUND")),
         };
         let text = signature.value.as_deref().unwrap_or_default();
         let bytes = match alphabet {
             Alphabet::Standard => STANDARD.decode(text),
             Alphabet::Url => URL_SAFE_NO_PAD.decode(text),
         };
-        let holds = bytes.is_ok_and(|bytes| key.has_signed(&sealed.message(), &bytes));
+        let holds = bytes.is_ok_and(|bytes| key.has_signed(&canonical.message(), &bytes));
         if holds || clresolve_core::mutant!("anybody-signs-receipts") {
-            return self.pass(Check::Signature, SIGNED, signature);
+            return self.pass(ReceiptCheck::Signature, SIGNED, signature);
         }
         let reason = Reason::new(Code::ReceiptSignatureInvalid).at(signature.place.as_str());
         let reason = reason.expected(SIGNED).observed(text);
-        self.object(Check::Signature, reason, Some("ERR_INVALID_SIGNATURE"));
+        self.object(ReceiptCheck::Signature, reason, Some("ERR_INVALID_SIGNATURE"));
     }
 
-    fn key(&mut self, seal: &Seal, signer: Result<&Signer, &Reason>) {
-        let Ok(Signer { kid, .. }) = signer else { return self.undecided(Check::Key) };
-        let Some(first) = seal.kids.first() else { return self.skip(Check::Key) };
+    fn key(&mut self, parts: &SignedParts, signer: Result<&ReceiptSigner, &Reason>) {
+        let Ok(ReceiptSigner { kid, .. }) = signer else { return self.undecided(ReceiptCheck::Key) };
+        let Some(first) = parts.kids.first() else { return self.skip(ReceiptCheck::Key) };
         let published = match kid {
             Ok(published) => published,
             Err(reason) => {
-                return self.object(Check::Key, Reason::clone(reason), Some("ERR_ENS_KEY_NOT_FOUND"));
+                return self.object(ReceiptCheck::Key, Reason::clone(reason), Some("ERR_ENS_KEY_NOT_FOUND"));
             }
         };
-        let other = seal.kids.iter().find(|claim| claim.value.as_ref() != Some(published));
+        let other = parts.kids.iter().find(|claim| claim.value.as_ref() != Some(published));
         match other.filter(|_| !clresolve_core::mutant!("any-key-id-of-a-receipt")) {
-            None => self.pass(Check::Key, published, first),
+            None => self.pass(ReceiptCheck::Key, published, first),
             Some(claim) => {
-                self.object(Check::Key, differs(Code::ReceiptKeyMismatch, published, claim), None);
+                self.object(ReceiptCheck::Key, differs(Code::ReceiptKeyMismatch, published, claim), None);
             }
         }
     }
 
-    fn canonical(&mut self, seal: &Seal) {
-        let (claim, expected) = &seal.canonical;
+    fn canonical(&mut self, parts: &SignedParts) {
+        let (claim, expected) = &parts.canonical;
         if claim.value.as_deref() == Some(*expected) {
-            return self.pass(Check::Canonical, expected, claim);
+            return self.pass(ReceiptCheck::Canonical, expected, claim);
         }
         let reason = differs(Code::ReceiptFamilyUnknown, expected, claim)
             .message("The receipt states a canonical form that its family does not have.");
-        self.object(Check::Canonical, reason, Some("ERR_CANONICALIZATION_MISMATCH"));
+        self.object(ReceiptCheck::Canonical, reason, Some("ERR_CANONICALIZATION_MISMATCH"));
     }
 
-    fn signer(&mut self, seal: &Seal, signer: Result<&Signer, &Reason>) {
-        let Ok(Signer { name, .. }) = signer else { return self.undecided(Check::Signer) };
-        let other = seal.signers.iter().find(|claim| !is_name(claim, name));
-        match (other.filter(|_| !clresolve_core::mutant!("receipts-name-their-signer")), seal.signers.first()) {
+    fn signer(&mut self, parts: &SignedParts, signer: Result<&ReceiptSigner, &Reason>) {
+        let Ok(ReceiptSigner { name, .. }) = signer else { return self.undecided(ReceiptCheck::Signer) };
+        let other = parts.signers.iter().find(|claim| !is_name(claim, name));
+        match (other.filter(|_| !clresolve_core::mutant!("receipts-name-their-signer")), parts.signers.first()) {
             (Some(claim), _) => {
-                self.object(Check::Signer, differs(Code::ReceiptSignerMismatch, name.as_str(), claim), None);
+                self.object(ReceiptCheck::Signer, differs(Code::ReceiptSignerMismatch, name.as_str(), claim), None);
             }
-            (None, Some(first)) => self.pass(Check::Signer, name.as_str(), first),
-            (None, None) => self.skip(Check::Signer),
+            (None, Some(first)) => self.pass(ReceiptCheck::Signer, name.as_str(), first),
+            (None, None) => self.skip(ReceiptCheck::Signer),
         }
     }
 
     /// That the receipt is not one of another agent of the same signer. Only what is compared passes.
-    fn agent(&mut self, seal: &Seal, agent: &Agent) {
-        let named = seal.agent.clone().map(|claim| (Code::ReceiptSignerMismatch, vec![agent.name.as_str()], claim));
-        let entry = seal.claim(&["x402", "entry"]);
+    fn agent(&mut self, parts: &SignedParts, agent: &ReceiptAgent) {
+        let named = parts.agent.clone().map(|claim| (Code::ReceiptSignerMismatch, vec![agent.name.as_str()], claim));
+        let entry = parts.claim(&["x402", "entry"]);
         let own = agent.entry.as_deref().filter(|_| entry.value.is_some());
         let entry = own.map(|own| (Code::ReceiptRequestMismatch, vec![own], entry));
         let own: Vec<_> = agent.verbs.iter().map(String::as_str).collect();
-        let verbs = signed_verbs(seal, agent).filter(|_| !own.is_empty());
+        let verbs = signed_verbs(parts, agent).filter(|_| !own.is_empty());
         let verbs = verbs.map(|claim| (Code::ReceiptRequestMismatch, own.clone(), claim));
         let compared: Vec<_> = named.into_iter().chain(entry).chain(verbs).collect();
         let is_other = |own: &[&str], claim: &Claim| !claim.value.as_deref().is_some_and(|value| own.contains(&value));
         let other = compared.iter().find(|(_, own, claim)| is_other(own, claim));
         match (other, compared.first()) {
-            (Some((code, own, claim)), _) => self.object(Check::Agent, differs(*code, &own.join(", "), claim), None),
-            (None, Some((_, own, claim))) => self.pass(Check::Agent, &own.join(", "), claim),
-            (None, None) => self.skip(Check::Agent),
+            (Some((code, own, claim)), _) => {
+                self.object(ReceiptCheck::Agent, differs(*code, &own.join(", "), claim), None)
+            }
+            (None, Some((_, own, claim))) => self.pass(ReceiptCheck::Agent, &own.join(", "), claim),
+            (None, None) => self.skip(ReceiptCheck::Agent),
         }
     }
 
-    fn time(&mut self, seal: &Seal, now: Timestamp) {
+    fn time(&mut self, parts: &SignedParts, now: Timestamp) {
         const MOMENTS: [&[&str]; 7] = [
             &["ts"],
             &["execution", "started_at"],
@@ -498,54 +502,54 @@ impl Checks {
         ];
         let latest = now.checked_add(MAX_CLOCK_SKEW).unwrap_or(Timestamp::MAX);
         let mut last = None;
-        for path in MOMENTS.into_iter().filter(|path| seal.content.at(path).is_some()) {
-            let claim = seal.claim(path);
+        for path in MOMENTS.into_iter().filter(|path| parts.content.at(path).is_some()) {
+            let claim = parts.claim(path);
             let Some(moment) = claim.value.as_deref().and_then(|text| text.parse::<Timestamp>().ok()) else {
                 let reason = differs(Code::ReceiptTimeImplausible, "an RFC 3339 time", &claim);
-                return self.object(Check::Time, reason, None);
+                return self.object(ReceiptCheck::Time, reason, None);
             };
             if moment > latest && !clresolve_core::mutant!("receipts-of-tomorrow") {
                 let reason = differs(Code::ReceiptTimeImplausible, &format!("no later than {latest}"), &claim);
-                return self.object(Check::Time, reason, None);
+                return self.object(ReceiptCheck::Time, reason, None);
             }
-            let began = seal.content.text_at(&[path[0], "started_at"]).and_then(|text| text.parse().ok());
+            let began = parts.content.text_at(&[path[0], "started_at"]).and_then(|text| text.parse().ok());
             if let Some(began) = began
                 && path.ends_with(&["completed_at"])
                 && moment < began
             {
                 let reason = differs(Code::ReceiptTimeImplausible, &format!("no earlier than {began}"), &claim);
-                return self.object(Check::Time, reason, None);
+                return self.object(ReceiptCheck::Time, reason, None);
             }
             last = Some(claim);
         }
         match last {
-            Some(claim) => self.pass(Check::Time, &format!("no later than {latest}"), &claim),
-            None => self.skip(Check::Time),
+            Some(claim) => self.pass(ReceiptCheck::Time, &format!("no later than {latest}"), &claim),
+            None => self.skip(ReceiptCheck::Time),
         }
     }
 
-    fn request(&mut self, sealed: &Sealed, request: Option<&Request>) {
-        let Some(request) = request else { return self.skip(Check::Request) };
-        let root = sealed.seal.root;
-        match echo::of(&sealed.seal.content, request.content()) {
-            Ok((asked, claim)) => self.pass(Check::Request, &asked, &claim.below(root)),
+    fn request(&mut self, canonical: &CanonicalReceipt, request: Option<&Request>) {
+        let Some(request) = request else { return self.skip(ReceiptCheck::Request) };
+        let root = canonical.parts.root;
+        match echo::of(&canonical.parts.content, request.content()) {
+            Ok((asked, claim)) => self.pass(ReceiptCheck::Request, &asked, &claim.below(root)),
             Err(reason) => {
                 let place = reason.place.as_ref().map(|place| format!("{root}{place}"));
-                self.object(Check::Request, Reason { place, ..*reason }, None);
+                self.object(ReceiptCheck::Request, Reason { place, ..*reason }, None);
             }
         }
     }
 
     /// What cannot be decided without the signer, whose absence the signature's row has told.
-    fn undecided(&mut self, check: Check) {
+    fn undecided(&mut self, check: ReceiptCheck) {
         self.rows.push(Row::new(check, Status::Unknown));
     }
 }
 
 /// What the signed content says of the verb that was called.
-fn signed_verbs(seal: &Seal, agent: &Agent) -> impl Iterator<Item = Claim> {
-    let envelope = if seal.family.is_of_schemas() { Envelope::OfSchemas } else { Envelope::Own };
-    verbs(&seal.content, envelope, agent).into_iter().map(|claim| claim.below(seal.root))
+fn signed_verbs(parts: &SignedParts, agent: &ReceiptAgent) -> impl Iterator<Item = Claim> {
+    let envelope = if parts.family.is_of_schemas() { Envelope::OfSchemas } else { Envelope::Own };
+    verbs(&parts.content, envelope, agent).into_iter().map(|claim| claim.below(parts.root))
 }
 
 /// Whose word stands in `x402`.
@@ -559,7 +563,7 @@ enum Envelope {
 
 /// What a receipt or a request says of the verb that was called. Outside of the schemas' place a word counts where it is a
 /// verb of CommandLayer's or of the agent's: it may be one of the signer's own.
-fn verbs(content: &Node, envelope: Envelope, agent: &Agent) -> Vec<Claim> {
+fn verbs(content: &Node, envelope: Envelope, agent: &ReceiptAgent) -> Vec<Claim> {
     let is_known = |word: &str| VERBS.contains(&word) || agent.verbs.iter().any(|own| own == word);
     let is_verb = |place: &str, word: &str| is_known(word) || (envelope == Envelope::OfSchemas && place == VERB[0]);
     let said = VERB.map(|place| (place, said(content, place)));
@@ -572,14 +576,14 @@ fn verbs(content: &Node, envelope: Envelope, agent: &Agent) -> Vec<Claim> {
 ///
 /// # Errors
 /// `receipt-request-mismatch` where it is about another one.
-fn decided_about(agent: &Agent, bought: &Bought) -> Result<Row, Box<Reason>> {
+fn decided_about(agent: &ReceiptAgent, bought: &Bought) -> Result<Row, Box<Reason>> {
     let (name, place) = (agent.name.as_str(), "decision: /name");
     if bought.name != name {
         let reason = Reason::new(Code::ReceiptRequestMismatch).expected(name).observed(bought.name.as_str()).at(place);
         return Err(Box::new(reason));
     }
     let (expected, observed) = (Some(name.to_owned()), Some(bought.name.clone()));
-    Ok(Row { expected, observed, place: Some(place.to_owned()), ..Row::new(Check::Decision, Status::Pass) })
+    Ok(Row { expected, observed, place: Some(place.to_owned()), ..Row::new(ReceiptCheck::Decision, Status::Pass) })
 }
 
 fn differs(code: Code, expected: &str, claim: &Claim) -> Reason {

@@ -24,5 +24,5 @@ pub mod replay;
 pub use document::Verification;
 pub use family::Family;
 pub use json::{MAX_BYTES, Unreadable};
-pub use judge::{Judgement, judge};
-pub use question::Question;
+pub use judge::{ReceiptJudgement, judge};
+pub use question::ReceiptQuestion;

@@ -16,7 +16,7 @@ pub const MAX_QUESTION_BYTES: usize = 2 * MAX_BYTES + MAX_DECISION_BYTES + 2 * M
 
 /// A receipt, and whom it is said to be of.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct ReceiptQuestion {
     /// The agent that was asked, as typed.
     pub name: String,
     /// The receipt, as it came.
@@ -73,7 +73,7 @@ struct Body<'a> {
     settlement: Option<String>,
 }
 
-impl Question {
+impl ReceiptQuestion {
     /// Reads a question: `{"name", "receipt", "request"?, "decision"?, "payment"?, "settlement"?}`.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn the_bytes_of_a_receipt_are_kept() {
         let receipt = r#"{"a": 1.0, "a":1}"#;
-        let question = Question::from_json(format!(r#"{{"name":"a.eth","receipt":{receipt}}}"#).as_bytes());
+        let question = ReceiptQuestion::from_json(format!(r#"{{"name":"a.eth","receipt":{receipt}}}"#).as_bytes());
         assert_eq!(question.expect("a question").receipt, receipt.as_bytes());
     }
 
@@ -120,7 +120,7 @@ mod tests {
             r#"{"name":"a.eth","receipt":{},"settlement":{}}"#,
             r#"{"name":"a.eth","receipt":{},"request":{"a":1,"a":2}}"#,
         ] {
-            assert!(Question::from_json(body.as_bytes()).is_err(), "{body}");
+            assert!(ReceiptQuestion::from_json(body.as_bytes()).is_err(), "{body}");
         }
     }
 }

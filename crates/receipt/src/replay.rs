@@ -5,7 +5,7 @@ use clresolve_core::name::EnsName;
 use clresolve_core::reason::{Code, Effect, Reason};
 
 use crate::family::Family;
-use crate::judge::{Check, Judgement, Knowledge, Row, Status};
+use crate::judge::{ReceiptCheck, ReceiptJudgement, ReceiptKnowledge, Row, Status};
 
 /// What a receipt is remembered by. It stays the same however the text is changed where nobody signs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum Seen {
 impl Mark {
     /// The mark of a receipt that was shown for something. Whether it holds is another question, to be asked first: what
     /// anybody can make is not to be remembered.
-    pub fn of(judgement: &Judgement, known: &Knowledge<'_>) -> Option<Self> {
+    pub fn of(judgement: &ReceiptJudgement, known: &ReceiptKnowledge<'_>) -> Option<Self> {
         let (occasion, signed) = (judgement.occasion?, judgement.canonical_sha256?);
         let (signer, key) = match judgement.family? {
             Family::X1 => (&known.agent?.name, "addr"),
@@ -50,7 +50,7 @@ pub(crate) fn row(seen: Result<Seen, String>) -> (Row, Option<Reason>) {
     let reason = match seen {
         Ok(Seen::First | Seen::Again) => {
             let observed = if seen == Ok(Seen::First) { "never" } else { "for the same" };
-            return (Row { observed: Some(observed.to_owned()), ..Row::new(Check::Replay, Status::Pass) }, None);
+            return (Row { observed: Some(observed.to_owned()), ..Row::new(ReceiptCheck::Replay, Status::Pass) }, None);
         }
         Ok(Seen::Elsewhere) => Reason::new(Code::ReceiptReplayed).observed("for something else"),
         Err(cause) => Reason { effect: Effect::Unknown, ..Reason::new(Code::ReceiptReplayed) }
@@ -59,7 +59,10 @@ pub(crate) fn row(seen: Result<Seen, String>) -> (Row, Option<Reason>) {
     };
     let reason = reason.expected("never shown, or for the same");
     let status = if reason.effect == Effect::Fail { Status::Fail } else { Status::Unknown };
-    let row =
-        Row { expected: reason.expected.clone(), observed: reason.observed.clone(), ..Row::new(Check::Replay, status) };
+    let row = Row {
+        expected: reason.expected.clone(),
+        observed: reason.observed.clone(),
+        ..Row::new(ReceiptCheck::Replay, status)
+    };
     (row, Some(reason))
 }

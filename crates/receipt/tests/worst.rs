@@ -6,7 +6,7 @@
 mod documents;
 
 use allocation_counter::measure;
-use clresolve_receipt::judge::{Check, Status};
+use clresolve_receipt::judge::{ReceiptCheck, Status};
 
 use documents::kinds::Kind;
 use documents::{NAME, World};
@@ -24,7 +24,7 @@ fn every_worst_receipt_stays_within_16_mib() {
         println!("{peak} bytes: {kind:?}, {} bytes", question.len());
         assert!(peak <= MOST_BYTES, "{kind:?}: {peak} bytes");
         let found = found.expect("it was judged");
-        let is_read = found.checks.iter().any(|row| row.check == Check::Family && row.status == Status::Pass);
+        let is_read = found.checks.iter().any(|row| row.check == ReceiptCheck::Family && row.status == Status::Pass);
         assert!(is_read, "{kind:?} is refused before the dear part: {:?}", found.reasons);
     }
 }

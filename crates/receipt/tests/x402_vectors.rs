@@ -11,8 +11,10 @@ use clresolve_core::reason::{Code, Reason};
 use clresolve_core::state::State;
 use clresolve_jose::PublicKey;
 use clresolve_payment::route::Route;
-use clresolve_receipt::judge::{Addresses, Agent, Check, Knowledge, Routes, Signer, Status};
-use clresolve_receipt::{Family, Judgement, judge};
+use clresolve_receipt::judge::{
+    AgentRoutes, ReceiptAgent, ReceiptCheck, ReceiptKnowledge, ReceiptSigner, SignerAddresses, Status,
+};
+use clresolve_receipt::{Family, ReceiptJudgement, judge};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -29,12 +31,12 @@ fn x402_vectors_of_commandlayer_receipts_get_their_result() {
         }
         assert_eq!(found.family.map(Family::slug), Some(vector.family.as_str()), "{name}");
         assert_eq!(
-            found.row(Check::Hash).map(|row| row.status == Status::Fail),
+            found.row(ReceiptCheck::Hash).map(|row| row.status == Status::Fail),
             Some(vector.has_another_hash()),
             "{name}"
         );
         let signature = if vector.is_altered() { Status::Fail } else { Status::Pass };
-        assert_eq!(row(Check::Signature), Some(signature), "{name}: {found:#?}");
+        assert_eq!(row(ReceiptCheck::Signature), Some(signature), "{name}: {found:#?}");
         if let Some(digest) = &vector.canonical_sha256 {
             assert_eq!(found.canonical_sha256.map(|found| found.hex()).as_ref(), Some(digest), "{name}");
         }
@@ -152,31 +154,38 @@ const PAYEE: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 const THIEF: &str = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
 
 /// An agent with one address, at the place of the vectors.
-struct Seller(Agent);
+struct Seller(ReceiptAgent);
 
 impl Seller {
     fn new(address: &str) -> Self {
         let settled = vec![address.parse().expect("an address")];
         let route = Route::configured("https://api.sandbox.example/summarize/v1").expect("a route");
-        Self(Agent {
+        Self(ReceiptAgent {
             name: EnsName::parse("summarizeagent.eth").expect("a name"),
             entry: None,
             verbs: Vec::new(),
-            addresses: Addresses { settled, open: None },
-            routes: Routes { settled: vec![route], open: None },
+            addresses: SignerAddresses { settled, open: None },
+            routes: AgentRoutes { settled: vec![route], open: None },
         })
     }
 
-    fn judged(&self, artifact: &Value) -> Judgement {
+    fn judged(&self, artifact: &Value) -> ReceiptJudgement {
         self.judged_bytes(artifact.to_string().as_bytes())
     }
 
-    fn judged_bytes(&self, receipt: &[u8]) -> Judgement {
+    fn judged_bytes(&self, receipt: &[u8]) -> ReceiptJudgement {
         let signer = Reason::new(Code::ReceiptKeyUnpublished);
         let now = Timestamp::from_second(1_795_296_121).expect("a time");
         judge(
             receipt,
-            &Knowledge { agent: Some(&self.0), signer: Err(&signer), request: None, bought: None, schema: None, now },
+            &ReceiptKnowledge {
+                agent: Some(&self.0),
+                signer: Err(&signer),
+                request: None,
+                bought: None,
+                schema: None,
+                now,
+            },
         )
     }
 }
@@ -194,7 +203,7 @@ fn artifacts(folder: &Path) -> Vec<(String, Value)> {
 
 /// What the family's verifiers sign beside a JSON value that nobody covers, by the value of the whole receipt less what is
 /// listed as unsigned. `None` where the text is no JSON.
-fn signed(receipt: &[u8], found: &Judgement) -> Option<Value> {
+fn signed(receipt: &[u8], found: &ReceiptJudgement) -> Option<Value> {
     let mut value: Value = serde_json::from_slice(receipt).ok()?;
     for pointer in &found.unsigned {
         let (parent, name) = pointer.rsplit_once('/')?;
@@ -221,7 +230,7 @@ fn changes(byte: u8) -> impl Iterator<Item = u8> {
     kinds.into_iter().filter(move |changed| *changed != byte)
 }
 
-fn codes(found: &Judgement) -> Vec<Code> {
+fn codes(found: &ReceiptJudgement) -> Vec<Code> {
     found.reasons.iter().map(|reason| reason.code).collect()
 }
 
@@ -232,8 +241,8 @@ struct Vector {
     canonical_sha256: Option<String>,
     hash_matches: Option<bool>,
     receipt: Vec<u8>,
-    signer: Signer,
-    agent: Agent,
+    signer: ReceiptSigner,
+    agent: ReceiptAgent,
 }
 
 impl Vector {
@@ -248,11 +257,11 @@ impl Vector {
         has_digest && self.hash_matches == Some(false)
     }
 
-    fn judged(&self, receipt: &[u8]) -> Judgement {
+    fn judged(&self, receipt: &[u8]) -> ReceiptJudgement {
         let now = "2026-01-02T00:00:00Z".parse::<Timestamp>().expect("a time");
         judge(
             receipt,
-            &Knowledge {
+            &ReceiptKnowledge {
                 agent: Some(&self.agent),
                 signer: Ok(&self.signer),
                 request: None,
@@ -303,19 +312,19 @@ fn vectors() -> Option<Vec<Vector>> {
                 kind: text(&row["kind"]).expect("a kind"),
                 canonical_sha256: text(&row["canonical_sha256"]),
                 hash_matches: row["hash_matches"].as_bool(),
-                signer: Signer {
+                signer: ReceiptSigner {
                     name: EnsName::parse(signer).expect("a name"),
                     key: Ok(PublicKey::from_record(key).expect("a key")),
                     kid: Ok(kid.to_owned()),
                     canonical: None,
                     block: 1,
                 },
-                agent: Agent {
+                agent: ReceiptAgent {
                     name: EnsName::parse("summarizeagent.eth").expect("a name"),
                     entry: Some("x402://summarizeagent.eth/summarize/v1".to_owned()),
                     verbs: vec!["summarize".to_owned()],
-                    addresses: Addresses::default(),
-                    routes: Routes::default(),
+                    addresses: SignerAddresses::default(),
+                    routes: AgentRoutes::default(),
                 },
                 file,
                 family,

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::judge::{self, Judgement};
+use crate::judge::{self, RequestJudgement};
 
 /// The schema identifier.
 pub const SCHEMA: &str = "clresolve.request/1";
@@ -56,7 +56,7 @@ pub struct Checked {
 
 /// What a judgement is written down with.
 #[derive(Clone, Copy, Debug)]
-pub struct Setting<'a> {
+pub struct RequestSetting<'a> {
     /// The verdict on the agent.
     pub verdict: &'a Verdict,
     /// What the agent is to do.
@@ -70,8 +70,8 @@ pub struct Setting<'a> {
 impl Checked {
     /// Writes a judgement down. Without a schema there is no judgement, and the request is not trusted. Nor is a request to
     /// an agent that is not trusted.
-    pub fn of(judgement: Option<Judgement>, setting: &Setting<'_>) -> Self {
-        let Setting { verdict, bound, now, .. } = *setting;
+    pub fn of(judgement: Option<RequestJudgement>, setting: &RequestSetting<'_>) -> Self {
+        let RequestSetting { verdict, bound, now, .. } = *setting;
         let (findings, sha256) = judgement.map(|found| (found.findings, found.sha256)).unzip();
         let findings = findings.unwrap_or_default();
         let reasons = bound.err().unwrap_or_default().to_vec();

@@ -20,14 +20,14 @@ pub const MAX_FINDINGS: usize = 64;
 
 /// What was found in a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Judgement {
+pub struct RequestJudgement {
     /// All findings, in the order of the text.
     pub findings: Vec<Finding>,
     /// SHA-256 of the request's bytes; `None` where there are more than are judged, so that nobody has the digest of a part.
     pub sha256: Option<Digest>,
 }
 
-impl Judgement {
+impl RequestJudgement {
     /// The state that follows from the findings.
     pub fn state(&self) -> State {
         state(self.findings.iter().map(|finding| finding.effect))
@@ -44,14 +44,14 @@ pub(crate) fn state(effects: impl Iterator<Item = Effect>) -> State {
 }
 
 /// Judges the bytes of a request; without a schema as JSON alone.
-pub fn judge(bytes: &[u8], schema: Option<&CompiledSchema>) -> Judgement {
+pub fn judge(bytes: &[u8], schema: Option<&CompiledSchema>) -> RequestJudgement {
     let text = finding::text_of(bytes);
     let mut findings = match json::parse(bytes, Limits::CARD) {
         Ok(request) => found(&request, text, schema),
         Err(error) => vec![Finding::refused(unreadable(&error), &error, text)],
     };
     finding::sort(&mut findings, text);
-    Judgement { findings, sha256: (bytes.len() <= MAX_BYTES).then(|| Digest::of(bytes)) }
+    RequestJudgement { findings, sha256: (bytes.len() <= MAX_BYTES).then(|| Digest::of(bytes)) }
 }
 
 fn found(request: &Value, text: &str, schema: Option<&CompiledSchema>) -> Vec<Finding> {

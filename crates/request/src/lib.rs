@@ -13,6 +13,6 @@ pub mod question;
 pub mod template;
 
 pub use document::Checked;
-pub use judge::{Judgement, judge};
-pub use question::Question;
+pub use judge::{RequestJudgement, judge};
+pub use question::RequestQuestion;
 pub use template::Template;

@@ -14,7 +14,7 @@ pub const MAX_QUESTION_BYTES: usize = MAX_BYTES + 4096;
 
 /// A request, and whom it is to be sent to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct RequestQuestion {
     /// The agent, as typed.
     pub name: String,
     /// What it is to do.
@@ -33,7 +33,7 @@ struct Body<'a> {
     request: &'a RawValue,
 }
 
-impl Question {
+impl RequestQuestion {
     /// Reads a question: `{"name", "verb", "request"}`.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ mod tests {
     fn the_bytes_of_a_request_are_kept() {
         let request = "{\"a\": 1.0,\n \"a\":1}";
         let question =
-            Question::from_json(format!(r#"{{"name":"a.eth","verb":"sum","request":{request}}}"#).as_bytes());
+            RequestQuestion::from_json(format!(r#"{{"name":"a.eth","verb":"sum","request":{request}}}"#).as_bytes());
         assert_eq!(question.expect("a question").request, request.as_bytes());
     }
 
@@ -67,7 +67,7 @@ mod tests {
             r#"{"name":"a.eth","verb":"sum","request":{},"request":{}}"#,
             r#"{"name":"a.eth","verb":"sum","request":{},"send":true}"#,
         ] {
-            assert!(Question::from_json(body.as_bytes()).is_err(), "{body}");
+            assert!(RequestQuestion::from_json(body.as_bytes()).is_err(), "{body}");
         }
     }
 }

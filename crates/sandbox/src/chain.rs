@@ -21,19 +21,18 @@ use alloy_rpc_types_eth::{BlockId, BlockNumberOrTag, EIP1186AccountProofResponse
 use jiff::Timestamp;
 use revm::context::BlockEnv;
 
-pub use self::builder::{BuildError, ChainBuilder, Custody, HostileMode, Registration, ResolverKind};
+pub use self::builder::{BuildError, ChainBuilder, Custody, HostileMode, NameRegistration, ResolverKind};
 pub use self::gateway::GatewayError;
 pub use self::rpc::{BindError, RpcFault, RpcServer};
 
-use self::evm::{Accounts, Call, Executed, Rejected, Touched};
+pub use self::evm::CHAIN_ID;
+use self::evm::{Accounts, Call, Executed, GAS_LIMIT, Rejected, Touched};
 use self::gateway::Gateway;
 use self::mined::Mined;
 pub(crate) use self::mined::hash as transaction_hash;
 use self::proofs::Tries;
 use clresolve_core::reading::Block;
 
-/// The chain's id (CAIP-2 `eip155:31337`), which development chains commonly use.
-pub const CHAIN_ID: u64 = 31_337;
 /// The ENS registry.
 pub const REGISTRY: Address = address!("00000000000C2E074eC69A0dFb2997BA6C7d2e1e");
 /// The Universal Resolver (ENSIP-23).
@@ -50,9 +49,6 @@ pub const DOLLAR: Address = address!("00000000000000000000000000000000d0114400")
 
 /// The registry of agents (ERC-8004), where its authors put it on other chains.
 pub const IDENTITY_REGISTRY: Address = address!("8004A169FB4a3325136EB29fA0ceB6D2e539a432");
-
-/// Gas limit of a block and of an `eth_call`: what nodes commonly allow.
-const GAS_LIMIT: u64 = 50_000_000;
 
 /// A chain of sealed blocks. It never changes; [`ChainBuilder::build`] makes the next one.
 pub struct SandboxChain {

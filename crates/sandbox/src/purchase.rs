@@ -45,7 +45,7 @@ sol! {
 
 /// A purchase that was settled on the chain of every world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purchase {
+pub enum SandboxPurchase {
     /// An earlier one, of the same payer, payee and amount.
     Earlier,
     /// The one whose receipts [`receipts`](crate::receipts) holds.
@@ -54,7 +54,7 @@ pub enum Purchase {
     Pending,
 }
 
-impl Purchase {
+impl SandboxPurchase {
     /// Those in final blocks, in their order.
     pub(crate) const FINAL: [Self; 2] = [Self::Earlier, Self::Settled];
 
@@ -124,7 +124,7 @@ impl Purchase {
     }
 }
 
-/// The header of a seller's reply, and what should be said of it beside the payment of [`Purchase::Settled`].
+/// The header of a seller's reply, and what should be said of it beside the payment of [`SandboxPurchase::Settled`].
 #[derive(Clone, Debug, Serialize)]
 pub struct Reply {
     /// Name of its file.
@@ -143,8 +143,13 @@ pub struct Reply {
 pub fn replies() -> [Reply; 3] {
     let reply = |file, state, codes, header| Reply { file, state, codes, header };
     [
-        reply("settlement.txt", State::Trusted, &[], Purchase::Settled.settlement()),
-        reply("settlement-mismatch.txt", State::Untrusted, &[Code::SettlementMismatch], Purchase::Earlier.settlement()),
+        reply("settlement.txt", State::Trusted, &[], SandboxPurchase::Settled.settlement()),
+        reply(
+            "settlement-mismatch.txt",
+            State::Untrusted,
+            &[Code::SettlementMismatch],
+            SandboxPurchase::Earlier.settlement(),
+        ),
         reply(
             "settlement-unproven.txt",
             State::Indeterminate,

@@ -142,7 +142,7 @@ pub struct Agent {
     /// address of the payee. `None`: neither is.
     pub seller: Option<String>,
     /// Its entry in the registry of agents (ERC-8004), in the order of the agents that have one, from 1 on.
-    pub erc8004: Option<Entry>,
+    pub erc8004: Option<EntrySpec>,
     /// Whether the records of the schema binding are set too.
     #[serde(default)]
     pub schema_records: bool,
@@ -163,7 +163,7 @@ pub struct Agent {
 /// An entry in the registry of agents.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct EntrySpec {
     /// Where it says that the agent is paid.
     #[serde(default)]
     pub wallet: Wallet,
@@ -253,7 +253,7 @@ pub struct OnChain {
     /// Days from the start of the world until the registration expires; negative when it has expired.
     pub expires_in_days: i64,
     /// Its resolver.
-    pub resolver: Resolver,
+    pub resolver: ResolverSpec,
 }
 
 impl Default for OnChain {
@@ -263,7 +263,7 @@ impl Default for OnChain {
             holder: PUBLISHER_ACCOUNT.to_owned(),
             custody: Custody::Registry,
             expires_in_days: 365,
-            resolver: Resolver::Public,
+            resolver: ResolverSpec::Public,
         }
     }
 }
@@ -271,7 +271,7 @@ impl Default for OnChain {
 /// The resolver of a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Resolver {
+pub enum ResolverSpec {
     /// The public resolver.
     #[default]
     Public,

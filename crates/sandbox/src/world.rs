@@ -15,18 +15,18 @@ use serde_json::json;
 
 use super::ca;
 use super::chain::{
-    BuildError, CHAIN_ID, ChainBuilder, IDENTITY_REGISTRY, Registration, ResolverKind, RpcFault, RpcServer,
+    BuildError, CHAIN_ID, ChainBuilder, IDENTITY_REGISTRY, NameRegistration, ResolverKind, RpcFault, RpcServer,
     SandboxChain,
 };
 use super::discovery;
 use super::gateway::{GatewayManners, Store};
 use super::keys::{payee, stranger};
 use super::published::{CARDS_HOST, Published};
-use super::purchase::Purchase;
+use super::purchase::SandboxPurchase;
 pub use super::schemas::Manifest;
 use super::schemas::{MIRROR_HOST, SCHEMAS_HOST, Schemas};
 use super::seller::{self, SELLER_HOST, THIEF_HOST};
-use super::spec::{Agent, Entry, Resolver, Spec, SpecError, Wallet};
+use super::spec::{Agent, EntrySpec, ResolverSpec, Spec, SpecError, Wallet};
 use super::web::{self, Document, Reply, Server, Site};
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::{CoinType, EndpointKey};
@@ -145,7 +145,7 @@ impl World {
         let mut draft = Draft::new(spec, &published, now)?;
         let stopped = Arc::new(draft.grow(now - STOPPED)?);
         // In a block of their own: that of all names has more receipts than anybody reads.
-        for purchase in Purchase::FINAL {
+        for purchase in SandboxPurchase::FINAL {
             purchase.settle(&mut draft.builder)?;
         }
         draft.seal(now - EPOCH)?;
@@ -345,7 +345,7 @@ impl Draft {
             Self { builder, newest, pending: Vec::new(), pending_addresses: Vec::new(), pending_wallets: Vec::new() };
         for plain in &spec.names {
             let name = parse(&plain.name)?;
-            let mut registration = Registration::new(name, account(&plain.holder));
+            let mut registration = NameRegistration::new(name, account(&plain.holder));
             registration.addr = plain.addr.as_deref().map(account);
             registration.custody = plain.custody;
             registration.texts.clone_from(&plain.records);
@@ -361,7 +361,7 @@ impl Draft {
     }
 
     /// Enters an agent in the registry of agents.
-    fn enter(&mut self, number: u64, agent: &Agent, entry: &Entry) -> Result<(), WorldError> {
+    fn enter(&mut self, number: u64, agent: &Agent, entry: &EntrySpec) -> Result<(), WorldError> {
         let file = || {
             let file = registration_file(number, agent, entry);
             if entry.ipfs {
@@ -398,19 +398,19 @@ impl Draft {
             addresses = seller::payees().into_iter().chain(addresses).collect();
         }
         let resolver = match &chain.resolver {
-            Resolver::Public => ResolverKind::Public,
-            Resolver::ParentWildcard => {
+            ResolverSpec::Public => ResolverKind::Public,
+            ResolverSpec::ParentWildcard => {
                 name = parse(agent.name.split_once('.').map_or("", |(_, parent)| parent))?;
                 ResolverKind::Wildcard
             }
-            Resolver::Offchain(urls) => ResolverKind::Offchain { urls: urls.clone() },
-            Resolver::Hostile { mode, arg } => ResolverKind::Hostile { mode: *mode, arg: arg.clone() },
-            Resolver::None => {
+            ResolverSpec::Offchain(urls) => ResolverKind::Offchain { urls: urls.clone() },
+            ResolverSpec::Hostile { mode, arg } => ResolverKind::Hostile { mode: *mode, arg: arg.clone() },
+            ResolverSpec::None => {
                 texts.clear();
                 addresses.clear();
                 ResolverKind::None
             }
-            Resolver::NoCode => {
+            ResolverSpec::NoCode => {
                 texts.clear();
                 addresses.clear();
                 ResolverKind::Address(account("nobody"))
@@ -423,17 +423,17 @@ impl Draft {
             self.pending_addresses.push((name.clone(), *coin, address.clone()));
         }
         let expiry = now + SignedDuration::from_hours(24 * chain.expires_in_days);
-        self.register(&Registration {
+        self.register(&NameRegistration {
             custody: chain.custody,
             expiry: Some(expiry),
             resolver,
             texts,
             addresses,
-            ..Registration::new(name, account(&chain.holder))
+            ..NameRegistration::new(name, account(&chain.holder))
         })
     }
 
-    fn register(&mut self, registration: &Registration) -> Result<(), WorldError> {
+    fn register(&mut self, registration: &NameRegistration) -> Result<(), WorldError> {
         let detail = |error: BuildError| SpecError { agent: registration.name.to_string(), detail: error.to_string() };
         Ok(self.builder.register(registration).map_err(detail)?)
     }
@@ -458,7 +458,7 @@ impl Draft {
         for (account, number) in &self.pending_wallets {
             newest.unset_agent_wallet(*account, *number)?;
         }
-        Purchase::Pending.settle(&mut newest)?;
+        SandboxPurchase::Pending.settle(&mut newest)?;
         newest.seal(now - NEWEST)?;
         let chain = newest.build()?;
         self.newest = newest;
@@ -467,7 +467,7 @@ impl Draft {
 }
 
 /// The file in which an agent of the registry says what it is.
-fn registration_file(number: u64, agent: &Agent, entry: &Entry) -> String {
+fn registration_file(number: u64, agent: &Agent, entry: &EntrySpec) -> String {
     let file = json!({
         "type": "https://eips.ethereum.org/EIPS/eip-8004#registration-v1",
         "name": agent.label(),
@@ -480,7 +480,7 @@ fn registration_file(number: u64, agent: &Agent, entry: &Entry) -> String {
 }
 
 /// The agents that have an entry in the registry of agents, each with its number.
-fn entries(agents: &[Agent]) -> impl Iterator<Item = (u64, &Agent, &Entry)> {
+fn entries(agents: &[Agent]) -> impl Iterator<Item = (u64, &Agent, &EntrySpec)> {
     let entries = agents.iter().filter_map(|agent| Some((agent, agent.erc8004.as_ref()?)));
     (1..).zip(entries).map(|(number, (agent, entry))| (number, agent, entry))
 }

@@ -1,8 +1,8 @@
 //! A daemon in its process, for the programs that put it under load: the one that `CLRESOLVE_BIN` names, else the
 //! `clresolve` beside the program that starts it.
 
-use std::io::{BufRead as _, BufReader};
-use std::net::SocketAddr;
+use std::io::{self, BufRead as _, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -161,4 +161,12 @@ pub fn program() -> anyhow::Result<PathBuf> {
     }
     let here = std::env::current_exe()?;
     Ok(here.with_file_name("clresolve"))
+}
+
+/// A free address of this machine.
+///
+/// # Errors
+/// Where the system has none.
+pub fn free_address() -> io::Result<SocketAddr> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }

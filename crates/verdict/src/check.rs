@@ -6,6 +6,7 @@ pub mod content;
 pub mod continuity;
 pub mod edition;
 pub mod entry;
+mod findings;
 pub mod home;
 pub mod integrity;
 pub mod licence;
@@ -16,13 +17,14 @@ pub mod verbs;
 
 use std::collections::BTreeMap;
 
+pub use self::findings::{Findings, MAX_REASONS_PER_CODE};
 use self::integrity::{Digests, Integrity};
 use self::schemas::KnownBytes;
 use crate::card::Card;
 use crate::evidence::{Evidence, ProvenBy, Source, Walked};
 use crate::profile::Profile;
 use crate::verdict::{Depth, Status};
-use clresolve_core::json::{JsonError, pointer};
+use clresolve_core::json::JsonError;
 use clresolve_core::reason;
 use clresolve_core::reason::{Code, Effect, Reason, Step};
 use clresolve_core::state::State;
@@ -283,51 +285,6 @@ fn ipfs_status(walked: &Walked, policy: &Policy) -> Status {
     }
 }
 
-/// Most reasons of one code from one rule function.
-///
-/// A hostile card can break one rule a hundred thousand times; the verdict is the same after the first one.
-pub const MAX_REASONS_PER_CODE: usize = 16;
-
-/// Collects reasons, at most [`MAX_REASONS_PER_CODE`] of each code.
-#[derive(Debug, Default)]
-pub struct Findings(Vec<Reason>);
-
-impl Findings {
-    /// Adds a reason, as long as there is room.
-    pub fn add(&mut self, reason: Reason) {
-        if self.count(reason.code) < MAX_REASONS_PER_CODE {
-            self.0.push(reason);
-        }
-    }
-
-    /// Adds a reason, unless one with its code stands at its place.
-    pub fn add_once(&mut self, reason: Reason) {
-        if !self.0.iter().any(|other| (other.code, &other.place) == (reason.code, &reason.place)) {
-            self.add(reason);
-        }
-    }
-
-    /// Whether a reason with another code than `general` objects to `place` or to what holds it.
-    pub fn speak_of(&self, place: &str, general: Code) -> bool {
-        let others = self.0.iter().filter(|reason| reason.code != general);
-        others.filter_map(|reason| reason.place.as_deref()).any(|objected| pointer::within(place, objected))
-    }
-
-    /// Whether there is no more room for this code.
-    pub fn full(&self, code: Code) -> bool {
-        self.count(code) >= MAX_REASONS_PER_CODE
-    }
-
-    /// The reasons, each with the effect that `profile` gives it.
-    pub fn weighed(self, profile: &Profile) -> Vec<Reason> {
-        self.0.into_iter().map(|reason| profile.weigh(reason)).collect()
-    }
-
-    fn count(&self, code: Code) -> usize {
-        self.0.iter().filter(|reason| reason.code == code).count()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -338,15 +295,5 @@ mod tests {
         let all = Policy { require_all_sources: true, ..Policy::default() };
         assert_eq!(ipfs_status(&inline, &all), Status::Pass);
         assert_eq!(ipfs_status(&inline, &Policy::default()), Status::Skip);
-    }
-
-    #[test]
-    fn one_code_is_not_repeated_without_end() {
-        let mut findings = Findings::default();
-        for at in 0..100 {
-            findings.add(Reason::new(Code::VerbUnknown).at(format!("/implements/{at}")));
-        }
-        assert!(findings.full(Code::VerbUnknown));
-        assert_eq!(findings.0.len(), MAX_REASONS_PER_CODE);
     }
 }

@@ -13,7 +13,9 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::card::Card;
 use crate::schema::served::ServedSchema;
+use clresolve_core::digest::Digest;
 use clresolve_core::fetch::{Cause, FetchError, Forbidden};
 use clresolve_core::name::{EnsName, NameError};
 use clresolve_core::reading::{Answer, BlockSelector, ChainError, Found, Holding, Reading};
@@ -21,7 +23,8 @@ use clresolve_core::recordable::Recordable;
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::text;
 use clresolve_ipfs::{CidError, ContentId, ContentPath, PathError, Proven, Refutation, WalkError};
-use continuity::Continuity;
+use continuity::{Continuity, Sighting, record_digests};
+use edition::Edition;
 use links::Links;
 
 /// Everything that one run gathered about a name.
@@ -296,6 +299,17 @@ impl Evidence {
             Ok(Reading { answer: Answer::Records(found), .. }) => Some(found),
             _ => None,
         }
+    }
+
+    /// What this run saw of the name; nothing where there are no records or no card.
+    pub fn sighting(&self) -> Option<Sighting> {
+        let block = &self.reading.as_ref().ok()?.block;
+        let records = record_digests(&self.found()?.records);
+        let bytes = self.card_bytes()?;
+        let card = Card::parse(bytes).ok()?;
+        let edition = Edition::of(&card, Digest::of(bytes)).as_of(block.timestamp);
+        let card = edition.version.clone().map(|version| (version, edition.card.clone()));
+        Some(Sighting { block: block.number, card, records, edition: Some(edition) })
     }
 
     /// The bytes that the card checks judge: those proven under the CID, else what the URL served, else those proven

@@ -11,8 +11,8 @@ use async_trait::async_trait;
 use clresolve::chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
 use clresolve::chain::transport::{HttpPost, PostError};
 use clresolve::chain::{
-    Answer, BlockSelector, Chain as _, ChainConfig, ChainError, Coins, Contracts, Demand, Endpoint, Found, Reading,
-    RpcChain,
+    Answer, BlockSelector, Chain as _, ChainConfig, ChainError, Coins, Contracts, Endpoint, Found, GradeDemand,
+    Reading, RpcChain,
 };
 use clresolve::fetch::FetchError;
 use clresolve::fetch::ccip::{URL_LIMIT, answered, expand};
@@ -206,7 +206,7 @@ fn read(wire: Wire, gateway: Gateway) -> (Result<Reading, ChainError>, usize) {
     let config = ChainConfig {
         chain_id: 1,
         genesis: None,
-        demand: Demand::SingleRpc,
+        demand: GradeDemand::SingleRpc,
         contracts: Contracts::default(),
         endpoints: vec![Endpoint { label: "fuzz".to_owned(), url, own: true, operator: "fuzz".to_owned(), ws: None }],
         timeout: Duration::from_secs(10),

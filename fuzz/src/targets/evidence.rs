@@ -10,7 +10,7 @@ use clresolve::name::EnsName;
 use clresolve::profile::Profiles;
 use clresolve::resolve::{Question, Resolver};
 use clresolve::sandbox::Sandbox;
-use clresolve::sign::{Expected, MAX_LIFETIME, PublicKey, SKEW, TrustedKeys, verify};
+use clresolve::sign::{ExpectedVerdict, MAX_LIFETIME, PublicKey, SKEW, TrustedKeys, verify};
 use clresolve::verdict::{Depth, State, canonical_digest};
 use ed25519_dalek::{Signer as _, SigningKey};
 use jiff::Timestamp;
@@ -102,7 +102,7 @@ pub(crate) fn jws(input: &[u8]) {
         format!("{signed}.{}", BASE64URL.encode(key.sign(signed.as_bytes()).to_bytes()))
     };
     let public = PublicKey::from_bytes(key.verifying_key().as_bytes()).expect("a good key");
-    let expected = Expected {
+    let expected = ExpectedVerdict {
         name: EnsName::parse("summarizeagent.eth").expect("a good name"),
         profile: "agent-cards/1.0.0".to_owned(),
         depth: Depth::Identity,

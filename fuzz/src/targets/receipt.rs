@@ -4,7 +4,7 @@ use clresolve::name::EnsName;
 use clresolve::sign::PublicKey;
 use clresolve::verdict::State;
 use clresolve_receipt::judge;
-use clresolve_receipt::judge::{Addresses, Agent, Knowledge, Routes, Signer};
+use clresolve_receipt::judge::{AgentRoutes, ReceiptAgent, ReceiptKnowledge, ReceiptSigner, SignerAddresses};
 use clresolve_receipt::question::Request;
 use ed25519_dalek::SigningKey;
 use jiff::Timestamp;
@@ -15,22 +15,33 @@ pub(crate) fn receipt(input: &[u8]) {
     let state = |seed: u8| {
         let key = SigningKey::from_bytes(&[seed; 32]).verifying_key();
         let name = EnsName::parse("a.eth").expect("a name");
-        let signer = Signer {
+        let signer = ReceiptSigner {
             name: name.clone(),
             key: Ok(PublicKey::from_bytes(key.as_bytes()).expect("a key")),
             kid: Ok("k".to_owned()),
             canonical: None,
             block: 1,
         };
-        let agent =
-            Agent { name, entry: None, verbs: Vec::new(), addresses: Addresses::default(), routes: Routes::default() };
+        let agent = ReceiptAgent {
+            name,
+            entry: None,
+            verbs: Vec::new(),
+            addresses: SignerAddresses::default(),
+            routes: AgentRoutes::default(),
+        };
         let request = Request::from_bytes(input).ok();
         let now = Timestamp::from_second(super::MADE).expect("a time");
-        let known =
-            Knowledge { agent: Some(&agent), signer: Ok(&signer), request: None, bought: None, schema: None, now };
+        let known = ReceiptKnowledge {
+            agent: Some(&agent),
+            signer: Ok(&signer),
+            request: None,
+            bought: None,
+            schema: None,
+            now,
+        };
         let found = judge(input, &known);
         assert_eq!(found, judge(input, &known));
-        let echoed = judge(input, &Knowledge { request: request.as_ref(), ..known });
+        let echoed = judge(input, &ReceiptKnowledge { request: request.as_ref(), ..known });
         assert!(echoed.state() != State::Trusted || found.state() == State::Trusted, "an echo alone is no proof");
         found.state()
     };

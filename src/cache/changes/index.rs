@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use alloy_primitives::{Address, B256, keccak256};
 
-use crate::cache::CacheKey;
+use crate::cache::key::CacheKey;
 use crate::chain::Source;
 use crate::name::EnsName;
 use crate::verdict::Verdict;

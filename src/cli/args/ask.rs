@@ -7,7 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Subcommand};
 use url::Url;
 
-use super::card_system;
+use super::cards::card_system;
 use super::output::{OutArgs, OutputArgs, ReportFormat, ReportOutputArgs, VerdictFormat};
 use super::signing::SignArgs;
 use super::world::{AboutArgs, WorldArgs};
@@ -68,10 +68,10 @@ pub(in crate::cli) struct CardArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The gate denies a verdict that is not trusted, a proof by one endpoint that is not
-your own, a warning that the key gate.deny names, a verb that the card does not
-implement or names no entry for (the key gate.verbs), and a network that it does not
-list. Your own configuration file is not read.
+The gate denies a verdict that is not trusted, a proof by one endpoint that is
+not your own, a warning that the key gate.deny names, a verb that the card
+does not implement or names no entry for (the key gate.verbs), and a network
+that it does not list.
 Exit codes: 0 allow, 1 deny, 2 usage.
 
 Examples:
@@ -97,7 +97,7 @@ Exit codes: 0 proven and written, 1 proven absent or invalid, 2 usage,
 3 incomplete or unreachable. The error is `class: message`.
 
 Examples:
-  clresolve cat bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi/card.json
+  clresolve cat bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi
   clresolve cat CID/card.json --car folder.car   read the blocks from a CAR file")]
 pub(in crate::cli) struct CatArgs {
     /// A CID, and a path if the content lies in a directory: CID/path/to/file
@@ -114,15 +114,15 @@ pub(in crate::cli) struct CatArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Asks /.well-known/agent-card.json, /.well-known/agent.json and the descriptor of a
-registry; with --system, or the URL of a system, that system's own path too; for a
-URL that ends in .json that document alone. Over https only, without credentials,
-on public hosts only. No URL in a card is followed.
-The answer is not a verdict: a card that only a host serves is that host's word. With
---bind the name that a CommandLayer card states is looked up on ENS, and the answer
-says whether a verdict proved the same bytes.
-Exit codes: 0 a card, and all cards follow their rules; 1 one breaks them; 2 usage;
-3 no card could be judged.
+Asks /.well-known/agent-card.json, /.well-known/agent.json and the descriptor
+of a registry; with --system, or the URL of a system, that system's own path
+too; for a URL that ends in .json that document alone. Over https only,
+without credentials, on public hosts only. No URL in a card is followed.
+The answer is not a verdict: a card that only a host serves is that host's
+word. With --bind the name that a CommandLayer card states is looked up on
+ENS, and the answer says whether a verdict proved the same bytes.
+Exit codes: 0 a card, and all cards follow their rules; 1 one breaks them;
+2 usage; 3 no card could be judged.
 
 Examples:
   clresolve discover https://agent.example
@@ -149,24 +149,29 @@ pub(in crate::cli) struct DiscoverArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The list has a name per line; blank lines and what follows a # are left out. A
-line that is not a name is a row of the report. --registry takes the names of a registry's
-meta/manifest.json, or .well-known/agent.json, from https, ipfs or a file; both may be
-given, and a name in both is judged once. The report counts states and reasons,
-shows for each name which of text records, HTTPS, IPFS and manifest agree, gives
-the text record to set where the CID proves its value, and drafts the rows of a
-RESOLUTION.md. Schemas are fetched and proven too, unless flag, environment or
-file names the depth identity.
+line that is not a name is a row of the report. --registry takes the names of
+a registry's meta/manifest.json, or .well-known/agent.json, from https, ipfs
+or a file; both may be given, and a name in both is judged once. The report
+counts states and reasons, shows for each name which of text records, HTTPS,
+IPFS and manifest agree, gives the text record to set where the CID proves its
+value, and drafts the rows of a RESOLUTION.md. Schemas are fetched and proven
+too, unless flag, environment or file names the depth identity.
 Ctrl-C ends the audit; the report then holds the names judged until then.
-Exit codes are those of several names: the worst counts. With --since, those of audit
-diff count too: 1 for a change, 3 for an incomplete report without one.
+Exit codes are those of several names: the worst counts. With --since, those
+of audit diff count too: 1 for a change, 3 for an incomplete report without
+one.
 
 Examples:
   clresolve audit --names names.txt --format html --out audit.html
-  clresolve audit --registry https://commandlayer.org/agent-cards/meta/manifest.json
-  clresolve audit --names names.txt --since june.json --fail-on newly-broken,payee
+  clresolve audit \\
+    --registry https://commandlayer.org/agent-cards/meta/manifest.json
+  clresolve audit --names names.txt --since june.json \\
+    --fail-on newly-broken,payee
   clresolve audit --names names.txt --agreement --format html --out audit.html
-  clresolve audit --names names.txt --block 23000000 --resume audit.journal --out audit.md
-  clresolve audit --names names.txt --since june.json --history april.json may.json --format html --out audit.html
+  clresolve audit --names names.txt --block 23000000 \\
+    --resume audit.journal --out audit.md
+  clresolve audit --names names.txt --since june.json \\
+    --history april.json may.json --format html --out audit.html
   clresolve sandbox --list -o json | jq -r '.[].name' |
     clresolve audit --sandbox --names - --depth identity")]
 #[command(subcommand_negates_reqs = true, args_conflicts_with_subcommands = true)]
@@ -188,7 +193,7 @@ pub(in crate::cli) struct AuditArgs {
     /// Earlier reports in their JSON form: their states stand in the report's picture of states over time
     #[arg(long, value_name = "REPORT", num_args = 1..)]
     pub(in crate::cli) history: Vec<PathBuf>,
-    /// Changes since that report that make the exit code 1; all by default
+    /// Kinds of change since that report that make the exit code 1 [default: all]
     #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = change(), requires = "since")]
     pub(in crate::cli) fail_on: Vec<Kind>,
     /// Audit one of N parts of the list, such as 1/8; `clresolve audit merge` joins their reports
@@ -211,19 +216,24 @@ pub(in crate::cli) struct AuditArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each round judges the list anew, as audit does, and compares with the report in --state,
-which is that of the last round whose changes were told. The first round writes it. A
-round that was cut, or whose changes could not be told, leaves it as it is: the next round
-tells them again. Rounds never overlap. Ctrl-C and SIGTERM end the watch.
-The webhook is called as Standard Webhooks has it. The key file holds whsec_ and the base64
-of 24 to 64 random bytes. Redirects are refused. The message has names, changes, codes and
-digests, and nothing that others wrote.
-Exit codes with --once: 0 nothing changed, 1 something did and was told, 2 usage, a list or
-a state that cannot be used, 74 it could not be told, 130 interrupted.
+Each round judges the list anew, as audit does, and compares with the report
+in --state, which is that of the last round whose changes were delivered. The
+first round writes it. A round that was cut, or whose changes could not be
+delivered, leaves it as it is: the next round delivers them again. Rounds never
+overlap.
+Ctrl-C and SIGTERM end the watch. The webhook is called as Standard Webhooks
+has it. The key file holds whsec_ and the base64 of 24 to 64 random bytes.
+Redirects are refused. The message has names, changes, codes and digests, and
+nothing that others wrote.
+Exit codes with --once: 0 nothing changed, 1 a change was delivered, 2 usage,
+a list or a state that cannot be used, 74 a change could not be delivered,
+130 interrupted.
 
 Examples:
-  clresolve watch --names names.txt --state last.json --every 10m --webhook https://ops.example/hook --webhook-key hook.key
-  clresolve watch --names names.txt --state last.json --once --on newly-broken,payee --out changes.md")]
+  clresolve watch --names names.txt --state last.json --every 10m \\
+    --webhook https://ops.example/hook --webhook-key hook.key
+  clresolve watch --names names.txt --state last.json --once \\
+    --on newly-broken,payee --out changes.md")]
 #[command(group = ArgGroup::new("told").args(["webhook", "file"]).required(true).multiple(true))]
 pub(in crate::cli) struct WatchArgs {
     /// File with the names, one per line; it is read anew in each round
@@ -238,7 +248,7 @@ pub(in crate::cli) struct WatchArgs {
     /// End after one round, for a timer
     #[arg(long, conflicts_with = "every")]
     pub(in crate::cli) once: bool,
-    /// Changes that are told; all by default
+    /// Report only these kinds of change [default: all]
     #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = change())]
     pub(in crate::cli) on: Vec<Kind>,
     /// Your own endpoint that is called on a change
@@ -265,17 +275,20 @@ pub(in crate::cli) struct WatchArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Every endpoint is asked for its logs, and what they tell is put together: one that hides a
-name hides nothing. Logs hold hashes of names. How one is spelt is looked up in the names
-of --known, then in the NameWrapper. A hash that nobody can spell stands in the list as
-it is, and an audit has a row for it. Names off the chain, and those that a wildcard
-resolver makes up, leave no logs.
-Exit codes: 0 all endpoints told all, 3 one of them did not, or none answered how a name
-is spelt, 2 usage.
+Every endpoint is asked for its logs, and their logs are put together: an
+endpoint that hides a name hides nothing. Logs hold hashes of names. The name
+of a hash is looked up in the names of --known, then in the NameWrapper. A
+hash without a known name stands in the list as it is, and an audit has a row
+for it.
+Names off the chain, and those that a wildcard resolver makes up, leave no
+logs.
+Exit codes: 0 every endpoint sent all its logs, 3 one of them did not, or none
+answered how a name is spelt, 2 usage.
 
 Examples:
   clresolve audit list --changed 23000000.. --known names.txt --out changed.txt
-  clresolve audit list --below publisher.eth | clresolve audit --names - --format html --out audit.html")]
+  clresolve audit list --below publisher.eth |
+    clresolve audit --names - --format html --out audit.html")]
 #[command(group = ArgGroup::new("wanted").args(["changed", "below"]).required(true).multiple(true))]
 pub(in crate::cli) struct AuditListArgs {
     /// Names whose cl.* text records were set in these blocks; without TO up to the finalized one
@@ -295,11 +308,13 @@ pub(in crate::cli) struct AuditListArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each schema is fetched from its canonical location and from every mirror, proven by its CID
-where that is in IPFS, and held against the digest that the manifest pins and against its
-$id. A digest that fits only after line ends were changed is a finding of its own. Schemas
-without a pinned digest are not known to be right.
-Exit codes: 0 all agree, 1 one differs, 3 one could not be fetched or is not pinned, 2 usage.
+Each schema is fetched from its canonical location and from every mirror,
+proven by its CID where that is in IPFS, and held against the digest that the
+manifest pins and against its $id. A digest that fits only after line ends
+were changed is a finding of its own. Schemas without a pinned digest are not
+known to be right.
+Exit codes: 0 all agree, 1 one differs, 3 one could not be fetched or is not
+pinned, 2 usage.
 
 Examples:
   clresolve audit schemas
@@ -355,7 +370,7 @@ fn change() -> impl TypedValueParser<Value = Kind> {
 /// What to do with reports.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum AuditCommand {
-    /// List the names that the chain tells of: whose cl.* records changed, or that stand below a name
+    /// List names from the logs of the chain: those whose cl.* records changed, or those below a name
     List(Box<AuditListArgs>),
     /// Hold the published schemas of a profile's layers against its manifests; exit code 0: they agree, 1: no, 3: not known
     Schemas(Box<AuditSchemasArgs>),
@@ -373,12 +388,15 @@ pub(in crate::cli) enum AuditCommand {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Where the shards read one block and their upstreams said the same, the JSON form is byte
-for byte that of one run over the list. Exit codes are those of an audit.
+Where the shards read one block and their upstreams said the same, the JSON
+form is byte for byte that of one run over the list. Exit codes are those of
+an audit.
 
 Examples:
-  clresolve audit --names names.txt --block 23000000 --shard 1/2 --json --out 1.json
-  clresolve audit --names names.txt --block 23000000 --shard 2/2 --json --out 2.json
+  clresolve audit --names names.txt --block 23000000 \\
+    --shard 1/2 --json --out 1.json
+  clresolve audit --names names.txt --block 23000000 \\
+    --shard 2/2 --json --out 2.json
   clresolve audit merge 1.json 2.json --format html --out audit.html")]
 pub(in crate::cli) struct AuditMergeArgs {
     /// The reports, one of each shard, in their JSON form and any order
@@ -390,8 +408,8 @@ pub(in crate::cli) struct AuditMergeArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A report that was cut or changed is not signed. Its reader needs the public part of the
-key: `clresolve signature key public FILE`.
+A report that was cut or changed is not signed. Its reader needs the public
+part of the key: `clresolve signature key public FILE`.
 
 Examples:
   clresolve signature key new auditor.pem > jwks.json
@@ -410,8 +428,8 @@ pub(in crate::cli) struct AuditSignArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without --signature only the digest in the report is checked. It shows accidents: whoever
-can change a report can make a new digest.
+Without --signature only the digest in the report is checked. It shows
+accidents: anybody who can change a report can make a new digest.
 Exit codes: 0 it holds, 1 it does not, 2 usage.
 
 Examples:
@@ -433,12 +451,13 @@ pub(in crate::cli) struct AuditVerifyArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The log is a table in Markdown: | date | subject | kind | decision | reason |, with the
-kinds decision, incident, correction and change. The date is the day of the block that
-the audit read. An untrusted name must have an incident as its last such row, and one
-that is trusted again a correction. With --since each change since then must have a row
-of a later day, and each row dated since then must match a change. What is missing is
-drafted; a row whose decision begins with \"draft:\" counts as nothing.
+The log is a table in Markdown: | date | subject | kind | decision | reason |,
+with the kinds decision, incident, correction and change. The date is the day
+of the block that the audit read. An untrusted name must have an incident as
+its last such row, and one that is trusted again a correction. With --since
+each change since then must have a row of a later day, and each row dated
+since then must match a change. What is missing is drafted; a row whose
+decision begins with \"draft:\" counts as nothing.
 
 Examples:
   clresolve audit resolution --log RESOLUTION.md july.json
@@ -459,8 +478,9 @@ pub(in crate::cli) struct AuditResolutionArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Differences in block, time or id alone do not count. Where a report is incomplete and no
-counted change was found, the exit code is 3: what it lacks may have changed.
+Differences in block, time or id alone do not count. Where a report is
+incomplete and no counted change was found, the exit code is 3: what it lacks
+may have changed.
 
 Examples:
   clresolve audit diff june.json july.json
@@ -472,7 +492,7 @@ pub(in crate::cli) struct AuditDiffArgs {
     /// The later report
     #[arg(value_name = "LATER")]
     pub(in crate::cli) after: PathBuf,
-    /// Changes that make the exit code 1; all by default
+    /// Kinds of change that make the exit code 1 [default: all]
     #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = change())]
     pub(in crate::cli) fail_on: Vec<Kind>,
     #[command(flatten)]
@@ -481,8 +501,12 @@ pub(in crate::cli) struct AuditDiffArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The key memory.path names the file; one process at a time can use it. Only trusted
-verdicts are remembered. --sandbox remembers nothing.")]
+The key memory.path names the file; one process at a time can use it. Only
+trusted verdicts are remembered. --sandbox remembers nothing.
+
+Examples:
+  clresolve memory show summarizeagent.eth
+  clresolve memory forget summarizeagent.eth")]
 pub(in crate::cli) struct MemoryArgs {
     #[command(subcommand)]
     pub(in crate::cli) command: MemoryCommand,
@@ -529,6 +553,10 @@ pub(in crate::cli) struct ForgetArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  clresolve bundle export summarizeagent.eth --out summarize.bundle.json
+  clresolve bundle verify summarize.bundle.json")]
 pub(in crate::cli) struct BundleArgs {
     #[command(subcommand)]
     pub(in crate::cli) command: BundleCommand,
@@ -545,8 +573,8 @@ pub(in crate::cli) enum BundleCommand {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exit codes: 0 written, whatever the verdict; 1 the name is invalid, or nothing could
-be replayed; 2 usage.
+Exit codes: 0 written, whatever the verdict; 1 the name is invalid, or nothing
+could be replayed; 2 usage.
 
 Examples:
   clresolve bundle export summarizeagent.eth --out summarize.bundle.json
@@ -564,23 +592,25 @@ pub(in crate::cli) struct ExportArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The replay proves the header's hash, the card under its CID block by block, the
-checksum, and that the verdict follows; for a bundle made with --proof state-proof
-also the records, computed again under that header. All else is the exporter's word,
-and is listed. Only a signature says who the exporter is, and only with --jwks: the
-verdict must then be about --name and, as for `verdict verify`, about the profile,
-depth and chain of the configuration, proven as --proof demands; and it must not
-have expired, unless --max-age says how old a bundle may be. A bundle about a numbered
-block is about the past: --block must name it. Profiles that --config adds are known.
-Your own configuration file is not read. A purchase (receipt verify --bundle) is judged
-with the name's bundle in it: its receipt, and whether it was paid. Nobody signs a
-purchase, so --jwks refuses it; --max-age holds for both times.
+The replay proves the header's hash, the card under its CID block by block,
+the checksum, and that the verdict follows; for a bundle made with --proof
+state-proof also the records, computed again under that header. All else is
+the exporter's word, and is listed. Only a signature says who the exporter is,
+and only with --jwks: the verdict must then be about --name and, as for
+`verdict verify`, about the profile, depth and chain of the configuration,
+proven as --proof demands; and it must not have expired, unless --max-age says
+how old a bundle may be. A bundle about a numbered block is about the past:
+--block must name it. Profiles that --config adds are known. A purchase
+(receipt verify --bundle) is judged with the name's bundle in it: its receipt,
+and whether it was paid. Nobody signs a purchase, so --jwks refuses it;
+--max-age holds for both times.
 Exit codes: 0 trusted, 1 untrusted or the bundle is refused, 2 usage,
 3 indeterminate, 4 an --expect-* unmet. A refusal is `class: message`.
 
 Examples:
   clresolve bundle verify a.bundle.json --name a.eth
-  clresolve bundle verify - --name a.eth --jwks keys.json --max-age 10m < a.bundle.json")]
+  clresolve bundle verify - --name a.eth --jwks keys.json \\
+    --max-age 10m < a.bundle.json")]
 pub(in crate::cli) struct ReplayArgs {
     /// The bundle; - is standard input
     #[arg(value_name = "FILE|-")]

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
 
-use super::card_system;
 use super::output::{CardFormat, ConvertFormat, LintFormat, OutArgs, OutputArgs};
 use super::signing::SignArgs;
 use super::world::{OfflineArgs, WorldArgs};
@@ -14,6 +14,10 @@ use crate::ledger::{AgentId, Lambda};
 use crate::system::CardSystem;
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  clresolve cards convert card.json --to a2a
+  clresolve cards project summarizeagent.eth --to a2a")]
 pub(in crate::cli) struct CardsArgs {
     #[command(subcommand)]
     pub(in crate::cli) command: CardsCommand,
@@ -34,14 +38,16 @@ pub(in crate::cli) enum CardsCommand {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Only an agent that the gate would let pass is written: a trusted verdict, proven as
-the key gate.min-proof demands, without a warning that gate.deny names. The card is
-signed where a key is configured; a card of the sandbox never is.
+Only an agent that the gate would let pass is written: a trusted verdict,
+proven as the key gate.min-proof demands, without a warning that gate.deny
+names. The card is signed where a key is configured; a card of the sandbox
+never is.
 Exit codes: 0 written, 1 refused, 2 usage, 3 could not be decided.
 
 Examples:
   clresolve cards project summarizeagent.eth --to a2a
-  clresolve cards project a.eth --sign-key k.pem --sign-issuer https://clresolve.example")]
+  clresolve cards project a.eth --sign-key k.pem \\
+    --sign-issuer https://clresolve.example")]
 pub(in crate::cli) struct ProjectArgs {
     /// The ENS name
     pub(in crate::cli) name: String,
@@ -66,11 +72,13 @@ pub(in crate::cli) enum Projection {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The shape of a card tells its system; --as names it instead. --fix sets what follows
-from other members (a slug), puts the members in the order of the specification, and
-sets the time of the last change; nothing is guessed. No name and no record is looked
-up: `clresolve plan` judges a card together with the records to set.
-Exit codes: 0 valid, warnings or not; 1 not valid; 2 usage; 3 a URL gave nothing.
+The shape of a card tells its system; --as names it instead. --fix sets what
+follows from other members (a slug), puts the members in the order of the
+specification, and sets the time of the last change; nothing is guessed. No
+name and no record is looked up: `clresolve plan` judges a card together with
+the records to set.
+Exit codes: 0 valid, warnings or not; 1 not valid; 2 usage; 3 a URL gave
+nothing.
 
 Examples:
   clresolve lint card.json
@@ -99,9 +107,10 @@ pub(in crate::cli) struct LintArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The new card goes to standard output. What is lost, and what the target demands and
-the old card does not state, goes to standard error (-o json has all in one object).
-Nothing is made up. Exit codes: 0 the new card is valid, 1 it is not yet, 2 usage.
+The new card goes to standard output. What is lost, and what the target
+demands and the old card does not state, goes to standard error (-o json has
+all in one object). Nothing is made up.
+Exit codes: 0 the new card is valid, 1 it is not yet, 2 usage.
 
 Examples:
   clresolve cards convert card.json --to a2a
@@ -124,9 +133,10 @@ pub(in crate::cli) struct ConvertArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-No network is used, so a plan is not a verdict. The CID is that of importers with
-CIDv1, SHA-256 and raw leaves, such as `ipfs add -r --cid-version=1 DIR`.
-At --depth schemas the schemas are taken to be served as the manifests pin them.
+No network is used, so a plan is not a verdict. The CID is that of importers
+with CIDv1, SHA-256 and raw leaves, such as `ipfs add -r --cid-version=1 DIR`.
+At --depth schemas the schemas are taken to be served as the manifests pin
+them.
 Exit codes: 0 every card would be trusted, 1 one would not, 2 usage.
 
 Examples:
@@ -147,24 +157,27 @@ pub(in crate::cli) struct PlanArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Of each AgentSystem with spec.a2a.enabled: true, its Agents and their Tools the card
-shows name, description, url, version, skills, capabilities, authentication and
-provider; nothing else of a resource can reach it. A document without kind holds what
-the server is configured to do, under the card's own names:
+Of each AgentSystem with spec.a2a.enabled: true, its Agents and their Tools
+the card shows name, description, url, version, skills, capabilities,
+authentication and provider; nothing else of a resource can reach it. A
+document without kind holds what the server is configured to do, under the
+card's own names:
 
   a2a: {publicBaseURL: https://orloj.example, protocolVersion: \"0.2\"}
-  capabilities: {streaming: true, pushNotifications: false, stateTransitionHistory: true}
+  capabilities:
+    {streaming: true, pushNotifications: false, stateTransitionHistory: true}
   authentication: {schemes: [bearer]}
   provider: {organization: Orloj, url: https://orloj.example}
 
-What is not stated is left out, except: protocolVersion is then 1.0 (with the members
-of A2A 1.0, unless they cannot express a scheme: apiKey and oauth2), and schemes is
-[bearer], which spec.a2a.auth: public takes away.
+What is not stated is left out, except: protocolVersion is then 1.0 (with the
+members of A2A 1.0, unless they cannot express a scheme: apiKey and oauth2),
+and schemes is [bearer], which spec.a2a.auth: public takes away.
 Exit codes: 0 written, 2 usage, or resources that make no card.
 
 Examples:
   clresolve cards generate --from orloj.yaml --base-url https://orloj.example
-  kubectl get agentsystems,agents,tools -o yaml | clresolve cards generate --from - -o jsonl")]
+  kubectl get agentsystems,agents,tools -o yaml |
+    clresolve cards generate --from - -o jsonl")]
 pub(in crate::cli) struct GenerateArgs {
     /// YAML with resources in one document or several; - is standard input; repeatable
     #[arg(long, required = true, value_name = "FILE|-")]
@@ -180,6 +193,10 @@ pub(in crate::cli) struct GenerateArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  clresolve cards aevum metadata --ledger ledger.jsonl
+  clresolve cards aevum metadata --ledger ledger.jsonl --into card.json")]
 pub(in crate::cli) struct AevumArgs {
     #[command(subcommand)]
     pub(in crate::cli) command: AevumCommand,
@@ -194,24 +211,29 @@ pub(in crate::cli) enum AevumCommand {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The ledger has a PACR record per line, in the JSON encoding that Aevum publishes: id,
-predecessors, landauer_cost, resources, cognitive_split, payload. A record is about the
-agent whose agent_id stands in its payload; the first 48 bits of its id are its time.
-A record weighs exp(-lambda * age in seconds); records after --at are left out,
-older ones only fade. latency and cost are the points of resources.time and .energy.
+The ledger has a PACR record per line, in the JSON encoding that Aevum
+publishes: id, predecessors, landauer_cost, resources, cognitive_split,
+payload. A record is about the agent whose agent_id stands in its payload; the
+first 48 bits of its id are its time. A record weighs exp(-lambda * age in
+seconds); records after --at are left out, older ones only fade. latency and
+cost are the points of resources.time and .energy.
 
-The graph has an edge from a record's agent to the agent of each direct predecessor,
-once, without loops. pacr:influence_rank is PageRank (damping 0.85) on it,
-pacr:critical_score betweenness (directed, normalised). pacr:reputation_score is not
-computed: the specification gives no formula for it. The result states all of this.
+The graph has an edge from a record's agent to the agent of each direct
+predecessor, once, without loops. pacr:influence_rank is PageRank (damping
+0.85) on it, pacr:critical_score betweenness (directed, normalised).
+pacr:reputation_score is not computed: the specification gives no formula for
+it. The result states all of this.
 
-Limits: 1000000 records of at most 512 KiB; 10000 agents; 100000000 agents times links.
-Exit codes: 0 computed, 1 a ledger that is refused or has no record of the agent, 2 usage.
+Limits: 1000000 records of at most 512 KiB; 10000 agents; 100000000 agents
+times links.
+Exit codes: 0 computed, 1 a ledger that is refused or has no record of the
+agent, 2 usage.
 
 Examples:
   clresolve cards aevum metadata --ledger ledger.jsonl
   clresolve cards aevum metadata --ledger ledger.jsonl --into card.json
-  clresolve cards aevum metadata --ledger - --at 2026-11-21T00:00:00Z --json < ledger.jsonl")]
+  clresolve cards aevum metadata --ledger - --at 2026-11-21T00:00:00Z \\
+    --json < ledger.jsonl")]
 pub(in crate::cli) struct MetadataArgs {
     /// The ledger (JSON Lines); - is standard input
     #[arg(long, value_name = "FILE|-")]
@@ -230,4 +252,10 @@ pub(in crate::cli) struct MetadataArgs {
     pub(in crate::cli) at: Option<Timestamp>,
     #[command(flatten)]
     pub(in crate::cli) output: OutputArgs,
+}
+
+/// The card systems by their stable names.
+pub(super) fn card_system() -> impl TypedValueParser<Value = CardSystem> {
+    let slugs = PossibleValuesParser::new(CardSystem::ALL.iter().map(|system| system.slug()));
+    slugs.try_map(|slug| slug.to_ascii_lowercase().parse::<CardSystem>())
 }

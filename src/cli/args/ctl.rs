@@ -17,7 +17,11 @@ The daemon has an admin socket where its configuration names one:
   socket = \"/run/clresolve/admin.sock\"
 
 Only the daemon's own user, and root, may connect to it.
-Exit codes: 0 done, 2 refused, or no daemon answers.")]
+Exit codes: 0 done, 2 refused, or no daemon answers.
+
+Examples:
+  clresolve ctl show
+  clresolve ctl flush summarizeagent.eth")]
 pub(in crate::cli) struct CtlArgs {
     #[command(subcommand)]
     pub(in crate::cli) command: CtlCommand,
@@ -68,7 +72,8 @@ impl StateArg {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["name", "state", "owner", "cid", "all"]))]
 #[command(after_help = "\
-Discards runs in progress for these names, and notifies the other daemons of the fleet.
+Discards runs in progress for these names, and notifies the other daemons of
+the fleet.
 
 Examples:
   clresolve ctl flush summarizeagent.eth

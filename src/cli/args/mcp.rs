@@ -9,9 +9,8 @@ use super::world::WorldArgs;
 Put it into the configuration of your agent's client; the client starts it:
   {\"mcpServers\": {\"clresolve\": {\"command\": \"clresolve\", \"args\": [\"mcp\"]}}}
 
-Standard output carries the protocol (2025-11-25 and 2026-07-28) and nothing else;
-the log goes to standard error. Every tool is read-only. Your own configuration file
-is not read: name one with --config.
+Standard output carries the protocol (2025-11-25 and 2026-07-28) and nothing
+else; the log goes to standard error. Every tool is read-only.
 
 Examples:
   clresolve mcp --config /etc/clresolve/config.toml

@@ -9,13 +9,14 @@ use super::world::WorldArgs;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Nothing is sent to the seller, and no payment is signed. The check `identity` is the
-gate's. Limits come from the table [limits] of the configuration; options here only
-tighten them. Your own configuration file is not read: name one with --config.
+Nothing is sent to the seller, and no payment is signed. The check `identity`
+is the gate's. Limits come from the table [limits] of the configuration;
+options here only tighten them.
 Exit codes: 0 allow, 1 deny, 2 usage, 3 undecided. Pay on 0 alone.
 
 Examples:
-  clresolve decide a.eth summarize --url https://api.a.example/summarize --terms 402.json
+  clresolve decide a.eth summarize --terms 402.json \\
+    --url https://api.a.example/summarize
   curl -s URL | clresolve decide a.eth summarize --url URL --terms -")]
 pub(in crate::cli) struct DecideArgs {
     /// The ENS name
@@ -47,8 +48,9 @@ pub(in crate::cli) struct DecideArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The URL comes from [routes] of the configuration, from the records
-cl.endpoint.runtime and agent-endpoint[web|mcp|a2a] of the name, or from a card whose
-entry is https. Exit codes: 0 known, 1 the agent is untrusted, 2 usage, 3 not known.
+cl.endpoint.runtime and agent-endpoint[web|mcp|a2a] of the name, or from a
+card whose entry is https.
+Exit codes: 0 known, 1 the agent is untrusted, 2 usage, 3 not known.
 
 Examples:
   clresolve route summarizeagent.eth summarize
@@ -66,9 +68,9 @@ pub(in crate::cli) struct RouteArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-One request goes to the agent's route, through the door for foreign URLs, without a
-payment; no redirect is followed. An agent that the gate denies is not asked, unless
---untrusted is given; the decision aborts in any case.
+One request goes to the agent's route, through the door for foreign URLs,
+without a payment; no redirect is followed. An agent that the gate denies is
+not asked, unless --untrusted is given; the decision aborts in any case.
 Exit codes: 0 allow, 1 deny, 2 usage, 3 undecided.
 
 Examples:

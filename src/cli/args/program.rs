@@ -24,8 +24,8 @@ pub(in crate::cli) struct ExplainArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without NAMEs they are read from standard input, one per line. A line that is not a
-name is a row with its error, and the exit code is then 1.
+Without NAMEs they are read from standard input, one per line. A line that is
+not a name is a row with its error, and the exit code is then 1.
 
 Examples:
   clresolve name Vitalik.eth
@@ -50,18 +50,18 @@ pub(in crate::cli) struct NameArgs {
   GET  /v1/cards/{name}                      the card's bytes, if proven
   GET  /v1/agents/{name}/.well-known/agent-card.json
                                              a trusted agent as an A2A card
-  POST /v1/lint?as=&profile=                 a card of any system, judged by itself
-  GET  /.well-known/agent-card.json, /v1/agent-systems/{name}/.well-known/agent-card.json
+  POST /v1/lint?as=&profile=                 a card of any system by itself
+  GET  /.well-known/agent-card.json
+  GET  /v1/agent-systems/{name}/.well-known/agent-card.json
                                              where [orloj] names resources
-  GET  /v1/discover?url=&as=&system=&bind=   a host's cards, where http.discover is on
-  POST /mcp                                  tools for agents, where [mcp] names hosts
+  GET  /v1/discover?url=&as=&system=&bind=   a host's cards: http.discover
+  POST /mcp                                  tools for agents: [mcp] names hosts
   GET  /v1/reasons, /v1/profiles, /livez, /readyz, /metrics
-  GET  /.well-known/jwks.json                where a key to sign with is configured
+  GET  /.well-known/jwks.json                the key that signs, if any
 
-SIGTERM and Ctrl-C drain: readyz says 503, the gate 403, then it ends.
-With `Accept: application/jose` and a key, a verdict comes signed.
-Limits are keys of the configuration file, under [http] and [gate]. Your own
-configuration file is not read: --config names the daemon's.
+SIGTERM and Ctrl-C drain: readyz says 503, the gate 403, then it ends. With
+`Accept: application/jose` and a key, a verdict comes signed. Limits are keys
+of the configuration file, under [http] and [gate].
 
 Examples:
   clresolve serve --config /etc/clresolve/config.toml
@@ -93,15 +93,15 @@ pub(in crate::cli) enum LogFormat {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The world has an EVM chain (eip155:31337) with ENS contracts, an HTTPS origin and
-an IPFS gateway, all on loopback and in this process. Its CA is made anew each run.
-A verdict from it says so: anchor.world is `sandbox`.
+The world has an EVM chain (eip155:31337) with ENS contracts, an HTTPS origin
+and an IPFS gateway, all on loopback and in this process. Its CA is made anew
+each run. A verdict from it says so: anchor.world is `sandbox`.
 
 Examples:
-  clresolve sandbox --list                            its names, and their verdicts
-  clresolve sandbox --receipts receipts               receipts for `receipt verify`
-  clresolve sandbox --write-config sandbox.toml &     run it
-  clresolve --config sandbox.toml summarizeagent.eth  ask it, from any client")]
+  clresolve sandbox --list                         its names, and their verdicts
+  clresolve sandbox --receipts receipts            receipts for `receipt verify`
+  clresolve sandbox --write-config sandbox.toml &  run it
+  clresolve --config sandbox.toml summarizeagent.eth   ask it, from any client")]
 pub(in crate::cli) struct SandboxArgs {
     /// List the names of the world with the verdict that each should get
     #[arg(long, conflicts_with = "write_config")]
@@ -119,7 +119,8 @@ pub(in crate::cli) struct SandboxArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  clresolve completions bash > ~/.local/share/bash-completion/completions/clresolve
+  clresolve completions bash \\
+    > ~/.local/share/bash-completion/completions/clresolve
   clresolve completions fish > ~/.config/fish/completions/clresolve.fish")]
 pub(in crate::cli) struct CompletionsArgs {
     /// The shell
@@ -132,7 +133,7 @@ pub(in crate::cli) struct CompletionsArgs {
 #[command(after_help = "\
 Examples:
   clresolve help audit
-  clresolve help world      options that say which chain, gateways and rules to use")]
+  clresolve help world      options for chain, gateways and rules")]
 pub(in crate::cli) struct HelpArgs {
     /// A command, with its subcommand where it has one, or `world`
     #[arg(value_name = "COMMAND")]
@@ -155,9 +156,12 @@ pub(in crate::cli) struct ManArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Your own configuration file is $XDG_CONFIG_HOME/clresolve/config.toml, or
-~/.config/clresolve/config.toml. Commands that you type read it, unless --config,
---no-config or --sandbox is given; serve, bundle verify and verdict verify never do.
-It is refused when others may write it or its folder.")]
+~/.config/clresolve/config.toml. `clresolve help world` says which commands
+read it. It is refused when others may write it or its folder.
+
+Examples:
+  clresolve config init
+  clresolve config show")]
 pub(in crate::cli) struct ConfigArgs {
     #[command(subcommand)]
     pub(in crate::cli) command: ConfigCommand,
@@ -187,8 +191,8 @@ pub(in crate::cli) struct InitArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The sources are default, file, environment and flag; a derived value follows from
-another key. URLs are shown without what may be a key.
+The sources are default, file, environment and flag; a derived value follows
+from another key. URLs are shown without what may be a key.
 
 Examples:
   clresolve config show
@@ -215,14 +219,16 @@ pub(in crate::cli) struct CheckArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each RPC endpoint is asked for its chain, its newest and its finalized block, and for
-the hash of one finalized block that all of them have; each gateway for a block that
-most gateways hold. Endpoints and gateways are shown by their labels.
+Each RPC endpoint is asked for its chain, its newest and its finalized block,
+and for the hash of one finalized block that all of them have; each gateway
+for a block that most gateways hold. Endpoints and gateways are shown by their
+labels.
 Exit codes: 0 nothing to change, 1 something to change, 2 usage.
 
 Examples:
   clresolve doctor
-  clresolve doctor --rpc http://127.0.0.1:8545 --gateway http://127.0.0.1:8080 --json")]
+  clresolve doctor --json \\
+    --rpc http://127.0.0.1:8545 --gateway http://127.0.0.1:8080")]
 pub(in crate::cli) struct DoctorArgs {
     #[command(flatten)]
     pub(in crate::cli) output: OutputArgs,

@@ -11,6 +11,10 @@ use super::world::WorldArgs;
 use crate::config::{ProofDemand, parse_issuer};
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  clresolve receipt verify receipt.json --name summarizeagent.eth
+  clresolve receipt check a.jws --receipt r.json --jwks keys.json --name a.eth")]
 pub(in crate::cli) struct ReceiptArgs {
     #[command(subcommand)]
     pub(in crate::cli) command: ReceiptCommand,
@@ -29,18 +33,20 @@ pub(in crate::cli) enum ReceiptCommand {
 #[command(group = ArgGroup::new("occasion").multiple(true))]
 #[command(after_help = "\
 The key is the one that the chain names: cl.receipt.signer of the agent, then
-cl.sig.pub of that name. A key or a name that the receipt brings proves nothing.
-Without --request a receipt that somebody else was given is trusted too.
-Whether the call was paid takes --payment, --settlement and [chains.ID] endpoints.
-A bundle holds neither the bound schema nor the agent's addresses and URL.
-Nothing is written without --remember or --bundle.
+cl.sig.pub of that name. A key or a name that the receipt brings proves
+nothing. Without --request a receipt that somebody else was given is trusted
+too. Whether the call was paid takes --payment, --settlement and [chains.ID]
+endpoints. A bundle holds neither the bound schema nor the agent's addresses
+and URL. Nothing is written without --remember or --bundle.
 Exit codes: 0 trusted, 1 untrusted, 2 usage, 3 indeterminate.
 
 Examples:
   clresolve receipt verify receipt.json --name summarizeagent.eth
-  clresolve receipt verify receipt.json --name a.eth --payment paid --settlement reply
+  clresolve receipt verify receipt.json --name a.eth \\
+    --payment paid --settlement reply
   clresolve receipt verify receipt.json --name a.eth --bundle purchase.json
-  clresolve receipt verify - --name a.eth --request request.json -o json < receipt.json")]
+  clresolve receipt verify - --name a.eth --request request.json \\
+    -o json < receipt.json")]
 pub(in crate::cli) struct ReceiptVerifyArgs {
     /// The receipt; - is standard input
     #[arg(value_name = "FILE|-")]
@@ -86,15 +92,16 @@ pub(in crate::cli) struct PurchaseArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Unless --chain names it, the chain and its world are those of the configuration:
-mainnet by default. --proof names the least grade; without it the word of one
-endpoint is refused, as the gate does. Your own configuration file is not read.
-Exit codes: those of the document (0 trusted, 1 untrusted, 3 indeterminate), 1 for
-one that is refused, 2 usage.
+Unless --chain names it, the chain and its world are those of the
+configuration: mainnet by default. --proof names the least grade; without it
+the word of one endpoint is refused, as the gate does.
+Exit codes: those of the document (0 trusted, 1 untrusted, 3 indeterminate),
+1 for one that is refused, 2 usage.
 
 Examples:
   clresolve receipt check a.jws --receipt r.json --jwks keys.json --name a.eth
-  clresolve receipt check - --receipt r.json --request q.json --jwks keys.json --name a.eth")]
+  clresolve receipt check - --receipt r.json --request q.json \\
+    --jwks keys.json --name a.eth")]
 pub(in crate::cli) struct ReceiptCheckArgs {
     /// The signed document (a JWS); - is standard input
     #[arg(value_name = "FILE|-")]

@@ -8,6 +8,10 @@ use super::output::{OutArgs, OutputArgs};
 use super::world::WorldArgs;
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  clresolve request template summarizeagent.eth summarize --out request.json
+  clresolve request check summarizeagent.eth summarize request.json")]
 pub(in crate::cli) struct RequestArgs {
     #[command(subcommand)]
     pub(in crate::cli) command: RequestCommand,
@@ -24,13 +28,14 @@ pub(in crate::cli) enum RequestCommand {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The schema is the one that the agent's card binds for the verb, its bytes proven by
-their digest. Nothing is sent. Each finding has its line and column.
+The schema is the one that the agent's card binds for the verb, its bytes
+proven by their digest. Nothing is sent. Each finding has its line and column.
 Exit codes: 0 it may be sent, 1 it must not, 2 usage, 3 it is not known.
 
 Examples:
   clresolve request check summarizeagent.eth summarize request.json
-  clresolve request template a.eth summarize | clresolve request check a.eth summarize -")]
+  clresolve request template a.eth summarize |
+    clresolve request check a.eth summarize -")]
 pub(in crate::cli) struct RequestCheckArgs {
     /// The ENS name of the agent
     pub(in crate::cli) name: String,
@@ -47,12 +52,14 @@ pub(in crate::cli) struct RequestCheckArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-What the schema fixes stands there as it demands; standard error names what is to be
-filled in. The request_id is random: send each request with one of its own.
+What the schema fixes stands there as it demands; standard error names what is
+to be filled in. The request_id is random: send each request with one of its
+own.
 
 Examples:
   clresolve request template summarizeagent.eth summarize > request.json
-  clresolve --sandbox request template checkoutagent.eth checkout --out request.json")]
+  clresolve --sandbox request template checkoutagent.eth checkout \\
+    --out request.json")]
 pub(in crate::cli) struct RequestTemplateArgs {
     /// The ENS name of the agent
     pub(in crate::cli) name: String,

@@ -12,6 +12,10 @@ use crate::signature::DidWeb;
 use crate::text;
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  clresolve signature verify card.json --ens a.eth
+  clresolve signature sign card.json --key k.pem --out signed.json")]
 pub(in crate::cli) struct SignatureArgs {
     #[command(subcommand)]
     pub(in crate::cli) command: SignatureCommand,
@@ -32,13 +36,15 @@ pub(in crate::cli) enum SignatureCommand {
 #[command(
     group = clap::ArgGroup::new("roots").required(true).multiple(true),
     after_help = "\
-One signature that holds under a named root is enough; the defects of others are then
-warnings. The place where the card says that its keys are is never looked at.
+One signature that holds under a named root is enough; the defects of others
+are then warnings. The place where the card says that its keys are is never
+looked at.
 Exit codes: 0 verified, 1 refused, 2 usage, 3 a root could not be asked.
 
 Examples:
   clresolve signature verify card.json --ens a.eth
-  clresolve signature verify - --jwks keys.json --did did:web:example.com < card.json"
+  clresolve signature verify - --jwks keys.json \\
+    --did did:web:example.com < card.json"
 )]
 pub(in crate::cli) struct SignatureVerifyArgs {
     /// The card; - is standard input
@@ -61,8 +67,9 @@ pub(in crate::cli) struct SignatureVerifyArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The signature is added to those of the card; no other byte of the card changes.
-Its reader needs the public part: `clresolve signature key public FILE`.
+The signature is added to those of the card; no other byte of the card
+changes. Its reader needs the public part: `clresolve signature key public
+FILE`.
 
 Examples:
   clresolve signature sign card.json --key k.pem --out signed.json
@@ -86,6 +93,10 @@ pub(in crate::cli) struct SignCardArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  clresolve signature key new k.pem > jwks.json
+  clresolve signature key public k.pem")]
 pub(in crate::cli) struct KeyArgs {
     #[command(subcommand)]
     pub(in crate::cli) command: KeyCommand,
@@ -114,6 +125,10 @@ pub(in crate::cli) struct KeyFileArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  clresolve verdict verify a.jws --jwks keys.json --name a.eth
+  clresolve verdict verify - --jwks keys.json --name a.eth < a.jws")]
 pub(in crate::cli) struct VerdictArgs {
     #[command(subcommand)]
     pub(in crate::cli) command: VerdictCommand,
@@ -128,16 +143,18 @@ pub(in crate::cli) enum VerdictCommand {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Profile, depth and, unless --chain names it, the chain and its world are those of
-the configuration: agent-cards/1.0.0, identity, and mainnet by default. --proof names
-the least grade; without it the word of one endpoint is refused, as the gate does.
-Your own configuration file is not read.
-Exit codes: those of the verdict (0 trusted, 1 untrusted, 3 indeterminate), 4 for
-an --expect-* that is not met, 1 for a signed verdict that is refused, 2 usage.
+Profile, depth and, unless --chain names it, the chain and its world are those
+of the configuration: agent-cards/1.0.0, identity, and mainnet by default.
+--proof names the least grade; without it the word of one endpoint is refused,
+as the gate does.
+Exit codes: those of the verdict (0 trusted, 1 untrusted, 3 indeterminate),
+4 for an --expect-* that is not met, 1 for a signed verdict that is refused,
+2 usage.
 
 Examples:
   clresolve verdict verify a.jws --jwks keys.json --name a.eth
-  clresolve verdict verify - --jwks keys.json --name a.eth --proof quorum < a.jws")]
+  clresolve verdict verify - --jwks keys.json --name a.eth \\
+    --proof quorum < a.jws")]
 pub(in crate::cli) struct VerdictVerifyArgs {
     /// The signed verdict (a JWS); - is standard input
     #[arg(value_name = "FILE|-")]

@@ -13,7 +13,7 @@ use crate::text::Foreign;
 const NOTHING: &str = "nothing";
 
 pub(super) fn run(args: &AuditDiffArgs) -> anyhow::Result<Exit> {
-    let (before, after) = (super::past(&args.before)?, super::past(&args.after)?);
+    let (before, after) = (super::report::past(&args.before)?, super::report::past(&args.after)?);
     let difference = Difference::between(&before, &after)?;
     let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), false);
     results.push(&difference, |_| people(&difference))?;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, ensure};
 
-use super::past;
+use super::report::past;
 use crate::report::difference::check_worlds;
 use crate::report::history::MAX_EARLIER_REPORTS;
 use crate::report::{Past, PastCounts, Scope};

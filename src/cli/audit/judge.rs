@@ -8,12 +8,12 @@ use tokio::sync::Semaphore;
 use super::block_pin::BlockPin;
 use super::rows::RowWriter;
 use super::sources::{SourceLine, Sources};
-use crate::chain::Demand;
+use crate::chain::GradeDemand;
 use crate::cli::names::{Distinct, Line, NamesError};
 use crate::cli::progress::Progress;
 use crate::config::Config;
-use crate::report::{Ending, Past, Presence, Row, Shard, Tally};
-use crate::resolve::{Question, Resolver, Witnesses};
+use crate::report::{AuditCounts, Ending, Past, Presence, Row, Shard};
+use crate::resolve::{Question, Resolver, UpstreamSurvey};
 use crate::verdict::Resolution;
 
 /// How the names of a list are judged.
@@ -22,7 +22,7 @@ pub(in crate::cli) struct ListAudit<'a> {
     /// The block that is read in the place of the resolver's own.
     pub(in crate::cli) pin: Option<&'a BlockPin>,
     /// Who is asked about each name besides, where anybody is.
-    pub(in crate::cli) witnesses: Option<&'a Witnesses>,
+    pub(in crate::cli) survey: Option<&'a UpstreamSurvey>,
     /// The report against which each row is held.
     pub(in crate::cli) earlier: Option<&'a Past>,
     /// The part of the list that is judged.
@@ -54,11 +54,11 @@ impl Pace {
     pub(in crate::cli) fn of(config: &Config, at_once: u8) -> Self {
         let at_once = u32::from(at_once);
         match config.chain.demand() {
-            Ok(Demand::SingleRpc | Demand::Quorum(_)) => {
+            Ok(GradeDemand::SingleRpc | GradeDemand::Quorum(_)) => {
                 let most = at_once * BEGUN_PER_TURN;
                 Self { group: (most / 2).clamp(1, MOST_TOGETHER), most }
             }
-            Ok(Demand::StateProof(_)) | Err(_) => Self { group: 1, most: at_once },
+            Ok(GradeDemand::StateProof(_)) | Err(_) => Self { group: 1, most: at_once },
         }
     }
 
@@ -88,7 +88,7 @@ impl ListAudit<'_> {
         kept: &mut RowWriter,
         mut interrupt: impl Future<Output = ()> + Unpin,
     ) -> anyhow::Result<Ending> {
-        let (left, last) = (sources.total().map(|total| total.saturating_sub(kept.tally.names)), kept.last());
+        let (left, last) = (sources.total().map(|total| total.saturating_sub(kept.counts.names)), kept.last());
         let progress = Progress::counting(left.filter(|_| self.shard.is_none()));
         let mut distinct = Distinct::default();
         let mut is_due = |asked: &Result<SourceLine, NamesError>| match asked {
@@ -120,14 +120,14 @@ impl ListAudit<'_> {
                     Some(Ok(row)) => {
                         kept.push(&row)?;
                         tracing::info!(line = row.line, state = %row.state, "judged");
-                        progress.advance(|| counts(&kept.tally));
+                        progress.advance(|| counts(&kept.counts));
                     }
                 },
                 () = &mut interrupt => break Ending::Interrupted,
             }
         };
         drop((rows, progress));
-        kept.tally.listed_again = distinct.again;
+        kept.counts.listed_again = distinct.again;
         Ok(ending)
     }
 
@@ -161,8 +161,8 @@ impl ListAudit<'_> {
                 if let Some(before) = self.earlier.and_then(|earlier| earlier.names.get(row.name())) {
                     row.follow(before);
                 }
-                if let Some(witnesses) = self.witnesses {
-                    row.agreement = Some(witnesses.ask(&resolution).await);
+                if let Some(survey) = self.survey {
+                    row.agreement = Some(survey.ask(&resolution).await);
                 }
                 row
             }
@@ -189,7 +189,7 @@ fn lacks_an_answer(resolution: &Resolution) -> bool {
     resolution.verdict().reasons.iter().any(|reason| reason.code.entry().retryable)
 }
 
-fn counts(tally: &Tally) -> String {
-    let Tally { trusted, untrusted, indeterminate, .. } = tally;
+fn counts(counts: &AuditCounts) -> String {
+    let AuditCounts { trusted, untrusted, indeterminate, .. } = counts;
     format!("{trusted} trusted, {untrusted} untrusted, {indeterminate} indeterminate")
 }

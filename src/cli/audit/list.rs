@@ -18,7 +18,7 @@ use crate::name::EnsName;
 use crate::text::Foreign;
 
 pub(super) fn run(args: AuditListArgs) -> anyhow::Result<Exit> {
-    crate::cli::run_async(list(args))
+    crate::cli::runtime::run_async(list(args))
 }
 
 async fn list(args: AuditListArgs) -> anyhow::Result<Exit> {
@@ -43,7 +43,7 @@ async fn list(args: AuditListArgs) -> anyhow::Result<Exit> {
     spelt.extend(names);
     drop(progress);
     if unanswered > 0 {
-        anstream::eprintln!("clresolve: no endpoint has told in time how {unanswered} of the names are spelt");
+        anstream::eprintln!("clresolve: no endpoint said in time how {unanswered} of the names are spelt");
         is_whole = false;
     }
     let mut results = Results::new(output, args.output.form(), true);
@@ -61,11 +61,14 @@ fn tell(wanted: &WantedNames, found: &FoundNames) -> bool {
         WantedNames::Below(name) => format!("--below {name}"),
     };
     for (endpoint, block) in &found.told {
-        notice::note(format_args!("clresolve: {wanted}: {} has told all up to block {block}", Foreign::new(endpoint)));
+        notice::note(format_args!(
+            "clresolve: {wanted}: {} has sent all its logs up to block {block}",
+            Foreign::new(endpoint)
+        ));
     }
     for (endpoint, cause) in &found.failed {
         let (endpoint, cause) = (Foreign::new(endpoint), Foreign::new(cause));
-        anstream::eprintln!("clresolve: {wanted}: {endpoint} has not told all: {cause}");
+        anstream::eprintln!("clresolve: {wanted}: {endpoint} has not sent all its logs: {cause}");
     }
     found.failed.is_empty()
 }
@@ -114,6 +117,6 @@ fn line(listed: &Listed, format: Format) -> String {
         (Some(name), Format::Short) => format!("{}\n", Foreign::new(name)),
         (Some(name), _) => format!("{}  # block {block}\n", Foreign::new(name)),
         (None, Format::Short) => format!("{node}\n"),
-        (None, _) => format!("{node}  # block {block}, nobody has spelt it\n"),
+        (None, _) => format!("{node}  # block {block}, its name is not known\n"),
     }
 }

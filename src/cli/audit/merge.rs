@@ -6,8 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
 
+use super::report::{ToOutput, exit};
 use super::rows::RowWriter;
-use super::{ToOutput, exit};
 use crate::cli::args::AuditMergeArgs;
 use crate::cli::exit::Exit;
 use crate::cli::output::{Output, Unwritable};
@@ -28,13 +28,13 @@ pub(super) fn run(args: &AuditMergeArgs) -> anyhow::Result<Exit> {
     while let Some(row) = shards.next_row().map_err(|(at, error)| of_file(at, error))? {
         kept.push(&row)?;
     }
-    let exit = exit(&kept.tally, &ending);
+    let exit = exit(&kept.counts, &ending);
     if let Some(warning) = ending.warning() {
         anstream::eprintln!("clresolve: {warning}");
     }
-    kept.tally.listed_again = shards.listed_again();
-    let (tally, spool) = kept.finish()?;
-    let report = Report { scope, tally, ending, since: None, earlier: Vec::new(), shard: None, list: None };
+    kept.counts.listed_again = shards.listed_again();
+    let (counts, spool) = kept.finish()?;
+    let report = Report { scope, counts, ending, since: None, earlier: Vec::new(), shard: None, list: None };
     let mut out = BufWriter::new(ToOutput(&mut output));
     let written = report.write(args.output.form().into(), &spool, &mut out).and_then(|()| out.flush());
     written.map_err(|error| Unwritable::new("the report", error))?;

@@ -16,8 +16,8 @@ use crate::text::Foreign;
 
 pub(super) fn run(args: &AuditResolutionArgs) -> anyhow::Result<Exit> {
     let log = log(&args.log).context("--log")?;
-    let earlier = args.since.as_deref().map(super::past).transpose()?;
-    let check = LogCheck::of(&log, earlier.as_ref(), &super::past(&args.report)?)?;
+    let earlier = args.since.as_deref().map(super::report::past).transpose()?;
+    let check = LogCheck::of(&log, earlier.as_ref(), &super::report::past(&args.report)?)?;
     let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), false);
     results.push(&check, |_| people(&check))?;
     results.finish()?;

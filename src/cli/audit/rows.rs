@@ -16,7 +16,7 @@ use crate::cli::output::Unwritable;
 use crate::digest::{Digest, Digester};
 use crate::report::merge::{MAX_LINE_BYTES, other_rules};
 use crate::report::past::MAX_REPORT_BYTES;
-use crate::report::{Row, Rows, Scope, Shard, Tally};
+use crate::report::{AuditCounts, Row, Rows, Scope, Shard};
 use crate::text::Foreign;
 use crate::verdict::Tool;
 
@@ -29,7 +29,7 @@ const ROWS_PER_SYNC: u32 = 64;
 
 /// The rows so far, counted and kept in a file.
 pub(in crate::cli) struct RowWriter {
-    pub(in crate::cli) tally: Tally,
+    pub(in crate::cli) counts: AuditCounts,
     file: File,
     /// The journal, where the file is one.
     journal: Option<PathBuf>,
@@ -78,7 +78,7 @@ impl RowWriter {
 
     fn new(file: File, journal: Option<PathBuf>, head: &[u8]) -> Self {
         let (chain, start) = (Digest::of(head), head.len() as u64);
-        Self { tally: Tally::default(), file, journal, start, chain, last: 0, unsynced: 0 }
+        Self { counts: AuditCounts::default(), file, journal, start, chain, last: 0, unsynced: 0 }
     }
 
     /// The line of the list that the last row is of; 0 before the first.
@@ -100,9 +100,9 @@ impl RowWriter {
     }
 
     /// The counts and the rows.
-    pub(in crate::cli) fn finish(mut self) -> anyhow::Result<(Tally, Spool)> {
+    pub(in crate::cli) fn finish(mut self) -> anyhow::Result<(AuditCounts, Spool)> {
         self.sync()?;
-        Ok((self.tally, Spool { file: self.file, journal: self.journal, start: self.start }))
+        Ok((self.counts, Spool { file: self.file, journal: self.journal, start: self.start }))
     }
 
     /// What to do where results cannot be written.
@@ -111,7 +111,7 @@ impl RowWriter {
     }
 
     fn count(&mut self, row: &Row, chain: Digest) {
-        self.tally.add(row);
+        self.counts.add(row);
         (self.last, self.chain) = (row.line, chain);
     }
 
@@ -355,8 +355,8 @@ mod tests {
     fn kept_rows_come_back_in_order_and_more_than_once() {
         let mut kept = RowWriter::scratch().unwrap();
         (1..=3).for_each(|line| kept.push(&row(line)).unwrap());
-        let (tally, spool) = kept.finish().unwrap();
-        assert_eq!((tally.names, tally.untrusted), (3, 3));
+        let (counts, spool) = kept.finish().unwrap();
+        assert_eq!((counts.names, counts.untrusted), (3, 3));
         for _ in 0..2 {
             assert_eq!(rows_of(&spool), [row(1), row(2), row(3)]);
         }
@@ -374,7 +374,7 @@ mod tests {
             std::fs::write(&path, &whole[..cut]).unwrap();
             let mut kept = RowWriter::resume(&path, &job()).unwrap();
             let last = ends.iter().filter(|end| **end <= cut).count().saturating_sub(1) as u64;
-            assert_eq!((kept.last(), kept.tally.names), (last, last), "cut at {cut}");
+            assert_eq!((kept.last(), kept.counts.names), (last, last), "cut at {cut}");
             (last + 1..=3).for_each(|line| kept.push(&row(line)).unwrap());
             let (_, spool) = kept.finish().unwrap();
             assert_eq!(rows_of(&spool), [row(1), row(2), row(3)]);

@@ -25,7 +25,7 @@ use crate::verdict::State;
 const AT_ONCE: usize = 4;
 
 pub(super) fn run(args: AuditSchemasArgs) -> anyhow::Result<Exit> {
-    crate::cli::run_async(audit(args))
+    crate::cli::runtime::run_async(audit(args))
 }
 
 async fn audit(args: AuditSchemasArgs) -> anyhow::Result<Exit> {

@@ -1,6 +1,6 @@
 //! What a watch keeps between rounds: the last report whose changes were told, and the id of a message on its way.
 //!
-//! The report is that of `audit --json`, sealed by its digest. Beside it stand a file that is locked for as long as a watch
+//! The report is that of `audit --json`, with its digest at its end. Beside it stand a file that is locked for as long as a watch
 //! runs, and while changes could not be told, one with their id.
 
 use std::fs::{File, TryLockError};

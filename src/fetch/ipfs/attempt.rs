@@ -7,11 +7,12 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use super::gateway::{BAN, GatewayFault};
 use super::hedge::{AT_ONCE, Race};
 use super::reorder_budget::{ReorderBudget, Reservation};
+use super::retrieval::{Retrieval, Want};
 use super::route::{Route, media_type};
 use super::score::{Scores, Turn};
-use super::{BAN, GatewayFault, Retrieval, Want};
 use crate::cid::car::CarFeed;
 use crate::cid::{ContentId, Progress, Walk, WalkError};
 use crate::fetch::egress::{Reply, SHORT_BODY, deadline_in};

@@ -3,7 +3,8 @@
 use clresolve_egress::header;
 use url::Url;
 
-use super::{DEFAULT_REST, Gateway, GatewayError, GatewayFault, MAX_REST, MIN_REST, Want};
+use super::gateway::{DEFAULT_REST, Gateway, GatewayError, GatewayFault, MAX_REST, MIN_REST};
+use super::retrieval::Want;
 use crate::cid::ContentId;
 use crate::fetch::OperatorClient;
 use crate::fetch::egress::{BodyBudget, Call, Egress, ForeignUrl, Reply};

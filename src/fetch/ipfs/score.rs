@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::BAN;
+use super::gateway::BAN;
 
 /// When the next gateway is asked beside one that does not get on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,8 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use super::super::problem;
-use super::{Component, Operation};
+use super::components::Component;
+use super::operation::Operation;
 use crate::profile::Profiles;
 use crate::reason::Refusal;
 use crate::sign;

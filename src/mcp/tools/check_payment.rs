@@ -8,7 +8,8 @@ use clresolve_payment::request::Demand;
 use clresolve_payment::{Decision, DecisionRequest};
 use serde_json::{Value, json};
 
-use super::{Label, Tool, name_argument};
+use super::label::Label;
+use super::tool::{Tool, name_argument};
 use crate::mcp::answer::{Answer, Failure, OwnText};
 use crate::mcp::asker::{AgentAnswer, Asker, read_apart};
 use crate::mcp::form::{self, Form};

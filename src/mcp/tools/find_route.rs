@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Label, Tool, arguments, name_argument};
+use super::label::Label;
+use super::tool::{Tool, arguments, name_argument};
 use crate::mcp::answer::{Answer, Failure, OwnText};
 use crate::mcp::asker::{AgentAnswer, Asker};
 use crate::mcp::form::{self, Form};

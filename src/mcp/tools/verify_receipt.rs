@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use clresolve_payment::settlement::Purchase;
-use clresolve_receipt::Question as ReceiptQuestion;
+use clresolve_receipt::ReceiptQuestion;
 use clresolve_receipt::question::Request;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Label, Tool, arguments, name_argument};
+use super::label::Label;
+use super::tool::{Tool, arguments, name_argument};
 use crate::mcp::answer::{Answer, Failure, OwnText};
 use crate::mcp::asker::{AgentAnswer, Asker, read_apart};
 use crate::mcp::form::{self, Form};

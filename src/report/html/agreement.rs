@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{code, left_out, name_anchor, table};
+use super::markup::{code, left_out, name_anchor, table};
 use crate::report::page::Quota;
 use crate::report::upstreams::{self, ENDPOINT_COLUMNS, GATEWAY_COLUMNS, LabelCounts};
 use crate::report::{Report, Rows};
@@ -12,14 +12,14 @@ const MAX_FINDINGS_SHOWN: usize = 500;
 
 /// Writes the section, where they were asked.
 pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
-    let Some(said) = upstreams::sentences(report) else { return Ok(()) };
+    let Some(said) = report.agreement() else { return Ok(()) };
     writeln!(
         out,
         "<section id=\"agreement\">\n<h2>Endpoints and gateways</h2>\n<p>{said}</p>\n<p class=\"soft\">No state depends on \
          it: a verdict rests on the endpoints that had to agree, and on blocks that were proven.</p>"
     )?;
-    counts("endpoint", ENDPOINT_COLUMNS, report.tally.upstreams.endpoints(), out)?;
-    counts("gateway", GATEWAY_COLUMNS, report.tally.upstreams.gateways(), out)?;
+    counts("endpoint", ENDPOINT_COLUMNS, report.counts.upstreams.endpoints(), out)?;
+    counts("gateway", GATEWAY_COLUMNS, report.counts.upstreams.gateways(), out)?;
     findings(rows, out)?;
     writeln!(out, "</section>")
 }

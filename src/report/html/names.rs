@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use super::{html, left_out, line, mark, name_anchor};
+use super::markup::{html, left_out, line, mark, name_anchor};
 use crate::reason::Effect;
 use crate::report::duty::{ACTORS, is_due};
 use crate::report::overview::{identity_checks, schema_checks};
 use crate::report::page::{Piece, Quota};
-use crate::report::{Drift, Report, Row, Rows, role};
+use crate::report::words::role;
+use crate::report::{Drift, Report, Row, Rows};
 use crate::verdict::State;
 
 /// Most names in the table: a browser on a phone scrolls, filters and sorts them without delay.
@@ -78,7 +79,7 @@ fn write_row(report: &Report, row: &Row, findings: &BTreeSet<u64>, out: &mut dyn
 
 /// The name, which leads to its findings where the page has them.
 fn name(report: &Report, row: &Row, findings: &BTreeSet<u64>) -> String {
-    let article = report.tally.alike(row).map_or(row.line, |alike| alike.line);
+    let article = report.counts.alike(row).map_or(row.line, |alike| alike.line);
     let name = html(row.name());
     if findings.contains(&article) {
         format!("<a href=\"#findings-{article}\"><code>{name}</code></a>")

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use super::{actor_word, code, left_out, line, markup, name_anchor, table};
+use super::markup::{actor_word, code, html, left_out, line, markup, name_anchor, table};
 use crate::reason::{Effect, Fixer};
 use crate::report::duty::{ACTORS, duties, is_due, who};
 use crate::report::overview::{Overview, identity_checks, schema_checks};
 use crate::report::page::{Point, Quota, digests, listed, names as counted, points, same_findings, some_names};
-use crate::report::{Agreement, Draft, Group, Report, Row, Rows, role};
+use crate::report::words::role;
+use crate::report::{Agreement, Draft, Group, Report, Row, Rows};
 
 /// Most articles of findings: names alike share one, and a registry has a handful of kinds. More of them in one page are
 /// read by nobody.
@@ -44,7 +45,7 @@ pub(super) fn write(
             who(actor)
         )?;
         rows.each(&mut |row| {
-            let alike = report.tally.alike(row);
+            let alike = report.counts.alike(row);
             if !is_due(actor, row) || alike.is_some_and(|alike| alike.line != row.line) || !quota.take() {
                 return Ok(());
             }
@@ -64,7 +65,7 @@ pub(super) fn write(
 }
 
 fn article(report: &Report, actor: Fixer, row: &Row, is_first: bool, out: &mut dyn Write) -> io::Result<()> {
-    let alike = report.tally.alike(row);
+    let alike = report.counts.alike(row);
     let others = alike.map_or(0, |alike| alike.names - 1);
     let anchor = if is_first { format!(" id=\"findings-{}\"", row.line) } else { String::new() };
     let more = if others > 0 { format!(" and {others} more") } else { String::new() };
@@ -116,7 +117,7 @@ fn do_this(report: &Report, actor: Fixer, row: &Row, others: u64, out: &mut dyn 
     for duty in duties(actor, report, row) {
         write!(out, "<li>{}", markup(&duty.what))?;
         if let Some(line) = &duty.line {
-            write!(out, "<pre tabindex=\"0\">{}</pre>", super::html(line))?;
+            write!(out, "<pre tabindex=\"0\">{}</pre>", html(line))?;
         }
         writeln!(out, "</li>")?;
     }
@@ -138,7 +139,7 @@ fn write_point(point: &Point<'_>, out: &mut dyn Write) -> io::Result<()> {
 
 /// The warnings that an actor can end, over all names.
 fn warnings(report: &Report, actor: Fixer) -> Vec<&Group> {
-    let groups = report.tally.groups().into_iter();
+    let groups = report.counts.groups().into_iter();
     groups.filter(|group| group.effect == Effect::Warn && group.code.entry().fixer == actor).collect()
 }
 

@@ -64,16 +64,16 @@ fn shards_of_different_lists_are_told_apart() {
 fn shards_of_different_blocks_are_shown_as_such() {
     let rows: Vec<Row> = (1..=20).map(misrouted).collect();
     let halves = ["1/2", "2/2"].map(|shard| shard_of(&rows, shard.parse().unwrap()));
-    let at = |report: &str, block: &str| sealed_anew(&report.replace("\"block\":\"finalized\"", &format!("\"block\":\"{block}\"")));
+    let at = |report: &str, block: &str| with_new_digest(&report.replace("\"block\":\"finalized\"", &format!("\"block\":\"{block}\"")));
     let joined = merged(&[at(&halves[0], "18"), at(&halves[1], "19")]).unwrap();
     assert!(joined.contains("\"block\":\"18, 19\""), "{joined}");
-    let other_depth = sealed_anew(&halves[1].replace("\"depth\":\"schemas\"", "\"depth\":\"identity\""));
+    let other_depth = with_new_digest(&halves[1].replace("\"depth\":\"schemas\"", "\"depth\":\"identity\""));
     let error = merged(&[halves[0].clone(), other_depth]).expect_err("it is refused");
     assert_eq!(error.to_string(), "has another depth than the first report");
 }
 
 /// A report with the digest of its lines, whoever changed them.
-fn sealed_anew(report: &str) -> String {
-    let (lines, _) = report.split_once("\"digest\": ").expect("a seal");
+fn with_new_digest(report: &str) -> String {
+    let (lines, _) = report.split_once("\"digest\": ").expect("a digest");
     format!("{lines}\"digest\": \"{}\"\n}}\n", Digest::of(lines.as_bytes()))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clresolve_jose::PublicKey;
-use clresolve_receipt::judge::{Addresses, Signer};
+use clresolve_receipt::judge::{SignerAddresses, ReceiptSigner};
 use clresolve_verdict::published::PublishedRecord;
 
 use super::{SignerError, SignerRecords};
@@ -17,7 +17,7 @@ use crate::resolve::walk::Walker;
 use crate::verdict::{GatePolicy, Resolution, State};
 
 /// Who signs receipts for an agent, or why that is not known.
-type Known = Result<Signer, Box<Reason>>;
+type Known = Result<ReceiptSigner, Box<Reason>>;
 
 /// Who signs receipts for agents, as it was read a moment ago.
 pub(in crate::resolve) type ReceiptSigners = LookUps<(), Known>;
@@ -83,20 +83,20 @@ async fn at_one_block<F: Future<Output = Result<SignerRecords, Box<Reason>>>>(
 
 /// The addresses of the agent of a verdict, with which x402's own receipts are signed. Addresses from places that the gate
 /// denies are none.
-pub(in crate::resolve) fn addresses(resolution: &Resolution, gate: &GatePolicy) -> Addresses {
-    let Some(published) = resolution.payment() else { return Addresses::default() };
+pub(in crate::resolve) fn addresses(resolution: &Resolution, gate: &GatePolicy) -> SignerAddresses {
+    let Some(published) = resolution.payment() else { return SignerAddresses::default() };
     let open = |why: String| Some(Box::new(Reason::new(Code::ReceiptKeyUnpublished).at("addr").observed(why)));
     let of_verdict = |code: &&Code| resolution.verdict().reasons.iter().any(|reason| reason.code == **code);
     let lends = [Code::RecordOffchain, Code::NameWildcard];
     if let Some(code) = lends.iter().filter(|code| gate.deny.contains(code)).find(of_verdict) {
-        return Addresses { settled: Vec::new(), open: open(format!("{code}, which gate.deny refuses")) };
+        return SignerAddresses { settled: Vec::new(), open: open(format!("{code}, which gate.deny refuses")) };
     }
     let mut coins = published.settled().addresses.keys();
     let unread = coins.find(|coin| {
         matches!(published.address(**coin), PublishedRecord::Pending { .. } | PublishedRecord::Failed(_) | PublishedRecord::Malformed(_))
     });
     let settled = super::addresses(published).addresses;
-    Addresses { settled, open: unread.and_then(|coin| open(format!("the address for coin type {coin} is not settled"))) }
+    SignerAddresses { settled, open: unread.and_then(|coin| open(format!("the address for coin type {coin} is not settled"))) }
 }
 
 fn unpublished(key: Key, why: &dyn Display) -> Box<Reason> {
@@ -110,13 +110,13 @@ impl SignerRecords {
         Self::read_unless(walker, name, limit, |reason| reason.effect != Effect::Warn).await
     }
 
-    fn into_signer(self, name: EnsName) -> Signer {
+    fn into_signer(self, name: EnsName) -> ReceiptSigner {
         let key = self.public_key().map_err(|error| unpublished(Key::SigPub, &error)).and_then(|text| {
             PublicKey::from_record(text).map_err(|error| unpublished(Key::SigPub, &error))
         });
         let kid = self.text(Key::SigKid).map_err(|error| unpublished(Key::SigKid, &error));
         let kid = kid.and_then(|kid| kid.ok_or_else(|| unpublished(Key::SigKid, &SignerError::Absent(Key::SigKid))));
-        Signer {
+        ReceiptSigner {
             name,
             key,
             kid: kid.map(str::to_owned),

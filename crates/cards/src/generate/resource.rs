@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::error::GenerateError;
+use super::source::{Source, SourceLine};
 use super::yaml::{self, Field};
-use super::{BaseUrl, GenerateError, Provider, Server, Source, SourceLine};
+use clresolve_core::base_url::BaseUrl;
 use clresolve_core::text::{Foreign, unsafe_character};
 
 /// `apiVersion` of the resources.
@@ -40,6 +43,27 @@ pub(super) struct Held {
     pub(super) tools: BTreeMap<Key, Tool>,
     pub(super) server: Server,
     server_place: Option<SourceLine>,
+}
+
+/// The server's configuration in the resources. A card leaves out what they do not state.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Server {
+    pub(super) base_url: Option<BaseUrl>,
+    pub(super) protocol_version: Option<String>,
+    pub(super) streaming: Option<bool>,
+    pub(super) push_notifications: Option<bool>,
+    pub(super) state_transition_history: Option<bool>,
+    pub(super) schemes: Option<Vec<String>>,
+    pub(super) provider: Option<Provider>,
+}
+
+/// Who runs the server.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Provider {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) organization: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) url: Option<String>,
 }
 
 /// An AgentSystem.

@@ -6,7 +6,8 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 use serde_json::{Map, Number, Value};
 use serde_saphyr::{Options, Spanned};
 
-use super::{GenerateError, SourceLine};
+use super::error::GenerateError;
+use super::source::SourceLine;
 use clresolve_core::text::{Foreign, excerpt};
 
 /// Most levels of a document. Schemas in cards have far fewer, and the reader recurses.

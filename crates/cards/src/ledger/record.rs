@@ -8,10 +8,12 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::MAX_LINE_BYTES;
 use clresolve_core::json;
 use clresolve_core::json::{JsonError, Limits};
 use clresolve_core::text::{Foreign, excerpt};
+
+/// Longest line, in bytes: a card of 256 KiB as a payload, in base64, fits.
+pub const MAX_LINE_BYTES: usize = 512 * 1024;
 
 /// The alphabet of Crockford's Base32.
 const CROCKFORD: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";

@@ -10,6 +10,10 @@ use serde_json::{Map, Number, Value};
 use super::message::{AGENT_CARD, Kind, Member, Presence};
 use clresolve_core::json::pointer;
 
+/// Most signatures of a card: the publisher's, those of others who vouch for it, and keys that are being replaced. Each
+/// costs the verifier a public-key operation.
+pub const MAX_SIGNATURES: usize = 16;
+
 /// The member that is not signed.
 pub(super) const SIGNATURES: &str = "signatures";
 

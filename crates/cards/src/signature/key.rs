@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use super::{CardSigner, SignError};
+use super::error::CardSignError;
 use clresolve_core::digest::Digest;
 use clresolve_jose::KeyError;
 
@@ -64,6 +64,26 @@ impl Algorithm {
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|algorithm| algorithm.as_str() == name)
     }
+}
+
+/// A private key that signs cards.
+pub trait CardSigner {
+    /// `alg` of the header.
+    fn algorithm(&self) -> Algorithm;
+
+    /// `kid` of the header.
+    fn key_id(&self) -> &str;
+
+    /// `jku` of the header, if wanted.
+    fn key_set_url(&self) -> Option<&str> {
+        None
+    }
+
+    /// The signature of `message`.
+    ///
+    /// # Errors
+    /// [`CardSignError::Library`].
+    fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, CardSignError>;
 }
 
 impl fmt::Display for Algorithm {
@@ -386,8 +406,8 @@ impl CardSigner for CardKey {
         self.jku.as_deref()
     }
 
-    fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, SignError> {
-        let failed = |_| SignError::Library;
+    fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, CardSignError> {
+        let failed = |_| CardSignError::Library;
         match &self.secret {
             Secret::Ed25519(key) => Ok(key.sign(message).to_vec()),
             Secret::P256(pair) => Ok(pair.sign(&SystemRandom::new(), message).map_err(failed)?.as_ref().to_vec()),
@@ -409,7 +429,7 @@ impl CardSigner for clresolve_jose::SigningKey {
         self.public().id()
     }
 
-    fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, SignError> {
+    fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, CardSignError> {
         Ok(self.sign(message).to_vec())
     }
 }

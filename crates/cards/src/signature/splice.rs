@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::canonical::SIGNATURES;
-use super::{CardSigner, SignError, signature};
+use super::{CardSignError, CardSigner, signature};
 use clresolve_core::json::locate;
 use clresolve_core::json::{Limits, parse};
 
@@ -13,9 +13,9 @@ const SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 /// The text of a card with one more signature. The rest stays byte for byte.
 ///
 /// # Errors
-/// [`SignError`], also if the text is not one strict JSON object.
-pub fn sign_text(text: &str, key: &dyn CardSigner) -> Result<String, SignError> {
-    let card = parse(text.as_bytes(), Limits::CARD).map_err(SignError::Json)?;
+/// [`CardSignError`], also if the text is not one strict JSON object.
+pub fn sign_text(text: &str, key: &dyn CardSigner) -> Result<String, CardSignError> {
+    let card = parse(text.as_bytes(), Limits::CARD).map_err(CardSignError::Json)?;
     let entry = signature(&card, key)?;
     Ok(spliced(text, &entry, card.get(SIGNATURES).is_some()))
 }

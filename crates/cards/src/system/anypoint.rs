@@ -11,6 +11,7 @@
 
 mod change;
 mod mapping;
+mod members;
 mod time;
 
 use std::collections::BTreeSet;
@@ -19,6 +20,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 use url::Url;
 
+use self::members::{MAX_LISTED, items};
 use super::shape::{self, Line, OwnSchema, line};
 use super::{Definition, DiscoveryRules, Rules, no_descriptor, no_fixes};
 use clresolve_core::reason::{Code, Reason};
@@ -109,9 +111,6 @@ const LINES: &[Line] = &[
 ];
 const TIMESTAMP: &str = "an ISO 8601 date, or date and time";
 
-/// Most skills or changes that one finding lists.
-const MAX_LISTED: usize = 8;
-
 /// Members that only these cards have. `invocation` is required; the others recognise a card that lacks it.
 fn distinctive(card: &Card) -> Vec<&'static str> {
     let names = |value: &Value, members: &[&str]| members.iter().any(|member| value.get(member).is_some());
@@ -195,8 +194,4 @@ fn examples(card: &Card, found: &mut Findings) {
             found.add(reason.at(format!("/examples/{at}/skill")));
         }
     }
-}
-
-fn items<'c>(card: &'c Card, member: &str) -> impl Iterator<Item = &'c Value> {
-    card.get(member).and_then(Value::as_array).into_iter().flatten()
 }

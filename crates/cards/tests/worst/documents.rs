@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use clresolve_cards::convert::convert;
-use clresolve_cards::discovery::{Document, Kind};
+use clresolve_cards::discovery::{Document, DocumentKind};
 use clresolve_cards::lint;
 use clresolve_cards::project::signed_a2a_card;
 use clresolve_cards::signature::{Root, TrustRoots, verify};
@@ -78,7 +78,7 @@ impl Prepared {
             }
             Judge::Discovery => {
                 let found = Document::judge(&self.document, None, &Rules::of(&world.profile));
-                let Kind::Card(report) = &found.kind else { return 0 };
+                let DocumentKind::Card(report) = &found.kind else { return 0 };
                 serde_json::to_string(report).map_or(0, |text| text.len())
             }
             Judge::Signatures => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clresolve_core::name::EnsName;
-use clresolve_sandbox::chain::{ChainBuilder, REGISTRY, Registration, RpcFault, RpcServer};
+use clresolve_sandbox::chain::{ChainBuilder, NameRegistration, REGISTRY, RpcFault, RpcServer};
 use jiff::{SignedDuration, Timestamp};
 use url::Url;
 
@@ -66,7 +66,7 @@ impl Stage {
     async fn new() -> Self {
         let mut builder = ChainBuilder::new().unwrap();
         for agent in ["one.eth", "two.eth"] {
-            builder.register(&Registration::new(name(agent), Address::repeat_byte(7))).unwrap();
+            builder.register(&NameRegistration::new(name(agent), Address::repeat_byte(7))).unwrap();
         }
         let time: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
         builder.seal(time).unwrap();
@@ -152,7 +152,7 @@ async fn the_last_blocks_are_read_again_for_a_resolver_that_is_new() {
 async fn a_change_of_the_registration_is_told_for_its_node() {
     let mut stage = Stage::new().await;
     stage.news().await;
-    stage.builder.register(&Registration::new(name("one.eth"), Address::repeat_byte(9))).unwrap();
+    stage.builder.register(&NameRegistration::new(name("one.eth"), Address::repeat_byte(9))).unwrap();
     let block = stage.seal();
     let news = stage.news().await.expect("a new block");
     let change = Change { source: Source::Registration, node: name("one.eth").node(), block: block.number };

@@ -1,7 +1,7 @@
 //! Names that the sandbox's chain tells of, through endpoints that are honest, hide, invent, flood and take few blocks.
 
 use alloy_primitives::hex;
-use clresolve_sandbox::chain::{ChainBuilder, Custody, Registration, RpcFault, RpcServer};
+use clresolve_sandbox::chain::{ChainBuilder, Custody, NameRegistration, RpcFault, RpcServer};
 use jiff::{SignedDuration, Timestamp};
 use url::Url;
 
@@ -70,20 +70,20 @@ fn name(text: &str) -> EnsName {
     EnsName::parse(text).unwrap()
 }
 
-fn agent(text: &str) -> Registration {
+fn agent(text: &str) -> NameRegistration {
     let texts = BTreeMap::from([("cl.owner".to_owned(), "owner.eth".to_owned())]);
-    Registration { texts, ..Registration::new(name(text), HOLDER) }
+    NameRegistration { texts, ..NameRegistration::new(name(text), HOLDER) }
 }
 
 impl Stage {
-    fn new(registrations: &[Registration]) -> Self {
+    fn new(registrations: &[NameRegistration]) -> Self {
         let mut stage = Self { builder: ChainBuilder::new().unwrap(), time: "2026-11-20T12:00:00Z".parse().unwrap() };
         stage.register(registrations);
         stage
     }
 
     /// Block by block.
-    fn register(&mut self, registrations: &[Registration]) {
+    fn register(&mut self, registrations: &[NameRegistration]) {
         for registration in registrations {
             self.builder.register(registration).unwrap();
             self.seal();
@@ -196,11 +196,11 @@ async fn who_hides_a_name_hides_nothing_and_who_invents_logs_adds_nothing_unaske
 
 #[tokio::test]
 async fn subnames_of_every_level_are_found_and_wrapped_ones_are_spelt() {
-    let wrapped = |text: &str| Registration { custody: Custody::NameWrapper, ..agent(text) };
+    let wrapped = |text: &str| NameRegistration { custody: Custody::NameWrapper, ..agent(text) };
     let names = ["a.publisher.eth", "b.a.publisher.eth", "gone.publisher.eth", "x.publisher.eth"];
     let mut stage = Stage::new(&[agent("publisher.eth"), agent("other.eth"), agent("sub.other.eth")]);
     stage.register(&names.map(agent));
-    stage.register(&[Registration::new(name("gone.publisher.eth"), Address::ZERO)]);
+    stage.register(&[NameRegistration::new(name("gone.publisher.eth"), Address::ZERO)]);
     let (found, finder, _servers) =
         stage.ask(&[RpcFault::None], open_door(), &WantedNames::Below(name("publisher.eth"))).await;
     assert_eq!(of(&found, &names), [("a.publisher.eth", 4), ("b.a.publisher.eth", 5), ("x.publisher.eth", 7)]);
@@ -222,7 +222,7 @@ async fn spelt(finder: &NameFinder, text: &str) -> (Option<EnsName>, usize) {
 #[tokio::test]
 async fn whether_a_name_is_spelt_is_not_known_where_nobody_answers() {
     for calls in [Calls::Refused, Calls::Stalled] {
-        let wrapped = Registration { custody: Custody::NameWrapper, ..agent("wrapped.eth") };
+        let wrapped = NameRegistration { custody: Custody::NameWrapper, ..agent("wrapped.eth") };
         let door = Door { calls, ..open_door() };
         let (found, finder, _servers) = Stage::new(&[wrapped]).ask(&[RpcFault::None], door, &changed(0, None)).await;
         assert_eq!(found.nodes.len(), 1);
@@ -234,7 +234,7 @@ async fn whether_a_name_is_spelt_is_not_known_where_nobody_answers() {
 
 #[tokio::test]
 async fn a_name_of_another_node_is_not_believed() {
-    let wrapped = Registration { custody: Custody::NameWrapper, ..agent("wrapped.eth") };
+    let wrapped = NameRegistration { custody: Custody::NameWrapper, ..agent("wrapped.eth") };
     let lie = Some((hex::encode("wrapped"), hex::encode("swapped")));
     let (_, finder, _servers) =
         Stage::new(&[wrapped]).ask(&[RpcFault::None], Door { lie, ..open_door() }, &changed(0, None)).await;

@@ -53,7 +53,7 @@ impl Votable for Buggy {
     }
 }
 
-fn pool(labels: [&str; 2], demand: Demand) -> EndpointPool {
+fn pool(labels: [&str; 2], demand: GradeDemand) -> EndpointPool {
     let endpoint = |label: &str| {
         let url = Url::parse("http://endpoint/").unwrap();
         Endpoint { label: label.to_owned(), url, own: false, operator: label.to_owned(), ws: None }
@@ -81,7 +81,7 @@ fn is_a_bug_of(failed: &[(String, String)], label: &str) {
 
 #[tokio::test]
 async fn an_endpoint_whose_request_is_broken_off_is_named() {
-    let pool = pool(["first", "second"], Demand::SingleRpc);
+    let pool = pool(["first", "second"], GradeDemand::SingleRpc);
     let consensus = poll(&pool, Arc::new(Buggy), BlockSelector::Finalized).await.unwrap();
     assert_eq!(consensus.labels(), ["second"]);
     is_a_bug_of(&consensus.failed, "first");
@@ -89,7 +89,7 @@ async fn an_endpoint_whose_request_is_broken_off_is_named() {
 
 #[tokio::test]
 async fn an_endpoint_whose_second_request_is_broken_off_is_named() {
-    let pool = pool(["behind", "ahead"], Demand::Quorum(2));
+    let pool = pool(["behind", "ahead"], GradeDemand::Quorum(2));
     let error = poll(&pool, Arc::new(Buggy), BlockSelector::Finalized).await.err().unwrap();
     let ChainError::TooFew { failed, .. } = &error else { panic!("{error:?}") };
     is_a_bug_of(failed, "ahead");

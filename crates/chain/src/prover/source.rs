@@ -11,7 +11,7 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use clresolve_state::{CALLER, Call, Wanted};
 
-use super::ProverError;
+use super::error::ProverError;
 use crate::failure::Failure;
 use crate::request::eth_call;
 use crate::transport::MAX_REPLY_BYTES;

@@ -136,7 +136,7 @@ impl Refusal {
                 ("resources-unreadable", "The resources that cards are generated from cannot be read.")
             }
             Self::ConfigurationRefused => {
-                ("configuration-refused", "What was to be put in force is not, and nothing has changed.")
+                ("configuration-refused", "The configuration is refused, and nothing has changed.")
             }
             Self::InternalError => ("internal-error", "A bug in the daemon."),
         }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Knowledge, Question, Selected, decide};
+use super::{Knowledge, PaymentQuestion, Selected, decide};
 use crate::Decision;
 use crate::asset::{Asset, AssetId};
 use crate::decision::{Check, Outcome};
@@ -165,7 +165,7 @@ impl Case {
 
     fn decide(&self) -> Decision {
         let resolution = agent_at(self.state, self.tag);
-        let question = Question {
+        let question = PaymentQuestion {
             verb: self.verb,
             terms: self.terms.as_ref(),
             url: self.url,
@@ -463,7 +463,7 @@ fn x402_vectors_of_terms_are_allowed_only_where_they_are_honest() {
         let terms = request.terms();
         let resolution = agent(State::Trusted);
         let route = Route::configured(vector["world"]["route"].as_str().unwrap()).expect("a route");
-        let question = Question {
+        let question = PaymentQuestion {
             verb: "summarize",
             terms: terms.as_ref().map_err(|reason| &**reason),
             url: request.url.as_deref(),

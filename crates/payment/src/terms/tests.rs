@@ -1,3 +1,4 @@
+use alloy_primitives::U256;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;

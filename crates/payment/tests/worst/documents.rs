@@ -7,7 +7,7 @@ use clresolve_core::state::State;
 use clresolve_jose::SigningKey;
 use clresolve_payment::artifact::SignerKeys;
 use clresolve_payment::asset::{Asset, AssetId};
-use clresolve_payment::decide::{Knowledge, Question, decide};
+use clresolve_payment::decide::{Knowledge, PaymentQuestion, decide};
 use clresolve_payment::limits::{AssetLimit, Limits};
 use clresolve_payment::network::Network;
 use clresolve_payment::payee::Payees;
@@ -63,7 +63,7 @@ impl World {
         let terms = request.terms();
         let mut payees = Payees { configured: vec![Address::repeat_byte(1)], ..Payees::default() };
         payees.signers = self.signers.clone();
-        let question = Question {
+        let question = PaymentQuestion {
             verb: &request.verb,
             terms: terms.as_ref().map_err(|reason| &**reason),
             url: request.url.as_deref(),

@@ -3,7 +3,7 @@
 //! Signed are six members; one that is absent is absent. A member that is named `__proto__` is one like any other, as the
 //! agent SDK has it; verifyagent loses it, and so verifies what was altered there.
 
-use super::{Alphabet, Claim, Family, Seal, Signs, Unsealable, others};
+use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others};
 use crate::canonical::MemberOrder;
 use crate::json::Node;
 
@@ -17,7 +17,7 @@ pub(super) fn is(receipt: &Node) -> bool {
     receipt.at(&["signature", "sig"]).is_some() && receipt.at(&["metadata", "proof", "hash_sha256"]).is_some()
 }
 
-pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
+pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
     let content = receipt.only(&SIGNED);
     let unsigned = [
         others(receipt, &[], &[&SIGNED[..], &["metadata", "signature"]].concat()),
@@ -25,7 +25,7 @@ pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
         others(receipt, &["metadata", "proof"], &["canonicalization", "hash_sha256"]),
         others(receipt, &["signature"], &["alg", "kid", "sig"]),
     ];
-    Ok(Seal {
+    Ok(SignedParts {
         family: Family::B1,
         content,
         root: "",

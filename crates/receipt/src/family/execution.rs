@@ -3,7 +3,7 @@
 //! Signed are six members, whatever `covers` of the proof says. Of the proofs only the one of execution counts.
 
 use super::agent_sdk::CANONICAL;
-use super::{Alphabet, Claim, Family, Seal, Signs, Unsealable, others};
+use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others};
 use crate::canonical::MemberOrder;
 use crate::json::Node;
 
@@ -14,7 +14,7 @@ pub(super) fn is(receipt: &Node) -> bool {
     receipt.text_at(&["schema"]).as_deref() == Some("clas.execution.receipt.v1")
 }
 
-pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
+pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
     let proofs = match receipt.get("proofs") {
         Some(Node::List(proofs)) => proofs.as_slice(),
         _ => &[],
@@ -22,7 +22,7 @@ pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
     let is_of_execution = |proof: &Node| proof.text_at(&["type"]).as_deref() == Some("execution");
     let mut of_execution = proofs.iter().enumerate().filter(|(_, proof)| is_of_execution(proof));
     let (Some((index, proof)), None) = (of_execution.next(), of_execution.next()) else {
-        return Err(Unsealable { place: "/proofs".to_owned(), why: "expected one proof of the type execution" });
+        return Err(NoSignedParts { place: "/proofs".to_owned(), why: "expected one proof of the type execution" });
     };
     let at = |path: &[&str]| Claim::at(proof, path).below(&format!("/proofs/{index}"));
     let below = |path: &[&str], known: &[&str]| {
@@ -35,7 +35,7 @@ pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
         below(&[], &["type", "signer", "canonicalization", "signature"]),
         below(&["signature"], &["alg", "kid", "value"]),
     ];
-    Ok(Seal {
+    Ok(SignedParts {
         family: Family::E,
         content: receipt.only(&SIGNED),
         root: "",

@@ -3,7 +3,7 @@
 //! Signed is the receipt without the whole of `metadata`, so whatever else stands there is nobody's word.
 
 use super::agent_sdk::CANONICAL;
-use super::{Alphabet, Claim, Family, Seal, Signs, Unsealable, others, present, sdk};
+use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others, present, sdk};
 use crate::canonical::MemberOrder;
 use crate::json::Node;
 
@@ -22,7 +22,7 @@ fn stands(receipt: &Node, proof: [&str; 2]) -> bool {
     says("alg", sdk::ALG) && says("canonical", CANONICAL)
 }
 
-pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
+pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
     let is_within = stands(receipt, WITHIN);
     let proof = if is_within { WITHIN } else { BESIDE };
     let mut content = if is_within { receipt.clone() } else { receipt.get("receipt").cloned().unwrap_or(Node::Null) };
@@ -38,7 +38,7 @@ pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
         unsigned.extend(others(receipt, &[], &["receipt", "signature"]));
         unsigned.extend(present(receipt, &[&["receipt", "metadata"]]));
     }
-    Ok(Seal {
+    Ok(SignedParts {
         family: Family::D0,
         content,
         root: if is_within { "" } else { "/receipt" },

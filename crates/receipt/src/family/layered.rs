@@ -4,7 +4,7 @@
 //! published verifier puts its own `line` and `contract` there; here they are those of the receipt, so they are covered.
 
 use super::agent_sdk::CANONICAL;
-use super::{Alphabet, Claim, Family, Seal, Signs, Unsealable, others};
+use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others};
 use crate::canonical::MemberOrder;
 use crate::json::Node;
 
@@ -20,7 +20,7 @@ pub(super) fn is(receipt: &Node) -> bool {
         && receipt.text_at(&["signature", "proof", "alg"]).as_deref() == Some("ed25519")
 }
 
-pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
+pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
     let content = receipt.get("receipt").map_or(Node::Null, |inner| inner.only(&SIGNED));
     let at = |member: &str| Claim::at(receipt, &["signature", "proof", member]);
     let unsigned = [
@@ -29,7 +29,7 @@ pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
         others(receipt, &["signature"], &["proof"]),
         others(receipt, &["signature", "proof"], &["alg", "canonical", "kid", "signature", "signer_id"]),
     ];
-    Ok(Seal {
+    Ok(SignedParts {
         family: Family::D,
         content,
         root: INNER,

@@ -3,7 +3,7 @@
 //! Signed is the whole receipt without `proof`: the canonical bytes themselves.
 
 use super::agent_sdk::CANONICAL;
-use super::{Alphabet, Claim, Family, Seal, Signs, Unsealable, others};
+use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others};
 use crate::canonical::MemberOrder;
 use crate::json::Node;
 
@@ -12,11 +12,11 @@ pub(super) fn is(receipt: &Node) -> bool {
     receipt.at(&["proof", "signature"]).is_some() && says("version", "1.1.0") && says("family", "trust-verification")
 }
 
-pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
+pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
     let mut content = receipt.clone();
     content.remove("proof");
     let at = |member: &str| Claim::at(receipt, &["proof", member]);
-    Ok(Seal {
+    Ok(SignedParts {
         family: Family::C,
         content,
         root: "",

@@ -3,7 +3,7 @@
 //! Signed is the whole receipt, with empty texts for the digest and the signature of the proof and for
 //! `metadata.receipt_id`, which repeats the digest.
 
-use super::{Family, Seal, Unsealable, present, sdk};
+use super::{Family, NoSignedParts, SignedParts, present, sdk};
 use crate::canonical::MemberOrder;
 use crate::json::Node;
 
@@ -21,15 +21,15 @@ pub(super) fn repeats_its_digest(receipt: &Node) -> bool {
     id.is_some() && id == receipt.text_at(&["metadata", "proof", "hash_sha256"])
 }
 
-pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
+pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
     Ok(emptied(receipt, Family::A2, sdk::CANONICAL))
 }
 
-pub(super) fn seal_commercial(receipt: &Node) -> Result<Seal, Unsealable> {
+pub(super) fn take_commercial_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
     Ok(emptied(receipt, Family::A3, CANONICAL))
 }
 
-fn emptied(receipt: &Node, family: Family, canonical: &'static str) -> Seal {
+fn emptied(receipt: &Node, family: Family, canonical: &'static str) -> SignedParts {
     let mut content = receipt.clone();
     let empty = || Node::Text("".into());
     if let Some(metadata) = content.get_mut("metadata") {
@@ -40,5 +40,5 @@ fn emptied(receipt: &Node, family: Family, canonical: &'static str) -> Seal {
         }
     }
     let unsigned = present(receipt, &[&["metadata", "receipt_id"]]);
-    Seal { unsigned, ..sdk::sealed(receipt, family, canonical, content, MemberOrder::Rebuilt) }
+    SignedParts { unsigned, ..sdk::parts(receipt, family, canonical, content, MemberOrder::Rebuilt) }
 }

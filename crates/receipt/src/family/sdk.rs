@@ -2,7 +2,7 @@
 //!
 //! Signed is the whole receipt without `receipt_id` and `metadata.receipt_id`, and of the proof the members that say how.
 
-use super::{Alphabet, Claim, Family, Seal, Signs, Unsealable, others, present};
+use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others, present};
 use crate::canonical::MemberOrder;
 use crate::json::Node;
 
@@ -17,7 +17,7 @@ pub(super) fn is(receipt: &Node) -> bool {
         && receipt.text_at(&["metadata", "proof", "canonical"]).as_deref() == Some(CANONICAL)
 }
 
-pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
+pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
     let mut content = receipt.clone();
     content.remove("receipt_id");
     if let Some(metadata) = content.get_mut("metadata") {
@@ -29,21 +29,21 @@ pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
     let mut unsigned = present(receipt, &[&["receipt_id"], &["metadata", "receipt_id"]]);
     let known = [&SIGNED[..], &["hash_sha256", "signature_b64"]].concat();
     unsigned.extend(others(receipt, &["metadata", "proof"], &known));
-    Ok(Seal { unsigned, ..sealed(receipt, Family::A1, CANONICAL, content, MemberOrder::Sorted) })
+    Ok(SignedParts { unsigned, ..parts(receipt, Family::A1, CANONICAL, content, MemberOrder::Sorted) })
 }
 
 /// What the proof of A1, A2 and A3 says about `content`.
-pub(super) fn sealed(
+pub(super) fn parts(
     receipt: &Node,
     family: Family,
     canonical: &'static str,
     content: Node,
     order: MemberOrder,
-) -> Seal {
+) -> SignedParts {
     let at = |member: &str| Claim::at(receipt, &["metadata", "proof", member]);
     // The proof has no place for the key; the SDKs' own vectors sign one at the top.
     let kid = content.get("kid").is_some().then(|| Claim::at(receipt, &["kid"]));
-    Seal {
+    SignedParts {
         family,
         content,
         root: "",

@@ -4,7 +4,7 @@
 //! and for `receipt_type` `genesis` it signs other members: neither is taken apart here.
 
 use super::agent_sdk::{CANONICAL, SIGNED};
-use super::{Alphabet, Claim, Family, Seal, Signs, Unsealable, others};
+use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others};
 use crate::canonical::MemberOrder;
 use crate::json::Node;
 
@@ -14,10 +14,10 @@ pub(super) fn is(receipt: &Node) -> bool {
     is_object("hash") && is_object("signature") && !says("family", "trust") && !says("receipt_type", "genesis")
 }
 
-pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
+pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
     if let Some(missing) = SIGNED.into_iter().find(|member| receipt.get(member).is_none()) {
         let place = format!("/{missing}");
-        return Err(Unsealable { place, why: "a receipt of this family without the member has no canonical form" });
+        return Err(NoSignedParts { place, why: "a receipt of this family without the member has no canonical form" });
     }
     let content = receipt.only(&SIGNED);
     let at = |path: &[&str]| Claim::at(receipt, &[&["metadata", "proof"], path].concat());
@@ -28,7 +28,7 @@ pub(super) fn seal(receipt: &Node) -> Result<Seal, Unsealable> {
         others(receipt, &["metadata", "proof", "hash"], &["alg", "value"]),
         others(receipt, &["metadata", "proof", "signature"], &["alg", "kid", "value"]),
     ];
-    Ok(Seal {
+    Ok(SignedParts {
         family: Family::B2,
         content,
         root: "",

@@ -6,7 +6,7 @@ use serde::Serialize;
 /// A check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Check {
+pub enum ReceiptCheck {
     /// The agent that was asked is trusted.
     Identity,
     /// The receipt is strict JSON of one known shape.
@@ -37,7 +37,7 @@ pub enum Check {
     Replay,
 }
 
-impl Check {
+impl ReceiptCheck {
     /// The check's stable word.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -63,7 +63,7 @@ impl Check {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Row {
     /// The check.
-    pub check: Check,
+    pub check: ReceiptCheck,
     /// How it ended.
     pub status: Status,
     /// What would be right.
@@ -78,7 +78,7 @@ pub struct Row {
 }
 
 impl Row {
-    pub(crate) fn new(check: Check, status: Status) -> Self {
+    pub(crate) fn new(check: ReceiptCheck, status: Status) -> Self {
         Self { check, status, expected: None, observed: None, place: None, clas: None }
     }
 }

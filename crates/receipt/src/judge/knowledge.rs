@@ -14,11 +14,11 @@ use crate::question::Request;
 
 /// What a receipt is judged by.
 #[derive(Clone, Copy, Debug)]
-pub struct Knowledge<'a> {
+pub struct ReceiptKnowledge<'a> {
     /// The agent that was asked. `None` if its name cannot be parsed.
-    pub agent: Option<&'a Agent>,
+    pub agent: Option<&'a ReceiptAgent>,
     /// Who signs for it, or why that is not known.
-    pub signer: Result<&'a Signer, &'a Reason>,
+    pub signer: Result<&'a ReceiptSigner, &'a Reason>,
     /// The request that was sent.
     pub request: Option<&'a Request>,
     /// What was decided and paid.
@@ -31,7 +31,7 @@ pub struct Knowledge<'a> {
 
 /// The agent that was asked.
 #[derive(Clone, Debug)]
-pub struct Agent {
+pub struct ReceiptAgent {
     /// Its name.
     pub name: EnsName,
     /// The x402 entry of its card.
@@ -39,14 +39,14 @@ pub struct Agent {
     /// The verbs of its card; empty where that is not known.
     pub verbs: Vec<String>,
     /// Its addresses: keys that sign x402's own receipts by EIP-712.
-    pub addresses: Addresses,
+    pub addresses: SignerAddresses,
     /// The URLs behind its entry.
-    pub routes: Routes,
+    pub routes: AgentRoutes,
 }
 
 /// The addresses that a name publishes.
 #[derive(Clone, Debug, Default)]
-pub struct Addresses {
+pub struct SignerAddresses {
     /// Those that stand.
     pub settled: Vec<Address>,
     /// Why there may be others.
@@ -55,14 +55,14 @@ pub struct Addresses {
 
 /// The URLs behind the entry of an agent.
 #[derive(Clone, Debug, Default)]
-pub struct Routes {
+pub struct AgentRoutes {
     /// Those that stand, each once.
     pub settled: Vec<Route>,
     /// Why there may be others.
     pub open: Option<Box<Reason>>,
 }
 
-impl Routes {
+impl AgentRoutes {
     /// From what was found for each verb of the agent. To have none is an answer; a record that is not known, or that
     /// cannot be used, leaves it open.
     pub fn of(found: impl IntoIterator<Item = Result<Route, Box<Reason>>>) -> Self {
@@ -79,7 +79,7 @@ impl Routes {
     }
 }
 
-impl Agent {
+impl ReceiptAgent {
     /// The agent that a verdict is about; `None` where its name has no normal form. A verdict has no addresses and no
     /// URL, so x402's own receipts stay undecided by it alone.
     pub fn of(verdict: &Verdict) -> Option<Self> {
@@ -93,15 +93,18 @@ impl Agent {
             name,
             entry: identity.and_then(|identity| identity.entry.clone()),
             verbs: identity.map(|identity| identity.verbs.clone()).unwrap_or_default(),
-            addresses: Addresses { settled: Vec::new(), open: Some(unknown(Code::ReceiptKeyUnpublished, "addr")) },
-            routes: Routes { settled: Vec::new(), open: Some(unknown(Code::ReceiptRequestMismatch, "route")) },
+            addresses: SignerAddresses {
+                settled: Vec::new(),
+                open: Some(unknown(Code::ReceiptKeyUnpublished, "addr")),
+            },
+            routes: AgentRoutes { settled: Vec::new(), open: Some(unknown(Code::ReceiptRequestMismatch, "route")) },
         })
     }
 }
 
 /// Who signs for the agent, by its records and those of the name that they name.
 #[derive(Clone, Debug)]
-pub struct Signer {
+pub struct ReceiptSigner {
     /// The name that the agent's records name.
     pub name: EnsName,
     /// The key in `cl.sig.pub`, or the reason why it cannot be used.

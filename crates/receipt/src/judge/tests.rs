@@ -18,8 +18,8 @@ fn name(text: &str) -> EnsName {
 
 /// What is known of an agent whose signer has `key`.
 struct World {
-    agent: Agent,
-    signer: Signer,
+    agent: ReceiptAgent,
+    signer: ReceiptSigner,
     key: SigningKey,
 }
 
@@ -28,14 +28,20 @@ impl World {
         let key = SigningKey::generate().expect("randomness");
         let public = PublicKey::from_bytes(key_bytes(&key).as_slice().try_into().expect("32 bytes")).expect("a key");
         Self {
-            agent: Agent {
+            agent: ReceiptAgent {
                 name: name("summarizeagent.eth"),
                 entry: Some("x402://summarizeagent.eth/summarize/v1".to_owned()),
                 verbs: vec!["summarize".to_owned()],
-                addresses: Addresses::default(),
-                routes: Routes::default(),
+                addresses: SignerAddresses::default(),
+                routes: AgentRoutes::default(),
             },
-            signer: Signer { name: name(SIGNER), key: Ok(public), kid: Ok(KID.to_owned()), canonical: None, block: 1 },
+            signer: ReceiptSigner {
+                name: name(SIGNER),
+                key: Ok(public),
+                kid: Ok(KID.to_owned()),
+                canonical: None,
+                block: 1,
+            },
             key,
         }
     }
@@ -65,20 +71,20 @@ impl World {
         (hash, signature)
     }
 
-    fn judged(&self, receipt: &Value) -> Judgement {
+    fn judged(&self, receipt: &Value) -> ReceiptJudgement {
         self.judged_bytes(receipt.to_string().as_bytes(), None)
     }
 
-    fn judged_for(&self, receipt: &Value, request: &Value) -> Judgement {
+    fn judged_for(&self, receipt: &Value, request: &Value) -> ReceiptJudgement {
         self.judged_bytes(receipt.to_string().as_bytes(), Some(request))
     }
 
-    fn judged_bytes(&self, receipt: &[u8], request: Option<&Value>) -> Judgement {
+    fn judged_bytes(&self, receipt: &[u8], request: Option<&Value>) -> ReceiptJudgement {
         let request = request.map(|request| Request::from_bytes(request.to_string().as_bytes()).expect("a request"));
         let now: Timestamp = "2026-01-02T00:00:00Z".parse().expect("a time");
         judge(
             receipt,
-            &Knowledge {
+            &ReceiptKnowledge {
                 agent: Some(&self.agent),
                 signer: Ok(&self.signer),
                 request: request.as_ref(),
@@ -110,11 +116,11 @@ fn call() -> Value {
         "output": {"summary": "x"}, "execution": {"status": "ok"}})
 }
 
-fn codes(found: &Judgement) -> Vec<Code> {
+fn codes(found: &ReceiptJudgement) -> Vec<Code> {
     found.reasons.iter().map(|reason| reason.code).collect()
 }
 
-fn status(found: &Judgement, check: Check) -> Status {
+fn status(found: &ReceiptJudgement, check: ReceiptCheck) -> Status {
     found.row(check).expect("a row").status
 }
 
@@ -133,11 +139,17 @@ fn bound_schema() -> CompiledSchema {
         "properties": {"x402": {}, "trace": {}, "status": {}, "result": {}, "metadata": {"properties": {"note": false}}}}))
 }
 
-fn judged_by(world: &World, receipt: &Value, schema: Result<&CompiledSchema, &[Reason]>) -> Judgement {
+fn judged_by(world: &World, receipt: &Value, schema: Result<&CompiledSchema, &[Reason]>) -> ReceiptJudgement {
     let now: Timestamp = "2026-01-02T00:00:00Z".parse().expect("a time");
     let schema = Some(BoundReceipt { verb: "summarize", schema });
-    let known =
-        Knowledge { agent: Some(&world.agent), signer: Ok(&world.signer), request: None, bought: None, schema, now };
+    let known = ReceiptKnowledge {
+        agent: Some(&world.agent),
+        signer: Ok(&world.signer),
+        request: None,
+        bought: None,
+        schema,
+        now,
+    };
     judge(receipt.to_string().as_bytes(), &known)
 }
 
@@ -147,12 +159,15 @@ fn a_receipt_is_what_its_bound_schema_demands() {
     let judged = |receipt: &Value| judged_by(&world, receipt, Ok(&schema));
     let found = judged(&world.of_the_sdks(content()));
     assert_eq!((found.state(), codes(&found)), (State::Trusted, vec![]), "{found:#?}");
-    assert_eq!(found.bound.as_ref().map(|bound| &bound.id), found.row(Check::Schema).expect("a row").expected.as_ref());
+    assert_eq!(
+        found.bound.as_ref().map(|bound| &bound.id),
+        found.row(ReceiptCheck::Schema).expect("a row").expected.as_ref()
+    );
     let mut noted = content();
     noted["note"] = json!("no schema has this");
     let found = judged(&world.of_the_sdks(noted));
     assert_eq!((codes(&found), found.clas()), (vec![Code::ReceiptSchemaInvalid], vec!["ERR_SCHEMA_INVALID"]));
-    let row = found.row(Check::Schema).expect("a row");
+    let row = found.row(ReceiptCheck::Schema).expect("a row");
     assert_eq!((row.status, row.place.as_deref()), (Status::Fail, Some("/note")));
     assert_eq!(row.expected.as_deref(), Some("https://schemas.example/receipt.json"));
     // Of another family, and for another verb, nothing is bound.
@@ -178,7 +193,7 @@ fn a_bound_schema_that_is_not_known_decides_nothing() {
     let reasons = [Reason::new(Code::SchemaUnavailable)];
     let found = judged_by(&world, &world.of_the_sdks(content()), Err(&reasons));
     assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::SchemaUnavailable]));
-    assert_eq!((status(&found, Check::Schema), found.bound), (Status::Unknown, None));
+    assert_eq!((status(&found, ReceiptCheck::Schema), found.bound), (Status::Unknown, None));
 }
 
 /// A check that is undecided first and fails then has failed.
@@ -189,7 +204,7 @@ fn every_reason_against_the_bound_schema_counts() {
     let found = judged_by(&world, &world.of_the_sdks(content()), Err(&reasons));
     let all = vec![Code::SchemaMirrorMismatch, Code::SchemaUnavailable];
     assert_eq!((found.state(), codes(&found)), (State::Untrusted, all));
-    assert_eq!(status(&found, Check::Schema), Status::Fail);
+    assert_eq!(status(&found, ReceiptCheck::Schema), Status::Fail);
     let none = judged_by(&world, &world.of_the_sdks(content()), Err(&[]));
     assert_eq!((none.state(), codes(&none)), (State::Indeterminate, vec![Code::SchemaUnavailable]));
 }
@@ -201,7 +216,7 @@ fn the_signature_is_over_what_was_recomputed() {
     receipt["result"]["summary"] = json!("other");
     let found = world.judged(&receipt);
     assert_eq!(codes(&found), [Code::ReceiptHashMismatch, Code::ReceiptSignatureInvalid]);
-    let row = found.row(Check::Hash).expect("a row");
+    let row = found.row(ReceiptCheck::Hash).expect("a row");
     assert_ne!(row.expected, row.observed);
     assert_eq!(found.clas(), ["ERR_HASH_MISMATCH", "ERR_INVALID_SIGNATURE"]);
 }
@@ -250,15 +265,15 @@ fn hash_signature_and_key_are_reported_apart() {
     let world = World::new();
     let (own, other) = (world.of_the_agent_sdk(call()), World::new().of_the_agent_sdk(call()));
     let wrong = [
-        (Check::Hash, "/metadata/proof/hash_sha256", json!(Digest::of(b"other").hex())),
-        (Check::Signature, "/signature/sig", other["signature"]["sig"].clone()),
-        (Check::Key, "/signature/kid", json!("key-2")),
+        (ReceiptCheck::Hash, "/metadata/proof/hash_sha256", json!(Digest::of(b"other").hex())),
+        (ReceiptCheck::Signature, "/signature/sig", other["signature"]["sig"].clone()),
+        (ReceiptCheck::Key, "/signature/kid", json!("key-2")),
     ];
     for (check, place, value) in wrong {
         let mut receipt = own.clone();
         *receipt.pointer_mut(place).expect("a member") = value;
         let found = world.judged(&receipt);
-        for other in [Check::Hash, Check::Signature, Check::Key] {
+        for other in [ReceiptCheck::Hash, ReceiptCheck::Signature, ReceiptCheck::Key] {
             let expected = if other == check { Status::Fail } else { Status::Pass };
             assert_eq!(status(&found, other), expected, "{place}: {other:?}");
         }
@@ -299,7 +314,7 @@ fn a_key_that_is_not_published_decides_nothing() {
     assert_eq!(codes(&found), [Code::ReceiptKeyUnpublished; 2]);
     assert!(found.clas().contains(&"ERR_ENS_KEY_NOT_FOUND"), "{:?}", found.clas());
     let unknown = Reason::new(Code::ReceiptKeyUnpublished);
-    let known = Knowledge {
+    let known = ReceiptKnowledge {
         agent: Some(&world.agent),
         signer: Err(&unknown),
         request: None,
@@ -308,14 +323,17 @@ fn a_key_that_is_not_published_decides_nothing() {
         now: Timestamp::UNIX_EPOCH,
     };
     let found = judge(world.of_the_sdks(json!({})).to_string().as_bytes(), &known);
-    assert_eq!((status(&found, Check::Signature), status(&found, Check::Signer)), (Status::Unknown, Status::Unknown));
+    assert_eq!(
+        (status(&found, ReceiptCheck::Signature), status(&found, ReceiptCheck::Signer)),
+        (Status::Unknown, Status::Unknown)
+    );
 }
 
 /// An agent whose name cannot be parsed has no entry to compare.
 #[test]
 fn what_is_undecided_is_not_trusted() {
     let world = World::new();
-    let known = Knowledge {
+    let known = ReceiptKnowledge {
         agent: None,
         signer: Ok(&world.signer),
         request: None,
@@ -324,8 +342,8 @@ fn what_is_undecided_is_not_trusted() {
         now: "2026-01-02T00:00:00Z".parse().expect("a time"),
     };
     let found = judge(world.of_the_sdks(content()).to_string().as_bytes(), &known);
-    assert_eq!((status(&found, Check::Agent), codes(&found)), (Status::Unknown, vec![]));
-    assert_eq!((status(&found, Check::Signature), found.state()), (Status::Pass, State::Indeterminate));
+    assert_eq!((status(&found, ReceiptCheck::Agent), codes(&found)), (Status::Unknown, vec![]));
+    assert_eq!((status(&found, ReceiptCheck::Signature), found.state()), (Status::Pass, State::Indeterminate));
 }
 
 #[test]
@@ -354,7 +372,7 @@ fn a_receipt_of_another_agent_of_the_same_signer_is_refused() {
 #[test]
 fn what_is_not_compared_does_not_pass_as_the_agent_s() {
     let mut world = World::new();
-    let row = |world: &World, receipt: &Value| world.judged(receipt).row(Check::Agent).expect("a row").clone();
+    let row = |world: &World, receipt: &Value| world.judged(receipt).row(ReceiptCheck::Agent).expect("a row").clone();
     let mut execute = call();
     execute["verb"] = json!("agent.execute");
     assert_eq!(row(&world, &world.of_the_agent_sdk(execute)).status, Status::Skip, "no word of CommandLayer's");
@@ -532,7 +550,7 @@ fn published_examples_get_their_result() {
     };
     let folder = std::path::Path::new(&corpus).join("commandlayer/receipts/verifyagent");
     let key = PublicKey::from_record("ed25519:hhyCuPNoMk4JtEvGEV8F6nMZ4uDO1EcyizPufmnJTOY=").expect("a key");
-    let signer = Signer {
+    let signer = ReceiptSigner {
         name: name("runtime.commandlayer.eth"),
         key: Ok(key),
         kid: Ok("vC4WbcNoq2znSCiQ".to_owned()),
@@ -543,7 +561,7 @@ fn published_examples_get_their_result() {
     for (file, state) in [("sample-receipt.json", State::Trusted), ("tampered-receipt.json", State::Untrusted)] {
         let bytes = std::fs::read(folder.join(file)).expect("the corpus has it");
         let now = "2026-11-01T00:00:00Z".parse().expect("a time");
-        let known = Knowledge {
+        let known = ReceiptKnowledge {
             agent: Some(&world.agent),
             signer: Ok(&world.signer),
             request: None,
@@ -566,9 +584,9 @@ fn a_receipt_of_another_verb_is_refused_whatever_the_verb() {
         receipt["x402"]["verb"] = json!(verb);
         world.judged(&world.of_the_sdks(receipt))
     };
-    assert_eq!(status(&of("translate"), Check::Agent), Status::Pass);
+    assert_eq!(status(&of("translate"), ReceiptCheck::Agent), Status::Pass);
     for other in ["transcribe", "Translate", "summarize"] {
-        let row = of(other).row(Check::Agent).cloned().expect("a row");
+        let row = of(other).row(ReceiptCheck::Agent).cloned().expect("a row");
         assert_eq!((row.status, row.place.as_deref()), (Status::Fail, Some("/x402/verb")), "{other}");
     }
 }
@@ -586,7 +604,7 @@ fn a_decision_about_another_verb_covers_no_purchase() {
     };
     let decided = |receipt: &Value, request: Option<&Value>, verb: &str| {
         let request = request.map(|request| Request::from_bytes(request.to_string().as_bytes()).expect("a request"));
-        let known = Knowledge {
+        let known = ReceiptKnowledge {
             agent: Some(&world.agent),
             signer: Ok(&world.signer),
             request: request.as_ref(),
@@ -595,7 +613,7 @@ fn a_decision_about_another_verb_covers_no_purchase() {
             now: "2026-01-02T00:00:00Z".parse().expect("a time"),
         };
         let found = judge(receipt.to_string().as_bytes(), &known);
-        let row = found.row(Check::Decision).expect("a row");
+        let row = found.row(ReceiptCheck::Decision).expect("a row");
         (row.status, row.place.clone().unwrap_or_default())
     };
     let (receipt, website) = (world.of_the_sdks(content()), world.of_the_agent_sdk(call()));
@@ -626,9 +644,14 @@ fn places_are_those_of_the_receipt() {
         *receipt.pointer_mut(place).expect("it is there") = change;
         world.judged(&receipt)
     };
-    let place = |found: &Judgement, check| found.row(check).and_then(|row| row.place.clone()).unwrap_or_default();
+    let place =
+        |found: &ReceiptJudgement, check| found.row(check).and_then(|row| row.place.clone()).unwrap_or_default();
     let other = of("/receipt/verb", json!("classify"));
-    assert_eq!((other.family, place(&other, Check::Agent).as_str()), (Some(Family::D), "/receipt/verb"), "{other:#?}");
+    assert_eq!(
+        (other.family, place(&other, ReceiptCheck::Agent).as_str()),
+        (Some(Family::D), "/receipt/verb"),
+        "{other:#?}"
+    );
     let late = of("/receipt/trace/started_at", json!("2030-01-01T00:00:00Z"));
-    assert_eq!(place(&late, Check::Time), "/receipt/trace/started_at");
+    assert_eq!(place(&late, ReceiptCheck::Time), "/receipt/trace/started_at");
 }

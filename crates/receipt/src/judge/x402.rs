@@ -11,13 +11,15 @@ use clresolve_payment::receipt::{Receipt, SignedReceipt};
 use clresolve_payment::route::Route;
 use jiff::Timestamp;
 
-use super::{Agent, Check, Checks, Knowledge, MAX_CLOCK_SKEW, Row, Status, clipped, decided_about};
+use super::{
+    Checks, MAX_CLOCK_SKEW, ReceiptAgent, ReceiptCheck, ReceiptKnowledge, Row, Status, clipped, decided_about,
+};
 use crate::echo;
 use crate::family::{Claim, Family};
 
 impl Checks {
     /// What is signed, where the artifact can be read.
-    pub(super) fn artifact(&mut self, family: Family, bytes: &[u8], known: &Knowledge<'_>) -> Option<Receipt> {
+    pub(super) fn artifact(&mut self, family: Family, bytes: &[u8], known: &ReceiptKnowledge<'_>) -> Option<Receipt> {
         self.family(family);
         let read = serde_json::from_slice(bytes).map_err(|error| error.to_string());
         let artifact = match read.and_then(|value| SignedReceipt::read(&value).map_err(|error| error.to_string())) {
@@ -25,29 +27,29 @@ impl Checks {
             Err(cause) => {
                 let reason =
                     Reason::new(Code::ReceiptSchemaInvalid).message("The receipt is not what x402's text demands.");
-                self.object(Check::Schema, reason.observed(cause), Some("ERR_SCHEMA_INVALID"));
+                self.object(ReceiptCheck::Schema, reason.observed(cause), Some("ERR_SCHEMA_INVALID"));
                 return None;
             }
         };
         let receipt = artifact.payload();
-        self.rows.push(Row::new(Check::Schema, Status::Pass));
-        self.skip(Check::Hash);
+        self.rows.push(Row::new(ReceiptCheck::Schema, Status::Pass));
+        self.skip(ReceiptCheck::Hash);
         self.artifact_signature(&artifact, known);
-        self.skip(Check::Key);
-        self.skip(Check::Canonical);
-        self.skip(Check::Signer);
+        self.skip(ReceiptCheck::Key);
+        self.skip(ReceiptCheck::Canonical);
+        self.skip(ReceiptCheck::Signer);
         self.resource(receipt, known.agent);
         self.issued(receipt, known.now);
         match known.request {
-            None => self.skip(Check::Request),
-            Some(_) if clresolve_core::mutant!("x402-receipts-of-any-request") => self.skip(Check::Request),
-            Some(_) => self.object(Check::Request, *echo::untied(), None),
+            None => self.skip(ReceiptCheck::Request),
+            Some(_) if clresolve_core::mutant!("x402-receipts-of-any-request") => self.skip(ReceiptCheck::Request),
+            Some(_) => self.object(ReceiptCheck::Request, *echo::untied(), None),
         }
         self.purchase(receipt, known);
         Some(receipt.clone())
     }
 
-    fn artifact_signature(&mut self, artifact: &SignedReceipt, known: &Knowledge<'_>) {
+    fn artifact_signature(&mut self, artifact: &SignedReceipt, known: &ReceiptKnowledge<'_>) {
         let (keys, expected) = match artifact.algorithm() {
             None => match self.addresses(known.agent) {
                 Some(keys) => (keys, "a signature by an address of the agent"),
@@ -55,7 +57,11 @@ impl Checks {
             },
             Some(algorithm) if algorithm != ALGORITHM => {
                 let reason = Reason::new(Code::ReceiptSignatureInvalid).expected(ALGORITHM).observed(algorithm);
-                return self.object(Check::Signature, reason.at("/signature"), Some("ERR_UNSUPPORTED_ALGORITHM"));
+                return self.object(
+                    ReceiptCheck::Signature,
+                    reason.at("/signature"),
+                    Some("ERR_UNSUPPORTED_ALGORITHM"),
+                );
             }
             Some(_) => match known.signer.and_then(|signer| signer.key.as_ref().map_err(|reason| &**reason)) {
                 Ok(key) => {
@@ -63,7 +69,7 @@ impl Checks {
                     (SignerKeys { addresses: Vec::new(), ed25519 }, "a signature by the key of cl.sig.pub")
                 }
                 Err(reason) => {
-                    return self.object(Check::Signature, reason.clone(), Some("ERR_ENS_KEY_NOT_FOUND"));
+                    return self.object(ReceiptCheck::Signature, reason.clone(), Some("ERR_ENS_KEY_NOT_FOUND"));
                 }
             },
         };
@@ -71,7 +77,7 @@ impl Checks {
         let open = known.agent.and_then(|agent| agent.addresses.open.as_deref());
         let (reason, clas) = match (artifact.signed_by(&keys), open.filter(|_| artifact.algorithm().is_none())) {
             (SignedBy::Published, _) => {
-                let row = Row::new(Check::Signature, Status::Pass);
+                let row = Row::new(ReceiptCheck::Signature, Status::Pass);
                 let (expected, place) = (Some(expected.to_owned()), Some("/signature".to_owned()));
                 return self.rows.push(Row { observed: expected.clone(), expected, place, ..row });
             }
@@ -83,34 +89,34 @@ impl Checks {
                 (reason.expected(expected).observed(cause), "ERR_UNSUPPORTED_ALGORITHM")
             }
         };
-        self.object(Check::Signature, reason, Some(clas));
+        self.object(ReceiptCheck::Signature, reason, Some(clas));
     }
 
     /// The keys that sign by EIP-712; none where the agent has no address.
-    fn addresses(&mut self, agent: Option<&Agent>) -> Option<SignerKeys> {
+    fn addresses(&mut self, agent: Option<&ReceiptAgent>) -> Option<SignerKeys> {
         let settled = agent.map(|agent| agent.addresses.settled.clone()).unwrap_or_default();
         if !settled.is_empty() {
             return Some(SignerKeys { addresses: settled, ed25519: Vec::new() });
         }
         let none = || Reason::new(Code::ReceiptKeyUnpublished).at("addr").observed("the agent has no address");
         let open = agent.and_then(|agent| agent.addresses.open.as_deref().cloned());
-        self.object(Check::Signature, open.unwrap_or_else(none), Some("ERR_ENS_KEY_NOT_FOUND"));
+        self.object(ReceiptCheck::Signature, open.unwrap_or_else(none), Some("ERR_ENS_KEY_NOT_FOUND"));
         None
     }
 
     /// That what was paid for stands at the agent's own place. One address often signs for many agents, which share a host
     /// too, so where no place is known nothing ties the receipt to this one.
-    fn resource(&mut self, receipt: &Receipt, agent: Option<&Agent>) {
-        let Some(Agent { routes, .. }) = agent else { return self.undecided(Check::Agent) };
+    fn resource(&mut self, receipt: &Receipt, agent: Option<&ReceiptAgent>) {
+        let Some(ReceiptAgent { routes, .. }) = agent else { return self.undecided(ReceiptCheck::Agent) };
         let claim = claim("/payload/resourceUrl", &receipt.resource_url);
         let is_own = |route: &&Route| {
             route.objection(&receipt.resource_url).is_none() || clresolve_core::mutant!("receipts-of-any-seller")
         };
         if let Some(own) = routes.settled.iter().find(is_own) {
-            return self.pass(Check::Agent, own.url.as_str(), &claim);
+            return self.pass(ReceiptCheck::Agent, own.url.as_str(), &claim);
         }
         if let Some(open) = &routes.open {
-            return self.object(Check::Agent, Reason::clone(open), None);
+            return self.object(ReceiptCheck::Agent, Reason::clone(open), None);
         }
         let urls: Vec<_> = routes.settled.iter().map(|route| route.url.as_str()).collect();
         let differs = |expected: &str| super::differs(Code::ReceiptRequestMismatch, expected, &claim);
@@ -122,7 +128,7 @@ impl Checks {
                     .message("Nothing ties the receipt to this agent rather than to another one with the same key.")
             }
         };
-        self.object(Check::Agent, reason, None);
+        self.object(ReceiptCheck::Agent, reason, None);
     }
 
     fn issued(&mut self, receipt: &Receipt, now: Timestamp) {
@@ -131,23 +137,23 @@ impl Checks {
         let expected = format!("no later than {latest}");
         let issued = i64::try_from(receipt.issued_at).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
         if issued.is_some_and(|issued| issued <= latest) || clresolve_core::mutant!("receipts-of-tomorrow") {
-            return self.pass(Check::Time, &expected, &claim);
+            return self.pass(ReceiptCheck::Time, &expected, &claim);
         }
         let reason = super::differs(Code::ReceiptTimeImplausible, &expected, &claim);
-        self.object(Check::Time, reason, None);
+        self.object(ReceiptCheck::Time, reason, None);
     }
 
     /// That it is about what was decided and paid.
-    fn purchase(&mut self, receipt: &Receipt, known: &Knowledge<'_>) {
-        let Some(bought) = known.bought else { return self.skip(Check::Decision) };
-        let Some(agent) = known.agent else { return self.undecided(Check::Decision) };
+    fn purchase(&mut self, receipt: &Receipt, known: &ReceiptKnowledge<'_>) {
+        let Some(bought) = known.bought else { return self.skip(ReceiptCheck::Decision) };
+        let Some(agent) = known.agent else { return self.undecided(ReceiptCheck::Decision) };
         let row = decided_about(agent, bought).and_then(|row| match receipt.objection(bought) {
             Some(reason) => Err(reason),
             None => Ok(row),
         });
         match row {
             Ok(row) => self.rows.push(row),
-            Err(reason) => self.object(Check::Decision, *reason, None),
+            Err(reason) => self.object(ReceiptCheck::Decision, *reason, None),
         }
     }
 }
@@ -162,7 +168,7 @@ mod tests {
     use clresolve_core::state::State;
     use clresolve_payment::receipt::Bought;
 
-    use super::super::{Addresses, Judgement, Routes, judge};
+    use super::super::{AgentRoutes, ReceiptJudgement, SignerAddresses, judge};
     use super::*;
     use crate::question::Request;
 
@@ -170,27 +176,27 @@ mod tests {
     const PAYEE: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
     const HOME: &str = "https://api.sandbox.example/summarize/v1";
 
-    fn agent(addresses: &[&str], route: &str) -> Agent {
+    fn agent(addresses: &[&str], route: &str) -> ReceiptAgent {
         let settled = addresses.iter().map(|address| address.parse().expect("an address")).collect();
-        Agent {
+        ReceiptAgent {
             name: EnsName::parse("summarizeagent.eth").expect("a name"),
             entry: None,
             verbs: Vec::new(),
-            addresses: Addresses { settled, open: None },
-            routes: Routes { settled: vec![Route::configured(route).expect("a route")], open: None },
+            addresses: SignerAddresses { settled, open: None },
+            routes: AgentRoutes { settled: vec![Route::configured(route).expect("a route")], open: None },
         }
     }
 
-    fn judged(receipt: &str, agent: &Agent, bought: Option<&Bought>) -> Judgement {
+    fn judged(receipt: &str, agent: &ReceiptAgent, bought: Option<&Bought>) -> ReceiptJudgement {
         let signer = Reason::new(Code::ReceiptKeyUnpublished);
         let now = "2026-02-11T09:00:00Z".parse().expect("a time");
         judge(
             receipt.as_bytes(),
-            &Knowledge { agent: Some(agent), signer: Err(&signer), request: None, bought, schema: None, now },
+            &ReceiptKnowledge { agent: Some(agent), signer: Err(&signer), request: None, bought, schema: None, now },
         )
     }
 
-    fn outcome(found: &Judgement) -> (State, Vec<Code>) {
+    fn outcome(found: &ReceiptJudgement) -> (State, Vec<Code>) {
         (found.state(), found.reasons.iter().map(|reason| reason.code).collect())
     }
 
@@ -217,16 +223,16 @@ mod tests {
     #[test]
     fn where_the_agent_s_place_is_not_known_nothing_is_decided() {
         let mut homeless = agent(&[PAYEE], HOME);
-        let of = |routes, agent: &mut Agent| {
+        let of = |routes, agent: &mut ReceiptAgent| {
             agent.routes = routes;
             outcome(&judged(RECEIPT, agent, None))
         };
-        let none = Routes::of([Err(Box::new(Reason::new(Code::InvokeNoRoute)))]);
+        let none = AgentRoutes::of([Err(Box::new(Reason::new(Code::InvokeNoRoute)))]);
         assert!(none.open.is_none());
         assert_eq!(of(none, &mut homeless), (State::Indeterminate, vec![Code::ReceiptRequestMismatch]));
         for code in [Code::RecordPending, Code::InvokeNoRoute] {
             let elsewhere = Route::configured("https://other.example/").expect("a route");
-            let open = Routes::of([Ok(elsewhere), Err(Box::new(Reason::new(code).at("agent-endpoint[web]")))]);
+            let open = AgentRoutes::of([Ok(elsewhere), Err(Box::new(Reason::new(code).at("agent-endpoint[web]")))]);
             assert_eq!(of(open, &mut homeless), (State::Indeterminate, vec![code]));
         }
     }
@@ -250,7 +256,7 @@ mod tests {
         let request = Request::from_bytes(br#"{"x402": {"request_id": "somebody else's"}}"#).expect("a request");
         let (agent, signer) = (agent(&[PAYEE], HOME), Reason::new(Code::ReceiptKeyUnpublished));
         let now = "2026-02-11T09:00:00Z".parse().expect("a time");
-        let known = Knowledge {
+        let known = ReceiptKnowledge {
             agent: Some(&agent),
             signer: Err(&signer),
             request: Some(&request),
@@ -260,7 +266,7 @@ mod tests {
         };
         let found = judge(RECEIPT.as_bytes(), &known);
         assert_eq!(outcome(&found), (State::Indeterminate, vec![Code::ReceiptTraceNotEchoed]), "{found:#?}");
-        assert_eq!(found.row(Check::Request).map(|row| row.status), Some(Status::Unknown));
+        assert_eq!(found.row(ReceiptCheck::Request).map(|row| row.status), Some(Status::Unknown));
     }
 
     #[test]
@@ -298,8 +304,14 @@ mod tests {
         let signer = Reason::new(Code::ReceiptKeyUnpublished);
         let now = "2026-02-11T08:54:59Z".parse().expect("a time");
         let agent = agent(&[PAYEE], HOME);
-        let known =
-            Knowledge { agent: Some(&agent), signer: Err(&signer), request: None, bought: None, schema: None, now };
+        let known = ReceiptKnowledge {
+            agent: Some(&agent),
+            signer: Err(&signer),
+            request: None,
+            bought: None,
+            schema: None,
+            now,
+        };
         assert_eq!(outcome(&judge(RECEIPT.as_bytes(), &known)).1, [Code::ReceiptTimeImplausible]);
     }
 }

@@ -10,11 +10,13 @@ use clresolve_core::reason::{Code, Reason};
 use clresolve_core::state::State;
 use clresolve_jose::PublicKey;
 use clresolve_payment::settlement::Settlement;
-use clresolve_receipt::document::Setting;
-use clresolve_receipt::judge::{Addresses, Agent, BoundReceipt, Knowledge, Routes, Signer};
+use clresolve_receipt::document::ReceiptSetting;
+use clresolve_receipt::judge::{
+    AgentRoutes, BoundReceipt, ReceiptAgent, ReceiptKnowledge, ReceiptSigner, SignerAddresses,
+};
 use clresolve_receipt::question::Request;
 use clresolve_receipt::replay::Mark;
-use clresolve_receipt::{Question, Verification, judge};
+use clresolve_receipt::{ReceiptQuestion, Verification, judge};
 use clresolve_verdict::sample::{self, bound};
 use clresolve_verdict::schema::bound::CompiledSchema;
 use clresolve_verdict::verdict::Verdict;
@@ -27,25 +29,30 @@ pub(crate) const NAME: &str = "summarizeagent.eth";
 /// What is known of the agent.
 pub(crate) struct World {
     verdict: Verdict,
-    agent: Agent,
-    signer: Signer,
+    agent: ReceiptAgent,
+    signer: ReceiptSigner,
     schema: CompiledSchema,
 }
 
 impl World {
     pub(crate) fn new() -> Self {
         let name = |text| EnsName::parse(text).expect("a name");
-        let agent = Agent {
+        let agent = ReceiptAgent {
             name: name(NAME),
             entry: None,
             verbs: vec!["summarize".to_owned()],
-            addresses: Addresses::default(),
-            routes: Routes::default(),
+            addresses: SignerAddresses::default(),
+            routes: AgentRoutes::default(),
         };
         let key = PublicKey::from_record("ed25519:6kpsY-KcUgq-9VB7Ey7F-ZVHdq6-vnuSQh7qaRRG0iw").expect("a key");
         let (kid, name) = (Ok("test-key-7".to_owned()), name("runtime.sandbox.eth"));
         let verdict = sample::empty(State::Trusted, Timestamp::UNIX_EPOCH, 300).verdict().as_ref().clone();
-        Self { verdict, agent, signer: Signer { name, key: Ok(key), kid, canonical: None, block: 1 }, schema: schema() }
+        Self {
+            verdict,
+            agent,
+            signer: ReceiptSigner { name, key: Ok(key), kid, canonical: None, block: 1 },
+            schema: schema(),
+        }
     }
 
     /// Does what a daemon does about one question: it is read, judged, and the answer is written.
@@ -57,9 +64,9 @@ impl World {
     /// The same, under a name that no counter looks for.
     #[inline(never)]
     pub(crate) fn judge(&self, question: &[u8]) -> Verification {
-        let question = Question::from_json(question).expect("a question");
+        let question = ReceiptQuestion::from_json(question).expect("a question");
         let (now, bought) = (Timestamp::UNIX_EPOCH, question.purchase.bought());
-        let known = Knowledge {
+        let known = ReceiptKnowledge {
             agent: Some(&self.agent),
             signer: Ok(&self.signer),
             request: question.request.as_ref(),
@@ -70,7 +77,7 @@ impl World {
         let due = question.purchase.due(self.agent.name.as_str());
         let unseen = Err(Reason::new(Code::SettlementUnproven).into());
         let settlement = Settlement::of(&question.purchase, due.ok(), unseen);
-        let setting = Setting {
+        let setting = ReceiptSetting {
             verdict: &self.verdict,
             signer: Some(&self.signer),
             request: question.request.as_ref().map(Request::sha256),

@@ -20,7 +20,7 @@ fn schema() -> CompiledSchema {
     }))
 }
 
-fn judged(text: &str) -> Judgement {
+fn judged(text: &str) -> RequestJudgement {
     judge(text.as_bytes(), Some(&schema()))
 }
 

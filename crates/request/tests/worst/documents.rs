@@ -6,8 +6,8 @@ pub(crate) mod kinds;
 use std::hint::black_box;
 
 use clresolve_core::state::State;
-use clresolve_request::document::Setting;
-use clresolve_request::{Checked, Question, judge};
+use clresolve_request::document::RequestSetting;
+use clresolve_request::{Checked, RequestQuestion, judge};
 use clresolve_verdict::sample::{self, bound};
 use clresolve_verdict::schema::bound::CompiledSchema;
 use clresolve_verdict::verdict::Verdict;
@@ -63,10 +63,10 @@ impl World {
     /// The same, under a name that no counter looks for.
     #[inline(never)]
     pub(crate) fn judge(&self, question: &[u8]) -> Checked {
-        let question = Question::from_json(question).expect("a question");
+        let question = RequestQuestion::from_json(question).expect("a question");
         let judgement = judge(&question.request, Some(&self.schema));
         let (verdict, verb, bound) = (&self.verdict, &*question.verb, Ok(&self.schema));
-        let found = Checked::of(Some(judgement), &Setting { verdict, verb, bound, now: Timestamp::UNIX_EPOCH });
+        let found = Checked::of(Some(judgement), &RequestSetting { verdict, verb, bound, now: Timestamp::UNIX_EPOCH });
         black_box(serde_json::to_vec(&found).expect("JSON"));
         found
     }

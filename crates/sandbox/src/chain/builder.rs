@@ -41,7 +41,7 @@ const EMPTY_REQUESTS_HASH: B256 = b256!("e3b0c44298fc1c149afbf4c8996fb92427ae41e
 
 /// A name to register on the chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Registration {
+pub struct NameRegistration {
     /// The name. Missing ancestors are registered without a resolver.
     pub name: EnsName,
     /// Who holds it.
@@ -61,7 +61,7 @@ pub struct Registration {
     pub addresses: BTreeMap<CoinType, Bytes>,
 }
 
-impl Registration {
+impl NameRegistration {
     /// A registration of `name` for `owner` with [`ResolverKind::Public`], no records and no expiry.
     pub fn new(name: EnsName, owner: Address) -> Self {
         Self {
@@ -266,7 +266,7 @@ impl ChainBuilder {
     /// # Errors
     /// [`BuildError::Reserved`], [`BuildError::Custody`], [`BuildError::NoRecords`], [`BuildError::Time`], or
     /// [`BuildError::Transaction`] when a contract refuses.
-    pub fn register(&mut self, registration: &Registration) -> Result<(), BuildError> {
+    pub fn register(&mut self, registration: &NameRegistration) -> Result<(), BuildError> {
         let name = &registration.name;
         let node = name.node();
         if node == ETH_NODE {
@@ -278,7 +278,7 @@ impl ChainBuilder {
         let expiry = registration.expiry.map_or(Ok(FAR_FUTURE), unix_seconds)?;
         self.claim(name, parent, Claim { holding, label: first_label(name), resolver, expiry })?;
         self.names.insert(node, holding);
-        let Registration { texts, addr, addresses, .. } = registration;
+        let NameRegistration { texts, addr, addresses, .. } = registration;
         self.write_records(name, &Values { texts, addr: *addr, addresses })
     }
 

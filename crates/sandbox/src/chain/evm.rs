@@ -14,7 +14,11 @@ use revm::primitives::hardfork::SpecId;
 use revm::state::AccountInfo;
 use revm::{Context, DatabaseRef, ExecuteCommitEvm, ExecuteEvm, MainBuilder, MainContext};
 
-use super::{CHAIN_ID, GAS_LIMIT};
+/// The chain's id (CAIP-2 `eip155:31337`), which development chains commonly use.
+pub const CHAIN_ID: u64 = 31_337;
+
+/// Gas limit of a block and of an `eth_call`: what nodes commonly allow.
+pub(super) const GAS_LIMIT: u64 = 50_000_000;
 
 /// The accounts of the chain at one moment.
 #[derive(Clone, Default)]

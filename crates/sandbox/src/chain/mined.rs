@@ -7,7 +7,7 @@ use alloy_trie::root::ordered_trie_root_with_encoder;
 use revm::primitives::TxKind;
 use serde_json::{Value, json};
 
-use super::Sealed;
+use clresolve_core::reading::Block;
 
 /// What each is said to have used.
 const GAS: u64 = 21_000;
@@ -35,19 +35,19 @@ impl Mined {
     }
 
     /// As `eth_getTransactionReceipt` gives it.
-    pub(super) fn receipt_json(&self, block: &Sealed, index: usize) -> Value {
+    pub(super) fn receipt_json(&self, block: &Block, index: usize) -> Value {
         let receipt = self.receipt(index);
         let (transaction, place) = (self.hash, U64::from(index));
         let logs = receipt.receipt.logs.iter().map(|log| {
             json!({
                 "address": log.address, "topics": log.topics(), "data": log.data.data, "removed": false,
                 "transactionHash": transaction, "transactionIndex": place, "logIndex": "0x0",
-                "blockHash": block.hash, "blockNumber": U64::from(block.header.number),
+                "blockHash": block.hash, "blockNumber": U64::from(block.number),
             })
         });
         json!({
             "transactionHash": transaction, "transactionIndex": place, "from": self.from, "to": self.to,
-            "blockHash": block.hash, "blockNumber": U64::from(block.header.number), "type": "0x0", "status": "0x1",
+            "blockHash": block.hash, "blockNumber": U64::from(block.number), "type": "0x0", "status": "0x1",
             "cumulativeGasUsed": U64::from(receipt.receipt.cumulative_gas_used), "gasUsed": U64::from(GAS),
             "effectiveGasPrice": "0x0", "contractAddress": null, "logsBloom": receipt.logs_bloom,
             "logs": logs.collect::<Vec<_>>(),
@@ -55,10 +55,10 @@ impl Mined {
     }
 
     /// As `eth_getTransactionByHash` gives it.
-    pub(super) fn json(&self, block: &Sealed, index: usize) -> Value {
+    pub(super) fn json(&self, block: &Block, index: usize) -> Value {
         json!({
             "hash": self.hash, "from": self.from, "to": self.to, "input": self.input, "type": "0x0", "nonce": "0x0",
-            "blockHash": block.hash, "blockNumber": U64::from(block.header.number),
+            "blockHash": block.hash, "blockNumber": U64::from(block.number),
             "transactionIndex": U64::from(index), "gas": U64::from(GAS), "gasPrice": "0x0", "value": "0x0",
         })
     }

@@ -2,6 +2,7 @@
 
 mod fault;
 mod methods;
+mod response;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
-use axum::http::{Method, Request, Response, StatusCode, header};
+use axum::http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -21,6 +22,7 @@ use tokio::task::{JoinHandle, JoinSet};
 pub use self::fault::RpcFault;
 
 use self::fault::{Dropped, Transport};
+use self::response::{json, plain};
 use super::SandboxChain;
 
 /// Longest request body, in bytes: a batch of resolutions with room to spare.
@@ -133,20 +135,4 @@ async fn respond(request: Request<Incoming>, serving: Serving) -> Result<Respons
             Ok(answered.map_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR), json))
         }
     }
-}
-
-fn json(body: String) -> Response<Body> {
-    with_type(Body::from(body), "application/json")
-}
-
-fn with_type(body: Body, content_type: &'static str) -> Response<Body> {
-    let mut response = Response::new(body);
-    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(content_type));
-    response
-}
-
-fn plain(status: StatusCode) -> Response<Body> {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = status;
-    response
 }

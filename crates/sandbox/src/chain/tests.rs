@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
-    BuildError, CHAIN_ID, ChainBuilder, Custody, HostileMode, MULTICALL3, NAME_WRAPPER, REGISTRAR, REGISTRY,
-    Registration, ResolverKind, RpcFault, RpcServer, SandboxChain, UNIVERSAL_RESOLVER,
+    BuildError, CHAIN_ID, ChainBuilder, Custody, HostileMode, MULTICALL3, NAME_WRAPPER, NameRegistration, REGISTRAR,
+    REGISTRY, ResolverKind, RpcFault, RpcServer, SandboxChain, UNIVERSAL_RESOLVER,
 };
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::CoinType;
@@ -64,10 +64,10 @@ fn texts<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
     pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
-fn agent(text: &str, resolver: ResolverKind) -> Registration {
+fn agent(text: &str, resolver: ResolverKind) -> NameRegistration {
     let entry = format!("x402://{text}/summarize/v1");
     let texts = texts([("cl.entry", entry.as_str()), ("cl.owner", "owner.eth")]);
-    Registration { resolver, texts, addr: Some(BOB), ..Registration::new(name(text), ALICE) }
+    NameRegistration { resolver, texts, addr: Some(BOB), ..NameRegistration::new(name(text), ALICE) }
 }
 
 fn hostile(mode: HostileMode, arg: &str) -> ResolverKind {
@@ -75,7 +75,7 @@ fn hostile(mode: HostileMode, arg: &str) -> ResolverKind {
 }
 
 /// One name with this resolver and an agent's records, in one block.
-fn chain_of(registration: &Registration) -> Arc<SandboxChain> {
+fn chain_of(registration: &NameRegistration) -> Arc<SandboxChain> {
     let mut builder = ChainBuilder::new().unwrap();
     builder.register(registration).unwrap();
     builder.seal(time("2026-11-20T12:00:00Z")).unwrap();
@@ -96,7 +96,7 @@ impl Client {
         Self { server: RpcServer::bind(chain).await.unwrap(), http }
     }
 
-    async fn of(registration: &Registration) -> Self {
+    async fn of(registration: &NameRegistration) -> Self {
         Self::new(chain_of(registration)).await
     }
 
@@ -194,7 +194,7 @@ async fn addresses_by_coin_type_are_answered_and_that_of_ether_is_the_address() 
     let base = CoinType::of_chain(8453).unwrap();
     let addresses = [(CoinType::ETHER, Bytes::copy_from_slice(BOB.as_slice())), (base, Bytes::from_static(&[7; 32]))];
     for (text, kind) in [("agent.eth", ResolverKind::Public), ("wild.eth", ResolverKind::Wildcard)] {
-        let registration = Registration { addr: None, addresses: addresses.clone().into(), ..agent(text, kind) };
+        let registration = NameRegistration { addr: None, addresses: addresses.clone().into(), ..agent(text, kind) };
         let mut builder = ChainBuilder::new().unwrap();
         builder.register(&registration).unwrap();
         builder.seal(time("2026-11-20T12:00:00Z")).unwrap();
@@ -262,7 +262,7 @@ async fn a_wildcard_answers_for_subnames_with_their_label() {
 #[tokio::test]
 async fn the_reasons_why_a_name_has_no_answer_differ() {
     let mut builder = ChainBuilder::new().unwrap();
-    let bare = |text, resolver| Registration { resolver, ..Registration::new(name(text), ALICE) };
+    let bare = |text, resolver| NameRegistration { resolver, ..NameRegistration::new(name(text), ALICE) };
     builder.register(&bare("empty.eth", ResolverKind::None)).unwrap();
     builder.register(&bare("nocode.eth", ResolverKind::Address(NO_CODE))).unwrap();
     builder.register(&agent("agent.eth", ResolverKind::Public)).unwrap();
@@ -431,17 +431,17 @@ async fn a_lookup_in_the_name_of_another_contract_is_an_error_of_its_key() {
 async fn holders_and_expiries_are_read_where_mainnet_keeps_them() {
     let expiry = time("2026-11-01T00:00:00Z");
     let mut builder = ChainBuilder::new().unwrap();
-    let plain = Registration { expiry: Some(expiry), ..Registration::new(name("plain.eth"), ALICE) };
+    let plain = NameRegistration { expiry: Some(expiry), ..NameRegistration::new(name("plain.eth"), ALICE) };
     builder.register(&plain).unwrap();
-    let wrapped = Registration {
+    let wrapped = NameRegistration {
         custody: Custody::NameWrapper,
         expiry: Some(time("2027-01-01T00:00:00Z")),
         ..agent("wrapped.eth", ResolverKind::Public)
     };
     builder.register(&wrapped).unwrap();
-    let sub = Registration { custody: Custody::NameWrapper, ..agent("sub.wrapped.eth", ResolverKind::Public) };
+    let sub = NameRegistration { custody: Custody::NameWrapper, ..agent("sub.wrapped.eth", ResolverKind::Public) };
     builder.register(&sub).unwrap();
-    let wrong = Registration::new(name("other.wrapped.eth"), BOB);
+    let wrong = NameRegistration::new(name("other.wrapped.eth"), BOB);
     assert_eq!(builder.register(&wrong), Err(BuildError::Custody("other.wrapped.eth".to_owned())));
     builder.seal(time("2026-11-20T12:00:00Z")).unwrap();
     let client = Client::new(Arc::new(builder.build().unwrap())).await;
@@ -500,7 +500,7 @@ async fn blocks_keep_their_state_and_tags_point_at_them() {
 fn what_cannot_be_written_is_refused() {
     let mut builder = ChainBuilder::new().unwrap();
     assert_eq!(builder.build().err(), Some(BuildError::NoBlock));
-    let eth = Registration::new(name("eth"), ALICE);
+    let eth = NameRegistration::new(name("eth"), ALICE);
     assert_eq!(builder.register(&eth), Err(BuildError::Reserved("eth".to_owned())));
     let unset = builder.set_text(&name("agent.eth"), "cl.owner", "x");
     assert_eq!(unset, Err(BuildError::Unregistered("agent.eth".to_owned())));

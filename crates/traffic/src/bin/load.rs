@@ -73,33 +73,33 @@ async fn main() -> anyhow::Result<()> {
     tokio::spawn(sandbox.stopped());
 
     let mut daemon = Daemon::start(&path).await?;
-    let run = Arc::new(Run { to: daemon.address, names: Sandbox::expected(), tally: Tally::default() });
+    let run = Arc::new(Run { to: daemon.address, names: Sandbox::expected(), counts: LoadCounts::default() });
     run.warm_up().await?;
     let memory = run.drive(rate, Duration::from_secs(seconds.into()), &mut daemon).await?;
     daemon.stop().await?;
 
-    let tally = &run.tally;
+    let counts = &run.counts;
     let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    let paced = count(&tally.steady) + count(&tally.flood) + count(&tally.hostile);
+    let paced = count(&counts.steady) + count(&counts.flood) + count(&counts.hostile);
     println!(
         "requests {} in {seconds} s, {}/s: {} good and bad, {} of unknown names, {} hostile; {} slow ones beside",
         paced,
         paced / u64::from(seconds),
-        count(&tally.steady),
-        count(&tally.flood),
-        count(&tally.hostile),
-        count(&tally.slow),
+        count(&counts.steady),
+        count(&counts.flood),
+        count(&counts.hostile),
+        count(&counts.slow),
     );
     let (first, last, most) = memory;
     println!(
         "wrong {} refused {} crashes 0 rss-MiB first {first:.1} last {last:.1} most {most:.1}",
-        count(&tally.wrong),
-        count(&tally.refused),
+        count(&counts.wrong),
+        count(&counts.refused),
     );
-    for wrong in tally.shown.lock().expect("no panic").iter() {
+    for wrong in counts.shown.lock().expect("no panic").iter() {
         eprintln!("wrong: {wrong}");
     }
-    ensure!(count(&tally.wrong) == 0, "some answers were wrong");
+    ensure!(count(&counts.wrong) == 0, "some answers were wrong");
     ensure!(paced >= u64::from(rate) * u64::from(seconds) * 98 / 100, "the rate was not reached");
     Ok(())
 }
@@ -108,11 +108,11 @@ async fn main() -> anyhow::Result<()> {
 struct Run {
     to: SocketAddr,
     names: Vec<Expected>,
-    tally: Tally,
+    counts: LoadCounts,
 }
 
 #[derive(Default)]
-struct Tally {
+struct LoadCounts {
     steady: AtomicU64,
     flood: AtomicU64,
     hostile: AtomicU64,
@@ -123,7 +123,7 @@ struct Tally {
     shown: Mutex<Vec<String>>,
 }
 
-impl Tally {
+impl LoadCounts {
     fn judge(&self, counter: &AtomicU64, what: &str, judged: Result<(), String>) {
         counter.fetch_add(1, Ordering::Relaxed);
         let Err(why) = judged else { return };
@@ -202,13 +202,13 @@ impl Run {
             let judged = match ask_on(&mut line, Ipv4Addr::LOCALHOST, self.to, &path).await {
                 Ok(answer) if is_gate => is_decision(&answer, expected.state == State::Trusted),
                 Ok(answer) if expected.state != State::Trusted && is_refusal(&answer) => {
-                    self.tally.refused.fetch_add(1, Ordering::Relaxed);
+                    self.counts.refused.fetch_add(1, Ordering::Relaxed);
                     Ok(())
                 }
                 Ok(answer) => is_report(&answer, expected),
                 Err(error) => Err(error.to_string()),
             };
-            self.tally.judge(&self.tally.steady, &path, judged);
+            self.counts.judge(&self.counts.steady, &path, judged);
         }
     }
 
@@ -223,14 +223,14 @@ impl Run {
             let judged = match ask_on(&mut line, Ipv4Addr::new(127, 0, 0, 2), self.to, &path).await {
                 Ok(answer) if is_gate => is_decision(&answer, false),
                 Ok(answer) if is_refusal(&answer) => {
-                    self.tally.refused.fetch_add(1, Ordering::Relaxed);
+                    self.counts.refused.fetch_add(1, Ordering::Relaxed);
                     Ok(())
                 }
                 Ok(answer) if answer.status == 200 && answer.state() != Some("trusted") => Ok(()),
                 Ok(answer) => Err(answer.brief()),
                 Err(error) => Err(error.to_string()),
             };
-            self.tally.judge(&self.tally.flood, &path, judged);
+            self.counts.judge(&self.counts.flood, &path, judged);
         }
     }
 
@@ -244,7 +244,7 @@ impl Run {
             let from = Ipv4Addr::new(127, 0, 1, u8::try_from(1 + turn % 200).unwrap_or(1));
             let judged = timeout(PATIENCE, attack.run(from, self.to)).await;
             let judged = judged.unwrap_or_else(|_| Err("no end".to_owned()));
-            self.tally.judge(&self.tally.hostile, attack.what, judged);
+            self.counts.judge(&self.counts.hostile, attack.what, judged);
         }
     }
 
@@ -264,7 +264,7 @@ impl Run {
             }
             let attack = Attack { what, sent: sent.to_owned(), then: Then::Wait, wants: answer.into_iter().collect() };
             let judged = timeout(PATIENCE, attack.run(from, self.to)).await;
-            self.tally.judge(&self.tally.slow, what, judged.unwrap_or_else(|_| Err("no end".to_owned())));
+            self.counts.judge(&self.counts.slow, what, judged.unwrap_or_else(|_| Err("no end".to_owned())));
         }
     }
 }

@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Evidence;
 use super::edition::Edition;
 pub use super::edition::as_version;
-use crate::card::Card;
 use clresolve_core::digest::Digest;
 use clresolve_core::records::{Key, Record, RecordSet};
 
@@ -109,19 +107,6 @@ pub struct Sighting {
     pub records: BTreeMap<String, String>,
     /// What later cards are held against.
     pub edition: Option<Edition>,
-}
-
-impl Sighting {
-    /// What the run that gathered `evidence` saw; nothing where there are no records or no card.
-    pub fn of(evidence: &Evidence) -> Option<Self> {
-        let block = &evidence.reading.as_ref().ok()?.block;
-        let records = record_digests(&evidence.found()?.records);
-        let bytes = evidence.card_bytes()?;
-        let card = Card::parse(bytes).ok()?;
-        let edition = Edition::of(&card, Digest::of(bytes)).as_of(block.timestamp);
-        let card = edition.version.clone().map(|version| (version, edition.card.clone()));
-        Some(Self { block: block.number, card, records, edition: Some(edition) })
-    }
 }
 
 /// The digest of each record of the Agent-Card specification, by key.
@@ -276,7 +261,7 @@ mod tests {
             let card = Bytes::from(format!(r#"{{"version": "1.0.{block}", "updated_at": "{updated_at}"}}"#));
             let mut evidence = evidence(&good(), &card, now);
             evidence.reading.as_mut().expect("it was read").block.number = block;
-            Sighting::of(&evidence).expect("records and a card")
+            evidence.sighting().expect("records and a card")
         };
         let measure = |history: &History| history.latest.clone().expect("a card").updated_at;
         let first = History::default().with(&seen(1, "2026-01-01T00:00:00Z")).expect("something new");

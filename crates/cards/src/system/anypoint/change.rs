@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use semver::Version;
 use serde_json::{Map, Value, json};
 
-use super::{MAX_LISTED, items};
+use super::members::{MAX_LISTED, items};
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::text::excerpt;
 use clresolve_verdict::card::Card;

@@ -10,6 +10,7 @@ use alloy_trie::proof::ProofRetainer;
 use alloy_trie::{HashBuilder, Nibbles, TrieAccount};
 use async_trait::async_trait;
 
+use crate::failure::Failure;
 use crate::prover::*;
 
 pub(super) const CHAIN: u64 = 31_337;

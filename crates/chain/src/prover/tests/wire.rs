@@ -11,13 +11,14 @@ use alloy_rpc_types_eth::{Header, TransactionRequest};
 use alloy_transport::TransportError;
 use async_trait::async_trait;
 use clresolve_core::name::EnsName;
-use clresolve_sandbox::chain::{ChainBuilder, Custody, HostileMode, Registration, ResolverKind, RpcServer};
+use clresolve_sandbox::chain::{ChainBuilder, Custody, HostileMode, NameRegistration, ResolverKind, RpcServer};
 use clresolve_state::Contracts;
 use clresolve_state::contracts::Subject;
 use serde_json::{Value, json};
 use url::Url;
 
 use super::ledger::{ALICE, CHAIN};
+use crate::failure::Failure;
 use crate::prover::*;
 use crate::request::eth_call;
 use crate::transport::{EndpointTransport, HttpPost, PostError};
@@ -126,19 +127,19 @@ const NAMES: [&str; 10] = [
     "a.deep.sub.public.eth",
 ];
 
-fn registrations() -> Vec<Registration> {
+fn registrations() -> Vec<NameRegistration> {
     let texts = [("cl.entry", "x402://public.eth/summarize/v1"), ("cl.owner", "owner.eth")];
     let texts = texts.map(|(key, value)| (key.to_owned(), value.to_owned()));
-    let with = |name: &str, resolver| Registration {
+    let with = |name: &str, resolver| NameRegistration {
         resolver,
         texts: BTreeMap::from(texts.clone()),
-        ..Registration::new(EnsName::parse(name).unwrap(), ALICE)
+        ..NameRegistration::new(EnsName::parse(name).unwrap(), ALICE)
     };
-    let bare = |name: &str, resolver| Registration { texts: BTreeMap::new(), ..with(name, resolver) };
+    let bare = |name: &str, resolver| NameRegistration { texts: BTreeMap::new(), ..with(name, resolver) };
     let hostile = |mode| ResolverKind::Hostile { mode, arg: String::new() };
     vec![
         with("public.eth", ResolverKind::Public),
-        Registration { custody: Custody::NameWrapper, ..with("wrapped.eth", ResolverKind::Public) },
+        NameRegistration { custody: Custody::NameWrapper, ..with("wrapped.eth", ResolverKind::Public) },
         with("wild.eth", ResolverKind::Wildcard),
         with("offchain.eth", ResolverKind::Offchain { urls: vec!["https://ccip.example/".to_owned()] }),
         bare("bare.eth", ResolverKind::None),

@@ -13,7 +13,7 @@ use futures_util::stream;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{json as json_response, plain, with_type};
+use super::response::{json as json_response, plain, with_type};
 use crate::keys::stranger;
 
 /// Pieces of the body under [`RpcFault::HugeBody`]: 64 MiB in all, far past any client's cap.

@@ -8,10 +8,11 @@ use alloy_rpc_types_eth::{
     AccessListResult, Block, BlockId, BlockNumberOrTag, BlockTransactions, Filter, Header, Log, TransactionRequest,
 };
 use alloy_sol_types::{Revert, SolError};
+use clresolve_core::reading;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::RpcFault;
+use super::fault::RpcFault;
 use crate::chain::evm::{Call, Executed};
 use crate::chain::mined::Mined;
 use crate::chain::{CHAIN_ID, DOLLAR, GAS_LIMIT, SandboxChain, Sealed};
@@ -119,8 +120,8 @@ impl Node<'_> {
     }
 
     /// What is said of a transaction; null where no block holds it.
-    fn mined(&self, hash: B256, said: impl Fn(&Mined, &Sealed, usize) -> Value) -> Value {
-        let said = |(block, index): (&Sealed, usize)| said(&block.transactions[index], block, index);
+    fn mined(&self, hash: B256, said: impl Fn(&Mined, &reading::Block, usize) -> Value) -> Value {
+        let said = |(block, index): (&Sealed, usize)| said(&block.transactions[index], &block.summary(), index);
         let (newest, finalized) = (self.chain.latest().number, self.chain.finalized());
         let sound = self.chain.mined(newest, |mined| mined.hash == hash).map(said);
         let decoy = || self.chain.mined(finalized.number, |mined| mined.to == Some(DOLLAR)).map(said);
@@ -261,7 +262,8 @@ impl Node<'_> {
 }
 
 fn receipts(block: &Sealed) -> Vec<Value> {
-    block.transactions.iter().enumerate().map(|(index, mined)| mined.receipt_json(block, index)).collect()
+    let summary = block.summary();
+    block.transactions.iter().enumerate().map(|(index, mined)| mined.receipt_json(&summary, index)).collect()
 }
 
 fn message(request: TransactionRequest) -> Result<Call, RpcError> {

@@ -20,18 +20,18 @@ pub(crate) struct Member {
     config: PathBuf,
     /// Where a Prometheus that watches finds it in all its lives.
     watched: Laid,
-    state: Mutex<State>,
+    lives: Mutex<Lives>,
 }
 
-struct State {
+struct Lives {
     /// How often it was started.
-    lives: u64,
+    started: u64,
     /// `None` while it is down.
     daemon: Option<Daemon>,
 }
 
 /// What came of a question.
-pub(crate) enum Asked {
+pub(crate) enum DaemonReply {
     /// The whole answer, head and body.
     Answer(String),
     /// The daemon was down, or was killed meanwhile.
@@ -45,16 +45,16 @@ impl Member {
         let daemon = Daemon::start(&config).await?;
         let watched = Laid::new(Line::To(daemon.address)).await?;
         announce(instance, watched.address)?;
-        Ok(Self { config, watched, state: Mutex::new(State { lives: 1, daemon: Some(daemon) }) })
+        Ok(Self { config, watched, lives: Mutex::new(Lives { started: 1, daemon: Some(daemon) }) })
     }
 
     /// Starts it again, after it was killed.
     pub(crate) async fn start_again(&self) -> anyhow::Result<()> {
         let daemon = Daemon::start(&self.config).await?;
         self.watched.set(Line::To(daemon.address));
-        let mut state = self.state();
-        state.lives += 1;
-        state.daemon = Some(daemon);
+        let mut lives = self.lives();
+        lives.started += 1;
+        lives.daemon = Some(daemon);
         Ok(())
     }
 
@@ -70,41 +70,41 @@ impl Member {
 
     /// Has it read its configuration again.
     pub(crate) fn reload(&self) -> anyhow::Result<()> {
-        self.state().daemon.as_mut().context("it is down")?.signal("-HUP")
+        self.lives().daemon.as_mut().context("it is down")?.signal("-HUP")
     }
 
     /// Its memory in KiB, where it is up.
     pub(crate) fn memory(&self) -> anyhow::Result<u64> {
-        self.state().daemon.as_ref().context("it is down")?.memory("VmRSS:")
+        self.lives().daemon.as_ref().context("it is down")?.memory("VmRSS:")
     }
 
     /// That its process has not ended by itself.
     pub(crate) fn is_alive(&self) -> anyhow::Result<()> {
-        self.state().daemon.as_mut().map_or(Ok(()), Daemon::is_alive)
+        self.lives().daemon.as_mut().map_or(Ok(()), Daemon::is_alive)
     }
 
     /// One question on a connection of its own.
-    pub(crate) async fn ask(&self, path: &str) -> Asked {
-        let Some((life, address)) = self.place() else { return Asked::Down };
+    pub(crate) async fn ask(&self, path: &str) -> DaemonReply {
+        let Some((life, address)) = self.place() else { return DaemonReply::Down };
         let why = match timeout(PATIENCE, exchange(address, path)).await {
-            Ok(Ok(answer)) if answer.starts_with("HTTP/1.1 ") => return Asked::Answer(answer),
+            Ok(Ok(answer)) if answer.starts_with("HTTP/1.1 ") => return DaemonReply::Answer(answer),
             Ok(Ok(answer)) => format!("no answer but {answer:?}"),
             Ok(Err(error)) => error.to_string(),
             Err(_) => "no answer in time".to_owned(),
         };
-        if self.place() == Some((life, address)) { Asked::Unanswered(why) } else { Asked::Down }
+        if self.place() == Some((life, address)) { DaemonReply::Unanswered(why) } else { DaemonReply::Down }
     }
 
     fn place(&self) -> Option<(u64, SocketAddr)> {
-        let state = self.state();
-        state.daemon.as_ref().map(|daemon| (state.lives, daemon.address))
+        let lives = self.lives();
+        lives.daemon.as_ref().map(|daemon| (lives.started, daemon.address))
     }
 
     fn take(&self) -> anyhow::Result<Daemon> {
-        self.state().daemon.take().context("it is down")
+        self.lives().daemon.take().context("it is down")
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lives(&self) -> MutexGuard<'_, Lives> {
+        self.lives.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

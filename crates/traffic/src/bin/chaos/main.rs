@@ -16,63 +16,29 @@
 //! - a daemon is killed and started again, and another one reads its configuration again;
 //! - the owner of a name writes a record that takes the name's trust away, and later the old one.
 //!
-//! No daemon may ever allow a bad name, or a name whose trust was taken away more than [`KNOWN_WITHIN`] ago. None may
+//! No daemon may ever allow a bad name, or a name whose trust was taken away more than [`report::KNOWN_WITHIN`] ago. None may
 //! leave a question without an answer while it is up.
 
 mod fleet;
 mod line;
 mod report;
 #[allow(dead_code, reason = "the tests of the fleet do more with the server")]
-#[path = "../../../../../tests/fleet/server.rs"]
+#[path = "../../../linked/fleet/server.rs"]
 mod server;
+mod stage;
 mod trouble;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
-use clresolve::config::{Config, ProofDemand};
-use clresolve::sandbox::chain::RpcFault;
-use clresolve::sandbox::spec::Spec;
-use clresolve::sandbox::{ChainState, World};
-use tokio::sync::Mutex;
+use anyhow::ensure;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
 
-use fleet::{Asked, Member};
-use line::{Laid, Line};
-use report::{Report, Said};
-use server::Redis;
+use stage::{DAEMONS, Stage};
 use trouble::Lot;
 
-/// Daemons. The first one is never killed.
-const DAEMONS: usize = 3;
-
-/// Clients of each daemon, and the pause of each between two questions.
+/// Clients of each daemon.
 const CLIENTS: usize = 2;
-const PAUSE: Duration = Duration::from_millis(20);
-
-/// Names whose trust is taken away and given back.
-const TURNING: usize = 8;
-
-/// The record that does it.
-const RECORD: (&str, &str, &str) = ("cl.owner", "publisher.eth", "thief.eth");
-
-/// How often endpoints are asked for new blocks, as those of the operator's own are by default.
-const POLL: Duration = Duration::from_millis(500);
-
-/// When every daemon must know of a change, whatever goes on but silence of all endpoints: one of them was asked just
-/// before, the next one is silent, and the daemon is as busy as the machine.
-const KNOWN_WITHIN: Duration = Duration::from_secs(2);
-
-/// How long a change stands after that, before it is taken back.
-const STANDS: Duration = Duration::from_secs(2);
-
-/// The pause between two looks at memory.
-const LOOK: Duration = Duration::from_secs(1);
-
-const MAC_KEY: &str = "3333333333333333333333333333333333333333333333333333333333333333";
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -99,163 +65,4 @@ async fn main() -> anyhow::Result<()> {
         member.stop().await?;
     }
     stage.report.print(seconds)
-}
-
-/// The fleet, and all that it rests on.
-struct Stage {
-    end: Instant,
-    fleet: Vec<Member>,
-    /// The line to each endpoint, and where it leads when all is well.
-    endpoints: Vec<(Laid, Line)>,
-    /// The line to all hosts and the gateway.
-    hosts: (Laid, Line),
-    /// Where the ledger of the other world is.
-    liar: Line,
-    redis: std::sync::Mutex<Redis>,
-    /// Held while all endpoints are silent, and while a change becomes known: nobody could know of it.
-    sight: Mutex<World>,
-    report: Report,
-    _lying: World,
-    _folder: tempfile::TempDir,
-}
-
-impl Stage {
-    async fn start(time: Duration) -> anyhow::Result<Self> {
-        let folder = tempfile::tempdir()?;
-        let world = World::start(&spec(false)).await?;
-        let lying = World::start(&spec(true)).await?;
-        let redis = Redis::start(&[]).context("install redis-server")?;
-        let mut config = world.config();
-        let endpoints = lay_endpoints(&world, &mut config).await?;
-        let hosts = lay_hosts(&mut config).await?;
-        config.http.listen = clresolve::config::ListenAt::loopback(0);
-        config.http.cold_runs_per_minute = u32::MAX;
-        // The sandbox shares nothing; this is a world like any other.
-        config.chain.world = "chaos".to_owned();
-        config.chain.proof = Some(ProofDemand::Quorum);
-        (config.follow.poll, config.follow.poll_public) = (POLL, POLL);
-        config.redis.url = Some(redis.url());
-        config.redis.mac_key = Some(redis.key_file(&[MAC_KEY]));
-        let mut fleet = Vec::new();
-        for number in 0..DAEMONS {
-            fleet.push(start(&config, folder.path(), number).await?);
-        }
-        let liar = lying.endpoint(RpcFault::None, ChainState::Growing, false).await?;
-        Ok(Self {
-            end: Instant::now() + time,
-            fleet,
-            endpoints,
-            hosts,
-            liar: leads_to(&liar.url)?,
-            redis: std::sync::Mutex::new(redis),
-            sight: Mutex::new(world),
-            report: Report::default(),
-            _lying: lying,
-            _folder: folder,
-        })
-    }
-
-    fn goes_on(&self) -> bool {
-        Instant::now() < self.end
-    }
-
-    /// Every daemon comes to know the good names, so that a refusal later says something.
-    async fn warm_up(&self) -> anyhow::Result<()> {
-        for member in &self.fleet {
-            for name in std::iter::once("good.eth".to_owned()).chain((0..TURNING).map(turning)) {
-                // It waits for the run, as the gate does not.
-                member.ask(&format!("/v1/verdicts/{name}")).await;
-                let Asked::Answer(said) = member.ask(&gate(&name)).await else { anyhow::bail!("{name}: no answer") };
-                ensure!(Said::of(&said).is_some_and(|said| said.is_allowed), "{name}: {said}");
-            }
-        }
-        Ok(())
-    }
-
-    /// Asks one daemon about every name, over and over.
-    async fn client(self: Arc<Self>, member: usize, client: usize) -> anyhow::Result<()> {
-        let names = ["good.eth", "bad.eth", "unproven.eth"].map(str::to_owned);
-        let names: Vec<String> = names.into_iter().chain((0..TURNING).map(turning)).collect();
-        for name in names.iter().cycle().skip(client) {
-            if !self.goes_on() {
-                break;
-            }
-            let asked = Instant::now();
-            let said = self.fleet[member].ask(&gate(name)).await;
-            self.report.heard(name, asked, &said);
-            sleep(PAUSE).await;
-        }
-        Ok(())
-    }
-
-    /// Looks at the memory of the daemon that is never killed.
-    async fn memory(self: Arc<Self>) -> anyhow::Result<()> {
-        while self.goes_on() {
-            for member in &self.fleet {
-                member.is_alive()?;
-            }
-            self.report.took(self.fleet[0].memory()?);
-            sleep(LOOK).await;
-        }
-        Ok(())
-    }
-}
-
-async fn start(config: &Config, folder: &Path, number: usize) -> anyhow::Result<Member> {
-    let file = folder.join(format!("{number}.toml"));
-    config.save(&file)?;
-    Member::start(file, &format!("fleet-{number}")).await
-}
-
-/// Three endpoints of three operators, each behind a line.
-async fn lay_endpoints(world: &World, config: &mut Config) -> anyhow::Result<Vec<(Laid, Line)>> {
-    config.chain.endpoints.clear();
-    let mut laid = Vec::new();
-    for operator in ["one.example", "two.example", "three.example"] {
-        let mut endpoint = world.endpoint(RpcFault::None, ChainState::Growing, false).await?;
-        let line = leads_to(&endpoint.url)?;
-        let before = Laid::new(line).await?;
-        endpoint.url = format!("http://{}/", before.address).parse()?;
-        endpoint.operator = operator.to_owned();
-        config.chain.endpoints.push(endpoint);
-        laid.push((before, line));
-    }
-    Ok(laid)
-}
-
-/// All hosts behind one line: they are one server.
-async fn lay_hosts(config: &mut Config) -> anyhow::Result<(Laid, Line)> {
-    let rules = &mut config.network.connect_to;
-    let server = rules.first().context("a world has hosts")?.to_string();
-    let server = server.splitn(3, ':').nth(2).context("HOST:PORT:ADDRESS:PORT")?.to_owned();
-    let line = Line::To(server.parse()?);
-    let before = Laid::new(line).await?;
-    for rule in rules {
-        *rule = rule.to_string().replace(&server, &before.address.to_string()).parse()?;
-    }
-    Ok((before, line))
-}
-
-fn leads_to(url: &url::Url) -> anyhow::Result<Line> {
-    Ok(Line::To(url.socket_addrs(|| None)?.into_iter().next().context("an address")?))
-}
-
-fn turning(number: usize) -> String {
-    format!("turning-{number}.eth")
-}
-
-fn gate(name: &str) -> String {
-    format!("/v1/gate/{name}/summarize")
-}
-
-/// Good, bad and turning names. In the liar's world all of them are good.
-fn spec(is_lie: bool) -> Spec {
-    let agent = |name: &str, rest: &str| format!("[[agent]]\nname = \"{name}\"\nabout = \"In the chaos.\"\n{rest}\n");
-    let bad = |defect: &'static str| if is_lie { "" } else { defect };
-    let mut agents = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n".to_owned();
-    agents += &agent("good.eth", "");
-    agents += &agent("bad.eth", bad("route = \"v1.0.0\""));
-    agents += &agent("unproven.eth", bad("[agent.latest]\n\"cl.owner\" = \"thief.eth\""));
-    agents.extend((0..TURNING).map(|number| agent(&turning(number), "")));
-    Spec::parse(&agents).expect("it is as the sandbox reads it")
 }

@@ -7,8 +7,11 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use tokio::time::Instant;
 
-use crate::KNOWN_WITHIN;
-use crate::fleet::Asked;
+use crate::fleet::DaemonReply;
+
+/// When every daemon must know of a change, whatever goes on but silence of all endpoints: one of them was asked just
+/// before, the next one is silent, and the daemon is as busy as the machine.
+pub(crate) const KNOWN_WITHIN: Duration = Duration::from_secs(2);
 
 /// From when on memory must stay as it is, in looks of a second; and the least number of them that tells.
 const SETTLED: usize = 120;
@@ -27,12 +30,12 @@ const SHOWN: usize = 20;
 const SHOWN_CHARS: usize = 300;
 
 /// An answer of the gate.
-pub(crate) struct Said {
+pub(crate) struct GateAnswer {
     pub(crate) is_allowed: bool,
     code: String,
 }
 
-impl Said {
+impl GateAnswer {
     /// `None` where it is neither 200 nor 403.
     pub(crate) fn of(answer: &str) -> Option<Self> {
         let is_allowed = match answer.get(9..12)? {
@@ -86,19 +89,19 @@ impl Report {
     }
 
     /// What a daemon said about `name` when it was asked at `asked`.
-    pub(crate) fn heard(&self, name: &str, asked: Instant, said: &Asked) {
+    pub(crate) fn heard(&self, name: &str, asked: Instant, said: &DaemonReply) {
         let mut seen = self.seen();
         let answer = match said {
-            Asked::Down => {
+            DaemonReply::Down => {
                 seen.down += 1;
                 return;
             }
-            Asked::Unanswered(why) => return seen.wrong.push(format!("{name}: {why}")),
-            Asked::Answer(answer) => answer,
+            DaemonReply::Unanswered(why) => return seen.wrong.push(format!("{name}: {why}")),
+            DaemonReply::Answer(answer) => answer,
         };
         seen.slowest = seen.slowest.max(asked.elapsed());
         let is_good = name == "good.eth" || name.starts_with("turning");
-        match Said::of(answer) {
+        match GateAnswer::of(answer) {
             None => seen.wrong.push(format!("{name}: {answer}")),
             Some(said) if said.is_allowed && !is_good => seen.wrong.push(format!("{name} is allowed: {answer}")),
             Some(said) if said.is_allowed => {

@@ -9,10 +9,16 @@ use clresolve_core::name::EnsName;
 use redis::Commands as _;
 use tokio::time::sleep;
 
-use crate::fleet::{Asked, Member};
+use crate::fleet::{DaemonReply, Member};
 use crate::line::Line;
-use crate::report::Said;
-use crate::{KNOWN_WITHIN, RECORD, STANDS, Stage, TURNING, gate, turning};
+use crate::report::{GateAnswer, KNOWN_WITHIN};
+use crate::stage::{Stage, TURNING, gate, turning};
+
+/// The record that takes the trust of a name away.
+const RECORD: (&str, &str, &str) = ("cl.owner", "publisher.eth", "thief.eth");
+
+/// How long a change stands after it must be known, before it is taken back.
+const STANDS: Duration = Duration::from_secs(2);
 
 /// The longest that one trouble lasts.
 pub(crate) const LONGEST: Duration = Duration::from_secs(3);
@@ -199,8 +205,8 @@ pub(crate) async fn of_names(stage: Arc<Stage>, mut lot: Lot) -> anyhow::Result<
 /// Whether some daemon allows a name.
 async fn is_allowed(stage: &Stage, name: &str) -> bool {
     for member in &stage.fleet {
-        if let Asked::Answer(said) = member.ask(&gate(name)).await
-            && Said::of(&said).is_some_and(|said| said.is_allowed)
+        if let DaemonReply::Answer(said) = member.ask(&gate(name)).await
+            && GateAnswer::of(&said).is_some_and(|said| said.is_allowed)
         {
             return true;
         }

@@ -23,7 +23,7 @@ use tokio::net::TcpStream;
 use tokio::time::sleep;
 
 use clresolve_traffic::Daemon;
-use documents::{Question, Said};
+use documents::{DocumentAnswer, Question};
 
 /// Bytes of the description of the large agent.
 const LARGE_BYTES: usize = 200_000;
@@ -83,7 +83,7 @@ fn agents() -> String {
 async fn ask(daemon: &Daemon, question: &Question) -> anyhow::Result<()> {
     let said = answer(daemon, &question.request).await?;
     let excerpt = || said.chars().take(500).collect::<String>();
-    ensure!(question.said(&said) == Said::Judged, "{}: {}", question.to, excerpt());
+    ensure!(question.said(&said) == DocumentAnswer::Judged, "{}: {}", question.to, excerpt());
     Ok(())
 }
 

@@ -14,7 +14,7 @@
 mod nginx;
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -25,7 +25,7 @@ use clresolve::sandbox::Sandbox;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use clresolve_traffic::{Daemon, exchange};
+use clresolve_traffic::{Daemon, exchange, free_address};
 use nginx::Nginx;
 
 const DAEMONS: usize = 3;
@@ -114,11 +114,6 @@ impl Member {
         self.daemon.stop().await?;
         Self::start(self.file).await
     }
-}
-
-/// A free address of this machine.
-fn free_address() -> anyhow::Result<SocketAddr> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }
 
 /// The runtime behind the proxy.

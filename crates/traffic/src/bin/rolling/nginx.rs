@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
+use clresolve_traffic::free_address;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
@@ -16,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The pause between two looks.
 const LOOK: Duration = Duration::from_millis(20);
 
-const SHIPPED: &str = include_str!("../../../../../deploy/nginx.conf");
+const SHIPPED: &str = include_str!("../../../linked/nginx.conf");
 
 /// nginx, running.
 pub(crate) struct Nginx {
@@ -37,7 +38,7 @@ impl Drop for Nginx {
 
 impl Nginx {
     pub(crate) async fn start(folder: &Path, runtime: SocketAddr, daemons: Vec<SocketAddr>) -> anyhow::Result<Self> {
-        let address = super::free_address()?;
+        let address = free_address()?;
         let file = folder.join("nginx.conf");
         std::fs::write(&file, configuration(folder, address, runtime, &daemons, None)?)?;
         let mut command = Command::new("nginx");

@@ -1,16 +1,16 @@
 //! The documents that cost most to judge, as cards behind names and as bodies of requests, and what may be answered to
 //! each.
 
-#[path = "../../../../payment/tests/worst/kinds.rs"]
+#[path = "../../../linked/payment/tests/worst/kinds.rs"]
 #[allow(dead_code, reason = "what those who judge need of it")]
 mod decisions;
-#[path = "../../../../receipt/tests/worst/kinds.rs"]
+#[path = "../../../linked/receipt/tests/worst/kinds.rs"]
 #[allow(dead_code, reason = "what those who judge need of it")]
 mod receipts;
-#[path = "../../../../request/tests/worst/kinds.rs"]
+#[path = "../../../linked/request/tests/worst/kinds.rs"]
 #[allow(dead_code, reason = "what those who judge need of it")]
 mod requests;
-#[path = "../../../../cards/tests/worst/seeds.rs"]
+#[path = "../../../linked/cards/tests/worst/seeds.rs"]
 #[allow(dead_code, reason = "what the search and the judges need of it")]
 mod seeds;
 
@@ -39,7 +39,7 @@ pub(crate) struct Question {
 
 /// What the daemon said to a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum DocumentAnswer {
     /// It was judged, and nothing follows from it.
     Judged,
     /// There was no room for it.
@@ -79,16 +79,16 @@ impl Question {
     }
 
     /// What an answer means, which is a status line with its head, and a body.
-    pub(crate) fn said(&self, answer: &str) -> Said {
+    pub(crate) fn said(&self, answer: &str) -> DocumentAnswer {
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((answer, ""));
         let body: Value = serde_json::from_str(body).unwrap_or_default();
         let codes =
             [&body["code"], &body["result"]["structuredContent"]["error"]["code"], &body["error"]["data"]["code"]];
         if codes.into_iter().any(|code| code == "overloaded") {
-            return Said::Full;
+            return DocumentAnswer::Full;
         }
         let is_judged = head.starts_with("HTTP/1.1 200 ") || body["code"] == "card-too-complex" || is_refused(&body);
-        if is_judged && (self.is_shut)(&body) { Said::Judged } else { Said::Wrong }
+        if is_judged && (self.is_shut)(&body) { DocumentAnswer::Judged } else { DocumentAnswer::Wrong }
     }
 }
 

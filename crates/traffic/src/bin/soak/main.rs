@@ -27,7 +27,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use clresolve_traffic::{Daemon, announce};
-use documents::{Question, Said};
+use documents::{DocumentAnswer, Question};
 
 /// Clients that ask the gate for cached names, and the pause of each between two questions.
 const HONEST: u8 = 4;
@@ -335,8 +335,8 @@ impl Run {
             }
             let answer = self.ask(from, &question.request).await;
             match answer.as_deref().map(|said| question.said(said)) {
-                Ok(Said::Judged) => *self.sent.lock().expect("no panic").entry(question.to).or_default() += 1,
-                Ok(Said::Full) => _ = self.without_room.fetch_add(1, Ordering::Relaxed),
+                Ok(DocumentAnswer::Judged) => *self.sent.lock().expect("no panic").entry(question.to).or_default() += 1,
+                Ok(DocumentAnswer::Full) => _ = self.without_room.fetch_add(1, Ordering::Relaxed),
                 _ => self.is_wrong(format!("{}: {answer:?}", question.to)),
             }
             sleep(SENDER_PAUSE).await;

@@ -1,12 +1,14 @@
 //! Credentials (CL-31), by a closed list of forms.
 
 mod issuers;
+mod random;
 
 use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 use serde_json::{Map, Value};
 
+use self::random::{has_digit, is_random};
 use super::{Marks, Separators, colons, contains, last_word};
 
 /// A credential in any text: a token of an issuer's form, a private key block, credentials in a URL, or an assignment
@@ -474,13 +476,6 @@ fn is_token_like(text: &str) -> bool {
     is_random(text) || digits * 6 >= text.len() && !text.contains(['-', '_'])
 }
 
-/// Hexadecimal with the hyphens of a UUID, or digits among capitals and small letters.
-fn is_random(text: &str) -> bool {
-    let has = |kind: fn(&u8) -> bool| text.as_bytes().iter().any(kind);
-    let is_mixed = has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
-    has(u8::is_ascii_digit) && (is_mixed || text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-'))
-}
-
 fn is_hex(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_hexdigit())
 }
@@ -504,10 +499,6 @@ fn is_public_value(text: &str) -> bool {
             || text.starts_with("Qm") && text.len() == 46
     };
     is_account || text.contains("://") || LABELS.iter().any(|label| text.starts_with(label)) || cid(text)
-}
-
-fn has_digit(text: &str) -> bool {
-    text.bytes().any(|b| b.is_ascii_digit())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use super::super::last_run;
-use super::{is_local, v4_is_local};
+use super::local::{is_local, v4_is_local};
 
 /// Suffixes of names that are hosts wherever they stand. The other private suffixes (`test`, `home`, `private` and
 /// the like) are words, too.

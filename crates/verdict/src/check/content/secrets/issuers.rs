@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use super::{has_digit, is_random};
+use super::random::{has_digit, is_random};
 
 /// A form of token: what it begins with, and what follows.
 pub(super) struct Issuer {

@@ -99,7 +99,7 @@ fn people(report: &Past, signed_by: Option<&str>) -> String {
     let complete = if report.complete { "" } else { "; it is incomplete" };
     let by = match signed_by {
         Some(key_id) => format!("Key {key_id} signed it."),
-        None => "Nobody's signature was checked: the digest shows accidents, not forgers.".to_owned(),
+        None => "No signature was checked: the digest shows accidents, not forgers.".to_owned(),
     };
     format!("The report is as it was written: {about}{complete}.\n{by}\n")
 }

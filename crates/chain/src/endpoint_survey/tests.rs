@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use alloy_primitives::Bytes;
 use clresolve_core::payment::CoinType;
 use clresolve_core::records::Key;
-use clresolve_sandbox::chain::{ChainBuilder, Registration, RpcFault, RpcServer, SandboxChain};
+use clresolve_sandbox::chain::{ChainBuilder, NameRegistration, RpcFault, RpcServer, SandboxChain};
 use url::Url;
 
 use super::*;
@@ -54,7 +54,7 @@ fn chain(entry: &str) -> Arc<SandboxChain> {
         for number in (0..FULL).filter(|_| block == 1) {
             let texts = BTreeMap::from([("cl.entry".to_owned(), entry.to_owned())]);
             let addresses = BTreeMap::from([(CoinType::ETHER, HOLDER.to_vec().into())]);
-            let agent = Registration { texts, addresses, ..Registration::new(name(number), HOLDER) };
+            let agent = NameRegistration { texts, addresses, ..NameRegistration::new(name(number), HOLDER) };
             builder.register(&agent).unwrap();
         }
         time += jiff::SignedDuration::from_secs(12);
@@ -64,10 +64,10 @@ fn chain(entry: &str) -> Arc<SandboxChain> {
     Arc::new(builder.build().unwrap())
 }
 
-fn roll_call(servers: &[RpcServer], timeout: Duration) -> RollCall {
+fn survey(servers: &[RpcServer], timeout: Duration) -> EndpointSurvey {
     let config = ChainConfig { timeout, hedge_after: timeout, ccip: true, ..config(servers) };
     let http: Arc<dyn HttpPost> = Arc::new(Door(reqwest::Client::builder().no_proxy().build().unwrap()));
-    RollCall::new(&config, &http, Arc::new(NoGateway), &(Arc::new(Timestamp::now) as Clock))
+    EndpointSurvey::new(&config, &http, Arc::new(NoGateway), &(Arc::new(Timestamp::now) as Clock))
 }
 
 async fn server(chain: &Arc<SandboxChain>, fault: RpcFault) -> RpcServer {
@@ -79,9 +79,9 @@ async fn server(chain: &Arc<SandboxChain>, fault: RpcFault) -> RpcServer {
 /// A time limit that a busy machine does not reach.
 const UNHURRIED: Duration = Duration::from_secs(60);
 
-fn entry(testimony: &Testimony) -> Option<&str> {
-    match testimony {
-        Testimony::Statement(statement) => match &statement.answer {
+fn entry(statement: &EndpointStatement) -> Option<&str> {
+    match statement {
+        EndpointStatement::Statement(statement) => match &statement.answer {
             Answer::Records(found) => found.records.text(Key::Entry),
             other => panic!("{other:?}"),
         },
@@ -101,13 +101,13 @@ async fn each_endpoint_speaks_for_itself() {
         server(&honest, RpcFault::Garbage).await,
         server(&honest, RpcFault::Html).await,
     ];
-    let told = roll_call(&servers, UNHURRIED).ask(&name(0), &honest.finalized()).await;
-    let (labels, testimonies): (Vec<_>, Vec<_>) = told.into_iter().unzip();
+    let said = survey(&servers, UNHURRIED).ask(&name(0), &honest.finalized()).await;
+    let (labels, statements): (Vec<_>, Vec<_>) = said.into_iter().unzip();
     assert_eq!(labels, (0..6).map(|number| format!("node-{number}")).collect::<Vec<_>>());
-    assert_eq!(entry(&testimonies[0]), Some("x402://honest"));
-    assert_eq!(testimonies[1..3], [Testimony::OtherBlock, Testimony::OtherBlock]);
-    assert_eq!(entry(&testimonies[3]), Some("x403://honest"));
-    assert_eq!(testimonies[4..], [Testimony::NoAnswer, Testimony::NoAnswer]);
+    assert_eq!(entry(&statements[0]), Some("x402://honest"));
+    assert_eq!(statements[1..3], [EndpointStatement::OtherBlock, EndpointStatement::OtherBlock]);
+    assert_eq!(entry(&statements[3]), Some("x403://honest"));
+    assert_eq!(statements[4..], [EndpointStatement::NoAnswer, EndpointStatement::NoAnswer]);
 }
 
 #[tokio::test]
@@ -115,9 +115,9 @@ async fn an_endpoint_that_is_behind_does_not_have_the_block() {
     let honest = chain("x402://honest");
     let servers = [server(&honest, RpcFault::None).await];
     let ahead = Block { number: honest.finalized().number + 1, ..honest.finalized() };
-    let roll_call = roll_call(&servers, UNHURRIED);
+    let survey = survey(&servers, UNHURRIED);
     for _ in 0..2 {
-        assert_eq!(roll_call.ask(&name(0), &ahead).await, [("node-0".to_owned(), Testimony::NoBlock)]);
+        assert_eq!(survey.ask(&name(0), &ahead).await, [("node-0".to_owned(), EndpointStatement::NoBlock)]);
     }
     assert_eq!(servers[0].requests(), 1, "it is asked for a block once");
 }
@@ -126,11 +126,10 @@ async fn an_endpoint_that_is_behind_does_not_have_the_block() {
 async fn names_are_asked_about_together_and_a_block_once() {
     let honest = chain("x402://honest");
     let servers = [server(&honest, RpcFault::None).await, server(&honest, RpcFault::None).await];
-    let roll_call = roll_call(&servers, UNHURRIED);
+    let survey = survey(&servers, UNHURRIED);
     for _ in 0..2 {
-        let told =
-            join_all((0..FULL).map(async |number| roll_call.ask(&name(number), &honest.finalized()).await)).await;
-        assert!(told.iter().flatten().all(|(_, testimony)| entry(testimony) == Some("x402://honest")));
+        let said = join_all((0..FULL).map(async |number| survey.ask(&name(number), &honest.finalized()).await)).await;
+        assert!(said.iter().flatten().all(|(_, statement)| entry(statement) == Some("x402://honest")));
     }
     for server in &servers {
         assert_eq!(server.requests(), 1 + 2, "for the block, and for each twenty names");
@@ -141,10 +140,10 @@ async fn names_are_asked_about_together_and_a_block_once() {
 async fn an_endpoint_that_stalls_is_asked_once_and_holds_up_no_other() {
     let honest = chain("x402://honest");
     let servers = [server(&honest, RpcFault::Stall).await, server(&honest, RpcFault::None).await];
-    let roll_call = roll_call(&servers, Duration::from_secs(3));
-    let told = join_all((0..FULL).map(async |number| roll_call.ask(&name(number), &honest.finalized()).await)).await;
-    for of_name in told {
-        assert_eq!(of_name[0], ("node-0".to_owned(), Testimony::NoAnswer));
+    let survey = survey(&servers, Duration::from_secs(3));
+    let said = join_all((0..FULL).map(async |number| survey.ask(&name(number), &honest.finalized()).await)).await;
+    for of_name in said {
+        assert_eq!(of_name[0], ("node-0".to_owned(), EndpointStatement::NoAnswer));
         assert_eq!(entry(&of_name[1].1), Some("x402://honest"));
     }
     assert_eq!(servers[0].requests(), 1);

@@ -1,4 +1,4 @@
-//! [`RollCall`]: what each endpoint by itself says of a name, at a block that was read before.
+//! [`EndpointSurvey`]: what each endpoint by itself says of a name, at a block that was read before.
 //!
 //! A reading asks as many endpoints as must agree. What all the others would have said is a question of audits. An
 //! endpoint shows once for each block whether it has it, and is then asked about names in batches. Nothing that is said
@@ -44,7 +44,7 @@ const PATIENCE: u32 = 5;
 
 /// What an endpoint says of a name at a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Testimony {
+pub enum EndpointStatement {
     /// It has the block, and says this of the name there.
     Statement(Box<NameStatement>),
     /// It has the block, and says that the name's resolver fails there.
@@ -69,8 +69,8 @@ pub struct NameStatement {
 }
 
 /// Asks each endpoint of a configuration.
-pub struct RollCall {
-    witnesses: Vec<Witness>,
+pub struct EndpointSurvey {
+    endpoints: Vec<SurveyedEndpoint>,
     contracts: Contracts,
     coins: Coins,
     answers: Answers,
@@ -78,7 +78,7 @@ pub struct RollCall {
     limit: Duration,
 }
 
-impl RollCall {
+impl EndpointSurvey {
     /// Asks every endpoint of `config`, whatever it demands, through `http`, the door for the operator's URLs, under
     /// `clock`. Look-ups are followed through `gateway`, which must keep to the rules for foreign URLs.
     pub fn new(
@@ -87,11 +87,14 @@ impl RollCall {
         gateway: Arc<dyn CcipReadGateway>,
         clock: &Clock,
     ) -> Self {
-        let witness = |endpoint: &crate::Endpoint| {
-            Witness::new(RpcEndpoint::new(endpoint.clone(), Arc::clone(http), config.timeout), Arc::clone(clock))
+        let surveyed = |endpoint: &crate::Endpoint| {
+            SurveyedEndpoint::new(
+                RpcEndpoint::new(endpoint.clone(), Arc::clone(http), config.timeout),
+                Arc::clone(clock),
+            )
         };
         Self {
-            witnesses: config.endpoints.iter().map(witness).collect(),
+            endpoints: config.endpoints.iter().map(surveyed).collect(),
             contracts: config.contracts,
             coins: config.coins.clone(),
             answers: Answers::new(config, gateway),
@@ -101,46 +104,52 @@ impl RollCall {
     }
 
     /// What each endpoint says of `name` at `block`: by label, in the order of the configuration.
-    pub async fn ask(&self, name: &EnsName, block: &Block) -> Vec<(String, Testimony)> {
+    pub async fn ask(&self, name: &EnsName, block: &Block) -> Vec<(String, EndpointStatement)> {
         let query = Arc::new(Query::walk(name, &self.contracts, &self.coins));
-        let of_each = self.witnesses.iter().map(async |witness| {
-            let testimony = timeout(self.limit, self.testimony(witness, &query, block)).await;
-            (witness.endpoint.label.clone(), testimony.unwrap_or(Testimony::NoAnswer))
+        let of_each = self.endpoints.iter().map(async |surveyed| {
+            let statement = timeout(self.limit, self.ask_one(surveyed, &query, block)).await;
+            (surveyed.endpoint.label.clone(), statement.unwrap_or(EndpointStatement::NoAnswer))
         });
         join_all(of_each).await
     }
 
-    async fn testimony(&self, witness: &Witness, query: &Arc<Query>, block: &Block) -> Testimony {
-        match witness.held(block).await {
+    async fn ask_one(&self, surveyed: &SurveyedEndpoint, query: &Arc<Query>, block: &Block) -> EndpointStatement {
+        match surveyed.held(block).await {
             Ok(HeldBlock::Same) => {}
-            Ok(HeldBlock::Other) => return Testimony::OtherBlock,
-            Ok(HeldBlock::Missing) => return Testimony::NoBlock,
-            Err(testimony) => return testimony,
+            Ok(HeldBlock::Other) => return EndpointStatement::OtherBlock,
+            Ok(HeldBlock::Missing) => return EndpointStatement::NoBlock,
+            Err(statement) => return statement,
         }
-        let Witness { endpoint, client, .. } = witness;
+        let SurveyedEndpoint { endpoint, client, .. } = surveyed;
         let label = std::slice::from_ref(&endpoint.label);
         let findings = self.batches.ask(client, label, query, block).await;
-        match witness.noted(findings) {
+        match surveyed.noted(findings) {
             Ok(findings) => self.statement(client, query, findings, block).await,
-            Err(testimony) => testimony,
+            Err(statement) => statement,
         }
     }
 
     /// What findings say, with look-ups off the chain as this endpoint leads them.
-    async fn statement(&self, client: &RpcClient, query: &Query, findings: Findings, block: &Block) -> Testimony {
+    async fn statement(
+        &self,
+        client: &RpcClient,
+        query: &Query,
+        findings: Findings,
+        block: &Block,
+    ) -> EndpointStatement {
         match self.answers.both(client, query, &findings, Ok(&findings), by_hash(block)).await {
             Ok(answer) => {
                 let Findings { holder, expiry, .. } = findings;
-                Testimony::Statement(Box::new(NameStatement { answer, holder, expiry }))
+                EndpointStatement::Statement(Box::new(NameStatement { answer, holder, expiry }))
             }
-            Err(ChainError::Resolver(_)) => Testimony::ResolverFails,
-            Err(_) => Testimony::NoAnswer,
+            Err(ChainError::Resolver(_)) => EndpointStatement::ResolverFails,
+            Err(_) => EndpointStatement::NoAnswer,
         }
     }
 }
 
 /// An endpoint, and whether it has the block at which names are read.
-struct Witness {
+struct SurveyedEndpoint {
     endpoint: Arc<RpcEndpoint>,
     /// The endpoint alone, as a client.
     client: RpcClient,
@@ -160,7 +169,7 @@ enum HeldBlock {
     Missing,
 }
 
-impl Witness {
+impl SurveyedEndpoint {
     fn new(endpoint: RpcEndpoint, clock: Clock) -> Self {
         let endpoint = Arc::new(endpoint);
         let alone = QuorumTransport::new(vec![Arc::clone(&endpoint)], Vec::new(), 1, Duration::MAX);
@@ -169,10 +178,10 @@ impl Witness {
 
     /// What it has at the height of `block`. It is asked once for a block, and not for a while after a failure, so that one
     /// that stalls holds up few names.
-    async fn held(&self, block: &Block) -> Result<HeldBlock, Testimony> {
+    async fn held(&self, block: &Block) -> Result<HeldBlock, EndpointStatement> {
         let mut held = self.held.lock().await;
         if self.endpoint.rests((self.clock)()) {
-            return Err(Testimony::NoAnswer);
+            return Err(EndpointStatement::NoAnswer);
         }
         if let Some((hash, held)) = *held
             && hash == block.hash
@@ -182,22 +191,22 @@ impl Witness {
         let found = match self.noted(self.endpoint.header(BlockSelector::Number(block.number)).await) {
             Ok((_, own)) if own.hash == block.hash => HeldBlock::Same,
             Ok(_) => HeldBlock::Other,
-            Err(Testimony::NoBlock) => HeldBlock::Missing,
-            Err(testimony) => return Err(testimony),
+            Err(EndpointStatement::NoBlock) => HeldBlock::Missing,
+            Err(statement) => return Err(statement),
         };
         *held = Some((block.hash, found));
         Ok(found)
     }
 
     /// The response. Of a failure it is noted whether the endpoint may be at fault.
-    fn noted<T>(&self, response: Result<T, Failure>) -> Result<T, Testimony> {
+    fn noted<T>(&self, response: Result<T, Failure>) -> Result<T, EndpointStatement> {
         self.endpoint.note(&response, (self.clock)());
         response.map_err(|failure| {
-            tracing::debug!(endpoint = self.endpoint.label, %failure, "endpoint bears no witness");
+            tracing::debug!(endpoint = self.endpoint.label, %failure, "endpoint states nothing");
             match failure {
-                Failure::CallFailed(_) => Testimony::ResolverFails,
-                Failure::NoBlock(_) => Testimony::NoBlock,
-                _ => Testimony::NoAnswer,
+                Failure::CallFailed(_) => EndpointStatement::ResolverFails,
+                Failure::NoBlock(_) => EndpointStatement::NoBlock,
+                _ => EndpointStatement::NoAnswer,
             }
         })
     }

@@ -1,0 +1,12 @@
+//! The lists of a card.
+
+use serde_json::Value;
+
+use clresolve_verdict::card::Card;
+
+/// Most skills or changes that one finding lists.
+pub(super) const MAX_LISTED: usize = 8;
+
+pub(super) fn items<'c>(card: &'c Card, member: &str) -> impl Iterator<Item = &'c Value> {
+    card.get(member).and_then(Value::as_array).into_iter().flatten()
+}

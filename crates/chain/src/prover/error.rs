@@ -1,0 +1,27 @@
+//! Why a call could not be computed.
+
+use clresolve_core::text::excerpt;
+use clresolve_state::ProofError;
+use tokio::task::JoinError;
+
+use crate::failure::Failure;
+
+/// Why a call could not be computed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ProverError {
+    /// The call or a proof is refused.
+    #[error(transparent)]
+    Proof(#[from] ProofError),
+    /// The endpoint gave no usable response.
+    #[error("{0}")]
+    Endpoint(Failure),
+    /// The run ended without a result: this program has a bug, or shuts down.
+    #[error("the run was broken off: {0}")]
+    BrokenOff(String),
+}
+
+impl From<JoinError> for ProverError {
+    fn from(error: JoinError) -> Self {
+        Self::BrokenOff(excerpt(&error.to_string()))
+    }
+}

@@ -1,0 +1,158 @@
+//! What a receipt is taken apart into.
+
+use serde::Serialize;
+
+use crate::canonical::MemberOrder;
+use crate::json::Node;
+
+/// A family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[non_exhaustive]
+pub enum Family {
+    /// The SDKs.
+    A1,
+    /// The runtime: the same identifiers as the SDKs, another form.
+    A2,
+    /// The commercial runtime.
+    A3,
+    /// The agent SDK, and verifyagent.
+    B1,
+    /// The website.
+    B2,
+    /// The MCP server.
+    C,
+    /// The layered receipts of runtime-core.
+    D,
+    /// The older receipts of runtime-core.
+    D0,
+    /// CLAS execution receipts.
+    E,
+    /// x402's own receipts (extension offer-receipt), signed by EIP-712.
+    X1,
+    /// x402's own receipts, as a JWS.
+    X2,
+}
+
+impl Family {
+    /// Every family.
+    pub const ALL: [Self; 11] =
+        [Self::A1, Self::A2, Self::A3, Self::B1, Self::B2, Self::C, Self::D, Self::D0, Self::E, Self::X1, Self::X2];
+
+    /// The family's stable slug.
+    pub const fn slug(self) -> &'static str {
+        match self {
+            Self::A1 => "sdk-cl-stable-json-v1",
+            Self::A2 => "runtime-cl-stable-json-v1",
+            Self::A3 => "commercial-json-stringify",
+            Self::B1 => "agent-sdk-top-level-signature",
+            Self::B2 => "website-metadata-proof",
+            Self::C => "mcp-1.1.0-top-level-proof",
+            Self::D => "runtime-core-layered",
+            Self::D0 => "runtime-core-legacy-hash-bound",
+            Self::E => "clas-execution-v1",
+            Self::X1 => "x402-receipt-eip712",
+            Self::X2 => "x402-receipt-jws",
+        }
+    }
+
+    /// Whether its receipts are those of the request and receipt schemas of line 1.0.0, which a card binds (PC-7).
+    pub(crate) fn is_of_schemas(self) -> bool {
+        matches!(self, Self::A1 | Self::A2 | Self::A3 | Self::D0)
+    }
+}
+
+/// A receipt taken apart.
+#[derive(Clone, Debug)]
+pub(crate) struct SignedParts {
+    pub(crate) family: Family,
+    /// What is canonicalised: all that the signature covers, and nothing else.
+    pub(crate) content: Node,
+    /// JSON Pointer of the content in the receipt.
+    pub(crate) root: &'static str,
+    pub(crate) order: MemberOrder,
+    pub(crate) signs: Signs,
+    /// What the proof says of its algorithms, each with the one word that the family knows.
+    pub(crate) algorithms: Vec<(Claim, &'static str)>,
+    /// What the proof calls its canonical form, and what the family calls it.
+    pub(crate) canonical: (Claim, &'static str),
+    /// The claimed digest, where the family has one.
+    pub(crate) hash: Option<Claim>,
+    pub(crate) signature: Claim,
+    pub(crate) alphabet: Alphabet,
+    /// Each place that names the key; none where the family has none.
+    pub(crate) kids: Vec<Claim>,
+    /// Each place that names the signer.
+    pub(crate) signers: Vec<Claim>,
+    /// The place that names the agent, where the family has one.
+    pub(crate) agent: Option<Claim>,
+    /// JSON Pointers of members that no signature covers and no check compares.
+    pub(crate) unsigned: Vec<String>,
+}
+
+/// What Ed25519 signs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signs {
+    /// The 64 hex digits of the SHA-256 of the canonical bytes.
+    HexDigest,
+    /// The canonical bytes.
+    CanonicalBytes,
+}
+
+/// How a signature is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Alphabet {
+    /// Base64, padded.
+    Standard,
+    /// Base64url, not padded.
+    Url,
+}
+
+/// What a receipt says in one place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Claim {
+    /// JSON Pointer.
+    pub(crate) place: String,
+    /// The text; `None` where the member is missing or is no text.
+    pub(crate) value: Option<String>,
+}
+
+impl Claim {
+    /// The text at a path of a receipt.
+    pub(crate) fn at(receipt: &Node, path: &[&str]) -> Self {
+        Self { place: clresolve_core::json::pointer::of(path.iter().copied()), value: receipt.text_at(path) }
+    }
+
+    /// The same of a part that stands at `root` in the receipt.
+    pub(crate) fn below(self, root: &str) -> Self {
+        Self { place: format!("{root}{}", self.place), ..self }
+    }
+}
+
+impl SignedParts {
+    /// The text at a path of the content.
+    pub(crate) fn claim(&self, path: &[&str]) -> Claim {
+        Claim::at(&self.content, path).below(self.root)
+    }
+}
+
+/// Why a receipt with a family's shape has nothing that could be canonicalised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NoSignedParts {
+    /// JSON Pointer of the member that is missing.
+    pub(crate) place: String,
+    /// Why it is needed.
+    pub(crate) why: &'static str,
+}
+
+/// JSON Pointers of the members of the object at `path` that are not among `known`.
+pub(super) fn others(receipt: &Node, path: &[&str], known: &[&str]) -> Vec<String> {
+    let names = receipt.at(path).map(|object| object.names_beside(known)).unwrap_or_default();
+    let place = |name: &String| clresolve_core::json::pointer::of(path.iter().copied().chain([name.as_str()]));
+    names.iter().map(place).collect()
+}
+
+/// JSON Pointers of those of `paths` that stand in the receipt.
+pub(super) fn present(receipt: &Node, paths: &[&[&str]]) -> Vec<String> {
+    let there = paths.iter().filter(|path| receipt.at(path).is_some());
+    there.map(|path| clresolve_core::json::pointer::of(path.iter().copied())).collect()
+}

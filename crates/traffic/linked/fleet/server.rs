@@ -1,0 +1,1 @@
+../../../../tests/fleet/server.rs

@@ -1,0 +1,149 @@
+//! What a text holds: bytes of interest, tokens and words.
+
+/// Which bytes of interest a text holds: most texts hold few, and most detectors need one of them.
+#[derive(Clone, Copy)]
+pub(super) struct Marks(u16);
+
+impl Marks {
+    pub(super) const DIGIT: u16 = 1;
+    pub(super) const DOT: u16 = 2;
+    pub(super) const COLON: u16 = 4;
+    pub(super) const AT: u16 = 8;
+    pub(super) const ANGLE: u16 = 16;
+    pub(super) const HASH_BANG: u16 = 32;
+    pub(super) const EQUALS: u16 = 64;
+    pub(super) const DASH: u16 = 128;
+    /// `%`, `&` or a backslash.
+    pub(super) const ESCAPE: u16 = 256;
+    pub(super) const PAREN: u16 = 512;
+    /// `$` or a backtick.
+    pub(super) const SHELL: u16 = 1024;
+
+    pub(super) fn of(text: &str) -> Self {
+        const TABLE: [u16; 256] = {
+            let mut table = [0; 256];
+            let mut digit = b'0';
+            while digit <= b'9' {
+                table[digit as usize] = Marks::DIGIT;
+                digit += 1;
+            }
+            table[b'.' as usize] = Marks::DOT;
+            table[b':' as usize] = Marks::COLON;
+            table[b'@' as usize] = Marks::AT;
+            table[b'<' as usize] = Marks::ANGLE;
+            table[b'!' as usize] = Marks::HASH_BANG;
+            table[b'=' as usize] = Marks::EQUALS;
+            table[b'-' as usize] = Marks::DASH;
+            table[b'%' as usize] = Marks::ESCAPE;
+            table[b'&' as usize] = Marks::ESCAPE;
+            table[b'\\' as usize] = Marks::ESCAPE;
+            table[b'(' as usize] = Marks::PAREN;
+            table[b'$' as usize] = Marks::SHELL;
+            table[b'`' as usize] = Marks::SHELL;
+            table
+        };
+        Self(text.bytes().fold(0, |marks, byte| marks | TABLE[usize::from(byte)]))
+    }
+
+    pub(super) const fn any(self, marks: u16) -> bool {
+        self.0 & marks != 0
+    }
+}
+
+/// Bytes at which a text is cut into tokens.
+pub(super) struct Separators([bool; 256]);
+
+impl Separators {
+    /// ASCII white space and control characters, and `marks`.
+    pub(super) const fn ascii(marks: &[u8]) -> Self {
+        let mut table = [false; 256];
+        let mut byte = 0;
+        while byte <= b' ' {
+            table[byte as usize] = true;
+            byte += 1;
+        }
+        table[0x7f] = true;
+        let mut at = 0;
+        while at < marks.len() {
+            table[marks[at] as usize] = true;
+            at += 1;
+        }
+        Self(table)
+    }
+
+    /// These, and every character outside of ASCII.
+    pub(super) const fn and_all_else(mut self) -> Self {
+        let mut byte = 0x80;
+        while byte < 256 {
+            self.0[byte] = true;
+            byte += 1;
+        }
+        self
+    }
+
+    /// The tokens of `text`, none of them empty.
+    pub(super) fn split<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> {
+        let mut rest = text;
+        std::iter::from_fn(move || {
+            let start = rest.bytes().position(|byte| !self.has(byte))?;
+            let token = self.first(&rest[start..]);
+            rest = &rest[start + token.len()..];
+            Some(token)
+        })
+    }
+
+    /// What stands before the first separator. Either all bytes of a character outside of ASCII separate or none does,
+    /// so the cut is at the border of a character.
+    pub(super) fn first<'t>(&self, text: &'t str) -> &'t str {
+        let end = text.bytes().position(|byte| self.has(byte)).unwrap_or(text.len());
+        &text[..end]
+    }
+
+    pub(super) fn has(&self, byte: u8) -> bool {
+        self.0[usize::from(byte)]
+    }
+}
+
+/// Longest word that a name is searched for, in bytes; the lists have nothing near it.
+const MAX_WORD_BYTES: usize = 32;
+
+/// The last word of a member's name: `Address` of `ipAddress`, `host` of `db_host`.
+pub(super) fn last_word(name: &str) -> &str {
+    let name = &name[name.ceil_char_boundary(name.len().saturating_sub(MAX_WORD_BYTES))..];
+    let word = last_run(name, |byte| byte.is_ascii_alphanumeric());
+    // Behind a letter of another script it is the end of a longer word.
+    let is_end = name[..name.len() - word.len()].bytes().next_back().is_some_and(|byte| !byte.is_ascii());
+    let word = if is_end { "" } else { word };
+    let humps =
+        word.as_bytes().windows(2).rposition(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase());
+    humps.map_or(word, |at| &word[at + 1..])
+}
+
+/// The longest end of `text` whose bytes all fit. No byte outside of ASCII fits, so the cut is at the border of a
+/// character.
+pub(super) fn last_run(text: &str, fits: impl Fn(u8) -> bool) -> &str {
+    let start = text.bytes().rposition(|byte| !fits(byte)).map_or(0, |at| at + 1);
+    &text[start..]
+}
+
+/// Where the colons of a text stand. A text may be half colons, where a search begun anew behind each costs many times
+/// what this does.
+pub(super) fn colons(text: &str) -> impl Iterator<Item = usize> {
+    text.bytes().enumerate().filter_map(|(at, byte)| (byte == b':').then_some(at))
+}
+
+/// Whether `text` begins with `prefix`, which is ASCII, in whatever case.
+pub(super) fn begins_with(text: &str, prefix: &str) -> bool {
+    text.as_bytes().get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
+}
+
+/// Whether `text` ends with `suffix`, which is ASCII, in whatever case.
+pub(super) fn ends_with(text: &str, suffix: &str) -> bool {
+    let text = text.as_bytes();
+    text.len().checked_sub(suffix.len()).is_some_and(|at| text[at..].eq_ignore_ascii_case(suffix.as_bytes()))
+}
+
+/// Whether `text` holds `word`, which is ASCII, in whatever case.
+pub(super) fn contains(text: &str, word: &str) -> bool {
+    text.as_bytes().windows(word.len()).any(|window| window.eq_ignore_ascii_case(word.as_bytes()))
+}

@@ -1,0 +1,66 @@
+//! The reasons that a check collects.
+
+use clresolve_core::json::pointer;
+use clresolve_core::reason::{Code, Reason};
+
+use crate::profile::Profile;
+
+/// Most reasons of one code from one rule function.
+///
+/// A hostile card can break one rule a hundred thousand times; the verdict is the same after the first one.
+pub const MAX_REASONS_PER_CODE: usize = 16;
+
+/// Collects reasons, at most [`MAX_REASONS_PER_CODE`] of each code.
+#[derive(Debug, Default)]
+pub struct Findings(pub(super) Vec<Reason>);
+
+impl Findings {
+    /// Adds a reason, as long as there is room.
+    pub fn add(&mut self, reason: Reason) {
+        if self.count(reason.code) < MAX_REASONS_PER_CODE {
+            self.0.push(reason);
+        }
+    }
+
+    /// Adds a reason, unless one with its code stands at its place.
+    pub fn add_once(&mut self, reason: Reason) {
+        if !self.0.iter().any(|other| (other.code, &other.place) == (reason.code, &reason.place)) {
+            self.add(reason);
+        }
+    }
+
+    /// Whether a reason with another code than `general` objects to `place` or to what holds it.
+    pub fn speak_of(&self, place: &str, general: Code) -> bool {
+        let others = self.0.iter().filter(|reason| reason.code != general);
+        others.filter_map(|reason| reason.place.as_deref()).any(|objected| pointer::within(place, objected))
+    }
+
+    /// Whether there is no more room for this code.
+    pub fn full(&self, code: Code) -> bool {
+        self.count(code) >= MAX_REASONS_PER_CODE
+    }
+
+    /// The reasons, each with the effect that `profile` gives it.
+    pub fn weighed(self, profile: &Profile) -> Vec<Reason> {
+        self.0.into_iter().map(|reason| profile.weigh(reason)).collect()
+    }
+
+    fn count(&self, code: Code) -> usize {
+        self.0.iter().filter(|reason| reason.code == code).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_code_is_not_repeated_without_end() {
+        let mut findings = Findings::default();
+        for at in 0..100 {
+            findings.add(Reason::new(Code::VerbUnknown).at(format!("/implements/{at}")));
+        }
+        assert!(findings.full(Code::VerbUnknown));
+        assert_eq!(findings.0.len(), MAX_REASONS_PER_CODE);
+    }
+}

@@ -1,0 +1,159 @@
+//! One method of a route, as OpenAPI describes it.
+
+use std::collections::BTreeMap;
+
+use axum::http::StatusCode;
+use serde_json::{Map, Value, json};
+
+use super::components::Component;
+use crate::http::problem;
+use crate::reason::Refusal;
+
+/// RFC 9457.
+const PROBLEM: &str = "application/problem+json";
+
+/// What any route of the report face may refuse with.
+const GENERAL: [Refusal; 2] = [Refusal::Overloaded, Refusal::InternalError];
+
+/// What one method of a route takes and answers.
+pub(in crate::http) struct Operation {
+    method: &'static str,
+    /// Its name in clients that are generated. The methods of one path of the gate share one.
+    id: Option<&'static str>,
+    summary: &'static str,
+    parameters: Vec<Value>,
+    body: Option<Value>,
+    /// By status: what it means, and the body by media type.
+    answers: BTreeMap<u16, Answer>,
+    refusals: Vec<Refusal>,
+}
+
+#[derive(Default)]
+struct Answer {
+    meaning: &'static str,
+    content: Map<String, Value>,
+    headers: Map<String, Value>,
+}
+
+impl Operation {
+    pub(super) fn bare(method: &'static str, summary: &'static str) -> Self {
+        let (id, parameters, body, answers, refusals) = Default::default();
+        Self { method, id, summary, parameters, body, answers, refusals }
+    }
+
+    pub(super) fn get(id: &'static str, summary: &'static str) -> Self {
+        Self { id: Some(id), ..Self::bare("get", summary) }.refuses(&GENERAL)
+    }
+
+    pub(super) fn post(id: &'static str, summary: &'static str) -> Self {
+        Self { id: Some(id), ..Self::bare("post", summary) }.refuses(&GENERAL)
+    }
+
+    /// A segment of the path.
+    pub(super) fn segment(self, name: &str, meaning: &str) -> Self {
+        let schema = json!({"type": "string", "minLength": 1});
+        self.parameter(json!({"name": name, "in": "path", "required": true, "description": meaning, "schema": schema}))
+    }
+
+    /// A parameter of the query that may be left out.
+    pub(super) fn query(self, name: &str, meaning: &str, schema: Value) -> Self {
+        self.parameter(json!({"name": name, "in": "query", "description": meaning, "schema": schema}))
+    }
+
+    pub(super) fn parameter(mut self, parameter: Value) -> Self {
+        self.parameters.push(parameter);
+        self
+    }
+
+    /// Takes JSON of this schema.
+    pub(super) fn takes(mut self, schema: Value) -> Self {
+        self.body = Some(json!({"required": true, "content": {"application/json": {"schema": schema}}}));
+        self.refuses(&[
+            Refusal::RequestMalformed,
+            Refusal::RequestTimeout,
+            Refusal::BodyTooLarge,
+            Refusal::MediaTypeUnsupported,
+            Refusal::Draining,
+        ])
+    }
+
+    /// Answers with a body of this media type.
+    pub(super) fn answers(mut self, status: StatusCode, meaning: &'static str, media: &str, schema: Value) -> Self {
+        let answer = self.answers.entry(status.as_u16()).or_default();
+        answer.meaning = meaning;
+        answer.content.insert(media.to_owned(), json!({"schema": schema}));
+        self
+    }
+
+    /// Answers 200 with JSON.
+    pub(super) fn answers_json(self, schema: Value, meaning: &'static str) -> Self {
+        self.answers(StatusCode::OK, meaning, "application/json", schema)
+    }
+
+    /// Answers with a problem that no refusal stands for.
+    pub(super) fn answers_problem(self, status: StatusCode, meaning: &'static str) -> Self {
+        self.answers(status, meaning, PROBLEM, Component::Problem.reference())
+    }
+
+    /// Answers without a body.
+    pub(super) fn answers_bare(mut self, status: StatusCode, meaning: &'static str) -> Self {
+        self.answers.entry(status.as_u16()).or_default().meaning = meaning;
+        self
+    }
+
+    /// Sets this header in each answer that is described so far.
+    pub(super) fn with_header(mut self, name: &str, meaning: &str) -> Self {
+        for answer in self.answers.values_mut() {
+            answer.headers.insert(name.to_owned(), json!({"description": meaning, "schema": {"type": "string"}}));
+        }
+        self
+    }
+
+    /// Answers that the client has the current body, where `If-None-Match` names its tag.
+    pub(super) fn tagged(self) -> Self {
+        let meaning = "An entity tag; send it as If-None-Match.";
+        self.answers_bare(StatusCode::NOT_MODIFIED, "The client has the current body.").with_header("ETag", meaning)
+    }
+
+    /// May start a run, which the daemon bounds.
+    pub(super) fn runs(self) -> Self {
+        self.refuses(&[Refusal::ClientOverQuota, Refusal::Overloaded, Refusal::Draining, Refusal::RunOverdue])
+    }
+
+    pub(super) fn refuses(mut self, refusals: &[Refusal]) -> Self {
+        self.refusals.extend(refusals);
+        self
+    }
+
+    /// The method, and the operation as OpenAPI has it.
+    pub(in crate::http) fn document(&self) -> (String, Value) {
+        let mut responses: Map<String, Value> =
+            self.answers.iter().map(|(status, answer)| (status.to_string(), answer.document())).collect();
+        for refusal in &self.refusals {
+            let response = responses.entry(problem::status(*refusal).as_str()).or_insert_with(problem_response);
+            let meaning = response["description"].as_str().unwrap_or_default();
+            if !meaning.contains(refusal.title()) {
+                response["description"] = format!("{meaning} {}", refusal.title()).trim().into();
+            }
+            response["content"][PROBLEM] = json!({"schema": Component::Problem.reference()});
+        }
+        let mut operation = json!({"summary": self.summary, "parameters": self.parameters, "responses": responses});
+        if let Some(id) = self.id {
+            operation["operationId"] = id.into();
+        }
+        if let Some(body) = &self.body {
+            operation["requestBody"] = body.clone();
+        }
+        (self.method.to_owned(), operation)
+    }
+}
+
+impl Answer {
+    fn document(&self) -> Value {
+        json!({"description": self.meaning, "headers": self.headers, "content": self.content})
+    }
+}
+
+fn problem_response() -> Value {
+    json!({"description": "", "content": {}})
+}

@@ -1,0 +1,102 @@
+//! Whether the daemon may serve under a configuration, and what it serves then.
+
+use std::sync::Arc;
+
+use clresolve_core::world::SANDBOX;
+
+use super::in_force::Serving;
+use super::router;
+use super::state::AppState;
+use super::systems::{self, SystemsError};
+use crate::config::{BlockSelector, Config, ConfigError, ListenAt};
+use crate::resolve::SetupError;
+use crate::sign::{self, KeyFileError};
+
+/// Why the daemon does not start.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The configured block is a number.
+    #[error(
+        "block: expected finalized, safe or latest; the daemon offers no numbered block, because its verdicts never age"
+    )]
+    NumericBlock,
+    /// The configuration offers the embedded world beyond this machine.
+    #[error("http.listen: {0} is beyond loopback, where the sandbox never listens, because its verdicts prove nothing")]
+    SandboxBeyondLoopback(ListenAt),
+    /// The address or socket cannot be bound.
+    #[error("{key}: {address}: {detail}")]
+    Listen {
+        /// The key of the configuration that names it.
+        key: &'static str,
+        /// The address or socket.
+        address: ListenAt,
+        /// What the system says.
+        detail: String,
+    },
+    /// The configuration signs verdicts of the embedded world.
+    #[error("sign.key: the sandbox signs nothing, because its verdicts prove nothing")]
+    SandboxSigns,
+    /// The key to sign with, or one to publish, cannot be used.
+    #[error(transparent)]
+    Key(#[from] KeyFileError),
+    /// The resources of `[orloj]` make no cards.
+    #[error("orloj.resources: {0}")]
+    Systems(#[from] SystemsError),
+    /// The gate cannot enforce its configuration.
+    #[error(transparent)]
+    Gate(#[from] ConfigError),
+    /// The resolver cannot be built.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+}
+
+/// Checks that the daemon could serve under `config`. Reads the keys of `[sign]` and the resources of `[orloj]`, and
+/// binds nothing.
+///
+/// # Errors
+/// Says which key of the configuration forbids it.
+pub fn check(config: &Config) -> Result<(), ServeError> {
+    if matches!(config.chain.block, BlockSelector::Number(_)) {
+        return Err(ServeError::NumericBlock);
+    }
+    for address in [Some(&config.http.listen), config.gate.listen.as_ref()].into_iter().flatten() {
+        if config.chain.world == SANDBOX
+            && address.is_beyond_loopback()
+            && !clresolve_core::mutant!("sandbox-beyond-loopback")
+        {
+            return Err(ServeError::SandboxBeyondLoopback(address.clone()));
+        }
+    }
+    if config.chain.world == SANDBOX && config.sign.key.is_some() {
+        return Err(ServeError::SandboxSigns);
+    }
+    config.check_gate()?;
+    sign::open(&config.sign)?;
+    systems::read(&config.orloj)?;
+    Ok(())
+}
+
+/// A state with its routes.
+pub(super) fn serving(state: AppState) -> Serving {
+    let state = Arc::new(state);
+    Serving { router: router::router(Arc::clone(&state)), state }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sandbox_stays_on_this_machine_and_numbered_blocks_stay_off_http() {
+        let mut config = Config::default();
+        config.http.listen = "0.0.0.0:0".parse().unwrap();
+        assert_eq!(check(&config), Ok(()));
+        config.chain.world = SANDBOX.to_owned();
+        assert_eq!(check(&config), Err(ServeError::SandboxBeyondLoopback(config.http.listen.clone())));
+        config.http.listen = "[::1]:0".parse().unwrap();
+        assert_eq!(check(&config), Ok(()));
+        config.chain.block = BlockSelector::Number(5);
+        assert_eq!(check(&config), Err(ServeError::NumericBlock));
+    }
+}

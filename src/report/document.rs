@@ -1,0 +1,76 @@
+//! An audit: its scope, its counts and how it ended.
+
+use super::counts::AuditCounts;
+use super::difference::Difference;
+use super::history::PastCounts;
+use super::scope::{Ending, Scope};
+use super::shard::Shard;
+use crate::verdict::{Depth, Tool};
+
+
+/// An audit: its scope, its counts and how it ended. The caller keeps the rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The question and the rules.
+    pub scope: Scope,
+    /// The counts.
+    pub counts: AuditCounts,
+    /// How the audit ended.
+    pub ending: Ending,
+    /// What changed since an earlier report, where there is one.
+    pub since: Option<Difference>,
+    /// The part of the list that was audited, where it is not the whole.
+    pub shard: Option<Shard>,
+    /// The counts of earlier reports, the oldest first; at most [`history::MAX_EARLIER_REPORTS`].
+    pub earlier: Vec<PastCounts>,
+    /// The file of the names, as a URI reference; absent where they came from standard input.
+    pub list: Option<String>,
+}
+
+impl Report {
+    /// What registry and chain say of the names, in one sentence; `None` where no registry is audited.
+    pub(super) fn completeness(&self) -> Option<String> {
+        self.scope.registry.as_ref().map(|registry| self.counts.registry.sentence(registry))
+    }
+
+    /// What endpoints and gateways say of the names, in two sentences; `None` where they were not asked.
+    pub(super) fn agreement(&self) -> Option<String> {
+        self.scope.agreement.then(|| self.counts.upstreams.sentences())
+    }
+
+    /// The facts at the head of the report: labels and values.
+    pub(super) fn facts(&self) -> Vec<(&'static str, String)> {
+        let scope = &self.scope;
+        let depth = match scope.depth {
+            Depth::Identity => "identity (no schema was fetched)",
+            Depth::Schemas => "schemas",
+        };
+        let mut facts = vec![
+            ("profile", format!("{} {}", scope.profile.id, scope.profile.digest)),
+            ("depth", depth.to_owned()),
+            ("world", format!("{} {}", scope.world, scope.chain)),
+        ];
+        if let Some(shard) = self.shard {
+            facts.push(("shard", shard.to_string()));
+        }
+        facts.extend(scope.registry.as_ref().map(|registry| ("registry", registry.in_words())));
+        if let Some((first, last)) = self.counts.blocks {
+            let blocks = span(first.to_string(), last.to_string());
+            facts.push(("blocks", format!("{blocks} ({})", scope.block)));
+        }
+        if let Some((first, last)) = self.counts.checked {
+            facts.push(("checked", span(format!("{first:.0}"), format!("{last:.0}"))));
+        }
+        if self.counts.listed_again > 0 {
+            facts.push(("names listed again", self.counts.listed_again.to_string()));
+        }
+        let tool = Tool::default();
+        facts.push(("tool", format!("{} {}", tool.name, tool.version)));
+        facts
+    }
+}
+
+/// From `first` to `last`, which may be the same.
+fn span(first: String, last: String) -> String {
+    if first == last { first } else { format!("{first} to {last}") }
+}

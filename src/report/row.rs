@@ -1,0 +1,183 @@
+//! The part of a verdict that the report keeps.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+use super::drift::{self, Drift, TxtLine};
+use super::known::{Carried, Known};
+use super::registry::Listing;
+use crate::card::Card;
+use crate::digest::Digest;
+use crate::evidence::edition::Edition;
+use crate::reason::{Code, Effect, Reason};
+use crate::text::clipped;
+use crate::verdict::{State, Verdict};
+use clresolve_verdict::agreement::UpstreamAgreement;
+
+
+/// Most reasons of one verdict that the report keeps. An honest card has a handful of defects. A hostile one can have
+/// hundreds, and its verdict still holds all of them.
+pub(super) const MAX_REASONS_PER_ROW: usize = 64;
+
+/// Longest name of a row, in bytes: longer than any name that can be resolved, so that no valid name is cut.
+pub const MAX_NAME_BYTES: usize = 512;
+
+/// The part of a verdict that the report keeps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// The line of the list, from 1. Where only the registry has the name, the number of its entry after the lines of the
+    /// list.
+    pub line: u64,
+    /// The name as it is written there.
+    pub input: String,
+    /// Its normal form; absent if it has none.
+    pub normalized: Option<String>,
+    /// The state.
+    pub state: State,
+    /// One plain sentence.
+    pub summary: String,
+    /// The reasons of the verdict, at most [`MAX_REASONS_PER_ROW`].
+    pub reasons: Vec<Reason>,
+    /// How many more the verdict has.
+    pub more_reasons: usize,
+    /// Which of record, host, IPFS and manifest agree.
+    pub drift: Drift,
+    /// The text records to set, if the CID proves their values.
+    pub txt: Vec<TxtLine>,
+    /// Other profiles under which the same evidence is trusted.
+    pub near_misses: Vec<String>,
+    /// The block at which the records were read.
+    pub block: Option<u64>,
+    /// The time of that block, RFC 3339.
+    pub checked_at: Option<String>,
+    /// `conclusion` of the verdict; absent if the line could not be read as a name.
+    pub conclusion: Option<String>,
+    /// What a later audit is compared with.
+    #[serde(flatten)]
+    pub known: Known,
+    /// What of it is of an earlier audit, because this one could not read or decide it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried: Option<Carried>,
+    /// What registry and chain say of it, where a registry is audited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registry: Option<Listing>,
+    /// What each endpoint and each gateway says of it, where they are asked. The state does not depend on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agreement: Option<UpstreamAgreement>,
+}
+
+impl Row {
+    /// The row of the verdict on the name at `line`.
+    pub fn of(line: u64, verdict: &Verdict) -> Self {
+        let drift = Drift::of(verdict);
+        Self {
+            line,
+            known: Known::of(verdict, &drift),
+            carried: None,
+            registry: None,
+            agreement: None,
+            input: clipped(&verdict.name.input, MAX_NAME_BYTES),
+            normalized: verdict.name.normalized.clone(),
+            state: verdict.state,
+            summary: verdict.summary.clone(),
+            reasons: verdict.reasons.iter().take(MAX_REASONS_PER_ROW).cloned().collect(),
+            more_reasons: verdict.reasons.len().saturating_sub(MAX_REASONS_PER_ROW),
+            drift,
+            txt: drift::fixing_lines(verdict),
+            near_misses: verdict.profile.near_misses.iter().map(|miss| miss.profile.clone()).collect(),
+            block: verdict.anchor.as_ref().map(|anchor| anchor.block.number),
+            checked_at: verdict.anchor.as_ref().map(|anchor| anchor.block.timestamp.clone()),
+            conclusion: Some(verdict.conclusion.clone()),
+        }
+    }
+
+    /// The row with the proven card, where there is one.
+    #[must_use]
+    pub fn with_card(mut self, bytes: Option<&[u8]>) -> Self {
+        let card = bytes.and_then(|bytes| Some((Card::parse(bytes).ok()?, Digest::of(bytes))));
+        self.known.edition = card.map(|(card, digest)| Edition::of(&card, digest));
+        self
+    }
+
+    /// The row of a line that cannot be read as a name: `start` is the part to show, `why` the cause.
+    pub fn unreadable(line: u64, start: &str, why: &str) -> Self {
+        Self {
+            line,
+            input: clipped(start, MAX_NAME_BYTES),
+            normalized: None,
+            state: State::Untrusted,
+            summary: format!("This is not an ENS name: {why}."),
+            reasons: vec![Reason::new(Code::NameInvalid).observed(why)],
+            more_reasons: 0,
+            drift: Drift::default(),
+            txt: Vec::new(),
+            near_misses: Vec::new(),
+            block: None,
+            checked_at: None,
+            conclusion: None,
+            known: Known::default(),
+            carried: None,
+            registry: None,
+            agreement: None,
+        }
+    }
+
+    /// The name to show: its normal form, or what was typed.
+    pub fn name(&self) -> &str {
+        self.normalized.as_deref().unwrap_or(&self.input)
+    }
+
+    /// The entry of the registry that alone has the name.
+    pub(super) fn entry(&self) -> Option<u64> {
+        self.registry.filter(|listing| !listing.in_list)?.entry
+    }
+
+    /// Where the name stands, in words.
+    pub(super) fn place(&self) -> String {
+        match self.entry() {
+            Some(entry) => format!("entry {entry} of the registry"),
+            None => format!("line {}", self.line),
+        }
+    }
+
+    /// The codes of an effect, each once.
+    pub fn codes(&self, effect: Effect) -> Vec<Code> {
+        let mut codes = Vec::new();
+        for reason in self.reasons.iter().filter(|reason| reason.effect == effect) {
+            if !codes.contains(&reason.code) {
+                codes.push(reason.code);
+            }
+        }
+        codes
+    }
+
+    /// Whether the report has more to say about the name than the row of the table.
+    pub(super) fn has_findings(&self) -> bool {
+        self.state != State::Trusted || self.drift.differs()
+    }
+
+    /// A digest that names share if their findings differ only in values. A line that is not a name has none.
+    pub(super) fn kind_of_findings(&self) -> Option<Digest> {
+        self.normalized.as_ref().filter(|_| self.has_findings())?;
+        let findings: Vec<_> =
+            self.reasons.iter().map(|reason| (reason.effect, reason.code, &reason.place)).collect();
+        let kind = (self.state, findings, self.more_reasons, self.drift.agreements(), &self.near_misses);
+        Some(Digest::of(format!("{kind:?}").as_bytes()))
+    }
+}
+
+/// The rows of a report, in the order of the list. They can be read several times.
+pub trait Rows {
+    /// Passes each row to `see`.
+    ///
+    /// # Errors
+    /// If a row cannot be read, or the error of `see`.
+    fn each(&self, see: &mut dyn FnMut(&Row) -> io::Result<()>) -> io::Result<()>;
+}
+
+impl Rows for [Row] {
+    fn each(&self, see: &mut dyn FnMut(&Row) -> io::Result<()>) -> io::Result<()> {
+        self.iter().try_for_each(see)
+    }
+}

@@ -1,0 +1,62 @@
+//! What an audit was about, and how it ended.
+
+use serde::{Deserialize, Serialize};
+
+use super::registry::Registry;
+use crate::text::excerpt;
+use crate::verdict::{Depth, Pinned};
+
+
+/// The schema identifier of the report's JSON form.
+pub const SCHEMA: &str = "clresolve.audit/1";
+
+/// The question and the rules of an audit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scope {
+    /// `mainnet`, `sandbox`, or what the configuration names.
+    pub world: String,
+    /// CAIP-2 identifier of the chain.
+    pub chain: String,
+    /// The block selector.
+    pub block: String,
+    /// The profile.
+    pub profile: Pinned,
+    /// Its manifests.
+    pub manifests: Vec<Pinned>,
+    /// How deep the walk went.
+    pub depth: Depth,
+    /// The registry whose names are audited, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registry: Option<Registry>,
+    /// Whether every endpoint and every gateway is asked about each name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub agreement: bool,
+}
+
+/// How an audit ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Every name has its row.
+    Complete,
+    /// It was interrupted. Later names have no row.
+    Interrupted,
+    /// The list of names could not be read to the end.
+    ListFailed(String),
+    /// The reports of these shards are incomplete.
+    ShardsCut(Vec<u16>),
+}
+
+impl Ending {
+    /// The warning of an incomplete report.
+    pub fn warning(&self) -> Option<String> {
+        match self {
+            Self::Complete => None,
+            Self::Interrupted => Some("The audit was interrupted: later names of the list are missing.".to_owned()),
+            Self::ListFailed(why) => Some(format!("Later names of the list are missing: {}.", excerpt(why))),
+            Self::ShardsCut(shards) => {
+                let shards: Vec<String> = shards.iter().map(u16::to_string).collect();
+                Some(format!("Later names of the shards {} are missing.", shards.join(", ")))
+            }
+        }
+    }
+}
