@@ -163,7 +163,9 @@ fn a_line_that_is_no_name_is_a_row_and_not_an_end() {
     for row in &rows[4..] {
         assert_eq!((row.1, row.2), ("untrusted", Some("name-invalid")));
     }
-    assert_eq!(report["rows"][6]["verdict"], Value::Null);
+    let unreadable = &report["rows"][6];
+    assert_eq!((&unreadable["conclusion"], &unreadable["normalized"]), (&Value::Null, &Value::Null));
+    assert_eq!(unreadable["summary"], "This is not an ENS name: the line is not UTF-8.");
 }
 
 #[test]
@@ -611,6 +613,50 @@ fn a_report_that_was_cut_or_changed_is_refused() {
     std::fs::write(&file, sealed(&other_world)).unwrap();
     let refused = run(NAMES, &["--since", file.to_str().unwrap()]);
     assert_eq!((code(&refused), text_of(&refused)), (Some(2), ""), "before any name is judged");
+}
+
+/// Every command that reads a report refuses what stands behind its digest, and a report without its end.
+#[test]
+fn nothing_stands_behind_the_digest_of_a_report() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let pin = path("pin.json");
+    let options = ["--json", "--depth", "identity", "--shard", "1/1", "--pin", &pin, "--timeout", "2m"];
+    let whole = String::from_utf8(run(NAMES, &options).stdout).unwrap();
+    std::fs::write(path("whole.json"), &whole).unwrap();
+    let clresolve = |arguments: &[&str]| without_configuration().args(arguments).output().expect("the binary runs");
+    let digest = whole.rfind("\"digest\"").expect("a seal");
+    let members = ", \"resolution\": [], \"reasons\": [], \"since\": null, \"warning\": \"all good\"}";
+    let inner = whole.strip_suffix("\n}\n").expect("its end");
+    for changed in [
+        whole[..digest].to_owned(),
+        whole[..digest + 20].to_owned(),
+        inner.to_owned(),
+        format!("{inner}\n"),
+        format!("{inner}\n}}"),
+        format!("{whole} "),
+        format!("{whole}\n"),
+        format!("{whole}garbage"),
+        format!("{inner}{members}\n"),
+        format!("{inner}\n{members}\n"),
+    ] {
+        std::fs::write(path("changed.json"), &changed).unwrap();
+        let (good, bad, out) = (path("whole.json"), path("changed.json"), path("out.json"));
+        for (command, exit) in [
+            (&["audit", "merge", &bad, "--out", &out][..], 2),
+            (&["audit", "diff", &bad, &good, "--out", &out], 2),
+            (&["audit", "diff", &good, &bad, "--out", &out], 2),
+            (&["audit", "verify", &bad, "--out", &out], 1),
+        ] {
+            let refused = clresolve(command);
+            let said = String::from_utf8_lossy(&refused.stderr);
+            assert_eq!(code(&refused), Some(exit), "{command:?} {said} {}", &changed[digest..]);
+            assert!(said.contains("was cut") || said.contains("was changed"), "{said}");
+            assert!(!Path::new(&out).exists(), "{command:?}");
+        }
+    }
+    assert_eq!(code(&clresolve(&["audit", "verify", &path("whole.json")])), Some(0));
+    assert_eq!(code(&clresolve(&["audit", "merge", &path("whole.json")])), Some(1), "a name is untrusted");
 }
 
 #[test]

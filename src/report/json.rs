@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::past::SEAL;
+use super::past::{END, SEAL};
 use super::registry::Finding;
 use super::{Draft, Report, Rows, SCHEMA, fixer, registry};
 use crate::digest::Digester;
@@ -16,7 +16,8 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     let mut sealed = Sealed { out, written: Digester::default() };
     write_lines(report, rows, &mut sealed)?;
     let Sealed { out, written } = sealed;
-    writeln!(out, "{SEAL}{}\n}}", line(&written.digest())?)
+    writeln!(out, "{SEAL}{}", line(&written.digest())?)?;
+    out.write_all(END)
 }
 
 /// All lines but those of the digest over them.

@@ -4,9 +4,9 @@ use std::io::{self, BufRead, Read as _, Seek, SeekFrom};
 
 use serde::Deserialize;
 
-use super::past::{MAX_REPORT_BYTES, PastError, check_seal};
+use super::past::{MAX_REPORT_BYTES, PastError, check_members, check_seal};
 use super::shard::Shard;
-use super::{Ending, Registry, Row, SCHEMA, Scope};
+use super::{Ending, Registry, Row, Scope};
 
 /// Longest line of a report, in bytes: a row with as many reasons as it may have, each with the longest values.
 pub(crate) const MAX_LINE_BYTES: u64 = 4 << 20;
@@ -27,7 +27,6 @@ pub struct ReportReader<R> {
 
 #[derive(Clone, Debug, Deserialize)]
 struct Head {
-    schema: String,
     complete: bool,
     scope: Scope,
     shard: Option<Shard>,
@@ -79,6 +78,8 @@ impl<R: BufRead + Seek> ReportReader<R> {
     pub fn open(mut report: R) -> Result<Self, PastError> {
         check_seal(&mut report)?;
         report.seek(SeekFrom::Start(0))?;
+        check_members(&mut report)?;
+        report.seek(SeekFrom::Start(0))?;
         let mut lines = report.take(MAX_REPORT_BYTES);
         let mut text = String::new();
         let has_rows = loop {
@@ -92,9 +93,6 @@ impl<R: BufRead + Seek> ReportReader<R> {
             text.push_str(&line);
         };
         let head: Head = serde_json::from_str(&format!("{}}}", text.trim_end().trim_end_matches(',')))?;
-        if head.schema != SCHEMA {
-            return Err(PastError::Schema(head.schema));
-        }
         Ok(Self { lines, head, has_rows, last: 0 })
     }
 

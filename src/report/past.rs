@@ -6,10 +6,12 @@ use std::io::{self, BufRead, Read as _, Seek, SeekFrom};
 use clresolve_verdict::agreement::UpstreamAgreement;
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::{Carried, Decided, Known, Row, Rows, SCHEMA, Scope};
 use crate::digest::{Digest, Digester};
 use crate::reason::{Code, Step};
+use crate::text::excerpt;
 use crate::verdict::State;
 
 /// Longest report that is read, in bytes: that of some hundred thousand names.
@@ -17,6 +19,9 @@ pub const MAX_REPORT_BYTES: u64 = 1 << 30;
 
 /// How the line begins that seals a report. No line of a row begins so.
 pub(super) const SEAL: &str = "\"digest\": ";
+
+/// What stands behind that line.
+pub(super) const END: &[u8] = b"}\n";
 
 /// A report, as far as a later one is compared with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,9 +66,12 @@ pub enum PastError {
     /// It cannot be read.
     #[error("cannot be read: {0}")]
     Unreadable(#[from] io::Error),
-    /// It ends before its seal, or it was formatted anew.
-    #[error("was cut or formatted anew: it has no line \"digest\" at its end. Take the file as audit wrote it")]
+    /// It ends before its seal does, or it was formatted anew.
+    #[error("was cut or formatted anew: it does not end with the line \"digest\". Take the file as audit wrote it")]
     Cut,
+    /// Something stands behind its seal.
+    #[error("was changed: something stands behind its digest. Take the file as audit wrote it")]
+    Continued,
     /// It is not what was written.
     #[error("was changed: its digest is {written}, that of its lines {counted}. Take the file as audit wrote it")]
     Changed {
@@ -88,7 +96,7 @@ impl Past {
     pub fn read(mut report: impl BufRead + Seek) -> Result<Self, PastError> {
         let digest = check_seal(&mut report)?;
         report.seek(SeekFrom::Start(0))?;
-        let document: Document = serde_json::from_reader(report.take(MAX_REPORT_BYTES))?;
+        let document: Document<Vec<PastName>> = serde_json::from_reader(report.take(MAX_REPORT_BYTES))?;
         if document.schema != SCHEMA {
             return Err(PastError::Schema(document.schema));
         }
@@ -164,13 +172,39 @@ impl PastName {
     }
 }
 
+/// A report. A member that it does not have, or that stands there twice, is refused.
 #[derive(Deserialize)]
-struct Document {
+#[serde(deny_unknown_fields)]
+struct Document<R> {
     schema: String,
+    #[serde(rename = "tool")]
+    _tool: IgnoredAny,
     complete: bool,
+    #[serde(rename = "warning")]
+    _warning: IgnoredAny,
     scope: Scope,
+    #[serde(rename = "shard")]
+    _shard: IgnoredAny,
     counts: Counts,
-    rows: Vec<PastName>,
+    #[serde(rename = "reasons")]
+    _reasons: IgnoredAny,
+    rows: R,
+    #[serde(rename = "resolution")]
+    _resolution: IgnoredAny,
+    #[serde(rename = "registry")]
+    _registry: IgnoredAny,
+    #[serde(rename = "agreement", default)]
+    _agreement: IgnoredAny,
+    #[serde(rename = "since")]
+    _since: IgnoredAny,
+    #[serde(rename = "digest")]
+    _digest: IgnoredAny,
+}
+
+/// Checks the members of a report, whose rows are not kept.
+pub(super) fn check_members(report: impl BufRead) -> Result<(), PastError> {
+    let document: Document<IgnoredAny> = serde_json::from_reader(report.take(MAX_REPORT_BYTES))?;
+    if document.schema == SCHEMA { Ok(()) } else { Err(PastError::Schema(document.schema)) }
 }
 
 #[derive(Deserialize)]
@@ -184,26 +218,31 @@ struct Checked {
     last: Timestamp,
 }
 
-/// Compares the lines with the digest below them, and gives it.
+/// Compares the lines with the digest below them, and gives it. Behind the digest stands the end of the report alone.
 pub(super) fn check_seal(report: &mut impl BufRead) -> Result<Digest, PastError> {
     let mut report = report.take(MAX_REPORT_BYTES);
     let (mut lines, mut line) = (Digester::default(), Vec::new());
-    loop {
+    let seal = loop {
         line.clear();
         if report.read_until(b'\n', &mut line)? == 0 {
             return Err(PastError::Cut);
         }
-        let Some(seal) = line.strip_prefix(SEAL.as_bytes()) else {
-            lines.update(&line);
-            continue;
-        };
-        let counted = lines.digest();
-        let written = String::from_utf8_lossy(seal.trim_ascii()).into_owned();
-        let is_same = written == format!("\"{counted}\"");
-        return if is_same || clresolve_core::mutant!("changed-reports") {
-            Ok(counted)
-        } else {
-            Err(PastError::Changed { written, counted })
-        };
+        if let Some(seal) = line.strip_prefix(SEAL.as_bytes()) {
+            break seal;
+        }
+        lines.update(&line);
+    };
+    let counted = lines.digest();
+    let Some(written) = seal.strip_suffix(b"\n") else { return Err(PastError::Cut) };
+    if written != format!("\"{counted}\"").as_bytes() && !clresolve_core::mutant!("changed-reports") {
+        let written = excerpt(&String::from_utf8_lossy(written));
+        return Err(PastError::Changed { written, counted });
+    }
+    let mut end = Vec::new();
+    report.take(END.len() as u64 + 1).read_to_end(&mut end)?;
+    match end {
+        end if end == END || clresolve_core::mutant!("reports-go-on-behind-their-seal") => Ok(counted),
+        end if END.starts_with(&end) => Err(PastError::Cut),
+        _ => Err(PastError::Continued),
     }
 }

@@ -72,6 +72,46 @@ fn shards_of_different_blocks_are_shown_as_such() {
     assert_eq!(error.to_string(), "has another depth than the first report");
 }
 
+/// Why each reader of reports refuses this one.
+fn refusals(report: &str) -> [String; 2] {
+    let whole = Past::read(io::Cursor::new(report)).map(|_| ());
+    let by_rows = ReportReader::open(io::Cursor::new(report)).map(|_| ());
+    [whole, by_rows].map(|read| read.expect_err(report).to_string())
+}
+
+#[test]
+fn a_report_ends_with_its_digest_and_nothing_stands_behind_it() {
+    let rows = [misrouted(1)];
+    let whole = json_of(&report(&rows, Ending::Complete), &rows);
+    assert!(Past::read(io::Cursor::new(&whole)).is_ok() && ReportReader::open(io::Cursor::new(&whole)).is_ok());
+    let last_lines: usize = whole.lines().rev().take(3).map(|line| line.len() + 1).sum();
+    for cut in whole.len() - last_lines..whole.len() {
+        let refusals = refusals(&whole[..cut]);
+        assert!(refusals.iter().all(|why| why.starts_with("was cut") || why.starts_with("was changed")), "{cut}: {refusals:?}");
+    }
+    let inner = whole.strip_suffix("\n}\n").expect("its end");
+    let members = "\"resolution\": [], \"reasons\": [], \"since\": null, \"warning\": \"all good\"";
+    for behind in [" ", "\n", "}\n", "\0", "garbage", &whole] {
+        assert!(refusals(&format!("{whole}{behind}")).iter().all(|why| why.contains("behind its digest")), "{behind}");
+    }
+    for changed in [format!("{inner}, {members}}}\n"), format!("{inner}\n, {members}\n}}\n"), format!("{inner}\r\n}}\n")] {
+        assert!(refusals(&changed).iter().all(|why| why.starts_with("was changed")), "{changed}");
+    }
+    for behind in [" }\n", "}", "}\r\n", "}\n ", "\n}\n"] {
+        refusals(&format!("{inner}\n{behind}"));
+    }
+}
+
+#[test]
+fn members_that_a_report_does_not_have_or_has_twice_are_refused() {
+    let rows = [misrouted(1)];
+    let whole = json_of(&report(&rows, Ending::Complete), &rows);
+    for (member, why) in [("\"since\": null,\n", "duplicate field `since`"), ("\"all\": 1,\n", "unknown field `all`")] {
+        let changed = sealed_anew(&whole.replace("\"since\": null,\n", &format!("{member}\"since\": null,\n")));
+        assert!(refusals(&changed).iter().all(|refusal| refusal.contains(why)), "{why}: {:?}", refusals(&changed));
+    }
+}
+
 /// A report with the digest of its lines, whoever changed them.
 fn sealed_anew(report: &str) -> String {
     let (lines, _) = report.split_once("\"digest\": ").expect("a seal");
