@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::{Carried, Decided, Known, Row, Rows, SCHEMA, Scope};
+use super::{Carried, Decided, Known, Row, Rows, SCHEMA, Scope, Shard, shard};
 use crate::digest::{Digest, Digester};
-use crate::reason::{Code, Step};
+use crate::reason::{Code, Effect, Step};
 use crate::text::excerpt;
 use crate::verdict::State;
 
@@ -36,6 +36,12 @@ pub struct Past {
     pub checked: Option<(Timestamp, Timestamp)>,
     /// The digest of its lines, by which it is known; of a report that was read.
     pub digest: Option<Digest>,
+    /// How many rows it has.
+    pub rows: u64,
+    /// How many of them are trusted, untrusted and indeterminate.
+    pub states: [u64; 3],
+    /// The part of a list that it is of, where it is not of the whole.
+    pub shard: Option<Shard>,
 }
 
 /// A name in an earlier report.
@@ -43,8 +49,10 @@ pub struct Past {
 pub struct PastName {
     normalized: Option<String>,
     input: String,
+    input_digest: Option<Digest>,
     /// The state.
     pub state: State,
+    conclusion: Option<String>,
     reasons: Vec<PastReason>,
     /// What the report keeps of it beside the verdict.
     #[serde(flatten)]
@@ -57,6 +65,7 @@ pub struct PastName {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 struct PastReason {
     code: Code,
+    effect: Effect,
 }
 
 /// Why a report is not used.
@@ -83,6 +92,9 @@ pub enum PastError {
     /// It is no report.
     #[error("is not the report of an audit in its JSON form: {0}")]
     Other(#[from] serde_json::Error),
+    /// It is of a part of a list.
+    #[error("is of shard {0}, not of a whole list; join the reports of all shards first, with clresolve audit merge")]
+    Shard(Shard),
     /// It is of another schema.
     #[error("is of the schema {0:?}, not {SCHEMA}")]
     Schema(String),
@@ -103,6 +115,7 @@ impl Past {
         let mut past = Self {
             checked: document.counts.checked.map(|checked| (checked.first, checked.last)),
             digest: Some(digest),
+            shard: document.shard,
             ..Self::empty(document.scope, document.complete)
         };
         document.rows.into_iter().for_each(|row| past.add(row));
@@ -122,12 +135,25 @@ impl Past {
         Ok(past)
     }
 
+    /// The same, if it is the report of a whole list.
+    ///
+    /// # Errors
+    /// [`PastError::Shard`]: what a shard lacks may stand in another one.
+    pub fn whole(self) -> Result<Self, PastError> {
+        match self.shard {
+            None => Ok(self),
+            Some(shard) => Err(PastError::Shard(shard)),
+        }
+    }
+
     const fn empty(scope: Scope, complete: bool) -> Self {
-        Self { scope, complete, names: BTreeMap::new(), checked: None, digest: None }
+        Self { scope, complete, names: BTreeMap::new(), checked: None, digest: None, rows: 0, states: [0; 3], shard: None }
     }
 
     fn add(&mut self, name: PastName) {
-        self.names.entry(name.name().to_owned()).or_insert(name);
+        self.rows += 1;
+        self.states[name.state as usize] += 1;
+        self.names.entry(name.key()).or_insert(name);
     }
 }
 
@@ -136,8 +162,10 @@ impl From<&Row> for PastName {
         Self {
             normalized: row.normalized.clone(),
             input: row.input.clone(),
+            input_digest: row.input_digest,
             state: row.state,
-            reasons: row.reasons.iter().map(|reason| PastReason { code: reason.code }).collect(),
+            conclusion: row.conclusion.clone(),
+            reasons: row.reasons.iter().map(|reason| PastReason { code: reason.code, effect: reason.effect }).collect(),
             known: row.known.clone(),
             carried: row.carried.clone(),
             agreement: row.agreement.clone(),
@@ -146,14 +174,19 @@ impl From<&Row> for PastName {
 }
 
 impl PastName {
-    /// Its normal form, or what was typed.
-    pub fn name(&self) -> &str {
-        self.normalized.as_deref().unwrap_or(&self.input)
+    /// What it is known by: [`Row::key`].
+    fn key(&self) -> String {
+        self.normalized.clone().unwrap_or_else(|| shard::key(&self.input, self.input_digest))
     }
 
     /// Its normal form; none of a line that is no name.
     pub fn normalized(&self) -> Option<&str> {
         self.normalized.as_deref()
+    }
+
+    /// Whether the line could not be read as a name: [`Row::is_unreadable`].
+    pub const fn is_unreadable(&self) -> bool {
+        self.conclusion.is_none()
     }
 
     /// The state that was decided last: by this audit, or by the last one before it that could.
@@ -164,8 +197,16 @@ impl PastName {
     /// The codes of its findings, each once, by slug. What came of comparing with an earlier card is no state of the name:
     /// it ends with the next comparison, although nothing changes.
     pub fn codes(&self) -> Vec<Code> {
-        let codes = self.reasons.iter().map(|reason| reason.code);
-        let mut codes: Vec<Code> = codes.filter(|code| code.entry().step != Step::Continuity).collect();
+        self.codes_where(|reason| reason.code.entry().step != Step::Continuity)
+    }
+
+    /// The codes that make it untrusted, each once, by slug.
+    pub fn failures(&self) -> Vec<Code> {
+        self.codes_where(|reason| reason.effect == Effect::Fail)
+    }
+
+    fn codes_where(&self, is_wanted: impl Fn(&PastReason) -> bool) -> Vec<Code> {
+        let mut codes: Vec<Code> = self.reasons.iter().filter(|reason| is_wanted(reason)).map(|reason| reason.code).collect();
         codes.sort_unstable_by_key(|code| code.slug());
         codes.dedup();
         codes
@@ -183,8 +224,11 @@ struct Document<R> {
     #[serde(rename = "warning")]
     _warning: IgnoredAny,
     scope: Scope,
-    #[serde(rename = "shard")]
-    _shard: IgnoredAny,
+    #[serde(rename = "list", default)]
+    _list: IgnoredAny,
+    #[serde(rename = "flags", default)]
+    _flags: IgnoredAny,
+    shard: Option<Shard>,
     counts: Counts,
     #[serde(rename = "reasons")]
     _reasons: IgnoredAny,
