@@ -261,7 +261,7 @@ impl FromStr for Payee {
 
 /// What the publisher says beside the publication.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Said<'a> {
+pub struct Declared<'a> {
     /// Where the card will be served; where it ends with a slash, the card's path follows. Without it the card's `$id` counts.
     pub url: Option<&'a str>,
     /// Who is paid, the last for each chain.
@@ -285,23 +285,23 @@ pub struct Rules<'a> {
 ///
 /// # Errors
 /// [`PlanError::OneUrl`].
-pub fn plan(publication: &Publication, said: Said<'_>, rules: Rules<'_>) -> Result<Vec<CardPlan>, PlanError> {
+pub fn plan(publication: &Publication, declared: Declared<'_>, rules: Rules<'_>) -> Result<Vec<CardPlan>, PlanError> {
     let cards = publication.cards();
-    if cards.len() > 1 && said.url.is_some_and(|url| !url.ends_with('/')) {
+    if cards.len() > 1 && declared.url.is_some_and(|url| !url.ends_with('/')) {
         return Err(PlanError::OneUrl(cards.len()));
     }
-    Ok(cards.into_iter().map(|path| card_plan(publication, path, said, rules)).collect())
+    Ok(cards.into_iter().map(|path| card_plan(publication, path, declared, rules)).collect())
 }
 
-fn card_plan(publication: &Publication, path: &str, said: Said<'_>, rules: Rules<'_>) -> CardPlan {
+fn card_plan(publication: &Publication, path: &str, declared: Declared<'_>, rules: Rules<'_>) -> CardPlan {
     let bytes = &publication.files[path];
     let card = Card::parse(bytes).ok();
     let path = ContentPath::literal(path).expect("checked when the publication was built");
-    let records = records(publication, &path, bytes, card.as_ref(), said.url);
+    let records = records(publication, &path, bytes, card.as_ref(), declared.url);
     let name = card.as_ref().and_then(Card::ens).map(EnsName::parse);
     let transaction = name.as_ref().and_then(|name| {
         let name = name.as_ref().ok()?;
-        let data = transaction::calldata(name, &records, &addresses(said.payees));
+        let data = transaction::calldata(name, &records, &addresses(declared.payees));
         Some(Transaction { data, manager: transaction::manager(name) })
     });
     let at = |depth: Depth| {
@@ -324,7 +324,7 @@ fn card_plan(publication: &Publication, path: &str, said: Said<'_>, rules: Rules
         bytes: bytes.len(),
         records: records.into_iter().map(|(key, value)| (key.as_str(), value)).collect(),
         transaction,
-        payment_records: payment_records(card.as_ref(), said.payees),
+        payment_records: payment_records(card.as_ref(), declared.payees),
         would_be,
         would_be_at,
         profile: rules.profile.id().to_owned(),
@@ -529,7 +529,7 @@ mod tests {
         let profile = profiles.get(profile).expect("built in");
         let policy = Policy { depth, ..Policy::default() };
         let rules = Rules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::UNIX_EPOCH };
-        plan(&built(root), Said { url, payees: &[] }, rules).expect("a good URL")
+        plan(&built(root), Declared { url, payees: &[] }, rules).expect("a good URL")
     }
 
     fn built(root: &Node) -> Publication {
@@ -588,7 +588,7 @@ mod tests {
         let rules = Rules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::UNIX_EPOCH };
         for import in ImportProfile::ALL {
             let publication = Publication::build(&root, import).expect("a good tree");
-            let plan = plan(&publication, Said::default(), rules).expect("no URL").pop().expect("a card");
+            let plan = plan(&publication, Declared::default(), rules).expect("no URL").pop().expect("a card");
             assert_eq!(plan.cid, plan.cids[import.as_str()]);
             assert_eq!(plan.records["cl.cid.agentcard"], plan.cid);
             assert_eq!(plan.records["cl.agentcard.mirror.ipfs"], format!("ipfs://{}/a.json", plan.cid));
@@ -624,8 +624,8 @@ mod tests {
         let profile = profiles.get(DEFAULT).expect("built in");
         let policy = Policy::default();
         let rules = Rules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::UNIX_EPOCH };
-        let said = Said { url: Some("https://cards.example/a.json"), payees: &[] };
-        assert_eq!(plan(&publication, said, rules), Err(rules_need_one));
+        let declared = Declared { url: Some("https://cards.example/a.json"), payees: &[] };
+        assert_eq!(plan(&publication, declared, rules), Err(rules_need_one));
     }
 
     /// The CID that the importer of Helia gives for the same tree.

@@ -16,7 +16,7 @@ use super::notice;
 use super::output::{Output, Results};
 use super::render::{self, Palette};
 use super::world::LocalRules;
-use crate::plan::{self, CardPlan, Node, PaymentRecord, Publication, Rules, Said};
+use crate::plan::{self, CardPlan, Declared, Node, PaymentRecord, Publication, Rules};
 use crate::profile::DEFAULT;
 use crate::text::Foreign;
 use crate::verdict::{Depth, State};
@@ -46,8 +46,8 @@ pub(super) fn run(args: PlanArgs) -> anyhow::Result<Exit> {
     }
     let LocalRules { profiles, profile, policy } = LocalRules::read(&args.offline)?;
     let rules = Rules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::now() };
-    let said = Said { url: args.url.as_deref(), payees: &args.payee };
-    let plans = plan::plan(&publication, said, rules)?;
+    let declared = Declared { url: args.url.as_deref(), payees: &args.payee };
+    let plans = plan::plan(&publication, declared, rules)?;
     notes(&publication, &reader.hidden);
     report_rivals(&plans);
     write(&plans, output, args.output.form())
