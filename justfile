@@ -74,9 +74,11 @@ guards *CLIENTS:
 contracts:
     cd crates/sandbox/contracts && npm ci --ignore-scripts && node compile.mjs
 
-# search for the documents of 256 KiB that cost most to judge; crates/cards/tests/worst/corpus.json keeps what it prints
+# search for the documents of 256 KiB that cost most to judge, and count the instructions of the finalists; needs valgrind.
+# crates/cards/tests/worst/corpus.json keeps the first of each judge
 worst seconds="600":
-    cargo run --release -p clresolve-cards --example worst -- search {{seconds}}
+    cargo build --release -p clresolve-cards --example worst
+    target/release/examples/worst search {{seconds}} | crates/cards/tests/worst/rank
 
 # count the instructions of the known ones, as in CI; needs valgrind
 worst-count:

@@ -2,10 +2,11 @@
 //! head and body, with the same settings of the connection. Servers and load are processes of their own; where `taskset` is at hand the
 //! servers have one core and the load has another, so that it is the server that is measured.
 //!
-//! A warm decision about a payment is measured beside the verdict that it rests on.
+//! A warm decision about a payment is measured beside the verdict that it rests on: the same question over and over, as a
+//! client asks that calls one agent again and again, and questions of which no two are the same.
 //!
 //! The program calls itself for its parts: `bare FILE` serves a file, `load ADDRESS FILE SECONDS` sends the request in a
-//! file over and over.
+//! file over and over, with another [`MARK`] each time.
 
 mod support;
 
@@ -14,6 +15,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -50,6 +52,9 @@ const ROUNDS: usize = 9;
 /// How long each is asked for in a round.
 const SECONDS: u64 = 2;
 
+/// White space in a body that stands for the number of the request: a bit a byte.
+const MARK: [u8; 32] = [b' '; 32];
+
 /// Connections that ask at the same time.
 const CONNECTIONS: usize = 32;
 
@@ -82,27 +87,34 @@ fn measure() {
     assert_eq!(parts(&theirs).1, body, "both answer with the same body");
     assert_eq!(head_lines(&theirs), head_lines(&answer), "both answer with the same head, but for the time");
 
-    let [verdict, decision] =
-        [("verdict.http", request(&path)), ("decision.http", decision())].map(|(name, request)| {
-            let file = folder.path().join(name);
-            std::fs::write(&file, request).expect("the folder can be written");
-            file
-        });
-    let decided = send(daemon.address, &decision_closing());
+    let same = decision_body();
+    let other = format!("{}{same}", String::from_utf8_lossy(&MARK));
+    let requests =
+        [("verdict.http", request(&path)), ("decision.http", posted(&same, "")), ("others.http", posted(&other, ""))];
+    let [verdict, decision, others] = requests.map(|(name, request)| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, request).expect("the folder can be written");
+        file
+    });
+    let decided = send(daemon.address, &posted(&same, "connection: close\r\n"));
     assert!(
         String::from_utf8_lossy(parts(&decided).1).contains("\"abort\":false"),
         "the daemon allows the honest terms"
     );
 
-    let (mut theirs, mut ours, mut decisions) = (Figures::default(), Figures::default(), Figures::default());
+    let [mut theirs, mut ours, mut decisions, mut others_decided] = [const { Figures::NONE }; 4];
     for _ in 0..ROUNDS {
         ours.add(&daemon, &verdict);
         theirs.add(&bare, &verdict);
         decisions.add(&daemon, &decision);
+        others_decided.add(&daemon, &others);
     }
-    for (name, figures) in
-        [("clresolve serve", &ours), ("bare axum handler", &theirs), ("clresolve serve, decisions", &decisions)]
-    {
+    for (name, figures) in [
+        ("clresolve serve", &ours),
+        ("bare axum handler", &theirs),
+        ("clresolve serve, the same decision", &decisions),
+        ("clresolve serve, other decisions", &others_decided),
+    ] {
         let (rate, cpu) = (median(&figures.rates), median(&figures.micros));
         println!("{name}: {rate:.0} requests/s, {cpu:.2} µs of processor time each; {} bytes of body", body.len());
     }
@@ -117,7 +129,7 @@ fn measure() {
     }
     .end("bench-http");
     Row {
-        what: "warm decision over HTTP",
+        what: "warm decision over HTTP, the same question",
         measured: format!("{:.0} requests/s", median(&decisions.rates)),
         beside: format!("warm verdict over HTTP: {:.0} requests/s", median(&ours.rates)),
         ratio: median_ratio(&decisions.rates, &ours.rates),
@@ -125,6 +137,7 @@ fn measure() {
         good: Good::AtLeast,
     }
     .end("bench-http");
+    println!("of decisions that differ, {:.2} of it", median_ratio(&others_decided.rates, &ours.rates));
 }
 
 /// A question about the terms of an honest seller, as a guard sends it.
@@ -151,16 +164,7 @@ fn decision_body() -> String {
     json!({"name": GOOD, "verb": "summarize", "response": response}).to_string()
 }
 
-fn decision() -> Bytes {
-    posted("")
-}
-
-fn decision_closing() -> Bytes {
-    posted("connection: close\r\n")
-}
-
-fn posted(header: &str) -> Bytes {
-    let body = decision_body();
+fn posted(body: &str, header: &str) -> Bytes {
     format!(
         "POST /v1/decisions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{header}content-length: {}\r\n\r\n{body}",
         body.len()
@@ -169,7 +173,6 @@ fn posted(header: &str) -> Bytes {
 }
 
 /// What a server did in each round.
-#[derive(Default)]
 struct Figures {
     /// Requests per second.
     rates: Vec<f64>,
@@ -178,6 +181,8 @@ struct Figures {
 }
 
 impl Figures {
+    const NONE: Self = Self { rates: Vec::new(), micros: Vec::new() };
+
     fn add(&mut self, server: &Running, request: &Path) {
         let before = server.processor_time();
         let (address, file) = (server.address.to_string(), request.display().to_string());
@@ -305,16 +310,20 @@ async fn serve(stream: TcpStream, router: Router) {
 /// Sends `request` over and over, and prints how many answers came in the time.
 fn load(address: SocketAddr, request: Bytes, time: Duration) {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let mark = request.windows(MARK.len()).position(|bytes| bytes == MARK);
     let answers = runtime.block_on(async {
         let mut clients = JoinSet::new();
         let end = Instant::now() + time;
         for _ in 0..CONNECTIONS {
-            let request = request.clone();
+            let mut request = request.to_vec();
             clients.spawn(async move {
                 let mut stream = TcpStream::connect(address).await.expect("the server listens");
                 stream.set_nodelay(true).expect("a socket");
                 let (mut buffer, mut answers) = (vec![0; MAX_ANSWER], 0_u64);
                 while Instant::now() < end {
+                    if let Some(at) = mark {
+                        number(&mut request[at..at + MARK.len()]);
+                    }
                     stream.write_all(&request).await.expect("the server reads");
                     let length = answer(&mut stream, &mut buffer).await;
                     assert!(buffer[..length].starts_with(b"HTTP/1.1 200 "), "only 200 counts");
@@ -326,6 +335,15 @@ fn load(address: SocketAddr, request: Bytes, time: Duration) {
         clients.join_all().await.into_iter().sum::<u64>()
     });
     println!("{answers}");
+}
+
+/// Writes the number of a request over its mark.
+fn number(mark: &mut [u8]) {
+    static SENT: AtomicU64 = AtomicU64::new(0);
+    let number = SENT.fetch_add(1, Ordering::Relaxed);
+    for (bit, byte) in mark.iter_mut().enumerate() {
+        *byte = if number >> bit & 1 == 1 { b'\t' } else { b' ' };
+    }
 }
 
 fn request(path: &str) -> Bytes {

@@ -12,6 +12,8 @@ use clresolve::sandbox::Sandbox;
 use serde_json::Value;
 use tempfile::TempDir;
 
+#[path = "documents/mutants.rs"]
+mod mutants;
 #[path = "documents/operations.rs"]
 mod operations;
 #[path = "documents/purchases.rs"]
@@ -205,57 +207,6 @@ fn every_test_that_the_threat_model_names_exists() {
     assert!(named > 150, "only {named} names of tests were found");
 }
 
-/// The list that the run of mutants reads, the switches in the sources and the table that the run made.
-#[test]
-fn the_table_of_mutants_is_that_of_the_switches() {
-    let rows: Vec<Vec<String>> = read("tests/mutants/list")
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .map(|line| line.split(" | ").map(str::to_owned).collect())
-        .collect();
-    let listed: BTreeSet<String> = rows.iter().map(|row| row[2].clone()).collect();
-    assert_eq!(listed, switches(), "tests/mutants/list and the sources");
-    assert!(listed.len() >= 40, "{} mutants", listed.len());
-
-    let made = rows.iter().map(|row| match row.as_slice() {
-        [who, defence, switch, file, test] => format!("| {who} | {defence} | `{switch}` | `{file}`: `{test}` |"),
-        other => panic!("not five cells: {other:?}"),
-    });
-    let text = read("docs/threat-model.md");
-    let (_, rest) = text.split_once("<!-- mutants -->").expect("the table has a beginning");
-    let (table, _) = rest.split_once("<!-- end of mutants -->").expect("the table has an end");
-    let shown: Vec<&str> = table.lines().filter(|line| line.starts_with('|')).skip(2).collect();
-    assert_eq!(shown, made.collect::<Vec<_>>(), "run `just mutants`");
-}
-
-/// Every row of the threat model names the test of a mutant, or stands among those that have none.
-#[test]
-fn every_row_of_the_threat_model_has_its_mutant() {
-    let text = read("docs/threat-model.md");
-    let table = |heading: &str| -> Vec<String> {
-        let (_, rest) = text.split_once(heading).expect("the heading is there");
-        let rows = rest.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
-        rows.skip(2).map(str::to_owned).collect()
-    };
-    let cells =
-        |row: &str| -> Vec<String> { row.split(" | ").map(|cell| cell.trim_matches(['|', ' ']).to_owned()).collect() };
-    let killers: Vec<Vec<String>> = table("<!-- mutants -->").iter().map(|row| tests_of(row)).collect();
-    let without: Vec<Vec<String>> =
-        table("These rows have no mutant").iter().map(|row| cells(row)[..2].to_vec()).collect();
-    let mut offences = Vec::new();
-    let rows = table("## Who can lie");
-    for row in &rows {
-        let has_mutant = tests_of(row).iter().any(|test| killers.iter().any(|killer| killer.contains(test)));
-        if has_mutant == without.contains(&cells(row)[..2].to_vec()) {
-            offences.push(row);
-        }
-    }
-    assert!(offences.is_empty(), "{offences:#?}");
-    let shown: Vec<String> = rows.iter().flat_map(|row| tests_of(row)).collect();
-    let strange: Vec<_> = killers.iter().flatten().filter(|killer| !shown.contains(killer)).collect();
-    assert!(strange.is_empty(), "no row names {strange:?}");
-}
-
 /// What the last cell of a row names, each test with its file.
 fn tests_of(row: &str) -> Vec<String> {
     let cell = row.trim_end_matches([' ', '|']).rsplit(" | ").next().unwrap_or(row);
@@ -268,25 +219,6 @@ fn tests_of(row: &str) -> Vec<String> {
         }
     }
     tests
-}
-
-/// The switches of `mutant!` in the sources.
-fn switches() -> BTreeSet<String> {
-    let mut folders = vec![root().join("src")];
-    folders.extend(entries(&root().join("crates")).into_iter().map(|package| package.join("src")));
-    let mut found = BTreeSet::new();
-    while let Some(folder) = folders.pop() {
-        for path in entries(&folder) {
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let text = fs::read_to_string(&path).expect("a source file is readable");
-                let names = text.split("mutant!(\"").skip(1).filter_map(|rest| rest.split('"').next());
-                found.extend(names.map(str::to_owned));
-            }
-        }
-    }
-    found
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {

@@ -43,6 +43,10 @@ mod worst;
 #[path = "../crates/payment/tests/worst/kinds.rs"]
 #[allow(dead_code, reason = "what the other tests need of it")]
 mod worst_questions;
+#[path = "../crates/receipt/tests/worst/kinds.rs"]
+mod worst_receipts;
+#[path = "../crates/request/tests/worst/kinds.rs"]
+mod worst_requests;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

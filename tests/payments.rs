@@ -22,7 +22,7 @@ use clresolve::reason::{Code, Step};
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::spec::Spec;
 use clresolve::sandbox::{Sandbox, World};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Sandbox names with what is decided about their sellers, and all codes of it.
 const SELLERS: [(&str, Outcome, &[&str]); 23] = [
@@ -91,6 +91,40 @@ seller = ""
 async fn asked(resolver: &Resolver, name: &str, url: &str) -> DecisionRequest {
     let reply = resolver.unpaid(url, Some("{}")).await.expect("the seller answers");
     DecisionRequest::about_reply(name, "summarize", url, reply)
+}
+
+/// Entries that stand in the terms of honest sellers, and that nobody may pay here.
+fn neighbours() -> [Value; 2] {
+    let entry = |network: &str, asset: &str, pay_to: &str| {
+        json!({
+            "scheme": "exact",
+            "network": network,
+            "amount": "10000",
+            "asset": asset,
+            "payTo": pay_to,
+            "maxTimeoutSeconds": 60,
+            "extra": {"name": "USD Coin", "version": "2"},
+        })
+    };
+    [
+        entry(
+            "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp",
+            "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v",
+            "2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4",
+        ),
+        entry(
+            "eip155:8453",
+            "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
+            "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
+        ),
+    ]
+}
+
+/// The same question, where the seller's terms have a further entry.
+fn with_entry(question: &DecisionRequest, entry: Value) -> DecisionRequest {
+    let mut terms: Value = serde_json::from_slice(&terms_of(question)).expect("JSON");
+    terms["accepts"].as_array_mut().expect("a list").push(entry);
+    with_terms(question, terms.to_string().as_bytes())
 }
 
 async fn decided(resolver: &Resolver, name: &str) -> Option<Decision> {
@@ -236,27 +270,66 @@ async fn a_cold_decision_costs_as_many_requests_as_a_cold_verdict() {
     }
 }
 
-/// No change of one byte of a seller's header turns a denial into an allowance, but one that makes it the honest header.
+/// What of a byte is changed: its last bit, the case of a letter, and whether it is ASCII.
+const CHANGES: [u8; 3] = [0x01, 0x20, 0x80];
+
+/// No change of one byte of a seller's terms turns a denial into an allowance.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_changed_byte_of_terms_turns_a_denial_into_an_allowance() {
     let sandbox = Sandbox::start().await.expect("it starts");
     let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+    let mut denied = Vec::new();
     for name in ["payee-mismatch.eth", "resource-mismatch.eth", "offer-invalid.eth", "offer-signer-unproven.eth"] {
         let route = resolver.route(&resolver.resolve(name).await, Some("summarize")).expect("a route");
-        let honest = asked(&resolver, name, route.url.as_str()).await;
-        let Demand::Reply(reply) = &honest.demand else { panic!("a reply") };
-        let place = reply.headers.iter().position(|(name, _)| name == "payment-required").expect("the header");
-        let text = STANDARD.decode(&reply.headers[place].1).expect("base64");
-        for at in 0..text.len() {
+        denied.push(asked(&resolver, name, route.url.as_str()).await);
+    }
+    let by_permit2 = with_extra(&asked(&resolver, NAME, URL).await, json!({"assetTransferMethod": "permit2"}));
+    denied.push(of_thief(&resolver, &by_permit2).await);
+    let of_version_1 = asked(&resolver, "checkoutagent.eth", "https://api.sandbox.example/v1/checkout/v1").await;
+    denied.push(of_thief(&resolver, &DecisionRequest { verb: "checkout".to_owned(), ..of_version_1 }).await);
+    for question in denied {
+        let text = terms_of(&question);
+        for (at, change) in (0..text.len()).flat_map(|at| CHANGES.map(|change| (at, change))) {
             let mut changed = text.clone();
-            changed[at] ^= 1;
-            let mut reply = reply.clone();
-            reply.headers[place].1 = STANDARD.encode(&changed);
-            let request = DecisionRequest::about_reply(name, "summarize", route.url.as_str(), reply);
-            let decision = resolver.decide(&request).await;
-            assert!(decision.abort, "{name}, byte {at}: {}", String::from_utf8_lossy(&changed));
+            changed[at] ^= change;
+            let decision = resolver.decide(&with_terms(&question, &changed)).await;
+            assert!(decision.abort, "{}, byte {at}: {}", question.name, String::from_utf8_lossy(&changed));
         }
     }
+}
+
+/// The same question about terms that may be paid but for their payee.
+async fn of_thief(resolver: &Resolver, honest: &DecisionRequest) -> DecisionRequest {
+    let decision = resolver.decide(honest).await;
+    assert!(!decision.abort, "{decision:#?}");
+    let mut terms: Value = serde_json::from_slice(&terms_of(honest)).expect("JSON");
+    terms["accepts"][0]["payTo"] = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC".into();
+    with_terms(honest, terms.to_string().as_bytes())
+}
+
+/// The same question, where the first entry says this in its `extra`.
+fn with_extra(question: &DecisionRequest, extra: Value) -> DecisionRequest {
+    let mut terms: Value = serde_json::from_slice(&terms_of(question)).expect("JSON");
+    terms["accepts"][0]["extra"] = extra;
+    with_terms(question, terms.to_string().as_bytes())
+}
+
+/// The JSON text of the terms that a seller sent.
+fn terms_of(question: &DecisionRequest) -> Vec<u8> {
+    let Demand::Reply(reply) = &question.demand else { panic!("a reply") };
+    let header = reply.headers.iter().find(|(name, _)| name == "payment-required");
+    header.map_or_else(|| reply.body.clone(), |(_, value)| STANDARD.decode(value).expect("base64"))
+}
+
+/// The same question, where the seller sent these terms instead.
+fn with_terms(question: &DecisionRequest, text: &[u8]) -> DecisionRequest {
+    let mut question = question.clone();
+    let Demand::Reply(reply) = &mut question.demand else { panic!("a reply") };
+    match reply.headers.iter_mut().find(|(name, _)| name == "payment-required") {
+        Some((_, value)) => *value = STANDARD.encode(text),
+        None => reply.body = text.to_vec(),
+    }
+    question
 }
 
 fn run(arguments: &[&str], input: &str) -> Output {
@@ -327,6 +400,9 @@ fn decide_takes_terms_in_each_form_and_pays_on_exit_0_alone() {
     let allowed = (Some(0), "summarizeagent.eth\tallow\t\n".to_owned());
     assert_eq!(decide(&terms(payee), &[]), allowed);
     assert_eq!(decide(&STANDARD.encode(terms(payee)), &[]), allowed);
+    let padded = |bytes: usize| STANDARD.encode(format!("{}{}", terms(payee), " ".repeat(bytes - terms(payee).len())));
+    assert_eq!(decide(&padded(64 * 1024), &[]), allowed, "the longest terms fit into a header");
+    assert_eq!(decide(&padded(64 * 1024 + 1), &[]).0, Some(1));
     assert_eq!(decide(&terms(payee), &["--select", "0", "--max-amount", "10000"]), allowed);
     assert_eq!(decide(&terms(thief), &[]), (Some(1), "summarizeagent.eth\tdeny\tpayee-mismatch\n".to_owned()));
     assert_eq!(decide(&terms(payee), &["--max-amount", "9999"]).0, Some(1));

@@ -8,7 +8,7 @@ use clresolve_payment::decision::{Decision, Outcome};
 use clresolve_payment::limits::CallerLimits;
 use clresolve_payment::request::{DecisionRequest, Demand};
 use clresolve_payment::signed::MAX_HEADER_BYTES;
-use clresolve_payment::terms::{MAX_TERMS_BYTES, Reply};
+use clresolve_payment::terms::{MAX_TERMS_BYTES, MAX_VALUE_BYTES, Reply};
 use serde_json::Value;
 
 use super::args::{DecideArgs, Format};
@@ -100,7 +100,7 @@ fn request(args: &DecideArgs) -> anyhow::Result<DecisionRequest> {
         }
         None => None,
     };
-    let bytes = read(&args.terms, MAX_TERMS_BYTES).context("--terms")?;
+    let bytes = read(&args.terms, MAX_VALUE_BYTES).context("--terms")?;
     Ok(DecisionRequest {
         name: args.name.clone(),
         verb: args.verb.clone(),

@@ -130,10 +130,46 @@ async fn settled(args: &ServeArgs) -> anyhow::Result<Config> {
     let mut config = world::configuration(&args.world, Reader::Programs, world::unless_told(Depth::default()))?;
     config.http.listen = args.listen.clone().unwrap_or(config.http.listen);
     sleep(SETTLED).await;
-    ensure!(read()? == before, "{}: the file is being written", path.display());
+    let is_settled = read()? == before || clresolve_core::mutant!("half-written-files-are-read");
+    ensure!(is_settled, "{}: the file is being written", path.display());
     Ok(config)
 }
 
 fn file(args: &ServeArgs) -> Option<PathBuf> {
     if args.world.sandbox { None } else { world::named_file(&args.world) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::path::Path;
+
+    use super::*;
+    use crate::cli::args::{self, Command};
+
+    fn serving(file: &Path) -> ServeArgs {
+        let arguments = [OsStr::new("clresolve"), OsStr::new("serve"), OsStr::new("--config"), file.as_os_str()];
+        match args::parse(arguments.map(OsStr::to_owned).into()).expect("arguments").command {
+            Command::Serve(args) => args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The first half of a file, up to the end of a line, is a configuration too: another one.
+    #[tokio::test(start_paused = true)]
+    async fn a_file_that_grows_between_two_looks_is_not_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("clresolve.toml");
+        let first = "[gate]\n";
+        std::fs::write(&file, first).expect("the folder can be written");
+        let args = serving(&file);
+        assert!(settled(&args).await.is_ok(), "what nobody writes is read");
+        let written = async {
+            std::fs::write(&file, format!("{first}deny = [\"status-deprecated\"]\n")).expect("it can be written");
+        };
+        let (read, ()) = tokio::join!(settled(&args), written);
+        let error = read.expect_err("it was read before it was whole").to_string();
+        assert!(error.ends_with("the file is being written"), "{error}");
+        assert!(settled(&args).await.is_ok(), "it is whole");
+    }
 }

@@ -12,6 +12,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::Response;
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
+use clresolve_core::json::object::Object;
 use hyper::body::Incoming;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -175,8 +176,8 @@ async fn reload(Shared(admin): Shared<AdminState>) -> Response {
 }
 
 async fn log_level(Shared(admin): Shared<AdminState>, request: Request) -> Response {
-    let asked = match read::<FilterBody>(request).await {
-        Ok(asked) => asked,
+    let asked = match read::<Object<FilterBody>>(request).await {
+        Ok(Object(asked)) => asked,
         Err(refused) => return refused.into_response(),
     };
     let before = admin.operator.log_filter();

@@ -130,8 +130,8 @@ impl Admission {
         client: Client,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let permit = self.admit(client)?;
-        self.held(Some(permit), work).await
+        let permit = if clresolve_core::mutant!("judging-is-no-run") { None } else { Some(self.admit(client)?) };
+        self.held(permit, work).await
     }
 
     async fn cache_status(&self, question: &Question) -> Result<CacheStatus, Refusal> {
@@ -198,6 +198,7 @@ pub(super) async fn to_its_end<T: Send + 'static>(
 
 /// `work`, and `held` until it has ended.
 pub(super) async fn keeping<T>(held: impl Send, work: impl Future<Output = T>) -> T {
+    let held = (!clresolve_core::mutant!("permits-freed-early")).then_some(held);
     let ended = work.await;
     drop(held);
     ended
@@ -283,9 +284,15 @@ mod tests {
         let admission = Admission::new(resolver, &config);
         let client = Client::Address(Ipv4Addr::new(192, 0, 2, 1).into());
         let (go, wait) = tokio::sync::oneshot::channel::<()>();
-        let mut hung_up = Box::pin(admission.admitted(client, wait));
+        let (begin, begun) = tokio::sync::oneshot::channel();
+        let work = async move {
+            begin.send(()).expect("it is waited for");
+            wait.await
+        };
+        let mut hung_up = Box::pin(admission.admitted(client, work));
         assert!(futures_util::poll!(&mut hung_up).is_pending());
         drop(hung_up);
+        begun.await.expect("the work begins");
         assert_eq!(admission.admitted(client, async {}).await, Err(Refusal::Overloaded));
         go.send(()).expect("the work goes on");
         let freed = Arc::clone(&admission.runs).acquire_owned().await.expect("the work ends");

@@ -127,6 +127,7 @@ impl BodyLimits {
     /// Permission for `client` to send a body of at most so many bytes.
     pub(super) fn take(&self, client: Client, bytes: usize) -> Result<BodyPermit, Refusal> {
         let permits = u32::try_from(bytes.div_ceil(Self::UNIT)).unwrap_or(u32::MAX);
+        let permits = if clresolve_core::mutant!("bodies-without-places") { 0 } else { permits };
         let of_client = self.per_client.take_many(client, permits).ok_or(Refusal::ClientOverQuota)?;
         let body = Arc::clone(&self.all).try_acquire_many_owned(permits).map_err(|_| Refusal::Overloaded)?;
         Ok(BodyPermit { _body: body, _of_client: of_client })

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use axum::extract::{Extension, Request, State};
 use axum::response::Response;
+use clresolve_core::json::object::from_object;
 use serde::Deserialize;
 
 use super::body::{self, RequestError};
@@ -45,7 +46,7 @@ async fn answered(
 ) -> Result<Response, RequestError> {
     let (bytes, place) = body::document(request, state, client, state.http.body_bytes).await?;
     let ProbeQuestion { name, verb } =
-        serde_json::from_slice(&bytes).map_err(|error| RequestError::malformed(error.to_string()))?;
+        from_object(&bytes).map_err(|error| RequestError::malformed(error.to_string()))?;
     drop(place);
     let question = Question::new(&name);
     let resolution = state.admission.ask(client, question.clone()).await?.resolution;

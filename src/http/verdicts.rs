@@ -10,6 +10,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, RETRY_AFTER, VARY};
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::response::Response;
 use bytes::Bytes;
+use clresolve_core::json::object::from_object;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use serde::Deserialize;
 use url::form_urlencoded;
@@ -165,7 +166,7 @@ struct Batch {
 impl Batch {
     async fn read(request: Request, state: &AppState) -> Result<Self, RequestError> {
         let bytes = body::json(request, state.http.body_bytes, state.http.read_timeout).await?;
-        let batch: Self = serde_json::from_slice(&bytes).map_err(|error| RequestError::malformed(error.to_string()))?;
+        let batch: Self = from_object(&bytes).map_err(|error| RequestError::malformed(error.to_string()))?;
         if batch.names.is_empty() || batch.names.len() > MAX_NAMES {
             return Err(RequestError::malformed(format!(
                 "expected 1 to {MAX_NAMES} names, found {}",

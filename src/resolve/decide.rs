@@ -3,11 +3,12 @@
 //! A question that address records, the configuration and the name's own endpoints settle costs no request beside those
 //! of the verdict. Registrations and keys for offers are read where they could decide.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use clresolve_core::payment::{CoinType, EndpointKey};
 use clresolve_payment::decide::{Knowledge, Question, decide};
+use clresolve_payment::decision::EntryRow;
 use clresolve_payment::limits::Limits;
 use clresolve_payment::network::Network;
 use clresolve_payment::payee::{Claim, ClaimSource, Payees, ProvenBy};
@@ -65,31 +66,41 @@ impl Facts {
         decide(&question, &known)
     }
 
-    /// Whether nothing but the signer of an offer stands against the payment, and the name's own key could settle that.
-    /// Only then is a key worth a request.
+    /// The networks of the entries against which nothing but the payee stands. Only for them is a registration worth a
+    /// request. What stands against another entry is nothing to these: a client may choose any.
+    fn may_be_settled_by_a_registration(&self, decision: &Decision) -> BTreeSet<Network> {
+        let Ok(terms) = &self.terms else { return BTreeSet::new() };
+        if clresolve_core::mutant!("one-bad-entry-stops-look-ups") && !decision.entries.iter().all(|row| has_no_other(row, &OF_THE_PAYEE)) {
+            return BTreeSet::new();
+        }
+        let open = decision.entries.iter().filter(|row| row.abort && has_no_other(row, &OF_THE_PAYEE));
+        let prices = open.filter_map(|row| terms.entries.get(row.index)?.price.as_ref().ok());
+        prices.map(|price| price.network.clone()).collect()
+    }
+
+    /// Whether nothing but the signer of an offer stands against an entry, and the name's own key could settle that. Only
+    /// then is a key worth a request.
     fn may_be_settled_by_a_key(&self, decision: &Decision) -> bool {
         let is_jws = |offer: &Value| offer.get("format").and_then(Value::as_str) == Some("jws");
-        decision.has(Code::OfferSignerUnproven)
-            && has_no_other(decision, &[Code::OfferSignerUnproven, Code::PayeeMismatch, Code::PayeeUnproven])
+        let is_open = |row: &EntryRow| {
+            row.codes.iter().any(|slug| slug == Code::OfferSignerUnproven.slug())
+                && has_no_other(row, &[Code::OfferSignerUnproven, Code::PayeeMismatch, Code::PayeeUnproven])
+        };
+        decision.entries.iter().any(is_open)
             && self.terms.as_ref().is_ok_and(|terms| terms.offers.iter().any(is_jws))
     }
-}
-
-/// Whether nothing but the payee stands against the payment. Only then is a registration or a key worth a request.
-fn may_be_settled_by_a_registration(decision: &Decision) -> bool {
-    decision.abort && has_no_other(decision, &OF_THE_PAYEE)
 }
 
 /// What is said where neither configuration nor records prove a payee.
 const OF_THE_PAYEE: [Code; 4] =
     [Code::PayeeMismatch, Code::PayeeUnproven, Code::OfferInvalid, Code::OfferSignerUnproven];
 
-/// Whether a decision has no code that decides beside these.
-fn has_no_other(decision: &Decision, open: &[Code]) -> bool {
+/// Whether an entry has no code that decides beside these.
+fn has_no_other(row: &EntryRow, open: &[Code]) -> bool {
     let is_open = |slug: &String| {
         Code::from_slug(slug).is_some_and(|code| open.contains(&code) || code.entry().effect == Effect::Warn)
     };
-    decision.codes.iter().all(is_open)
+    row.codes.iter().all(is_open)
 }
 
 impl Resolver {
@@ -141,11 +152,12 @@ impl Resolver {
     /// The decision, and what it rests on: what was looked up, too, where that could decide.
     async fn looked_into(&self, resolution: Resolution, request: &Arc<DecisionRequest>) -> (Facts, Decision) {
         let (mut facts, mut decision) = self.judged_at_once(resolution, request).await;
-        if !may_be_settled_by_a_registration(&decision) {
+        let open = facts.may_be_settled_by_a_registration(&decision);
+        if open.is_empty() {
             return (facts, decision);
         }
         let Some(beside) = Beside::of(&facts.resolution) else { return (facts, decision) };
-        if self.add_registrations(&beside, &mut facts.payees).await {
+        if self.add_registrations(&beside, &open, &mut facts.payees).await {
             facts.now = self.now();
             (facts, decision) = self.judged(|| facts).await;
         }
@@ -183,10 +195,16 @@ impl Resolver {
         is_fresh && named(resolution).is_some_and(|name| self.0.cached.cache.unread(&name, began, resolution, now).is_none())
     }
 
-    /// Adds what the ERC-8004 registrations of the name say about the payees on these networks. Whether any says something.
-    async fn add_registrations(&self, beside: &Beside, payees: &mut BTreeMap<Network, Payees>) -> bool {
+    /// Adds what the ERC-8004 registrations of the name say about the payees on the open networks. Whether any says
+    /// something.
+    async fn add_registrations(
+        &self,
+        beside: &Beside,
+        open: &BTreeSet<Network>,
+        payees: &mut BTreeMap<Network, Payees>,
+    ) -> bool {
         let Inner { walker, registries, .. } = &*self.0;
-        let claims = payees.iter_mut().map(async |(network, payees)| {
+        let claims = payees.iter_mut().filter(|(network, _)| open.contains(network)).map(async |(network, payees)| {
             payees.registration = registries.claim(walker, beside, network).await;
             payees.registration != Claim::None
         });

@@ -2,22 +2,20 @@
 //! workers.
 
 use std::io::BufReader;
-use std::pin::pin;
 use std::process::{Child, ChildStderr, Command};
 use std::time::Duration;
 
 use clresolve::config::Config;
 use clresolve::sandbox::World;
 use futures_util::future::join_all;
-use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use crate::judging::{costly, known};
 use crate::started::{self, Started};
 use crate::worst::Judge;
-use crate::{HANGS, spec};
+use crate::{HANGS, spec, worst_questions, worst_receipts, worst_requests};
 
 const GOOD: &str = "/v1/gate/good.eth/summarize";
 
@@ -34,14 +32,8 @@ const MOST_ROUNDS: usize = 40;
 const OF_ONE: usize = 256;
 const IN_ALL: usize = 3 * OF_ONE;
 
-/// New names that each line asks for, one after the other.
-const NAMES_EACH: usize = 12;
-
-/// How often the gate is asked.
-const PACE: Duration = Duration::from_millis(50);
-
-/// What is late: the deadline, and as much again for a busy machine.
-const LATE: Duration = Duration::from_millis(300);
+/// Costly messages at once, each of a client of its own.
+const FLOOD: usize = 24;
 
 /// A running daemon whose log nobody reads.
 struct Daemon {
@@ -58,6 +50,8 @@ impl Daemon {
         config.timeout = PATIENCE;
         config.http.listen = clresolve::config::ListenAt::loopback(0);
         config.http.cold_runs_per_minute = u32::MAX;
+        // Nothing is late here: what is asked is who is answered first.
+        config.gate.deadline = PATIENCE;
         let Started { child, address, log, folder } = Started::with(&config, []);
         Self { child, address, idle: 0, _log: log, _folder: folder }
     }
@@ -100,7 +94,10 @@ impl Drop for Daemon {
 
 /// The whole answer to one request, if there is one. The connection stays open.
 async fn said_on(stream: &mut TcpStream, path: &str) -> Option<String> {
-    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
+    said_to(stream, &format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n")).await
+}
+
+async fn said_to(stream: &mut TcpStream, request: &str) -> Option<String> {
     timeout(PATIENCE, stream.write_all(request.as_bytes())).await.ok()?.ok()?;
     let mut said = Vec::new();
     loop {
@@ -197,45 +194,62 @@ async fn clients_that_hold_all_connections_shut_nobody_out() {
     daemon.holds("held connections");
 }
 
-/// What the gate takes for a cached name, asked for at a fixed pace, so that a daemon that hangs is asked on.
-async fn times_of_the_gate(daemon: &Daemon, busy: impl Future<Output = ()>) -> Vec<Duration> {
-    let mut pace = tokio::time::interval(PACE);
-    let mut asked = FuturesUnordered::new();
-    let mut times = Vec::new();
-    let mut busy = pin!(busy);
-    let ask = async || {
-        let began = Instant::now();
-        let said = daemon.ask("127.0.0.3", GOOD).await;
-        assert!(is_open(&said), "{said}");
-        began.elapsed()
+/// What costs much to judge: its first line and body, by what it is sent to.
+fn costly_messages() -> Vec<(&'static str, String)> {
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let posted = |path: &str, body: String| {
+        format!(
+            "POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
     };
-    loop {
-        tokio::select! {
-            () = &mut busy => break,
-            _ = pace.tick() => asked.push(ask()),
-            Some(time) = asked.next() => times.push(time),
-        }
-    }
-    times.extend(asked.collect::<Vec<_>>().await);
-    times.sort();
-    times
+    let lint = known(Judge::Lint).into_iter().map(|card| ("lint", posted("/v1/lint", text(card))));
+    let request = text(worst_requests::Kind::Numbers.question("good.eth", "summarize"));
+    let receipt = text(worst_receipts::Kind::Numbers.question("good.eth"));
+    let decision = text(worst_questions::Kind::Offers.question());
+    lint.chain([
+        ("requests", posted("/v1/requests/check", request)),
+        ("receipts", posted("/v1/receipts/verify", receipt)),
+        ("decisions", posted("/v1/decisions", decision)),
+    ])
+    .collect()
 }
 
-/// Where workers judge, most of these questions wait for the end of a judgement. A busy machine delays some for less.
+/// A flood of costly messages, from as many clients, while the gate is asked for a cached name: it answers more often than
+/// a message is judged.
+async fn overtakes(daemon: &Daemon, what: &str, message: impl Fn(usize) -> String) {
+    let flood = join_all((0..FLOOD).map(|number| {
+        let message = message(number);
+        async move {
+            let mut stream = daemon.connect(&format!("127.0.1.{}", 1 + number)).await;
+            let said = said_to(&mut stream, &message).await.expect("it is judged");
+            let is_answer = ["200", "403", "422"].iter().any(|status| said[9..].starts_with(status));
+            assert!(is_answer && !is_open(&said), "{what}: {said}");
+        }
+    }));
+    let mut answers = 0;
+    let gate = async {
+        loop {
+            let said = daemon.ask("127.0.0.3", GOOD).await;
+            assert!(is_open(&said), "{said}");
+            answers += 1;
+        }
+    };
+    tokio::select! {
+        _ = flood => {}
+        () = gate => {}
+    }
+    println!("{what}: {answers} answers of the gate while {FLOOD} messages were judged");
+    assert!(answers >= FLOOD, "{what}: {answers} answers of the gate while {FLOOD} messages were judged");
+}
+
+/// Where workers judge, an answer of the gate comes behind the messages that came before it.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn the_gate_answers_while_every_worker_judges_the_worst_card() {
+async fn the_gate_answers_while_every_worker_judges_the_worst_messages() {
     let world = world().await;
     let daemon = warm(&world).await;
     let cards = known(Judge::Verdict).len();
-    let worst = async |line: usize| {
-        for number in 0..NAMES_EACH {
-            let card = (line + number) % cards;
-            let path = format!("/v1/gate/n{line}-{number}.worst-{card}.eth/summarize");
-            let said = daemon.ask(&format!("127.0.1.{}", 1 + line), &path).await;
-            assert!(said.starts_with("HTTP/1.1 403 "), "{said}");
-        }
-    };
     for card in 0..cards {
         let verdict = daemon.ask("127.0.0.3", &format!("/v1/verdicts/b.worst-{card}.eth")).await;
         assert!(
@@ -243,17 +257,13 @@ async fn the_gate_answers_while_every_worker_judges_the_worst_card() {
             "{verdict}"
         );
     }
-    let runs = async {
-        join_all((0..4).map(worst)).await;
-        // The gate does not wait for a run; its end shows in the count.
-        while daemon.count("clresolve_runs_in_flight").await > 0 {
-            tokio::task::yield_now().await;
-        }
-    };
-    let times = times_of_the_gate(&daemon, runs).await;
-    let late = times.iter().filter(|time| **time > LATE).count();
-    println!("the gate: {} answers, {late} late, {:?} at most", times.len(), times[times.len() - 1]);
-    assert!(late * 3 <= times.len(), "{late} of {} are late: {times:?}", times.len());
+    for card in 0..cards {
+        let path = |number| format!("GET /v1/gate/n{number}.worst-{card}.eth/summarize HTTP/1.1\r\nhost: x\r\n\r\n");
+        overtakes(&daemon, &format!("cards {card}"), path).await;
+    }
+    for (what, message) in costly_messages() {
+        overtakes(&daemon, what, |_| message.clone()).await;
+    }
     assert!(daemon.ask("127.0.0.3", "/livez").await.ends_with("live\n"));
-    daemon.holds("the worst cards");
+    daemon.holds("the worst cards and messages");
 }

@@ -1,8 +1,6 @@
 //! The daemon as a process of its own, given the documents that cost most to judge: what it answers, the memory that it
 //! uses above idle, and whether the gate still answers.
 
-use std::time::{Duration, Instant};
-
 use clresolve::card::Limits;
 use clresolve::sandbox::World;
 use futures_util::future::{join, join_all};
@@ -11,10 +9,10 @@ use serde_json::Value;
 
 use crate::memory::Daemon;
 use crate::server::{Server, canary, ok};
-use crate::started::holds;
+use crate::started::{gives_back, holds};
 use crate::worst::{self, Judge, Seed};
 use crate::worst_questions::Kind;
-use crate::{HANGS, codes, spec};
+use crate::{HANGS, codes, spec, worst_receipts, worst_requests};
 
 /// Requests of one kind at once.
 const AT_ONCE: usize = 3;
@@ -22,9 +20,6 @@ const AT_ONCE: usize = 3;
 /// Connections that ask for new names, and how many each asks for.
 const CONNECTIONS: usize = 4;
 const NAMES_EACH: usize = 25;
-
-/// The gate's deadline.
-const DEADLINE: Duration = Duration::from_millis(150);
 
 const GOOD: &str = "[[agent]]\nname = \"good.eth\"\nabout = \"Is good.\"\n";
 
@@ -60,6 +55,13 @@ fn verbs() -> Vec<u8> {
 
 fn client() -> Client {
     Client::builder().no_proxy().timeout(HANGS).build().expect("a client")
+}
+
+/// That the attacks have cost a daemon little memory, and that it gives most of that back.
+#[track_caller]
+fn withstood(what: &str, idle: u64, daemon: &Daemon) {
+    holds(what, idle, daemon.peak());
+    gives_back(what, idle, daemon.now());
 }
 
 async fn lint(client: &Client, daemon: &Daemon, document: Vec<u8>) -> (StatusCode, Value) {
@@ -99,7 +101,7 @@ async fn the_worst_documents_at_once_cost_lint_at_most_64_mib() {
             assert!([StatusCode::OK, StatusCode::UNPROCESSABLE_ENTITY].contains(&status), "{status} {answer}");
         }
     }
-    holds("lint", idle, daemon.peak());
+    withstood("lint", idle, &daemon);
     let good = include_str!("../../crates/sandbox/src/discovery/a2a.json");
     let (status, answer) = lint(&client, &daemon, good.into()).await;
     assert_eq!((status, &answer["valid"]), (StatusCode::OK, &Value::Bool(true)), "the next request is served");
@@ -130,7 +132,47 @@ async fn the_worst_terms_at_once_cost_decisions_at_most_64_mib() {
             assert_eq!((status, &answer["abort"]), (StatusCode::OK, &Value::Bool(true)), "{kind:?}: {answer:#}");
         }
     }
-    holds("decisions", idle, daemon.peak());
+    withstood("decisions", idle, &daemon);
+    let (status, answer) = decide("/v1/decisions", small.to_vec()).await;
+    assert_eq!((status, &answer["abort"]), (StatusCode::OK, &Value::Bool(true)), "the next question is answered");
+}
+
+/// What is sent about requests and receipts, however much there is of it, is judged, and costs little.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_worst_requests_and_receipts_at_once_cost_at_most_64_mib() {
+    let proxy = canary().await;
+    let world = World::start(&spec(GOOD)).await.unwrap();
+    let daemon = Daemon::start(world.config(), &proxy);
+    let client = client();
+    warmed(&client, &daemon).await;
+    let judge = async |route: &str, question: Vec<u8>| {
+        let request = client.post(format!("http://{}{route}", daemon.address));
+        let response =
+            request.header("content-type", "application/json").body(question).send().await.expect("an answer");
+        let status = response.status();
+        (status, serde_json::from_slice::<Value>(&response.bytes().await.expect("a body")).expect("JSON"))
+    };
+    let small = [
+        ("/v1/requests/check", r#"{"name":"good.eth","verb":"summarize","request":{}}"#),
+        ("/v1/receipts/verify", r#"{"name":"good.eth","receipt":{},"request":{}}"#),
+    ];
+    for (route, question) in small {
+        assert_eq!(judge(route, question.into()).await.0, StatusCode::OK, "{route}");
+    }
+    let idle = daemon.peak();
+    let requests = worst_requests::Kind::ALL.map(|kind| (small[0].0, kind.question("good.eth", "summarize")));
+    let receipts = worst_receipts::Kind::ALL.map(|kind| (small[1].0, kind.question("good.eth")));
+    for (route, question) in requests.into_iter().chain(receipts) {
+        for (status, answer) in join_all((0..AT_ONCE).map(|_| judge(route, question.clone()))).await {
+            assert_eq!(status, StatusCode::OK, "{route}: {answer:#}");
+            assert_ne!(answer["state"], "trusted", "{route}: {answer:#}");
+        }
+    }
+    withstood("requests and receipts", idle, &daemon);
+    for (route, question) in small {
+        assert_eq!(judge(route, question.into()).await.0, StatusCode::OK, "{route}: the next question is answered");
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -165,7 +207,8 @@ async fn a_host_of_the_worst_documents_costs_discovery_at_most_64_mib() {
         assert_eq!(found["outcome"], "invalid", "{found:#}");
     }
     assert!(host.connections() > 0);
-    holds("discover", idle, daemon.peak());
+    withstood("discover", idle, &daemon);
+    assert_eq!(discover().await["outcome"], "invalid", "the next question is answered");
 }
 
 #[cfg(target_os = "linux")]
@@ -176,7 +219,7 @@ async fn worst_cards_under_a_wildcard_leave_the_gate_its_cached_answers() {
     let agents = [GOOD.to_owned(), costly("a.worst.eth", &verbs()), costly("b.worse.eth", &worst[0])].concat();
     let world = World::start(&spec(&agents)).await.unwrap();
     let mut config = world.config();
-    config.gate.deadline = DEADLINE;
+    config.gate.deadline = HANGS;
     let daemon = Daemon::start(config, &proxy);
     let client = client();
     let verdict = async |name: &str| {
@@ -184,23 +227,18 @@ async fn worst_cards_under_a_wildcard_leave_the_gate_its_cached_answers() {
         serde_json::from_slice::<Value>(&response.bytes().await.unwrap()).unwrap()
     };
     let gate = async |name: &str| {
-        let started = Instant::now();
         let response = client.get(format!("http://{}/v1/gate/{name}", daemon.address)).send().await.unwrap();
         let code = response.headers().get("clresolve-code").map(|code| code.to_str().unwrap().to_owned());
-        (response.status(), code, started.elapsed())
+        (response.status(), code)
     };
     assert_eq!(verdict("good.eth").await["state"], "trusted");
     let refused = verdict("a.worst.eth").await;
     assert_eq!(refused["state"], "untrusted");
     assert!(codes(&refused).contains("card-too-complex"), "{refused:#}");
-    let (status, code, _) = gate("a.worst.eth").await;
+    let (status, code) = gate("a.worst.eth").await;
     assert_eq!((status, code.as_deref()), (StatusCode::FORBIDDEN, Some("card-too-complex")));
 
     let idle = daemon.peak();
-    let mut slowest_idle = Duration::ZERO;
-    for _ in 0..20 {
-        slowest_idle = slowest_idle.max(gate("good.eth").await.2);
-    }
     let asking = join_all((0..CONNECTIONS).map(|connection| async move {
         for number in 0..NAMES_EACH {
             let parent = ["worst", "worse"][number % 2];
@@ -208,22 +246,23 @@ async fn worst_cards_under_a_wildcard_leave_the_gate_its_cached_answers() {
         }
     }));
     let asked = std::sync::atomic::AtomicBool::new(false);
-    let measured = async {
-        let mut times = Vec::new();
+    let answered = async {
+        let mut answers = 0;
         while !asked.load(std::sync::atomic::Ordering::Relaxed) {
-            let (status, code, time) = gate("good.eth").await;
-            assert_eq!((status, code), (StatusCode::OK, None));
-            times.push(time);
+            assert_eq!(gate("good.eth").await, (StatusCode::OK, None));
+            answers += 1;
         }
-        times
+        answers
     };
     let attack = async {
         asking.await;
         asked.store(true, std::sync::atomic::Ordering::Relaxed);
     };
-    let (times, ()) = join(measured, attack).await;
-    let late = times.iter().filter(|time| **time > DEADLINE + slowest_idle).count();
-    println!("{} gate answers, {late} late; the slowest {:?}", times.len(), times.iter().max());
-    assert!(late * 10 <= times.len(), "{late} of {} cached answers were late", times.len());
-    holds("cards under a wildcard", idle, daemon.peak());
+    let (answers, ()) = join(answered, attack).await;
+    // An answer that waited for judgements would come after them. Each line waits for one verdict at a time.
+    let verdicts = CONNECTIONS * NAMES_EACH;
+    println!("{answers} answers of the gate during {verdicts} verdicts");
+    assert!(answers >= verdicts, "{answers} cached answers during {verdicts} verdicts");
+    withstood("cards under a wildcard", idle, &daemon);
+    assert_eq!(verdict("other.eth").await["state"], "untrusted", "the next question is answered");
 }

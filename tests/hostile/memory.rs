@@ -77,6 +77,11 @@ impl Daemon {
         started::peak(&self.child)
     }
 
+    /// The memory that it has in use, in KiB.
+    pub(crate) fn now(&self) -> u64 {
+        started::now(&self.child)
+    }
+
     /// The verdicts on all names, many at a time.
     async fn ask_all(&self, names: &[String]) -> Vec<Value> {
         let client = reqwest::Client::builder().no_proxy().build().unwrap();

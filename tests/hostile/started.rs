@@ -35,9 +35,29 @@ impl Started {
 
 /// Most memory that a process ever had in use, in KiB.
 pub(crate) fn peak(child: &Child) -> u64 {
+    memory(child, "VmHWM:")
+}
+
+/// The memory that a process has in use, in KiB.
+pub(crate) fn now(child: &Child) -> u64 {
+    memory(child, "VmRSS:")
+}
+
+fn memory(child: &Child, row: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(row)).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// Memory that a daemon may keep after the attacks, above the idle one's: what the allocator has not given back yet.
+const MOST_KEPT_KIB: u64 = 32 << 10;
+
+/// That a daemon has given back what was done to it took.
+#[track_caller]
+pub(crate) fn gives_back(what: &str, idle: u64, now: u64) {
+    let kept = now.saturating_sub(idle);
+    println!("{what}: {kept} KiB kept");
+    assert!(kept <= MOST_KEPT_KIB, "{what}: {kept} KiB are kept");
 }
 
 /// That what was done to a daemon has cost at most [`MOST_ABOVE_IDLE_KIB`].

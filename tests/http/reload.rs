@@ -129,6 +129,10 @@ async fn what_cannot_be_put_in_force_changes_nothing_and_is_logged() {
     for (text, why) in [
         (String::new(), "the file is empty"),
         (good[..table].to_owned(), "its last line has no end"),
+        (format!("{}deny = [\"status-deprecated\n", &good[..good.find("[gate]").unwrap()]), "clresolve.toml"),
+        (format!("{good}[gate]\n"), "clresolve.toml"),
+        (format!("{good}[gates]\n"), "unknown field `gates`"),
+        (good.replace("deny = [", "deny = 5 # ["), "clresolve.toml"),
         (good.replace("deny = ", "dney = "), "unknown field `dney`, did you mean `deny`?"),
         (good.replace("status-deprecated", "status-deprecate"), "is no reason code"),
         (good.replace("agent-cards/1.0.0", "agent-cards/9"), "no profile agent-cards/9"),
@@ -140,6 +144,9 @@ async fn what_cannot_be_put_in_force_changes_nothing_and_is_logged() {
         assert!(said.contains("stays as it was") && said.contains(why), "{why}: {said}");
         daemon.gate(DEPRECATED).await.is_closed_gate("status-deprecated");
     }
+    std::fs::write(&daemon.file, b"[gate]\ndeny = [\"\xff\"]\n").expect("the file can be written");
+    assert!(daemon.reload().contains("stays as it was"), "it is no text");
+    daemon.gate(DEPRECATED).await.is_closed_gate("status-deprecated");
     std::fs::remove_file(&daemon.file).expect("the file was there");
     assert!(daemon.reload().contains("stays as it was"));
 

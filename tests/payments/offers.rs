@@ -11,7 +11,7 @@ use clresolve::sandbox::World;
 use ed25519_dalek::{Signer as _, SigningKey};
 use serde_json::{Value, json};
 
-use super::{NAME, URL, world_with_seller};
+use super::{NAME, URL, neighbours, with_entry, world_with_seller};
 
 /// Nobody's record names it.
 const FRESH: &str = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
@@ -158,4 +158,15 @@ async fn the_key_of_offers_is_read_once_beside_a_verdict() {
     let anew = world.counts();
     assert!(!resolver.decide(&asked(OWN)).await.abort);
     assert!(world.counts().rpc > anew.rpc, "a new verdict has its own key");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_offer_counts_whatever_stands_beside_its_entry() {
+    let world = world(&own_key()).await;
+    let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
+    for neighbour in neighbours() {
+        let decision = resolver.decide(&with_entry(&asked(OWN), neighbour.clone())).await;
+        let rows: Vec<_> = decision.entries.iter().map(|row| row.abort).collect();
+        assert_eq!((rows, decision.abort), (vec![false, true], true), "{neighbour}: {decision:#?}");
+    }
 }

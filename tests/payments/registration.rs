@@ -7,7 +7,7 @@ use clresolve::resolve::Resolver;
 use clresolve::sandbox::chain::RpcFault;
 use clresolve::sandbox::{ChainState, GatewayManners, World};
 
-use super::{NAME, URL, asked, world_with_seller};
+use super::{NAME, URL, asked, neighbours, with_entry, world_with_seller};
 
 /// The name's record that vouches for an agent of the sandbox's registry (ENSIP-25).
 fn record(agent: u64) -> String {
@@ -70,6 +70,19 @@ async fn the_wallet_of_a_registration_is_paid() {
     let said = "proven by agent 1 of the ERC-8004 registry on eip155:31337 at its block ";
     assert!(decision.reason.contains(said), "{}", decision.reason);
     assert!(decision.valid_until.is_some());
+}
+
+/// Sellers take several networks, and a client pays one entry.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_is_proven_whatever_stands_beside_it() {
+    let world = world(&record(1), "").await;
+    let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
+    let alone = asked(&resolver, NAME, URL).await;
+    for neighbour in neighbours() {
+        let decision = resolver.decide(&with_entry(&alone, neighbour.clone())).await;
+        let rows: Vec<_> = decision.entries.iter().map(|row| row.abort).collect();
+        assert_eq!((rows, decision.abort), (vec![false, true], true), "{neighbour}: {decision:#?}");
+    }
 }
 
 /// The host of the card's URL may name the agent: it proves nothing by that.

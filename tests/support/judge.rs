@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use clresolve::reason::{Code, Step};
+use clresolve::verdict::{Incident, Verdict};
 use serde_json::Value;
 
 use super::scenario::Ask;
@@ -32,6 +33,9 @@ pub(crate) fn problems(ask: &Ask, verdict: &Value) -> Vec<String> {
     for (code, places) in &ask.places {
         expect(&format!("places of {code}"), &json(places), &json(places_of(verdict, *code)));
     }
+    if let Some(incidents) = &ask.incidents {
+        expect("incidents", &json(incidents), &json(incidents_of(verdict)));
+    }
     expect("number of steps", &Value::from(Step::WALK.len()), &Value::from(list(verdict, "/steps").len()));
     for reason in list(verdict, "/reasons") {
         let said = reason["message"].as_str().is_some_and(|message| message.len() > 10);
@@ -43,6 +47,16 @@ pub(crate) fn problems(ask: &Ask, verdict: &Value) -> Vec<String> {
 /// The codes of a verdict, sorted, each once.
 pub(crate) fn codes_of(verdict: &Value) -> BTreeSet<&str> {
     list(verdict, "/reasons").iter().filter_map(|reason| reason["code"].as_str()).collect()
+}
+
+/// The codes of the events about a verdict that has its digests, in their order; each must say what is expected of one.
+fn incidents_of(verdict: &Value) -> Vec<Code> {
+    let verdict: Verdict = serde_json::from_value(verdict.clone()).expect("a verdict");
+    let told = |incident: &Incident<'_>| {
+        let has_values = incident.expected.is_some() && incident.observed.is_some();
+        has_values && incident.block.is_some() && incident.verdict == verdict.id && !incident.name.is_empty()
+    };
+    Incident::all(&verdict).filter(told).map(|incident| incident.code).collect()
 }
 
 fn step_of<'v>(verdict: &'v Value, step: &str) -> &'v Value {

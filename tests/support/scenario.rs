@@ -77,6 +77,8 @@ pub(crate) struct Ask {
     /// The exact number of requests, for each kind that is named.
     #[serde(default)]
     pub(crate) counts: BTreeMap<String, u64>,
+    /// Exactly these events for whoever watches the log.
+    pub(crate) incidents: Option<Vec<Code>>,
     /// What the gate decides.
     #[serde(default)]
     pub(crate) gate: Vec<Decision>,
@@ -267,6 +269,7 @@ impl Ask {
             steps: BTreeMap::new(),
             places: BTreeMap::new(),
             counts: BTreeMap::new(),
+            incidents: None,
             gate: Vec::new(),
         }
     }

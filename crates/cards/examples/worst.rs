@@ -1,14 +1,13 @@
 //! Searches for the documents of 256 KiB that cost most to judge, and judges those that are known.
 //!
-//! `worst search SECONDS` climbs from random documents towards more memory and more time and prints the best ones, as in
-//! `tests/worst/corpus.json`. `worst count` prints how many are known. `worst judge NUMBER` judges one of them, once
-//! unmeasured and once in `judge_measured`, for a program that counts instructions. `worst time` prints how long each
-//! of them takes.
+//! `worst search SECONDS` climbs from random documents towards more memory, more allocations and more time, and prints the
+//! finalists, one a line as in `tests/worst/corpus.json`; `tests/worst/rank` counts the instructions of each. `worst count`
+//! prints how many are known. `worst judge NUMBER` judges one of them, and `worst judge SEED` any other, once unmeasured and
+//! once in `judge_measured`, for a program that counts instructions. `worst time` prints how long each of them takes.
 
 #[path = "../tests/worst/documents.rs"]
 mod documents;
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -21,23 +20,24 @@ const PATIENCE: usize = 40;
 fn main() -> ExitCode {
     let known = seeds::known();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [command, number @ ..] = &arguments[..] else { return usage() };
-    let number = number.first().map(|number| number.parse::<u64>());
-    match (command.as_str(), number) {
-        ("search", Some(Ok(seconds))) => search(Duration::from_secs(seconds), &known),
-        ("count", None) => println!("{}", known.len()),
-        ("judge", Some(Ok(number))) => match known.iter().zip(0..).find(|(_, at)| *at == number) {
-            Some((seed, _)) => judge(seed),
-            None => return usage(),
-        },
-        ("time", None) => known.iter().for_each(|seed| println!("{:10} ns", nanoseconds(seed))),
+    let [command, rest @ ..] = &arguments[..] else { return usage() };
+    let number = rest.first().and_then(|number| number.parse::<u64>().ok());
+    let seed = match number {
+        Some(number) => known.iter().zip(0..).find(|(_, at)| *at == number).map(|(seed, _)| seed.clone()),
+        None => rest.first().and_then(|seed| serde_json::from_str(seed).ok()),
+    };
+    match (command.as_str(), number, seed) {
+        ("search", Some(seconds), _) => search(Duration::from_secs(seconds), &known),
+        ("count", None, None) => println!("{}", known.len()),
+        ("judge", _, Some(seed)) => judge(&seed),
+        ("time", None, None) => known.iter().for_each(|seed| println!("{:10} ns", nanoseconds(seed))),
         _ => return usage(),
     }
     ExitCode::SUCCESS
 }
 
 fn usage() -> ExitCode {
-    eprintln!("worst search SECONDS | count | judge NUMBER | time");
+    eprintln!("worst search SECONDS | count | judge NUMBER|SEED | time");
     ExitCode::from(2)
 }
 
@@ -74,20 +74,20 @@ fn nanoseconds(seed: &Seed) -> u64 {
 /// What a document costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Cost {
+    /// Most bytes in use at once.
     Bytes,
+    /// Pieces of memory that are taken, which is the same in each run.
+    Allocations,
     Time,
 }
 
 impl Cost {
     fn of(self, seed: &Seed) -> u64 {
         let prepared = seed.prepared();
+        let measure = || allocation_counter::measure(|| _ = std::hint::black_box(prepared.judge()));
         match self {
-            Self::Bytes => {
-                allocation_counter::measure(|| {
-                    std::hint::black_box(prepared.judge());
-                })
-                .bytes_max
-            }
+            Self::Bytes => measure().bytes_max,
+            Self::Allocations => measure().count_total,
             Self::Time => {
                 let once = || {
                     let before = on_processor();
@@ -112,22 +112,16 @@ fn search(time: Duration, known: &[Seed]) {
     let goals: Vec<(Judge, usize, Cost)> = Judge::ALL
         .into_iter()
         .flat_map(|judge| documents_of(judge).map(move |card| (judge, card)))
-        .flat_map(|(judge, card)| [Cost::Bytes, Cost::Time].map(|cost| (judge, card, cost)))
+        .flat_map(|(judge, card)| [Cost::Bytes, Cost::Allocations, Cost::Time].map(|cost| (judge, card, cost)))
         .collect();
     let share = time.div_f64(goals.len() as f64);
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    let mut best: BTreeMap<(Judge, Cost), (u64, Seed)> = BTreeMap::new();
     for (judge, card, cost) in goals {
         let starts = known.iter().filter(|seed| seed.judge == judge && seed.card == card).cloned();
         let (reward, seed) = climb(judge, card, cost, share, starts.collect(), &mut random);
-        eprintln!("{judge:?} of system {card}, {cost:?}: {reward} {}", shown(&seed));
-        let leader = best.entry((judge, cost)).or_insert_with(|| (reward, seed.clone()));
-        if reward > leader.0 {
-            *leader = (reward, seed);
-        }
+        eprintln!("{judge:?} of system {card}, {cost:?}: {reward}");
+        println!("{}", shown(&seed));
     }
-    let seeds: Vec<String> = best.values().map(|(_, seed)| format!("  {}", shown(seed))).collect();
-    println!("[\n{}\n]", seeds.join(",\n"));
 }
 
 /// Which of the good documents it judges.

@@ -5,6 +5,7 @@
 
 pub mod locate;
 pub mod number;
+pub mod object;
 pub mod pointer;
 
 use std::cell::{Cell, RefCell};
@@ -226,10 +227,10 @@ impl LimitState {
     fn count<E: serde::de::Error>(&self, path: usize) -> Result<(), E> {
         self.values.set(self.values.get() + 1);
         self.paths.set(self.paths.get() + path);
-        if self.values.get() > self.limits.values {
+        if self.values.get() > self.limits.values && !mutant!("json-values-unbounded") {
             return Err(self.refuse(FaultKind::TooComplex(Excess::Values)));
         }
-        if self.paths.get() > self.limits.paths {
+        if self.paths.get() > self.limits.paths && !mutant!("json-paths-unbounded") {
             return Err(self.refuse(FaultKind::TooComplex(Excess::Paths)));
         }
         Ok(())
@@ -270,7 +271,7 @@ struct Seed<'s> {
 
 impl Seed<'_> {
     fn inner<E: serde::de::Error>(self) -> Result<Self, E> {
-        if self.level == self.state.limits.levels {
+        if self.level == self.state.limits.levels && !mutant!("json-levels-unbounded") {
             return Err(self.state.refuse(FaultKind::TooDeep));
         }
         Ok(Self { level: self.level + 1, ..self })
@@ -345,7 +346,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         let seed = self.inner()?;
         let mut object = Map::new();
         while let Some(key) = members.next_key::<String>()? {
-            if key.len() > self.state.limits.name {
+            if key.len() > self.state.limits.name && !mutant!("json-names-unbounded") {
                 return Err(self.state.refuse(FaultKind::TooComplex(Excess::Name)));
             }
             let entry = match object.entry(key) {

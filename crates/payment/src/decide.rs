@@ -97,6 +97,8 @@ struct Judged<'a> {
     entry: &'a Entry,
     proven: Option<Proven>,
     objections: Vec<Objection>,
+    /// Checks that were not made, for want of what they hold a price against.
+    unmade: Vec<Check>,
 }
 
 fn written(
@@ -172,10 +174,12 @@ fn unchecked(question: &Question<'_>, entries: &[Judged<'_>], objections: &[Obje
     if entries.is_empty() {
         unchecked.insert(Check::Resource);
     }
-    if entries.is_empty() || entries.iter().any(|judged| judged.entry.price.is_err()) {
+    if entries.is_empty() {
         unchecked.extend(OF_PRICE);
-        unchecked.extend(question.signed.map(|_| Check::Signature));
+        unchecked.insert(Check::Signature);
     }
+    unchecked.extend(entries.iter().flat_map(|judged| judged.unmade.iter()));
+    unchecked.retain(|check| is_asked(*check, question));
     unchecked
 }
 
@@ -237,7 +241,7 @@ pub(crate) fn chosen<'t>(
         }
         Some(Selected::Unreadable(_)) => Vec::new(),
     };
-    if entries.len() == 1 {
+    if entries.len() == 1 || clresolve_core::mutant!("any-selection") {
         return Ok(entries);
     }
     let count = entries.len();
@@ -283,7 +287,8 @@ fn judge<'t>(
         Ok(price) => price,
         Err(reason) => {
             objections.push(Objection::new(Check::Amount, (**reason).clone()));
-            return Judged { index, entry, proven: None, objections };
+            let unmade = OF_PRICE.into_iter().chain([Check::Signature]).collect();
+            return Judged { index, entry, proven: None, objections, unmade };
         }
     };
     objections.extend(against_network(price, known).map(|reason| Objection::new(Check::Network, reason)));
@@ -299,12 +304,28 @@ fn judge<'t>(
             None
         }
     };
-    if let (Some(payment), Some(limit)) = (&held.payment, limit) {
-        let checked = payment.as_ref().map_err(Clone::clone);
-        let refused = checked.and_then(|payment| payment.check(price, &limit.asset, known.now)).err();
-        objections.extend(refused.map(|reason| Objection::new(Check::Signature, *reason)));
+    let refused = match (&held.payment, limit) {
+        (Some(Err(reason)), _) => Some(reason.clone()),
+        (Some(Ok(payment)), Some(limit)) => payment.check(price, &limit.asset, known.now).err(),
+        (Some(Ok(_)), None) | (None, _) => None,
+    };
+    let unmade = unmade(known.limits, limit, &held.payment);
+    objections.extend(refused.map(|reason| Objection::new(Check::Signature, *reason)));
+    Judged { index, entry, proven, objections, unmade }
+}
+
+/// The checks of an entry with a price that need a limit, where there is none.
+fn unmade(
+    limits: &Limits,
+    limit: Option<&AssetLimit>,
+    payment: &Option<Result<PaymentHeader, Box<Reason>>>,
+) -> Vec<Check> {
+    if limit.is_some() {
+        return Vec::new();
     }
-    Judged { index, entry, proven, objections }
+    let of_limits: &[Check] = if limits.set { &[] } else { &[Check::Network, Check::Asset] };
+    let of_header = matches!(payment, Some(Ok(_))).then_some(Check::Signature);
+    [Check::Amount].into_iter().chain(of_limits.iter().copied()).chain(of_header).collect()
 }
 
 /// CL-71, for the network that is paid on.
@@ -332,13 +353,13 @@ fn against_network(price: &Price, known: &Knowledge<'_>) -> Option<Reason> {
 /// Scheme, asset, amount and time against the limits.
 fn against_price(price: &Price, limit: Option<&AssetLimit>, limits: &Limits) -> Vec<Objection> {
     let mut objections = Vec::new();
-    if limits.schemes.is_empty() {
+    if limits.schemes.is_empty() && !clresolve_core::mutant!("no-scheme-is-every-scheme") {
         let reason =
             Reason::new(Code::PaymentSchemeUnchecked).expected("a scheme of the limits: none").observed("exact");
         objections.push(Objection::new(Check::Amount, reason));
     }
     let most = limits.max_timeout_seconds;
-    if price.max_timeout_seconds == 0 {
+    if price.max_timeout_seconds == 0 && !clresolve_core::mutant!("no-time-is-enough") {
         let reason =
             Reason::new(Code::PaymentTimeoutExcessive).message("The terms leave no time to pay.").observed("0 s");
         objections.push(Objection::new(Check::Timeout, reason));
@@ -355,6 +376,7 @@ fn against_price(price: &Price, limit: Option<&AssetLimit>, limits: &Limits) -> 
     };
     objections.extend(against_domain(price, limit).map(|reason| Objection::new(Check::Asset, reason)));
     match limit.max_amount {
+        None if clresolve_core::mutant!("no-limit-is-needed") => {}
         None => objections.push(Objection::new(Check::Amount, Reason::new(Code::PaymentLimitMissing))),
         Some(most) if price.amount > most && !clresolve_core::mutant!("pays-any-amount") => {
             let reason = Reason::new(Code::PaymentAmountExceeds)
@@ -369,6 +391,9 @@ fn against_price(price: &Price, limit: Option<&AssetLimit>, limits: &Limits) -> 
 
 /// An asset without a line of its own in the limits.
 fn unlisted(price: &Price, limits: &Limits) -> Vec<Objection> {
+    if clresolve_core::mutant!("every-asset-is-listed") {
+        return Vec::new();
+    }
     let missing = Objection::new(Check::Amount, Reason::new(Code::PaymentLimitMissing));
     if !limits.set {
         return vec![missing];

@@ -15,12 +15,17 @@ pub(crate) fn decode(header: &str, limits: Limits) -> Result<Value, HeaderError>
     if header.is_empty() {
         return Err(HeaderError::Empty);
     }
-    let most = limits.bytes.div_ceil(3) * 4;
+    let most = longest(limits.bytes);
     if header.len() > most {
         return Err(HeaderError::TooLong { bytes: header.len(), limit: most });
     }
     let bytes = STANDARD.decode(header).map_err(|_| HeaderError::NotBase64)?;
     Ok(parse(&bytes, limits)?)
+}
+
+/// Longest base64 of so many bytes.
+pub(crate) const fn longest(bytes: usize) -> usize {
+    bytes.div_ceil(3) * 4
 }
 
 /// Why a header's value is refused.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use alloy_primitives::{Address, U256};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::asset::{Asset, AssetId};
@@ -137,7 +138,21 @@ pub enum CallerAssets {
     /// Contracts.
     Listed(BTreeSet<Address>),
     /// Contracts, each with the most atomic units.
-    Limited(BTreeMap<Address, Atomic>),
+    Limited(#[serde(deserialize_with = "each_once")] BTreeMap<Address, Atomic>),
+}
+
+/// One contract may be written in more than one way, and no two members may stand for it.
+fn each_once<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Address, Atomic>, D::Error> {
+    let named = BTreeMap::<String, Atomic>::deserialize(deserializer)?;
+    let mut assets = BTreeMap::new();
+    for (text, amount) in named {
+        let asset =
+            forms::address(&text).ok_or_else(|| D::Error::custom(format_args!("expected {}", forms::ADDRESS)))?;
+        if assets.insert(asset, amount).is_some() && !clresolve_core::mutant!("the-last-limit-counts") {
+            return Err(D::Error::custom(format_args!("{asset} is given twice")));
+        }
+    }
+    Ok(assets)
 }
 
 impl CallerAssets {

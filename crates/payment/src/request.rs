@@ -4,6 +4,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use clresolve_core::json::object::{Object, from_object};
 use clresolve_core::json::parse;
 use clresolve_core::reason::Reason;
 use clresolve_core::text::{clipped, excerpt};
@@ -91,14 +92,13 @@ impl DecisionRequest {
         if bytes.len() > MAX_REQUEST_BYTES {
             return Err(RequestError::TooLong);
         }
-        let form = serde_json::from_slice(bytes).map_err(|error| RequestError::Form(excerpt(&error.to_string())));
-        let form: Form = form?;
+        let form: Form = from_object(bytes).map_err(|error| RequestError::Form(excerpt(&error.to_string())))?;
         let (demand, url) = match (form.response, form.payment_required) {
-            (Some(response), None) => response.read(form.url)?,
+            (Some(Object(response)), None) => response.read(form.url)?,
             (None, Some(terms)) => (Demand::PaymentRequired(terms.get().to_owned()), form.url),
             _ => return Err(expected("either response or paymentRequired")),
         };
-        let limits = form.limits.unwrap_or_default();
+        let limits = form.limits.as_deref().map(tightened).transpose()?.unwrap_or_default();
         let Form { name, verb, selected, header, .. } = form;
         at_most(MAX_WORD_BYTES, "name", &name)?;
         at_most(MAX_WORD_BYTES, "verb", &verb)?;
@@ -126,13 +126,20 @@ impl DecisionRequest {
 struct Form {
     name: String,
     verb: String,
-    response: Option<Response>,
+    response: Option<Object<Response>>,
     #[serde(rename = "paymentRequired")]
     payment_required: Option<Box<RawValue>>,
     url: Option<String>,
     selected: Option<Box<RawValue>>,
-    limits: Option<CallerLimits>,
+    limits: Option<Box<RawValue>>,
     header: Option<String>,
+}
+
+/// What the caller tightens. No limit may be given twice, so that which of them counts is never a question.
+fn tightened(raw: &RawValue) -> Result<CallerLimits, RequestError> {
+    let refused = |why: &dyn fmt::Display| RequestError::Form(excerpt(&format!("limits: {why}")));
+    let value = parse(raw.get().as_bytes(), terms::LIMITS).map_err(|error| refused(&error))?;
+    serde_json::from_value(value).map_err(|error| refused(&error))
 }
 
 impl Selected {
@@ -274,11 +281,35 @@ mod tests {
             json!({"name": "a.eth", "verb": "v", "response": response, "limit": {}}),
             json!({"name": "a.eth", "verb": "v", "response": {"status": "402", "url": ""}}),
             json!({"name": "a.eth", "verb": "v", "response": {"status": 402, "url": "", "body": "", "body_base64": ""}}),
+            json!(["a.eth", "v", null, {}, null, null, null, null]),
+            json!({"name": "a.eth", "verb": "v", "response": [402, "https://a.example/", [], "{}", null]}),
+            json!({"name": "a.eth", "verb": "v", "paymentRequired": {}, "limits": [null, null, null, null, null]}),
         ] {
             assert!(read(&value).is_err(), "{value}");
         }
         let twice = r#"{"name": "a.eth", "name": "b.eth", "verb": "v", "paymentRequired": {}}"#;
         assert!(matches!(DecisionRequest::from_json(twice.as_bytes()), Err(RequestError::Form(_))));
+    }
+
+    /// Else the second would take the place of the first, which may have been the tighter one.
+    #[test]
+    fn a_limit_that_is_given_twice_is_refused() {
+        let with = |limits: &str| {
+            let request = format!(r#"{{"name": "a.eth", "verb": "v", "paymentRequired": {{}}, "limits": {limits}}}"#);
+            DecisionRequest::from_json(request.as_bytes())
+        };
+        let (checked, lower) =
+            ("0x036CbD53842c5426634e7929541eC2318f3dCF7e", "0x036cbd53842c5426634e7929541ec2318f3dcf7e");
+        assert!(with(&format!(r#"{{"assets": {{"eip155:1": {{"{lower}": "5"}}}}}}"#)).is_ok());
+        for limits in [
+            format!(r#"{{"assets": {{"eip155:1": {{"{checked}": "5", "{lower}": "50000"}}}}}}"#),
+            format!(r#"{{"assets": {{"eip155:1": {{"{lower}": "5", "{lower}": "50000"}}}}}}"#),
+            format!(r#"{{"assets": {{"eip155:1": {{"{lower}": "5"}}, "eip155:1": ["{lower}"]}}}}"#),
+            r#"{"max_amount": "5", "maxAmount": "50000"}"#.to_owned(),
+            r#"{"max_amount": "5", "max_amount": "50000"}"#.to_owned(),
+        ] {
+            assert!(matches!(with(&limits), Err(RequestError::Form(_))), "{limits}");
+        }
     }
 
     #[test]

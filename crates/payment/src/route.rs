@@ -101,9 +101,14 @@ pub fn resource_objection(resource: Option<&str>, answered: &str, source: Option
     if named == url { None } else { differs(Code::ResourceDiffers) }
 }
 
-/// Whether the path of a URL is spelt as every client sends it: no dot segments, no backslashes, nothing that one client
-/// resolves and another does not.
+/// Whether a URL is spelt as every client sends it: no dot segments, no backslashes, no white space that one client drops,
+/// nothing that one client resolves and another does not.
 fn is_spelt_as_sent(url: &Url, text: &str) -> bool {
+    if text.bytes().any(|byte| byte == b' ' || byte.is_ascii_control())
+        && !clresolve_core::mutant!("white-space-is-dropped")
+    {
+        return false;
+    }
     let behind_scheme = text.split_once("://").map_or("", |(_, rest)| rest);
     let end = behind_scheme.find(['?', '#']).unwrap_or(behind_scheme.len());
     let path = behind_scheme[..end].find('/').map_or("/", |start| &behind_scheme[start..end]);
@@ -184,6 +189,10 @@ mod tests {
             "https://api.sandbox.example/thief/%2e%2e/summarize/v1",
             "https://api.sandbox.example\\summarize/v1",
             "https://api.sandbox.example/summarize\t/v1",
+            " https://api.sandbox.example/summarize/v1",
+            "https://api.sandbox.example/summarize/v1 ",
+            "https://api.sand\nbox.example/summarize/v1",
+            "https://api.sandbox.example/summarize/v1?a=\u{1}",
             "/summarize/v1",
             "",
         ] {

@@ -117,6 +117,9 @@ fn check_members(payment: &Value) -> Result<(), Box<Reason>> {
 /// What a header of version 1 says beside its payload. It is not signed, and must not contradict the price all the same.
 fn check_claims(payment: &Value, price: &Price) -> Result<(), Box<Reason>> {
     let text = |member: &str| payment.get(member).and_then(Value::as_str);
+    if mutant!("headers-claim-anything") {
+        return Ok(());
+    }
     if text("scheme") != Some("exact") {
         return Err(differs("/scheme", "exact", shown(payment.get("scheme"))));
     }
@@ -130,7 +133,7 @@ fn check_claims(payment: &Value, price: &Price) -> Result<(), Box<Reason>> {
 fn check_accepted(payment: &Value, price: &Price) -> Result<(), Box<Reason>> {
     let Some(accepted) = payment.get("accepted") else { return Ok(()) };
     let accepted = terms::price(accepted, Version::V2, "/accepted".to_owned());
-    if accepted.as_ref() == Ok(price) {
+    if accepted.as_ref() == Ok(price) || mutant!("headers-accept-any-entry") {
         return Ok(());
     }
     Err(mismatch("/accepted", "The payment header accepts another entry than the one that was decided.").into())
@@ -195,10 +198,10 @@ fn check_permit2(payload: &Permit2, price: &Price, now: u64) -> Result<(), Box<R
     if permit.witness.to != price.pay_to && !mutant!("any-witness") {
         return Err(differs(&format!("{PLACE}/witness/to"), price.pay_to, permit.witness.to));
     }
-    if permit.permitted.token != price.asset {
+    if permit.permitted.token != price.asset && !mutant!("permits-of-any-token") {
         return Err(differs(&format!("{PLACE}/permitted/token"), price.asset, permit.permitted.token));
     }
-    if permit.permitted.amount != price.amount {
+    if permit.permitted.amount != price.amount && !mutant!("permits-of-any-amount") {
         return Err(differs(&format!("{PLACE}/permitted/amount"), price.amount, permit.permitted.amount));
     }
     check_start(permit.witness.valid_after, now, &format!("{PLACE}/witness/validAfter"))?;
@@ -210,7 +213,7 @@ fn check_permit2(payload: &Permit2, price: &Price, now: u64) -> Result<(), Box<R
 /// It can be cashed now, and not only when nobody thinks of it any more.
 fn check_start(start: U256, now: u64, place: &str) -> Result<(), Box<Reason>> {
     let latest = U256::from(now) + U256::from(MAX_CLOCK_SKEW);
-    if start <= latest {
+    if start <= latest || mutant!("signatures-begin-later") {
         return Ok(());
     }
     Err(differs(place, format_args!("at most {latest}"), start))

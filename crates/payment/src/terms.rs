@@ -12,7 +12,7 @@ use clresolve_core::mutant;
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::text::excerpt;
 
-use crate::encoding::decode;
+use crate::encoding::{decode, longest};
 use crate::network::Network;
 use reading::{malformed, terms};
 
@@ -20,6 +20,9 @@ pub(crate) use reading::price;
 
 /// Most bytes of terms, decoded. Published ones take two kilobytes.
 pub const MAX_TERMS_BYTES: usize = 64 * 1024;
+
+/// Most bytes of a header that holds terms, in base64.
+pub const MAX_VALUE_BYTES: usize = longest(MAX_TERMS_BYTES);
 
 /// Most entries of terms: a seller that takes every asset of the built-in table stays below it.
 pub const MAX_ENTRIES: usize = 32;

@@ -8,8 +8,8 @@ mod worst;
 use std::hint::black_box;
 use std::process::ExitCode;
 
-use documents::World;
 use documents::kinds::Kind;
+use documents::{NAME, World};
 use worst::Worst;
 
 fn main() -> ExitCode {
@@ -20,14 +20,14 @@ impl Worst for Kind {
     const KNOWN: &'static [Self] = &Self::ALL;
 
     fn judge(self) -> usize {
-        let (world, question) = (World::new(), self.question());
+        let (world, question) = (World::new(), self.question(NAME));
         black_box(world.judge(br#"{"name":"a.eth","receipt":{}}"#));
         black_box(world.judge_measured(&question));
         question.len()
     }
 
     fn prepared(self) -> impl Fn() {
-        let (world, question) = (World::new(), self.question());
+        let (world, question) = (World::new(), self.question(NAME));
         move || {
             black_box(world.judge(&question));
         }

@@ -1,6 +1,7 @@
 //! What is asked about a receipt.
 
 use clresolve_core::digest::Digest;
+use clresolve_core::json::object::from_object;
 use clresolve_core::text::excerpt;
 use clresolve_payment::settlement::{MAX_DECISION_BYTES, Purchase};
 use clresolve_payment::signed::MAX_HEADER_BYTES;
@@ -78,7 +79,7 @@ impl Question {
     /// # Errors
     /// What is wrong with the question, in words. A receipt, however broken, is never wrong here if it is JSON.
     pub fn from_json(bytes: &[u8]) -> Result<Self, String> {
-        let body: Body<'_> = serde_json::from_slice(bytes).map_err(|error| excerpt(&error.to_string()))?;
+        let body: Body<'_> = from_object(bytes).map_err(|error| excerpt(&error.to_string()))?;
         let request = body.request.map(|raw| Request::from_bytes(raw.get().as_bytes())).transpose();
         Ok(Self {
             name: body.name,
@@ -109,6 +110,7 @@ mod tests {
         for body in [
             "",
             "[]",
+            r#"["a.eth",{},null,null,null,null]"#,
             r#"{"name":"a.eth"}"#,
             r#"{"name":"a.eth","receipt":{},"receipt":{}}"#,
             r#"{"name":"a.eth","receipt":{},"remember":true}"#,

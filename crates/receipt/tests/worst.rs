@@ -8,8 +8,8 @@ mod documents;
 use allocation_counter::measure;
 use clresolve_receipt::judge::{Check, Status};
 
-use documents::World;
 use documents::kinds::Kind;
+use documents::{NAME, World};
 
 /// Most bytes that one question may have in use at once, from its reading to its answer, beyond its own text.
 const MOST_BYTES: u64 = 16 << 20;
@@ -18,7 +18,7 @@ const MOST_BYTES: u64 = 16 << 20;
 fn every_worst_receipt_stays_within_16_mib() {
     let world = World::new();
     for kind in Kind::ALL {
-        let question = kind.question();
+        let question = kind.question(NAME);
         let mut found = None;
         let peak = measure(|| found = Some(world.judge_measured(&question))).bytes_max;
         println!("{peak} bytes: {kind:?}, {} bytes", question.len());

@@ -20,14 +20,14 @@ impl Worst for Kind {
     const KNOWN: &'static [Self] = &Self::ALL;
 
     fn judge(self) -> usize {
-        let (world, question) = (World::new(), self.question());
+        let (world, question) = (World::new(), self.question("agent.eth", "sum"));
         black_box(world.judge(br#"{"name":"a.eth","verb":"sum","request":{}}"#));
         black_box(world.judge_measured(&question));
         question.len()
     }
 
     fn prepared(self) -> impl Fn() {
-        let (world, question) = (World::new(), self.question());
+        let (world, question) = (World::new(), self.question("agent.eth", "sum"));
         move || {
             black_box(world.judge(&question));
         }

@@ -1,6 +1,7 @@
 //! What is asked about a request.
 
 use clresolve_core::json::Limits;
+use clresolve_core::json::object::from_object;
 use clresolve_core::text::excerpt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -38,7 +39,7 @@ impl Question {
     /// # Errors
     /// What is wrong with the question, in words. A request, however broken, is never wrong here if it is JSON.
     pub fn from_json(bytes: &[u8]) -> Result<Self, String> {
-        let body: Body<'_> = serde_json::from_slice(bytes).map_err(|error| excerpt(&error.to_string()))?;
+        let body: Body<'_> = from_object(bytes).map_err(|error| excerpt(&error.to_string()))?;
         Ok(Self { name: body.name, verb: body.verb, request: body.request.get().as_bytes().to_vec() })
     }
 }
@@ -60,6 +61,7 @@ mod tests {
         for body in [
             "",
             "[]",
+            r#"["a.eth","sum",{}]"#,
             r#"{"name":"a.eth","verb":"sum"}"#,
             r#"{"name":"a.eth","request":{}}"#,
             r#"{"name":"a.eth","verb":"sum","request":{},"request":{}}"#,

@@ -66,6 +66,11 @@ impl Daemon {
         }
     }
 
+    /// The id of its process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Memory in KiB, by a row of the process's status.
     ///
     /// # Errors

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use clresolve_core::json::{self, Limits};
 use clresolve_payment::decision::Outcome;
+use clresolve_payment::request::Demand;
 use clresolve_payment::{Decision, DecisionRequest};
 use serde_json::{Value, json};
 
@@ -89,46 +89,59 @@ fn of_decision(decision: &Decision) -> OwnText {
 }
 
 /// The question in the arguments.
-fn request(given: Value) -> Result<Arc<DecisionRequest>, Failure> {
-    let bytes = serde_json::to_vec(&with_terms(given)?).unwrap_or_default();
-    let request = DecisionRequest::from_json(&bytes).map_err(|error| Failure::malformed(&error.to_string()))?;
+fn request(mut given: Value) -> Result<Arc<DecisionRequest>, Failure> {
+    let of_tool = take_terms(&mut given)?;
+    let bytes = serde_json::to_vec(&given).unwrap_or_default();
+    let mut request = DecisionRequest::from_json(&bytes).map_err(|error| Failure::malformed(&error.to_string()))?;
+    if let Some(terms) = of_tool {
+        request.demand = Demand::PaymentRequired(terms);
+    }
     Ok(Arc::new(request))
 }
 
-/// The arguments with the terms of a tool's result in its place: its `structuredContent`, else its first text, as x402 has
-/// them in MCP.
-fn with_terms(mut given: Value) -> Result<Value, Failure> {
-    let Some(members) = given.as_object_mut() else { return Ok(given) };
-    let Some(result) = members.remove("toolResult") else { return Ok(given) };
+/// Takes the terms of a tool's result out of the arguments: its `structuredContent`, else its first text, as x402 has them
+/// in MCP. The tool's text may be no JSON at all, so nothing of it stays there.
+fn take_terms(given: &mut Value) -> Result<Option<String>, Failure> {
+    let Some(members) = given.as_object_mut() else { return Ok(None) };
+    let Some(result) = members.remove("toolResult") else { return Ok(None) };
     if members.contains_key("paymentRequired") || members.contains_key("response") {
         return Err(Failure::malformed("expected one of response, paymentRequired and toolResult"));
     }
-    members.insert("paymentRequired".to_owned(), terms(&result)?);
-    Ok(given)
-}
-
-fn terms(result: &Value) -> Result<Value, Failure> {
-    if let Some(structured) = result.get("structuredContent") {
-        return Ok(structured.clone());
+    if !result.is_object() {
+        return Err(Failure::malformed("toolResult: expected an object"));
     }
-    let text = result.pointer("/content/0/text").and_then(Value::as_str);
-    let text = text.ok_or_else(|| Failure::malformed("toolResult has neither structuredContent nor a text"))?;
-    json::parse(text.as_bytes(), Limits::CARD).map_err(|error| Failure::malformed(&format!("toolResult: {error}")))
+    members.insert("paymentRequired".to_owned(), json!({}));
+    let text = || result.pointer("/content/0/text").and_then(Value::as_str).unwrap_or_default().to_owned();
+    Ok(Some(result.get("structuredContent").map_or_else(text, Value::to_string)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn asked(result: Value) -> Result<Arc<DecisionRequest>, Failure> {
+        request(json!({"name": "a.eth", "verb": "v", "toolResult": result}))
+    }
+
     #[test]
     fn terms_of_a_tools_result_are_its_structured_content_or_its_text() {
-        let with = |result: Value| with_terms(json!({"name": "a.eth", "toolResult": result}));
-        let terms = json!({"name": "a.eth", "paymentRequired": {"accepts": []}});
-        assert_eq!(with(json!({"structuredContent": {"accepts": []}, "content": []})), Ok(terms.clone()));
-        assert_eq!(with(json!({"content": [{"type": "text", "text": "{\"accepts\": []}"}]})), Ok(terms));
-        for result in [json!({}), json!({"content": []}), json!({"content": [{"text": "pay me"}]}), json!(3)] {
-            assert!(with(result.clone()).is_err(), "{result}");
+        let terms = Demand::PaymentRequired(r#"{"accepts":[]}"#.to_owned());
+        let structured = json!({"structuredContent": {"accepts": []}, "content": [{"type": "text", "text": "{}"}]});
+        assert_eq!(asked(structured).map(|request| request.demand.clone()), Ok(terms.clone()));
+        let text = json!({"content": [{"type": "text", "text": r#"{"accepts":[]}"#}]});
+        assert_eq!(asked(text).map(|request| request.demand.clone()), Ok(terms));
+        assert!(asked(json!(3)).is_err());
+        let twice = json!({"name": "a.eth", "verb": "v", "toolResult": {}, "paymentRequired": {}});
+        assert!(request(twice).is_err());
+    }
+
+    /// What a tool sent is judged as terms, however broken it is.
+    #[test]
+    fn a_tools_result_without_terms_is_a_question_all_the_same() {
+        for result in [json!({}), json!({"content": []}), json!({"content": [{"text": "pay me"}]})] {
+            let request = asked(result.clone()).expect("a question");
+            let code = request.terms().expect_err("no terms").code;
+            assert_eq!(code.slug(), "payment-terms-malformed", "{result}");
         }
-        assert!(with_terms(json!({"toolResult": {"structuredContent": {}}, "paymentRequired": {}})).is_err());
     }
 }

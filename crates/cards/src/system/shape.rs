@@ -62,7 +62,7 @@ pub(super) fn objections(card: &Card, schema: &Schema, lines: &[Line], found: &m
     let (mut ruled, mut general) = (Vec::<(&Line, Violation)>::new(), Vec::new());
     // Some lines only warn. Their violations must not crowd out those of other lines.
     for (number, violation) in schema.every_violation(card.document()).enumerate() {
-        if number == MAX_OBJECTIONS {
+        if number == MAX_OBJECTIONS && !clresolve_core::mutant!("objections-of-systems-unbounded") {
             found.add(Reason::new(Code::CardTooComplex).observed(format!("more than {MAX_OBJECTIONS} violations")));
             break;
         }
@@ -117,7 +117,24 @@ fn matches(pattern: &str, pointer: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use clresolve_verdict::profile::{DEFAULT, Profiles};
+    use serde_json::json;
+
     use super::*;
+    use crate::lint::lint;
+    use crate::system::Rules;
+
+    #[test]
+    fn more_violations_than_are_looked_at_make_a_card_too_complex() {
+        let profile = Profiles::builtin().get(DEFAULT).expect("built in");
+        let is_too_complex = |modes: usize| {
+            let card = json!({"supportedInterfaces": [], "defaultInputModes": vec![0; modes]}).to_string();
+            let report = lint(card.as_bytes(), None, &Rules::of(&profile));
+            report.findings.iter().any(|finding| finding.code == Code::CardTooComplex)
+        };
+        assert!(is_too_complex(2 * MAX_OBJECTIONS - 200));
+        assert!(!is_too_complex(MAX_OBJECTIONS - 200));
+    }
 
     #[test]
     fn a_star_stands_for_one_segment() {

@@ -249,7 +249,8 @@ static DOCUMENTS: LazyLock<Vec<(Value, Vec<String>)>> = LazyLock::new(|| {
         let lacking = FURTHER.into_iter().filter(|place| card.pointer(place).is_none());
         let mut places: Vec<String> = lacking.map(str::to_owned).collect();
         add_places(&card, "", &mut places);
-        places.extend(PROJECTED.map(str::to_owned));
+        let is_projected = card.get("implements").is_some();
+        places.extend(PROJECTED.into_iter().filter(|_| is_projected).map(str::to_owned));
         (card, places)
     };
     cards.into_iter().map(with_places).collect()

@@ -115,6 +115,7 @@ struct Case {
     limits: Limits,
     route: Result<Route, Reason>,
     payees: BTreeMap<Network, Payees>,
+    signed: Option<&'static str>,
     now: Timestamp,
 }
 
@@ -131,6 +132,7 @@ impl Default for Case {
             limits: limits(),
             route: Ok(Route::configured(URL).expect("an https URL")),
             payees: payees(),
+            signed: None,
             now: Timestamp::UNIX_EPOCH,
         }
     }
@@ -168,7 +170,7 @@ impl Case {
             terms: self.terms.as_ref(),
             url: self.url,
             selected: self.selected.as_ref(),
-            signed: None,
+            signed: self.signed,
         };
         let known = Knowledge {
             resolution: &resolution,
@@ -383,6 +385,18 @@ fn what_was_not_asked_is_unchecked() {
     assert_eq!(decision.unchecked, [Check::Route, Check::Resource]);
     let decision = Case { terms: Err(Reason::new(Code::PaymentTermsMalformed)), ..Case::default() }.decide();
     assert_eq!(decision.checked, [Check::Identity, Check::Route]);
+}
+
+/// What has no limit is held against none, and a signature over it cannot be told from others.
+#[test]
+fn what_could_not_be_checked_is_not_said_to_be() {
+    let unlisted = || Case::priced(|price| price.asset = THIEF);
+    assert_eq!(unlisted().decide().unchecked, [Check::Amount]);
+    let unreadable = Case { signed: Some("e30="), ..unlisted() }.decide();
+    assert_eq!(unreadable.unchecked, [Check::Amount]);
+    assert!(unreadable.codes.contains(&"payment-signature-mismatch".to_owned()), "{unreadable:#?}");
+    let unlimited = Case { limits: Limits::default(), ..Case::default() }.decide();
+    assert_eq!(unlimited.unchecked, [Check::Network, Check::Asset, Check::Amount]);
 }
 
 #[test]

@@ -40,9 +40,9 @@ pub(crate) enum Kind {
     Selected,
     /// Values in place of a selected entry, as many as fit.
     SelectedValues,
-    /// Limits that name as many networks as fit.
+    /// Limits that name as many networks as are read.
     Networks,
-    /// Limits that name as many assets as fit.
+    /// Limits that name as many assets as are read.
     Assets,
     /// A body in base64.
     Base64,
@@ -133,11 +133,11 @@ impl Kind {
             Self::Selected => beside(&format!(r#""selected":{{"a":[0{}]}}"#, ",0".repeat(4000))),
             Self::SelectedValues => beside(&format!(r#""selected":{{"a":[0{}]}}"#, ",0".repeat(room / 2))),
             Self::Networks => {
-                let networks: String = (0..room / 14).map(|at| format!(r#","eip155:{at}""#)).take(room / 17).collect();
+                let networks: String = (0..4000).map(|at| format!(r#","eip155:{at}""#)).collect();
                 beside(&format!(r#""limits":{{"networks":["{NETWORK}"{networks}]}}"#))
             }
             Self::Assets => {
-                let assets: String = (0..room / 45).map(|at| format!(r#","0x{at:040x}""#)).collect();
+                let assets: String = (0..1400).map(|at| format!(r#","0x{at:040x}""#)).collect();
                 beside(&format!(r#""limits":{{"assets":{{"{NETWORK}":["{USDC}"{assets}]}}}}"#))
             }
             Self::Base64 => response(&format!(r#""body_base64":"{}""#, STANDARD.encode(vec![b'{'; room / 4 * 3]))),

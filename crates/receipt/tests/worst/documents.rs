@@ -21,6 +21,9 @@ use clresolve_verdict::verdict::Verdict;
 use jiff::Timestamp;
 use serde_json::json;
 
+/// The agent.
+pub(crate) const NAME: &str = "summarizeagent.eth";
+
 /// What is known of the agent.
 pub(crate) struct World {
     verdict: Verdict,
@@ -33,7 +36,7 @@ impl World {
     pub(crate) fn new() -> Self {
         let name = |text| EnsName::parse(text).expect("a name");
         let agent = Agent {
-            name: name("summarizeagent.eth"),
+            name: name(NAME),
             entry: None,
             verbs: vec!["summarize".to_owned()],
             addresses: Addresses::default(),

@@ -115,12 +115,12 @@ impl Kind {
 
     /// The question about it, as `POST /v1/receipts/verify` takes it: with its request, and with as large a purchase as is
     /// read. It is filled up with space.
-    pub(crate) fn question(self) -> Vec<u8> {
+    pub(crate) fn question(self, name: &str) -> Vec<u8> {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("JSON is UTF-8");
         let (receipt, request) = (text(self.receipt()), text(self.request()));
-        let (decision, payment, settlement) = (decision(), header(&payment()), header(&settlement()));
+        let (decision, payment, settlement) = (decision(name), header(&payment()), header(&settlement()));
         let mut question = format!(
-            r#"{{"name":"summarizeagent.eth","receipt":{receipt},"request":{request},"decision":{decision},"payment":"{payment}","settlement":"{settlement}"}}"#
+            r#"{{"name":"{name}","receipt":{receipt},"request":{request},"decision":{decision},"payment":"{payment}","settlement":"{settlement}"}}"#
         );
         assert!(question.len() <= MAX_QUESTION_BYTES, "{self:?}: {} bytes", question.len());
         question.push_str(&" ".repeat(MAX_QUESTION_BYTES - question.len()));
@@ -140,10 +140,10 @@ impl Kind {
 const ADDRESS: &str = "0x036CbD53842c5426634e7929541eC2318f3dCF7e";
 
 /// A decision as long as is read, with as many values: the digest is over its canonical form.
-fn decision() -> String {
+fn decision(name: &str) -> String {
     let members: String = (0..4000).rev().map(|number| format!(r#","{number:08}":0"#)).collect();
     let decision = format!(
-        r#"{{"schema":"clresolve.decision/1","id":"sha256:00","name":"summarizeagent.eth","verb":"summarize","abort":false,"entries":[{{"index":0,"abort":false,"codes":[]}}],"valid_until":"2026-01-01T00:00:00Z","price":{{"network":"eip155:84532","asset":"{ADDRESS}","amount":"10000"}},"payee":{{"address":"{ADDRESS}"}},"route":{{"url":"https://api.example.org/summarize/v1"}}{members}}}"#
+        r#"{{"schema":"clresolve.decision/1","id":"sha256:00","name":"{name}","verb":"summarize","abort":false,"entries":[{{"index":0,"abort":false,"codes":[]}}],"valid_until":"2026-01-01T00:00:00Z","price":{{"network":"eip155:84532","asset":"{ADDRESS}","amount":"10000"}},"payee":{{"address":"{ADDRESS}"}},"route":{{"url":"https://api.example.org/summarize/v1"}}{members}}}"#
     );
     assert!(decision.len() <= MAX_DECISION_BYTES, "{} bytes", decision.len());
     decision

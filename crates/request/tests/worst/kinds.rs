@@ -57,9 +57,9 @@ impl Kind {
     ];
 
     /// The question about it, as `POST /v1/requests/check` takes it.
-    pub(crate) fn question(self) -> Vec<u8> {
+    pub(crate) fn question(self, name: &str, verb: &str) -> Vec<u8> {
         let request = String::from_utf8(self.request()).expect("JSON is UTF-8");
-        format!(r#"{{"name":"agent.eth","verb":"sum","request":{request}}}"#).into_bytes()
+        format!(r#"{{"name":"{name}","verb":"{verb}","request":{request}}}"#).into_bytes()
     }
 
     /// The request, filled up with space to the most that is judged.

@@ -214,7 +214,7 @@ fn timestamps(card: &Card, found: &mut Findings) {
 /// CL-1, CL-23: what the base schema objects to and no rule has a code for.
 fn schema(card: &Card, profile: &Profile, found: &mut Findings) {
     for (number, violation) in profile.base_schema().every_violation(card.document()).enumerate() {
-        if number == MAX_OBJECTIONS {
+        if number == MAX_OBJECTIONS && !clresolve_core::mutant!("objections-unbounded") {
             found.add(Reason::new(Code::CardTooComplex).observed(format!("more than {MAX_OBJECTIONS} violations")));
             break;
         }
@@ -419,6 +419,13 @@ mod tests {
         document["meta"] = json!("free text");
         let reasons = judged(&document, card);
         assert_eq!(reasons[0].requirement.as_deref(), Some("CL-23"));
+    }
+
+    #[test]
+    fn more_violations_than_are_looked_at_make_a_card_too_complex() {
+        let codes = |verbs: usize| with("implements", json!(vec![0; verbs]));
+        assert!(codes(2 * MAX_OBJECTIONS - 200).contains(&"card-too-complex"));
+        assert!(!codes(MAX_OBJECTIONS - 200).contains(&"card-too-complex"));
     }
 
     #[test]

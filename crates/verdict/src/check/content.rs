@@ -12,6 +12,8 @@ mod personal;
 mod scripts;
 mod secrets;
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use self::addresses::Sighting;
@@ -30,7 +32,7 @@ pub(super) fn scan(card: &Card, found: &mut Findings) {
 
 fn search(document: &Value) -> Vec<Reason> {
     let mut found = Findings::default();
-    let mut walk = Traversal { path: Vec::new(), found: &mut found, mentioned: Vec::new() };
+    let mut walk = Traversal { path: Vec::new(), found: &mut found, mentioned: Vec::new(), hits: BTreeMap::new() };
     walk.value(document);
     let Traversal { mentioned, .. } = walk;
     for reason in mentioned {
@@ -54,6 +56,8 @@ struct Traversal<'c, 'f> {
     found: &'f mut Findings,
     /// Addresses that prose mentions. They only warn, so they must not take the room of those that fail.
     mentioned: Vec<Reason>,
+    /// How often each rule was broken: of places too long to be told apart only the first is a reason.
+    hits: BTreeMap<Code, usize>,
 }
 
 #[derive(Clone, Copy)]
@@ -107,13 +111,24 @@ impl<'c> Traversal<'c, '_> {
     }
 
     fn plain_forms(&mut self, member: &str, text: &str, marks: Marks) {
-        self.credential(secrets::in_text(text, marks));
-        match addresses::find(member, text, marks) {
-            Some(Sighting::Stated(address)) => self.hit(Code::PrivateAddressInCard, Some(address)),
-            Some(Sighting::Mentioned(address)) => self.mention(address),
-            None => {}
+        if self.looks_for(Code::SecretInCard) {
+            self.credential(secrets::in_text(text, marks));
         }
-        self.hit(Code::ScriptInCard, scripts::find(text, marks));
+        if self.looks_for(Code::PrivateAddressInCard) {
+            match addresses::find(member, text, marks) {
+                Some(Sighting::Stated(address)) => self.hit(Code::PrivateAddressInCard, Some(address)),
+                Some(Sighting::Mentioned(address)) => self.mention(address),
+                None => {}
+            }
+        }
+        if self.looks_for(Code::ScriptInCard) {
+            self.hit(Code::ScriptInCard, scripts::find(text, marks));
+        }
+    }
+
+    /// Whether there is room for a reason with this code.
+    fn looks_for(&self, code: Code) -> bool {
+        !self.found.full(code) && self.hits.get(&code).is_none_or(|hits| *hits < MAX_HITS)
     }
 
     fn credential(&mut self, kind: Option<&'static str>) {
@@ -123,7 +138,8 @@ impl<'c> Traversal<'c, '_> {
     /// One reason for one place and code.
     fn hit(&mut self, code: Code, observed: Option<&str>) {
         let Some(observed) = observed else { return };
-        if !self.found.full(code) {
+        if self.looks_for(code) {
+            *self.hits.entry(code).or_default() += 1;
             self.found.add_once(Reason::new(code).observed(excerpt(observed)).at(self.place()));
         }
     }
@@ -190,6 +206,9 @@ impl<'c> Traversal<'c, '_> {
         excerpt(&place)
     }
 }
+
+/// Most places that are written down for one code, of which [`MAX_REASONS_PER_CODE`] are kept.
+const MAX_HITS: usize = 4 * MAX_REASONS_PER_CODE;
 
 /// More of a place than [`excerpt`] leaves, in bytes.
 const MAX_PLACE_BYTES: usize = 1024;

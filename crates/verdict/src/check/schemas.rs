@@ -23,7 +23,7 @@ use crate::evidence::{BoundSchema, SchemaEvidence};
 use crate::manifest::{Manifest, SchemaEntry, Side, Verb};
 use crate::profile::Profile;
 use crate::schema::served::ServedSchema;
-use crate::schema::strict::{self, Strictness};
+use crate::schema::strict::Strictness;
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_core::records::{Key, Record, RecordSet};
@@ -166,8 +166,8 @@ fn bytes(side: Side, bound: &BoundSchema, pinned: Pinned<'_>, profile: &Profile,
         }
         Some(Ok(mirror)) => mirrored(mirror, canonical.as_ref().ok(), pinned, side.mirror_pointer(), found),
     }
-    if let Some(Ok((_, strictness))) = bound.served().next().map(ServedSchema::parsed) {
-        strict(strictness, side.schema_pointer(), profile, found);
+    if let Some(Ok(document)) = bound.served().next().map(ServedSchema::document) {
+        strict(&document.strictness, side.schema_pointer(), profile, found);
     }
 }
 
@@ -183,8 +183,8 @@ fn held(served: &ServedSchema, pinned: Pinned<'_>, place: &str, found: &mut Find
         return;
     }
     match served.document() {
-        Some(document) if strict::id(document) != Some(id) => {
-            let observed = strict::id(document).map_or_else(|| "no $id".to_owned(), excerpt);
+        Ok(document) if document.id.as_ref() != Some(id) => {
+            let observed = document.id.as_deref().map_or_else(|| "no $id".to_owned(), excerpt);
             found.add(Reason::new(Code::SchemaIdMismatch).expected(id.as_str()).observed(observed).at(place));
         }
         _ if same => {}
@@ -207,8 +207,8 @@ fn mirrored(
     found: &mut Findings,
 ) {
     let same = |canonical: &ServedSchema| {
-        mirror.digest() == canonical.digest()
-            || mirror.document().is_some() && mirror.document() == canonical.document()
+        let value = |served: &ServedSchema| served.document().map(|document| document.value).ok();
+        mirror.digest() == canonical.digest() || value(mirror).is_some() && value(mirror) == value(canonical)
     };
     if mirror.digest() == pinned.sha256 || is_but_for_line_ends(mirror, pinned) || canonical.is_some_and(same) {
         return;

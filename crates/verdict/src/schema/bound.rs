@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 
 use clresolve_core::digest::Digest;
+use clresolve_core::json::{self, Limits};
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::text::excerpt;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::served::ServedSchema;
-use super::strict::{self, Strictness};
+use super::strict;
 use super::{Schema, SchemaError, Violation};
 use crate::manifest::{Manifest, SchemaEntry};
 
@@ -102,9 +103,9 @@ impl<'m> Gathering<'m> {
     /// `schema-not-strict`, where one is no JSON, or refers to what the manifest does not pin.
     pub fn missing(&self) -> Result<Option<Sibling<'m>>, Box<Reason>> {
         for served in std::iter::once(&self.schema).chain(self.siblings.values()) {
-            let (_, strictness) = parsed(served)?;
+            let document = served.document().map_err(|error| not_strict(&error.clone().into()))?;
             let known = |id: &str| id == self.entry.id || self.siblings.contains_key(id);
-            if let Some(id) = strictness.references().find(|id| !known(id)) {
+            if let Some(id) = document.strictness.references().find(|id| !known(id)) {
                 return self.sibling(id).map(Some);
             }
         }
@@ -166,20 +167,20 @@ impl Ready {
     /// # Errors
     /// `schema-not-strict`, where a strict compiler refuses it or one that it refers to.
     pub fn compile(self) -> Result<CompiledSchema, Box<Reason>> {
-        let (document, _) = parsed(&self.schema)?;
-        let siblings = self.siblings.iter().map(parsed).collect::<Result<Vec<_>, _>>()?;
-        let faults: Vec<_> = siblings.iter().flat_map(|(_, strictness)| strictness.faults(|_| true)).cloned().collect();
+        let document = parsed(&self.schema)?;
+        let read = self.siblings.iter().filter_map(|sibling| sibling.document().ok());
+        let faults: Vec<_> = read.flat_map(|document| document.strictness.faults(|_| true)).cloned().collect();
         if !faults.is_empty() {
             return Err(not_strict(&SchemaError::NotStrict(faults)));
         }
-        let shared: Vec<_> = siblings.into_iter().map(|(document, _)| document.clone()).collect();
+        let shared = self.siblings.iter().map(parsed).collect::<Result<Vec<_>, _>>()?;
         let schema = Schema::load(self.schema.bytes(), &shared).map_err(|error| not_strict(&error))?;
-        Ok(CompiledSchema { name: self.name, schema, document: document.clone(), shared })
+        Ok(CompiledSchema { name: self.name, schema, document, shared })
     }
 }
 
-fn parsed(served: &ServedSchema) -> Result<&(Value, Strictness), Box<Reason>> {
-    served.parsed().map_err(|error| not_strict(&error.clone().into()))
+fn parsed(served: &ServedSchema) -> Result<Value, Box<Reason>> {
+    json::parse(served.bytes(), Limits::SCHEMA).map_err(|error| not_strict(&error.into()))
 }
 
 fn not_strict(error: &SchemaError) -> Box<Reason> {

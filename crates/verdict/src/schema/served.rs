@@ -5,28 +5,44 @@ use std::sync::Arc;
 use bytes::Bytes;
 use clresolve_core::digest::Digest;
 use clresolve_core::json::{self, JsonError, Limits};
-use serde_json::Value;
+use clresolve_core::text::clipped;
 
-use super::strict::Strictness;
+use super::strict::{self, Strictness};
+
+/// Longest `$id` that is kept whole, in bytes. No manifest has such a long one.
+const MAX_ID_BYTES: usize = 2048;
 
 /// Bytes as they came, hashed and read once, however many profiles they are held against. The documents of a judgement
-/// may be read apart: each has a budget of its own.
+/// may be read apart: each has a budget of its own. The document itself, which may take ten times its bytes, is not kept.
 #[derive(Clone, Debug)]
 pub struct ServedSchema {
     bytes: Bytes,
     digest: Digest,
     unix_digest: Option<Digest>,
-    parsed: Arc<Result<(Value, Strictness), JsonError>>,
+    read: Arc<Result<ReadSchema, JsonError>>,
+}
+
+/// What is known of a document.
+#[derive(Debug)]
+pub struct ReadSchema {
+    /// Its `$id`, as long as no manifest has one.
+    pub id: Option<String>,
+    /// The digest of its value, however that is written.
+    pub value: Digest,
+    /// What a strict compiler would refuse in it.
+    pub strictness: Strictness,
 }
 
 impl ServedSchema {
     /// Hashes and reads what was served.
     pub fn read(bytes: Bytes) -> Self {
-        let parsed = json::parse(&bytes, Limits::SCHEMA).map(|document| {
-            let strictness = Strictness::of(&document);
-            (document, strictness)
+        let read = json::parse(&bytes, Limits::SCHEMA).map(|document| ReadSchema {
+            id: strict::id(&document).map(|id| clipped(id, MAX_ID_BYTES)),
+            // The members of an object are sorted.
+            value: Digest::of(document.to_string().as_bytes()),
+            strictness: Strictness::of(&document),
         });
-        Self { digest: Digest::of(&bytes), unix_digest: unix_digest(&bytes), parsed: Arc::new(parsed), bytes }
+        Self { digest: Digest::of(&bytes), unix_digest: unix_digest(&bytes), read: Arc::new(read), bytes }
     }
 
     /// The bytes as received.
@@ -44,17 +60,12 @@ impl ServedSchema {
         self.unix_digest
     }
 
-    /// The document, and what a strict compiler would refuse in it.
+    /// What is known of the document.
     ///
     /// # Errors
     /// Where the bytes are not strict JSON.
-    pub fn parsed(&self) -> Result<&(Value, Strictness), &JsonError> {
-        self.parsed.as_ref().as_ref()
-    }
-
-    /// The document, where the bytes are strict JSON.
-    pub fn document(&self) -> Option<&Value> {
-        self.parsed().ok().map(|(document, _)| document)
+    pub fn document(&self) -> Result<&ReadSchema, &JsonError> {
+        self.read.as_ref().as_ref()
     }
 }
 
@@ -74,5 +85,21 @@ mod tests {
         assert_eq!(unix("a\r\nb\r\n"), Some(Digest::of(b"a\nb\n")));
         assert_eq!(unix("a\rb\r\r\n\r"), Some(Digest::of(b"a\rb\r\n\r")));
         assert_eq!(unix("a\rb\n\r"), None);
+    }
+
+    #[test]
+    fn the_value_of_a_document_does_not_depend_on_its_form() {
+        let value = |text: &str| ServedSchema::read(text.to_owned().into()).document().expect("strict JSON").value;
+        assert_eq!(value(r#"{"a":1,"b":"\u0061"}"#), value("{\n\"b\": \"a\", \"a\": 1}"));
+        assert_ne!(value(r#"{"a":1}"#), value(r#"{"a":1.5}"#));
+    }
+
+    #[test]
+    fn a_long_id_equals_no_other() {
+        let id = |length: usize| format!("https://schemas.example/{}", "x".repeat(length));
+        let read = |id: &str| ServedSchema::read(format!(r#"{{"$id":"{id}"}}"#).into());
+        assert_eq!(read(&id(9)).document().expect("strict JSON").id.as_deref(), Some(&*id(9)));
+        let long = read(&id(9000)).document().expect("strict JSON").id.clone().expect("an id");
+        assert!(long.len() <= MAX_ID_BYTES && !id(9000).starts_with(&long));
     }
 }

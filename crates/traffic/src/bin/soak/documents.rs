@@ -5,8 +5,10 @@
 #[allow(dead_code, reason = "what those who judge need of it")]
 mod decisions;
 #[path = "../../../../receipt/tests/worst/kinds.rs"]
+#[allow(dead_code, reason = "what those who judge need of it")]
 mod receipts;
 #[path = "../../../../request/tests/worst/kinds.rs"]
+#[allow(dead_code, reason = "what those who judge need of it")]
 mod requests;
 #[path = "../../../../cards/tests/worst/seeds.rs"]
 #[allow(dead_code, reason = "what the search and the judges need of it")]
@@ -16,8 +18,12 @@ use serde_json::{Value, json};
 
 use seeds::{Judge, Seed};
 
-/// The agent that all of them are said to be for.
+/// The agent that all of them are said to be for, and what it does.
 const NAME: &str = "good.eth";
+const VERB: &str = "summarize";
+
+/// An agent whose good card is large.
+pub(crate) const LARGE: &str = "large.eth";
 
 /// What the daemon may be called by MCP clients.
 pub(crate) const HOST: &str = "soak";
@@ -42,22 +48,33 @@ pub(crate) enum Said {
     Wrong,
 }
 
+/// A request with this body.
+pub(crate) fn posted(path: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: {HOST}\r\naccept: application/json, text/event-stream\r\n\
+         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+}
+
 impl Question {
     fn new(to: &'static str, path: &str, body: &str, is_shut: fn(&Value) -> bool) -> Self {
-        let request = format!(
-            "POST {path} HTTP/1.1\r\nhost: {HOST}\r\naccept: application/json, text/event-stream\r\n\
-             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        Self { to, request, is_shut }
+        Self { to, request: posted(path, body), is_shut }
+    }
+
+    fn get(to: &'static str, path: &str, is_shut: fn(&Value) -> bool) -> Self {
+        Self { to, request: format!("GET {path} HTTP/1.1\r\nhost: {HOST}\r\n\r\n"), is_shut }
     }
 
     fn to_tool(tool: &'static str, arguments: &Value) -> Self {
         let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
             "params": {"name": tool, "arguments": arguments}});
         Self::new(tool, "/mcp", &call.to_string(), |answer| {
-            let document = &answer["result"]["structuredContent"];
+            let result = &answer["result"];
+            let document = &result["structuredContent"];
             ["request", "receipt"].iter().any(|member| is_no_trust(&document[member]))
+                || document["decision"]["abort"] == true
+                || is_refused(answer)
         })
     }
 
@@ -70,9 +87,14 @@ impl Question {
         if codes.into_iter().any(|code| code == "overloaded") {
             return Said::Full;
         }
-        let is_judged = head.starts_with("HTTP/1.1 200 ") || body["code"] == "card-too-complex";
+        let is_judged = head.starts_with("HTTP/1.1 200 ") || body["code"] == "card-too-complex" || is_refused(&body);
         if is_judged && (self.is_shut)(&body) { Said::Judged } else { Said::Wrong }
     }
+}
+
+/// Whether the strict reader of messages refused one: it has more values than a message may have.
+fn is_refused(answer: &Value) -> bool {
+    answer["error"]["code"] == -32700
 }
 
 fn is_no_trust(document: &Value) -> bool {
@@ -84,29 +106,52 @@ pub(crate) fn cards() -> Vec<String> {
     known(Judge::Verdict)
 }
 
+/// The known worst documents that the location of a schema can serve.
+pub(crate) fn schemas() -> Vec<String> {
+    known(Judge::Served)
+}
+
+/// Where the sandbox serves the card of an agent.
+pub(crate) fn location(agent: &str) -> String {
+    format!("https://cards.sandbox.example/agents/v1.0.0/commons/{agent}.json")
+}
+
 /// What counts for lint, requests, receipts, decisions and tools.
 pub(crate) fn questions() -> Vec<Question> {
-    let lint = known(Judge::Lint);
-    let mut questions: Vec<_> =
-        lint.iter().map(|card| Question::new("lint", "/v1/lint", card, |answer| answer["valid"] != true)).collect();
-    for request in requests::Kind::ALL.map(|kind| text(kind.request())) {
-        let body = format!(r#"{{"name":"{NAME}","verb":"summarize","request":{request}}}"#);
+    let lint = [("lint", Judge::Lint), ("lint, signed", Judge::Signatures), ("lint, converted", Judge::Conversion)];
+    let lint = lint.into_iter().flat_map(|(to, judge)| known(judge).into_iter().map(move |card| (to, card)));
+    let mut questions: Vec<_> = lint.map(|(to, card)| Question::new(to, "/v1/lint", &card, |_| true)).collect();
+    let projected = format!("/v1/agents/{LARGE}/.well-known/agent-card.json");
+    questions.push(Question::get("agents", &projected, |answer| answer["name"].is_string()));
+    for kind in requests::Kind::ALL {
+        let (body, request) = (text(kind.question(NAME, VERB)), text(kind.request()));
         questions.push(Question::new("requests/check", "/v1/requests/check", &body, is_no_trust));
-        questions
-            .push(Question::to_tool("check_request", &json!({"name": NAME, "verb": "summarize", "request": request})));
+        questions.push(Question::to_tool("check_request", &json!({"name": NAME, "verb": VERB, "request": request})));
     }
     for kind in receipts::Kind::ALL {
         let (receipt, request) = (text(kind.receipt()), text(kind.request()));
-        let body = format!(r#"{{"name":"{NAME}","receipt":{receipt},"request":{request}}}"#);
+        let body = text(kind.question(NAME));
         questions.push(Question::new("receipts/verify", "/v1/receipts/verify", &body, is_no_trust));
         questions
             .push(Question::to_tool("verify_receipt", &json!({"name": NAME, "receipt": receipt, "request": request})));
     }
     for kind in decisions::Kind::ALL {
         let path = if kind == decisions::Kind::Signed { "/v1/decisions/signed" } else { "/v1/decisions" };
-        questions.push(Question::new("decisions", path, &text(kind.question()), |answer| answer["abort"] == true));
+        let question = text(kind.question());
+        questions.push(Question::new("decisions", path, &question, |answer| answer["abort"] == true));
+        // A question that the strict reader of messages refuses is none to a tool.
+        let arguments = serde_json::from_str(&question).expect("JSON");
+        questions.push(Question::to_tool("check_payment", &arguments));
     }
     questions
+}
+
+/// Discoveries of hosts that serve the worst cards, where they are those of these agents.
+pub(crate) fn discoveries(agents: impl Iterator<Item = String>) -> impl Iterator<Item = Question> {
+    agents.map(|agent| {
+        let path = format!("/v1/discover?url={}", location(&agent).replace(':', "%3A").replace('/', "%2F"));
+        Question::get("discover", &path, |answer| answer["outcome"].is_string())
+    })
 }
 
 fn known(judge: Judge) -> Vec<String> {

@@ -40,6 +40,9 @@ const LIVEZ_PAUSE: Duration = Duration::from_millis(100);
 /// and twice that.
 const WORST: u8 = 4;
 
+/// Clients that ask for such names at depth `schemas`, whose locations serve the worst schemas.
+const DEEP: u8 = 2;
+
 /// Clients that send the worst documents themselves, and the pause of each between two.
 const SENDERS: u8 = 4;
 const SENDER_PAUSE: Duration = Duration::from_millis(20);
@@ -47,6 +50,9 @@ const SENDER_PAUSE: Duration = Duration::from_millis(20);
 /// Clients that hold as many connections as they can, and how many that is.
 const HOLDERS: u8 = 3;
 const HELD: usize = 256;
+
+/// Bytes of the description of a good agent.
+const LARGE_BYTES: usize = 200_000;
 
 /// The pause before a holder looks for connections that it has lost.
 const HOLD_PAUSE: Duration = Duration::from_millis(200);
@@ -60,7 +66,8 @@ const CACHE_BYTES: u64 = 4 << 20;
 /// Most memory above idle.
 const MOST_ABOVE_IDLE_KIB: u64 = 64 << 10;
 
-/// One cached answer in this many may be refused at the deadline: its verdict has just gone stale, and takes a run.
+/// One cached answer in this many may be refused at the deadline: the verdict on an untrusted name has just ended, and takes
+/// a run.
 const ANSWERS_TO_A_REFUSAL: usize = 100;
 
 /// What a request takes at most before it counts as wrong.
@@ -94,6 +101,7 @@ async fn main() -> anyhow::Result<()> {
     // What the cache keeps by design is not what floods cost.
     config.cache.verdict_bytes = CACHE_BYTES;
     config.mcp.hosts = vec![documents::HOST.to_owned()];
+    config.http.discover = true;
     let file = folder.path().join("clresolve.toml");
     config.save(&file)?;
     let mut daemon = Daemon::start(&file).await?;
@@ -111,13 +119,14 @@ async fn main() -> anyhow::Result<()> {
     run.report(seconds, config.gate.deadline, above_idle, &metrics)
 }
 
-/// A good and a bad agent, the worst cards under wildcards, and the attackers.
+/// A good, a large and a bad agent, the worst cards and the worst schemas under wildcards, and the attackers.
 fn spec() -> Result<Spec, String> {
     let agent = |name: &str, rest: &str| format!("[[agent]]\nname = \"{name}\"\nabout = \"In the soak.\"\n{rest}\n");
     let mut agents = [
         "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n".to_owned(),
         agent("good.eth", ""),
         agent("bad.eth", "route = \"v1.0.0\""),
+        agent(documents::LARGE, &format!("card.patch = {{ description = \"{}\" }}", "x".repeat(LARGE_BYTES))),
     ]
     .concat();
     for (number, card) in documents::cards().iter().enumerate() {
@@ -125,10 +134,29 @@ fn spec() -> Result<Spec, String> {
         let card = format!("chain.resolver = \"parent-wildcard\"\ncard.text = {}", serde_json::Value::from(&**card));
         agents.push_str(&agent(&format!("a.worst-{number}.eth"), &card));
     }
+    let schemas = documents::schemas();
+    for (number, schema) in schemas.iter().enumerate() {
+        agents.push_str(&agent(&schema_host(number), &format!("card.text = {}", serde_json::Value::from(&**schema))));
+    }
+    let at = |number: usize| documents::location(&schema_host(number % schemas.len()));
+    let bound = |first: usize| format!("{{ request = \"{}\", receipt = \"{}\" }}", at(first), at(first + 1));
+    let card = format!("card.patch = {{ schemas = {}, schemas_mirror = {} }}", bound(0), bound(2));
+    agents.push_str(&agent("a.deep.eth", &format!("chain.resolver = \"parent-wildcard\"\n{card}")));
     for (name, attack) in ATTACKERS {
         agents.push_str(&agent(&format!("{name}.eth"), attack));
     }
     Spec::parse(&agents)
+}
+
+/// What counts for all routes and tools.
+fn questions() -> Vec<Question> {
+    let agents = (0..documents::cards().len()).map(|number| format!("a.worst-{number}.eth"));
+    documents::questions().into_iter().chain(documents::discoveries(agents)).collect()
+}
+
+/// The agent whose card's location serves a worst schema.
+fn schema_host(number: usize) -> String {
+    format!("schema-{number}.eth")
 }
 
 /// What all clients share.
@@ -139,6 +167,7 @@ struct Run {
     refused_at_the_deadline: AtomicU64,
     livez: Mutex<Vec<Duration>>,
     judged: AtomicU64,
+    deep: AtomicU64,
     /// The documents, and how many of each kind were judged.
     documents: Vec<Question>,
     cards: usize,
@@ -159,7 +188,8 @@ impl Run {
             refused_at_the_deadline: AtomicU64::new(0),
             livez: Mutex::default(),
             judged: AtomicU64::new(0),
-            documents: documents::questions(),
+            deep: AtomicU64::new(0),
+            documents: questions(),
             cards: documents::cards().len(),
             sent: Mutex::default(),
             without_room: AtomicU64::new(0),
@@ -186,6 +216,9 @@ impl Run {
         }
         for number in 0..WORST {
             work.spawn(Arc::clone(self).worst(number));
+        }
+        for number in 0..DEEP {
+            work.spawn(Arc::clone(self).deep(number));
         }
         for number in 0..SENDERS {
             work.spawn(Arc::clone(self).send(number));
@@ -224,7 +257,7 @@ impl Run {
         }
     }
 
-    /// Cached names. A verdict that has just gone stale takes a run, which the gate need not wait for.
+    /// Cached names. A good one is refreshed before its verdict ends, so that it is never refused.
     async fn honest(self: Arc<Self>, number: u8) {
         let from = Ipv4Addr::new(127, 0, 1, 1 + number);
         let mut line = None;
@@ -236,7 +269,8 @@ impl Run {
             }
             let asked = Instant::now();
             match self.answer_on_kept(&mut line, from, path).await {
-                Ok(said) if said.contains("clresolve-code: deadline-passed\r\n") => {
+                // The verdict on an untrusted name ends after a minute, and is not refreshed ahead.
+                Ok(said) if wanted == "403" && said.contains("clresolve-code: deadline-passed\r\n") => {
                     self.refused_at_the_deadline.fetch_add(1, Ordering::Relaxed);
                 }
                 Ok(said) if said[9..].starts_with(wanted) => {
@@ -268,6 +302,26 @@ impl Run {
             let path = format!("/v1/gate/n{number}-{turn}.worst-{card}.eth/summarize");
             self.never_opens(from, &path).await;
             self.judged.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    async fn deep(self: Arc<Self>, number: u8) {
+        let from = Ipv4Addr::new(127, 0, 7, 1 + number);
+        for turn in 0_u64.. {
+            if !self.goes_on() {
+                return;
+            }
+            let path = format!("/v1/verdicts/n{number}-{turn}.deep.eth?depth=schemas");
+            match self.ask(from, &get(&path)).await {
+                Ok(said)
+                    if said.contains("\"state\":\"untrusted\"")
+                        && said.contains("\"step\":\"schemas\",\"status\":\"fail\"") =>
+                {
+                    self.deep.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(said) if said.contains("\"overloaded\"") => _ = self.without_room.fetch_add(1, Ordering::Relaxed),
+                other => self.is_wrong(format!("{path}: {other:?}")),
+            }
         }
     }
 
@@ -373,6 +427,7 @@ impl Run {
         let refused = count(&self.refused_at_the_deadline);
         println!("refused at the deadline {refused}");
         println!("worst cards            {} questions", count(&self.judged));
+        println!("worst schemas          {} questions", count(&self.deep));
         let sent = self.sent.lock().expect("no panic");
         for (to, count) in sent.iter() {
             println!("{:<22} {count} documents", format!("worst, {to}"));
@@ -390,6 +445,7 @@ impl Run {
         }
         ensure!(wrong.is_empty(), "some answers were wrong");
         let unjudged = self.documents.iter().find(|question| !sent.contains_key(question.to));
+        ensure!(count(&self.deep) > 0, "nothing was judged at depth schemas");
         ensure!(unjudged.is_none(), "no document was judged by {}", unjudged.map_or("", |question| question.to));
         ensure!(late == 0, "some answers were late");
         ensure!(refused as usize * ANSWERS_TO_A_REFUSAL <= gate.len(), "too many answers were refused at the deadline");

@@ -270,7 +270,7 @@ fn in_token<'t>(token: &'t str, before: &str) -> Option<Sighting<'t>> {
     let is_share = token.len() >= share.len() + 2;
     let (account, place) = share.rsplit_once('@').map_or((None, share), |(user, host)| (Some(user), host));
     let (host, path) = match place.split_once(['/', '\\']) {
-        Some((host, path)) => (host, path),
+        Some((host, path)) => (account.and_then(|_| remote(host)).unwrap_or(host), path),
         None => (account.and_then(|_| remote(place)).unwrap_or(place), ""),
     };
     let is_range = !path.is_empty() && path.len() <= 3 && path.bytes().all(|b| b.is_ascii_digit());

@@ -84,6 +84,11 @@ static SHEBANG: LazyLock<Regex> =
 static BINARY: LazyLock<Regex> =
     LazyLock::new(|| compiled(r"(?-u)AGFzbQEAAA|f0VMRg(?:EBAQ|IBAQ|EBAA|IBAA)|TVqQAAMAAAAEAAAA"));
 
+/// A program for PowerShell in base64, as its command line takes it.
+static ENCODED: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(r"(?i-u)\b(?:powershell|pwsh)(?:\.exe)?\s[^\n]*?[-/]e(?:c|nc|ncodedcommand)?\s+[a-z0-9+/=]{16,}")
+});
+
 /// Compiles a pattern that is written over several lines.
 fn compiled(pattern: &str) -> Regex {
     let pattern = format!("(?x){pattern}");
@@ -99,10 +104,16 @@ pub(super) fn find(text: &str, marks: Marks) -> Option<&'static str> {
         () if url() => Some("a script URL"),
         () if marks.any(Marks::HASH_BANG) && holds(&SHEBANG) => Some("a shebang line"),
         () if marks.any(Marks::SHELL | Marks::ANGLE) && holds(&SUBSTITUTION) => Some("a command substitution"),
+        () if marks.any(Marks::DASH) && names_powershell(text) && holds(&ENCODED) => Some("a program in base64"),
         () if marks.any(Marks::PAREN) && holds(&CALL) => Some("code for an interpreter"),
         () if text.len() >= MIN_BINARY_BYTES && !text.contains(' ') && holds(&BINARY) => Some("a program in base64"),
         () => None,
     }
+}
+
+/// Told fast, as most texts do not.
+fn names_powershell(text: &str) -> bool {
+    ["shell", "SHELL", "Shell", "pwsh"].iter().any(|name| text.contains(name))
 }
 
 /// `javascript:` or `vbscript:` where a URL may begin and code follows. A browser drops tabs, line ends and leading
@@ -170,6 +181,7 @@ mod tests {
             "#! /usr/bin/env python",
             "<img src=\"a>b\" alt=x onerror=f()>",
             "<img src='x'onerror=f()>",
+            "powershell.exe -NoP -enc SQBFAFgAIAAoAE4AZQB3",
         ] {
             assert!(text(script).is_some(), "{script}");
         }
@@ -189,6 +201,8 @@ mod tests {
             "#!important",
             "# heading!",
             "#!/inbox",
+            "PowerShell - Every command has 16characters1234",
+            "powershell -File install.ps1",
         ] {
             assert_eq!(text(honest), None, "{honest}");
         }
@@ -196,7 +210,7 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles() {
-        for pattern in [&MARKUP, &CALL, &SUBSTITUTION, &SHEBANG, &BINARY] {
+        for pattern in [&MARKUP, &CALL, &SUBSTITUTION, &SHEBANG, &BINARY, &ENCODED] {
             assert!(!pattern.is_match(b""), "{}", pattern.as_str());
         }
     }

@@ -27,6 +27,7 @@ pub(super) fn in_text(text: &str, marks: Marks) -> Option<&'static str> {
         .or_else(|| marks.any(Marks::COLON).then(|| in_url(text)).flatten())
         .or_else(|| assigned(text, marks))
         .or_else(|| structured(text, marks))
+        .or_else(|| behind_a_word(text, marks))
         .or_else(|| {
             (is_prose && marks.any(Marks::DIGIT) && NAMED_KEY.is_match(text.as_bytes())).then_some("a private key")
         })
@@ -228,6 +229,25 @@ fn structured(text: &str, marks: Marks) -> Option<&'static str> {
     (is_suspect && STRUCTURED.is_match(text.as_bytes())).then_some("a token")
 }
 
+/// What stands behind the user in the arguments of curl, and behind the login in a line of `.netrc`.
+fn behind_a_word(text: &str, marks: Marks) -> Option<&'static str> {
+    let of_curl = || {
+        if !(marks.any(Marks::COLON) && marks.any(Marks::DASH)) {
+            return None;
+        }
+        let mut words = text.split_once("curl ")?.1.split_ascii_whitespace();
+        words.find(|word| matches!(*word, "-u" | "--user"))?;
+        words.next()?.split_once(':').map(|(_, password)| password)
+    };
+    let of_netrc = || {
+        let line = text.lines().find_map(|line| line.trim_start().strip_prefix("machine "))?;
+        let words: Vec<&str> = line.split_ascii_whitespace().take(5).collect();
+        if let [_host, "login", _user, "password", password] = words[..] { Some(password) } else { None }
+    };
+    of_curl().filter(|password| is_key(password)).or_else(|| of_netrc().filter(|password| is_key(password)))?;
+    Some("a password")
+}
+
 /// Shortest text that names a key or a phrase of its own, in bytes: twelve words of three letters.
 const MIN_PROSE_BYTES: usize = 47;
 
@@ -252,7 +272,7 @@ static STRUCTURED: LazyLock<Regex> = LazyLock::new(|| {
 /// `seed phrase: w1 w2 …`; the words are judged by [`is_phrase`].
 static NAMED_PHRASE: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
-        r#"(?i-u)(?:mnemonic|phrase|seed|words)["']?\s*(?::|=|\bis\b)[\s"']{0,3}([a-z]{3,8}(?:[\ ,]{1,2}[a-z]{3,8}){11,23})"#,
+        r#"(?i-u)(?:mnemonic|phrase|seed|words|wallet)["']?\s*(?::|=|\bis\b)[\s"':]{0,3}([a-z]{3,8}(?:[\ ,]{1,2}[a-z]{3,8}){11,23})"#,
     )
 });
 
@@ -299,6 +319,9 @@ fn assigned(text: &str, marks: Marks) -> Option<&'static str> {
             before = piece;
             continue;
         };
+        // `//registry.example/:_authToken=…`
+        let inner = if name.ends_with('/') { value.split_once('=') } else { None };
+        let (name, value) = inner.unwrap_or((name, value));
         let name = if name.is_empty() { before } else { name };
         let value = if value.is_empty() { next } else { value };
         before = piece;
@@ -525,6 +548,9 @@ mod tests {
             ("https://api.commandlayer.org/?access_token=abcd1234efgh5678ijkl", "an assigned token"),
             ("Authorization: Bearer abcdef0123456789abcdef", "credentials of an Authorization header"),
             ("password: hunter2hunter", "an assigned secret"),
+            ("Run curl -s -u agent:hunter2hunter https://commandlayer.org/", "a password"),
+            ("machine commandlayer.org login agent password hunter2hunter", "a password"),
+            ("//npm.commandlayer.org/:_authToken=0123456789abcdef0123456789abcdef", "an assigned token"),
         ] {
             assert_eq!(text(credential), Some(kind), "{credential}");
         }
@@ -574,6 +600,10 @@ mod tests {
             "x402://summarizeagent.eth/summarize/v1.0.0",
             "Bearer authentication is required",
             "pk_live_51H8xyzABCDEFGH12345678",
+            "curl -u user:password https://commandlayer.org/v1",
+            "curl -u <user>:<password1> https://commandlayer.org/v1",
+            "A virtual machine asks for a login and a password version2 once",
+            "https://commandlayer.org/?next=/:page=abcdef0123456789abcdef",
         ] {
             assert_eq!(text(public), None, "{public}");
         }

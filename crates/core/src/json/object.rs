@@ -1,0 +1,68 @@
+//! A JSON object as a record.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+/// Reads an object as `T`.
+///
+/// # Errors
+/// The text is no JSON, no object, or `T` has no such form.
+pub fn from_object<'de, T: Deserialize<'de>>(text: &'de [u8]) -> Result<T, serde_json::Error> {
+    serde_json::from_slice(text).map(|Object(record)| record)
+}
+
+/// A record that is read from an object. Serde alone would take a list for it too: its items for the members, in the order
+/// in which the program happens to name them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Object<T>(pub T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if crate::mutant!("lists-are-records") {
+            return T::deserialize(deserializer).map(Object);
+        }
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Object<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(members)).map(Object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Pair<'a> {
+        left: u8,
+        #[serde(borrow)]
+        right: Option<&'a RawValue>,
+    }
+
+    #[test]
+    fn a_record_is_an_object_and_no_list() {
+        let pair: Pair<'_> = from_object(br#"{"left": 1, "right": {"a": 1.0}}"#).expect("an object");
+        assert_eq!((pair.left, pair.right.map(RawValue::get)), (1, Some(r#"{"a": 1.0}"#)));
+        for other in ["[1, {}]", "[1]", "1", "null", "", r#"{"left": 1, "left": 2}"#, r#"{"left": 1, "up": 2}"#] {
+            assert!(from_object::<Pair<'_>>(other.as_bytes()).is_err(), "{other}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Counts the instructions that a daemon takes for each of the worst messages, from its first byte to the end of the answer,
+//! on all its threads. `CLRESOLVE_BIN` names a program that runs the daemon under callgrind with the counters off;
+//! `.ci/worst` does.
+//!
+//! ```text
+//! messages FOLDER MOST    FOLDER is where callgrind writes, MOST what one message may take
+//! ```
+
+#[path = "../soak/documents.rs"]
+#[allow(dead_code, reason = "what the soak needs of it")]
+mod documents;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+use clresolve::sandbox::World;
+use clresolve::sandbox::spec::Spec;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::sleep;
+
+use clresolve_traffic::Daemon;
+use documents::{Question, Said};
+
+/// Bytes of the description of the large agent.
+const LARGE_BYTES: usize = 200_000;
+
+/// Messages after which nothing is looked up or compiled any more.
+const SMALL: [(&str, &str); 5] = [
+    ("/v1/lint", "{}"),
+    ("/v1/requests/check", r#"{"name":"good.eth","verb":"summarize","request":{}}"#),
+    ("/v1/receipts/verify", r#"{"name":"good.eth","receipt":{},"request":{}}"#),
+    ("/v1/decisions", r#"{"name":"good.eth","verb":"summarize","paymentRequired":{}}"#),
+    ("/mcp", r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#),
+];
+
+/// How often it is looked whether callgrind has written, and the pause between two looks.
+const LOOKS: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(50);
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let [folder, most] = &std::env::args().skip(1).collect::<Vec<_>>()[..] else { bail!("messages FOLDER MOST") };
+    let (folder, most) = (Path::new(folder), most.parse::<u64>()?);
+    let world = World::start(&Spec::parse(&agents()).map_err(anyhow::Error::msg)?).await?;
+    let mut config = world.config();
+    config.http.listen = clresolve::config::ListenAt::loopback(0);
+    config.http.cold_runs_per_minute = u32::MAX;
+    config.mcp.hosts = vec![documents::HOST.to_owned()];
+    config.timeout = Duration::from_secs(600);
+    let file = folder.join("clresolve.toml");
+    config.save(&file)?;
+    let daemon = Daemon::start(&file).await?;
+    let mut exceeded = 0;
+    for (path, body) in SMALL {
+        answer(&daemon, &documents::posted(path, body)).await?;
+    }
+    answer(&daemon, &format!("GET /v1/verdicts/{} HTTP/1.1\r\nhost: {}\r\n\r\n", documents::LARGE, documents::HOST))
+        .await?;
+    for question in documents::questions() {
+        control(&daemon, folder, &["--zero"])?;
+        ask(&daemon, &question).await?;
+        control(&daemon, folder, &["--dump"])?;
+        let (instructions, bytes) = (total(folder).await?, question.request.len() as u64);
+        println!("{instructions:12} instructions  {bytes:7} bytes to {}", question.to);
+        exceeded += u32::from(instructions == 0 || instructions > most);
+    }
+    ensure!(exceeded == 0, "{exceeded} messages take more than they may, or nothing was counted");
+    Ok(())
+}
+
+/// Two good agents, one with a large card.
+fn agents() -> String {
+    let agent = |name: &str, rest: &str| format!("[[agent]]\nname = \"{name}\"\nabout = \"Is good.\"\n{rest}\n");
+    let description = format!("card.patch = {{ description = \"{}\" }}", "x".repeat(LARGE_BYTES));
+    let publisher = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n".to_owned();
+    publisher + &agent("good.eth", "") + &agent(documents::LARGE, &description)
+}
+
+async fn ask(daemon: &Daemon, question: &Question) -> anyhow::Result<()> {
+    let said = answer(daemon, &question.request).await?;
+    let excerpt = || said.chars().take(500).collect::<String>();
+    ensure!(question.said(&said) == Said::Judged, "{}: {}", question.to, excerpt());
+    Ok(())
+}
+
+async fn answer(daemon: &Daemon, request: &str) -> anyhow::Result<String> {
+    let mut stream = TcpStream::connect(daemon.address).await?;
+    stream.write_all(request.replacen("\r\n", "\r\nconnection: close\r\n", 1).as_bytes()).await?;
+    let mut said = String::new();
+    stream.read_to_string(&mut said).await?;
+    Ok(said)
+}
+
+/// Has callgrind begin anew, or write what it has counted.
+fn control(daemon: &Daemon, folder: &Path, command: &[&str]) -> anyhow::Result<()> {
+    let output =
+        Command::new("callgrind_control").args(command).arg(daemon.process().to_string()).current_dir(folder).output();
+    let output = output.context("callgrind_control: valgrind has it")?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
+
+/// What was counted last, once callgrind has written it. The file is removed.
+async fn total(folder: &Path) -> anyhow::Result<u64> {
+    for _ in 0..LOOKS {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            let text = match path.file_name() {
+                Some(name) if name.to_string_lossy().starts_with("callgrind.out.") => fs::read_to_string(&path)?,
+                _ => continue,
+            };
+            if let Some(total) = text.lines().find_map(|line| line.strip_prefix("totals: ")) {
+                fs::remove_file(&path)?;
+                return Ok(total.trim().parse()?);
+            }
+        }
+        sleep(PAUSE).await;
+    }
+    bail!("callgrind has written nothing")
+}
