@@ -7,6 +7,7 @@
 mod transaction;
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use alloy_primitives::{Address, B256};
 use bytes::Bytes;
@@ -21,6 +22,7 @@ use crate::card::Card;
 use crate::card::json::{JsonError, Limits};
 use crate::chain::{Answer, Block, BlockSelector, Found, Grade, Holding, PaymentRecords, Proof, Reading};
 use crate::check::{self, Policy};
+use crate::config::parse_address;
 use crate::cid::build::{Blocks, Built, Dag, Entries, ImportProfile};
 use crate::cid::{Budget, ContentId, ContentPath, PathError, Walk};
 use crate::digest::Digest;
@@ -69,8 +71,8 @@ pub enum Node {
 #[derive(Clone, Debug)]
 pub struct Publication {
     root: ContentId,
-    /// The root that importers of the profile of 2015 make.
-    root_v0: ContentId,
+    /// The root that importers of each profile make.
+    roots: BTreeMap<&'static str, ContentId>,
     blocks: Blocks,
     files: BTreeMap<String, Bytes>,
 }
@@ -96,15 +98,18 @@ pub enum PlanError {
 }
 
 impl Publication {
-    /// Builds the UnixFS graph as common importers do ([`ImportProfile`]). [`ContentPath`] bounds depth.
+    /// Builds the UnixFS graph as importers of a profile do. [`ContentPath`] bounds depth.
     ///
     /// # Errors
     /// [`PlanError`] when no reader could find a file, or importers differ.
-    pub fn build(root: &Node) -> Result<Self, PlanError> {
-        let mut builder = Builder::of(ImportProfile::UnixfsV1);
+    pub fn build(root: &Node, profile: ImportProfile) -> Result<Self, PlanError> {
+        let mut builder = Builder::of(profile);
         let built = builder.node(root, "")?;
-        let root_v0 = Builder::of(ImportProfile::UnixfsV0).node(root, "")?.cid;
-        Ok(Self { root: built.cid, root_v0, blocks: builder.dag.into_blocks(), files: builder.files })
+        let mut roots = BTreeMap::new();
+        for other in ImportProfile::ALL {
+            roots.insert(other.as_str(), Builder::of(other).node(root, "")?.cid);
+        }
+        Ok(Self { root: built.cid, roots, blocks: builder.dag.into_blocks(), files: builder.files })
     }
 
     /// Files of which importers may make other blocks, so that their CID, and the root's, may differ.
@@ -179,7 +184,7 @@ pub struct CardPlan {
     pub name: Option<String>,
     /// The CID to publish: the folder, or the card itself. The records name it.
     pub cid: String,
-    /// The CID of the same content by import profile. Whoever publishes another one than `cid` sets that one.
+    /// The CID of the same content by import profile. The records are for `cid` alone.
     pub cids: BTreeMap<&'static str, String>,
     /// The card's path under it.
     pub path: Option<String>,
@@ -195,6 +200,8 @@ pub struct CardPlan {
     pub payment_records: Vec<PaymentRecord>,
     /// The state that a verdict would have, were all of this published.
     pub would_be: State,
+    /// The same at each depth.
+    pub would_be_at: BTreeMap<&'static str, State>,
     /// The profile that judged.
     pub profile: String,
     /// How deep it looked.
@@ -210,7 +217,8 @@ pub struct CardPlan {
 /// What the name's holder sends to the name's resolver to set the records, all at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Transaction {
-    /// Call data of `multicall(bytes[])` over `setText(bytes32,string,string)`, as ENS's PublicResolver has them.
+    /// Call data of `multicall(bytes[])` over `setText(bytes32,string,string)`, and over `setAddr(bytes32,uint256,bytes)` for
+    /// the payees that are known, as ENS's PublicResolver has them.
     pub data: alloy_primitives::Bytes,
     /// The page where the holder of a name on mainnet can set the records by hand.
     pub manager: String,
@@ -223,6 +231,41 @@ pub struct PaymentRecord {
     pub record: String,
     /// What its value says.
     pub says: String,
+    /// The value, where it is known.
+    pub value: Option<String>,
+}
+
+/// Who is paid on a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Payee {
+    coin: CoinType,
+    address: Address,
+}
+
+/// No account of an EVM chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected an account such as eip155:8453:0x…; eip155:0:0x… is for every other EVM chain")]
+pub struct NotAPayee;
+
+impl FromStr for Payee {
+    type Err = NotAPayee;
+
+    fn from_str(text: &str) -> Result<Self, NotAPayee> {
+        let (chain, address) = text.rsplit_once(':').ok_or(NotAPayee)?;
+        let id = chain.strip_prefix("eip155:").and_then(|id| id.parse::<u64>().ok()).ok_or(NotAPayee)?;
+        let coin = if id == 0 { Some(CoinType::EVM_DEFAULT) } else { CoinType::of_chain(id) };
+        let address = parse_address(address).map_err(|_| NotAPayee)?;
+        Ok(Self { coin: coin.ok_or(NotAPayee)?, address })
+    }
+}
+
+/// What the publisher says beside the publication.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Declared<'a> {
+    /// Where the card will be served; where it ends with a slash, the card's path follows. Without it the card's `$id` counts.
+    pub url: Option<&'a str>,
+    /// Who is paid, the last for each chain.
+    pub payees: &'a [Payee],
 }
 
 /// By which rules, and when, plans are judged.
@@ -238,47 +281,52 @@ pub struct Rules<'a> {
     pub now: Timestamp,
 }
 
-/// The plan for each card of a publication. `url` is where the card will be served; where it ends with a slash, the
-/// card's path follows. Without it the card's `$id` counts.
+/// The plan for each card of a publication.
 ///
 /// # Errors
 /// [`PlanError::OneUrl`].
-pub fn plan(publication: &Publication, url: Option<&str>, rules: Rules<'_>) -> Result<Vec<CardPlan>, PlanError> {
+pub fn plan(publication: &Publication, declared: Declared<'_>, rules: Rules<'_>) -> Result<Vec<CardPlan>, PlanError> {
     let cards = publication.cards();
-    if cards.len() > 1 && url.is_some_and(|url| !url.ends_with('/')) {
+    if cards.len() > 1 && declared.url.is_some_and(|url| !url.ends_with('/')) {
         return Err(PlanError::OneUrl(cards.len()));
     }
-    Ok(cards.into_iter().map(|path| card_plan(publication, path, url, rules)).collect())
+    Ok(cards.into_iter().map(|path| card_plan(publication, path, declared, rules)).collect())
 }
 
-fn card_plan(publication: &Publication, path: &str, url: Option<&str>, rules: Rules<'_>) -> CardPlan {
+fn card_plan(publication: &Publication, path: &str, declared: Declared<'_>, rules: Rules<'_>) -> CardPlan {
     let bytes = &publication.files[path];
     let card = Card::parse(bytes).ok();
     let path = ContentPath::literal(path).expect("checked when the publication was built");
-    let records = records(publication, &path, bytes, card.as_ref(), url);
+    let records = records(publication, &path, bytes, card.as_ref(), declared.url);
     let name = card.as_ref().and_then(Card::ens).map(EnsName::parse);
     let transaction = name.as_ref().and_then(|name| {
         let name = name.as_ref().ok()?;
-        Some(Transaction { data: transaction::calldata(name, &records), manager: transaction::manager(name) })
+        let data = transaction::calldata(name, &records, &addresses(declared.payees));
+        Some(Transaction { data, manager: transaction::manager(name) })
     });
-    let (would_be, reasons, near_misses) = match &name {
-        Some(Ok(name)) => judged(&evidence(name, publication, &path, bytes, &records, rules.now), rules),
-        _ => unnamed(bytes, name.as_ref(), rules),
+    let at = |depth: Depth| {
+        let policy = Policy { depth, ..rules.policy.clone() };
+        let rules = Rules { policy: &policy, ..rules };
+        match &name {
+            Some(Ok(name)) => judged(&evidence(name, publication, &path, bytes, &records, rules.now), rules),
+            _ => unnamed(bytes, name.as_ref(), rules),
+        }
     };
+    let would_be_at = [Depth::Identity, Depth::Schemas].map(|depth| (depth.as_str(), at(depth).0)).into();
+    let (would_be, reasons, near_misses) = at(rules.policy.depth);
     CardPlan {
         schema: SCHEMA,
         name: name.and_then(Result::ok).map(|name| name.as_str().to_owned()),
         cid: publication.root.to_string(),
-        cids: [(ImportProfile::UnixfsV1, &publication.root), (ImportProfile::UnixfsV0, &publication.root_v0)]
-            .map(|(profile, root)| (profile.as_str(), root.to_string()))
-            .into(),
+        cids: publication.roots.iter().map(|(profile, root)| (*profile, root.to_string())).collect(),
         path: Some(path.to_string()).filter(|path| !path.is_empty()),
         sha256: Digest::of(bytes),
         bytes: bytes.len(),
         records: records.into_iter().map(|(key, value)| (key.as_str(), value)).collect(),
         transaction,
-        payment_records: payment_records(card.as_ref()),
+        payment_records: payment_records(card.as_ref(), declared.payees),
         would_be,
+        would_be_at,
         profile: rules.profile.id().to_owned(),
         depth: rules.policy.depth,
         reasons,
@@ -288,17 +336,34 @@ fn card_plan(publication: &Publication, path: &str, url: Option<&str>, rules: Ru
 }
 
 /// An address for each network of the card that has a coin type, one for all other EVM chains, and the URL to call.
-fn payment_records(card: Option<&Card>) -> Vec<PaymentRecord> {
+fn payment_records(card: Option<&Card>, payees: &[Payee]) -> Vec<PaymentRecord> {
+    let known = addresses(payees);
     let coin = |network: &str| CoinType::of_chain(network.parse::<Network>().ok()?.chain_id()?);
     let networks: BTreeMap<CoinType, &str> =
         card.iter().flat_map(|card| card.networks()).filter_map(|network| Some((coin(network)?, network))).collect();
-    let address = |coin: CoinType, says: String| PaymentRecord { record: format!("addr({coin})"), says };
-    let mut records: Vec<_> =
-        networks.into_iter().map(|(coin, network)| address(coin, format!("the address that is paid on {network}"))).collect();
-    records.push(address(CoinType::EVM_DEFAULT, "the address on every other EVM chain (ENSIP-19)".to_owned()));
+    let mut coins: BTreeMap<CoinType, String> =
+        networks.into_iter().map(|(coin, network)| (coin, format!("the address that is paid on {network}"))).collect();
+    for coin in known.keys().filter(|coin| **coin != CoinType::EVM_DEFAULT) {
+        coins.entry(*coin).or_insert_with(|| "the address that is paid on a chain that the card does not name".to_owned());
+    }
+    let every_other = (CoinType::EVM_DEFAULT, "the address on every other EVM chain (ENSIP-19)".to_owned());
+    let mut records: Vec<_> = coins
+        .into_iter()
+        .chain([every_other])
+        .map(|(coin, says)| PaymentRecord {
+            record: format!("addr({coin})"),
+            says,
+            value: known.get(&coin).map(Address::to_string),
+        })
+        .collect();
     let says = "the https URL of the runtime; verb and version follow".to_owned();
-    records.push(PaymentRecord { record: EndpointKey::Runtime.to_string(), says });
+    records.push(PaymentRecord { record: EndpointKey::Runtime.to_string(), says, value: None });
     records
+}
+
+/// The addresses of payees by coin type.
+fn addresses(payees: &[Payee]) -> BTreeMap<CoinType, Address> {
+    payees.iter().map(|payee| (payee.coin, payee.address)).collect()
 }
 
 fn assumed(depth: Depth) -> Vec<&'static str> {
@@ -464,7 +529,11 @@ mod tests {
         let profile = profiles.get(profile).expect("built in");
         let policy = Policy { depth, ..Policy::default() };
         let rules = Rules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::UNIX_EPOCH };
-        plan(&Publication::build(root).expect("a good tree"), url, rules).expect("a good URL")
+        plan(&built(root), Declared { url, payees: &[] }, rules).expect("a good URL")
+    }
+
+    fn built(root: &Node) -> Publication {
+        Publication::build(root, ImportProfile::UnixfsV1).expect("a good tree")
     }
 
     fn one(card: &Value, url: Option<&str>) -> CardPlan {
@@ -498,6 +567,39 @@ mod tests {
     }
 
     #[test]
+    fn a_payee_is_an_account_of_an_evm_chain() {
+        let coin = |text: &str| text.parse::<Payee>().map(|payee| payee.coin.number());
+        let address = "0x00000000000000000000000000000000000000aa";
+        assert_eq!(coin(&format!("eip155:1:{address}")), Ok(60));
+        assert_eq!(coin(&format!("eip155:8453:{address}")), Ok(2_147_492_101));
+        assert_eq!(coin(&format!("eip155:0:{address}")), Ok(CoinType::EVM_DEFAULT.number()));
+        for text in [address, "eip155:1:0x00", "solana:1:x", "eip155::0x", &format!("eip155:99999999999:{address}")] {
+            assert_eq!(coin(text), Err(NotAPayee), "{text}");
+        }
+    }
+
+    /// The records name the CID that the importer of the publisher makes, and the blocks under it are walked.
+    #[test]
+    fn the_records_are_those_of_the_import_profile() {
+        let root = folder([("a.json", file(&good()))]);
+        let profiles = Profiles::builtin();
+        let profile = profiles.get(DEFAULT).expect("built in");
+        let policy = Policy::default();
+        let rules = Rules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::UNIX_EPOCH };
+        for import in ImportProfile::ALL {
+            let publication = Publication::build(&root, import).expect("a good tree");
+            let plan = plan(&publication, Declared::default(), rules).expect("no URL").pop().expect("a card");
+            assert_eq!(plan.cid, plan.cids[import.as_str()]);
+            assert_eq!(plan.records["cl.cid.agentcard"], plan.cid);
+            assert_eq!(plan.records["cl.agentcard.mirror.ipfs"], format!("ipfs://{}/a.json", plan.cid));
+            assert_eq!(plan.would_be, State::Trusted);
+            let data = plan.transaction.expect("it has a name").data;
+            let has = |text: &str| data.windows(text.len()).any(|part| part == text.as_bytes());
+            assert!(plan.cids.values().all(|cid| has(cid) == (*cid == plan.cid)), "{import:?}");
+        }
+    }
+
+    #[test]
     fn a_folder_gives_a_plan_for_each_card() {
         let agents = folder([
             ("a b%.json", file(&good())),
@@ -516,13 +618,14 @@ mod tests {
             assert_eq!(plan.records["cl.agentcard"], format!("https://cards.example/{path}"));
             assert_eq!(plan.records["cl.agentcard.mirror.ipfs"], format!("ipfs://{}/{path}", plan.cid));
         }
-        let publication = Publication::build(&root).expect("a good tree");
+        let publication = built(&root);
         let rules_need_one = PlanError::OneUrl(2);
         let profiles = Profiles::builtin();
         let profile = profiles.get(DEFAULT).expect("built in");
         let policy = Policy::default();
         let rules = Rules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::UNIX_EPOCH };
-        assert_eq!(plan(&publication, Some("https://cards.example/a.json"), rules), Err(rules_need_one));
+        let declared = Declared { url: Some("https://cards.example/a.json"), payees: &[] };
+        assert_eq!(plan(&publication, declared, rules), Err(rules_need_one));
     }
 
     /// The CID that the importer of Helia gives for the same tree.
@@ -532,7 +635,7 @@ mod tests {
             ("a.txt", Node::File("hello world\n".into())),
             ("b", folder([("c.txt", Node::File("".into())), ("d", folder([]))])),
         ]);
-        let publication = Publication::build(&root).expect("a good tree");
+        let publication = built(&root);
         assert_eq!(publication.root.to_string(), "bafybeigpb6ppg4x3355i3yyyewy5g5mpry4sk7impilth27uouhrd6wjve");
     }
 
@@ -577,6 +680,8 @@ mod tests {
         assert!(codes(&letter.reasons).iter().all(|code| !of_bytes.contains(code)), "{:?}", letter.reasons);
         assert_eq!((letter.depth, letter.assumed.len()), (Depth::Schemas, ASSUMED.len() + 1));
         let newer = plan("agent-cards/1.1.0");
+        assert_eq!(newer.would_be_at[Depth::Schemas.as_str()], newer.would_be);
+        assert_eq!(letter.would_be_at, BTreeMap::from([("identity", State::Trusted), ("schemas", State::Trusted)]));
         assert!(codes(&newer.reasons).contains(&"schema-unpinned"), "{:?}", newer.reasons);
         assert!(one(&good(), None).assumed.iter().eq(&ASSUMED));
     }
@@ -584,7 +689,8 @@ mod tests {
     #[test]
     fn what_importers_shard_is_refused() {
         let many = (0..6000).map(|n| (format!("{n:06}.json"), Node::File(Bytes::new()))).collect();
-        let error = Publication::build(&folder([("many", Node::Folder(many))])).expect_err("too large");
+        let tree = folder([("many", Node::Folder(many))]);
+        let error = Publication::build(&tree, ImportProfile::UnixfsV1).expect_err("too large");
         assert_eq!(error, PlanError::FolderTooLarge("many".into()));
     }
 }

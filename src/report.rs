@@ -17,6 +17,7 @@ mod json;
 mod junit;
 mod known;
 pub mod log_check;
+mod log_words;
 mod markdown;
 pub mod merge;
 mod on_chain;
@@ -37,7 +38,7 @@ use std::io::{self, Write};
 
 pub use self::counts::{Group, AuditCounts};
 pub use self::difference::Difference;
-pub use self::document::Report;
+pub use self::document::{ListOfNames, Report};
 pub use self::drift::{Agreement, Drift};
 pub use self::history::PastCounts;
 pub use self::known::{Decided, Known, SeenCard};

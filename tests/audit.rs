@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use clresolve::config::Config;
+use clresolve::report::governance_log::{GovernanceLog, LogRow};
 use clresolve::sandbox::chain::RpcFault;
 use clresolve::sandbox::spec::Spec;
 use clresolve::sandbox::{ChainState, GatewayManners, Sandbox, World};
@@ -117,8 +118,44 @@ fn every_name_of_the_sandbox_gets_the_row_that_its_list_tells() {
         let having = expected.iter().filter(|e| e.codes.iter().any(|code| group["code"] == code.slug())).count();
         assert_eq!(group["names"], having, "{}", group["code"]);
     }
-    assert_eq!(report["resolution"].as_array().unwrap().len(), count("untrusted"));
+    let drafts: Vec<Value> = report["resolution"].as_array().unwrap().iter().map(of_any_sandbox).collect();
+    assert_eq!(drafts.len(), count("untrusted"));
+
+    // Each draft is read back from where it is printed.
+    let table = csv(text_of(&run(list.as_bytes(), &["--format", "csv", "--depth", "identity"])));
+    let column = table[0].iter().position(|column| column == "resolution_row").unwrap();
+    let printed: Vec<&str> = table[1..].iter().map(|line| &*line[column]).filter(|row| !row.is_empty()).collect();
+    let of_log = |printed: &str| rows_of_log(printed).iter().map(of_any_sandbox).collect::<Vec<_>>();
+    assert_eq!(of_log(&printed.join("\n")), drafts);
+    let page = run(list.as_bytes(), &["--format", "html", "--depth", "identity"]);
+    let (_, log) = text_of(&page).split_once("<section id=\"log\">").expect("a section");
+    let (log, _) = log.split_once("</pre>").expect("its end");
+    let printed: Vec<&str> = log.lines().filter(|line| line.starts_with("| 2")).collect();
+    let printed = printed.join("\n").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    assert_eq!(of_log(&printed), drafts);
 }
+
+/// A drafted row without the digits of its conclusion, which each sandbox has for itself.
+fn of_any_sandbox(row: &Value) -> Value {
+    let mut row = row.clone();
+    let reason = row["reason"].as_str().expect("a reason");
+    let (before, digits) = reason.rsplit_once("conclusion sha256:").expect("each draft names its conclusion");
+    assert!(digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()), "{reason}");
+    row["reason"] = json!(before);
+    row
+}
+
+/// The rows of a governance log, as drafts of them stand in the JSON forms.
+fn rows_of_log(rows: &str) -> Vec<Value> {
+    let log = GovernanceLog::parse(&format!("{LOG_HEAD}{rows}\n")).unwrap_or_else(|error| panic!("{error}: {rows}"));
+    let row = |row: LogRow| {
+        let LogRow { date, subject, kind, decision, reason, .. } = row;
+        json!({"date": date, "subject": subject, "kind": kind, "decision": decision, "reason": reason})
+    };
+    log.rows.into_iter().map(row).collect()
+}
+
+const LOG_HEAD: &str = "# Log\n\n| date | subject | kind | decision | reason |\n|---|---|---|---|---|\n";
 
 /// The default audit looks at the schemas too, and has nothing more against those who keep every rule.
 #[test]
@@ -163,7 +200,9 @@ fn a_line_that_is_no_name_is_a_row_and_not_an_end() {
     for row in &rows[4..] {
         assert_eq!((row.1, row.2), ("untrusted", Some("name-invalid")));
     }
-    assert_eq!(report["rows"][6]["verdict"], Value::Null);
+    let unreadable = &report["rows"][6];
+    assert_eq!((&unreadable["conclusion"], &unreadable["normalized"]), (&Value::Null, &Value::Null));
+    assert_eq!(unreadable["summary"], "This is not an ENS name: the line is not UTF-8.");
 }
 
 #[test]
@@ -445,16 +484,23 @@ fn a_report_that_was_interrupted_does_not_show_that_nothing_changed() {
 
 /// A log with these rows, one or two reports, and what `audit resolution` says of them.
 fn resolution(folder: &Path, rows: &str, report: &Value, since: Option<&Value>, options: &[&str]) -> Output {
-    let head = "# Log\n\n| date | subject | kind | decision | reason |\n|---|---|---|---|---|\n";
-    let mut files = vec![("log.md", format!("{head}{rows}")), ("report.json", sealed(report))];
+    let mut files = vec![("log.md", format!("{LOG_HEAD}{rows}")), ("report.json", sealed(report))];
     files.extend(since.map(|since| ("since.json", sealed(since))));
     files.into_iter().for_each(|(file, text)| std::fs::write(folder.join(file), text).unwrap());
-    let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
-    command.env_clear().current_dir(folder).args(["audit", "resolution", "--log", "log.md", "report.json"]);
-    if since.is_some() {
-        command.args(["--since", "since.json"]);
+    let run = |options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+        command.env_clear().current_dir(folder).args(["audit", "resolution", "--log", "log.md", "report.json"]);
+        command.args(since.iter().flat_map(|_| ["--since", "since.json"]));
+        command.args(options).output().expect("the binary runs")
+    };
+    let (output, text, programs) = (run(options), run(&[]), run(&["--json"]));
+    if !programs.stdout.is_empty() {
+        // What is printed for people is read back as what programs get.
+        let printed = text_of(&text).split_once("once a person has decided:\n\n").map_or("", |(_, drafts)| drafts);
+        let rows: Vec<&str> = printed.lines().skip(2).collect();
+        assert_eq!(json!(rows_of_log(&rows.join("\n"))), json_of(&programs.stdout)["drafts"], "{printed}");
     }
-    command.args(options).output().expect("the binary runs")
+    output
 }
 
 #[test]
@@ -496,11 +542,21 @@ fn a_governance_log_must_say_what_audits_saw_and_nothing_else() {
         found["missing"].as_array().expect("a list").iter().map(|m| format!("{} {}", m["name"], m["kind"])).collect();
     assert_eq!(missing, ["\"checksum-mismatch.eth\" \"incident\"", "\"summarizeagent.eth\" \"change\""]);
 
-    let row = |name: &str, kind: &str| format!("| {today} | {name} | {kind} | accepted | announced |\n");
-    let logged = decided.clone() + &row("`SummarizeAgent.eth`", "change");
+    let says = |name: &str, kind: &str, why: &str| format!("| {today} | {name} | {kind} | accepted | {why} |\n");
+    let row = |name: &str, kind: &str| says(name, kind, "the logo on the home page is blue now");
+    let logged = decided.clone() + &says("`SummarizeAgent.eth`", "change", "the new owner was announced");
     let whole = held(&logged, Some(&before));
     assert_eq!(code(&whole), Some(0), "{}", text_of(&whole));
-    let invented = held(&(logged.clone() + &row("raw-cid.eth", "change")), Some(&before));
+    // A row that says nothing of what happened covers nothing, whatever its kind.
+    let logo = held(&(decided.clone() + &row("summarizeagent.eth", "change")), Some(&before));
+    let said = text_of(&logo);
+    assert!(code(&logo) == Some(1) && said.contains("missing    summarizeagent.eth  change: owner: 0x"), "{said}");
+    assert!(said.contains("not seen   line 6: "), "{said}");
+    let logo = held(&row("checksum-mismatch.eth", "incident"), Some(&before));
+    let said = text_of(&logo);
+    assert!(said.contains("missing    checksum-mismatch.eth  incident: checksum-mismatch"), "{said}");
+    assert!(code(&logo) == Some(1) && said.contains("not seen   line 5: "), "{said}");
+    let invented = held(&(logged.clone() + &says("raw-cid.eth", "change", "another owner")), Some(&before));
     assert_eq!(code(&invented), Some(1));
     assert!(text_of(&invented).contains("not seen   line 7: "), "{}", text_of(&invented));
     let unknown = held(&(logged.clone() + &row("elsewhere.eth", "incident")), Some(&before));
@@ -519,6 +575,19 @@ fn a_governance_log_must_say_what_audits_saw_and_nothing_else() {
     assert_eq!(code(&quiet), Some(0), "what the audit before logged is asked for no more: {}", text_of(&quiet));
     let swapped = resolution(folder.path(), &decided, &report, Some(&next), &[]);
     assert_eq!(code(&swapped), Some(2));
+    let corrected = |why: &str| {
+        let mut fixed = next.clone();
+        fixed["rows"][2]["state"] = json!("trusted");
+        fixed["rows"][2]["reasons"] = json!([]);
+        let row = format!("| 2999-01-01 | checksum-mismatch.eth | correction | accepted | {why} |\n");
+        resolution(folder.path(), &(decided.clone() + &row), &fixed, Some(&report), &[])
+    };
+    for why in ["it is trusted again", "no checksum-mismatch any more"] {
+        assert_eq!(code(&corrected(why)), Some(0), "{}", text_of(&corrected(why)));
+    }
+    let logo = corrected("the logo is blue now");
+    let said = text_of(&logo);
+    assert!(code(&logo) == Some(1) && said.contains("correction: it is trusted again"), "{said}");
     next["rows"][1]["state"] = json!("indeterminate");
     let dark = resolution(folder.path(), &decided, &next, None, &[]);
     assert_eq!(code(&dark), Some(3), "{}", text_of(&dark));
@@ -570,6 +639,9 @@ fn the_history_of_states_is_drawn_from_earlier_reports() {
         let arguments = ["--format", "html", "--depth", "identity", "--history"];
         run(NAMES, &[&arguments[..], &history.iter().map(String::as_str).collect::<Vec<_>>()].concat())
     };
+    // What "before" says is of --since, whatever the history has.
+    let since = page(&[files[1].clone(), "--since".to_owned(), files[0].clone()]);
+    assert!(text_of(&since).contains("<div class=\"lane\"><span>2026-01-01</span>"), "{}", text_of(&since));
     // In the order of their dates, whatever that of the arguments.
     let drawn = page(&[files[1].clone(), files[0].clone()]);
     let words =
@@ -611,6 +683,51 @@ fn a_report_that_was_cut_or_changed_is_refused() {
     std::fs::write(&file, sealed(&other_world)).unwrap();
     let refused = run(NAMES, &["--since", file.to_str().unwrap()]);
     assert_eq!((code(&refused), text_of(&refused)), (Some(2), ""), "before any name is judged");
+}
+
+/// Every command that reads a report refuses what stands behind its digest, and a report without its end.
+#[test]
+fn nothing_stands_behind_the_digest_of_a_report() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let pin = path("pin.json");
+    let options = ["--json", "--depth", "identity", "--shard", "1/1", "--pin", &pin, "--timeout", "2m"];
+    let whole = String::from_utf8(run(NAMES, &options).stdout).unwrap();
+    std::fs::write(path("whole.json"), &whole).unwrap();
+    std::fs::write(path("good.json"), run(NAMES, &options[..3]).stdout).unwrap();
+    let clresolve = |arguments: &[&str]| without_configuration().args(arguments).output().expect("the binary runs");
+    let digest = whole.rfind("\"digest\"").expect("a seal");
+    let members = ", \"resolution\": [], \"reasons\": [], \"since\": null, \"warning\": \"all good\"}";
+    let inner = whole.strip_suffix("\n}\n").expect("its end");
+    for changed in [
+        whole[..digest].to_owned(),
+        whole[..digest + 20].to_owned(),
+        inner.to_owned(),
+        format!("{inner}\n"),
+        format!("{inner}\n}}"),
+        format!("{whole} "),
+        format!("{whole}\n"),
+        format!("{whole}garbage"),
+        format!("{inner}{members}\n"),
+        format!("{inner}\n{members}\n"),
+    ] {
+        std::fs::write(path("changed.json"), &changed).unwrap();
+        let (good, bad, out) = (path("good.json"), path("changed.json"), path("out.json"));
+        for (command, exit) in [
+            (&["audit", "merge", &bad, "--out", &out][..], 2),
+            (&["audit", "diff", &bad, &good, "--out", &out], 2),
+            (&["audit", "diff", &good, &bad, "--out", &out], 2),
+            (&["audit", "verify", &bad, "--out", &out], 1),
+        ] {
+            let refused = clresolve(command);
+            let said = String::from_utf8_lossy(&refused.stderr);
+            assert_eq!(code(&refused), Some(exit), "{command:?} {said} {}", &changed[digest..]);
+            assert!(said.contains("was cut") || said.contains("was changed"), "{said}");
+            assert!(!Path::new(&out).exists(), "{command:?}");
+        }
+    }
+    assert_eq!(code(&clresolve(&["audit", "verify", &path("whole.json")])), Some(0));
+    assert_eq!(code(&clresolve(&["audit", "merge", &path("whole.json")])), Some(1), "a name is untrusted");
 }
 
 #[test]
@@ -814,6 +931,98 @@ fn beside_a_list_a_registry_that_cannot_be_read_is_a_row_and_not_an_end() {
     assert_eq!((code(&missing), missing.stdout.len()), (Some(2), 0), "a file that is not there is a slip of the pen");
 }
 
+/// A shard's names are not those of its list: what it lacks was not removed.
+#[test]
+fn the_report_of_a_shard_is_compared_with_nothing() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (pin, list) = (path("pin.json"), path("names.txt"));
+    std::fs::write(&list, NAMES).unwrap();
+    std::fs::write(path("log.md"), LOG_HEAD).unwrap();
+    let options = ["--json", "--depth", "identity", "--timeout", "2m", "--names", &list];
+    let whole = audit(&options).output().unwrap();
+    std::fs::write(path("whole.json"), &whole.stdout).unwrap();
+    let half = audit(&[&options[..], &["--shard", "1/2", "--pin", &pin]].concat()).output().unwrap();
+    std::fs::write(path("half.json"), &half.stdout).unwrap();
+    let clresolve = |arguments: &[&str]| without_configuration().args(arguments).output().expect("the binary runs");
+    let (half, whole, log) = (path("half.json"), path("whole.json"), path("log.md"));
+    for command in [
+        &["audit", "diff", &half, &whole][..],
+        &["audit", "diff", &whole, &half],
+        &["audit", "resolution", "--log", &log, &half],
+        &["audit", "resolution", "--log", &log, "--since", &half, &whole],
+        &["audit", "--sandbox", "--names", &list, "--since", &half],
+        &["audit", "--sandbox", "--names", &list, "--history", &half],
+        &["watch", "--sandbox", "--names", &list, "--state", &half, "--once", "--out", &path("out.md")],
+    ] {
+        let refused = clresolve(command);
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!((code(&refused), text_of(&refused)), (Some(2), ""), "{command:?}: {said}");
+        assert!(said.contains("is of shard 1/2, not of a whole list; join the reports of all shards first"), "{said}");
+    }
+    assert_eq!(code(&clresolve(&["audit", "verify", &half])), Some(0), "it is as it was written");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_full_disk_leaves_the_earlier_report_in_its_place() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (list, out) = (path("names.txt"), path("out.html"));
+    std::fs::write(&list, NAMES).unwrap();
+    std::fs::write(&out, "the report of July").unwrap();
+    let arguments = ["audit", "--sandbox", "--names", &list, "--depth", "identity", "--format", "html", "--out", &out];
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 16; exec \"$@\"", "sh", BINARY]).args(arguments);
+    let full = limited.output().expect("a shell");
+    let said = String::from_utf8_lossy(&full.stderr).into_owned();
+    assert_eq!(code(&full), Some(74), "{said}");
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), "the report of July");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else stays");
+
+    let again = without_configuration().args(arguments).output().unwrap();
+    assert_eq!(code(&again), Some(1), "{}", String::from_utf8_lossy(&again.stderr));
+    assert!(std::fs::read_to_string(&out).unwrap().ends_with("</html>\n"));
+    let stdout = run(NAMES, &["--depth", "identity", "--out", "/dev/stdout"]);
+    assert!(text_of(&stdout).starts_with("# Audit"), "a pipe is no file to replace");
+}
+
+#[test]
+fn a_report_never_overwrites_what_it_is_made_of() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (list, pin) = (path("names.txt"), path("pin.json"));
+    std::fs::write(&list, NAMES).unwrap();
+    let options = ["--json", "--depth", "identity", "--timeout", "2m", "--names", &list];
+    let shard = audit(&[&options[..], &["--shard", "1/1", "--pin", &pin]].concat()).output().unwrap();
+    let (one, report, log) = (path("1.json"), path("report.json"), path("log.md"));
+    std::fs::write(&one, &shard.stdout).unwrap();
+    std::fs::write(&report, &audit(&options).output().unwrap().stdout).unwrap();
+    std::fs::write(&log, LOG_HEAD).unwrap();
+    let sandbox = ["audit", "--sandbox", "--depth", "identity"];
+    let audit = |further: &[&str]| [&sandbox[..], further].concat().into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let other = |arguments: &[&str]| arguments.iter().map(|argument| (*argument).to_owned()).collect::<Vec<_>>();
+    for (command, out) in [
+        (audit(&["--names", &list]), &list),
+        (audit(&["--registry", &report]), &report),
+        (audit(&["--names", &list, "--since", &report]), &report),
+        (audit(&["--names", &list, "--history", &report]), &report),
+        (audit(&["--names", &list, "--pin", &pin]), &pin),
+        (other(&["audit", "list", "--sandbox", "--below", "eth", "--known", &list]), &list),
+        (other(&["audit", "merge", &one]), &one),
+        (other(&["audit", "diff", &report, &report]), &report),
+        (other(&["audit", "verify", &report]), &report),
+        (other(&["audit", "sign", &report, "--key", &log]), &report),
+        (other(&["audit", "resolution", "--log", &log, &report]), &log),
+    ] {
+        let before = std::fs::read(out).unwrap();
+        let refused = without_configuration().args(&command).args(["--out", out]).output().unwrap();
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(code(&refused), Some(2), "{command:?} {said}");
+        assert!(said.contains("this is the file of ") && std::fs::read(out).unwrap() == before, "{command:?} {said}");
+    }
+}
+
 #[test]
 fn an_entry_that_is_no_name_is_a_row_and_not_an_end() {
     let folder = TempDir::new().unwrap();
@@ -979,10 +1188,11 @@ fn kill_after_a_row(world: &Served, arguments: &[&str]) {
 #[test]
 fn eight_shards_that_are_each_killed_ten_times_give_the_report_of_one_run() {
     let world = &Served::start();
-    let (names, block) = (&long_list(world), &block_of(world));
-    let fixed = ["audit", "--names", names, "--block", block, "--depth", "identity", "--json", "--timeout", "2m"];
+    let names = &long_list(world);
+    let fixed = ["audit", "--names", names, "--pin", &world.path("pin.json"), "--json", "--timeout", "2m"];
     let whole = world.clresolve(&fixed);
     assert_eq!(code(&whole), Some(1), "{}", String::from_utf8_lossy(&whole.stderr));
+    assert_eq!(json_of(&whole.stdout)["scope"]["depth"], "schemas");
 
     let audited = |index: usize| {
         let (shard, report) = (format!("{index}/8"), world.path(&format!("{index}.json")));
@@ -1005,10 +1215,17 @@ fn eight_shards_that_are_each_killed_ten_times_give_the_report_of_one_run() {
         let shards: Vec<_> = (1..=8).map(|index| scope.spawn(move || audited(index))).collect();
         shards.into_iter().map(|shard| shard.join().expect("a shard")).collect()
     });
-    let merge: Vec<&str> = ["audit", "merge", "--json"].into_iter().chain(reports.iter().map(String::as_str)).collect();
-    let merged = Command::new(BINARY).args(&merge).output().expect("the binary runs");
-    assert_eq!(code(&merged), Some(1), "{}", String::from_utf8_lossy(&merged.stderr));
-    assert_eq!(text_of(&merged), text_of(&whole));
+    let merged = |form: &str| {
+        let merge = ["audit", "merge", "--format", form].into_iter().chain(reports.iter().map(String::as_str));
+        let merged = Command::new(BINARY).args(merge).output().expect("the binary runs");
+        assert_eq!(code(&merged), Some(1), "{}", String::from_utf8_lossy(&merged.stderr));
+        merged
+    };
+    assert_eq!(text_of(&merged("json")), text_of(&whole));
+    for form in ["html", "sarif"] {
+        let whole = world.clresolve(&[&fixed[..5], &["--timeout", "2m", "--format", form]].concat());
+        assert!(text_of(&merged(form)) == text_of(&whole), "{form}");
+    }
 }
 
 #[cfg(unix)]
@@ -1038,7 +1255,7 @@ fn a_full_disk_loses_nothing_that_was_judged() {
 
     let over_it = world.clresolve(&[&resumed[..], &["--out", journal]].concat());
     let said = String::from_utf8_lossy(&over_it.stderr).into_owned();
-    assert!(code(&over_it) == Some(2) && said.contains("--out names the same file"), "{said}");
+    assert!(code(&over_it) == Some(2) && said.contains("this is the file of --resume too"), "{said}");
 
     let rest = world.clresolve(&[&["-v"], &resumed[..]].concat());
     let said = String::from_utf8_lossy(&rest.stderr).into_owned();

@@ -132,6 +132,54 @@ fn a_single_card_is_its_own_cid() {
     );
 }
 
+/// What the text proposes is one publication: no line names the CID of another import profile as one to set.
+#[test]
+fn the_plan_of_an_import_profile_names_its_cid_alone() {
+    let folder = folder(&[("card.json", &card("cleanagent"))]);
+    let [v1, v0] = ["unixfs-v1-2025", "unixfs-v0-2015"].map(|profile| {
+        let output = plan(folder.path(), &["--import", profile]);
+        assert_eq!(code(&output), 0, "{}", err(&output));
+        out(&output).to_owned()
+    });
+    let cid =
+        |text: &str| text.lines().nth(1).and_then(|line| line.strip_prefix("  cid     ")).expect("a CID").to_owned();
+    assert_ne!(cid(&v1), cid(&v0));
+    for (text, own, other, profile) in
+        [(&v1, cid(&v1), cid(&v0), "unixfs-v0-2015"), (&v0, cid(&v0), cid(&v1), "unixfs-v1-2025")]
+    {
+        assert!(
+            text.contains(&format!("cl.cid.agentcard={own}\n")) && text.contains(&format!("ipfs://{own}/card.json\n")),
+            "{text}"
+        );
+        let advice =
+            format!("  or      {other} if your importer follows {profile}: plan again with --import {profile}\n");
+        assert!(text.contains(&advice) && text.matches(&other).count() == 1, "{text}");
+    }
+    assert_eq!(plan_text(folder.path()), v1, "the default");
+    assert!(v1.contains("  identity would be trusted\n  schemas  would be trusted\n"), "{v1}");
+    assert_eq!(code(&plan(folder.path(), &["--import", "unixfs"])), 2);
+}
+
+#[test]
+fn a_payee_stands_among_the_records_and_in_the_call() {
+    let folder = folder(&[("card.json", &card("cleanagent"))]);
+    let address = "0x00000000000000000000000000000000000000AA";
+    let payees = [format!("eip155:1:{address}"), format!("eip155:8453:{address}")];
+    let flags = ["--payee", &payees[0], "--payee", &payees[1]];
+    let output = plan(folder.path(), &flags);
+    let text = out(&output);
+    for line in [format!("  addr(60)={address}\n"), format!("  addr(2147492101)={address}\n")] {
+        assert!(text.contains(&line), "{text}");
+    }
+    let (_, unset) = text.split_once("to be paid, set these too:\n").expect("what is not known");
+    assert!(!unset.contains("addr(60)") && unset.contains("addr(2147483648)"), "{text}");
+    let with = json(&plan(folder.path(), &[&flags[..], &["-o", "json"]].concat()));
+    let call = with["transaction"]["data"].as_str().expect("call data");
+    assert_eq!(call.matches("8b95dd71").count(), 2, "setAddr(bytes32,uint256,bytes)");
+    assert_eq!(with["payment_records"][0]["value"], address);
+    assert_eq!(code(&plan(folder.path(), &["--payee", "cleanagent.eth"])), 2);
+}
+
 #[test]
 fn the_worst_card_decides_the_code() {
     let bad = card("otheragent").replace("/clean/v1", "/clean/v2");

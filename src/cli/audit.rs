@@ -15,7 +15,7 @@ mod schemas;
 mod signing;
 mod sources;
 
-use std::io::{self, BufWriter, Write as _};
+use std::io::{BufWriter, Write as _};
 use std::path::Path;
 use std::pin::pin;
 
@@ -33,12 +33,12 @@ use super::args::{AuditArgs, AuditCommand};
 use super::exit::Exit;
 use super::input;
 use super::names;
-use super::output::{Output, Unwritable};
+use super::output::{Output, Unwritable, is_same_file};
 use super::stop::asked_to_stop;
 use super::uri;
 use super::world::{Reader, World};
 use crate::chain::BlockSelector;
-use crate::report::{Difference, Ending, Past, Report, Scope};
+use crate::report::{Difference, Ending, ListOfNames, Past, Report, Scope};
 use crate::verdict::{Depth, Pinned};
 
 pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
@@ -55,7 +55,7 @@ pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
 }
 
 async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
-    let mut output = Output::new(&args.output.out)?;
+    let output = output_of(&args)?;
     if let Some(journal) = &args.resume {
         // Only whether it can be one: it is opened once the audit is known.
         Output::file("--resume", journal)?;
@@ -103,7 +103,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         shard: args.shard,
         pace,
     };
-    let ending = listed.run(sources, &mut kept, interrupt).await?;
+    let (ending, digest) = listed.run(sources, &mut kept, interrupt).await?;
     if let Some(pin) = &pin {
         scope.block = pin.blocks().await;
     }
@@ -112,7 +112,22 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         asked_to_stop().await;
         std::process::exit(i32::from(Exit::Interrupted.code()));
     });
-    finish(kept, scope, ending, &history, &args, &mut output)
+    let list = ListOfNames { file: list_file(args.names.as_deref()), digest };
+    finish(kept, scope, ending, list, &history, &args, output)
+}
+
+/// Where the report goes, which is none of the files that are read.
+fn output_of(args: &AuditArgs) -> anyhow::Result<Output> {
+    let files = [
+        ("--names", args.names.as_deref()),
+        ("--registry", args.registry.as_deref().map(Path::new)),
+        ("--since", args.since.as_deref()),
+        ("--pin", args.pin.as_deref()),
+        ("--resume", args.resume.as_deref()),
+        ("--config", args.world.rules.config.as_deref()),
+    ];
+    let history = args.history.iter().map(|report| ("--history", Some(&**report)));
+    Output::apart_from(&args.output.out, files.into_iter().chain(history))
 }
 
 /// Writes the report; its exit code.
@@ -120,9 +135,10 @@ fn finish(
     kept: RowWriter,
     scope: Scope,
     ending: Ending,
+    list: ListOfNames,
     history: &History,
     args: &AuditArgs,
-    output: &mut Output,
+    mut output: Output,
 ) -> anyhow::Result<Exit> {
     let mut exit = exit(&kept.counts, &ending);
     if kept.counts.names == 0 && (args.shard.is_none() || ending != Ending::Complete) {
@@ -147,21 +163,23 @@ fn finish(
     if let Some(since) = &since {
         exit = exit.max(since.outcome(&args.fail_on).into());
     }
-    let earlier = history.counts();
-    let report =
-        Report { scope, counts, ending, since, earlier, shard: args.shard, list: list_file(args.names.as_deref()) };
-    let mut out = BufWriter::new(ToOutput(output));
+    let (before, earlier) = (history.before(), history.counts());
+    let flags = args.world.flags();
+    let report = Report { scope, counts, ending, since, before, earlier, shard: args.shard, list, flags };
+    let mut out = BufWriter::new(ToOutput(&mut output));
     let written = report.write(args.output.form().into(), &spool, &mut out).and_then(|()| out.flush());
-    written.map_err(|error| unwritable(&spool, error))?;
+    written.map_err(|error| unwritable(&spool, Unwritable::new("the report", error)))?;
     drop(out);
-    if report.ending == Ending::Complete && !output.is_gone() {
+    let is_gone = output.is_gone();
+    output.finish().map_err(|error| unwritable(&spool, error))?;
+    if report.ending == Ending::Complete && !is_gone {
         spool.discard()?;
     }
     Ok(exit)
 }
 
-fn unwritable(rows: &Spool, error: io::Error) -> anyhow::Error {
-    let error = anyhow::Error::new(Unwritable::new("the report", error));
+fn unwritable(rows: &Spool, error: Unwritable) -> anyhow::Error {
+    let error = anyhow::Error::new(error);
     match rows.journal() {
         Some(journal) => error.context(RowWriter::advice(journal)),
         None => error,
@@ -173,15 +191,11 @@ fn kept(args: &AuditArgs, scope: &Scope) -> anyhow::Result<RowWriter> {
     let Some(journal) = &args.resume else { return RowWriter::scratch() };
     let job = Job::of(scope.clone(), args.shard, args.names.as_deref(), args.since.as_deref())?;
     let kept = RowWriter::resume(journal, &job)?;
+    // It may be new since the files were compared.
     if args.output.out.file.as_deref().is_some_and(|report| is_same_file(report, journal)) {
         bail!("--resume {}: --out names the same file; name another", journal.display());
     }
     Ok(kept)
-}
-
-/// Whether two paths lead to one file that exists.
-pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
-    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
 /// The file of the list, as reports name it.

@@ -39,7 +39,7 @@ pub(super) fn run(command: BundleCommand) -> anyhow::Result<Exit> {
 }
 
 async fn export(args: ExportArgs) -> anyhow::Result<Exit> {
-    let mut output = Output::new(&args.out)?;
+    let output = Output::new(&args.out)?;
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
     let world = World::open_with(&args.world, args.sign.into()).await?;
     let signer = sign::open(&world.config.sign)?;
@@ -51,7 +51,7 @@ async fn export(args: ExportArgs) -> anyhow::Result<Exit> {
                 Some(signer) => signed(packed, signer, world.resolver.now()),
                 None => packed.into_bundle(),
             };
-            output.write((json_line(&bundle.to_json())? + "\n").as_bytes())?;
+            output.write_whole((json_line(&bundle.to_json())? + "\n").as_bytes())?;
             Ok(Exit::Trusted)
         }
         Err(ExportError::Setup(error)) => Err(error.into()),

@@ -14,7 +14,7 @@ pub(super) fn run(args: CardArgs) -> anyhow::Result<Exit> {
 }
 
 async fn write_card(args: CardArgs) -> anyhow::Result<Exit> {
-    let mut output = Output::new(&args.out)?;
+    let output = Output::new(&args.out)?;
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
     let world = World::open(&args.world).await?;
     let resolution = world.resolver.resolve(&args.name).await;
@@ -23,7 +23,7 @@ async fn write_card(args: CardArgs) -> anyhow::Result<Exit> {
     let unmet = args.expect.unmet(verdict);
     let exit = exit_of(verdict, &unmet);
     match resolution.card() {
-        Some(card) if exit == Exit::Trusted => output.write(card)?,
+        Some(card) if exit == Exit::Trusted => output.write_whole(card)?,
         _ if verdict.state == State::Trusted => verify::report_unmet(verdict, &unmet),
         _ => anstream::eprint!("{}", render::walk(verdict, &unmet, &render::Palette::plain())),
     }

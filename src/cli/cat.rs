@@ -60,7 +60,7 @@ impl Unproven {
 }
 
 pub(super) fn run(args: CatArgs) -> anyhow::Result<Exit> {
-    let mut output = Output::new(&args.out)?;
+    let output = Output::new(&args.out)?;
     let bytes = match (Target::parse(&args.target), &args.car) {
         (Err(refusal), _) => Err(refusal),
         (Ok(target), Some(car)) => from_car(target, read_car(car)?),
@@ -78,7 +78,7 @@ pub(super) fn run(args: CatArgs) -> anyhow::Result<Exit> {
     };
     match bytes {
         Ok(bytes) => {
-            output.write(&bytes)?;
+            output.write_whole(&bytes)?;
             Ok(Exit::Trusted)
         }
         Err(refusal) => {

@@ -14,7 +14,7 @@ pub(super) fn run(args: CompletionsArgs) -> anyhow::Result<Exit> {
     if args.shell == Shell::Fish {
         script.extend(of_arguments(&args::whole_command()).into_bytes());
     }
-    Output::new(&args.out)?.write(&script)?;
+    Output::new(&args.out)?.write_whole(&script)?;
     Ok(Exit::Trusted)
 }
 

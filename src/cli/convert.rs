@@ -17,7 +17,7 @@ use crate::system::{CardSystem, Detection, Rules, detect};
 use crate::text::Foreign;
 
 pub(super) fn run(args: ConvertArgs) -> anyhow::Result<Exit> {
-    let mut output = Output::new(&args.output.out)?;
+    let output = Output::new(&args.output.out)?;
     let name = args.document.display().to_string();
     let LocalRules { profile, .. } = LocalRules::read(&args.offline)?;
     let card = match Card::parse(&read(&args.document, MAX_BYTES)?) {
@@ -31,9 +31,9 @@ pub(super) fn run(args: ConvertArgs) -> anyhow::Result<Exit> {
     let rules = Rules::of(&profile);
     let conversion = convert(&card, from, args.to, &rules);
     match args.output.form() {
-        ConvertFormat::Json => output.write((output::json(&conversion)? + "\n").as_bytes())?,
+        ConvertFormat::Json => output.write_whole((output::json(&conversion)? + "\n").as_bytes())?,
         ConvertFormat::Card => {
-            output.write(printed(&conversion.card, args.to)?.as_bytes())?;
+            output.write_whole(printed(&conversion.card, args.to)?.as_bytes())?;
             report(&conversion);
         }
     }

@@ -12,7 +12,7 @@ use crate::generate::{Cards, Generated, MAX_BYTES, Source};
 use crate::text::Foreign;
 
 pub(super) fn run(args: GenerateArgs) -> anyhow::Result<Exit> {
-    let mut output = Output::new(&args.output.out)?;
+    let output = Output::new(&args.output.out)?;
     let files = args
         .from
         .iter()
@@ -24,7 +24,7 @@ pub(super) fn run(args: GenerateArgs) -> anyhow::Result<Exit> {
     for note in chosen.iter().flat_map(|card| card.notes()) {
         notice::note(format_args!("clresolve: {note}"));
     }
-    output.write(text(&chosen, args.output.form())?.as_bytes())?;
+    output.write_whole(text(&chosen, args.output.form())?.as_bytes())?;
     Ok(Exit::Trusted)
 }
 

@@ -24,6 +24,6 @@ pub(super) fn run(args: KeyArgs) -> anyhow::Result<Exit> {
         }
     };
     let set = json!({ "keys": [key.public_jwk()] });
-    Output::new(&args.out)?.write((output::json(&set)? + "\n").as_bytes())?;
+    Output::new(&args.out)?.write_whole((output::json(&set)? + "\n").as_bytes())?;
     Ok(Exit::Trusted)
 }

@@ -12,7 +12,7 @@ use super::output::{Output, Unwritable};
 /// Writes a page per command into the folder, or the page of the program to standard output.
 pub(super) fn run(args: &ManArgs) -> anyhow::Result<Exit> {
     let Some(folder) = &args.folder else {
-        Output::new(&args.out)?.write(&page(args::manual())?)?;
+        Output::new(&args.out)?.write_whole(&page(args::manual())?)?;
         return Ok(Exit::Trusted);
     };
     if !folder.is_dir() {

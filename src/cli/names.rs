@@ -8,8 +8,8 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 
 use super::input::STDIN;
-use crate::digest::Digest;
-use crate::report::shard::identity;
+use crate::digest::{Digest, Digester};
+use crate::report::shard::{self, ListDigester, identity};
 
 /// Longest line, in bytes: several times the longest name that can be resolved, and room for a comment after it.
 pub(super) const MAX_LINE_BYTES: usize = 4096;
@@ -60,9 +60,20 @@ fn listed(lines: Reader) -> anyhow::Result<Vec<String>> {
 
 /// A list that was opened.
 pub(super) struct List {
-    /// How many different names it holds, where that can be known before it is read.
-    pub(super) total: Option<u64>,
+    /// What it holds, where that can be known before it is read.
+    pub(super) counted: Option<Counted>,
     pub(super) reader: Reader,
+}
+
+/// What a list holds.
+#[derive(Default)]
+pub(super) struct Counted {
+    /// How many different names.
+    pub(super) names: u64,
+    /// How many lines.
+    pub(super) lines: u64,
+    /// Which, and where.
+    pub(super) digester: ListDigester,
 }
 
 /// A line that asks for a row.
@@ -81,6 +92,8 @@ pub(super) enum Line {
         line: u64,
         /// What can be shown of it.
         start: String,
+        /// The digest of all of it, where that is more.
+        whole: Option<Digest>,
         /// What is wrong with it.
         why: String,
     },
@@ -89,7 +102,25 @@ pub(super) enum Line {
 impl Line {
     /// What cannot be a name: of its text the start is kept.
     pub(super) fn unreadable(line: u64, text: &str, why: String) -> Self {
-        Self::Unreadable { line, start: text.chars().take(START_CHARACTERS).collect(), why }
+        let start: String = text.chars().take(START_CHARACTERS).collect();
+        let whole = (start != text).then(|| Digest::of(text.as_bytes()));
+        Self::Unreadable { line, start, whole, why }
+    }
+
+    /// The same, of which these are all bytes.
+    fn of_bytes(line: u64, text: &str, whole: Digest, why: String) -> Self {
+        Self::Unreadable { line, start: text.chars().take(START_CHARACTERS).collect(), whole: Some(whole), why }
+    }
+
+    /// What its row is known by.
+    pub(super) fn key(&self) -> String {
+        match self {
+            Self::Name { name, .. } => {
+                let (start, whole) = shard::kept(name);
+                shard::key(&start, whole)
+            }
+            Self::Unreadable { start, whole, .. } => shard::key(start, *whole),
+        }
     }
 
     /// Number of the line, from 1.
@@ -139,25 +170,28 @@ pub(super) enum NamesError {
 /// Opens a list, and counts the names of one that is a file.
 pub(super) fn open(path: &Path) -> anyhow::Result<List> {
     if path == Path::new(STDIN) {
-        return Ok(List { total: None, reader: Reader::of_stdin() });
+        return Ok(List { counted: None, reader: Reader::of_stdin() });
     }
     let context = || format!("--names {}", path.display());
     let mut file = File::open(path).with_context(context)?;
-    let mut total = None;
+    let mut counted = None;
     if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
         let copy = file.try_clone().with_context(context)?;
-        total = count(Reader::new(Box::new(BufReader::new(copy)))).ok();
+        counted = count(Reader::new(Box::new(BufReader::new(copy)))).ok();
         file.rewind().with_context(context)?;
     }
-    Ok(List { total, reader: Reader::new(Box::new(BufReader::new(file))) })
+    Ok(List { counted, reader: Reader::new(Box::new(BufReader::new(file))) })
 }
 
-fn count(reader: Reader) -> Result<u64, NamesError> {
-    let (mut total, mut distinct) = (0, Distinct::default());
-    for line in reader {
-        total += u64::from(distinct.is_first(&line?));
+fn count(mut reader: Reader) -> Result<Counted, NamesError> {
+    let (mut counted, mut distinct) = (Counted::default(), Distinct::default());
+    for line in reader.by_ref() {
+        let line = line?;
+        counted.names += u64::from(distinct.is_first(&line));
+        counted.digester.add(line.number(), &line.key());
     }
-    Ok(total)
+    counted.lines = reader.lines();
+    Ok(counted)
 }
 
 /// Reads a list line by line.
@@ -181,8 +215,8 @@ impl Reader {
         Self::new(Box::new(BufReader::new(io::stdin())))
     }
 
-    /// The next line without its end; of one that is too long the first [`MAX_LINE_BYTES`] + 1 bytes.
-    fn raw_line(&mut self) -> Result<Option<Vec<u8>>, NamesError> {
+    /// The next line without its end; of one that is too long the first [`MAX_LINE_BYTES`] + 1 bytes, and the digest of all.
+    fn raw_line(&mut self) -> Result<Option<(Vec<u8>, Option<Digest>)>, NamesError> {
         let failed = |error: io::Error| NamesError::Io(error.to_string());
         let mut bytes = Vec::new();
         let limit = u64::try_from(MAX_LINE_BYTES + 1).unwrap_or(u64::MAX);
@@ -193,15 +227,33 @@ impl Reader {
         if self.line > MAX_LINES {
             return Err(NamesError::TooMany);
         }
+        let mut whole = None;
         if bytes.last() == Some(&b'\n') {
             bytes.pop();
         } else if bytes.len() > MAX_LINE_BYTES {
-            self.input.skip_until(b'\n').map_err(failed)?;
+            whole = Some(self.rest_of_line(&bytes).map_err(failed)?);
         }
         if self.line == 1 && bytes.starts_with(BYTE_ORDER_MARK) {
             bytes.drain(..BYTE_ORDER_MARK.len());
         }
-        Ok(Some(bytes))
+        Ok(Some((bytes, whole)))
+    }
+
+    /// Passes over the rest of a line; the digest of all of it.
+    fn rest_of_line(&mut self, start: &[u8]) -> io::Result<Digest> {
+        let mut line = Digester::default();
+        line.update(start);
+        loop {
+            let bytes = self.input.fill_buf()?;
+            let end = bytes.iter().position(|byte| *byte == b'\n');
+            line.update(&bytes[..end.unwrap_or(bytes.len())]);
+            let is_last = end.is_some() || bytes.is_empty();
+            let read = end.map_or(bytes.len(), |end| end + 1);
+            self.input.consume(read);
+            if is_last {
+                return Ok(line.digest());
+            }
+        }
     }
 }
 
@@ -215,8 +267,8 @@ impl Iterator for Reader {
         while !self.ended {
             match self.raw_line() {
                 Ok(None) => self.ended = true,
-                Ok(Some(bytes)) => {
-                    if let Some(line) = line(self.line, bytes) {
+                Ok(Some((bytes, whole))) => {
+                    if let Some(line) = line(self.line, bytes, whole) {
                         return Some(Ok(line));
                     }
                 }
@@ -230,23 +282,23 @@ impl Iterator for Reader {
     }
 }
 
-/// What a line asks for; nothing if it is blank or a comment.
-fn line(line: u64, bytes: Vec<u8>) -> Option<Line> {
-    let too_long = bytes.len() > MAX_LINE_BYTES;
+/// What a line asks for; nothing if it is blank or a comment. One that is too long comes with the digest of all of it.
+fn line(line: u64, bytes: Vec<u8>, whole: Option<Digest>) -> Option<Line> {
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
-        Err(error) if too_long => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        Err(error) if whole.is_some() => String::from_utf8_lossy(error.as_bytes()).into_owned(),
         Err(error) => {
-            let text = String::from_utf8_lossy(error.as_bytes());
-            return Some(Line::unreadable(line, &text, "the line is not UTF-8".to_owned()));
+            let (bytes, why) = (error.as_bytes(), "the line is not UTF-8".to_owned());
+            return Some(Line::of_bytes(line, &String::from_utf8_lossy(bytes), Digest::of(bytes), why));
         }
     };
     let name = without_comment(&text).trim();
     if name.is_empty() {
         return None;
     }
-    if too_long {
-        return Some(Line::unreadable(line, name, format!("the line is longer than {MAX_LINE_BYTES} bytes")));
+    if let Some(whole) = whole {
+        let why = format!("the line is longer than {MAX_LINE_BYTES} bytes");
+        return Some(Line::of_bytes(line, name, whole, why));
     }
     if is_node(name) {
         return Some(Line::unreadable(line, name, "it is a hash without a known name".to_owned()));
@@ -293,8 +345,9 @@ mod tests {
         list.extend(b"\nb.eth\n");
         let lines = lines(&list);
         assert!(matches!(&lines[0], Ok(Line::Unreadable { line: 1, why, .. }) if why == "the line is not UTF-8"));
-        let Ok(Line::Unreadable { line: 2, start, why }) = &lines[1] else { panic!("{:?}", lines[1]) };
+        let Ok(Line::Unreadable { line: 2, start, whole, why }) = &lines[1] else { panic!("{:?}", lines[1]) };
         assert_eq!((start.len(), why.as_str()), (START_CHARACTERS, "the line is longer than 4096 bytes"));
+        assert_eq!(*whole, Some(Digest::of(&vec![b'a'; 3 * MAX_LINE_BYTES])));
         assert_eq!(lines[2..], [name(3, "b.eth")]);
     }
 
@@ -306,7 +359,7 @@ mod tests {
         let first: Vec<u64> =
             reader().map(Result::unwrap).filter(|line| distinct.is_first(line)).map(|line| line.number()).collect();
         assert_eq!((first, distinct.again), (vec![1, 3, 4, 6, 8], 3));
-        assert_eq!(count(reader()), Ok(5));
+        assert_eq!(count(reader()).map(|counted| (counted.names, counted.lines)), Ok((5, 8)));
     }
 
     #[test]

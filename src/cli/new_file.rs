@@ -57,7 +57,8 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     new.keep()
 }
 
-fn folder_of(path: &Path) -> &Path {
+/// The folder that a path names a file in.
+pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
 }
 

@@ -1,7 +1,7 @@
 //! Results: to standard output or a file, each written whole, and quiet about a reader that has gone.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use anstream::stream::RawStream;
@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::args::{Format, OutArgs};
 use super::layout;
+use super::new_file::{NewFile, folder_of};
 use super::render::Palette;
 use crate::text;
 
@@ -22,10 +23,15 @@ pub(super) struct Output {
 
 enum Target {
     Stdout,
-    /// Opened by the first write, so that a command that gives nothing leaves the file as it is.
+    /// What was written so far, in a file without a name: it takes the place of the one at `path` at the end, so that a
+    /// command that gives nothing, fails or is killed leaves that as it is.
     File {
         path: PathBuf,
-        file: Option<File>,
+        written: Option<File>,
+    },
+    /// What is no file on a disk, such as a pipe.
+    Device {
+        path: PathBuf,
     },
 }
 
@@ -56,15 +62,33 @@ impl Output {
             Some(folder) if !folder.is_dir() => {
                 bail!("{flag} {}: {} is not a folder", path.display(), folder.display())
             }
-            _ => Ok(Self { target: Target::File { path: path.to_owned(), file: None }, gone: false }),
+            _ => Ok(Self { target: Target::of(path), gone: false }),
         }
+    }
+
+    /// The same as [`Self::new`], for a command that reads these files: none of them is overwritten.
+    ///
+    /// # Errors
+    /// When one of them is the same file.
+    pub(super) fn apart_from<'a>(
+        args: &OutArgs,
+        read: impl IntoIterator<Item = (&'a str, Option<&'a Path>)>,
+    ) -> anyhow::Result<Self> {
+        let output = Self::new(args)?;
+        let Some(out) = &args.file else { return Ok(output) };
+        for (flag, file) in read {
+            if file.is_some_and(|file| is_same_file(file, out)) {
+                bail!("--out {}: this is the file of {flag} too; name another", out.display());
+            }
+        }
+        Ok(output)
     }
 
     /// How wide the terminal is that the results go to, if they go to one.
     pub(super) fn width(&self) -> Option<usize> {
         match self.target {
             Target::Stdout => layout::width_of_stdout(),
-            Target::File { .. } => None,
+            Target::File { .. } | Target::Device { .. } => None,
         }
     }
 
@@ -72,7 +96,7 @@ impl Output {
     pub(super) fn palette(&self) -> Palette {
         match self.target {
             Target::Stdout if colour(&io::stdout()) => Palette::colours(),
-            Target::Stdout | Target::File { .. } => Palette::plain(),
+            Target::Stdout | Target::File { .. } | Target::Device { .. } => Palette::plain(),
         }
     }
 
@@ -94,6 +118,29 @@ impl Output {
         }
     }
 
+    /// Puts what was written in its place, where that is a file.
+    ///
+    /// # Errors
+    /// When the disk takes no more.
+    pub(super) fn finish(mut self) -> Result<(), Unwritable> {
+        let Target::File { path, written: Some(written) } = &mut self.target else { return Ok(()) };
+        let kept = written.rewind().and_then(|()| {
+            let new = NewFile::beside(path)?;
+            io::copy(written, &mut new.file())?;
+            new.keep()
+        });
+        kept.map_err(|error| Unwritable { what: self.name(), error })
+    }
+
+    /// Writes all that there is.
+    ///
+    /// # Errors
+    /// [`Unwritable`]
+    pub(super) fn write_whole(mut self, bytes: &[u8]) -> Result<(), Unwritable> {
+        self.write(bytes)?;
+        self.finish()
+    }
+
     /// Whether the reader has gone.
     pub(super) const fn is_gone(&self) -> bool {
         self.gone
@@ -106,22 +153,38 @@ impl Output {
                 stdout.write_all(bytes)?;
                 stdout.flush()
             }
-            Target::File { path, file } => {
-                let file = match file {
-                    Some(file) => file,
-                    None => file.insert(File::create(path)?),
+            Target::File { path, written } => {
+                let written = match written {
+                    Some(written) => written,
+                    None => written.insert(tempfile::tempfile_in(folder_of(path))?),
                 };
-                file.write_all(bytes)
+                written.write_all(bytes)
             }
+            Target::Device { path } => File::options().append(true).open(path)?.write_all(bytes),
         }
     }
 
     fn name(&self) -> String {
         match &self.target {
             Target::Stdout => "standard output".to_owned(),
-            Target::File { path, .. } => path.display().to_string(),
+            Target::File { path, .. } | Target::Device { path } => path.display().to_string(),
         }
     }
+}
+
+impl Target {
+    fn of(path: &Path) -> Self {
+        let path = path.to_owned();
+        match path.metadata() {
+            Ok(found) if !found.is_file() => Self::Device { path },
+            _ => Self::File { path, written: None },
+        }
+    }
+}
+
+/// Whether two paths lead to one file that exists.
+pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
 /// Results that cannot be written, for example to a full disk.
@@ -202,13 +265,13 @@ impl Results {
         layout::fit(&text, width)
     }
 
-    /// Ends the array, if there is one.
+    /// Ends the array, if there is one, and puts the results in their place.
     pub(super) fn finish(mut self) -> anyhow::Result<()> {
         if self.format == Format::Json && self.several {
             let end: &[u8] = if self.written == 0 { b"[]\n" } else { b"\n]\n" };
             self.output.write(end)?;
         }
-        Ok(())
+        Ok(self.output.finish()?)
     }
 
     /// Whether the reader has gone.

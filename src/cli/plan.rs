@@ -16,7 +16,7 @@ use super::notice;
 use super::output::{Output, Results};
 use super::render::{self, Palette};
 use super::world::LocalRules;
-use crate::plan::{self, CardPlan, Node, Publication, Rules};
+use crate::plan::{self, CardPlan, Declared, Node, PaymentRecord, Publication, Rules};
 use crate::profile::DEFAULT;
 use crate::text::Foreign;
 use crate::verdict::{Depth, State};
@@ -39,14 +39,15 @@ const RECORD_CHARACTERS: usize = 4096;
 pub(super) fn run(args: PlanArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.output.out)?;
     let mut reader = Reader { nodes: 0, bytes: 0, hidden: Vec::new() };
-    let publication = Publication::build(&reader.root(&args.target)?)?;
+    let publication = Publication::build(&reader.root(&args.target)?, args.import)?;
     if publication.cards().is_empty() {
         report_unreadable(&publication);
         bail!("{} holds no card", Foreign::new(&args.target.display().to_string()));
     }
     let LocalRules { profiles, profile, policy } = LocalRules::read(&args.offline)?;
     let rules = Rules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::now() };
-    let plans = plan::plan(&publication, args.url.as_deref(), rules)?;
+    let declared = Declared { url: args.url.as_deref(), payees: &args.payee };
+    let plans = plan::plan(&publication, declared, rules)?;
     notes(&publication, &reader.hidden);
     report_rivals(&plans);
     write(&plans, output, args.output.form())
@@ -124,12 +125,19 @@ fn people(plan: &CardPlan, palette: &Palette) -> String {
     let path = plan.path.as_deref().unwrap_or("none: the CID is the card");
     let _ = writeln!(text, "  cid     {}\n  path    {}", plan.cid, Foreign::new(path));
     for (profile, cid) in plan.cids.iter().filter(|(_, cid)| **cid != plan.cid) {
-        let _ = writeln!(text, "  or      {cid}, where the importer follows {profile}: set that one instead");
+        let _ =
+            writeln!(text, "  or      {cid} if your importer follows {profile}: plan again with --import {profile}");
     }
     let _ = writeln!(text, "  sha256  {}, {} bytes", plan.sha256.hex(), plan.bytes);
+    for (depth, state) in &plan.would_be_at {
+        let _ = writeln!(text, "  {depth:<9}would be {state}");
+    }
     let _ = writeln!(text, "\nrecords to set:");
     for (key, value) in &plan.records {
         let _ = writeln!(text, "  {key}={}", Foreign::new(value).at_most(RECORD_CHARACTERS));
+    }
+    for PaymentRecord { record, value, .. } in &plan.payment_records {
+        let _ = value.as_ref().map_or(Ok(()), |value| writeln!(text, "  {record}={value}"));
     }
     if let Some(transaction) = &plan.transaction {
         let _ = writeln!(
@@ -140,8 +148,8 @@ fn people(plan: &CardPlan, palette: &Palette) -> String {
         let _ = writeln!(text, "  {}", transaction.data);
     }
     text.push_str("\nto be paid, set these too:\n");
-    for record in &plan.payment_records {
-        let _ = writeln!(text, "  {:<20} {}", record.record, record.says);
+    for PaymentRecord { record, says, .. } in plan.payment_records.iter().filter(|record| record.value.is_none()) {
+        let _ = writeln!(text, "  {record:<20} {says}");
     }
     for reason in &plan.reasons {
         text.push('\n');

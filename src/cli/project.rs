@@ -21,7 +21,7 @@ pub(super) fn run(args: ProjectArgs) -> anyhow::Result<Exit> {
 }
 
 async fn write_card(args: ProjectArgs) -> anyhow::Result<Exit> {
-    let mut output = Output::new(&args.out)?;
+    let output = Output::new(&args.out)?;
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
     let world = World::open_with(&args.world, args.sign.into()).await?;
     if matches!(world.config.chain.block, BlockSelector::Number(_)) {
@@ -35,7 +35,7 @@ async fn write_card(args: ProjectArgs) -> anyhow::Result<Exit> {
     match signed_a2a_card(&resolution, &world.config.gate.policy(), signer.as_ref().map(Signer::key)) {
         Ok(card) => {
             let text = output::json(&card)? + "\n";
-            output.write(lint::ordered(&text, CardSystem::A2a).unwrap_or(text).as_bytes())?;
+            output.write_whole(lint::ordered(&text, CardSystem::A2a).unwrap_or(text).as_bytes())?;
             Ok(Exit::Trusted)
         }
         Err(code) if resolution.verdict().state == State::Trusted => {

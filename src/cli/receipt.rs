@@ -77,7 +77,7 @@ async fn export(args: &ReceiptVerifyArgs, to: &Path) -> anyhow::Result<Exit> {
         bail!("--bundle: a purchase is not signed; -o jws signs what is said of a receipt without one");
     }
     let output = Output::new(&args.output.out)?;
-    let mut file = Output::file("--bundle", to)?;
+    let file = Output::file("--bundle", to)?;
     let papers = papers(args)?;
     papers.question(&args.name).map_err(|why| anyhow::anyhow!("--{}", Foreign::new(&why)))?;
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
@@ -87,7 +87,7 @@ async fn export(args: &ReceiptVerifyArgs, to: &Path) -> anyhow::Result<Exit> {
     drop(progress);
     match exported {
         Ok((bundle, found)) => {
-            file.write((json_line(&bundle.to_json())? + "\n").as_bytes())?;
+            file.write_whole((json_line(&bundle.to_json())? + "\n").as_bytes())?;
             show(output, format, &found, None)
         }
         Err(ExportError::Setup(error)) => Err(error.into()),
@@ -140,8 +140,8 @@ fn check(args: &ReceiptCheckArgs) -> anyhow::Result<Exit> {
         Ok(VerifiedReceipt { document, state, issuer, key_id }) => {
             let (issuer, key) = (Foreign::new(&issuer), Foreign::new(&key_id));
             notice::note(format_args!("clresolve: signed by {issuer}, key {key}"));
-            let mut output = Output::new(&OutArgs::default())?;
-            output.write((json(&document)? + "\n").as_bytes())?;
+            let output = Output::new(&OutArgs::default())?;
+            output.write_whole((json(&document)? + "\n").as_bytes())?;
             Ok(exit(state))
         }
         Err(error) => {

@@ -50,14 +50,14 @@ async fn check(args: RequestCheckArgs) -> anyhow::Result<Exit> {
 }
 
 async fn template(args: RequestTemplateArgs) -> anyhow::Result<Exit> {
-    let mut output = Output::new(&args.out)?;
+    let output = Output::new(&args.out)?;
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
     let world = World::open(&args.world).await?;
     let made = world.resolver.request_template(&args.name, &args.verb, fresh_id()?).await;
     drop(progress);
     match made {
         Ok(made) => {
-            output.write((json(&made.request)? + "\n").as_bytes())?;
+            output.write_whole((json(&made.request)? + "\n").as_bytes())?;
             say_blanks(&made);
             Ok(Exit::Trusted)
         }

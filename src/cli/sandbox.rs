@@ -83,7 +83,7 @@ fn line(row: &Value) -> String {
 }
 
 async fn keep_running(args: SandboxArgs) -> anyhow::Result<Exit> {
-    let mut output = Output::new(&args.output.out)?;
+    let output = Output::new(&args.output.out)?;
     let sandbox = Sandbox::start().await?;
     if let Some(path) = &args.write_config {
         sandbox.config().save(path)?;
@@ -95,7 +95,7 @@ async fn keep_running(args: SandboxArgs) -> anyhow::Result<Exit> {
         Format::Json => json(&for_programs(&endpoints, config.as_deref()))? + "\n",
         Format::Jsonl => json_line(&for_programs(&endpoints, config.as_deref()))? + "\n",
     };
-    output.write(text.as_bytes())?;
+    output.write_whole(text.as_bytes())?;
     tokio::select! {
         () = sandbox.stopped() => {}
         () = asked_to_stop() => {}

@@ -32,7 +32,7 @@ const MAX_KEYS_BYTES: u64 = 256 * 1024;
 
 /// Signs a card and writes it.
 fn sign(args: SignCardArgs) -> anyhow::Result<Exit> {
-    let mut output = Output::new(&args.out)?;
+    let output = Output::new(&args.out)?;
     let pem = sign::private_text(&args.key)?;
     let mut key = CardKey::from_pem(&pem).with_context(|| args.key.display().to_string())?;
     if let Some(kid) = args.kid {
@@ -55,7 +55,7 @@ fn sign(args: SignCardArgs) -> anyhow::Result<Exit> {
         ));
     }
     let signed = sign_text(&text, &key).map_err(|error| anyhow::anyhow!("{}", Foreign::new(&error.to_string())))?;
-    output.write(signed.as_bytes())?;
+    output.write_whole(signed.as_bytes())?;
     Ok(Exit::Trusted)
 }
 

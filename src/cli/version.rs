@@ -20,7 +20,7 @@ pub(super) fn is_whole_asked_for(arguments: &[OsString]) -> bool {
 
 /// Writes version, commit, and every profile and manifest with its digest.
 pub(super) fn write_whole() -> anyhow::Result<Exit> {
-    Output::new(&OutArgs::default())?.write(whole(&Profiles::builtin()).as_bytes())?;
+    Output::new(&OutArgs::default())?.write_whole(whole(&Profiles::builtin()).as_bytes())?;
     Ok(Exit::Trusted)
 }
 

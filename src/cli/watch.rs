@@ -22,7 +22,7 @@ use super::world::{Reader, World};
 use super::{input, log_queue, notice};
 use crate::report::difference::{Comparison, check_worlds};
 use crate::report::payload::Payload;
-use crate::report::{AuditCounts, Difference, Ending, Past, Report, Rows, Scope};
+use crate::report::{AuditCounts, Difference, Ending, ListOfNames, Past, Report, Rows, Scope};
 use crate::resolve::UpstreamSurvey;
 use crate::verdict::Depth;
 use crate::webhook::{Message, Webhook, WebhookKey};
@@ -40,7 +40,7 @@ async fn watch(args: WatchArgs) -> anyhow::Result<Exit> {
     names::open(&args.names)?;
     if let Some(out) = &args.out {
         Output::file("--out", out)?;
-        if [&args.state, &args.names].iter().any(|file| *file == out || audit::is_same_file(file, out)) {
+        if [&args.state, &args.names].iter().any(|file| *file == out || output::is_same_file(file, out)) {
             bail!("--out {}: the list or the state is the same file; name another", out.display());
         }
     }
@@ -162,7 +162,8 @@ impl Watch {
         let pace = Pace::of(&self.world.config, self.args.concurrency);
         let listed =
             ListAudit { resolver: &resolver, pin: None, survey: self.survey.as_ref(), earlier, shard: None, pace };
-        match listed.run(sources, &mut kept, std::future::pending()).await? {
+        let (ending, digest) = listed.run(sources, &mut kept, std::future::pending()).await?;
+        match ending {
             Ending::Complete => {}
             Ending::ListFailed(why) => bail!("--names: {why}"),
             cut @ (Ending::Interrupted | Ending::ShardsCut(_)) => bail!(cut.warning().unwrap_or_default()),
@@ -176,9 +177,11 @@ impl Watch {
             counts,
             ending: Ending::Complete,
             since: None,
+            before: None,
             earlier: Vec::new(),
             shard: None,
-            list: audit::list_file(Some(&self.args.names)),
+            list: ListOfNames { file: audit::list_file(Some(&self.args.names)), digest },
+            flags: self.args.world.flags(),
         };
         Ok((report, Box::new(rows)))
     }

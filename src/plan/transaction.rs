@@ -2,27 +2,41 @@
 
 use std::collections::BTreeMap;
 
-use alloy_primitives::Bytes;
+use alloy_primitives::{Address, Bytes, U256};
 use alloy_sol_types::{SolCall as _, sol};
 use url::Url;
+
+use clresolve_core::payment::CoinType;
 
 use crate::name::EnsName;
 use crate::records::Key;
 
 sol! {
     function setText(bytes32 node, string key, string value);
+    function setAddr(bytes32 node, uint256 coinType, bytes a);
     function multicall(bytes[] data) returns (bytes[] results);
 }
 
 /// The page of a name in the manager of ENS.
 const MANAGER: &str = "https://app.ens.domains/";
 
-/// The call data of `multicall(bytes[])` over one `setText` (ENSIP-5) for each record, as ENS's PublicResolver has both.
-pub(super) fn calldata(name: &EnsName, records: &BTreeMap<Key, String>) -> Bytes {
-    let set = |(key, value): (&Key, &String)| {
-        setTextCall { node: name.node(), key: key.as_str().to_owned(), value: value.clone() }.abi_encode().into()
+/// The call data of `multicall(bytes[])` over one `setText` (ENSIP-5) for each record and one `setAddr` (ENSIP-9) for each
+/// address, as ENS's PublicResolver has them.
+pub(super) fn calldata(
+    name: &EnsName,
+    records: &BTreeMap<Key, String>,
+    addresses: &BTreeMap<CoinType, Address>,
+) -> Bytes {
+    let node = name.node();
+    let text = |(key, value): (&Key, &String)| {
+        setTextCall { node, key: key.as_str().to_owned(), value: value.clone() }.abi_encode().into()
     };
-    multicallCall { data: records.iter().map(set).collect() }.abi_encode().into()
+    let address = |(coin, address): (&CoinType, &Address)| {
+        let a = Bytes::copy_from_slice(address.as_slice());
+        setAddrCall { node, coinType: U256::from(coin.number()), a }.abi_encode().into()
+    };
+    let data = records.iter().map(text).chain(addresses.iter().map(address)).collect();
+    multicallCall { data }.abi_encode().into()
 }
 
 /// The page at which the holder of a name on mainnet can set its records.
@@ -45,7 +59,7 @@ mod tests {
             (Key::Entry, "x402://summarizeagent.eth/summarize/v1".to_owned()),
             (Key::Owner, "publisher.eth".to_owned()),
         ]);
-        let calldata = calldata(&name, &records);
+        let calldata = calldata(&name, &records, &BTreeMap::new());
         assert_eq!(calldata[..4], hex!("ac9650d8"), "the selector of multicall(bytes[])");
         let calls = multicallCall::abi_decode(&calldata).unwrap().data;
         let set: Vec<(B256, String, String)> = calls
@@ -59,6 +73,19 @@ mod tests {
             [expected("cl.entry", "x402://summarizeagent.eth/summarize/v1"), expected("cl.owner", "publisher.eth")]
         );
         assert_eq!(calls[0][..4], hex!("10f13a8c"), "the selector of setText(bytes32,string,string)");
+    }
+
+    #[test]
+    fn the_same_call_sets_the_address_of_each_coin_type() {
+        let name = EnsName::parse("summarizeagent.eth").unwrap();
+        let payee = Address::repeat_byte(0xaa);
+        let coin = CoinType::of_chain(8453).unwrap();
+        let calldata = calldata(&name, &BTreeMap::new(), &BTreeMap::from([(coin, payee)]));
+        let calls = multicallCall::abi_decode(&calldata).unwrap().data;
+        assert_eq!(calls.len(), 1);
+        assert_eq!(calls[0][..4], hex!("8b95dd71"), "the selector of setAddr(bytes32,uint256,bytes)");
+        let set = setAddrCall::abi_decode(&calls[0]).unwrap();
+        assert_eq!((set.node, set.coinType, &set.a[..]), (name.node(), U256::from(2_147_492_101_u64), payee.as_slice()));
     }
 
     #[test]

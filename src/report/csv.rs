@@ -38,13 +38,20 @@ const COLUMNS: [&str; 27] = [
     "gateways",
 ];
 
-/// Longest cell, in characters: a draft row with some dozens of codes fits.
+/// The column that holds the draft of a row.
+const RESOLUTION_ROW: usize = 23;
+
+/// Longest cell, in characters: one with some dozens of codes fits.
 const MAX_CELL_CHARACTERS: usize = 4 * MAX_VALUE_BYTES;
 
 pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{}\r\n", COLUMNS.join(","))?;
     rows.each(&mut |row| {
-        let cells = cells(report, row).map(|cell| Foreign::new(&cell).at_most(MAX_CELL_CHARACTERS).csv().to_string());
+        let mut cells =
+            cells(report, row).map(|cell| Foreign::new(&cell).at_most(MAX_CELL_CHARACTERS).csv().to_string());
+        // Its foreign text is escaped already, and it begins with a bar: it is read back as it stands here.
+        let draft = Draft::of(report, row).map_or_else(String::new, |draft| draft.markdown());
+        cells[RESOLUTION_ROW] = format!("\"{}\"", draft.replace('"', "\"\""));
         write!(out, "{}\r\n", cells.join(","))
     })?;
     match report.ending.warning() {
@@ -85,7 +92,7 @@ fn cells(report: &Report, row: &Row) -> [String; 27] {
         row.block.map_or_else(String::new, |block| block.to_string()),
         row.checked_at.clone().unwrap_or_default(),
         row.conclusion.clone().unwrap_or_default(),
-        Draft::of(report, row).map_or_else(String::new, |draft| draft.markdown()),
+        String::new(),
         row.registry.and_then(|listing| listing.entry).map_or_else(String::new, |entry| entry.to_string()),
         endpoints,
         gateways,

@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::on_chain::ReadRecords;
+use super::on_chain::{Fact, ReadRecords};
 use super::past::{Past, PastName};
 use super::upstreams::usable;
 use super::words::slugs;
@@ -306,11 +306,18 @@ impl Changes<'_> {
     }
 
     fn of_chain(&mut self, before: &OnChain, after: &OnChain) {
-        self.compare_known(Kind::Owner, &before.holder, &after.holder);
+        self.of_fact(Kind::Owner, before.read(Fact::Holder), after.read(Fact::Holder));
         self.compare(Kind::Resolver, before.resolver.clone(), after.resolver.clone());
-        self.compare_known(Kind::Expiry, &before.expiry, &after.expiry);
+        self.of_fact(Kind::Expiry, before.read(Fact::Expiry), after.read(Fact::Expiry));
         self.of_records(Kind::Payee, &before.addresses, &after.addresses);
         self.of_records(Kind::Endpoint, &before.endpoints, &after.endpoints);
+    }
+
+    /// Of what both sides read: a value, or that there is none.
+    fn of_fact(&mut self, kind: Kind, before: Option<Option<&str>>, after: Option<Option<&str>>) {
+        if let (Some(before), Some(after)) = (before, after) {
+            self.compare(kind, before.map(str::to_owned), after.map(str::to_owned));
+        }
     }
 
     /// Of the upstreams that gave a usable answer to both audits.

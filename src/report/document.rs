@@ -1,12 +1,14 @@
 //! An audit: its scope, its counts and how it ended.
 
+use serde::{Deserialize, Serialize};
+
 use super::counts::AuditCounts;
 use super::difference::Difference;
 use super::history::PastCounts;
 use super::scope::{Ending, Scope};
 use super::shard::Shard;
+use crate::digest::Digest;
 use crate::verdict::{Depth, Tool};
-
 
 /// An audit: its scope, its counts and how it ended. The caller keeps the rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,10 +23,23 @@ pub struct Report {
     pub since: Option<Difference>,
     /// The part of the list that was audited, where it is not the whole.
     pub shard: Option<Shard>,
+    /// The counts of the report before: that of `since`, else the last of `earlier`.
+    pub before: Option<PastCounts>,
     /// The counts of earlier reports, the oldest first; at most [`history::MAX_EARLIER_REPORTS`].
     pub earlier: Vec<PastCounts>,
+    /// The list that was audited.
+    pub list: ListOfNames,
+    /// The flags that lead a command to the world of this audit.
+    pub flags: Vec<String>,
+}
+
+/// The list of an audit, as its report names it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListOfNames {
     /// The file of the names, as a URI reference; absent where they came from standard input.
-    pub list: Option<String>,
+    pub file: Option<String>,
+    /// The digest of all that was asked for ([`super::shard::ListDigester`]); absent where the list was not read to its end.
+    pub digest: Option<Digest>,
 }
 
 impl Report {

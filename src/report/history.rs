@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 
 use super::Past;
-use crate::verdict::State;
 
 /// Most earlier reports of a picture: two years of one a month, and a column is still wide enough for a phone.
 pub const MAX_EARLIER_REPORTS: usize = 24;
@@ -24,15 +23,8 @@ pub struct PastCounts {
 impl PastCounts {
     /// Counts an earlier report.
     pub fn of(past: &Past) -> Self {
-        let mut counts = Self { checked: past.checked.map(|(first, _)| first), ..Self::default() };
-        for name in past.names.values() {
-            match name.state {
-                State::Trusted => counts.trusted += 1,
-                State::Untrusted => counts.untrusted += 1,
-                State::Indeterminate => counts.indeterminate += 1,
-            }
-        }
-        counts
+        let [trusted, untrusted, indeterminate] = past.states;
+        Self { checked: past.checked.map(|(first, _)| first), trusted, untrusted, indeterminate }
     }
 
     /// The counts of the states, in the order of the report.

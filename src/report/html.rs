@@ -79,7 +79,7 @@ fn head(report: &Report, out: &mut dyn Write) -> io::Result<()> {
          <title>Audit: {title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<header>",
         policy()
     )?;
-    let list = report.list.as_deref().map_or_else(String::new, |list| format!(" of {}", code(list)));
+    let list = report.list.file.as_deref().map_or_else(String::new, |list| format!(" of {}", code(list)));
     writeln!(out, "<p class=\"kicker\">Audit{list}</p>")?;
     writeln!(out, "<h1>{title}</h1>")?;
     let scope = &report.scope;
@@ -101,7 +101,7 @@ fn head(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 /// The states now and last time: as a picture, and as numbers.
 fn summary(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
     let now = states(report);
-    let before = report.earlier.last();
+    let before = report.before.as_ref();
     writeln!(out, "<section id=\"states\" aria-label=\"States\">\n<p class=\"verdict\">{}</p>", verdict(report, overview))?;
     writeln!(out, "<div class=\"lane now\"><span>now</span>{}</div>", picture::states_bar("now", "States now", now))?;
     if let Some(before) = before {
@@ -297,7 +297,7 @@ fn completeness(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Re
         writeln!(
             out,
             "<tr><td class=\"subject\" data-label=\"name\"><a href=\"#{}\">{}</a></td><td data-label=\"is\">{}</td></tr>",
-            name_anchor(row.name(), row.line),
+            name_anchor(row),
             code(row.name()),
             finding.in_words()
         )
@@ -335,9 +335,11 @@ fn states_over_time(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     }
     let [trusted, untrusted, indeterminate] = states(report);
     let now = PastCounts { checked: report.counts.checked.map(|(first, _)| first), trusted, untrusted, indeterminate };
-    let reports: Vec<PastCounts> = report.earlier.iter().copied().chain([now]).collect();
+    let mut reports: Vec<PastCounts> = report.earlier.iter().copied().chain([now]).collect();
+    // A report of an earlier block may be made later.
+    reports.sort_by_key(|report| report.checked);
     writeln!(out, "<section id=\"over-time\">\n<h2>States over time</h2>\n{}", picture::states_over_time(&reports))?;
-    writeln!(out, "<p class=\"ends\"><span>{}</span><span>{}</span></p>", when(&reports[0]), when(&now))?;
+    writeln!(out, "<p class=\"ends\"><span>{}</span><span>{}</span></p>", when(&reports[0]), when(&reports[reports.len() - 1]))?;
     let legend: Vec<_> = STATES.iter().map(|(class, word, _)| format!("<span class=\"key {class}\"></span>{word}")).collect();
     writeln!(out, "<p class=\"legend\">From the base: {}.</p>", legend.join(", "))?;
     writeln!(out, "<details><summary>The numbers</summary><ul>")?;

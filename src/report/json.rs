@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::past::DIGEST_LINE;
+use super::past::{DIGEST_LINE, END};
 use super::registry::Finding;
 use super::words::fixer;
 use super::{Draft, Report, Rows, SCHEMA, page};
@@ -17,7 +17,8 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     let mut digesting = Digesting { out, written: Digester::default() };
     write_lines(report, rows, &mut digesting)?;
     let Digesting { out, written } = digesting;
-    writeln!(out, "{DIGEST_LINE}{}\n}}", line(&written.digest())?)
+    writeln!(out, "{DIGEST_LINE}{}", line(&written.digest())?)?;
+    out.write_all(END)
 }
 
 /// All lines but those of the digest over them.
@@ -27,6 +28,8 @@ fn write_lines(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Res
     writeln!(out, "\"complete\": {},", report.ending.warning().is_none())?;
     writeln!(out, "\"warning\": {},", line(&report.ending.warning())?)?;
     writeln!(out, "\"scope\": {},", line(&report.scope)?)?;
+    writeln!(out, "\"list\": {},", line(&report.list)?)?;
+    writeln!(out, "\"flags\": {},", line(&report.flags)?)?;
     writeln!(out, "\"shard\": {},", line(&report.shard)?)?;
     writeln!(out, "\"counts\": {},", line(&counts(report))?)?;
     writeln!(out, "\"reasons\": {},", line(&groups(report))?)?;

@@ -9,10 +9,11 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::difference::{Change, Kind, OtherWorld};
+use super::log_words::{self, shortened};
 use super::governance_log::{DRAFT, GovernanceLog, LogKind, LogRow};
 use super::past::{Past, PastName};
-use super::words::slugs;
 use super::{Decided, Difference, Draft};
+use crate::reason::Code;
 use crate::text::Foreign;
 use crate::verdict::State;
 
@@ -123,7 +124,7 @@ impl LogCheck {
                 if row.is_draft() {
                     check.undecided_rows.push(named(row, name));
                 } else if judge.days.is_new(row) && earlier.is_some() {
-                    match judge.seen(row.kind, name) {
+                    match judge.seen(row, name) {
                         Some(true) => {}
                         Some(false) => check.unobserved.push(named(row, name)),
                         None => check.unknown.push(named(row, name)),
@@ -131,8 +132,9 @@ impl LogCheck {
                 }
             }
         }
-        let today = judge.days.last.map(|day| day.to_string()).unwrap_or_default();
-        check.drafts = check.missing.iter().map(|missing| missing.draft(&today)).collect();
+        // Where no block was read, nothing dates a row.
+        let today = judge.days.last.map(|day| day.to_string());
+        check.drafts = today.iter().flat_map(|today| check.missing.iter().map(|missing| missing.draft(today))).collect();
         Ok(check)
     }
 
@@ -218,28 +220,24 @@ impl Judge<'_> {
     }
 
     fn missing(&self, name: &str, now: &PastName) -> Vec<Missing> {
-        let happened = self.happened(name, now);
-        let missing = happened.into_iter().filter(|(kind, _)| !self.is_logged(name, *kind, now));
+        let changes = self.published(name).filter(|change| !self.has_row(name, change, now)).map(shown);
+        let codes = now.failures().into_iter().filter(|code| !self.is_logged(name, *code));
+        let codes = codes.map(|code| code.slug().to_owned()).collect();
+        let happened = match now.state {
+            State::Untrusted if !now.is_unreadable() => Some((LogKind::Incident, codes)),
+            State::Trusted if self.was_broken(name) && !self.is_corrected(name, now) => {
+                Some((LogKind::Correction, vec!["it is trusted again".to_owned()]))
+            }
+            _ => None,
+        };
+        let missing = happened.into_iter().chain([(LogKind::Change, changes.collect::<Vec<_>>())]);
+        let missing = missing.filter(|(_, what)| !what.is_empty());
         missing.map(|(kind, what)| Missing { name: name.to_owned(), kind, what }).collect()
     }
 
-    /// What happened to a name, by the kind of the row that it asks for.
-    fn happened(&self, name: &str, now: &PastName) -> BTreeMap<LogKind, Vec<String>> {
-        let mut happened = BTreeMap::<LogKind, Vec<String>>::new();
-        let changes = self.changes_of(name).iter().filter(|change| is_published(change.kind));
-        for change in changes {
-            happened.entry(LogKind::Change).or_default().push(shown(change));
-        }
-        match now.state {
-            State::Untrusted => {
-                happened.entry(LogKind::Incident).or_default().push(slugs(&now.codes(), ", "));
-            }
-            State::Trusted if self.was_broken(name) => {
-                happened.entry(LogKind::Correction).or_default().push("it is trusted again".to_owned());
-            }
-            _ => {}
-        }
-        happened
+    /// The changes of what a name publishes.
+    fn published(&self, name: &str) -> impl Iterator<Item = &Change> {
+        self.changes_of(name).iter().filter(|change| is_published(change.kind))
     }
 
     /// Whether the audit before found it broken, or the log says so.
@@ -248,25 +246,40 @@ impl Judge<'_> {
             || self.last_event(name).is_some_and(|row| row.kind == LogKind::Incident)
     }
 
-    fn is_logged(&self, name: &str, kind: LogKind, now: &PastName) -> bool {
-        let rows = self.rows_about(name);
-        match kind {
-            LogKind::Change => {
-                // An incident or a correction of these days says what came with it.
-                let kinds = [LogKind::Change, if is_broken(now) { LogKind::Incident } else { LogKind::Correction }];
-                rows.iter().any(|row| self.days.is_new(row) && kinds.contains(&row.kind))
-            }
-            _ => {
-                let last = self.last_event(name).filter(|row| row.kind == kind);
-                last.is_some_and(|row| self.days.is_new(row) || !self.is_of_these_days(name, now))
-            }
-        }
+    /// Whether a row of these days tells of a change. An incident or a correction may say what came with it.
+    fn has_row(&self, name: &str, change: &Change, now: &PastName) -> bool {
+        let kinds = [LogKind::Change, if is_broken(now) { LogKind::Incident } else { LogKind::Correction }];
+        let mut rows = self.rows_about(name).iter().filter(|row| self.days.is_new(row) && kinds.contains(&row.kind));
+        rows.any(|row| log_words::tells_of_change(row, change))
     }
 
-    /// Whether its state, or what is wrong with it, is another than the audit before found.
-    fn is_of_these_days(&self, name: &str, now: &PastName) -> bool {
-        let Some(before) = self.before(name) else { return false };
-        before.decided() != now.decided() || (is_broken(now) && before.codes() != now.codes())
+    /// Whether an incident since the last correction names a code: one of these days, where the audit before had not found
+    /// it.
+    fn is_logged(&self, name: &str, code: Code) -> bool {
+        let rows = self.rows_about(name);
+        let corrected = rows.iter().rposition(|row| row.kind == LogKind::Correction);
+        let since = &rows[corrected.map_or(0, |at| at + 1)..];
+        let is_of_these_days = self.before(name).is_some_and(|before| !before.failures().contains(&code));
+        let incidents = since.iter().filter(|row| row.kind == LogKind::Incident);
+        let mut incidents = incidents.filter(|row| self.days.is_new(row) || !is_of_these_days);
+        incidents.any(|row| log_words::names_code(row, code))
+    }
+
+    /// Whether the last row that says whether the name is broken says that it is not.
+    fn is_corrected(&self, name: &str, now: &PastName) -> bool {
+        let is_of_these_days = self.before(name).is_some_and(|before| before.decided() != now.decided());
+        self.last_event(name).is_some_and(|row| {
+            row.kind == LogKind::Correction
+                && (self.days.is_new(row) || !is_of_these_days)
+                && self.tells_of_correction(row, name)
+        })
+    }
+
+    /// Whether a row says what was corrected: that the name is trusted, what was wrong with it, or what was set.
+    fn tells_of_correction(&self, row: &LogRow, name: &str) -> bool {
+        log_words::tells_of_trust(row)
+            || Code::ALL.iter().any(|code| log_words::names_code(row, *code))
+            || self.published(name).any(|change| log_words::tells_of_change(row, change))
     }
 
     /// The last row that says whether the name is broken.
@@ -276,25 +289,31 @@ impl Judge<'_> {
     }
 
     /// Whether the reports show what a row records; `None` where they cannot.
-    fn seen(&self, kind: LogKind, name: &str) -> Option<bool> {
+    fn seen(&self, row: &LogRow, name: &str) -> Option<bool> {
         let (before, now) = (self.before(name)?, self.latest.names.get(name)?);
         if now.state == State::Indeterminate {
             return None;
         }
-        let is_seen = match kind {
-            LogKind::Incident => is_broken(before) || is_broken(now),
-            LogKind::Correction => is_broken(before) && !is_broken(now),
+        let tells_of_change = self.published(name).any(|change| log_words::tells_of_change(row, change));
+        let is_seen = match row.kind {
+            LogKind::Incident => {
+                let mut codes = [before, now].into_iter().filter(|name| is_broken(name)).flat_map(PastName::failures);
+                codes.any(|code| log_words::names_code(row, code)) || (tells_of_change && is_broken(now))
+            }
+            LogKind::Correction => is_broken(before) && !is_broken(now) && self.tells_of_correction(row, name),
             LogKind::Change | LogKind::Decision => {
                 let is_read = |name: &PastName| name.known.on_chain.is_some() && name.known.records.is_some();
                 if !(is_read(before) && is_read(now)) {
                     return None;
                 }
-                self.changes_of(name).iter().any(|change| is_published(change.kind))
+                tells_of_change
             }
         };
         // What happened and was undone between the two reports is seen by neither.
         let is_hidden = !is_broken(before) && !is_broken(now) && self.undone.contains(name);
-        (is_seen || !is_hidden).then_some(is_seen)
+        // What an earlier audit found wrong is not known where this one's report only carries its state.
+        let is_carried = row.kind == LogKind::Incident && before.state == State::Indeterminate && is_broken(before);
+        (is_seen || !(is_hidden || is_carried)).then_some(is_seen)
     }
 }
 
@@ -321,7 +340,7 @@ const fn is_published(kind: Kind) -> bool {
 }
 
 fn shown(change: &Change) -> String {
-    let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
+    let value = |value: &Option<String>| value.as_deref().map_or_else(|| "nothing".to_owned(), shortened);
     format!("{}: {} → {}", change.kind, value(&change.before), value(&change.after))
 }
 
@@ -342,6 +361,13 @@ impl Missing {
             reason: what.join(", "),
         }
     }
+}
+
+/// The draft of a row about one change.
+#[cfg(test)]
+pub(super) fn draft_of(change: &Change) -> Draft {
+    let missing = Missing { name: change.name.clone(), kind: LogKind::Change, what: vec![shown(change)] };
+    missing.draft("2026-11-20")
 }
 
 fn day(at: Timestamp) -> Date {

@@ -46,27 +46,52 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     drafts(report, rows)?.fold("Draft rows for RESOLUTION.md", out)
 }
 
-/// A section: blocks up to its share of bytes, and how many more there are.
+/// Most of a section's share that the block of one name takes, so that no publisher leaves out the others.
+const PARTS: usize = 4;
+
+/// Room, in bytes, for naming what was left out of a section.
+const NAMED: usize = 300;
+
+/// A section: blocks up to its share of bytes, and which are left out.
 struct Section {
     text: String,
     share: usize,
     /// What is written before the first block.
     head: String,
     left_out: u64,
+    /// The first of those that are left out.
+    named: Vec<String>,
 }
 
 impl Section {
     const fn new(share: usize, head: String) -> Self {
-        Self { text: String::new(), share, head, left_out: 0 }
+        Self { text: String::new(), share, head, left_out: 0, named: Vec::new() }
     }
 
-    /// Adds a block. Once one does not fit, no other is added, so that the order stays.
+    /// Adds a block of the report's own.
     fn push(&mut self, block: &str) {
-        if self.left_out > 0 || self.head.len() + self.text.len() + block.len() > self.share {
+        if self.room() < block.len() {
             self.left_out += 1;
         } else {
             self.text.push_str(block);
         }
+    }
+
+    /// Adds the block about `name`, which is Markdown. One that does not fit is named, and others are added after it.
+    fn push_of(&mut self, name: &str, block: &str) {
+        if block.len() <= self.room().min(self.share / PARTS) {
+            self.text.push_str(block);
+            return;
+        }
+        self.left_out += 1;
+        let named: usize = self.named.iter().map(|name| name.len() + 2).sum();
+        if named + name.len() <= NAMED {
+            self.named.push(name.to_owned());
+        }
+    }
+
+    fn room(&self) -> usize {
+        self.share.saturating_sub(NAMED + self.head.len() + self.text.len())
     }
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -76,7 +101,9 @@ impl Section {
             (false, _) => write!(out, "{}{}", self.head, self.text)?,
         }
         if self.left_out > 0 {
-            writeln!(out, "\n{} more are left out here. The forms `html`, `json` and `csv` have more.", self.left_out)?;
+            let such = if self.named.is_empty() { String::new() } else { format!(", such as {}", self.named.join(", ")) };
+            let left_out = self.left_out;
+            writeln!(out, "\n{left_out} more are left out here{such}. The forms `html`, `json` and `csv` have more.")?;
         }
         Ok(())
     }
@@ -114,7 +141,7 @@ fn summary(report: &Report, overview: &Overview) -> Section {
 /// The states now, and in the report before.
 fn counts(report: &Report) -> String {
     let counts = &report.counts;
-    let before = report.earlier.last().map(|before| before.states());
+    let before = report.before.map(|before| before.states());
     let (head, rule) = if before.is_some() { (" before |", "--:|") } else { ("", "") };
     let mut text = format!("\n| | count |{head}\n|---|--:|{rule}\n");
     let cell = |names: u64| before.map_or_else(String::new, |_| format!(" {names} |"));
@@ -154,7 +181,8 @@ fn changes(report: &Report) -> Option<Section> {
     for change in &difference.changes {
         let value = |value: &Option<String>| value.as_deref().map_or_else(String::new, code);
         let (before, after) = (value(&change.before), value(&change.after));
-        section.push(&format!("| {} | {} | {before} | {after} |\n", code(&change.name), change.kind));
+        let name = code(&change.name);
+        section.push_of(&name, &format!("| {name} | {} | {before} | {after} |\n", change.kind));
     }
     Some(section)
 }
@@ -166,7 +194,8 @@ fn completeness(report: &Report, rows: &dyn Rows) -> io::Result<Option<Section>>
     }
     let mut section = Section::new(REGISTRY, table(&["name", "is"]));
     page::each_finding(rows, &mut |finding, row| {
-        section.push(&format!("| {} | {} |\n", code(row.name()), finding.in_words()));
+        let name = code(row.name());
+        section.push_of(&name, &format!("| {name} | {} |\n", finding.in_words()));
         Ok(())
     })?;
     Ok(Some(section))
@@ -183,8 +212,9 @@ fn agreement(report: &Report, rows: &dyn Rows) -> io::Result<Option<Section>> {
     section.push(&label_counts("gateway", upstreams::GATEWAY_COLUMNS, counts.gateways()));
     let mut head = table(&["name", "endpoint or gateway", "finding"]);
     upstreams::each_finding(rows, &mut |row, label, finding| {
-        let head = std::mem::take(&mut head);
-        section.push(&format!("{head}| {} | {} | {finding} |\n", code(row.name()), code(label)));
+        section.push(&std::mem::take(&mut head));
+        let name = code(row.name());
+        section.push_of(&name, &format!("| {name} | {} | {finding} |\n", code(label)));
         Ok(())
     })?;
     Ok(Some(section))
@@ -206,7 +236,7 @@ fn label_counts<const N: usize>(what: &str, columns: [&str; N], counts: &[LabelC
 fn reasons(report: &Report) -> Section {
     let heads = ["code", "names", "effect", "rule", "fixed by", "meaning", "examples"];
     let mut section = Section::new(REASONS, table(&heads));
-    report.counts.groups().into_iter().for_each(|group| section.push(&reason(group)));
+    report.counts.groups().into_iter().for_each(|group| section.push_of(group.code.slug(), &reason(group)));
     section
 }
 
@@ -230,7 +260,7 @@ fn findings(report: &Report, rows: &dyn Rows) -> io::Result<Section> {
     rows.each(&mut |row| {
         let alike = report.counts.alike(row);
         if row.has_findings() && alike.is_none_or(|alike| alike.line == row.line) {
-            section.push(&finding(report, row));
+            section.push_of(&code(row.name()), &finding(report, row));
         }
         Ok(())
     })?;
@@ -281,7 +311,8 @@ fn names(rows: &dyn Rows) -> io::Result<Section> {
     rows.each(&mut |row| {
         let marks: String = row.drift.agreements().iter().map(|agreement| format!(" {} |", agreement.mark())).collect();
         let codes = [Effect::Fail, Effect::Unknown].map(|effect| row.codes(effect)).concat();
-        section.push(&format!("| {} | {} |{marks} {} |\n", code(row.name()), row.state, slugs(&codes, ", ")));
+        let name = code(row.name());
+        section.push_of(&name, &format!("| {name} | {} |{marks} {} |\n", row.state, slugs(&codes, ", ")));
         Ok(())
     })?;
     Ok(section)
@@ -292,7 +323,8 @@ fn records(rows: &dyn Rows) -> io::Result<Section> {
     let mut section = Section::new(RECORDS, why.to_owned() + &table(&["name", "record", "value"]));
     rows.each(&mut |row| {
         for record in &row.txt {
-            section.push(&format!("| {} | {} | {} |\n", code(row.name()), code(&record.key), code(&record.value)));
+            let name = code(row.name());
+            section.push_of(&name, &format!("| {name} | {} | {} |\n", code(&record.key), code(&record.value)));
         }
         Ok(())
     })?;
@@ -303,7 +335,7 @@ fn drafts(report: &Report, rows: &dyn Rows) -> io::Result<Section> {
     let mut section = Section::new(DRAFTS, format!("\n{}", Draft::head()));
     rows.each(&mut |row| {
         if let Some(draft) = Draft::of(report, row) {
-            section.push(&format!("{}\n", draft.markdown()));
+            section.push_of(&code(row.name()), &format!("{}\n", draft.markdown()));
         }
         Ok(())
     })?;

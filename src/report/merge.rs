@@ -1,12 +1,16 @@
 //! The reports of all shards of a list, joined to the report that one run over the list would have given.
 
+use std::collections::HashSet;
 use std::io::{self, BufRead, Read as _, Seek, SeekFrom};
 
 use serde::Deserialize;
 
-use super::past::{MAX_REPORT_BYTES, PastError, check_digest};
-use super::shard::Shard;
-use super::{Ending, Registry, Row, SCHEMA, Scope};
+use super::past::{MAX_REPORT_BYTES, PastError, check_digest, check_members};
+use super::shard::{Shard, identity};
+use super::{Ending, ListOfNames, Registry, Row, Scope};
+use crate::digest::Digest;
+use crate::text::excerpt;
+use crate::verdict::Tool;
 
 /// Longest line of a report, in bytes: a row with as many reasons as it may have, each with the longest values.
 pub(crate) const MAX_LINE_BYTES: u64 = 4 << 20;
@@ -27,9 +31,13 @@ pub struct ReportReader<R> {
 
 #[derive(Clone, Debug, Deserialize)]
 struct Head {
-    schema: String,
+    tool: Tool,
     complete: bool,
     scope: Scope,
+    #[serde(default)]
+    list: ListOfNames,
+    #[serde(default)]
+    flags: Vec<String>,
     shard: Option<Shard>,
     counts: Counts,
 }
@@ -63,9 +71,21 @@ pub enum MergeError {
     /// Shards without a report.
     #[error("reports of these shards are missing: {}", .0.iter().map(u16::to_string).collect::<Vec<_>>().join(", "))]
     Missing(Vec<u16>),
+    /// Another version of this program made it, which may judge otherwise.
+    #[error("was made by {0}, and this is {1}: merge with the version that audited")]
+    Tool(String, String),
+    /// It does not say which list it is of.
+    #[error("does not say which list it is of: that was not read to its end, or an older version audited it")]
+    NoList,
     /// Another question or other rules.
     #[error("has another {0} than the first report")]
     Scope(&'static str),
+    /// A row that belongs to another shard.
+    #[error("has a row, that of line {0}, which is of another shard")]
+    Astray(u64),
+    /// A name that has a row already.
+    #[error("has a second row of a name, at line {0}")]
+    Again(u64),
     /// Rows that do not follow each other, or that two reports have.
     #[error("the row of line {0} is not in its place: the reports are not of one list")]
     Order(u64),
@@ -78,6 +98,8 @@ impl<R: BufRead + Seek> ReportReader<R> {
     /// [`PastError`]
     pub fn open(mut report: R) -> Result<Self, PastError> {
         check_digest(&mut report)?;
+        report.seek(SeekFrom::Start(0))?;
+        check_members(&mut report)?;
         report.seek(SeekFrom::Start(0))?;
         let mut lines = report.take(MAX_REPORT_BYTES);
         let mut text = String::new();
@@ -92,9 +114,6 @@ impl<R: BufRead + Seek> ReportReader<R> {
             text.push_str(&line);
         };
         let head: Head = serde_json::from_str(&format!("{}}}", text.trim_end().trim_end_matches(',')))?;
-        if head.schema != SCHEMA {
-            return Err(PastError::Schema(head.schema));
-        }
         Ok(Self { lines, head, has_rows, last: 0 })
     }
 
@@ -110,6 +129,9 @@ impl<R: BufRead + Seek> ReportReader<R> {
             return Ok(None);
         }
         let row: Row = serde_json::from_str(row).map_err(PastError::from)?;
+        if self.head.shard.is_some_and(|shard| !shard.has(&row.key())) {
+            return Err(MergeError::Astray(row.line));
+        }
         if row.line <= self.last {
             return Err(MergeError::Order(row.line));
         }
@@ -129,6 +151,8 @@ fn next_line(lines: &mut impl BufRead) -> io::Result<String> {
 pub struct Shards<R> {
     /// Each with the row that it gives next.
     reports: Vec<(ReportReader<R>, Option<Row>)>,
+    /// The names so far.
+    seen: HashSet<Digest>,
 }
 
 impl<R: BufRead + Seek> Shards<R> {
@@ -147,9 +171,7 @@ impl<R: BufRead + Seek> Shards<R> {
             if seen.contains(&shard) {
                 return Err((Some(at), MergeError::Twice(shard)));
             }
-            if let Some(what) = other_rules(&reports[0].head.scope, &report.head.scope) {
-                return Err((Some(at), MergeError::Scope(what)));
-            }
+            check_head(&reports[0].head, &report.head).map_err(|error| (Some(at), error))?;
             seen.push(shard);
         }
         let of = seen.first().map_or(0, |shard| shard.of());
@@ -161,17 +183,37 @@ impl<R: BufRead + Seek> Shards<R> {
             Ok(row) => Ok((report, row)),
             Err(error) => Err((Some(at), error)),
         });
-        Ok(Self { reports: started.collect::<Result<_, _>>()? })
+        Ok(Self { reports: started.collect::<Result<_, _>>()?, seen: HashSet::new() })
     }
 
     /// The question and the rules. Where the reports are of several blocks, it names them all.
     pub fn scope(&self) -> Option<Scope> {
-        let blocks = self.reports.iter().flat_map(|(report, _)| report.head.scope.block.split(", "));
+        let blocks = self.heads().flat_map(|head| head.scope.block.split(", "));
         let mut blocks: Vec<&str> = blocks.collect();
-        blocks.sort_unstable();
+        blocks.sort_unstable_by_key(|block| (block.parse::<u64>().ok(), *block));
         blocks.dedup();
-        let scope = self.reports.first()?.0.head.scope.clone();
-        Some(Scope { block: blocks.join(", "), ..scope })
+        let registries = self.heads().filter_map(|head| head.scope.registry.as_ref());
+        // The same bytes: who could prove them less, and among these the one that comes first by its name.
+        let registry = registries.min_by_key(|registry| (registry.proven, &registry.manifest)).cloned();
+        let scope = self.heads().next()?.scope.clone();
+        Some(Scope { block: blocks.join(", "), registry, ..scope })
+    }
+
+    /// The list. Where the shards read it in other files, it names none.
+    pub fn list(&self) -> ListOfNames {
+        let mut list = self.heads().next().map(|head| head.list.clone()).unwrap_or_default();
+        list.file = list.file.filter(|file| self.heads().all(|head| head.list.file.as_ref() == Some(file)));
+        list
+    }
+
+    /// The flags of the world, where all shards had the same.
+    pub fn flags(&self) -> Vec<String> {
+        let flags = self.heads().next().map(|head| head.flags.clone()).unwrap_or_default();
+        if self.heads().all(|head| head.flags == flags) { flags } else { Vec::new() }
+    }
+
+    fn heads(&self) -> impl Iterator<Item = &Head> {
+        self.reports.iter().map(|(report, _)| &report.head)
     }
 
     /// Whether every name of the list has its row.
@@ -200,7 +242,30 @@ impl<R: BufRead + Seek> Shards<R> {
         }
         let (report, row) = &mut self.reports[at];
         let next = report.row().map_err(|error| (at, error))?;
-        Ok(std::mem::replace(row, next))
+        let row = std::mem::replace(row, next);
+        // A line that cannot be read names nobody, and may stand there twice.
+        let name = row.as_ref().filter(|row| !row.is_unreadable()).map(|row| identity(&row.key()));
+        if name.is_some_and(|name| !self.seen.insert(name)) {
+            return Err((at, MergeError::Again(number)));
+        }
+        Ok(row)
+    }
+}
+
+/// Refuses a report that was not made as the first one, or of another list.
+fn check_head(first: &Head, head: &Head) -> Result<(), MergeError> {
+    let shown = |tool: &Tool| format!("{} {}", excerpt(&tool.name), excerpt(&tool.version));
+    let own = Tool::default();
+    if head.tool != own {
+        return Err(MergeError::Tool(shown(&head.tool), shown(&own)));
+    }
+    if let Some(what) = other_rules(&first.scope, &head.scope) {
+        return Err(MergeError::Scope(what));
+    }
+    match head.list.digest {
+        None => Err(MergeError::NoList),
+        digest if digest != first.list.digest => Err(MergeError::Scope("list of names")),
+        Some(_) => Ok(()),
     }
 }
 

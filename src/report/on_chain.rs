@@ -16,16 +16,30 @@ const MAX_KEPT: usize = 32;
 /// A name on the chain, at the block of its row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OnChain {
-    /// Who holds the name; absent where nobody does, or the registry could not be asked.
+    /// Who holds the name.
     pub holder: Option<String>,
     /// Which contract answered for its records.
     pub resolver: Option<String>,
-    /// When it expires, RFC 3339; absent for a name that does not, or whose expiry cannot be read.
+    /// When it expires, RFC 3339.
     pub expiry: Option<String>,
+    /// Which of both was read, and is not there: nobody holds the name, or it never expires. The other was not read where it
+    /// has no value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<Fact>,
     /// Its addresses, by coin type.
     pub addresses: ReadRecords,
     /// Where it is to be called, by the key of the record.
     pub endpoints: ReadRecords,
+}
+
+/// A fact about a name that may be absent on the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fact {
+    /// Who holds it.
+    Holder,
+    /// When it expires.
+    Expiry,
 }
 
 /// Records by their key. One that was read and is not set has no value; one that was not read, because nobody asked or
@@ -38,25 +52,62 @@ impl OnChain {
         let evidence = &verdict.steps.iter().find(|report| report.step == Step::Records)?.evidence;
         evidence.get("answer")?;
         let text = |member: &str| evidence[member].as_str().map(excerpt);
+        let expiry = text("expiry").filter(|expiry| expiry.parse::<jiff::Timestamp>().is_ok());
+        // The registry has said who holds the name: without that nothing is read of it. A registrar knows the expiry of
+        // each second-level .eth name; others expire if they are wrapped, which was read too.
+        let facts = [
+            (Fact::Holder, evidence.get("holder").is_some_and(Value::is_null)),
+            (Fact::Expiry, expiry.is_none() && evidence.get("expiry").is_some() && !is_second_level_eth(verdict)),
+        ];
         Some(Self {
             holder: text("holder"),
             resolver: text("resolver"),
-            expiry: text("expiry").filter(|expiry| expiry.parse::<jiff::Timestamp>().is_ok()),
+            expiry,
+            absent: facts.into_iter().filter(|(_, is_absent)| *is_absent).map(|(fact, _)| fact).collect(),
             addresses: read(&evidence["addresses"]),
             endpoints: read(&evidence["endpoints"]),
         })
     }
 
+    /// What was read of a fact: its value, or that it is absent.
+    pub(super) fn read(&self, fact: Fact) -> Option<Option<&str>> {
+        let value = match fact {
+            Fact::Holder => &self.holder,
+            Fact::Expiry => &self.expiry,
+        };
+        (value.is_some() || self.absent.contains(&fact)).then_some(value.as_deref())
+    }
+
+    /// Takes over a fact that was not read; whether it was known.
+    fn take_fact(&mut self, fact: Fact, earlier: &Self) -> bool {
+        let (None, Some(known)) = (self.read(fact), earlier.read(fact)) else { return false };
+        let known = known.map(str::to_owned);
+        if known.is_none() {
+            self.absent.push(fact);
+        }
+        match fact {
+            Fact::Holder => self.holder = known,
+            Fact::Expiry => self.expiry = known,
+        }
+        true
+    }
+
     /// Takes over what could not be read; whether there was any.
     pub(super) fn complete_from(&mut self, earlier: &Self) -> bool {
         let taken = [
-            take(&mut self.holder, &earlier.holder),
-            take(&mut self.expiry, &earlier.expiry),
+            self.take_fact(Fact::Holder, earlier),
+            self.take_fact(Fact::Expiry, earlier),
             complete(&mut self.addresses, &earlier.addresses),
             complete(&mut self.endpoints, &earlier.endpoints),
         ];
         taken.contains(&true)
     }
+}
+
+/// Whether the registrar of `.eth` has the name.
+fn is_second_level_eth(verdict: &Verdict) -> bool {
+    let label = verdict.name.normalized.as_deref().and_then(|name| name.strip_suffix(".eth"));
+    label.is_some_and(|label| !label.contains('.'))
 }
 
 /// Takes over the records that were not read; whether there were any.

@@ -6,14 +6,17 @@ use std::io::{self, BufRead, Read as _, Seek, SeekFrom};
 use clresolve_verdict::agreement::UpstreamAgreement;
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::known::{Carried, Decided, Known};
 use super::row::{MAX_REASONS_PER_ROW, Row, Rows};
 use super::scope::{SCHEMA, Scope};
+use super::shard::{self, Shard};
 use crate::check::edition;
 use crate::digest::{Digest, Digester};
 use crate::evidence::edition::Edition;
-use crate::reason::{self, Code, Step};
+use crate::reason::{self, Code, Effect, Step};
+use crate::text::excerpt;
 use crate::verdict::State;
 
 /// Longest report that is read, in bytes: that of some hundred thousand names.
@@ -21,6 +24,9 @@ pub const MAX_REPORT_BYTES: u64 = 1 << 30;
 
 /// How the line with the digest of a report begins. No line of a row begins so.
 pub(super) const DIGEST_LINE: &str = "\"digest\": ";
+
+/// What stands behind that line.
+pub(super) const END: &[u8] = b"}\n";
 
 /// A report, as far as a later one is compared with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +41,12 @@ pub struct Past {
     pub checked: Option<(Timestamp, Timestamp)>,
     /// The digest of its lines, by which it is known; of a report that was read.
     pub digest: Option<Digest>,
+    /// How many rows it has.
+    pub rows: u64,
+    /// How many of them are trusted, untrusted and indeterminate.
+    pub states: [u64; 3],
+    /// The part of a list that it is of, where it is not of the whole.
+    pub shard: Option<Shard>,
 }
 
 /// A name in an earlier report.
@@ -42,8 +54,10 @@ pub struct Past {
 pub struct PastName {
     normalized: Option<String>,
     input: String,
+    input_digest: Option<Digest>,
     /// The state.
     pub state: State,
+    conclusion: Option<String>,
     reasons: Vec<PastReason>,
     /// What the report keeps of it beside the verdict.
     #[serde(flatten)]
@@ -56,6 +70,7 @@ pub struct PastName {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 struct PastReason {
     code: Code,
+    effect: Effect,
 }
 
 /// Why a report is not used.
@@ -65,9 +80,12 @@ pub enum PastError {
     /// It cannot be read.
     #[error("cannot be read: {0}")]
     Unreadable(#[from] io::Error),
-    /// It ends before its digest, or it was formatted anew.
-    #[error("was cut or formatted anew: it has no line \"digest\" at its end. Take the file as audit wrote it")]
+    /// It ends before its digest does, or it was formatted anew.
+    #[error("was cut or formatted anew: it does not end with the line \"digest\". Take the file as audit wrote it")]
     Cut,
+    /// Something stands behind its digest.
+    #[error("was changed: something stands behind its digest. Take the file as audit wrote it")]
+    Continued,
     /// It is not what was written.
     #[error("was changed: its digest is {written}, that of its lines {counted}. Take the file as audit wrote it")]
     Changed {
@@ -79,6 +97,9 @@ pub enum PastError {
     /// It is no report.
     #[error("is not the report of an audit in its JSON form: {0}")]
     Other(#[from] serde_json::Error),
+    /// It is of a part of a list.
+    #[error("is of shard {0}, not of a whole list; join the reports of all shards first, with clresolve audit merge")]
+    Shard(Shard),
     /// It is of another schema.
     #[error("is of the schema {0:?}, not {SCHEMA}")]
     Schema(String),
@@ -92,13 +113,14 @@ impl Past {
     pub fn read(mut report: impl BufRead + Seek) -> Result<Self, PastError> {
         let digest = check_digest(&mut report)?;
         report.seek(SeekFrom::Start(0))?;
-        let document: Document = serde_json::from_reader(report.take(MAX_REPORT_BYTES))?;
+        let document: Document<Vec<PastName>> = serde_json::from_reader(report.take(MAX_REPORT_BYTES))?;
         if document.schema != SCHEMA {
             return Err(PastError::Schema(document.schema));
         }
         let mut past = Self {
             checked: document.counts.checked.map(|checked| (checked.first, checked.last)),
             digest: Some(digest),
+            shard: document.shard,
             ..Self::empty(document.scope, document.complete)
         };
         document.rows.into_iter().for_each(|row| past.add(row));
@@ -118,12 +140,25 @@ impl Past {
         Ok(past)
     }
 
+    /// The same, if it is the report of a whole list.
+    ///
+    /// # Errors
+    /// [`PastError::Shard`]: what a shard lacks may stand in another one.
+    pub fn whole(self) -> Result<Self, PastError> {
+        match self.shard {
+            None => Ok(self),
+            Some(shard) => Err(PastError::Shard(shard)),
+        }
+    }
+
     const fn empty(scope: Scope, complete: bool) -> Self {
-        Self { scope, complete, names: BTreeMap::new(), checked: None, digest: None }
+        Self { scope, complete, names: BTreeMap::new(), checked: None, digest: None, rows: 0, states: [0; 3], shard: None }
     }
 
     fn add(&mut self, name: PastName) {
-        self.names.entry(name.name().to_owned()).or_insert(name);
+        self.rows += 1;
+        self.states[name.state as usize] += 1;
+        self.names.entry(name.key()).or_insert(name);
     }
 }
 
@@ -132,8 +167,10 @@ impl From<&Row> for PastName {
         Self {
             normalized: row.normalized.clone(),
             input: row.input.clone(),
+            input_digest: row.input_digest,
             state: row.state,
-            reasons: row.reasons.iter().map(|reason| PastReason { code: reason.code }).collect(),
+            conclusion: row.conclusion.clone(),
+            reasons: row.reasons.iter().map(|reason| PastReason { code: reason.code, effect: reason.effect }).collect(),
             known: row.known.clone(),
             carried: row.carried.clone(),
             agreement: row.agreement.clone(),
@@ -170,14 +207,19 @@ impl Row {
 }
 
 impl PastName {
-    /// Its normal form, or what was typed.
-    pub fn name(&self) -> &str {
-        self.normalized.as_deref().unwrap_or(&self.input)
+    /// What it is known by: [`Row::key`].
+    fn key(&self) -> String {
+        self.normalized.clone().unwrap_or_else(|| shard::key(&self.input, self.input_digest))
     }
 
     /// Its normal form; none of a line that is no name.
     pub fn normalized(&self) -> Option<&str> {
         self.normalized.as_deref()
+    }
+
+    /// Whether the line could not be read as a name: [`Row::is_unreadable`].
+    pub const fn is_unreadable(&self) -> bool {
+        self.conclusion.is_none()
     }
 
     /// The state that was decided last: by this audit, or by the last one before it that could.
@@ -188,21 +230,58 @@ impl PastName {
     /// The codes of its findings, each once, by slug. What came of comparing with an earlier card is no state of the name:
     /// it ends with the next comparison, although nothing changes.
     pub fn codes(&self) -> Vec<Code> {
-        let codes = self.reasons.iter().map(|reason| reason.code);
-        let mut codes: Vec<Code> = codes.filter(|code| code.entry().step != Step::Continuity).collect();
+        self.codes_where(|reason| reason.code.entry().step != Step::Continuity)
+    }
+
+    /// The codes that make it untrusted, each once, by slug.
+    pub fn failures(&self) -> Vec<Code> {
+        self.codes_where(|reason| reason.effect == Effect::Fail)
+    }
+
+    fn codes_where(&self, is_wanted: impl Fn(&PastReason) -> bool) -> Vec<Code> {
+        let mut codes: Vec<Code> = self.reasons.iter().filter(|reason| is_wanted(reason)).map(|reason| reason.code).collect();
         codes.sort_unstable_by_key(|code| code.slug());
         codes.dedup();
         codes
     }
 }
 
+/// A report. A member that it does not have, or that stands there twice, is refused.
 #[derive(Deserialize)]
-struct Document {
+#[serde(deny_unknown_fields)]
+struct Document<R> {
     schema: String,
+    #[serde(rename = "tool")]
+    _tool: IgnoredAny,
     complete: bool,
+    #[serde(rename = "warning")]
+    _warning: IgnoredAny,
     scope: Scope,
+    #[serde(rename = "list", default)]
+    _list: IgnoredAny,
+    #[serde(rename = "flags", default)]
+    _flags: IgnoredAny,
+    shard: Option<Shard>,
     counts: Counts,
-    rows: Vec<PastName>,
+    #[serde(rename = "reasons")]
+    _reasons: IgnoredAny,
+    rows: R,
+    #[serde(rename = "resolution")]
+    _resolution: IgnoredAny,
+    #[serde(rename = "registry")]
+    _registry: IgnoredAny,
+    #[serde(rename = "agreement", default)]
+    _agreement: IgnoredAny,
+    #[serde(rename = "since")]
+    _since: IgnoredAny,
+    #[serde(rename = "digest")]
+    _digest: IgnoredAny,
+}
+
+/// Checks the members of a report, whose rows are not kept.
+pub(super) fn check_members(report: impl BufRead) -> Result<(), PastError> {
+    let document: Document<IgnoredAny> = serde_json::from_reader(report.take(MAX_REPORT_BYTES))?;
+    if document.schema == SCHEMA { Ok(()) } else { Err(PastError::Schema(document.schema)) }
 }
 
 #[derive(Deserialize)]
@@ -216,26 +295,31 @@ struct Checked {
     last: Timestamp,
 }
 
-/// Compares the lines with the digest below them, and gives it.
+/// Compares the lines with the digest below them, and gives it. Behind the digest stands the end of the report alone.
 pub(super) fn check_digest(report: &mut impl BufRead) -> Result<Digest, PastError> {
     let mut report = report.take(MAX_REPORT_BYTES);
     let (mut lines, mut line) = (Digester::default(), Vec::new());
-    loop {
+    let digest_line = loop {
         line.clear();
         if report.read_until(b'\n', &mut line)? == 0 {
             return Err(PastError::Cut);
         }
-        let Some(written) = line.strip_prefix(DIGEST_LINE.as_bytes()) else {
-            lines.update(&line);
-            continue;
-        };
-        let counted = lines.digest();
-        let written = String::from_utf8_lossy(written.trim_ascii()).into_owned();
-        let is_same = written == format!("\"{counted}\"");
-        return if is_same || clresolve_core::mutant!("changed-reports") {
-            Ok(counted)
-        } else {
-            Err(PastError::Changed { written, counted })
-        };
+        if let Some(digest) = line.strip_prefix(DIGEST_LINE.as_bytes()) {
+            break digest;
+        }
+        lines.update(&line);
+    };
+    let counted = lines.digest();
+    let Some(written) = digest_line.strip_suffix(b"\n") else { return Err(PastError::Cut) };
+    if written != format!("\"{counted}\"").as_bytes() && !clresolve_core::mutant!("changed-reports") {
+        let written = excerpt(&String::from_utf8_lossy(written));
+        return Err(PastError::Changed { written, counted });
+    }
+    let mut end = Vec::new();
+    report.take(END.len() as u64 + 1).read_to_end(&mut end)?;
+    match end {
+        end if end == END || clresolve_core::mutant!("reports-go-on-behind-their-digest") => Ok(counted),
+        end if END.starts_with(&end) => Err(PastError::Cut),
+        _ => Err(PastError::Continued),
     }
 }

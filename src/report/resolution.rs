@@ -28,11 +28,15 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// The draft for an untrusted name; none for any other.
+    /// The draft for an untrusted name; none for any other, for a line that names nobody, and where no block was read that
+    /// could date it.
     pub fn of(report: &Report, row: &Row) -> Option<Self> {
-        (row.state == State::Untrusted).then(|| Self {
-            date: day(report, row),
-            subject: row.name().to_owned(),
+        if row.state != State::Untrusted || row.is_unreadable() {
+            return None;
+        }
+        Some(Self {
+            date: day(report, row)?,
+            subject: row.key(),
             kind: LogKind::Incident,
             decision: decision(row),
             reason: reason(report, row),
@@ -46,7 +50,7 @@ impl Draft {
 
     /// The row as a line of Markdown, without its end.
     pub fn markdown(&self) -> String {
-        let subject = Foreign::new(&self.subject).at_most(MAX_NAME_BYTES).markdown();
+        let subject = Foreign::new(&self.subject).at_most(2 * MAX_NAME_BYTES).markdown();
         let cell = |text: &str| text.replace('|', "\\|").replace(['\r', '\n'], " ");
         let (date, kind) = (cell(&self.date), self.kind.as_str());
         format!("| {date} | {subject} | {kind} | {} | {} |", cell(&self.decision), cell(&self.reason))
@@ -54,9 +58,9 @@ impl Draft {
 }
 
 /// The day of the row's block, or of the last one of the report.
-fn day(report: &Report, row: &Row) -> String {
+fn day(report: &Report, row: &Row) -> Option<String> {
     let last = || report.counts.checked.map(|(_, last)| last.to_string());
-    row.checked_at.clone().or_else(last).unwrap_or_default().chars().take(10).collect()
+    Some(row.checked_at.clone().or_else(last)?.chars().take(10).collect())
 }
 
 fn decision(row: &Row) -> String {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::drift::{self, Drift, TxtLine};
 use super::known::{Carried, Known};
 use super::registry::Listing;
+use super::shard;
 use crate::card::Card;
 use crate::digest::Digest;
 use crate::evidence::edition::Edition;
@@ -29,8 +30,11 @@ pub struct Row {
     /// The line of the list, from 1. Where only the registry has the name, the number of its entry after the lines of the
     /// list.
     pub line: u64,
-    /// The name as it is written there.
+    /// The name as it is written there, or its start.
     pub input: String,
+    /// The digest of what is written there, where `input` is not all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_digest: Option<Digest>,
     /// Its normal form; absent if it has none.
     pub normalized: Option<String>,
     /// The state.
@@ -71,13 +75,15 @@ impl Row {
     /// The row of the verdict on the name at `line`.
     pub fn of(line: u64, verdict: &Verdict) -> Self {
         let drift = Drift::of(verdict);
+        let (input, input_digest) = shard::kept(&verdict.name.input);
         Self {
             line,
+            input,
+            input_digest,
             known: Known::of(verdict, &drift),
             carried: None,
             registry: None,
             agreement: None,
-            input: clipped(&verdict.name.input, MAX_NAME_BYTES),
             normalized: verdict.name.normalized.clone(),
             state: verdict.state,
             summary: verdict.summary.clone(),
@@ -100,11 +106,13 @@ impl Row {
         self
     }
 
-    /// The row of a line that cannot be read as a name: `start` is the part to show, `why` the cause.
-    pub fn unreadable(line: u64, start: &str, why: &str) -> Self {
+    /// The row of a line that cannot be read as a name: `start` is the part to show, `whole` the digest of all where that is
+    /// more, `why` the cause.
+    pub fn unreadable(line: u64, start: &str, whole: Option<Digest>, why: &str) -> Self {
         Self {
             line,
             input: clipped(start, MAX_NAME_BYTES),
+            input_digest: whole,
             normalized: None,
             state: State::Untrusted,
             summary: format!("This is not an ENS name: {why}."),
@@ -126,6 +134,16 @@ impl Row {
     /// The name to show: its normal form, or what was typed.
     pub fn name(&self) -> &str {
         self.normalized.as_deref().unwrap_or(&self.input)
+    }
+
+    /// Whether the line could not be read as a name, or as what may be meant for one.
+    pub const fn is_unreadable(&self) -> bool {
+        self.conclusion.is_none()
+    }
+
+    /// What the row is known by in other reports, and by which it is in one shard.
+    pub fn key(&self) -> String {
+        self.normalized.clone().unwrap_or_else(|| shard::key(&self.input, self.input_digest))
     }
 
     /// The entry of the registry that alone has the name.

@@ -66,7 +66,7 @@ fn physical(report: &Report, row: &Row) -> Option<Value> {
         let registry = report.scope.registry.as_ref()?;
         return Some(json!({"artifactLocation": {"uri": registry.manifest}}));
     }
-    let list = report.list.as_ref()?;
+    let list = report.list.file.as_ref()?;
     Some(json!({"artifactLocation": {"uri": list}, "region": {"startLine": row.line}}))
 }
 

@@ -5,8 +5,10 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::digest::Digest;
+use super::MAX_NAME_BYTES;
+use crate::digest::{Digest, Digester};
 use crate::name::EnsName;
+use crate::text::clipped;
 
 /// Most shards of a list. A merge holds all of their reports open.
 pub const MAX_SHARDS: u16 = 256;
@@ -41,10 +43,44 @@ impl Shard {
         self.of
     }
 
-    /// Whether it has the name, or what stands in the place of one.
-    pub fn has(self, name: &str) -> bool {
-        let [first, second, ..] = *identity(name).as_bytes();
+    /// Whether it has what a row is known by ([`key`]).
+    pub fn has(self, key: &str) -> bool {
+        let [first, second, ..] = *identity(key).as_bytes();
         u16::from_be_bytes([first, second]) % self.of == self.index - 1
+    }
+}
+
+/// What a row is known by: a name, or what was typed in its place, as far as a row keeps it. The digest of all of it makes
+/// up for the rest.
+pub fn key(input: &str, whole: Option<Digest>) -> String {
+    match whole {
+        Some(digest) => format!("{input} {digest}"),
+        None => input.to_owned(),
+    }
+}
+
+/// The start of a text that a row keeps, and where that is not all, the digest of all.
+pub fn kept(text: &str) -> (String, Option<Digest>) {
+    let start = clipped(text, MAX_NAME_BYTES);
+    let whole = (start != text).then(|| Digest::of(text.as_bytes()));
+    (start, whole)
+}
+
+/// The digest of what an audit is of: every line and every entry that asks for a row, in their order, before shards take
+/// their parts. Spellings of a name make no difference, and neither do comments that move no line.
+#[derive(Clone, Default)]
+pub struct ListDigester(Digester);
+
+impl ListDigester {
+    /// Adds what stands at a line, known by its [`key`].
+    pub fn add(&mut self, line: u64, key: &str) {
+        self.0.update(&line.to_be_bytes());
+        self.0.update(identity(key).as_bytes());
+    }
+
+    /// The digest of all.
+    pub fn digest(self) -> Digest {
+        self.0.digest()
     }
 }
 

@@ -129,7 +129,7 @@ fn said_by(label: &str) -> UpstreamAgreement {
 }
 
 fn hostile() -> Row {
-    let mut row = Row::unreadable(3, HOSTILE, HOSTILE);
+    let mut row = Row::unreadable(3, HOSTILE, None, HOSTILE);
     row.reasons[0] = row.reasons[0].clone().at(HOSTILE).expected(HOSTILE).fix(HOSTILE).message(HOSTILE);
     row.near_misses = vec![HOSTILE.to_owned()];
     row.agreement = Some(said_by(HOSTILE));
@@ -153,8 +153,8 @@ fn report_under(profile: &str, rows: &[Row], ending: Ending) -> Report {
         registry: None,
         agreement: rows.iter().any(|row| row.agreement.is_some()),
     };
-    let list = Some("names.txt".to_owned());
-    Report { scope, counts, ending, since: None, earlier: Vec::new(), shard: None, list }
+    let list = ListOfNames { file: Some("names.txt".to_owned()), digest: Some(Digest::of(b"list")) };
+    Report { scope, counts, ending, since: None, before: None, earlier: Vec::new(), shard: None, list, flags: Vec::new() }
 }
 
 /// Rows in memory.
@@ -286,7 +286,7 @@ fn what_endpoints_and_gateways_say_is_counted_told_and_bounded() {
 
 #[test]
 fn times_span_the_rows_whatever_their_order() {
-    let at = |time: &str| Row { checked_at: Some(time.to_owned()), ..Row::unreadable(1, "a", "b") };
+    let at = |time: &str| Row { checked_at: Some(time.to_owned()), ..Row::unreadable(1, "a", None, "b") };
     let rows = [at("2026-11-20T10:00:05Z"), at("2026-11-20T10:00:01.25Z"), at("2026-11-20T10:00:05.5Z")];
     let text = written(Format::Markdown, &rows, Ending::Complete);
     assert!(text.contains("`2026-11-20T10:00:01Z to 2026-11-20T10:00:05Z`"), "{text}");
@@ -699,13 +699,70 @@ fn what_was_not_read_on_the_chain_has_not_changed() {
     let not_asked = whole(json!({"60": address(2)}));
     let failed = whole(json!({"60": {"error": "the resolver failed"}, "2147483658": null}));
     let silent = read_as(&json!({
-        "holder": null, "expiry": "not readable", "addresses": {"60": address(2)},
+        "expiry": "not readable", "addresses": {"60": address(2)},
         "endpoints": {"agent-endpoint[mcp]": {"error": "the resolver failed"}},
     }));
     for unread in [not_asked, failed, silent] {
         assert_eq!(kinds(&before, &unread), [""; 0], "{unread:?}");
         assert_eq!(kinds(&unread, &before), [""; 0], "{unread:?}");
     }
+}
+
+#[test]
+fn an_owner_or_an_expiry_that_comes_or_goes_is_a_change() {
+    let of = |name: &str, holder: Value, expiry: &str| {
+        let mut row = read_as(&json!({"holder": holder, "expiry": expiry}));
+        let mut verdict = trusted();
+        verdict.name = Name { input: name.to_owned(), normalized: Some(name.to_owned()), node: None };
+        let evidence = json!({"answer": "records", "resolver": "0x01", "holder": holder, "expiry": expiry});
+        see(&mut verdict, Step::Records, evidence);
+        row.known = Row::of(1, &verdict).known;
+        row
+    };
+    let (year, none) = ("2030-01-01T00:00:00Z", "not readable");
+    let text = |text: &str| Some(text.to_owned());
+    let (wrapped, unwrapped) = (of("b.a.eth", json!("0x01"), year), of("b.a.eth", json!(null), none));
+    assert_eq!(changes(&wrapped, &unwrapped), [("owner", text("0x01"), None), ("expiry", text(year), None)]);
+    assert_eq!(changes(&unwrapped, &wrapped), [("owner", None, text("0x01")), ("expiry", None, text(year))]);
+    assert_eq!(changes(&unwrapped, &unwrapped), []);
+    // The registrar has one of each second-level name: that none was read tells nothing.
+    let unread = of("a.eth", json!("0x01"), none);
+    assert_eq!(kinds(&of("a.eth", json!("0x01"), year), &unread), [""; 0]);
+    // A report of the form before has neither value nor word.
+    let mut old = unwrapped.clone();
+    old.known.on_chain.as_mut().expect("it was read").absent.clear();
+    assert_eq!((kinds(&wrapped, &old), kinds(&old, &wrapped)), (Vec::new(), Vec::new()));
+    let mut carried = outage_after(&unwrapped);
+    assert_eq!(changes(&carried, &wrapped)[1..], [("owner", None, text("0x01")), ("expiry", None, text(year))]);
+    carried.known = old.known.clone();
+    carried.follow(&(&unwrapped).into());
+    assert_eq!(carried.known, unwrapped.known, "the earlier audit had read it");
+    assert!(fits_schema(&serde_json::from_str(&written(Format::Json, &[unwrapped], Ending::Complete)).expect("JSON")));
+}
+
+#[test]
+fn lines_that_begin_alike_are_told_apart() {
+    let long = |line: u64, end: &str| Row::unreadable(line, "aaaa", Some(Digest::of(end.as_bytes())), "too long");
+    let rows = [long(1, "one"), long(2, "two"), long(3, "two"), Row::unreadable(4, "aaaa", None, "no name")];
+    let page = written(Format::Html, &rows, Ending::Complete);
+    for line in 1..=4 {
+        assert_eq!(page.matches(&format!(" id=\"line-{line}\"")).count(), 1, "{page}");
+    }
+    let text = written(Format::Json, &rows, Ending::Complete);
+    let past = Past::read(io::Cursor::new(&text)).expect("it was just written");
+    assert_eq!((past.names.len(), past.rows, PastCounts::of(&past).states()), (3, 4, [0, 4, 0]));
+    assert!(fits_schema(&serde_json::from_str(&text).expect("JSON")), "{text}");
+}
+
+#[test]
+fn what_names_nobody_or_has_no_date_drafts_no_incident() {
+    let rows = [Row::unreadable(1, "0x00", None, "it is the hash of a name that nobody has spelt")];
+    let invalid = Row { checked_at: None, block: None, ..Row::of(2, &failing([Reason::new(Code::NameInvalid)])) };
+    let of = |rows: &[Row]| rows.iter().filter_map(|row| Draft::of(&report(rows, Ending::Complete), row)).collect::<Vec<_>>();
+    assert_eq!(of(&rows), []);
+    assert_eq!(of(std::slice::from_ref(&invalid)), []);
+    let dated = of(&[rows[0].clone(), invalid, Row::of(3, &trusted())]);
+    assert_eq!(dated.iter().map(|draft| &*draft.date).collect::<Vec<_>>(), ["2026-11-20"], "the day of the run");
 }
 
 #[test]
@@ -728,7 +785,7 @@ fn json_keeps_the_values_and_fits_its_schema() {
     assert_eq!((&value["schema"], &value["complete"]), (&json!(SCHEMA), &json!(false)));
     assert_eq!(value["rows"][0]["input"], HOSTILE);
     assert_eq!(value["counts"]["names"], 3);
-    assert_eq!(value["resolution"].as_array().unwrap().len(), 2);
+    assert_eq!(value["resolution"].as_array().unwrap().len(), 1, "the line that is no name is no incident");
     let schema: Value = serde_json::from_str(include_str!("../../schemas/audit.schema.json")).unwrap();
     let validator = jsonschema::options().build(&schema).unwrap();
     let errors: Vec<_> = validator.iter_errors(&value).map(|e| format!("{} {e}", e.instance_path())).collect();

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use alloy_primitives::{Address, U256, address, keccak256};
 use alloy_sol_types::{SolCall as _, sol};
+use clresolve::report::governance_log::{GovernanceLog, LogRow};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -74,8 +75,13 @@ impl<'a> Audited<'a> {
         let (log, before, after) = (self.path("log.md"), self.path("before.json"), self.path("after.json"));
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_clresolve"));
         let command = command.env_clear().args(["audit", "resolution", "--json", "--log", &log, "--since", &before]);
-        let output = command.arg(after).output().expect("the binary runs");
-        (output.status.code().into(), serde_json::from_slice(&output.stdout).expect("JSON"))
+        let output = command.arg(&after).output().expect("the binary runs");
+        let check: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_clresolve"));
+        let command = command.env_clear().args(["audit", "resolution", "--log", &log, "--since", &before]);
+        let printed = String::from_utf8(command.arg(after).output().expect("the binary runs").stdout).expect("text");
+        assert_eq!(json!(printed_drafts(&printed)), check["drafts"], "{printed}");
+        (output.status.code().into(), check)
     }
 }
 
@@ -159,6 +165,17 @@ async fn each_change_between_two_audits_is_named_once_and_has_its_drafted_row() 
     assert_eq!((exit, &told["since"]["changes"]), (Exit::Untrusted, &report["since"]["changes"]));
     let (exit, again) = audited.run(&["watch", "--once", "--state", &state, "--format", "json"], "again.json");
     assert_eq!((exit, again.as_str()), (Exit::Trusted, ""), "it was told once");
+}
+
+/// The drafts that are printed for people, read back as rows of a log.
+fn printed_drafts(printed: &str) -> Vec<Value> {
+    let Some((_, drafts)) = printed.split_once("once a person has decided:\n\n") else { return Vec::new() };
+    let log = GovernanceLog::parse(drafts).expect("a log");
+    let row = |row: LogRow| {
+        let LogRow { date, subject, kind, decision, reason, .. } = row;
+        json!({"date": date, "subject": subject, "kind": kind, "decision": decision, "reason": reason})
+    };
+    log.rows.into_iter().map(row).collect()
 }
 
 /// The drafted rows, as if a person had decided them.

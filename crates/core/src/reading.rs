@@ -79,7 +79,7 @@ pub struct Reading {
     /// this reading. `None` where the block was chosen by number, and in what was read from a bundle.
     pub newest: Option<u64>,
     /// The address that holds the name: the registry's owner, or the NameWrapper's when the registry names that.
-    /// `None` for a name without a holder (a wildcard or off-chain subname), and where the registry cannot be asked.
+    /// `None` for a name without a holder, such as a wildcard or off-chain subname.
     pub holder: Option<Address>,
     /// Expiry of the registration, where it can be read (second-level `.eth` and wrapped names).
     pub expiry: Option<Timestamp>,

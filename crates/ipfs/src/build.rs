@@ -71,6 +71,9 @@ pub enum ImportProfile {
 }
 
 impl ImportProfile {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::UnixfsV1, Self::UnixfsV0];
+
     /// Its name.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -9,8 +9,10 @@ use jiff::Timestamp;
 use super::output::{CardFormat, ConvertFormat, LintFormat, OutArgs, OutputArgs};
 use super::signing::SignArgs;
 use super::world::{OfflineArgs, WorldArgs};
+use crate::cid::build::ImportProfile;
 use crate::generate::BaseUrl;
 use crate::ledger::{AgentId, Lambda};
+use crate::plan::Payee;
 use crate::system::CardSystem;
 
 #[derive(Debug, Args)]
@@ -133,10 +135,11 @@ pub(in crate::cli) struct ConvertArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-No network is used, so a plan is not a verdict. The CID is that of importers
-with CIDv1, SHA-256 and raw leaves, such as `ipfs add -r --cid-version=1 DIR`.
-At --depth schemas the schemas are taken to be served as the manifests pin
-them.
+No network is used, so a plan is not a verdict. The CID, and every record and
+call that names it, is that of importers of the profile of --import
+(IPIP-499): unixfs-v1-2025 with CIDv1 and raw leaves, such as
+`ipfs add -r --cid-version=1 DIR`, or unixfs-v0-2015. At --depth schemas the
+schemas are taken to be served as the manifests pin them.
 Exit codes: 0 every card would be trusted, 1 one would not, 2 usage.
 
 Examples:
@@ -149,10 +152,23 @@ pub(in crate::cli) struct PlanArgs {
     /// Where the card will be served; the card's path follows a slash at the end [default: the card's $id]
     #[arg(long, value_name = "URL")]
     pub(in crate::cli) url: Option<String>,
+    /// How your importer makes the CID
+    #[arg(long, value_name = "PROFILE", default_value = ImportProfile::UnixfsV1.as_str(), value_parser = import_profile())]
+    pub(in crate::cli) import: ImportProfile,
+    /// Account that is paid, such as eip155:8453:0x…; repeatable; eip155:0:0x… is for every other EVM chain
+    #[arg(long, value_name = "ACCOUNT")]
+    pub(in crate::cli) payee: Vec<Payee>,
     #[command(flatten)]
     pub(in crate::cli) output: OutputArgs,
     #[command(flatten)]
     pub(in crate::cli) offline: OfflineArgs,
+}
+
+/// Reads the name of an import profile.
+fn import_profile() -> impl TypedValueParser<Value = ImportProfile> {
+    let words = PossibleValuesParser::new(ImportProfile::ALL.map(ImportProfile::as_str));
+    let named = |word: String| ImportProfile::ALL.into_iter().find(|profile| profile.as_str() == word);
+    words.try_map(move |word| named(word).ok_or("no import profile has this name"))
 }
 
 #[derive(Debug, Args)]

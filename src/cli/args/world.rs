@@ -63,6 +63,17 @@ pub(in crate::cli) struct WorldArgs {
     pub(in crate::cli) allow_host: Vec<OriginSpec>,
 }
 
+impl WorldArgs {
+    /// The flags that lead another command to the same world. URLs are left out, since they may hold keys.
+    pub(in crate::cli) fn flags(&self) -> Vec<String> {
+        let chain_id = self.chain_id.map(|id| format!("--chain-id {id}"));
+        let resolver = self.universal_resolver.map(|address| format!("--universal-resolver {address}"));
+        let config = self.rules.config.as_ref().map(|file| format!("--config {}", file.display()));
+        let sandbox = self.sandbox.then(|| "--sandbox".to_owned());
+        [sandbox, config, chain_id, resolver].into_iter().flatten().collect()
+    }
+}
+
 /// By which rules a command judges, whether it asks a world or not. The heading is that of the options around them.
 #[derive(Clone, Debug, Default, Args)]
 pub(in crate::cli) struct RulesArgs {

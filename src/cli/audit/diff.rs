@@ -13,9 +13,11 @@ use crate::text::Foreign;
 const NOTHING: &str = "nothing";
 
 pub(super) fn run(args: &AuditDiffArgs) -> anyhow::Result<Exit> {
+    let read = [&args.before, &args.after].map(|report| ("a report", Some(&**report)));
+    let output = Output::apart_from(&args.output.out, read)?;
     let (before, after) = (super::report::past(&args.before)?, super::report::past(&args.after)?);
     let difference = Difference::between(&before, &after)?;
-    let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), false);
+    let mut results = Results::new(output, args.output.form(), false);
     results.push(&difference, |_| people(&difference))?;
     results.finish()?;
     Ok(difference.outcome(&args.fail_on).into())

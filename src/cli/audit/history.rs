@@ -41,6 +41,12 @@ impl History {
         self.counted.iter().try_for_each(|(earlier, _)| check_worlds(earlier, scope).context("--since, --history"))
     }
 
+    /// The counts of the report before: that of `--since`, else the latest.
+    pub(super) fn before(&self) -> Option<PastCounts> {
+        let latest = || self.counted.last().map(|(_, counts)| *counts);
+        self.last.as_ref().map(PastCounts::of).or_else(latest)
+    }
+
     /// The counts, the oldest first.
     pub(super) fn counts(&self) -> Vec<PastCounts> {
         self.counted.iter().map(|(_, counts)| *counts).collect()

@@ -12,6 +12,8 @@ use crate::chain::GradeDemand;
 use crate::cli::names::{Distinct, Line, NamesError};
 use crate::cli::progress::Progress;
 use crate::config::Config;
+use crate::digest::Digest;
+use crate::report::shard::ListDigester;
 use crate::report::{AuditCounts, Ending, Past, Presence, Row, Shard};
 use crate::resolve::{Question, Resolver, UpstreamSurvey};
 use crate::verdict::Resolution;
@@ -78,7 +80,8 @@ impl Pace {
 }
 
 impl ListAudit<'_> {
-    /// Judges what `kept` does not hold yet, until the list or `interrupt` ends.
+    /// Judges what `kept` does not hold yet, until the list or `interrupt` ends; the digest of the list, where that could be
+    /// read to its end.
     ///
     /// # Errors
     /// If a row cannot be kept.
@@ -87,12 +90,18 @@ impl ListAudit<'_> {
         sources: Sources,
         kept: &mut RowWriter,
         mut interrupt: impl Future<Output = ()> + Unpin,
-    ) -> anyhow::Result<Ending> {
+    ) -> anyhow::Result<(Ending, Option<Digest>)> {
+        let known = sources.digest();
         let (left, last) = (sources.total().map(|total| total.saturating_sub(kept.counts.names)), kept.last());
         let progress = Progress::counting(left.filter(|_| self.shard.is_none()));
         let mut distinct = Distinct::default();
+        let mut listed = ListDigester::default();
         let mut is_due = |asked: &Result<SourceLine, NamesError>| match asked {
-            Ok(SourceLine { line, .. }) => is_in(self.shard, line) && distinct.is_first(line) && line.number() > last,
+            Ok(SourceLine { line, .. }) => {
+                let key = line.key();
+                listed.add(line.number(), &key);
+                self.shard.is_none_or(|shard| shard.has(&key)) && distinct.is_first(line) && line.number() > last
+            }
             // A list that cannot be read on is everybody's matter.
             Err(_) => true,
         };
@@ -128,7 +137,8 @@ impl ListAudit<'_> {
         };
         drop((rows, progress));
         kept.counts.listed_again = distinct.again;
-        Ok(ending)
+        let digest = if ending == Ending::Complete { Some(listed.digest()) } else { known };
+        Ok((ending, digest))
     }
 
     /// The verdict on a name. Where a server asks for a pause, which may be longer than the name's time, the name is judged
@@ -166,21 +176,12 @@ impl ListAudit<'_> {
                 }
                 row
             }
-            Line::Unreadable { line, start, why } => {
+            Line::Unreadable { line, start, whole, why } => {
                 let registry = listed.map(|listed| listed.with(Presence::Absent));
-                Row { registry, ..Row::unreadable(line, &start, &why) }
+                Row { registry, ..Row::unreadable(line, &start, whole, &why) }
             }
         };
         Ok(row)
-    }
-}
-
-/// Whether a line is of the shard.
-fn is_in(shard: Option<Shard>, line: &Line) -> bool {
-    let Some(shard) = shard else { return true };
-    match line {
-        Line::Name { name, .. } => shard.has(name),
-        Line::Unreadable { line, start, .. } => shard.has(&format!("{line} {start}")),
     }
 }
 

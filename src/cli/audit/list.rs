@@ -22,7 +22,7 @@ pub(super) fn run(args: AuditListArgs) -> anyhow::Result<Exit> {
 }
 
 async fn list(args: AuditListArgs) -> anyhow::Result<Exit> {
-    let output = Output::new(&args.output.out)?;
+    let output = Output::apart_from(&args.output.out, [("--known", args.known.as_deref())])?;
     let known = args.known.as_deref().map(names::open).transpose().context("--known")?;
     let world = World::open(&args.world).await?;
     let finder = world.resolver.name_finder().context("the chain is not read through endpoints")?;

@@ -16,7 +16,8 @@ use crate::report::merge::{MergeError, ReportReader, Shards};
 use crate::text::Foreign;
 
 pub(super) fn run(args: &AuditMergeArgs) -> anyhow::Result<Exit> {
-    let mut output = Output::new(&args.output.out)?;
+    let mut output =
+        Output::apart_from(&args.output.out, args.reports.iter().map(|report| ("a report", Some(&**report))))?;
     let of_file = |at: usize, error: MergeError| anyhow!("{} {error}", shown(&args.reports[at]));
     let reports = args.reports.iter().map(|file| open(file)).collect::<anyhow::Result<Vec<_>>>()?;
     let mut shards = Shards::of(reports).map_err(|(at, error)| match at {
@@ -24,6 +25,7 @@ pub(super) fn run(args: &AuditMergeArgs) -> anyhow::Result<Exit> {
         None => error.into(),
     })?;
     let (scope, ending) = (shards.scope().context("no report")?, shards.ending());
+    let (list, flags) = (shards.list(), shards.flags());
     let mut kept = RowWriter::scratch()?;
     while let Some(row) = shards.next_row().map_err(|(at, error)| of_file(at, error))? {
         kept.push(&row)?;
@@ -34,10 +36,13 @@ pub(super) fn run(args: &AuditMergeArgs) -> anyhow::Result<Exit> {
     }
     kept.counts.listed_again = shards.listed_again();
     let (counts, spool) = kept.finish()?;
-    let report = Report { scope, counts, ending, since: None, earlier: Vec::new(), shard: None, list: None };
+    let report =
+        Report { scope, counts, ending, since: None, before: None, earlier: Vec::new(), shard: None, list, flags };
     let mut out = BufWriter::new(ToOutput(&mut output));
     let written = report.write(args.output.form().into(), &spool, &mut out).and_then(|()| out.flush());
     written.map_err(|error| Unwritable::new("the report", error))?;
+    drop(out);
+    output.finish()?;
     Ok(exit)
 }
 

@@ -27,11 +27,11 @@ pub(super) fn exit(counts: &AuditCounts, ending: &Ending) -> Exit {
     }
 }
 
-/// Reads an earlier report.
+/// Reads the report of a whole list.
 pub(super) fn past(file: &Path) -> anyhow::Result<Past> {
     let shown = || Foreign::new(&file.display().to_string()).to_string();
     let opened = File::open(file).with_context(shown)?;
-    Past::read(BufReader::new(opened)).map_err(|error| anyhow!("{} {error}", shown()))
+    Past::read(BufReader::new(opened)).and_then(Past::whole).map_err(|error| anyhow!("{} {error}", shown()))
 }
 
 /// The results' stream as a writer.

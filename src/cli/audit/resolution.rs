@@ -15,10 +15,12 @@ use crate::report::log_check::{LogCheck, Missing, NamedRow};
 use crate::text::Foreign;
 
 pub(super) fn run(args: &AuditResolutionArgs) -> anyhow::Result<Exit> {
+    let read = [("--log", Some(&*args.log)), ("--since", args.since.as_deref()), ("the report", Some(&*args.report))];
+    let output = Output::apart_from(&args.output.out, read)?;
     let log = log(&args.log).context("--log")?;
     let earlier = args.since.as_deref().map(super::report::past).transpose()?;
     let check = LogCheck::of(&log, earlier.as_ref(), &super::report::past(&args.report)?)?;
-    let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), false);
+    let mut results = Results::new(output, args.output.form(), false);
     results.push(&check, |_| people(&check))?;
     results.finish()?;
     Ok(match (check.holds(), check.is_complete()) {
@@ -45,8 +47,8 @@ fn people(check: &LogCheck) -> String {
         text.push_str("The report is incomplete: what its missing names did is not known.\n");
     }
     for Missing { name, kind, what } in &check.missing {
-        let what = Foreign::new(&what.join(", ")).to_string();
-        let _ = writeln!(text, "missing    {}  {}: {what}", Foreign::new(name), kind.as_str());
+        let what: Vec<_> = what.iter().map(|what| Foreign::new(what).to_string()).collect();
+        let _ = writeln!(text, "missing    {}  {}: {}", Foreign::new(name), kind.as_str(), what.join(", "));
     }
     let mut rows = |label: &str, rows: &[NamedRow]| {
         for NamedRow { line, date, name, kind } in rows {

@@ -301,7 +301,7 @@ mod tests {
     use crate::verdict::{Depth, Pinned};
 
     fn row(line: u64) -> Row {
-        Row::unreadable(line, "a\u{202e}b", "not UTF-8")
+        Row::unreadable(line, "a\u{202e}b", None, "not UTF-8")
     }
 
     fn rows_of(spool: &Spool) -> Vec<Row> {

@@ -20,15 +20,21 @@ use crate::text::Foreign;
 const LINE_END: usize = 2;
 
 pub(super) fn sign(args: &AuditSignArgs) -> anyhow::Result<Exit> {
+    let output = Output::apart_from(&args.out, [("the report", Some(&*args.report)), ("--key", Some(&*args.key))])?;
     let key = read_signing_key(&args.key)?;
-    let mut output = Output::new(&args.out)?;
     let bytes = bytes(&args.report)?;
     past(&bytes).map_err(|error| anyhow!("{} {error}", shown(&args.report)))?;
-    output.write((sign_report(&key, &bytes) + "\n").as_bytes())?;
+    output.write_whole((sign_report(&key, &bytes) + "\n").as_bytes())?;
     Ok(Exit::Trusted)
 }
 
 pub(super) fn verify(args: &AuditVerifyArgs) -> anyhow::Result<Exit> {
+    let read = [
+        ("the report", Some(&*args.report)),
+        ("--signature", args.signature.as_deref()),
+        ("--jwks", args.jwks.as_deref()),
+    ];
+    let output = Output::apart_from(&args.output.out, read)?;
     let keys = args.jwks.as_deref().map(read_trusted_keys).transpose()?;
     let bytes = bytes(&args.report)?;
     let report = match past(&bytes) {
@@ -43,7 +49,7 @@ pub(super) fn verify(args: &AuditVerifyArgs) -> anyhow::Result<Exit> {
         },
         _ => None,
     };
-    let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), false);
+    let mut results = Results::new(output, args.output.form(), false);
     results.push(&for_programs(&report, signed_by.as_deref()), |_| people(&report, signed_by.as_deref()))?;
     results.finish()?;
     Ok(Exit::Trusted)
@@ -81,14 +87,14 @@ fn for_programs(report: &Past, signed_by: Option<&str>) -> Value {
         "schema": "clresolve.audit-check/1",
         "scope": report.scope,
         "complete": report.complete,
-        "names": report.names.len(),
+        "names": report.rows,
         "signature": signed_by.map(|key_id| json!({"key_id": key_id})),
     })
 }
 
 fn people(report: &Past, signed_by: Option<&str>) -> String {
     let scope = &report.scope;
-    let count = report.names.len();
+    let count = report.rows;
     let about = format!(
         "{count} {} under {} in {} {}",
         if count == 1 { "name" } else { "names" },

@@ -4,6 +4,8 @@ use tokio::sync::mpsc;
 
 use super::registry::Registry;
 use crate::cli::names::{Line, List, NamesError, Reader};
+use crate::digest::Digest;
+use crate::report::shard::ListDigester;
 use crate::report::{Listing, Presence};
 
 /// Lines read ahead of the names that are being judged: enough that reading never holds up the judging.
@@ -48,10 +50,23 @@ impl Sources {
     /// not.
     pub(super) fn total(&self) -> Option<u64> {
         match (&self.list, &self.registry) {
-            (Some(list), None) => list.total,
+            (Some(list), None) => list.counted.as_ref().map(|counted| counted.names),
             (None, Some(registry)) => Some(registry.names()),
             _ => None,
         }
+    }
+
+    /// The digest of all, where that is known before they are read.
+    pub(super) fn digest(&self) -> Option<Digest> {
+        let (mut digester, lines) = match &self.list {
+            Some(list) => list.counted.as_ref().map(|counted| (counted.digester.clone(), counted.lines))?,
+            None => (ListDigester::default(), 0),
+        };
+        for entry in self.registry.iter().flat_map(Registry::entries) {
+            let entry = entry.clone().after(lines);
+            digester.add(entry.number(), &entry.key());
+        }
+        Some(digester.digest())
     }
 
     /// Reads the sources in a thread of its own, since standard input may keep it waiting.

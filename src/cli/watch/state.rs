@@ -72,7 +72,8 @@ impl StateFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened.with_context(context)?,
         };
-        let report = Past::read(BufReader::new(file)).map_err(|error| anyhow!("{} {error}", context()))?;
+        let report = Past::read(BufReader::new(file)).and_then(Past::whole);
+        let report = report.map_err(|error| anyhow!("{} {error}", context()))?;
         if !report.complete {
             bail!("{} is incomplete: what it lacks may have changed. Take a report of the whole list", context());
         }

@@ -58,7 +58,7 @@ fn findings(rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
             out,
             "<tr><td class=\"subject\" data-label=\"name\"><a href=\"#{}\">{}</a></td>\
              <td data-label=\"endpoint or gateway\">{}</td><td data-label=\"finding\">{finding}</td></tr>",
-            name_anchor(row.name(), row.line),
+            name_anchor(row),
             code(row.name()),
             code(label)
         )

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::reason::Fixer;
 use crate::report::drift::Agreement;
 use crate::report::page::{Piece, Quota};
-use crate::report::row::MAX_NAME_BYTES;
+use crate::report::row::{MAX_NAME_BYTES, Row};
 use crate::report::words::effect;
 use crate::text::{Foreign, Html, is_unsafe};
 
@@ -33,15 +33,14 @@ pub(super) fn left_out(quota: &Quota, what: &str, out: &mut dyn Write) -> io::Re
     writeln!(out, "<p class=\"soft\">{} more {what} are left out. The JSON form has all.</p>", quota.over)
 }
 
-/// The anchor of a name: itself where it can be one, so that it is the same in every report; else its line. There is
-/// nothing to escape in it.
-pub(super) fn name_anchor(name: &str, at: u64) -> String {
+/// The anchor of a row: its name where that can be one, so that it is the same in every report; else its line, since
+/// several lines that are no names may begin alike. There is nothing to escape in it.
+pub(super) fn name_anchor(row: &Row) -> String {
     let is_letter = |c: char| !c.is_ascii() && !c.is_whitespace() && !is_unsafe(c);
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') || is_letter(c);
-    if !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.chars().all(fits) {
-        format!("name-{name}")
-    } else {
-        format!("line-{at}")
+    match &row.normalized {
+        Some(name) if name.len() <= MAX_NAME_BYTES && name.chars().all(fits) => format!("name-{name}"),
+        _ => format!("line-{}", row.line),
     }
 }
 

@@ -61,7 +61,7 @@ fn write_row(report: &Report, row: &Row, findings: &BTreeSet<u64>, out: &mut dyn
         out,
         "<tr id=\"{}\" data-state=\"{state}\" data-actor=\"{}\"><td class=\"subject\" data-label=\"name\">{}</td>\
          <td data-label=\"state\"><span class=\"{state} state\">{state}</span></td>",
-        name_anchor(row.name(), row.line),
+        name_anchor(row),
         actors.join(" "),
         name(report, row, findings)
     )?;

@@ -180,7 +180,7 @@ pub(super) fn records(rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
                 out,
                 "<tr><td class=\"subject\" data-label=\"name\"><a href=\"#{}\">{}</a></td>\
                  <td data-label=\"record\">{}</td><td class=\"wide\" data-label=\"value\">{}</td></tr>",
-                name_anchor(row.name(), row.line),
+                name_anchor(row),
                 code(row.name()),
                 code(&record.key),
                 code(&record.value)

@@ -131,11 +131,22 @@ fn markdown_fits_into_an_issue_and_says_what_it_lacks() {
         .collect();
     let text = written(Format::Markdown, &rows, Ending::Interrupted);
     assert!(text.len() <= markdown::MAX_ISSUE_BYTES, "{}", text.len());
-    assert_eq!(text.matches(" more are left out here.").count(), 4, "names, findings, records and drafts: {text}");
+    assert_eq!(text.matches(" more are left out here, such as `n").count(), 4, "names, findings, records and drafts: {text}");
     assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());
     let page = written(Format::Html, &rows, Ending::Interrupted);
     assert!(page.contains("10 more names are left out. The JSON form has all."));
     assert_eq!(page.matches("<tr id=").count() - page.matches("<tr id=\"code-").count(), 2_000);
+}
+
+/// What one publisher writes leaves room for what the report says of the others.
+#[test]
+fn findings_that_do_not_fit_are_named_and_leave_out_no_others() {
+    let mut loud = misrouted(1);
+    loud.reasons = (0..64).map(|at| Reason::new(Code::VerbUnknown).at(format!("/{at}")).fix("\u{202e}".repeat(400))).collect();
+    let rows = [loud, misrouted(2), misrouted(3)];
+    let text = written(Format::Markdown, &rows, Ending::Complete);
+    assert!(!text.contains("### `n1.eth`") && text.contains("### `n2.eth` and 1 more: untrusted"), "{text}");
+    assert!(text.contains("1 more are left out here, such as `n1.eth`. "), "{text}");
 }
 
 #[test]
@@ -146,6 +157,7 @@ fn earlier_reports_are_counted_and_drawn() {
     let counts = PastCounts::of(&past);
     assert_eq!(counts.states(), [1, 2, 0]);
     let mut whole = report(&rows, Ending::Complete);
+    whole.before = Some(at("2026-10-01", PastCounts { untrusted: 1, indeterminate: 3, ..counts }));
     whole.earlier = vec![at("2026-09-01", counts), at("2026-10-01", PastCounts { untrusted: 1, indeterminate: 3, ..counts })];
     let written = |format| {
         let mut out = Vec::new();

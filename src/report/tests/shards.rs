@@ -5,8 +5,13 @@ use crate::report::merge::{MergeError, ReportReader, Shards};
 
 /// The report of one shard of the rows.
 fn shard_of(rows: &[Row], shard: Shard) -> String {
-    let rows: Vec<Row> = rows.iter().filter(|row| shard.has(row.name())).cloned().collect();
+    let rows: Vec<Row> = rows.iter().filter(|row| shard.has(&row.key())).cloned().collect();
     json_of(&Report { shard: Some(shard), ..report(&rows, Ending::Complete) }, &rows)
+}
+
+/// The reports of a list's halves.
+fn halves_of(rows: &[Row]) -> [String; 2] {
+    ["1/2", "2/2"].map(|shard| shard_of(rows, shard.parse().unwrap()))
 }
 
 fn json_of(report: &Report, rows: &[Row]) -> String {
@@ -16,6 +21,10 @@ fn json_of(report: &Report, rows: &[Row]) -> String {
 }
 
 fn merged(reports: &[String]) -> Result<String, MergeError> {
+    merged_to(Format::Json, reports)
+}
+
+fn merged_to(format: Format, reports: &[String]) -> Result<String, MergeError> {
     let opened: Result<Vec<_>, _> = reports.iter().map(|text| ReportReader::open(io::Cursor::new(text))).collect();
     let mut shards = Shards::of(opened?).map_err(|(_, error)| error)?;
     let (scope, ending) = (shards.scope().expect("there are reports"), shards.ending());
@@ -23,12 +32,15 @@ fn merged(reports: &[String]) -> Result<String, MergeError> {
     while let Some(row) = shards.next_row().map_err(|(_, error)| error)? {
         rows.push(row);
     }
-    Ok(json_of(&Report { scope, ..report(&rows, ending) }, &rows))
+    let (list, flags) = (shards.list(), shards.flags());
+    let mut out = Vec::new();
+    Report { scope, list, flags, ..report(&rows, ending) }.write(format, &Listed(&rows), &mut out).unwrap();
+    Ok(String::from_utf8(out).unwrap())
 }
 
 #[test]
 fn the_reports_of_all_shards_are_the_report_of_one_run() {
-    let rows: Vec<Row> = (1..=50).map(misrouted).chain([Row::unreadable(51, HOSTILE, "not UTF-8")]).collect();
+    let rows: Vec<Row> = (1..=50).map(misrouted).chain([Row::unreadable(51, HOSTILE, None, "not UTF-8")]).collect();
     let whole = json_of(&report(&rows, Ending::Complete), &rows);
     let shards: Vec<Shard> = (1..=4).map(|index| format!("{index}/4").parse().unwrap()).collect();
     let mut reports: Vec<String> = shards.iter().map(|shard| shard_of(&rows, *shard)).collect();
@@ -48,28 +60,143 @@ fn the_reports_of_all_shards_are_the_report_of_one_run() {
     assert!(error(&[changed]).starts_with("was changed"));
 }
 
+/// In every form: what it shows of the list and of the world comes from the reports too.
+#[test]
+fn the_merged_report_is_that_of_one_run_in_every_form() {
+    let mut rows: Vec<Row> = (1..=50).map(misrouted).collect();
+    rows.push(Row::unreadable(51, HOSTILE, Some(Digest::of(b"all of it")), "not UTF-8"));
+    rows.push(Row { line: 52, ..rows[50].clone() });
+    rows.push(Row::of(53, &changed_host()));
+    let halves = halves_of(&rows);
+    for format in [Format::Json, Format::Html, Format::Markdown, Format::Csv, Format::Sarif, Format::Junit] {
+        let mut whole = Vec::new();
+        report(&rows, Ending::Complete).write(format, &Listed(&rows), &mut whole).unwrap();
+        let whole = String::from_utf8(whole).unwrap();
+        assert!(merged_to(format, &halves).unwrap() == whole, "{format:?}");
+        assert!(merged_to(format, &[halves[1].clone(), halves[0].clone()]).unwrap() == whole, "{format:?}");
+    }
+}
+
 #[test]
 fn shards_of_different_lists_are_told_apart() {
-    let halves: [Shard; 2] = ["1/2", "2/2"].map(|shard| shard.parse().unwrap());
-    let (first, second): (Vec<Row>, Vec<Row>) = (1..=20).map(misrouted).partition(|row| halves[0].has(row.name()));
-    let moved: Vec<Row> = second.into_iter().map(|row| Row { line: first[0].line, ..row }).take(1).collect();
-    let error = merged(&[shard_of(&first, halves[0]), shard_of(&moved, halves[1])]).expect_err("it is refused");
-    assert_eq!(error.to_string(), format!("the row of line {} is not in its place: the reports are not of one list", first[0].line));
-    let twice = [first[0].clone(), first[0].clone()];
-    let error = merged(&[shard_of(&twice, halves[0]), shard_of(&[], halves[1])]).expect_err("it is refused");
-    assert!(matches!(error, MergeError::Order(_)));
+    let rows: Vec<Row> = (1..=20).map(misrouted).collect();
+    let halves = halves_of(&rows);
+    assert!(merged(&halves).is_ok());
+    let refused = |second: &str, why: &str| {
+        for reports in [[halves[0].clone(), second.to_owned()], [second.to_owned(), halves[0].clone()]] {
+            let error = merged(&reports).expect_err(why).to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    };
+    // The same rows, of a list with one name more, which the other half has.
+    let list = |report: &str, digest: &str| {
+        let known = format!("{{\"file\":\"names.txt\",\"digest\":\"{}\"}}", Digest::of(b"list"));
+        assert!(report.contains(&known), "{report}");
+        with_new_digest(&report.replace(&known, &format!("{{\"file\":\"names.txt\",\"digest\":{digest}}}")))
+    };
+    refused(&list(&halves[1], &format!("\"{}\"", Digest::of(b"another list"))), "has another list of names than the first report");
+    refused(&list(&halves[1], "null"), "does not say which list it is of");
+    let other_tool = halves[1].replace(&format!("\"version\":\"{}\"", Tool::default().version), "\"version\":\"0.0.1\"");
+    refused(&with_new_digest(&other_tool), "was made by clresolve 0.0.1, and this is clresolve ");
+
+    // Rows that are not of the shard that the report says that it is.
+    let claims: Shard = "2/2".parse().unwrap();
+    let foreign = json_of(&Report { shard: Some(claims), ..report(&rows[..1], Ending::Complete) }, &rows);
+    refused(&foreign, "which is of another shard");
+
+    // One name twice in a shard, in two spellings, at lines that follow each other.
+    let first: Shard = "1/2".parse().unwrap();
+    let twice = rows.iter().find(|row| first.has(&row.key())).unwrap();
+    let again = Row { line: 99, input: twice.input.to_uppercase(), ..twice.clone() };
+    let of_first = [rows.clone(), vec![again]].concat();
+    let error = merged(&halves_of(&of_first)).expect_err("a name stands there twice").to_string();
+    assert_eq!(error, "has a second row of a name, at line 99");
+    let at_one_line: Vec<Row> = rows.iter().cloned().map(|row| Row { line: 1, ..row }).collect();
+    assert!(matches!(merged(&halves_of(&at_one_line)), Err(MergeError::Order(1))));
+}
+
+#[test]
+fn what_shards_name_differently_does_not_depend_on_their_order() {
+    let rows: Vec<Row> = (1..=20).map(misrouted).collect();
+    let halves = halves_of(&rows);
+    let of_registry = |half: &str, manifest: &str, proven: bool| {
+        let registry = format!(
+            "\"registry\":{{\"manifest\":\"{manifest}\",\"digest\":\"{}\",\"proven\":{proven},\"entries\":7}}",
+            Digest::of(b"manifest")
+        );
+        with_new_digest(&half.replace("\"depth\":\"schemas\"", &format!("\"depth\":\"schemas\",{registry}")))
+    };
+    let by_ipfs = of_registry(&halves[0], "ipfs://bafy/manifest.json", true);
+    let by_https = of_registry(&halves[1], "https://registry.example/manifest.json", false);
+    let joined = merged(&[by_ipfs.clone(), by_https.clone()]).unwrap();
+    assert_eq!(merged(&[by_https, by_ipfs]).unwrap(), joined);
+    assert!(joined.contains("\"manifest\":\"https://registry.example/manifest.json\"") && joined.contains("\"proven\":false"));
+
+    let elsewhere = with_new_digest(&halves[1].replace("\"file\":\"names.txt\"", "\"file\":\"copy.txt\""));
+    let joined = merged(&[halves[0].clone(), elsewhere]).unwrap();
+    assert!(joined.contains("\"list\": {\"file\":null,"), "{joined}");
+    let flags = with_new_digest(&halves[1].replace("\"flags\": []", "\"flags\": [\"--sandbox\"]"));
+    assert!(merged(&[flags.clone(), halves[0].clone()]).unwrap().contains("\"flags\": []"));
+}
+
+#[test]
+fn the_report_of_a_shard_is_not_that_of_a_list() {
+    let rows: Vec<Row> = (1..=20).map(misrouted).collect();
+    let [half, _] = halves_of(&rows);
+    let error = Past::read(io::Cursor::new(half)).and_then(Past::whole).expect_err("it is of a shard").to_string();
+    assert!(error.starts_with("is of shard 1/2, not of a whole list; join the reports of all shards first"), "{error}");
 }
 
 #[test]
 fn shards_of_different_blocks_are_shown_as_such() {
     let rows: Vec<Row> = (1..=20).map(misrouted).collect();
-    let halves = ["1/2", "2/2"].map(|shard| shard_of(&rows, shard.parse().unwrap()));
+    let halves = halves_of(&rows);
     let at = |report: &str, block: &str| with_new_digest(&report.replace("\"block\":\"finalized\"", &format!("\"block\":\"{block}\"")));
-    let joined = merged(&[at(&halves[0], "18"), at(&halves[1], "19")]).unwrap();
-    assert!(joined.contains("\"block\":\"18, 19\""), "{joined}");
+    let joined = merged(&[at(&halves[0], "1000, 1001"), at(&halves[1], "999, 1000")]).unwrap();
+    assert!(joined.contains("\"block\":\"999, 1000, 1001\""), "{joined}");
     let other_depth = with_new_digest(&halves[1].replace("\"depth\":\"schemas\"", "\"depth\":\"identity\""));
     let error = merged(&[halves[0].clone(), other_depth]).expect_err("it is refused");
     assert_eq!(error.to_string(), "has another depth than the first report");
+}
+
+/// Why each reader of reports refuses this one.
+fn refusals(report: &str) -> [String; 2] {
+    let whole = Past::read(io::Cursor::new(report)).map(|_| ());
+    let by_rows = ReportReader::open(io::Cursor::new(report)).map(|_| ());
+    [whole, by_rows].map(|read| read.expect_err(report).to_string())
+}
+
+#[test]
+fn a_report_ends_with_its_digest_and_nothing_stands_behind_it() {
+    let rows = [misrouted(1)];
+    let whole = json_of(&report(&rows, Ending::Complete), &rows);
+    assert!(Past::read(io::Cursor::new(&whole)).is_ok() && ReportReader::open(io::Cursor::new(&whole)).is_ok());
+    let last_lines: usize = whole.lines().rev().take(3).map(|line| line.len() + 1).sum();
+    for cut in whole.len() - last_lines..whole.len() {
+        let refusals = refusals(&whole[..cut]);
+        assert!(refusals.iter().all(|why| why.starts_with("was cut") || why.starts_with("was changed")), "{cut}: {refusals:?}");
+    }
+    let inner = whole.strip_suffix("\n}\n").expect("its end");
+    let members = "\"resolution\": [], \"reasons\": [], \"since\": null, \"warning\": \"all good\"";
+    for behind in [" ", "\n", "}\n", "\0", "garbage", &whole] {
+        assert!(refusals(&format!("{whole}{behind}")).iter().all(|why| why.contains("behind its digest")), "{behind}");
+    }
+    for changed in [format!("{inner}, {members}}}\n"), format!("{inner}\n, {members}\n}}\n"), format!("{inner}\r\n}}\n")] {
+        assert!(refusals(&changed).iter().all(|why| why.starts_with("was changed")), "{changed}");
+    }
+    for behind in [" }\n", "}", "}\r\n", "}\n ", "\n}\n"] {
+        refusals(&format!("{inner}\n{behind}"));
+    }
+}
+
+#[test]
+fn members_that_a_report_does_not_have_or_has_twice_are_refused() {
+    let rows = [misrouted(1)];
+    let whole = json_of(&report(&rows, Ending::Complete), &rows);
+    for (member, why) in [("\"since\": null,\n", "duplicate field `since`"), ("\"all\": 1,\n", "unknown field `all`")] {
+        let changed = with_new_digest(&whole.replace("\"since\": null,\n", &format!("{member}\"since\": null,\n")));
+        assert!(refusals(&changed).iter().all(|refusal| refusal.contains(why)), "{why}: {:?}", refusals(&changed));
+    }
 }
 
 /// A report with the digest of its lines, whoever changed them.

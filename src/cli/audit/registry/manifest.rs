@@ -113,7 +113,11 @@ fn name(entry: &Value) -> Result<&str, String> {
 }
 
 fn text<'v>(key: &str, value: &'v Value) -> Result<&'v str, String> {
-    value.as_str().ok_or_else(|| format!("the entry's `{key}` is {}, not a string", kind(value)))
+    match value.as_str() {
+        Some("") => Err(format!("the entry's `{key}` is empty")),
+        Some(name) => Ok(name),
+        None => Err(format!("the entry's `{key}` is {}, not a string", kind(value))),
+    }
 }
 
 #[cfg(test)]
