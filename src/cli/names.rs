@@ -194,6 +194,14 @@ fn count(mut reader: Reader) -> Result<Counted, NamesError> {
     Ok(counted)
 }
 
+/// A line without its end.
+struct RawLine {
+    /// The line; of one that is too long the first [`MAX_LINE_BYTES`] + 1 bytes.
+    bytes: Vec<u8>,
+    /// The digest of all, where that is more.
+    whole: Option<Digest>,
+}
+
 /// Reads a list line by line.
 pub(super) struct Reader {
     input: Box<dyn BufRead + Send>,
@@ -215,8 +223,8 @@ impl Reader {
         Self::new(Box::new(BufReader::new(io::stdin())))
     }
 
-    /// The next line without its end; of one that is too long the first [`MAX_LINE_BYTES`] + 1 bytes, and the digest of all.
-    fn raw_line(&mut self) -> Result<Option<(Vec<u8>, Option<Digest>)>, NamesError> {
+    /// The next line.
+    fn raw_line(&mut self) -> Result<Option<RawLine>, NamesError> {
         let failed = |error: io::Error| NamesError::Io(error.to_string());
         let mut bytes = Vec::new();
         let limit = u64::try_from(MAX_LINE_BYTES + 1).unwrap_or(u64::MAX);
@@ -236,7 +244,7 @@ impl Reader {
         if self.line == 1 && bytes.starts_with(BYTE_ORDER_MARK) {
             bytes.drain(..BYTE_ORDER_MARK.len());
         }
-        Ok(Some((bytes, whole)))
+        Ok(Some(RawLine { bytes, whole }))
     }
 
     /// Passes over the rest of a line; the digest of all of it.
@@ -267,7 +275,7 @@ impl Iterator for Reader {
         while !self.ended {
             match self.raw_line() {
                 Ok(None) => self.ended = true,
-                Ok(Some((bytes, whole))) => {
+                Ok(Some(RawLine { bytes, whole })) => {
                     if let Some(line) = line(self.line, bytes, whole) {
                         return Some(Ok(line));
                     }
