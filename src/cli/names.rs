@@ -9,6 +9,7 @@ use anyhow::{Context as _, bail};
 
 use super::input::STDIN;
 use crate::digest::{Digest, Digester};
+use crate::report::kept_input;
 use crate::report::shard::{self, ListDigester, identity};
 
 /// Longest line, in bytes: several times the longest name that can be resolved, and room for a comment after it.
@@ -116,7 +117,7 @@ impl Line {
     pub(super) fn key(&self) -> String {
         match self {
             Self::Name { name, .. } => {
-                let (start, whole) = shard::kept(name);
+                let (start, whole) = kept_input(name);
                 shard::key(&start, whole)
             }
             Self::Unreadable { start, whole, .. } => shard::key(start, *whole),

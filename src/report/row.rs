@@ -75,7 +75,7 @@ impl Row {
     /// The row of the verdict on the name at `line`.
     pub fn of(line: u64, verdict: &Verdict) -> Self {
         let drift = Drift::of(verdict);
-        let (input, input_digest) = shard::kept(&verdict.name.input);
+        let (input, input_digest) = kept_input(&verdict.name.input);
         Self {
             line,
             input,
@@ -183,6 +183,13 @@ impl Row {
         let kind = (self.state, findings, self.more_reasons, self.drift.agreements(), &self.near_misses);
         Some(Digest::of(format!("{kind:?}").as_bytes()))
     }
+}
+
+/// The start of a text that a row keeps, and where that is not all, the digest of all.
+pub fn kept_input(text: &str) -> (String, Option<Digest>) {
+    let start = clipped(text, MAX_NAME_BYTES);
+    let whole = (start != text).then(|| Digest::of(text.as_bytes()));
+    (start, whole)
 }
 
 /// The rows of a report, in the order of the list. They can be read several times.

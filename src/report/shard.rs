@@ -5,10 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::MAX_NAME_BYTES;
 use crate::digest::{Digest, Digester};
 use crate::name::EnsName;
-use crate::text::clipped;
 
 /// Most shards of a list. A merge holds all of their reports open.
 pub const MAX_SHARDS: u16 = 256;
@@ -57,13 +55,6 @@ pub fn key(input: &str, whole: Option<Digest>) -> String {
         Some(digest) => format!("{input} {digest}"),
         None => input.to_owned(),
     }
-}
-
-/// The start of a text that a row keeps, and where that is not all, the digest of all.
-pub fn kept(text: &str) -> (String, Option<Digest>) {
-    let start = clipped(text, MAX_NAME_BYTES);
-    let whole = (start != text).then(|| Digest::of(text.as_bytes()));
-    (start, whole)
 }
 
 /// The digest of what an audit is of: every line and every entry that asks for a row, in their order, before shards take
