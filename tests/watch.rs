@@ -400,6 +400,21 @@ fn a_file_takes_the_report_on_a_change_alone() {
     assert_eq!(json_of(&std::fs::read(&state).unwrap())["since"], Value::Null);
 }
 
+/// What comes next would be compared with nothing.
+#[test]
+fn a_first_round_that_decides_nothing_leaves_no_state() {
+    let world = Served::start();
+    let (names, state) = (world.path("names.txt"), world.path("state.json"));
+    std::fs::write(&names, NAMES).unwrap();
+    let fixed = ["watch", "--names", &names, "--state", &state, "--depth", "identity", "--once", "--out"];
+    let round = |options: &[&str]| {
+        let output = world.clresolve(&[&fixed[..], &[&world.path("changes.md")], options].concat());
+        (output.status.code(), Path::new(&state).exists())
+    };
+    assert_eq!(round(&["--rpc", "http://127.0.0.1:9/"]), (Some(3), false));
+    assert_eq!(round(&[]), (Some(0), true));
+}
+
 #[test]
 fn wrong_usage_is_2_and_tells_nobody() {
     let folder = tempfile::tempdir().unwrap();

@@ -116,7 +116,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     finish(kept, scope, ending, list, &history, &args, output)
 }
 
-/// Where the report goes, which is none of the files that are read.
+/// Where the report goes: not over a file that is read.
 fn output_of(args: &AuditArgs) -> anyhow::Result<Output> {
     let files = [
         ("--names", args.names.as_deref()),

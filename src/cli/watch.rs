@@ -84,6 +84,8 @@ struct Watch {
 enum Round {
     /// There was no report to compare with.
     First,
+    /// There was none, and no name could be decided.
+    Undecided,
     /// No change is to be told.
     Same,
     /// So many changes were told.
@@ -96,6 +98,7 @@ impl Watch {
         let earlier = self.earlier()?;
         let comparison = match self.round(earlier.as_ref()).await? {
             Round::First | Round::Same => Comparison::Same,
+            Round::Undecided => Comparison::Undecided,
             Round::Told(_) => Comparison::Differs,
         };
         Ok(comparison.into())
@@ -128,6 +131,12 @@ impl Watch {
 
     async fn round(&self, earlier: Option<&Past>) -> anyhow::Result<Round> {
         let (mut report, rows) = self.audited(earlier).await?;
+        if earlier.is_none() && report.counts.indeterminate == report.counts.names {
+            notice::note(
+                "clresolve: no name could be decided, so changes cannot be counted from this report; try again",
+            );
+            return Ok(Round::Undecided);
+        }
         // Before anybody is told: a disk that is full would have the same told in each round.
         let successor = self.state.successor(&report, &*rows)?;
         let Some(earlier) = earlier else {

@@ -8,7 +8,7 @@ use crate::reason::{Effect, MAX_VALUE_BYTES};
 use crate::text::Foreign;
 
 /// The columns.
-const COLUMNS: [&str; 27] = [
+const COLUMNS: [&str; 28] = [
     "line",
     "input",
     "name",
@@ -36,6 +36,7 @@ const COLUMNS: [&str; 27] = [
     "registry_entry",
     "endpoints",
     "gateways",
+    "unchanged_since",
 ];
 
 /// The column that holds the draft of a row.
@@ -61,7 +62,7 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     }
 }
 
-fn cells(report: &Report, row: &Row) -> [String; 27] {
+fn cells(report: &Report, row: &Row) -> [String; 28] {
     let drift = &row.drift;
     let [txt_https, txt_ipfs, https_ipfs, txt_card, card_manifest, schemas_manifest] =
         drift.agreements().map(|agreement| agreement.as_str().to_owned());
@@ -96,6 +97,7 @@ fn cells(report: &Report, row: &Row) -> [String; 27] {
         row.registry.and_then(|listing| listing.entry).map_or_else(String::new, |entry| entry.to_string()),
         endpoints,
         gateways,
+        row.unchanged_since.clone().unwrap_or_default(),
     ]
 }
 

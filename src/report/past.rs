@@ -63,6 +63,8 @@ pub struct PastName {
     #[serde(flatten)]
     pub known: Known,
     carried: Option<Carried>,
+    checked_at: Option<String>,
+    unchanged_since: Option<String>,
     /// What each endpoint and each gateway said of it, where they were asked.
     pub agreement: Option<UpstreamAgreement>,
 }
@@ -173,6 +175,8 @@ impl From<&Row> for PastName {
             reasons: row.reasons.iter().map(|reason| PastReason { code: reason.code, effect: reason.effect }).collect(),
             known: row.known.clone(),
             carried: row.carried.clone(),
+            checked_at: row.checked_at.clone(),
+            unchanged_since: row.unchanged_since.clone(),
             agreement: row.agreement.clone(),
         }
     }
@@ -186,7 +190,9 @@ impl Row {
         }
         let members = self.known.complete_from(&earlier.known);
         let state = if self.state == State::Indeterminate { earlier.decided() } else { None };
+        let is_same = self.known == earlier.known && state.or(Decided::of(self.state)) == earlier.decided();
         self.carried = (state.is_some() || !members.is_empty()).then_some(Carried { state, members });
+        self.unchanged_since = if is_same { earlier.known_since() } else { None };
     }
 
     /// Adds what is wrong with the card as a successor of the one in an earlier audit (CL-69).
@@ -210,6 +216,11 @@ impl PastName {
     /// What it is known by: [`Row::key`].
     fn key(&self) -> String {
         self.normalized.clone().unwrap_or_else(|| shard::key(&self.input, self.input_digest))
+    }
+
+    /// The time since which this was known of it.
+    fn known_since(&self) -> Option<String> {
+        self.unchanged_since.as_ref().or(self.checked_at.as_ref()).cloned()
     }
 
     /// Its normal form; none of a line that is no name.

@@ -63,6 +63,10 @@ pub struct Row {
     /// What of it is of an earlier audit, because this one could not read or decide it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<Carried>,
+    /// The time of the block of the first audit, of those that followed each other without a gap (`--since`), that knew of
+    /// the name what this one knows: it did not change since, as far as audits saw. RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unchanged_since: Option<String>,
     /// What registry and chain say of it, where a registry is audited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registry: Option<Listing>,
@@ -82,6 +86,7 @@ impl Row {
             input_digest,
             known: Known::of(verdict, &drift),
             carried: None,
+            unchanged_since: None,
             registry: None,
             agreement: None,
             normalized: verdict.name.normalized.clone(),
@@ -126,6 +131,7 @@ impl Row {
             conclusion: None,
             known: Known::default(),
             carried: None,
+            unchanged_since: None,
             registry: None,
             agreement: None,
         }

@@ -777,6 +777,29 @@ fn what_one_audit_could_not_read_is_carried_to_the_next() {
 }
 
 #[test]
+fn a_row_says_since_when_nothing_changed() {
+    let at = |day: u8, resolver: &str| {
+        let mut row = row_of(State::Trusted, "one", resolver);
+        row.checked_at = Some(format!("2026-11-{day:02}T12:00:00Z"));
+        row
+    };
+    let after = |mut row: Row, earlier: &Row| {
+        row.follow(&earlier.into());
+        row
+    };
+    let first = at(1, "0x01");
+    let second = after(at(2, "0x01"), &first);
+    let third = after(at(3, "0x01"), &second);
+    assert_eq!(first.unchanged_since, None);
+    assert_eq!([&second, &third].map(|row| row.unchanged_since.as_deref()), [Some("2026-11-01T12:00:00Z"); 2]);
+    assert_eq!(after(at(4, "0x02"), &third).unchanged_since, None, "another resolver");
+    let mut broken = at(4, "0x01");
+    broken.state = State::Untrusted;
+    assert_eq!(after(broken, &third).unchanged_since, None, "another state");
+    assert_eq!(outage_after(&third).unchanged_since, first.checked_at, "nothing else was seen");
+}
+
+#[test]
 fn json_keeps_the_values_and_fits_its_schema() {
     let rows = [hostile(), Row::of(2, &wrong_checksum()), Row::of(3, &trusted())];
     let text = written(Format::Json, &rows, Ending::ListFailed("gone".to_owned()));

@@ -21,7 +21,7 @@ const MOST_SERVERS: usize = 4096;
 /// Longest pause that a server gets, whatever it asks for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// An answer that takes so many times as long as the server's best is slow.
+/// How many times as long as the server's best an answer may take before it counts as slow.
 const SLOW: u32 = 4;
 
 /// No answer within this is slow.

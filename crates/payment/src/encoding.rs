@@ -23,7 +23,7 @@ pub(crate) fn decode(header: &str, limits: Limits) -> Result<Value, HeaderError>
     Ok(parse(&bytes, limits)?)
 }
 
-/// Longest base64 of so many bytes.
+/// Length of the padded base64 of `bytes` bytes.
 pub(crate) const fn longest(bytes: usize) -> usize {
     bytes.div_ceil(3) * 4
 }

@@ -23,7 +23,7 @@ use crate::verdict::Resolution;
 /// The form of the file.
 const SCHEMA: &str = "clresolve.pin/1";
 
-/// Most blocks of a pin: nodes keep the state of 128 blocks or more, so that the last of so many is hours after the first.
+/// Most blocks of a pin: nodes keep the state of 128 blocks or more, so the last block of a pin is hours after the first.
 const MOST_BLOCKS: usize = 64;
 
 /// Longest file that is read, in bytes: [`MOST_BLOCKS`] take half of it.

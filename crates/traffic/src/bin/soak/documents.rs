@@ -139,7 +139,7 @@ pub(crate) fn questions() -> Vec<Question> {
         let path = if kind == decisions::Kind::Signed { "/v1/decisions/signed" } else { "/v1/decisions" };
         let question = text(kind.question());
         questions.push(Question::new("decisions", path, &question, |answer| answer["abort"] == true));
-        // A question that the strict reader of messages refuses is none to a tool.
+        // A question that the strict reader of messages refuses is no question to a tool.
         let arguments = serde_json::from_str(&question).expect("JSON");
         questions.push(Question::to_tool("check_payment", &arguments));
     }
