@@ -190,7 +190,7 @@ impl Row {
         }
         let members = self.known.complete_from(&earlier.known);
         let state = if self.state == State::Indeterminate { earlier.decided() } else { None };
-        let is_same = self.known == earlier.known && state.or(Decided::of(self.state)) == earlier.decided();
+        let is_same = self.known == earlier.known && state.or_else(|| Decided::of(self.state)) == earlier.decided();
         self.carried = (state.is_some() || !members.is_empty()).then_some(Carried { state, members });
         self.unchanged_since = if is_same { earlier.known_since() } else { None };
     }
