@@ -370,7 +370,7 @@ impl Source {
         })
     }
 
-    /// What the file has from elsewhere: the path of each name, which is none where another crate has it. A module that is
+    /// The names that the file imports, each with its path; without one where the name is of another crate. A module that is
     /// not below the root counts as another crate.
     fn imports(&self) -> BTreeMap<String, Option<Vec<String>>> {
         let names = self.declarations().flat_map(|item| names_of(&[], &item.tree));

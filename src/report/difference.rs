@@ -313,7 +313,7 @@ impl Changes<'_> {
         self.of_records(Kind::Endpoint, &before.endpoints, &after.endpoints);
     }
 
-    /// Of what both sides read: a value, or that there is none.
+    /// Compares what both sides read: a value each, or the finding that there is no value.
     fn of_fact(&mut self, kind: Kind, before: Option<Option<&str>>, after: Option<Option<&str>>) {
         if let (Some(before), Some(after)) = (before, after) {
             self.compare(kind, before.map(str::to_owned), after.map(str::to_owned));

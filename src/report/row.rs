@@ -63,8 +63,8 @@ pub struct Row {
     /// What of it is of an earlier audit, because this one could not read or decide it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<Carried>,
-    /// The time of the block of the first audit, of those that followed each other without a gap (`--since`), that knew of
-    /// the name what this one knows: it did not change since, as far as audits saw. RFC 3339.
+    /// Since when no audit saw a change: the time of the block of the first audit that knew what this one knows. Each audit
+    /// from there on was given the report of the one before (`--since`). RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unchanged_since: Option<String>,
     /// What registry and chain say of it, where a registry is audited.

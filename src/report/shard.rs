@@ -48,8 +48,8 @@ impl Shard {
     }
 }
 
-/// What a row is known by: a name, or what was typed in its place, as far as a row keeps it. The digest of all of it makes
-/// up for the rest.
+/// What a row is known by: its name, or the start of what was typed in place of one. Where a row keeps the start alone, the
+/// digest of the whole follows.
 pub fn key(input: &str, whole: Option<Digest>) -> String {
     match whole {
         Some(digest) => format!("{input} {digest}"),
