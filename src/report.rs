@@ -4,6 +4,7 @@
 //! grow with the number of names. [`Report::write`] writes the document. [`Past`] reads one again, and [`Difference`] says
 //! what changed between two of them, which are in memory.
 
+mod cause;
 mod counts;
 mod csv;
 pub mod difference;
@@ -22,6 +23,7 @@ mod markdown;
 pub mod merge;
 mod on_chain;
 mod overview;
+mod owners;
 mod page;
 pub mod past;
 pub mod payload;

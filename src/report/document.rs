@@ -7,8 +7,9 @@ use super::difference::Difference;
 use super::history::PastCounts;
 use super::scope::{Ending, Scope};
 use super::shard::Shard;
+use super::words;
 use crate::digest::Digest;
-use crate::verdict::{Depth, Tool};
+use crate::verdict::Tool;
 
 /// An audit: its scope, its counts and how it ended. The caller keeps the rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,26 +54,25 @@ impl Report {
         self.scope.agreement.then(|| self.counts.upstreams.sentences())
     }
 
+    /// The blocks that were read.
+    pub(super) fn blocks(&self) -> Option<String> {
+        let (first, last) = self.counts.blocks?;
+        Some(if first == last { format!("block {first}") } else { format!("blocks {first} to {last}") })
+    }
+
     /// The facts at the head of the report: labels and values.
     pub(super) fn facts(&self) -> Vec<(&'static str, String)> {
         let scope = &self.scope;
-        let depth = match scope.depth {
-            Depth::Identity => "identity (no schema was fetched)",
-            Depth::Schemas => "schemas",
-        };
         let mut facts = vec![
-            ("profile", format!("{} {}", scope.profile.id, scope.profile.digest)),
-            ("depth", depth.to_owned()),
-            ("world", format!("{} {}", scope.world, scope.chain)),
+            ("rules (profile)", format!("{} {}", scope.profile.id, scope.profile.digest)),
+            ("depth", format!("{}: {}", scope.depth.as_str(), words::depth(scope.depth))),
+            ("world", format!("{}: {}", scope.world, words::chain(&scope.chain))),
         ];
         if let Some(shard) = self.shard {
             facts.push(("shard", shard.to_string()));
         }
         facts.extend(scope.registry.as_ref().map(|registry| ("registry", registry.in_words())));
-        if let Some((first, last)) = self.counts.blocks {
-            let blocks = span(first.to_string(), last.to_string());
-            facts.push(("blocks", format!("{blocks} ({})", scope.block)));
-        }
+        facts.extend(self.blocks().map(|blocks| ("read at", format!("{blocks} ({})", scope.block))));
         if let Some((first, last)) = self.counts.checked {
             facts.push(("checked", span(format!("{first:.0}"), format!("{last:.0}"))));
         }

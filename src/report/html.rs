@@ -2,37 +2,38 @@
 //! phone.
 
 mod agreement;
+mod changes;
 mod markup;
 mod names;
 mod picture;
 mod work;
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use self::markup::{actor_word, code, html, left_out, line, markup, name_anchor, table};
+use self::markup::{actor_word, code, html, left_out, line, markup, name_link, table, text};
 use self::picture::STATES;
+use super::difference::Kind;
 use super::duty::{ACTORS, who};
 use super::history::PastCounts;
 use super::overview::{CHECKS, NOTICE_DAYS, Overview, days_between};
-use super::difference::{Change, Kind};
-use super::page::{self, Quota, headline, names as counted, near_misses};
-use super::words::{effect, fixer, role};
+use super::page::{self, Quota, capitalized, circumstances, day, headline, names as counted, near_misses, subject};
+use super::words::{self, effect, fixer, people, role, who_are};
 use super::{Ending, Group, Report, Rows};
 use crate::digest::Digest;
-use crate::reason::Effect;
+use crate::reason::Fixer;
 
 const STYLE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
 
-/// Most reasons that stand beside each actor at the top. A board reads three; the table has all.
-const REASONS_AT_THE_TOP: usize = 3;
+/// Most causes that stand beside each actor at the top. A board reads a few; the others are counted together.
+const CAUSES_AT_THE_TOP: usize = 4;
 
-/// Most changes of a state, and most others, that the page shows: more are a new registry rather than changes. The JSON
-/// form has all.
-const MAX_CHANGES_SHOWN: usize = 500;
+/// What each state means, to a reader who knows none of them.
+const MEANINGS: [&str; 3] = ["every check holds", "a check fails: do not call or pay", "a check could not be made"];
 
 /// Most names that the page shows where registry and chain do not agree: more are another registry. The JSON form has all.
 const MAX_REGISTRY_FINDINGS_SHOWN: usize = 500;
@@ -40,20 +41,21 @@ const MAX_REGISTRY_FINDINGS_SHOWN: usize = 500;
 /// Writes the page.
 pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
     let overview = Overview::of(report, rows)?;
-    head(report, out)?;
+    let table = overview.lines_shown();
+    head(report, &overview, out)?;
     summary(report, &overview, out)?;
-    actors(report, &overview, out)?;
+    actors(&overview, out)?;
     contents(report, &overview, out)?;
-    changes(report, out)?;
-    let shown = work::write(report, &overview, rows, out)?;
-    completeness(report, rows, out)?;
-    agreement::write(report, rows, out)?;
+    changes::write(report, rows, &table, out)?;
+    let shown = work::write(report, &overview, rows, &table, out)?;
+    completeness(report, rows, &table, out)?;
+    agreement::write(report, rows, &table, out)?;
     checks(&overview, out)?;
     states_over_time(report, out)?;
     expiries(report, &overview, out)?;
     reasons(report, out)?;
-    names::write(report, rows, &shown, out)?;
-    work::records(rows, out)?;
+    names::write(report, rows, &table, &shown, out)?;
+    work::records(rows, &table, out)?;
     work::drafts(report, rows, out)?;
     about(report, out)?;
     writeln!(out, "</main>\n<script>{SCRIPT}</script>\n</body>\n</html>")
@@ -69,27 +71,25 @@ fn policy() -> String {
     )
 }
 
-fn head(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let title = headline(report);
+fn head(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
+    let title = headline(report, overview);
+    let circumstances = circumstances(report);
+    let in_title: Vec<String> = circumstances.iter().map(|fact| text(fact)).collect();
     writeln!(
         out,
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>Audit: {title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<header>",
-        policy()
+         <title>Audit of {}, {}: {title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<header>",
+        policy(),
+        text(&subject(report)),
+        in_title.join(", ")
     )?;
-    let list = report.list.file.as_deref().map_or_else(String::new, |list| format!(" of {}", code(list)));
-    writeln!(out, "<p class=\"kicker\">Audit{list}</p>")?;
-    writeln!(out, "<h1>{title}</h1>")?;
+    writeln!(out, "<p class=\"kicker\">Audit of {}</p>\n<h1>{title}.</h1>", line(&subject(report)))?;
     let scope = &report.scope;
-    let mut facts = vec![html(&scope.profile.id).to_string(), format!("{} {}", html(&scope.world), html(&scope.chain))];
-    if let Some((first, last)) = report.counts.blocks {
-        let blocks = if first == last { format!("block {first}") } else { format!("blocks {first} to {last}") };
-        facts.push(format!("{blocks} ({})", html(&scope.block)));
-    }
-    facts.push(format!("depth {}", scope.depth.as_str()));
-    facts.extend(report.counts.checked.map(|(first, _)| picture::date(first)));
+    let mut facts: Vec<String> = circumstances.iter().map(|fact| line(fact)).collect();
+    facts.push(format!("{}: {}", html(&scope.world), html(&words::chain(&scope.chain))));
+    facts.push(words::depth(scope.depth).to_owned());
     let facts: Vec<String> = facts.iter().map(|fact| format!("<span class=\"short\">{fact}</span>")).collect();
     writeln!(out, "<p class=\"soft facts\">{}</p>\n</header>", facts.join(" · "))?;
     match report.ending.warning() {
@@ -109,10 +109,10 @@ fn summary(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Res
         writeln!(out, "<div class=\"lane\"><span>{}</span>{bar}</div>", when(before))?;
     }
     writeln!(out, "<ul class=\"tiles\">")?;
-    for (number, (class, word, sign)) in STATES.iter().enumerate() {
+    for (number, ((class, word, sign), meaning)) in STATES.iter().zip(MEANINGS).enumerate() {
         let step = before.map_or_else(String::new, |before| step(before.states()[number], now[number]));
         let count = now[number];
-        writeln!(out, "<li class=\"{class}\"><b><i aria-hidden=\"true\">{sign}</i> {count}</b>{word}{step}</li>")?;
+        writeln!(out, "<li class=\"{class}\"><b><i aria-hidden=\"true\">{sign}</i> {count}</b>{word}{step}<small>{meaning}</small></li>")?;
     }
     writeln!(out, "</ul>")?;
     let more = near_misses(report);
@@ -128,7 +128,7 @@ const fn states(report: &Report) -> [u64; 3] {
 
 /// When an earlier report was made.
 fn when(report: &PastCounts) -> String {
-    report.checked.map_or_else(|| "before".to_owned(), picture::date)
+    report.checked.map_or_else(|| "before".to_owned(), day)
 }
 
 /// The step from one count to another.
@@ -143,63 +143,82 @@ fn step(before: u64, now: u64) -> String {
 
 /// What is wrong and who must act, in plain words.
 fn verdict(report: &Report, overview: &Overview) -> String {
-    let counts = &report.counts;
-    let is_whole = report.ending == Ending::Complete;
-    let every = if is_whole { "Every name is trusted" } else { "Every name that was judged is trusted" };
-    if counts.trusted == counts.names && overview.due.iter().all(|due| *due == 0) {
-        let act = if is_whole { "Nobody has to act." } else { "Names of the list are missing." };
-        return format!("{every}. {act}");
-    }
-    let states = [(counts.untrusted, "untrusted"), (counts.indeterminate, "indeterminate")];
-    let states = states.iter().filter(|(names, _)| *names > 0);
-    let wrong: Vec<_> = states.map(|(names, word)| format!("<strong>{names} {word}</strong>")).collect();
-    let due = ACTORS.iter().zip(overview.due).filter(|(_, due)| *due > 0);
-    let act: Vec<_> = due.map(|(actor, due)| format!("the {} ({})", role(*actor), counted(due))).collect();
-    let wrong = if wrong.is_empty() { every.to_owned() } else { wrong.join(", ") };
-    let mut text = format!("{wrong}. Who has to act: {}.", act.join(", "));
-    let since = |kind: Kind| report.since.iter().flat_map(|since| &since.changes).filter(|change| change.kind == kind).count();
-    if report.since.is_some() {
-        let (broken, trusted) = (since(Kind::NewlyBroken), since(Kind::NewlyTrusted));
-        text.push_str(&format!(" Since the report before: {broken} newly broken, {trusted} newly trusted."));
+    let mut text = who_must_act(overview).unwrap_or_else(|| {
+        let is_whole = report.ending == Ending::Complete;
+        if is_whole { "Nothing is wrong." } else { "Names of the list are missing." }.to_owned()
+    });
+    if let Some(since) = &report.since {
+        let count = |kind: Kind| since.changes.iter().filter(|change| change.kind == kind).count();
+        let (broken, trusted) = (count(Kind::NewlyBroken), count(Kind::NewlyTrusted));
+        let before = report.before.as_ref().map_or_else(|| "the report before".to_owned(), when);
+        text.push_str(&format!(
+            " Since {before}: <a href=\"#changes\">{broken} newly broken, {trusted} newly trusted</a>."
+        ));
     }
     text
 }
 
-/// Who has to act, on how much, and mostly why.
-fn actors(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "<section id=\"who\">\n<h2>Who has to act</h2>\n<ul class=\"actors\">")?;
-    let groups = report.counts.groups();
+/// Each actor with what makes them one, and on how much they must act; none if nobody has to.
+fn who_must_act(overview: &Overview) -> Option<String> {
+    let due = ACTORS.into_iter().zip(overview.due).filter(|(_, due)| *due > 0);
+    let sentences: Vec<String> = due
+        .map(|(actor, due)| {
+            let (who, are) = (capitalized(people(actor)), who_are(actor));
+            format!("<strong>{who}</strong>, {are}, must act on <strong>{}</strong>.", counted(due))
+        })
+        .collect();
+    let shared = match overview.shared {
+        0 => String::new(),
+        1 => " 1 of the names needs more than one of them, and is counted with each.".to_owned(),
+        shared => format!(" {shared} of the names need more than one of them, and are counted with each."),
+    };
+    (!sentences.is_empty()).then(|| sentences.join(" ") + &shared)
+}
+
+/// Who has to act, on how much, and why.
+fn actors(overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "<section id=\"who\">\n<h2>Who has to act, and why</h2>\n<ul class=\"actors\">")?;
     for (actor, due) in ACTORS.into_iter().zip(overview.due) {
         let word = actor_word(actor);
         let class = if due == 0 { " class=\"idle\"" } else { "" };
         writeln!(out, "<li{class}><h3>{word}<b>{}</b></h3><p class=\"soft\">{}</p>", counted(due), who(actor))?;
-        let of_actor = |group: &&&Group| group.effect != Effect::Warn && group.code.entry().fixer == actor;
-        let most: Vec<_> = groups.iter().filter(of_actor).collect();
-        if most.is_empty() {
+        if due == 0 {
             writeln!(out, "<p>Nothing to do.</p></li>")?;
             continue;
         }
-        writeln!(out, "<ul class=\"lengths\">")?;
-        for group in most.iter().take(REASONS_AT_THE_TOP) {
-            let bar = picture::length(class_of(group.effect), group.names, due.max(group.names));
-            let (title, slug) = (group.code.entry().title, group.code);
-            writeln!(out, "<li><a href=\"#code-{slug}\">{title}</a> <b>{}</b>{bar}</li>", group.names)?;
+        causes(overview, actor, due, out)?;
+        if actor == Fixer::Publisher {
+            writeln!(out, "<p class=\"soft\">{}</p>", owners(overview))?;
         }
-        writeln!(out, "</ul>")?;
-        let more = most.len().saturating_sub(REASONS_AT_THE_TOP);
-        let all = if more > 0 { format!("{more} more reasons, and what to do") } else { "What to do".to_owned() };
-        writeln!(out, "<p><a href=\"#act-{}\">{all}</a></p></li>", role(actor))?;
+        writeln!(out, "<p><a href=\"#act-{}\">What to do</a></p></li>", role(actor))?;
     }
     writeln!(out, "</ul>\n</section>")
 }
 
-/// The class of an effect in pictures.
-const fn class_of(effect: Effect) -> &'static str {
-    match effect {
-        Effect::Fail => "bad",
-        Effect::Unknown => "open",
-        Effect::Warn => "plain",
+/// Why an actor has to act: the numbers add up to `due`.
+fn causes(overview: &Overview, actor: Fixer, due: u64, out: &mut dyn Write) -> io::Result<()> {
+    let causes = overview.causes_of(actor);
+    let (most, others) = causes.split_at(causes.len().min(CAUSES_AT_THE_TOP));
+    writeln!(out, "<ul class=\"lengths\">")?;
+    for (cause, names) in most {
+        let bar = picture::length("bad", *names, due);
+        let (words, anchor) = (cause.in_words(), work::cause_anchor(actor, *cause));
+        writeln!(out, "<li><a href=\"#{anchor}\">{words}</a>{bar}<b>{names}</b></li>")?;
     }
+    let others: u64 = others.iter().map(|(_, names)| names).sum();
+    if others > 0 {
+        writeln!(out, "<li>Other causes {}<b>{others}</b></li>", picture::length("plain", others, due))?;
+    }
+    writeln!(out, "</ul>")
+}
+
+/// The owner of the most names, and how many others there are.
+fn owners(overview: &Overview) -> String {
+    let most = overview.owners.most();
+    let Some((owner, owned)) = most.first() else { return String::new() };
+    let others = most.len() - 1;
+    let more = if others > 0 { format!("; <a href=\"#owners\">{others} more</a>") } else { String::new() };
+    format!("Owners: {} ({}){more}.", markup::owner(owner), counted(owned.names))
 }
 
 fn contents(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
@@ -225,64 +244,13 @@ fn contents(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Re
     writeln!(out, "</nav>")
 }
 
-/// What changed since the report before.
-fn changes(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let Some(difference) = &report.since else { return Ok(()) };
-    writeln!(out, "<section id=\"changes\">\n<h2>Since the report before</h2>")?;
-    for warning in difference.warnings() {
-        writeln!(out, "<p class=\"soft\">{}</p>", markup(&warning))?;
-    }
-    if difference.changes.is_empty() {
-        return writeln!(out, "<p>Nothing changed.</p>\n</section>");
-    }
-    writeln!(out, "<ul class=\"chips\">")?;
-    for kind in Kind::ALL {
-        let count = difference.changes.iter().filter(|change| change.kind == kind).count();
-        if count > 0 {
-            writeln!(out, "<li><b>{count}</b> {kind}</li>")?;
-        }
-    }
-    writeln!(out, "</ul>")?;
-    let of_state = |change: &&Change| {
-        matches!(change.kind, Kind::NewlyBroken | Kind::NewlyTrusted | Kind::State | Kind::Added | Kind::Removed)
-    };
-    let (states, others): (Vec<_>, Vec<_>) = difference.changes.iter().partition(of_state);
-    change_table("states-changed", &states, out)?;
-    if !others.is_empty() {
-        writeln!(out, "<details><summary>Other changes ({})</summary>", others.len())?;
-        change_table("others-changed", &others, out)?;
-        writeln!(out, "</details>")?;
-    }
-    writeln!(out, "</section>")
-}
-
-fn change_table(id: &str, changes: &[&Change], out: &mut dyn Write) -> io::Result<()> {
-    if changes.is_empty() {
-        return writeln!(out, "<p>No name changed its state.</p>");
-    }
-    writeln!(out, "{}", table(id, "changes", &["name", "change", "before", "after"]))?;
-    let mut quota = Quota::of(MAX_CHANGES_SHOWN);
-    for change in changes.iter().filter(|_| quota.take()) {
-        writeln!(out, "{}", change_row(change))?;
-    }
-    writeln!(out, "</tbody></table></div>")?;
-    left_out(&quota, "changes", out)
-}
-
-fn change_row(change: &Change) -> String {
-    let value = |value: &Option<String>| value.as_deref().map_or_else(|| "–".to_owned(), code);
-    format!(
-        "<tr><td class=\"subject\" data-label=\"name\">{}</td><td data-label=\"change\">{}</td>\
-         <td data-label=\"before\">{}</td><td data-label=\"after\">{}</td></tr>",
-        code(&change.name),
-        change.kind,
-        value(&change.before),
-        value(&change.after)
-    )
-}
-
 /// Where registry and chain do not agree.
-fn completeness(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
+fn completeness(
+    report: &Report,
+    rows: &dyn Rows,
+    table_has: &BTreeSet<u64>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let Some(counts) = report.completeness() else { return Ok(()) };
     writeln!(out, "<section id=\"registry\">\n<h2>Registry</h2>\n<p>{counts}</p>")?;
     let mut quota = Quota::of(MAX_REGISTRY_FINDINGS_SHOWN);
@@ -296,14 +264,13 @@ fn completeness(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Re
         }
         writeln!(
             out,
-            "<tr><td class=\"subject\" data-label=\"name\"><a href=\"#{}\">{}</a></td><td data-label=\"is\">{}</td></tr>",
-            name_anchor(row),
-            code(row.name()),
+            "<tr><td class=\"subject\" data-label=\"name\">{}</td><td data-label=\"is\">{}</td></tr>",
+            name_link(row, table_has),
             finding.in_words()
         )
     })?;
     writeln!(out, "{}", if any { "</tbody></table></div>" } else { "" })?;
-    left_out(&quota, "names", out)?;
+    left_out(quota.over, "names", out)?;
     writeln!(out, "</section>")
 }
 
@@ -339,9 +306,11 @@ fn states_over_time(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     // A report of an earlier block may be made later.
     reports.sort_by_key(|report| report.checked);
     writeln!(out, "<section id=\"over-time\">\n<h2>States over time</h2>\n{}", picture::states_over_time(&reports))?;
-    writeln!(out, "<p class=\"ends\"><span>{}</span><span>{}</span></p>", when(&reports[0]), when(&reports[reports.len() - 1]))?;
+    if reports.len() > picture::MAX_LABELLED {
+        writeln!(out, "<p class=\"ends\"><span>{}</span><span>{}</span></p>", when(&reports[0]), when(&reports[reports.len() - 1]))?;
+    }
     let legend: Vec<_> = STATES.iter().map(|(class, word, _)| format!("<span class=\"key {class}\"></span>{word}")).collect();
-    writeln!(out, "<p class=\"legend\">From the base: {}.</p>", legend.join(", "))?;
+    writeln!(out, "<p class=\"legend\">Names, from the base: {}.</p>", legend.join(", "))?;
     writeln!(out, "<details><summary>The numbers</summary><ul>")?;
     for report in &reports {
         writeln!(out, "<li>{}: {}</li>", when(report), picture::states_in_words(report.states()))?;
@@ -357,7 +326,7 @@ fn expiries(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Re
         out,
         "<section id=\"expiries\">\n<h2>Expiries</h2>\n<p class=\"soft\">Seen from {}. The expiry of {} could not be read, \
          or they have none.</p>\n{}",
-        picture::date(expiries.from),
+        day(expiries.from),
         counted(unknown),
         picture::expiries(expiries)
     )?;
@@ -376,7 +345,7 @@ fn expiries(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Re
             "<tr><td class=\"subject\" data-label=\"name\">{}</td><td data-label=\"expiry\">{}</td>\
              <td data-label=\"in\">{left}</td></tr>",
             code(name),
-            picture::date(*expiry)
+            day(*expiry)
         )?;
     }
     writeln!(out, "</tbody></table></div>\n</section>")

@@ -6,11 +6,12 @@ use std::io::{self, Write};
 
 use super::duty::{ACTORS, duties, is_due};
 use super::overview::Overview;
+use super::owners::Owner;
 use super::page::{
-    Piece, Point, digests, headline, listed, near_misses, points, same_findings, some_names,
+    Piece, Point, circumstances, digests, headline, listed, near_misses, points, same_findings, some_names, subject,
 };
 use super::upstreams::LabelCounts;
-use super::words::{effect, fixer, role, slugs};
+use super::words::{effect, fixer, role, slugs, who_is};
 use super::{Draft, Drift, Group, Report, Row, Rows, page, upstreams};
 use crate::reason::Effect;
 use crate::text::Foreign;
@@ -34,7 +35,7 @@ const _: () = assert!(
 
 pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
     let overview = Overview::of(report, rows)?;
-    writeln!(out, "# Audit")?;
+    writeln!(out, "# Audit of {}", title(report))?;
     summary(report, &overview).write(out)?;
     changes(report).map_or(Ok(()), |changes| changes.fold("Since the report before", out))?;
     completeness(report, rows)?.map_or(Ok(()), |found| found.fold("Registry", out))?;
@@ -44,6 +45,13 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     names(rows)?.fold("Names", out)?;
     records(rows)?.fold("Text records to set", out)?;
     drafts(report, rows)?.fold("Draft rows for RESOLUTION.md", out)
+}
+
+/// What was audited, by which rules, where and when.
+fn title(report: &Report) -> String {
+    let circumstances = circumstances(report);
+    let parts = std::iter::once(subject(report)).chain(circumstances);
+    parts.map(|part| line(&part)).collect::<Vec<_>>().join(", ")
 }
 
 /// Most of a section's share that the block of one name takes, so that no publisher leaves out the others.
@@ -117,8 +125,7 @@ impl Section {
 
 fn summary(report: &Report, overview: &Overview) -> Section {
     let mut section = Section::new(SUMMARY, String::new());
-    let (trusted, profile) = (headline(report), code(&report.scope.profile.id));
-    section.push(&format!("\n{trusted} under {profile}.{}\n", line(&near_misses(report))));
+    section.push(&format!("\n**{}.**{}\n", headline(report, overview), line(&near_misses(report))));
     if let Some(warning) = report.ending.warning() {
         section.push(&format!("\n**Incomplete.** {}\n", Foreign::new(&warning).markdown()));
     }
@@ -129,7 +136,8 @@ fn summary(report: &Report, overview: &Overview) -> Section {
         section.push(&format!("\n{said}\n"));
     }
     section.push(&counts(report));
-    section.push(&actors(report, overview));
+    section.push(&actors(overview));
+    section.push(&owners(overview));
     let mut facts = "\n| | |\n|---|---|\n".to_owned();
     for (what, value) in report.facts() {
         let _ = writeln!(facts, "| {what} | {} |", Foreign::new(&value).markdown());
@@ -159,16 +167,37 @@ fn counts(report: &Report) -> String {
 }
 
 /// Who has to act, on how much, and mostly why.
-fn actors(report: &Report, overview: &Overview) -> String {
-    const MOST: usize = 3;
-    let mut text = "\n| has to act | names | mostly because |\n|---|--:|---|\n".to_owned();
+fn actors(overview: &Overview) -> String {
+    const MOST: usize = 4;
+    let mut text = "\n| has to act | names | because of |\n|---|--:|---|\n".to_owned();
     for (actor, due) in ACTORS.into_iter().zip(overview.due) {
-        let groups = report.counts.groups().into_iter();
-        let of_actor = groups.filter(|group| group.effect != Effect::Warn && group.code.entry().fixer == actor);
-        let why: Vec<_> = of_actor.take(MOST).map(|group| format!("{} ({})", group.code, group.names)).collect();
-        let _ = writeln!(text, "| {} | {due} | {} |", role(actor), why.join(", "));
+        let causes = overview.causes_of(actor);
+        let why: Vec<_> = causes.iter().take(MOST).map(|(cause, names)| format!("{names}: {}", cause.in_words())).collect();
+        let others: u64 = causes.iter().skip(MOST).map(|(_, names)| names).sum();
+        let others = if others > 0 { format!("; {others}: other causes") } else { String::new() };
+        let _ = writeln!(text, "| **{}**, {} | {due} | {}{others} |", role(actor), who_is(actor), why.join("; "));
+    }
+    if overview.shared > 0 {
+        let _ = writeln!(text, "\nNames that need more than one of them are counted with each: {}.", overview.shared);
     }
     text
+}
+
+/// Whose names the publishers have to do something about.
+fn owners(overview: &Overview) -> String {
+    const MOST: usize = 5;
+    let most = overview.owners.most();
+    let owners: Vec<_> = most.iter().take(MOST).map(|(owner, owned)| format!("{} ({})", owned_by(owner), owned.names)).collect();
+    let more = most.len().saturating_sub(MOST);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    if owners.is_empty() { String::new() } else { format!("\nPublishers by owner: {}{more}.\n", owners.join(", ")) }
+}
+
+fn owned_by(owner: &Owner) -> String {
+    match owner {
+        Owner::Account(account) => code(account),
+        Owner::Nobody | Owner::Unread => owner.in_words().to_owned(),
+    }
 }
 
 fn changes(report: &Report) -> Option<Section> {
@@ -290,7 +319,7 @@ fn finding(report: &Report, row: &Row) -> String {
         }
     }
     if !row.near_misses.is_empty() {
-        let _ = writeln!(text, "\nTrusted under {}.", line(&listed(&row.near_misses)));
+        let _ = writeln!(text, "\nTrusted by the rules {}.", line(&listed(&row.near_misses)));
     }
     text
 }

@@ -1,15 +1,17 @@
 //! What the report's pictures show, gathered in one pass over the rows. Its size does not grow with their number.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use super::cause::Cause;
 use super::duty::{ACTORS, is_due};
+use super::owners::Owners;
 use super::{Agreement, Drift, Report, Row, Rows};
-use crate::reason::{Effect, Reason, Step};
-use crate::verdict::Status;
+use crate::reason::{Effect, Fixer, Reason, Step};
+use crate::verdict::{State, Status};
 
 /// Months that the timeline of expiries shows one by one: names are registered for a year at least.
 pub(super) const MONTHS: usize = 12;
@@ -19,6 +21,12 @@ pub(super) const NOTICE_DAYS: i64 = 90;
 
 /// Most names that are listed by their expiry. The timeline counts all.
 const MAX_EXPIRIES_LISTED: usize = 20;
+
+/// Most names that the page's table has: a browser on a phone scrolls, filters and sorts them without delay.
+pub(super) const MAX_NAMES_SHOWN: usize = 2_000;
+
+/// The states, those that need attention first.
+pub(super) const ORDER: [State; 3] = [State::Untrusted, State::Indeterminate, State::Trusted];
 
 /// The checks that are counted: both depths, then the pairs of sources.
 pub(super) const CHECKS: [&str; 2 + Drift::PAIRS.len()] = [
@@ -37,6 +45,14 @@ pub(super) const CHECKS: [&str; 2 + Drift::PAIRS.len()] = [
 pub(super) struct Overview {
     /// Names that each of [`ACTORS`] has to do something about.
     pub(super) due: [u64; ACTORS.len()],
+    /// Names that several of them have to do something about.
+    pub(super) shared: u64,
+    /// Why each of them has to, with the number of names.
+    pub(super) causes: [BTreeMap<Cause, u64>; ACTORS.len()],
+    /// Whose names the publishers have to do something about.
+    pub(super) owners: Owners,
+    /// The first lines of the list in each state of [`ORDER`].
+    first_lines: [Vec<u64>; ORDER.len()],
     /// For each of [`CHECKS`] the names where it holds, where it does not, and where it is open.
     pub(super) checks: [[u64; 3]; CHECKS.len()],
     /// When names expire; absent where the report has no date.
@@ -69,9 +85,34 @@ impl Overview {
         Ok(overview)
     }
 
+    /// The lines of the list that the page's table has.
+    pub(super) fn lines_shown(&self) -> BTreeSet<u64> {
+        self.first_lines.iter().flatten().copied().take(MAX_NAMES_SHOWN).collect()
+    }
+
+    /// Why an actor has to act, the most frequent first.
+    pub(super) fn causes_of(&self, actor: Fixer) -> Vec<(Cause, u64)> {
+        let of_actor = ACTORS.iter().zip(&self.causes).filter(|(of, _)| **of == actor);
+        let mut causes: Vec<_> = of_actor.flat_map(|(_, causes)| causes.iter().map(|(cause, names)| (*cause, *names))).collect();
+        causes.sort_by_key(|(_, names)| std::cmp::Reverse(*names));
+        causes
+    }
+
     fn add(&mut self, row: &Row) {
-        for (count, actor) in self.due.iter_mut().zip(ACTORS) {
-            *count += u64::from(is_due(actor, row));
+        for ((count, causes), actor) in self.due.iter_mut().zip(&mut self.causes).zip(ACTORS) {
+            if let Some(cause) = Cause::of(actor, row) {
+                *count += 1;
+                *causes.entry(cause).or_default() += 1;
+            }
+        }
+        self.shared += u64::from(ACTORS.into_iter().filter(|actor| is_due(*actor, row)).count() > 1);
+        if is_due(Fixer::Publisher, row) {
+            self.owners.add(row);
+        }
+        for (lines, state) in self.first_lines.iter_mut().zip(ORDER) {
+            if row.state == state && lines.len() < MAX_NAMES_SHOWN {
+                lines.push(row.line);
+            }
         }
         let depths = [identity_checks(row), schema_checks(row)].map(Agreement::from);
         for (counts, agreement) in self.checks.iter_mut().zip(depths.into_iter().chain(row.drift.agreements())) {

@@ -5,11 +5,13 @@ use std::io;
 
 use super::document::Report;
 use super::drift::Drift;
+use super::duty::ACTORS;
+use super::overview::Overview;
 use super::registry::Finding;
 use super::row::{Row, Rows};
 use super::scope::Ending;
-use super::words::{effect, rules};
-use crate::reason::{Code, Effect, Reason};
+use super::words::{effect, people, rules};
+use crate::reason::{Code, Effect, Fixer, Reason};
 
 /// A run of text. Whoever writes it escapes [`Piece::Foreign`], which may be any text.
 #[derive(Clone, Debug)]
@@ -48,18 +50,77 @@ pub(super) fn names(count: u64) -> String {
     if count == 1 { "1 name".to_owned() } else { format!("{count} names") }
 }
 
-/// How many names are trusted, or were when the audit ended too soon.
-pub(super) fn headline(report: &Report) -> String {
+/// What is wrong, and who must act on most of it.
+pub(super) fn headline(report: &Report, overview: &Overview) -> String {
+    let must_act = must_act(report, overview).map_or_else(String::new, |act| format!(". {act}"));
+    states(report) + &must_act
+}
+
+/// How many names are not trusted, or were not when the audit ended too soon.
+fn states(report: &Report) -> String {
     let counts = &report.counts;
-    let are = if counts.trusted == 1 { "is" } else { "are" };
     let (before, after) = if report.ending == Ending::Complete { ("", "") } else { ("Incomplete: ", " so far") };
-    format!("{before}{} of {} {are} trusted{after}", counts.trusted, names(counts.names))
+    let (count, what) = match counts.names - counts.trusted {
+        0 => (counts.trusted, "trusted"),
+        wrong => (wrong, "not trusted"),
+    };
+    let are = if count == 1 { "is" } else { "are" };
+    format!("{before}{count} of {} {are} {what}{after}", names(counts.names))
+}
+
+fn must_act(report: &Report, overview: &Overview) -> Option<String> {
+    let most = ACTORS.into_iter().zip(overview.due).rev().max_by_key(|(_, due)| *due)?;
+    match most {
+        (_, 0) => (report.ending == Ending::Complete).then(|| "Nobody has to act".to_owned()),
+        (actor, due) => {
+            let owners = overview.owners.accounts().filter(|_| actor == Fixer::Publisher);
+            let who = owners.map_or_else(|| capitalized(people(actor)), counted_owners);
+            Some(format!("{who} must act on {}", names(due)))
+        }
+    }
+}
+
+fn counted_owners(count: usize) -> String {
+    if count == 1 { "1 owner".to_owned() } else { format!("{count} owners") }
+}
+
+/// A sentence's first letter as a capital.
+pub(super) fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// What was audited: the list, the registry, or both.
+pub(super) fn subject(report: &Report) -> Vec<Piece<'_>> {
+    let list = report.list.file.as_deref();
+    let registry = report.scope.registry.as_ref().map(|registry| registry.manifest.as_str());
+    match (list, registry) {
+        (Some(list), None) => vec![foreign(list)],
+        (None, Some(registry)) => vec![plain("the registry "), foreign(registry)],
+        (Some(list), Some(registry)) => vec![foreign(list), plain(" and the registry "), foreign(registry)],
+        (None, None) => vec![plain("a list of names")],
+    }
+}
+
+/// By which rules, where and when it was audited.
+pub(super) fn circumstances(report: &Report) -> Vec<Vec<Piece<'_>>> {
+    let scope = &report.scope;
+    let mut facts = vec![vec![plain("by the rules "), foreign(&scope.profile.id)]];
+    facts.extend(report.blocks().map(|blocks| vec![plain(blocks)]));
+    facts.extend(report.counts.checked.map(|(first, _)| vec![plain(day(first))]));
+    facts
+}
+
+/// The day of a time, in UTC.
+pub(super) fn day(at: jiff::Timestamp) -> String {
+    at.to_zoned(jiff::tz::TimeZone::UTC).date().to_string()
 }
 
 /// How many more would be trusted under other profiles, each sentence after a space.
 pub(super) fn near_misses(report: &Report) -> Vec<Piece<'_>> {
-    let sentence = |(profile, names): (&'_ String, &u64)| {
-        [plain(format!(" {names} more would be trusted under ")), foreign(profile.clone()), plain(".")]
+    let sentence = |(profile, count): (&'_ String, &u64)| {
+        let more = if *count == 1 { "1 more name".to_owned() } else { format!("{count} more names") };
+        [plain(" By the rules "), foreign(profile.clone()), plain(format!(", {more} would be trusted."))]
     };
     report.counts.near_misses.iter().flat_map(sentence).collect()
 }

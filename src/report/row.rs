@@ -12,7 +12,7 @@ use crate::card::Card;
 use crate::digest::Digest;
 use crate::evidence::edition::Edition;
 use crate::reason::{Code, Effect, Reason};
-use crate::text::clipped;
+use crate::text::{clipped, is_unsafe};
 use crate::verdict::{State, Verdict};
 use clresolve_verdict::agreement::UpstreamAgreement;
 
@@ -162,6 +162,17 @@ impl Row {
         match self.entry() {
             Some(entry) => format!("entry {entry} of the registry"),
             None => format!("line {}", self.line),
+        }
+    }
+
+    /// Its anchor in the page: its name where that can be one, so that it is the same in every report; else its line, since
+    /// several lines that are no names may begin alike. There is nothing to escape in it.
+    pub(super) fn anchor(&self) -> String {
+        let is_letter = |c: char| !c.is_ascii() && !c.is_whitespace() && !is_unsafe(c);
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') || is_letter(c);
+        match &self.normalized {
+            Some(name) if name.len() <= MAX_NAME_BYTES && name.chars().all(fits) => format!("name-{name}"),
+            _ => format!("line-{}", self.line),
         }
     }
 

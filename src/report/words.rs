@@ -1,7 +1,7 @@
 //! The words for what reasons say.
 
 use crate::reason::{Code, Effect, Fixer, Reason};
-
+use crate::verdict::Depth;
 
 /// The slugs of codes.
 pub(super) fn slugs(codes: &[Code], separator: &str) -> String {
@@ -37,4 +37,49 @@ pub(super) const fn role(fixer: Fixer) -> &'static str {
         Fixer::Publisher => "publisher",
         Fixer::Operator => "operator",
     }
+}
+
+/// Those who have to act, as a sentence names them.
+pub(super) const fn people(fixer: Fixer) -> &'static str {
+    match fixer {
+        Fixer::Asker => "the asker",
+        Fixer::Publisher => "publishers",
+        Fixer::Operator => "the operator",
+    }
+}
+
+/// What makes them those.
+pub(super) const fn who_are(fixer: Fixer) -> &'static str {
+    match fixer {
+        Fixer::Publisher => "who own the names, set their records and host the cards",
+        Fixer::Asker | Fixer::Operator => who_is(fixer),
+    }
+}
+
+/// The same of one.
+pub(super) const fn who_is(fixer: Fixer) -> &'static str {
+    match fixer {
+        Fixer::Asker => "who keeps the list",
+        Fixer::Publisher => "who owns the name, sets its records and hosts the card",
+        Fixer::Operator => "who runs this resolver",
+    }
+}
+
+/// How deep an audit looked.
+pub(super) const fn depth(depth: Depth) -> &'static str {
+    match depth {
+        Depth::Identity => "cards checked, schemas not fetched",
+        Depth::Schemas => "cards and their schemas checked",
+    }
+}
+
+/// A chain by its CAIP-2 identifier.
+pub(super) fn chain(id: &str) -> String {
+    let name = match id {
+        "eip155:1" => "Ethereum",
+        "eip155:11155111" => "Sepolia, a test network",
+        "eip155:31337" => "a local test chain",
+        _ => return format!("chain {id}"),
+    };
+    format!("{name} ({id})")
 }

@@ -131,3 +131,16 @@ fn each_alert_is_explained() {
     assert!(alerts.len() > 10, "{alerts:?}");
     assert_eq!(starting_with(DOCUMENT, "### "), alerts);
 }
+
+/// What holds memory is measured as it is shipped.
+#[test]
+fn unit_and_image_set_the_allocator_that_the_load_programs_set() {
+    let text = read("crates/traffic/src/lib.rs");
+    let line = text.lines().find(|line| line.starts_with("const ALLOCATOR: ")).expect("what the load programs set");
+    let parts: Vec<&str> = line.split('"').collect();
+    let set = format!("{}={}", parts[1], parts[3]);
+    for (file, keyword) in [("deploy/clresolve.service", "Environment="), ("deploy/Dockerfile", "ENV ")] {
+        assert!(read(file).lines().any(|line| line == format!("{keyword}{set}")), "{file}: {set}");
+    }
+    assert!(read(DOCUMENT).contains(&format!("`{set}`")), "{DOCUMENT}: {set}");
+}

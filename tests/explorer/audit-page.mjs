@@ -68,9 +68,9 @@ function makePages() {
     earlier(now, day, trusted, `${number}.json`));
   audit("registry.txt", "--since", "3.json", "--history", "0.json", "1.json", "2.json", "--format", "html", "--out", "since.html");
   const { untrusted, trusted, names } = now.counts;
-  return [["good", /Every name is trusted\. Nobody has to act\./],
-    ["bad", new RegExp(`${trusted} of ${names} names are trusted[^]*${untrusted} untrusted[^]*the publisher \\(\\d+ names\\)`)],
-    ["since", /Since the report before: 6 newly broken, 0 newly trusted\./]];
+  return [["good", /12 of 12 names are trusted\. Nobody has to act\.[^]*Nothing is wrong\./],
+    ["bad", new RegExp(`${names - trusted} of ${names} names are not trusted\\. Publishers must act on \\d+ names[^]*${untrusted}\\s*untrusted`)],
+    ["since", /Since 2026-10-01: 6 newly broken, 0 newly trusted\./]];
 }
 
 const address = (page) => pathToFileURL(at(`${page}.html`)).href;
@@ -137,10 +137,10 @@ async function itIsFilteredAndSorted(browser) {
   const page = await opened(browser, "since");
   const shown = () => page.locator("#names-table tbody tr:not([hidden]) td.subject").allInnerTexts();
   const all = (await shown()).length;
-  await page.getByLabel("Name or code").fill("CHECKSUM-mismatch");
+  await page.getByLabel("Name, code or owner").fill("CHECKSUM-mismatch");
   assert.deepEqual((await shown()).toSorted(), ["checksum-mismatch.eth", "host-changed.eth"]);
   assert.equal(await page.locator("#count").innerText(), `2 of ${all}`);
-  await page.getByLabel("Name or code").fill("");
+  await page.getByLabel("Name, code or owner").fill("");
   await page.locator("#actor").selectOption("operator");
   assert.ok((await shown()).includes("cid-unproven.eth"));
   await page.locator("#state").selectOption("trusted");
@@ -167,6 +167,36 @@ async function anchorsLead(browser) {
   await page.context().close();
 }
 
+/** A name that broke leads to its row, beside the reason and who has to act. */
+async function whatBrokeLeadsToItsRow(browser) {
+  const page = await opened(browser, "since");
+  const change = page.locator("#states-changed tbody tr").first();
+  assert.match(await change.innerText(), /newly-broken[^]*trusted[^]*untrusted[^]*card-[a-z-]+[^]*publisher/);
+  await change.getByRole("link").first().click();
+  assert.equal(await page.locator("tr:target[data-state=untrusted]").count(), 1);
+  await page.context().close();
+}
+
+/** On a phone a name of the matrix takes four lines at most, under heads that stay. */
+async function theMatrixFitsAPhone(browser) {
+  const page = await opened(browser, "good", { viewport: { width: 390, height: WIDTHS[390] } });
+  const heights = await page.locator("#names-table tbody tr").evaluateAll((rows) => rows.map((row) => row.offsetHeight));
+  assert.ok(Math.max(...heights) <= 4 * 24 + 16, `${heights}`);
+  const middle = (cell) => cell.evaluate((node) => { const box = node.getBoundingClientRect(); return box.left + box.width / 2; });
+  for (const number of [0, 7]) {
+    const [head, sign] = [page.locator("#names-table th.mark").nth(number), page.locator("#names-table td.mark").nth(number)];
+    assert.ok(Math.abs(await middle(head) - await middle(sign)) < 2, `sign ${number} stands under its head`);
+  }
+  await page.context().close();
+}
+
+/** White space of others is seen. */
+async function spacesAreSeen(browser) {
+  const page = await opened(browser, "bad");
+  assert.equal(await page.locator("code").first().evaluate((node) => getComputedStyle(node).whiteSpace), "pre-wrap");
+  await page.context().close();
+}
+
 /** Markup that got in all the same would not run. */
 async function itsPolicyHolds(browser) {
   const page = await opened(browser, "good");
@@ -187,8 +217,9 @@ async function itPrints(browser) {
   assert.equal(pdf.subarray(0, 5).toString(), "%PDF-");
   writeFileSync(at("since.pdf"), pdf);
   await page.emulateMedia({ media: "print" });
-  for (const part of ["nav", "#tools"]) assert.equal(await page.locator(part).isVisible(), false, part);
+  for (const part of ["nav", "#tools", "summary >> nth=0", "a[href='#act-publisher'] >> nth=0"]) assert.equal(await page.locator(part).isVisible(), false, part);
   assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(255, 255, 255)");
+  assert.equal(await page.locator("#others-changed").isVisible(), true, "what was folded is printed");
   // The width of A4 within its margins, in pixels.
   await page.setViewportSize({ width: 688, height: 1000 });
   assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, "the print is too wide");
@@ -197,11 +228,43 @@ async function itPrints(browser) {
 
 async function takePictures(browser, folder) {
   mkdirSync(folder, { recursive: true });
-  for (const [width, colorScheme] of [["1280", "light"], ["390", "dark"]]) {
-    const page = await opened(browser, "since", { colorScheme, viewport: { width: Number(width), height: WIDTHS[width] } });
-    await page.screenshot({ path: join(folder, `report-${width}-${colorScheme}.png`) });
-    await page.context().close();
+  const save = (page, name, options) => page.screenshot({ path: join(folder, `report-${name}.png`), ...options });
+  for (const width of Object.keys(WIDTHS)) {
+    for (const colorScheme of ["light", "dark"]) {
+      const page = await opened(browser, "since", { colorScheme, viewport: { width: Number(width), height: WIDTHS[width] } });
+      await save(page, `${width}-${colorScheme}`);
+      await page.context().close();
+    }
   }
+  await takeThePrint(browser, save);
+  await takeTheCharts(browser, save);
+}
+
+/** The first sheet of A4. */
+async function takeThePrint(browser, save) {
+  const page = await opened(browser, "since", { viewport: { width: 794, height: 1123 } });
+  await page.emulateMedia({ media: "print" });
+  await save(page, "print");
+  await page.context().close();
+}
+
+/** The states over time, the expiries, and the first rows of the matrix on a phone. */
+async function takeTheCharts(browser, save) {
+  const page = await opened(browser, "since", { viewport: { width: 960, height: 1000 } });
+  const [first, last] = [await page.locator("#over-time").boundingBox(), await page.locator("#expiries").boundingBox()];
+  await save(page, "charts", { fullPage: true, clip: { x: 0, y: first.y - 16, width: 960, height: last.y + last.height - first.y + 32 } });
+  await page.setViewportSize({ width: 390, height: WIDTHS[390] });
+  await page.locator("#names-table").evaluate((table) => scrollBy(0, table.getBoundingClientRect().top));
+  await save(page, "matrix");
+  await page.context().close();
+}
+
+/** The first screen of the published registry's audit, from the reports of `just audit-registry`. */
+async function takeTheRegistry(browser, folder) {
+  const page = await browser.newPage({ reducedMotion: "reduce", viewport: { width: 1280, height: WIDTHS[1280] } });
+  await page.goto(pathToFileURL(join(folder, "released-under-agent-cards-1.0.0.html")).href);
+  await page.screenshot({ path: join(pictures, "published-registry.png") });
+  await page.close();
 }
 
 const pages = makePages();
@@ -211,9 +274,15 @@ try {
   await itIsCompleteWithoutScript(browser);
   await itIsFilteredAndSorted(browser);
   await anchorsLead(browser);
+  await whatBrokeLeadsToItsRow(browser);
+  await theMatrixFitsAPhone(browser);
+  await spacesAreSeen(browser);
   await itsPolicyHolds(browser);
   await itPrints(browser);
-  if (write === "--write") await takePictures(browser, pictures);
+  if (write === "--write") {
+    await takePictures(browser, pictures);
+    if (process.env.CLRESOLVE_AUDIT_OUT) await takeTheRegistry(browser, process.env.CLRESOLVE_AUDIT_OUT);
+  }
 } finally {
   await browser.close();
 }

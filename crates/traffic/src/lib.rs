@@ -20,6 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The pause between two looks at a daemon that is to end.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// What the unit and the image set for the daemon. By itself the C library keeps ever larger blocks in its heaps once one
+/// was given back, and a flood of large documents leaves holes there that nothing else fills.
+const ALLOCATOR: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "131072");
+
 /// A daemon, running. It is killed when this is dropped.
 #[derive(Debug)]
 pub struct Daemon {
@@ -38,7 +42,7 @@ impl Daemon {
     pub async fn start(config: &Path) -> anyhow::Result<Self> {
         let program = program()?;
         let mut command = Command::new(&program);
-        command.args(["serve", "--config"]).arg(config).stderr(Stdio::piped());
+        command.args(["serve", "--config"]).arg(config).env(ALLOCATOR.0, ALLOCATOR.1).stderr(Stdio::piped());
         let child = command.spawn().with_context(|| format!("{}: build it first", program.display()))?;
         spawn_blocking(|| Self::listening(child)).await?
     }

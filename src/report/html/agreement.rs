@@ -1,8 +1,9 @@
 //! What each endpoint and each gateway said, each asked by itself.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use super::markup::{code, left_out, name_anchor, table};
+use super::markup::{code, left_out, name_link, table};
 use crate::report::page::Quota;
 use crate::report::upstreams::{self, ENDPOINT_COLUMNS, GATEWAY_COLUMNS, LabelCounts};
 use crate::report::{Report, Rows};
@@ -11,7 +12,12 @@ use crate::report::{Report, Rows};
 const MAX_FINDINGS_SHOWN: usize = 500;
 
 /// Writes the section, where they were asked.
-pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(
+    report: &Report,
+    rows: &dyn Rows,
+    table_has: &BTreeSet<u64>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let Some(said) = report.agreement() else { return Ok(()) };
     writeln!(
         out,
@@ -20,7 +26,7 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     )?;
     counts("endpoint", ENDPOINT_COLUMNS, report.counts.upstreams.endpoints(), out)?;
     counts("gateway", GATEWAY_COLUMNS, report.counts.upstreams.gateways(), out)?;
-    findings(rows, out)?;
+    findings(rows, table_has, out)?;
     writeln!(out, "</section>")
 }
 
@@ -33,7 +39,7 @@ fn counts<const N: usize>(
     if counts.is_empty() {
         return Ok(());
     }
-    writeln!(out, "{}", table(&format!("{what}s-table"), "registry", &[&[what], &columns[..]].concat()))?;
+    writeln!(out, "{}", table(&format!("{what}s-table"), "counts", &[&[what], &columns[..]].concat()))?;
     for LabelCounts { label, counts } in counts {
         write!(out, "<tr><td class=\"subject\" data-label=\"{what}\">{}</td>", code(label))?;
         for (column, count) in columns.iter().zip(counts) {
@@ -44,7 +50,7 @@ fn counts<const N: usize>(
     writeln!(out, "</tbody></table></div>")
 }
 
-fn findings(rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
+fn findings(rows: &dyn Rows, table_has: &BTreeSet<u64>, out: &mut dyn Write) -> io::Result<()> {
     let mut quota = Quota::of(MAX_FINDINGS_SHOWN);
     let mut any = false;
     upstreams::each_finding(rows, &mut |row, label, finding| {
@@ -56,13 +62,12 @@ fn findings(rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
         }
         writeln!(
             out,
-            "<tr><td class=\"subject\" data-label=\"name\"><a href=\"#{}\">{}</a></td>\
+            "<tr><td class=\"subject\" data-label=\"name\">{}</td>\
              <td data-label=\"endpoint or gateway\">{}</td><td data-label=\"finding\">{finding}</td></tr>",
-            name_anchor(row),
-            code(row.name()),
+            name_link(row, table_has),
             code(label)
         )
     })?;
     writeln!(out, "{}", if any { "</tbody></table></div>" } else { "" })?;
-    left_out(&quota, "findings", out)
+    left_out(quota.over, "findings", out)
 }

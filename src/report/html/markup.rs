@@ -1,19 +1,21 @@
 //! Markup that several parts of the page have.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use crate::reason::Fixer;
 use crate::report::drift::Agreement;
-use crate::report::page::{Piece, Quota};
-use crate::report::row::{MAX_NAME_BYTES, Row};
+use crate::report::owners::Owner;
+use crate::report::page::Piece;
+use crate::report::row::Row;
 use crate::report::words::effect;
-use crate::text::{Foreign, Html, is_unsafe};
+use crate::text::{Foreign, Html};
 
 
 /// The word for who has to act, as a title.
 pub(super) const fn actor_word(actor: Fixer) -> &'static str {
     match actor {
-        Fixer::Publisher => "Publisher",
+        Fixer::Publisher => "Publishers",
         Fixer::Operator => "Operator",
         Fixer::Asker => "Asker",
     }
@@ -26,26 +28,43 @@ pub(super) fn table(id: &str, class: &str, heads: &[&str]) -> String {
 }
 
 /// Says how many items were left out.
-pub(super) fn left_out(quota: &Quota, what: &str, out: &mut dyn Write) -> io::Result<()> {
-    if quota.over == 0 {
+pub(super) fn left_out(over: u64, what: &str, out: &mut dyn Write) -> io::Result<()> {
+    if over == 0 {
         return Ok(());
     }
-    writeln!(out, "<p class=\"soft\">{} more {what} are left out. The JSON form has all.</p>", quota.over)
+    writeln!(out, "<p class=\"soft\">{over} more {what} are left out. The JSON form has all.</p>")
 }
 
-/// The anchor of a row: its name where that can be one, so that it is the same in every report; else its line, since
-/// several lines that are no names may begin alike. There is nothing to escape in it.
-pub(super) fn name_anchor(row: &Row) -> String {
-    let is_letter = |c: char| !c.is_ascii() && !c.is_whitespace() && !is_unsafe(c);
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') || is_letter(c);
-    match &row.normalized {
-        Some(name) if name.len() <= MAX_NAME_BYTES && name.chars().all(fits) => format!("name-{name}"),
-        _ => format!("line-{}", row.line),
-    }
+/// The name of a row, which leads to its row of the table if that has it.
+pub(super) fn name_link(row: &Row, shown: &BTreeSet<u64>) -> String {
+    link_to(row.line, row.name(), &row.anchor(), shown)
+}
+
+/// The same of a name whose row is not at hand.
+pub(super) fn link_to(line: u64, name: &str, anchor: &str, shown: &BTreeSet<u64>) -> String {
+    if shown.contains(&line) { format!("<a href=\"#{anchor}\">{}</a>", code(name)) } else { code(name) }
 }
 
 pub(super) fn line(pieces: &[Piece<'_>]) -> String {
     pieces.iter().map(piece).collect()
+}
+
+/// The same without markup, for a title.
+pub(super) fn text(pieces: &[Piece<'_>]) -> String {
+    let piece = |piece: &Piece<'_>| match piece {
+        Piece::Plain(text) => markup(text),
+        Piece::Foreign(text) => html(text).to_string(),
+        Piece::Code(code, _) => code.to_string(),
+    };
+    pieces.iter().map(piece).collect()
+}
+
+/// Who owns a name.
+pub(super) fn owner(owner: &Owner) -> String {
+    match owner {
+        Owner::Account(account) => code(account),
+        Owner::Nobody | Owner::Unread => owner.in_words().to_owned(),
+    }
 }
 
 fn piece(piece: &Piece<'_>) -> String {

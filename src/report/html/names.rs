@@ -3,30 +3,30 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use super::markup::{html, left_out, line, mark, name_anchor};
+use super::markup::{html, left_out, line, mark};
 use crate::reason::Effect;
 use crate::report::duty::{ACTORS, is_due};
-use crate::report::overview::{identity_checks, schema_checks};
-use crate::report::page::{Piece, Quota};
+use crate::report::overview::{ORDER, identity_checks, schema_checks};
+use crate::report::owners::Owner;
+use crate::report::page::{Piece, day};
 use crate::report::words::role;
 use crate::report::{Drift, Report, Row, Rows};
-use crate::verdict::State;
-
-/// Most names in the table: a browser on a phone scrolls, filters and sorts them without delay.
-const MAX_NAMES_SHOWN: usize = 2_000;
-
-/// The states, those that need attention first.
-const ORDER: [State; 3] = [State::Untrusted, State::Indeterminate, State::Trusted];
 
 /// What the script needs for a filter. Without script there is none.
-const TOOLS: &str = "<div id=\"tools\" role=\"search\" hidden><label>Name or code <input id=\"find\" type=\"search\" autocomplete=\"off\"></label>\
+const TOOLS: &str = "<div id=\"tools\" role=\"search\" hidden><label>Name, code or owner <input id=\"find\" type=\"search\" autocomplete=\"off\"></label>\
     <label>State <select id=\"state\"><option value=\"\">all</option><option>untrusted</option>\
     <option>indeterminate</option><option>trusted</option></select></label>\
     <label>Has to act <select id=\"actor\"><option value=\"\">all</option><option>publisher</option>\
     <option>operator</option><option>asker</option></select></label><output id=\"count\"></output></div>";
 
-/// Writes the table. `findings` are the lines of the list that have an article.
-pub(super) fn write(report: &Report, rows: &dyn Rows, findings: &BTreeSet<u64>, out: &mut dyn Write) -> io::Result<()> {
+/// Writes the table of the lines of the list in `shown`. `findings` are those that have an article.
+pub(super) fn write(
+    report: &Report,
+    rows: &dyn Rows,
+    shown: &BTreeSet<u64>,
+    findings: &BTreeSet<u64>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     writeln!(
         out,
         "<section id=\"names\">\n<h2>Names</h2>\n<p class=\"soft\">✓ holds or agrees, ✗ fails or differs, – open: not \
@@ -40,17 +40,17 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, findings: &BTreeSet<u64>, 
         write!(out, "<th scope=\"col\" class=\"mark\">{head}</th>")?;
     }
     writeln!(out, "<th scope=\"col\">codes</th></tr></thead><tbody>")?;
-    let mut quota = Quota::of(MAX_NAMES_SHOWN);
     for state in ORDER {
         rows.each(&mut |row| {
-            if row.state != state || !quota.take() {
+            if row.state != state || !shown.contains(&row.line) {
                 return Ok(());
             }
             write_row(report, row, findings, out)
         })?;
     }
     writeln!(out, "</tbody></table></div>")?;
-    left_out(&quota, "names", out)?;
+    let over = report.counts.names.saturating_sub(shown.len() as u64);
+    left_out(over, "names", out)?;
     writeln!(out, "</section>")
 }
 
@@ -59,11 +59,13 @@ fn write_row(report: &Report, row: &Row, findings: &BTreeSet<u64>, out: &mut dyn
     let state = row.state;
     write!(
         out,
-        "<tr id=\"{}\" data-state=\"{state}\" data-actor=\"{}\"><td class=\"subject\" data-label=\"name\">{}</td>\
-         <td data-label=\"state\"><span class=\"{state} state\">{state}</span></td>",
-        name_anchor(row),
+        "<tr id=\"{}\" data-state=\"{state}\" data-actor=\"{}\" data-owner=\"{}\"><td class=\"subject\" data-label=\"name\">{}</td>\
+         <td data-label=\"state\"><span class=\"{state} state\">{state}</span>{}</td>",
+        row.anchor(),
         actors.join(" "),
-        name(report, row, findings)
+        owner(row),
+        name(report, row, findings),
+        unchanged(row)
     )?;
     let depths = [("identity", identity_checks(row).into()), ("schemas", schema_checks(row).into())];
     let pairs = Drift::PAIRS.into_iter().zip(row.drift.agreements());
@@ -85,5 +87,19 @@ fn name(report: &Report, row: &Row, findings: &BTreeSet<u64>) -> String {
         format!("<a href=\"#findings-{article}\"><code>{name}</code></a>")
     } else {
         format!("<code>{name}</code>")
+    }
+}
+
+/// Since when the reports before know the same of a name.
+fn unchanged(row: &Row) -> String {
+    let since = row.unchanged_since.as_deref().and_then(|since| since.parse().ok());
+    since.map_or_else(String::new, |since| format!(" <small class=\"soft\">unchanged since {}</small>", day(since)))
+}
+
+/// The account that owns a name.
+fn owner(row: &Row) -> String {
+    match Owner::of(row) {
+        Owner::Account(account) => html(&account).to_string(),
+        Owner::Nobody | Owner::Unread => String::new(),
     }
 }

@@ -6,7 +6,7 @@
   const tools = document.getElementById("tools");
   const [find, state, actor] = ["find", "state", "actor"].map((id) => document.getElementById(id));
   const body = table.tBodies[0];
-  const rows = [...body.rows].map((row) => ({ row, text: row.textContent.toLowerCase() }));
+  const rows = [...body.rows].map((row) => ({ row, text: `${row.textContent} ${row.dataset.owner}`.toLowerCase() }));
 
   const filter = () => {
     const wanted = find.value.trim().toLowerCase();

@@ -3,10 +3,12 @@
 
 use std::fmt::Write as _;
 
+use jiff::ToSpan as _;
 use jiff::tz::TimeZone;
 
 use crate::report::history::PastCounts;
-use crate::report::overview::{Expiries, MONTHS};
+use crate::report::overview::Expiries;
+use crate::report::page::day;
 
 /// The whole width, in hundredths of a per cent.
 const WHOLE: u64 = 10_000;
@@ -22,6 +24,12 @@ const COLUMN: u64 = 120;
 
 /// Height of a line of text in a chart, in pixels.
 const LINE: u64 = 22;
+
+/// From this height on, a part of a column has room for its number, in pixels.
+const ROOM_FOR_NUMBER: u64 = 16;
+
+/// Most reports whose columns have room for numbers and days on a phone.
+pub(super) const MAX_LABELLED: usize = 8;
 
 /// The states, as classes of the style sheet, with their words and signs.
 pub(super) const STATES: [(&str, &str, &str); 3] =
@@ -106,36 +114,54 @@ pub(super) fn length(class: &str, part: u64, whole: u64) -> String {
     )
 }
 
-/// The states over time: a column for each report.
+/// The states over time: a column for each report beside a scale, with its numbers and its day where there is room.
 pub(super) fn states_over_time(reports: &[PastCounts]) -> String {
     let title = format!("States in {} reports, the latest on the right", reports.len());
     let mut svg = chart("times", &title, &reports.iter().map(report_in_words).collect::<Vec<_>>().join("; "));
     let most = reports.iter().map(|report| report.states().iter().sum::<u64>()).max().unwrap_or(1).max(1);
+    let is_labelled = reports.len() <= MAX_LABELLED;
     for (number, report) in (0..).zip(reports) {
+        let middle = place(number * 2 + 1, reports.len() * 2);
         let mut top = COLUMN;
         for (names, (class, _, _)) in report.states().into_iter().zip(STATES) {
             let height = scaled(names, most);
             top = top.saturating_sub(height);
             column(&mut svg, class, number, reports.len(), top, height);
+            if is_labelled && height >= ROOM_FOR_NUMBER {
+                let _ = write!(svg, "<text class=\"in\" x=\"{middle}\" y=\"{}\">{names}</text>", top + height / 2);
+            }
+        }
+        if let Some(at) = report.checked.filter(|_| is_labelled) {
+            let [day, year] = [at.strftime("%-d %b"), at.strftime("%Y")];
+            label(&mut svg, &middle, &day.to_string(), &year.to_string());
         }
     }
-    svg + "</g></svg>"
+    format!(
+        "<div class=\"plot\"><p class=\"scale\" aria-hidden=\"true\"><span>{most}</span><span>0</span></p>{svg}</g></svg></div>"
+    )
+}
+
+/// Two lines below a column.
+fn label(svg: &mut String, middle: &str, first: &str, second: &str) {
+    for (line, text) in [(1, first), (2, second)] {
+        let _ = write!(svg, "<text x=\"{middle}\" y=\"{}\">{text}</text>", COLUMN + line * 16);
+    }
 }
 
 /// The states of a report, in words.
 fn report_in_words(report: &PastCounts) -> String {
-    let date = report.checked.map_or_else(|| "no date".to_owned(), date);
+    let date = report.checked.map_or_else(|| "no date".to_owned(), day);
     format!("{date}: {}", states_in_words(report.states()))
 }
 
 /// The expiries by month.
 pub(super) fn expiries(expiries: &Expiries) -> String {
     let bins = expiry_bins(expiries);
-    let known = |(_, (label, names)): &(usize, (String, u64))| (*names > 0).then(|| format!("{label}: {names}"));
-    let words: Vec<_> = bins.iter().cloned().enumerate().filter_map(|bin| known(&bin)).collect();
+    let known = bins.iter().filter(|bin| bin.names > 0);
+    let words: Vec<_> = known.map(|bin| format!("{}: {}", [&*bin.month, &*bin.year].join(" ").trim_end(), bin.names)).collect();
     let mut svg = chart("expiry", "Names by the month of their expiry", &words.join(", "));
-    let most = bins.iter().map(|(_, names)| *names).max().unwrap_or(1).max(1);
-    for (number, (label, names)) in (0..).zip(&bins) {
+    let most = bins.iter().map(|bin| bin.names).max().unwrap_or(1).max(1);
+    for (number, Bin { month, year, names }) in (0..).zip(&bins) {
         let height = scaled(*names, most);
         let class = match number {
             0 => "bad",
@@ -144,7 +170,9 @@ pub(super) fn expiries(expiries: &Expiries) -> String {
         };
         column(&mut svg, class, number, bins.len(), COLUMN - height, height);
         let middle = place(number * 2 + 1, bins.len() * 2);
-        let _ = write!(svg, "<text x=\"{middle}\" y=\"{}\">{label}</text>", COLUMN + LINE - 6);
+        // A year stands below the first of its months.
+        let begins = number == 1 || month == "Jan";
+        label(&mut svg, &middle, month, if begins { year } else { "" });
         if *names > 0 {
             let _ = write!(svg, "<text class=\"count\" x=\"{middle}\" dy=\"-6\" y=\"{}\">{names}</text>", COLUMN - height);
         }
@@ -152,24 +180,33 @@ pub(super) fn expiries(expiries: &Expiries) -> String {
     svg + "</g></svg>"
 }
 
+/// A column of the timeline; what has expired and what comes later has no year.
+struct Bin {
+    month: String,
+    year: String,
+    names: u64,
+}
+
 /// The columns of the timeline: what has expired, the months, and what comes later.
-fn expiry_bins(expiries: &Expiries) -> Vec<(String, u64)> {
-    const NAMES: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let first = usize::try_from(expiries.from.to_zoned(TimeZone::UTC).month()).unwrap_or(1) - 1;
-    let month = |number: usize| (NAMES[(first + number) % NAMES.len()].to_owned(), expiries.months[number]);
-    let mut bins = vec![("past".to_owned(), expiries.expired)];
-    bins.extend((0..MONTHS).map(month));
-    bins.push(("later".to_owned(), expiries.later));
+fn expiry_bins(expiries: &Expiries) -> Vec<Bin> {
+    let bin = |month: &str, year: &str, names| Bin { month: month.to_owned(), year: year.to_owned(), names };
+    let mut month = expiries.from.to_zoned(TimeZone::UTC).date().first_of_month();
+    let mut bins = vec![bin("past", "", expiries.expired)];
+    for names in expiries.months {
+        bins.push(bin(&month.strftime("%b").to_string(), &month.strftime("%Y").to_string(), names));
+        month = month.saturating_add(1.month());
+    }
+    bins.push(bin("later", "", expiries.later));
     bins
 }
 
-/// Begins a chart of columns, with room for a line of text above and below them.
+/// Begins a chart of columns, with room for a line of text above and two below them.
 fn chart(id: &str, title: &str, words: &str) -> String {
     format!(
         "<svg class=\"chart\" role=\"img\" aria-labelledby=\"{id}-title {id}-desc\" width=\"100%\" height=\"{}\">\
          <title id=\"{id}-title\">{title}</title><desc id=\"{id}-desc\">{words}</desc>\
          <g transform=\"translate(0 {LINE})\"><line x2=\"100%\" y1=\"{COLUMN}\" y2=\"{COLUMN}\"/>",
-        COLUMN + 2 * LINE,
+        COLUMN + 3 * LINE - 6,
     )
 }
 
@@ -190,11 +227,6 @@ fn place(part: usize, whole: usize) -> String {
 fn scaled(names: u64, most: u64) -> u64 {
     let height = u64::try_from(u128::from(names) * u128::from(COLUMN) / u128::from(most)).unwrap_or(COLUMN);
     if names == 0 { 0 } else { height.max(2) }
-}
-
-/// The day of a time, in UTC.
-pub(super) fn date(at: jiff::Timestamp) -> String {
-    at.to_zoned(TimeZone::UTC).date().to_string()
 }
 
 #[cfg(test)]
@@ -226,11 +258,14 @@ mod tests {
     #[test]
     fn columns_are_as_high_as_their_share() {
         let report = |trusted, untrusted| PastCounts { trusted, untrusted, ..PastCounts::default() };
-        let chart = states_over_time(&[report(10, 0), report(5, 5)]);
+        let chart = states_over_time(&[report(10, 0), report(5, 5), report(9, 1)]);
         let document = roxmltree::Document::parse(&chart).expect("XML");
         let heights: Vec<_> =
             document.descendants().filter(|node| node.has_tag_name("rect")).filter_map(|node| node.attribute("height")).collect();
-        assert_eq!(heights, ["120", "60", "60"]);
+        assert_eq!(heights, ["120", "60", "60", "108", "12"]);
+        let texts: Vec<_> = document.descendants().filter(|node| node.has_tag_name("text")).filter_map(|node| node.text()).collect();
+        assert_eq!(texts, ["10", "5", "5", "9"], "the last is too low for its number");
+        assert!(chart.contains("<span>10</span><span>0</span>"), "the scale: {chart}");
         assert!(chart.contains("no date: 10 trusted, 0 untrusted, 0 indeterminate"), "{chart}");
     }
 }

@@ -1,10 +1,11 @@
 //! What there is to do: the findings of names, grouped by who has to act, with the record to set or the command to run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use super::markup::{actor_word, code, html, left_out, line, markup, name_anchor, table};
+use super::markup::{actor_word, code, html, left_out, line, link_to, markup, name_link, owner, table};
 use crate::reason::{Effect, Fixer};
+use crate::report::cause::Cause;
 use crate::report::duty::{ACTORS, duties, is_due, who};
 use crate::report::overview::{Overview, identity_checks, schema_checks};
 use crate::report::page::{Point, Quota, digests, listed, names as counted, points, same_findings, some_names};
@@ -26,6 +27,7 @@ pub(super) fn write(
     report: &Report,
     overview: &Overview,
     rows: &dyn Rows,
+    table_has: &BTreeSet<u64>,
     out: &mut dyn Write,
 ) -> io::Result<BTreeSet<u64>> {
     let mut shown = BTreeSet::new();
@@ -44,24 +46,75 @@ pub(super) fn write(
             counted(due),
             who(actor)
         )?;
-        rows.each(&mut |row| {
-            let alike = report.counts.alike(row);
-            if !is_due(actor, row) || alike.is_some_and(|alike| alike.line != row.line) || !quota.take() {
-                return Ok(());
+        if actor == Fixer::Publisher && due > 0 {
+            owners(overview, table_has, out)?;
+        }
+        let articles = articles(report, actor, rows, &mut quota)?;
+        for (cause, names) in overview.causes_of(actor) {
+            let (anchor, words) = (cause_anchor(actor, cause), cause.in_words());
+            writeln!(out, "<h4 id=\"{anchor}\">{words} <span class=\"soft\">{}</span></h4>", counted(names))?;
+            for row in articles.get(&cause).into_iter().flatten() {
+                // Where two actors have to do something about a name, the first of them has its anchor.
+                let is_first = shown.insert(row.line);
+                article(report, actor, row, is_first, out)?;
             }
-            // Where two actors have to do something about a name, the first of them has its anchor.
-            let is_first = shown.insert(row.line);
-            article(report, actor, row, is_first, out)
-        })?;
+        }
         write_warnings(&warnings, out)?;
         writeln!(out, "</section>")?;
     }
     if overview.due.iter().all(|due| *due == 0) {
         writeln!(out, "<p>Nobody has to act on a failure.</p>")?;
     }
-    left_out(&quota, "sets of findings", out)?;
+    left_out(quota.over, "sets of findings", out)?;
     writeln!(out, "</section>")?;
     Ok(shown)
+}
+
+/// The anchor of why an actor has to act.
+pub(super) fn cause_anchor(actor: Fixer, cause: Cause) -> String {
+    format!("cause-{}-{}", role(actor), cause.slug())
+}
+
+/// The rows of which an actor has an article, by cause. They are as many as the quota has left at most.
+fn articles(
+    report: &Report,
+    actor: Fixer,
+    rows: &dyn Rows,
+    quota: &mut Quota,
+) -> io::Result<BTreeMap<Cause, Vec<Row>>> {
+    let mut articles: BTreeMap<Cause, Vec<Row>> = BTreeMap::new();
+    rows.each(&mut |row| {
+        let Some(cause) = Cause::of(actor, row) else { return Ok(()) };
+        let shares = report.counts.alike(row).is_some_and(|alike| alike.line != row.line);
+        if !shares && quota.take() {
+            articles.entry(cause).or_default().push(row.clone());
+        }
+        Ok(())
+    })?;
+    Ok(articles)
+}
+
+/// Whose names the publishers have to do something about.
+fn owners(overview: &Overview, table_has: &BTreeSet<u64>, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "<h4 id=\"owners\">By owner</h4>\n{}", table("owners-table", "owners", &["names", "owner", "which"]))?;
+    for (who, owned) in overview.owners.most() {
+        let names = owned.first.iter().map(|name| link_to(name.line, &name.name, &name.anchor, table_has));
+        let mut names: Vec<String> = names.collect();
+        let more = owned.names.saturating_sub(names.len() as u64);
+        if more > 0 {
+            names.push(format!("and {more} more"));
+        }
+        writeln!(
+            out,
+            "<tr><td class=\"number\" data-label=\"names\">{}</td><td class=\"account\" data-label=\"owner\">{}</td>\
+             <td class=\"wide\" data-label=\"which\">{}</td></tr>",
+            owned.names,
+            owner(who),
+            names.join(", ")
+        )?;
+    }
+    writeln!(out, "</tbody></table></div>")?;
+    left_out(overview.owners.over, "names, of further owners,", out)
 }
 
 fn article(report: &Report, actor: Fixer, row: &Row, is_first: bool, out: &mut dyn Write) -> io::Result<()> {
@@ -71,7 +124,7 @@ fn article(report: &Report, actor: Fixer, row: &Row, is_first: bool, out: &mut d
     let more = if others > 0 { format!(" and {others} more") } else { String::new() };
     writeln!(
         out,
-        "<article{anchor} class=\"{state}\">\n<h4>{}{more} <span class=\"{state} state\">{state}</span></h4>",
+        "<article{anchor} class=\"{state}\">\n<h5>{}{more} <span class=\"{state} state\">{state}</span></h5>",
         code(row.name()),
         state = row.state
     )?;
@@ -95,7 +148,7 @@ fn article(report: &Report, actor: Fixer, row: &Row, is_first: bool, out: &mut d
         writeln!(out, "<p class=\"soft\">Has to act too: {}.</p>", with.join(", "))?;
     }
     if !row.near_misses.is_empty() {
-        writeln!(out, "<p>Trusted under {}.</p>", line(&listed(&row.near_misses)))?;
+        writeln!(out, "<p>Trusted by the rules {}.</p>", line(&listed(&row.near_misses)))?;
     }
     do_this(report, actor, row, others, out)?;
     writeln!(out, "</article>")
@@ -163,7 +216,7 @@ fn write_warnings(warnings: &[&Group], out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// The text records to set.
-pub(super) fn records(rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn records(rows: &dyn Rows, table_has: &BTreeSet<u64>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "<section id=\"records\">\n<h2>Text records to set</h2>\n<p class=\"soft\">The card under the name's CID proves \
@@ -178,10 +231,9 @@ pub(super) fn records(rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
             }
             writeln!(
                 out,
-                "<tr><td class=\"subject\" data-label=\"name\"><a href=\"#{}\">{}</a></td>\
+                "<tr><td class=\"subject\" data-label=\"name\">{}</td>\
                  <td data-label=\"record\">{}</td><td class=\"wide\" data-label=\"value\">{}</td></tr>",
-                name_anchor(row),
-                code(row.name()),
+                name_link(row, table_has),
                 code(&record.key),
                 code(&record.value)
             )?;
@@ -189,7 +241,7 @@ pub(super) fn records(rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
         Ok(())
     })?;
     writeln!(out, "{}", if any { "</tbody></table></div>" } else { "<p>None.</p>" })?;
-    left_out(&quota, "records", out)?;
+    left_out(quota.over, "records", out)?;
     writeln!(out, "</section>")
 }
 
@@ -206,6 +258,6 @@ pub(super) fn drafts(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> i
         writeln!(out, "{}", markup(&draft.markdown()))
     })?;
     writeln!(out, "{}", if any { "</pre>" } else { "<p>None.</p>" })?;
-    left_out(&quota, "draft rows", out)?;
+    left_out(quota.over, "draft rows", out)?;
     writeln!(out, "</section>")
 }

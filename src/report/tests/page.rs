@@ -114,7 +114,7 @@ fn expiries_are_counted_by_month_and_the_soonest_listed() {
     let soonest: Vec<&str> = expiries.soonest.iter().map(|(_, _, name)| name.as_str()).collect();
     assert_eq!((soonest.len(), &soonest[..3]), (20, &["n1.eth", "n2.eth", "n6.eth"][..]));
     let page = written(Format::Html, &rows, Ending::Complete);
-    assert!(page.contains("past: 1, Nov: 1, Jan: 54, Oct: 1, later: 1</desc>"), "{page}");
+    assert!(page.contains("past: 1, Nov 2026: 1, Jan 2027: 54, Oct 2027: 1, later: 1</desc>"), "{page}");
     assert!(page.contains("<td data-label=\"in\">has expired</td>") && page.contains(">9 days</td>"), "{page}");
 }
 
@@ -180,6 +180,137 @@ fn a_report_that_lacks_names_never_reads_as_if_all_were_trusted() {
         assert!(written(form, &rows, Ending::Complete).contains("1 of 1 name is trusted"));
         let cut = written(form, &rows, Ending::Interrupted);
         assert!(cut.contains("Incomplete: 1 of 1 name is trusted so far"), "{cut}");
-        assert!(!cut.contains("Every name is trusted") && !cut.contains("Nobody has to act."), "{cut}");
+        assert!(!cut.contains("Nothing is wrong") && !cut.contains("Nobody has to act."), "{cut}");
     }
+}
+
+fn written_as(whole: &Report, format: Format, rows: &[Row]) -> String {
+    let mut out = Vec::new();
+    whole.write(format, &Listed(rows), &mut out).expect("a vector takes all");
+    String::from_utf8(out).expect("a report is UTF-8")
+}
+
+#[test]
+fn the_title_names_registry_rules_block_and_day_without_a_list_too() {
+    let rows = [Row::of(1, &trusted()), misrouted(2)];
+    let mut whole = report(&rows, Ending::Complete);
+    whole.list.file = None;
+    whole.scope.registry = Some(Registry {
+        manifest: "https://registry.example/manifest.json".to_owned(),
+        digest: digest("manifest"),
+        proven: false,
+        entries: 2,
+    });
+    let page = written_as(&whole, Format::Html, &rows);
+    let title = "Audit of the registry https://registry.example/manifest.json, by the rules agent-cards/1.0.0, block 7, \
+                 2026-11-20: 1 of 2 names is not trusted. Publishers must act on 1 name";
+    assert_eq!(between(&page, "<title>", "</title>"), title);
+    let text = written_as(&whole, Format::Markdown, &rows);
+    let title = "# Audit of the registry `https://registry.example/manifest.json`, by the rules `agent-cards/1.0.0`, \
+                 block 7, 2026-11-20\n";
+    assert!(text.starts_with(title), "{text}");
+    assert!(text.contains("**1 of 2 names is not trusted. Publishers must act on 1 name.**"), "{text}");
+}
+
+/// A name that fails, and whose gateways gave nothing: publisher and operator have to act.
+fn failing_and_unproven(line: u64) -> Row {
+    let mut row = misrouted(line);
+    row.reasons.push(Reason::new(Code::CidUnproven));
+    row
+}
+
+#[test]
+fn the_causes_of_an_actor_add_up_and_names_of_several_actors_are_told() {
+    let codes = [
+        Code::TxtMissing,
+        Code::CardNotJson,
+        Code::SourceOversize,
+        Code::ChecksumMismatch,
+        Code::VerbUnknown,
+        Code::SchemaUriNotCanonical,
+    ];
+    let mut rows: Vec<Row> = (1..).zip(codes).map(|(line, code)| Row::of(line, &failing([Reason::new(code)]))).collect();
+    rows.push(failing_and_unproven(7));
+    let whole = report(&rows, Ending::Complete);
+    let overview = overview::Overview::of(&whole, &Listed(&rows)).expect("rows in memory");
+    for (actor, due) in duty::ACTORS.into_iter().zip(overview.due) {
+        assert_eq!(overview.causes_of(actor).iter().map(|(_, names)| names).sum::<u64>(), due, "{actor:?}");
+    }
+    assert_eq!((overview.due, overview.shared), ([7, 1, 0], 1));
+    let page = written_as(&whole, Format::Html, &rows);
+    assert!(page.contains("1 of the names needs more than one of them, and is counted with each."), "{page}");
+    let card = between(&page, "<h3>Publishers", "</ul>");
+    assert_eq!(card.matches("<li>").count(), 5, "{card}");
+    assert!(card.contains("Other causes"), "{card}");
+    let text = written_as(&whole, Format::Markdown, &rows);
+    assert!(text.contains("\nNames that need more than one of them are counted with each: 1.\n"), "{text}");
+}
+
+#[test]
+fn names_that_publishers_must_act_on_are_grouped_by_owner() {
+    let held = |line: u64, holder: Value| {
+        let mut verdict = failing([Reason::new(Code::VerbUnknown)]);
+        see(&mut verdict, Step::Records, json!({"answer": "records", "holder": holder}));
+        let name = format!("n{line}.eth");
+        verdict.name = Name { input: name.clone(), normalized: Some(name), node: None };
+        Row::of(line, &verdict)
+    };
+    let mut rows = vec![held(1, json!("0xaa")), held(2, json!("0xbb")), held(3, json!("0xbb"))];
+    let whole = report(&rows, Ending::Complete);
+    let page = written_as(&whole, Format::Html, &rows);
+    assert!(page.contains("<h1>3 of 3 names are not trusted. 2 owners must act on 3 names.</h1>"), "{page}");
+    let owners = between(&page, "id=\"owners-table\"", "</table>");
+    let of_most = owners.find("<code>0xbb</code>").expect("an owner");
+    assert!(of_most < owners.find("<code>0xaa</code>").expect("another"), "{owners}");
+    assert!(owners.contains("<a href=\"#name-n2.eth\"><code>n2.eth</code></a>, <a href=\"#name-n3.eth\">"), "{owners}");
+    let text = written_as(&whole, Format::Markdown, &rows);
+    assert!(text.contains("\nPublishers by owner: `0xbb` (2), `0xaa` (1).\n"), "{text}");
+
+    rows.push(held(4, Value::Null));
+    rows.push(misrouted(5));
+    let whole = report(&rows, Ending::Complete);
+    let page = written_as(&whole, Format::Html, &rows);
+    assert!(page.contains("Publishers must act on 5 names.</h1>"), "whose names two of them are is not known: {page}");
+    assert!(page.contains(">nobody owns it</td>") && page.contains(">the owner could not be read</td>"), "{page}");
+}
+
+#[test]
+fn what_broke_leads_to_its_row_beside_the_reason_and_who_acts() {
+    let [before, after] = [row_of(State::Trusted, "card", "0xaa"), row_of(State::Untrusted, "card", "0xaa")];
+    let past = |row: &Row| {
+        let rows = std::slice::from_ref(row);
+        Past::of(&report(rows, Ending::Complete).scope, true, &Listed(rows)).expect("rows in memory")
+    };
+    let rows = [after];
+    let mut whole = report(&rows, Ending::Complete);
+    whole.since = Some(Difference::between(&past(&before), &past(&rows[0])).expect("one world"));
+    let page = written_as(&whole, Format::Html, &rows);
+    let change = between(&page, "id=\"states-changed\"", "</table>");
+    for part in ["<a href=\"#name-a.eth\"><code>a.eth</code></a>", "newly-broken", "href=\"#code-verb-unknown\"", ">publisher</td>"] {
+        assert!(change.contains(part), "{part}: {change}");
+    }
+}
+
+#[test]
+fn names_beyond_the_table_are_no_links() {
+    let mut rows: Vec<Row> = (1..=2_001).map(misrouted).collect();
+    for row in &mut rows {
+        row.txt = vec![TxtLine { key: "cl.entry".to_owned(), value: "x".to_owned() }];
+    }
+    // Those that are trusted come last in the table, whatever their line.
+    rows[0].state = State::Trusted;
+    let page = written(Format::Html, &rows, Ending::Complete);
+    let records = between(&page, "id=\"records-table\"", "</table>");
+    assert!(records.contains("<td class=\"subject\" data-label=\"name\"><code>n1.eth</code></td>"), "{records}");
+    assert!(records.contains("<a href=\"#name-n2.eth\"><code>n2.eth</code></a>") && !page.contains("id=\"name-n1.eth\""));
+}
+
+#[test]
+fn the_age_of_what_a_name_has_stands_beside_its_state() {
+    let mut row = misrouted(1);
+    let row_of = |page: &str| between(page, "<tr id=\"name-n1.eth\"", "</tr>").to_owned();
+    assert!(!row_of(&written(Format::Html, std::slice::from_ref(&row), Ending::Complete)).contains("unchanged"));
+    row.unchanged_since = Some("2026-11-01T12:00:00Z".to_owned());
+    let aged = row_of(&written(Format::Html, &[row], Ending::Complete));
+    assert!(aged.contains("<small class=\"soft\">unchanged since 2026-11-01</small></td>"), "{aged}");
 }
