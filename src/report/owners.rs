@@ -11,7 +11,7 @@ const MAX_OWNERS: usize = 256;
 /// Most names that are listed beside an owner. The table of names has all.
 pub(super) const NAMES_PER_OWNER: usize = 12;
 
-/// Who owns a name, as far as the chain was asked.
+/// Who owns a name, by what the chain said.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Owner {
     /// This account.
