@@ -25,15 +25,6 @@ impl Duty {
     }
 }
 
-/// Who that is, to a reader who knows no role of ours.
-pub(super) const fn who(actor: Fixer) -> &'static str {
-    match actor {
-        Fixer::Publisher => "Publishes the card and sets the records of the name.",
-        Fixer::Operator => "Runs this resolver: its endpoints, gateways and configuration.",
-        Fixer::Asker => "Keeps the list of names.",
-    }
-}
-
 /// Whether an actor has to do something before the name is trusted, or before its sources agree.
 pub(super) fn is_due(actor: Fixer, row: &Row) -> bool {
     let mut decisive = row.reasons.iter().filter(|reason| reason.effect != Effect::Warn).peekable();

@@ -14,17 +14,18 @@ use std::io::{self, Write};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use self::markup::{actor_word, code, html, left_out, line, markup, name_link, table, text};
+use self::markup::{actor_word, code, html, left_out, line, markup, name_link, role_sentence, table, text};
 use self::picture::STATES;
 use super::difference::Kind;
-use super::duty::{ACTORS, who};
+use super::duty::ACTORS;
 use super::history::PastCounts;
 use super::overview::{CHECKS, NOTICE_DAYS, Overview, days_between};
-use super::page::{self, Quota, capitalized, circumstances, day, headline, names as counted, near_misses, subject};
-use super::words::{self, effect, fixer, people, role, who_are};
+use super::page::{self, Quota, circumstances, day, headline, names as counted, near_misses, subject};
+use super::words::{self, effect, fixer, do_together, people, role};
 use super::{Ending, Group, Report, Rows};
 use crate::digest::Digest;
 use crate::reason::Fixer;
+use crate::text::capitalized;
 
 const STYLE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
@@ -163,8 +164,8 @@ fn who_must_act(overview: &Overview) -> Option<String> {
     let due = ACTORS.into_iter().zip(overview.due).filter(|(_, due)| *due > 0);
     let sentences: Vec<String> = due
         .map(|(actor, due)| {
-            let (who, are) = (capitalized(people(actor)), who_are(actor));
-            format!("<strong>{who}</strong>, {are}, must act on <strong>{}</strong>.", counted(due))
+            let (who, are) = (capitalized(people(actor)), do_together(actor));
+            format!("<strong>{who}</strong>, who {are}, must act on <strong>{}</strong>.", counted(due))
         })
         .collect();
     let shared = match overview.shared {
@@ -181,7 +182,7 @@ fn actors(overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
     for (actor, due) in ACTORS.into_iter().zip(overview.due) {
         let word = actor_word(actor);
         let class = if due == 0 { " class=\"idle\"" } else { "" };
-        writeln!(out, "<li{class}><h3>{word}<b>{}</b></h3><p class=\"soft\">{}</p>", counted(due), who(actor))?;
+        writeln!(out, "<li{class}><h3>{word}<b>{}</b></h3><p class=\"soft\">{}</p>", counted(due), role_sentence(actor))?;
         if due == 0 {
             writeln!(out, "<p>Nothing to do.</p></li>")?;
             continue;

@@ -11,7 +11,7 @@ use super::page::{
     Piece, Point, circumstances, digests, headline, listed, near_misses, points, same_findings, some_names, subject,
 };
 use super::upstreams::LabelCounts;
-use super::words::{effect, fixer, role, slugs, who_is};
+use super::words::{does, effect, fixer, role, slugs};
 use super::{Draft, Drift, Group, Report, Row, Rows, page, upstreams};
 use crate::reason::Effect;
 use crate::text::Foreign;
@@ -175,7 +175,7 @@ fn actors(overview: &Overview) -> String {
         let why: Vec<_> = causes.iter().take(MOST).map(|(cause, names)| format!("{names}: {}", cause.in_words())).collect();
         let others: u64 = causes.iter().skip(MOST).map(|(_, names)| names).sum();
         let others = if others > 0 { format!("; {others}: other causes") } else { String::new() };
-        let _ = writeln!(text, "| **{}**, {} | {due} | {}{others} |", role(actor), who_is(actor), why.join("; "));
+        let _ = writeln!(text, "| **{}**, who {} | {due} | {}{others} |", role(actor), does(actor), why.join("; "));
     }
     if overview.shared > 0 {
         let _ = writeln!(text, "\nNames that need more than one of them are counted with each: {}.", overview.shared);

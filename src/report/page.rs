@@ -12,6 +12,7 @@ use super::row::{Row, Rows};
 use super::scope::Ending;
 use super::words::{effect, people, rules};
 use crate::reason::{Code, Effect, Fixer, Reason};
+use crate::text::capitalized;
 
 /// A run of text. Whoever writes it escapes [`Piece::Foreign`], which may be any text.
 #[derive(Clone, Debug)]
@@ -82,12 +83,6 @@ fn must_act(report: &Report, overview: &Overview) -> Option<String> {
 
 fn counted_owners(count: usize) -> String {
     if count == 1 { "1 owner".to_owned() } else { format!("{count} owners") }
-}
-
-/// A sentence's first letter as a capital.
-pub(super) fn capitalized(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// What was audited: the list, the registry, or both.

@@ -167,8 +167,12 @@ impl Rows for Listed<'_> {
 }
 
 fn written(format: Format, rows: &[Row], ending: Ending) -> String {
+    written_as(&report_under(HOSTILE, rows, ending), format, rows)
+}
+
+fn written_as(whole: &Report, format: Format, rows: &[Row]) -> String {
     let mut out = Vec::new();
-    report_under(HOSTILE, rows, ending).write(format, &Listed(rows), &mut out).expect("a vector takes all");
+    whole.write(format, &Listed(rows), &mut out).expect("a vector takes all");
     String::from_utf8(out).expect("a report is UTF-8")
 }
 

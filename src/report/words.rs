@@ -48,20 +48,20 @@ pub(super) const fn people(fixer: Fixer) -> &'static str {
     }
 }
 
-/// What makes them those.
-pub(super) const fn who_are(fixer: Fixer) -> &'static str {
+/// What they do in an audit, after "who".
+pub(super) const fn do_together(fixer: Fixer) -> &'static str {
     match fixer {
-        Fixer::Publisher => "who own the names, set their records and host the cards",
-        Fixer::Asker | Fixer::Operator => who_is(fixer),
+        Fixer::Publisher => "own the names, set their records and host the cards",
+        Fixer::Asker | Fixer::Operator => does(fixer),
     }
 }
 
-/// The same of one.
-pub(super) const fn who_is(fixer: Fixer) -> &'static str {
+/// What one of them does.
+pub(super) const fn does(fixer: Fixer) -> &'static str {
     match fixer {
-        Fixer::Asker => "who keeps the list",
-        Fixer::Publisher => "who owns the name, sets its records and hosts the card",
-        Fixer::Operator => "who runs this resolver",
+        Fixer::Asker => "keeps the list",
+        Fixer::Publisher => "owns the name, sets its records and hosts the card",
+        Fixer::Operator => "runs this resolver",
     }
 }
 

@@ -272,6 +272,12 @@ pub fn clipped(text: &str, most: usize) -> String {
     format!("{}…", &text[..end])
 }
 
+/// A text whose first letter is a capital, as a sentence begins.
+pub fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

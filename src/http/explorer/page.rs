@@ -1,6 +1,7 @@
 //! The page: the form, the verdict large and in words, the walk, each reason, and what else the verdict says.
 
 use clresolve_core::reading::Grade;
+use clresolve_core::text::capitalized;
 use serde_json::Value;
 
 use super::html::{code, fact, facts, foreign, grouped, moment};
@@ -61,7 +62,7 @@ pub(super) fn start(profile: &str) -> String {
 pub(super) fn write(query: PageQuery<'_>, shown: &Shown<'_>) -> String {
     match shown {
         Shown::Verdict { verdict, sellers } => {
-            let title = format!("{}: {}", capitalised(verdict.state.as_str()), foreign(name_of(verdict)));
+            let title = format!("{}: {}", capitalized(verdict.state.as_str()), foreign(name_of(verdict)));
             document(&title, "about", query, &of_verdict(query, verdict, *sellers))
         }
         Shown::Refusal(refusal, detail) => document("No answer", "about", query, &of_refusal(*refusal, detail)),
@@ -142,11 +143,6 @@ fn name_of(verdict: &Verdict) -> &str {
     verdict.name.normalized.as_deref().unwrap_or(&verdict.name.input)
 }
 
-fn capitalised(word: &str) -> String {
-    let mut letters = word.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
 /// The state, large and in words, and what to do. `seller` is the route by which the script has the seller asked.
 fn hero(verdict: &Verdict, seller: Option<&str>) -> String {
     let name = name_of(verdict);
@@ -170,7 +166,7 @@ fn hero(verdict: &Verdict, seller: Option<&str>) -> String {
         state = verdict.state,
         seller = seller.map(|route| format!(" data-seller=\"{route}\"")).unwrap_or_default(),
         sign = sign(verdict.state.into()),
-        word = capitalised(verdict.state.as_str()),
+        word = capitalized(verdict.state.as_str()),
         name = foreign(name),
         verb = verdict
             .identity

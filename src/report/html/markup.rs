@@ -8,9 +8,8 @@ use crate::report::drift::Agreement;
 use crate::report::owners::Owner;
 use crate::report::page::Piece;
 use crate::report::row::Row;
-use crate::report::words::effect;
-use crate::text::{Foreign, Html};
-
+use crate::report::words::{do_together, effect};
+use crate::text::{Foreign, Html, capitalized};
 
 /// The word for who has to act, as a title.
 pub(super) const fn actor_word(actor: Fixer) -> &'static str {
@@ -25,6 +24,11 @@ pub(super) const fn actor_word(actor: Fixer) -> &'static str {
 pub(super) fn table(id: &str, class: &str, heads: &[&str]) -> String {
     let heads: String = heads.iter().map(|head| format!("<th scope=\"col\">{head}</th>")).collect();
     format!("<div class=\"scroll\"><table id=\"{id}\" class=\"{class}\"><thead><tr>{heads}</tr></thead><tbody>")
+}
+
+/// What an actor does in an audit, as a sentence.
+pub(super) fn role_sentence(actor: Fixer) -> String {
+    capitalized(do_together(actor)) + "."
 }
 
 /// Says how many items were left out.

@@ -8,7 +8,7 @@ use crate::reason::Effect;
 use crate::report::duty::{ACTORS, is_due};
 use crate::report::overview::{ORDER, identity_checks, schema_checks};
 use crate::report::owners::Owner;
-use crate::report::page::{Piece, day};
+use crate::report::page::Piece;
 use crate::report::words::role;
 use crate::report::{Drift, Report, Row, Rows};
 
@@ -92,8 +92,9 @@ fn name(report: &Report, row: &Row, findings: &BTreeSet<u64>) -> String {
 
 /// Since when the reports before know the same of a name.
 fn unchanged(row: &Row) -> String {
-    let since = row.unchanged_since.as_deref().and_then(|since| since.parse().ok());
-    since.map_or_else(String::new, |since| format!(" <small class=\"soft\">unchanged since {}</small>", day(since)))
+    let Some(since) = row.unchanged_since.as_deref() else { return String::new() };
+    let day = since.split_once('T').map_or(since, |(day, _)| day);
+    format!(" <small class=\"soft\">unchanged since {}</small>", html(day))
 }
 
 /// The account that owns a name.

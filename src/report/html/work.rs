@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use super::markup::{actor_word, code, html, left_out, line, link_to, markup, name_link, owner, table};
+use super::markup::{actor_word, code, html, left_out, line, link_to, markup, name_link, owner, role_sentence, table};
 use crate::reason::{Effect, Fixer};
 use crate::report::cause::Cause;
-use crate::report::duty::{ACTORS, duties, is_due, who};
+use crate::report::duty::{ACTORS, duties, is_due};
 use crate::report::overview::{Overview, identity_checks, schema_checks};
 use crate::report::page::{Point, Quota, digests, listed, names as counted, points, same_findings, some_names};
 use crate::report::words::role;
@@ -44,7 +44,7 @@ pub(super) fn write(
             "<section id=\"act-{}\">\n<h3>{word} <span class=\"soft\">{}. {}</span></h3>",
             role(actor),
             counted(due),
-            who(actor)
+            role_sentence(actor)
         )?;
         if actor == Fixer::Publisher && due > 0 {
             owners(overview, table_has, out)?;

@@ -184,12 +184,6 @@ fn a_report_that_lacks_names_never_reads_as_if_all_were_trusted() {
     }
 }
 
-fn written_as(whole: &Report, format: Format, rows: &[Row]) -> String {
-    let mut out = Vec::new();
-    whole.write(format, &Listed(rows), &mut out).expect("a vector takes all");
-    String::from_utf8(out).expect("a report is UTF-8")
-}
-
 #[test]
 fn the_title_names_registry_rules_block_and_day_without_a_list_too() {
     let rows = [Row::of(1, &trusted()), misrouted(2)];
@@ -246,15 +240,17 @@ fn the_causes_of_an_actor_add_up_and_names_of_several_actors_are_told() {
     assert!(text.contains("\nNames that need more than one of them are counted with each: 1.\n"), "{text}");
 }
 
+/// A name that fails, and who holds it.
+fn held(line: u64, holder: Value) -> Row {
+    let mut verdict = failing([Reason::new(Code::VerbUnknown)]);
+    see(&mut verdict, Step::Records, json!({"answer": "records", "holder": holder}));
+    let name = format!("n{line}.eth");
+    verdict.name = Name { input: name.clone(), normalized: Some(name), node: None };
+    Row::of(line, &verdict)
+}
+
 #[test]
 fn names_that_publishers_must_act_on_are_grouped_by_owner() {
-    let held = |line: u64, holder: Value| {
-        let mut verdict = failing([Reason::new(Code::VerbUnknown)]);
-        see(&mut verdict, Step::Records, json!({"answer": "records", "holder": holder}));
-        let name = format!("n{line}.eth");
-        verdict.name = Name { input: name.clone(), normalized: Some(name), node: None };
-        Row::of(line, &verdict)
-    };
     let mut rows = vec![held(1, json!("0xaa")), held(2, json!("0xbb")), held(3, json!("0xbb"))];
     let whole = report(&rows, Ending::Complete);
     let page = written_as(&whole, Format::Html, &rows);
@@ -272,6 +268,20 @@ fn names_that_publishers_must_act_on_are_grouped_by_owner() {
     let page = written_as(&whole, Format::Html, &rows);
     assert!(page.contains("Publishers must act on 5 names.</h1>"), "whose names two of them are is not known: {page}");
     assert!(page.contains(">nobody owns it</td>") && page.contains(">the owner could not be read</td>"), "{page}");
+}
+
+#[test]
+fn owners_and_their_names_are_told_apart_up_to_a_bound() {
+    let of_others = (1..=300).map(|line| held(line, json!(format!("0x{line:040x}"))));
+    let of_one = (301..=320).map(|line| held(line, json!(format!("0x{:040x}", 1))));
+    let rows: Vec<Row> = of_others.chain(of_one).collect();
+    let page = written(Format::Html, &rows, Ending::Complete);
+    let owners = between(&page, "id=\"owners-table\"", "</section>");
+    assert_eq!(owners.matches("class=\"account\"").count(), 256, "{owners}");
+    assert!(owners.contains("44 more names, of further owners, are left out."), "{owners}");
+    let first = between(owners, "<tbody>", "</tr>");
+    assert!(first.matches("<a href=").count() == 12 && first.contains("and 9 more"), "{first}");
+    assert!(page.contains("Publishers must act on 320 names.</h1>"), "whose names 44 of them are is not counted");
 }
 
 #[test]
@@ -313,4 +323,15 @@ fn the_age_of_what_a_name_has_stands_beside_its_state() {
     row.unchanged_since = Some("2026-11-01T12:00:00Z".to_owned());
     let aged = row_of(&written(Format::Html, &[row], Ending::Complete));
     assert!(aged.contains("<small class=\"soft\">unchanged since 2026-11-01</small></td>"), "{aged}");
+}
+
+#[test]
+fn what_was_audited_is_text_in_the_title_too() {
+    let rows = [misrouted(1)];
+    let mut whole = report(&rows, Ending::Complete);
+    whole.list.file = Some("</title><script>\u{202e}.txt".to_owned());
+    let page = written_as(&whole, Format::Html, &rows);
+    let title = between(&page, "<title>", "<style>");
+    assert!(title.starts_with("Audit of &lt;/title&gt;&lt;script&gt;") && !page.contains('\u{202e}'), "{title}");
+    assert_eq!(page.matches("<script>").count(), 1, "{page}");
 }
