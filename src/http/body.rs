@@ -76,7 +76,8 @@ pub(super) async fn document(
     client: Client,
     limit: usize,
 ) -> Result<(Vec<u8>, BodyPermit), RequestError> {
-    let place = state.documents.take(client, limit)?;
+    let most = announced(request.headers()).map_or(limit, |length| length.min(limit));
+    let place = state.documents.take(client, most)?;
     let bytes = json(request, limit, state.http.read_timeout).await?;
     if state.is_draining() {
         return Err(Refusal::Draining.into());
@@ -113,8 +114,7 @@ async fn whole(request: Request, limit: usize) -> Result<Vec<u8>, RequestError> 
     if !is_json(&head.headers) {
         return Err(Refusal::MediaTypeUnsupported.into());
     }
-    let announced = head.headers.get(CONTENT_LENGTH).and_then(|n| n.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|length| length > limit) {
+    if announced(&head.headers).is_some_and(|length| length > limit) {
         return Err(RequestError::too_large(limit));
     }
     let mut bytes = Vec::new();
@@ -127,6 +127,11 @@ async fn whole(request: Request, limit: usize) -> Result<Vec<u8>, RequestError> 
         bytes.extend_from_slice(&chunk);
     }
     Ok(bytes)
+}
+
+/// The length that the head states. The server reads no byte beyond it.
+fn announced(headers: &HeaderMap) -> Option<usize> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

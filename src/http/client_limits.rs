@@ -98,7 +98,8 @@ impl CpuShare for ShareOfClient {
 }
 
 /// Bodies of requests in memory: few bytes at once, and fewer of one client, so that clients that send slowly or send
-/// much cost little. A body counts as long as its route permits, from its first byte to the end of its judgement.
+/// much cost little. A body counts as long as its head announces, else as long as its route permits, from its first byte to
+/// the end of its judgement.
 pub(super) struct BodyLimits {
     all: Arc<Semaphore>,
     per_client: ClientLimits,
@@ -111,14 +112,14 @@ pub(super) struct BodyPermit {
 }
 
 impl BodyLimits {
-    /// Bytes of one permit.
-    const UNIT: usize = 64 * 1024;
+    /// Bytes of one permit. Small questions take one each, and a client has more permits than connections.
+    const UNIT: usize = 16 * 1024;
 
     /// Most permits that are out at once: 32 MiB. Reading a body takes a few times its bytes.
-    const MOST: usize = 512;
+    const MOST: usize = 2048;
 
-    /// Most of them for one client: 8 MiB, as 32 cards, 12 receipts, or 8 messages of the tools.
-    const MOST_OF_CLIENT: usize = 128;
+    /// Most of them for one client: 8 MiB, as 32 cards, 12 receipts, or 8 messages of the tools, each of the full size.
+    const MOST_OF_CLIENT: usize = 512;
 
     pub(super) fn new() -> Self {
         Self { all: Arc::new(Semaphore::new(Self::MOST)), per_client: ClientLimits::new(Self::MOST_OF_CLIENT) }

@@ -90,6 +90,36 @@ async fn a_client_that_hangs_up_frees_no_place_before_its_document_is_read() {
     assert!(daemon.keeps_its_place(requests::check(state(), client(), posted(request)), busy()).await, "requests");
 }
 
+/// One client's small questions take a small part of its places, as many as it has connections; a body whose head does not
+/// say how long it is takes as much as its route permits.
+#[tokio::test]
+async fn a_body_takes_as_many_places_as_its_head_announces() {
+    const LIMIT: usize = 1 << 20;
+    let daemon = Daemon::start().await;
+    let (state, connections) = (daemon.state(), daemon.state().http.connections_per_client);
+    let take = async |announced: Option<&str>| {
+        let mut request = posted(json!({}));
+        if let Some(length) = announced {
+            request.headers_mut().insert(CONTENT_LENGTH, length.parse().expect("a value"));
+        }
+        document(request, &state, CLIENT, LIMIT).await.map(|(_, place)| place)
+    };
+    let mut held = Vec::new();
+    for _ in 0..connections {
+        held.push(take(Some("2")).await.expect("a small body has its place"));
+    }
+    drop(held.split_off(connections / 2));
+    while held.len() < connections
+        && let Ok(place) = take(None).await
+    {
+        held.push(place);
+    }
+    let unannounced = held.len() - connections / 2;
+    assert!((1..=8).contains(&unannounced), "{unannounced} of them are as large as the route permits");
+    assert_eq!(take(Some("1048576")).await.err().map(|error| error.refusal), Some(Refusal::ClientOverQuota));
+    take(Some("2")).await.expect("a small one finds its place beside them");
+}
+
 /// The question is read, and its judgement waits.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_hangs_up_frees_no_place_before_its_payment_is_judged() {
