@@ -600,25 +600,25 @@ async fn a_client_over_its_quota_still_gets_what_is_known() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_overloaded_daemon_refuses_and_stays_alive() {
+async fn a_body_that_does_not_come_takes_no_place() {
     let daemon = Daemon::start(|config| config.http.requests = 1).await;
     let head = format!(
         "POST /v1/verdicts HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n",
         daemon.authority
     );
-    let in_work = daemon.raw(head).await;
-    while daemon.get("/v1/profiles").await.status == 200 {}
-    let refused = daemon.get(&format!("/v1/verdicts/{GOOD}")).await;
-    refused.is_problem(503, "overloaded");
-    assert_eq!(refused.header("retry-after"), "1");
-    assert_eq!(daemon.get(&format!("/v1/gate/{GOOD}")).await.status, 200, "the gate has places of its own");
-    assert_eq!((daemon.get("/livez").await.status, daemon.get("/readyz").await.status), (200, 200));
-    drop(in_work);
-    while daemon.get("/v1/profiles").await.status == 503 {}
+    let mut comes_late = daemon.raw(head).await;
+    for _ in 0..10 {
+        assert_eq!(daemon.get(&format!("/v1/verdicts/{GOOD}")).await.status, 200);
+    }
+    let body = json!({"names": [GOOD]}).to_string();
+    comes_late.write_all(format!("{body:99}").as_bytes()).await.expect("the daemon reads");
+    let mut said = [0; 12];
+    comes_late.read_exact(&mut said).await.expect("it answers");
+    assert_eq!(&said, b"HTTP/1.1 200");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_every_run_and_every_place_is_taken_the_daemon_refuses_at_once() {
+async fn where_every_run_or_every_place_of_a_client_is_taken_the_daemon_refuses_at_once() {
     let node = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", node.local_addr().expect("an address"));
     let daemon = Daemon::start(|config| {
@@ -626,15 +626,24 @@ async fn where_every_run_and_every_place_is_taken_the_daemon_refuses_at_once() {
         // Only the run may ask the node here.
         config.follow.enabled = false;
         config.http.cold_runs = 1;
-        config.http.requests = 1;
+        config.http.requests = 8;
     })
     .await;
-    let stalled = tokio::spawn(daemon.request(Method::GET, &format!("/v1/gate/{GOOD}")).send());
+    let stalled = tokio::spawn(daemon.request(Method::GET, &format!("/v1/verdicts/{GOOD}")).send());
     let (_held, _) = node.accept().await.expect("the run asks the node");
-    daemon.get(&format!("/v1/verdicts/{BAD}")).await.is_problem(503, "overloaded");
+    let refused = daemon.get(&format!("/v1/verdicts/{BAD}")).await;
+    refused.is_problem(503, "overloaded");
+    assert_eq!(refused.header("retry-after"), "1");
+    daemon.get(&format!("/v1/gate/{BAD}")).await.is_closed_gate("overloaded");
     assert_eq!(daemon.get("/v1/verdicts/no%20name").await.status, 200);
-    daemon.get("/v1/gate/no%20name").await.is_closed_gate("overloaded");
-    assert_eq!(daemon.get("/livez").await.status, 200);
+    // One that waits for the same run takes the second place of this client, of eight in all.
+    let waits = tokio::spawn(daemon.request(Method::GET, &format!("/v1/verdicts/{GOOD}")).send());
+    while daemon.get("/v1/profiles").await.status == 200 {}
+    daemon.get("/v1/profiles").await.is_problem(429, "client-over-quota");
+    daemon.get("/v1/gate/no%20name").await.is_closed_gate("name-invalid");
+    assert_eq!((daemon.get("/livez").await.status, daemon.get("/readyz").await.status), (200, 503));
+    waits.abort();
+    while daemon.get("/v1/profiles").await.status == 429 {}
     stalled.abort();
 }
 

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
+use hyper::body::Incoming;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -27,9 +28,13 @@ struct Now {
     idle_since: Instant,
     /// Since when its reader has taken nothing of what there is to write.
     stalled_since: Option<Instant>,
+    /// Since when the rest of the body of the request in work has not come.
+    body_awaited_since: Option<Instant>,
     has_asked: bool,
     has_asked_the_gate: bool,
     makes_room: bool,
+    /// Whether the answer in work is the last.
+    ends_after_answer: bool,
     head: HeadScan,
     /// Whether the request in work may have a body. What comes behind one that has none is the next head.
     has_body: bool,
@@ -44,7 +49,7 @@ enum Phase {
     /// A part of a head has come.
     Head { since: Instant },
     /// A request is in work, or its answer is under way.
-    Request,
+    Request { since: Instant },
 }
 
 /// How long a connection without a request is spared: a few round trips. A client that keeps connecting would else push
@@ -65,9 +70,11 @@ impl Activity {
             phase: Phase::Idle,
             idle_since: Instant::now(),
             stalled_since: None,
+            body_awaited_since: None,
             has_asked: false,
             has_asked_the_gate: false,
             makes_room: false,
+            ends_after_answer: false,
             head: HeadScan::default(),
             has_body: false,
             is_ahead: false,
@@ -89,7 +96,7 @@ impl Activity {
             Phase::Head { since } => {
                 Some(idle_ends.min(since + if clresolve_core::mutant!("slow-heads") { idle } else { head }))
             }
-            Phase::Request => None,
+            Phase::Request { .. } => None,
         }
     }
 
@@ -105,35 +112,48 @@ impl Activity {
         let since = match now.phase {
             _ if now.makes_room => return None,
             Phase::Idle | Phase::Head { .. } => now.stalled_since.unwrap_or(now.idle_since),
-            Phase::Request => now.stalled_since?,
+            Phase::Request { .. } => now.waits_for_its_client()?,
         };
         let is_new = !now.has_asked && now.idle_since.elapsed() < NEWCOMER;
         let is_the_gates = now.has_asked_the_gate && !clresolve_core::mutant!("what-asked-the-gate-is-cut");
         Some(Waiting { is_spared: is_the_gates || is_new, since })
     }
 
-    /// Tells the connection to end, unless it gets a request before that.
+    /// Since when a request is in work that waits for nothing from its client, unless its answer is the last anyway.
+    pub(super) fn in_work(&self) -> Option<Instant> {
+        let now = self.now();
+        now.works_since().filter(|_| !now.ends_after_answer)
+    }
+
+    /// Tells the connection to end: at once where it waits for its client, else after the answer in work.
     pub(super) fn make_room(&self) {
         self.now().makes_room = true;
         self.told.notify_one();
     }
 
-    /// Ends when the connection has been told to make room, and still waits for its client.
+    /// Whether the connection was told to make room while a request was in work.
+    pub(super) fn ends_after_answer(&self) -> bool {
+        self.now().ends_after_answer
+    }
+
+    /// Ends when the connection has been told to make room and waits for its client. Where a request is in work, its answer
+    /// becomes the last.
     pub(super) async fn told_to_make_room(&self) {
         loop {
             self.told.notified().await;
             let mut now = self.now();
-            if now.phase != Phase::Request || now.stalled_since.is_some() {
+            if now.works_since().is_none() {
                 return;
             }
-            now.makes_room = false;
+            (now.makes_room, now.ends_after_answer) = (false, true);
         }
     }
 
     /// A head is complete; what was found in it.
     pub(super) fn request_begins(&self, asks_the_gate: bool) -> HeadFindings {
         let mut now = self.now();
-        (now.phase, now.has_asked, now.has_asked_the_gate) = (Phase::Request, true, asks_the_gate);
+        (now.phase, now.has_asked) = (Phase::Request { since: Instant::now() }, true);
+        now.has_asked_the_gate = asks_the_gate;
         let scan = std::mem::take(&mut now.head);
         let mut found = scan.found();
         found.unseen |= now.is_ahead;
@@ -151,7 +171,7 @@ impl Activity {
     fn has_received(&self, bytes: &[u8]) {
         let mut now = self.now();
         match now.phase {
-            Phase::Request => {
+            Phase::Request { .. } => {
                 now.is_ahead |= !now.has_body;
                 return;
             }
@@ -161,9 +181,29 @@ impl Activity {
         now.head.take(bytes);
     }
 
+    fn awaits_body(&self, awaits: bool) {
+        let mut now = self.now();
+        now.body_awaited_since = awaits.then(|| now.body_awaited_since.unwrap_or_else(Instant::now));
+    }
+
     fn has_written(&self, progress: bool) {
         let mut now = self.now();
         now.stalled_since = if progress { None } else { now.stalled_since.or_else(|| Some(Instant::now())) };
+    }
+}
+
+impl Now {
+    /// Since when the request in work cannot go on without its client.
+    fn waits_for_its_client(&self) -> Option<Instant> {
+        self.stalled_since.or(self.body_awaited_since)
+    }
+
+    /// Since when a request is in work that can.
+    fn works_since(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Request { since } if self.waits_for_its_client().is_none() => Some(since),
+            _ => None,
+        }
     }
 }
 
@@ -224,6 +264,46 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
 
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
+    }
+}
+
+/// The body of a request, which reports whether its client lets it wait.
+pub(super) struct ArrivingBody {
+    body: Incoming,
+    activity: Arc<Activity>,
+}
+
+impl ArrivingBody {
+    pub(super) const fn new(body: Incoming, activity: Arc<Activity>) -> Self {
+        Self { body, activity }
+    }
+}
+
+impl Drop for ArrivingBody {
+    fn drop(&mut self) {
+        self.activity.awaits_body(false);
+    }
+}
+
+impl HttpBody for ArrivingBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<hyper::body::Frame<Bytes>, hyper::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        self.activity.awaits_body(polled.is_pending() && !clresolve_core::mutant!("stalled-bodies-are-in-work"));
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> hyper::body::SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -321,18 +401,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_that_comes_first_keeps_its_connection_from_making_room() {
+    async fn a_request_that_comes_first_is_answered_before_its_connection_makes_room() {
         use futures_util::FutureExt as _;
 
         let activity = Activity::new();
+        let told = || activity.told_to_make_room().now_or_never().is_some();
         activity.make_room();
         activity.request_begins(false);
-        assert!(activity.told_to_make_room().now_or_never().is_none());
+        assert_eq!((told(), activity.ends_after_answer()), (false, true));
+        assert_eq!(activity.in_work(), None, "it is told once");
+        for awaits in [true, false] {
+            activity.awaits_body(awaits);
+            assert_eq!(activity.waiting().is_some(), awaits, "its body");
+        }
         activity.has_written(false);
         let stalled = activity.waiting().expect("its reader takes nothing").since;
         activity.has_written(false);
         assert_eq!(activity.waiting().map(|waiting| waiting.since), Some(stalled), "as long as it takes nothing");
         activity.make_room();
-        assert!(activity.told_to_make_room().now_or_never().is_some());
+        assert!(told());
     }
 }

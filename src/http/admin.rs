@@ -13,7 +13,6 @@ use axum::response::Response;
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
 use clresolve_core::json::object::Object;
-use hyper::body::Incoming;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -111,10 +110,10 @@ async fn serve(stream: UnixStream, router: Router, ended: watch::Receiver<bool>)
     let mut limits = HttpConfig::default();
     (limits.idle_timeout, limits.head_timeout, limits.read_timeout) = (wait, wait, wait);
     let activity = Arc::new(Activity::new());
-    let handle = |request: hyper::Request<Incoming>| {
+    let handle = |request: hyper::Request<Body>| {
         activity.request_begins(false);
         let mut router = router.clone();
-        async move { router.call(request.map(Body::new)).await.unwrap_or_else(|never| match never {}) }
+        async move { router.call(request).await.unwrap_or_else(|never| match never {}) }
     };
     // An error means that the operator's program has gone, or sent no HTTP.
     let _ = connection::serve(stream, &limits, &activity, handle, ended).await;

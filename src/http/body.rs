@@ -14,8 +14,9 @@ use axum::response::Response;
 use futures_util::StreamExt as _;
 use tokio::time::timeout;
 
-use super::client_limits::{BodyPermit, Client};
+use super::client_limits::{Client, Place};
 use super::problem;
+use super::request::RequestPlace;
 use super::state::AppState;
 use crate::cpu_pool::PoolFull;
 use crate::reason::Refusal;
@@ -69,16 +70,18 @@ pub(super) async fn json(request: Request, limit: usize, time: Duration) -> Resu
     timeout(time, whole(request, limit)).await.unwrap_or_else(|_| Err(Refusal::RequestTimeout.into()))
 }
 
-/// The body of a document to judge, with its place among those that are held in memory.
+/// The same, with its place among those that are held in memory, and the request's among those in work.
 pub(super) async fn document(
     request: Request,
     state: &AppState,
     client: Client,
     limit: usize,
-) -> Result<(Vec<u8>, BodyPermit), RequestError> {
+) -> Result<(Vec<u8>, Place), RequestError> {
     let most = announced(request.headers()).map_or(limit, |length| length.min(limit));
     let place = state.documents.take(client, most)?;
+    let in_work = request.extensions().get::<RequestPlace>().cloned();
     let bytes = json(request, limit, state.http.read_timeout).await?;
+    in_work.map_or(Ok(()), |in_work| in_work.take())?;
     if state.is_draining() {
         return Err(Refusal::Draining.into());
     }
@@ -92,7 +95,7 @@ pub(super) async fn question<Q: Send + 'static>(
     client: Client,
     limit: usize,
     read: fn(&[u8]) -> Result<Q, String>,
-) -> Result<(Arc<Q>, BodyPermit), RequestError> {
+) -> Result<(Arc<Q>, Place), RequestError> {
     let document = document(request, state, client, limit).await?;
     read_apart(state, document, read).await
 }
@@ -101,9 +104,9 @@ pub(super) async fn question<Q: Send + 'static>(
 /// frees none before the reading ends.
 pub(super) async fn read_apart<Q: Send + 'static>(
     state: &AppState,
-    (bytes, place): (Vec<u8>, BodyPermit),
+    (bytes, place): (Vec<u8>, Place),
     read: fn(&[u8]) -> Result<Q, String>,
-) -> Result<(Arc<Q>, BodyPermit), RequestError> {
+) -> Result<(Arc<Q>, Place), RequestError> {
     let reading = state.resolver.pool().try_run(move || (read(&bytes), place));
     let (question, place) = reading.await.map_err(|PoolFull| Refusal::Overloaded)?;
     Ok((question.map(Arc::new).map_err(RequestError::malformed)?, place))

@@ -97,19 +97,35 @@ impl CpuShare for ShareOfClient {
     }
 }
 
-/// Bodies of requests in memory: few bytes at once, and fewer of one client, so that clients that send slowly or send
-/// much cost little. A body counts as long as its head announces, else as long as its route permits, from its first byte to
-/// the end of its judgement.
-pub(super) struct BodyLimits {
+/// Places that all clients share, of which each may have some.
+pub(super) struct Places {
     all: Arc<Semaphore>,
     per_client: ClientLimits,
 }
 
-/// Permission to hold a body.
-pub(super) struct BodyPermit {
-    _body: OwnedSemaphorePermit,
+/// Places that are held.
+pub(super) struct Place {
+    _of_all: OwnedSemaphorePermit,
     _of_client: ClientPermit,
 }
+
+impl Places {
+    pub(super) fn new(all: usize, per_client: usize) -> Self {
+        Self { all: Arc::new(Semaphore::new(all)), per_client: ClientLimits::new(per_client) }
+    }
+
+    /// So many places for `client`, if they are free.
+    pub(super) fn take(&self, client: Client, count: u32) -> Result<Place, Refusal> {
+        let of_client = self.per_client.take_many(client, count).ok_or(Refusal::ClientOverQuota)?;
+        let of_all = Arc::clone(&self.all).try_acquire_many_owned(count).map_err(|_| Refusal::Overloaded)?;
+        Ok(Place { _of_all: of_all, _of_client: of_client })
+    }
+}
+
+/// Bodies of requests in memory: few bytes at once, and fewer of one client, so that clients that send slowly or send
+/// much cost little. A body counts as long as its head announces, else as long as its route permits, from its first byte to
+/// the end of its judgement.
+pub(super) struct BodyLimits(Places);
 
 impl BodyLimits {
     /// Bytes of one permit. Small questions take one each, and a client has more permits than connections.
@@ -122,22 +138,20 @@ impl BodyLimits {
     const MOST_OF_CLIENT: usize = 512;
 
     pub(super) fn new() -> Self {
-        Self { all: Arc::new(Semaphore::new(Self::MOST)), per_client: ClientLimits::new(Self::MOST_OF_CLIENT) }
+        Self(Places::new(Self::MOST, Self::MOST_OF_CLIENT))
     }
 
-    /// Permission for `client` to send a body of at most so many bytes.
-    pub(super) fn take(&self, client: Client, bytes: usize) -> Result<BodyPermit, Refusal> {
+    /// The places of a body of at most so many bytes that `client` sends.
+    pub(super) fn take(&self, client: Client, bytes: usize) -> Result<Place, Refusal> {
         let permits = u32::try_from(bytes.div_ceil(Self::UNIT)).unwrap_or(u32::MAX);
         let permits = if clresolve_core::mutant!("bodies-without-places") { 0 } else { permits };
-        let of_client = self.per_client.take_many(client, permits).ok_or(Refusal::ClientOverQuota)?;
-        let body = Arc::clone(&self.all).try_acquire_many_owned(permits).map_err(|_| Refusal::Overloaded)?;
-        Ok(BodyPermit { _body: body, _of_client: of_client })
+        self.0.take(client, permits)
     }
 
     /// Whether no body is held.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.all.available_permits() == Self::MOST
+        self.0.all.available_permits() == Self::MOST
     }
 }
 

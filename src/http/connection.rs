@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::activity::{Activity, Watched, WatchedBody};
+use super::activity::{Activity, ArrivingBody, Watched, WatchedBody};
 use super::write_timeout::WriteTimeout;
 use crate::config::HttpConfig;
 
@@ -63,12 +63,12 @@ pub(super) async fn serve<S, H, F>(
 ) -> hyper::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
-    H: Fn(Request<Incoming>) -> F + Unpin,
+    H: Fn(Request<Body>) -> F + Unpin,
     F: Future<Output = Response<Body>>,
 {
-    let service = service_fn(|request| {
-        let answered = handle(request);
+    let service = service_fn(|request: Request<Incoming>| {
         let activity = Arc::clone(activity);
+        let answered = handle(request.map(|body| Body::new(ArrivingBody::new(body, Arc::clone(&activity)))));
         Box::pin(async {
             let response = answered.await;
             Ok::<_, Infallible>(response.map(|body| WatchedBody::new(body, activity)))
@@ -84,12 +84,20 @@ where
             }
         });
         let mut due = pin!(sleep_until(Instant::now()));
+        let mut is_told = false;
         poll_fn(|context| {
-            if let Poll::Ready(finished) = connection.poll_without_shutdown(context) {
-                return Poll::Ready(End::Finished(finished));
-            }
-            if let Poll::Ready(end) = told.as_mut().poll(context) {
-                return Poll::Ready(end);
+            loop {
+                if let Poll::Ready(finished) = connection.poll_without_shutdown(context) {
+                    return Poll::Ready(End::Finished(finished));
+                }
+                if let Poll::Ready(end) = told.as_mut().poll(context) {
+                    return Poll::Ready(end);
+                }
+                if is_told || !activity.ends_after_answer() {
+                    break;
+                }
+                is_told = true;
+                Pin::new(&mut connection).graceful_shutdown();
             }
             // What the connection does changes only while it is polled, so the time is set anew after each poll.
             let Some(head_is_due) = activity.head_is_due(limits.idle_timeout, limits.head_timeout) else {
@@ -117,7 +125,8 @@ where
             poll_fn(|context| connection.poll_without_shutdown(context)).await
         }
     };
-    if finished.as_ref().err().is_none_or(hyper::Error::is_parse) {
+    // What makes room is waited for: a client that sent ahead may lose its last answer.
+    if !activity.ends_after_answer() && finished.as_ref().err().is_none_or(hyper::Error::is_parse) {
         linger(connection.into_parts().io.into_inner(), LINGER_TIME).await;
     }
     finished

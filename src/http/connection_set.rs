@@ -75,8 +75,10 @@ impl ConnectionSet {
 }
 
 impl Open {
-    /// Tells one connection to end, of those that wait for their client: of those that are not spared, else of all, the one
-    /// of the client with the most connections that has waited longest.
+    /// Tells one connection to end. First come those that wait for their client: of those that are not spared, else of all, the
+    /// one of the client with the most connections that has waited longest. Where none waits, the answer in work that was
+    /// asked for last is the last of its connection, of the client with the most: else requests that are sent ahead, one
+    /// behind the other, would hold all connections.
     fn make_room(&self) {
         let mut sizes: HashMap<Client, usize> = HashMap::new();
         for (client, _) in self.members.values() {
@@ -87,8 +89,13 @@ impl Open {
             let size = sizes.get(client).copied().filter(|_| !clresolve_core::mutant!("large-clients-are-spared"));
             Some(((waiting.is_spared, Reverse(size), waiting.since), Arc::clone(activity)))
         };
-        if let Some((_, first)) = self.members.values().filter_map(fit).min_by_key(|(order, _)| *order) {
-            first.make_room();
+        let waiting = self.members.values().filter_map(fit).min_by_key(|(order, _)| *order).map(|(_, first)| first);
+        let in_work = |(client, activity): &(Client, Arc<Activity>)| {
+            Some(((sizes.get(client).copied(), activity.in_work()?), Arc::clone(activity)))
+        };
+        let busy = || self.members.values().filter_map(in_work).max_by_key(|(order, _)| *order).map(|(_, last)| last);
+        if let Some(chosen) = waiting.or_else(|| busy().filter(|_| !clresolve_core::mutant!("busy-connections-stay"))) {
+            chosen.make_room();
             telemetry::connection_made_room();
         }
     }
@@ -123,7 +130,14 @@ mod tests {
     /// Which of the members is told to make room.
     fn told<const N: usize>(set: &ConnectionSet, members: [&Member; N]) -> Option<usize> {
         set.open.lock().expect("no panic").make_room();
-        members.iter().position(|member| member.activity.told_to_make_room().now_or_never().is_some())
+        members.iter().position(|member| is_told(member))
+    }
+
+    /// Whether it is told, to end at once or after the answer in work.
+    fn is_told(member: &Member) -> bool {
+        let was_told = member.activity.ends_after_answer();
+        let at_once = member.activity.told_to_make_room().now_or_never().is_some();
+        at_once || member.activity.ends_after_answer() != was_told
     }
 
     #[tokio::test]
@@ -135,7 +149,8 @@ mod tests {
         assert_eq!(told(&set, [&small, &gate, &first, &second]), Some(2), "the gate's is in work");
         assert_eq!(told(&set, [&small, &gate, &first, &second]), Some(3), "none is told twice");
         assert_eq!(told(&set, [&small, &gate, &first, &second]), Some(0));
-        assert_eq!(told(&set, [&small, &gate, &first, &second]), None, "what is in work stays");
+        assert_eq!(told(&set, [&small, &gate, &first, &second]), Some(1), "its answer is the last");
+        assert_eq!(told(&set, [&small, &gate, &first, &second]), None, "nothing is left to be told");
     }
 
     #[tokio::test]
@@ -172,7 +187,7 @@ mod tests {
         assert!(set.take_in(client(1)).await.is_none());
         assert_eq!([&one, &other].map(|held| held.activity.waiting().is_some()), [true, true]);
         assert!(set.take_in(client(3)).now_or_never().is_none(), "nobody has made room yet");
-        assert!(one.activity.told_to_make_room().now_or_never().is_some());
+        assert!(is_told(&one));
         drop(one);
         assert!(set.take_in(client(3)).now_or_never().is_some_and(|taken| taken.is_some()));
     }

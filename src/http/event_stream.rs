@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::fmt::Display;
-use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -10,9 +9,9 @@ use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 
-use super::client_limits::{Client, ClientLimits, ClientPermit};
+use super::client_limits::{Client, Place, Places};
 use super::negotiate;
 use crate::reason::Refusal;
 
@@ -51,15 +50,13 @@ pub(super) fn placed(place: impl Display, event: &[u8]) -> Bytes {
 
 /// Permits for streams that go on until their reader has enough.
 pub(super) struct EventStreams {
-    all: Arc<Semaphore>,
-    per_client: ClientLimits,
+    places: Places,
     ended: watch::Sender<bool>,
 }
 
 /// A permit for a stream.
 pub(super) struct StreamPermit {
-    _of_all: OwnedSemaphorePermit,
-    _of_client: ClientPermit,
+    _place: Place,
     ended: watch::Receiver<bool>,
 }
 
@@ -68,8 +65,7 @@ impl EventStreams {
     pub(super) fn new(connections: usize) -> Self {
         let part = |of: usize, share: usize| (of / share).max(1);
         let streams = part(connections, PART_OF_CONNECTIONS).min(MAX_STREAMS);
-        let per_client = ClientLimits::new(part(streams, PART_OF_STREAMS));
-        Self { all: Arc::new(Semaphore::new(streams)), per_client, ended: watch::Sender::new(false) }
+        Self { places: Places::new(streams, part(streams, PART_OF_STREAMS)), ended: watch::Sender::new(false) }
     }
 
     /// Ends all streams, now and later.
@@ -79,9 +75,7 @@ impl EventStreams {
 
     /// A permit for one more stream of a client.
     pub(super) fn take(&self, client: Client) -> Result<StreamPermit, Refusal> {
-        let of_client = self.per_client.take(client).ok_or(Refusal::ClientOverQuota)?;
-        let of_all = Arc::clone(&self.all).try_acquire_owned().map_err(|_| Refusal::Overloaded)?;
-        Ok(StreamPermit { _of_all: of_all, _of_client: of_client, ended: self.ended.subscribe() })
+        Ok(StreamPermit { _place: self.places.take(client, 1)?, ended: self.ended.subscribe() })
     }
 }
 

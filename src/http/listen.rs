@@ -117,9 +117,9 @@ async fn serve_bytes(stream: impl AsyncRead + AsyncWrite + Unpin, client: Client
     let Service { role, in_force, ended } = service;
     let limits = in_force.state().http.clone();
     let activity: &Arc<Activity> = &member.activity;
-    let handle = |received: hyper::Request<hyper::body::Incoming>| {
+    let handle = |request: hyper::Request<Body>| {
         let (in_force, activity) = (Arc::clone(&in_force), Arc::clone(activity));
-        async move { request::answer(&in_force, role, client, &activity, received.map(Body::new)).await }
+        async move { request::answer(&in_force, role, client, &activity, request).await }
     };
     match connection::serve(stream, &limits, activity, handle, ended).await {
         Err(error) if error.is_parse() => {

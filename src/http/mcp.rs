@@ -22,9 +22,9 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
 use super::admission::keeping;
 use super::body::{self, RequestError};
-use super::client_limits::{BodyPermit, Client};
+use super::client_limits::{Client, Place};
 use super::in_force::InForce;
-use super::request::RequestPermit;
+use super::request::RequestPlace;
 use super::state::AppState;
 use crate::config::McpConfig;
 use crate::cpu_pool::PoolFull;
@@ -44,7 +44,7 @@ pub(super) async fn answer(
     State(state): State<Arc<AppState>>,
     Extension(in_force): Extension<Arc<InForce>>,
     Extension(client): Extension<Client>,
-    Extension(permit): Extension<RequestPermit>,
+    Extension(permit): Extension<RequestPlace>,
     request: Request,
 ) -> Response {
     let answered = answered(state, in_force, client, permit, request).await;
@@ -57,7 +57,7 @@ async fn answered(
     state: Arc<AppState>,
     in_force: Arc<InForce>,
     client: Client,
-    permit: RequestPermit,
+    permit: RequestPlace,
     request: Request,
 ) -> Result<Response, RequestError> {
     let (head, body) = request.into_parts();
@@ -178,7 +178,7 @@ struct Admitted {
     in_force: Arc<InForce>,
     client: Client,
     /// Its message's place, which work on it keeps to its end.
-    place: Arc<BodyPermit>,
+    place: Arc<Place>,
 }
 
 #[async_trait]

@@ -1,22 +1,21 @@
 //! One request: admitted or refused, routed, guarded against bugs, counted and logged.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::http::header::{
     ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, Request};
 use axum::response::Response;
 use futures_util::FutureExt as _;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tower::Service as _;
 
 use super::activity::Activity;
-use super::client_limits::Client;
+use super::client_limits::{Client, Place};
 use super::face::{Face, ListenerRole};
 use super::gate_path;
 use super::head_scan::HeadFindings;
@@ -29,9 +28,35 @@ use crate::reason::Refusal;
 /// A policy under which a browser that shows an answer runs nothing of it.
 const NOTHING_RUNS: &str = "default-src 'none'; frame-ancestors 'none'; sandbox";
 
-/// The permit of a request, held until its answer is written.
+/// The place of a request among those in work, until its answer is written. A request with a body takes it once the body
+/// has come: what a slow client holds is its connection.
 #[derive(Clone)]
-pub(super) struct RequestPermit(#[expect(dead_code, reason = "released when it is dropped")] Arc<OwnedSemaphorePermit>);
+pub(super) struct RequestPlace(Arc<InWork>);
+
+struct InWork {
+    state: Arc<AppState>,
+    client: Client,
+    taken: OnceLock<Place>,
+}
+
+impl RequestPlace {
+    fn new(state: Arc<AppState>, client: Client) -> Self {
+        Self(Arc::new(InWork { state, client, taken: OnceLock::new() }))
+    }
+
+    /// Takes the place, unless it is taken already.
+    ///
+    /// # Errors
+    /// Where the client has its share already, or there is none.
+    pub(super) fn take(&self) -> Result<(), Refusal> {
+        if self.0.taken.get().is_none() {
+            let place = self.0.state.requests.take(self.0.client, 1)?;
+            // A request is one task, so nobody has set it meanwhile.
+            let _ = self.0.taken.set(place);
+        }
+        Ok(())
+    }
+}
 
 /// Answers one request. A panic becomes the face's refusal.
 pub(super) async fn answer(
@@ -46,13 +71,12 @@ pub(super) async fn answer(
     let face = Face::behind(role, uri.path());
     let found = activity.request_begins(face == Face::Gate);
     let Serving { state, router } = in_force.serving();
-    let state = &*state;
     let is_chunked = request.headers().contains_key(TRANSFER_ENCODING);
     request.extensions_mut().insert(Arc::clone(in_force));
     let routed = async {
         match objection(face, found, &request) {
             Some(refusal) => face.refuse(refusal),
-            None => route(state, router, client, face, request).await,
+            None => route(&state, router, client, face, request).await,
         }
     };
     let routed = AssertUnwindSafe(routed).catch_unwind().await;
@@ -83,7 +107,7 @@ fn objection(face: Face, found: HeadFindings, request: &Request<Body>) -> Option
 }
 
 async fn route(
-    state: &AppState,
+    state: &Arc<AppState>,
     mut router: Router,
     client: Client,
     face: Face,
@@ -95,26 +119,22 @@ async fn route(
     if request.method() == Method::CONNECT {
         return without_tunnel(face);
     }
-    let mut permit = None;
-    if let Some(permits) = permits(state, face) {
-        let Ok(free) = Arc::clone(permits).try_acquire_owned() else { return face.refuse(Refusal::Overloaded) };
-        let held = permit.insert(RequestPermit(Arc::new(free)));
-        request.extensions_mut().insert(held.clone());
+    let mut held = None;
+    if face == Face::Report {
+        let place = held.insert(RequestPlace::new(Arc::clone(state), client));
+        let has_body = !clresolve_core::mutant!("bodies-hold-places")
+            && request.method() == Method::POST
+            && !request.body().is_end_stream();
+        if !has_body && let Err(refusal) = place.take() {
+            return face.refuse(refusal);
+        }
+        request.extensions_mut().insert(place.clone());
     }
     request.extensions_mut().insert(client);
     let response = cpu_share::within(state.cpu_share(client), router.call(request)).await;
     // Held until here, since a handler that ignores its copy drops it at once.
-    drop(permit);
+    drop(held);
     response.unwrap_or_else(|never| match never {})
-}
-
-/// The permits that requests to a face need. The gate has its own, so that load on the report face does not close it.
-fn permits(state: &AppState, face: Face) -> Option<&Arc<tokio::sync::Semaphore>> {
-    match face {
-        Face::Gate | Face::DisguisedGate => Some(&state.gate_requests),
-        Face::Report => Some(&state.requests),
-        Face::Health => None,
-    }
 }
 
 /// The answer to `CONNECT`: a success would turn the connection into a tunnel.

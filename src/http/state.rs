@@ -4,10 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::sync::Semaphore;
-
 use super::admission::Admission;
-use super::client_limits::{BodyLimits, Client, ClientLimits, ShareOfClient};
+use super::client_limits::{BodyLimits, Client, ClientLimits, Places, ShareOfClient};
 use super::counters::Counters;
 use super::event_stream::EventStreams;
 use super::recent_decisions::RecentDecisions;
@@ -17,6 +15,10 @@ use super::systems::Systems;
 use crate::config::{Config, CorsConfig, ExplorerConfig, GateConfig, HttpConfig, McpConfig};
 use crate::cpu_share::CpuShare;
 use crate::resolve::{Following, Resolver};
+
+/// The part of all requests in work that one client may have, so that it leaves room for others. A proxy counts as one
+/// client.
+const PART_OF_REQUESTS: usize = 4;
 
 /// The state that the handlers of all routes share.
 pub(super) struct AppState {
@@ -28,10 +30,8 @@ pub(super) struct AppState {
     pub(super) gate: GateConfig,
     pub(super) mcp: McpConfig,
     pub(super) default_profile: String,
-    /// Permits for requests to the report face.
-    pub(super) requests: Arc<Semaphore>,
-    /// Permits for requests to the gate.
-    pub(super) gate_requests: Arc<Semaphore>,
+    /// Places for requests to the report face. Those to the gate have as many as there are connections.
+    pub(super) requests: Places,
     /// Verdicts from the cache, as JSON.
     pub(super) rendered: RenderedCache,
     /// Decisions that were made a moment ago.
@@ -76,8 +76,7 @@ impl AppState {
             gate: config.gate.clone(),
             mcp: config.mcp.clone(),
             default_profile: config.rules.profile.clone(),
-            requests: Arc::new(Semaphore::new(config.http.requests)),
-            gate_requests: Arc::new(Semaphore::new(config.http.requests)),
+            requests: Places::new(config.http.requests, requests_of_client(config)),
             rendered: RenderedCache::new(),
             recent_decisions: RecentDecisions::new(),
             signatures,
@@ -118,6 +117,11 @@ impl AppState {
         self.draining.store(true, Ordering::Relaxed);
         self.event_streams.end();
     }
+}
+
+fn requests_of_client(config: &Config) -> usize {
+    let part = if clresolve_core::mutant!("one-client-takes-all-places") { 1 } else { PART_OF_REQUESTS };
+    (config.http.requests / part).max(1)
 }
 
 /// The labels of what the configuration names: endpoints of every chain, and gateways.

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream;
 use serde_json::json;
 
-use super::request::RequestPermit;
+use super::request::RequestPlace;
 use super::{event_stream, problem};
 use crate::reason::Refusal;
 use crate::resolve::{StepSeen, Watch};
@@ -19,7 +19,7 @@ use crate::resolve::{StepSeen, Watch};
 pub(super) async fn stream(
     watch: Option<Watch>,
     verdict: BoxFuture<'static, Result<Vec<u8>, Refusal>>,
-    permit: RequestPermit,
+    permit: RequestPlace,
 ) -> Response {
     let mut walk = WatchedRun { watch, verdict, has_ended: false };
     let first = walk.next().await;

@@ -23,7 +23,7 @@ use super::log::LogEntry;
 use super::negotiate::{Form, wants_events};
 use super::path::segment;
 use super::rendered::Rendered;
-use super::request::RequestPermit;
+use super::request::RequestPlace;
 use super::state::AppState;
 use super::{problem, steps};
 use crate::cpu_share;
@@ -49,7 +49,7 @@ const MAX_PARAMETERS: usize = 8;
 pub(super) async fn one(
     State(state): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
-    Extension(permit): Extension<RequestPermit>,
+    Extension(permit): Extension<RequestPlace>,
     headers: HeaderMap,
     uri: Uri,
 ) -> Response {
@@ -75,7 +75,7 @@ pub(super) async fn one(
 }
 
 /// The steps as they happen, then the verdict.
-async fn watched(state: Arc<AppState>, client: Client, permit: RequestPermit, question: Question) -> Response {
+async fn watched(state: Arc<AppState>, client: Client, permit: RequestPlace, question: Question) -> Response {
     if state.is_draining() {
         return problem::refused(Refusal::Draining, None);
     }
@@ -98,10 +98,10 @@ fn varying(mut response: Response) -> Response {
 pub(super) async fn batch(
     State(state): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
-    Extension(permit): Extension<RequestPermit>,
+    Extension(permit): Extension<RequestPlace>,
     request: Request,
 ) -> Response {
-    let batch = match Batch::read(request, &state).await {
+    let batch = match Batch::read(request, &state, client).await {
         Ok(batch) => batch,
         Err(error) => return error.into_response(),
     };
@@ -164,8 +164,8 @@ struct Batch {
 }
 
 impl Batch {
-    async fn read(request: Request, state: &AppState) -> Result<Self, RequestError> {
-        let bytes = body::json(request, state.http.body_bytes, state.http.read_timeout).await?;
+    async fn read(request: Request, state: &AppState, client: Client) -> Result<Self, RequestError> {
+        let (bytes, _place) = body::document(request, state, client, state.http.body_bytes).await?;
         let batch: Self = from_object(&bytes).map_err(|error| RequestError::malformed(error.to_string()))?;
         if batch.names.is_empty() || batch.names.len() > MAX_NAMES {
             return Err(RequestError::malformed(format!(

@@ -195,6 +195,42 @@ async fn clients_that_hold_all_connections_shut_nobody_out() {
     daemon.holds("held connections");
 }
 
+/// What is in work holds its connection as well: bodies of which a half has come, and streams of events.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_that_do_not_come_and_streams_shut_nobody_out() {
+    let world = world().await;
+    let daemon = warm(&world).await;
+    let hold = async |from: String, count: usize, sent: &'static str| {
+        let mut held = Vec::new();
+        for _ in 0..count {
+            let mut stream = daemon.connect(&from).await;
+            // One that makes room for another may be closed already.
+            let _ = stream.write_all(sent.as_bytes()).await;
+            held.push(stream);
+        }
+        held
+    };
+    let half =
+        "POST /v1/verdicts HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 9000\r\n\r\n{";
+    let stream = "GET /v1/events?name=good.eth HTTP/1.1\r\nhost: x\r\naccept: text/event-stream\r\n\r\n";
+    let mut held = Vec::new();
+    for last in 4..8 {
+        held.extend(hold(format!("127.0.0.{last}"), OF_ONE / 4, stream).await);
+    }
+    for last in 2..4 {
+        held.extend(hold(format!("127.0.0.{last}"), OF_ONE, half).await);
+    }
+    assert_eq!(held.len(), IN_ALL);
+
+    for path in [GOOD, "/livez", "/readyz", "/v1/verdicts/good.eth"].repeat(5) {
+        let said = daemon.ask("127.0.0.8", path).await;
+        assert!(said.starts_with("HTTP/1.1 200 "), "{path}: {said}");
+    }
+    assert!(daemon.count("clresolve_http_connections_evicted_total").await >= 20);
+    daemon.holds("bodies that do not come");
+}
+
 /// What costs much to judge: its first line and body, by what it is sent to.
 fn costly_messages() -> Vec<(&'static str, String)> {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();

@@ -1,6 +1,7 @@
 use axum::http::HeaderValue;
 use proptest::prelude::*;
 use tokio::io::{DuplexStream, duplex};
+use tokio::sync::Notify;
 
 use super::*;
 
@@ -48,7 +49,7 @@ fn limits() -> HttpConfig {
 /// Serves one connection whose handler answers everything with 200, and drops it at its end.
 async fn serve_all(near: DuplexStream, limits: HttpConfig) {
     let activity = Arc::new(Activity::new());
-    let handle = |_: Request<Incoming>| async {
+    let handle = |_: Request<Body>| async {
         activity.request_begins(false);
         let mut response = Response::new(Body::empty());
         response.headers_mut().insert("x-content-type-options", HeaderValue::from_static("nosniff"));
@@ -191,13 +192,47 @@ async fn a_client_that_keeps_its_side_open_is_left_after_a_time() {
 async fn a_client_that_does_not_read_its_answer_is_left() {
     let (near, mut far) = duplex(64);
     let limits = HttpConfig { read_timeout: Duration::from_millis(10), ..limits() };
-    let handle = async |_: Request<Incoming>| Response::new(Body::from(vec![b'x'; 1 << 20]));
+    let handle = async |_: Request<Body>| Response::new(Body::from(vec![b'x'; 1 << 20]));
     let (_end, ended) = watch::channel(false);
     far.write_all(b"GET / HTTP/1.1\r\n\r\n").await.expect("the pipe has room");
     let activity = Arc::new(Activity::new());
     let served =
         timeout(STALLED, serve(near, &limits, &activity, handle, ended)).await.expect("the connection is left");
     assert!(served.is_err(), "an answer that was not read was not given");
+}
+
+/// What was sent behind it is not read, and its answer is not lost.
+#[tokio::test]
+async fn a_connection_that_makes_room_gives_the_answer_in_work_and_no_other() {
+    let (near, mut far) = duplex(1 << 20);
+    let (activity, go) = (Arc::new(Activity::new()), Notify::new());
+    let handle = async |_: Request<Body>| {
+        activity.request_begins(true);
+        go.notified().await;
+        Response::new(Body::from("first"))
+    };
+    let (_end, ended) = watch::channel(false);
+    let limits = limits();
+    let client = async {
+        far.write_all(&b"GET /v1/gate/a.eth HTTP/1.1\r\n\r\n".repeat(3)).await.expect("the pipe has room");
+        while activity.in_work().is_none() {
+            tokio::task::yield_now().await;
+        }
+        activity.make_room();
+        while !activity.ends_after_answer() {
+            tokio::task::yield_now().await;
+        }
+        go.notify_one();
+        let mut answers = String::new();
+        far.read_to_string(&mut answers).await.expect("it is closed in order");
+        answers
+    };
+    let (served, answers) =
+        timeout(STALLED, async { tokio::join!(serve(near, &limits, &activity, handle, ended), client) })
+            .await
+            .expect("it ends");
+    served.expect("it ends in order");
+    assert!(answers.contains("connection: close\r\n") && answers.ends_with("\r\n\r\nfirst"), "{answers}");
 }
 
 fn fragment() -> impl Strategy<Value = Vec<u8>> {
