@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -301,6 +302,26 @@ func TestTheRedirectOfAPaidRequestComesBackAndIsNotFollowed(t *testing.T) {
 			}
 			one.assertPayments(t, 1)
 		}
+	}
+}
+
+func TestTheExamplePrintsThe402OfTheAgentAndRefusesTheThiefs(t *testing.T) {
+	source, err := os.ReadFile("examples/buy/main.go")
+	must(err)
+	folder := t.TempDir()
+	file, program := filepath.Join(folder, "main.go"), filepath.Join(folder, "buy")
+	text := strings.Replace(string(source), "http://127.0.0.1:8402", world.Daemon, 1)
+	must(os.WriteFile(file, []byte(text), 0o600))
+	if said, err := exec.Command("go", "build", "-o", program, file).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	said, err := exec.Command(program, newPurchase("honest").url).Output()
+	if err != nil || string(said) != "402 Payment Required\n" {
+		t.Errorf("%s, %v", said, err)
+	}
+	said, err = exec.Command(program, newPurchase("other-payto").url).CombinedOutput()
+	if err == nil || !strings.HasSuffix(string(said), "denied [payee-mismatch]\n") {
+		t.Errorf("%s, %v", said, err)
 	}
 }
 
