@@ -1,5 +1,5 @@
-//! The documents: their sizes, lines and links, the tests that the threat model names, and their samples, which run here
-//! as a reader would run them.
+//! The documents: their sizes, lines and links, the paths and tests that they name, and their samples, which run here as
+//! a reader would run them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,6 +15,8 @@ use tempfile::TempDir;
 
 #[path = "documents/mutants.rs"]
 mod mutants;
+#[path = "documents/named.rs"]
+mod named;
 #[path = "documents/operations.rs"]
 mod operations;
 #[path = "documents/purchases.rs"]
@@ -280,46 +282,6 @@ fn every_document_is_linked() {
     }
     let lonely: Vec<_> = documents().into_iter().filter(|file| !linked.contains(&canonical(file))).collect();
     assert!(lonely.is_empty(), "no document links to {lonely:?}");
-}
-
-#[test]
-fn every_test_that_the_threat_model_names_exists() {
-    let text = read("docs/threat-model.md");
-    let (mut named, mut offences) = (0, Vec::new());
-    for passage in text.split("\n\n").flat_map(rows) {
-        // The tests of a row stand in its last cell.
-        let cell = passage.trim_end_matches([' ', '|']).rsplit(" | ").next().unwrap_or(passage);
-        let mut file = None;
-        for span in cell.split('`').skip(1).step_by(2) {
-            if is_source(span) {
-                file = fs::read_to_string(root().join(span)).ok();
-                if file.is_none() {
-                    offences.push(format!("{span} does not exist"));
-                }
-            } else if let Some(tests) = &file {
-                named += 1;
-                if !tests.contains(&format!("fn {span}(")) && !tests.contains(&format!(" = \"{span}\"")) {
-                    offences.push(format!("{span} is named in: {passage}"));
-                }
-            }
-        }
-    }
-    assert!(offences.is_empty(), "{offences:#?}");
-    assert!(named > 150, "only {named} names of tests were found");
-}
-
-/// What the last cell of a row names, each test with its file.
-fn tests_of(row: &str) -> Vec<String> {
-    let cell = row.trim_end_matches([' ', '|']).rsplit(" | ").next().unwrap_or(row);
-    let (mut file, mut tests) = ("", Vec::new());
-    for span in cell.split('`').skip(1).step_by(2) {
-        if is_source(span) {
-            file = span;
-        } else {
-            tests.push(format!("{file}: {span}"));
-        }
-    }
-    tests
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
@@ -637,15 +599,6 @@ fn headings(path: &Path) -> BTreeSet<String> {
         kept.collect::<String>().to_lowercase().replace(' ', "-")
     };
     prose(&text).lines().filter(|line| line.starts_with('#')).map(|line| slug(line.trim_matches(['#', ' ']))).collect()
-}
-
-/// The rows of a table, or the passage as it is.
-fn rows(passage: &str) -> Vec<&str> {
-    if passage.starts_with('|') { passage.lines().collect() } else { vec![passage] }
-}
-
-fn is_source(span: &str) -> bool {
-    ["tests/", "src/", "crates/"].iter().any(|folder| span.starts_with(folder)) && !span.ends_with('/')
 }
 
 /// The first place in `shown` that `real` does not have alike; `real` may hold more members.

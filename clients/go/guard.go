@@ -121,7 +121,7 @@ func (t *Transport) pay(request *http.Request, payment string) (*http.Response, 
 			if decision.abort {
 				refusal = newError(PaymentDenied, decision.codes)
 			} else if t.waiting.take(allowed, entry) {
-				return t.inner.RoundTrip(request)
+				return staying(t.inner.RoundTrip(request))
 			}
 		}
 	}
@@ -149,6 +149,15 @@ func isRedirect(status int) bool {
 		return true
 	}
 	return false
+}
+
+// staying returns the reply to a payment: a redirect leads nowhere, else a client above the guard would buy again.
+func staying(response *http.Response, err error) (*http.Response, error) {
+	if err == nil && isRedirect(response.StatusCode) {
+		response.Header.Del("Location")
+		response.Header.Del("Refresh")
+	}
+	return response, err
 }
 
 // urlOf returns the URL as it is asked: without what is not sent.

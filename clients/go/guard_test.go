@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -262,11 +263,65 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-func TestTheRedirectOfAPaidRequestComesBack(t *testing.T) {
-	one, guard := newPurchase("paid-elsewhere"), guarded(t, configured(""))
-	browse(t, guard, one.url)
-	if status, _, err := get(guard, one.url, recorded("honest")); status != http.StatusSeeOther {
-		t.Errorf("%d, %v", status, err)
+// paying answers a 402 with a payment, as the clients of TypeScript do.
+type paying struct{ below http.RoundTripper }
+
+func (p paying) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := p.below.RoundTrip(request)
+	if err != nil || response.StatusCode != http.StatusPaymentRequired {
+		return response, err
+	}
+	response.Body.Close()
+	again := request.Clone(request.Context())
+	if request.GetBody != nil {
+		again.Body, err = request.GetBody()
+		must(err)
+	}
+	again.Header.Set(payments["honest"].Name, payments["honest"].Value)
+	return p.below.RoundTrip(again)
+}
+
+func TestTheRedirectOfAPaidRequestComesBackAndIsNotFollowed(t *testing.T) {
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		for _, where := range []string{"itself", "elsewhere"} {
+			one := newPurchase(fmt.Sprintf("paid-%d-%s", status, where))
+			client := &http.Client{Transport: paying{guarded(t, configured(""))}}
+			answer, err := client.Post(one.url, "text/plain", strings.NewReader("secret"))
+			if err != nil {
+				t.Errorf("%s, %d: %v", where, status, err)
+				continue
+			}
+			body, _ := io.ReadAll(answer.Body)
+			header := answer.Header
+			leads := header.Get("Location") + header.Get("Refresh")
+			if answer.StatusCode != status || string(body) != `{"moved":true}` || leads != "" {
+				t.Errorf("%s, %d: %d %s %v", where, status, answer.StatusCode, body, header)
+			}
+			if arrived := one.arrived(); header.Get("Payment-Response") == "" || arrived.Requests != 2 {
+				t.Errorf("%s, %d: %v", where, status, arrived)
+			}
+			one.assertPayments(t, 1)
+		}
+	}
+}
+
+func TestTheExamplePrintsThe402OfTheAgentAndRefusesTheThiefs(t *testing.T) {
+	source, err := os.ReadFile("examples/buy/main.go")
+	must(err)
+	folder := t.TempDir()
+	file, program := filepath.Join(folder, "main.go"), filepath.Join(folder, "buy")
+	text := strings.Replace(string(source), "http://127.0.0.1:8402", world.Daemon, 1)
+	must(os.WriteFile(file, []byte(text), 0o600))
+	if said, err := exec.Command("go", "build", "-o", program, file).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	said, err := exec.Command(program, newPurchase("honest").url).Output()
+	if err != nil || string(said) != "402 Payment Required\n" {
+		t.Errorf("%s, %v", said, err)
+	}
+	said, err = exec.Command(program, newPurchase("other-payto").url).CombinedOutput()
+	if err == nil || !strings.HasSuffix(string(said), "denied [payee-mismatch]\n") {
+		t.Errorf("%s, %v", said, err)
 	}
 }
 

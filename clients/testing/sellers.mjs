@@ -2,6 +2,8 @@
 // ledger of the payments that arrived. Nothing is settled: what was signed for whom is what the tests ask.
 //
 // `/agent/CASE?id=ID` is one purchase. CASES says what each case demands; ID keeps the ledgers of two tests apart.
+// `/agent/redirect-STATUS` redirects to the other seller. `/agent/paid-STATUS-itself` and `/agent/paid-STATUS-elsewhere`
+// demand what is honest, and redirect who has paid to the same URL or to the other seller.
 
 import http from "node:http";
 
@@ -44,7 +46,6 @@ const CASES = {
   "broken-header": { ...v1(entry({ payTo: THIEF })), header: "%" },
   "two-headers": { ...v2(entry()), twice: true },
   "asks-again": { ...v2(entry()), insists: true },
-  "paid-elsewhere": { ...v2(entry()), then: "redirect" },
   "v1-honest": v1(entry()),
   "v1-other-payto": v1(entry({ payTo: THIEF })),
   "v1-second-poisoned": v1(entry(), entry({ payTo: THIEF, amount: "9000" })),
@@ -90,12 +91,13 @@ const spelt = (address) => [HONEST, THIEF].find((known) => known.toLowerCase() =
 function reply(response, url, name, other, paid) {
   const which = url.pathname.split("/")[2];
   if (which === "free") return answer(response, 200, {}, "free");
-  const elsewhere = (there) => ({ location: `${other()}/agent/${there}${url.search}` });
+  const elsewhere = (there) => `${other()}/agent/${there}${url.search}`;
   const [, status, version] = /^redirect-(\d+)(-v1)?$/.exec(which) ?? [];
-  if (status) return answer(response, Number(status), elsewhere(version ? "v1-honest" : "honest"), "");
-  const terms = CASES[which];
+  if (status) return redirect(response, status, elsewhere(version ? "v1-honest" : "honest"));
+  const [, then, there] = /^paid-(\d+)-(itself|elsewhere)$/.exec(which) ?? [];
+  if (then && paid) return redirect(response, then, there === "itself" ? resourceOf(response, url) : elsewhere("honest"));
+  const terms = CASES[then ? "honest" : which];
   if (!terms) return answer(response, 404, {}, "");
-  if (paid && terms.then === "redirect") return answer(response, 303, elsewhere("honest"), "");
   if (paid && !terms.insists) return answer(response, 200, { "payment-response": settled() }, '{"paid":true}');
   // The thief's own terms pay the thief, whatever the case.
   const accepts = name === "thief" ? terms.accepts.map((one) => ({ ...one, payTo: THIEF })) : terms.accepts;
@@ -103,7 +105,7 @@ function reply(response, url, name, other, paid) {
 }
 
 function demand(response, url, { version = 2, accepts, body, header, twice, bytes }) {
-  const resource = `http://${response.req.headers.host}${url.pathname}${url.search}`;
+  const resource = resourceOf(response, url);
   const first = Buffer.from(
     JSON.stringify({ x402Version: 2, error: "payment required", resource: { url: resource }, accepts }),
   ).toString("base64");
@@ -113,6 +115,15 @@ function demand(response, url, { version = 2, accepts, body, header, twice, byte
   const demand = { x402Version: 1, error: "payment required", accepts: old?.map((one) => inVersion1(one, resource)) };
   answer(response, 402, headers, (old ? JSON.stringify(demand) : "{}").padEnd(bytes ?? 0));
 }
+
+// Whoever paid before is told of the settlement, as by any other reply.
+function redirect(response, status, location) {
+  const headers = { location, refresh: `0; url=${location}`, "payment-response": settled() };
+  answer(response, Number(status), headers, '{"moved":true}');
+}
+
+// The URL as it was asked.
+const resourceOf = (response, url) => `http://${response.req.headers.host}${url.pathname}${url.search}`;
 
 // The same entry as version 1 writes it.
 function inVersion1({ amount, network, ...rest }, resource) {

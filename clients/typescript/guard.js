@@ -24,8 +24,9 @@ const MAX_QUESTIONS = 32;
 /** The headers that carry a payment, in x402 versions 2 and 1. */
 const PAYMENT_HEADERS = ["payment-signature", "x-payment"];
 
-/** The statuses that clients follow. */
+/** The statuses that clients follow, and the headers that say where to. */
 const REDIRECTS = [301, 302, 303, 307, 308];
+const ELSEWHERE = ["location", "refresh"];
 
 /**
  * A `fetch` that asks the daemon before a request leaves, and lets a payment out only for terms that it allowed.
@@ -94,7 +95,7 @@ class Guard {
       const { allowed, codes } = await this.#daemon.signed(decision.reply, payment, entry.index, request.signal);
       if (!allowed) refusal = new GuardError("payment-denied", codes);
       // Nothing else runs between these two conditions: of two payments one takes the decision.
-      else if (this.#waiting.take(decision, entry)) return await this.#fetch(request);
+      else if (this.#waiting.take(decision, entry)) return staying(await this.#fetch(request));
     }
     throw refusal;
   }
@@ -130,6 +131,19 @@ function urlOf(request) {
 function isElsewhere(response, url) {
   const isRedirect = REDIRECTS.includes(response.status) || response.type === "opaqueredirect";
   return isRedirect || response.redirected || (response.url !== "" && response.url !== url);
+}
+
+/**
+ * The reply to a payment: a redirect leads nowhere, else a client above the guard would buy again.
+ *
+ * @param {Response} response
+ */
+function staying(response) {
+  if (!REDIRECTS.includes(response.status)) return response;
+  const { body, status, statusText } = response;
+  const headers = new Headers(response.headers);
+  for (const name of ELSEWHERE) headers.delete(name);
+  return new Response(body, { status, statusText, headers });
 }
 
 /**

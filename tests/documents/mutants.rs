@@ -8,7 +8,8 @@ use clresolve::digest::Digest;
 use quote::ToTokens as _;
 use syn::visit::Visit;
 
-use super::{entries, read, root, tests_of};
+use super::named::tests_of;
+use super::{entries, read, root};
 
 /// Tests that rows of the threat model name and that kill no mutant. A test that is named anew kills one.
 const WITHOUT_MUTANT: usize = 275;

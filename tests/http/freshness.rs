@@ -277,6 +277,26 @@ async fn a_verdict_is_stale_after_a_failure_where_it_is_described_and_nowhere_el
     assert_eq!(daemon.get(&path).await.json()["freshness"]["served"], "fresh");
 }
 
+/// The decision on a demand without terms.
+async fn decide(daemon: &Daemon) -> Value {
+    let reply = json!({"status": 402, "url": "https://a.example", "headers": {}});
+    let question = json!({"name": NAME, "verb": "summarize", "response": reply}).to_string();
+    let request = daemon.request(Method::POST, "/v1/decisions").header("content-type", "application/json");
+    answer(request.body(question)).await.json()
+}
+
+/// Where the second run takes a second this shows nothing, since then the decision is made anew anyway.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_of_the_last_second_falls_with_its_verdict() {
+    let scene = Scene::new(|_| {}).await;
+    let resolver = scene.resolver.clone();
+    let (daemon, _clock, manner, _asked) = scene.daemon().await;
+    assert_eq!(decide(&daemon).await["state"], "trusted");
+    manner.send_replace(Manner::Changing);
+    resolver.evict(&EnsName::parse(NAME).expect("a name"));
+    assert_eq!(decide(&daemon).await["state"], "indeterminate");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_about_to_change_is_neither_allowed_nor_stale() {
     let (daemon, clock, manner, _asked) = Scene::new(|_| {}).await.daemon().await;

@@ -18,7 +18,8 @@ const permit2 = { assetTransferMethod: 'permit2' }
  * `version` is that of x402 which has it; both do where there is none. A `shop` (shops.mjs) demands
  * what it wants; else `entries` change the honest entry. `trick` is what the program around the client does (README.md). `plain` is whom the
  * plain client pays; `guarded` is how the guard refuses, with at least these `codes` of the daemon; `leaves` is whom it
- * lets be paid all the same; `shownBy` says how the settlement of an honest offer is known.
+ * lets be paid all the same, and `status` what the seller answers then, 200 unless given; `shownBy` says how the
+ * settlement of an honest offer is known.
  */
 export const ATTACKS = [
   { id: 'none', name: 'none', entries: [{}], plain: ['agent'], leaves: ['agent'], shownBy: 'proven' },
@@ -46,6 +47,10 @@ export const ATTACKS = [
   {
     id: 'redirect', name: 'cross-host redirect', redirects: true, entries: [thief],
     plain: ['thief'], guarded: 'redirected', codes: [],
+  },
+  {
+    id: 'moves', name: 'paid, then redirected to itself', moves: true, entries: [{}],
+    plain: ['agent'], leaves: ['agent'], status: 307,
   },
   {
     id: 'header', name: 'header against body', contradicts: true, entries: [thief],
@@ -102,9 +107,9 @@ export async function offerOf(world, attack, version) {
   const poisoned = terms[version](entries, token, url, extensions)
   const other = attack.contradicts ? terms[otherOf(version)]([entryOf(world, token, {})], token, url) : {}
   const payees = { agent: world.agent.address, thief: world.thief.address }
-  const { redirects, insists } = attack
+  const { redirects, moves, insists } = attack
   const shop = world.shops[attack.shop]
-  return { version, token, payees, redirects, insists, shop, ...other, ...poisoned }
+  return { version, token, payees, redirects, moves, insists, shop, ...other, ...poisoned }
 }
 
 function entryOf(world, token, { payTo = 'agent', amount = PRICE, maxTimeoutSeconds = HONEST_SECONDS, permit2 }) {

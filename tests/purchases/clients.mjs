@@ -3,6 +3,9 @@ import { fileURLToPath } from 'node:url'
 
 const path = (relative) => fileURLToPath(new URL(relative, import.meta.url))
 
+/** httpx follows this many redirects, and the client pays for each. */
+const MAX_REDIRECTS = 20
+
 /** Its own controls know the contracts that it may pay with, so it refuses another one. */
 const refusesOtherAssets = { fake: [] }
 
@@ -26,7 +29,7 @@ export const CLIENTS = {
       [path('buyers/python.py')],
       { env: { ...process.env, PYTHONPATH: path('../../clients/python') } },
     ],
-    plain: refusesOtherAssets,
+    plain: { ...refusesOtherAssets, moves: Array(1 + MAX_REDIRECTS).fill('agent') },
   },
   rust: {
     title: '`x402-reqwest` 2.0.2',

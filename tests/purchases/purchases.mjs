@@ -169,7 +169,8 @@ function* wrongPlainEnd({ payments, failed, refused }) {
 }
 
 function* wrongGuardedEnd({ status, refused, codes, failed }, attack) {
-  if (attack.guarded === undefined && status !== 200) yield `the guarded client got ${status ?? refused ?? failed}`
+  const expected = attack.status ?? 200
+  if (attack.guarded === undefined && status !== expected) yield `the guarded client got ${status ?? refused ?? failed}`
   if (refused !== attack.guarded) yield `the guard said ${refused ?? status ?? failed}, expected ${attack.guarded}`
   const missing = attack.codes?.filter((code) => !codes?.includes(code)) ?? []
   if (missing.length > 0) yield `the daemon said ${codes}, not ${missing}`

@@ -47,6 +47,7 @@ async function answer(sellers, who, request, response) {
   sellers.kept = { payment, settlement: Object.values(settlement)[0] }
   // Whoever insists demands the money again.
   if (offer.insists) return demand(response, offer)
+  if (offer.moves) return reply(response, 307, { ...settlement, location: sellers.agent }, '')
   return reply(response, 200, settlement, offer.serve?.(asked) ?? '{"summary":"short"}')
 }
 

@@ -40,8 +40,9 @@ _AGAIN_AFTER = 0.1
 # The headers that carry a payment, in x402 versions 2 and 1.
 _PAYMENT_HEADERS = (b"payment-signature", b"x-payment")
 
-# The statuses that clients follow.
+# The statuses that clients follow, and the headers that say where to.
 _REDIRECTS = (301, 302, 303, 307, 308)
+_ELSEWHERE = ("location", "refresh")
 
 
 @dataclass(frozen=True)
@@ -193,8 +194,7 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             if decision.abort:
                 refusal = GuardError("payment-denied", decision.codes)
             elif self._waiting.take(allowed, entry):
-                response: httpx.Response = yield _Send(request)
-                return response
+                return _staying((yield _Send(request)))
         raise refusal
 
     def _take(self, step: _Step) -> Any:
@@ -299,6 +299,14 @@ def _readable(response: httpx.Response, wire: bytes) -> tuple[httpx.Response, by
     if len(body) > _MAX_REPLY_BYTES:
         raise GuardError("unreadable")
     return copy(), body
+
+
+def _staying(response: httpx.Response) -> httpx.Response:
+    """The reply to a payment: a redirect leads nowhere, else a client above the guard would buy again."""
+    if response.status_code in _REDIRECTS:
+        for name in _ELSEWHERE:
+            response.headers.pop(name, None)
+    return response
 
 
 def _url(request: httpx.Request) -> str:

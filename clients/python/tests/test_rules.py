@@ -134,11 +134,15 @@ class Rules:
             self.refuses_browsing("redirected", self.guard(), purchase.url)
             self.case.assertEqual((purchase.arrived()["requests"], purchase.asked()), (1, []))
 
-    def test_the_redirect_of_a_paid_request_comes_back(self) -> None:
-        purchase, guard = world.purchase("paid-elsewhere"), self.guard()
-        self.get(guard, purchase.url)
-        self.case.assertEqual(self.pay(guard, purchase.url).status_code, 303)
-        self.case.assertEqual([one["seller"] for one in purchase.arrived()["payments"]], ["agent"])
+    def test_the_redirect_of_a_paid_request_comes_back_and_leads_nowhere(self) -> None:
+        for status in (301, 302, 303, 307, 308):
+            purchase, guard = world.purchase(f"paid-{status}-elsewhere"), self.guard()
+            self.get(guard, purchase.url)
+            answer = self.pay(guard, purchase.url)
+            self.case.assertEqual((answer.status_code, answer.json()), (status, {"moved": True}))
+            self.case.assertIn("payment-response", answer.headers)
+            self.case.assertFalse({"location", "refresh"} & set(answer.headers))
+            self.case.assertEqual([one["seller"] for one in purchase.arrived()["payments"]], ["agent"])
 
     def test_terms_without_an_entry_that_passes_are_not_handed_on(self) -> None:
         for which, codes in DENIED.items():

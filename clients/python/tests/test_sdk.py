@@ -134,6 +134,16 @@ class Attacks(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(caught.exception.code, "redirected")
             self.assertEqual(guarded.paid(), [])
 
+    async def test_the_redirect_of_a_payment_opens_no_second_one(self) -> None:
+        for status in (301, 302, 303, 307, 308):
+            for where in ("itself", "elsewhere"):
+                with self.subTest(f"{status}, {where}"):
+                    purchase = world.purchase(f"paid-{status}-{where}")
+                    guard = world.guard(httpx.AsyncHTTPTransport())
+                    answer = await buy(purchase.url, client(), guard, follow=True)
+                    self.assertEqual((answer.status_code, purchase.paid()), (status, [world.honest]))
+                    self.assertEqual(purchase.arrived()["requests"], 2)
+
     async def test_the_plain_client_signs_for_as_long_as_the_seller_asks(self) -> None:
         purchase = world.purchase("ten-years")
         await buy(purchase.url, client(), httpx.AsyncHTTPTransport(), follow=False)

@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use async_trait::async_trait;
 use http::Extensions;
+use http::header::{LOCATION, REFRESH};
 use reqwest::redirect::Policy;
 use reqwest::{Request, Response, ResponseBuilderExt as _, StatusCode, Url};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
@@ -142,7 +143,9 @@ impl<D: Decides> Guard<D> {
         let mut refusal = Refusal::of_kind(Why::NoDecision);
         for (decision, payable) in questions.into_iter().take(MAX_QUESTIONS) {
             match self.decides.signed(&decision.reply, payment, payable.entry).await {
-                Ok(()) if self.waiting.take(&decision, payable) => return Ok(self.client.execute(request).await?),
+                Ok(()) if self.waiting.take(&decision, payable) => {
+                    return Ok(staying(self.client.execute(request).await?));
+                }
                 Ok(()) => {}
                 Err(other) if other.why() == Why::PaymentDenied => refusal = other,
                 Err(fault) => return Err(fault.into()),
@@ -168,6 +171,16 @@ fn payments_in(request: &Request) -> Vec<String> {
 /// Whether clients follow a status.
 fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
+}
+
+/// The reply to a payment: a redirect leads nowhere, else a client above the guard would buy again.
+fn staying(mut response: Response) -> Response {
+    if is_redirect(response.status()) {
+        for name in [LOCATION, REFRESH] {
+            response.headers_mut().remove(name);
+        }
+    }
+    response
 }
 
 /// The URL as it is asked: without what is not sent.

@@ -139,13 +139,17 @@ test("a fetch that lets another URL answer is found out", async () => {
   assert.deepEqual(await purchase.asked(), []);
 });
 
-test("the redirect of a paid request comes back and is not followed", async () => {
-  const { url, arrived } = world.purchase("paid-elsewhere");
-  const guarded = world.guard();
-  await guarded(url);
-  assert.equal((await guarded(url, paying())).status, 303);
-  assert.deepEqual((await arrived()).payments.map(({ seller }) => seller), ["agent"]);
-});
+for (const status of [301, 302, 303, 307, 308]) {
+  test(`the ${status} of a paid request comes back and leads nowhere`, async () => {
+    const { url, arrived } = world.purchase(`paid-${status}-elsewhere`);
+    const guarded = world.guard();
+    await guarded(url);
+    const answer = await guarded(url, paying());
+    assert.deepEqual([answer.status, await answer.json()], [status, { moved: true }]);
+    assert.deepEqual(["payment-response", "location", "refresh"].map((name) => answer.headers.has(name)), [true, false, false]);
+    assert.deepEqual((await arrived()).payments.map(({ seller }) => seller), ["agent"]);
+  });
+}
 
 const DENIED = {
   "other-payto": ["payee-mismatch"],

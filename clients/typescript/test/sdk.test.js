@@ -113,6 +113,25 @@ test("the plain client sends its payment through the host that redirects it", as
   assert.deepEqual(payments.map(({ seller }) => seller), ["agent", "thief"]);
 });
 
+/** A `fetch` that follows redirects itself, as wrappers with a jar of cookies do. */
+const following = (fetch) => async (url) => {
+  for (let left = 20; ; left -= 1) {
+    const answer = await fetch(url);
+    const location = answer.headers.get("location");
+    if (location === null || left === 0) return answer;
+    url = new URL(location, url).href;
+  }
+};
+
+test("the redirect of a payment opens no second one", async () => {
+  for (const where of ["itself", "elsewhere"]) {
+    const { url, arrived } = world.purchase(`paid-307-${where}`);
+    const answer = await following(v2(world.guard()))(url);
+    const { requests, paid } = await arrived();
+    assert.deepEqual([answer.status, requests, paid], [307, 2, [world.honest]]);
+  }
+});
+
 test("a hook sees no URL, and stops a payment by abort alone", async () => {
   const seen = [];
   const sees = async (context) => void seen.push(...Object.keys(context));

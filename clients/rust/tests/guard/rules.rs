@@ -61,6 +61,7 @@ under_each! {
     a_purchase_goes_through_and_its_reply_comes_as_the_seller_sent_it,
     an_agent_that_is_not_trusted_is_not_asked,
     redirects_are_not_followed,
+    the_redirect_of_a_payment_comes_back_and_leads_nowhere,
     terms_without_an_entry_that_passes_are_not_handed_on,
     the_longest_402_is_read_and_a_longer_one_is_not_paid,
     a_payment_does_not_leave_without_a_decision_for_its_url,
@@ -164,13 +165,22 @@ async fn redirects_are_not_followed(world: World) {
         assert_refused(get(&guarded(&purchase).await, &purchase.url, &[]).await, Why::Redirected, &[]);
         assert_eq!((purchase.arrived().await.requests, purchase.asked().await.len()), (1, 0));
     }
-    // The one of a paid request comes back.
-    let purchase = world.purchase("paid-elsewhere", "1");
-    let client = guarded(&purchase).await;
-    browse(&client, &purchase).await;
-    assert_eq!(pay(&client, &purchase, &world.payment(json!({}))).await, Ok(StatusCode::SEE_OTHER));
-    let payments = purchase.arrived().await.payments;
-    assert_eq!(payments.iter().map(|payment| payment.seller.as_str()).collect::<Vec<_>>(), ["agent"]);
+}
+
+async fn the_redirect_of_a_payment_comes_back_and_leads_nowhere(world: World) {
+    for status in [301, 302, 303, 307, 308] {
+        let purchase = world.purchase(&format!("paid-{status}-elsewhere"), &status.to_string());
+        let client = guarded(&purchase).await;
+        browse(&client, &purchase).await;
+        let payment = world.payment(json!({}));
+        let answer = get(&client, &purchase.url, &[("PAYMENT-SIGNATURE", &payment)]).await.expect("it is paid");
+        let has = |name: &str| answer.headers().contains_key(name);
+        assert_eq!((answer.status().as_u16(), has("payment-response")), (status, true));
+        assert!(!has("location") && !has("refresh"), "{status}");
+        assert_eq!(answer.text().await.expect("a body"), r#"{"moved":true}"#);
+        let payments = purchase.arrived().await.payments;
+        assert_eq!(payments.iter().map(|payment| payment.seller.as_str()).collect::<Vec<_>>(), ["agent"]);
+    }
 }
 
 async fn terms_without_an_entry_that_passes_are_not_handed_on(world: World) {

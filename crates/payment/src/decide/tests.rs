@@ -1,6 +1,8 @@
 //! The decision as a whole: each check alone turns an allowance into an abort, and the published vectors get what they
 //! state.
 
+mod changed;
+
 use std::collections::BTreeMap;
 
 use super::{Knowledge, PaymentQuestion, Selected, decide};
@@ -164,7 +166,10 @@ impl Case {
     }
 
     fn decide(&self) -> Decision {
-        let resolution = agent_at(self.state, self.tag);
+        self.decide_on(&agent_at(self.state, self.tag))
+    }
+
+    fn decide_on(&self, resolution: &Resolution) -> Decision {
         let question = PaymentQuestion {
             verb: self.verb,
             terms: self.terms.as_ref(),
@@ -173,7 +178,7 @@ impl Case {
             signed: self.signed,
         };
         let known = Knowledge {
-            resolution: &resolution,
+            resolution,
             gate: &self.gate,
             limits: &self.limits,
             route: self.route.as_ref(),

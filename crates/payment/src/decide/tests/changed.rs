@@ -1,0 +1,109 @@
+//! Denials, with every change of one byte of what an entry says about its price: none of them is allowed.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::thread;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clresolve_core::reason::{Code, Reason};
+use serde_json::{Value, json};
+
+use super::{Case, PAYEE, THIEF, URL, USDC, agent_at};
+use crate::terms::{Reply, Terms, Version};
+
+/// The members whose bytes are changed, as version 2 and version 1 name them.
+const MEMBERS: [&str; 6] = ["amount", "maxAmountRequired", "payTo", "asset", "network", "maxTimeoutSeconds"];
+
+/// One thing that is wrong, far enough from what is right that no other byte could mend it, and its code.
+fn denials() -> [(&'static str, Value, &'static str); 5] {
+    [
+        ("payTo", json!(THIEF), "payee-mismatch"),
+        ("asset", json!("0x00000000000000000000000000000000facecafe"), "payment-asset-unlisted"),
+        ("network", json!("eip155:8453"), "payment-network-mismatch"),
+        ("amount", json!("990000"), "payment-amount-exceeds"),
+        ("maxTimeoutSeconds", json!(99_999), "payment-timeout-excessive"),
+    ]
+}
+
+/// The terms of an honest seller, with one member changed.
+fn demand(version: Version, member: &str, value: Value) -> Vec<u8> {
+    let mut entry = json!({
+        "scheme": "exact",
+        "network": "eip155:84532",
+        "amount": "10000",
+        "asset": USDC,
+        "payTo": PAYEE,
+        "maxTimeoutSeconds": 60,
+        "extra": {"name": "USDC", "version": "2"},
+    });
+    entry[member] = value;
+    if version == Version::V2 {
+        return json!({"x402Version": 2, "resource": {"url": URL}, "accepts": [entry]}).to_string().into_bytes();
+    }
+    let network = if entry["network"] == "eip155:84532" { "base-sepolia" } else { "base" };
+    (entry["network"], entry["resource"]) = (network.into(), URL.into());
+    entry["maxAmountRequired"] = entry["amount"].take();
+    json!({"x402Version": 1, "accepts": [entry]}).to_string().into_bytes()
+}
+
+/// Where the values of the members stand, quotes and all.
+fn places(text: &[u8]) -> Vec<Range<usize>> {
+    let text = std::str::from_utf8(text).expect("JSON");
+    let place = |member: &str| {
+        let start = text.find(&format!("\"{member}\":"))? + member.len() + 3;
+        Some(start..start + text[start..].find([',', '}'])?)
+    };
+    MEMBERS.iter().filter_map(|member| place(member)).collect()
+}
+
+fn read(version: Version, text: &[u8]) -> Result<Terms, Reason> {
+    let (headers, body) = match version {
+        Version::V1 => (Vec::new(), text),
+        Version::V2 => (vec![("PAYMENT-REQUIRED".to_owned(), STANDARD.encode(text))], &b"{}"[..]),
+    };
+    Terms::of_reply(&Reply { status: 402, headers, body: body.to_vec() }).map_err(|reason| *reason)
+}
+
+/// What cannot be read, the terms or their entry, with its code.
+fn unread(terms: &Result<Terms, Reason>) -> Option<(&'static str, Code)> {
+    match terms {
+        Ok(terms) => terms.entries[0].price.as_ref().err().map(|reason| ("entry", reason.code)),
+        Err(reason) => Some(("terms", reason.code)),
+    }
+}
+
+#[test]
+fn no_byte_of_what_an_entry_says_turns_a_denial_into_an_allowance() {
+    let by_payee = denials().into_iter().take(1).map(|denial| (Version::V1, denial));
+    thread::scope(|scope| {
+        for (version, (member, value, code)) in
+            denials().map(|denial| (Version::V2, denial)).into_iter().chain(by_payee)
+        {
+            let honest = read(version, &demand(version, "scheme", json!("exact")));
+            assert!(!Case { terms: honest, ..Case::default() }.decide().abort);
+            scope.spawn(move || stays_denied(version, demand(version, member, value), code));
+        }
+    });
+}
+
+/// What cannot be read is decided about once for each code, since nothing else of it counts.
+fn stays_denied(version: Version, mut text: Vec<u8>, code: &str) {
+    let mut case = Case { terms: read(version, &text), ..Case::default() };
+    let resolution = agent_at(case.state, case.tag);
+    assert!(case.decide_on(&resolution).codes.iter().any(|found| found == code), "{code}");
+    let mut refused = HashSet::new();
+    for at in places(&text).into_iter().flatten() {
+        let byte = text[at];
+        for change in 1..=u8::MAX {
+            text[at] = byte ^ change;
+            case.terms = read(version, &text);
+            if unread(&case.terms).is_none_or(|cause| refused.insert(cause)) {
+                let decision = case.decide_on(&resolution);
+                assert!(decision.abort, "byte {at}: {}", String::from_utf8_lossy(&text));
+            }
+        }
+        text[at] = byte;
+    }
+    assert!(!refused.is_empty());
+}
