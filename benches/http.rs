@@ -326,7 +326,11 @@ fn load(address: SocketAddr, request: Bytes, time: Duration) {
                     }
                     stream.write_all(&request).await.expect("the server reads");
                     let length = answer(&mut stream, &mut buffer).await;
-                    assert!(buffer[..length].starts_with(b"HTTP/1.1 200 "), "only 200 counts: {}", String::from_utf8_lossy(&buffer[..length]));
+                    assert!(
+                        buffer[..length].starts_with(b"HTTP/1.1 200 "),
+                        "only 200 counts: {}",
+                        String::from_utf8_lossy(&buffer[..length])
+                    );
                     answers += 1;
                 }
                 answers

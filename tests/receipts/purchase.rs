@@ -66,6 +66,8 @@ async fn a_purchase_is_judged_again_from_its_bytes() {
         assert_eq!(purchase.verification.to_value(), bundle["verification"]);
         let says_proven = purchase.proven.iter().any(|clause| clause.contains("moved the payment"));
         assert_eq!(says_proven, reply.state == State::Trusted, "{:?}", purchase.proven);
+        let answers: Vec<_> = purchase.proven.iter().filter(|clause| clause.contains("answers")).collect();
+        assert_eq!(answers, ["that the receipt answers a request with this input"]);
         assert!(purchase.attested.iter().any(|clause| clause.contains("the payee is the agent's")));
     }
     let unpaid = exported(&Papers { payment: None, settlement: None, ..papers("") }).await;

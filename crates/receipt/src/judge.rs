@@ -20,7 +20,8 @@ pub use clresolve_verdict::verdict::Status;
 pub use self::check::{ReceiptCheck, Row};
 pub use self::knowledge::{AgentRoutes, BoundReceipt, ReceiptAgent, ReceiptKnowledge, ReceiptSigner, SignerAddresses};
 use crate::canonical::{NoForm, form};
-use crate::echo::{self, said};
+pub use crate::echo::Tie;
+use crate::echo::{self, Echo, said};
 use crate::family::{Alphabet, Claim, Family, NoSignedParts, Shape, SignedParts, Signs, shape};
 use crate::json::{MAX_BYTES, Node, Unreadable, parse};
 use crate::question::Request;
@@ -67,6 +68,10 @@ pub struct ReceiptJudgement {
     pub unsigned: Vec<String>,
     /// SHA-256 of what it was shown for, by its meaning.
     pub occasion: Option<Digest>,
+    /// By what it is tied to the request, where it is.
+    pub tie: Option<Tie>,
+    /// Whether the request has an identifier that nothing signed repeats, so that nothing tells it from another one.
+    pub is_id_unchecked: bool,
     /// The schema that its signed members were held against.
     pub bound: Option<BoundName>,
     /// What one of x402's own says of the payment.
@@ -119,6 +124,8 @@ pub fn judge(receipt: &[u8], known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
         sha256: (receipt.len() <= MAX_BYTES).then(|| Digest::of(receipt)),
         canonical_sha256: None,
         unsigned: Vec::new(),
+        tie: None,
+        is_id_unchecked: false,
         bound: None,
         paid: None,
         occasion: known.request.map(Request::meaning),
@@ -152,6 +159,8 @@ pub fn judge(receipt: &[u8], known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
         },
     };
     reason::sort(&mut checks.reasons);
+    judgement.tie = checks.tie;
+    judgement.is_id_unchecked = checks.is_id_unchecked;
     judgement.bound = checks.bound;
     judgement.checks = checks.rows;
     judgement.reasons = checks.reasons;
@@ -189,6 +198,8 @@ impl CanonicalReceipt {
 struct Checks {
     rows: Vec<Row>,
     reasons: Vec<Reason>,
+    tie: Option<Tie>,
+    is_id_unchecked: bool,
     bound: Option<BoundName>,
 }
 
@@ -532,7 +543,11 @@ impl Checks {
         let Some(request) = request else { return self.skip(ReceiptCheck::Request) };
         let root = canonical.parts.root;
         match echo::of(&canonical.parts.content, request.content()) {
-            Ok((asked, claim)) => self.pass(ReceiptCheck::Request, &asked, &claim.below(root)),
+            Ok(Echo { asked, claim, tie }) => {
+                self.tie = Some(tie);
+                self.is_id_unchecked = tie != Tie::RequestId && echo::is_identified(request.content());
+                self.pass(ReceiptCheck::Request, &asked, &claim.below(root));
+            }
             Err(reason) => {
                 let place = reason.place.as_ref().map(|place| format!("{root}{place}"));
                 self.object(ReceiptCheck::Request, Reason { place, ..*reason }, None);
