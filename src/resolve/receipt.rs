@@ -131,6 +131,7 @@ impl Resolver {
                 verdict: &verdict,
                 signer: signer.as_ref().ok(),
                 request: question.request.as_ref().map(Request::sha256),
+                decision: bought.as_ref().map(|bought| &*bought.decision),
                 settlement: settlement.as_ref(),
                 now,
             };

@@ -238,6 +238,7 @@ impl Document {
             verdict,
             signer: Some(&signer),
             request: request.map(Request::sha256),
+            decision: bought.as_ref().map(|bought| &*bought.decision),
             settlement: settlement.as_ref(),
             now: self.at,
         };

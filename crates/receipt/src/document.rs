@@ -65,6 +65,8 @@ pub struct Verification {
     pub receipt: Digests,
     /// SHA-256 of the request's bytes, where one was given.
     pub request: Option<Digest>,
+    /// SHA-256 over the RFC 8785 form of the decision, where one was given.
+    pub decision: Option<String>,
     /// By what the receipt is tied to the request, where it is. Its words stand in the summary.
     #[serde(skip)]
     pub tie: Option<Tie>,
@@ -135,6 +137,8 @@ pub struct ReceiptSetting<'a> {
     pub signer: Option<&'a ReceiptSigner>,
     /// SHA-256 of the request's bytes.
     pub request: Option<Digest>,
+    /// SHA-256 over the RFC 8785 form of the decision.
+    pub decision: Option<&'a str>,
     /// Whether the payment was settled, where anything is said of one.
     pub settlement: Option<&'a Settlement>,
     /// The time.
@@ -173,6 +177,7 @@ impl Verification {
             bound: judgement.bound,
             receipt: Digests { sha256: judgement.sha256, canonical_sha256: judgement.canonical_sha256 },
             request: setting.request,
+            decision: setting.decision.map(str::to_owned),
             signer: signer.map(SignerRow::of),
             settlement: settlement.cloned(),
             verdict: verdict.id.clone(),
@@ -212,6 +217,7 @@ impl Verification {
             "family": self.family,
             "receipt": self.receipt,
             "request": self.request,
+            "decision": self.decision,
             "signer": self.signer.as_ref().map(|signer| (&signer.name, &signer.key, &signer.kid)),
             "settlement": self.settlement.as_ref().map(|settlement| (&settlement.due, &settlement.block)),
             "verdict": verdict,
