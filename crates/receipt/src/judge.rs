@@ -139,8 +139,8 @@ pub fn judge(receipt: &[u8], known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
             checks.without_family(&families);
             judgement
         }
-        Ok(Shape::Artifact(family, unsigned)) => {
-            let paid = checks.artifact(family, receipt, known);
+        Ok(Shape::Artifact { family, artifact, unsigned }) => {
+            let paid = checks.artifact(family, &artifact, known);
             let occasion = known.bought.map(|bought| Digest::of(bought.decision.as_bytes()));
             let canonical_sha256 = paid.as_ref().and_then(|paid| paid.digest().parse().ok());
             ReceiptJudgement { family: Some(family), canonical_sha256, unsigned, occasion, paid, ..judgement }
@@ -174,7 +174,21 @@ struct CanonicalReceipt {
     digest: Digest,
 }
 
+/// Why a receipt cannot be read as one of a family.
+enum NoReading {
+    /// It lacks a part.
+    Parts(NoSignedParts),
+    /// What is signed, below this place, has no canonical form.
+    Form(NoForm, &'static str),
+}
+
 impl CanonicalReceipt {
+    fn of(reading: Result<SignedParts, NoSignedParts>) -> Result<Self, NoReading> {
+        let parts = reading.map_err(NoReading::Parts)?;
+        let bytes = form(&parts.content, parts.order).map_err(|error| NoReading::Form(error, parts.root))?;
+        Ok(Self { digest: Digest::of(&bytes), bytes, parts })
+    }
+
     fn states_its_digest(&self) -> bool {
         let claimed = self.parts.hash.as_ref().and_then(|claim| claim.value.as_deref());
         claimed == Some(self.digest.hex().as_str())
@@ -253,32 +267,23 @@ impl Checks {
         self.rows.push(Row { expected: slug.clone(), observed: slug, ..Row::new(ReceiptCheck::Family, Status::Pass) });
     }
 
-    /// The reading of a receipt: of two with the same shape the one that states its digest, else the first.
+    /// The reading of a receipt: of two with the same shape the one that states its digest, else the first. What one of
+    /// them does not cover may have no form in the other.
     fn taken_apart(&mut self, readings: Vec<Result<SignedParts, NoSignedParts>>) -> Option<CanonicalReceipt> {
-        let mut chosen: Option<CanonicalReceipt> = None;
-        for reading in readings {
-            let canonical = match reading.map(|parts| (form(&parts.content, parts.order), parts)) {
-                Ok((Ok(canonical), parts)) => {
-                    CanonicalReceipt { digest: Digest::of(&canonical), bytes: canonical, parts }
-                }
-                Ok((Err(error), parts)) => {
-                    self.without_form(&error, parts.root);
-                    return None;
-                }
-                Err(error) => {
-                    self.without_parts(&error);
-                    return None;
-                }
-            };
-            if canonical.states_its_digest() {
-                chosen = Some(canonical);
-                break;
+        let readings: Vec<_> = readings.into_iter().map(CanonicalReceipt::of).collect();
+        let states_its_digest = |reading: &Result<CanonicalReceipt, NoReading>| {
+            reading.as_ref().is_ok_and(CanonicalReceipt::states_its_digest)
+        };
+        let chosen = readings.iter().position(states_its_digest).unwrap_or_default();
+        match readings.into_iter().nth(chosen)? {
+            Ok(canonical) => {
+                self.family(canonical.parts.family);
+                return Some(canonical);
             }
-            chosen.get_or_insert(canonical);
+            Err(NoReading::Form(error, root)) => self.without_form(&error, root),
+            Err(NoReading::Parts(error)) => self.without_parts(&error),
         }
-        let chosen = chosen?;
-        self.family(chosen.parts.family);
-        Some(chosen)
+        None
     }
 
     fn without_form(&mut self, error: &NoForm, root: &str) {
