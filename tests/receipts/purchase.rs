@@ -384,6 +384,29 @@ fn the_command_writes_and_replays_a_purchase() {
     assert!(String::from_utf8_lossy(&refused.stderr).starts_with("bundle-digest-mismatch"), "{refused:?}");
 }
 
+/// What nothing speaks against is no forgery because there is no bundle of it.
+#[test]
+fn a_purchase_that_cannot_be_exported_ends_with_what_is_known_of_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |file: &str| folder.path().join(file).display().to_string();
+    assert!(run(&["sandbox", "--receipts", &path("")]).status.success());
+    let unpublished = Sandbox::receipts().iter().find(|sample| sample.file == "receipt-key-unpublished.json");
+    let of = unpublished.expect("a receipt").name;
+    for (file, name, code) in [
+        ("bound-schema.json", NAME, 1),
+        ("receipt-key-unpublished.json", of, 3),
+        ("agent-sdk.json", "not a name", 1),
+    ] {
+        let (receipt, bundle) = (path(file), path("none.json"));
+        let verify = ["receipt", "verify", &receipt, "--name", name, "--sandbox", "--bundle", &bundle];
+        let refused = run(&verify);
+        assert_eq!(refused.status.code(), Some(code), "{file} of {name}: {refused:?}");
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(said.contains("nothing is exported"), "{said}");
+        assert!(!folder.path().join("none.json").exists());
+    }
+}
+
 #[test]
 fn a_bundle_that_cannot_be_written_is_74() {
     let folder = tempfile::tempdir().expect("a folder");
