@@ -71,6 +71,28 @@ async fn every_receipt_gets_its_state_and_every_code_is_shown() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
+/// The request of the sandbox has an identifier. Most families have no place for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receipt_is_said_to_be_for_the_request_only_where_it_repeats_its_identifier() {
+    let sandbox = Sandbox::start().await.expect("it starts");
+    let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+    for (files, what, is_unchecked) in [
+        (&["sdk.json", "runtime.json", "runtime-core-hash-bound.json"][..], "this request", false),
+        (
+            &["agent-sdk.json", "website.json", "mcp-server.json", "runtime-core.json"],
+            "a request with this input",
+            true,
+        ),
+    ] {
+        for file in files {
+            let found = resolver.verify_receipt(&question("summarizeagent.eth", sample(file))).await;
+            let summary = format!("The agent's signer has signed this receipt for {what}.");
+            assert_eq!((found.state, &found.summary), (State::Trusted, &summary), "{file}");
+            assert_eq!(found.unchecked.contains(&"request_id"), is_unchecked, "{file}");
+        }
+    }
+}
+
 fn as_strings(codes: &[&str]) -> Vec<String> {
     codes.iter().map(|code| (*code).to_owned()).collect()
 }

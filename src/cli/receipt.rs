@@ -93,7 +93,11 @@ async fn export(args: &ReceiptVerifyArgs, to: &Path) -> anyhow::Result<Exit> {
         Err(ExportError::Setup(error)) => Err(error.into()),
         Err(error) => {
             anstream::eprintln!("clresolve: nothing is exported: {}", Foreign::new(&error.to_string()));
-            Ok(Exit::Untrusted)
+            Ok(match error {
+                ExportError::Purchase { state: State::Untrusted, .. } => Exit::Untrusted,
+                // A receipt that holds is not shown to hold without its bundle.
+                _ => Exit::Indeterminate,
+            })
         }
     }
 }

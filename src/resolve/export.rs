@@ -11,6 +11,7 @@ use crate::bundle::{Bundle, BundleError, OfChain, Packed};
 use crate::cache::ContentCache;
 use crate::cid::WalkedBlocks;
 use crate::name::{EnsName, NameError};
+use crate::verdict::State;
 
 /// The verdict of a run of its own, in a bundle. Nothing of an earlier run is used.
 pub(super) async fn export(walker: &Walker, name: EnsName, rules: &RuleSet) -> Result<Packed, ExportError> {
@@ -53,9 +54,14 @@ pub enum ExportError {
     /// The input is not a name, so there is no evidence.
     #[error("this is not an ENS name: {0}")]
     Name(#[from] NameError),
-    /// Something that the bundle of a purchase must hold is not known.
-    #[error("the purchase cannot be shown again: {0}")]
-    Purchase(String),
+    /// A bundle would not show what is known of a purchase.
+    #[error("the purchase cannot be shown again: {why}")]
+    Purchase {
+        /// Why, in words.
+        why: String,
+        /// What was said of its receipt, where it was judged; else indeterminate.
+        state: State,
+    },
     /// The evidence does not give the verdict again.
     #[error("the run cannot be replayed: {0}")]
     Bundle(#[from] BundleError),

@@ -48,29 +48,42 @@ impl Resolver {
         question: &crate::resolve::Question,
         papers: &Papers,
     ) -> Result<(PurchaseBundle, Verification), ExportError> {
-        let Inner { walker, registries, .. } = &*self.0;
-        let asked = papers.question(&question.input).map_err(ExportError::Purchase)?;
+        let refused = |state| move |why| ExportError::Purchase { why, state };
+        let asked = papers.question(&question.input).map_err(refused(State::Indeterminate))?;
         let live = self.ask_anew(question).await?;
         let live = self.verify_receipt_of(&live, Arc::new(asked.clone())).await;
-        let packed = self.export(question).await?;
+        let (bundle, shown) = self.pack_purchase(question, papers, &asked).await.map_err(refused(live.state))?;
+        if live.state.and(shown.state) != shown.state && !clresolve_core::mutant!("bundles-hide-objections") {
+            let codes = live.codes.join(", ");
+            return Err(refused(live.state)(format!("a bundle would hide that it is {} ({codes})", live.state)));
+        }
+        Ok((bundle, shown))
+    }
+
+    /// The purchase with everything that is read for it, and what that shows.
+    ///
+    /// # Errors
+    /// Why there is no such bundle, in words.
+    async fn pack_purchase(
+        &self,
+        question: &crate::resolve::Question,
+        papers: &Papers,
+        asked: &ReceiptQuestion,
+    ) -> Result<(PurchaseBundle, Verification), String> {
+        let Inner { walker, registries, .. } = &*self.0;
+        let packed = self.export(question).await.map_err(|error| error.to_string())?;
         let (verdict, bundle) = (packed.verdict().clone(), packed.into_bundle());
         let name = bundle.name().clone();
-        let signer = signer::receipts::read(walker, &name).await;
-        let signer = signer.map_err(|reason| ExportError::Purchase(unknown(&reason)))?;
+        let signer = signer::receipts::read(walker, &name).await.map_err(|reason| unknown(&reason))?;
         let due = asked.purchase.asks_for_settlement().then(|| asked.purchase.due(name.as_str()).ok()).flatten();
         let transaction = match due {
-            Some(due) => Some(settlement::transaction(registries, walker, &due).await.map_err(ExportError::Purchase)?),
+            Some(due) => Some(settlement::transaction(registries, walker, &due).await?),
             None => None,
         };
         let evidence = Evidence { signer, transaction, at: self.now() };
-        let pool = Arc::clone(&walker.pool);
         let papers = papers.clone();
-        let (bundle, shown) = pool.run(move || PurchaseBundle::pack(bundle, &verdict, &papers, evidence)).await?;
-        if live.state.and(shown.state) != shown.state && !clresolve_core::mutant!("bundles-hide-objections") {
-            let codes = live.codes.join(", ");
-            return Err(ExportError::Purchase(format!("a bundle would hide that it is {} ({codes})", live.state)));
-        }
-        Ok((bundle, shown))
+        let packed = walker.pool.run(move || PurchaseBundle::pack(bundle, &verdict, &papers, evidence)).await;
+        packed.map_err(|error| error.to_string())
     }
 
     /// As [`Resolver::verify_receipt`], about the agent of a verdict that was just asked for.
@@ -131,6 +144,7 @@ impl Resolver {
                 verdict: &verdict,
                 signer: signer.as_ref().ok(),
                 request: question.request.as_ref().map(Request::sha256),
+                decision: bought.as_ref().map(|bought| &*bought.decision),
                 settlement: settlement.as_ref(),
                 now,
             };

@@ -66,6 +66,8 @@ async fn a_purchase_is_judged_again_from_its_bytes() {
         assert_eq!(purchase.verification.to_value(), bundle["verification"]);
         let says_proven = purchase.proven.iter().any(|clause| clause.contains("moved the payment"));
         assert_eq!(says_proven, reply.state == State::Trusted, "{:?}", purchase.proven);
+        let answers: Vec<_> = purchase.proven.iter().filter(|clause| clause.contains("answers")).collect();
+        assert_eq!(answers, ["that the receipt answers a request with this input"]);
         assert!(purchase.attested.iter().any(|clause| clause.contains("the payee is the agent's")));
     }
     let unpaid = exported(&Papers { payment: None, settlement: None, ..papers("") }).await;
@@ -380,6 +382,29 @@ fn the_command_writes_and_replays_a_purchase() {
     let refused = run(&["bundle", "verify", &path("changed.json")]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&refused.stderr).starts_with("bundle-digest-mismatch"), "{refused:?}");
+}
+
+/// What nothing speaks against is no forgery because there is no bundle of it.
+#[test]
+fn a_purchase_that_cannot_be_exported_ends_with_what_is_known_of_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |file: &str| folder.path().join(file).display().to_string();
+    assert!(run(&["sandbox", "--receipts", &path("")]).status.success());
+    let unpublished = Sandbox::receipts().iter().find(|sample| sample.file == "receipt-key-unpublished.json");
+    let of = unpublished.expect("a receipt").name;
+    for (file, name, code) in [
+        ("bound-schema.json", NAME, 1),
+        ("receipt-key-unpublished.json", of, 3),
+        ("agent-sdk.json", "not a name", 1),
+    ] {
+        let (receipt, bundle) = (path(file), path("none.json"));
+        let verify = ["receipt", "verify", &receipt, "--name", name, "--sandbox", "--bundle", &bundle];
+        let refused = run(&verify);
+        assert_eq!(refused.status.code(), Some(code), "{file} of {name}: {refused:?}");
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(said.contains("nothing is exported"), "{said}");
+        assert!(!folder.path().join("none.json").exists());
+    }
 }
 
 #[test]

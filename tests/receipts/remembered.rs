@@ -7,13 +7,13 @@ use clresolve::Config;
 use clresolve::payment::settlement::{Decided, Purchase};
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::Sandbox;
-use clresolve::verdict::State;
 use clresolve::verdict::receipt::judge::{ReceiptCheck, Status};
 use clresolve::verdict::receipt::question::Request;
 use clresolve::verdict::receipt::{ReceiptQuestion, Verification};
+use clresolve::verdict::{State, canonical_digest};
 use serde_json::{Value, json};
 
-use super::sample;
+use super::{sample, schema};
 
 const NAME: &str = "summarizeagent.eth";
 
@@ -231,4 +231,28 @@ async fn x402_s_own_receipt_is_about_one_decision() {
     let denied = json!({"schema": "clresolve.decision/1", "id": "x", "name": NAME, "verb": "summarize", "entries": [],
         "abort": true});
     assert!(Decided::from_bytes(denied.to_string().as_bytes()).is_err());
+}
+
+/// Two decisions may state one id: what binds is the document.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_verification_names_the_decision_that_it_was_judged_by() {
+    let sandbox = Sandbox::start().await.expect("it starts");
+    let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+    let verified = async |decision: Option<&Value>| {
+        let document = decision.map(|decision| decision.to_string().into_bytes());
+        let purchase = Purchase::read(document.as_deref(), None, None).expect("a decision");
+        let asked = ReceiptQuestion { purchase, ..question(sample(RECEIPT), &request("")) };
+        resolver.verify_receipt(&asked).await
+    };
+    let own: Value = serde_json::from_slice(&decision("one", NAME, "eip155:31337", HOME)).expect("JSON");
+    let mut dearer = own.clone();
+    dearer["price"]["amount"] = "999999".into();
+    let (one, other, none) = (verified(Some(&own)).await, verified(Some(&dearer)).await, verified(None).await);
+    assert_eq!((one.state, other.state, none.state), (State::Trusted, State::Trusted, State::Trusted));
+    assert_eq!(one.decision, Some(canonical_digest(&own)));
+    assert_eq!(other.decision, Some(canonical_digest(&dearer)));
+    assert_eq!(none.decision, None);
+    assert!(one.conclusion != other.conclusion && one.conclusion != none.conclusion);
+    let document = one.to_value();
+    assert!(schema().is_valid(&document), "{document:#}");
 }

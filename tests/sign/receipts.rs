@@ -26,7 +26,8 @@ fn document_of(verdict: &Verdict) -> Verification {
         schema: None,
         now: at(NOW),
     };
-    let setting = ReceiptSetting { verdict, signer: None, request: None, settlement: None, now: at(NOW) };
+    let setting =
+        ReceiptSetting { verdict, signer: None, request: None, decision: None, settlement: None, now: at(NOW) };
     Verification::of(judge(RECEIPT, &known), &setting)
 }
 

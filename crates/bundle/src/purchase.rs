@@ -238,6 +238,7 @@ impl Document {
             verdict,
             signer: Some(&signer),
             request: request.map(Request::sha256),
+            decision: bought.as_ref().map(|bought| &*bought.decision),
             settlement: settlement.as_ref(),
             now: self.at,
         };
@@ -428,8 +429,8 @@ fn proven(document: &Document, verification: &Verification) -> Vec<String> {
     if passed(ReceiptCheck::Signature) {
         clauses.push("the receipt's signature by the signer's key".to_owned());
     }
-    if passed(ReceiptCheck::Request) {
-        clauses.push("that the receipt answers the request".to_owned());
+    if let Some(tie) = verification.tie {
+        clauses.push(format!("that the receipt answers {}", tie.words()));
     }
     if document.asked.is_some() {
         clauses.push("that the decision's terms, price, payee and URL are those that were demanded".to_owned());

@@ -39,6 +39,9 @@ pub const MAX_DECISION_BYTES: usize = 64 * 1024;
 /// much later than its decision ends, and than a receipt that its seller signed before it was settled.
 const OPEN_SECONDS: u64 = MAX_TIMEOUT_SECONDS + MAX_CLOCK_SKEW;
 
+/// Longest time that a decision holds for, in seconds: it ends with the terms that it allows, if not sooner.
+const DECISION_SECONDS: u64 = MAX_TIMEOUT_SECONDS;
+
 /// What the JSON text of a decision may use up.
 const DECISION: Limits = Limits { bytes: MAX_DECISION_BYTES, levels: 16, values: 4096, name: 1024, paths: 256 * 1024 };
 
@@ -156,12 +159,19 @@ impl Decided {
         compared
     }
 
-    /// Why a payment that this block has settled was not made on the decision: it had ended by then.
+    /// Why a payment that this block has settled was not made on the decision: it had ended by then, or was not made yet. A
+    /// decision tells when it ends alone, and so when it was made at the earliest.
     fn objection_at(&self, block: &Block) -> Option<Box<Reason>> {
-        let open = SignedDuration::from_secs(OPEN_SECONDS.cast_signed());
-        let last = self.valid_until?.checked_add(open).unwrap_or(Timestamp::MAX);
+        const PLACE: &str = "decision: /valid_until";
+        let Some(end) = self.valid_until else {
+            return Some(unproven(PLACE, "it does not say until when it holds").into());
+        };
+        let seconds = |seconds: u64| SignedDuration::from_secs(seconds.cast_signed());
+        let first = end.checked_sub(seconds(DECISION_SECONDS + MAX_CLOCK_SKEW)).unwrap_or(Timestamp::MIN);
+        let last = end.checked_add(seconds(OPEN_SECONDS)).unwrap_or(Timestamp::MAX);
+        let is_early = block.timestamp < first && !mutant!("decisions-about-what-was-settled");
         let is_late = block.timestamp > last && !mutant!("decisions-never-end");
-        is_late.then(|| mismatch("decision: /valid_until", format!("settled by {last}"), block.timestamp))
+        (is_early || is_late).then(|| mismatch(PLACE, format!("settled from {first} to {last}"), block.timestamp))
     }
 }
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::family::Family;
-use crate::judge::{ReceiptCheck, ReceiptJudgement, ReceiptSigner, Row, Status};
+use crate::judge::{ReceiptCheck, ReceiptJudgement, ReceiptSigner, Row, Status, Tie};
 use crate::replay::{self, Seen};
 
 /// The schema identifier.
@@ -22,6 +22,9 @@ pub const SCHEMA: &str = "clresolve.receipt/1";
 
 /// What is not checked where the agent's card binds no schema for such a receipt, or one whose bytes nothing pins.
 const BOUND_SCHEMA: &str = "bound-schema";
+
+/// What is not checked where the request has an identifier that nothing signed repeats.
+const REQUEST_ID: &str = "request_id";
 
 /// What is not checked of a settlement where no decision says that the payee is the agent's.
 const PAYEE: &str = "payee";
@@ -62,6 +65,11 @@ pub struct Verification {
     pub receipt: Digests,
     /// SHA-256 of the request's bytes, where one was given.
     pub request: Option<Digest>,
+    /// SHA-256 over the RFC 8785 form of the decision, where one was given.
+    pub decision: Option<String>,
+    /// By what the receipt is tied to the request, where it is. Its words stand in the summary.
+    #[serde(skip)]
+    pub tie: Option<Tie>,
     /// Who signs for the agent.
     pub signer: Option<SignerRow>,
     /// Whether the payment was settled, where anything is said of one.
@@ -129,6 +137,8 @@ pub struct ReceiptSetting<'a> {
     pub signer: Option<&'a ReceiptSigner>,
     /// SHA-256 of the request's bytes.
     pub request: Option<Digest>,
+    /// SHA-256 over the RFC 8785 form of the decision.
+    pub decision: Option<&'a str>,
     /// Whether the payment was settled, where anything is said of one.
     pub settlement: Option<&'a Settlement>,
     /// The time.
@@ -148,6 +158,7 @@ impl Verification {
         let reasons = judgement.reasons.iter().chain(verdict.against());
         let codes = reason::codes(reasons.map(|reason| (reason.effect, reason.code)));
         let clas = judgement.clas();
+        let unchecked = unchecked(&judgement, *settlement);
         let mut document = Self {
             schema: SCHEMA,
             id: String::new(),
@@ -161,10 +172,12 @@ impl Verification {
             reasons: judgement.reasons,
             clas,
             unsigned: judgement.unsigned,
-            unchecked: unchecked(judgement.bound.as_ref(), *settlement),
+            unchecked,
+            tie: judgement.tie,
             bound: judgement.bound,
             receipt: Digests { sha256: judgement.sha256, canonical_sha256: judgement.canonical_sha256 },
             request: setting.request,
+            decision: setting.decision.map(str::to_owned),
             signer: signer.map(SignerRow::of),
             settlement: settlement.cloned(),
             verdict: verdict.id.clone(),
@@ -204,6 +217,7 @@ impl Verification {
             "family": self.family,
             "receipt": self.receipt,
             "request": self.request,
+            "decision": self.decision,
             "signer": self.signer.as_ref().map(|signer| (&signer.name, &signer.key, &signer.kid)),
             "settlement": self.settlement.as_ref().map(|settlement| (&settlement.due, &settlement.block)),
             "verdict": verdict,
@@ -224,10 +238,10 @@ impl Verification {
     }
 }
 
-fn unchecked(bound: Option<&BoundName>, settlement: Option<&Settlement>) -> Vec<&'static str> {
+fn unchecked(judgement: &ReceiptJudgement, settlement: Option<&Settlement>) -> Vec<&'static str> {
     let is_undecided = settlement.is_some_and(|settlement| settlement.decision.is_none());
     let payee = is_undecided && !clresolve_core::mutant!("any-payee-is-the-agents");
-    let rows = [(bound.is_none(), BOUND_SCHEMA), (payee, PAYEE)];
+    let rows = [(judgement.bound.is_none(), BOUND_SCHEMA), (judgement.is_id_unchecked, REQUEST_ID), (payee, PAYEE)];
     rows.into_iter().filter_map(|(is_unchecked, what)| is_unchecked.then_some(what)).collect()
 }
 
@@ -274,10 +288,9 @@ fn settled(settlement: Option<&Settlement>, objection: Option<&Reason>) -> Row {
 }
 
 fn summary(state: State, judgement: &ReceiptJudgement, verdict: &Verdict) -> String {
-    let is_for_request = judgement.row(ReceiptCheck::Request).is_some_and(|row| row.status == Status::Pass);
-    match (state, judgement.reasons.first(), is_for_request) {
-        (State::Trusted, _, true) => "The agent's signer has signed this receipt for this request.".to_owned(),
-        (State::Trusted, _, false) => {
+    match (state, judgement.reasons.first(), judgement.tie) {
+        (State::Trusted, _, Some(tie)) => format!("The agent's signer has signed this receipt for {}.", tie.words()),
+        (State::Trusted, _, None) => {
             "The agent's signer has signed this receipt; no request was given to compare it with.".to_owned()
         }
         (_, Some(reason), _) => reason.message.clone(),

@@ -13,22 +13,61 @@ const ENTRY: &str = "/x402/entry";
 /// The identifier that families with an envelope of their own for the trace repeat. A request of line 1.0.0 may carry none.
 const TRACE_ID: &str = "/trace/trace_id";
 
+/// By what a receipt is tied to its request, the surest last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tie {
+    /// By its input alone, which other requests may have as well.
+    Input,
+    /// By the identifier of its trace, which other requests may have as well.
+    Trace,
+    /// By its own identifier.
+    RequestId,
+}
+
+impl Tie {
+    /// What the receipt is shown to be about, in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Input => "a request with this input",
+            Self::Trace => "a request of this trace",
+            Self::RequestId => "this request",
+        }
+    }
+}
+
+/// What the signed content repeats of a request.
+pub(crate) struct Echo {
+    /// The last thing that is repeated.
+    pub(crate) asked: String,
+    /// Where it stands.
+    pub(crate) claim: Claim,
+    /// The surest thing that is repeated.
+    pub(crate) tie: Tie,
+}
+
 /// What the signed content repeats of the request, and where.
 ///
 /// # Errors
 /// `receipt-request-mismatch` where it says something else, `receipt-trace-not-echoed` where it does not say which
 /// request it is about.
-pub(crate) fn of(content: &Node, request: &Node) -> Result<(String, Claim), Box<Reason>> {
+pub(crate) fn of(content: &Node, request: &Node) -> Result<Echo, Box<Reason>> {
     same_call(content, request)?;
     let input = input(content, request)?.map(|place| Claim { place: place.to_owned(), value: None });
-    let mut echoed = input.map(|claim| ("the input of the request".to_owned(), claim));
-    for (asked, stated) in identifiers(content, request) {
-        if stated.value.as_ref() != Some(&asked) && !clresolve_core::mutant!("receipts-of-any-request") {
-            return Err(differs(Code::ReceiptTraceNotEchoed, &asked, &stated));
+    let asked = || "the input of the request".to_owned();
+    let mut echoed = input.map(|claim| Echo { asked: asked(), claim, tie: Tie::Input });
+    for (by, asked, claim) in identifiers(content, request) {
+        if claim.value.as_ref() != Some(&asked) && !clresolve_core::mutant!("receipts-of-any-request") {
+            return Err(differs(Code::ReceiptTraceNotEchoed, &asked, &claim));
         }
-        echoed = Some((asked, stated));
+        let tie = echoed.map_or(by, |echo| echo.tie.max(by));
+        echoed = Some(Echo { asked, claim, tie });
     }
     echoed.ok_or_else(untied)
+}
+
+/// Whether the request has an identifier of its own.
+pub(crate) fn is_identified(request: &Node) -> bool {
+    REQUEST_ID.iter().any(|place| request.at(&path(place)).is_some())
 }
 
 /// That what both say of the call is the same: a verb in either place, an entry and a version in the same one.
@@ -49,7 +88,7 @@ fn same_call(content: &Node, request: &Node) -> Result<(), Box<Reason>> {
 
 /// Each identifier of the request, with every place where the signed content repeats it, or should: a family without the
 /// envelope has no place for it.
-fn identifiers(content: &Node, request: &Node) -> Vec<(String, Claim)> {
+fn identifiers(content: &Node, request: &Node) -> Vec<(Tie, String, Claim)> {
     let asked = |places: &[&str]| places.iter().find_map(|place| said(request, place).value);
     let mut found = Vec::new();
     if let Some(id) = asked(&REQUEST_ID) {
@@ -57,17 +96,22 @@ fn identifiers(content: &Node, request: &Node) -> Vec<(String, Claim)> {
         let [envelope, _] = &all;
         let is_due = content.get("x402").is_some() && all.iter().all(|claim| claim.value.is_none());
         let due = is_due.then(|| envelope.clone());
-        found.extend(all.into_iter().filter(|claim| claim.value.is_some()).chain(due).map(|claim| (id.clone(), claim)));
+        let stated = all.into_iter().filter(|claim| claim.value.is_some()).chain(due);
+        found.extend(stated.map(|claim| (Tie::RequestId, id.clone(), claim)));
     }
     if let Some(id) = asked(&[TRACE_ID]).filter(|_| content.get("trace").is_some()) {
-        found.push((id, said(content, TRACE_ID)));
+        found.push((Tie::Trace, id, said(content, TRACE_ID)));
     }
     found
 }
 
 /// What stands at a place of [`clresolve_core::call`].
 pub(crate) fn said(node: &Node, place: &str) -> Claim {
-    Claim::at(node, &place.split('/').skip(1).collect::<Vec<_>>())
+    Claim::at(node, &path(place))
+}
+
+fn path(place: &str) -> Vec<&str> {
+    place.split('/').skip(1).collect()
 }
 
 /// Why a receipt that repeats nothing of a request is undecided: nothing contradicts the request either.

@@ -57,8 +57,15 @@ pub(crate) enum Shape {
     Unknown(Vec<Family>),
     /// Of one family, or of the two with the same shape: the readings of it, the likelier one first.
     Known(Vec<Result<SignedParts, NoSignedParts>>),
-    /// Of x402's own: this family, and JSON Pointers of members that nobody signs.
-    Artifact(Family, Vec<String>),
+    /// Of x402's own.
+    Artifact {
+        /// The family.
+        family: Family,
+        /// The members that its text has: format, payload and signature.
+        artifact: Node,
+        /// JSON Pointers of members that nobody signs.
+        unsigned: Vec<String>,
+    },
 }
 
 /// The family or families of a receipt, by its shape.
@@ -70,7 +77,9 @@ pub(crate) fn shape(receipt: &Node) -> Shape {
         return Shape::Unknown(families);
     }
     if let [Row { family, take_apart: None, .. }] = rows[..] {
-        return Shape::Artifact(*family, others(receipt, &[], &["format", "payload", "signature"]));
+        const KNOWN: [&str; 3] = ["format", "payload", "signature"];
+        let (artifact, unsigned) = (receipt.only(&KNOWN), others(receipt, &[], &KNOWN));
+        return Shape::Artifact { family: *family, artifact, unsigned };
     }
     let mut readings: Vec<_> =
         rows.iter().filter_map(|row| row.take_apart).map(|take_apart| take_apart(receipt)).collect();

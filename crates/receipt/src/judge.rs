@@ -20,7 +20,8 @@ pub use clresolve_verdict::verdict::Status;
 pub use self::check::{ReceiptCheck, Row};
 pub use self::knowledge::{AgentRoutes, BoundReceipt, ReceiptAgent, ReceiptKnowledge, ReceiptSigner, SignerAddresses};
 use crate::canonical::{NoForm, form};
-use crate::echo::{self, said};
+pub use crate::echo::Tie;
+use crate::echo::{self, Echo, said};
 use crate::family::{Alphabet, Claim, Family, NoSignedParts, Shape, SignedParts, Signs, shape};
 use crate::json::{MAX_BYTES, Node, Unreadable, parse};
 use crate::question::Request;
@@ -67,6 +68,10 @@ pub struct ReceiptJudgement {
     pub unsigned: Vec<String>,
     /// SHA-256 of what it was shown for, by its meaning.
     pub occasion: Option<Digest>,
+    /// By what it is tied to the request, where it is.
+    pub tie: Option<Tie>,
+    /// Whether the request has an identifier that nothing signed repeats, so that nothing tells it from another one.
+    pub is_id_unchecked: bool,
     /// The schema that its signed members were held against.
     pub bound: Option<BoundName>,
     /// What one of x402's own says of the payment.
@@ -119,6 +124,8 @@ pub fn judge(receipt: &[u8], known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
         sha256: (receipt.len() <= MAX_BYTES).then(|| Digest::of(receipt)),
         canonical_sha256: None,
         unsigned: Vec::new(),
+        tie: None,
+        is_id_unchecked: false,
         bound: None,
         paid: None,
         occasion: known.request.map(Request::meaning),
@@ -132,8 +139,8 @@ pub fn judge(receipt: &[u8], known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
             checks.without_family(&families);
             judgement
         }
-        Ok(Shape::Artifact(family, unsigned)) => {
-            let paid = checks.artifact(family, receipt, known);
+        Ok(Shape::Artifact { family, artifact, unsigned }) => {
+            let paid = checks.artifact(family, &artifact, known);
             let occasion = known.bought.map(|bought| Digest::of(bought.decision.as_bytes()));
             let canonical_sha256 = paid.as_ref().and_then(|paid| paid.digest().parse().ok());
             ReceiptJudgement { family: Some(family), canonical_sha256, unsigned, occasion, paid, ..judgement }
@@ -152,6 +159,8 @@ pub fn judge(receipt: &[u8], known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
         },
     };
     reason::sort(&mut checks.reasons);
+    judgement.tie = checks.tie;
+    judgement.is_id_unchecked = checks.is_id_unchecked;
     judgement.bound = checks.bound;
     judgement.checks = checks.rows;
     judgement.reasons = checks.reasons;
@@ -165,7 +174,21 @@ struct CanonicalReceipt {
     digest: Digest,
 }
 
+/// Why a receipt cannot be read as one of a family.
+enum NoReading {
+    /// It lacks a part.
+    Parts(NoSignedParts),
+    /// What is signed, below this place, has no canonical form.
+    Form(NoForm, &'static str),
+}
+
 impl CanonicalReceipt {
+    fn of(reading: Result<SignedParts, NoSignedParts>) -> Result<Self, NoReading> {
+        let parts = reading.map_err(NoReading::Parts)?;
+        let bytes = form(&parts.content, parts.order).map_err(|error| NoReading::Form(error, parts.root))?;
+        Ok(Self { digest: Digest::of(&bytes), bytes, parts })
+    }
+
     fn states_its_digest(&self) -> bool {
         let claimed = self.parts.hash.as_ref().and_then(|claim| claim.value.as_deref());
         claimed == Some(self.digest.hex().as_str())
@@ -189,6 +212,8 @@ impl CanonicalReceipt {
 struct Checks {
     rows: Vec<Row>,
     reasons: Vec<Reason>,
+    tie: Option<Tie>,
+    is_id_unchecked: bool,
     bound: Option<BoundName>,
 }
 
@@ -242,32 +267,23 @@ impl Checks {
         self.rows.push(Row { expected: slug.clone(), observed: slug, ..Row::new(ReceiptCheck::Family, Status::Pass) });
     }
 
-    /// The reading of a receipt: of two with the same shape the one that states its digest, else the first.
+    /// The reading of a receipt: of two with the same shape the one that states its digest, else the first. What one of
+    /// them does not cover may have no form in the other.
     fn taken_apart(&mut self, readings: Vec<Result<SignedParts, NoSignedParts>>) -> Option<CanonicalReceipt> {
-        let mut chosen: Option<CanonicalReceipt> = None;
-        for reading in readings {
-            let canonical = match reading.map(|parts| (form(&parts.content, parts.order), parts)) {
-                Ok((Ok(canonical), parts)) => {
-                    CanonicalReceipt { digest: Digest::of(&canonical), bytes: canonical, parts }
-                }
-                Ok((Err(error), parts)) => {
-                    self.without_form(&error, parts.root);
-                    return None;
-                }
-                Err(error) => {
-                    self.without_parts(&error);
-                    return None;
-                }
-            };
-            if canonical.states_its_digest() {
-                chosen = Some(canonical);
-                break;
+        let readings: Vec<_> = readings.into_iter().map(CanonicalReceipt::of).collect();
+        let states_its_digest = |reading: &Result<CanonicalReceipt, NoReading>| {
+            reading.as_ref().is_ok_and(CanonicalReceipt::states_its_digest)
+        };
+        let chosen = readings.iter().position(states_its_digest).unwrap_or_default();
+        match readings.into_iter().nth(chosen)? {
+            Ok(canonical) => {
+                self.family(canonical.parts.family);
+                return Some(canonical);
             }
-            chosen.get_or_insert(canonical);
+            Err(NoReading::Form(error, root)) => self.without_form(&error, root),
+            Err(NoReading::Parts(error)) => self.without_parts(&error),
         }
-        let chosen = chosen?;
-        self.family(chosen.parts.family);
-        Some(chosen)
+        None
     }
 
     fn without_form(&mut self, error: &NoForm, root: &str) {
@@ -532,7 +548,11 @@ impl Checks {
         let Some(request) = request else { return self.skip(ReceiptCheck::Request) };
         let root = canonical.parts.root;
         match echo::of(&canonical.parts.content, request.content()) {
-            Ok((asked, claim)) => self.pass(ReceiptCheck::Request, &asked, &claim.below(root)),
+            Ok(Echo { asked, claim, tie }) => {
+                self.tie = Some(tie);
+                self.is_id_unchecked = tie != Tie::RequestId && echo::is_identified(request.content());
+                self.pass(ReceiptCheck::Request, &asked, &claim.below(root));
+            }
             Err(reason) => {
                 let place = reason.place.as_ref().map(|place| format!("{root}{place}"));
                 self.object(ReceiptCheck::Request, Reason { place, ..*reason }, None);

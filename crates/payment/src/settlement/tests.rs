@@ -420,7 +420,7 @@ fn what_is_written_says_how_it_is_shown() {
     let seen = |objection| Sight {
         objection,
         shown_by: ShownBy::Reported,
-        block: execution(Vec::new()).block,
+        block: block_at("2026-01-01T00:00:00Z"),
         proof: Proof { grade: Grade::Quorum, asked: 3, agreed: 2, own: false },
     };
     let shown = Settlement::of(&purchase, Some(due()), Ok(seen(None)));
@@ -483,6 +483,27 @@ fn a_decision_holds_until_its_end() {
     };
     assert_eq!(at("2026-01-01T00:05:30Z"), (Some(ShownBy::Proven), None));
     assert_eq!(at("2026-01-01T00:05:31Z"), (None, Some("decision: /valid_until".to_owned())));
+}
+
+/// Else one payment would serve every purchase from then on.
+#[test]
+fn what_was_settled_before_a_decision_was_not_bought_on_it() {
+    let at = |decision: &Value, time: &str| {
+        settlement_of(&with_decision(decision, &by_authorization()), block_at(time)).objection
+    };
+    let known = decision();
+    assert_eq!(at(&known, "2025-12-31T23:54:30Z"), None, "a decision that holds as long as any was made then");
+    for earlier in ["2025-12-31T23:54:29Z", "2025-01-01T00:00:00Z"] {
+        let objection = at(&known, earlier).expect("it was settled before");
+        assert_eq!(
+            (objection.code, objection.place.as_deref()),
+            (Code::SettlementMismatch, Some("decision: /valid_until"))
+        );
+    }
+    let mut endless = decision();
+    endless["valid_until"] = Value::Null;
+    let objection = at(&endless, "2026-01-01T00:00:00Z").expect("nothing says when it was made");
+    assert_eq!(objection.code, Code::SettlementUnproven);
 }
 
 /// Which of them was paid is not told.

@@ -465,6 +465,44 @@ fn a_receipt_with_its_input_is_about_that_input() {
     assert_eq!(codes(&other), [Code::ReceiptRequestMismatch]);
 }
 
+/// A signer may answer two requests with the same input: where it repeats no identifier, nothing says which of them it was.
+#[test]
+fn an_input_alone_does_not_tell_one_request_from_another() {
+    let world = World::new();
+    let layered = |content: Value| {
+        let bytes = serde_json_canonicalizer::to_vec(&content).expect("a form");
+        let proof = json!({"alg": "ed25519", "canonical": "json.sorted_keys.v1", "kid": KID, "signer_id": SIGNER,
+            "signature": URL_SAFE_NO_PAD.encode(world.key.sign(&bytes))});
+        json!({"receipt": content, "signature": {"proof": proof}})
+    };
+    let traced =
+        |trace: &str| layered(json!({"verb": "summarize", "payload": {"content": "x"}, "trace": {"trace_id": trace}}));
+    let mute = || world.of_the_agent_sdk(call());
+    let x402 = json!({"x402": {"verb": "summarize", "request_id": "of today"}, "input": {"content": "x"}});
+    let top = json!({"verb": "summarize", "request_id": "of today", "input": {"content": "x"}});
+    let number = json!({"request_id": 7, "input": {"content": "x"}});
+    let none = json!({"input": {"content": "x"}});
+    let in_trace = json!({"request_id": "of today", "trace": {"trace_id": "t-1"}, "payload": {"content": "x"}});
+    let mut echoed = content();
+    echoed["input"] = json!({"content": "x"});
+    let of_the_sdks = world.of_the_sdks(echoed);
+    let whole = json!({"x402": {"request_id": "req-1"}, "trace": {"trace_id": "t-1"}, "input": {"content": "x"}});
+    for (receipt, request, tie, is_id_unchecked) in [
+        (mute(), &x402, Tie::Input, true),
+        (mute(), &top, Tie::Input, true),
+        (mute(), &number, Tie::Input, true),
+        (mute(), &none, Tie::Input, false),
+        (traced("t-1"), &in_trace, Tie::Trace, true),
+        (of_the_sdks, &whole, Tie::RequestId, false),
+    ] {
+        let found = world.judged_for(&receipt, request);
+        assert_eq!((found.state(), status(&found, ReceiptCheck::Request)), (State::Trusted, Status::Pass), "{request}");
+        assert_eq!((found.tie, found.is_id_unchecked), (Some(tie), is_id_unchecked), "{request}");
+    }
+    let other = world.judged_for(&traced("t-2"), &in_trace);
+    assert_eq!((other.tie, codes(&other)), (None, vec![Code::ReceiptTraceNotEchoed]));
+}
+
 #[test]
 fn what_line_1_0_0_demands_is_demanded() {
     let world = World::new();

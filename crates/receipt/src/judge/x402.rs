@@ -14,15 +14,21 @@ use jiff::Timestamp;
 use super::{
     Checks, MAX_CLOCK_SKEW, ReceiptAgent, ReceiptCheck, ReceiptKnowledge, Row, Status, clipped, decided_about,
 };
+use crate::canonical::{MemberOrder, form};
 use crate::echo;
 use crate::family::{Claim, Family};
+use crate::json::Node;
 
 impl Checks {
     /// What is signed, where the artifact can be read.
-    pub(super) fn artifact(&mut self, family: Family, bytes: &[u8], known: &ReceiptKnowledge<'_>) -> Option<Receipt> {
+    pub(super) fn artifact(
+        &mut self,
+        family: Family,
+        artifact: &Node,
+        known: &ReceiptKnowledge<'_>,
+    ) -> Option<Receipt> {
         self.family(family);
-        let read = serde_json::from_slice(bytes).map_err(|error| error.to_string());
-        let artifact = match read.and_then(|value| SignedReceipt::read(&value).map_err(|error| error.to_string())) {
+        let artifact = match read(artifact) {
             Ok(artifact) => artifact,
             Err(cause) => {
                 let reason =
@@ -156,6 +162,13 @@ impl Checks {
             Err(reason) => self.object(ReceiptCheck::Decision, *reason, None),
         }
     }
+}
+
+/// The artifact by its canonical form: a text or a number that the library would read as another one is refused.
+fn read(artifact: &Node) -> Result<SignedReceipt, String> {
+    let text = form(artifact, MemberOrder::Sorted).map_err(|error| error.to_string())?;
+    let value = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+    SignedReceipt::read(&value).map_err(|error| error.to_string())
 }
 
 fn claim(place: &str, text: &str) -> Claim {

@@ -81,6 +81,7 @@ impl World {
             verdict: &self.verdict,
             signer: Some(&self.signer),
             request: question.request.as_ref().map(Request::sha256),
+            decision: bought.as_ref().map(|bought| &*bought.decision),
             settlement: Some(&settlement),
             now,
         };

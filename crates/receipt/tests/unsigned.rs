@@ -1,0 +1,172 @@
+//! What no signature covers never changes the state: members and values of every kind, in every place of a good receipt of
+//! each family. Where a plain value leaves the receipt trusted, nobody has signed that place.
+
+use std::collections::BTreeSet;
+
+use clresolve_core::name::EnsName;
+use clresolve_core::state::State;
+use clresolve_jose::PublicKey;
+use clresolve_payment::route::Route;
+use clresolve_receipt::judge::{
+    AgentRoutes, ReceiptAgent, ReceiptCheck, ReceiptKnowledge, ReceiptSigner, SignerAddresses, Status,
+};
+use clresolve_receipt::{Family, ReceiptJudgement, judge};
+use serde_json::{Value, json};
+
+macro_rules! receipts {
+    ($($file:literal)*) => {
+        [$(include_str!(concat!("../../sandbox/src/receipts/", $file, ".json"))),*]
+    };
+}
+
+const RECEIPTS: [&str; 11] = receipts!["sdk" "runtime" "commercial-runtime" "agent-sdk" "website" "mcp-server"
+    "runtime-core" "runtime-core-hash-bound" "clas-execution" "x402-eip712" "x402-jws"];
+
+/// What a library reads in another way than ECMAScript, or not at all.
+const HOSTILE: [&str; 8] = [
+    "1e400",
+    "9007199254740993",
+    "-0",
+    r#""\ud800""#,
+    r#"{"\ud800":1e400}"#,
+    r#"{"__proto__":{"7":1e400,"10":-0}}"#,
+    r#"{"é":[null,1e400]}"#,
+    "[[[[[[1e400]]]]]]",
+];
+
+/// Names of members: what the published programs write there, and what no reader expects.
+const NAMES: [&str; 6] = ["note", "receipt_id", "__proto__", "7", "é", r"\ud800"];
+
+/// Stands for a name or a value that the JSON library cannot write.
+const PLACE: &str = "@place@";
+const NAME: &str = "@name@";
+
+struct World {
+    agent: ReceiptAgent,
+    signer: ReceiptSigner,
+}
+
+impl World {
+    fn new() -> Self {
+        let address = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().expect("an address");
+        let route = Route::configured("https://api.sandbox.example/summarize/v1").expect("a route");
+        let key = PublicKey::from_record("ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=").expect("a key");
+        Self {
+            agent: ReceiptAgent {
+                name: EnsName::parse("summarizeagent.eth").expect("a name"),
+                entry: Some("x402://summarizeagent.eth/summarize/v1".to_owned()),
+                verbs: vec!["summarize".to_owned()],
+                addresses: SignerAddresses { settled: vec![address], open: None },
+                routes: AgentRoutes { settled: vec![route], open: None },
+            },
+            signer: ReceiptSigner {
+                name: EnsName::parse("runtime.sandbox.eth").expect("a name"),
+                key: Ok(key),
+                kid: Ok("test-key-7".to_owned()),
+                canonical: None,
+                block: 1,
+            },
+        }
+    }
+
+    fn judged(&self, receipt: &str) -> ReceiptJudgement {
+        let known = ReceiptKnowledge {
+            agent: Some(&self.agent),
+            signer: Ok(&self.signer),
+            request: None,
+            bought: None,
+            schema: None,
+            now: "2026-02-12T00:00:00Z".parse().expect("a time"),
+        };
+        judge(receipt.as_bytes(), &known)
+    }
+}
+
+/// The same receipt, with a hole in each of its objects and lists: a member of this name, or one more item.
+fn with_a_hole(receipt: &Value) -> Vec<(String, String)> {
+    let mut holes = Vec::new();
+    for place in containers(receipt, String::new()) {
+        for name in NAMES {
+            let mut holed = receipt.clone();
+            match holed.pointer_mut(&place) {
+                Some(Value::Object(members)) => {
+                    members.remove(name);
+                    members.insert(NAME.to_owned(), PLACE.into());
+                }
+                Some(Value::Array(items)) => items.push(PLACE.into()),
+                _ => unreachable!("it is a container"),
+            }
+            holes.push((format!("{place}/{name}"), holed.to_string().replace(NAME, name)));
+        }
+    }
+    holes
+}
+
+/// JSON Pointers of all objects and lists.
+fn containers(value: &Value, path: String) -> Vec<String> {
+    let inner: Vec<_> = match value {
+        Value::Object(members) => members.iter().map(|(name, member)| (name.clone(), member)).collect(),
+        Value::Array(items) => items.iter().enumerate().map(|(at, item)| (at.to_string(), item)).collect(),
+        _ => return Vec::new(),
+    };
+    let below = inner.into_iter().flat_map(|(name, member)| containers(member, format!("{path}/{name}")));
+    let mut found: Vec<_> = below.collect();
+    found.push(path);
+    found
+}
+
+/// The good receipts. Of A1 one more, whose id repeats the digest, as A2 has it.
+fn receipts() -> Vec<Value> {
+    let mut receipts: Vec<Value> = RECEIPTS.map(|text| serde_json::from_str(text).expect("JSON")).into();
+    let mut repeating = receipts[0].clone();
+    repeating["metadata"]["receipt_id"] = repeating["metadata"]["proof"]["hash_sha256"].clone();
+    receipts.push(repeating);
+    receipts
+}
+
+#[test]
+fn what_nobody_signs_never_changes_the_state() {
+    let world = World::new();
+    let mut families = BTreeSet::new();
+    for receipt in receipts() {
+        let good = world.judged(&receipt.to_string());
+        assert_eq!(good.state(), State::Trusted, "{good:#?}");
+        for (place, holed) in with_a_hole(&receipt) {
+            let filled = |value: &str| world.judged(&holed.replace(&json!(PLACE).to_string(), value));
+            if filled(r#""plain""#).state() != State::Trusted {
+                continue;
+            }
+            families.extend(good.family);
+            for hostile in HOSTILE {
+                let found = filled(hostile);
+                assert_eq!(
+                    (found.state(), found.family),
+                    (State::Trusted, good.family),
+                    "{hostile} at {place} of {:?}: {found:#?}",
+                    good.family
+                );
+            }
+        }
+    }
+    assert_eq!(families, Family::ALL.into(), "of each family some place is not signed");
+}
+
+/// What is signed is read as strictly as it was: one signature covers one text of a payload.
+#[test]
+fn a_payload_of_x402_s_own_is_covered_as_it_is_written() {
+    let world = World::new();
+    let receipt: Value = serde_json::from_str(RECEIPTS[9]).expect("JSON");
+    for (member, hostile) in [
+        ("issuedAt", "1770800400.00000000000000001"),
+        ("issuedAt", "9007199254740993"),
+        ("issuedAt", "1e400"),
+        ("payer", r#""\ud800""#),
+        ("version", "1.5"),
+    ] {
+        let mut holed = receipt.clone();
+        holed["payload"][member] = PLACE.into();
+        let found = world.judged(&holed.to_string().replace(&json!(PLACE).to_string(), hostile));
+        let schema = found.row(ReceiptCheck::Schema).map(|row| row.status);
+        assert_eq!((found.state(), schema), (State::Untrusted, Some(Status::Fail)), "{member} {hostile}: {found:#?}");
+    }
+}
