@@ -614,6 +614,11 @@ fn a_short_line_shows_warnings() {
     ] {
         assert_eq!(out(&run(["--sandbox", name, "-o", "short"])), expected);
     }
+    let gate = |name: &str, verb: &str| out(&run(["--sandbox", "gate", name, verb, "-o", "short"])).to_owned();
+    assert_eq!(gate("summarizeagent.eth", "summarize"), "summarizeagent.eth\tallow\n");
+    let warned = "\twarn: name-expiring\n";
+    assert_eq!(gate("name-expiring.eth", "summarize"), format!("name-expiring.eth\tallow{warned}"));
+    assert_eq!(gate("name-expiring.eth", "pay"), format!("name-expiring.eth\tdeny\tverb-not-implemented{warned}"));
 }
 
 #[test]

@@ -1086,6 +1086,7 @@ fn the_program_serves_logs_and_drains_at_sigterm() {
     let verdict = ask(&format!("/v1/verdicts/{GOOD}")).json();
     assert_eq!((&verdict["state"], &verdict["anchor"]["world"]), (&json!("trusted"), &json!("sandbox")));
     assert_eq!(ask("/v1/gate/a%1b%5B31mb%0a.eth").status, 403);
+    assert_eq!(ask("//v1/gate/summarizeagent.eth").status, 403);
     is_counted(&String::from_utf8(ask("/metrics").body).expect("UTF-8"));
     let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill runs");
     assert!(killed.success());
@@ -1102,13 +1103,14 @@ fn the_program_serves_logs_and_drains_at_sigterm() {
     }
 }
 
-/// The counts after one verdict of a run, and one name refused by the gate.
+/// The counts after one verdict of a run, one name refused by the gate, and a path that only looks like the gate's.
 fn is_counted(metrics: &str) {
     for line in [
         "clresolve_http_requests_total{route=\"verdict\",class=\"2xx\"} 1",
         "clresolve_http_requests_total{route=\"gate\",class=\"4xx\"} 1",
         "clresolve_http_requests_total{route=\"gate\",class=\"2xx\"} 0",
         "clresolve_gate_decisions_total{code=\"name-invalid\"} 1",
+        "clresolve_gate_decisions_total{code=\"route-unknown\"} 1",
         "clresolve_gate_decisions_total{code=\"allow\"} 0",
         "clresolve_verdicts_total{state=\"trusted\"} 1",
         "clresolve_runs_in_flight 0",

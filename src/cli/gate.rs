@@ -8,7 +8,7 @@ use super::exit::Exit;
 use super::hint;
 use super::output::{Output, Results};
 use super::progress::Progress;
-use super::render::codes;
+use super::render::{Palette, codes, warned};
 use super::verify::waiting_for;
 use super::world::World;
 use crate::config::BlockSelector;
@@ -53,17 +53,19 @@ async fn decide(args: GateArgs) -> anyhow::Result<Exit> {
     let (name, verb, network) = (args.name.as_str(), args.verb.as_deref(), args.network.as_deref());
     let entry = verdict.identity.as_ref().and_then(|agent| agent.entry_for(verb)).filter(|_| code.is_none());
     let (state, warnings) = (verdict.state, codes(verdict, Effect::Warn));
-    let warned = if warnings.is_empty() { String::new() } else { format!("warnings: {}\n", warnings.join(", ")) };
+    let listed = if warnings.is_empty() { String::new() } else { format!("warnings: {}\n", warnings.join(", ")) };
     let answer = Decision { name, verb, network, decision, code, state, entry, warnings, verdict: &verdict.id };
     results.push(&answer, |format| match (format, code) {
         (Format::Text, Some(code)) => {
             let because = Foreign::new(because(verdict, code));
             let meant = meant(verdict, code, verb).map(|hint| format!(" ({hint})")).unwrap_or_default();
-            format!("deny: {code}\n{because}{meant}\n{warned}`clresolve explain {code}` says more.\n")
+            format!("deny: {code}\n{because}{meant}\n{listed}`clresolve explain {code}` says more.\n")
         }
-        (_, Some(code)) => format!("{}\tdeny\t{code}\n", Foreign::new(name)),
-        (Format::Text, None) => format!("allow\n{}\n{warned}", Foreign::new(&verdict.summary)),
-        (_, None) => format!("{}\tallow\n", Foreign::new(name)),
+        (_, Some(code)) => {
+            format!("{}\tdeny\t{code}{}\n", Foreign::new(name), warned(verdict, "\t", &Palette::plain()))
+        }
+        (Format::Text, None) => format!("allow\n{}\n{listed}", Foreign::new(&verdict.summary)),
+        (_, None) => format!("{}\tallow{}\n", Foreign::new(name), warned(verdict, "\t", &Palette::plain())),
     })?;
     results.finish()?;
     Ok(if code.is_none() { Exit::Trusted } else { Exit::Untrusted })

@@ -90,11 +90,16 @@ pub(super) fn short(verdict: &Verdict, palette: &Palette) -> String {
         State::Untrusted => codes(verdict, Effect::Fail).join(","),
         State::Indeterminate => codes(verdict, Effect::Unknown).join(","),
     };
-    let warnings = match codes(verdict, Effect::Warn).join(",") {
-        none if none.is_empty() => none,
-        codes => format!("  {0}warn: {codes}{0:#}", palette.effect(Effect::Warn)),
-    };
+    let warnings = warned(verdict, "  ", palette);
     format!("{style}{}{style:#}  {}  {rest}{warnings}\n", verdict.state, name(verdict))
+}
+
+/// The codes of warnings at the end of a short line, behind `separator`; nothing without warnings.
+pub(super) fn warned(verdict: &Verdict, separator: &str, palette: &Palette) -> String {
+    match codes(verdict, Effect::Warn).join(",") {
+        none if none.is_empty() => none,
+        codes => format!("{separator}{0}warn: {codes}{0:#}", palette.effect(Effect::Warn)),
+    }
 }
 
 /// The walk: each step with its mark and what was seen, the reasons, and what to do.

@@ -10,13 +10,15 @@ use super::log::LogEntry;
 use crate::telemetry::{self, Exposition};
 
 /// The names under which routes are counted, by the start of their paths; the first match counts.
-const ROUTES: [(&str, &str); 22] = [
+const ROUTES: [(&str, &str); 24] = [
     ("/v1/gate", "gate"),
     ("/v1/envoy", "envoy"),
     ("/v1/verdicts/", "verdict"),
     ("/v1/verdicts", "batch"),
     ("/v1/cards/", "card"),
     ("/v1/agents/", "agent"),
+    ("/v1/events", "events"),
+    ("/v1/probes", "probe"),
     ("/v1/decisions", "decision"),
     ("/v1/requests/check", "request"),
     ("/v1/receipts/verify", "receipt"),
@@ -61,13 +63,11 @@ impl Counters {
 
     /// Counts an answer, and the time that it took to make.
     pub(super) fn count(&self, path: &str, face: Face, response: &Response, time: Duration) {
-        // The explorer's page counts with what it loads.
-        let path = if path == "/" { "/explorer." } else { path };
-        let route = ROUTES.iter().position(|(start, _)| path.starts_with(start)).unwrap_or(ROUTES.len());
+        let route = route(path).unwrap_or(ROUTES.len());
         let class = usize::from(response.status().as_u16() / 100).saturating_sub(1).min(CLASSES.len() - 1);
         self.requests[route][class].increment(1);
         self.times[route].record(time);
-        if face != Face::Gate {
+        if !matches!(face, Face::Gate | Face::DisguisedGate) {
             return;
         }
         match response.extensions().get::<LogEntry>().and_then(LogEntry::code) {
@@ -75,5 +75,63 @@ impl Counters {
             Some(code) => telemetry::gate_decisions(code).increment(1),
             None => {}
         }
+    }
+}
+
+/// Where in [`ROUTES`] the route of a path is.
+fn route(path: &str) -> Option<usize> {
+    // The explorer's page counts with what it loads.
+    let path = if path == "/" { "/explorer." } else { path };
+    ROUTES.iter().position(|(start, _)| path.starts_with(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::config::Config;
+    use crate::http::router;
+    use crate::http::signatures::Signatures;
+    use crate::http::state::AppState;
+    use crate::http::systems::Systems;
+    use crate::resolve::Resolver;
+    use crate::sandbox::Sandbox;
+    use crate::sign::{Signer, SigningKey};
+
+    /// Resources that make a card.
+    const SYSTEM: &str = "\
+apiVersion: orloj.dev/v1
+kind: AgentSystem
+metadata: {name: research, labels: {orloj.dev/version: 2.0.0}, annotations: {orloj.dev/description: Reads papers.}}
+spec: {agents: [], a2a: {enabled: true}}
+---
+a2a: {protocolVersion: '1.0'}
+";
+
+    /// Of a daemon with all that adds a route.
+    async fn every_path(sandbox: &Sandbox) -> Vec<&'static str> {
+        let resources = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(resources.path(), SYSTEM).expect("written");
+        let mut config: Config = sandbox.config();
+        (config.http.discover, config.explorer.probe) = (true, true);
+        config.mcp.hosts = vec!["127.0.0.1".to_owned()];
+        config.orloj.base_url = Some("https://orloj.example".parse().expect("a URL"));
+        config.orloj.resources = vec![resources.path().to_owned()];
+        let resolver = Resolver::new(&config).await.expect("its configuration is good");
+        let systems = Systems::open(&config.orloj, resolver.now()).expect("resources");
+        let signer = Signer::new(SigningKey::generate().expect("a key"), "https://clresolve.example".to_owned());
+        router::paths(&AppState::new(resolver, &config, Some(Arc::new(Signatures::new(signer))), systems))
+    }
+
+    #[tokio::test]
+    async fn every_route_is_counted_under_a_name_and_every_name_has_a_route() {
+        let sandbox = Sandbox::start().await.expect("it starts");
+        let paths = every_path(&sandbox).await;
+        let uncounted: Vec<_> = paths.iter().filter(|path| route(path).is_none()).collect();
+        assert!(uncounted.is_empty(), "counted as {NO_ROUTE}: {uncounted:?}");
+        let counted: BTreeSet<usize> = paths.iter().filter_map(|path| route(path)).collect();
+        assert!((0..ROUTES.len()).eq(counted), "a name without a route");
     }
 }

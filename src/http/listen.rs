@@ -31,22 +31,22 @@ pub(super) async fn run(
 ) {
     let (close, closed) = watch::channel(false);
     let (end, ended) = watch::channel(false);
-    let limits = in_force.state().http.clone();
     let mut open = JoinSet::new();
     for (listener, role) in listeners {
-        let set = ConnectionSet::new(&limits);
+        let set = ConnectionSet::new(&in_force.state().http);
         let service = Service { role, in_force: Arc::clone(&in_force), ended: ended.clone() };
         open.spawn(serve_until_closed(listener, set, service, closed.clone()));
     }
     stop.await;
 
     tracing::info!("draining");
-    in_force.state().drain();
-    sleep(limits.drain_notice).await;
+    let state = in_force.state();
+    state.drain();
+    sleep(state.http.drain_notice).await;
     close.send_replace(true);
     end.send_replace(true);
     let all_done = async { while open.join_next().await.is_some() {} };
-    if timeout(limits.drain, all_done).await.is_err() {
+    if timeout(state.http.drain, all_done).await.is_err() {
         tracing::warn!("the time for draining is over; requests in work are cut");
     }
 }

@@ -60,6 +60,13 @@ fn add(router: Router<Arc<AppState>>, route: Route) -> Router<Arc<AppState>> {
     if ends_openly { router } else { router.route(&format!("{path}/"), methods) }
 }
 
+/// The paths of all routes that the configuration switches on.
+#[cfg(test)]
+pub(super) fn paths(state: &AppState) -> Vec<&'static str> {
+    let all = gate_routes().into_iter().chain(report_routes(state)).chain(tool_routes(state));
+    all.map(|route| route.path).chain([DESCRIPTION]).collect()
+}
+
 /// The gate: any method is answered alike.
 fn gate_routes() -> Vec<Route> {
     vec![

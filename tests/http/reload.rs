@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Lines};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command};
+use std::time::{Duration, Instant};
 
 use clresolve::config::Config;
 use clresolve::http::Server;
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::{Answer, GOOD, answer, patient, program};
+use crate::{Answer, GOOD, PATIENCE, answer, patient, program};
 
 /// An agent with a warning that a gate may deny.
 const DEPRECATED: &str = "deprecated.eth";
@@ -62,10 +63,14 @@ impl Daemon {
         misses.expect("there were runs").to_owned()
     }
 
+    fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status().expect("kill runs");
+        assert!(sent.success());
+    }
+
     /// Sends the signal, and gives the lines of the log up to the one that says what came of it.
     fn reload(&mut self) -> String {
-        let sent = Command::new("kill").args(["-HUP", &self.child.id().to_string()]).status().expect("kill runs");
-        assert!(sent.success());
+        self.signal("-HUP");
         let mut said = String::new();
         for line in self.log.by_ref().map_while(Result::ok) {
             said.push_str(&line);
@@ -216,6 +221,23 @@ async fn a_tightened_gate_holds_for_questions_that_are_open() {
     tokio::select! {
         answer = daemon.get(&path) => answer.is_closed_gate("status-deprecated"),
         () = reload_then_answer => {}
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_takes_the_time_that_is_in_force_when_it_begins() {
+    let (sandbox, folder) = (Sandbox::start().await.expect("a sandbox"), tempfile::tempdir().expect("a folder"));
+    let mut config = patient(&sandbox);
+    config.http.drain_notice = PATIENCE * 10;
+    let mut daemon = Daemon::start(folder.path(), &config);
+    config.http.drain_notice = Duration::from_millis(1);
+    let said = daemon.reload_with(&config);
+    assert!(said.contains("is in force") && !said.contains("restart"), "{said}");
+    daemon.signal("-TERM");
+    let began = Instant::now();
+    while daemon.child.try_wait().expect("its state can be read").is_none() {
+        assert!(began.elapsed() < PATIENCE, "it drains for the time that was in force at the start");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

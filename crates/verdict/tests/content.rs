@@ -65,7 +65,7 @@ fn fails(reasons: &[Reason]) -> Vec<Code> {
 /// How many texts of each class a list has, and how many of them are found. What is not is printed.
 fn recall(list: &str) -> BTreeMap<String, (usize, usize)> {
     let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-    for case in cases(list) {
+    for case in cases(list).into_iter().filter(|case| !case.class.is_empty()) {
         let (_, code, _) = CLASSES.iter().find(|(class, ..)| *class == case.class).expect("a known class");
         let is_found = fails(&found(&case.member, &case.value)).contains(code);
         let (all, right) = counts.entry(case.class.clone()).or_default();
@@ -79,9 +79,9 @@ fn recall(list: &str) -> BTreeMap<String, (usize, usize)> {
 }
 
 /// The rows of the document: class, texts, found, honest texts that fail.
-fn measured() -> Vec<String> {
-    let counts = recall("positives.json");
-    let honest = cases("negatives.json");
+fn measured(list: &str, honest: &str) -> Vec<String> {
+    let counts = recall(list);
+    let honest: Vec<Case> = cases(honest).into_iter().filter(|case| case.class.is_empty()).collect();
     let mut wrong: BTreeMap<Code, usize> = BTreeMap::new();
     for case in &honest {
         for code in fails(&found(&case.member, &case.value)) {
@@ -91,11 +91,17 @@ fn measured() -> Vec<String> {
     }
     let row = |(class, code, requirement): &(&str, Code, &str)| {
         let (all, right) = counts[*class];
-        assert!(right * 100 >= all * LEAST_RECALL, "{class}: {right} of {all} found");
         let (false_alarms, percent) = (wrong.get(code).copied().unwrap_or(0), right * 100 / all);
         format!("| {requirement} | `{code}` | {all} | {right} ({percent} %) | {} | {false_alarms} |", honest.len())
     };
     CLASSES.iter().map(row).collect()
+}
+
+#[test]
+fn nearly_all_that_must_be_found_is_found() {
+    for (class, (all, right)) in recall("positives.json") {
+        assert!(right * 100 >= all * LEAST_RECALL, "{class}: {right} of {all} found");
+    }
 }
 
 /// The rules were made without this list.
@@ -111,7 +117,7 @@ fn recall_on_the_held_out_list_is_that_of_the_document() {
 
 #[test]
 fn recall_and_precision_are_those_of_the_document() {
-    for row in measured() {
+    for row in [measured("positives.json", "negatives.json"), measured("held-out-2.json", "held-out-2.json")].concat() {
         document_holds(&row);
     }
 }
@@ -135,7 +141,7 @@ fn no_honest_text_fails() {
 /// The lists are of use only as long as they are long, and no case stands in them twice.
 #[test]
 fn the_lists_are_long_and_without_repetition() {
-    let cases = [cases("positives.json"), cases("held-out.json")].concat();
+    let cases = ["positives.json", "negatives.json", "held-out.json", "held-out-2.json"].map(cases).concat();
     assert!(cases.len() >= 120, "{}", cases.len());
     for (at, case) in cases.iter().enumerate() {
         let twin = cases[..at].iter().find(|other| (&other.member, &other.value) == (&case.member, &case.value));

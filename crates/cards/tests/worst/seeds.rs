@@ -21,7 +21,7 @@ pub(crate) fn known() -> Vec<Seed> {
 const MARK: &str = "\"@filling@\"";
 
 /// What a filling repeats. A text is repeated within one string, any other value stands alone.
-pub(crate) const LEAVES: [&str; 53] = [
+pub(crate) const LEAVES: [&str; 55] = [
     "0",
     "-1.5e-7",
     "1e300",
@@ -75,6 +75,9 @@ pub(crate) const LEAVES: [&str; 53] = [
     r#"{"if":0}"#,
     r#"{"format":"uri"}"#,
     r#"{"minContains":1,"contains":{}}"#,
+    r#""act ""#,
+    // Three rows of twelve words of a seed phrase's list, none with a good checksum.
+    r#""act act act act act act act act act act act act act act a ""#,
 ];
 
 /// What stands before and after the items; `N` is a name.

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use self::addresses::Sighting;
+use self::secrets::PhraseSearch;
 use self::text::{Marks, Separators, begins_with, colons, contains, ends_with, last_run, last_word};
 use super::{Findings, MAX_REASONS_PER_CODE};
 use crate::card::Card;
@@ -34,7 +35,13 @@ pub(super) fn scan(card: &Card, found: &mut Findings) {
 
 fn search(document: &Value) -> Vec<Reason> {
     let mut found = Findings::default();
-    let mut walk = Traversal { path: Vec::new(), found: &mut found, mentioned: Vec::new(), hits: BTreeMap::new() };
+    let mut walk = Traversal {
+        path: Vec::new(),
+        found: &mut found,
+        mentioned: Vec::new(),
+        hits: BTreeMap::new(),
+        phrases: PhraseSearch::new(),
+    };
     walk.value(document);
     let Traversal { mentioned, .. } = walk;
     for reason in mentioned {
@@ -60,6 +67,7 @@ struct Traversal<'c, 'f> {
     mentioned: Vec<Reason>,
     /// How often each rule was broken: of places too long to be told apart only the first is a reason.
     hits: BTreeMap<Code, usize>,
+    phrases: PhraseSearch,
 }
 
 #[derive(Clone, Copy)]
@@ -75,7 +83,8 @@ impl<'c> Traversal<'c, '_> {
             Value::String(text) => self.text(text),
             Value::Number(_) => self.credential(secrets::in_number(self.member())),
             Value::Array(items) => {
-                self.credential(secrets::in_list(self.member(), items));
+                let found = secrets::in_list(self.member(), items, &mut self.phrases);
+                self.credential(found);
                 for (at, item) in items.iter().enumerate() {
                     self.below(Segment::Item(at), |walk| walk.value(item));
                 }
@@ -97,6 +106,10 @@ impl<'c> Traversal<'c, '_> {
         let marks = Marks::of(text);
         if !self.names_members(text) {
             self.credential(secrets::in_member(self.member(), text));
+        }
+        if self.looks_for(Code::SecretInCard) {
+            let found = secrets::seed_phrase(text, &mut self.phrases);
+            self.credential(found);
         }
         self.forms(self.member(), text, marks);
         if !self.in_contact() {

@@ -322,8 +322,13 @@ fn is_unreachable(host: &str) -> bool {
         Ok(name) => names::lead_inside(name.as_str()),
         Err(HostNameError::Malformed) => false,
         Err(HostNameError::IpLiteral(ip)) => !is_public_ip(ip),
-        Err(HostNameError::NotPublic) => true,
+        Err(HostNameError::NotPublic) => !is_placeholder(host),
     }
+}
+
+/// `host` of `http://host/path`, `your-host`: one label that stands for a name.
+fn is_placeholder(host: &str) -> bool {
+    !host.contains('.') && (["host", "hostname"].contains(&host) || host.starts_with("your-"))
 }
 
 /// Whether `host` is a private host name and nothing more. A single label is one only if it is `localhost`: with a dot

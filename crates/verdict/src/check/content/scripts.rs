@@ -36,6 +36,9 @@ const SCRIPT_SCHEMES: [&str; 3] = ["javascript", "vbscript", "livescript"];
 /// How far code is looked for behind `javascript:`, in bytes: a call or an assignment shows in its first words.
 const MAX_CODE_BYTES: usize = 256;
 
+/// What code has and a word of prose has not.
+const CODE_MARKS: [char; 10] = ['(', '`', '=', ';', '%', '+', '[', '{', '"', '\''];
+
 /// Shortest text that is looked at as a program in base64, in bytes: an empty module of WebAssembly has twelve, and
 /// nothing of use is this short.
 const MIN_BINARY_BYTES: usize = 32;
@@ -60,6 +63,8 @@ static CALL: LazyLock<Regex> = LazyLock::new(|| {
             (?:["'`]|(?:window\.)?atob\b|unescape\b|decodeuri|string\.from|buffer\.from|base64|b64decode|compile\b)
         |\b(?:exec|importscripts|os\.(?:system|popen)|subprocess\.[a-z_]+|child_process\.[a-z]+)\(\s*\[?\s*["'`]
         |\b__import__\s*\(|\brequire\s*\(\s*["'](?:node:)?child_process
+        |\(\s*0\s*,\s*eval\s*\)\s*\(|\[\s*["'`]eval["'`]\s*\]\s*\(|\bconstructor\s*\.\s*constructor\s*\(
+        |\b(?-i:Function)\s*\(\s*(?:"[^"]*"|'[^']*'|`[^`]*`)(?:\s*,\s*(?:"[^"]*"|'[^']*'|`[^`]*`))*\s*\)\s*\(
         |\bdocument\.(?:write(?:ln)?|createelement)\s*\(|\bgetruntime\(\)\.exec|\balert\(\s*(?:document|["'`0-9])"#,
     )
 });
@@ -70,7 +75,7 @@ static SUBSTITUTION: LazyLock<Regex> = LazyLock::new(|| {
         host|hostname|id|ifconfig|kill|ls|mkfifo|mv|nc|ncat|node|nslookup|openssl|perl|php|ping|printenv|printf|ps|pwd|\
         python[0-9.]*|rm|ruby|scp|sed|sh|sleep|ssh|sudo|tail|tee|touch|tr|uname|wget|whoami|xargs|zsh";
     compiled(&format!(
-        r"(?-u)(?:\$\(|<\(|=\s*`)\s*(?:/[a-z0-9/._-]*/)?(?:{COMMANDS})(?:[\s|;&<>)`]|\$\{{)
+        r"(?-u)(?:\$\(|<\(|[A-Za-z0-9_]=`)\s*(?:/[a-z0-9/._-]*/)?(?:{COMMANDS})(?:[\s|;&<>)`]|\$\{{)
         |\$\(\s*<\s*[a-z/.~]
         |\$\{{jndi:"
     ))
@@ -134,7 +139,7 @@ fn has_script_url(text: &str) -> bool {
                 // In an attribute or a Markdown link nothing but a URL is expected.
                 Some(before) if "\"'`(=<>".contains(before) => is_code(code),
                 Some(before) if !before.is_whitespace() => false,
-                _ => is_code(code) && code.contains(['(', '`', '=', ';', '/', '%', '+', '[', '{', '"', '\'']),
+                _ => is_code(code) && (code.starts_with('/') || code.contains(CODE_MARKS)),
             }
         })
     })
@@ -148,9 +153,30 @@ fn is_code(text: &str) -> bool {
     }
 }
 
+/// `data:` with a type that runs, and content behind it; or with no type and markup in base64. Behind a comma or a
+/// semicolon prose goes on with white space.
 fn has_data_url(text: &str) -> bool {
-    let runs = |rest: &str, kind: &str| begins_with(rest, kind) && rest[kind.len()..].starts_with([',', ';']);
-    colons(text).any(|at| ends_with(&text[..at], "data") && RUNNABLE.iter().any(|kind| runs(&text[at + 1..], kind)))
+    colons(text).any(|at| {
+        let rest = &text[at + 1..];
+        ends_with(&text[..at], "data") && (RUNNABLE.iter().any(|kind| runs(rest, kind)) || is_bare_markup(rest))
+    })
+}
+
+fn runs(rest: &str, kind: &str) -> bool {
+    let content = begins_with(rest, kind).then(|| rest[kind.len()..].strip_prefix([',', ';'])).flatten();
+    content.is_some_and(|content| match content.trim_start() {
+        "" => false,
+        trimmed if trimmed.len() == content.len() => true,
+        trimmed => trimmed.starts_with('<') || begins_with(trimmed, "charset=") || begins_with(trimmed, "base64,"),
+    })
+}
+
+/// Whether a URL without a type holds base64 of a text that begins with `<`.
+fn is_bare_markup(rest: &str) -> bool {
+    let head = &rest[..rest.floor_char_boundary(MAX_CODE_BYTES)];
+    let Some((parameters, content)) = head.split_once(";base64,") else { return false };
+    let is_bare = parameters.is_empty() || parameters.starts_with(';');
+    is_bare && matches!(content.as_bytes(), [b'P', b'A'..=b'P', ..])
 }
 
 #[cfg(test)]

@@ -1,14 +1,18 @@
 //! Credentials (CL-31), by a closed list of forms.
 
 mod issuers;
+mod phrase;
 mod random;
+mod remark;
 
 use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 use serde_json::{Map, Value};
 
+pub(super) use self::phrase::PhraseSearch;
 use self::random::{has_digit, is_random};
+use self::remark::{is_reference, is_remark};
 use super::{Marks, Separators, colons, contains, last_word};
 
 /// A credential in any text: a token of an issuer's form, a private key block, credentials in a URL, or an assignment
@@ -24,7 +28,7 @@ pub(super) fn in_text(text: &str, marks: Marks) -> Option<&'static str> {
     if !marks.any(Marks::DIGIT) && !is_named {
         return None;
     }
-    let is_prose = text.len() >= MIN_PROSE_BYTES && text.contains([' ', ',', '=']);
+    let is_prose = text.len() >= phrase::MIN_BYTES && text.contains([' ', ',', '=']);
     issued(text)
         .or_else(|| marks.any(Marks::COLON).then(|| in_url(text)).flatten())
         .or_else(|| assigned(text, marks))
@@ -43,9 +47,14 @@ pub(super) fn in_member(name: &str, text: &str) -> Option<&'static str> {
         Promise::Key if is_key(text) => Some("a key or secret"),
         Promise::Token if is_long_token(text) => Some("a token"),
         Promise::KeyBytes if is_key_bytes(text) => Some("a private key"),
-        Promise::Words | Promise::Password if is_phrase(text.split_whitespace()) => Some("a seed phrase"),
+        Promise::Words | Promise::Password if phrase::is_promised(text.split_whitespace()) => Some(phrase::KIND),
         _ => None,
     }
+}
+
+/// A seed phrase in a member of any name.
+pub(super) fn seed_phrase(text: &str, search: &mut PhraseSearch) -> Option<&'static str> {
+    search.is_in_text(text).then_some(phrase::KIND)
 }
 
 /// A number as the value of a member that promises a password.
@@ -53,18 +62,16 @@ pub(super) fn in_number(name: &str) -> Option<&'static str> {
     matches!(promise(name)?, Promise::Password).then_some("a password")
 }
 
-/// A seed phrase as a list of words, or a private key as a list of bytes, in a member that promises one.
-pub(super) fn in_list(name: &str, items: &[Value]) -> Option<&'static str> {
+/// A seed phrase as a list of words, or a private key as a list of bytes in a member that promises one.
+pub(super) fn in_list(name: &str, items: &[Value], search: &mut PhraseSearch) -> Option<&'static str> {
     let is_byte = |item: &Value| item.as_u64().is_some_and(|number| number < 256);
-    match promise(name)? {
-        Promise::Words => {
-            let words = items.iter().map(|item| item.as_str().unwrap_or(""));
-            is_phrase(words).then_some("a seed phrase")
-        }
-        Promise::Key | Promise::KeyBytes if matches!(items.len(), 32 | 64) && items.iter().all(is_byte) => {
+    let words = || items.iter().map(|item| item.as_str().unwrap_or(""));
+    match promise(name) {
+        Some(Promise::Words) if phrase::is_promised(words()) => Some(phrase::KIND),
+        Some(Promise::Key | Promise::KeyBytes) if matches!(items.len(), 32 | 64) && items.iter().all(is_byte) => {
             Some("a private key")
         }
-        _ => None,
+        _ => search.is_phrase(words()).then_some(phrase::KIND),
     }
 }
 
@@ -250,13 +257,10 @@ fn behind_a_word(text: &str, marks: Marks) -> Option<&'static str> {
     Some("a password")
 }
 
-/// Shortest text that names a key or a phrase of its own, in bytes: twelve words of three letters.
-const MIN_PROSE_BYTES: usize = 47;
-
 /// `private key: 0x…`, with the 32 bytes of a key.
 static NAMED_KEY: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
-        r#"(?i-u)(?:private|secret|signing|signer|wallet|deployer|account)[\ _-]?(?:key|hex)["']?
+        r#"(?i-u)(?:(?:private|secret)(?:[\ _-]?sign(?:ing|er))?|wallet|deployer|account)[\ _-]?(?:key|hex)["']?
         [^0-9a-z]{1,4}(?:(?:is|hex|was)[^0-9a-z]{1,3}){0,2}(?:0x)?[0-9a-f]{64}(?:[^0-9a-z]|$)"#,
     )
 });
@@ -266,12 +270,12 @@ static STRUCTURED: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
         r"(?-u)[0-9]{8,10}:AA[A-Za-z0-9_-]{33}|[0-9]Q~[A-Za-z0-9_.~-]{31}
         |(?:AccountKey|SharedAccessKey)=[A-Za-z0-9+/]{40,}=
-        |[?&]sig=[A-Za-z0-9%+/]{40,}|X-Amz-(?:Signature|Security-Token)=[A-Za-z0-9%]{40,}
+        |[?&]sig=[A-Za-z0-9%+/]{0,9}[G-Zg-wyz%+/][A-Za-z0-9%+/]{33,}|X-Amz-(?:Signature|Security-Token)=[A-Za-z0-9%]{40,}
         |[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{40,}",
     )
 });
 
-/// `seed phrase: w1 w2 …`; the words are judged by [`is_phrase`].
+/// `seed phrase: w1 w2 …`; the words are looked up in the list.
 static NAMED_PHRASE: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
         r#"(?i-u)(?:mnemonic|phrase|seed|words|wallet)["']?\s*(?::|=|\bis\b)[\s"':]{0,3}([a-z]{3,8}(?:[\ ,]{1,2}[a-z]{3,8}){11,23})"#,
@@ -283,24 +287,11 @@ fn compiled(pattern: &str) -> Regex {
     Regex::new(&format!("(?x){pattern}")).expect("a test compiles every pattern of this module")
 }
 
-/// Whether the words can be a phrase of BIP-39: one of its numbers of words, each of three to eight small letters, and
-/// none that only grammar needs.
-fn is_phrase<'w>(words: impl Iterator<Item = &'w str>) -> bool {
-    const COUNTS: [usize; 5] = [12, 15, 18, 21, 24];
-    const GRAMMAR: [&str; 24] = [
-        "and", "are", "but", "can", "for", "from", "has", "have", "into", "its", "must", "not", "per", "than", "the",
-        "their", "them", "then", "they", "via", "was", "which", "will", "with",
-    ];
-    let is_word = |word: &str| (3..=8).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_lowercase());
-    let words: Vec<&str> = words.take(COUNTS[4] + 1).collect();
-    COUNTS.contains(&words.len()) && words.iter().all(|word| is_word(word) && !GRAMMAR.contains(word))
-}
-
 /// A seed phrase that a text names as such.
 fn named_phrase(text: &str) -> Option<&'static str> {
-    let found = NAMED_PHRASE.captures_iter(text.as_bytes()).filter_map(|found| found.get(1));
-    let mut phrases = found.filter_map(|phrase| std::str::from_utf8(phrase.as_bytes()).ok());
-    phrases.any(|phrase| is_phrase(phrase.split([' ', ',']).filter(|word| !word.is_empty()))).then_some("a seed phrase")
+    let mut found = NAMED_PHRASE.captures_iter(text.as_bytes()).filter_map(|found| found.get(1));
+    let is_phrase = |words: &[u8]| std::str::from_utf8(words).is_ok_and(phrase::is_promised_first);
+    found.any(|words| is_phrase(words.as_bytes())).then_some(phrase::KIND)
 }
 
 /// `name=value`, `name: value` or `Bearer value`, in prose, in a header or in the query of a URL.
@@ -332,7 +323,9 @@ fn assigned(text: &str, marks: Marks) -> Option<&'static str> {
             Some(Promise::Password | Promise::Key) if is_key(value) => return Some("an assigned secret"),
             Some(Promise::Token) if is_long_token(value) => return Some("an assigned token"),
             Some(Promise::KeyBytes) if is_key_bytes(value) => return Some("an assigned private key"),
-            None if is_query && is_query_key(name) && is_long_token(value) => return Some("a key in a URL"),
+            None if is_query && is_query_key(name) && is_long_token(value) && !is_public_hex(name, value) => {
+                return Some("a key in a URL");
+            }
             _ => {}
         }
     }
@@ -343,6 +336,12 @@ fn assigned(text: &str, marks: Marks) -> Option<&'static str> {
 fn is_query_key(name: &str) -> bool {
     const NAMES: [&str; 8] = ["key", "dkey", "auth", "sig", "signature", "code", "pass", "appid"];
     NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
+}
+
+/// Whether an explorer's URL has that much hexadecimal in this parameter: an account, a digest or a signature.
+fn is_public_hex(name: &str, value: &str) -> bool {
+    let names = ["sig", "signature", "code"].iter().any(|known| name.eq_ignore_ascii_case(known));
+    names && value.len() >= 40 && is_hex(value)
 }
 
 /// What stands behind `Bearer` or `Basic` in an Authorization header.
@@ -398,7 +397,16 @@ fn promise(name: &str) -> Option<Promise> {
         "secretvalue",
     ];
     const TOKENS: [&str; 6] = ["token", "bearer", "jwt", "sessionid", "authorization", "cookie"];
-    const KEY_BYTES: [&str; 6] = ["signingkey", "walletkey", "deployerkey", "signerkey", "keypair", "accountkey"];
+    const KEY_BYTES: [&str; 8] = [
+        "walletkey",
+        "deployerkey",
+        "keypair",
+        "accountkey",
+        "privatesigningkey",
+        "privatesignerkey",
+        "secretsigningkey",
+        "secretsignerkey",
+    ];
     const WORDS: [&str; 5] = ["mnemonic", "phrase", "seed", "seedword", "recoveryword"];
     /// What is said of the form of a value, behind what it is.
     const FORMS: [&str; 7] = ["hex", "base58", "base64", "pem", "value", "prod", "live"];
@@ -437,26 +445,21 @@ fn is_key_bytes(text: &str) -> bool {
     hex.len() == 64 && is_hex(hex)
 }
 
-/// One word that is not a remark about passwords.
+/// One word that says nothing about passwords.
 fn is_password(text: &str) -> bool {
-    const REMARKS: [&str; 9] =
-        ["required", "optional", "none", "string", "text", "false", "true", "null", "unsupported"];
     let text = text.trim();
-    text.len() >= 4
-        && !text.contains(char::is_whitespace)
-        && !is_placeholder(text)
-        && !is_public_value(text)
-        && !REMARKS.iter().any(|remark| text.eq_ignore_ascii_case(remark))
+    text.len() >= 4 && !text.contains(char::is_whitespace) && !is_said_or_public(text)
 }
 
 /// One word with a digit in it, long enough for a key, and none of the public things that stand in cards.
 fn is_key(text: &str) -> bool {
     let text = text.trim();
-    text.len() >= 8
-        && has_digit(text)
-        && !text.contains(char::is_whitespace)
-        && !is_placeholder(text)
-        && !is_public_value(text)
+    text.len() >= 8 && has_digit(text) && !text.contains(char::is_whitespace) && !is_said_or_public(text)
+}
+
+/// A placeholder, a remark, the place of a secret, or a public value.
+fn is_said_or_public(text: &str) -> bool {
+    is_placeholder(text) || is_remark(text) || is_reference(text) || is_public_value(text)
 }
 
 /// Fewest characters of a token.

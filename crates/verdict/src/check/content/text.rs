@@ -71,6 +71,17 @@ impl Separators {
         Self(table)
     }
 
+    /// All that is no letter of ASCII.
+    pub(super) const ALL_BUT_LETTERS: Self = {
+        let mut table = [false; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            table[byte] = !(byte as u8).is_ascii_alphabetic();
+            byte += 1;
+        }
+        Self(table)
+    };
+
     /// These, and every character outside of ASCII.
     pub(super) const fn and_all_else(mut self) -> Self {
         let mut byte = 0x80;

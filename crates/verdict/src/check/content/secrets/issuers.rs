@@ -55,7 +55,7 @@ const VAULT: &str = "a Vault token";
 const GRAFANA: &str = "a Grafana token";
 const SONAR: &str = "a SonarQube token";
 
-pub(super) const ISSUERS: [Issuer; 140] = [
+pub(super) const ISSUERS: [Issuer; 142] = [
     // Keys.
     any("AGE-SECRET-KEY-1", 40, "an age secret key"),
     any("AGE-PLUGIN-", 30, "an age secret key"),
@@ -152,6 +152,8 @@ pub(super) const ISSUERS: [Issuer; 140] = [
     any("xapp-", 20, SLACK),
     any("xoxa-", 10, SLACK),
     any("xoxb-", 10, SLACK),
+    any("xoxc-", 10, SLACK),
+    any("xoxd-", 10, SLACK),
     any("xoxe-", 10, SLACK),
     any("xoxe.", 10, SLACK),
     any("xoxp-", 10, SLACK),

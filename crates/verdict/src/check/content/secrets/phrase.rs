@@ -1,0 +1,160 @@
+//! Seed phrases of BIP-39, by its English list and its checksum.
+
+use std::borrow::Cow;
+
+use bip39::{Language, Mnemonic};
+
+use super::Separators;
+
+/// What a phrase is called in a reason.
+pub(super) const KIND: &str = "a seed phrase";
+
+/// How many words a phrase has.
+const COUNTS: [usize; 5] = [12, 15, 18, 21, 24];
+
+/// Most words of the list in a row that are looked through: a phrase with two words of the text beside it. A longer row
+/// is a list of words.
+const MAX_ROW: usize = COUNTS[4] + 2;
+
+/// The shortest phrase, in bytes: twelve words of three letters.
+pub(super) const MIN_BYTES: usize = 47;
+
+/// Most checksums that are computed for one card. A card of 256 KiB has room for 13,000, each of which takes as many
+/// instructions; one that holds a phrase by accident is not filled with rows of such words.
+const MAX_CHECKSUMS: usize = 256;
+
+/// The search for phrases with a good checksum in one card.
+pub(in crate::check::content) struct PhraseSearch {
+    checksums_left: usize,
+}
+
+impl PhraseSearch {
+    pub(in crate::check::content) const fn new() -> Self {
+        Self { checksums_left: MAX_CHECKSUMS }
+    }
+
+    /// Whether a row of words in `text` is a phrase, whatever stands between its words.
+    pub(super) fn is_in_text(&mut self, text: &str) -> bool {
+        if text.len() < MIN_BYTES || self.checksums_left == 0 {
+            return false;
+        }
+        let mut row = Vec::new();
+        let mut length = 0;
+        for word in Separators::ALL_BUT_LETTERS.split(text) {
+            if is_listed(word) {
+                length += 1;
+                if length <= MAX_ROW {
+                    row.push(word);
+                }
+                continue;
+            }
+            if length <= MAX_ROW && self.is_in_row(&row) {
+                return true;
+            }
+            row.clear();
+            length = 0;
+        }
+        length <= MAX_ROW && self.is_in_row(&row)
+    }
+
+    /// Whether the words are a phrase.
+    pub(super) fn is_phrase<'w>(&mut self, words: impl ExactSizeIterator<Item = &'w str>) -> bool {
+        COUNTS.contains(&words.len()) && self.has_checksum(&words.collect::<Vec<_>>())
+    }
+
+    /// Whether the longest phrase that fits into `row` stands somewhere in it.
+    fn is_in_row(&mut self, row: &[&str]) -> bool {
+        let count = COUNTS.iter().rfind(|count| **count <= row.len());
+        count.is_some_and(|count| row.windows(*count).any(|words| self.has_checksum(words)))
+    }
+
+    fn has_checksum(&mut self, words: &[&str]) -> bool {
+        if self.checksums_left == 0 || !words.iter().all(|word| is_listed(word)) {
+            return false;
+        }
+        self.checksums_left -= 1;
+        Mnemonic::parse_in_normalized(Language::English, &words.join(" ").to_ascii_lowercase()).is_ok()
+    }
+}
+
+/// Whether the words can be a phrase, where a name promises one: its number of words, all of the list.
+pub(super) fn is_promised<'w>(words: impl Iterator<Item = &'w str>) -> bool {
+    let words: Vec<&str> = words.take(MAX_ROW).collect();
+    COUNTS.contains(&words.len()) && words.iter().all(|word| is_listed(word))
+}
+
+/// Whether the words of the list that `text` begins with can be a phrase, where the words before it promise one.
+pub(super) fn is_promised_first(text: &str) -> bool {
+    is_promised(Separators::ALL_BUT_LETTERS.split(text).take_while(|word| is_listed(word)))
+}
+
+fn is_listed(word: &str) -> bool {
+    (3..=8).contains(&word.len()) && Language::English.find_word(&lower(word)).is_some()
+}
+
+fn lower(word: &str) -> Cow<'_, str> {
+    if word.bytes().any(|byte| byte.is_ascii_uppercase()) { word.to_ascii_lowercase().into() } else { word.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Vectors of BIP-39.
+    const PHRASES: [&str; 5] = [
+        "abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about",
+        "legal winner thank year wave sausage worth useful legal winner thank yellow",
+        "gravity machine north sort system female filter attitude volume fold club stay feature office ecology stable \
+         narrow fog",
+        "void come effort suffer camp survey warrior heavy shoot primary clutch crush open amazing screen patrol group \
+         space point ten exist slush involve unfold",
+        "zoo zoo zoo zoo zoo zoo zoo zoo zoo zoo zoo wrong",
+    ];
+
+    fn is_in_text(text: &str) -> bool {
+        PhraseSearch::new().is_in_text(text)
+    }
+
+    fn is_phrase(text: &str) -> bool {
+        let words: Vec<&str> = text.split(' ').collect();
+        PhraseSearch::new().is_phrase(words.into_iter())
+    }
+
+    #[test]
+    fn phrases_are_found_wherever_they_stand() {
+        for phrase in PHRASES {
+            for text in [
+                phrase.to_owned(),
+                phrase.to_uppercase(),
+                phrase.replace(' ', ", "),
+                phrase.replace(' ', "\n1. "),
+                format!("Keep this: {phrase}; it is all there is."),
+                format!("word zoo {phrase}"),
+            ] {
+                assert!(is_in_text(&text), "{text}");
+            }
+            assert!(is_phrase(phrase) && is_promised(phrase.split(' ')));
+        }
+    }
+
+    #[test]
+    fn without_a_checksum_only_a_promise_makes_a_phrase() {
+        let row = "abandon ability able about above absent absorb abstract absurd abuse access accident";
+        let bad = row.replace("accident", "zoo");
+        assert!(!is_in_text(&bad) && !is_phrase(&bad));
+        assert!(is_promised(bad.split(' ')) && is_promised_first(&format!("{bad}. So be it.")));
+        assert!(!is_promised_first(&bad.replace("absent", "papaya")));
+        let list = PHRASES.join(" ");
+        assert!(!is_in_text(&list) && !is_phrase(&list), "a longer row is a list of words");
+    }
+
+    #[test]
+    fn checksums_of_one_card_are_counted() {
+        let mut search = PhraseSearch::new();
+        let bad = ["act"; 12].join(" ");
+        assert!((0..MAX_CHECKSUMS - 1).all(|_| !search.is_in_text(&bad)) && search.is_in_text(PHRASES[0]));
+        assert!(
+            !search.is_in_text(PHRASES[0]) && !search.is_phrase(PHRASES[1].split(' ').collect::<Vec<_>>().into_iter())
+        );
+    }
+}
