@@ -132,8 +132,7 @@ impl CachedWalker {
             evicted.push(name.clone());
         }
         if let Some(fleet) = self.fleet.as_ref().filter(|_| !evicted.is_empty()) {
-            let with_keys = |name| (self.keys(&name), name);
-            fleet.tell_evicted(evicted.into_iter().map(with_keys).collect());
+            fleet.tell_evicted(evicted.into_iter().map(|name| (name.clone(), self.keys(&name))));
         }
     }
 
