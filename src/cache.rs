@@ -12,13 +12,13 @@
 
 mod changes;
 mod content;
+mod contradiction;
 mod evicted;
 #[cfg(feature = "daemon")]
 mod feed;
 mod key;
 #[cfg(feature = "daemon")]
 mod operate;
-mod outdated;
 mod proven;
 
 use std::collections::HashMap;
@@ -35,10 +35,10 @@ use moka::future::Cache;
 use moka::notification::RemovalCause;
 
 pub use self::content::ContentCache;
-use self::evicted::{Evicted, Mark, Standing};
+pub use self::contradiction::OnChange;
+use self::contradiction::{shows_change, shows_other_records};
+use self::evicted::{Evicted, Mark, PermittedUpTo};
 pub use self::key::CacheKey;
-use self::outdated::shows_change;
-pub use self::outdated::OnChange;
 pub use self::proven::ProvenContent;
 use crate::config::CacheConfig;
 use crate::cpu_share;
@@ -143,7 +143,7 @@ struct Entry {
     resolution: Resolution,
     content: Option<Arc<ProvenContent>>,
     /// The evictions before its run, and those after it that were of other names.
-    standing: Standing,
+    permitted: PermittedUpTo,
     /// By which [`Changes`] knows its run.
     run: u64,
     /// From when on it may be refreshed.
@@ -187,7 +187,7 @@ impl Entry {
         Self {
             resolution: found.resolution.from_cache(),
             content: found.content.clone(),
-            standing: began.evictions.into(),
+            permitted: began.evictions.into(),
             run: began.ticket,
             refresh_from: before(fresh_until, fresh.saturating_sub(refresh_after(fresh))),
             fresh_until,
@@ -406,7 +406,7 @@ impl VerdictCache {
 
     /// Whether an entry may be served in this way at `now`. Every way of serving asks here.
     fn servable(&self, key: &CacheKey, entry: &Entry, now: Timestamp, how: Serving) -> bool {
-        entry.is_young(now, how) && self.evicted.permits_still(&key.name, &entry.standing)
+        entry.is_young(now, how) && self.evicted.permits_still(&key.name, &entry.permitted)
     }
 
     fn is_due(&self, key: &CacheKey, entry: &Entry, now: Timestamp) -> bool {
@@ -497,11 +497,48 @@ impl VerdictCache {
         self.settle(key, began, &found.resolution);
     }
 
+    /// Evicts the name of `key` where a finding shows that something is wrong of what is held about it. The finding stands by
+    /// that, as one of a run that began when it is said here, unless something that it contradicts has read further.
+    async fn outdate(&self, key: &CacheKey, found: &Finished, began: Began) -> Began {
+        let (verdict, newest) = (found.resolution.verdict(), found.resolution.newest());
+        let wrong = self.contradicted(key, verdict).await;
+        if wrong.is_empty() || clresolve_core::mutant!("stale-across-a-change") {
+            return began;
+        }
+        let at = verdict.freshness.checked_at;
+        let Some(evictions) = self.evicted.record_by(&key.name, began.evictions, at) else { return began };
+        self.leave_flights(&key.name);
+        if let Some(on_change) = &found.on_change {
+            on_change.hear();
+        }
+        if wrong.iter().any(|entry| entry.resolution.newest() > newest) {
+            self.evict(&key.name, at);
+        }
+        Began { evictions, ..began }
+    }
+
+    /// What may still be served in some way and contradicts what was found under `key`: the verdict under this key, and
+    /// trusted ones under others, which were read from the same chain at the same kind of block.
+    async fn contradicted(&self, key: &CacheKey, found: &Verdict) -> Vec<Arc<Entry>> {
+        let mut entries = Vec::new();
+        for pool in [&self.trusted, &self.other] {
+            let held = pool.get(key).await;
+            entries.extend(held.filter(|entry| shows_change(entry.resolution.verdict(), found)));
+        }
+        let is_other = |other: &CacheKey| other != key && other.world == key.world && other.block == key.block;
+        for other in self.changes.keys(&key.name).into_iter().filter(is_other) {
+            let held = self.trusted.get(&other).await;
+            entries.extend(held.filter(|entry| shows_other_records(entry.resolution.verdict(), found)));
+        }
+        entries.retain(|entry| self.servable(key, entry, found.freshness.checked_at, Serving::Stale));
+        entries
+    }
+
     /// What those who follow a name were told last: the failure after the latest verdict, else that verdict while it is fresh.
     /// Beyond that a failure may have come and gone, so what is found then is told anew.
     #[cfg(feature = "daemon")]
     async fn told_last(&self, key: &CacheKey, found: &Verdict) -> Option<Arc<Entry>> {
-        let is_standing = |entry: &Arc<Entry>| self.evicted.permits_still(&key.name, &entry.standing);
+        let is_standing = |entry: &Arc<Entry>| self.evicted.permits_still(&key.name, &entry.permitted);
         if let Some(failure) = self.failures.get(key).await.filter(is_standing) {
             return Some(failure);
         }

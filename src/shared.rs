@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::bus::Ear;
 use self::circuit::Circuit;
-use self::evictions::{Eviction, Evictions, MAX_AT_ONCE, Voice};
+use self::evictions::{Eviction, Evictions, MAX_AT_ONCE, Announcer};
 use self::link::{AbortOnDrop, Gone, Link, Reach, VALUE_ANSWER_BYTES};
 use self::mac::{MacKeyError, MacKeys};
 use self::value::{Binding, MAX_VALUE_BYTES, Value};
@@ -115,7 +115,7 @@ impl Tier {
         let link = || Arc::new(Link::new(reach.clone(), redis.write_timeout, Arc::clone(clock)));
         let (link, of_evictions) = (link(), link());
         let (untold, outdated) = (Arc::<Evictions>::default(), Arc::<Evictions>::default());
-        let voice = Voice {
+        let announcer = Announcer {
             link: Arc::clone(&of_evictions),
             keys: Arc::clone(&keys),
             clock: Arc::clone(clock),
@@ -123,7 +123,7 @@ impl Tier {
             limit: redis.write_timeout,
             sender,
         };
-        let telling = tokio::spawn(voice.tell(Arc::clone(&untold), Arc::clone(&outdated)));
+        let telling = tokio::spawn(announcer.tell(Arc::clone(&untold), Arc::clone(&outdated)));
         let (later, waiting) = mpsc::channel(MAX_WAITING);
         let writer = Writer { link: Arc::clone(&link), config: redis.clone() };
         let writing = tokio::spawn(writer.write(waiting, outdated));

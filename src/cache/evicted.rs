@@ -20,9 +20,9 @@ pub(super) struct Mark(u64);
 
 /// Up to how many evictions an answer is known to stand. It is looked for once after each, and not each time that the
 /// answer is served.
-pub(super) struct Standing(AtomicU64);
+pub(super) struct PermittedUpTo(AtomicU64);
 
-impl From<Mark> for Standing {
+impl From<Mark> for PermittedUpTo {
     fn from(Mark(began): Mark) -> Self {
         Self(began.into())
     }
@@ -87,12 +87,12 @@ impl Evicted {
     }
 
     /// As [`Evicted::permits`], for an answer that is asked about again and again.
-    pub(super) fn permits_still(&self, name: &EnsName, standing: &Standing) -> bool {
+    pub(super) fn permits_still(&self, name: &EnsName, permitted: &PermittedUpTo) -> bool {
         // Before the look at the name: what comes between the two is looked for next time.
-        let (now, began) = (self.mark(), Mark(standing.0.load(Ordering::Relaxed)));
+        let (now, began) = (self.mark(), Mark(permitted.0.load(Ordering::Relaxed)));
         let is_permitted = self.permits(name, began);
         if is_permitted && began < now {
-            standing.0.fetch_max(now.0, Ordering::Relaxed);
+            permitted.0.fetch_max(now.0, Ordering::Relaxed);
         }
         is_permitted
     }
@@ -151,14 +151,14 @@ mod tests {
     #[test]
     fn an_answer_is_looked_for_once_after_an_eviction_of_another_name() {
         let evicted = Evicted::default();
-        let standing = Standing::from(evicted.mark());
+        let permitted = PermittedUpTo::from(evicted.mark());
         evicted.record(&name("b.eth"), START);
-        assert!(evicted.permits_still(&name("a.eth"), &standing));
-        assert_eq!(Mark(standing.0.load(Ordering::Relaxed)), evicted.mark(), "no lock is taken until the next one");
+        assert!(evicted.permits_still(&name("a.eth"), &permitted));
+        assert_eq!(Mark(permitted.0.load(Ordering::Relaxed)), evicted.mark(), "no lock is taken until the next one");
         evicted.record(&name("a.eth"), START);
-        assert!(!evicted.permits_still(&name("a.eth"), &standing));
+        assert!(!evicted.permits_still(&name("a.eth"), &permitted));
         evicted.record(&name("b.eth"), START);
-        assert!(!evicted.permits_still(&name("a.eth"), &standing), "and for good");
+        assert!(!evicted.permits_still(&name("a.eth"), &permitted), "and for good");
     }
 
     #[test]

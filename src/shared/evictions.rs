@@ -65,7 +65,7 @@ impl Evictions {
 }
 
 /// What one daemon says on the bus.
-pub struct Voice {
+pub struct Announcer {
     /// A connection of its own: no value is before a message.
     pub link: Arc<Link>,
     /// Sign the messages.
@@ -80,7 +80,7 @@ pub struct Voice {
     pub sender: [u8; 16],
 }
 
-impl Voice {
+impl Announcer {
     /// Tells the fleet of what is `untold`, for as long as it is awaited. The values about it are `outdated` then.
     pub async fn tell(self, untold: Arc<Evictions>, outdated: Arc<Evictions>) {
         let mut sent = 0;
