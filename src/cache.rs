@@ -12,6 +12,7 @@
 
 mod changes;
 mod content;
+mod contradiction;
 mod evicted;
 #[cfg(feature = "daemon")]
 mod feed;
@@ -34,13 +35,14 @@ use moka::future::Cache;
 use moka::notification::RemovalCause;
 
 pub use self::content::ContentCache;
-use self::evicted::{Evicted, Mark};
+pub use self::contradiction::OnChange;
+use self::contradiction::{shows_change, shows_other_records};
+use self::evicted::{Evicted, Mark, PermittedUpTo};
 pub use self::key::CacheKey;
 pub use self::proven::ProvenContent;
 use crate::config::CacheConfig;
 use crate::cpu_share;
 use crate::name::EnsName;
-use crate::reason::Code;
 use crate::telemetry::{self, Eviction, NotCached, Pool};
 use crate::verdict::{Published, Resolution, Stale, State, Verdict};
 use clresolve_core::freshness::*;
@@ -97,11 +99,13 @@ pub struct Finished {
     pub content: Option<Arc<ProvenContent>>,
     /// Whether a change was announced while it was under way, of which a run that begins now would know.
     pub is_overtaken: bool,
+    /// Hears that the answer shows what was held before to be wrong.
+    pub on_change: Option<OnChange>,
 }
 
 impl From<Resolution> for Finished {
     fn from(resolution: Resolution) -> Self {
-        Self { resolution, content: None, is_overtaken: false }
+        Self { resolution, content: None, is_overtaken: false, on_change: None }
     }
 }
 
@@ -138,8 +142,10 @@ pub(crate) struct Began {
 struct Entry {
     resolution: Resolution,
     content: Option<Arc<ProvenContent>>,
-    /// The evictions before its run.
-    began: Mark,
+    /// The evictions before its run, and those after it that were of other names.
+    permitted: PermittedUpTo,
+    /// By which [`Changes`] knows its run.
+    run: u64,
     /// From when on it may be refreshed.
     refresh_from: Timestamp,
     fresh_until: Timestamp,
@@ -169,9 +175,9 @@ enum Serving {
 }
 
 impl Entry {
-    /// An entry for the result of a run that began after the evictions of `began`. `failures_before` counts the failures in
+    /// An entry for the result of a run that began then (`began`). `failures_before` counts the failures in
     /// a row before that run.
-    fn new(found: &Finished, failures_before: u32, began: Mark) -> Self {
+    fn new(found: &Finished, failures_before: u32, began: Began) -> Self {
         let verdict = found.resolution.verdict();
         let state = verdict.state;
         let fresh_until = verdict.freshness.fresh_until;
@@ -181,7 +187,8 @@ impl Entry {
         Self {
             resolution: found.resolution.from_cache(),
             content: found.content.clone(),
-            began,
+            permitted: began.evictions.into(),
+            run: began.ticket,
             refresh_from: before(fresh_until, fresh.saturating_sub(refresh_after(fresh))),
             fresh_until,
             stale_until: after(fresh_until, STALE_FOR),
@@ -284,10 +291,11 @@ impl VerdictCache {
             return resolution;
         }
         telemetry::cache_miss(telemetry::Cache::Verdicts);
-        self.flight(key, run).await.expect("a run of the walk does not panic")
+        self.flight(key, 0, run).await.expect("a run of the walk does not panic")
     }
 
-    /// The verdict of a new run, or of the run that is under way. A fresh verdict is not used.
+    /// The verdict of a new run, or of one that is under way and began after the last gap in what is known of the chain. A fresh
+    /// verdict is not used.
     ///
     /// # Panics
     /// When the run panicked.
@@ -296,7 +304,7 @@ impl VerdictCache {
         F: FnOnce(Before) -> Run + Send + 'static,
         Run: Future<Output: Into<Finished>> + Send + 'static,
     {
-        self.flight(key, run).await.expect("a run of the walk does not panic")
+        self.flight(key, self.changes.gap(), run).await.expect("a run of the walk does not panic")
     }
 
     /// The keys of trusted verdicts that were asked for and are in the last tenth of their freshness at `now`; what ends
@@ -322,7 +330,7 @@ impl VerdictCache {
         if !is_due || is_backed_off {
             return None;
         }
-        let resolution = self.flight(key.clone(), run).await?;
+        let resolution = self.flight(key.clone(), 0, run).await?;
         telemetry::cache_refreshed(resolution.verdict().state.as_str());
         Some(resolution)
     }
@@ -398,7 +406,7 @@ impl VerdictCache {
 
     /// Whether an entry may be served in this way at `now`. Every way of serving asks here.
     fn servable(&self, key: &CacheKey, entry: &Entry, now: Timestamp, how: Serving) -> bool {
-        entry.is_young(now, how) && self.evicted.permits(&key.name, entry.began)
+        entry.is_young(now, how) && self.evicted.permits_still(&key.name, &entry.permitted)
     }
 
     fn is_due(&self, key: &CacheKey, entry: &Entry, now: Timestamp) -> bool {
@@ -408,11 +416,15 @@ impl VerdictCache {
     /// Refuses what was answered about `name` until `now`, and what runs under way will say of it.
     pub fn evict(&self, name: &EnsName, now: Timestamp) {
         self.evicted.record(name, now);
-        let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
-        flights.retain(|key, _| key.name != *name);
-        drop(flights);
+        self.leave_flights(name);
         #[cfg(feature = "daemon")]
         self.feed.tell(Event::Eviction { name: name.clone(), at: now });
+    }
+
+    /// Whoever asks about `name` from now on joins no run that is under way.
+    fn leave_flights(&self, name: &EnsName) {
+        let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
+        flights.retain(|key, _| key.name != *name);
     }
 
     /// What begins now knows of every eviction and hint until now.
@@ -443,14 +455,14 @@ impl VerdictCache {
         self.evicted.at(name)
     }
 
-    /// Joins the run that is under way for `key`, or starts one.
-    fn flight<F, Run>(self: &Arc<Self>, key: CacheKey, run: F) -> Answer
+    /// Joins the run that is under way for `key` and began after the ticket `since`, or starts one.
+    fn flight<F, Run>(self: &Arc<Self>, key: CacheKey, since: u64, run: F) -> Answer
     where
         F: FnOnce(Before) -> Run + Send + 'static,
         Run: Future<Output: Into<Finished>> + Send + 'static,
     {
         let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(flight) = flights.get(&key) {
+        if let Some(flight) = flights.get(&key).filter(|flight| flight.began.ticket > since) {
             return flight.answer.clone();
         }
         let began = self.begin();
@@ -469,14 +481,15 @@ impl VerdictCache {
         answer
     }
 
-    /// Keeps what a run found, unless its name was evicted meanwhile.
+    /// Keeps what a run found, unless its name was evicted meanwhile. What it shows to be wrong is evicted.
     async fn keep(&self, key: &CacheKey, found: &Finished, failures_before: u32, began: Began) {
+        #[cfg(feature = "daemon")]
+        let before = self.told_last(key, found.resolution.verdict()).await;
+        let began = self.outdate(key, found, began).await;
         if !self.is_standing(&key.name, began) {
             return;
         }
-        #[cfg(feature = "daemon")]
-        let before = self.told_last(key, found.resolution.verdict()).await;
-        if let Err(why) = self.insert(key.clone(), found, failures_before, began.evictions).await {
+        if let Err(why) = self.insert(key.clone(), found, failures_before, began).await {
             telemetry::not_cached(key.name.as_str(), why);
         }
         #[cfg(feature = "daemon")]
@@ -484,11 +497,48 @@ impl VerdictCache {
         self.settle(key, began, &found.resolution);
     }
 
+    /// Evicts the name of `key` where a finding shows that something is wrong of what is held about it. The finding stands by
+    /// that, as one of a run that began when it is said here, unless something that it contradicts has read further.
+    async fn outdate(&self, key: &CacheKey, found: &Finished, began: Began) -> Began {
+        let (verdict, newest) = (found.resolution.verdict(), found.resolution.newest());
+        let wrong = self.contradicted(key, verdict).await;
+        if wrong.is_empty() || clresolve_core::mutant!("stale-across-a-change") {
+            return began;
+        }
+        let at = verdict.freshness.checked_at;
+        let Some(evictions) = self.evicted.record_by(&key.name, began.evictions, at) else { return began };
+        self.leave_flights(&key.name);
+        if let Some(on_change) = &found.on_change {
+            on_change.hear();
+        }
+        if wrong.iter().any(|entry| entry.resolution.newest() > newest) {
+            self.evict(&key.name, at);
+        }
+        Began { evictions, ..began }
+    }
+
+    /// What may still be served in some way and contradicts what was found under `key`: the verdict under this key, and
+    /// trusted ones under others, which were read from the same chain at the same kind of block.
+    async fn contradicted(&self, key: &CacheKey, found: &Verdict) -> Vec<Arc<Entry>> {
+        let mut entries = Vec::new();
+        for pool in [&self.trusted, &self.other] {
+            let held = pool.get(key).await;
+            entries.extend(held.filter(|entry| shows_change(entry.resolution.verdict(), found)));
+        }
+        let is_other = |other: &CacheKey| other != key && other.world == key.world && other.block == key.block;
+        for other in self.changes.keys(&key.name).into_iter().filter(is_other) {
+            let held = self.trusted.get(&other).await;
+            entries.extend(held.filter(|entry| shows_other_records(entry.resolution.verdict(), found)));
+        }
+        entries.retain(|entry| self.servable(key, entry, found.freshness.checked_at, Serving::Stale));
+        entries
+    }
+
     /// What those who follow a name were told last: the failure after the latest verdict, else that verdict while it is fresh.
     /// Beyond that a failure may have come and gone, so what is found then is told anew.
     #[cfg(feature = "daemon")]
     async fn told_last(&self, key: &CacheKey, found: &Verdict) -> Option<Arc<Entry>> {
-        let is_standing = |entry: &Arc<Entry>| self.evicted.permits(&key.name, entry.began);
+        let is_standing = |entry: &Arc<Entry>| self.evicted.permits_still(&key.name, &entry.permitted);
         if let Some(failure) = self.failures.get(key).await.filter(is_standing) {
             return Some(failure);
         }
@@ -534,7 +584,7 @@ impl VerdictCache {
         key: CacheKey,
         found: &Finished,
         failures_before: u32,
-        began: Mark,
+        began: Began,
     ) -> Result<(), NotCached> {
         let mut entry = Entry::new(found, failures_before, began);
         let earlier = self.trusted.get(&key).await;
@@ -560,7 +610,7 @@ impl VerdictCache {
     }
 
     async fn put(&self, pool: &Cache<CacheKey, Arc<Entry>>, key: CacheKey, mut entry: Entry) {
-        entry.ticket = Some(self.changes.add(&key, &entry.resolution));
+        entry.ticket = Some(self.changes.add(&key, &entry.resolution, entry.run));
         pool.insert(key, Arc::new(entry)).await;
     }
 
@@ -579,24 +629,6 @@ impl VerdictCache {
         self.put(&self.failures, key, failure).await;
         Err(if is_change { NotCached::Changed } else { NotCached::Undecided })
     }
-}
-
-/// Whether a later run saw what makes an earlier verdict wrong: another state, other records, or others to come. What a
-/// failure did not see is no change.
-pub(crate) fn shows_change(before: &Verdict, after: &Verdict) -> bool {
-    let is_pending = |verdict: &Verdict| verdict.reasons.iter().any(|reason| reason.code == Code::RecordPending);
-    let decided = |verdict: &Verdict| Some(verdict.state).filter(|state| *state != State::Indeterminate);
-    let source = |verdict: &Verdict| {
-        verdict.anchor.clone().map(|anchor| (anchor.resolver, anchor.wildcard, anchor.offchain, anchor.records_digest))
-    };
-    (is_pending(after) && !is_pending(before))
-        || differ(decided(before), decided(after))
-        || differ(source(before), source(after))
-}
-
-/// Whether both are there, and not the same.
-fn differ<T: PartialEq>(one: Option<T>, other: Option<T>) -> bool {
-    one.zip(other).is_some_and(|(one, other)| one != other)
 }
 
 /// Counts the entries that a pool dropped by itself, but not those that were removed on purpose.
@@ -660,7 +692,7 @@ mod tests {
     use super::*;
     use crate::chain::BlockSelector;
     use crate::digest::Digest;
-    use crate::reason::Reason;
+    use crate::reason::{Code, Reason};
     use crate::records::Record;
     use crate::verdict::{Anchor, AnchorBlock, Depth, Served};
     use clresolve_core::payment::{EndpointKey, EndpointRecord, PaymentRecords};
@@ -685,7 +717,7 @@ mod tests {
 
     /// Keeps the verdict of a run that ended at that time; gives why it is not in the cache.
     async fn keep(cache: &VerdictCache, name: &str, state: State, at: Timestamp) -> Option<NotCached> {
-        cache.insert(key(name), &resolution(state, at, 0).into(), 0, cache.evicted.mark()).await.err()
+        cache.insert(key(name), &resolution(state, at, 0).into(), 0, cache.begin()).await.err()
     }
 
     /// A verdict on a name whose records have this digest.
@@ -806,7 +838,7 @@ mod tests {
         for number in 0..20 {
             let verdict = Verdict::clone(resolution(State::Trusted, START, 0).verdict());
             let resolution = live(verdict, Some(vec![b' '; card_bytes].into()));
-            let _ = cache.insert(key(&format!("a{number}.eth")), &resolution.into(), 0, cache.evicted.mark()).await;
+            let _ = cache.insert(key(&format!("a{number}.eth")), &resolution.into(), 0, cache.begin()).await;
             cache.trusted.run_pending_tasks().await;
         }
         (cache.trusted.entry_count(), cache.trusted.weighted_size())
@@ -949,7 +981,7 @@ mod tests {
         ] {
             let cache = cache();
             let trusted = live(anchored(State::Trusted, "sha256:1"), None);
-            let began = cache.evicted.mark();
+            let began = cache.begin();
             cache.insert(key("a.eth"), &trusted.into(), 0, began).await.expect("it is cached");
             let why =
                 cache.insert(key("a.eth"), &live(seen, None).into(), 0, began).await.expect_err("it is a failure");
@@ -958,6 +990,68 @@ mod tests {
             assert_eq!(state == State::Trusted, !is_change);
             assert_eq!(cache.stale(&key("a.eth"), "a.eth", START + 300.seconds()).await.is_some(), !is_change);
         }
+    }
+
+    /// What an agent is under one set of rules rests on the same records as what it is under another.
+    #[tokio::test]
+    async fn a_change_that_a_run_shows_ends_what_was_answered_under_every_key() {
+        let (cache, told) = (cache(), Arc::new(AtomicUsize::new(0)));
+        let under = |rules: &[u8]| CacheKey { rules: Digest::of(rules), ..key("a.eth") };
+        let elsewhere = CacheKey { world: "elsewhere".into(), ..key("a.eth") };
+        let found = |records: &str, checked_at: Timestamp, newest: u64| {
+            let mut verdict = anchored(State::Trusted, records);
+            verdict.freshness = resolution(State::Trusted, checked_at, 0).verdict().freshness.clone();
+            let (told, resolution) = (Arc::clone(&told), clresolve_verdict::sample::read_to(verdict, newest));
+            let on_change = Some(OnChange::new(move || {
+                told.fetch_add(1, Ordering::SeqCst);
+            }));
+            Finished { on_change, ..resolution.into() }
+        };
+        let run = async |key: CacheKey, found: Finished| {
+            let now = found.resolution.verdict().freshness.checked_at;
+            cache.get_or_run(key, now, |_| async { found }).await
+        };
+        let later = START + 300.seconds();
+        for (key, at) in
+            [(under(b"1"), later - 301.seconds()), (under(b"2"), later - 1.second()), (elsewhere.clone(), later)]
+        {
+            run(key, found("sha256:1", at, 7)).await;
+        }
+        keep(&cache, "a.eth", State::Indeterminate, later).await;
+        run(under(b"1"), found("sha256:1", later, 8)).await;
+        assert_eq!(told.load(Ordering::SeqCst), 0, "nothing has changed");
+        assert!(cache.fresh(&under(b"2"), later).await.is_some());
+
+        run(under(b"3"), found("sha256:2", later, 9)).await;
+        assert_eq!(told.load(Ordering::SeqCst), 1);
+        for gone in [under(b"1"), under(b"2"), elsewhere] {
+            assert!(cache.fresh(&gone, later).await.is_none());
+        }
+        assert!(cache.fresh(&under(b"3"), later).await.is_some(), "the one that showed it stands");
+
+        // One that has read less shows nothing but that something is wrong.
+        run(under(b"1"), found("sha256:1", later, 8)).await;
+        assert_eq!(told.load(Ordering::SeqCst), 2);
+        for gone in [under(b"1"), under(b"3")] {
+            assert!(cache.fresh(&gone, later).await.is_none());
+        }
+    }
+
+    #[tokio::test]
+    async fn what_has_ended_is_not_stale_once_a_run_under_other_rules_showed_a_change() {
+        let cache = cache();
+        let other = CacheKey { depth: Depth::Schemas, ..key("a.eth") };
+        let trusted = live(anchored(State::Trusted, "sha256:1"), None);
+        cache.get_or_run(key("a.eth"), START, |_| async { trusted }).await;
+        keep(&cache, "a.eth", State::Indeterminate, START + 300.seconds()).await;
+        let stale = async || cache.stale(&key("a.eth"), "a.eth", START + 301.seconds()).await.is_some();
+        assert!(stale().await);
+        let mut pending = anchored(State::Indeterminate, "sha256:1");
+        pending.reasons = vec![Reason::new(Code::RecordPending)];
+        pending.freshness = resolution(State::Indeterminate, START + 301.seconds(), 0).verdict().freshness.clone();
+        let found = live(pending, None);
+        cache.get_or_run(other, START + 301.seconds(), |_| async { found }).await;
+        assert!(!stale().await);
     }
 
     #[test]

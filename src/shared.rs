@@ -6,12 +6,12 @@
 
 pub mod bus;
 pub mod circuit;
+pub mod evictions;
 pub mod link;
 pub mod mac;
 pub mod value;
 
 use std::future::Future;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -21,8 +21,9 @@ use jiff::{SignedDuration, Timestamp};
 use redis::Pipeline;
 use tokio::sync::{mpsc, oneshot};
 
-use self::bus::{Ear, Message};
+use self::bus::Ear;
 use self::circuit::Circuit;
+use self::evictions::{Eviction, Evictions, MAX_AT_ONCE, Announcer};
 use self::link::{AbortOnDrop, Gone, Link, Reach, VALUE_ANSWER_BYTES};
 use self::mac::{MacKeyError, MacKeys};
 use self::value::{Binding, MAX_VALUE_BYTES, Value};
@@ -39,7 +40,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// How far the clocks of a fleet may be apart. Machines that keep time are within milliseconds of each other.
 pub const MAX_SKEW: SignedDuration = SignedDuration::from_secs(2);
 
-/// Most writes and publications that wait. Each holds the evidence of one run.
+/// Most writes that wait. Each holds the evidence of one run.
 const MAX_WAITING: usize = 64;
 
 /// Deletes a lease that is still the caller's.
@@ -52,16 +53,16 @@ pub struct Tier {
     clock: Arc<dyn Clock>,
     cache: Arc<VerdictCache>,
     config: RedisConfig,
-    channel: String,
-    /// Who this daemon is on the bus.
-    sender: [u8; 16],
-    sent: AtomicU64,
     /// The world in force, and what was first seen of it.
     first_seen: Mutex<Option<(Arc<str>, Seen)>>,
     /// Whether others are worth waiting for.
     waits: Circuit,
     later: mpsc::Sender<BoxFuture<'static, ()>>,
-    _tasks: [AbortOnDrop; 2],
+    /// Evictions of which the fleet is to be told.
+    untold: Arc<Evictions>,
+    /// Held by each eviction that is not done with.
+    open: Arc<()>,
+    _tasks: [AbortOnDrop; 3],
 }
 
 /// How far a run has read the chain.
@@ -111,24 +112,35 @@ impl Tier {
         let ear = Ear::new(sender, Arc::clone(&keys), channel.clone(), Arc::clone(clock), Arc::clone(cache));
         let (tried, first_try) = oneshot::channel();
         let listening = tokio::spawn(ear.listen(reach.clone(), redis.write_timeout, tried));
+        let link = || Arc::new(Link::new(reach.clone(), redis.write_timeout, Arc::clone(clock)));
+        let (link, of_evictions) = (link(), link());
+        let (untold, outdated) = (Arc::<Evictions>::default(), Arc::<Evictions>::default());
+        let announcer = Announcer {
+            link: Arc::clone(&of_evictions),
+            keys: Arc::clone(&keys),
+            clock: Arc::clone(clock),
+            channel,
+            limit: redis.write_timeout,
+            sender,
+        };
+        let telling = tokio::spawn(announcer.tell(Arc::clone(&untold), Arc::clone(&outdated)));
         let (later, waiting) = mpsc::channel(MAX_WAITING);
-        let writing = tokio::spawn(one_by_one(waiting));
-        let link = Arc::new(Link::new(reach, redis.write_timeout, Arc::clone(clock)));
-        // Both end within the time limit of a connection, whatever the server does.
-        let _ = tokio::join!(link.connect(), first_try);
+        let writer = Writer { link: Arc::clone(&link), config: redis.clone() };
+        let writing = tokio::spawn(writer.write(waiting, outdated));
+        // All end within the time limit of a connection, whatever the server does.
+        let _ = tokio::join!(link.connect(), of_evictions.connect(), first_try);
         Ok(Some(Self {
             link,
             keys,
             clock: Arc::clone(clock),
             cache: Arc::clone(cache),
             config: redis.clone(),
-            channel,
-            sender,
-            sent: AtomicU64::new(0),
             first_seen: Mutex::default(),
             waits: Circuit::default(),
             later,
-            _tasks: [listening, writing].map(|task| AbortOnDrop(task.abort_handle())),
+            untold,
+            open: Arc::default(),
+            _tasks: [listening, telling, writing].map(|task| AbortOnDrop(task.abort_handle())),
         }))
     }
 
@@ -245,17 +257,10 @@ impl Tier {
         let _ = self.link.ask::<()>(&asked, self.config.write_timeout).await;
     }
 
-    /// Tells the fleet that `name` was evicted here, and deletes the values for these questions.
-    pub async fn tell_evicted(&self, name: &EnsName, keys: &[CacheKey]) {
-        let count = self.sent.fetch_add(1, Ordering::Relaxed) + 1;
-        let message = Message { sender: self.sender, count, at: self.clock.now(), name: name.clone() };
-        let mut asked = Pipeline::new();
-        for key in keys {
-            asked.cmd("DEL").arg(self.place("evidence", &Binding { version: VERSION, key }.place())).ignore();
-        }
-        asked.cmd("PUBLISH").arg(&self.channel).arg(message.with_mac(&self.keys, &self.channel)).ignore();
-        let told = self.link.ask::<()>(&asked, self.config.write_timeout).await;
-        telemetry::shared_write(told.map_or(SharedWrite::Untold, |()| SharedWrite::Told));
+    /// Tells the fleet that these names were evicted here, each beside the questions about it. Their values are deleted then.
+    pub fn tell_evicted(&self, evicted: impl IntoIterator<Item = (EnsName, Vec<CacheKey>)>) {
+        let open = |(name, keys)| Eviction { name, keys, open: Arc::clone(&self.open) };
+        self.untold.add(evicted.into_iter().map(open));
     }
 
     /// Does this after what waits already. Where too much waits it is not done.
@@ -265,13 +270,17 @@ impl Tier {
         }
     }
 
-    /// Ends once all is done that waits by now.
+    /// Ends once all is done that waits by now, and no eviction is left.
     #[cfg(feature = "unstable")]
     pub async fn settled(&self) {
         let (done, waiting) = oneshot::channel::<()>();
         self.later(async move { drop(done) });
         // What was refused for lack of room is done too.
         let _ = waiting.await;
+        // The tier has one itself.
+        while Arc::strong_count(&self.open) > 1 {
+            tokio::task::yield_now().await;
+        }
     }
 
     /// The time by the tier's clock.
@@ -280,14 +289,47 @@ impl Tier {
     }
 
     fn place(&self, kind: &str, question: &str) -> String {
-        format!("{}:{kind}:{question}", self.config.prefix)
+        place(&self.config, kind, question)
     }
 }
 
-async fn one_by_one(mut waiting: mpsc::Receiver<BoxFuture<'static, ()>>) {
-    while let Some(work) = waiting.recv().await {
-        work.await;
+/// What changes values at the server, one thing after the other: what an eviction deletes is not written again by what was
+/// under way.
+struct Writer {
+    link: Arc<Link>,
+    config: RedisConfig,
+}
+
+impl Writer {
+    /// Does what waits, and before the next of it deletes what is `outdated`.
+    async fn write(self, mut waiting: mpsc::Receiver<BoxFuture<'static, ()>>, outdated: Arc<Evictions>) {
+        // Ends with the tier.
+        loop {
+            tokio::select! {
+                biased;
+                evictions = outdated.take() => self.delete(&evictions).await,
+                work = waiting.recv() => match work {
+                    Some(work) => work.await,
+                    None => return,
+                },
+            }
+        }
     }
+
+    async fn delete(&self, evictions: &[Eviction]) {
+        for evictions in evictions.chunks(MAX_AT_ONCE) {
+            let keys = evictions.iter().flat_map(|eviction| &eviction.keys);
+            let place = |key| place(&self.config, "evidence", &Binding { version: VERSION, key }.place());
+            let mut asked = Pipeline::new();
+            asked.cmd("DEL").arg(keys.map(place).collect::<Vec<_>>()).ignore();
+            // What is not deleted is refused by whoever was told, and ends by itself.
+            let _ = self.link.ask::<()>(&asked, self.config.write_timeout).await;
+        }
+    }
+}
+
+fn place(config: &RedisConfig, kind: &str, question: &str) -> String {
+    format!("{}:{kind}:{question}", config.prefix)
 }
 
 fn milliseconds(time: Duration) -> u64 {

@@ -30,7 +30,7 @@ use jiff::{SignedDuration, Timestamp};
 use redis::Commands as _;
 use tokio::net::TcpListener;
 
-use self::server::Redis;
+use self::server::{Redis, has};
 
 const KEY: &str = "1111111111111111111111111111111111111111111111111111111111111111";
 const NEXT_KEY: &str = "2222222222222222222222222222222222222222222222222222222222222222";
@@ -448,6 +448,41 @@ async fn one_daemon_runs_for_all() {
     for daemon in [&one, &two, &three] {
         daemon.settled().await;
     }
+    assert_eq!(stage.redis.keys("lease"), [""; 0], "it was given back");
+}
+
+/// It looked before the other one had written, and gets the lease when that one has given it back.
+#[tokio::test]
+async fn a_lease_that_was_given_back_meanwhile_starts_no_second_run() {
+    let Some(mut stage) = Stage::new(&[]).await else { return };
+    let one = stage.daemon().await;
+    let (asks, mut asked) = tokio::sync::mpsc::unbounded_channel();
+    let written = Arc::new(tokio::sync::Notify::new());
+    let waits = {
+        let written = Arc::clone(&written);
+        move |sent: Vec<u8>| {
+            let (asks, written) = (asks.clone(), Arc::clone(&written));
+            async move {
+                if has(&sent, &["\nSET\r", ":lease:"]) {
+                    asks.send(()).expect("the test listens");
+                    written.notified().await;
+                }
+            }
+        }
+    };
+    stage.config.redis.read_timeout = Duration::from_secs(60);
+    stage.config.redis.url = Some(stage.redis.way(waits).await);
+    let other = stage.daemon().await;
+    let runs = async {
+        asked.recv().await.expect("it asks for the lease");
+        let (_, alone) = stage.requests(one.resolve(AGENT)).await;
+        one.settled().await;
+        written.notify_one();
+        alone
+    };
+    let ((found, alone), requests) = stage.requests(async { tokio::join!(other.resolve(AGENT), runs) }).await;
+    assert_eq!((found.verdict().state, requests), (State::Trusted, alone));
+    other.settled().await;
     assert_eq!(stage.redis.keys("lease"), [""; 0], "it was given back");
 }
 

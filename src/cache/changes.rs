@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 use self::budget::Budget;
 pub(crate) use self::endpoint::EndpointId;
 use self::endpoint::Followed;
-use self::index::{Index, Knows, Places};
+use self::index::{Index, Knows, Places, Read};
 use super::key::CacheKey;
 use crate::chain::{Endpoint, News, Source};
 use crate::name::EnsName;
@@ -70,7 +70,7 @@ struct Ledger {
     recalled: BTreeSet<EnsName>,
     /// Names to read again after a gap.
     stale: VecDeque<EnsName>,
-    /// The ticket of the last gap.
+    /// The ticket of the last gap. Runs that began before it may have missed what it hides.
     gap: u64,
     stale_budget: Budget,
 }
@@ -161,6 +161,11 @@ impl Changes {
         ids
     }
 
+    /// The ticket of the last gap.
+    pub(crate) fn gap(&self) -> u64 {
+        self.ledger().gap
+    }
+
     /// A run begins.
     pub(crate) fn begin(&self) -> u64 {
         self.ledger().ticket()
@@ -203,18 +208,27 @@ impl Changes {
         true
     }
 
-    /// An entry comes into the cache. What is returned names it.
-    pub(super) fn add(&self, key: &CacheKey, resolution: &Resolution) -> u64 {
+    /// An entry comes into the cache, of a run that began then. What is returned names it.
+    pub(super) fn add(&self, key: &CacheKey, resolution: &Resolution, began: u64) -> u64 {
         let mut ledger = self.ledger();
         let entry = ledger.ticket();
         let (verdict, newest) = (resolution.verdict(), resolution.newest());
         let is_followed = verdict.state == State::Trusted || clresolve_core::mutant!("every-verdict-is-followed");
-        if ledger.endpoints.is_empty() || !is_followed {
+        if !is_followed {
             return entry;
         }
         ledger.note_read(newest, verdict.freshness.checked_at);
-        ledger.index.add(entry, key, verdict, newest);
+        ledger.index.add(entry, key, Read { began, newest }, verdict);
+        if began < ledger.gap && !ledger.stale.contains(&key.name) {
+            ledger.stale.push_back(key.name.clone());
+            self.bell.notify_one();
+        }
         entry
+    }
+
+    /// The keys of the trusted entries about a name that came into the cache and were not hinted at.
+    pub(super) fn keys(&self, name: &EnsName) -> Vec<CacheKey> {
+        self.ledger().index.keys(name)
     }
 
     /// An entry has left the cache.
@@ -316,9 +330,9 @@ impl Ledger {
         self.tickets
     }
 
-    /// Drops what no run and no endpoint can refer to any more.
+    /// Drops what no run and no endpoint can refer to any more. A mark may be dated after `now`: clocks are set back.
     fn forget(&mut self, now: Timestamp) {
-        self.marks.retain(|_, mark| (SignedDuration::ZERO..REMEMBERED).contains(&now.duration_since(mark.at)));
+        self.marks.retain(|_, mark| now.duration_since(mark.at).abs() < REMEMBERED);
     }
 
     fn unread(&self, name: &EnsName, began: u64, newest: Option<u64>, now: Timestamp) -> Option<Unread> {

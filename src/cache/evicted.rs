@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 
 use jiff::Timestamp;
 
@@ -18,12 +18,22 @@ const MAX_NAMES: usize = 65_536;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Mark(u64);
 
+/// Up to how many evictions an answer is known to stand. It is looked for once after each, and not each time that the
+/// answer is served.
+pub(super) struct PermittedUpTo(AtomicU64);
+
+impl From<Mark> for PermittedUpTo {
+    fn from(Mark(began): Mark) -> Self {
+        Self(began.into())
+    }
+}
+
 /// The evictions of names.
 #[derive(Default)]
 pub(super) struct Evicted {
     /// How many there were: a look-up without an eviction since takes no lock.
     count: AtomicU64,
-    names: Mutex<Names>,
+    names: RwLock<Names>,
 }
 
 #[derive(Default)]
@@ -38,7 +48,18 @@ struct Names {
 impl Evicted {
     /// Refuses what was asked about `name` before `now`.
     pub(super) fn record(&self, name: &EnsName, now: Timestamp) {
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        self.record_in(&mut self.names_mut(), name, now);
+    }
+
+    /// As [`Evicted::record`], by what was asked about `name` at `began` and stands. Nothing where it does not. What was
+    /// found then counts as asked at the time that is returned.
+    pub(super) fn record_by(&self, name: &EnsName, began: Mark, now: Timestamp) -> Option<Mark> {
+        let mut names = self.names_mut();
+        let stands = names.latest(name).is_none_or(|(mark, _)| mark <= began);
+        stands.then(|| self.record_in(&mut names, name, now))
+    }
+
+    fn record_in(&self, names: &mut Names, name: &EnsName, now: Timestamp) -> Mark {
         let mark = Mark(self.count.load(Ordering::Relaxed) + 1);
         let at = names.latest.get(name).map_or(now, |(_, before)| now.max(*before));
         names.latest.insert(name.clone(), (mark, at));
@@ -49,6 +70,7 @@ impl Evicted {
         }
         // Last, and under the lock: who sees the count sees the name.
         self.count.store(mark.0, Ordering::Release);
+        mark
     }
 
     /// How many there were by now.
@@ -64,6 +86,17 @@ impl Evicted {
         self.latest(name).is_none_or(|(mark, _)| mark <= began)
     }
 
+    /// As [`Evicted::permits`], for an answer that is asked about again and again.
+    pub(super) fn permits_still(&self, name: &EnsName, permitted: &PermittedUpTo) -> bool {
+        // Before the look at the name: what comes between the two is looked for next time.
+        let (now, began) = (self.mark(), Mark(permitted.0.load(Ordering::Relaxed)));
+        let is_permitted = self.permits(name, began);
+        if is_permitted && began < now {
+            permitted.0.fetch_max(now.0, Ordering::Relaxed);
+        }
+        is_permitted
+    }
+
     /// When `name` was evicted last, as far as that is remembered.
     #[cfg(feature = "redis")]
     pub(super) fn at(&self, name: &EnsName) -> Option<Timestamp> {
@@ -71,12 +104,19 @@ impl Evicted {
     }
 
     fn latest(&self, name: &EnsName) -> Option<(Mark, Timestamp)> {
-        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        names.latest.get(name).copied().or(names.forgotten)
+        self.names.read().unwrap_or_else(PoisonError::into_inner).latest(name)
+    }
+
+    fn names_mut(&self) -> RwLockWriteGuard<'_, Names> {
+        self.names.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Names {
+    fn latest(&self, name: &EnsName) -> Option<(Mark, Timestamp)> {
+        self.latest.get(name).copied().or(self.forgotten)
+    }
+
     fn forget_oldest(&mut self) {
         let Some((mark, name)) = self.order.pop_front() else { return };
         let is_latest = self.latest.get(&name).is_some_and(|(latest, _)| *latest == mark);
@@ -107,6 +147,29 @@ mod tests {
         assert_eq!((evicted.at(&name("a.eth")), evicted.at(&name("b.eth"))), (Some(START), None));
     }
 
+    /// Else each hit after one eviction of any name would wait for a lock.
+    #[test]
+    fn an_answer_is_looked_for_once_after_an_eviction_of_another_name() {
+        let evicted = Evicted::default();
+        let permitted = PermittedUpTo::from(evicted.mark());
+        evicted.record(&name("b.eth"), START);
+        assert!(evicted.permits_still(&name("a.eth"), &permitted));
+        assert_eq!(Mark(permitted.0.load(Ordering::Relaxed)), evicted.mark(), "no lock is taken until the next one");
+        evicted.record(&name("a.eth"), START);
+        assert!(!evicted.permits_still(&name("a.eth"), &permitted));
+        evicted.record(&name("b.eth"), START);
+        assert!(!evicted.permits_still(&name("a.eth"), &permitted), "and for good");
+    }
+
+    #[test]
+    fn what_evicts_a_name_stands_unless_it_was_overtaken() {
+        let evicted = Evicted::default();
+        let began = evicted.mark();
+        let after = evicted.record_by(&name("a.eth"), began, START).expect("nothing came between");
+        assert!(!evicted.permits(&name("a.eth"), began) && evicted.permits(&name("a.eth"), after));
+        assert_eq!(evicted.record_by(&name("a.eth"), began, START), None);
+    }
+
     #[test]
     fn a_forgotten_eviction_stands_for_all_names() {
         let evicted = Evicted::default();
@@ -114,7 +177,7 @@ mod tests {
         for number in 0..=MAX_NAMES {
             evicted.record(&name(&format!("a{number}.eth")), START + (number as i64).seconds());
         }
-        assert_eq!(evicted.names.lock().unwrap().latest.len(), MAX_NAMES);
+        assert_eq!(evicted.names.read().unwrap().latest.len(), MAX_NAMES);
         assert!(!evicted.permits(&name("a0.eth"), before) && !evicted.permits(&name("other.eth"), before));
         assert!(evicted.permits(&name("other.eth"), evicted.mark()));
     }

@@ -17,7 +17,7 @@ use super::fleet::Fleet;
 use super::question::RuleSet;
 use super::walk::{RunRequest, Walker};
 use crate::build;
-use crate::cache::{Before, CacheKey, CacheStatus, Finished, VerdictCache, shows_change};
+use crate::cache::{Before, CacheKey, CacheStatus, Finished, OnChange, VerdictCache};
 use crate::check::Policy;
 use crate::config::Config;
 use crate::digest::Digest;
@@ -93,11 +93,8 @@ impl CachedWalker {
             Err(error) => return self.invalid_name(input, &error, &rules),
         };
         let key = self.key(name, &rules);
-        let before = self.shared(&key).await;
         let run = self.run(key.clone(), rules, Using::Nothing);
-        let found = self.cache.run_anew(key.clone(), run).await;
-        self.tell_change(&key.name, before, &found);
-        found.asked_as(input)
+        self.cache.run_anew(key, run).await.asked_as(input)
     }
 
     /// The verdict of a new run about a name that may have changed. Content that an earlier run proved is used where the
@@ -109,19 +106,10 @@ impl CachedWalker {
         self.cache.run_anew(key, run).await
     }
 
-    /// What is held under a key, and may be held on other daemons too.
-    async fn shared(&self, key: &CacheKey) -> Option<Resolution> {
-        match &self.fleet {
-            Some(_) => self.cache.held(key, self.walker.now()).await,
-            None => None,
-        }
-    }
-
-    /// Evicts a name, here and on every daemon of the fleet, where a run showed that what was held before is wrong.
-    fn tell_change(&self, name: &EnsName, before: Option<Resolution>, found: &Resolution) {
-        if before.is_some_and(|before| shows_change(before.verdict(), found.verdict())) {
-            self.evict([name]);
-        }
+    /// Tells every daemon of the fleet that a name was evicted here, once a run has shown a change.
+    fn tell_change(&self, name: &EnsName) -> Option<OnChange> {
+        let (fleet, evicted) = (self.fleet.clone()?, (name.clone(), self.keys(name)));
+        Some(OnChange::new(move || fleet.tell_evicted([evicted.clone()])))
     }
 
     /// Refuses what was answered about these names until now, here and on every daemon of the fleet.
@@ -132,8 +120,7 @@ impl CachedWalker {
             evicted.push(name.clone());
         }
         if let Some(fleet) = self.fleet.as_ref().filter(|_| !evicted.is_empty()) {
-            let with_keys = |name| (self.keys(&name), name);
-            fleet.tell_evicted(evicted.into_iter().map(with_keys).collect());
+            fleet.tell_evicted(evicted.into_iter().map(|name| (name.clone(), self.keys(&name))));
         }
     }
 
@@ -210,6 +197,7 @@ impl CachedWalker {
         using: Using,
     ) -> impl FnOnce(Before) -> BoxFuture<'static, Finished> + Send + 'static {
         let (walker, fleet, cache) = (Arc::clone(&self.walker), self.fleet.clone(), Arc::clone(&self.cache));
+        let on_change = self.tell_change(&key.name);
         move |before| {
             let content = before.content.filter(|_| using == Using::Content);
             let request = RunRequest { key, rules, before: Before { content, ..before }, cache };
@@ -226,7 +214,7 @@ impl CachedWalker {
                     }
                     found = run().await;
                 }
-                found
+                Finished { on_change, ..found }
             }
             .boxed()
         }
@@ -247,11 +235,8 @@ impl CachedWalker {
 
     async fn refresh(&self, key: Arc<CacheKey>, policy: &Policy) {
         let Some(rules) = self.rules(&key, policy) else { return };
-        let before = self.shared(&key).await;
         let run = self.run(CacheKey::clone(&key), rules, Using::Content);
-        if let Some(found) = self.cache.refresh(&key, self.walker.now(), run).await {
-            self.tell_change(&key.name, before, &found);
-        }
+        self.cache.refresh(&key, self.walker.now(), run).await;
     }
 
     /// Asks for these names on the budget of refreshes; `decided` gets each that then has a verdict, and not a failure.

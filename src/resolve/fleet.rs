@@ -92,7 +92,7 @@ impl Fleet {
                 return resolution.into();
             }
             match self.tier.lease(&request.key, walker.config.timeout.min(MAX_LEASE)).await {
-                Leased::Ours(lease) => return self.run_own(walker, request, Some(lease)).await,
+                Leased::Ours(lease) => return self.run_leased(walker, request, lease).await,
                 Leased::Unknown => break,
                 Leased::Others if Instant::now() >= given_up && !clresolve_core::mutant!("leases-block") => {
                     self.tier.waited_in_vain();
@@ -104,6 +104,16 @@ impl Fleet {
         self.run_own(walker, request, None).await
     }
 
+    /// As [`Fleet::run`], with the lease. Whoever had it until now may have written since this daemon looked.
+    async fn run_leased(&self, walker: &Arc<Walker>, request: RunRequest, lease: Lease) -> Finished {
+        let Some(resolution) = self.taken(walker, &request).await else {
+            return self.run_own(walker, request, Some(lease)).await;
+        };
+        let tier = Arc::clone(&self.tier);
+        self.tier.later(async move { tier.release(lease).await });
+        resolution.into()
+    }
+
     /// What a run of this process finds. Its evidence is shared.
     pub(super) async fn run_anew(&self, walker: &Arc<Walker>, request: RunRequest) -> Finished {
         if !is_shared(&request.key) {
@@ -112,14 +122,9 @@ impl Fleet {
         self.run_own(walker, request, None).await
     }
 
-    /// Tells the fleet, after what waits to be written, that names were evicted here, each behind the questions about it.
-    pub(super) fn tell_evicted(&self, evicted: Vec<(Vec<CacheKey>, EnsName)>) {
-        let tier = Arc::clone(&self.tier);
-        self.tier.later(async move {
-            for (keys, name) in evicted {
-                tier.tell_evicted(&name, &keys).await;
-            }
-        });
+    /// As [`Tier::tell_evicted`].
+    pub(super) fn tell_evicted(&self, evicted: impl IntoIterator<Item = (EnsName, Vec<CacheKey>)>) {
+        self.tier.tell_evicted(evicted);
     }
 
     /// As [`Tier::settled`].

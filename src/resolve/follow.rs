@@ -84,7 +84,9 @@ impl Resolver {
         let found = self.0.cached.read_again(&name, self.configured_rules()).await;
         let now = self.now();
         if !cache.judge(&name, began, &found, now) {
-            changes.read_again(name, now + UNTIL_NEXT_READING);
+            // Where the chain could not be read at all, it is no use to ask again before a client would.
+            let retry = found.newest().map_or(found.verdict().freshness.fresh_until, |_| now);
+            changes.read_again(name, retry.max(now + UNTIL_NEXT_READING));
         }
     }
 }
@@ -170,7 +172,11 @@ async fn read_again(resolver: Resolver, changes: Arc<Changes>) {
 
 #[cfg(test)]
 mod tests {
+    use clresolve_core::reading::Block;
+    use clresolve_verdict::sample;
+
     use super::*;
+    use crate::chain::{Change, Source};
     use crate::resolve::CacheStatus;
     use crate::resolve::Question;
     use crate::sandbox::World;
@@ -194,5 +200,32 @@ mod tests {
         assert!(matches!(status().await, CacheStatus::Fresh(_)));
         assert_eq!((after.https, after.gateway), (before.https, before.gateway));
         assert_eq!(after.rpc - before.rpc, 2, "the records, and the holder of the owner's name");
+    }
+
+    /// Else endpoints that are down would be asked about each such name once a second, for ten minutes.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_name_is_read_again_ever_more_seldom_while_no_endpoint_answers() {
+        let world = World::start(&Spec::parse("").expect("it is a world")).await.expect("it starts");
+        let mut config = world.config();
+        config.chain.endpoints[0].url = "http://127.0.0.1:1/".parse().expect("a URL");
+        let resolver = Resolver::new(&config).await.expect("its configuration is good");
+        let (cached, name) = (&resolver.0.cached, EnsName::parse("good.eth").expect("a name"));
+        let changes = &cached.cache.changes;
+        let url = "http://127.0.0.1:1/".parse().expect("a URL");
+        let own = Endpoint { label: "own".to_owned(), url, own: true, operator: "own".to_owned(), ws: None };
+        let ids = changes.follow(&[own]);
+        let trusted = sample::empty(State::Trusted, resolver.now(), 0);
+        cached.cache.run_anew(cached.key(name.clone(), &resolver.configured_rules()), |_| async { trusted }).await;
+        let change = Change { block: 5, source: Source::Registration, node: name.node() };
+        let head = Block { number: 5, hash: [9; 32].into(), timestamp: resolver.now() };
+        let news = News { head, changes: vec![change], replaced: None, missed: None, unasked: 0 };
+        assert_eq!(changes.news(ids[0], &news, resolver.now()).hints, 1);
+
+        for _ in 0..3 {
+            resolver.read_changed(name.clone(), changes).await;
+        }
+        let now = resolver.now();
+        assert_eq!(changes.due(now + SignedDuration::from_secs(2)), []);
+        assert_eq!(changes.due(now + SignedDuration::from_secs(4)), [name]);
     }
 }

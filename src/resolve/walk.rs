@@ -125,7 +125,7 @@ impl Walker {
         log(verdict);
         report(verdict);
         let content = ProvenContent::of(&run).filter(|_| verdict.state == State::Trusted).map(Arc::new);
-        (run, Finished { resolution, content, is_overtaken })
+        (run, Finished { resolution, content, is_overtaken, on_change: None })
     }
 
     /// The run and its verdict, judged apart from the threads that answer requests.

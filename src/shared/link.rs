@@ -155,6 +155,7 @@ impl Link {
         let asked = timeout(limit, commands.query_async(&mut open.connection)).await;
         match asked {
             Ok(Ok(answer)) => {
+                telemetry::redis_is_up(true);
                 self.circuit.succeeded();
                 Ok(answer)
             }

@@ -48,6 +48,20 @@ async fn a_change_that_one_daemon_sees_reaches_all_in_under_a_second() {
     assert_eq!((found.verdict().state, codes(&found)), (State::Indeterminate, vec!["record-pending"]));
 }
 
+/// Nobody follows the chain, and nobody looks again: a question under other rules finds it out.
+#[tokio::test]
+async fn a_change_that_the_run_of_a_question_sees_reaches_all_in_under_a_second() {
+    let Some(mut stage) = Stage::new(&[]).await else { return };
+    let (one, other) = (stage.sharer().await, stage.daemon().await);
+    assert_eq!(other.resolve(AGENT).await.verdict().state, State::Trusted);
+    stage.world.write_text(&name(AGENT), "cl.owner", "thief.eth").expect("it has a resolver");
+    let mut question = Question::new(AGENT);
+    question.profile = Some("agent-cards/1.0.0+released".to_owned());
+    let found = one.ask(&question).await.expect("a good question");
+    assert_eq!((found.verdict().state, codes(&found)), (State::Indeterminate, vec!["record-pending"]));
+    assert!(is_evicted_within_a_second(&one).await && is_evicted_within_a_second(&other).await);
+}
+
 /// One that follows nothing has not heard of the change, and says that all is well.
 #[tokio::test(flavor = "multi_thread")]
 async fn evidence_that_does_not_know_of_a_change_is_not_taken() {

@@ -9,7 +9,8 @@ use clresolve::verdict::State;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::{AGENT, Stage, name};
+use crate::server::has;
+use crate::{AGENT, FIRST, Stage, is_evicted_within_a_second, name};
 
 /// Rounds of a load: enough to go through every state of a connection.
 const ROUNDS: usize = 6;
@@ -102,6 +103,28 @@ async fn answers_go_on_while_the_server_is_full() {
     let set = redis::cmd("CONFIG").arg(&["SET", "maxmemory", "0"]).query::<()>(&mut stage.redis.open());
     set.expect("the server answers");
     recovers(&stage, &one).await;
+}
+
+/// More runs than there are places for what they write.
+const RUNS: usize = 70;
+
+#[tokio::test]
+async fn an_eviction_reaches_all_in_under_a_second_where_too_many_values_wait() {
+    let Some(mut stage) = Stage::new(&[]).await else { return };
+    let other = stage.sharer().await;
+    stage.config.redis.write_timeout = PATIENCE * 2;
+    let hangs = |sent: Vec<u8>| async move {
+        if has(&sent, &["\nSET\r", ":evidence:"]) {
+            std::future::pending::<()>().await;
+        }
+    };
+    stage.config.redis.url = Some(stage.redis.way(hangs).await);
+    let one = stage.newcomer().await;
+    for _ in 0..RUNS {
+        one.ask_anew(&Question::new(FIRST)).await.expect("a good question");
+    }
+    one.evict(&name(AGENT));
+    assert!(is_evicted_within_a_second(&other).await);
 }
 
 #[tokio::test]

@@ -6,6 +6,8 @@ use std::process::{Child, Command, Stdio};
 
 use clresolve::config::RedisUrl;
 use redis::Commands as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, UnixStream};
 
 /// The server, running. It ends when this is dropped.
 pub(crate) struct Redis {
@@ -63,6 +65,32 @@ impl Redis {
         self.open().set(key, value).expect("the server answers")
     }
 
+    /// A way to the server. What a client sends over it goes on when `passes` has ended for it.
+    pub(crate) async fn way<Pass>(&self, passes: impl Fn(Vec<u8>) -> Pass + Clone + Send + Sync + 'static) -> RedisUrl
+    where
+        Pass: Future<Output = ()> + Send,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("redis://{}", listener.local_addr().expect("it is bound"));
+        let socket = self.socket();
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let server = UnixStream::connect(&socket).await.expect("it listens");
+                let ((mut asks, mut hears), (mut answers, mut listens)) = (client.into_split(), server.into_split());
+                tokio::spawn(async move { tokio::io::copy(&mut answers, &mut hears).await });
+                let passes = passes.clone();
+                tokio::spawn(async move {
+                    let mut bytes = vec![0; 1 << 16];
+                    while let Ok(read @ 1..) = asks.read(&mut bytes).await {
+                        passes(bytes[..read].to_vec()).await;
+                        listens.write_all(&bytes[..read]).await.expect("it reads");
+                    }
+                });
+            }
+        });
+        url.parse().expect("a URL")
+    }
+
     /// Ends the process at once.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it runs");
@@ -86,6 +114,12 @@ impl Drop for Redis {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Whether a command that was sent has these parts.
+pub(crate) fn has(sent: &[u8], parts: &[&str]) -> bool {
+    let sent = String::from_utf8_lossy(sent);
+    parts.iter().all(|part| sent.contains(part))
 }
 
 fn socket(folder: &tempfile::TempDir) -> String {

@@ -18,6 +18,7 @@ pub(super) const MAX_LABELS: usize = 10;
 #[derive(Default)]
 pub(super) struct Index {
     entries: HashMap<u64, Followed>,
+    by_name: HashMap<EnsName, BTreeSet<u64>>,
     /// By the nodes of the name and its ancestors.
     by_node: HashMap<B256, BTreeSet<u64>>,
     /// By the nodes whose records the resolver may hold for the name: its own, and that of the ancestor that answers.
@@ -30,8 +31,16 @@ pub(super) struct Index {
 struct Followed {
     key: CacheKey,
     places: Places,
-    /// Height up to which the chain was read.
-    newest: Option<u64>,
+    read: Read,
+}
+
+/// How the chain was read for an entry.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Read {
+    /// The ticket of the run.
+    pub(super) began: u64,
+    /// Height up to which it was read.
+    pub(super) newest: Option<u64>,
 }
 
 /// What a verdict may know of a change, by the height up to which it was read.
@@ -44,6 +53,7 @@ pub(super) enum Knows {
 }
 
 /// Where a verdict was read from.
+#[derive(Default)]
 pub(super) struct Places {
     /// The nodes of the name and its ancestors, the name's own first.
     nodes: Vec<B256>,
@@ -73,8 +83,10 @@ impl Places {
 }
 
 impl Index {
-    pub(super) fn add(&mut self, entry: u64, key: &CacheKey, verdict: &Verdict, newest: Option<u64>) {
-        let Some(places) = Places::of(&key.name, verdict) else { return };
+    /// Adds an entry. One of a name that is too long to be followed stands here by its name alone.
+    pub(super) fn add(&mut self, entry: u64, key: &CacheKey, read: Read, verdict: &Verdict) {
+        let places = Places::of(&key.name, verdict).unwrap_or_default();
+        self.by_name.entry(key.name.clone()).or_default().insert(entry);
         for node in &places.nodes {
             self.by_node.entry(*node).or_default().insert(entry);
         }
@@ -84,11 +96,12 @@ impl Index {
         if let Some(resolver) = places.resolver {
             *self.resolvers.entry(resolver).or_default() += 1;
         }
-        self.entries.insert(entry, Followed { key: key.clone(), places, newest });
+        self.entries.insert(entry, Followed { key: key.clone(), places, read });
     }
 
     pub(super) fn remove(&mut self, entry: u64) {
-        let Some(Followed { places, .. }) = self.entries.remove(&entry) else { return };
+        let Some(Followed { key, places, .. }) = self.entries.remove(&entry) else { return };
+        remove_from(&mut self.by_name, &key.name, entry);
         for node in &places.nodes {
             remove_from(&mut self.by_node, node, entry);
         }
@@ -119,7 +132,7 @@ impl Index {
         let is_its = |followed: &&Followed| {
             resolver.is_none() || followed.places.resolver == resolver || clresolve_core::mutant!("any-address-hints")
         };
-        let knows = |followed: &Followed| match followed.newest {
+        let knows = |followed: &Followed| match followed.read.newest {
             Some(newest) if newest == block && !is_new_chain => {
                 (!clresolve_core::mutant!("a-height-is-a-block")).then_some(Knows::PerhapsAll)
             }
@@ -150,28 +163,32 @@ impl Index {
 
     /// Takes the entries of a name out. Gives their keys.
     pub(super) fn take(&mut self, name: &EnsName) -> Vec<CacheKey> {
-        let entries: Vec<(u64, CacheKey)> = self.of(name).map(|(entry, of)| (entry, of.key.clone())).collect();
-        entries.iter().for_each(|(entry, _)| self.remove(*entry));
-        entries.into_iter().map(|(_, key)| key).collect()
+        let keys = self.keys(name);
+        let entries = self.by_name.get(name).cloned().unwrap_or_default();
+        entries.into_iter().for_each(|entry| self.remove(entry));
+        keys
     }
 
-    /// Whether a verdict on the name is cached that is older than `ticket`.
+    /// The keys of the entries of a name.
+    pub(super) fn keys(&self, name: &EnsName) -> Vec<CacheKey> {
+        self.of(name).map(|followed| followed.key.clone()).collect()
+    }
+
+    /// Whether a verdict on the name is cached whose run began before `ticket`.
     pub(super) fn has_before(&self, name: &EnsName, ticket: u64) -> bool {
-        self.of(name).any(|(entry, _)| entry < ticket)
+        self.of(name).any(|followed| followed.read.began < ticket)
     }
 
     pub(super) fn names(&self) -> BTreeSet<EnsName> {
-        self.entries.values().map(|followed| followed.key.name.clone()).collect()
+        self.by_name.keys().cloned().collect()
     }
 
     pub(super) fn resolvers(&self) -> BTreeSet<Address> {
         self.resolvers.keys().copied().collect()
     }
 
-    fn of<'i>(&'i self, name: &'i EnsName) -> impl Iterator<Item = (u64, &'i Followed)> + 'i {
-        let entries = self.by_node.get(&name.node()).into_iter().flatten();
-        let followed = entries.filter_map(|entry| Some((*entry, self.entries.get(entry)?)));
-        followed.filter(move |(_, followed)| followed.key.name == *name)
+    fn of(&self, name: &EnsName) -> impl Iterator<Item = &Followed> {
+        self.by_name.get(name).into_iter().flatten().filter_map(|entry| self.entries.get(entry))
     }
 }
 

@@ -68,7 +68,7 @@ fn followed(names: &[&str]) -> Changes {
     let changes = Changes::new();
     assert_eq!(changes.follow(&[stranger("liar"), stranger("honest")]), [LIAR, HONEST]);
     for name in names {
-        changes.add(&key(name), &read(START, READ, None));
+        changes.add(&key(name), &read(START, READ, None), changes.begin());
     }
     changes
 }
@@ -124,13 +124,13 @@ fn a_block_that_does_not_come_is_not_waited_for_without_end() {
     // Its next block has the name read again, and no run waits for it.
     assert!(changes.judge(&name("a.eth"), began, &read(START, READ + 1, None), end));
     let later = end + 1.second();
-    changes.add(&key("a.eth"), &read(later, READ + 1, None));
+    changes.add(&key("a.eth"), &read(later, READ + 1, None), changes.begin());
     let outcome = changes.news(LIAR, &news(vec![text_of("a.eth", READ + 12)]), later);
     assert_eq!(outcome.hints, 1);
     assert_eq!(is_unread(&changes, "a.eth", changes.begin(), READ + 1, later), None);
 
     // Another endpoint's word holds as before.
-    changes.add(&key("a.eth"), &read(later, READ + 1, None));
+    changes.add(&key("a.eth"), &read(later, READ + 1, None), changes.begin());
     changes.news(HONEST, &news(vec![text_of("a.eth", READ + 2)]), later);
     let unread = is_unread(&changes, "a.eth", changes.begin(), READ + 1, later);
     assert_eq!(unread, Some(Unread(Some(READ + 2))));
@@ -152,7 +152,7 @@ fn further_hints_do_not_prolong_the_wait() {
     let changes = followed(&["a.eth"]);
     let is_awaited = |at| is_unread(&changes, "a.eth", changes.begin(), READ + 1, at).is_some();
     for (at, block) in [(START, READ + 9), (START + 12.seconds(), READ + 12), (START + 24.seconds(), READ + 16)] {
-        changes.add(&key("a.eth"), &read(START, READ, None));
+        changes.add(&key("a.eth"), &read(START, READ, None), changes.begin());
         changes.news(LIAR, &news(vec![text_of("a.eth", block)]), at);
         assert!(is_awaited(at));
     }
@@ -211,7 +211,7 @@ fn the_operators_own_endpoint_has_no_budget() {
     let changes = Changes::new();
     let ids = changes.follow(&[own("node"), stranger("other")]);
     for name in &names {
-        changes.add(&key(name), &read(START, READ, None));
+        changes.add(&key(name), &read(START, READ, None), changes.begin());
     }
     let hints: Vec<Change> = names.iter().map(|name| text_of(name, READ + 1)).collect();
     assert_eq!(changes.news(ids[0], &news(hints), START).hints, 1000);
@@ -224,11 +224,11 @@ fn only_trusted_verdicts_are_followed() {
     for state in [State::Untrusted, State::Indeterminate] {
         let mut verdict = read(START, READ, None).verdict().as_ref().clone();
         verdict.state = state;
-        changes.add(&key("a.eth"), &sample::read_to(verdict, READ + 1_000_000));
+        changes.add(&key("a.eth"), &sample::read_to(verdict, READ + 1_000_000), changes.begin());
     }
     assert_eq!(changes.news(HONEST, &news(vec![text_of("a.eth", READ + 1)]), START), NewsEffect::default());
     assert_eq!(changes.resolvers(), [].into());
-    changes.add(&key("a.eth"), &read(START, READ, None));
+    changes.add(&key("a.eth"), &read(START, READ, None), changes.begin());
     let far = changes.news(LIAR, &news(vec![text_of("a.eth", READ + MAX_AHEAD + 1)]), START);
     assert_eq!(far.too_far, 1, "the height that a failure names does not count");
 }
@@ -240,12 +240,12 @@ fn hints_that_are_remembered_are_bounded() {
     let ids = changes.follow(&[own("node")]);
     let names: Vec<String> = (0..30).map(|number| format!("a{number}.eth")).collect();
     for name in &names {
-        changes.add(&key(name), &read(START, READ, None));
+        changes.add(&key(name), &read(START, READ, None), changes.begin());
     }
     let hints: Vec<Change> = names.iter().map(|name| text_of(name, READ + 1)).collect();
     let outcome = changes.news(ids[0], &news(hints), START);
     assert_eq!((outcome.evicted.len(), changes.ledger().marks.len()), (30, 20));
-    changes.add(&key("late.eth"), &read(START, READ, None));
+    changes.add(&key("late.eth"), &read(START, READ, None), changes.begin());
     changes.news(ids[0], &news(vec![text_of("late.eth", READ + 1)]), START + PATIENCE);
     assert_eq!(changes.ledger().marks.len(), 1, "old ones make room");
 }
@@ -256,7 +256,7 @@ fn a_hint_that_is_repeated_is_taken_once() {
     let hint = news(vec![text_of("a.eth", READ + 1); 1000]);
     assert_eq!(changes.news(LIAR, &hint, START).hints, 1);
     // Read again where the block is not known yet, as after some time.
-    let cached = || changes.add(&key("a.eth"), &read(START, READ, None));
+    let cached = || changes.add(&key("a.eth"), &read(START, READ, None), changes.begin());
     cached();
     assert_eq!(changes.news(LIAR, &hint, START + 40.seconds()), NewsEffect::default());
     assert_eq!(changes.news(HONEST, &hint, START + 40.seconds()).hints, 1, "another endpoint's word is news");
@@ -279,7 +279,7 @@ fn a_change_at_the_height_that_was_read_has_the_name_read_again() {
 fn hints_of_one_name_cause_one_reading_a_second() {
     let changes = followed(&["a.eth"]);
     let hint = |block, at| {
-        changes.add(&key("a.eth"), &read(at, READ, None));
+        changes.add(&key("a.eth"), &read(at, READ, None), changes.begin());
         changes.news(HONEST, &news(vec![text_of("a.eth", block)]), at);
         changes.due(at).len()
     };
@@ -303,14 +303,14 @@ fn blocks_that_no_honest_endpoint_can_have_are_ignored() {
     assert_eq!(is_unread(&first, "a.eth", first.begin(), READ, START), None);
     let alone = Changes::new();
     let ids = alone.follow(&[stranger("alone")]);
-    alone.add(&key("a.eth"), &read(START, READ, None));
+    alone.add(&key("a.eth"), &read(START, READ, None), alone.begin());
     assert_eq!(alone.news(ids[0], &news(vec![text_of("a.eth", 5000)]), START).hints, 1, "no other says what it can have");
 }
 
 #[test]
 fn only_what_a_verdict_was_read_from_counts() {
     let changes = followed(&["a.b.eth", "c.eth"]);
-    changes.add(&key("x.wild.eth"), &read(START, READ, Some("wild.eth")));
+    changes.add(&key("x.wild.eth"), &read(START, READ, Some("wild.eth")), changes.begin());
     let other = Source::Resolver(Address::repeat_byte(8));
     let hinted = |change: Change| {
         let outcome = changes.news(HONEST, &news(vec![change]), START);
@@ -323,7 +323,7 @@ fn only_what_a_verdict_was_read_from_counts() {
     assert_eq!(hinted(text_of("b.eth", READ + 1)), nobody, "the records of an ancestor");
     assert_eq!(hinted(change(Source::Registration, "a.c.eth", READ + 1)), nobody, "a name below it");
     assert_eq!(hinted(text_of("x.wild.eth", READ + 1)), ["x.wild.eth"], "its resolver, about its own node");
-    changes.add(&key("x.wild.eth"), &read(START, READ, Some("wild.eth")));
+    changes.add(&key("x.wild.eth"), &read(START, READ, Some("wild.eth")), changes.begin());
     assert_eq!(hinted(text_of("wild.eth", READ + 2)), ["x.wild.eth"]);
     assert_eq!(hinted(change(Source::Registration, "b.eth", READ + 1)), ["a.b.eth"]);
     assert_eq!(hinted(text_of("c.eth", READ + 1)), ["c.eth"]);
@@ -332,8 +332,8 @@ fn only_what_a_verdict_was_read_from_counts() {
 #[test]
 fn names_that_left_the_cache_and_long_ones_are_not_followed() {
     let changes = followed(&[]);
-    let entry = changes.add(&key("a.eth"), &read(START, READ, None));
-    changes.add(&key(&format!("{}eth", "a.".repeat(index::MAX_LABELS))), &read(START, READ, None));
+    let entry = changes.add(&key("a.eth"), &read(START, READ, None), changes.begin());
+    changes.add(&key(&format!("{}eth", "a.".repeat(index::MAX_LABELS))), &read(START, READ, None), changes.begin());
     assert_eq!(changes.resolvers(), [RESOLVER].into());
     changes.remove(entry);
     assert_eq!(changes.resolvers(), [].into());
@@ -383,9 +383,9 @@ fn a_gap_has_all_names_read_again_a_few_a_second() {
 
     // What was read since then is not read again.
     for name in &names {
-        changes.add(&key(name), &read(START, READ + 5, None));
+        changes.add(&key(name), &read(START, READ + 5, None), changes.begin());
     }
-    for entry in 1..=names.len() as u64 + 3 {
+    for entry in 1..=2 * names.len() as u64 + 3 {
         changes.remove(entry);
     }
     assert_eq!(changes.due(START + 2.seconds()), []);
@@ -408,13 +408,64 @@ fn a_further_gap_does_not_begin_anew() {
     assert!(!changes.is_idle(), "they are all to be read once more");
 }
 
+#[test]
+fn a_run_that_began_before_a_gap_has_its_name_read_again() {
+    let changes = followed(&[]);
+    let began = changes.begin();
+    assert!(changes.news(LIAR, &gap(READ + 1), START).is_stale);
+    let entry = changes.add(&key("a.eth"), &read(START, READ, None), began);
+    assert_eq!(changes.due(START), [name("a.eth")]);
+    changes.remove(entry);
+    changes.add(&key("a.eth"), &read(START, READ + 5, None), changes.begin());
+    assert!(changes.is_idle(), "it began after the gap");
+}
+
+#[tokio::test]
+async fn a_run_that_began_before_a_gap_is_not_joined() {
+    let cache = Arc::new(VerdictCache::new(&CacheConfig::default()));
+    cache.changes.follow(&[stranger("liar"), stranger("honest")]);
+    let mut before = Box::pin(cache.run_anew(key("a.eth"), |_: Before| std::future::pending::<Resolution>()));
+    assert!(futures_util::poll!(&mut before).is_pending());
+    let mut joined = Box::pin(cache.run_anew(key("a.eth"), |_: Before| async { read(START, READ, None) }));
+    assert!(futures_util::poll!(&mut joined).is_pending());
+    cache.changes.news(LIAR, &gap(READ + 1), START);
+    let after = cache.run_anew(key("a.eth"), |_: Before| async { read(START, READ + 5, None) });
+    let after = tokio::time::timeout(std::time::Duration::from_secs(10), after).await.expect("it waits for no other");
+    assert_eq!(after.newest(), Some(READ + 5));
+    assert!(futures_util::poll!(&mut joined).is_pending());
+}
+
+/// A reload may be what has blocks followed.
+#[test]
+fn what_was_cached_while_nothing_was_followed_is_read_again() {
+    let changes = Changes::new();
+    changes.follow(&[]);
+    changes.add(&key("a.eth"), &read(START, READ, None), changes.begin());
+    let ids = changes.follow(&[stranger("honest")]);
+    assert_eq!(changes.due(START), [name("a.eth")]);
+    let outcome = changes.news(ids[0], &news(vec![text_of("a.eth", READ + 1)]), START);
+    assert_eq!(evicted(&outcome), ["a.eth"]);
+}
+
+#[test]
+fn a_clock_that_is_set_back_forgets_no_hint() {
+    let changes = followed(&["a.eth"]);
+    let after = START + REMEMBERED;
+    changes.news(HONEST, &news(vec![text_of("a.eth", READ + 1)]), after);
+    let unread = |at| is_unread(&changes, "a.eth", changes.begin(), READ, at);
+    for (at, block) in [(after - 1.second(), Some(READ + 1)), (START, None)] {
+        changes.news(HONEST, &news(vec![]), at);
+        assert_eq!(unread(at), block.map(|block| Unread(Some(block))), "{at}");
+    }
+}
+
 /// Whether a gap of one endpoint is covered, while these others follow without one.
 fn is_covered(of: Endpoint, others: &[Endpoint]) -> bool {
     let changes = Changes::new();
     let mut endpoints = vec![of];
     endpoints.extend_from_slice(others);
     let ids = changes.follow(&endpoints);
-    changes.add(&key("a.eth"), &read(START, READ, None));
+    changes.add(&key("a.eth"), &read(START, READ, None), changes.begin());
     for id in &ids[1..] {
         changes.news(*id, &news(vec![]), START);
     }

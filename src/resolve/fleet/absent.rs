@@ -37,7 +37,7 @@ impl Fleet {
         match *self {}
     }
 
-    pub(super) fn tell_evicted(&self, _: Vec<(Vec<CacheKey>, EnsName)>) {
+    pub(super) fn tell_evicted(&self, _: impl IntoIterator<Item = (EnsName, Vec<CacheKey>)>) {
         match *self {}
     }
 }

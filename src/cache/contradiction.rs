@@ -1,0 +1,49 @@
+//! What a run shows to be wrong of what was found before.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::reason::Code;
+use crate::verdict::{State, Verdict};
+
+/// Who hears of a change that a run has shown.
+#[derive(Clone)]
+pub struct OnChange(Arc<dyn Fn() + Send + Sync>);
+
+impl OnChange {
+    /// One that does this.
+    pub fn new(hear: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Arc::new(hear))
+    }
+
+    pub(super) fn hear(&self) {
+        self.0();
+    }
+}
+
+impl fmt::Debug for OnChange {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("OnChange")
+    }
+}
+
+/// Whether a later run saw what makes an earlier verdict wrong: another state, other records, or others to come. What a
+/// failure did not see is no change.
+pub(super) fn shows_change(before: &Verdict, after: &Verdict) -> bool {
+    let decided = |verdict: &Verdict| Some(verdict.state).filter(|state| *state != State::Indeterminate);
+    shows_other_records(before, after) || differ(decided(before), decided(after))
+}
+
+/// Whether a later run, under whatever rules, read other records, or others to come.
+pub(super) fn shows_other_records(before: &Verdict, after: &Verdict) -> bool {
+    let is_pending = |verdict: &Verdict| verdict.reasons.iter().any(|reason| reason.code == Code::RecordPending);
+    let source = |verdict: &Verdict| {
+        verdict.anchor.clone().map(|anchor| (anchor.resolver, anchor.wildcard, anchor.offchain, anchor.records_digest))
+    };
+    (is_pending(after) && !is_pending(before)) || differ(source(before), source(after))
+}
+
+/// Whether both are there, and not the same.
+fn differ<T: PartialEq>(one: Option<T>, other: Option<T>) -> bool {
+    one.zip(other).is_some_and(|(one, other)| one != other)
+}
