@@ -1,5 +1,6 @@
 //! The explorer: the page of a name, its policy, and what it makes of text that others chose.
 
+use clresolve::chain::BlockSelector;
 use clresolve::config::{Config, Grade};
 use clresolve::http::Server;
 use clresolve::reason::Code;
@@ -70,6 +71,21 @@ async fn a_page_says_what_the_verdict_says() {
     let other = Daemon::start(|config| config.rules.profile = "agent-cards/1.0.0+released".to_owned()).await;
     let (_, page) = other.page("?name=released-form.eth").await;
     assert!(page.contains(command), "rules of the daemon that are not the program's: {page}");
+    let newest = Daemon::start(|config| config.chain.block = BlockSelector::Latest).await;
+    let (_, page) = newest.page(&format!("?name={GOOD}")).await;
+    assert!(page.contains("clresolve --sandbox --block latest summarizeagent.eth"), "{page}");
+}
+
+/// A joiner shows nothing and is part of a name: what is sent again or copied has it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_with_a_joiner_is_sent_and_copied_as_it_is() {
+    let daemon = Daemon::start(|_| {}).await;
+    let family = "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f466}.eth";
+    let (_, page) = daemon.page(&format!("?name={}", percent_encoded(family))).await;
+    let command = r"clresolve --sandbox &quot;$(printf %b &#39;👨\0342\0200\0215👩\0342\0200\0215👦.eth&#39;)&quot;";
+    for told in ["name-unregistered", &format!("value=\"{family}\""), &format!("data-name=\"{family}\""), command] {
+        assert!(page.contains(told), "{told}: {page}");
+    }
 }
 
 /// A page never says "go ahead" where the gate refuses.

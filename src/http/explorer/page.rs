@@ -1,10 +1,10 @@
 //! The page: the form, the verdict large and in words, the walk, each reason, and what else the verdict says.
 
-use clresolve_core::reading::Grade;
-use clresolve_core::text::capitalized;
+use clresolve_core::reading::{BlockSelector, Grade};
+use clresolve_core::text::{capitalized, in_shell};
 use serde_json::Value;
 
-use super::html::{code, fact, facts, foreign, grouped, moment};
+use super::html::{code, fact, facts, foreign, grouped, moment, verbatim};
 use super::walk::{self, Mark, sign};
 use crate::config::DEFAULT_PROFILE;
 use crate::reason::{Effect, Fixer, Reason, Refusal, Step, title_of};
@@ -87,10 +87,8 @@ pub(super) fn write(query: PageQuery<'_>, shown: &Shown<'_>) -> String {
 /// What is chosen for the next question too, unless whoever asks takes it back.
 fn choices(query: PageQuery<'_>) -> String {
     let choice = |(key, value): (&str, String)| {
-        let value = foreign(&value);
-        format!(
-            "<label><input type=\"checkbox\" name=\"{key}\" value=\"{value}\" checked> {key} <code>{value}</code></label>"
-        )
+        let (value, shown) = (verbatim(&value), code(&value));
+        format!("<label><input type=\"checkbox\" name=\"{key}\" value=\"{value}\" checked> {key} {shown}</label>")
     };
     let choices: String = query.choices().map(choice).collect();
     if choices.is_empty() { choices } else { format!("<p class=\"choices\">Judged by: {choices}</p>\n") }
@@ -128,7 +126,7 @@ HTTP</a></footer>
 </body>
 </html>
 "##,
-        name = foreign(query.name),
+        name = verbatim(query.name),
         choices = choices(query),
         version = env!("CARGO_PKG_VERSION"),
     )
@@ -190,7 +188,8 @@ fn hero(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>, seller: Option<&st
         ""
     };
     format!(
-        "<section class=\"hero {state}{held}\" aria-labelledby=\"state\" data-verb=\"{verb}\"{seller}>\
+        "<section class=\"hero {state}{held}\" aria-labelledby=\"state\" data-name=\"{sent}\" \
+         data-verb=\"{verb}\"{seller}>\
          <h2 id=\"state\"><span class=\"seal\">{sign}</span><span class=\"state\">{word}</span> \
          <span class=\"name\">{name}</span></h2>{typed}\
          <p class=\"summary\">{summary}</p><p class=\"advice\">{advice}</p>{rules}{world}</section>\n",
@@ -203,11 +202,12 @@ fn hero(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>, seller: Option<&st
         sign = sign(verdict.state.into()),
         word = capitalized(verdict.state.as_str()),
         name = foreign(name),
+        sent = verbatim(name),
         verb = verdict
             .identity
             .as_ref()
             .and_then(|identity| identity.verbs.first())
-            .map(|verb| foreign(verb))
+            .map(|verb| verbatim(verb))
             .unwrap_or_default(),
         summary = foreign(&verdict.summary),
         advice = advice(verdict, gate),
@@ -476,39 +476,26 @@ fn memory(verdict: &Verdict) -> String {
 /// The same question in other ways. The program's own defaults go without saying, those of this daemon do not.
 fn commands(verdict: &Verdict) -> String {
     let Some(name) = &verdict.name.normalized else { return String::new() };
-    let world = verdict.anchor.as_ref().filter(|anchor| anchor.world == SANDBOX).map_or("", |_| "--sandbox ");
+    let anchor = verdict.anchor.as_ref();
+    let world = anchor.filter(|anchor| anchor.world == SANDBOX).map_or("", |_| "--sandbox ");
+    let block = anchor.map(|anchor| &anchor.block.tag).filter(|tag| **tag != BlockSelector::Finalized.to_string());
+    let block = block.map_or_else(String::new, |tag| format!("--block {} ", in_shell(tag)));
     let used = &verdict.profile;
     let profile = Some(used.id.as_str()).filter(|id| *id != DEFAULT_PROFILE);
     let profile = profile.map_or_else(String::new, |id| format!("--profile {} ", in_shell(id)));
     let depth = Some(used.depth).filter(|depth| *depth != Depth::default());
     let depth = depth.map_or_else(String::new, |depth| format!("--depth {depth} "));
     let ends = if name.starts_with('-') { "-- " } else { "" };
-    let command = format!("clresolve {world}{profile}{depth}{ends}{}", in_shell(name));
+    let command = format!("clresolve {world}{block}{profile}{depth}{ends}{}", in_shell(name));
     let lead = "The same from a terminal; it trusts this page in nothing.";
     let id = code(&verdict.id);
     let head = facts("command", "Ask it yourself", lead, &[fact("Verdict", &id)]);
-    head.replace("</section>", &format!("{}</section>", copied(&foreign(&command))))
-}
-
-/// A word of a shell's command line. A name may hold characters that mean something to a shell.
-fn in_shell(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/' | '+');
-    if word.chars().all(is_plain) && !word.starts_with('-') {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
+    head.replace("</section>", &format!("{}</section>", copied(&verbatim(&command))))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_word_for_a_shell_is_one_word() {
-        assert_eq!(in_shell("a-b.eth"), "a-b.eth");
-        assert_eq!(in_shell("$(x).eth"), "'$(x).eth'");
-        assert_eq!(in_shell("it's"), r"'it'\''s'");
-    }
 
     #[test]
     fn coin_types_are_networks() {
