@@ -35,7 +35,7 @@ const STATES: [(&str, &str, &str); 8] = [
 ];
 
 /// Paths in which one server could read the trusted agent, and another one something else.
-const DISGUISES: [&[u8]; 40] = [
+const DISGUISES: [&[u8]; 43] = [
     b"/summarizeagent.eth/summarize/../../entry-version.eth/summarize/v1",
     b"/entry-version.eth/summarize/../../summarizeagent.eth/summarize/v1",
     b"/summarizeagent.eth/summarize/..;/..;/entry-version.eth/pay",
@@ -76,6 +76,22 @@ const DISGUISES: [&[u8]; 40] = [
     b"/summarizeagent.eth./summarize/v1",
     b"/summarizeagent.eth%00/summarize/v1",
     b"/summarizeagent.eth/summarize/\xc0\xae\xc0\xae/entry-version.eth",
+    b"/summarizeagent.eth/summarize/\xff",
+    b"/summarizeagent.eth/summarize/\x80\x81",
+    b"/summarizeagent.eth/summarize/\xc3\xa9",
+];
+
+/// What stands before such a path where the whole URL is asked for, as of a forward proxy.
+const WHOLE: [(&str, &[u8]); 9] = [
+    ("http://h", b"/summarizeagent.eth/summarize/v1"),
+    ("http://h", b"/entry-version.eth/summarize/v1"),
+    ("http://h", b"/summarizeagent.eth/summarize/../../entry-version.eth/summarize/v1"),
+    ("http://h", b"/summarizeagent.eth/summarize/%2e%2e/%2E%2e/entry-version.eth/pay"),
+    ("http://h", b"/summarizeagent.eth/summarize/\xc0\xae\xc0\xae/entry-version.eth"),
+    ("http://h", b"//summarizeagent.eth/summarize/v1"),
+    ("http://h?", b"/summarizeagent.eth/summarize/v1"),
+    ("http://u@h:80", b"/summarizeagent.eth/summarize/v1"),
+    ("http:", b"/summarizeagent.eth/summarize/v1"),
 ];
 
 /// What an impostor in the daemon's place sends, and what follows. None of it is an answer of the gate.
@@ -115,7 +131,12 @@ impl Stage<'_> {
 
     /// Asks for a path below the prefix. What reaches the runtime then is the trusted agent's, as every server reads it.
     async fn ask(&mut self, row: &str, port: u16, method: &str, path: &[u8]) -> String {
-        let target = [self.proxy.prefix().as_bytes(), path].concat();
+        self.ask_for(row, port, method, "", path).await
+    }
+
+    /// The same for the path behind what begins a URL.
+    async fn ask_for(&mut self, row: &str, port: u16, method: &str, begin: &str, path: &[u8]) -> String {
+        let target = [begin.as_bytes(), self.proxy.prefix().as_bytes(), path].concat();
         let status = status_of(port, method, &target).await;
         let reached = self.runtime.take();
         assert_eq!(status == "200", reached.len() == 1, "{:?}, {row}: {status}, {reached:?}", self.proxy);
@@ -171,9 +192,10 @@ async fn with_a_daemon(stage: &mut Stage<'_>, sandbox: &Sandbox) {
         let status = stage.ask(&format!("agent: {row}"), port, method, path.as_bytes()).await;
         assert_eq!(status == "200", number < 2, "{:?}: {row}: {status}", stage.proxy);
     }
-    for path in DISGUISES {
-        let row = format!("`{}`", path.escape_ascii().to_string().replace("\\\\", "\\"));
-        stage.ask(&row, port, "GET", path).await;
+    let disguises = DISGUISES.map(|path| ("", path));
+    for (begin, path) in disguises.into_iter().chain(WHOLE) {
+        let row = format!("`{begin}{}`", path.escape_ascii().to_string().replace("\\\\", "\\"));
+        stage.ask_for(&row, port, "GET", begin, path).await;
     }
     let (_shipped, in_haste) = stage.in_front_of(gate, Waits::AsShipped);
     daemon.stand_still();

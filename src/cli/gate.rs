@@ -12,7 +12,7 @@ use super::render::{Palette, codes, warned};
 use super::verify::waiting_for;
 use super::world::World;
 use crate::config::BlockSelector;
-use crate::reason::{Code, Effect, Refusal};
+use crate::reason::{Effect, Refusal, title_of};
 use crate::text::Foreign;
 use crate::verdict::{State, Verdict};
 
@@ -76,8 +76,7 @@ fn because<'v>(verdict: &'v Verdict, code: &str) -> &'v str {
     if verdict.state != State::Trusted {
         return &verdict.summary;
     }
-    let refusal = || Refusal::ALL.into_iter().find(|refusal| refusal.slug() == code).map_or("", Refusal::title);
-    Code::from_slug(code).map_or_else(refusal, |code| code.entry().title)
+    title_of(code).unwrap_or_default()
 }
 
 /// The verb that was probably meant, where the agent does not implement the one that was asked for.

@@ -16,15 +16,16 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::Response;
 use url::form_urlencoded;
 
-use self::page::{PageQuery, Shown};
+use self::page::{AtGate, PageQuery, Shown};
 use super::caching::{is_known_to_client, not_modified};
 use super::client_limits::Client;
+use super::in_force::InForce;
 use super::log::LogEntry;
 use super::state::AppState;
 use super::{probes, problem, verdicts};
 use crate::digest::Digest;
 use crate::reason::Refusal;
-use crate::resolve::Question;
+use crate::resolve::{Question, Resolution};
 
 /// What a browser may do with the page: load its style and its script from here, and ask here. Markup that a defect of
 /// ours let through would run nothing.
@@ -34,9 +35,11 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; c
 const STYLE: &str = include_str!("explorer/page.css");
 const SCRIPT: &str = include_str!("explorer/page.js");
 
-/// `GET /`, and `GET /?name=`: a run, admitted and counted as that of `GET /v1/verdicts/{name}`.
+/// `GET /`, and `GET /?name=`: a run, admitted and counted as that of `GET /v1/verdicts/{name}`. Where rules are chosen the
+/// gate's own question is another one.
 pub(super) async fn page(
     State(state): State<Arc<AppState>>,
+    Extension(in_force): Extension<Arc<InForce>>,
     Extension(client): Extension<Client>,
     uri: Uri,
 ) -> Response {
@@ -49,13 +52,33 @@ pub(super) async fn page(
     match state.admission.ask(client, question.clone()).await {
         Ok(answered) => {
             let verdict = answered.resolution.verdict();
-            let shown = Shown::Verdict { verdict, sellers: state.explorer.probe.then_some(probes::PATH) };
+            let judged = by_rules_of_gate(&state, client, &question, &answered.resolution).await;
+            let gate = in_force.state().gate.policy();
+            let gate = judged
+                .as_ref()
+                .map_err(|refusal| *refusal)
+                .map(|judged| AtGate { verdict: judged.verdict(), objection: gate.objection(judged, None, None) });
+            let shown = Shown::Verdict { verdict, gate, sellers: state.explorer.probe.then_some(probes::PATH) };
             let mut response = written(StatusCode::OK, page::write(query, &shown));
             response.extensions_mut().insert(LogEntry::of_verdict(verdict));
             response
         }
         Err(refusal) => refused(refusal, query, ""),
     }
+}
+
+/// The answer to the gate's question about a name: the gate takes no rules from a client.
+async fn by_rules_of_gate(
+    state: &AppState,
+    client: Client,
+    asked: &Question,
+    answer: &Resolution,
+) -> Result<Resolution, Refusal> {
+    let of_gate = Question::new(&*asked.input);
+    if *asked == of_gate {
+        return Ok(answer.clone());
+    }
+    state.admission.ask(client, of_gate).await.map(|answered| answered.resolution)
 }
 
 /// `GET /explorer.css`

@@ -109,8 +109,118 @@ async function itIsUsedByKeyboard(browser) {
   assert.match(await page.locator("#live").textContent(), /^Trusted held-by-holder\.eth\. /);
   assert.equal(await page.evaluate(() => document.activeElement.id), "result");
   await isSound(page, "after the walk");
+  await page.getByLabel("Payment terms or a receipt").fill("precious");
+  await page.locator(".leap").focus();
+  await page.keyboard.press("Enter");
+  await page.waitForURL("**#result");
+  await page.evaluate(() => fetch("/livez"));
+  assert.equal(await page.getByLabel("Payment terms or a receipt").inputValue(), "precious", "the page is the same");
+  await page.evaluate(() => history.back());
+  await page.waitForURL(/holder\.eth$/);
   await page.goBack();
   await page.getByText("An ENS name says where").waitFor();
+  await page.context().close();
+}
+
+/** A promise, and what keeps it. */
+function promised() {
+  let keep;
+  const promise = new Promise((resolve) => { keep = resolve; });
+  return [promise, keep];
+}
+
+/** Holds back the first request of a kind. The result lets it go, and waits for its end. */
+async function heldBack(page, pattern) {
+  const [released, release] = promised();
+  const [reached, reach] = promised();
+  await page.route(pattern, async (route) => {
+    reach(route.request());
+    await released;
+    // Nobody waits for it any more, where the page has ended it.
+    await route.continue().catch(() => {});
+  }, { times: 1 });
+  const isOver = (request) => new Promise((done) => {
+    for (const end of ["requestfinished", "requestfailed"]) page.on(end, (ended) => ended === request && done());
+  });
+  return {
+    reached,
+    release: async () => {
+      const over = isOver(await reached);
+      release();
+      await Promise.race([over, page.evaluate(() => fetch("/livez"))]);
+    },
+  };
+}
+
+/** An answer that comes late is not shown in the place of one that was asked for later. */
+async function theLatestQuestionIsAnswered(browser) {
+  const [first, second] = ["held-by-holder.eth", "checksum-mismatch.eth"];
+  for (const pattern of [`**/v1/verdicts/${first}?*`, `**/?name=${first}`]) {
+    const page = await opened(browser);
+    await page.goto(address);
+    const late = await heldBack(page, pattern);
+    const name = page.getByLabel("Is this agent real?");
+    await name.fill(first);
+    await name.press("Enter");
+    await late.reached;
+    await name.fill(second);
+    await name.press("Enter");
+    await page.locator("#state").waitFor();
+    await late.release();
+    await page.getByLabel("Payment terms or a receipt").fill("{}");
+    const [judged] = await Promise.all([
+      page.waitForRequest("**/v1/receipts/verify"), page.getByRole("button", { name: "Judge" }).click()]);
+    await page.locator(".ruling").waitFor();
+    const shown = [await page.locator("#state .name").textContent(), await name.inputValue(), judged.postDataJSON().name,
+      new URL(page.url()).searchParams.get("name")];
+    assert.deepEqual(shown, [second, second, second, second], pattern);
+    await page.context().close();
+  }
+  const page = await opened(browser);
+  await page.goto(of("summarizeagent.eth"));
+  const late = await heldBack(page, "**/v1/receipts/verify");
+  const judge = async (paper) => {
+    await page.getByLabel("Payment terms or a receipt").fill(paper);
+    await page.getByRole("button", { name: "Judge" }).click();
+  };
+  await judge("{}");
+  await late.reached;
+  await judge('{"x402Version":2,"accepts":[]}');
+  await page.locator(".ruling").waitFor();
+  await late.release();
+  await page.evaluate(() => fetch("/livez"));
+  assert.match(await page.locator(".ruling").innerText(), /do not pay/);
+  await page.context().close();
+}
+
+/** Rules that were chosen are seen, with what the gate says, and are taken back by a tick. */
+async function chosenRulesAreSeen(browser) {
+  for (const colorScheme of ["light", "dark"]) {
+    const page = await opened(browser, { colorScheme, viewport: { width: 390, height: WIDTHS[390] } });
+    await page.goto(`${of("released-form.eth")}&profile=agent-cards/1.0.0%2Breleased`);
+    assert.equal(await page.locator("#state .state").textContent(), "Trusted");
+    assert.match(await page.locator(".advice").innerText(), /^Do not call or pay it: the gate denies it/);
+    await isSound(page, `rules that are not the gate's, ${colorScheme}`);
+    await page.getByLabel("profile").uncheck();
+    await page.getByLabel("Is this agent real?").press("Enter");
+    await page.waitForURL("**/?name=released-form.eth");
+    await page.locator("#state .state", { hasText: "Untrusted" }).waitFor();
+    await page.context().close();
+  }
+}
+
+/** A name is asked about again as it was typed, whatever its characters show. */
+async function aNameStaysAsItWasTyped(browser) {
+  const page = await opened(browser);
+  const family = "\u{1f468}\u200d\u{1f469}\u200d\u{1f466}.eth";
+  await page.goto(of(family));
+  const name = page.getByLabel("Is this agent real?");
+  for (const _ of ["as it was loaded", "asked about again"]) {
+    assert.equal(await name.inputValue(), family);
+    assert.deepEqual(await page.locator(".reason h3 code").allInnerTexts(), ["name-unregistered"]);
+    await Promise.all([page.waitForResponse((answer) => answer.url().includes("/?name=")), name.press("Enter")]);
+    await page.locator("body.about").waitFor();
+  }
   await page.context().close();
 }
 
@@ -207,8 +317,8 @@ async function picturesAreTaken(browser) {
 
 // Each launch has a profile of its own, which is removed at its end.
 const browser = await chromium.launch({ executablePath, args: QUIET });
-const checks = [everyPageIsSound, itWorksWithoutScript, itIsUsedByKeyboard, papersAreJudged, aSellerIsAskedForItsTerms,
-  markupStaysText];
+const checks = [everyPageIsSound, itWorksWithoutScript, itIsUsedByKeyboard, theLatestQuestionIsAnswered, chosenRulesAreSeen,
+  aNameStaysAsItWasTyped, papersAreJudged, aSellerIsAskedForItsTerms, markupStaysText];
 if (write === "--write") checks.push(picturesAreTaken);
 let failed = 0;
 for (const check of checks) {

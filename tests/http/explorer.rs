@@ -1,6 +1,9 @@
 //! The explorer: the page of a name, its policy, and what it makes of text that others chose.
 
+use clresolve::chain::BlockSelector;
+use clresolve::config::{Config, Grade};
 use clresolve::http::Server;
+use clresolve::reason::Code;
 use clresolve::sandbox::Sandbox;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -52,6 +55,11 @@ async fn a_page_says_what_the_verdict_says() {
     assert!(released.contains(near), "{released}");
     let (_, released) = daemon.page(&near[1..].replace("&amp;", "&")).await;
     assert!(released.contains("<title>Trusted: released-form.eth</title>"), "{released}");
+    for told in
+        ["<input type=\"checkbox\" name=\"profile\" value=\"agent-cards/1.0.0+released\" checked>", "class=\"rules\""]
+    {
+        assert!(released.contains(told), "{told}: {released}");
+    }
     let command = "clresolve --sandbox --profile agent-cards/1.0.0+released released-form.eth";
     assert!(released.contains(command), "{released}");
     let (_, deep) = daemon.page("?name=released-form.eth&depth=schemas").await;
@@ -63,6 +71,49 @@ async fn a_page_says_what_the_verdict_says() {
     let other = Daemon::start(|config| config.rules.profile = "agent-cards/1.0.0+released".to_owned()).await;
     let (_, page) = other.page("?name=released-form.eth").await;
     assert!(page.contains(command), "rules of the daemon that are not the program's: {page}");
+    let newest = Daemon::start(|config| config.chain.block = BlockSelector::Latest).await;
+    let (_, page) = newest.page(&format!("?name={GOOD}")).await;
+    assert!(page.contains("clresolve --sandbox --block latest summarizeagent.eth"), "{page}");
+}
+
+/// A joiner shows nothing and is part of a name: what is sent again or copied has it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_with_a_joiner_is_sent_and_copied_as_it_is() {
+    let daemon = Daemon::start(|_| {}).await;
+    let family = "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f466}.eth";
+    let (_, page) = daemon.page(&format!("?name={}", percent_encoded(family))).await;
+    let command = r"clresolve --sandbox &quot;$(printf %b &#39;👨\0342\0200\0215👩\0342\0200\0215👦.eth&#39;)&quot;";
+    for told in ["name-unregistered", &format!("value=\"{family}\""), &format!("data-name=\"{family}\""), command] {
+        assert!(page.contains(told), "{told}: {page}");
+    }
+}
+
+/// A page never says "go ahead" where the gate refuses.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_to_do_is_what_the_gate_says() {
+    type Change = fn(&mut Config);
+    let as_shipped: Change = |_| {};
+    let denied = [
+        (as_shipped, "released-form.eth", "&profile=agent-cards%2F1.0.0%2Breleased", "entry-version-noncompliant"),
+        (|config: &mut Config| config.chain.endpoints[0].own = false, GOOD, "", "single-rpc"),
+        (|config: &mut Config| config.gate.min_proof = Some(Grade::Quorum), GOOD, "", "proof-too-weak"),
+        (|config: &mut Config| config.gate.deny = vec![Code::NameWildcard], "alice.wildcard.eth", "", "name-wildcard"),
+    ];
+    for (change, name, rules, code) in denied {
+        let daemon = Daemon::start(change).await;
+        answer(daemon.request(Method::GET, &format!("/v1/gate/{name}"))).await.is_closed_gate(code);
+        let (_, page) = daemon.page(&format!("?name={name}{rules}")).await;
+        let advice = format!("Do not call or pay it: the gate denies it, <code>{code}</code>.");
+        assert!(page.contains(&format!("<title>Trusted: {name}</title>")) && page.contains(&advice), "{page}");
+        assert!(!page.contains("Go ahead") && !page.contains("data-seller"), "{page}");
+        assert_eq!(page.contains("class=\"rules\""), !rules.is_empty(), "{page}");
+    }
+    let daemon = Daemon::start(|config| config.rules.profile = "agent-cards/1.0.0+released".to_owned()).await;
+    let (_, page) = daemon.page("?name=released-form.eth&profile=agent-cards%2F1.0.0").await;
+    assert!(page.contains("and lets it pass.") && page.contains("Do not call or pay it; its publisher"), "{page}");
+    let daemon = Daemon::start(|config| config.http.cold_runs_per_minute = 1).await;
+    let (_, page) = daemon.page(&format!("?name={GOOD}&depth=schemas")).await;
+    assert!(page.contains("were not asked: <code>client-over-quota</code>") && !page.contains("Go ahead"), "{page}");
 }
 
 /// Names are typed by anybody, and a link may hold any name; cards and records are written by publishers.

@@ -7,9 +7,6 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use axum::Router;
-use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
 use clresolve::config::Config;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -22,7 +19,11 @@ const PORTS: usize = 5;
 /// A busy machine is no defect.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What reached the runtime: path and query as they came, and the card's digest in the header.
+/// Longest head of a request that the runtime reads.
+const HEAD: usize = 16 * 1024;
+
+/// What reached the runtime: the target as it came, with what is no printable ASCII escaped, and the card's digest in the
+/// header.
 type Reached = Arc<Mutex<Vec<(String, String)>>>;
 
 /// A program that ends with the test.
@@ -215,7 +216,7 @@ fn whole_nginx(folder: &Path, port: u16, gate: &str) -> String {
     )
 }
 
-/// The runtime behind the proxy: it notes what reaches it.
+/// The runtime behind the proxy: it notes what reaches it and answers 200, whatever that is.
 pub(crate) struct Runtime {
     pub(crate) port: u16,
     reached: Reached,
@@ -224,15 +225,14 @@ pub(crate) struct Runtime {
 impl Runtime {
     pub(crate) async fn start() -> Self {
         let reached = Reached::default();
-        let note = async |State(reached): State<Reached>, headers: HeaderMap, uri: Uri| {
-            let card = headers.get("clresolve-card-sha256").map_or("", |value| value.to_str().unwrap_or("?"));
-            reached.lock().expect("no test panics with it").push((uri.to_string(), card.to_owned()));
-            "paid"
-        };
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("bound").port();
-        let app = Router::new().fallback(note).with_state(Arc::clone(&reached));
-        tokio::spawn(async move { axum::serve(listener, app).await });
+        let noted = Arc::clone(&reached);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(note(stream, Arc::clone(&noted)));
+            }
+        });
         Self { port, reached }
     }
 
@@ -240,6 +240,39 @@ impl Runtime {
     pub(crate) fn take(&self) -> Vec<(String, String)> {
         std::mem::take(&mut *self.reached.lock().expect("no handler panics"))
     }
+}
+
+/// Notes one request by its bytes: a server that refuses some targets would hide that they came through.
+async fn note(mut stream: TcpStream, reached: Reached) {
+    let mut head = Vec::new();
+    while head.len() < HEAD && !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        match stream.read_buf(&mut head).await {
+            // A connection that is opened ahead of its request.
+            Ok(0) | Err(_) if head.is_empty() => return,
+            Ok(0) | Err(_) => break,
+            Ok(_) => {}
+        }
+    }
+    reached.lock().expect("no test panics with it").push(noted(&head));
+    // The proxy takes its answer, or has gone.
+    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\npaid").await;
+    let _ = stream.shutdown().await;
+    // A connection that is closed before all is read is reset, and its answer lost.
+    let mut rest = [0; 4096];
+    while stream.read(&mut rest).await.is_ok_and(|read| read > 0) {}
+}
+
+/// Target and digest of a head.
+fn noted(head: &[u8]) -> (String, String) {
+    let head = head.escape_ascii().to_string();
+    let mut lines = head.split("\\r\\n");
+    let target = lines.next().and_then(|line| line.split_once(' ')).map_or("", |(_, rest)| rest);
+    let target = target.rsplit_once(' ').map_or(target, |(target, _)| target);
+    let card = lines
+        .filter_map(|line| line.split_once(": "))
+        .find(|(name, _)| name.eq_ignore_ascii_case("clresolve-card-sha256"))
+        .map_or("", |(_, card)| card);
+    (target.to_owned(), card.to_owned())
 }
 
 /// The daemon under a configuration, and the port of its gate.

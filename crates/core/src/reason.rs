@@ -219,6 +219,12 @@ impl Code {
     }
 }
 
+/// One short sentence about the reason or the refusal with this slug.
+pub fn title_of(slug: &str) -> Option<&'static str> {
+    let refusal = || Refusal::ALL.into_iter().find(|refusal| refusal.slug() == slug).map(Refusal::title);
+    Code::from_slug(slug).map(|code| code.entry().title).or_else(refusal)
+}
+
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.slug())

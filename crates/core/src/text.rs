@@ -44,6 +44,12 @@ impl<'a> Foreign<'a> {
         Html(self)
     }
 
+    /// As HTML that gives the very text back, whole: for the value of a field, which is sent again, and for what is to be
+    /// copied. Markup alone is escaped.
+    pub const fn verbatim_html(self) -> VerbatimHtml<'a> {
+        VerbatimHtml(self.text)
+    }
+
     /// As a quoted CSV cell (RFC 4180) that no spreadsheet takes for a formula: one that begins like a formula gets an
     /// apostrophe before it.
     pub const fn csv(self) -> Csv<'a> {
@@ -77,15 +83,29 @@ pub struct Html<'a>(Foreign<'a>);
 
 impl fmt::Display for Html<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let escape = |c| match c {
-            '&' => Some("&amp;"),
-            '<' => Some("&lt;"),
-            '>' => Some("&gt;"),
-            '"' => Some("&quot;"),
-            '\'' => Some("&#39;"),
-            _ => None,
-        };
-        write!(Escaping { out: f, escape }, "{}", self.0)
+        write!(Escaping { out: f, escape: of_markup }, "{}", self.0)
+    }
+}
+
+/// See [`Foreign::verbatim_html`].
+#[derive(Clone, Copy, Debug)]
+pub struct VerbatimHtml<'a>(&'a str);
+
+impl fmt::Display for VerbatimHtml<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Escaping { out: f, escape: of_markup }.write_str(self.0)
+    }
+}
+
+/// What stands for a character of markup.
+const fn of_markup(c: char) -> Option<&'static str> {
+    match c {
+        '&' => Some("&amp;"),
+        '<' => Some("&lt;"),
+        '>' => Some("&gt;"),
+        '"' => Some("&quot;"),
+        '\'' => Some("&#39;"),
+        _ => None,
     }
 }
 
@@ -272,6 +292,30 @@ pub fn clipped(text: &str, most: usize) -> String {
     format!("{}…", &text[..end])
 }
 
+/// A word of a POSIX shell's command line, quoted where it may hold characters that mean something to a shell. Its unsafe
+/// characters are octal escapes. A word without one gets no backslash, which [`Foreign`] would double.
+pub fn in_shell(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/' | '+');
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    let in_quotes = |text: &str| format!("'{}'", text.replace('\'', r#"'"'"'"#));
+    if !word.chars().any(is_unsafe) {
+        return in_quotes(word);
+    }
+    let mut escaped = String::with_capacity(word.len());
+    for c in word.chars() {
+        match c {
+            '\\' => escaped.push_str(r"\\"),
+            c if is_unsafe(c) => {
+                escaped.extend(c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("\\0{byte:03o}")));
+            }
+            c => escaped.push(c),
+        }
+    }
+    format!("\"$(printf %b {})\"", in_quotes(&escaped))
+}
+
 /// A text whose first letter is a capital, as a sentence begins.
 pub fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
@@ -284,6 +328,22 @@ mod tests {
 
     fn shown(text: &str) -> String {
         Foreign::new(text).to_string()
+    }
+
+    #[test]
+    fn a_word_for_a_shell_is_one_word() {
+        let plain = ["a-b.eth", "$(x).eth", "it's", "", "größe.eth", "a b", "--x", "`id`;\"&|<>*?~#!", "a\\n%s"];
+        let unsafe_ = ["👨\u{200d}👩\u{200d}👦.eth", "\u{200d}a\\n%s'$(x)`id`\"", "-\u{7f}\n%"];
+        for word in plain.into_iter().chain(unsafe_) {
+            let printed = std::process::Command::new("sh")
+                .args(["-c", &format!("printf '[%s]' {}", in_shell(word))])
+                .output()
+                .expect("a shell");
+            assert_eq!(String::from_utf8_lossy(&printed.stdout), format!("[{word}]"));
+            assert_eq!(unsafe_character(&in_shell(word)), None, "{word}");
+        }
+        assert_eq!(in_shell("a-b.eth"), "a-b.eth");
+        assert_eq!(in_shell("a\u{200d}b"), r#""$(printf %b 'a\0342\0200\0215b')""#);
     }
 
     #[test]

@@ -7,12 +7,17 @@ use crate::text::Foreign;
 /// Characters of foreign text that are shown: longer than any line of records to set, which are there to be copied.
 const SHOWN: usize = 1_000;
 
-/// Foreign text, as text of an element or of a quoted attribute. The only way for it into the page.
+/// Foreign text, as text of an element or of a quoted attribute. It and [`verbatim`] are the only ways for it into the page.
 pub(super) fn foreign(text: &str) -> String {
     if clresolve_core::mutant!("explorer-shows-markup") {
         return text.to_owned();
     }
     Foreign::new(text).at_most(SHOWN).html().to_string()
+}
+
+/// Foreign text, as a value that is sent or copied as it is.
+pub(super) fn verbatim(text: &str) -> String {
+    Foreign::new(text).verbatim_html().to_string()
 }
 
 /// Foreign text as code.

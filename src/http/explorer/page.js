@@ -15,6 +15,17 @@ function element(tag, properties = {}, ...children) {
   return made;
 }
 
+/** What is being asked, by the element that its answer goes into. */
+const open = new WeakMap();
+
+/** Ends what was asked for an element. The signal says when this question is ended by a later one. */
+function supersede(target) {
+  open.get(target)?.abort();
+  const latest = new AbortController();
+  open.set(target, latest);
+  return latest.signal;
+}
+
 /** Tells those who hear the page. */
 function say(text) {
   document.getElementById("live").textContent = text;
@@ -70,9 +81,10 @@ function step({ step, status }) {
 }
 
 /** Puts the daemon's own page about the name in the place of the picture. */
-async function finish(path) {
-  const answer = await fetch(path);
+async function finish(path, signal) {
+  const answer = await fetch(path, { signal });
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  signal.throwIfAborted();
   const found = page.getElementById("result");
   if (!found) throw new Error("no page");
   result.replaceChildren(...found.childNodes);
@@ -80,9 +92,13 @@ async function finish(path) {
   document.body.className = "about";
   dress();
   const state = document.getElementById("state");
-  say([state, result.querySelector(".summary")].map((part) => part?.textContent.trim() ?? "").join(". "));
+  say([state, ...result.querySelectorAll(".summary, .advice")].map((part) => part?.textContent.trim() ?? "").join(". "));
   result.focus({ preventScroll: true });
 }
+
+/** The page in the address; a place within it is not told apart. */
+const place = () => location.pathname + location.search;
+let shown = place();
 
 /** Asks, and follows the walk. Where events do not come, the form goes its own way. */
 function ask(event) {
@@ -93,17 +109,20 @@ function ask(event) {
   query.set("name", name);
   const path = `/?${query}`;
   query.delete("name");
+  const signal = supersede(result);
   const source = new EventSource(`/v1/verdicts/${encodeURIComponent(name)}?${query}`);
+  signal.addEventListener("abort", () => source.close());
   const plainly = () => {
     source.close();
-    location.assign(path);
+    if (!signal.aborted) location.assign(path);
   };
   begin(name);
   source.addEventListener("step", (news) => step(JSON.parse(news.data)));
   source.addEventListener("verdict", () => {
     source.close();
     history.pushState(null, "", path);
-    finish(path).catch(plainly);
+    shown = place();
+    finish(path, signal).catch(plainly);
   });
   source.addEventListener("problem", plainly);
   source.addEventListener("error", plainly);
@@ -174,28 +193,30 @@ function said(facts) {
 
 /** Asks for a ruling, and shows it. */
 async function rule(output, path, body) {
+  const signal = supersede(output);
   output.textContent = "Judging…";
   try {
-    const answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body });
-    output.replaceChildren(ruling(await answer.json()));
+    const answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body, signal });
+    const found = await answer.json();
+    signal.throwIfAborted();
+    output.replaceChildren(ruling(found));
   } catch {
-    output.textContent = "The daemon did not answer.";
+    if (!signal.aborted) output.textContent = "The daemon did not answer.";
   }
 }
 
-/** The name that the page is about. */
-const asked = () => new URLSearchParams(location.search).get("name");
-
-function judge(event) {
+/** Has a paper judged that the agent of `name` sent. */
+function judge(event, name) {
   event.preventDefault();
   const { paper, verb, url } = event.target.elements;
   const output = event.target.querySelector("output");
   const pasted = read(paper.value);
   if (!pasted) {
+    supersede(output);
     output.textContent = "This is no JSON.";
     return;
   }
-  const { path, body } = question(pasted, asked(), verb.value, url.value);
+  const { path, body } = question(pasted, name, verb.value, url.value);
   rule(output, path, body);
 }
 
@@ -203,7 +224,7 @@ function judge(event) {
 function addSeller(hero) {
   const seller = element("form", { className: "papers" },
     element("h2", { id: "seller", textContent: "Ask what it demands" }),
-    element("p", { textContent: `This daemon asks the seller of ${asked()} for its payment terms, and judges them. Nothing is paid.` }),
+    element("p", { textContent: `This daemon asks the seller of ${hero.dataset.name} for its payment terms, and judges them. Nothing is paid.` }),
     element("label", { htmlFor: "sold", textContent: "Verb to ask for" }),
     element("input", { id: "sold", name: "verb", value: hero.dataset.verb, required: true, autocomplete: "off" }),
     element("button", { textContent: "Ask the seller" }),
@@ -212,7 +233,7 @@ function addSeller(hero) {
   seller.querySelector("output").setAttribute("aria-live", "polite");
   seller.addEventListener("submit", (event) => {
     event.preventDefault();
-    const body = JSON.stringify({ name: asked(), verb: seller.elements.verb.value });
+    const body = JSON.stringify({ name: hero.dataset.name, verb: seller.elements.verb.value });
     rule(seller.querySelector("output"), hero.dataset.seller, body);
   });
   result.append(seller);
@@ -235,7 +256,7 @@ function addPapers() {
     element("output", {}));
   papers.setAttribute("aria-labelledby", "papers");
   papers.querySelector("output").setAttribute("aria-live", "polite");
-  papers.addEventListener("submit", judge);
+  papers.addEventListener("submit", (event) => judge(event, hero.dataset.name));
   result.append(papers);
 }
 
@@ -245,5 +266,7 @@ function dress() {
 }
 
 form.addEventListener("submit", ask);
-addEventListener("popstate", () => location.reload());
+addEventListener("popstate", () => {
+  if (place() !== shown) location.reload();
+});
 dress();

@@ -1,13 +1,13 @@
 //! The page: the form, the verdict large and in words, the walk, each reason, and what else the verdict says.
 
-use clresolve_core::reading::Grade;
-use clresolve_core::text::capitalized;
+use clresolve_core::reading::{BlockSelector, Grade};
+use clresolve_core::text::{capitalized, in_shell};
 use serde_json::Value;
 
-use super::html::{code, fact, facts, foreign, grouped, moment};
+use super::html::{code, fact, facts, foreign, grouped, moment, verbatim};
 use super::walk::{self, Mark, sign};
 use crate::config::DEFAULT_PROFILE;
-use crate::reason::{Effect, Fixer, Reason, Refusal, Step};
+use crate::reason::{Effect, Fixer, Reason, Refusal, Step, title_of};
 use crate::verdict::{Anchor, Depth, Identity, Served, State, Verdict};
 
 /// What the sandbox calls its world: its verdicts prove nothing.
@@ -38,11 +38,26 @@ impl PageQuery<'_> {
     }
 }
 
+/// What the gate says of a name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AtGate<'a> {
+    /// The verdict under its own rules.
+    pub(super) verdict: &'a Verdict,
+    /// The code of what it has against the agent.
+    pub(super) objection: Option<&'static str>,
+}
+
 /// What is shown about a name.
 #[derive(Debug)]
 pub(super) enum Shown<'a> {
-    /// What is proven about it, and the route by which its seller is asked, where that is permitted.
-    Verdict { verdict: &'a Verdict, sellers: Option<&'static str> },
+    /// What is proven about it.
+    Verdict {
+        verdict: &'a Verdict,
+        /// What the gate says, or why it could not be asked.
+        gate: Result<AtGate<'a>, Refusal>,
+        /// The route by which the seller is asked, where that is permitted.
+        sellers: Option<&'static str>,
+    },
     /// Why there is no answer, and more about it.
     Refusal(Refusal, &'a str),
 }
@@ -61,19 +76,25 @@ pub(super) fn start(profile: &str) -> String {
 /// The page about a name.
 pub(super) fn write(query: PageQuery<'_>, shown: &Shown<'_>) -> String {
     match shown {
-        Shown::Verdict { verdict, sellers } => {
+        Shown::Verdict { verdict, gate, sellers } => {
             let title = format!("{}: {}", capitalized(verdict.state.as_str()), foreign(name_of(verdict)));
-            document(&title, "about", query, &of_verdict(query, verdict, *sellers))
+            document(&title, "about", query, &of_verdict(query, verdict, *gate, *sellers))
         }
         Shown::Refusal(refusal, detail) => document("No answer", "about", query, &of_refusal(*refusal, detail)),
     }
 }
 
+/// What is chosen for the next question too, unless whoever asks takes it back.
+fn choices(query: PageQuery<'_>) -> String {
+    let choice = |(key, value): (&str, String)| {
+        let (value, shown) = (verbatim(&value), code(&value));
+        format!("<label><input type=\"checkbox\" name=\"{key}\" value=\"{value}\" checked> {key} {shown}</label>")
+    };
+    let choices: String = query.choices().map(choice).collect();
+    if choices.is_empty() { choices } else { format!("<p class=\"choices\">Judged by: {choices}</p>\n") }
+}
+
 fn document(title: &str, class: &str, query: PageQuery<'_>, result: &str) -> String {
-    let choices: String = query
-        .choices()
-        .map(|(key, value)| format!("<input type=\"hidden\" name=\"{key}\" value=\"{}\">", foreign(&value)))
-        .collect();
     format!(
         r##"<!DOCTYPE html>
 <html lang="en">
@@ -92,9 +113,9 @@ fn document(title: &str, class: &str, query: PageQuery<'_>, result: &str) -> Str
 <form id="ask" role="search" action="/" method="get">
 <h1><label for="name">Is this agent real?</label></h1>
 <div class="field"><input id="name" name="name" value="{name}" required maxlength="255" autocomplete="off"
- autocapitalize="none" spellcheck="false" inputmode="url" placeholder="agent.eth" aria-describedby="hint">{choices}
+ autocapitalize="none" spellcheck="false" inputmode="url" placeholder="agent.eth" aria-describedby="hint">
 <button>Check</button></div>
-<p id="hint" class="hint">The ENS name of an agent, such as summarizeagent.eth</p>
+{choices}<p id="hint" class="hint">The ENS name of an agent, such as summarizeagent.eth</p>
 </form>
 <p id="live" class="unseen" role="status"></p>
 <div id="result" tabindex="-1">
@@ -105,7 +126,8 @@ HTTP</a></footer>
 </body>
 </html>
 "##,
-        name = foreign(query.name),
+        name = verbatim(query.name),
+        choices = choices(query),
         version = env!("CARGO_PKG_VERSION"),
     )
 }
@@ -121,9 +143,14 @@ fn of_refusal(refusal: Refusal, detail: &str) -> String {
     )
 }
 
-fn of_verdict(query: PageQuery<'_>, verdict: &Verdict, sellers: Option<&str>) -> String {
+fn of_verdict(
+    query: PageQuery<'_>,
+    verdict: &Verdict,
+    gate: Result<AtGate<'_>, Refusal>,
+    sellers: Option<&str>,
+) -> String {
     [
-        hero(verdict, sellers.filter(|_| verdict.state == State::Trusted)),
+        hero(verdict, gate, sellers),
         walk::of(verdict),
         reasons(query, verdict),
         format!(
@@ -143,9 +170,11 @@ fn name_of(verdict: &Verdict) -> &str {
     verdict.name.normalized.as_deref().unwrap_or(&verdict.name.input)
 }
 
-/// The state, large and in words, and what to do. `seller` is the route by which the script has the seller asked.
-fn hero(verdict: &Verdict, seller: Option<&str>) -> String {
+/// The state, large and in words, and what to do. `seller` is the route by which the script has the seller asked, where the
+/// gate lets the agent pass.
+fn hero(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>, seller: Option<&str>) -> String {
     let name = name_of(verdict);
+    let is_held = verdict.state == State::Trusted && !passes(gate);
     let typed = match &verdict.name.normalized {
         Some(normal) if *normal != verdict.name.input => {
             format!("<p class=\"typed\">typed as {}</p>", code(&verdict.name.input))
@@ -159,34 +188,55 @@ fn hero(verdict: &Verdict, seller: Option<&str>) -> String {
         ""
     };
     format!(
-        "<section class=\"hero {state}\" aria-labelledby=\"state\" data-verb=\"{verb}\"{seller}>\
+        "<section class=\"hero {state}{held}\" aria-labelledby=\"state\" data-name=\"{sent}\" \
+         data-verb=\"{verb}\"{seller}>\
          <h2 id=\"state\"><span class=\"seal\">{sign}</span><span class=\"state\">{word}</span> \
          <span class=\"name\">{name}</span></h2>{typed}\
-         <p class=\"summary\">{summary}</p><p class=\"advice\">{advice}</p>{world}</section>\n",
+         <p class=\"summary\">{summary}</p><p class=\"advice\">{advice}</p>{rules}{world}</section>\n",
         state = verdict.state,
-        seller = seller.map(|route| format!(" data-seller=\"{route}\"")).unwrap_or_default(),
+        held = if is_held { " held" } else { "" },
+        seller = seller
+            .filter(|_| verdict.state == State::Trusted && !is_held)
+            .map(|route| format!(" data-seller=\"{route}\""))
+            .unwrap_or_default(),
         sign = sign(verdict.state.into()),
         word = capitalized(verdict.state.as_str()),
         name = foreign(name),
+        sent = verbatim(name),
         verb = verdict
             .identity
             .as_ref()
             .and_then(|identity| identity.verbs.first())
-            .map(|verb| foreign(verb))
+            .map(|verb| verbatim(verb))
             .unwrap_or_default(),
         summary = foreign(&verdict.summary),
-        advice = advice(verdict),
+        advice = advice(verdict, gate),
+        rules = rules(verdict, gate),
     )
 }
 
-/// One sentence that says what to do, as HTML.
-fn advice(verdict: &Verdict) -> String {
+fn passes(gate: Result<AtGate<'_>, Refusal>) -> bool {
+    gate.is_ok_and(|gate| gate.objection.is_none())
+}
+
+/// The rules, where they are not the gate's, as HTML.
+fn rules(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>) -> String {
+    let of = |verdict: &Verdict| format!("{} to the depth {}", code(&verdict.profile.id), verdict.profile.depth);
+    let (used, of_gate) = (of(verdict), gate.map(|gate| of(gate.verdict)));
+    let gate = match of_gate {
+        Ok(of_gate) if of_gate == used => return String::new(),
+        Ok(of_gate) if passes(gate) => format!("The gate judges by {of_gate}, and lets it pass."),
+        Ok(of_gate) => format!("The gate judges by {of_gate}, and denies it."),
+        Err(refusal) => format!("The gate’s own rules were not asked: <code>{refusal}</code>."),
+    };
+    format!("<p class=\"rules\">Judged by {used}. {gate}</p>")
+}
+
+/// What to do, as HTML.
+fn advice(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>) -> String {
     let first = verdict.reasons.first();
     match verdict.state {
-        State::Trusted => match verdict.identity.as_ref().and_then(|identity| identity.entry.as_deref()) {
-            Some(entry) => format!("Go ahead: requests and payments may go to {}.", code(entry)),
-            None => "Go ahead: the name is bound to its card.".to_owned(),
-        },
+        State::Trusted => at_gate(gate),
         State::Untrusted => match first.map(|reason| reason.code.entry().fixer) {
             Some(Fixer::Asker) => "Do not call or pay it. Check the spelling of the name.".to_owned(),
             Some(Fixer::Operator) => "Do not call or pay it: the rules in force here do not admit it.".to_owned(),
@@ -198,6 +248,19 @@ fn advice(verdict: &Verdict) -> String {
             }
             _ => "Do not rely on it yet.".to_owned(),
         },
+    }
+}
+
+/// What to do about an agent that is trusted: what the gate does.
+fn at_gate(gate: Result<AtGate<'_>, Refusal>) -> String {
+    let Ok(AtGate { verdict, objection }) = gate else { return "Do not rely on it yet.".to_owned() };
+    if let Some(slug) = objection {
+        let title = title_of(slug).unwrap_or_default();
+        return format!("Do not call or pay it: the gate denies it, {}. {}", code(slug), foreign(title));
+    }
+    match verdict.identity.as_ref().and_then(|identity| identity.entry.as_deref()) {
+        Some(entry) => format!("Go ahead: requests and payments may go to {}.", code(entry)),
+        None => "Go ahead: the name is bound to its card.".to_owned(),
     }
 }
 
@@ -413,39 +476,26 @@ fn memory(verdict: &Verdict) -> String {
 /// The same question in other ways. The program's own defaults go without saying, those of this daemon do not.
 fn commands(verdict: &Verdict) -> String {
     let Some(name) = &verdict.name.normalized else { return String::new() };
-    let world = verdict.anchor.as_ref().filter(|anchor| anchor.world == SANDBOX).map_or("", |_| "--sandbox ");
+    let anchor = verdict.anchor.as_ref();
+    let world = anchor.filter(|anchor| anchor.world == SANDBOX).map_or("", |_| "--sandbox ");
+    let block = anchor.map(|anchor| &anchor.block.tag).filter(|tag| **tag != BlockSelector::Finalized.to_string());
+    let block = block.map_or_else(String::new, |tag| format!("--block {} ", in_shell(tag)));
     let used = &verdict.profile;
     let profile = Some(used.id.as_str()).filter(|id| *id != DEFAULT_PROFILE);
     let profile = profile.map_or_else(String::new, |id| format!("--profile {} ", in_shell(id)));
     let depth = Some(used.depth).filter(|depth| *depth != Depth::default());
     let depth = depth.map_or_else(String::new, |depth| format!("--depth {depth} "));
     let ends = if name.starts_with('-') { "-- " } else { "" };
-    let command = format!("clresolve {world}{profile}{depth}{ends}{}", in_shell(name));
+    let command = format!("clresolve {world}{block}{profile}{depth}{ends}{}", in_shell(name));
     let lead = "The same from a terminal; it trusts this page in nothing.";
     let id = code(&verdict.id);
     let head = facts("command", "Ask it yourself", lead, &[fact("Verdict", &id)]);
-    head.replace("</section>", &format!("{}</section>", copied(&foreign(&command))))
-}
-
-/// A word of a shell's command line. A name may hold characters that mean something to a shell.
-fn in_shell(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/' | '+');
-    if word.chars().all(is_plain) && !word.starts_with('-') {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
+    head.replace("</section>", &format!("{}</section>", copied(&verbatim(&command))))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_word_for_a_shell_is_one_word() {
-        assert_eq!(in_shell("a-b.eth"), "a-b.eth");
-        assert_eq!(in_shell("$(x).eth"), "'$(x).eth'");
-        assert_eq!(in_shell("it's"), r"'it'\''s'");
-    }
 
     #[test]
     fn coin_types_are_networks() {
