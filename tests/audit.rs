@@ -253,6 +253,48 @@ fn every_form_holds_hostile_names_in_check() {
     assert!(!text.contains('\u{202e}'));
 }
 
+/// The commands that a page prints, as they are copied from it.
+fn commands(page: &Output) -> Vec<String> {
+    let printed = text_of(page).split("<pre tabindex=\"0\">").skip(1).filter_map(|rest| rest.split("</pre>").next());
+    let copied = printed.map(|text| {
+        let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#39;", "'");
+        text.replace("&amp;", "&")
+    });
+    copied.filter(|text| text.starts_with("clresolve ")).collect()
+}
+
+/// The world that a printed command asks, and the name that it asks about.
+fn asked_by(command: &str) -> (String, String) {
+    let program = Path::new(BINARY).parent().expect("a folder").display().to_string();
+    let path = format!("{program}:{}", std::env::var("PATH").unwrap_or_default());
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &command.replacen("verify", "verify --json", 1)]).env("PATH", path);
+    let output = shell.output().expect("a shell");
+    let verdict = json_of(&output.stdout);
+    let text = |member: &str| verdict.pointer(member).and_then(Value::as_str).unwrap_or_default().to_owned();
+    (text("/anchor/world"), text("/name/normalized"))
+}
+
+#[test]
+fn a_printed_command_asks_the_world_of_its_report() {
+    let of_sandbox = run(b"checksum-mismatch.eth\n", &["--format", "html", "--depth", "identity"]);
+    let world = Served::start();
+    let folder = world.path("it's here; $(id)");
+    std::fs::create_dir(&folder).unwrap();
+    let (config, names) = (format!("{folder}/my config.toml"), world.path("names.txt"));
+    std::fs::copy(world.path("clresolve.toml"), &config).unwrap();
+    std::fs::copy(world.path("clresolve.ca.pem"), format!("{folder}/clresolve.ca.pem")).unwrap();
+    std::fs::write(&names, "checksum-mismatch.eth\n").unwrap();
+    let mut command = without_configuration();
+    command.args(["audit", "--config", &config, "--names", &names, "--format", "html", "--depth", "identity"]);
+    let of_config = command.output().expect("the binary runs");
+    for page in [of_sandbox, of_config] {
+        let printed = commands(&page);
+        assert_eq!(printed.len(), 1, "{printed:?}");
+        assert_eq!(asked_by(&printed[0]), ("sandbox".to_owned(), "checksum-mismatch.eth".to_owned()), "{printed:?}");
+    }
+}
+
 #[test]
 fn the_worst_name_gives_the_exit_code() {
     let exit = |list: &str| code(&run(list.as_bytes(), &["--depth", "identity"]));

@@ -272,6 +272,16 @@ pub fn clipped(text: &str, most: usize) -> String {
     format!("{}…", &text[..end])
 }
 
+/// A word of a POSIX shell's command line, quoted where it may hold characters that mean something to a shell. It has no
+/// backslash of its own, which [`Foreign`] would double.
+pub fn in_shell(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/' | '+');
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r#"'"'"'"#))
+}
+
 /// A text whose first letter is a capital, as a sentence begins.
 pub fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
@@ -284,6 +294,19 @@ mod tests {
 
     fn shown(text: &str) -> String {
         Foreign::new(text).to_string()
+    }
+
+    #[test]
+    fn a_word_for_a_shell_is_one_word() {
+        for word in ["a-b.eth", "$(x).eth", "it's", "", "größe.eth", "a b", "--x", "`id`;\"&|<>*?~#!"] {
+            let printed = std::process::Command::new("sh")
+                .args(["-c", &format!("printf '[%s]' {}", in_shell(word))])
+                .output()
+                .expect("a shell");
+            assert_eq!(String::from_utf8_lossy(&printed.stdout), format!("[{word}]"));
+            assert!(Foreign::new(&in_shell(word)).to_string() == in_shell(word), "{word}");
+        }
+        assert_eq!(in_shell("a-b.eth"), "a-b.eth");
     }
 
     #[test]

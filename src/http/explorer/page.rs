@@ -1,7 +1,7 @@
 //! The page: the form, the verdict large and in words, the walk, each reason, and what else the verdict says.
 
 use clresolve_core::reading::Grade;
-use clresolve_core::text::capitalized;
+use clresolve_core::text::{capitalized, in_shell};
 use serde_json::Value;
 
 use super::html::{code, fact, facts, foreign, grouped, moment};
@@ -427,25 +427,9 @@ fn commands(verdict: &Verdict) -> String {
     head.replace("</section>", &format!("{}</section>", copied(&foreign(&command))))
 }
 
-/// A word of a shell's command line. A name may hold characters that mean something to a shell.
-fn in_shell(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/' | '+');
-    if word.chars().all(is_plain) && !word.starts_with('-') {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_word_for_a_shell_is_one_word() {
-        assert_eq!(in_shell("a-b.eth"), "a-b.eth");
-        assert_eq!(in_shell("$(x).eth"), "'$(x).eth'");
-        assert_eq!(in_shell("it's"), r"'it'\''s'");
-    }
 
     #[test]
     fn coin_types_are_networks() {
