@@ -643,6 +643,25 @@ fn a_governance_log_must_say_what_audits_saw_and_nothing_else() {
 }
 
 #[test]
+fn a_slip_in_the_list_is_no_incident() {
+    let folder = TempDir::new().unwrap();
+    let list = b"summarizeagent.eth\nsumarizeagent.eth\nno such.eth\na\xe2\x80\xae.eth\n\xff.eth\n";
+    let audited = run(list, &["--format", "json", "--depth", "identity", "--timeout", "2m"]);
+    let report = json_of(&audited.stdout);
+    assert_eq!(report["counts"]["untrusted"], 4, "{report:#}");
+    let found = resolution(folder.path(), "", &report, None, &[]);
+    assert_eq!(code(&found), Some(0), "{}", text_of(&found));
+
+    // A name that was trusted, and nobody holds any more, is one.
+    let mut before = report.clone();
+    before["rows"][1]["state"] = json!("trusted");
+    before["rows"][1]["reasons"] = json!([]);
+    let found = resolution(folder.path(), "", &report, Some(&before), &[]);
+    assert_eq!(code(&found), Some(1), "{}", text_of(&found));
+    assert!(text_of(&found).contains("sumarizeagent.eth  incident: name-unregistered"), "{}", text_of(&found));
+}
+
+#[test]
 fn changes_since_an_earlier_report_count_in_the_exit_code() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("earlier.json");

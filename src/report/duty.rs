@@ -39,6 +39,11 @@ pub(super) fn is_due(actor: Fixer, row: &Row) -> bool {
     decisive.any(|reason| reason.code.entry().fixer == actor)
 }
 
+/// Whether what fails is the asker's alone to mend, as a slip in the list is: an incident of nobody.
+pub(super) fn is_askers_slip(failing: &[Code]) -> bool {
+    failing.iter().all(|code| code.entry().fixer == Fixer::Asker)
+}
+
 /// Whether the host serves other bytes than those that the CID proves.
 pub(super) fn host_is_at_fault(row: &Row) -> bool {
     row.drift.proven.is_some() && row.codes(Effect::Fail).contains(&Code::CidMismatch)

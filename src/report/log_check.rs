@@ -9,6 +9,7 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::difference::{Change, Kind, OtherWorld};
+use super::duty::is_askers_slip;
 use super::log_words::{self, shortened};
 use super::governance_log::{DRAFT, GovernanceLog, LogKind, LogRow};
 use super::past::{Past, PastName};
@@ -224,7 +225,7 @@ impl Judge<'_> {
         let codes = now.failures().into_iter().filter(|code| !self.is_logged(name, *code));
         let codes = codes.map(|code| code.slug().to_owned()).collect();
         let happened = match now.state {
-            State::Untrusted if !now.is_unreadable() => Some((LogKind::Incident, codes)),
+            State::Untrusted if !self.is_slip(name, now) => Some((LogKind::Incident, codes)),
             State::Trusted if self.was_broken(name) && !self.is_corrected(name, now) => {
                 Some((LogKind::Correction, vec!["it is trusted again".to_owned()]))
             }
@@ -233,6 +234,12 @@ impl Judge<'_> {
         let missing = happened.into_iter().chain([(LogKind::Change, changes.collect::<Vec<_>>())]);
         let missing = missing.filter(|(_, what)| !what.is_empty());
         missing.map(|(kind, what)| Missing { name: name.to_owned(), kind, what }).collect()
+    }
+
+    /// Whether the list alone is wrong: no audit before found the name trusted, and nothing of it is its publisher's to mend.
+    fn is_slip(&self, name: &str, now: &PastName) -> bool {
+        let was_trusted = self.before(name).is_some_and(|before| before.decided() == Some(Decided::Trusted));
+        !was_trusted && is_askers_slip(&now.failures())
     }
 
     /// The changes of what a name publishes.

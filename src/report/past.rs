@@ -228,11 +228,6 @@ impl PastName {
         self.normalized.as_deref()
     }
 
-    /// Whether the line could not be read as a name: [`Row::is_unreadable`].
-    pub const fn is_unreadable(&self) -> bool {
-        self.conclusion.is_none()
-    }
-
     /// The state that was decided last: by this audit, or by the last one before it that could.
     pub fn decided(&self) -> Option<Decided> {
         Decided::of(self.state).or_else(|| self.carried.as_ref()?.state)
