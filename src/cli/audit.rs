@@ -21,7 +21,7 @@ use std::pin::pin;
 
 use anyhow::{Context as _, bail};
 
-use self::block_pin::BlockPin;
+pub(super) use self::block_pin::BlockPin;
 use self::history::History;
 pub(super) use self::judge::{ListAudit, Pace};
 use self::registry::Registry;
@@ -94,6 +94,14 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     // Before anything is asked: an audit of many names must not fail at its end.
     history.check_worlds(&scope)?;
     let mut kept = kept(&args, &scope)?;
+    let pin_file = kept.pin_file()?;
+    let pin = match pin {
+        Some(pin) => Some(pin),
+        None => tokio::select! {
+            pin = BlockPin::of_its_own(pin_file.as_deref(), &world) => pin?,
+            () = &mut interrupt => return Ok(Exit::Interrupted),
+        },
+    };
     let pace = Pace::of(&world.config, args.concurrency);
     let listed = ListAudit {
         resolver: &world.resolver,

@@ -41,7 +41,7 @@ pub(in crate::cli) struct Pace {
 }
 
 /// Most times that a name is judged while servers ask for pauses.
-const MOST_TRIES: usize = 4;
+pub(super) const MOST_TRIES: usize = 4;
 
 /// Most names of a group: as many as one call to the chain takes.
 const MOST_TOGETHER: u32 = 20;
