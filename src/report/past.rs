@@ -183,6 +183,13 @@ impl From<&Row> for PastName {
 }
 
 impl Row {
+    /// Holds the row against that of its name in the report of an earlier audit, where it names anybody.
+    pub fn follow_in(&mut self, earlier: &Past) {
+        if let Some(before) = earlier.names.get(&self.key()).filter(|_| !self.is_unreadable()) {
+            self.follow(before);
+        }
+    }
+
     /// Holds the row against that of an earlier audit, and takes over from it what this one could not read or decide.
     pub fn follow(&mut self, earlier: &PastName) {
         if let Some(before) = &earlier.known.edition {

@@ -168,8 +168,8 @@ impl ListAudit<'_> {
                 let resolution = self.resolved(&name).await?;
                 let mut row = Row::of(line, resolution.verdict()).with_card(resolution.card().map(|bytes| &**bytes));
                 row.registry = listed.map(|listed| listed.with(Presence::of(resolution.verdict())));
-                if let Some(before) = self.earlier.and_then(|earlier| earlier.names.get(row.name())) {
-                    row.follow(before);
+                if let Some(earlier) = self.earlier {
+                    row.follow_in(earlier);
                 }
                 if let Some(survey) = self.survey {
                     row.agreement = Some(survey.ask(&resolution).await);
