@@ -257,7 +257,9 @@ impl Judge<'_> {
     fn has_row(&self, name: &str, change: &Change, now: &PastName) -> bool {
         let kinds = [LogKind::Change, if is_broken(now) { LogKind::Incident } else { LogKind::Correction }];
         let mut rows = self.rows_about(name).iter().filter(|row| self.days.is_new(row) && kinds.contains(&row.kind));
-        rows.any(|row| log_words::tells_of_change(row, change))
+        let card = self.published(name).find(|other| other.kind == Kind::Bytes && change.kind == Kind::Records);
+        // Another card has other records: who tells of the one has told of the other.
+        rows.any(|row| [Some(change), card].into_iter().flatten().any(|told| log_words::tells_of_change(row, told)))
     }
 
     /// Whether an incident since the last correction names a code: one of these days, where the audit before had not found

@@ -568,6 +568,8 @@ fn records_that_change_without_the_card_are_a_change() {
     let mut after = before.clone();
     after.known.records = Some(digest("another cl.owner"));
     assert_eq!(kinds(&before, &after), ["records"]);
+    after.known.served.as_mut().expect("it answered").sha256 = Digest::of(b"other");
+    assert_eq!(kinds(&before, &after), ["bytes", "records"], "other served bytes hide no change of records");
 }
 
 #[test]

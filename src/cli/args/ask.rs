@@ -241,8 +241,8 @@ has it. The key file holds whsec_ and the base64 of 24 to 64 random bytes.
 Redirects are refused. The message has names, changes, codes and digests, and
 nothing that others wrote.
 Exit codes with --once: 0 nothing changed, 1 a change was delivered, 2 usage,
-a list or a state that cannot be used, 74 a change could not be delivered,
-130 interrupted.
+a list or a state that cannot be used, 3 no name of a first round could be
+decided, 74 a change could not be delivered, 130 interrupted.
 
 Examples:
   clresolve watch --names names.txt --state last.json --every 10m \\
