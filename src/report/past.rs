@@ -57,7 +57,6 @@ pub struct PastName {
     input_digest: Option<Digest>,
     /// The state.
     pub state: State,
-    conclusion: Option<String>,
     reasons: Vec<PastReason>,
     /// What the report keeps of it beside the verdict.
     #[serde(flatten)]
@@ -171,7 +170,6 @@ impl From<&Row> for PastName {
             input: row.input.clone(),
             input_digest: row.input_digest,
             state: row.state,
-            conclusion: row.conclusion.clone(),
             reasons: row.reasons.iter().map(|reason| PastReason { code: reason.code, effect: reason.effect }).collect(),
             known: row.known.clone(),
             carried: row.carried.clone(),
