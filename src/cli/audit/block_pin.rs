@@ -10,7 +10,6 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
-use super::judge::MOST_TRIES;
 use crate::chain::{Block, BlockSelector, ChainError};
 use crate::check::records::behind;
 use crate::cli::new_file::{self, NewFile};
@@ -28,6 +27,9 @@ const SCHEMA: &str = "clresolve.pin/1";
 
 /// Most blocks of a pin: nodes keep the state of 128 blocks or more, so the last block of a pin is hours after the first.
 const MOST_BLOCKS: usize = 64;
+
+/// Most times that a name or a block is asked for while servers ask for pauses.
+pub(super) const MOST_TRIES: usize = 4;
 
 /// Longest file that is read, in bytes: [`MOST_BLOCKS`] take half of it.
 const MAX_BYTES: u64 = 16 * 1024;
