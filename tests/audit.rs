@@ -253,6 +253,48 @@ fn every_form_holds_hostile_names_in_check() {
     assert!(!text.contains('\u{202e}'));
 }
 
+/// The commands that a page prints, as they are copied from it.
+fn commands(page: &Output) -> Vec<String> {
+    let printed = text_of(page).split("<pre tabindex=\"0\">").skip(1).filter_map(|rest| rest.split("</pre>").next());
+    let copied = printed.map(|text| {
+        let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#39;", "'");
+        text.replace("&amp;", "&")
+    });
+    copied.filter(|text| text.starts_with("clresolve ")).collect()
+}
+
+/// The world that a printed command asks, and the name that it asks about.
+fn asked_by(command: &str) -> (String, String) {
+    let program = Path::new(BINARY).parent().expect("a folder").display().to_string();
+    let path = format!("{program}:{}", std::env::var("PATH").unwrap_or_default());
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &command.replacen("verify", "verify --json", 1)]).env("PATH", path);
+    let output = shell.output().expect("a shell");
+    let verdict = json_of(&output.stdout);
+    let text = |member: &str| verdict.pointer(member).and_then(Value::as_str).unwrap_or_default().to_owned();
+    (text("/anchor/world"), text("/name/normalized"))
+}
+
+#[test]
+fn a_printed_command_asks_the_world_of_its_report() {
+    let of_sandbox = run(b"checksum-mismatch.eth\n", &["--format", "html", "--depth", "identity"]);
+    let world = Served::start();
+    let folder = world.path("it's here; $(id)");
+    std::fs::create_dir(&folder).unwrap();
+    let (config, names) = (format!("{folder}/my config.toml"), world.path("names.txt"));
+    std::fs::copy(world.path("clresolve.toml"), &config).unwrap();
+    std::fs::copy(world.path("clresolve.ca.pem"), format!("{folder}/clresolve.ca.pem")).unwrap();
+    std::fs::write(&names, "checksum-mismatch.eth\n").unwrap();
+    let mut command = without_configuration();
+    command.args(["audit", "--config", &config, "--names", &names, "--format", "html", "--depth", "identity"]);
+    let of_config = command.output().expect("the binary runs");
+    for page in [of_sandbox, of_config] {
+        let printed = commands(&page);
+        assert_eq!(printed.len(), 1, "{printed:?}");
+        assert_eq!(asked_by(&printed[0]), ("sandbox".to_owned(), "checksum-mismatch.eth".to_owned()), "{printed:?}");
+    }
+}
+
 #[test]
 fn the_worst_name_gives_the_exit_code() {
     let exit = |list: &str| code(&run(list.as_bytes(), &["--depth", "identity"]));
@@ -598,6 +640,25 @@ fn a_governance_log_must_say_what_audits_saw_and_nothing_else() {
     let malformed = held("| 2026-11-20 | a.eth | incident | b |\n", None);
     let why = String::from_utf8_lossy(&malformed.stderr).into_owned();
     assert!(code(&malformed) == Some(2) && why.contains("log.md line 5, column 35: expected five cells"), "{why}");
+}
+
+#[test]
+fn a_slip_in_the_list_is_no_incident() {
+    let folder = TempDir::new().unwrap();
+    let list = b"summarizeagent.eth\nsumarizeagent.eth\nno such.eth\na\xe2\x80\xae.eth\n\xff.eth\n";
+    let audited = run(list, &["--format", "json", "--depth", "identity", "--timeout", "2m"]);
+    let report = json_of(&audited.stdout);
+    assert_eq!(report["counts"]["untrusted"], 4, "{report:#}");
+    let found = resolution(folder.path(), "", &report, None, &[]);
+    assert_eq!(code(&found), Some(0), "{}", text_of(&found));
+
+    // A name that was trusted, and nobody holds any more, is one.
+    let mut before = report.clone();
+    before["rows"][1]["state"] = json!("trusted");
+    before["rows"][1]["reasons"] = json!([]);
+    let found = resolution(folder.path(), "", &report, Some(&before), &[]);
+    assert_eq!(code(&found), Some(1), "{}", text_of(&found));
+    assert!(text_of(&found).contains("sumarizeagent.eth  incident: name-unregistered"), "{}", text_of(&found));
 }
 
 #[test]
@@ -1381,6 +1442,144 @@ fn an_audit_goes_on_at_another_block_where_the_state_of_the_pinned_one_is_gone()
     assert_eq!(audit.pinned(), first);
 }
 
+/// An endpoint whose first request goes to one upstream, and all others to another one.
+async fn moving_endpoint(first: url::Url, then: url::Url) -> url::Url {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+    let (asked, http) = (Arc::new(AtomicUsize::new(0)), reqwest::Client::builder().no_proxy().build().unwrap());
+    let answer = move |body: bytes::Bytes| {
+        let upstream = if asked.fetch_add(1, Ordering::SeqCst) == 0 { first.clone() } else { then.clone() };
+        let http = http.clone();
+        async move {
+            let sent = http.post(upstream).header("content-type", "application/json").body(body).send().await.unwrap();
+            ([("content-type", "application/json")], sent.bytes().await.unwrap())
+        }
+    };
+    tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(answer)).await.unwrap() });
+    url
+}
+
+#[test]
+fn an_audit_and_a_round_of_watch_read_one_block_while_the_chain_goes_on() {
+    let (runtime, world, config) = start_two_agents();
+    let now = config.chain.endpoints[0].url.clone();
+    let later = runtime.block_on(world.endpoint(RpcFault::None, ChainState::Ahead, true)).unwrap().url;
+    let moving = || {
+        let mut config = config.clone();
+        config.chain.endpoints[0].url = runtime.block_on(moving_endpoint(now.clone(), later.clone()));
+        let audit = PinnedAudit::of(&config);
+        let list: String = (0..60).map(|number| format!("nobody-{number}.eth\n")).collect();
+        std::fs::write(audit.folder.path().join("names.txt"), format!("deep.eth\n{list}")).unwrap();
+        audit
+    };
+    let said_by = |report: &Value| {
+        let rows = report["rows"].as_array().expect("rows");
+        let blocks: BTreeSet<String> = rows.iter().map(|row| row["block"].to_string()).collect();
+        assert_eq!((rows.len(), blocks.len()), (61, 1), "{blocks:?}");
+        assert_eq!(report["scope"]["block"].as_str(), blocks.first().map(String::as_str));
+    };
+    said_by(&json_of(&moving().unpinned(&[]).stdout));
+    let watched = moving();
+    let path = |name: &str| watched.folder.path().join(name);
+    let mut watch = without_configuration();
+    watch.args(["watch", "--once", "--depth", "identity", "--config"]).arg(path("config.toml"));
+    watch.arg("--names").arg(path("names.txt")).arg("--state").arg(path("state.json")).arg("--out").arg(path("out.md"));
+    let round = watch.output().expect("the binary runs");
+    assert_eq!(code(&round), Some(0), "{}", String::from_utf8_lossy(&round.stderr));
+    said_by(&report_at(&path("state.json")));
+}
+
+#[test]
+fn a_run_that_goes_on_reads_the_block_that_it_began_with() {
+    let world = Served::start();
+    let (names, journal) = (long_list(&world), world.path("journal"));
+    let fixed = ["audit", "--depth", "identity", "--names", &names, "--resume", &journal, "--json"];
+    kill_after_a_row(&world, &fixed);
+    let pin = report_at(Path::new(&format!("{journal}.pin")));
+    let report = json_of(&world.clresolve(&fixed).stdout);
+    assert_eq!(report["scope"]["block"], json!(pin["blocks"][0]["number"].to_string()));
+    assert!(!Path::new(&journal).exists() && !Path::new(&format!("{journal}.pin")).exists());
+
+    // A pin without rows is of another audit.
+    std::fs::write(format!("{journal}.pin"), "{}").unwrap();
+    assert_eq!(json_of(&world.clresolve(&fixed).stdout)["counts"]["names"], 800);
+}
+
+#[test]
+fn a_block_that_a_pin_chose_hides_no_change_to_come() {
+    let world = Served::start();
+    let (names, pin) = (world.path("names.txt"), world.path("pin.json"));
+    std::fs::write(&names, "record-pending.eth\nsummarizeagent.eth\n").unwrap();
+    let fixed = ["audit", "--depth", "identity", "--names", &names, "--json"];
+    let audit = |options: &[&str]| world.clresolve(&[&fixed[..], options].concat());
+    let said = |output: &Output| {
+        let row = &json_of(&output.stdout)["rows"][0];
+        (row["state"].clone(), row["reasons"][0]["code"].clone())
+    };
+    let pending = (json!("indeterminate"), json!("record-pending"));
+    assert_eq!(said(&audit(&[])), pending);
+    let whole = audit(&["--pin", &pin]);
+    assert_eq!(said(&whole), pending);
+    let shards = ["1/2", "2/2"].map(|part| {
+        let file = world.path(&part.replace('/', "-"));
+        audit(&["--pin", &pin, "--shard", part, "--out", &file]);
+        file
+    });
+    let merged = merged_report(&shards, &[]);
+    assert_eq!(said(&merged), pending);
+    assert_eq!(text_of(&merged), text_of(&whole));
+    let block = report_at(Path::new(&pin))["blocks"][0]["number"].to_string();
+    assert_eq!(said(&audit(&["--block", &block])).0, "trusted", "who names a block asks about the past");
+}
+
+/// The merged report of these shards.
+fn merged_report(shards: &[String], options: &[&str]) -> Output {
+    let mut command = without_configuration();
+    command.args(["audit", "merge", "--json"]).args(shards).args(options).output().expect("the binary runs")
+}
+
+#[test]
+fn a_merged_report_follows_the_one_before() {
+    let (runtime, _world, config) = start_two_agents();
+    let other = two_agents_but("cl.checksum.agentcard", &format!("sha256:{}", "0".repeat(64)));
+    let other = runtime.block_on(World::start(&other)).unwrap();
+    let mut later = other.config();
+    later.timeout = Duration::from_secs(120);
+    let (june, august) = (PinnedAudit::of(&config), PinnedAudit::of(&later));
+    let month = |audit: &PinnedAudit, since: Option<&str>, options: &[&str]| {
+        let shards = ["1/2", "2/2"].map(|part| {
+            let file = audit.folder.path().join(part.replace('/', "-")).display().to_string();
+            audit.run(&[&["--shard", part, "--out", &file], options].concat());
+            file
+        });
+        let since: Vec<&str> = since.into_iter().flat_map(|file| ["--since", file]).collect();
+        merged_report(&shards, &since)
+    };
+    let kept = |name: &str, output: &Output| {
+        let file = june.folder.path().join(name).display().to_string();
+        std::fs::write(&file, &output.stdout).unwrap();
+        file
+    };
+    let first = month(&june, None, &[]);
+    assert_eq!(code(&first), Some(0), "{}", String::from_utf8_lossy(&first.stderr));
+    let first = kept("june.json", &first);
+
+    // Under one pin and the same report before, it is that of one run.
+    let again = month(&june, Some(&first), &[]);
+    assert_eq!(text_of(&again), text_of(&june.run(&["--since", &first])));
+    let rows = json_of(&again.stdout)["rows"].clone();
+    assert_eq!(rows[0]["unchanged_since"], report_at(Path::new(&first))["rows"][0]["checked_at"]);
+
+    let dark = month(&june, Some(&first), &["--rpc", "http://127.0.0.1:9/"]);
+    assert_eq!(code(&dark), Some(1), "the state is another");
+    assert_eq!(json_of(&dark.stdout)["rows"][0]["carried"]["state"], "trusted");
+    let july = kept("july.json", &dark);
+    let last = month(&august, Some(&july), &[]);
+    let changes = json_of(&last.stdout)["since"]["changes"].clone();
+    let broken = changes.as_array().expect("changes").iter().filter(|change| change["kind"] == "newly-broken");
+    assert_eq!(broken.map(|change| &change["name"]).collect::<Vec<_>>(), [&json!("plain.eth")], "{changes:#}");
+}
+
 /// An endpoint that stands before another one, and asks for a pause in the place of its first answers.
 async fn busy_endpoint(upstream: url::Url, refusals: usize, pause: &'static str) -> (url::Url, Arc<AtomicUsize>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -1484,6 +1683,18 @@ fn the_published_schemas_are_held_against_the_manifests() {
 }
 
 /// A world with two agents, whose publisher is spelt as `about` says, so that each text makes a ledger of its own.
+/// The second of two agents publishes this record, and is not trusted.
+fn two_agents_but(key: &str, value: &str) -> Spec {
+    let publisher = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n";
+    let agent =
+        |name: &str, rest: &str| format!("[[agent]]\nname = \"{name}\"\nabout = \"Makes long texts short.\"\n{rest}");
+    let wrong =
+        format!("state = \"untrusted\"\ncodes = [\"checksum-mismatch\"]\nrecords = {{ \"{key}\" = \"{value}\" }}\n");
+    let deep = agent("deep.eth", "layout = \"directory-of-blocks\"\nstate = \"trusted\"\n");
+    let text = format!("{publisher}{deep}{}", agent("plain.eth", &wrong));
+    Spec::parse(&text).unwrap_or_else(|error| panic!("{error}"))
+}
+
 fn two_agents(about: &str) -> Spec {
     let agent = |name: &str, layout: &str| {
         format!("[[agent]]\nname = \"{name}\"\nabout = \"{about}\"\n{layout}state = \"trusted\"\n")

@@ -24,8 +24,9 @@ mod world;
 
 pub(super) use ask::{
     AuditArgs, AuditCommand, AuditDiffArgs, AuditListArgs, AuditMergeArgs, AuditResolutionArgs, AuditSchemasArgs,
-    AuditSignArgs, AuditVerifyArgs, BundleArgs, BundleCommand, CardArgs, CatArgs, DiscoverArgs, ExportArgs, ForgetArgs,
-    GateArgs, MemoryArgs, MemoryCommand, RecordsArgs, ReplayArgs, ShowArgs, VerifyArgs, WatchArgs,
+    AuditSignArgs, AuditVerifyArgs, BundleArgs, BundleCommand, CardArgs, CatArgs, DiscoverArgs, EarlierReportsArgs,
+    ExportArgs, ForgetArgs, GateArgs, MemoryArgs, MemoryCommand, RecordsArgs, ReplayArgs, ShowArgs, VerifyArgs,
+    WatchArgs,
 };
 pub(super) use cards::{
     AevumArgs, AevumCommand, CardsArgs, CardsCommand, ConvertArgs, GenerateArgs, LintArgs, MetadataArgs, PlanArgs,

@@ -21,7 +21,7 @@ use std::pin::pin;
 
 use anyhow::{Context as _, bail};
 
-use self::block_pin::BlockPin;
+pub(super) use self::block_pin::BlockPin;
 use self::history::History;
 pub(super) use self::judge::{ListAudit, Pace};
 use self::registry::Registry;
@@ -38,7 +38,7 @@ use super::stop::asked_to_stop;
 use super::uri;
 use super::world::{Reader, World};
 use crate::chain::BlockSelector;
-use crate::report::{Difference, Ending, ListOfNames, Past, Report, Scope};
+use crate::report::{Ending, ListOfNames, Report, Scope};
 use crate::verdict::{Depth, Pinned};
 
 pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
@@ -62,7 +62,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     }
     let list = args.names.as_deref().map(names::open).transpose()?;
     let mut interrupt = pin!(asked_to_stop());
-    let history = History::read(args.since.as_deref(), &args.history)?;
+    let history = History::read(&args.earlier)?;
     let world = tokio::select! {
         world = World::open_for_list(&args.world, Reader::People, Depth::Schemas, args.concurrency) => world?,
         () = &mut interrupt => return Ok(Exit::Interrupted),
@@ -94,6 +94,14 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     // Before anything is asked: an audit of many names must not fail at its end.
     history.check_worlds(&scope)?;
     let mut kept = kept(&args, &scope)?;
+    let pin_file = kept.pin_file()?;
+    let pin = match pin {
+        Some(pin) => Some(pin),
+        None => tokio::select! {
+            pin = BlockPin::of_its_own(pin_file.as_deref(), &world) => pin?,
+            () = &mut interrupt => return Ok(Exit::Interrupted),
+        },
+    };
     let pace = Pace::of(&world.config, args.concurrency);
     let listed = ListAudit {
         resolver: &world.resolver,
@@ -121,13 +129,11 @@ fn output_of(args: &AuditArgs) -> anyhow::Result<Output> {
     let files = [
         ("--names", args.names.as_deref()),
         ("--registry", args.registry.as_deref().map(Path::new)),
-        ("--since", args.since.as_deref()),
         ("--pin", args.pin.as_deref()),
         ("--resume", args.resume.as_deref()),
         ("--config", args.world.rules.config.as_deref()),
     ];
-    let history = args.history.iter().map(|report| ("--history", Some(&**report)));
-    Output::apart_from(&args.output.out, files.into_iter().chain(history))
+    Output::apart_from(&args.output.out, files.into_iter().chain(args.earlier.files()))
 }
 
 /// Writes the report; its exit code.
@@ -159,9 +165,9 @@ fn finish(
         );
     }
     let (counts, spool) = kept.finish()?;
-    let since = history.last.as_ref().map(|earlier| since(earlier, &scope, &ending, &spool)).transpose()?;
+    let since = history.changes(&scope, &ending, &spool)?;
     if let Some(since) = &since {
-        exit = exit.max(since.outcome(&args.fail_on).into());
+        exit = exit.max(since.outcome(&args.earlier.fail_on).into());
     }
     let (before, earlier) = (history.before(), history.counts());
     let flags = args.world.flags();
@@ -189,7 +195,7 @@ fn unwritable(rows: &Spool, error: Unwritable) -> anyhow::Error {
 /// Where rows are kept, with those of a run that was killed.
 fn kept(args: &AuditArgs, scope: &Scope) -> anyhow::Result<RowWriter> {
     let Some(journal) = &args.resume else { return RowWriter::scratch() };
-    let job = Job::of(scope.clone(), args.shard, args.names.as_deref(), args.since.as_deref())?;
+    let job = Job::of(scope.clone(), args.shard, args.names.as_deref(), args.earlier.since.as_deref())?;
     let kept = RowWriter::resume(journal, &job)?;
     // It may be new since the files were compared.
     if args.output.out.file.as_deref().is_some_and(|report| is_same_file(report, journal)) {
@@ -202,12 +208,6 @@ fn kept(args: &AuditArgs, scope: &Scope) -> anyhow::Result<RowWriter> {
 pub(super) fn list_file(names: Option<&Path>) -> Option<String> {
     let file = names.filter(|file| *file != Path::new(input::STDIN))?;
     Some(uri::reference(&file.display().to_string()))
-}
-
-/// What changed since an earlier report.
-fn since(earlier: &Past, scope: &Scope, ending: &Ending, rows: &Spool) -> anyhow::Result<Difference> {
-    let now = Past::of(scope, *ending == Ending::Complete, rows).context("cannot read the scratch file")?;
-    Difference::between(earlier, &now).context("--since")
 }
 
 /// The question and the rules of an audit of this world.

@@ -18,7 +18,6 @@ use super::output::{Output, Results};
 use super::progress::Progress;
 use super::verify::waiting_for;
 use super::world::World;
-use crate::config::BlockSelector;
 use crate::text::Foreign;
 
 pub(super) fn run(args: DecideArgs) -> anyhow::Result<Exit> {
@@ -43,7 +42,7 @@ async fn decide(args: DecideArgs) -> anyhow::Result<Exit> {
 
 /// A decision is about now.
 pub(super) fn check_block(world: &World) -> anyhow::Result<()> {
-    if matches!(world.config.chain.block, BlockSelector::Number(_)) {
+    if world.config.chain.block.number().is_some() {
         bail!("--block: a decision is about now; a numbered block is for `verify`");
     }
     Ok(world.config.check_gate()?)

@@ -41,7 +41,7 @@ async fn decide(args: GateArgs) -> anyhow::Result<Exit> {
     let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), false);
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
     let world = World::open_for_programs(&args.world).await?;
-    if matches!(world.config.chain.block, BlockSelector::Number(_)) {
+    if world.config.chain.block.number().is_some() {
         bail!("--block: a gate decides about now; a numbered block is for `verify`");
     }
     world.config.check_gate()?;

@@ -57,6 +57,14 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     new.keep()
 }
 
+/// The file that stands beside another, with a further ending.
+pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(ending);
+    name.into()
+}
+
 /// The folder that a path names a file in.
 pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))

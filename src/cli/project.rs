@@ -9,7 +9,6 @@ use super::progress::Progress;
 use super::render;
 use super::verify::waiting_for;
 use super::world::World;
-use crate::config::BlockSelector;
 use crate::lint;
 use crate::project::signed_a2a_card;
 use crate::sign::{self, Signer};
@@ -24,7 +23,7 @@ async fn write_card(args: ProjectArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.out)?;
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
     let world = World::open_with(&args.world, args.sign.into()).await?;
-    if matches!(world.config.chain.block, BlockSelector::Number(_)) {
+    if world.config.chain.block.number().is_some() {
         bail!("--block: a card is for those who call now; a numbered block is for `verify`");
     }
     world.config.check_gate()?;

@@ -12,7 +12,7 @@ use tracing::Level;
 
 use self::state::{StateFile, Successor};
 use super::args::WatchArgs;
-use super::audit::{self, ListAudit, Pace, RowWriter, Sources};
+use super::audit::{self, BlockPin, ListAudit, Pace, RowWriter, Sources};
 use super::exit::Exit;
 use super::names;
 use super::new_file::NewFile;
@@ -169,8 +169,9 @@ impl Watch {
         let sources = Sources::of_list(names::open(&self.args.names)?);
         let mut kept = RowWriter::scratch()?;
         let pace = Pace::of(&self.world.config, self.args.concurrency);
-        let listed =
-            ListAudit { resolver: &resolver, pin: None, survey: self.survey.as_ref(), earlier, shard: None, pace };
+        let pin = BlockPin::of_its_own(None, &self.world).await?;
+        let (pin, survey) = (pin.as_ref(), self.survey.as_ref());
+        let listed = ListAudit { resolver: &resolver, pin, survey, earlier, shard: None, pace };
         let (ending, digest) = listed.run(sources, &mut kept, std::future::pending()).await?;
         match ending {
             Ending::Complete => {}
@@ -181,8 +182,12 @@ impl Watch {
             bail!("--names: the list holds no name");
         }
         let (counts, rows) = kept.finish()?;
+        let mut scope = self.scope.clone();
+        if let Some(pin) = pin {
+            scope.block = pin.blocks().await;
+        }
         let report = Report {
-            scope: self.scope.clone(),
+            scope,
             counts,
             ending: Ending::Complete,
             since: None,

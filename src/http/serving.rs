@@ -8,7 +8,7 @@ use super::in_force::Serving;
 use super::router;
 use super::state::AppState;
 use super::systems::{self, SystemsError};
-use crate::config::{BlockSelector, Config, ConfigError, ListenAt};
+use crate::config::{Config, ConfigError, ListenAt};
 use crate::resolve::SetupError;
 use crate::sign::{self, KeyFileError};
 
@@ -57,7 +57,7 @@ pub enum ServeError {
 /// # Errors
 /// Says which key of the configuration forbids it.
 pub fn check(config: &Config) -> Result<(), ServeError> {
-    if matches!(config.chain.block, BlockSelector::Number(_)) {
+    if config.chain.block.number().is_some() {
         return Err(ServeError::NumericBlock);
     }
     for address in [Some(&config.http.listen), config.gate.listen.as_ref()].into_iter().flatten() {
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(check(&config), Err(ServeError::SandboxBeyondLoopback(config.http.listen.clone())));
         config.http.listen = "[::1]:0".parse().unwrap();
         assert_eq!(check(&config), Ok(()));
-        config.chain.block = BlockSelector::Number(5);
+        config.chain.block = crate::config::BlockSelector::Number(5);
         assert_eq!(check(&config), Err(ServeError::NumericBlock));
     }
 }

@@ -83,7 +83,7 @@ pub enum Kind {
     Bytes,
     /// Another version of its card.
     Version,
-    /// Other records, where the card is the same.
+    /// Other text records, as those of another card are too.
     Records,
     /// The card changed, but not what must change with it (CL-69).
     UpdateMissing,
@@ -262,11 +262,10 @@ impl Changes<'_> {
         let codes = |name: &PastName| Some(slugs(&name.codes(), ", ")).filter(|codes| !codes.is_empty());
         self.compare(Kind::Findings, codes(before), codes(after));
         let (before, after, was, is) = (&before.known, &after.known, &before.agreement, &after.agreement);
-        match other_card(before, after) {
-            Some((before, after)) => self.of_card(before, after),
-            // Another card has other records: the digest and the CID stand in them.
-            None => self.compare_known(Kind::Records, &before.records, &after.records),
+        if let Some((before, after)) = other_card(before, after) {
+            self.of_card(before, after);
         }
+        self.compare_known(Kind::Records, &before.records, &after.records);
         if let (Some(before), Some(after)) = (&before.edition, &after.edition) {
             self.of_edition(before, after);
         }

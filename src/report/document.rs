@@ -30,7 +30,7 @@ pub struct Report {
     pub earlier: Vec<PastCounts>,
     /// The list that was audited.
     pub list: ListOfNames,
-    /// The flags that lead a command to the world of this audit.
+    /// The flags that lead a command to the world of this audit, each word by itself.
     pub flags: Vec<String>,
 }
 

@@ -2,6 +2,10 @@
 
 use super::{Report, Row};
 use crate::reason::{Code, Effect, Fixer};
+use crate::text::{Foreign, in_shell};
+
+/// Longest line of a duty that is shown whole, in characters: several times any record or command that works.
+pub(super) const MAX_LINE_CHARACTERS: usize = 4096;
 
 /// Who can have to act, in the order of the report.
 pub(super) const ACTORS: [Fixer; 3] = [Fixer::Publisher, Fixer::Operator, Fixer::Asker];
@@ -33,6 +37,11 @@ pub(super) fn is_due(actor: Fixer, row: &Row) -> bool {
         return actor == Fixer::Publisher && row.has_findings();
     }
     decisive.any(|reason| reason.code.entry().fixer == actor)
+}
+
+/// Whether what fails is the asker's alone to mend, as a slip in the list is: an incident of nobody.
+pub(super) fn is_askers_slip(failing: &[Code]) -> bool {
+    failing.iter().all(|code| code.entry().fixer == Fixer::Asker)
 }
 
 /// Whether the host serves other bytes than those that the CID proves.
@@ -88,11 +97,17 @@ fn of_operator(report: &Report, row: &Row) -> Vec<Duty> {
     }]
 }
 
-/// The command that asks about a row's name by the rules of the report; none where a shell would read more in it.
+/// The command that asks about a row's name in the world and by the rules of the report; none where a character of it
+/// is never printed as it is.
 fn command(report: &Report, row: &Row, command: &str) -> Option<String> {
+    let name = row.normalized.as_deref()?;
     let scope = &report.scope;
-    let safe = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/' | '+'));
-    let name = row.normalized.as_deref().filter(|name| !name.starts_with('-') && safe(name))?;
-    let profile = Some(&scope.profile.id).filter(|profile| safe(profile))?;
-    Some(format!("clresolve {command} {name} --profile {profile} --depth {}", scope.depth.as_str()))
+    let mut words = vec!["clresolve", command];
+    words.extend(report.flags.iter().map(String::as_str));
+    words.extend(["--profile", &scope.profile.id, "--depth", scope.depth.as_str()]);
+    words.extend(name.starts_with('-').then_some("--"));
+    words.push(name);
+    let line = words.into_iter().map(in_shell).collect::<Vec<_>>().join(" ");
+    let shown = Foreign::new(&line).at_most(MAX_LINE_CHARACTERS).to_string();
+    (shown == line).then_some(line)
 }

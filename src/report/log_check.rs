@@ -9,6 +9,7 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::difference::{Change, Kind, OtherWorld};
+use super::duty::is_askers_slip;
 use super::log_words::{self, shortened};
 use super::governance_log::{DRAFT, GovernanceLog, LogKind, LogRow};
 use super::past::{Past, PastName};
@@ -224,7 +225,7 @@ impl Judge<'_> {
         let codes = now.failures().into_iter().filter(|code| !self.is_logged(name, *code));
         let codes = codes.map(|code| code.slug().to_owned()).collect();
         let happened = match now.state {
-            State::Untrusted if !now.is_unreadable() => Some((LogKind::Incident, codes)),
+            State::Untrusted if !self.is_slip(name, now) => Some((LogKind::Incident, codes)),
             State::Trusted if self.was_broken(name) && !self.is_corrected(name, now) => {
                 Some((LogKind::Correction, vec!["it is trusted again".to_owned()]))
             }
@@ -233,6 +234,12 @@ impl Judge<'_> {
         let missing = happened.into_iter().chain([(LogKind::Change, changes.collect::<Vec<_>>())]);
         let missing = missing.filter(|(_, what)| !what.is_empty());
         missing.map(|(kind, what)| Missing { name: name.to_owned(), kind, what }).collect()
+    }
+
+    /// Whether the list alone is wrong: no audit before found the name trusted, and nothing of it is its publisher's to mend.
+    fn is_slip(&self, name: &str, now: &PastName) -> bool {
+        let was_trusted = self.before(name).is_some_and(|before| before.decided() == Some(Decided::Trusted));
+        !was_trusted && is_askers_slip(&now.failures())
     }
 
     /// The changes of what a name publishes.
@@ -250,7 +257,9 @@ impl Judge<'_> {
     fn has_row(&self, name: &str, change: &Change, now: &PastName) -> bool {
         let kinds = [LogKind::Change, if is_broken(now) { LogKind::Incident } else { LogKind::Correction }];
         let mut rows = self.rows_about(name).iter().filter(|row| self.days.is_new(row) && kinds.contains(&row.kind));
-        rows.any(|row| log_words::tells_of_change(row, change))
+        let card = self.published(name).find(|other| other.kind == Kind::Bytes && change.kind == Kind::Records);
+        // Another card has other records: who tells of the one has told of the other.
+        rows.any(|row| [Some(change), card].into_iter().flatten().any(|told| log_words::tells_of_change(row, told)))
     }
 
     /// Whether an incident since the last correction names a code: one of these days, where the audit before had not found

@@ -57,7 +57,6 @@ pub struct PastName {
     input_digest: Option<Digest>,
     /// The state.
     pub state: State,
-    conclusion: Option<String>,
     reasons: Vec<PastReason>,
     /// What the report keeps of it beside the verdict.
     #[serde(flatten)]
@@ -171,7 +170,6 @@ impl From<&Row> for PastName {
             input: row.input.clone(),
             input_digest: row.input_digest,
             state: row.state,
-            conclusion: row.conclusion.clone(),
             reasons: row.reasons.iter().map(|reason| PastReason { code: reason.code, effect: reason.effect }).collect(),
             known: row.known.clone(),
             carried: row.carried.clone(),
@@ -183,6 +181,13 @@ impl From<&Row> for PastName {
 }
 
 impl Row {
+    /// Holds the row against that of its name in the report of an earlier audit, where it names anybody.
+    pub fn follow_in(&mut self, earlier: &Past) {
+        if let Some(before) = earlier.names.get(&self.key()).filter(|_| !self.is_unreadable()) {
+            self.follow(before);
+        }
+    }
+
     /// Holds the row against that of an earlier audit, and takes over from it what this one could not read or decide.
     pub fn follow(&mut self, earlier: &PastName) {
         if let Some(before) = &earlier.known.edition {
@@ -226,11 +231,6 @@ impl PastName {
     /// Its normal form; none of a line that is no name.
     pub fn normalized(&self) -> Option<&str> {
         self.normalized.as_deref()
-    }
-
-    /// Whether the line could not be read as a name: [`Row::is_unreadable`].
-    pub const fn is_unreadable(&self) -> bool {
-        self.conclusion.is_none()
     }
 
     /// The state that was decided last: by this audit, or by the last one before it that could.

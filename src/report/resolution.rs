@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::duty::host_is_at_fault;
+use super::duty::{host_is_at_fault, is_askers_slip};
 use super::governance_log::{COLUMNS, DRAFT, LogKind};
 use super::words::rules;
 use super::{MAX_NAME_BYTES, Report, Row};
-use crate::reason::{Code, Effect, Fixer, Reason};
+use crate::reason::{Code, Effect, Reason};
 use crate::text::Foreign;
 use crate::verdict::State;
 
@@ -65,7 +65,7 @@ fn day(report: &Report, row: &Row) -> Option<String> {
 
 fn decision(row: &Row) -> String {
     let failing = row.codes(Effect::Fail);
-    if failing.iter().all(|code| code.entry().fixer == Fixer::Asker) {
+    if is_askers_slip(&failing) {
         return format!("{DRAFT} take the name off the list, or correct its spelling");
     }
     let mut duties: Vec<String> =

@@ -550,9 +550,14 @@ fn kinds(before: &Row, after: &Row) -> Vec<&'static str> {
 #[test]
 fn another_card_of_an_untrusted_name_is_a_change() {
     let (before, after) = (row_of(State::Untrusted, "one", "0x01"), row_of(State::Untrusted, "three", "0x01"));
+    let records = |row: &Row| row.known.records.clone();
     assert_eq!(
         changes(&before, &after),
-        [("bytes", Some(digest("one")), Some(digest("three"))), ("version", Some("3".to_owned()), Some("5".to_owned()))]
+        [
+            ("bytes", Some(digest("one")), Some(digest("three"))),
+            ("version", Some("3".to_owned()), Some("5".to_owned())),
+            ("records", records(&before), records(&after)),
+        ]
     );
     let mut host_alone = before.clone();
     host_alone.known.served.as_mut().expect("it answered").sha256 = Digest::of(b"other");
@@ -568,6 +573,8 @@ fn records_that_change_without_the_card_are_a_change() {
     let mut after = before.clone();
     after.known.records = Some(digest("another cl.owner"));
     assert_eq!(kinds(&before, &after), ["records"]);
+    after.known.served.as_mut().expect("it answered").sha256 = Digest::of(b"other");
+    assert_eq!(kinds(&before, &after), ["bytes", "records"], "other served bytes hide no change of records");
 }
 
 #[test]
@@ -583,7 +590,7 @@ fn an_outage_between_two_audits_hides_no_change() {
     let was = |text: &str| Some(text.to_owned());
     assert_eq!(same, [("state", was("indeterminate, trusted before"), was("trusted"))]);
     let other = row_of(State::Untrusted, "three", "0x02");
-    assert_eq!(kinds(&outage, &other), ["newly-broken", "findings", "bytes", "version", "owner", "payee"]);
+    assert_eq!(kinds(&outage, &other), ["newly-broken", "findings", "bytes", "version", "records", "owner", "payee"]);
     let trusted_anew = outage_after(&row_of(State::Untrusted, "one", "0x01"));
     assert_eq!(kinds(&trusted_anew, &before)[0], "newly-trusted");
 }

@@ -152,7 +152,6 @@ pub(super) fn each_finding(
     })
 }
 
-/// What is said otherwise.
 /// What each endpoint and each gateway says of a name, by what it is and its label. Silence is an outage and says nothing.
 pub(super) fn usable(agreement: &UpstreamAgreement) -> BTreeMap<String, String> {
     let UpstreamAgreement { endpoints, gateways } = agreement;

@@ -59,7 +59,7 @@ impl History {
     /// word of a single endpoint that is not the operator's own: a party that can write into the memory can later make
     /// it warn about the honest card.
     pub(super) async fn remember(&self, evidence: &Evidence, verdict: &Verdict) -> Result<(), MemoryError> {
-        let is_lasting = evidence.block == BlockSelector::Finalized
+        let is_lasting = matches!(evidence.block, BlockSelector::Finalized | BlockSelector::Pinned(_))
             && (verdict.state == State::Trusted || clresolve_core::mutant!("falsehoods-are-remembered"))
             && verdict.profile.id == self.profile
             && evidence.reading.as_ref().is_ok_and(|reading| {

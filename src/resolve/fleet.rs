@@ -18,7 +18,7 @@ use super::walk::{RunRequest, Walker};
 use crate::build::Run;
 use crate::bundle::{Bundle, BundleError, OfChain};
 use crate::cache::{Began, CacheKey, Finished, VerdictCache};
-use crate::chain::{BlockSelector, Recording};
+use crate::chain::Recording;
 use crate::cid::{ContentId, ContentPath, WalkedBlocks};
 use crate::clock::Clock;
 use crate::config::Config;
@@ -271,7 +271,7 @@ impl Fleet {
 
 /// Blocks of the past are read by number and never evicted: they are not shared.
 const fn is_shared(key: &CacheKey) -> bool {
-    !matches!(key.block, BlockSelector::Number(_))
+    key.block.number().is_none()
 }
 
 fn block_of(evidence: &Evidence) -> Option<(u64, alloy_primitives::B256)> {

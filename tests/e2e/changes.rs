@@ -144,6 +144,7 @@ async fn each_change_between_two_audits_is_named_once_and_has_its_drafted_row() 
         [payee, "payee"],
         [bytes, "findings"],
         [bytes, "bytes"],
+        [bytes, "records"],
         [bytes, "update-missing"],
         [bytes, "update-missing"],
         [owner, "findings"],

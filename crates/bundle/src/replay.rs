@@ -264,7 +264,7 @@ fn consistent(evidence: &Evidence, policy: &Policy) -> Result<(), BundleError> {
     if (evidence.https == Source::NotAsked) != targets.is_none_or(|targets| targets.url.is_none()) {
         return inconsistent("the https source does not match the records");
     }
-    let asks_latest = matches!(evidence.block, BlockSelector::Finalized | BlockSelector::Safe);
+    let asks_latest = evidence.block.is_compared_with_latest();
     if evidence.reading.as_ref().is_ok_and(|reading| reading.latest.is_some() != asks_latest)
         && !clresolve_core::mutant!("newest-block-left-out")
     {

@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::header;
 use crate::header::HeaderError;
 use crate::query::{Query, not_before};
-use crate::request::{by_hash, is_compared_with_latest, tag};
+use crate::request::{by_hash, tag};
 
 /// Hash of block 0 of Ethereum mainnet.
 const MAINNET_GENESIS: B256 =
@@ -180,7 +180,8 @@ impl RpcEndpoint {
         call: &TransactionRequest,
         selector: BlockSelector,
     ) -> Result<Option<Waiter<Bytes>>, Failure> {
-        let latest = is_compared_with_latest(selector)
+        let latest = selector
+            .is_compared_with_latest()
             .then(|| batch.add_call::<_, Bytes>("eth_call", &(call, BlockId::latest())))
             .transpose();
         latest.map_err(|e| self.failure(&e))

@@ -28,7 +28,7 @@ pub(crate) enum HeaderError {
 pub(crate) fn checked(header: Option<Header>, selector: BlockSelector) -> Result<(HashedHeader, Block), HeaderError> {
     let header = header.ok_or(HeaderError::Missing)?;
     let header = HashedHeader::checked(header.inner, header.hash).map_err(|_| HeaderError::Hash)?;
-    if matches!(selector, BlockSelector::Number(number) if number != header.number()) {
+    if selector.number().is_some_and(|number| number != header.number()) {
         return Err(HeaderError::Number);
     }
     let block = header.block().ok_or(HeaderError::Time)?;

@@ -31,7 +31,7 @@ use crate::proven_transport::ProvenTransport;
 use crate::prover::{Guess, Prover, Session};
 use crate::query::Query;
 use crate::quorum_headers::QuorumHeaders;
-use crate::request::{by_hash, is_compared_with_latest, newest, tag};
+use crate::request::{by_hash, newest, tag};
 use crate::transport::HttpPost;
 use crate::unproven_hints::{NewestFindings, UnprovenHints};
 
@@ -205,7 +205,7 @@ impl ProvenChain {
         }
         // A missing hint costs runs, not an exchange of its own: the endpoints have been asked for it already.
         let pinned = self.findings(&transport, &query, &head.block, Some(hints.take_touched())).await?;
-        let latest = is_compared_with_latest(selector).then(|| self.newest(hints, &query, &head, &pinned));
+        let latest = selector.is_compared_with_latest().then(|| self.newest(hints, &query, &head, &pinned));
         // Two look-ups are recorded apart.
         let apart = match &pinned.payment {
             Some(Resolved::Offchain(_)) => Some(transport.apart(self.source(&head.endpoints)).await),

@@ -28,20 +28,15 @@ pub(crate) const fn tag(selector: BlockSelector) -> BlockNumberOrTag {
         BlockSelector::Finalized => BlockNumberOrTag::Finalized,
         BlockSelector::Safe => BlockNumberOrTag::Safe,
         BlockSelector::Latest => BlockNumberOrTag::Latest,
-        BlockSelector::Number(number) => BlockNumberOrTag::Number(number),
+        BlockSelector::Number(number) | BlockSelector::Pinned(number) => BlockNumberOrTag::Number(number),
     }
 }
 
 /// The height up to which a reading of `block` tells of changes, where the endpoints had `reached` that height with it.
 pub(crate) const fn newest(selector: BlockSelector, block: &Block, reached: Option<u64>) -> Option<u64> {
     match selector {
-        BlockSelector::Finalized | BlockSelector::Safe => reached,
+        BlockSelector::Finalized | BlockSelector::Safe | BlockSelector::Pinned(_) => reached,
         BlockSelector::Latest => Some(block.number),
         BlockSelector::Number(_) => None,
     }
-}
-
-/// Whether the block is compared with the newest one.
-pub(crate) const fn is_compared_with_latest(selector: BlockSelector) -> bool {
-    matches!(selector, BlockSelector::Finalized | BlockSelector::Safe)
 }

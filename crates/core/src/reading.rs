@@ -26,6 +26,23 @@ pub enum BlockSelector {
     Latest,
     /// A block of the past, by number. Neither its age nor later changes are judged.
     Number(u64),
+    /// A finalized block that was chosen for many questions, by number. Its age is not judged, later changes are.
+    Pinned(u64),
+}
+
+impl BlockSelector {
+    /// The height, where the block is chosen by it.
+    pub const fn number(self) -> Option<u64> {
+        match self {
+            Self::Number(number) | Self::Pinned(number) => Some(number),
+            Self::Finalized | Self::Safe | Self::Latest => None,
+        }
+    }
+
+    /// Whether what the block says is compared with the newest one.
+    pub const fn is_compared_with_latest(self) -> bool {
+        matches!(self, Self::Finalized | Self::Safe | Self::Pinned(_))
+    }
 }
 
 impl fmt::Display for BlockSelector {
@@ -34,7 +51,7 @@ impl fmt::Display for BlockSelector {
             Self::Finalized => f.write_str("finalized"),
             Self::Safe => f.write_str("safe"),
             Self::Latest => f.write_str("latest"),
-            Self::Number(number) => write!(f, "{number}"),
+            Self::Number(number) | Self::Pinned(number) => write!(f, "{number}"),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Commands that ask about names, hosts and content.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -187,15 +187,8 @@ pub(in crate::cli) struct AuditArgs {
     /// Ask every RPC endpoint and every gateway about each name, and say which agree; no state depends on it
     #[arg(long)]
     pub(in crate::cli) agreement: bool,
-    /// An earlier report in its JSON form: says what changed, and warns of cards that do not follow those in it
-    #[arg(long, value_name = "REPORT", alias = "previous")]
-    pub(in crate::cli) since: Option<PathBuf>,
-    /// Earlier reports in their JSON form: their states stand in the report's picture of states over time
-    #[arg(long, value_name = "REPORT", num_args = 1..)]
-    pub(in crate::cli) history: Vec<PathBuf>,
-    /// Kinds of change since that report that make the exit code 1 [default: all]
-    #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = change(), requires = "since")]
-    pub(in crate::cli) fail_on: Vec<Kind>,
+    #[command(flatten)]
+    pub(in crate::cli) earlier: EarlierReportsArgs,
     /// Audit one of N parts of the list, such as 1/8; `clresolve audit merge` joins their reports
     #[arg(long, value_name = "I/N", conflicts_with = "since")]
     pub(in crate::cli) shard: Option<Shard>,
@@ -214,6 +207,28 @@ pub(in crate::cli) struct AuditArgs {
     pub(in crate::cli) world: WorldArgs,
 }
 
+/// The reports that an audit is held against.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct EarlierReportsArgs {
+    /// An earlier report in its JSON form: says what changed, and warns of cards that do not follow those in it
+    #[arg(long, value_name = "REPORT", alias = "previous")]
+    pub(in crate::cli) since: Option<PathBuf>,
+    /// Earlier reports in their JSON form: their states stand in the report's picture of states over time
+    #[arg(long, value_name = "REPORT", num_args = 1..)]
+    pub(in crate::cli) history: Vec<PathBuf>,
+    /// Kinds of change since that report that make the exit code 1 [default: all]
+    #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = change(), requires = "since")]
+    pub(in crate::cli) fail_on: Vec<Kind>,
+}
+
+impl EarlierReportsArgs {
+    /// The files, and the option that names each.
+    pub(in crate::cli) fn files(&self) -> impl Iterator<Item = (&str, Option<&Path>)> {
+        let history = self.history.iter().map(|report| ("--history", Some(&**report)));
+        history.chain([("--since", self.since.as_deref())])
+    }
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Each round judges the list anew, as audit does, and compares with the report
@@ -226,8 +241,8 @@ has it. The key file holds whsec_ and the base64 of 24 to 64 random bytes.
 Redirects are refused. The message has names, changes, codes and digests, and
 nothing that others wrote.
 Exit codes with --once: 0 nothing changed, 1 a change was delivered, 2 usage,
-a list or a state that cannot be used, 74 a change could not be delivered,
-130 interrupted.
+a list or a state that cannot be used, 3 no name of a first round could be
+decided, 74 a change could not be delivered, 130 interrupted.
 
 Examples:
   clresolve watch --names names.txt --state last.json --every 10m \\
@@ -397,11 +412,14 @@ Examples:
     --shard 1/2 --json --out 1.json
   clresolve audit --names names.txt --block 23000000 \\
     --shard 2/2 --json --out 2.json
-  clresolve audit merge 1.json 2.json --format html --out audit.html")]
+  clresolve audit merge 1.json 2.json --since june.json --format html \
+    --out audit.html")]
 pub(in crate::cli) struct AuditMergeArgs {
     /// The reports, one of each shard, in their JSON form and any order
     #[arg(value_name = "REPORT", required = true)]
     pub(in crate::cli) reports: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) earlier: EarlierReportsArgs,
     #[command(flatten)]
     pub(in crate::cli) output: ReportOutputArgs,
 }

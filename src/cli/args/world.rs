@@ -64,13 +64,19 @@ pub(in crate::cli) struct WorldArgs {
 }
 
 impl WorldArgs {
-    /// The flags that lead another command to the same world. URLs are left out, since they may hold keys.
+    /// The flags that lead another command to the same world, each word by itself. URLs are left out, since they may hold
+    /// keys.
     pub(in crate::cli) fn flags(&self) -> Vec<String> {
-        let chain_id = self.chain_id.map(|id| format!("--chain-id {id}"));
-        let resolver = self.universal_resolver.map(|address| format!("--universal-resolver {address}"));
-        let config = self.rules.config.as_ref().map(|file| format!("--config {}", file.display()));
-        let sandbox = self.sandbox.then(|| "--sandbox".to_owned());
-        [sandbox, config, chain_id, resolver].into_iter().flatten().collect()
+        let mut flags: Vec<String> = Vec::new();
+        flags.extend(self.sandbox.then(|| "--sandbox".to_owned()));
+        flags.extend(self.rules.no_config.then(|| "--no-config".to_owned()));
+        let mut valued = |flag: &str, value: Option<String>| {
+            flags.extend(value.into_iter().flat_map(|value| [flag.to_owned(), value]));
+        };
+        valued("--config", self.rules.config.as_ref().map(|file| file.display().to_string()));
+        valued("--chain-id", self.chain_id.map(|id| id.to_string()));
+        valued("--universal-resolver", self.universal_resolver.map(|address| address.to_string()));
+        flags
     }
 }
 

@@ -1,6 +1,7 @@
-//! One block for all names of an audit, and for its shards: a file names it. Nodes drop the state of old blocks; then the
-//! audit goes on at another one, which the file names too.
+//! One block for all names of an audit, and for its shards, which read it in a file. Nodes drop the state of old blocks; then
+//! the audit goes on at another one, which the file names too.
 
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
 use crate::chain::{Block, BlockSelector, ChainError};
+use crate::check::records::behind;
 use crate::cli::new_file::{self, NewFile};
 use crate::cli::notice;
 use crate::cli::output::{self, Unwritable};
@@ -26,6 +28,9 @@ const SCHEMA: &str = "clresolve.pin/1";
 /// Most blocks of a pin: nodes keep the state of 128 blocks or more, so the last block of a pin is hours after the first.
 const MOST_BLOCKS: usize = 64;
 
+/// Most times that a name or a block is asked for while servers ask for pauses.
+pub(super) const MOST_TRIES: usize = 4;
+
 /// Longest file that is read, in bytes: [`MOST_BLOCKS`] take half of it.
 const MAX_BYTES: u64 = 16 * 1024;
 
@@ -34,7 +39,8 @@ const ANY_NAME: &str = "eth";
 
 /// A pin, and what reads its block.
 pub(in crate::cli) struct BlockPin {
-    path: PathBuf,
+    /// The file, where others read the pin too.
+    path: Option<PathBuf>,
     /// Reads the finalized block.
     unpinned: Resolver,
     state: Mutex<PinState>,
@@ -73,28 +79,45 @@ struct Pinnable {
 impl BlockPin {
     /// The pin of an audit with this file, if it has one.
     pub(super) async fn of(file: Option<&Path>, world: &World) -> anyhow::Result<Option<Self>> {
-        match file {
-            Some(file) => Self::open(file, world).await.map(Some),
-            None => Ok(None),
-        }
-    }
-
-    /// The pin in the file, or the finalized block, which is written there.
-    async fn open(path: &Path, world: &World) -> anyhow::Result<Self> {
+        let Some(path) = file else { return Ok(None) };
         let shown = || format!("--pin {}", Foreign::new(&path.display().to_string()));
         if world.config.chain.block != BlockSelector::Finalized {
             bail!("--pin: it names the block itself, so leave --block out");
         }
-        let unpinned = world.resolver.clone();
         let file = match PinFile::read(path).with_context(shown)? {
             Some(file) => file,
-            None => PinFile::begin(path, world).await.with_context(shown)?,
+            None => PinFile::begin(world).await.and_then(|file| file.shared_at(path)).with_context(shown)?,
         };
-        file.check(world).with_context(shown)?;
-        let resolver = file.resolver(&unpinned);
-        let state = Mutex::new(PinState { file, resolver });
-        let pin = Self { path: path.to_owned(), unpinned, state };
-        pin.check_hash().await.with_context(shown)?;
+        Self::open(file, Some(path), world).await.with_context(shown).map(Some)
+    }
+
+    /// The pin of an audit that was given no block: that in the file of an earlier run, else the finalized block, which is
+    /// written there. `None` where blocks of another kind are read, or which one is final cannot be told: then each name
+    /// says what is wrong.
+    pub(in crate::cli) async fn of_its_own(file: Option<&Path>, world: &World) -> anyhow::Result<Option<Self>> {
+        if world.config.chain.block != BlockSelector::Finalized {
+            return Ok(None);
+        }
+        let shown = || file.map(|path| Foreign::new(&path.display().to_string()).to_string()).unwrap_or_default();
+        let found = match file.map(PinFile::read).transpose().with_context(shown)?.flatten() {
+            Some(found) => found,
+            None => match (PinFile::begin(world).await, file) {
+                (Err(_), _) => return Ok(None),
+                (Ok(begun), None) => begun,
+                (Ok(begun), Some(path)) => begun.shared_at(path)?,
+            },
+        };
+        Self::open(found, file, world).await.with_context(shown).map(Some)
+    }
+
+    async fn open(file: PinFile, path: Option<&Path>, world: &World) -> anyhow::Result<Self> {
+        file.check(world)?;
+        let unpinned = world.resolver.clone();
+        let state = Mutex::new(PinState { resolver: file.resolver(&unpinned), file });
+        let pin = Self { path: path.map(Path::to_owned), unpinned, state };
+        if pin.path.is_some() {
+            pin.check_hash().await?;
+        }
         Ok(pin)
     }
 
@@ -122,7 +145,7 @@ impl BlockPin {
     }
 
     /// Its blocks, as a report names them.
-    pub(super) async fn blocks(&self) -> String {
+    pub(in crate::cli) async fn blocks(&self) -> String {
         let numbers =
             self.state.lock().await.file.blocks.iter().map(|block| block.number.to_string()).collect::<Vec<_>>();
         numbers.join(", ")
@@ -137,9 +160,7 @@ impl BlockPin {
         if state.file.last().number != gone.number {
             return Ok(Some(state.pinned()));
         }
-        // Another shard may have gone on already.
-        let known = PinFile::read(&self.path).ok().flatten().filter(|file| file.follows(&state.file));
-        let file = match known {
+        let file = match self.known(&state.file) {
             Some(file) => file,
             None => match self.next(&state.file).await? {
                 Some(file) => file,
@@ -152,17 +173,31 @@ impl BlockPin {
         Ok(Some(state.pinned()))
     }
 
-    /// The pin with the finalized block after its last one, written to the file.
+    /// The pin in the file, where another shard has gone on already.
+    fn known(&self, file: &PinFile) -> Option<PinFile> {
+        PinFile::read(self.path.as_deref()?).ok().flatten().filter(|known| known.follows(file))
+    }
+
+    /// The pin with the finalized block after its last one, written to the file; that of another shard, where it was first.
     async fn next(&self, file: &PinFile) -> anyhow::Result<Option<PinFile>> {
-        let Ok(block) = read_block(&self.unpinned).await else { return Ok(None) };
+        let Ok(block) = read_final(&self.unpinned).await else { return Ok(None) };
         if block.number <= file.last().number || file.blocks.len() >= MOST_BLOCKS {
             return Ok(None);
         }
-        let mut file = file.clone();
-        file.blocks.push(Pinnable::of(&block));
-        let written = new_file::replace(&self.path, file.text()?.as_bytes());
-        written.map_err(|error| Unwritable::new(self.path.display().to_string(), error))?;
-        Ok(Some(file))
+        let mut next = file.clone();
+        next.blocks.push(Pinnable::of(&block));
+        let Some(path) = &self.path else { return Ok(Some(next)) };
+        let unwritable = |path: &Path, error| Unwritable::new(path.display().to_string(), error);
+        let lock = new_file::beside(path, "lock");
+        let held = File::options().write(true).create(true).truncate(false).open(&lock);
+        let held = held.map_err(|error| unwritable(&lock, error))?;
+        // Where the file system has no locks, nothing is known of other shards.
+        let _ = held.lock();
+        if let Some(known) = self.known(file) {
+            return Ok(Some(known));
+        }
+        new_file::replace(path, next.text()?.as_bytes()).map_err(|error| unwritable(path, error))?;
+        Ok(Some(next))
     }
 
     /// The verdict on a name at the pinned block, or at the one that takes its place.
@@ -186,6 +221,26 @@ impl BlockPin {
 
 fn lacks_block(resolution: &Resolution) -> bool {
     resolution.verdict().reasons.iter().any(|reason| reason.code == Code::BlockUnavailable)
+}
+
+/// The finalized block, where it is one of now.
+async fn read_final(resolver: &Resolver) -> anyhow::Result<Block> {
+    let block = read_settled(resolver).await.context("the finalized block is not known")?;
+    match behind(&block, BlockSelector::Finalized, resolver.now()) {
+        Some(reason) => bail!("the finalized block is {}", reason.observed.unwrap_or_default()),
+        None => Ok(block),
+    }
+}
+
+/// The block that a resolver reads, after the pauses that servers ask for.
+async fn read_settled(resolver: &Resolver) -> Result<Block, ChainError> {
+    let mut read = read_block(resolver).await;
+    for _ in 1..MOST_TRIES {
+        let Some(rest) = resolver.rest().filter(|_| read.is_err()) else { break };
+        tokio::time::sleep(rest).await;
+        read = read_block(resolver).await;
+    }
+    read
 }
 
 async fn read_block(resolver: &Resolver) -> Result<Block, ChainError> {
@@ -215,20 +270,24 @@ impl PinFile {
         Ok(Some(file))
     }
 
-    /// A pin of the finalized block in a new file; that of another shard, where it was first.
-    async fn begin(path: &Path, world: &World) -> anyhow::Result<Self> {
-        let block = read_block(&world.resolver).await.context("the finalized block is not known")?;
+    /// A pin of the finalized block.
+    async fn begin(world: &World) -> anyhow::Result<Self> {
+        let block = read_final(&world.resolver).await?;
         let chain = &world.config.chain;
-        let file = Self {
+        Ok(Self {
             schema: SCHEMA.to_owned(),
             world: chain.world.clone(),
             chain: chain.id,
             blocks: vec![Pinnable::of(&block)],
-        };
+        })
+    }
+
+    /// The same in a new file; that of another shard, where it was first.
+    fn shared_at(self, path: &Path) -> anyhow::Result<Self> {
         let new = NewFile::beside(path)?;
-        new.file().write_all(file.text()?.as_bytes())?;
+        new.file().write_all(self.text()?.as_bytes())?;
         if new.keep_unless_there().map_err(|error| Unwritable::new(path.display().to_string(), error))? {
-            return Ok(file);
+            return Ok(self);
         }
         Self::read(path)?.context("it was removed while it was read")
     }
@@ -253,7 +312,7 @@ impl PinFile {
     }
 
     fn resolver(&self, unpinned: &Resolver) -> Resolver {
-        unpinned.at_block(BlockSelector::Number(self.last().number))
+        unpinned.at_block(BlockSelector::Pinned(self.last().number))
     }
 
     fn text(&self) -> anyhow::Result<String> {

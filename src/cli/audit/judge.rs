@@ -5,7 +5,7 @@ use std::future::Future;
 use futures_util::{StreamExt as _, future::ready, stream};
 use tokio::sync::Semaphore;
 
-use super::block_pin::BlockPin;
+use super::block_pin::{BlockPin, MOST_TRIES};
 use super::rows::RowWriter;
 use super::sources::{SourceLine, Sources};
 use crate::chain::GradeDemand;
@@ -39,9 +39,6 @@ pub(in crate::cli) struct Pace {
     /// Most names that have begun.
     most: u32,
 }
-
-/// Most times that a name is judged while servers ask for pauses.
-const MOST_TRIES: usize = 4;
 
 /// Most names of a group: as many as one call to the chain takes.
 const MOST_TOGETHER: u32 = 20;
@@ -168,8 +165,8 @@ impl ListAudit<'_> {
                 let resolution = self.resolved(&name).await?;
                 let mut row = Row::of(line, resolution.verdict()).with_card(resolution.card().map(|bytes| &**bytes));
                 row.registry = listed.map(|listed| listed.with(Presence::of(resolution.verdict())));
-                if let Some(before) = self.earlier.and_then(|earlier| earlier.names.get(row.name())) {
-                    row.follow(before);
+                if let Some(earlier) = self.earlier {
+                    row.follow_in(earlier);
                 }
                 if let Some(survey) = self.survey {
                     row.agreement = Some(survey.ask(&resolution).await);

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
 
+use super::history::History;
 use super::report::{ToOutput, exit};
 use super::rows::RowWriter;
 use crate::cli::args::AuditMergeArgs;
@@ -16,8 +17,9 @@ use crate::report::merge::{MergeError, ReportReader, Shards};
 use crate::text::Foreign;
 
 pub(super) fn run(args: &AuditMergeArgs) -> anyhow::Result<Exit> {
-    let mut output =
-        Output::apart_from(&args.output.out, args.reports.iter().map(|report| ("a report", Some(&**report))))?;
+    let read = args.reports.iter().map(|report| ("a report", Some(&**report)));
+    let mut output = Output::apart_from(&args.output.out, read.chain(args.earlier.files()))?;
+    let history = History::read(&args.earlier)?;
     let of_file = |at: usize, error: MergeError| anyhow!("{} {error}", shown(&args.reports[at]));
     let reports = args.reports.iter().map(|file| open(file)).collect::<anyhow::Result<Vec<_>>>()?;
     let mut shards = Shards::of(reports).map_err(|(at, error)| match at {
@@ -26,18 +28,26 @@ pub(super) fn run(args: &AuditMergeArgs) -> anyhow::Result<Exit> {
     })?;
     let (scope, ending) = (shards.scope().context("no report")?, shards.ending());
     let (list, flags) = (shards.list(), shards.flags());
+    history.check_worlds(&scope)?;
     let mut kept = RowWriter::scratch()?;
-    while let Some(row) = shards.next_row().map_err(|(at, error)| of_file(at, error))? {
+    while let Some(mut row) = shards.next_row().map_err(|(at, error)| of_file(at, error))? {
+        if let Some(earlier) = &history.last {
+            row.follow_in(earlier);
+        }
         kept.push(&row)?;
     }
-    let exit = exit(&kept.counts, &ending);
+    let mut exit = exit(&kept.counts, &ending);
     if let Some(warning) = ending.warning() {
         anstream::eprintln!("clresolve: {warning}");
     }
     kept.counts.listed_again = shards.listed_again();
     let (counts, spool) = kept.finish()?;
-    let report =
-        Report { scope, counts, ending, since: None, before: None, earlier: Vec::new(), shard: None, list, flags };
+    let since = history.changes(&scope, &ending, &spool)?;
+    if let Some(since) = &since {
+        exit = exit.max(since.outcome(&args.earlier.fail_on).into());
+    }
+    let (before, earlier) = (history.before(), history.counts());
+    let report = Report { scope, counts, ending, since, before, earlier, shard: None, list, flags };
     let mut out = BufWriter::new(ToOutput(&mut output));
     let written = report.write(args.output.form().into(), &spool, &mut out).and_then(|()| out.flush());
     written.map_err(|error| Unwritable::new("the report", error))?;

@@ -12,6 +12,7 @@ use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::input::STDIN;
+use crate::cli::new_file::beside;
 use crate::cli::output::Unwritable;
 use crate::digest::{Digest, Digester};
 use crate::report::merge::{MAX_LINE_BYTES, other_rules};
@@ -79,6 +80,22 @@ impl RowWriter {
     fn new(file: File, journal: Option<PathBuf>, head: &[u8]) -> Self {
         let (chain, start) = (Digest::of(head), head.len() as u64);
         Self { counts: AuditCounts::default(), file, journal, start, chain, last: 0, unsynced: 0 }
+    }
+
+    /// The file beside the journal that the block of its audit stands in. That of an audit whose journal is gone is removed.
+    ///
+    /// # Errors
+    /// If it stays.
+    pub(super) fn pin_file(&self) -> anyhow::Result<Option<PathBuf>> {
+        let Some(journal) = &self.journal else { return Ok(None) };
+        let pin = pin_beside(journal);
+        if self.last > 0 {
+            return Ok(Some(pin));
+        }
+        match std::fs::remove_file(&pin) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Unwritable::new(shown(&pin), error).into()),
+            _ => Ok(Some(pin)),
+        }
     }
 
     /// The line of the list that the last row is of; 0 before the first.
@@ -181,7 +198,10 @@ impl Spool {
     pub(super) fn discard(self) -> anyhow::Result<()> {
         let Some(path) = self.journal else { return Ok(()) };
         drop(self.file);
-        std::fs::remove_file(&path).with_context(|| format!("the report is written; {} stays", shown(&path)))
+        std::fs::remove_file(&path).with_context(|| format!("the report is written; {} stays", shown(&path)))?;
+        // One that stays is of no journal, and the next audit removes it.
+        let _ = std::fs::remove_file(pin_beside(&path));
+        Ok(())
     }
 }
 
@@ -288,6 +308,10 @@ fn digest(path: &Path) -> anyhow::Result<Digest> {
         let length = bytes.len();
         file.consume(length);
     }
+}
+
+fn pin_beside(journal: &Path) -> PathBuf {
+    beside(journal, "pin")
 }
 
 fn shown(path: &Path) -> String {

@@ -12,7 +12,7 @@ use anyhow::{Context as _, anyhow, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::input;
-use crate::cli::new_file::{self, NewFile};
+use crate::cli::new_file::{self, NewFile, beside};
 use crate::cli::output::{Output, Unwritable};
 use crate::digest::Digest;
 use crate::report::{Difference, Format, Past, Report, Rows};
@@ -147,13 +147,6 @@ fn is_id(text: &str) -> bool {
 }
 
 /// The file beside the state that has this ending more.
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".");
-    name.push(ending);
-    name.into()
-}
-
 fn shown(path: &Path) -> String {
     Foreign::new(&path.display().to_string()).to_string()
 }

@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use super::markup::{actor_word, code, html, left_out, line, link_to, markup, name_link, owner, role_sentence, table};
+use super::markup::{actor_word, code, left_out, line, link_to, markup, name_link, owner, role_sentence, table};
 use crate::reason::{Effect, Fixer};
 use crate::report::cause::Cause;
-use crate::report::duty::{ACTORS, duties, is_due};
+use crate::report::duty::{ACTORS, MAX_LINE_CHARACTERS, duties, is_due};
 use crate::report::overview::{Overview, identity_checks, schema_checks};
 use crate::report::page::{Point, Quota, digests, listed, names as counted, points, same_findings, some_names};
 use crate::report::words::role;
 use crate::report::{Agreement, Draft, Group, Report, Row, Rows};
+use crate::text::Foreign;
 
 /// Most articles of findings: names alike share one, and a registry has a handful of kinds. More of them in one page are
 /// read by nobody.
@@ -170,7 +171,8 @@ fn do_this(report: &Report, actor: Fixer, row: &Row, others: u64, out: &mut dyn 
     for duty in duties(actor, report, row) {
         write!(out, "<li>{}", markup(&duty.what))?;
         if let Some(line) = &duty.line {
-            write!(out, "<pre tabindex=\"0\">{}</pre>", html(line))?;
+            let line = Foreign::new(line).at_most(MAX_LINE_CHARACTERS).html();
+            write!(out, "<pre tabindex=\"0\">{line}</pre>")?;
         }
         writeln!(out, "</li>")?;
     }

@@ -48,7 +48,7 @@ fn each_actor_gets_the_names_that_are_theirs_and_the_line_to_run() {
     let told = |actor, row: &Row| -> Vec<(String, Option<String>)> {
         duties(actor, &whole, row).into_iter().map(|duty| (duty.what, duty.line)).collect()
     };
-    let check = Some("clresolve verify a.eth --profile agent-cards/1.0.0 --depth schemas".to_owned());
+    let check = Some("clresolve verify --profile agent-cards/1.0.0 --depth schemas a.eth".to_owned());
     let record = Some(format!("cl.checksum.agentcard={}", digest("card")));
     assert_eq!(
         told(Fixer::Publisher, &rows[0]),
@@ -64,10 +64,20 @@ fn each_actor_gets_the_names_that_are_theirs_and_the_line_to_run() {
     let pending = Row::of(6, &failing([Reason::new(Code::RecordPending)]));
     assert_eq!(told(Fixer::Asker, &pending)[0].0, "Ask again later:");
     assert!(is_due(Fixer::Asker, &unregistered) && !is_due(Fixer::Publisher, &unregistered));
-    for name in ["$HOME.eth", "-x.eth", "a'b.eth", "a;b.eth"] {
+    let mut run = |name: &str, flags: &[&str]| {
         unregistered.normalized = Some(name.to_owned());
-        assert!(told(Fixer::Operator, &unregistered).iter().all(|(_, line)| line.is_none()), "{name}");
+        let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        let asked = Report { flags, ..report(&[], Ending::Complete) };
+        duties(Fixer::Operator, &asked, &unregistered).into_iter().find_map(|duty| duty.line)
+    };
+    let rules = "--profile agent-cards/1.0.0 --depth schemas";
+    for (name, ends) in [("größe.eth", "'größe.eth'"), ("$HOME.eth", "'$HOME.eth'"), ("-x.eth", "-- -x.eth")] {
+        assert_eq!(run(name, &[]), Some(format!("clresolve trace {rules} {ends}")));
     }
+    let flags = ["--config", "it's here; rm", "--chain-id", "31337"];
+    let quoted = r#"--config 'it'"'"'s here; rm' --chain-id 31337"#;
+    assert_eq!(run("a.eth", &flags), Some(format!("clresolve trace {quoted} {rules} a.eth")));
+    assert_eq!(run("a\u{200d}b.eth", &[]), None, "what is escaped where it is shown is no command");
     let trusted = Row::of(5, &trusted());
     assert!(duty::ACTORS.iter().all(|actor| !is_due(*actor, &trusted)));
 }

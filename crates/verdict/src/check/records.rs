@@ -66,7 +66,7 @@ fn vouching(reading: &Reading) -> Option<Reason> {
 
 /// Why a block is too old to rely on what it says, unless it was selected by number.
 pub fn behind(block: &Block, selector: BlockSelector, now: Timestamp) -> Option<Reason> {
-    if matches!(selector, BlockSelector::Number(_)) {
+    if selector.number().is_some() {
         return None;
     }
     let age = now.duration_since(block.timestamp);
