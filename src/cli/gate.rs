@@ -11,7 +11,6 @@ use super::progress::Progress;
 use super::render::{Palette, codes, warned};
 use super::verify::waiting_for;
 use super::world::World;
-use crate::config::BlockSelector;
 use crate::reason::{Effect, Refusal, title_of};
 use crate::text::Foreign;
 use crate::verdict::{State, Verdict};

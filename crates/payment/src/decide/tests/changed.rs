@@ -57,12 +57,12 @@ fn places(text: &[u8]) -> Vec<Range<usize>> {
     MEMBERS.iter().filter_map(|member| place(member)).collect()
 }
 
-fn read(version: Version, text: &[u8]) -> Result<Terms, Reason> {
+fn read(version: Version, text: &[u8]) -> Result<Terms, Box<Reason>> {
     let (headers, body) = match version {
         Version::V1 => (Vec::new(), text),
         Version::V2 => (vec![("PAYMENT-REQUIRED".to_owned(), STANDARD.encode(text))], &b"{}"[..]),
     };
-    Terms::of_reply(&Reply { status: 402, headers, body: body.to_vec() }).map_err(|reason| *reason)
+    Terms::of_reply(&Reply { status: 402, headers, body: body.to_vec() })
 }
 
 /// What cannot be read, the terms or their entry, with its code.
@@ -80,8 +80,8 @@ fn no_byte_of_what_an_entry_says_turns_a_denial_into_an_allowance() {
         for (version, (member, value, code)) in
             denials().map(|denial| (Version::V2, denial)).into_iter().chain(by_payee)
         {
-            let honest = read(version, &demand(version, "scheme", json!("exact")));
-            assert!(!Case { terms: honest, ..Case::default() }.decide().abort);
+            let honest = read(version, &demand(version, "scheme", json!("exact"))).expect("terms");
+            assert!(!Case { terms: Ok(honest), ..Case::default() }.decide().abort);
             scope.spawn(move || stays_denied(version, demand(version, member, value), code));
         }
     });
@@ -89,7 +89,7 @@ fn no_byte_of_what_an_entry_says_turns_a_denial_into_an_allowance() {
 
 /// What cannot be read is decided about once for each code, since nothing else of it counts.
 fn stays_denied(version: Version, mut text: Vec<u8>, code: &str) {
-    let mut case = Case { terms: read(version, &text), ..Case::default() };
+    let mut case = Case { terms: Ok(read(version, &text).expect("terms")), ..Case::default() };
     let resolution = agent_at(case.state, case.tag);
     assert!(case.decide_on(&resolution).codes.iter().any(|found| found == code), "{code}");
     let mut refused = HashSet::new();
@@ -97,7 +97,7 @@ fn stays_denied(version: Version, mut text: Vec<u8>, code: &str) {
         let byte = text[at];
         for change in 1..=u8::MAX {
             text[at] = byte ^ change;
-            case.terms = read(version, &text);
+            case.terms = read(version, &text).map_err(|reason| *reason);
             if unread(&case.terms).is_none_or(|cause| refused.insert(cause)) {
                 let decision = case.decide_on(&resolution);
                 assert!(decision.abort, "byte {at}: {}", String::from_utf8_lossy(&text));
