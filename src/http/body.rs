@@ -14,7 +14,7 @@ use axum::response::Response;
 use futures_util::StreamExt as _;
 use tokio::time::timeout;
 
-use super::client_limits::{Client, Place};
+use super::client_limits::{Client, HeldPlaces};
 use super::problem;
 use super::request::RequestPlace;
 use super::state::AppState;
@@ -76,7 +76,7 @@ pub(super) async fn document(
     state: &AppState,
     client: Client,
     limit: usize,
-) -> Result<(Vec<u8>, Place), RequestError> {
+) -> Result<(Vec<u8>, HeldPlaces), RequestError> {
     let most = announced(request.headers()).map_or(limit, |length| length.min(limit));
     let place = state.documents.take(client, most)?;
     let in_work = request.extensions().get::<RequestPlace>().cloned();
@@ -95,7 +95,7 @@ pub(super) async fn question<Q: Send + 'static>(
     client: Client,
     limit: usize,
     read: fn(&[u8]) -> Result<Q, String>,
-) -> Result<(Arc<Q>, Place), RequestError> {
+) -> Result<(Arc<Q>, HeldPlaces), RequestError> {
     let document = document(request, state, client, limit).await?;
     read_apart(state, document, read).await
 }
@@ -104,9 +104,9 @@ pub(super) async fn question<Q: Send + 'static>(
 /// frees none before the reading ends.
 pub(super) async fn read_apart<Q: Send + 'static>(
     state: &AppState,
-    (bytes, place): (Vec<u8>, Place),
+    (bytes, place): (Vec<u8>, HeldPlaces),
     read: fn(&[u8]) -> Result<Q, String>,
-) -> Result<(Arc<Q>, Place), RequestError> {
+) -> Result<(Arc<Q>, HeldPlaces), RequestError> {
     let reading = state.resolver.pool().try_run(move || (read(&bytes), place));
     let (question, place) = reading.await.map_err(|PoolFull| Refusal::Overloaded)?;
     Ok((question.map(Arc::new).map_err(RequestError::malformed)?, place))

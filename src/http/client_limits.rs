@@ -104,7 +104,7 @@ pub(super) struct Places {
 }
 
 /// Places that are held.
-pub(super) struct Place {
+pub(super) struct HeldPlaces {
     _of_all: OwnedSemaphorePermit,
     _of_client: ClientPermit,
 }
@@ -115,10 +115,10 @@ impl Places {
     }
 
     /// So many places for `client`, if they are free.
-    pub(super) fn take(&self, client: Client, count: u32) -> Result<Place, Refusal> {
+    pub(super) fn take(&self, client: Client, count: u32) -> Result<HeldPlaces, Refusal> {
         let of_client = self.per_client.take_many(client, count).ok_or(Refusal::ClientOverQuota)?;
         let of_all = Arc::clone(&self.all).try_acquire_many_owned(count).map_err(|_| Refusal::Overloaded)?;
-        Ok(Place { _of_all: of_all, _of_client: of_client })
+        Ok(HeldPlaces { _of_all: of_all, _of_client: of_client })
     }
 }
 
@@ -142,7 +142,7 @@ impl BodyLimits {
     }
 
     /// The places of a body of at most so many bytes that `client` sends.
-    pub(super) fn take(&self, client: Client, bytes: usize) -> Result<Place, Refusal> {
+    pub(super) fn take(&self, client: Client, bytes: usize) -> Result<HeldPlaces, Refusal> {
         let permits = u32::try_from(bytes.div_ceil(Self::UNIT)).unwrap_or(u32::MAX);
         let permits = if clresolve_core::mutant!("bodies-without-places") { 0 } else { permits };
         self.0.take(client, permits)

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use tokio::sync::watch;
 
-use super::client_limits::{Client, Place, Places};
+use super::client_limits::{Client, HeldPlaces, Places};
 use super::negotiate;
 use crate::reason::Refusal;
 
@@ -56,7 +56,7 @@ pub(super) struct EventStreams {
 
 /// A permit for a stream.
 pub(super) struct StreamPermit {
-    _place: Place,
+    _place: HeldPlaces,
     ended: watch::Receiver<bool>,
 }
 

@@ -22,7 +22,7 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
 use super::admission::keeping;
 use super::body::{self, RequestError};
-use super::client_limits::{Client, Place};
+use super::client_limits::{Client, HeldPlaces};
 use super::in_force::InForce;
 use super::request::RequestPlace;
 use super::state::AppState;
@@ -178,7 +178,7 @@ struct Admitted {
     in_force: Arc<InForce>,
     client: Client,
     /// Its message's place, which work on it keeps to its end.
-    place: Arc<Place>,
+    place: Arc<HeldPlaces>,
 }
 
 #[async_trait]

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use tower::Service as _;
 
 use super::activity::Activity;
-use super::client_limits::{Client, Place};
+use super::client_limits::{Client, HeldPlaces};
 use super::face::{Face, ListenerRole};
 use super::gate_path;
 use super::head_scan::HeadFindings;
@@ -36,7 +36,7 @@ pub(super) struct RequestPlace(Arc<InWork>);
 struct InWork {
     state: Arc<AppState>,
     client: Client,
-    taken: OnceLock<Place>,
+    taken: OnceLock<HeldPlaces>,
 }
 
 impl RequestPlace {

@@ -18,7 +18,7 @@ mod systems;
 
 use std::fmt;
 
-pub use refusal::Refusal;
+pub use refusal::{Refusal, title_of};
 use serde::{Deserialize, Serialize};
 
 use crate::text::clipped;
@@ -217,12 +217,6 @@ impl Code {
     pub fn from_slug(slug: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|c| c.slug() == slug)
     }
-}
-
-/// One short sentence about the reason or the refusal with this slug.
-pub fn title_of(slug: &str) -> Option<&'static str> {
-    let refusal = || Refusal::ALL.into_iter().find(|refusal| refusal.slug() == slug).map(Refusal::title);
-    Code::from_slug(slug).map(|code| code.entry().title).or_else(refusal)
 }
 
 impl fmt::Display for Code {

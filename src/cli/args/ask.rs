@@ -412,7 +412,7 @@ Examples:
     --shard 1/2 --json --out 1.json
   clresolve audit --names names.txt --block 23000000 \\
     --shard 2/2 --json --out 2.json
-  clresolve audit merge 1.json 2.json --since june.json --format html \
+  clresolve audit merge 1.json 2.json --since june.json --format html \\
     --out audit.html")]
 pub(in crate::cli) struct AuditMergeArgs {
     /// The reports, one of each shard, in their JSON form and any order

@@ -11,8 +11,8 @@ import sys
 VERIFYAGENT = "verifyagent 22d3b3f"
 WEBSITE = "commandlayer-org 5b49475, `lib/verifyReceipt.js`"
 MCP_SERVER = "mcp-server 42e9f03"
-LAYERED = "runtime-core 7756191, `src/receipt.ts`"
-HASH_BOUND = "runtime-core 7756191, `src/receipt-v1.ts`"
+LAYERED = "runtime-core 7756191, its `receipt.ts`"
+HASH_BOUND = "runtime-core 7756191, its `receipt-v1.ts`"
 EXECUTION = "commandlayer-org 99af225, `lib/receipts/first-action-receipt.js`"
 
 

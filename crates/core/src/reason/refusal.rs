@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::URI_PREFIX;
+use super::{Code, URI_PREFIX};
 
-/// Why a request got no verdict, or may not pass. As stable as [`super::Code`], and never equal to one.
+/// Why a request got no verdict, or may not pass. As stable as [`Code`], and never equal to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
     /// The request does not have the form that its route expects.
@@ -153,6 +153,12 @@ impl Serialize for Refusal {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.serialize_str(self.slug())
     }
+}
+
+/// One short sentence about the reason or the refusal with this slug.
+pub fn title_of(slug: &str) -> Option<&'static str> {
+    let refusal = || Refusal::ALL.into_iter().find(|refusal| refusal.slug() == slug).map(Refusal::title);
+    Code::from_slug(slug).map(|code| code.entry().title).or_else(refusal)
 }
 
 #[cfg(test)]
