@@ -392,11 +392,9 @@ fn a_purchase_that_cannot_be_exported_ends_with_what_is_known_of_it() {
     assert!(run(&["sandbox", "--receipts", &path("")]).status.success());
     let unpublished = Sandbox::receipts().iter().find(|sample| sample.file == "receipt-key-unpublished.json");
     let of = unpublished.expect("a receipt").name;
-    for (file, name, code) in [
-        ("bound-schema.json", NAME, 1),
-        ("receipt-key-unpublished.json", of, 3),
-        ("agent-sdk.json", "not a name", 1),
-    ] {
+    for (file, name, code) in
+        [("bound-schema.json", NAME, 1), ("receipt-key-unpublished.json", of, 3), ("agent-sdk.json", "not a name", 1)]
+    {
         let (receipt, bundle) = (path(file), path("none.json"));
         let verify = ["receipt", "verify", &receipt, "--name", name, "--sandbox", "--bundle", &bundle];
         let refused = run(&verify);
