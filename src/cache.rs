@@ -388,11 +388,6 @@ impl VerdictCache {
         Some(entry.resolution.clone())
     }
 
-    /// As [`VerdictCache::fresh`], for somebody who is no client: it does not count.
-    pub async fn held(&self, key: &CacheKey, now: Timestamp) -> Option<Resolution> {
-        self.find(key, now).await.map(|(_, entry)| entry.resolution.clone())
-    }
-
     /// The entry that answers at `now`, and the place of its pool in [`POOLS`].
     async fn find(&self, key: &CacheKey, now: Timestamp) -> Option<(usize, Arc<Entry>)> {
         for (pool, entries) in [&self.trusted, &self.other, &self.failures].into_iter().enumerate() {
@@ -1079,7 +1074,6 @@ mod tests {
         assert!(cache.due(last).len() == 1 && stale().await);
         cache.evict(&key("a.eth").name, last);
         assert!(cache.fresh(&key("a.eth"), last).await.is_none());
-        assert!(cache.held(&key("a.eth"), last).await.is_none());
         assert!(cache.due(last).is_empty() && !stale().await);
         let refreshed = cache.refresh(&key("a.eth"), last, |_| async { resolution(State::Trusted, START, 0) }).await;
         assert!(refreshed.is_none());

@@ -638,7 +638,8 @@ async fn where_every_run_or_every_place_of_a_client_is_taken_the_daemon_refuses_
     assert_eq!(daemon.get("/v1/verdicts/no%20name").await.status, 200);
     // One that waits for the same run takes the second place of this client, of eight in all.
     let waits = tokio::spawn(daemon.request(Method::GET, &format!("/v1/verdicts/{GOOD}")).send());
-    while daemon.get("/v1/profiles").await.status == 200 {}
+    let is_full = async { while daemon.get("/v1/profiles").await.status == 200 {} };
+    timeout(PATIENCE / 4, is_full).await.expect("it has no third place");
     daemon.get("/v1/profiles").await.is_problem(429, "client-over-quota");
     daemon.get("/v1/gate/no%20name").await.is_closed_gate("name-invalid");
     assert_eq!(daemon.get("/livez").await.status, 200);

@@ -128,7 +128,11 @@ async fn world() -> World {
 
 /// The daemon of a world, with a good name in its cache.
 async fn warm(world: &World) -> Daemon {
-    let mut daemon = Daemon::start(world.config());
+    warmed(world.config()).await
+}
+
+async fn warmed(config: Config) -> Daemon {
+    let mut daemon = Daemon::start(config);
     let verdict = timeout(HANGS, daemon.ask("127.0.0.9", "/v1/verdicts/good.eth")).await.unwrap();
     assert!(verdict.contains("\"state\":\"trusted\""), "{verdict}");
     daemon.idle = started::peak(&daemon.child);
@@ -200,7 +204,9 @@ async fn clients_that_hold_all_connections_shut_nobody_out() {
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_that_do_not_come_and_streams_shut_nobody_out() {
     let world = world().await;
-    let daemon = warm(&world).await;
+    let mut config = world.config();
+    config.http.read_timeout = 2 * PATIENCE;
+    let daemon = warmed(config).await;
     let hold = async |from: String, count: usize, sent: &'static str| {
         let mut held = Vec::new();
         for _ in 0..count {
@@ -216,7 +222,13 @@ async fn bodies_that_do_not_come_and_streams_shut_nobody_out() {
     let stream = "GET /v1/events?name=good.eth HTTP/1.1\r\nhost: x\r\naccept: text/event-stream\r\n\r\n";
     let mut held = Vec::new();
     for last in 4..8 {
-        held.extend(hold(format!("127.0.0.{last}"), OF_ONE / 4, stream).await);
+        let mut streams = hold(format!("127.0.0.{last}"), OF_ONE / 4, stream).await;
+        for stream in &mut streams {
+            let mut status = [0; 12];
+            stream.read_exact(&mut status).await.unwrap();
+            assert_eq!(&status, b"HTTP/1.1 200", "each is a stream");
+        }
+        held.extend(streams);
     }
     for last in 2..4 {
         held.extend(hold(format!("127.0.0.{last}"), OF_ONE, half).await);
