@@ -259,7 +259,7 @@ impl Tier {
 
     /// Tells the fleet that these names were evicted here, each beside the questions about it. Their values are deleted then.
     pub fn tell_evicted(&self, evicted: impl IntoIterator<Item = (EnsName, Vec<CacheKey>)>) {
-        let open = |(name, keys)| Eviction { name, keys, open: Arc::clone(&self.open) };
+        let open = |(name, keys)| Eviction { name, keys, _open: Arc::clone(&self.open) };
         self.untold.add(evicted.into_iter().map(open));
     }
 

@@ -32,7 +32,7 @@ pub struct Eviction {
     /// The questions about it.
     pub keys: Vec<CacheKey>,
     /// Held until all is done that there is to do.
-    pub open: Arc<()>,
+    pub _open: Arc<()>,
 }
 
 /// The evictions that wait for one task. A name waits once, however often it was evicted: there are no more than the
@@ -116,7 +116,7 @@ mod tests {
 
     fn eviction(name: &str) -> Eviction {
         let name = EnsName::parse(name).expect("a good name");
-        Eviction { name, keys: Vec::new(), open: Arc::default() }
+        Eviction { name, keys: Vec::new(), _open: Arc::default() }
     }
 
     #[test]

@@ -201,6 +201,30 @@ async fn a_client_that_does_not_read_its_answer_is_left() {
     assert!(served.is_err(), "an answer that was not read was not given");
 }
 
+#[tokio::test]
+async fn a_connection_whose_body_does_not_come_makes_room() {
+    let (near, mut far) = duplex(1 << 20);
+    let activity = Arc::new(Activity::new());
+    let handle = async |request: Request<Body>| {
+        activity.request_begins(false);
+        let _ = axum::body::to_bytes(request.into_body(), 16).await;
+        Response::new(Body::empty())
+    };
+    far.write_all(b"POST / HTTP/1.1\r\ncontent-length: 9\r\n\r\n{").await.expect("the pipe has room");
+    let (_end, ended) = watch::channel(false);
+    let limits = limits();
+    let stalls = async {
+        while activity.head_is_due(PATIENCE, PATIENCE).is_some() || activity.waiting().is_none() {
+            tokio::task::yield_now().await;
+        }
+        activity.make_room();
+    };
+    let (served, ()) = timeout(STALLED, async { tokio::join!(serve(near, &limits, &activity, handle, ended), stalls) })
+        .await
+        .expect("it waits for its client");
+    served.expect("it ends in order");
+}
+
 /// What was sent behind it is not read, and its answer is not lost.
 #[tokio::test]
 async fn a_connection_that_makes_room_gives_the_answer_in_work_and_no_other() {
