@@ -23,10 +23,14 @@ const NAMES = [["summarizeagent.eth", "Trusted"], ["checksum-mismatch.eth", "Unt
 
 const WIDTHS = { 390: 1180, 1280: 1020 };
 
+/** Rules that are not the gate's. */
+const RELEASED = { profile: "agent-cards/1.0.0+released" };
+
 /** The screenshots in the document: enough to see every state, both widths and both schemes. */
 const SHOWN = [["summarizeagent.eth", "trusted", 1280, "light"], ["summarizeagent.eth", "trusted", 390, "dark"],
   ["host-changed.eth", "untrusted", 1280, "dark"], ["host-changed.eth", "untrusted", 390, "light"],
-  ["cid-unproven.eth", "indeterminate", 1280, "light"], ["cid-unproven.eth", "indeterminate", 390, "dark"]];
+  ["cid-unproven.eth", "indeterminate", 1280, "light"], ["cid-unproven.eth", "indeterminate", 390, "dark"],
+  ["released-form.eth", "denied", 1280, "light", RELEASED], ["released-form.eth", "denied", 390, "dark", RELEASED]];
 
 /** A page of its own, whose complaints fail the run. */
 async function opened(browser, options = {}) {
@@ -39,7 +43,8 @@ async function opened(browser, options = {}) {
   return page;
 }
 
-const of = (name) => `${address}/?name=${encodeURIComponent(name)}`;
+/** The page of a name, by the rules that are chosen. */
+const of = (name, rules = {}) => `${address}/?${new URLSearchParams({ name, ...rules })}`;
 
 /** Nothing that axe objects to, and nothing wider than the screen. */
 async function isSound(page, where) {
@@ -197,7 +202,7 @@ async function theLatestQuestionIsAnswered(browser) {
 async function chosenRulesAreSeen(browser) {
   for (const colorScheme of ["light", "dark"]) {
     const page = await opened(browser, { colorScheme, viewport: { width: 390, height: WIDTHS[390] } });
-    await page.goto(`${of("released-form.eth")}&profile=agent-cards/1.0.0%2Breleased`);
+    await page.goto(of("released-form.eth", RELEASED));
     assert.equal(await page.locator("#state .state").textContent(), "Trusted");
     assert.match(await page.locator(".advice").innerText(), /^Do not call or pay it: the gate denies it/);
     await isSound(page, `rules that are not the gate's, ${colorScheme}`);
@@ -301,9 +306,9 @@ async function markupStaysText(browser) {
 
 async function picturesAreTaken(browser) {
   mkdirSync(pictures, { recursive: true });
-  for (const [name, state, width, colorScheme] of SHOWN) {
+  for (const [name, state, width, colorScheme, rules] of SHOWN) {
     const page = await opened(browser, { colorScheme, viewport: { width, height: WIDTHS[width] } });
-    await page.goto(of(name));
+    await page.goto(of(name, rules));
     await page.screenshot({ path: `${pictures}${state}-${width}-${colorScheme}.png` });
     await page.context().close();
   }

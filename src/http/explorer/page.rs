@@ -115,8 +115,8 @@ fn document(title: &str, class: &str, query: PageQuery<'_>, result: &str) -> Str
 <div class="field"><input id="name" name="name" value="{name}" required maxlength="255" autocomplete="off"
  autocapitalize="none" spellcheck="false" inputmode="url" placeholder="agent.eth" aria-describedby="hint">
 <button>Check</button></div>
-{choices}<p id="hint" class="hint">The ENS name of an agent, such as summarizeagent.eth</p>
-</form>
+<p id="hint" class="hint">The ENS name of an agent, such as summarizeagent.eth</p>
+{choices}</form>
 <p id="live" class="unseen" role="status"></p>
 <div id="result" tabindex="-1">
 {result}</div>
