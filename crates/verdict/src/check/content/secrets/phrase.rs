@@ -1,16 +1,26 @@
 //! Seed phrases of BIP-39, by its English list and its checksum.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
-use bip39::{Language, Mnemonic};
+use clresolve_core::digest::Digest;
 
 use super::Separators;
+
+/// The words, in their order: `bip-0039/english.txt` of <https://github.com/bitcoin/bips>.
+static LIST: LazyLock<Vec<&'static str>> = LazyLock::new(|| include_str!("english.txt").lines().collect());
+
+/// Bits of a word's place in the list.
+const WORD_BITS: usize = 11;
 
 /// What a phrase is called in a reason.
 pub(super) const KIND: &str = "a seed phrase";
 
 /// How many words a phrase has.
 const COUNTS: [usize; 5] = [12, 15, 18, 21, 24];
+
+/// Bytes of the longest phrase, with its checksum.
+const MAX_BYTES: usize = COUNTS[4] * WORD_BITS / 8;
 
 /// Most words of the list in a row that are looked through: a phrase with two words of the text beside it. A longer row
 /// is a list of words.
@@ -41,10 +51,10 @@ impl PhraseSearch {
         let mut row = Vec::new();
         let mut length = 0;
         for word in Separators::ALL_BUT_LETTERS.split(text) {
-            if is_listed(word) {
+            if let Some(place) = place(word) {
                 length += 1;
                 if length <= MAX_ROW {
-                    row.push(word);
+                    row.push(place);
                 }
                 continue;
             }
@@ -59,22 +69,37 @@ impl PhraseSearch {
 
     /// Whether the words are a phrase.
     pub(super) fn is_phrase<'w>(&mut self, words: impl ExactSizeIterator<Item = &'w str>) -> bool {
-        COUNTS.contains(&words.len()) && self.has_checksum(&words.collect::<Vec<_>>())
+        if !COUNTS.contains(&words.len()) {
+            return false;
+        }
+        words.map(place).collect::<Option<Vec<_>>>().is_some_and(|places| self.has_checksum(&places))
     }
 
     /// Whether the longest phrase that fits into `row` stands somewhere in it.
-    fn is_in_row(&mut self, row: &[&str]) -> bool {
+    fn is_in_row(&mut self, row: &[u16]) -> bool {
         let count = COUNTS.iter().rfind(|count| **count <= row.len());
-        count.is_some_and(|count| row.windows(*count).any(|words| self.has_checksum(words)))
+        count.is_some_and(|count| row.windows(*count).any(|places| self.has_checksum(places)))
     }
 
-    fn has_checksum(&mut self, words: &[&str]) -> bool {
-        if self.checksums_left == 0 || !words.iter().all(|word| is_listed(word)) {
-            return false;
-        }
-        self.checksums_left -= 1;
-        Mnemonic::parse_in_normalized(Language::English, &words.join(" ").to_ascii_lowercase()).is_ok()
+    fn has_checksum(&mut self, places: &[u16]) -> bool {
+        let Some(left) = self.checksums_left.checked_sub(1) else { return false };
+        self.checksums_left = left;
+        has_checksum(places)
     }
+}
+
+/// Whether the bits behind the first 32 of each 33 are the first ones of the SHA-256 of those.
+fn has_checksum(places: &[u16]) -> bool {
+    let mut bytes = [0_u8; MAX_BYTES];
+    for (at, place) in places.iter().enumerate() {
+        for bit in 0..WORD_BITS {
+            let (to, is_set) = (at * WORD_BITS + bit, place >> (WORD_BITS - 1 - bit) & 1 == 1);
+            bytes[to / 8] |= u8::from(is_set) << (7 - to % 8);
+        }
+    }
+    let checksum_bits = places.len() / 3;
+    let (entropy, checksum) = bytes.split_at(places.len() * 4 / 3);
+    (Digest::of(entropy).as_bytes()[0] ^ checksum[0]) >> (8 - checksum_bits) == 0
 }
 
 /// Whether the words can be a phrase, where a name promises one: its number of words, all of the list.
@@ -89,7 +114,15 @@ pub(super) fn is_promised_first(text: &str) -> bool {
 }
 
 fn is_listed(word: &str) -> bool {
-    (3..=8).contains(&word.len()) && Language::English.find_word(&lower(word)).is_some()
+    place(word).is_some()
+}
+
+/// Where in the list a word stands.
+fn place(word: &str) -> Option<u16> {
+    if !(3..=8).contains(&word.len()) {
+        return None;
+    }
+    u16::try_from(LIST.binary_search(&&*lower(word)).ok()?).ok()
 }
 
 fn lower(word: &str) -> Cow<'_, str> {
@@ -118,6 +151,13 @@ mod tests {
     fn is_phrase(text: &str) -> bool {
         let words: Vec<&str> = text.split(' ').collect();
         PhraseSearch::new().is_phrase(words.into_iter())
+    }
+
+    #[test]
+    fn the_list_is_that_of_the_proposal() {
+        let list = Digest::of(include_bytes!("english.txt"));
+        assert_eq!(list.hex(), "2f5eed53a4727b4bf8880d8f3f199efc90e58503646d9ff8eff3a2ed3b24dbda");
+        assert!(LIST.len() == 1 << WORD_BITS && LIST.is_sorted());
     }
 
     #[test]
