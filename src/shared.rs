@@ -322,7 +322,7 @@ impl Writer {
             let place = |key| place(&self.config, "evidence", &Binding { version: VERSION, key }.place());
             let mut asked = Pipeline::new();
             asked.cmd("DEL").arg(keys.map(place).collect::<Vec<_>>()).ignore();
-            // What is not deleted is refused by whoever was told, and ends by itself.
+            // Daemons that were told refuse a value that is left, and the server drops it in time.
             let _ = self.link.ask::<()>(&asked, self.config.write_timeout).await;
         }
     }

@@ -141,7 +141,7 @@ impl BodyLimits {
         Self(Places::new(Self::MOST, Self::MOST_OF_CLIENT))
     }
 
-    /// The places of a body of at most so many bytes that `client` sends.
+    /// Places for a body from `client` of at most so many bytes.
     pub(super) fn take(&self, client: Client, bytes: usize) -> Result<HeldPlaces, Refusal> {
         let permits = u32::try_from(bytes.div_ceil(Self::UNIT)).unwrap_or(u32::MAX);
         let permits = if clresolve_core::mutant!("bodies-without-places") { 0 } else { permits };

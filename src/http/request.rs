@@ -47,7 +47,7 @@ impl RequestPlace {
     /// Takes the place, unless it is taken already.
     ///
     /// # Errors
-    /// Where the client has its share already, or there is none.
+    /// When the client has used up its share, or no place is free.
     pub(super) fn take(&self) -> Result<(), Refusal> {
         if self.0.taken.get().is_none() {
             let place = self.0.state.requests.take(self.0.client, 1)?;

@@ -1,6 +1,7 @@
 //! Evictions on their way to the fleet: none waits behind a value that is written, and none is refused.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -20,8 +21,8 @@ use crate::telemetry::{self, SharedWrite};
 /// Most names in one question to the server: the answer to it is a short one.
 pub const MAX_AT_ONCE: usize = 64;
 
-/// Pause between two messages with so many names: three daemons that see the same changes tell of fewer in a second than
-/// are listened to.
+/// Pause between two messages with so many names. Three daemons that see the same changes then tell of fewer names in a
+/// second than a listener takes.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A name that was evicted here.
@@ -35,6 +36,14 @@ pub struct Eviction {
     pub _open: Arc<()>,
 }
 
+impl Eviction {
+    /// Adds the questions of a later eviction of the name. The earlier ones have left the cache, and their values wait still.
+    fn join(&mut self, later: Vec<CacheKey>) {
+        let new: Vec<_> = later.into_iter().filter(|key| !self.keys.contains(key)).collect();
+        self.keys.extend(new);
+    }
+}
+
 /// The evictions that wait for one task. A name waits once, however often it was evicted: there are no more than the
 /// cache has names.
 #[derive(Default)]
@@ -46,8 +55,14 @@ pub struct Evictions {
 impl Evictions {
     /// Adds some.
     pub fn add(&self, evictions: impl IntoIterator<Item = Eviction>) {
-        let by_name = evictions.into_iter().map(|eviction| (eviction.name.clone(), eviction));
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).extend(by_name);
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        for eviction in evictions {
+            match waiting.entry(eviction.name.clone()) {
+                Entry::Vacant(place) => _ = place.insert(eviction),
+                Entry::Occupied(mut earlier) => earlier.get_mut().join(eviction.keys),
+            }
+        }
+        drop(waiting);
         self.bell.notify_one();
     }
 
@@ -113,10 +128,35 @@ mod tests {
     use futures_util::FutureExt as _;
 
     use super::*;
+    use crate::chain::BlockSelector;
+    use crate::digest::Digest;
+    use crate::verdict::Depth;
 
     fn eviction(name: &str) -> Eviction {
         let name = EnsName::parse(name).expect("a good name");
         Eviction { name, keys: Vec::new(), _open: Arc::default() }
+    }
+
+    /// Else the value of a question that has left the cache would stay at the server.
+    #[test]
+    fn a_name_that_is_evicted_again_keeps_the_questions_of_before() {
+        let evictions = Evictions::default();
+        let about = |depths: &[Depth]| {
+            let eviction = eviction("a.eth");
+            let key = |depth| CacheKey {
+                name: eviction.name.clone(),
+                block: BlockSelector::Finalized,
+                depth,
+                rules: Digest::of(b"rules"),
+                world: "here".into(),
+            };
+            Eviction { keys: depths.iter().copied().map(key).collect(), ..eviction.clone() }
+        };
+        for depths in [&[Depth::Identity][..], &[], &[Depth::Schemas, Depth::Identity]] {
+            evictions.add([about(depths)]);
+        }
+        let taken = evictions.take().now_or_never().expect("some wait");
+        assert_eq!(taken[0].keys, about(&[Depth::Identity, Depth::Schemas]).keys);
     }
 
     #[test]

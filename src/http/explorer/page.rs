@@ -84,7 +84,7 @@ pub(super) fn write(query: PageQuery<'_>, shown: &Shown<'_>) -> String {
     }
 }
 
-/// What is chosen for the next question too, unless whoever asks takes it back.
+/// Choices that hold for the next question too, unless the reader unticks them.
 fn choices(query: PageQuery<'_>) -> String {
     let choice = |(key, value): (&str, String)| {
         let (value, shown) = (verbatim(&value), code(&value));

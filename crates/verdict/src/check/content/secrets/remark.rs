@@ -1,4 +1,4 @@
-//! What stands in the place of a secret and is none: remarks about one, and names of where it is kept.
+//! Text in the place of a secret that is not one: remarks about it, and names of where it is kept.
 
 use super::super::begins_with;
 use super::random::is_random;
