@@ -270,12 +270,15 @@ impl Checks {
     /// The reading of a receipt: of two with the same shape the one that states its digest, else the first. What one of
     /// them does not cover may have no form in the other.
     fn taken_apart(&mut self, readings: Vec<Result<SignedParts, NoSignedParts>>) -> Option<CanonicalReceipt> {
-        let readings: Vec<_> = readings.into_iter().map(CanonicalReceipt::of).collect();
-        let states_its_digest = |reading: &Result<CanonicalReceipt, NoReading>| {
-            reading.as_ref().is_ok_and(CanonicalReceipt::states_its_digest)
-        };
-        let chosen = readings.iter().position(states_its_digest).unwrap_or_default();
-        match readings.into_iter().nth(chosen)? {
+        let mut first = None;
+        let stated = readings.into_iter().map(CanonicalReceipt::of).find_map(|reading| match reading {
+            Ok(canonical) if canonical.states_its_digest() => Some(canonical),
+            other => {
+                first.get_or_insert(other);
+                None
+            }
+        });
+        match stated.map(Ok).or(first)? {
             Ok(canonical) => {
                 self.family(canonical.parts.family);
                 return Some(canonical);
