@@ -62,6 +62,8 @@ impl Daemon {
         config.mcp.hosts = vec!["localhost".to_owned()];
         let resolver = Resolver::new(&config).await.expect("a resolver");
         let state = AppState::new(resolver.clone(), &config, None, None);
+        // What the chain announces is read again in jobs of its own, which these tests would take for theirs.
+        state.following.stop();
         let daemon = Self { in_force: Arc::new(InForce::new(serving(state))), resolver, _sandbox: sandbox };
         daemon.resolver.resolve(NAME).await;
         daemon

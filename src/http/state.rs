@@ -52,7 +52,7 @@ pub(super) struct AppState {
     /// Labels of the endpoints and gateways.
     pub(super) upstreams: BTreeSet<String>,
     /// Keeps the cache up with the chain.
-    following: Following,
+    pub(super) following: Following,
     draining: Arc<AtomicBool>,
 }
 
