@@ -604,6 +604,21 @@ fn a_verb_that_was_nearly_typed_is_named() {
 }
 
 #[test]
+fn an_expectation_that_a_trusted_name_does_not_meet_has_an_exit_code_of_its_own() {
+    for (expectation, met, unmet) in [
+        ("--expect-owner", "publisher.eth", "stranger.eth"),
+        ("--expect-verb", "summarize", "translate"),
+        ("--expect-entry", "x402://summarizeagent.eth/summarize/v1", "x402://summarizeagent.eth/summarize/v2"),
+        ("--expect-network", "eip155:1", "eip155:8453"),
+    ] {
+        let asked = |value| run(["--sandbox", "summarizeagent.eth", expectation, value, "-o", "short"]);
+        assert_eq!(code(&asked(met)), 0, "{expectation}");
+        let other = asked(unmet);
+        assert_eq!((code(&other), err(&other).contains(unmet)), (4, true), "{expectation}: {}", err(&other));
+    }
+}
+
+#[test]
 fn a_short_line_shows_warnings() {
     for (name, expected) in [
         ("summarizeagent.eth", "trusted  summarizeagent.eth  x402://summarizeagent.eth/summarize/v1\n"),

@@ -309,14 +309,18 @@ async fn the_query_of_a_document_is_sent_and_not_told() {
 
 #[tokio::test]
 async fn a_card_that_changed_is_no_finding_and_one_past_its_freshness_is() {
+    const TURNS: [(&str, &[Code]); 5] = [
+        ("Cache-Control: public, max-age=0\r\nAge: 0\r\n", &[]),
+        ("Cache-Control: public, max-age=300\r\nAge: 299\r\n", &[]),
+        ("Cache-Control: public, max-age=300\r\nAge: 300\r\n", &[Code::OrCardStale]),
+        ("Date: Thu, 01 Jan 2015 00:00:00 GMT\r\nExpires: Fri, 01 Jan 2100 00:00:00 GMT\r\n", &[]),
+        ("Date: Thu, 01 Jan 2015 00:00:00 GMT\r\nExpires: Thu, 01 Jan 2015 01:00:00 GMT\r\n", &[Code::OrCardStale]),
+    ];
     let asked = AtomicUsize::new(0);
     let world = World::new(move |path| match path {
         SYSTEM => {
             let turn = asked.fetch_add(1, Ordering::SeqCst);
-            let (age, lifetime) = [(0, 0), (299, 300), (300, 300)][turn % 3];
-            let headers = format!(
-                "Content-Type: application/json\r\nCache-Control: public, max-age={lifetime}\r\nAge: {age}\r\n"
-            );
+            let headers = format!("Content-Type: application/json\r\n{}", TURNS[turn].0);
             served(&headers, &ORLOJ.replace("1.0.0", &format!("1.0.{turn}")))
         }
         _ => nothing(),
@@ -324,9 +328,9 @@ async fn a_card_that_changed_is_no_finding_and_one_past_its_freshness_is() {
     .await;
     let question = at("https://agent.example/v1/agent-systems/research");
     let mut digests = Vec::new();
-    for expected in [&[][..], &[], &[Code::OrCardStale]] {
+    for (headers, expected) in TURNS {
         let discovery = world.ask(&question).await;
-        assert_eq!(place(&discovery, SYSTEM), (UrlOutcome::Found, expected));
+        assert_eq!(place(&discovery, SYSTEM), (UrlOutcome::Found, expected), "{headers}");
         assert!(discovery.outcome == DiscoveryOutcome::Valid && discovery.reasons.is_empty(), "{discovery:#?}");
         digests.push(discovery.cards[0].sha256);
     }

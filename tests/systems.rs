@@ -18,7 +18,7 @@ use clresolve::schema::Schema;
 use clresolve::system::{CardSystem, Detection, Rules, detect};
 use proptest::prelude::*;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The systems with rows in `tests/scenarios/systems/`: the prefixes of their requirements and codes, and the number of
 /// requirements.
@@ -191,14 +191,14 @@ fn rows_give_their_codes_and_no_others() {
 #[test]
 fn no_crowd_of_warnings_hides_a_failure() {
     let mut card: Value = serde_json::from_str(&rows(CardSystem::Orloj).card).expect("JSON");
-    let skill = |number| serde_json::json!({"id": format!("t{number}"), "name": "t", "description": ""});
+    let skill = |number| json!({"id": format!("t{number}"), "name": "t", "description": ""});
     card["skills"] = (0..200).map(skill).collect();
     card["version"] = 5.into();
     let judged = |card: &Value| lint::lint(card.to_string().as_bytes(), None, &Rules::of(&profile()));
     assert!(codes(&judged(&card)).contains(&Code::OrVersionType));
     card["version"] = "1".into();
     assert!(judged(&card).valid);
-    card["skills"].as_array_mut().expect("a list").push(serde_json::json!({"id": 5}));
+    card["skills"].as_array_mut().expect("a list").push(json!({"id": 5}));
     assert!(!judged(&card).valid);
 }
 
@@ -211,6 +211,74 @@ fn good_cards_have_no_finding_and_are_told_by_their_shape() {
         assert_eq!((report.system, report.version), (Some(system), Some(rows.version)), "{system}");
         assert_eq!(report.findings, [], "{system}");
     }
+}
+
+/// Members of the good cards that no rule speaks of: a wrong type is the schema's matter.
+const WITHOUT_RULE: [(CardSystem, &[&str]); 4] = [
+    (CardSystem::Aevum, &["/endpoint/auth/token_url"]),
+    (
+        CardSystem::Anypoint,
+        &[
+            "/author",
+            "/capabilities/domains",
+            "/capabilities/domains/0",
+            "/capabilities/rate_limit",
+            "/examples/0/description",
+            "/license",
+            "/metadata/categories",
+            "/metadata/categories/0",
+            "/metadata/tags",
+            "/metadata/tags/0",
+            "/skills/0/mcp_server",
+            "/skills/0/mcp_tool",
+            "/skills/0/parameters",
+            "/skills/0/returns",
+        ],
+    ),
+    (CardSystem::Orloj, &["/description", "/provider/organization", "/skills/0/tags", "/skills/0/tags/0"]),
+    (
+        CardSystem::A2a,
+        &["/capabilities", "/capabilities/streaming", "/description", "/name", "/provider/organization", "/version"],
+    ),
+];
+
+/// The places of a card's values, without those of lists that stand further back than the first.
+fn every_place(value: &Value, at: &str, places: &mut BTreeSet<String>) {
+    let mut further = |name: &str, inner: &Value| {
+        let place = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
+        places.insert(place.clone());
+        every_place(inner, &place, places);
+    };
+    match value {
+        Value::Object(members) => members.iter().for_each(|(name, inner)| further(name, inner)),
+        Value::Array(items) => items.iter().take(1).for_each(|item| further("0", item)),
+        _ => {}
+    }
+}
+
+/// A member that has a rule is never refused by the schema's code alone, whatever stands in it.
+#[test]
+fn a_wrong_type_of_a_member_with_a_rule_gives_that_rules_code() {
+    let (profile, mut wrong) = (profile(), Vec::new());
+    for (system, ..) in SYSTEMS {
+        let good: Value = serde_json::from_str(&rows(system).card).expect("the good card is JSON");
+        let (mut places, mut without) = (BTreeSet::new(), BTreeSet::new());
+        every_place(&good, "", &mut places);
+        for place in &places {
+            for other in [json!(null), json!(7), json!("x"), json!(true), json!([]), json!({})] {
+                let set = BTreeMap::from([(place.clone(), other)]);
+                let text = Edit { set, ..Edit::default() }.apply(&good.to_string()).to_string();
+                let found = codes(&lint::lint(text.as_bytes(), Some(system), &Rules::of(&profile)));
+                if found.contains(&Code::DocumentSchemaInvalid) {
+                    without.insert(place.as_str());
+                }
+            }
+        }
+        let (_, listed) = WITHOUT_RULE.iter().find(|(listed, _)| *listed == system).expect("a list for each system");
+        let listed: BTreeSet<&str> = listed.iter().copied().collect();
+        wrong.extend((without != listed).then(|| format!("{system}: {without:#?}")));
+    }
+    none(&wrong);
 }
 
 #[test]
@@ -270,8 +338,7 @@ fn aevum_pacr_members_are_reported_and_decide_nothing() {
         ("influence_rank", "{}"),
     ] {
         let mut document: Value = serde_json::from_str(&rows(CardSystem::Aevum).card).expect("JSON");
-        document["metadata"] =
-            serde_json::json!({format!("pacr:{name}"): serde_json::from_str::<Value>(value).expect("JSON")});
+        document["metadata"] = json!({format!("pacr:{name}"): serde_json::from_str::<Value>(value).expect("JSON")});
         let report = lint::lint(document.to_string().as_bytes(), Some(CardSystem::Aevum), &Rules::of(&profile()));
         assert!(report.valid, "{name} {value}");
         assert_eq!(codes(&report), BTreeSet::from([Code::AePacrSelfDeclared]), "{name} {value}");
@@ -530,8 +597,7 @@ fn mutated_cards_are_judged_as_by_the_published_schemas() {
         let mut places = Vec::new();
         pointers(&good, "", &mut places);
         for place in places.iter().filter(|place| system != CardSystem::A2a || !TELLS.contains(&place.as_str())) {
-            let others =
-                [Value::Null, true.into(), 5.into(), "x".into(), serde_json::json!([5]), serde_json::json!({"k": 5})];
+            let others = [Value::Null, true.into(), 5.into(), "x".into(), json!([5]), json!({"k": 5})];
             let mut mutants: Vec<Value> = others
                 .into_iter()
                 .map(|value| Edit { set: BTreeMap::from([(place.clone(), value)]), ..Edit::default() })
@@ -561,15 +627,15 @@ fn mutated_cards_are_judged_as_by_the_published_schemas() {
 #[test]
 fn versions_of_a2a_are_recognised_by_the_shape() {
     for (document, version) in [
-        (serde_json::json!({"supportedInterfaces": []}), Some("1.0")),
-        (serde_json::json!({"url": "u", "protocolVersion": "0.3"}), Some("0.3")),
-        (serde_json::json!({"url": "u", "protocolVersion": "0.3.0"}), Some("0.3")),
-        (serde_json::json!({"url": "u", "protocolVersion": "0.2.5", "signatures": []}), Some("0.3")),
-        (serde_json::json!({"url": "u", "protocolVersion": "0.2.5"}), Some("0.2.6")),
-        (serde_json::json!({"url": "u", "defaultInputModes": []}), Some("0.2.0")),
-        (serde_json::json!({"url": "u", "protocolVersion": "0.30.1"}), None),
-        (serde_json::json!({"url": "u", "protocolVersion": "1.0"}), None),
-        (serde_json::json!({"url": "u", "protocolVersion": 3}), None),
+        (json!({"supportedInterfaces": []}), Some("1.0")),
+        (json!({"url": "u", "protocolVersion": "0.3"}), Some("0.3")),
+        (json!({"url": "u", "protocolVersion": "0.3.0"}), Some("0.3")),
+        (json!({"url": "u", "protocolVersion": "0.2.5", "signatures": []}), Some("0.3")),
+        (json!({"url": "u", "protocolVersion": "0.2.5"}), Some("0.2.6")),
+        (json!({"url": "u", "defaultInputModes": []}), Some("0.2.0")),
+        (json!({"url": "u", "protocolVersion": "0.30.1"}), None),
+        (json!({"url": "u", "protocolVersion": "1.0"}), None),
+        (json!({"url": "u", "protocolVersion": 3}), None),
     ] {
         let card = card(&document);
         assert_eq!(detect(&card), Detection::One(CardSystem::A2a), "{document}");

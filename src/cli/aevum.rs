@@ -11,7 +11,6 @@ use super::input::read;
 use super::output::{Output, Results, Unwritable};
 use super::{ledger, new_file};
 use crate::card::Card;
-use crate::clock::{Clock as _, SystemClock};
 use crate::ledger::{AgentId, AgentMetadata, Projection, into_card};
 use crate::lint::MAX_BYTES;
 use crate::text::Foreign;
@@ -26,8 +25,7 @@ fn metadata(args: MetadataArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.output.out)?;
     let name = Foreign::new(&args.ledger.display().to_string()).to_string();
     let card = args.into.as_deref().map(Target::read).transpose()?;
-    let at = args.at.unwrap_or_else(|| SystemClock.now());
-    let mut projection = match ledger::projection(&args.ledger, at, args.lambda.unwrap_or_default())? {
+    let mut projection = match ledger::projection(&args.ledger, args.weights)? {
         Ok(projection) => projection,
         Err(refused) => {
             anstream::eprintln!("clresolve: {name}: {refused}");
@@ -37,7 +35,7 @@ fn metadata(args: MetadataArgs) -> anyhow::Result<Exit> {
     if let Some(agent) = card.as_ref().map(|card| card.agent).or(args.agent) {
         projection.agents.retain(|known| known.agent_id == agent);
         if projection.agents.is_empty() {
-            anstream::eprintln!("clresolve: {name} has no record of {agent} up to {at}");
+            anstream::eprintln!("clresolve: {name} has no record of {agent} up to {}", projection.stated.at);
             return Ok(Exit::Untrusted);
         }
     }

@@ -30,7 +30,7 @@ pub(super) use ask::{
 };
 pub(super) use cards::{
     AevumArgs, AevumCommand, CardsArgs, CardsCommand, ConvertArgs, GenerateArgs, LintArgs, MetadataArgs, PlanArgs,
-    ProjectArgs, Projection,
+    ProjectArgs, Projection, WeightArgs,
 };
 pub(super) use ctl::{AdminArgs, CtlArgs, CtlCommand, FlushArgs};
 #[cfg(feature = "mcp")]

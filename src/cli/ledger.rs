@@ -5,18 +5,16 @@ use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::Path;
 
 use anyhow::Context as _;
-use jiff::Timestamp;
 
-use crate::ledger::{Lambda, Ledger, LedgerError, MAX_LINE_BYTES, MAX_RECORDS, Projection};
+use super::args::WeightArgs;
+use crate::clock::{Clock as _, SystemClock};
+use crate::ledger::{Ledger, LedgerError, MAX_LINE_BYTES, MAX_RECORDS, Projection};
 use crate::text::Foreign;
 
 /// The figures of a ledger in a file or on standard input. The outer error is that of reading, the inner one that of
 /// what was read.
-pub(super) fn projection(
-    file: &Path,
-    at: Timestamp,
-    lambda: Lambda,
-) -> anyhow::Result<Result<Projection, LedgerError>> {
+pub(super) fn projection(file: &Path, weights: WeightArgs) -> anyhow::Result<Result<Projection, LedgerError>> {
+    let at = weights.at.unwrap_or_else(|| SystemClock.now());
     let cannot = || format!("cannot read {}", Foreign::new(&file.display().to_string()));
     let mut ledger = Ledger::default();
     let read = if file == Path::new("-") {
@@ -24,7 +22,7 @@ pub(super) fn projection(
     } else {
         read(BufReader::new(File::open(file).with_context(cannot)?), &mut ledger)
     };
-    Ok(read.with_context(cannot)?.and_then(|()| ledger.project(at, lambda)))
+    Ok(read.with_context(cannot)?.and_then(|()| ledger.project(at, weights.lambda.unwrap_or_default())))
 }
 
 /// Most lines, empty ones among them: a ledger without records must end, too.

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use serde::Serialize;
 
-use super::args::{Format, LintArgs, LintFormat};
+use super::args::{Format, LintArgs, LintFormat, WeightArgs};
 use super::exit::Exit;
 use super::findings;
 use super::input::read;
@@ -18,7 +18,7 @@ use super::uri;
 use super::world::World;
 use crate::card::Card;
 use crate::clock::{Clock as _, SystemClock};
-use crate::ledger::{Lambda, Projection};
+use crate::ledger::Projection;
 use crate::lint::{self, CardJudgement, MAX_BYTES, Report};
 use crate::profile::Profiles;
 use crate::reason::{Code, Effect};
@@ -47,7 +47,7 @@ pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
         let profiles = world.resolver.profiles();
         let profile = profiles.get(&world.config.rules.profile).context("the profile in force is not there")?;
         let previous = args.previous.as_deref().map(previous).transpose()?;
-        let ledger = args.ledger.as_deref().map(figures).transpose()?;
+        let ledger = args.ledger.as_deref().map(|file| figures(file, args.weights)).transpose()?;
         let rules = Rules {
             previous: previous.as_ref().map(|(card, _)| card),
             previous_bytes: previous.as_ref().map(|(_, bytes)| bytes.as_slice()),
@@ -81,11 +81,10 @@ fn previous(file: &Path) -> anyhow::Result<(Card, Vec<u8>)> {
     Ok((card, bytes))
 }
 
-/// The figures of a ledger as of now.
-fn figures(file: &Path) -> anyhow::Result<Projection> {
+/// The figures of a ledger.
+fn figures(file: &Path, weights: WeightArgs) -> anyhow::Result<Projection> {
     let name = file.display().to_string();
-    ledger::projection(file, SystemClock.now(), Lambda::default())?
-        .with_context(|| format!("--ledger {}", Foreign::new(&name)))
+    ledger::projection(file, weights)?.with_context(|| format!("--ledger {}", Foreign::new(&name)))
 }
 
 /// What is to be judged. What gives nothing is reported with its exit code, and the other cards are judged.

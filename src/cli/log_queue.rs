@@ -18,6 +18,13 @@ use crate::telemetry::{self, DECISIONS, INCIDENTS};
 /// Most bytes of a class that wait to be written: some thousand lines, and little memory.
 const MAX_BYTES: usize = 1 << 20;
 
+/// Most bytes that are written at once, but for a longer line.
+const MAX_WRITTEN: usize = 64 * 1024;
+
+/// Shortest time between two writes: under load the lines of a millisecond take one call of the system, and wake one
+/// thread once.
+const BETWEEN_WRITES: Duration = Duration::from_millis(1);
+
 /// Longest time at the end for lines that wait.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
@@ -121,18 +128,19 @@ impl Queue {
     fn write_all_to(&self, sink: &mut impl Write) -> ! {
         loop {
             self.write_next_to(sink);
+            std::thread::sleep(BETWEEN_WRITES);
         }
     }
 
+    /// Waits for lines, and writes those that have come.
     fn write_next_to(&self, sink: &mut impl Write) {
         let is_idle = |waiting: &mut Waiting| waiting.lines.is_empty();
         let mut waiting = self.changed.wait_while(self.waiting(), is_idle).unwrap_or_else(PoisonError::into_inner);
-        let Some((class, line)) = waiting.lines.pop_front() else { return };
-        waiting.usage[class as usize].bytes -= line.len();
+        let lines = waiting.take();
         waiting.is_writing = true;
         drop(waiting);
         // A log that cannot be written must not end the daemon.
-        let _ = sink.write_all(&line);
+        let _ = sink.write_all(&lines);
         self.waiting().is_writing = false;
         self.changed.notify_all();
     }
@@ -149,6 +157,18 @@ impl Waiting {
     fn add(&mut self, class: LineClass, line: Vec<u8>) {
         self.usage[class as usize].bytes += line.len();
         self.lines.push_back((class, line));
+    }
+
+    /// The next lines, [`MAX_WRITTEN`] bytes of them or one.
+    fn take(&mut self) -> Vec<u8> {
+        let mut taken = Vec::new();
+        while let Some((class, line)) =
+            self.lines.pop_front_if(|(_, line)| taken.is_empty() || taken.len() + line.len() <= MAX_WRITTEN)
+        {
+            self.usage[class as usize].bytes -= line.len();
+            taken.extend_from_slice(&line);
+        }
+        taken
     }
 }
 
@@ -253,15 +273,9 @@ mod tests {
         for text in [&long, &long, "dropped\n", "dropped too\n"] {
             write(&queue, text);
         }
-        let mut sink = Vec::new();
-        queue.write_next_to(&mut sink);
-        queue.write_next_to(&mut sink);
-        assert_eq!(sink.len(), MAX_BYTES);
+        assert_eq!(written(&queue).len(), MAX_BYTES);
         write(&queue, "next\n");
-        sink.clear();
-        queue.write_next_to(&mut sink);
-        queue.write_next_to(&mut sink);
-        assert_eq!(String::from_utf8(sink).expect("ASCII"), "clresolve: 2 lines of the log were dropped here\nnext\n");
+        assert_eq!(written(&queue), "clresolve: 2 lines of the log were dropped here\nnext\n");
         assert_eq!(queue.waiting().usage[LineClass::Others as usize].bytes, 0);
     }
 
@@ -272,6 +286,33 @@ mod tests {
             queue.write_next_to(&mut sink);
         }
         String::from_utf8(sink).expect("ASCII")
+    }
+
+    /// A sink that counts how often it is written to.
+    struct Calls(Vec<usize>);
+
+    impl Write for Calls {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.push(bytes.len());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn lines_that_wait_are_written_together_up_to_a_bound() {
+        let queue = Arc::new(Queue::default());
+        for length in [1, MAX_WRITTEN - 1, 1, MAX_WRITTEN + 1, 1] {
+            write(&queue, &"x".repeat(length));
+        }
+        let mut sink = Calls(Vec::new());
+        while !queue.waiting().lines.is_empty() {
+            queue.write_next_to(&mut sink);
+        }
+        assert_eq!(sink.0, [MAX_WRITTEN, 1, MAX_WRITTEN + 1, 1]);
     }
 
     #[test]

@@ -143,3 +143,54 @@ fn world(config: &Config) -> impl PartialEq {
     let chain = &config.chain;
     (chain.world.clone(), chain.id, chain.genesis, chain.universal_resolver)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ListenAt;
+    use crate::resolve::Resolver;
+
+    /// Changes some of `keys`.
+    fn change(keys: Restart, config: &mut Config) {
+        match keys {
+            Restart::Listen => config.http.listen = ListenAt::loopback(1),
+            Restart::GateListen => config.gate.listen = Some(ListenAt::loopback(2)),
+            Restart::Connections => config.http.connections += 1,
+            Restart::Sign => config.sign.key = Some("other.pem".into()),
+            Restart::Memory => config.memory.path = Some("other".into()),
+            Restart::Cache => config.cache.trusted += 1,
+            Restart::Redis => config.redis.mac_key = Some("other.key".into()),
+            Restart::Admin => config.admin.socket = Some("/run/other.sock".parse().expect("a path")),
+            Restart::Telemetry => config.telemetry.otlp = Some("http://127.0.0.1:4318".parse().expect("a URL")),
+        }
+    }
+
+    #[tokio::test]
+    async fn what_takes_a_restart_is_named_and_stays_as_it_was() {
+        let mut config = Config::default();
+        config.follow.enabled = false;
+        let resolver = Resolver::new(&config).await.expect("a resolver");
+        let state = AppState::new(resolver, &config, None, None);
+        let mut reloader = Reloader::new(config.clone(), Arc::new(InForce::new(serving(state))));
+        for keys in [
+            Restart::Listen,
+            Restart::GateListen,
+            Restart::Connections,
+            Restart::Sign,
+            Restart::Memory,
+            Restart::Cache,
+            Restart::Redis,
+            Restart::Admin,
+            Restart::Telemetry,
+        ] {
+            let mut next = config.clone();
+            change(keys, &mut next);
+            assert_eq!(reloader.reload(&next).await.expect("the rest can be served"), [keys]);
+            assert_eq!(*reloader.config(), config, "{keys}");
+        }
+        let mut other = config.clone();
+        other.chain.id += 1;
+        assert!(matches!(reloader.reload(&other).await, Err(ReloadError::OtherWorld)));
+        assert_eq!(*reloader.config(), config);
+    }
+}

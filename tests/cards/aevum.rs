@@ -342,6 +342,14 @@ fn ae_23_figures_are_written_into_a_card_and_compared_with_its_claims() {
     let found = said(&run(&lint, b"")).1;
     assert!(found.contains("ae-pacr-self-declared") && !found.contains("ae-pacr-differs"), "{found}");
 
+    let weights = ["--lambda", LAMBDA, "--at", "2026-01-01T00:00:00Z"];
+    assert_eq!(said(&run(&[&into[..], &weights].concat(), b"")).0, 0);
+    assert!(said(&run(&lint, b"")).1.contains("ae-pacr-differs"), "records weigh otherwise now, by default");
+    let found = said(&run(&[&lint[..], &weights].concat(), b"")).1;
+    assert!(found.contains("ae-pacr-self-declared") && !found.contains("ae-pacr-differs"), "{found}");
+    let (code, _, error) = said(&run(&["lint", card, "--lambda", LAMBDA], b""));
+    assert!(code == 2 && error.contains("--ledger"), "{error}");
+
     let absent = text.replace(A, "01HZQK3P8EMXR9V7T5N2W4J6CZ");
     std::fs::write(card, &absent).expect("written");
     assert_eq!(said(&run(&into, b"")).0, 1);

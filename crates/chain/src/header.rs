@@ -34,3 +34,25 @@ pub(crate) fn checked(header: Option<Header>, selector: BlockSelector) -> Result
     let block = header.block().ok_or(HeaderError::Time)?;
     Ok((header, block))
 }
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::B256;
+
+    use super::*;
+
+    #[test]
+    fn each_refusal_says_what_is_wrong() {
+        let stated = |number, timestamp| {
+            let inner = alloy_consensus::Header { number, timestamp, ..Default::default() };
+            Header { hash: inner.hash_slow(), inner, total_difficulty: None, size: None }
+        };
+        let why = |header, selector| checked(header, selector).err();
+        assert_eq!(why(Some(stated(7, 1)), BlockSelector::Number(7)), None);
+        assert_eq!(why(None, BlockSelector::Finalized), Some(HeaderError::Missing));
+        let lie = Header { hash: B256::repeat_byte(1), ..stated(7, 1) };
+        assert_eq!(why(Some(lie), BlockSelector::Finalized), Some(HeaderError::Hash));
+        assert_eq!(why(Some(stated(8, 1)), BlockSelector::Number(7)), Some(HeaderError::Number));
+        assert_eq!(why(Some(stated(7, u64::MAX)), BlockSelector::Number(7)), Some(HeaderError::Time));
+    }
+}

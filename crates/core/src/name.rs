@@ -28,10 +28,10 @@ impl EnsName {
         if is_plain(input) {
             return Ok(Self(input.to_owned()));
         }
-        let normal = normalize(input)?;
-        if normal.is_empty() || normal.split('.').any(str::is_empty) {
+        if input.split('.').any(str::is_empty) {
             return Err(NameError::EmptyLabel);
         }
+        let normal = normalize(input)?;
         if normal.len() > MAX_NAME_BYTES {
             return Err(NameError::TooLong(normal.len()));
         }
@@ -135,6 +135,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn each_refusal_says_what_is_wrong() {
+        assert_eq!(EnsName::parse(""), Err(NameError::Empty));
+        for empty in ["a..eth", ".eth", "a.", "."] {
+            assert_eq!(EnsName::parse(empty), Err(NameError::EmptyLabel), "{empty}");
+        }
+        for hidden in ["\u{ad}", "a.\u{ad}.eth", "a b.eth"] {
+            assert!(matches!(EnsName::parse(hidden), Err(NameError::NotNormalizable(_))), "{hidden:?}");
+        }
+        let long = "a".repeat(MAX_NAME_BYTES + 1);
+        assert_eq!(EnsName::parse(&long), Err(NameError::TooLong(long.len())));
+    }
 
     proptest! {
         #[test]

@@ -126,6 +126,17 @@ impl Guard {
         Ok(addresses)
     }
 
+    /// Whether a connection for `host` and `port` may have this peer: one that is not known is refused.
+    pub(super) fn judge_peer(
+        &self,
+        door: Door,
+        host: &Host<String>,
+        port: u16,
+        peer: Option<SocketAddr>,
+    ) -> Result<(), EgressViolation> {
+        self.judge(door, host, port, peer.ok_or(EgressViolation::PeerUnknown)?)
+    }
+
     /// Whether `address` may be the peer of a connection for `host` and `port`.
     pub(super) fn judge(
         &self,
@@ -265,12 +276,14 @@ mod tests {
     fn the_peer_of_a_connection_is_checked_independent_of_its_name() {
         let guard = Guard { config: EgressConfig::default(), lookup: Arc::new(SystemLookup) };
         let host = Host::Domain("a.example".to_owned());
-        let judge = |door, peer: &str| guard.judge(door, &host, 443, peer.parse().unwrap());
+        let judge = |door, peer: &str| guard.judge_peer(door, &host, 443, peer.parse().ok());
         let private = EgressViolation::AddressNotPublic([10, 0, 0, 1].into());
         assert_eq!(judge(Door::Foreign, "8.8.8.8:443"), Ok(()));
         assert_eq!(judge(Door::Foreign, "10.0.0.1:443"), Err(private));
         assert_eq!(judge(Door::Operator, "10.0.0.1:443"), Ok(()));
+        assert_eq!(judge(Door::Operator, "none is known"), Err(EgressViolation::PeerUnknown));
     }
+
     /// A guard under a configuration, whose look-ups find nothing.
     fn guard(config: EgressConfig) -> Guard {
         Guard { config, lookup: Arc::new(Turning(std::sync::Mutex::new(Vec::new()))) }

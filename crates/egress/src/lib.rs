@@ -170,9 +170,8 @@ impl Egress {
             Ok(sent) => sent.map_err(|e| SendError::of(&e))?,
             Err(_) => return Err(Cause::Timeout.into()),
         };
-        let peer = response.remote_addr().ok_or(EgressViolation::PeerUnknown)?;
         if !clresolve_core::mutant!("peer-unchecked") {
-            self.clients.guard.judge(door, &target.host, target.port, peer)?;
+            self.clients.guard.judge_peer(door, &target.host, target.port, response.remote_addr())?;
         }
         if head_size(response.headers()) > HEAD_LIMIT {
             return Err(Cause::Head.into());

@@ -287,15 +287,17 @@ mod tests {
             let honest = execution(&header, &receipts[index as usize]);
             assert_eq!(proof.check(&honest), Ok(()), "{index}");
             let other = execution(&header, &receipts[(index as usize + 1) % 200]);
-            assert!(proof.check(&other).is_err());
+            assert_eq!(proof.check(&other), Err(ReceiptProofError::Nodes), "its path leads to no node of the proof");
             let further = Execution { logs: [honest.logs.clone(), vec![log(9)]].concat(), ..honest.clone() };
             assert_eq!(proof.check(&further), Err(ReceiptProofError::OtherReceipt));
             let failed = Execution { has_succeeded: false, ..honest.clone() };
             assert_eq!(proof.check(&failed), Err(ReceiptProofError::OtherReceipt));
             let block = Block { number: 8, ..honest.block };
             assert_eq!(proof.check(&Execution { block, ..honest.clone() }), Err(ReceiptProofError::Header));
-            let moved = Execution { index: index + 1, ..honest };
-            assert!(proof.check(&moved).is_err());
+            let moved = Execution { index: index + 1, ..honest.clone() };
+            assert_eq!(proof.check(&moved), Err(ReceiptProofError::Nodes));
+            let nothing = ReceiptProof { nodes: Vec::new(), ..proof };
+            assert_eq!(nothing.check(&honest), Err(ReceiptProofError::Nodes));
         }
     }
 

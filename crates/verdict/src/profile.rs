@@ -526,5 +526,8 @@ mod tests {
         assert_ne!(after.digest(), before);
         let commercial = after.layer("commercial").expect("a known class").manifest();
         assert!(commercial.verb("deliver").is_some() && commercial.verb("ship").is_none());
+        let unused = text.replace(commercial.id(), "protocol-other/1.0.0");
+        let refused = profiles.replace_manifest(unused.as_bytes()).expect_err("no profile uses it");
+        assert_eq!(refused, ProfileError::Unused("protocol-other/1.0.0".into()));
     }
 }

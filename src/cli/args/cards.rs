@@ -98,6 +98,8 @@ pub(in crate::cli) struct LintArgs {
     /// A ledger of PACR records (JSON Lines), to compare an Aevum card's figures with
     #[arg(long, value_name = "FILE|-")]
     pub(in crate::cli) ledger: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) weights: WeightArgs,
     /// Correct in the files what can be corrected without guessing
     #[arg(long)]
     pub(in crate::cli) fix: bool,
@@ -260,14 +262,21 @@ pub(in crate::cli) struct MetadataArgs {
     /// Write the figures of this card's agent into the card, and show them
     #[arg(long, value_name = "CARD", conflicts_with = "agent")]
     pub(in crate::cli) into: Option<PathBuf>,
-    /// How fast records fade, per second; 0 is never [default: 2.674e-7, halved in 30 days]
-    #[arg(long, value_name = "NUMBER")]
-    pub(in crate::cli) lambda: Option<Lambda>,
-    /// The moment from which ages count, such as 2026-11-21T00:00:00Z [default: now]
-    #[arg(long, value_name = "TIME")]
-    pub(in crate::cli) at: Option<Timestamp>,
+    #[command(flatten)]
+    pub(in crate::cli) weights: WeightArgs,
     #[command(flatten)]
     pub(in crate::cli) output: OutputArgs,
+}
+
+/// How the records of a ledger weigh.
+#[derive(Clone, Copy, Debug, Args)]
+pub(in crate::cli) struct WeightArgs {
+    /// How fast a ledger's records fade, per second; 0 is never [default: 2.674e-7, halved in 30 days]
+    #[arg(long, value_name = "NUMBER", requires = "ledger")]
+    pub(in crate::cli) lambda: Option<Lambda>,
+    /// The moment from which a ledger's ages count, such as 2026-11-21T00:00:00Z [default: now]
+    #[arg(long, value_name = "TIME", requires = "ledger")]
+    pub(in crate::cli) at: Option<Timestamp>,
 }
 
 /// The card systems by their stable names.
