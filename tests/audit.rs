@@ -637,9 +637,34 @@ fn a_governance_log_must_say_what_audits_saw_and_nothing_else() {
     let long = held(&"\n".repeat(4 << 20), None);
     let why = String::from_utf8_lossy(&long.stderr).into_owned();
     assert!(code(&long) == Some(2) && why.contains("more than 4194304 bytes"), "{why}");
-    let malformed = held("| 2026-11-20 | a.eth | incident | b |\n", None);
-    let why = String::from_utf8_lossy(&malformed.stderr).into_owned();
-    assert!(code(&malformed) == Some(2) && why.contains("log.md line 5, column 35: expected five cells"), "{why}");
+    std::fs::write(folder.path().join("log.md"), "# A log without a table\n").unwrap();
+    let arguments = ["audit", "resolution", "--log", "log.md", "report.json"];
+    let none = without_configuration().current_dir(folder.path()).args(arguments).output().unwrap();
+    let why = String::from_utf8_lossy(&none.stderr).into_owned();
+    assert!(code(&none) == Some(2) && why.contains("log.md has no table"), "{why}");
+}
+
+#[test]
+fn a_malformed_row_of_a_governance_log_is_a_finding_and_hides_no_other_row() {
+    let folder = TempDir::new().unwrap();
+    let audited = run(NAMES, &["--format", "json", "--depth", "identity", "--timeout", "2m"]);
+    let report = json_of(&audited.stdout);
+    let today = report["rows"][0]["checked_at"].as_str().expect("a time")[..10].to_owned();
+    let malformed = "| 2026-11-20 | a.eth | incident | b |\n";
+    let good = format!("| {today} | checksum-mismatch.eth | incident | accepted | checksum-mismatch |\n");
+    let whole = resolution(folder.path(), &good, &report, None, &[]);
+    assert_eq!(code(&whole), Some(0), "{}", text_of(&whole));
+    let rows = format!("{malformed}{good}{malformed}");
+    let found = resolution(folder.path(), &rows, &report, None, &[]);
+    let said = "not read   line 5, column 35: expected five cells: date, subject, kind, decision, reason\n\
+                not read   line 7, column 35: expected five cells: date, subject, kind, decision, reason\n";
+    assert_eq!((code(&found), text_of(&found)), (Some(1), said));
+    let found = json_of(&resolution(folder.path(), &rows, &report, None, &["--json"]).stdout);
+    let schema: Value = serde_json::from_str(include_str!("../schemas/audit-resolution.schema.json")).expect("JSON");
+    assert!(jsonschema::validator_for(&schema).expect("a schema").is_valid(&found), "{found:#}");
+    let why = "expected five cells: date, subject, kind, decision, reason";
+    let place = |line: u64| json!({"line": line, "column": 35, "why": why});
+    assert_eq!((&found["malformed"], &found["rows"]), (&json!([place(5), place(7)]), &json!(1)));
 }
 
 #[test]
@@ -934,7 +959,7 @@ fn a_list_and_a_registry_are_one_audit_in_which_each_name_is_judged_once() {
 }
 
 #[test]
-fn a_registry_that_cannot_be_read_is_refused_and_says_where() {
+fn a_registry_that_cannot_be_read_is_a_row_that_says_where() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("manifest.json");
     let secret = folder.path().join("secret.json");
@@ -959,10 +984,25 @@ fn a_registry_that_cannot_be_read_is_refused_and_says_where() {
         (leads_to(missing), missing),
     ] {
         std::fs::write(&file, &manifest).unwrap();
-        let output = audit(&["--registry", file.to_str().unwrap(), "--depth", "identity"]).output().unwrap();
+        let options = ["--registry", file.to_str().unwrap(), "--depth", "identity", "--json"];
+        let output = audit(&options).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!((code(&output), output.stdout.len(), said.contains(why)), (Some(2), 0, true), "{why}: {said}");
+        assert_eq!((code(&output), said.contains(why)), (Some(1), true), "{why}: {said}");
+        let report = json_of(&output.stdout);
+        assert!(fits_schema(&report), "{report:#}");
+        let [row] = &report["rows"].as_array().unwrap()[..] else { panic!("{report:#}") };
+        assert_eq!((&row["line"], &row["state"]), (&json!(1), &json!("untrusted")));
+        assert_eq!((&report["complete"], &report["registry"]), (&json!(true), &Value::Null));
+        let summary = row["summary"].as_str().unwrap();
+        assert!(summary.contains("the registry cannot be read: ") && summary.contains(why), "{summary}");
     }
+    for form in ["md", "html", "csv", "sarif", "junit"] {
+        let output = audit(&["--registry", file.to_str().unwrap(), "--format", form]).output().unwrap();
+        let said = text_of(&output);
+        assert!(code(&output) == Some(1) && said.contains("the registry cannot be read: "), "{form}: {said}");
+    }
+    let missing = audit(&["--registry", "no-such-file.json"]).output().unwrap();
+    assert_eq!((code(&missing), missing.stdout.len()), (Some(2), 0), "a file that is not there is a slip of the pen");
     std::fs::write(&file, r#"{"entries": []}"#).unwrap();
     let empty = audit(&["--registry", file.to_str().unwrap()]).output().unwrap();
     assert_eq!(code(&empty), Some(2), "a registry without an entry is nothing to audit");
@@ -1134,7 +1174,7 @@ fn the_published_registries_are_read() {
     let output = audit(&["--registry", descriptor.to_str().unwrap()]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        code(&output) == Some(2) && said.contains("bafybeihwxbbslsmvdnt3qj6qg5e6uj44hokxgs4h6p43jdmjyghvzjz4l4"),
+        code(&output) == Some(1) && said.contains("bafybeihwxbbslsmvdnt3qj6qg5e6uj44hokxgs4h6p43jdmjyghvzjz4l4"),
         "{said}"
     );
 }
