@@ -1482,21 +1482,185 @@ fn an_audit_goes_on_at_another_block_where_the_state_of_the_pinned_one_is_gone()
     assert_eq!(audit.pinned(), first);
 }
 
-/// An endpoint whose first request goes to one upstream, and all others to another one.
-async fn moving_endpoint(first: url::Url, then: url::Url) -> url::Url {
+/// An endpoint that sends each request to the upstream that `choose` names, as soon as it does.
+async fn endpoint_by<F>(choose: impl Fn(bytes::Bytes) -> F + Clone + Send + Sync + 'static) -> url::Url
+where
+    F: Future<Output = url::Url> + Send,
+{
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
-    let (asked, http) = (Arc::new(AtomicUsize::new(0)), reqwest::Client::builder().no_proxy().build().unwrap());
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
     let answer = move |body: bytes::Bytes| {
-        let upstream = if asked.fetch_add(1, Ordering::SeqCst) == 0 { first.clone() } else { then.clone() };
-        let http = http.clone();
+        let (http, choose) = (http.clone(), choose.clone());
         async move {
+            let upstream = choose(body.clone()).await;
             let sent = http.post(upstream).header("content-type", "application/json").body(body).send().await.unwrap();
             ([("content-type", "application/json")], sent.bytes().await.unwrap())
         }
     };
     tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(answer)).await.unwrap() });
     url
+}
+
+/// An endpoint whose first request goes to one upstream, and all others to another one.
+async fn moving_endpoint(first: url::Url, then: url::Url) -> url::Url {
+    let asked = Arc::new(AtomicUsize::new(0));
+    endpoint_by(move |_| {
+        let upstream = if asked.fetch_add(1, Ordering::SeqCst) == 0 { first.clone() } else { then.clone() };
+        async { upstream }
+    })
+    .await
+}
+
+/// Whether a request asks which block is final.
+fn asks_what_is_final(body: &[u8]) -> bool {
+    body.windows(11).any(|word| word == b"\"finalized\"")
+}
+
+/// A pin whose block has no state any more, one that the chain finalized after it, and a later one.
+struct PrunedPin {
+    runtime: tokio::runtime::Runtime,
+    /// Keeps the servers.
+    _world: World,
+    config: Config,
+    audit: PinnedAudit,
+    /// The pinned block, and the next one.
+    blocks: [u64; 2],
+    /// Endpoints at the next block and at the later one.
+    now: url::Url,
+    later: url::Url,
+}
+
+impl PrunedPin {
+    fn new() -> Self {
+        let (runtime, world, config) = start_two_agents();
+        let first = PinnedAudit::of(&config);
+        assert_eq!(code(&first.run(&[])), Some(0));
+        let mut pin = first.pinned();
+        let number = pin["blocks"][0]["number"].as_u64().expect("a number");
+        pin["blocks"][0]["number"] = json!(number - 1);
+        let pruned = |state| world.endpoint(RpcFault::PrunedBelow(number), state, true);
+        let now = runtime.block_on(pruned(ChainState::default())).unwrap().url;
+        let later = runtime.block_on(pruned(ChainState::Ahead)).unwrap().url;
+        let audit = PinnedAudit::of(&config);
+        std::fs::write(&audit.pin, pin.to_string()).unwrap();
+        // So many that each shard has some.
+        let list: String = (0..8).map(|number| format!("nobody-{number}.eth\n")).collect();
+        std::fs::write(audit.folder.path().join("names.txt"), format!("deep.eth\nplain.eth\n{list}")).unwrap();
+        Self { runtime, _world: world, config, audit, blocks: [number - 1, number], now, later }
+    }
+
+    /// The command of an audit through an endpoint, with a configuration of its own.
+    fn command(&self, endpoint: url::Url, label: &str, options: &[&str]) -> Command {
+        let path = |name: &str| self.audit.folder.path().join(name);
+        let mut config = self.config.clone();
+        config.chain.endpoints[0].url = endpoint;
+        let file = path(&format!("{label}.toml"));
+        config.save(&file).unwrap();
+        let mut command = without_configuration();
+        command.args(["audit", "--depth", "identity", "--json", "--pin", &self.audit.pin, "--config"]).arg(file);
+        command.arg("--names").arg(path("names.txt")).args(options).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn numbers(&self) -> Vec<u64> {
+        let pin = self.audit.pinned();
+        pin["blocks"].as_array().into_iter().flatten().filter_map(|block| block["number"].as_u64()).collect()
+    }
+}
+
+/// The blocks that a report names.
+fn blocks_of(output: &Output) -> String {
+    assert_eq!(code(output), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = json_of(&output.stdout);
+    assert_ne!(report["counts"]["names"], 0);
+    report["scope"]["block"].as_str().expect("blocks").to_owned()
+}
+
+#[test]
+fn two_shards_that_find_the_state_gone_at_once_go_on_at_one_block() {
+    let pruned = PrunedPin::new();
+    let lock = std::fs::File::create(format!("{}.lock", pruned.audit.pin)).unwrap();
+    lock.lock().unwrap();
+    // Both have read what is final before either may write, one of them from a chain that is further on.
+    let both = Arc::new(tokio::sync::Barrier::new(2));
+    let shard = |upstream: &url::Url, part: &str, label: &str| {
+        let (both, upstream) = (Arc::clone(&both), upstream.clone());
+        let endpoint = pruned.runtime.block_on(endpoint_by(move |body| {
+            let (both, upstream) = (Arc::clone(&both), upstream.clone());
+            async move {
+                if asks_what_is_final(&body) {
+                    both.wait().await;
+                }
+                upstream
+            }
+        }));
+        pruned.command(endpoint, label, &["--shard", part]).spawn().expect("the binary runs")
+    };
+    let shards = [shard(&pruned.now, "1/2", "now"), shard(&pruned.later, "2/2", "later")];
+    // Long enough that one that does not wait for its turn has written.
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(pruned.numbers(), pruned.blocks[..1], "nobody writes out of turn");
+    drop(lock);
+    let reports = shards.map(|shard| blocks_of(&shard.wait_with_output().unwrap()));
+    let numbers = pruned.numbers();
+    assert_eq!((numbers.len(), numbers[0]), (2, pruned.blocks[0]), "{numbers:?}");
+    let named = numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    assert_eq!(reports, [named.clone(), named]);
+}
+
+#[test]
+fn a_shard_takes_the_block_of_one_that_was_first_although_the_chain_is_further_on() {
+    let pruned = PrunedPin::new();
+    let [gone, next] = pruned.blocks;
+    // While the second reads what is final, the first does all of its part.
+    let first = pruned.command(pruned.now.clone(), "first", &["--shard", "1/2"]);
+    let (first, report) = (Arc::new(std::sync::Mutex::new(Some(first))), Arc::new(std::sync::Mutex::new(None)));
+    let (later, kept) = (pruned.later.clone(), Arc::clone(&report));
+    let endpoint = pruned.runtime.block_on(endpoint_by(move |body| {
+        let (first, kept, later) = (Arc::clone(&first), Arc::clone(&kept), later.clone());
+        async move {
+            let run = move || {
+                if let Some(mut first) = first.lock().unwrap().take() {
+                    *kept.lock().unwrap() = Some(first.output().expect("the binary runs"));
+                }
+            };
+            if asks_what_is_final(&body) {
+                tokio::task::spawn_blocking(run).await.unwrap();
+            }
+            later
+        }
+    }));
+    let second = pruned.command(endpoint, "second", &["--shard", "2/2"]).output().expect("the binary runs");
+    let first = report.lock().unwrap().take().expect("the second asked what is final");
+    assert_eq!([blocks_of(&first), blocks_of(&second)], [format!("{gone}, {next}"), format!("{gone}, {next}")]);
+    assert_eq!(pruned.numbers(), [gone, next]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_run_that_was_killed_after_its_block_was_gone_goes_on_at_the_one_that_took_its_place() {
+    let pruned = PrunedPin::new();
+    let [gone, next] = pruned.blocks;
+    let path = |name: &str| pruned.audit.folder.path().join(name).display().to_string();
+    let list: String = (0..200).map(|number| format!("nobody-{number}.eth\n")).collect();
+    std::fs::write(path("names.txt"), format!("deep.eth\n{list}plain.eth\n")).unwrap();
+    let options = ["--resume", &path("journal"), "--concurrency", "1", "-v"];
+    let mut killed = pruned.command(pruned.now.clone(), "first", &options).spawn().expect("the binary runs");
+    let mut said = BufReader::new(killed.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
+    assert!(said.any(|line| line.contains(&format!("the audit goes on at block {next}"))));
+    assert!(said.any(|line| line.contains("judged")));
+    killed.kill().and_then(|()| killed.wait()).expect("it runs");
+    assert_eq!(pruned.numbers(), [gone, next]);
+
+    let output = pruned.command(pruned.later.clone(), "second", &options[..2]).output().expect("the binary runs");
+    assert_eq!(code(&output), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = json_of(&output.stdout);
+    assert_eq!(report["scope"]["block"], json!(format!("{gone}, {next}")));
+    let rows = report["rows"].as_array().expect("rows");
+    assert!(rows.len() == 202 && rows.iter().all(|row| row["block"] == json!(next)), "{report:#}");
+    assert_eq!(pruned.numbers(), [gone, next]);
+    assert!(!Path::new(&path("journal")).exists(), "the whole report is written");
 }
 
 #[test]
