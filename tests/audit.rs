@@ -1386,9 +1386,13 @@ impl PinnedAudit {
     }
 
     fn unpinned(&self, options: &[&str]) -> Output {
+        self.at_depth("identity", options)
+    }
+
+    fn at_depth(&self, depth: &str, options: &[&str]) -> Output {
         let path = |name: &str| self.folder.path().join(name);
         let mut command = without_configuration();
-        command.args(["audit", "--depth", "identity", "--json", "--config"]).arg(path("config.toml"));
+        command.args(["audit", "--depth", depth, "--json", "--config"]).arg(path("config.toml"));
         command.arg("--names").arg(path("names.txt")).args(options).output().expect("the binary runs")
     }
 
@@ -1480,6 +1484,76 @@ fn an_audit_goes_on_at_another_block_where_the_state_of_the_pinned_one_is_gone()
     assert_eq!(code(&output), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(json_of(&output.stdout)["rows"][0]["reasons"][0]["code"], "block-unavailable");
     assert_eq!(audit.pinned(), first);
+}
+
+/// Names that publish one card, which is right for the first of them: URL, CID and schemas are the same for all.
+fn one_card(runtime: &tokio::runtime::Runtime, names: usize) -> Spec {
+    let publisher = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n";
+    let agent = |number: usize, state: &str, rest: &str| {
+        let about = "about = \"Shares a card.\"\nlayout = \"file\"";
+        format!("[[agent]]\nname = \"n{number}.eth\"\n{about}\nstate = \"{state}\"\n{rest}")
+    };
+    let spec =
+        |agents: String| Spec::parse(&(publisher.to_owned() + &agents)).unwrap_or_else(|error| panic!("{error}"));
+    let world = runtime.block_on(World::start(&spec(agent(0, "trusted", "")))).unwrap();
+    let audit = PinnedAudit::of(&world.config());
+    let config = audit.folder.path().join("config.toml");
+    let card = without_configuration().args(["card", "n0.eth", "--config"]).arg(config).output().expect("a card");
+    let url = "https://cards.sandbox.example/agents/v1.0.0/commons/n0.eth.json";
+    let same = |number: usize| {
+        let card = format!("[agent.card]\ntext = '''\n{}'''\n", text_of(&card));
+        agent(number, "untrusted", &format!("{card}[agent.records]\n\"cl.agentcard\" = \"{url}\"\n"))
+    };
+    spec(agent(0, "trusted", "") + &(1..names).map(same).collect::<String>())
+}
+
+#[cfg(unix)]
+#[test]
+fn what_names_share_is_fetched_once_in_an_audit_and_again_in_each_round_of_watch() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let world = runtime.block_on(World::start(&one_card(&runtime, 40))).unwrap();
+    let mut config = world.config();
+    config.timeout = Duration::from_secs(120);
+    let audit = PinnedAudit::of(&config);
+    let path = |name: &str| audit.folder.path().join(name).display().to_string();
+    let list = |names: &[usize]| {
+        let list: String = names.iter().map(|number| format!("n{number}.eth\n")).collect();
+        std::fs::write(path("names.txt"), list).unwrap();
+    };
+    let fetched = || {
+        let counts = world.counts();
+        [counts.https, counts.gateway, counts.schemas]
+    };
+    let audited = |names: &[usize]| {
+        list(names);
+        let before = fetched();
+        let report = json_of(&audit.at_depth("schemas", &[]).stdout);
+        let after = fetched();
+        (report["rows"].clone(), [0, 1, 2].map(|source| after[source] - before[source]))
+    };
+    let (row, one) = audited(&[7]);
+    let (rows, forty) = audited(&(0..40).collect::<Vec<_>>());
+    // The manifests are read at the start.
+    let mirrors = 2;
+    assert!(one[0] == 1 && one[1] > 1 && one[2] >= mirrors, "a card, blocks of it and of schemas: {one:?}");
+    assert_eq!(forty, one);
+    let mut seventh = rows[7].clone();
+    seventh["line"] = json!(1);
+    assert_eq!(row[0], seventh, "what is shared changes no row");
+    assert_eq!(rows[0]["state"], "trusted");
+
+    let before = fetched();
+    let mut watch = without_configuration();
+    watch.args(["watch", "--depth", "schemas", "--every", "1s", "--config", &path("config.toml")]);
+    watch.args(["--names", &path("names.txt"), "--state", &path("state.json"), "--out", &path("changes.md")]);
+    let mut watch = watch.stderr(Stdio::piped()).spawn().expect("the binary runs");
+    let mut said = BufReader::new(watch.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
+    assert!(said.any(|line| line.contains("this report is the first")));
+    assert!(said.any(|line| line.contains("0 changes; 40 names")));
+    let after = fetched();
+    watch.kill().and_then(|()| watch.wait()).expect("it runs");
+    let two = [2 * one[0], 2 * one[1], one[2] + mirrors];
+    assert!((0..3).all(|source| after[source] - before[source] >= two[source]), "{before:?} {after:?} {two:?}");
 }
 
 /// An endpoint that sends each request to the upstream that `choose` names, as soon as it does.

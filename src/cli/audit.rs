@@ -98,7 +98,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let pin = match pin {
         Some(pin) => Some(pin),
         None => tokio::select! {
-            pin = BlockPin::of_its_own(pin_file.as_deref(), &world) => pin?,
+            pin = BlockPin::of_its_own(pin_file.as_deref(), &world.resolver, &world.config.chain) => pin?,
             () = &mut interrupt => return Ok(Exit::Interrupted),
         },
     };
