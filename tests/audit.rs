@@ -253,6 +253,28 @@ fn every_form_holds_hostile_names_in_check() {
     assert!(!text.contains('\u{202e}'));
 }
 
+#[test]
+fn every_log_for_code_hosts_fits_the_schema_of_sarif() {
+    // Its pattern of language tags, which no log has, is no regular expression.
+    let schema = include_str!("sarif/sarif-2.1.0-rtm.5.json").replace("{2}]?$", "{2}$");
+    let schema = json_of(schema.as_bytes());
+    let validator = jsonschema::options().should_validate_formats(true).build(&schema).expect("a schema");
+    let every: String = Sandbox::expected().iter().map(|expected| format!("{}\n", expected.name)).collect();
+    let registry = "https://commandlayer.sandbox.example/agent-cards/meta/manifest.json";
+    let lists: [(&[u8], &[&str]); 3] = [
+        (b"summarizeagent.eth\n", &[]),
+        (LIST, &["--registry", registry]),
+        (every.as_bytes(), &["--agreement", "--timeout", "2m"]),
+    ];
+    for (list, options) in lists {
+        let options = [&["--format", "sarif", "--depth", "identity"], options].concat();
+        let log = json_of(&run(list, &options).stdout);
+        let faults: Vec<_> =
+            validator.iter_errors(&log).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        assert!(faults.is_empty(), "{options:?}: {faults:?}");
+    }
+}
+
 /// The commands that a page prints, as they are copied from it.
 fn commands(page: &Output) -> Vec<String> {
     let printed = text_of(page).split("<pre tabindex=\"0\">").skip(1).filter_map(|rest| rest.split("</pre>").next());
