@@ -19,8 +19,12 @@ use tempfile::TempDir;
 
 #[path = "support/sandbox.rs"]
 mod sandbox;
+#[allow(dead_code, reason = "other tests use the rest")]
+#[path = "support/server.rs"]
+mod server;
 
 use self::sandbox::{BINARY, Served, json_of, sealed};
+use self::server::{Answer, Server};
 
 /// A list with names of every state, and lines that are no names.
 const LIST: &[u8] = b"\xef\xbb\xbf# agents of the sandbox\r\n\
@@ -1916,6 +1920,80 @@ fn a_server_gets_the_pause_that_it_asks_for_and_no_name_suffers_for_it() {
         assert_eq!(code(&output), Some(0), "{pause}: {said} {}", text_of(&output));
         assert!(asked.load(Ordering::SeqCst) > refusals);
     }
+}
+
+/// A gateway of one block, which asks for a pause in the place of its first answers, and how often it was asked.
+async fn busy_gateway(block: bytes::Bytes, refusals: usize) -> (url::Url, Arc<AtomicUsize>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    let answer = move |uri: axum::http::Uri| {
+        let number = counted.fetch_add(1, Ordering::SeqCst);
+        let (status, body) = match uri.query() {
+            _ if number < refusals => (StatusCode::TOO_MANY_REQUESTS, bytes::Bytes::new()),
+            Some("format=raw") => (StatusCode::OK, block.clone()),
+            _ => (StatusCode::NOT_ACCEPTABLE, bytes::Bytes::new()),
+        };
+        async move { (status, [("retry-after", "2")], body) }
+    };
+    tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(answer)).await.unwrap() });
+    (url, asked)
+}
+
+/// An agent whose card's URL is this one, and the card.
+fn agent_at(runtime: &tokio::runtime::Runtime, url: &str) -> (World, Config, bytes::Bytes) {
+    let publisher = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n";
+    let agent = "[[agent]]\nname = \"plain.eth\"\nabout = \"Makes long texts short.\"\nstate = \"trusted\"\n";
+    let spec = Spec::parse(&format!("{publisher}{agent}[agent.records]\n\"cl.agentcard\" = \"{url}\"\n"));
+    let world = runtime.block_on(World::start(&spec.unwrap())).unwrap();
+    let mut config = world.config();
+    config.timeout = Duration::from_secs(120);
+    let audit = PinnedAudit::of(&config);
+    let file = audit.folder.path().join("config.toml");
+    let card = without_configuration().args(["card", "plain.eth", "--config"]).arg(file).output().expect("a card");
+    assert_eq!(code(&card), Some(0), "{}", String::from_utf8_lossy(&card.stderr));
+    (world, config, card.stdout.into())
+}
+
+/// The row of the agent, where that is the only name.
+fn row_of_plain(config: &Config) -> Value {
+    let audit = PinnedAudit::of(config);
+    std::fs::write(audit.folder.path().join("names.txt"), "plain.eth\n").unwrap();
+    json_of(&audit.unpinned(&[]).stdout)["rows"][0].clone()
+}
+
+/// Nobody else has the card.
+#[test]
+fn a_name_waits_for_its_only_gateway_while_that_rests() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (_world, mut config, card) = agent_at(&runtime, "https://nobody.sandbox.example/card.json");
+    for refusals in [1, 2] {
+        let (url, asked) = runtime.block_on(busy_gateway(card.clone(), refusals));
+        config.gateways.truncate(1);
+        config.gateways[0].url = url;
+        let row = row_of_plain(&config);
+        assert_eq!(row["state"], "trusted", "{row:#}");
+        assert_eq!(asked.load(Ordering::SeqCst), refusals + 2, "a CAR and a block");
+    }
+}
+
+#[test]
+fn a_name_waits_for_a_card_host_that_asks_for_a_pause() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (_world, mut config, card) = agent_at(&runtime, "https://busy.example/card.json");
+    let asked = AtomicUsize::new(0);
+    let host = runtime.block_on(Server::tls(&["busy.example"], move |_| {
+        if asked.fetch_add(1, Ordering::SeqCst) < 2 {
+            return Answer::Whole(server::answer("429 Too Many Requests", "Retry-After: 1\r\n", b""));
+        }
+        server::ok(&card)
+    }));
+    config.network.ca_pems.push(String::from_utf8(host.root.to_vec()).unwrap());
+    config.network.connect_to.push(host.detour("busy.example:443").parse().unwrap());
+    let row = row_of_plain(&config);
+    assert_eq!((&row["state"], host.paths().len()), (&json!("trusted"), 3), "{row:#}");
+    assert!(!row["reasons"].to_string().contains("source-unavailable"), "{row:#}");
 }
 
 #[test]

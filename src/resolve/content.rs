@@ -60,6 +60,11 @@ pub trait Content: Send + Sync {
         Err(Forbidden { hop: 0, target: "the URL".to_owned(), why: EgressViolation::Disabled }.into())
     }
 
+    /// How long until the first gateway that asked for a rest may be asked again. The default implementation knows of none.
+    fn rest(&self) -> Option<Duration> {
+        None
+    }
+
     /// The same without what it was served before, where it keeps that. The default implementation keeps nothing.
     fn anew(&self) -> Option<Arc<dyn Content>> {
         None

@@ -123,6 +123,10 @@ impl Content for SharedContent {
         self.source.unpaid(url, body, limit).await
     }
 
+    fn rest(&self) -> Option<Duration> {
+        self.source.rest()
+    }
+
     fn anew(&self) -> Option<Arc<dyn Content>> {
         Some(Arc::new(Self::over(Arc::clone(&self.source))))
     }
