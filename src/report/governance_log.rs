@@ -124,9 +124,14 @@ impl GovernanceLog {
             let mut malformed = |why| log.malformed.push(MalformedRow { line, column: 1, why });
             position = match (position, cells(text)) {
                 (Position::Head, Some(cells)) if is_delimiter(&cells) => Position::Rows,
-                (Position::Head, cells) => {
+                (Position::Head, Some(_)) => {
                     malformed("expected |---|---|---|---|---| below the head");
-                    if cells.is_some() { Position::Rows } else { Position::Outside }
+                    Position::Rows
+                }
+                (Position::Head, None) => {
+                    malformed("expected |---|---|---|---|---| below the head");
+                    hidden = Hidden::begins(text);
+                    Position::Outside
                 }
                 (Position::Rows, Some(cells)) => {
                     match LogRow::of(line, &cells) {
@@ -138,7 +143,8 @@ impl GovernanceLog {
                 (Position::Rows, None) if text.trim().is_empty() => Position::Outside,
                 (Position::Rows, None) => {
                     malformed("expected a row, which begins with |, or an empty line below the table");
-                    Position::Rows
+                    hidden = Hidden::begins(text);
+                    if hidden.is_some() { Position::Outside } else { Position::Rows }
                 }
                 (Position::Outside, Some(cells)) if is_head(&cells) => Position::Head,
                 (Position::Outside, Some(cells)) if is_astray(&cells) => {
@@ -455,6 +461,12 @@ mod tests {
         let log = GovernanceLog::parse(&text).expect("a log");
         assert_eq!(log.rows.iter().map(|row| row.line).collect::<Vec<_>>(), [5, 8, 14], "{text}");
         assert_eq!(log.malformed.iter().map(|row| row.line).collect::<Vec<_>>(), [6, 7, 10, 13], "{text}");
+        for hidden in [format!("```\n{good}```\n"), format!("<!--\n{good}-->\n")] {
+            for above in [HEAD, "| date | subject | kind | decision | reason |\n"] {
+                let log = GovernanceLog::parse(&format!("{above}{hidden}")).expect("a log");
+                assert_eq!((log.rows.len(), log.malformed.len()), (0, 1), "{above}{hidden}");
+            }
+        }
         let long = |rows: usize| GovernanceLog::parse(&format!("{HEAD}{}", bad.repeat(rows)));
         assert_eq!(long(MAX_MALFORMED).expect("a log").malformed.len(), MAX_MALFORMED);
         assert_eq!(long(MAX_MALFORMED + 1), Err(LogError::TooManyMalformed { line: MAX_MALFORMED + 5 }));
