@@ -1018,7 +1018,7 @@ fn a_registry_that_cannot_be_read_is_a_row_that_says_where() {
         assert!(fits_schema(&report), "{report:#}");
         let [row] = &report["rows"].as_array().unwrap()[..] else { panic!("{report:#}") };
         assert_eq!((&row["line"], &row["state"]), (&json!(1), &json!("untrusted")));
-        assert_eq!((&report["complete"], &report["registry"]), (&json!(true), &Value::Null));
+        assert_eq!((&report["complete"], &report["registry"]), (&json!(false), &Value::Null));
         let summary = row["summary"].as_str().unwrap();
         assert!(summary.contains("the registry cannot be read: ") && summary.contains(why), "{summary}");
     }
@@ -1048,7 +1048,7 @@ fn beside_a_list_a_registry_that_cannot_be_read_is_a_row_and_not_an_end() {
         assert!(code(&output) == Some(1) && said.contains("the names of the list are audited all the same"), "{said}");
         let report = json_of(&output.stdout);
         assert!(fits_schema(&report), "{report:#}");
-        assert_eq!((&report["complete"], &report["registry"]), (&json!(true), &Value::Null));
+        assert_eq!((&report["complete"], &report["registry"]), (&json!(false), &Value::Null));
         let rows = report["rows"].as_array().unwrap();
         assert_eq!((rows.len(), &rows[0]["state"], &rows[0]["registry"]), (2, &json!("trusted"), &Value::Null));
         assert_eq!((&rows[1]["line"], &rows[1]["state"]), (&json!(3), &json!("untrusted")));
@@ -1056,6 +1056,33 @@ fn beside_a_list_a_registry_that_cannot_be_read_is_a_row_and_not_an_end() {
     }
     let missing = run(b"summarizeagent.eth\n", &["--registry", "no-such-file.json"]);
     assert_eq!((code(&missing), missing.stdout.len()), (Some(2), 0), "a file that is not there is a slip of the pen");
+}
+
+/// Whom a registry lists that cannot be read is not known.
+#[test]
+fn no_name_of_a_registry_was_removed_where_the_registry_cannot_be_read() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (manifest, before) = (path("manifest.json"), path("before.json"));
+    std::fs::write(&manifest, r#"{"entries": [{"id": "summarizeagent.eth"}, {"id": "raw-cid.eth"}]}"#).unwrap();
+    let options = ["--registry", &manifest, "--depth", "identity", "--json"];
+    let first = audit(&options).output().unwrap();
+    assert_eq!(code(&first), Some(0), "{}", String::from_utf8_lossy(&first.stderr));
+    std::fs::write(&before, &first.stdout).unwrap();
+    std::fs::write(&manifest, "{").unwrap();
+    let since = ["--since", &before, "--fail-on", "removed"];
+    let journal = path("journal");
+    let second = audit(&[&options[..], &since, &["--resume", &journal]].concat()).output().unwrap();
+    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(code(&second) == Some(1) && said.contains("The names of the registry are missing"), "{said}");
+    let changes = json_of(&second.stdout)["since"]["changes"].clone();
+    assert!(!changes.to_string().contains("removed"), "{changes:#}");
+    assert!(!Path::new(&journal).exists(), "the report is written");
+    let now = path("now.json");
+    std::fs::write(&now, &second.stdout).unwrap();
+    let found =
+        without_configuration().args(["audit", "diff", &before, &now, "--fail-on", "removed"]).output().unwrap();
+    assert_eq!(code(&found), Some(3), "{}", text_of(&found));
 }
 
 /// A shard's names are not those of its list: what it lacks was not removed.
@@ -1699,7 +1726,7 @@ fn two_shards_that_find_the_state_gone_at_once_go_on_at_one_block() {
     };
     let shards = [shard(&pruned.now, "1/2", "now"), shard(&pruned.later, "2/2", "later")];
     // Long enough that one that does not wait for its turn has written.
-    std::thread::sleep(Duration::from_secs(3));
+    pruned.runtime.block_on(tokio::time::sleep(Duration::from_secs(3)));
     assert_eq!(pruned.numbers(), pruned.blocks[..1], "nobody writes out of turn");
     drop(lock);
     let reports = shards.map(|shard| blocks_of(&shard.wait_with_output().unwrap()));

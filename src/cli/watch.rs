@@ -176,7 +176,9 @@ impl Watch {
         match ending {
             Ending::Complete => {}
             Ending::ListFailed(why) => bail!("--names: {why}"),
-            cut @ (Ending::Interrupted | Ending::ShardsCut(_)) => bail!(cut.warning().unwrap_or_default()),
+            cut @ (Ending::Interrupted | Ending::RegistryUnread(_) | Ending::ShardsCut(_)) => {
+                bail!(cut.warning().unwrap_or_default())
+            }
         }
         if kept.counts.names == 0 {
             bail!("--names: the list holds no name");

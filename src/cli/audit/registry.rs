@@ -88,6 +88,14 @@ impl Registry {
         Self { about: None, entries: vec![Line::unreadable(1, &location.shown(), why)], numbers: HashMap::new() }
     }
 
+    /// Why it could not be read, where it could not.
+    pub(super) fn unread(&self) -> Option<String> {
+        match (&self.about, self.entries.first()) {
+            (None, Some(Line::Unreadable { why, .. })) => Some(why.clone()),
+            _ => None,
+        }
+    }
+
     /// The entries, by their numbers from 1.
     pub(super) fn entries(&self) -> &[Line] {
         &self.entries
