@@ -1726,7 +1726,7 @@ fn two_shards_that_find_the_state_gone_at_once_go_on_at_one_block() {
     };
     let shards = [shard(&pruned.now, "1/2", "now"), shard(&pruned.later, "2/2", "later")];
     // Long enough that one that does not wait for its turn has written.
-    pruned.runtime.block_on(tokio::time::sleep(Duration::from_secs(3)));
+    pruned.runtime.block_on(async { tokio::time::sleep(Duration::from_secs(3)).await });
     assert_eq!(pruned.numbers(), pruned.blocks[..1], "nobody writes out of turn");
     drop(lock);
     let reports = shards.map(|shard| blocks_of(&shard.wait_with_output().unwrap()));
