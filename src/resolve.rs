@@ -50,6 +50,8 @@ mod schemas;
 #[cfg(feature = "receipts")]
 mod settlement;
 mod setup;
+#[cfg(feature = "cli")]
+mod shared_content;
 mod signer;
 mod sources;
 #[cfg(feature = "otel")]
@@ -206,7 +208,7 @@ impl Resolver {
         let profiles = setup::profiles(config, &egress).await?;
         let upstream = setup::upstream(config, &egress)?;
         let chain = setup::chain(&upstream, config, &egress, &clock, load)?;
-        let content = Arc::new(setup::content(config, &egress, &clock)?);
+        let content = load.shared(Arc::new(setup::content(config, &egress, &clock)?));
         let world = cached::world_digest(config, egress.extra_roots());
         let registries = setup::registries(config, &egress, &clock)?;
         let cache = Arc::new(VerdictCache::new(&config.cache));
@@ -323,7 +325,8 @@ impl Resolver {
         }))
     }
 
-    /// The same resolver with an empty cache. What the chain's reader holds (connections, proven code) stays.
+    /// The same resolver with an empty cache, which has fetched nothing. What the chain's reader holds (connections, proven
+    /// code) stays.
     #[must_use]
     pub fn with_empty_cache(&self) -> Self {
         self.under(self.0.policy.clone())
@@ -349,6 +352,9 @@ impl Resolver {
     fn under(&self, policy: Policy) -> Self {
         let mut walker = Walker::clone(&self.0.walker);
         walker.sources.proven = ContentCache::new(walker.config.cache.content_bytes);
+        if let Some(content) = walker.sources.content.anew() {
+            walker.sources.content = content;
+        }
         Self::over(walker, self.0.registries.forgetful(), policy)
     }
 

@@ -19,8 +19,12 @@ use tempfile::TempDir;
 
 #[path = "support/sandbox.rs"]
 mod sandbox;
+#[allow(dead_code, reason = "other tests use the rest")]
+#[path = "support/server.rs"]
+mod server;
 
 use self::sandbox::{BINARY, Served, json_of, sealed};
+use self::server::{Answer, Server};
 
 /// A list with names of every state, and lines that are no names.
 const LIST: &[u8] = b"\xef\xbb\xbf# agents of the sandbox\r\n\
@@ -251,6 +255,28 @@ fn every_form_holds_hostile_names_in_check() {
     assert!(text.contains("`=cmd\\u{7c}'/c calc'!A1 \"<script>alert(1)</script>\\u{60}`"), "{text}");
     assert!(text.contains("<summary>Draft rows for RESOLUTION.md</summary>"), "{text}");
     assert!(!text.contains('\u{202e}'));
+}
+
+#[test]
+fn every_log_for_code_hosts_fits_the_schema_of_sarif() {
+    // Its pattern of language tags, which no log has, is no regular expression.
+    let schema = include_str!("sarif/sarif-2.1.0-rtm.5.json").replace("{2}]?$", "{2}$");
+    let schema = json_of(schema.as_bytes());
+    let validator = jsonschema::options().should_validate_formats(true).build(&schema).expect("a schema");
+    let every: String = Sandbox::expected().iter().map(|expected| format!("{}\n", expected.name)).collect();
+    let registry = "https://commandlayer.sandbox.example/agent-cards/meta/manifest.json";
+    let lists: [(&[u8], &[&str]); 3] = [
+        (b"summarizeagent.eth\n", &[]),
+        (LIST, &["--registry", registry]),
+        (every.as_bytes(), &["--agreement", "--timeout", "2m"]),
+    ];
+    for (list, options) in lists {
+        let options = [&["--format", "sarif", "--depth", "identity"], options].concat();
+        let log = json_of(&run(list, &options).stdout);
+        let faults: Vec<_> =
+            validator.iter_errors(&log).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        assert!(faults.is_empty(), "{options:?}: {faults:?}");
+    }
 }
 
 /// The commands that a page prints, as they are copied from it.
@@ -637,9 +663,34 @@ fn a_governance_log_must_say_what_audits_saw_and_nothing_else() {
     let long = held(&"\n".repeat(4 << 20), None);
     let why = String::from_utf8_lossy(&long.stderr).into_owned();
     assert!(code(&long) == Some(2) && why.contains("more than 4194304 bytes"), "{why}");
-    let malformed = held("| 2026-11-20 | a.eth | incident | b |\n", None);
-    let why = String::from_utf8_lossy(&malformed.stderr).into_owned();
-    assert!(code(&malformed) == Some(2) && why.contains("log.md line 5, column 35: expected five cells"), "{why}");
+    std::fs::write(folder.path().join("log.md"), "# A log without a table\n").unwrap();
+    let arguments = ["audit", "resolution", "--log", "log.md", "report.json"];
+    let none = without_configuration().current_dir(folder.path()).args(arguments).output().unwrap();
+    let why = String::from_utf8_lossy(&none.stderr).into_owned();
+    assert!(code(&none) == Some(2) && why.contains("log.md has no table"), "{why}");
+}
+
+#[test]
+fn a_malformed_row_of_a_governance_log_is_a_finding_and_hides_no_other_row() {
+    let folder = TempDir::new().unwrap();
+    let audited = run(NAMES, &["--format", "json", "--depth", "identity", "--timeout", "2m"]);
+    let report = json_of(&audited.stdout);
+    let today = report["rows"][0]["checked_at"].as_str().expect("a time")[..10].to_owned();
+    let malformed = "| 2026-11-20 | a.eth | incident | b |\n";
+    let good = format!("| {today} | checksum-mismatch.eth | incident | accepted | checksum-mismatch |\n");
+    let whole = resolution(folder.path(), &good, &report, None, &[]);
+    assert_eq!(code(&whole), Some(0), "{}", text_of(&whole));
+    let rows = format!("{malformed}{good}{malformed}");
+    let found = resolution(folder.path(), &rows, &report, None, &[]);
+    let said = "not read   line 5, column 35: expected five cells: date, subject, kind, decision, reason\n\
+                not read   line 7, column 35: expected five cells: date, subject, kind, decision, reason\n";
+    assert_eq!((code(&found), text_of(&found)), (Some(1), said));
+    let found = json_of(&resolution(folder.path(), &rows, &report, None, &["--json"]).stdout);
+    let schema: Value = serde_json::from_str(include_str!("../schemas/audit-resolution.schema.json")).expect("JSON");
+    assert!(jsonschema::validator_for(&schema).expect("a schema").is_valid(&found), "{found:#}");
+    let why = "expected five cells: date, subject, kind, decision, reason";
+    let place = |line: u64| json!({"line": line, "column": 35, "why": why});
+    assert_eq!((&found["malformed"], &found["rows"]), (&json!([place(5), place(7)]), &json!(1)));
 }
 
 #[test]
@@ -934,7 +985,7 @@ fn a_list_and_a_registry_are_one_audit_in_which_each_name_is_judged_once() {
 }
 
 #[test]
-fn a_registry_that_cannot_be_read_is_refused_and_says_where() {
+fn a_registry_that_cannot_be_read_is_a_row_that_says_where() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("manifest.json");
     let secret = folder.path().join("secret.json");
@@ -959,10 +1010,25 @@ fn a_registry_that_cannot_be_read_is_refused_and_says_where() {
         (leads_to(missing), missing),
     ] {
         std::fs::write(&file, &manifest).unwrap();
-        let output = audit(&["--registry", file.to_str().unwrap(), "--depth", "identity"]).output().unwrap();
+        let options = ["--registry", file.to_str().unwrap(), "--depth", "identity", "--json"];
+        let output = audit(&options).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!((code(&output), output.stdout.len(), said.contains(why)), (Some(2), 0, true), "{why}: {said}");
+        assert_eq!((code(&output), said.contains(why)), (Some(1), true), "{why}: {said}");
+        let report = json_of(&output.stdout);
+        assert!(fits_schema(&report), "{report:#}");
+        let [row] = &report["rows"].as_array().unwrap()[..] else { panic!("{report:#}") };
+        assert_eq!((&row["line"], &row["state"]), (&json!(1), &json!("untrusted")));
+        assert_eq!((&report["complete"], &report["registry"]), (&json!(false), &Value::Null));
+        let summary = row["summary"].as_str().unwrap();
+        assert!(summary.contains("the registry cannot be read: ") && summary.contains(why), "{summary}");
     }
+    for form in ["md", "html", "csv", "sarif", "junit"] {
+        let output = audit(&["--registry", file.to_str().unwrap(), "--format", form]).output().unwrap();
+        let said = text_of(&output);
+        assert!(code(&output) == Some(1) && said.contains("the registry cannot be read: "), "{form}: {said}");
+    }
+    let missing = audit(&["--registry", "no-such-file.json"]).output().unwrap();
+    assert_eq!((code(&missing), missing.stdout.len()), (Some(2), 0), "a file that is not there is a slip of the pen");
     std::fs::write(&file, r#"{"entries": []}"#).unwrap();
     let empty = audit(&["--registry", file.to_str().unwrap()]).output().unwrap();
     assert_eq!(code(&empty), Some(2), "a registry without an entry is nothing to audit");
@@ -982,7 +1048,7 @@ fn beside_a_list_a_registry_that_cannot_be_read_is_a_row_and_not_an_end() {
         assert!(code(&output) == Some(1) && said.contains("the names of the list are audited all the same"), "{said}");
         let report = json_of(&output.stdout);
         assert!(fits_schema(&report), "{report:#}");
-        assert_eq!((&report["complete"], &report["registry"]), (&json!(true), &Value::Null));
+        assert_eq!((&report["complete"], &report["registry"]), (&json!(false), &Value::Null));
         let rows = report["rows"].as_array().unwrap();
         assert_eq!((rows.len(), &rows[0]["state"], &rows[0]["registry"]), (2, &json!("trusted"), &Value::Null));
         assert_eq!((&rows[1]["line"], &rows[1]["state"]), (&json!(3), &json!("untrusted")));
@@ -990,6 +1056,33 @@ fn beside_a_list_a_registry_that_cannot_be_read_is_a_row_and_not_an_end() {
     }
     let missing = run(b"summarizeagent.eth\n", &["--registry", "no-such-file.json"]);
     assert_eq!((code(&missing), missing.stdout.len()), (Some(2), 0), "a file that is not there is a slip of the pen");
+}
+
+/// Whom a registry lists that cannot be read is not known.
+#[test]
+fn no_name_of_a_registry_was_removed_where_the_registry_cannot_be_read() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (manifest, before) = (path("manifest.json"), path("before.json"));
+    std::fs::write(&manifest, r#"{"entries": [{"id": "summarizeagent.eth"}, {"id": "raw-cid.eth"}]}"#).unwrap();
+    let options = ["--registry", &manifest, "--depth", "identity", "--json"];
+    let first = audit(&options).output().unwrap();
+    assert_eq!(code(&first), Some(0), "{}", String::from_utf8_lossy(&first.stderr));
+    std::fs::write(&before, &first.stdout).unwrap();
+    std::fs::write(&manifest, "{").unwrap();
+    let since = ["--since", &before, "--fail-on", "removed"];
+    let journal = path("journal");
+    let second = audit(&[&options[..], &since, &["--resume", &journal]].concat()).output().unwrap();
+    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(code(&second) == Some(1) && said.contains("The names of the registry are missing"), "{said}");
+    let changes = json_of(&second.stdout)["since"]["changes"].clone();
+    assert!(!changes.to_string().contains("removed"), "{changes:#}");
+    assert!(!Path::new(&journal).exists(), "the report is written");
+    let now = path("now.json");
+    std::fs::write(&now, &second.stdout).unwrap();
+    let found =
+        without_configuration().args(["audit", "diff", &before, &now, "--fail-on", "removed"]).output().unwrap();
+    assert_eq!(code(&found), Some(3), "{}", text_of(&found));
 }
 
 /// A shard's names are not those of its list: what it lacks was not removed.
@@ -1134,7 +1227,7 @@ fn the_published_registries_are_read() {
     let output = audit(&["--registry", descriptor.to_str().unwrap()]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        code(&output) == Some(2) && said.contains("bafybeihwxbbslsmvdnt3qj6qg5e6uj44hokxgs4h6p43jdmjyghvzjz4l4"),
+        code(&output) == Some(1) && said.contains("bafybeihwxbbslsmvdnt3qj6qg5e6uj44hokxgs4h6p43jdmjyghvzjz4l4"),
         "{said}"
     );
 }
@@ -1346,9 +1439,13 @@ impl PinnedAudit {
     }
 
     fn unpinned(&self, options: &[&str]) -> Output {
+        self.at_depth("identity", options)
+    }
+
+    fn at_depth(&self, depth: &str, options: &[&str]) -> Output {
         let path = |name: &str| self.folder.path().join(name);
         let mut command = without_configuration();
-        command.args(["audit", "--depth", "identity", "--json", "--config"]).arg(path("config.toml"));
+        command.args(["audit", "--depth", depth, "--json", "--config"]).arg(path("config.toml"));
         command.arg("--names").arg(path("names.txt")).args(options).output().expect("the binary runs")
     }
 
@@ -1442,21 +1539,255 @@ fn an_audit_goes_on_at_another_block_where_the_state_of_the_pinned_one_is_gone()
     assert_eq!(audit.pinned(), first);
 }
 
-/// An endpoint whose first request goes to one upstream, and all others to another one.
-async fn moving_endpoint(first: url::Url, then: url::Url) -> url::Url {
+/// Names that publish one card, which is right for the first of them: URL, CID and schemas are the same for all.
+fn one_card(runtime: &tokio::runtime::Runtime, names: usize) -> Spec {
+    let publisher = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n";
+    let agent = |number: usize, state: &str, rest: &str| {
+        let about = "about = \"Shares a card.\"\nlayout = \"file\"";
+        format!("[[agent]]\nname = \"n{number}.eth\"\n{about}\nstate = \"{state}\"\n{rest}")
+    };
+    let spec =
+        |agents: String| Spec::parse(&(publisher.to_owned() + &agents)).unwrap_or_else(|error| panic!("{error}"));
+    let world = runtime.block_on(World::start(&spec(agent(0, "trusted", "")))).unwrap();
+    let audit = PinnedAudit::of(&world.config());
+    let config = audit.folder.path().join("config.toml");
+    let card = without_configuration().args(["card", "n0.eth", "--config"]).arg(config).output().expect("a card");
+    let url = "https://cards.sandbox.example/agents/v1.0.0/commons/n0.eth.json";
+    let same = |number: usize| {
+        let card = format!("[agent.card]\ntext = '''\n{}'''\n", text_of(&card));
+        agent(number, "untrusted", &format!("{card}[agent.records]\n\"cl.agentcard\" = \"{url}\"\n"))
+    };
+    spec(agent(0, "trusted", "") + &(1..names).map(same).collect::<String>())
+}
+
+#[cfg(unix)]
+#[test]
+fn what_names_share_is_fetched_once_in_an_audit_and_again_in_each_round_of_watch() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let world = runtime.block_on(World::start(&one_card(&runtime, 40))).unwrap();
+    let mut config = world.config();
+    config.timeout = Duration::from_secs(120);
+    let audit = PinnedAudit::of(&config);
+    let path = |name: &str| audit.folder.path().join(name).display().to_string();
+    let list = |names: &[usize]| {
+        let list: String = names.iter().map(|number| format!("n{number}.eth\n")).collect();
+        std::fs::write(path("names.txt"), list).unwrap();
+    };
+    let fetched = || {
+        let counts = world.counts();
+        [counts.https, counts.gateway, counts.schemas]
+    };
+    let audited = |names: &[usize]| {
+        list(names);
+        let before = fetched();
+        let report = json_of(&audit.at_depth("schemas", &[]).stdout);
+        let after = fetched();
+        (report["rows"].clone(), [0, 1, 2].map(|source| after[source] - before[source]))
+    };
+    let (row, one) = audited(&[7]);
+    let (rows, forty) = audited(&(0..40).collect::<Vec<_>>());
+    // The manifests are read at the start.
+    let mirrors = 2;
+    assert!(one[0] == 1 && one[1] > 1 && one[2] >= mirrors, "a card, blocks of it and of schemas: {one:?}");
+    assert_eq!(forty, one);
+    let mut seventh = rows[7].clone();
+    seventh["line"] = json!(1);
+    assert_eq!(row[0], seventh, "what is shared changes no row");
+    assert_eq!(rows[0]["state"], "trusted");
+
+    let before = fetched();
+    let mut watch = without_configuration();
+    watch.args(["watch", "--depth", "schemas", "--every", "1s", "--config", &path("config.toml")]);
+    watch.args(["--names", &path("names.txt"), "--state", &path("state.json"), "--out", &path("changes.md")]);
+    let mut watch = watch.stderr(Stdio::piped()).spawn().expect("the binary runs");
+    let mut said = BufReader::new(watch.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
+    assert!(said.any(|line| line.contains("this report is the first")));
+    assert!(said.any(|line| line.contains("0 changes; 40 names")));
+    let after = fetched();
+    watch.kill().and_then(|()| watch.wait()).expect("it runs");
+    let two = [2 * one[0], 2 * one[1], one[2] + mirrors];
+    assert!((0..3).all(|source| after[source] - before[source] >= two[source]), "{before:?} {after:?} {two:?}");
+}
+
+/// An endpoint that sends each request to the upstream that `choose` names, as soon as it does.
+async fn endpoint_by<F>(choose: impl Fn(bytes::Bytes) -> F + Clone + Send + Sync + 'static) -> url::Url
+where
+    F: Future<Output = url::Url> + Send,
+{
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
-    let (asked, http) = (Arc::new(AtomicUsize::new(0)), reqwest::Client::builder().no_proxy().build().unwrap());
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
     let answer = move |body: bytes::Bytes| {
-        let upstream = if asked.fetch_add(1, Ordering::SeqCst) == 0 { first.clone() } else { then.clone() };
-        let http = http.clone();
+        let (http, choose) = (http.clone(), choose.clone());
         async move {
+            let upstream = choose(body.clone()).await;
             let sent = http.post(upstream).header("content-type", "application/json").body(body).send().await.unwrap();
             ([("content-type", "application/json")], sent.bytes().await.unwrap())
         }
     };
     tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(answer)).await.unwrap() });
     url
+}
+
+/// An endpoint whose first request goes to one upstream, and all others to another one.
+async fn moving_endpoint(first: url::Url, then: url::Url) -> url::Url {
+    let asked = Arc::new(AtomicUsize::new(0));
+    endpoint_by(move |_| {
+        let upstream = if asked.fetch_add(1, Ordering::SeqCst) == 0 { first.clone() } else { then.clone() };
+        async { upstream }
+    })
+    .await
+}
+
+/// Whether a request asks which block is final.
+fn asks_what_is_final(body: &[u8]) -> bool {
+    body.windows(11).any(|word| word == b"\"finalized\"")
+}
+
+/// A pin whose block has no state any more, one that the chain finalized after it, and a later one.
+struct PrunedPin {
+    runtime: tokio::runtime::Runtime,
+    /// Keeps the servers.
+    _world: World,
+    config: Config,
+    audit: PinnedAudit,
+    /// The pinned block, and the next one.
+    blocks: [u64; 2],
+    /// Endpoints at the next block and at the later one.
+    now: url::Url,
+    later: url::Url,
+}
+
+impl PrunedPin {
+    fn new() -> Self {
+        let (runtime, world, config) = start_two_agents();
+        let first = PinnedAudit::of(&config);
+        assert_eq!(code(&first.run(&[])), Some(0));
+        let mut pin = first.pinned();
+        let number = pin["blocks"][0]["number"].as_u64().expect("a number");
+        pin["blocks"][0]["number"] = json!(number - 1);
+        let pruned = |state| world.endpoint(RpcFault::PrunedBelow(number), state, true);
+        let now = runtime.block_on(pruned(ChainState::default())).unwrap().url;
+        let later = runtime.block_on(pruned(ChainState::Ahead)).unwrap().url;
+        let audit = PinnedAudit::of(&config);
+        std::fs::write(&audit.pin, pin.to_string()).unwrap();
+        // So many that each shard has some.
+        let list: String = (0..8).map(|number| format!("nobody-{number}.eth\n")).collect();
+        std::fs::write(audit.folder.path().join("names.txt"), format!("deep.eth\nplain.eth\n{list}")).unwrap();
+        Self { runtime, _world: world, config, audit, blocks: [number - 1, number], now, later }
+    }
+
+    /// The command of an audit through an endpoint, with a configuration of its own.
+    fn command(&self, endpoint: url::Url, label: &str, options: &[&str]) -> Command {
+        let path = |name: &str| self.audit.folder.path().join(name);
+        let mut config = self.config.clone();
+        config.chain.endpoints[0].url = endpoint;
+        let file = path(&format!("{label}.toml"));
+        config.save(&file).unwrap();
+        let mut command = without_configuration();
+        command.args(["audit", "--depth", "identity", "--json", "--pin", &self.audit.pin, "--config"]).arg(file);
+        command.arg("--names").arg(path("names.txt")).args(options).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn numbers(&self) -> Vec<u64> {
+        let pin = self.audit.pinned();
+        pin["blocks"].as_array().into_iter().flatten().filter_map(|block| block["number"].as_u64()).collect()
+    }
+}
+
+/// The blocks that a report names.
+fn blocks_of(output: &Output) -> String {
+    assert_eq!(code(output), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = json_of(&output.stdout);
+    assert_ne!(report["counts"]["names"], 0);
+    report["scope"]["block"].as_str().expect("blocks").to_owned()
+}
+
+#[test]
+fn two_shards_that_find_the_state_gone_at_once_go_on_at_one_block() {
+    let pruned = PrunedPin::new();
+    let lock = std::fs::File::create(format!("{}.lock", pruned.audit.pin)).unwrap();
+    lock.lock().unwrap();
+    // Both have read what is final before either may write, one of them from a chain that is further on.
+    let both = Arc::new(tokio::sync::Barrier::new(2));
+    let shard = |upstream: &url::Url, part: &str, label: &str| {
+        let (both, upstream) = (Arc::clone(&both), upstream.clone());
+        let endpoint = pruned.runtime.block_on(endpoint_by(move |body| {
+            let (both, upstream) = (Arc::clone(&both), upstream.clone());
+            async move {
+                if asks_what_is_final(&body) {
+                    both.wait().await;
+                }
+                upstream
+            }
+        }));
+        pruned.command(endpoint, label, &["--shard", part]).spawn().expect("the binary runs")
+    };
+    let shards = [shard(&pruned.now, "1/2", "now"), shard(&pruned.later, "2/2", "later")];
+    // Long enough that one that does not wait for its turn has written.
+    pruned.runtime.block_on(async { tokio::time::sleep(Duration::from_secs(3)).await });
+    assert_eq!(pruned.numbers(), pruned.blocks[..1], "nobody writes out of turn");
+    drop(lock);
+    let reports = shards.map(|shard| blocks_of(&shard.wait_with_output().unwrap()));
+    let numbers = pruned.numbers();
+    assert_eq!((numbers.len(), numbers[0]), (2, pruned.blocks[0]), "{numbers:?}");
+    let named = numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    assert_eq!(reports, [named.clone(), named]);
+}
+
+#[test]
+fn a_shard_takes_the_block_of_one_that_was_first_although_the_chain_is_further_on() {
+    let pruned = PrunedPin::new();
+    let [gone, next] = pruned.blocks;
+    // While the second reads what is final, the first does all of its part.
+    let first = pruned.command(pruned.now.clone(), "first", &["--shard", "1/2"]);
+    let (first, report) = (Arc::new(std::sync::Mutex::new(Some(first))), Arc::new(std::sync::Mutex::new(None)));
+    let (later, kept) = (pruned.later.clone(), Arc::clone(&report));
+    let endpoint = pruned.runtime.block_on(endpoint_by(move |body| {
+        let (first, kept, later) = (Arc::clone(&first), Arc::clone(&kept), later.clone());
+        async move {
+            let run = move || {
+                if let Some(mut first) = first.lock().unwrap().take() {
+                    *kept.lock().unwrap() = Some(first.output().expect("the binary runs"));
+                }
+            };
+            if asks_what_is_final(&body) {
+                tokio::task::spawn_blocking(run).await.unwrap();
+            }
+            later
+        }
+    }));
+    let second = pruned.command(endpoint, "second", &["--shard", "2/2"]).output().expect("the binary runs");
+    let first = report.lock().unwrap().take().expect("the second asked what is final");
+    assert_eq!([blocks_of(&first), blocks_of(&second)], [format!("{gone}, {next}"), format!("{gone}, {next}")]);
+    assert_eq!(pruned.numbers(), [gone, next]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_run_that_was_killed_after_its_block_was_gone_goes_on_at_the_one_that_took_its_place() {
+    let pruned = PrunedPin::new();
+    let [gone, next] = pruned.blocks;
+    let path = |name: &str| pruned.audit.folder.path().join(name).display().to_string();
+    let list: String = (0..200).map(|number| format!("nobody-{number}.eth\n")).collect();
+    std::fs::write(path("names.txt"), format!("deep.eth\n{list}plain.eth\n")).unwrap();
+    let options = ["--resume", &path("journal"), "--concurrency", "1", "-v"];
+    let mut killed = pruned.command(pruned.now.clone(), "first", &options).spawn().expect("the binary runs");
+    let mut said = BufReader::new(killed.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
+    assert!(said.any(|line| line.contains(&format!("the audit goes on at block {next}"))));
+    assert!(said.any(|line| line.contains("judged")));
+    killed.kill().and_then(|()| killed.wait()).expect("it runs");
+    assert_eq!(pruned.numbers(), [gone, next]);
+
+    let output = pruned.command(pruned.later.clone(), "second", &options[..2]).output().expect("the binary runs");
+    assert_eq!(code(&output), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = json_of(&output.stdout);
+    assert_eq!(report["scope"]["block"], json!(format!("{gone}, {next}")));
+    let rows = report["rows"].as_array().expect("rows");
+    assert!(rows.len() == 202 && rows.iter().all(|row| row["block"] == json!(next)), "{report:#}");
+    assert_eq!(pruned.numbers(), [gone, next]);
+    assert!(!Path::new(&path("journal")).exists(), "the whole report is written");
 }
 
 #[test]
@@ -1616,6 +1947,80 @@ fn a_server_gets_the_pause_that_it_asks_for_and_no_name_suffers_for_it() {
         assert_eq!(code(&output), Some(0), "{pause}: {said} {}", text_of(&output));
         assert!(asked.load(Ordering::SeqCst) > refusals);
     }
+}
+
+/// A gateway of one block, which asks for a pause in the place of its first answers, and how often it was asked.
+async fn busy_gateway(block: bytes::Bytes, refusals: usize) -> (url::Url, Arc<AtomicUsize>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    let answer = move |uri: axum::http::Uri| {
+        let number = counted.fetch_add(1, Ordering::SeqCst);
+        let (status, body) = match uri.query() {
+            _ if number < refusals => (StatusCode::TOO_MANY_REQUESTS, bytes::Bytes::new()),
+            Some("format=raw") => (StatusCode::OK, block.clone()),
+            _ => (StatusCode::NOT_ACCEPTABLE, bytes::Bytes::new()),
+        };
+        async move { (status, [("retry-after", "2")], body) }
+    };
+    tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(answer)).await.unwrap() });
+    (url, asked)
+}
+
+/// An agent whose card's URL is this one, and the card.
+fn agent_at(runtime: &tokio::runtime::Runtime, url: &str) -> (World, Config, bytes::Bytes) {
+    let publisher = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n";
+    let agent = "[[agent]]\nname = \"plain.eth\"\nabout = \"Makes long texts short.\"\nstate = \"trusted\"\n";
+    let spec = Spec::parse(&format!("{publisher}{agent}[agent.records]\n\"cl.agentcard\" = \"{url}\"\n"));
+    let world = runtime.block_on(World::start(&spec.unwrap())).unwrap();
+    let mut config = world.config();
+    config.timeout = Duration::from_secs(120);
+    let audit = PinnedAudit::of(&config);
+    let file = audit.folder.path().join("config.toml");
+    let card = without_configuration().args(["card", "plain.eth", "--config"]).arg(file).output().expect("a card");
+    assert_eq!(code(&card), Some(0), "{}", String::from_utf8_lossy(&card.stderr));
+    (world, config, card.stdout.into())
+}
+
+/// The row of the agent, where that is the only name.
+fn row_of_plain(config: &Config) -> Value {
+    let audit = PinnedAudit::of(config);
+    std::fs::write(audit.folder.path().join("names.txt"), "plain.eth\n").unwrap();
+    json_of(&audit.unpinned(&[]).stdout)["rows"][0].clone()
+}
+
+/// Nobody else has the card.
+#[test]
+fn a_name_waits_for_its_only_gateway_while_that_rests() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (_world, mut config, card) = agent_at(&runtime, "https://nobody.sandbox.example/card.json");
+    for refusals in [1, 2] {
+        let (url, asked) = runtime.block_on(busy_gateway(card.clone(), refusals));
+        config.gateways.truncate(1);
+        config.gateways[0].url = url;
+        let row = row_of_plain(&config);
+        assert_eq!(row["state"], "trusted", "{row:#}");
+        assert_eq!(asked.load(Ordering::SeqCst), refusals + 2, "a CAR and a block");
+    }
+}
+
+#[test]
+fn a_name_waits_for_a_card_host_that_asks_for_a_pause() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (_world, mut config, card) = agent_at(&runtime, "https://busy.example/card.json");
+    let asked = AtomicUsize::new(0);
+    let host = runtime.block_on(Server::tls(&["busy.example"], move |_| {
+        if asked.fetch_add(1, Ordering::SeqCst) < 2 {
+            return Answer::Whole(server::answer("429 Too Many Requests", "Retry-After: 1\r\n", b""));
+        }
+        server::ok(&card)
+    }));
+    config.network.ca_pems.push(String::from_utf8(host.root.to_vec()).unwrap());
+    config.network.connect_to.push(host.detour("busy.example:443").parse().unwrap());
+    let row = row_of_plain(&config);
+    assert_eq!((&row["state"], host.paths().len()), (&json!("trusted"), 3), "{row:#}");
+    assert!(!row["reasons"].to_string().contains("source-unavailable"), "{row:#}");
 }
 
 #[test]

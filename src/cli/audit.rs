@@ -84,6 +84,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     if let Some(pin) = &pin {
         scope.block = pin.first().await;
     }
+    let unread = registry.as_ref().and_then(Registry::unread);
     let sources = Sources { list, registry };
     if args.shard.is_some() && pin.is_none() && !matches!(world.config.chain.block, BlockSelector::Number(_)) {
         bail!(
@@ -98,7 +99,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let pin = match pin {
         Some(pin) => Some(pin),
         None => tokio::select! {
-            pin = BlockPin::of_its_own(pin_file.as_deref(), &world) => pin?,
+            pin = BlockPin::of_its_own(pin_file.as_deref(), &world.resolver, &world.config.chain) => pin?,
             () = &mut interrupt => return Ok(Exit::Interrupted),
         },
     };
@@ -112,6 +113,10 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         pace,
     };
     let (ending, digest) = listed.run(sources, &mut kept, interrupt).await?;
+    let ending = match unread {
+        Some(why) if ending == Ending::Complete => Ending::RegistryUnread(why),
+        _ => ending,
+    };
     if let Some(pin) = &pin {
         scope.block = pin.blocks().await;
     }
@@ -147,12 +152,12 @@ fn finish(
     mut output: Output,
 ) -> anyhow::Result<Exit> {
     let mut exit = exit(&kept.counts, &ending);
-    if kept.counts.names == 0 && (args.shard.is_none() || ending != Ending::Complete) {
+    if kept.counts.names == 0 && (args.shard.is_none() || !ending.has_all_rows()) {
         return match ending {
             Ending::Complete if args.names.is_none() => bail!("--registry: the manifest has no entry"),
             Ending::Complete => bail!("--names: the list holds no name"),
             Ending::ListFailed(why) => bail!("--names: {why}"),
-            Ending::Interrupted | Ending::ShardsCut(_) => Ok(exit),
+            Ending::Interrupted | Ending::RegistryUnread(_) | Ending::ShardsCut(_) => Ok(exit),
         };
     }
     if let Some(warning) = ending.warning() {
@@ -178,7 +183,7 @@ fn finish(
     drop(out);
     let is_gone = output.is_gone();
     output.finish().map_err(|error| unwritable(&spool, error))?;
-    if report.ending == Ending::Complete && !is_gone {
+    if report.ending.has_all_rows() && !is_gone {
         spool.discard()?;
     }
     Ok(exit)

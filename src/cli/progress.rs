@@ -1,8 +1,9 @@
 //! A line that moves while the answer is awaited; on a terminal only.
 
+use std::fmt::Write;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 
 use super::notice;
 
@@ -25,31 +26,34 @@ impl Progress {
         Self(bar)
     }
 
-    /// Shows a bar that counts to `total`, or only counts where that is not known; nothing where standard error is no
-    /// terminal, or only errors are wanted.
+    /// Shows a bar that counts to `total`, with the rate and the time that is left, or only counts where that is not
+    /// known; nothing where standard error is no terminal, or only errors are wanted.
     pub(super) fn counting(total: Option<u64>) -> Self {
         if notice::is_quiet() {
             return Self(ProgressBar::hidden());
         }
         let (bar, template) = match total {
-            Some(total) => (ProgressBar::new(total), "{wide_bar} {pos}/{len} {msg}"),
-            None => (ProgressBar::new_spinner(), "{spinner} {pos} {msg}"),
+            Some(total) => (ProgressBar::new(total), "{wide_bar} {pos}/{len} {pace} {msg}"),
+            None => (ProgressBar::new_spinner(), "{spinner} {pos} {pace} {msg}"),
         };
-        bar.set_message(with_left(total, 0, String::new()));
         if !bar.is_hidden() {
-            bar.set_style(ProgressStyle::with_template(template).expect("the templates are well-formed"));
+            let style = ProgressStyle::with_template(template).expect("the templates are well-formed");
+            bar.set_style(style.with_key("pace", |state: &ProgressState, line: &mut dyn Write| {
+                // Only what is shown is lost.
+                let _ = line.write_str(&Pace::of(state).to_string());
+            }));
             bar.enable_steady_tick(TICK);
         }
         Self(bar)
     }
 
-    /// Counts one more, and shows `message` beside the counts of what is done and of what is left.
+    /// Counts one more, and shows `message` beside the counts.
     pub(super) fn advance(&self, message: impl FnOnce() -> String) {
         if self.0.is_hidden() {
             return;
         }
         self.0.inc(1);
-        self.0.set_message(with_left(self.0.length(), self.0.position(), message()));
+        self.0.set_message(message());
     }
 
     /// Lets `write` write without the line in its way.
@@ -58,12 +62,38 @@ impl Progress {
     }
 }
 
-/// The message with how many are left, where that is known.
-fn with_left(total: Option<u64>, done: u64, message: String) -> String {
-    match total.map(|total| total.saturating_sub(done)) {
-        Some(left) if message.is_empty() => format!("{left} left"),
-        Some(left) => format!("{left} left: {message}"),
-        None => message,
+/// A rate a second says nothing below this: it is one a minute then.
+const SLOW: f64 = 0.1;
+
+/// How work goes on, by what was done of late.
+struct Pace {
+    per_second: f64,
+    /// How many are left, and for how long, where their number is known.
+    left: Option<(u64, Duration)>,
+}
+
+impl Pace {
+    fn of(state: &ProgressState) -> Self {
+        let left = state.len().map(|total| (total.saturating_sub(state.pos()), state.eta()));
+        Self { per_second: state.per_sec(), left }
+    }
+}
+
+impl std::fmt::Display for Pace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Nothing is foretold of what has not begun.
+        let is_known = self.per_second > 0.0;
+        match self.left {
+            Some((left, time)) if is_known => write!(f, "{left} left in {:#} ", HumanDuration(time))?,
+            Some((left, _)) => return write!(f, "{left} left"),
+            None if is_known => {}
+            None => return Ok(()),
+        }
+        if self.per_second < SLOW {
+            write!(f, "({:.1}/min)", self.per_second * 60.0)
+        } else {
+            write!(f, "({:.1}/s)", self.per_second)
+        }
     }
 }
 
@@ -77,11 +107,18 @@ impl Drop for Progress {
 mod tests {
     use super::*;
 
+    fn pace(per_second: f64, left: Option<(u64, u64)>) -> String {
+        let left = left.map(|(left, seconds)| (left, Duration::from_secs(seconds)));
+        Pace { per_second, left }.to_string()
+    }
+
     #[test]
-    fn what_is_left_is_counted_where_the_length_is_known() {
-        assert_eq!(with_left(Some(3), 0, String::new()), "3 left");
-        assert_eq!(with_left(Some(3), 1, "1 trusted".to_owned()), "2 left: 1 trusted");
-        assert_eq!(with_left(Some(3), 4, "4 trusted".to_owned()), "0 left: 4 trusted");
-        assert_eq!(with_left(None, 1, "1 trusted".to_owned()), "1 trusted");
+    fn a_pace_is_a_rate_with_what_is_left_where_the_length_is_known() {
+        assert_eq!(pace(0.0, Some((3, 0))), "3 left");
+        assert_eq!(pace(0.04, Some((3, 75))), "3 left in 75s (2.4/min)");
+        assert_eq!(pace(633.14, Some((87_655, 138))), "87655 left in 2m (633.1/s)");
+        assert_eq!(pace(2.5, Some((0, 0))), "0 left in 0s (2.5/s)");
+        assert_eq!(pace(2.5, None), "(2.5/s)");
+        assert_eq!(pace(0.0, None), "");
     }
 }

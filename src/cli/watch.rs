@@ -169,14 +169,16 @@ impl Watch {
         let sources = Sources::of_list(names::open(&self.args.names)?);
         let mut kept = RowWriter::scratch()?;
         let pace = Pace::of(&self.world.config, self.args.concurrency);
-        let pin = BlockPin::of_its_own(None, &self.world).await?;
+        let pin = BlockPin::of_its_own(None, &resolver, &self.world.config.chain).await?;
         let (pin, survey) = (pin.as_ref(), self.survey.as_ref());
         let listed = ListAudit { resolver: &resolver, pin, survey, earlier, shard: None, pace };
         let (ending, digest) = listed.run(sources, &mut kept, std::future::pending()).await?;
         match ending {
             Ending::Complete => {}
             Ending::ListFailed(why) => bail!("--names: {why}"),
-            cut @ (Ending::Interrupted | Ending::ShardsCut(_)) => bail!(cut.warning().unwrap_or_default()),
+            cut @ (Ending::Interrupted | Ending::RegistryUnread(_) | Ending::ShardsCut(_)) => {
+                bail!(cut.warning().unwrap_or_default())
+            }
         }
         if kept.counts.names == 0 {
             bail!("--names: the list holds no name");

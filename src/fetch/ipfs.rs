@@ -22,6 +22,7 @@ mod route;
 mod score;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 #[cfg(feature = "cli")]
 use futures_util::future::join_all;
@@ -30,6 +31,7 @@ use jiff::Timestamp;
 use self::attempt::Retrieving;
 #[cfg(feature = "unstable")]
 pub use self::gateway::BAN;
+use self::gateway::MAX_REST;
 pub use self::gateway::{Gateway, GatewayError, GatewayFault};
 use self::reorder_budget::ReorderBudget;
 pub use self::retrieval::{Retrieval, Want};
@@ -86,5 +88,10 @@ impl IpfsClient {
             (route.label.clone(), retrieval)
         });
         join_all(of_each).await
+    }
+
+    /// How long until the first gateway that asked for a rest may be asked again; `None` where none rests by its own wish.
+    pub fn rest(&self, now: Timestamp) -> Option<Duration> {
+        self.scores.shortest_rest(now, MAX_REST)
     }
 }

@@ -15,6 +15,9 @@ pub const MAX_LOG_BYTES: usize = 4 << 20;
 /// Most names of one row: each takes some dozens of bytes of memory for three of the file.
 const MAX_NAMES_PER_ROW: usize = 256;
 
+/// Most rows of another form: a text with more is no log.
+const MAX_MALFORMED: usize = 1_000;
+
 /// How the decision of a row begins that nobody has decided yet.
 pub const DRAFT: &str = "draft:";
 
@@ -26,6 +29,19 @@ pub const COLUMNS: [&str; 5] = ["date", "subject", "kind", "decision", "reason"]
 pub struct GovernanceLog {
     /// In the order of the file.
     pub rows: Vec<LogRow>,
+    /// What stands where rows should, in the order of the file. It records nothing.
+    pub malformed: Vec<MalformedRow>,
+}
+
+/// A line that is no row, and should be one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MalformedRow {
+    /// Its line in the file, from 1.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
+    /// What was expected.
+    pub why: &'static str,
 }
 
 /// One row.
@@ -82,62 +98,74 @@ pub enum LogError {
     /// There is no table.
     #[error("has no table with the head | date | subject | kind | decision | reason |")]
     NoTable,
-    /// A row is malformed.
-    #[error("line {line}, column {column}: {why}")]
-    Row {
-        /// From 1.
+    /// More rows are malformed than are told of.
+    #[error("line {line}: more than {MAX_MALFORMED} rows are malformed; name the governance log")]
+    TooManyMalformed {
+        /// The line of the first that is too many, from 1.
         line: usize,
-        /// In characters, from 1.
-        column: usize,
-        /// What was expected.
-        why: &'static str,
     },
 }
 
 impl GovernanceLog {
-    /// Reads a log of at most [`MAX_LOG_BYTES`].
+    /// Reads a log of at most [`MAX_LOG_BYTES`]. A malformed row keeps no other one from being read.
     ///
     /// # Errors
     /// [`LogError`]
     pub fn parse(text: &str) -> Result<Self, LogError> {
-        let (mut rows, mut has_table) = (Vec::new(), false);
+        let (mut log, mut has_table) = (Self { rows: Vec::new(), malformed: Vec::new() }, false);
         let (mut position, mut hidden) = (Position::Outside, None);
         for (line, text) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
-            let malformed = |why| LogError::Row { line, column: 1, why };
             if let Some(until) = &hidden {
                 if Hidden::ends(until, text) {
                     hidden = None;
                 }
                 continue;
             }
+            let mut malformed = |why| log.malformed.push(MalformedRow { line, column: 1, why });
             position = match (position, cells(text)) {
-                (Position::Head, Some(cells)) if is_delimiter(&cells) => {
-                    has_table = true;
+                (Position::Head, Some(cells)) if is_delimiter(&cells) => Position::Rows,
+                (Position::Head, Some(_)) => {
+                    malformed("expected |---|---|---|---|---| below the head");
                     Position::Rows
                 }
-                (Position::Head, _) => return Err(malformed("expected |---|---|---|---|---| below the head")),
+                (Position::Head, None) => {
+                    malformed("expected |---|---|---|---|---| below the head");
+                    hidden = Hidden::begins(text);
+                    Position::Outside
+                }
                 (Position::Rows, Some(cells)) => {
-                    rows.push(LogRow::of(line, &cells)?);
+                    match LogRow::of(line, &cells) {
+                        Ok(row) => log.rows.push(row),
+                        Err(row) => log.malformed.push(row),
+                    }
                     Position::Rows
                 }
                 (Position::Rows, None) if text.trim().is_empty() => Position::Outside,
                 (Position::Rows, None) => {
-                    return Err(malformed("expected a row, which begins with |, or an empty line below the table"));
+                    malformed("expected a row, which begins with |, or an empty line below the table");
+                    hidden = Hidden::begins(text);
+                    if hidden.is_some() { Position::Outside } else { Position::Rows }
                 }
                 (Position::Outside, Some(cells)) if is_head(&cells) => Position::Head,
                 (Position::Outside, Some(cells)) if is_astray(&cells) => {
-                    return Err(malformed("expected the head of the table above this row, with no empty line between"));
+                    malformed("expected the head of the table above this row, with no empty line between");
+                    Position::Outside
                 }
                 (Position::Outside, None) if is_bare_head(text) => {
-                    return Err(malformed("expected | at the start of each line of the table"));
+                    malformed("expected | at the start of each line of the table");
+                    Position::Outside
                 }
                 (Position::Outside, _) => {
                     hidden = Hidden::begins(text);
                     Position::Outside
                 }
             };
+            has_table |= matches!(position, Position::Rows);
+            if log.malformed.len() > MAX_MALFORMED {
+                return Err(LogError::TooManyMalformed { line });
+            }
         }
-        if has_table { Ok(Self { rows }) } else { Err(LogError::NoTable) }
+        if has_table || !log.malformed.is_empty() { Ok(log) } else { Err(LogError::NoTable) }
     }
 
     /// The rows that record what happened, by the names that they are about.
@@ -259,8 +287,8 @@ fn is_astray(cells: &[Cell]) -> bool {
 }
 
 impl LogRow {
-    fn of(line: usize, cells: &[Cell]) -> Result<Self, LogError> {
-        let malformed = |column, why| LogError::Row { line, column, why };
+    fn of(line: usize, cells: &[Cell]) -> Result<Self, MalformedRow> {
+        let malformed = |column, why| MalformedRow { line, column, why };
         let [date, subject, kind, decision, reason] = cells else {
             let column = cells.get(COLUMNS.len()).or_else(|| cells.last()).map_or(1, |cell| cell.column);
             return Err(malformed(column, "expected five cells: date, subject, kind, decision, reason"));
@@ -330,8 +358,10 @@ mod tests {
 
     const HEAD: &str = "# Log\n\n| Date | subject | kind | decision | reason |\n|---|:-:|---|---|---|\n";
 
-    fn error(rows: &str) -> String {
-        GovernanceLog::parse(&format!("{HEAD}{rows}")).expect_err("it is malformed").to_string()
+    /// What is malformed in a log.
+    fn malformed(text: &str) -> Vec<String> {
+        let log = GovernanceLog::parse(text).expect("a log");
+        log.malformed.iter().map(|row| format!("line {}, column {}: {}", row.line, row.column, row.why)).collect()
     }
 
     #[test]
@@ -406,19 +436,39 @@ mod tests {
             ("2026-11-20 | a.eth | incident | b | c", "line 5, column 1: expected a row, which begins with |"),
             (&format!("{good}\n{good}"), "line 7, column 1: expected the head of the table above this row"),
         ] {
-            let error = error(rows);
-            assert!(error.starts_with(expected), "{rows}: {error}");
+            let found = malformed(&format!("{HEAD}{rows}"));
+            assert!(found.len() == 1 && found[0].starts_with(expected), "{rows}: {found:?}");
         }
-        let many = format!("| 2026-11-20 | {} | incident | b | c |", "a.b ".repeat(257));
-        assert!(error(&many).starts_with("line 5, column 16: expected at most 256 names"));
+        let many = format!("{HEAD}| 2026-11-20 | {} | incident | b | c |", "a.b ".repeat(257));
+        assert!(malformed(&many)[0].starts_with("line 5, column 16: expected at most 256 names"));
         let head = "| date | subject | kind | decision | reason |\n";
         for (log, expected) in [
             (format!("{head}{good}"), "line 2, column 1: expected |---|"),
             (format!("{HEAD}\ndate | subject | kind | decision | reason\n"), "line 6, column 1: expected | at the start"),
         ] {
-            let error = GovernanceLog::parse(&log).expect_err("it is malformed").to_string();
-            assert!(error.starts_with(expected), "{error}");
+            let found = malformed(&log);
+            assert!(found.len() == 1 && found[0].starts_with(expected), "{found:?}");
         }
         assert_eq!(GovernanceLog::parse("# Log\n"), Err(LogError::NoTable));
+    }
+
+    #[test]
+    fn a_malformed_row_keeps_no_other_from_being_read() {
+        let good = "| 2026-11-20 | a.eth | incident | b | c |\n";
+        let bad = "| 2026-11-20 | a.eth | incident | b |\n";
+        let head = "| date | subject | kind | decision | reason |";
+        let text = format!("{HEAD}{good}{bad}text\n{good}\n{good}\n{head}\n{good}{good}");
+        let log = GovernanceLog::parse(&text).expect("a log");
+        assert_eq!(log.rows.iter().map(|row| row.line).collect::<Vec<_>>(), [5, 8, 14], "{text}");
+        assert_eq!(log.malformed.iter().map(|row| row.line).collect::<Vec<_>>(), [6, 7, 10, 13], "{text}");
+        for hidden in [format!("```\n{good}```\n"), format!("<!--\n{good}-->\n")] {
+            for above in [HEAD, "| date | subject | kind | decision | reason |\n"] {
+                let log = GovernanceLog::parse(&format!("{above}{hidden}")).expect("a log");
+                assert_eq!((log.rows.len(), log.malformed.len()), (0, 1), "{above}{hidden}");
+            }
+        }
+        let long = |rows: usize| GovernanceLog::parse(&format!("{HEAD}{}", bad.repeat(rows)));
+        assert_eq!(long(MAX_MALFORMED).expect("a log").malformed.len(), MAX_MALFORMED);
+        assert_eq!(long(MAX_MALFORMED + 1), Err(LogError::TooManyMalformed { line: MAX_MALFORMED + 5 }));
     }
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::difference::{Change, Kind, OtherWorld};
 use super::duty::is_askers_slip;
 use super::log_words::{self, shortened};
-use super::governance_log::{DRAFT, GovernanceLog, LogKind, LogRow};
+use super::governance_log::{DRAFT, GovernanceLog, LogKind, LogRow, MalformedRow};
 use super::past::{Past, PastName};
 use super::{Decided, Difference, Draft};
 use crate::reason::Code;
@@ -33,6 +33,8 @@ pub struct LogCheck {
     pub complete: bool,
     /// Names that the latest report could not decide.
     pub undecided: Vec<String>,
+    /// Rows that could not be read, and record nothing.
+    pub malformed: Vec<MalformedRow>,
     /// What happened, and has no row.
     pub missing: Vec<Missing>,
     /// Rows that are drafts still, and record nothing.
@@ -112,6 +114,7 @@ impl LogCheck {
             warnings: difference.as_ref().map_or_else(Vec::new, Difference::warnings),
             complete: difference.as_ref().map_or(latest.complete, Difference::is_complete),
             undecided: Vec::new(),
+            malformed: log.malformed.clone(),
             missing: latest.names.iter().flat_map(|(name, now)| judge.missing(name, now)).collect(),
             undecided_rows: Vec::new(),
             unobserved: Vec::new(),
@@ -139,9 +142,9 @@ impl LogCheck {
         Ok(check)
     }
 
-    /// Whether no row is missing, and none records what did not happen.
+    /// Whether no row is malformed or missing, and none records what did not happen.
     pub const fn holds(&self) -> bool {
-        self.missing.is_empty() && self.unobserved.is_empty()
+        self.malformed.is_empty() && self.missing.is_empty() && self.unobserved.is_empty()
     }
 
     /// Whether the reports decide every name and every row.

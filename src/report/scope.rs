@@ -42,17 +42,25 @@ pub enum Ending {
     Interrupted,
     /// The list of names could not be read to the end.
     ListFailed(String),
+    /// The registry could not be read, which is a row. Whom it lists is not known.
+    RegistryUnread(String),
     /// The reports of these shards are incomplete.
     ShardsCut(Vec<u16>),
 }
 
 impl Ending {
+    /// Whether all that could be read has its row.
+    pub const fn has_all_rows(&self) -> bool {
+        matches!(self, Self::Complete | Self::RegistryUnread(_))
+    }
+
     /// The warning of an incomplete report.
     pub fn warning(&self) -> Option<String> {
         match self {
             Self::Complete => None,
             Self::Interrupted => Some("The audit was interrupted: later names of the list are missing.".to_owned()),
             Self::ListFailed(why) => Some(format!("Later names of the list are missing: {}.", excerpt(why))),
+            Self::RegistryUnread(why) => Some(format!("The names of the registry are missing: {}.", excerpt(why))),
             Self::ShardsCut(shards) => {
                 let shards: Vec<String> = shards.iter().map(u16::to_string).collect();
                 Some(format!("Later names of the shards {} are missing.", shards.join(", ")))

@@ -445,6 +445,29 @@ fn csv_cells_are_no_formulas() {
     assert!(lines[1].contains("\"'=x|`a`\\u{a}#") && lines[3].contains("interrupted"));
 }
 
+/// Whether a log fits the schema of SARIF 2.1.0. Its pattern of language tags, which no log has, is no regular expression.
+fn fits_sarif(text: &str) -> Result<(), String> {
+    let schema = include_str!("../../tests/sarif/sarif-2.1.0-rtm.5.json").replace("{2}]?$", "{2}$");
+    let schema: Value = serde_json::from_str(&schema).expect("JSON");
+    let log = serde_json::from_str(text).expect("JSON");
+    let validator = jsonschema::options().should_validate_formats(true).build(&schema).expect("a schema");
+    validator.validate(&log).map_err(|error| format!("{}: {error}", error.instance_path()))
+}
+
+#[test]
+fn sarif_fits_the_schema_of_sarif() {
+    let mut long = Row::of(9, &changed_host());
+    long.reasons.extend(std::iter::repeat_n(long.reasons.clone(), 20).flatten());
+    let full = [hostile(), Row::of(7, &changed_host()), Row::of(8, &trusted()), long];
+    for rows in [&full[..], &full[..1], &[]] {
+        for ending in [Ending::Complete, Ending::Interrupted, Ending::ListFailed("\u{202e}<b> 'gone'".to_owned())] {
+            assert_eq!(fits_sarif(&written(Format::Sarif, rows, ending)), Ok(()));
+        }
+    }
+    let other = written(Format::Sarif, &full, Ending::Complete).replace("\"ruleId\"", "\"rule\"");
+    assert!(fits_sarif(&other).is_err(), "the schema permits no other member");
+}
+
 #[test]
 fn sarif_points_at_the_line_of_the_list_and_knows_a_finding_again() {
     let mut twice = Row::of(7, &changed_host());

@@ -18,6 +18,11 @@ impl Resolver {
         self.0.walker.upstream.as_ref()?.egress.rest()
     }
 
+    /// How long until the first gateway that asked for a rest may be asked again.
+    pub(crate) fn gateway_rest(&self) -> Option<Duration> {
+        self.0.walker.sources.content.rest()
+    }
+
     /// What finds names through the endpoints; `None` where the chain is not read through endpoints.
     pub(crate) fn name_finder(&self) -> Option<NameFinder> {
         self.0.walker.upstream.as_ref().map(|upstream| NameFinder::new(&upstream.settings, &upstream.http))

@@ -1,5 +1,6 @@
 //! The content side of the walk: cards and schemas over HTTPS, and blocks by CID.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -57,6 +58,16 @@ pub trait Content: Send + Sync {
     /// Where the door for foreign URLs refuses it, or its host gives no answer.
     async fn unpaid(&self, _url: &str, _body: Option<&'static str>, _limit: Duration) -> Result<SellerReply, FetchError> {
         Err(Forbidden { hop: 0, target: "the URL".to_owned(), why: EgressViolation::Disabled }.into())
+    }
+
+    /// How long until the first gateway that asked for a rest may be asked again. The default implementation knows of none.
+    fn rest(&self) -> Option<Duration> {
+        None
+    }
+
+    /// The same without what it was served before, where it keeps that. The default implementation keeps nothing.
+    fn anew(&self) -> Option<Arc<dyn Content>> {
+        None
     }
 }
 

@@ -92,6 +92,10 @@ impl Content for Network {
         let served = self.fetched(Upstream::Card, url, Limits { total: limit, ..Limits::registry() }).await;
         served.map(|body| body.bytes)
     }
+
+    fn rest(&self) -> Option<Duration> {
+        self.ipfs.rest(self.clock.now())
+    }
 }
 
 fn source(document: Result<Body, FetchError>) -> Source {

@@ -11,10 +11,13 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use url::Url;
 
+use super::content::Content;
 use super::continuity::History;
 use super::fleet::Fleet;
 use super::network::Network;
 use super::registration::{AgentRegistries, Registry};
+#[cfg(feature = "cli")]
+use super::shared_content::SharedContent;
 use super::turns::Turns;
 use super::upstream::Upstream;
 use crate::cache::VerdictCache;
@@ -156,6 +159,15 @@ impl Load {
             Self::Questions => Turns::default(),
             #[cfg(feature = "cli")]
             Self::List { at_once } => Turns::of(at_once),
+        }
+    }
+
+    /// The content, of which the names of a list share what they have in common.
+    pub(super) fn shared(self, content: Arc<dyn Content>) -> Arc<dyn Content> {
+        match self {
+            Self::Questions => content,
+            #[cfg(feature = "cli")]
+            Self::List { .. } => Arc::new(SharedContent::over(content)),
         }
     }
 }

@@ -149,6 +149,26 @@ fn nothing_of_a_progress_line_remains_after_ctrl_c() {
 }
 
 #[test]
+fn an_audit_shows_its_rate_the_time_left_and_the_states() {
+    let (_listener, silent) = silent_endpoint();
+    let folder = tempfile::tempdir().expect("a folder");
+    let names = folder.path().join("names");
+    std::fs::write(&names, "no name.eth\na.eth\n").expect("a list");
+    let line = format!("clresolve audit --names {} --rpc {silent} --block 1 --timeout 60s", names.display());
+    let Some(mut terminal) = Terminal::run(&format!("{line} --out /dev/null")) else { return };
+    terminal.wait_for(" 0 trusted, 1 untrusted, 0 indeterminate");
+    terminal.press(END_OF_TEXT);
+    let shown = String::from_utf8_lossy(&terminal.seen).into_owned();
+    let line = shown.rsplit(['\r', '\n']).find(|line| line.contains("1 untrusted")).expect("it was waited for");
+    let (_, pace) = line.split_once("1/2 1 left in ").unwrap_or_else(|| panic!("no time left: {shown:?}"));
+    let (time, rest) = pace.split_once(" (").expect("a rate");
+    assert!(time.trim_end_matches(['s', 'm', 'h']).parse::<u64>().is_ok(), "{line:?}");
+    let (rate, _) = rest.split_once("/s) ").or_else(|| rest.split_once("/min) ")).expect("a unit");
+    assert!(rate.parse::<f64>().is_ok_and(|rate| rate > 0.0), "{line:?}");
+    assert_eq!(terminal.end().0, Some(130));
+}
+
+#[test]
 fn nothing_of_a_progress_line_remains_after_a_pipe_was_closed() {
     for line in [
         "clresolve --sandbox summarizeagent.eth | head -0",

@@ -16,6 +16,7 @@ use crate::cli::new_file::{self, NewFile};
 use crate::cli::notice;
 use crate::cli::output::{self, Unwritable};
 use crate::cli::world::World;
+use crate::config::ChainConfig;
 use crate::name::EnsName;
 use crate::reason::Code;
 use crate::resolve::{Question, Resolver};
@@ -80,39 +81,49 @@ impl BlockPin {
     /// The pin of an audit with this file, if it has one.
     pub(super) async fn of(file: Option<&Path>, world: &World) -> anyhow::Result<Option<Self>> {
         let Some(path) = file else { return Ok(None) };
+        let (resolver, chain) = (&world.resolver, &world.config.chain);
         let shown = || format!("--pin {}", Foreign::new(&path.display().to_string()));
-        if world.config.chain.block != BlockSelector::Finalized {
+        if chain.block != BlockSelector::Finalized {
             bail!("--pin: it names the block itself, so leave --block out");
         }
         let file = match PinFile::read(path).with_context(shown)? {
             Some(file) => file,
-            None => PinFile::begin(world).await.and_then(|file| file.shared_at(path)).with_context(shown)?,
+            None => PinFile::begin(resolver, chain).await.and_then(|file| file.shared_at(path)).with_context(shown)?,
         };
-        Self::open(file, Some(path), world).await.with_context(shown).map(Some)
+        Self::open(file, Some(path), resolver, chain).await.with_context(shown).map(Some)
     }
 
     /// The pin of an audit that was given no block: that in the file of an earlier run, else the finalized block, which is
     /// written there. `None` where blocks of another kind are read, or which one is final cannot be told: then each name
     /// says what is wrong.
-    pub(in crate::cli) async fn of_its_own(file: Option<&Path>, world: &World) -> anyhow::Result<Option<Self>> {
-        if world.config.chain.block != BlockSelector::Finalized {
+    pub(in crate::cli) async fn of_its_own(
+        file: Option<&Path>,
+        resolver: &Resolver,
+        chain: &ChainConfig,
+    ) -> anyhow::Result<Option<Self>> {
+        if chain.block != BlockSelector::Finalized {
             return Ok(None);
         }
         let shown = || file.map(|path| Foreign::new(&path.display().to_string()).to_string()).unwrap_or_default();
         let found = match file.map(PinFile::read).transpose().with_context(shown)?.flatten() {
             Some(found) => found,
-            None => match (PinFile::begin(world).await, file) {
+            None => match (PinFile::begin(resolver, chain).await, file) {
                 (Err(_), _) => return Ok(None),
                 (Ok(begun), None) => begun,
                 (Ok(begun), Some(path)) => begun.shared_at(path)?,
             },
         };
-        Self::open(found, file, world).await.with_context(shown).map(Some)
+        Self::open(found, file, resolver, chain).await.with_context(shown).map(Some)
     }
 
-    async fn open(file: PinFile, path: Option<&Path>, world: &World) -> anyhow::Result<Self> {
-        file.check(world)?;
-        let unpinned = world.resolver.clone();
+    async fn open(
+        file: PinFile,
+        path: Option<&Path>,
+        resolver: &Resolver,
+        chain: &ChainConfig,
+    ) -> anyhow::Result<Self> {
+        file.check(chain)?;
+        let unpinned = resolver.clone();
         let state = Mutex::new(PinState { resolver: file.resolver(&unpinned), file });
         let pin = Self { path: path.map(Path::to_owned), unpinned, state };
         if pin.path.is_some() {
@@ -271,9 +282,8 @@ impl PinFile {
     }
 
     /// A pin of the finalized block.
-    async fn begin(world: &World) -> anyhow::Result<Self> {
-        let block = read_final(&world.resolver).await?;
-        let chain = &world.config.chain;
+    async fn begin(resolver: &Resolver, chain: &ChainConfig) -> anyhow::Result<Self> {
+        let block = read_final(resolver).await?;
         Ok(Self {
             schema: SCHEMA.to_owned(),
             world: chain.world.clone(),
@@ -293,8 +303,7 @@ impl PinFile {
     }
 
     /// Refuses a pin of another world.
-    fn check(&self, world: &World) -> anyhow::Result<()> {
-        let chain = &world.config.chain;
+    fn check(&self, chain: &ChainConfig) -> anyhow::Result<()> {
         if (&self.world, self.chain) != (&chain.world, chain.id) {
             let own = Foreign::new(&self.world);
             bail!("it is of {own} eip155:{}, and this is {} eip155:{}", self.chain, chain.world, chain.id);

@@ -1,6 +1,7 @@
 //! Names, judged in groups that are read together; the rows follow their sources.
 
 use std::future::Future;
+use std::time::Duration;
 
 use futures_util::{StreamExt as _, future::ready, stream};
 use tokio::sync::Semaphore;
@@ -13,6 +14,7 @@ use crate::cli::names::{Distinct, Line, NamesError};
 use crate::cli::progress::Progress;
 use crate::config::Config;
 use crate::digest::Digest;
+use crate::reason::{Effect, Step};
 use crate::report::shard::ListDigester;
 use crate::report::{AuditCounts, Ending, Past, Presence, Row, Shard};
 use crate::resolve::{Question, Resolver, UpstreamSurvey};
@@ -143,11 +145,19 @@ impl ListAudit<'_> {
     async fn resolved(&self, name: &str) -> anyhow::Result<Resolution> {
         let mut resolution = self.read(name).await?;
         for _ in 1..MOST_TRIES {
-            let Some(rest) = self.resolver.rest().filter(|_| lacks_an_answer(&resolution)) else { break };
+            let Some(rest) = self.rest(&resolution) else { break };
             tokio::time::sleep(rest).await;
             resolution = self.read(name).await?;
         }
         Ok(resolution)
+    }
+
+    /// How long to wait for a server that rests and may have the answer that is lacking.
+    fn rest(&self, resolution: &Resolution) -> Option<Duration> {
+        if !lacks_an_answer(resolution) {
+            return None;
+        }
+        self.resolver.rest().max(self.resolver.gateway_rest().filter(|_| lacks_content(resolution)))
     }
 
     async fn read(&self, name: &str) -> anyhow::Result<Resolution> {
@@ -185,6 +195,16 @@ impl ListAudit<'_> {
 /// Whether something could not be asked that another time may answer.
 fn lacks_an_answer(resolution: &Resolution) -> bool {
     resolution.verdict().reasons.iter().any(|reason| reason.code.entry().retryable)
+}
+
+/// Whether it is undecided for want of what gateways have: with another source of it, nobody waits for them.
+fn lacks_content(resolution: &Resolution) -> bool {
+    let is_of_content = |step| matches!(step, Step::FetchHttps | Step::FetchIpfs | Step::Integrity | Step::Schemas);
+    let reasons = &resolution.verdict().reasons;
+    reasons
+        .iter()
+        .map(|reason| (reason.effect, reason.code.entry()))
+        .any(|(effect, entry)| effect == Effect::Unknown && entry.retryable && is_of_content(entry.step))
 }
 
 fn counts(counts: &AuditCounts) -> String {

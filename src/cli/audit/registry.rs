@@ -31,10 +31,11 @@ pub(super) struct Registry {
 }
 
 impl Registry {
-    /// Reads the registry that is audited, if one is. Beside a list, one that cannot be read is a line.
+    /// Reads the registry that is audited, if one is. One that cannot be read, or is of another form, is a line, with line
+    /// and column of what is wrong.
     ///
     /// # Errors
-    /// If it cannot be read, or is of another form, with line and column; beside a list if its file cannot be opened.
+    /// If its file cannot be opened, or is the list.
     pub(super) async fn of(args: &AuditArgs, resolver: &Resolver) -> anyhow::Result<Option<Self>> {
         let Some(typed) = &args.registry else { return Ok(None) };
         if typed == STDIN && args.names.as_deref() == Some(Path::new(STDIN)) {
@@ -42,9 +43,10 @@ impl Registry {
         }
         let location = Location::typed(typed);
         match Self::read(&location, resolver).await {
-            Err(error) if args.names.is_some() && !is_of_a_file(&error) => {
+            Err(error) if !is_of_a_file(&error) => {
                 let why = Foreign::new(&format!("{error:#}")).to_string();
-                anstream::eprintln!("clresolve: --registry: {why}; the names of the list are audited all the same");
+                let rest = if args.names.is_some() { "; the names of the list are audited all the same" } else { "" };
+                anstream::eprintln!("clresolve: --registry: {why}{rest}");
                 Ok(Some(Self::unreadable(&location, &error)))
             }
             read => read.map(Some).context("--registry"),
@@ -84,6 +86,14 @@ impl Registry {
     fn unreadable(location: &Location, error: &anyhow::Error) -> Self {
         let why = format!("the registry cannot be read: {error:#}");
         Self { about: None, entries: vec![Line::unreadable(1, &location.shown(), why)], numbers: HashMap::new() }
+    }
+
+    /// Why it could not be read, where it could not.
+    pub(super) fn unread(&self) -> Option<String> {
+        match (&self.about, self.entries.first()) {
+            (None, Some(Line::Unreadable { why, .. })) => Some(why.clone()),
+            _ => None,
+        }
     }
 
     /// The entries, by their numbers from 1.

@@ -23,7 +23,7 @@ pub(super) fn exit(counts: &AuditCounts, ending: &Ending) -> Exit {
         Ending::Complete => worst,
         Ending::ListFailed(_) => Exit::Usage,
         Ending::Interrupted => Exit::Interrupted,
-        Ending::ShardsCut(_) => worst.max(Exit::Indeterminate),
+        Ending::RegistryUnread(_) | Ending::ShardsCut(_) => worst.max(Exit::Indeterminate),
     }
 }
 
@@ -76,6 +76,7 @@ mod tests {
         assert_eq!(exit(&counts(0, 2), &Ending::Complete), Exit::Indeterminate);
         assert_eq!(exit(&counts(1, 2), &Ending::Complete), Exit::Untrusted);
         assert_eq!(exit(&counts(1, 2), &Ending::ListFailed(String::new())), Exit::Usage);
+        assert_eq!(exit(&counts(0, 0), &Ending::RegistryUnread(String::new())), Exit::Indeterminate);
         assert_eq!(exit(&counts(1, 2), &Ending::Interrupted), Exit::Interrupted);
     }
 }

@@ -10,7 +10,7 @@ use crate::cli::exit::Exit;
 use crate::cli::input;
 use crate::cli::output::{Output, Results};
 use crate::report::Draft;
-use crate::report::governance_log::{GovernanceLog, MAX_LOG_BYTES};
+use crate::report::governance_log::{GovernanceLog, MAX_LOG_BYTES, MalformedRow};
 use crate::report::log_check::{LogCheck, Missing, NamedRow};
 use crate::text::Foreign;
 
@@ -45,6 +45,9 @@ fn people(check: &LogCheck) -> String {
     let mut text: String = check.warnings.iter().map(|warning| warning.clone() + "\n").collect();
     if !check.complete && check.warnings.is_empty() {
         text.push_str("The report is incomplete: what its missing names did is not known.\n");
+    }
+    for MalformedRow { line, column, why } in &check.malformed {
+        let _ = writeln!(text, "not read   line {line}, column {column}: {why}");
     }
     for Missing { name, kind, what } in &check.missing {
         let what: Vec<_> = what.iter().map(|what| Foreign::new(what).to_string()).collect();

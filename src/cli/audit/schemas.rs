@@ -58,7 +58,7 @@ struct PublishedSchema<'a> {
     side: Side,
     /// The path in the publisher's repository.
     path: &'a str,
-    /// Trusted: every location serves what the manifest pins.
+    /// Trusted: the canonical location serves what the manifest pins, and so does each mirror that answers.
     state: State,
     reasons: Vec<Reason>,
 }

@@ -19,13 +19,14 @@
 
 use super::{Findings, verbs};
 use crate::card::Card;
-use crate::evidence::{BoundSchema, SchemaEvidence};
+use crate::evidence::{BoundSchema, SchemaEvidence, SchemaFault};
 use crate::manifest::{Manifest, SchemaEntry, Side, Verb};
 use crate::profile::Profile;
 use crate::schema::served::ServedSchema;
 use crate::schema::strict::Strictness;
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Code, Effect, Reason};
+use clresolve_core::recordable::Recordable;
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::text::excerpt;
 
@@ -113,13 +114,16 @@ pub fn proven(
 }
 
 /// Everything that is wrong with one schema as its layer publishes it: its bytes at the canonical location and at one
-/// mirror, and the publisher's checksum list.
+/// mirror, and the publisher's checksum list. A good mirror does not stand for a canonical location that gave nothing.
 pub fn published(side: Side, fetched: &BoundSchema, entry: &SchemaEntry, profile: &Profile) -> Vec<Reason> {
     let mut found = Findings::default();
     let Some(pinned) = Pinned::of(entry) else {
         return vec![Reason::new(Code::SchemaUnpinned).at(side.schema_pointer())];
     };
     bytes(side, fetched, pinned, profile, &mut found);
+    if let Err(fault) = &fetched.canonical {
+        found.add_once(unavailable(side, fault));
+    }
     if let Some(listed) = entry.published_crlf_sha256 {
         let note = Reason::new(Code::ChecksumLineEndings).expected(listed.to_string());
         found.add(note.observed(pinned.sha256.to_string()).at(CHECKSUM_LIST));
@@ -149,9 +153,7 @@ fn bytes(side: Side, bound: &BoundSchema, pinned: Pinned<'_>, profile: &Profile,
     match canonical {
         Ok(served) => held(served, pinned, side.schema_pointer(), found),
         Err(cause) if !matches!(mirror, Some(Ok(mirror)) if mirror.digest() == pinned.sha256) => {
-            found.add(
-                Reason::new(Code::SchemaUnavailable).observed(excerpt(&cause.to_string())).at(side.schema_pointer()),
-            );
+            found.add(unavailable(side, cause));
         }
         Err(_) => {}
     }
@@ -169,6 +171,11 @@ fn bytes(side: Side, bound: &BoundSchema, pinned: Pinned<'_>, profile: &Profile,
     if let Some(Ok(document)) = bound.served().next().map(ServedSchema::document) {
         strict(&document.strictness, side.schema_pointer(), profile, found);
     }
+}
+
+/// The canonical location gave nothing.
+fn unavailable(side: Side, fault: &Recordable<SchemaFault>) -> Reason {
+    Reason::new(Code::SchemaUnavailable).observed(excerpt(&fault.to_string())).at(side.schema_pointer())
 }
 
 /// PC-2, PC-5, PC-9: the bytes of a canonical location against the manifest.
@@ -308,11 +315,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::evidence::{SchemaAnswer, SchemaFault};
+    use crate::evidence::SchemaAnswer;
     use crate::profile::{DEFAULT, Profiles};
     use crate::sample::{codes, good};
     use clresolve_core::fetch::{Cause, FetchError};
-    use clresolve_core::recordable::Recordable;
 
     /// A world in which the two schemas of `summarize` are short texts of our own, pinned by a manifest of our own.
     struct World {
@@ -441,6 +447,25 @@ mod tests {
         assert_eq!(world.codes(), ["schema-mirror-unreachable", "schema-unavailable"]);
         world.evidence.request.mirror = Some(Ok(served("receipt")));
         assert_eq!(world.codes(), ["schema-mirror-mismatch", "schema-unavailable"]);
+    }
+
+    /// A verdict needs the schema; whoever publishes it has to serve it at its own location.
+    #[test]
+    fn a_published_schema_is_not_known_where_its_canonical_location_gives_nothing() {
+        let world = World::good();
+        let profile = world.profiles.get(DEFAULT).expect("built in");
+        let entry = &profile.layer("commons").expect("a layer").manifest().verb("summarize").expect("a verb").request;
+        let published = |canonical: SchemaAnswer, mirror: Option<SchemaAnswer>| {
+            let mut reasons = published(Side::Request, &BoundSchema { canonical, mirror }, entry, &profile);
+            reasons.retain(|reason| reason.code != Code::ChecksumLineEndings);
+            codes(&reasons)
+        };
+        let good = || Some(Ok(served("request")));
+        assert_eq!(published(Ok(served("request")), good()), NONE);
+        assert_eq!(published(Err(down()), good()), ["schema-unavailable"]);
+        assert_eq!(published(Err(down()), None), ["schema-unavailable"]);
+        assert_eq!(published(Err(down()), Some(Err(down()))), ["schema-mirror-unreachable", "schema-unavailable"]);
+        assert_eq!(with_canonical(Err(down())), NONE, "a verdict has the schema");
     }
 
     #[test]

@@ -1,0 +1,292 @@
+//! Fetches that the names of a list share: a URL, or a path below a CID, that several names lead to is asked for once.
+//!
+//! What was served counts for all names of the round. A failure counts for those that waited for it, unless it may be one of
+//! time: a name has the time that is left to itself, so it asks for itself.
+
+use std::hash::Hash;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use clresolve_core::recordable::Recordable;
+use clresolve_payment::terms::Reply as SellerReply;
+use futures_util::future::{Either, select};
+use moka::future::Cache;
+use tokio::time::{Instant, timeout};
+
+use super::content::{Content, Liars, Retrieved};
+use crate::cid::{Budget, ContentId, ContentPath};
+use crate::evidence::{Source, Walked};
+use crate::fetch::https::Body;
+use crate::fetch::{Cause, FetchError};
+
+/// Bytes that are kept of each kind. What names share is some hundred kilobytes at most (a released layer has sixty schemas
+/// of a few kilobytes); all else is the card of one name, which makes room for what is asked for more often.
+const KEPT_BYTES: u64 = 1 << 20;
+
+/// What an entry takes beside its bytes, so that many empty ones are bounded too.
+const ENTRY_BYTES: usize = 512;
+
+/// Content that is shared in one round of a list.
+pub(super) struct SharedContent {
+    source: Arc<dyn Content>,
+    cards: Shared<String, ServedCard>,
+    schemas: Shared<String, Bytes>,
+    documents: Shared<String, Body>,
+    files: Shared<(ContentId, ContentPath), Retrieved>,
+}
+
+/// The body of a card, and the URL that served it.
+type ServedCard = (Bytes, String);
+
+impl SharedContent {
+    /// A round in which nothing was asked of `source` yet.
+    pub(super) fn over(source: Arc<dyn Content>) -> Self {
+        Self {
+            source,
+            cards: Shared::new(|url, (bytes, by)| url.len() + bytes.len() + by.len()),
+            schemas: Shared::new(|url, bytes| url.len() + bytes.len()),
+            documents: Shared::new(|url, body| url.len() + body.bytes.len() + body.final_url.as_str().len()),
+            files: Shared::new(|(_, path), file| {
+                path.to_string().len() + file.walked.bytes().map_or(0, Bytes::len) + file.blocks.bytes()
+            }),
+        }
+    }
+}
+
+#[async_trait]
+impl Content for SharedContent {
+    async fn card(&self, url: &str, limit: Duration) -> Source {
+        let card = |limit| async move {
+            match self.source.card(url, limit).await {
+                Source::Body { bytes, url } => Ok((bytes, url)),
+                other => Err(other),
+            }
+        };
+        let is_late = |source: &Source| match source {
+            Source::Unavailable(Recordable::Met(cause)) => is_of_time(cause),
+            _ => false,
+        };
+        match self.cards.get(url.to_owned(), limit, card, is_late).await {
+            Ok(Got { value: (bytes, url), .. }) => Source::Body { bytes, url },
+            Err(other) => other,
+        }
+    }
+
+    async fn walk(
+        &self,
+        cid: &ContentId,
+        path: &ContentPath,
+        known: &[Bytes],
+        budget: Budget,
+        limit: Duration,
+    ) -> Retrieved {
+        if !known.is_empty() || budget != Budget::card() {
+            return self.source.walk(cid, path, known, budget, limit).await;
+        }
+        let file = |limit| async move {
+            let began = Instant::now();
+            let retrieved = self.source.walk(cid, path, &[], budget, limit).await;
+            let is_late = began.elapsed() >= limit || lacks_time(&retrieved.walked);
+            if retrieved.walked.bytes().is_some() { Ok(retrieved) } else { Err((retrieved, is_late)) }
+        };
+        match self.files.get((*cid, path.clone()), limit, file, |(_, is_late)| *is_late).await {
+            Ok(Got { value, is_own: true }) => value,
+            // The gateways lied to another name.
+            Ok(Got { value, is_own: false }) => Retrieved { liars: Liars::new(), ..value },
+            Err((retrieved, _)) => retrieved,
+        }
+    }
+
+    async fn key_set(&self, url: &str, limit: Duration) -> Source {
+        self.source.key_set(url, limit).await
+    }
+
+    async fn schema(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError> {
+        let schema = |limit| self.source.schema(url, limit);
+        self.schemas.get(url.to_owned(), limit, schema, is_late).await.map(|got| got.value)
+    }
+
+    async fn document(&self, url: &str, limit: Duration) -> Result<Body, FetchError> {
+        let document = |limit| self.source.document(url, limit);
+        self.documents.get(url.to_owned(), limit, document, is_late).await.map(|got| got.value)
+    }
+
+    async fn registry(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError> {
+        self.source.registry(url, limit).await
+    }
+
+    async fn unpaid(&self, url: &str, body: Option<&'static str>, limit: Duration) -> Result<SellerReply, FetchError> {
+        self.source.unpaid(url, body, limit).await
+    }
+
+    fn rest(&self) -> Option<Duration> {
+        self.source.rest()
+    }
+
+    fn anew(&self) -> Option<Arc<dyn Content>> {
+        Some(Arc::new(Self::over(Arc::clone(&self.source))))
+    }
+}
+
+fn is_late(error: &FetchError) -> bool {
+    error.cause().is_some_and(is_of_time)
+}
+
+/// Whether more time might have helped: a host that asks for a pause is asked again while there is time.
+fn is_of_time(cause: &Cause) -> bool {
+    matches!(cause, Cause::Timeout | Cause::Status(429 | 503))
+}
+
+/// Whether more time might have helped with a gateway.
+fn lacks_time(walked: &Walked) -> bool {
+    let late = Cause::Timeout.to_string();
+    matches!(walked, Walked::Unproven(causes) if causes.iter().any(|(_, cause)| *cause == late))
+}
+
+/// What was served under each key.
+struct Shared<K, V>(Cache<K, V>);
+
+/// What was served, and whether to the one who asks.
+struct Got<V> {
+    value: V,
+    is_own: bool,
+}
+
+impl<K, V> Shared<K, V>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    fn new(bytes: fn(&K, &V) -> usize) -> Self {
+        let weigh = move |key: &K, value: &V| u32::try_from(ENTRY_BYTES + bytes(key, value)).unwrap_or(u32::MAX);
+        Self(Cache::builder().max_capacity(KEPT_BYTES).weigher(weigh).build())
+    }
+
+    /// What `fetch` gives within a time limit, asked for once by all who want it. Who has waited for half of the time asks
+    /// beside the one who does, so that no name depends on another's connection.
+    async fn get<E, F>(
+        &self,
+        key: K,
+        limit: Duration,
+        fetch: impl Fn(Duration) -> F,
+        is_late: impl Fn(&E) -> bool,
+    ) -> Result<Got<V>, E>
+    where
+        E: Clone + Send + Sync + 'static,
+        F: Future<Output = Result<V, E>> + Send,
+    {
+        let deadline = Instant::now() + limit;
+        let left = || deadline.saturating_duration_since(Instant::now());
+        let asks = AtomicBool::new(false);
+        let first = async {
+            asks.store(true, Ordering::Relaxed);
+            fetch(left()).await
+        };
+        let is_own = || asks.load(Ordering::Relaxed);
+        let mut shared = pin!(self.0.entry(key).or_try_insert_with(first));
+        let own = match timeout(limit / 2, &mut shared).await {
+            Ok(answer) => Either::Left((answer, None)),
+            Err(_) if is_own() => Either::Left((shared.await, None)),
+            Err(_) => match select(shared, Box::pin(fetch(left()))).await {
+                Either::Left((answer, own)) => Either::Left((answer, Some(own))),
+                Either::Right((own, _)) => Either::Right(own),
+            },
+        };
+        let own = match own {
+            Either::Left((Ok(entry), _)) => return Ok(Got { value: entry.into_value(), is_own: is_own() }),
+            Either::Left((Err(error), _)) if is_own() || !is_late(&error) => return Err(E::clone(&error)),
+            Either::Left((Err(_), Some(begun))) => begun.await,
+            Either::Left((Err(_), None)) => fetch(left()).await,
+            Either::Right(own) => own,
+        };
+        own.map(|value| Got { value, is_own: true })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use futures_util::future::join_all;
+    use tokio::time::sleep;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A host that answers after a time, and how often it was asked.
+    struct Host {
+        shared: Shared<&'static str, usize>,
+        asked: AtomicUsize,
+        takes: Duration,
+    }
+
+    impl Host {
+        fn new(takes: Duration) -> Self {
+            Self { shared: Shared::new(|_, _| 1), asked: AtomicUsize::new(0), takes }
+        }
+
+        /// Asks with this time, as one name does.
+        async fn ask(&self, limit: Duration, answer: Result<(), &'static str>) -> Result<usize, &'static str> {
+            let fetch = |limit| async move {
+                let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+                timeout(limit, sleep(self.takes)).await.map_err(|_| "late")?;
+                answer.map(|()| asked)
+            };
+            self.shared.get("key", limit, fetch, |error| *error == "late").await.map(|got| got.value)
+        }
+
+        fn asked(&self) -> usize {
+            self.asked.load(Ordering::Relaxed)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_many_ask_for_is_fetched_once_and_kept() {
+        let host = Host::new(SECOND);
+        let answers = join_all((0..40).map(|_| host.ask(10 * SECOND, Ok(())))).await;
+        assert!(answers.iter().all(|answer| *answer == Ok(1)), "{answers:?}");
+        assert_eq!((host.ask(10 * SECOND, Ok(())).await, host.asked()), (Ok(1), 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_is_shared_by_those_who_waited_for_it_and_not_kept() {
+        let host = Host::new(SECOND);
+        let answers = join_all((0..40).map(|_| host.ask(10 * SECOND, Err("gone")))).await;
+        assert!(answers.iter().all(|answer| *answer == Err("gone")), "{answers:?}");
+        assert_eq!(host.asked(), 1);
+        assert_eq!((host.ask(10 * SECOND, Ok(())).await, host.asked()), (Ok(2), 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_fails_for_want_of_another_ones_time() {
+        let host = Host::new(3 * SECOND);
+        let (hasty, patient) = tokio::join!(host.ask(SECOND, Ok(())), host.ask(10 * SECOND, Ok(())));
+        assert_eq!((hasty, patient, host.asked()), (Err("late"), Ok(2), 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_waited_for_half_of_its_time_asks_too() {
+        let host = Host::new(6 * SECOND);
+        let began = Instant::now();
+        let later = async {
+            sleep(SECOND / 2).await;
+            (host.ask(8 * SECOND, Ok(())).await, began.elapsed())
+        };
+        let (first, later) = tokio::join!(host.ask(60 * SECOND, Ok(())), later);
+        assert_eq!((first, later, host.asked()), (Ok(1), (Ok(1), 6 * SECOND), 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_gives_up_leaves_the_fetch_to_who_waits() {
+        let host = Host::new(2 * SECOND);
+        let given_up = timeout(SECOND, host.ask(10 * SECOND, Ok(())));
+        let (given_up, waits) = tokio::join!(given_up, host.ask(10 * SECOND, Ok(())));
+        assert!(given_up.is_err());
+        assert_eq!((waits, host.asked()), (Ok(2), 2));
+    }
+}
