@@ -79,7 +79,7 @@ use self::cached::CachedWalker;
 pub use self::content::Liars;
 pub use self::content::{Content, Retrieved};
 #[cfg(feature = "daemon")]
-pub(crate) use self::decide::report as report_decision;
+pub(crate) use self::decide::DecisionEvent;
 pub use self::export::ExportError;
 #[cfg(feature = "daemon")]
 pub(crate) use self::follow::Following;

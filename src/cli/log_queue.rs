@@ -125,6 +125,7 @@ impl Queue {
     }
 
     /// Writes lines as they come, and never ends.
+    #[expect(clippy::disallowed_methods, reason = "a pause that decides nothing")]
     fn write_all_to(&self, sink: &mut impl Write) -> ! {
         loop {
             self.write_next_to(sink);

@@ -23,7 +23,7 @@ use super::problem;
 use super::state::AppState;
 use crate::digest::Digest;
 use crate::reason::Refusal;
-use crate::resolve::{Question, Resolution, report_decision};
+use crate::resolve::{DecisionEvent, Question, Resolution};
 use crate::sign;
 
 /// `POST /v1/decisions`
@@ -73,7 +73,7 @@ async fn answered(
     if let (Some(recent), Form::Plain) = (&recent, form) {
         let answered = state.admission.ask(client, Question::new(&*recent.name)).await?;
         if recent.is_about(answered.resolution.verdict()) && std::ptr::eq(&*in_force.state(), state) {
-            report_decision(&recent.decision);
+            recent.event.report();
             return Ok(sent(recent.body.clone(), "application/json", &answered.resolution));
         }
     }
@@ -88,11 +88,11 @@ async fn answered(
     let (resolver, asked) = (state.resolver.clone(), Arc::clone(&request));
     let work = async move { resolver.decide_on(answered.resolution, &asked).await };
     let (decision, resolution) = to_its_end(keeping(place, work)).await?;
-    let decision = Arc::new(decision);
-    report_decision(&decision);
-    let body = Bytes::from(serde_json::to_vec(&*decision).unwrap_or_default());
+    let event = DecisionEvent::of(&decision);
+    event.report();
+    let body = Bytes::from(serde_json::to_vec(&decision).unwrap_or_default());
     if moment == Moment::BeforeSigning {
-        state.recent_decisions.keep(digest, &request.name, &decision, &body, state.resolver.now());
+        state.recent_decisions.keep(digest, &request.name, &decision, event, &body, state.resolver.now());
     }
     let signed = || signature(&state, &decision, &resolution, digest);
     Ok(match (form, (form != Form::Plain).then(signed)) {

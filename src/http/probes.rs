@@ -15,7 +15,7 @@ use super::client_limits::Client;
 use super::in_force::InForce;
 use super::receipts::{JSON, sent};
 use super::state::AppState;
-use crate::resolve::{EMPTY, Probe, ProbeAnswer, Question, Sellers, report_decision};
+use crate::resolve::{DecisionEvent, EMPTY, Probe, ProbeAnswer, Question, Sellers};
 
 /// Where sellers are asked from.
 pub(super) const PATH: &str = "/v1/probes";
@@ -56,7 +56,7 @@ async fn answered(
     let asked = Arc::new(asked);
     let (state, answered) = in_force.ask(state, client, question).await?;
     let (decision, resolution) = state.resolver.decide_on(answered.resolution, &asked).await;
-    report_decision(&decision);
+    DecisionEvent::of(&decision).report();
     let answer = ProbeAnswer::new(asked.terms().as_ref().ok(), &decision);
     Ok(sent(
         serde_json::to_vec(&answer).expect("an answer has a JSON form: its keys are strings"),

@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use moka::sync::Cache;
 
 use crate::digest::Digest;
+use crate::resolve::DecisionEvent;
 use crate::verdict::{State, Verdict};
 
 /// How long a decision is given again, unless it ends before.
@@ -21,8 +22,10 @@ const KEPT_BYTES: u64 = 8 * 1024 * 1024;
 pub(super) struct Recent {
     /// The name that was asked for.
     pub(super) name: Arc<str>,
-    /// The decision.
-    pub(super) decision: Arc<Decision>,
+    /// What the log says of it.
+    pub(super) event: Arc<DecisionEvent>,
+    verdict: Arc<str>,
+    valid_until: Option<Timestamp>,
     /// Its JSON.
     pub(super) body: Bytes,
     made: Timestamp,
@@ -40,14 +43,29 @@ impl RecentDecisions {
     /// What was decided about this request within the last second.
     pub(super) fn get(&self, request: Digest, now: Timestamp) -> Option<Recent> {
         let is_new = |recent: &Recent| (SignedDuration::ZERO..KEPT_FOR).contains(&now.duration_since(recent.made));
-        let holds = |recent: &Recent| recent.decision.valid_until.is_none_or(|until| now < until);
+        let holds = |recent: &Recent| recent.valid_until.is_none_or(|until| now < until);
         self.0.get(&request).filter(|recent| is_new(recent) && holds(recent))
     }
 
     /// Keeps a decision. Only one about a trusted agent is likely to be asked for again at once.
-    pub(super) fn keep(&self, request: Digest, name: &str, decision: &Arc<Decision>, body: &Bytes, now: Timestamp) {
+    pub(super) fn keep(
+        &self,
+        request: Digest,
+        name: &str,
+        decision: &Decision,
+        event: DecisionEvent,
+        body: &Bytes,
+        now: Timestamp,
+    ) {
         if decision.state == State::Trusted {
-            let recent = Recent { name: name.into(), decision: Arc::clone(decision), body: body.clone(), made: now };
+            let recent = Recent {
+                name: name.into(),
+                event: Arc::new(event),
+                verdict: decision.verdict.as_str().into(),
+                valid_until: decision.valid_until,
+                body: body.clone(),
+                made: now,
+            };
             self.0.insert(request, recent);
         }
     }
@@ -56,6 +74,6 @@ impl RecentDecisions {
 impl Recent {
     /// Whether it is about this very verdict, however that was served.
     pub(super) fn is_about(&self, verdict: &Verdict) -> bool {
-        self.decision.verdict == verdict.id
+        *self.verdict == verdict.id
     }
 }

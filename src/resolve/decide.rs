@@ -123,7 +123,7 @@ impl Resolver {
     pub async fn decide(&self, request: &DecisionRequest) -> Decision {
         let resolution = self.resolve(&request.name).await;
         let (decision, _) = self.decide_on(resolution, &Arc::new(request.clone())).await;
-        report(&decision);
+        DecisionEvent::of(&decision).report();
         decision
     }
 
@@ -325,25 +325,59 @@ fn version_segment(agent: &Identity) -> Option<String> {
     of_entry.map(str::to_owned).or_else(|| agent.version.as_ref().map(|version| format!("v{version}")))
 }
 
-/// Counts a decision, and writes one event about it: each is reported once, also where an answer is given again.
-pub(crate) fn report(decision: &Decision) {
-    telemetry::payment_decision(decision.decision.as_str());
-    let Decision { price, payee, .. } = decision;
-    tracing::info!(
-        target: DECISIONS,
-        id = decision.id,
-        decision = decision.decision.as_str(),
-        name = %Foreign::new(&decision.name),
-        verb = %Foreign::new(&decision.verb),
-        network = price.as_ref().map(|price| price.network.as_str()),
-        asset = price.as_ref().map(|price| tracing::field::display(price.asset)),
-        amount = price.as_ref().map(|price| price.amount.as_str()),
-        payee = payee.as_ref().map(|payee| tracing::field::display(payee.address)),
-        proven_by = payee.as_ref().and_then(|payee| payee.proven_by).map(ProvenBy::as_str),
-        codes = decision.codes.join(","),
-        verdict = decision.verdict,
-        "decision"
-    );
+/// What the log says of a decision, in its words: to write an address with its checksum takes a hash each time.
+#[derive(Debug)]
+pub(crate) struct DecisionEvent {
+    id: String,
+    decision: &'static str,
+    name: String,
+    verb: String,
+    network: Option<String>,
+    asset: Option<String>,
+    amount: Option<String>,
+    payee: Option<String>,
+    proven_by: Option<&'static str>,
+    codes: String,
+    verdict: String,
+}
+
+impl DecisionEvent {
+    pub(crate) fn of(decision: &Decision) -> Self {
+        let Decision { price, payee, .. } = decision;
+        Self {
+            id: decision.id.clone(),
+            decision: decision.decision.as_str(),
+            name: Foreign::new(&decision.name).to_string(),
+            verb: Foreign::new(&decision.verb).to_string(),
+            network: price.as_ref().map(|price| price.network.as_str().to_owned()),
+            asset: price.as_ref().map(|price| price.asset.to_string()),
+            amount: price.as_ref().map(|price| price.amount.clone()),
+            payee: payee.as_ref().map(|payee| payee.address.to_string()),
+            proven_by: payee.as_ref().and_then(|payee| payee.proven_by).map(ProvenBy::as_str),
+            codes: decision.codes.join(","),
+            verdict: decision.verdict.clone(),
+        }
+    }
+
+    /// Counts the decision, and writes one event about it: each is reported once, also where an answer is given again.
+    pub(crate) fn report(&self) {
+        telemetry::payment_decision(self.decision);
+        tracing::info!(
+            target: DECISIONS,
+            id = self.id,
+            decision = self.decision,
+            name = %self.name,
+            verb = %self.verb,
+            network = self.network,
+            asset = self.asset.as_ref().map(tracing::field::display),
+            amount = self.amount,
+            payee = self.payee.as_ref().map(tracing::field::display),
+            proven_by = self.proven_by,
+            codes = self.codes,
+            verdict = self.verdict,
+            "decision"
+        );
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::tool::{Tool, name_argument};
 use crate::mcp::answer::{Answer, Failure, OwnText};
 use crate::mcp::asker::{AgentAnswer, Asker, read_apart};
 use crate::mcp::form::{self, Form};
-use crate::resolve::{Question, report_decision};
+use crate::resolve::{DecisionEvent, Question};
 
 pub(super) struct CheckPayment;
 
@@ -73,7 +73,7 @@ impl Tool for CheckPayment {
         let AgentAnswer { resolver, resolution } = asker.ask(Question::new(&*request.name)).await?;
         let work = async move {
             let (decision, _) = resolver.decide_on(resolution, &request).await;
-            report_decision(&decision);
+            DecisionEvent::of(&decision).report();
             let said = of_decision(&decision).codes(decision.codes.iter().map(String::as_str));
             Answer::about(&resolver, said, &form::DECISION, decision).await
         };
