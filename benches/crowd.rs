@@ -32,7 +32,7 @@ const NAMES: usize = 100_000;
 const IN_USE: usize = 1000;
 
 /// The number of requests of which one is about a name that is not in use.
-const STRANGERS: usize = 11;
+const STRANGERS: usize = 10;
 
 /// Requests at the same time.
 const CONNECTIONS: usize = 16;

@@ -204,6 +204,7 @@ async fn with_a_daemon(stage: &mut Stage<'_>, sandbox: &Sandbox) {
     assert_eq!(stage.ask("daemon: goes on", port, "GET", b"/summarizeagent.eth/summarize/v1").await, "200");
     daemon.signal("-TERM");
     while status_of(gate, "GET", b"/readyz").await != "503" {}
+    assert_eq!(code_of(gate, "summarizeagent.eth").await, "draining");
     stage.ask_in_trouble("daemon: drains", port).await;
     daemon.signal("-KILL");
     drop(daemon);
@@ -221,24 +222,28 @@ async fn with_a_slow_chain(stage: &mut Stage<'_>, sandbox: &Sandbox) {
     {
         let (_daemon, gate) = daemon(stage.folder, &config);
         let (_proxy, port) = stage.in_front_of(gate, Waits::Long);
+        assert_eq!(code_of(gate, "summarizeagent.eth").await, "deadline-passed");
         stage.ask_in_trouble("daemon: slow, its deadline passes", port).await;
     }
     config.gate.deadline = PATIENCE;
-    config.http.requests = 1;
+    config.http.cold_runs = 1;
     let (_daemon, gate) = daemon(stage.folder, &config);
     let (_proxy, port) = stage.in_front_of(gate, Waits::Long);
-    let taken = tokio::spawn(status_of_gate(gate));
+    let taken = tokio::spawn(async move { code_of(gate, "checkoutagent.eth").await });
     while !is_taken(gate).await {}
+    assert_eq!(code_of(gate, "summarizeagent.eth").await, "overloaded");
     stage.ask_in_trouble("daemon: overloaded", port).await;
     taken.abort();
 }
 
-/// Asks the gate itself, which has no answer for a long time.
-async fn status_of_gate(gate: u16) -> String {
-    status_of(gate, "GET", b"/v1/gate/summarizeagent.eth").await
+/// Why the gate itself denies a name.
+async fn code_of(gate: u16, name: &str) -> String {
+    let denied = reqwest::get(format!("http://127.0.0.1:{gate}/v1/gate/{name}")).await.expect("an answer");
+    assert_eq!(denied.status(), 403);
+    denied.headers()["clresolve-code"].to_str().expect("ASCII").to_owned()
 }
 
-/// Whether the only place for requests is taken.
+/// Whether the only run that may be is under way.
 async fn is_taken(gate: u16) -> bool {
     let metrics = reqwest::get(format!("http://127.0.0.1:{gate}/metrics")).await.expect("an answer");
     metrics.text().await.expect("UTF-8").contains("\nclresolve_runs_in_flight 1\n")

@@ -198,12 +198,22 @@ mod tests {
             (at.base_registrar, "NameRenewed(uint256,uint256)", vec![keccak256("agent")], vec![], vec![agent]),
             (
                 at.base_registrar,
+                "NameRegistered(uint256,address,uint256)",
+                vec![keccak256("agent")],
+                vec![],
+                vec![agent],
+            ),
+            (
+                at.base_registrar,
                 "Transfer(address,address,uint256)",
                 vec![B256::ZERO, B256::ZERO, keccak256("agent")],
                 vec![],
                 vec![agent],
             ),
             (at.name_wrapper, "FusesSet(bytes32,uint32)", vec![below], vec![], vec![below]),
+            (at.name_wrapper, "ExpiryExtended(bytes32,uint64)", vec![below], vec![], vec![below]),
+            (at.name_wrapper, "NameUnwrapped(bytes32,address)", vec![below], vec![], vec![below]),
+            (at.name_wrapper, "NameWrapped(bytes32,bytes,address,uint32,uint64)", vec![below], vec![], vec![below]),
             (
                 at.name_wrapper,
                 "TransferSingle(address,address,address,uint256,uint256)",
@@ -220,6 +230,11 @@ mod tests {
             ),
             (at.registry, "TextChanged(bytes32,string,string,string)", vec![agent], vec![], vec![]),
             (Address::ZERO, "TextChanged(bytes32,string,string,string)", vec![agent], vec![], vec![agent]),
+            (Address::ZERO, "TextChanged(bytes32,string,string)", vec![agent], vec![], vec![agent]),
+            (Address::ZERO, "AddrChanged(bytes32,address)", vec![agent], vec![], vec![agent]),
+            (Address::ZERO, "AddressChanged(bytes32,uint256,bytes)", vec![agent], vec![], vec![agent]),
+            (Address::ZERO, "ContenthashChanged(bytes32,bytes)", vec![agent], vec![], vec![agent]),
+            (Address::ZERO, "VersionChanged(bytes32,uint64)", vec![agent], vec![], vec![agent]),
             (Address::ZERO, "Transfer(bytes32,address)", vec![agent], vec![], vec![]),
         ] {
             assert_eq!(nodes_of(&log(address, event, &topics, data)), expected, "{event} of {address}");
