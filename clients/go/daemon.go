@@ -138,7 +138,15 @@ func (d *daemon) decide(caller context.Context, reply reply) (*allowed, error) {
 
 // signed returns the decision whether what is signed is what is allowed for this entry.
 func (d *daemon) signed(caller context.Context, reply reply, header string, entry int) (*decision, error) {
-	return d.ask(caller, "/v1/decisions/signed", question{Response: &reply, Selected: &entry, Header: header})
+	decision, err := d.ask(caller, "/v1/decisions/signed", question{Response: &reply, Selected: &entry, Header: header})
+	if err != nil {
+		return nil, err
+	}
+	// Leave for another entry is none for this one.
+	if !decision.abort && (len(decision.passing) != 1 || decision.passing[0].index != entry) {
+		return nil, &Error{Code: Unavailable}
+	}
+	return decision, nil
 }
 
 // ask returns a decision; what it allows, it allows for a time that is not over.

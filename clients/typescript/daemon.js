@@ -96,9 +96,12 @@ export class Daemon {
    */
   async signed(reply, header, entry, caller) {
     const question = { response: reply, selected: entry, header };
-    const { abort, codes, until } = await this.#ask("/v1/decisions/signed", question, caller);
-    if (!abort) future(until);
-    return { allowed: !abort, codes };
+    const { abort, passing, codes, until } = await this.#ask("/v1/decisions/signed", question, caller);
+    if (abort) return { allowed: false, codes };
+    future(until);
+    // Leave for another entry is none for this one.
+    if (passing.length !== 1 || passing[0].index !== entry) throw new GuardError("unavailable");
+    return { allowed: true, codes };
   }
 
   /**

@@ -48,6 +48,10 @@ class Decision:
     passing: list[Entry]
     until: float | None
 
+    def is_about(self, index: int) -> bool:
+        """Whether it lets this entry pass and no other."""
+        return [entry.index for entry in self.passing] == [index]
+
 
 def read_decision(decision: Any, name: str, verb: str) -> Decision:
     """The decision about this agent and verb in a parsed answer."""

@@ -193,6 +193,8 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             decision = self._daemon.decision(question, (yield _Ask(question)))
             if decision.abort:
                 refusal = GuardError("payment-denied", decision.codes)
+            elif not decision.is_about(entry.index):
+                raise GuardError("unavailable")
             elif self._waiting.take(allowed, entry):
                 return _staying((yield _Send(request)))
         raise refusal

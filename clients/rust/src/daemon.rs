@@ -17,7 +17,7 @@ use reqwest::{Certificate, Client, RequestBuilder, StatusCode, Url};
 use serde_json::{Map, Value, json};
 
 use crate::decision::{Decision, MAX_ANSWER_BYTES, Written};
-use crate::guard::{Allowed, Decides, Reply};
+use crate::guard::{Allowed, Decides, Payable, Reply};
 use crate::refusal::{Refusal, Why};
 
 /// How long an answer may take, unless the configuration says otherwise.
@@ -195,7 +195,12 @@ impl Decides for Daemon {
     async fn signed(&self, reply: &Reply, header: &str, entry: usize) -> Result<(), Refusal> {
         let question = json!({"selected": entry, "header": header});
         let decision = self.ask(&["decisions", "signed"], question, reply).await?;
-        if decision.abort { Err(Refusal::new(Why::PaymentDenied, decision.codes)) } else { Ok(()) }
+        if decision.abort {
+            return Err(Refusal::new(Why::PaymentDenied, decision.codes));
+        }
+        // Leave for another entry is none for this one.
+        let is_about_it = matches!(decision.passing[..], [Payable { entry: passing, .. }] if passing == entry);
+        if is_about_it { Ok(()) } else { Err(unavailable()) }
     }
 }
 

@@ -192,7 +192,11 @@ for (const fault of NO_DECISION) {
   });
 }
 
-const NOT_SIGNED = NO_DECISION.filter((one) => !one.startsWith("entr") && one !== "no-entries");
+const NOT_SIGNED = [
+  ...NO_DECISION.filter((one) => !one.startsWith("entr") && one !== "no-entries"),
+  "entry-other",
+  "allows-nothing",
+];
 for (const fault of NOT_SIGNED) {
   test(`a payment does not leave when the decision about what is signed is ${fault}`, async () => {
     const { url, arrived } = world.purchase("honest");

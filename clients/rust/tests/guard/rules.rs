@@ -227,7 +227,8 @@ async fn terms_are_not_handed_on_without_a_decision() {
 #[tokio::test]
 async fn a_payment_does_not_leave_without_a_decision_about_what_is_signed() {
     let world = World::start().await;
-    let broken = BROKEN.split_whitespace().map(|fault| (fault, Why::Unavailable));
+    let broken = BROKEN.split_whitespace().chain(["entry-other", "allows-nothing"]);
+    let broken = broken.map(|fault| (fault, Why::Unavailable));
     for (fault, why) in broken.chain([("aborts", Why::PaymentDenied)]) {
         let mut config = world.config(&format!("signed.{fault}"));
         config.timeout = Duration::from_millis(500);
