@@ -81,7 +81,7 @@ func (t *Transport) browse(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if isRedirect(response.StatusCode) {
+	if isRedirect(response.StatusCode) || isElsewhere(request, response) {
 		response.Body.Close()
 		return nil, &Error{Code: Redirected}
 	}
@@ -165,6 +165,12 @@ func urlOf(request *http.Request) string {
 	url := *request.URL
 	url.Fragment, url.RawFragment, url.User = "", "", nil
 	return url.String()
+}
+
+// isElsewhere reports whether another URL answered, although no redirect was to be followed: response.Request is the last
+// one that was sent.
+func isElsewhere(request *http.Request, response *http.Response) bool {
+	return response.Request != nil && urlOf(response.Request) != urlOf(request)
 }
 
 // reply is what a seller sent.

@@ -263,6 +263,25 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
+// following sends requests with a client that follows redirects.
+type following struct{}
+
+func (following) RoundTrip(request *http.Request) (*http.Response, error) {
+	again := request.Clone(request.Context())
+	again.RequestURI = ""
+	return (&http.Client{}).Do(again)
+}
+
+func TestATransportThatFollowsRedirectsAllTheSameIsFoundOut(t *testing.T) {
+	one := newPurchase("redirect-307")
+	guard, err := New(following{}, configured(""))
+	must(err)
+	refusesBrowsing(t, guard, one.url, Redirected)
+	if len(one.asked()) != 0 {
+		t.Error(one.asked())
+	}
+}
+
 // paying answers a 402 with a payment, as the clients of TypeScript do.
 type paying struct{ below http.RoundTripper }
 
