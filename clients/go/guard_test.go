@@ -364,7 +364,7 @@ func TestTermsWithoutAnEntryThatPassesAreNotHandedOn(t *testing.T) {
 	}
 }
 
-const broken = "500 503 404 422 201 302 hangs drips drops garbage truncated oversize schema no-schema " +
+const broken = "500 503 404 422 201 302 hangs drips drops garbage truncated oversize schema no-schema no-codes codes-number " +
 	"other-name other-verb no-abort abort-text abort-number undecided unknown expired endless date offset no-time " +
 	"list null"
 
@@ -658,7 +658,7 @@ func TestASignedDecisionIsChecked(t *testing.T) {
 	browse(t, guard, one.url)
 	pay(t, guard, one.url, recorded("honest"))
 	faults := "unsigned jws-issuer jws-late jws-early jws-long jws-request jws-unbound jws-none jws-type jws-crit " +
-		"jws-jku jws-kid jws-key jws-payload"
+		"jws-jku jws-kid jws-key jws-payload jws-backward jws-fraction jws-text jws-padded jws-parts jws-space"
 	for _, fault := range strings.Fields(faults) {
 		refusesBrowsing(t, signed("decisions."+fault), one.url, Unavailable)
 		then := signed("signed." + fault)

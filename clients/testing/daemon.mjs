@@ -203,6 +203,8 @@ const passes = (_, index) => ({ index, abort: false, codes: [] });
 const DISTORTIONS = {
   schema: (answer) => ({ ...answer, schema: "clresolve.decision/2" }),
   "no-schema": ({ schema, ...answer }) => answer,
+  "no-codes": ({ codes, ...answer }) => answer,
+  "codes-number": (answer) => ({ ...answer, codes: [7] }),
   "no-abort": ({ abort, ...answer }) => answer,
   "abort-text": (answer) => ({ ...answer, abort: "false" }),
   "abort-number": (answer) => ({ ...answer, abort: 0 }),
@@ -265,6 +267,9 @@ function jwsOf(decision, asked, fault) {
     "jws-late": { claims: { iat: now - 300, exp: now - 240 } },
     "jws-early": { claims: { iat: now + 300, exp: now + 360 } },
     "jws-long": { claims: { exp: now + 7200 } },
+    "jws-backward": { claims: { iat: now + 10, exp: now + 5 } },
+    "jws-fraction": { claims: { iat: now - 0.5 } },
+    "jws-text": { claims: { exp: `${now + 60}` } },
     "jws-request": { claims: { request: `sha256:${"0".repeat(64)}` } },
     "jws-unbound": { claims: { request: undefined } },
     "jws-none": { header: { alg: "none" } },
@@ -278,7 +283,10 @@ function jwsOf(decision, asked, fault) {
   const signed = `${part({ ...header, ...change.header })}.${part({ ...claims, ...change.claims })}`;
   const key = fault === "jws-key" ? OTHER_KEY : KEY;
   const signature = sign(null, Buffer.from(signed, "ascii"), key).toString("base64url");
-  return `${fault === "jws-payload" ? `${part(header)}.${part({ ...claims, iat: now - 1 })}` : signed}.${signature}`;
+  if (fault === "jws-payload") return `${part(header)}.${part({ ...claims, iat: now - 1 })}.${signature}`;
+  // The signature is good; the text is not the one form that it has.
+  const forms = { "jws-padded": `${signed}.${signature}==`, "jws-parts": `${signed}.${signature}.`, "jws-space": `${signed}.${signature} ` };
+  return forms[fault] ?? `${signed}.${signature}`;
 }
 
 async function bytesOf(request) {

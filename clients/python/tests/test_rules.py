@@ -31,7 +31,8 @@ DENIED = {
 
 BROKEN = (
     "500 503 404 422 201 302 hangs drips drops garbage truncated oversize "
-    "schema no-schema other-name other-verb no-abort abort-text abort-number undecided unknown expired endless "
+    "schema no-schema no-codes codes-number other-name other-verb no-abort abort-text abort-number undecided "
+    "unknown expired endless "
     "date offset no-time list null"
 ).split()
 BROKEN_ENTRIES = (
@@ -308,8 +309,8 @@ class Rules:
         self.get(guard, purchase.url)
         self.pay(guard, purchase.url)
         self.case.assertEqual(purchase.paid(), [world.honest])
-        faults = "unsigned issuer late early long request unbound none type crit jku kid key payload".split()
-        for fault in faults:
+        faults = "unsigned issuer late early long request unbound none type crit jku kid key payload "
+        for fault in (faults + "backward fraction text padded parts space").split():
             fault = fault if fault == "unsigned" else f"jws-{fault}"
             with self.case.subTest(fault):
                 self.refuses_browsing("unavailable", self.guard(f"decisions.{fault}", signer=signer), purchase.url)

@@ -176,7 +176,7 @@ for (const [which, codes] of Object.entries(DENIED)) {
 
 const NO_DECISION = [
   "500 503 404 422 201 302 hangs drips drops garbage truncated oversize",
-  "schema no-schema other-name other-verb no-abort abort-text abort-number undecided unknown",
+  "schema no-schema no-codes codes-number other-name other-verb no-abort abort-text abort-number undecided unknown",
   "expired endless date offset no-time",
   "no-entries entry-text entry-bare entry-index entry-twice entries-many list null",
   "entry-endless entry-null entry-date entry-over",
@@ -418,7 +418,8 @@ test("a signed decision is checked", async () => {
   assert.deepEqual((await arrived()).paid, [world.honest]);
   const faults = [
     "unsigned", "jws-issuer", "jws-late", "jws-early", "jws-long", "jws-request", "jws-unbound", "jws-none", "jws-type",
-    "jws-crit", "jws-jku", "jws-kid", "jws-key", "jws-payload",
+    "jws-crit", "jws-jku", "jws-kid", "jws-key", "jws-payload", "jws-backward", "jws-fraction", "jws-text",
+    "jws-padded", "jws-parts", "jws-space",
   ];
   for (const fault of faults) {
     const once = world.guard(`decisions.${fault}`, { signer: signer() });

@@ -12,7 +12,7 @@ use reqwest::{Certificate, Response, StatusCode};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 use serde_json::{Value, json};
 
-const BROKEN: &str = "500 503 404 422 201 302 hangs drips drops garbage truncated oversize schema no-schema \
+const BROKEN: &str = "500 503 404 422 201 302 hangs drips drops garbage truncated oversize schema no-schema no-codes codes-number \
                       other-name other-verb no-abort abort-text abort-number undecided unknown expired endless date \
                       offset no-time list null";
 const BROKEN_ENTRIES: &str = "no-entries entry-text entry-bare entry-index entry-twice entries-many entry-endless entry-null \
@@ -449,6 +449,12 @@ async fn a_signed_decision_is_checked() {
     for fault in [
         "unsigned",
         "jws-issuer",
+        "jws-backward",
+        "jws-fraction",
+        "jws-text",
+        "jws-padded",
+        "jws-parts",
+        "jws-space",
         "jws-late",
         "jws-early",
         "jws-long",
