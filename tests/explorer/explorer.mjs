@@ -229,6 +229,26 @@ async function aNameStaysAsItWasTyped(browser) {
   await page.context().close();
 }
 
+/** A receipt of the sandbox. */
+function receipt(name) {
+  return readFileSync(new URL(`../../crates/sandbox/src/receipts/${name}.json`, import.meta.url), "utf8");
+}
+
+/** The line that sets a record right, and the command, are what the clipboard holds then. */
+async function linesAreCopied(browser) {
+  const page = await opened(browser, { permissions: ["clipboard-read", "clipboard-write"] });
+  await page.goto(of("checksum-mismatch.eth"));
+  const lines = page.locator(".copy");
+  assert.ok(await lines.count() > 1, "a record and a command");
+  for (const line of await lines.all()) {
+    const text = (await line.textContent()).replace(/Copy$/, "");
+    await line.getByRole("button", { name: "Copy" }).click();
+    await line.getByRole("button", { name: "Copied" }).waitFor();
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), text);
+  }
+  await page.context().close();
+}
+
 /** Payment terms and receipts are judged, and what they hold stays text. */
 async function papersAreJudged(browser) {
   const page = await opened(browser);
@@ -248,7 +268,7 @@ async function papersAreJudged(browser) {
     asset: "0x036CbD53842c5426634e7929541eC2318f3dCF7e", maxTimeoutSeconds: 60, extra: { name: "USDC", version: markup } };
   const terms = JSON.stringify({ x402Version: 2, resource: { url: "https://api.sandbox.example/" }, accepts: [entry] });
   for (const pasted of [terms, btoa(terms)]) {
-    assert.match(await judge(pasted, "/v1/decisions"), /^Deny: do not pay[^]*payee-mismatch|^(Deny|Undecided): do not pay/);
+    assert.match(await judge(pasted, "/v1/decisions"), /^Deny: do not pay/);
   }
   // A relay copies the agent's own terms. What they say of their URL does not vouch for them.
   const verdict = await (await fetch(`${address}/v1/verdicts/summarizeagent.eth`)).json();
@@ -260,6 +280,8 @@ async function papersAreJudged(browser) {
   assert.match(withoutUrl, /do not pay/);
   assert.match(withoutUrl, /Not checked[^]*route/);
   assert.match(await judge(JSON.stringify({ [markup]: markup }), "/v1/receipts/verify"), /^Indeterminate/);
+  assert.match(await judge(receipt("sdk"), "/v1/receipts/verify"), /^Trusted/);
+  assert.match(await judge(receipt("receipt-hash-mismatch"), "/v1/receipts/verify"), /^Untrusted[^]*receipt-hash-mismatch/);
   assert.equal(await page.locator("img").count(), 0);
   await isSound(page, "with a ruling");
   await page.context().close();
@@ -323,7 +345,7 @@ async function picturesAreTaken(browser) {
 // Each launch has a profile of its own, which is removed at its end.
 const browser = await chromium.launch({ executablePath, args: QUIET });
 const checks = [everyPageIsSound, itWorksWithoutScript, itIsUsedByKeyboard, theLatestQuestionIsAnswered, chosenRulesAreSeen,
-  aNameStaysAsItWasTyped, papersAreJudged, aSellerIsAskedForItsTerms, markupStaysText];
+  aNameStaysAsItWasTyped, linesAreCopied, papersAreJudged, aSellerIsAskedForItsTerms, markupStaysText];
 if (write === "--write") checks.push(picturesAreTaken);
 let failed = 0;
 for (const check of checks) {
