@@ -14,3 +14,5 @@ if [ -z "${CLRESOLVE_BIN:-}" ]; then
   cargo build --locked --bin clresolve
   CLRESOLVE_BIN="${CARGO_TARGET_DIR:-target}/debug/clresolve"
 fi
+# Some of the runs start it from another folder.
+CLRESOLVE_BIN="$(realpath "$CLRESOLVE_BIN")"
