@@ -142,7 +142,7 @@ func (d *daemon) signed(caller context.Context, reply reply, header string, entr
 	if err != nil {
 		return nil, err
 	}
-	// Leave for another entry is none for this one.
+	// An allowance for another entry does not count for this one.
 	if !decision.abort && (len(decision.passing) != 1 || decision.passing[0].index != entry) {
 		return nil, &Error{Code: Unavailable}
 	}

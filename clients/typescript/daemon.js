@@ -99,7 +99,7 @@ export class Daemon {
     const { abort, passing, codes, until } = await this.#ask("/v1/decisions/signed", question, caller);
     if (abort) return { allowed: false, codes };
     future(until);
-    // Leave for another entry is none for this one.
+    // An allowance for another entry does not count for this one.
     if (passing.length !== 1 || passing[0].index !== entry) throw new GuardError("unavailable");
     return { allowed: true, codes };
   }

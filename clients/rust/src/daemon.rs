@@ -198,7 +198,7 @@ impl Decides for Daemon {
         if decision.abort {
             return Err(Refusal::new(Why::PaymentDenied, decision.codes));
         }
-        // Leave for another entry is none for this one.
+        // An allowance for another entry does not count for this one.
         let is_about_it = matches!(decision.passing[..], [Payable { entry: passing, .. }] if passing == entry);
         if is_about_it { Ok(()) } else { Err(unavailable()) }
     }

@@ -449,7 +449,7 @@ mod tests {
         assert_eq!(world.codes(), ["schema-mirror-mismatch", "schema-unavailable"]);
     }
 
-    /// A verdict needs the schema; whoever publishes it has to serve it at its own location.
+    /// A mirror is enough for a verdict. The publisher must serve the schema at its canonical location.
     #[test]
     fn a_published_schema_is_not_known_where_its_canonical_location_gives_nothing() {
         let world = World::good();
