@@ -83,10 +83,14 @@ fn reply(response: &Value) -> Reply {
 #[test]
 fn x402_vectors_of_payment_headers_get_their_result() {
     let Some(vectors) = vectors("payment-signature") else { return };
+    headers_get_their_result(&vectors);
+}
+
+fn headers_get_their_result(vectors: &[(String, Value)]) {
     // What is wrong with a header must not be its age alone, so a bad one is looked at when a good one was made.
     let good = vectors.iter().find(|(_, vector)| vector["matches_terms"] == true);
     let made = good.map(|(_, vector)| times(vector)[0]).expect("one of them matches");
-    for (name, vector) in &vectors {
+    for (name, vector) in vectors {
         let matches = vector["matches_terms"].as_bool().expect("it says whether it matches");
         let times = if matches { times(vector).to_vec() } else { vec![made] };
         let Some((terms, price)) = demanded(vector) else {
@@ -105,24 +109,86 @@ fn x402_vectors_of_payment_headers_get_their_result() {
     }
 }
 
-/// The demand that a payment answers: `paymentRequired`, else the entry that it says it accepted.
+/// Payments that the SDKs made, in every form of a vector: with the entry that they accept and without, the same without
+/// the asset's domain, and signed for somebody else than they say.
+#[test]
+fn payment_headers_of_every_form_get_their_result() {
+    let payments: Vec<Value> = serde_json::from_str(include_str!("../src/signed/payments.json")).expect("JSON");
+    let vector = |name: &str, payment: &Value, matches: bool| {
+        let header = STANDARD.encode(payment.to_string());
+        (name.to_owned(), json!({"header": header, "decoded": payment, "matches_terms": matches}))
+    };
+    let [eip3009, permit2, v1] = payments.as_slice() else { panic!("three payments") };
+    let mut unnamed = permit2.clone();
+    unnamed["accepted"]["extra"] = json!({"assetTransferMethod": "permit2"});
+    let mut v1_for_thief = v1.clone();
+    v1_for_thief["payload"]["authorization"]["to"] = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC".into();
+    let mut permit2_for_thief = permit2.clone();
+    permit2_for_thief["payload"]["permit2Authorization"]["witness"]["to"] =
+        "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC".into();
+    let mut undecoded = vector("a header alone", v1, true);
+    undecoded.1.as_object_mut().expect("a vector").remove("decoded");
+    let mut listed = vector("terms of version 1", v1, true);
+    listed.1["paymentRequired"] = demand_of_v1(v1);
+    headers_get_their_result(&[
+        vector("EIP-3009", eip3009, true),
+        vector("Permit2", permit2, true),
+        vector("Permit2 without a domain", &unnamed, true),
+        vector("version 1", v1, true),
+        undecoded,
+        listed,
+        vector("version 1 for the thief", &v1_for_thief, false),
+        vector("Permit2 for the thief", &permit2_for_thief, false),
+        vector("no payment", &json!({"x402Version": 2}), false),
+    ]);
+}
+
+/// What a vector's header says: `decoded`, else the header itself.
+fn decoded(vector: &Value) -> Value {
+    vector.get("decoded").cloned().unwrap_or_else(|| {
+        let header = STANDARD.decode(vector["header"].as_str().expect("a header")).expect("base64");
+        serde_json::from_slice(&header).expect("JSON")
+    })
+}
+
+/// The demand that a payment answers: `paymentRequired`, else the entry that it says it accepted; a header of version 1
+/// says none.
 fn demanded(vector: &Value) -> Option<(Terms, Price)> {
-    let decoded = &vector["decoded"];
-    let mut accepted = json!({"x402Version": 2, "resource": {"url": ""}, "accepts": [decoded["accepted"]]});
-    accepted["extensions"] = decoded.get("extensions").cloned().unwrap_or_else(|| json!({}));
-    let terms = Terms::of_value(vector.get("paymentRequired").unwrap_or(&accepted)).ok()?;
+    let payment = decoded(vector);
+    let terms = match vector.get("paymentRequired") {
+        Some(terms) => terms.clone(),
+        None if payment["x402Version"] == 1 => demand_of_v1(&payment),
+        None => {
+            let extensions = payment.get("extensions").cloned().unwrap_or_else(|| json!({}));
+            json!({"x402Version": 2, "resource": {"url": ""}, "accepts": [payment["accepted"]], "extensions": extensions})
+        }
+    };
+    let terms = Terms::of_value(&terms).ok()?;
     Some((terms.clone(), selected(terms, vector)?.ok()?))
 }
 
-/// The asset as the seller states it.
+/// What a payment of version 1 answers: its amount in the dollar of its network, to the payee of the vectors.
+fn demand_of_v1(payment: &Value) -> Value {
+    let (asset, name) = match payment["network"].as_str() {
+        Some("base") => ("0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913", "USD Coin"),
+        _ => ("0x036CbD53842c5426634e7929541eC2318f3dCF7e", "USDC"),
+    };
+    let amount = &payment["payload"]["authorization"]["value"];
+    json!({"x402Version": 1, "accepts": [{
+        "scheme": "exact", "network": payment["network"], "maxAmountRequired": amount, "resource": "", "payTo": PAYEE,
+        "maxTimeoutSeconds": 60, "asset": asset, "extra": {"name": name, "version": "2"},
+    }]})
+}
+
+/// The asset as the seller states it. Where Permit2 moves it nothing need be stated, and nothing of it is signed.
 fn stated(price: &Price) -> Asset {
-    let stated = |text: &Option<String>| text.clone().expect("the seller states the domain of its asset").into();
+    let stated = |text: &Option<String>| text.clone().unwrap_or_default().into();
     Asset { name: stated(&price.domain.name), version: stated(&price.domain.version), decimals: 6, symbol: "".into() }
 }
 
 /// The time at which an honest payment was made, and the last second of it.
 fn times(vector: &Value) -> [i64; 2] {
-    let payload = &vector["decoded"]["payload"];
+    let payload = &decoded(vector)["payload"];
     let ends = [&payload["authorization"]["validBefore"], &payload["permit2Authorization"]["deadline"]];
     let end: i64 = ends.into_iter().find_map(Value::as_str).and_then(|end| end.parse().ok()).expect("it has an end");
     let (_, price) = demanded(vector).expect("what it demands is a price");

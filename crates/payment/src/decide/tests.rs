@@ -17,6 +17,8 @@ use crate::route::Route;
 use crate::terms::{Entry, Price, Reply, StatedDomain, Terms, Transfer, Version};
 use crate::tests::published;
 use alloy_primitives::{Address, U256, address};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use clresolve_core::payment::CoinType;
 use clresolve_core::reading::{Grade, Proof};
 use clresolve_core::reason::{Code, Reason};
@@ -420,34 +422,124 @@ fn the_id_follows_everything_that_was_decided_about() {
     assert!(others.into_iter().all(|case| id(case) != same));
 }
 
-/// What the world of a vector permits, and whom its name says to pay.
-fn world(world: &Value) -> (Limits, BTreeMap<Network, Payees>, Timestamp) {
-    let policy = &world["policy"];
-    let max_amount = policy["max_amount"].as_str().map(|text| text.parse().expect("a number"));
-    let mut limits = Limits {
-        set: true,
-        networks: policy["networks"].as_array().into_iter().flatten().map(|id| network(id.as_str().unwrap())).collect(),
-        source: NetworkSource::Limits,
-        schemes: serde_json::from_value(policy["schemes"].clone()).expect("schemes"),
-        max_timeout_seconds: policy["max_timeout_seconds"].as_u64().expect("seconds"),
-        assets: BTreeMap::new(),
-    };
-    for (chain, contracts) in policy["assets"].as_object().into_iter().flatten() {
-        for contract in contracts.as_array().into_iter().flatten() {
-            let address = contract.as_str().unwrap().parse().expect("an address");
-            let id = AssetId { network: network(chain), address };
-            let asset = Asset::known(&id).expect("it is in the table");
-            limits.assets.insert(id, AssetLimit { asset, max_amount });
+/// What the world of a vector permits, and whom its name says to pay. What it does not state is absent.
+struct VectorWorld {
+    agent: Resolution,
+    verb: String,
+    route: Result<Route, Reason>,
+    limits: Limits,
+    payees: BTreeMap<Network, Payees>,
+    now: Timestamp,
+}
+
+impl VectorWorld {
+    fn of(vector: &Value) -> Self {
+        let world = &vector["world"];
+        let entry = world["entry"].as_str().unwrap_or_default();
+        let verb = entry.split('/').nth(3).unwrap_or("summarize").to_owned();
+        let mut verdict = agent(State::Trusted).verdict().as_ref().clone();
+        verdict.name.normalized = world["agent"].as_str().map(str::to_owned);
+        verdict.identity.as_mut().expect("an agent").verbs = vec![verb.clone()];
+        let now = Timestamp::from_second(world["now"].as_i64().unwrap_or_default()).expect("a time");
+        verdict.freshness.fresh_until = now + jiff::SignedDuration::from_mins(5);
+        let route = world["route"].as_str().map(|url| Route::configured(url).expect("a route"));
+        Self {
+            agent: sample::live(verdict, None),
+            verb,
+            route: route.ok_or_else(|| Reason::new(Code::InvokeNoRoute)),
+            limits: Self::limits(vector),
+            payees: Self::payees(&world["addresses_of_the_name"]),
+            now,
         }
     }
-    let published = world["addresses_of_the_name"].as_object().into_iter().flatten();
-    let payees = published.map(|(chain, address)| {
-        let network = network(chain);
-        let coin = CoinType::of_chain(network.chain_id().expect("an EVM chain")).expect("a coin type");
-        let address = address.as_str().unwrap().parse().expect("an address");
-        (network, Payees { record: Claim::Is(address, ClaimSource::Record(coin)), ..Payees::default() })
-    });
-    (limits, payees.collect(), Timestamp::from_second(world["now"].as_i64().expect("seconds")).unwrap())
+
+    fn limits(vector: &Value) -> Limits {
+        let policy = &vector["world"]["policy"];
+        let networks = policy["networks"].as_array().into_iter().flatten();
+        let max_amount = policy["max_amount"].as_str().map(|text| text.parse().expect("a number"));
+        let mut limits = Limits {
+            set: policy.is_object(),
+            networks: networks.map(|id| network(id.as_str().expect("a text"))).collect(),
+            source: NetworkSource::Limits,
+            ..Limits::default()
+        };
+        if let Some(schemes) = policy.get("schemes") {
+            limits.schemes = serde_json::from_value(schemes.clone()).expect("schemes");
+        }
+        if let Some(seconds) = policy["max_timeout_seconds"].as_u64() {
+            limits.max_timeout_seconds = seconds;
+        }
+        for (chain, contracts) in policy["assets"].as_object().into_iter().flatten() {
+            for contract in contracts.as_array().into_iter().flatten() {
+                let address = contract.as_str().and_then(|text| text.parse().ok()).expect("an address");
+                let id = AssetId { network: network(chain), address };
+                let asset = Asset::known(&id).unwrap_or_else(|| Self::stated(vector, address));
+                limits.assets.insert(id, AssetLimit { asset, max_amount });
+            }
+        }
+        limits
+    }
+
+    /// An asset that the table does not have, as an operator has configured it: as an honest seller states it.
+    fn stated(vector: &Value, address: Address) -> Asset {
+        let terms = Self::request(vector, "").terms().ok();
+        let prices = terms.into_iter().flat_map(|terms| terms.entries).filter_map(|entry| entry.price.ok());
+        let domain = prices.into_iter().find(|price| price.asset == address).map(|price| price.domain);
+        let StatedDomain { name, version } = domain.unwrap_or_default();
+        let text = |stated: Option<String>| stated.unwrap_or_else(|| "of its own".to_owned()).into();
+        Asset { name: text(name), version: text(version), decimals: 6, symbol: "".into() }
+    }
+
+    fn payees(published: &Value) -> BTreeMap<Network, Payees> {
+        let published = published.as_object().into_iter().flatten();
+        let payee = |(chain, address): (&String, &Value)| {
+            let network = network(chain);
+            let coin = network.chain_id().and_then(CoinType::of_chain).expect("a coin type");
+            let address = address.as_str().and_then(|text| text.parse().ok()).expect("an address");
+            (network, Payees { record: Claim::Is(address, ClaimSource::Record(coin)), ..Payees::default() })
+        };
+        published.map(payee).collect()
+    }
+
+    fn request(vector: &Value, verb: &str) -> DecisionRequest {
+        let request = json!({
+            "name": vector["world"]["agent"],
+            "verb": verb,
+            "response": vector["response"],
+            "selected": vector["selected_index"],
+        });
+        DecisionRequest::from_json(request.to_string().as_bytes()).expect("a request")
+    }
+
+    fn decide(&self, vector: &Value) -> Decision {
+        let request = Self::request(vector, &self.verb);
+        let terms = request.terms();
+        let question = PaymentQuestion {
+            verb: &self.verb,
+            terms: terms.as_ref().map_err(|reason| &**reason),
+            url: request.url.as_deref(),
+            selected: request.selected.as_ref(),
+            signed: None,
+        };
+        let known = Knowledge {
+            resolution: &self.agent,
+            gate: &GatePolicy::default(),
+            limits: &self.limits,
+            route: self.route.as_ref(),
+            payees: &self.payees,
+            now: self.now,
+        };
+        decide(&question, &known)
+    }
+}
+
+#[track_caller]
+fn assert_stated_result(name: &str, vector: &Value) -> Decision {
+    let decision = VectorWorld::of(vector).decide(vector);
+    let honest = vector["honest"].as_bool().expect("it says");
+    assert_eq!(!decision.abort, honest, "{name}: {} {decision:#?}", vector["why"]);
+    assert!(honest || !decision.codes.is_empty(), "{name}");
+    decision
 }
 
 #[test]
@@ -457,41 +549,85 @@ fn x402_vectors_of_terms_are_allowed_only_where_they_are_honest() {
     for file in std::fs::read_dir(folder).expect("a folder") {
         let path = file.expect("a file").path();
         let vector: Value = serde_json::from_slice(&std::fs::read(&path).expect("readable")).expect("JSON");
-        let (limits, payees, now) = world(&vector["world"]);
-        let request = json!({
-            "name": vector["world"]["agent"],
-            "verb": "summarize",
-            "response": vector["response"],
-            "selected": vector["selected_index"],
-        });
-        let request = DecisionRequest::from_json(request.to_string().as_bytes()).expect("a request");
-        let terms = request.terms();
-        let resolution = agent(State::Trusted);
-        let route = Route::configured(vector["world"]["route"].as_str().unwrap()).expect("a route");
-        let question = PaymentQuestion {
-            verb: "summarize",
-            terms: terms.as_ref().map_err(|reason| &**reason),
-            url: request.url.as_deref(),
-            selected: request.selected.as_ref(),
-            signed: None,
-        };
-        let gate = GatePolicy::default();
-        let known = Knowledge {
-            resolution: &resolution,
-            gate: &gate,
-            limits: &limits,
-            route: Ok(&route),
-            payees: &payees,
-            now,
-        };
-        let decision = decide(&question, &known);
-        let honest = vector["honest"].as_bool().expect("it says");
-        assert_eq!(!decision.abort, honest, "{}: {} {decision:#?}", path.display(), vector["why"]);
-        assert!(honest || !decision.codes.is_empty(), "{}", path.display());
-        println!("{}: {} {:?}", path.display(), decision.decision, decision.codes);
+        let name = path.display().to_string();
+        let decision = assert_stated_result(&name, &vector);
+        println!("{name}: {} {:?}", decision.decision, decision.codes);
         count += 1;
     }
     assert!(count > 0, "no vector was found");
+}
+
+/// A vector of the published form, about another agent, verb and network than most, with terms in the body (version 1) or
+/// in the header.
+fn vector(honest: bool, terms: &Value) -> Value {
+    let url = "https://api.other.example/translate/v1";
+    let mut terms = terms.clone();
+    let response = if terms["x402Version"] == 1 {
+        terms["accepts"][0]["resource"] = url.into();
+        json!({"status": 402, "url": url, "headers": {}, "body": terms.to_string()})
+    } else {
+        terms["resource"] = json!({"url": url});
+        json!({"status": 402, "url": url, "headers": {"payment-required": STANDARD.encode(terms.to_string())}})
+    };
+    let policy = json!({
+        "max_amount": "50000", "networks": ["eip155:8453"], "schemes": ["exact"], "max_timeout_seconds": 300,
+        "assets": {"eip155:8453": [THIEF, "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"]},
+    });
+    json!({"honest": honest, "why": "", "response": response, "selected_index": 0, "world": {
+        "request_url": url, "agent": "translateagent.eth", "entry": "x402://translateagent.eth/translate/v1",
+        "addresses_of_the_name": {"eip155:8453": PAYEE}, "route": url, "policy": policy, "now": 1_767_225_600,
+    }})
+}
+
+/// Further vectors of the published form need no code, whatever asset, agent or verb they are about.
+#[test]
+fn vectors_of_every_form_get_their_result() {
+    let usdc = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913";
+    let entry = |asset: &str, extra: Value| {
+        json!({"scheme": "exact", "network": "eip155:8453", "amount": "10000", "asset": asset, "payTo": PAYEE,
+            "maxTimeoutSeconds": 60, "extra": extra})
+    };
+    let of_v2 = |entry: Value| json!({"x402Version": 2, "accepts": [entry]});
+    let of_v1 = |extra: Value| {
+        json!({"x402Version": 1, "accepts": [{"scheme": "exact", "network": "base", "maxAmountRequired": "10000",
+            "asset": usdc, "payTo": PAYEE, "maxTimeoutSeconds": 60, "extra": extra}]})
+    };
+    let other = THIEF.to_string();
+    let named = json!({"name": "Other Dollar", "version": "7"});
+    let permit2 = json!({"assetTransferMethod": "permit2"});
+    let domain = json!({"name": "USD Coin", "version": "2"});
+    let cases = [
+        ("an asset that the table does not have", true, of_v2(entry(&other, named.clone()))),
+        ("an asset that nobody listed", false, of_v2(entry(&USDC.to_string(), named))),
+        ("Permit2 without a domain", true, of_v2(entry(usdc, permit2.clone()))),
+        ("Permit2 of an asset that the table does not have", true, of_v2(entry(&other, permit2))),
+        ("no domain, and not Permit2", false, of_v2(entry(&other, json!({})))),
+        ("version 1", true, of_v1(domain)),
+        ("version 1, another domain", false, of_v1(json!({"name": "USD Coin", "version": "1"}))),
+    ];
+    for (name, honest, terms) in cases {
+        assert_stated_result(name, &vector(honest, &terms));
+    }
+    let mut nowhere = vector(false, &of_v2(entry(usdc, json!({"name": "USD Coin", "version": "2"}))));
+    for (member, code) in [("route", "invoke-no-route"), ("addresses_of_the_name", "payee-unproven")] {
+        let kept = nowhere["world"].as_object_mut().expect("a world").remove(member).expect("it is there");
+        assert_eq!(assert_stated_result(member, &nowhere).codes, [code]);
+        nowhere["world"][member] = kept;
+    }
+}
+
+/// Clients of version 1 sign for EIP-3009 whatever the terms say.
+#[test]
+fn version_1_knows_no_permit2() {
+    let terms = |method: &str| {
+        let extra = json!({"name": "USD Coin", "version": "2", "assetTransferMethod": method});
+        json!({"x402Version": 1, "accepts": [{"scheme": "exact", "network": "base", "maxAmountRequired": "10000",
+            "asset": "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913", "payTo": PAYEE, "maxTimeoutSeconds": 60,
+            "extra": extra}]})
+    };
+    assert_stated_result("eip3009", &vector(true, &terms("eip3009")));
+    let decision = assert_stated_result("permit2", &vector(false, &terms("permit2")));
+    assert_eq!((decision.decision, decision.codes), (Outcome::Undecided, vec!["payment-scheme-unchecked".to_owned()]));
 }
 
 #[test]

@@ -75,7 +75,7 @@ pub(crate) fn price(entry: &Value, version: Version, place: String) -> Result<Pr
     }
     let (network, chain_id) = network(&entry, version)?;
     let extra = entry.optional_part("extra")?;
-    let transfer = extra.as_ref().map_or(Ok(Transfer::Eip3009), transfer)?;
+    let transfer = extra.as_ref().map_or(Ok(Transfer::Eip3009), |extra| transfer(extra, version))?;
     if version == Version::V1 {
         entry.text("resource")?;
     }
@@ -118,12 +118,14 @@ fn is_v1_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-fn transfer(extra: &JsonObject<'_>) -> Result<Transfer, Box<Reason>> {
+/// Version 1 has no other payload than that of EIP-3009, and its clients sign that one whatever `extra` says.
+fn transfer(extra: &JsonObject<'_>, version: Version) -> Result<Transfer, Box<Reason>> {
     let Some(method) = extra.optional_text("assetTransferMethod")? else { return Ok(Transfer::Eip3009) };
-    match method {
-        "eip3009" => Ok(Transfer::Eip3009),
-        "permit2" => Ok(Transfer::Permit2),
-        _ => Err(extra.unchecked("assetTransferMethod", "eip3009 or permit2", method)),
+    match (method, version) {
+        ("eip3009", _) => Ok(Transfer::Eip3009),
+        ("permit2", Version::V2) => Ok(Transfer::Permit2),
+        (_, Version::V1) => Err(extra.unchecked("assetTransferMethod", "eip3009", method)),
+        (_, Version::V2) => Err(extra.unchecked("assetTransferMethod", "eip3009 or permit2", method)),
     }
 }
 
