@@ -560,6 +560,23 @@ func TestOfSeveralEntriesTheOneThatIsSignedCounts(t *testing.T) {
 	pay(t, guard, poisoned.url, recorded("honest"))
 }
 
+func TestAboutOnePaymentAtMost32QuestionsAreAsked(t *testing.T) {
+	one, guard := newPurchase("honest"), guarded(t, configured(""))
+	for count := 0; count < 33; count++ {
+		browse(t, guard, one.url)
+	}
+	refusesPaying(t, guard, one.url, recorded("other-payto"), PaymentDenied, "payment-signature-mismatch")
+	questions := 0
+	for _, question := range one.asked() {
+		if _, isSigned := question["header"]; isSigned {
+			questions++
+		}
+	}
+	if questions != 32 {
+		t.Error(questions)
+	}
+}
+
 func TestDecisionsThatNobodyPaysForAreForgottenTheOldestFirst(t *testing.T) {
 	kept := waiting{now: time.Now}
 	var all []*allowed

@@ -199,7 +199,8 @@ function mixed(answer, change) {
 
 const passes = (_, index) => ({ index, abort: false, codes: [] });
 
-// Answers that no guard may take for a permission: each is an honest one with one thing wrong.
+// Answers that no guard may take for a permission: each is an honest one with one thing wrong. Only `lasts` permits, and
+// for longer than the decision before it.
 const DISTORTIONS = {
   schema: (answer) => ({ ...answer, schema: "clresolve.decision/2" }),
   "no-schema": ({ schema, ...answer }) => answer,
@@ -216,6 +217,7 @@ const DISTORTIONS = {
   unknown: (answer) => ({ ...answer, decision: "maybe", abort: true }),
   expired: (answer) => ({ ...answer, valid_until: "2020-01-01T00:00:00Z" }),
   endless: (answer) => ({ ...answer, valid_until: null }),
+  lasts: (answer) => ({ ...answer, valid_until: answer.abort ? null : "2099-01-01T00:00:00Z" }),
   offset: (answer) => ({ ...answer, valid_until: "2099-01-01T00:00:00+00:00" }),
   date: (answer) => ({ ...answer, valid_until: "2099-01-01" }),
   "no-time": (answer) => ({ ...answer, valid_until: "tomorrow" }),

@@ -172,7 +172,7 @@ class Waiting {
    * @param {import("./daemon.js").Decision} decision
    */
   add(url, decision) {
-    this.#forgetLate();
+    this.#list = this.#list.filter((one) => one.decision.entries.some(isInTime));
     this.#list.push({ url, decision });
     if (this.#list.length > MAX_WAITING) this.#list.shift();
   }
@@ -183,7 +183,6 @@ class Waiting {
    * @param {string} url
    */
   for(url) {
-    this.#forgetLate();
     const decisions = this.#list.filter((one) => one.url === url).map((one) => one.decision).reverse();
     return decisions.flatMap((decision) => decision.entries.filter(isInTime).map((entry) => ({ decision, entry })));
   }
@@ -195,15 +194,10 @@ class Waiting {
    * @param {import("./daemon.js").Entry} entry
    */
   take(decision, entry) {
-    this.#forgetLate();
     const at = this.#list.findIndex((one) => one.decision === decision);
     if (at < 0 || !isInTime(entry)) return false;
     this.#list.splice(at, 1);
     return true;
-  }
-
-  #forgetLate() {
-    this.#list = this.#list.filter((one) => one.decision.entries.some(isInTime));
   }
 }
 

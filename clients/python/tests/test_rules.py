@@ -289,6 +289,14 @@ class Rules:
         self.refuses_paying("no-decision", guard, first.url)
         self.case.assertEqual(self.pay(guard, second.url).status_code, 200)
 
+    def test_about_one_payment_at_most_32_questions_are_asked(self) -> None:
+        purchase, guard = world.purchase("honest"), self.guard()
+        for _ in range(33):
+            self.get(guard, purchase.url)
+        thiefs = world.payment(to=world.stranger)
+        self.refuses_paying("payment-denied", guard, purchase.url, thiefs, "payment-signature-mismatch")
+        self.case.assertEqual(sum("header" in question for question in purchase.asked()), 32)
+
     def test_a_daemon_is_reached_over_https_and_over_a_unix_socket(self) -> None:
         ways: list[dict[str, Any]] = [{"daemon": world.secure, "ca": world.ca}, {"daemon": f"unix:{world.socket}"}]
         for more in ways:

@@ -139,6 +139,14 @@ test("a fetch that lets another URL answer is found out", async () => {
   assert.deepEqual(await purchase.asked(), []);
 });
 
+test("a redirect that a browser hides is one too", async () => {
+  const { url, asked } = world.purchase("redirect-307");
+  // What `redirect: "manual"` gives there; no constructor makes it.
+  const hidden = { type: "opaqueredirect", status: 0, url: "", redirected: false, headers: new Headers(), body: null };
+  await assert.rejects(guardFetch(async () => hidden, world.options())(url), refused("redirected"));
+  assert.deepEqual(await asked(), []);
+});
+
 for (const status of [301, 302, 303, 307, 308]) {
   test(`the ${status} of a paid request comes back and leads nowhere`, async () => {
     const { url, arrived } = world.purchase(`paid-${status}-elsewhere`);
@@ -337,6 +345,22 @@ test("an entry ends by itself", async () => {
   assert.deepEqual((await arrived()).payments.map(({ value }) => value), ["10000"]);
 });
 
+test("an entry that ends while it is asked about is not paid", async () => {
+  const { url, arrived, asked } = world.purchase("two-ends");
+  const guarded = world.guard("signed.lasts");
+  await guarded(url);
+  const late = guarded(url, paying(payment({ value: "9000", seconds: 30 })));
+  mock.timers.enable({ apis: ["Date"], now: Date.now() + 31_000 });
+  try {
+    await assert.rejects(late, refused("payment-denied", "payment-signature-mismatch"));
+  } finally {
+    mock.timers.reset();
+  }
+  // It was asked about, and allowed.
+  assert.deepEqual((await asked()).map(({ selected }) => selected), [undefined, 0, 1]);
+  assert.deepEqual((await arrived()).payments, []);
+});
+
 test("what is signed must be what was allowed", async () => {
   const { url, arrived } = world.purchase("honest");
   const guarded = world.guard();
@@ -371,6 +395,30 @@ test("decisions that nobody pays for are forgotten, the oldest first", async () 
   for (let count = 0; count < 255; count += 1) await guarded(world.purchase("honest").url);
   await assert.rejects(guarded(first.url, paying()), refused("no-decision"));
   assert.equal((await guarded(second.url, paying())).status, 200);
+});
+
+test("decisions that have ended make room for those that have not", async () => {
+  const [guarded, header] = [world.guard(), paying()];
+  const first = world.purchase("honest");
+  await guarded(first.url);
+  for (let count = 0; count < 255; count += 1) await guarded(world.purchase("ends-soon").url);
+  mock.timers.enable({ apis: ["Date"], now: Date.now() + 31_000 });
+  try {
+    await guarded(world.purchase("honest").url);
+    assert.equal((await guarded(first.url, header)).status, 200);
+  } finally {
+    mock.timers.reset();
+  }
+});
+
+test("about one payment at most 32 questions are asked", async () => {
+  const { url, arrived, asked } = world.purchase("honest");
+  const guarded = world.guard();
+  for (let count = 0; count < 33; count += 1) await guarded(url);
+  const thiefs = paying(payment({ to: world.stranger }));
+  await assert.rejects(guarded(url, thiefs), refused("payment-denied", "payment-signature-mismatch"));
+  assert.equal((await asked()).filter(({ header }) => header !== undefined).length, 32);
+  assert.deepEqual((await arrived()).payments, []);
 });
 
 test("a daemon elsewhere is asked over https, or signs", () => {

@@ -362,6 +362,20 @@ async fn of_several_entries_the_one_that_is_signed_counts(world: World) {
 }
 
 #[tokio::test]
+async fn about_one_payment_at_most_32_questions_are_asked() {
+    let world = World::start().await;
+    let purchase = world.purchase("honest", "1");
+    let client = client(world.config(""));
+    for _ in 0..33 {
+        browse(&client, &purchase).await;
+    }
+    let thiefs = world.payment(json!({"to": world.at.stranger}));
+    let end = pay(&client, &purchase, &thiefs).await;
+    assert_eq!(end, Err((Why::PaymentDenied, vec!["payment-signature-mismatch".into()])));
+    assert_eq!(purchase.asked().await.iter().filter(|question| question["header"].is_string()).count(), 32);
+}
+
+#[tokio::test]
 async fn a_daemon_elsewhere_is_asked_over_https_or_signs() {
     let world = World::start().await;
     let refusal = |daemon: &str, signer: Option<Signer>| {
