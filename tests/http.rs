@@ -17,6 +17,9 @@ mod mcp;
 mod openapi;
 #[path = "support/orloj.rs"]
 mod orloj;
+#[cfg(target_os = "linux")]
+#[path = "http/overload.rs"]
+mod overload;
 #[path = "support/payer.rs"]
 mod payer;
 #[path = "http/receipts.rs"]

@@ -88,6 +88,14 @@ impl Admission {
         Ok(Answered { resolution, cache_use: CacheUse::Miss })
     }
 
+    /// The answer in the cache, if there is one.
+    pub(super) async fn known(&self, question: &Question) -> Result<Option<Resolution>, Refusal> {
+        match self.cache_status(question).await? {
+            CacheStatus::Fresh(resolution) => Ok(Some(resolution)),
+            CacheStatus::UnderWay | CacheStatus::Missing => Ok(None),
+        }
+    }
+
     /// As [`Admission::ask`], but waits for a permit where all are taken.
     pub(super) async fn ask_patiently(&self, client: Client, question: Question) -> Result<Answered, Refusal> {
         let permit = match self.cache_status(&question).await? {
@@ -122,6 +130,12 @@ impl Admission {
     /// Whether a run of one more client could begin, so that none waits.
     pub(super) fn has_room(&self) -> bool {
         self.runs.available_permits() > 0
+    }
+
+    /// Whether no run is under way.
+    #[cfg(test)]
+    pub(super) fn is_idle(&self) -> bool {
+        self.runs.available_permits() == Config::default().http.cold_runs
     }
 
     /// The result of `work`, which needs a permit and counts as a run. A caller that gives up does not end it.

@@ -40,7 +40,7 @@ struct InWork {
 }
 
 impl RequestPlace {
-    fn new(state: Arc<AppState>, client: Client) -> Self {
+    pub(super) fn new(state: Arc<AppState>, client: Client) -> Self {
         Self(Arc::new(InWork { state, client, taken: OnceLock::new() }))
     }
 
@@ -125,7 +125,10 @@ async fn route(
         let has_body = !clresolve_core::mutant!("bodies-hold-places")
             && request.method() == Method::POST
             && !request.body().is_end_stream();
-        if !has_body && let Err(refusal) = place.take() {
+        if !has_body
+            && let Err(refusal) = place.take()
+            && !may_be_known(&request)
+        {
             return face.refuse(refusal);
         }
         request.extensions_mut().insert(place.clone());
@@ -135,6 +138,11 @@ async fn route(
     // Held until here, since a handler that ignores its copy drops it at once.
     drop(held);
     response.unwrap_or_else(|never| match never {})
+}
+
+/// Whether the cache may have the answer, which needs no place then. Its handler refuses what the cache has not.
+fn may_be_known(request: &Request<Body>) -> bool {
+    matches!(*request.method(), Method::GET | Method::HEAD) && request.uri().path().starts_with("/v1/verdicts/")
 }
 
 /// The answer to `CONNECT`: a success would turn the connection into a tunnel.

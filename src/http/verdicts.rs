@@ -57,6 +57,9 @@ pub(super) async fn one(
         Ok(question) => question,
         Err(detail) => return problem::refused(Refusal::RequestMalformed, Some(detail.into())),
     };
+    if let Err(refusal) = permit.take() {
+        return varying(without_place(&state, &question, &headers, refusal).await);
+    }
     if wants_events(&headers) {
         return varying(watched(state, client, permit, question).await);
     }
@@ -72,6 +75,19 @@ pub(super) async fn one(
         }
     };
     varying(response)
+}
+
+/// The verdict in the cache, where no place is left for a request: nothing is run for it, nothing signed, and its bytes
+/// are those that other answers share. Else the refusal.
+async fn without_place(state: &AppState, question: &Question, headers: &HeaderMap, refusal: Refusal) -> Response {
+    let is_plain = Form::asked(headers) == Form::Plain && !wants_events(headers);
+    match state.admission.known(question).await {
+        Ok(Some(resolution)) if is_plain => {
+            let cache_use = if demands_run(headers) { CacheUse::ForceRefused } else { CacheUse::Hit };
+            described(state, question, &Answered { resolution, cache_use }, headers).await
+        }
+        _ => problem::refused(refusal, None),
+    }
 }
 
 /// The steps as they happen, then the verdict.
@@ -290,7 +306,43 @@ async fn json(state: &AppState, verdict: &Verdict) -> Rendered {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
     use super::*;
+    use crate::resolve::CacheStatus;
+    use crate::sandbox::Sandbox;
+
+    /// A reader that is slow, or gone, has no run made for lines that it does not take.
+    #[tokio::test]
+    async fn a_batch_runs_no_further_ahead_than_its_reader() {
+        let sandbox = Sandbox::start().await.expect("the sandbox starts");
+        let mut config = sandbox.config();
+        (config.timeout, config.http.cold_runs_per_minute) = (std::time::Duration::from_secs(120), u32::MAX);
+        let resolver = crate::resolve::Resolver::new(&config).await.expect("a resolver");
+        let state = Arc::new(AppState::new(resolver.clone(), &config, None, None));
+        let client = Client::Address(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let names: Vec<String> = (0..MAX_NAMES).map(|number| format!("n{number}.eth")).collect();
+        let request = Request::post("/v1/verdicts").header(CONTENT_TYPE, "application/json");
+        let request = request.body(Body::from(serde_json::json!({ "names": names }).to_string())).expect("a request");
+        let place = RequestPlace::new(Arc::clone(&state), client);
+        let response = batch(State(Arc::clone(&state)), Extension(client), Extension(place), request).await;
+        let known = async || {
+            let mut known = 0;
+            for name in &names {
+                let status = resolver.cache_status(&Question::new(name)).await.expect("the profile exists");
+                known += usize::from(matches!(status, CacheStatus::Fresh(_)));
+            }
+            known
+        };
+        assert_eq!(known().await, 0, "nobody reads yet");
+        let mut lines = response.into_body().into_data_stream();
+        lines.next().await.expect("a line").expect("no error");
+        while !state.admission.is_idle() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(known().await, AT_ONCE);
+        assert_eq!(lines.count().await, MAX_NAMES - 1);
+    }
 
     #[test]
     fn profile_and_depth_may_be_chosen_and_nothing_else() {

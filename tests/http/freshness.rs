@@ -24,8 +24,8 @@ use url::Url;
 
 use super::{Daemon, PATIENCE, Shifted, answer};
 
-const NAME: &str = "good.eth";
-const OTHER: &str = "other.eth";
+pub(super) const NAME: &str = "good.eth";
+pub(super) const OTHER: &str = "other.eth";
 
 const AGENTS: &str = r#"
 [[agent]]
@@ -39,7 +39,7 @@ about = "Another good agent."
 
 /// What the node before the world's own does with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Manner {
+pub(super) enum Manner {
     /// It passes it on.
     Honest,
     /// It is down.
@@ -51,7 +51,7 @@ enum Manner {
 }
 
 /// A world with a clock and a node whose manners can be changed, and a resolver that reads it.
-struct Scene {
+pub(super) struct Scene {
     world: World,
     clock: Arc<Shifted>,
     manner: watch::Sender<Manner>,
@@ -62,7 +62,7 @@ struct Scene {
 }
 
 impl Scene {
-    async fn new(change: impl FnOnce(&mut Config)) -> Self {
+    pub(super) async fn new(change: impl FnOnce(&mut Config)) -> Self {
         let world = World::start(&Spec::parse(AGENTS).expect("it is a world")).await.expect("it starts");
         let mut config = world.config();
         config.timeout = PATIENCE;
@@ -85,7 +85,7 @@ impl Scene {
         self.clock.0.store(seconds, Ordering::Relaxed);
     }
 
-    async fn daemon(self) -> (Daemon, Arc<Shifted>, watch::Sender<Manner>, watch::Receiver<u64>) {
+    pub(super) async fn daemon(self) -> (Daemon, Arc<Shifted>, watch::Sender<Manner>, watch::Receiver<u64>) {
         let server = Server::bind_with(&self.config, self.resolver).await.expect("a daemon");
         (Daemon::run(server, self.world), self.clock, self.manner, self.asked)
     }
@@ -157,6 +157,19 @@ async fn a_refresh_reads_the_chain_alone_and_the_host_hourly() {
     let asked = *scene.asked.borrow();
     scene.resolver.refresh_ahead(|| false).await;
     assert_eq!(*scene.asked.borrow(), asked, "it may not start");
+}
+
+/// It is judged each time, and takes nobody's place.
+#[tokio::test]
+async fn an_answer_about_no_name_is_not_kept_and_counted() {
+    let counts = clresolve::telemetry::Exposition::default();
+    let _counting = metrics::set_default_local_recorder(&counts);
+    let scene = Scene::new(|_| {}).await;
+    for _ in 0..2 {
+        scene.resolver.resolve("no name").await;
+    }
+    let counted = counts.render();
+    assert!(counted.contains("\nclresolve_cache_not_stored_total{why=\"invalid-name\"} 2\n"), "{counted}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

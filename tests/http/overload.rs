@@ -1,0 +1,125 @@
+//! Where every run or every place is taken: what is known is served on the report face, and what is not is refused at once
+//! with the time to ask again.
+
+use reqwest::Method;
+use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::freshness::{Manner, NAME, OTHER, Scene};
+use super::{Answer, Daemon, PATIENCE, answer, ask_from, from, rest};
+
+fn verdict(name: &str) -> String {
+    format!("/v1/verdicts/{name}")
+}
+
+#[track_caller]
+fn is_served(found: &Answer) {
+    assert_eq!((found.status, &found.json()["state"]), (200, &json!("trusted")));
+    assert!(found.header("cache-status").starts_with("clresolve; hit"), "{}", found.header("cache-status"));
+}
+
+#[track_caller]
+fn is_refused(refused: &Answer) {
+    refused.is_problem(503, "overloaded");
+    assert_eq!(refused.header("retry-after"), "1");
+}
+
+/// Sends a batch of as many unknown names as one may have, and reads nothing.
+async fn batch_from(address: &str, daemon: &Daemon) -> TcpStream {
+    let names: Vec<String> = (0..100).map(|number| format!("n{number}.of-{}.eth", address.replace('.', "-"))).collect();
+    let body = json!({ "names": names }).to_string();
+    let head = format!(
+        "POST /v1/verdicts HTTP/1.1\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut stream = from(address, daemon).await;
+    stream.write_all((head + &body).as_bytes()).await.expect("the daemon reads");
+    stream
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_known_name_is_served_while_every_run_is_taken() {
+    let (daemon, _clock, manner, mut asked) = Scene::new(|config| config.http.cold_runs = 1).await.daemon().await;
+    assert_eq!(daemon.get(&verdict(NAME)).await.status, 200);
+    manner.send_replace(Manner::Holding);
+    let before = *asked.borrow_and_update();
+    let taken = tokio::spawn(daemon.request(Method::GET, &verdict(OTHER)).send());
+    asked.wait_for(|asked| *asked > before).await.expect("the run asks the node");
+    for _ in 0..3 {
+        is_refused(&daemon.get(&verdict("third.eth")).await);
+        is_served(&daemon.get(&verdict(NAME)).await);
+        assert_eq!(daemon.get(&format!("/v1/gate/{NAME}")).await.status, 200);
+        daemon.get("/v1/gate/third.eth").await.is_closed_gate("overloaded");
+    }
+    assert_eq!(*asked.borrow(), before + 1, "nothing else was run");
+    manner.send_replace(Manner::Honest);
+    assert_eq!(taken.await.expect("no panic").expect("an answer").status(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_known_name_is_served_while_every_place_is_taken() {
+    let (daemon, _clock, manner, mut asked) = Scene::new(|config| config.http.requests = 1).await.daemon().await;
+    let known = daemon.get(&verdict(NAME)).await;
+    manner.send_replace(Manner::Holding);
+    let before = *asked.borrow_and_update();
+    let mut holds = from("127.0.0.2", &daemon).await;
+    let request = format!("GET {} HTTP/1.1\r\nconnection: close\r\n\r\n", verdict(OTHER));
+    holds.write_all(request.as_bytes()).await.expect("the daemon reads");
+    asked.wait_for(|asked| *asked > before).await.expect("the run asks the node");
+
+    is_served(&daemon.get(&verdict(NAME)).await);
+    is_served(&answer(daemon.request(Method::GET, &verdict(NAME)).header("cache-control", "no-cache")).await);
+    let head = answer(daemon.request(Method::HEAD, &verdict(NAME))).await;
+    assert_eq!((head.status, head.header("etag")), (200, known.header("etag")));
+    // What takes a run, work or a place for long is refused, about a known name too.
+    for path in ["/v1/profiles", &verdict("third.eth"), &verdict(OTHER), &format!("{}?profile=none", verdict(NAME))] {
+        is_refused(&daemon.get(path).await);
+    }
+    for accept in ["text/event-stream", "application/jose"] {
+        is_refused(&answer(daemon.request(Method::GET, &verdict(NAME)).header("accept", accept)).await);
+    }
+    is_refused(&daemon.post("application/json", json!({"names": [NAME]}).to_string()).await);
+    assert_eq!(*asked.borrow(), before + 1, "nothing else was run");
+
+    manner.send_replace(Manner::Honest);
+    assert!(rest(holds).await.starts_with("HTTP/1.1 200 "));
+    let is_free = async { while daemon.get("/v1/profiles").await.status != 200 {} };
+    timeout(PATIENCE, is_free).await.expect("the place is given back");
+}
+
+/// Four batches are in work, and may run two names at once. No further one waits for them anywhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn cold_batches_wait_for_runs_within_their_places_and_others_are_refused() {
+    let limits = |config: &mut clresolve::config::Config| {
+        (config.http.requests, config.http.cold_runs, config.http.cold_runs_per_client) = (4, 2, 2);
+    };
+    let (daemon, _clock, manner, mut asked) = Scene::new(limits).await.daemon().await;
+    assert_eq!(daemon.get(&verdict(NAME)).await.status, 200);
+    manner.send_replace(Manner::Holding);
+    let before = *asked.borrow_and_update();
+    let mut batches = Vec::new();
+    for last in 2..6 {
+        batches.push(batch_from(&format!("127.0.0.{last}"), &daemon).await);
+    }
+    let is_full = async { while daemon.get("/v1/profiles").await.status == 200 {} };
+    timeout(PATIENCE, is_full).await.expect("the batches take all places");
+    asked.wait_for(|asked| *asked == before + 2).await.expect("the runs ask the node");
+    for last in 6..9 {
+        let refused = rest(batch_from(&format!("127.0.0.{last}"), &daemon).await).await;
+        assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
+        assert!(refused.contains("retry-after: 1\r\n") && refused.contains("\"overloaded\""), "{refused}");
+    }
+    let own = rest(batch_from("127.0.0.2", &daemon).await).await;
+    assert!(own.starts_with("HTTP/1.1 429 ") && own.contains("\"client-over-quota\""), "{own}");
+    is_served(&daemon.get(&verdict(NAME)).await);
+    assert!(ask_from("127.0.0.9", &daemon, "/livez").await.starts_with("HTTP/1.1 200 "));
+    assert_eq!(*asked.borrow(), before + 2, "eight hundred names, and two runs");
+
+    manner.send_replace(Manner::Honest);
+    for batch in batches {
+        let said = rest(batch).await;
+        assert_eq!(said.matches("\"schema\":\"clresolve.verdict/1\"").count(), 100, "{said}");
+    }
+}
