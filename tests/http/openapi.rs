@@ -48,8 +48,15 @@ fn with_every_route(config: &mut Config, folder: &Path) {
     config.orloj.base_url = Some("https://orloj.example".parse().expect("a URL"));
 }
 
+/// Whether a document is what a schema of the description says.
+fn fits(description: &Value, schema: &Value, document: &Value) -> Result<(), String> {
+    let schema = json!({"allOf": [schema], "components": description["components"]});
+    jsonschema::validator_for(&schema).expect("a schema").validate(document).map_err(|error| error.to_string())
+}
+
 /// Asks one operation, and holds the answer to its description.
-async fn holds_to(daemon: &Daemon, path: &str, (method, operation): (&str, &Value), accept: &str) {
+async fn holds_to(daemon: &Daemon, description: &Value, (path, method): (&str, &str), accept: &str) {
+    let operation = &description["paths"][path][method];
     let sent = path.replace("/v1/agent-systems/{name}", "/v1/agent-systems/research").replace("{name}", GOOD);
     let sent = sent.replace("{verb}", "summarize").replace("{code}", "overloaded").replace("{ignored}", "x");
     let method = Method::from_bytes(method.to_uppercase().as_bytes()).expect("a method");
@@ -59,6 +66,10 @@ async fn holds_to(daemon: &Daemon, path: &str, (method, operation): (&str, &Valu
     assert!(got.status != 404 && got.status != 405, "{method} {path}: {}", got.status);
     let media = got.header("content-type").split(';').next().unwrap_or_default();
     assert!(got.body.is_empty() || described["content"][media].is_object(), "{method} {path}: {media}");
+    if media.ends_with("json") && media != "application/x-ndjson" && !got.body.is_empty() {
+        let fits = fits(description, &described["content"][media]["schema"], &got.json());
+        assert_eq!(fits, Ok(()), "{method} {path}: {}", got.json());
+    }
     let headers: Vec<_> = described["headers"].as_object().into_iter().flat_map(Map::keys).collect();
     for sent in got.headers.keys().map(reqwest::header::HeaderName::as_str).filter(|name| is_own(name)) {
         assert!(headers.iter().any(|known| known.eq_ignore_ascii_case(sent)), "{method} {path} sends {sent}");
@@ -81,9 +92,9 @@ async fn every_operation_that_is_described_is_answered_and_each_reference_leads_
         assert!(paths.contains_key(path), "{path}");
     }
     for (path, item) in members(&description["paths"]) {
-        for (method, operation) in members(item) {
+        for method in members(item).keys() {
             for accept in ["*/*", "application/jose"] {
-                holds_to(&daemon, path, (method, operation), accept).await;
+                holds_to(&daemon, &description, (path, method), accept).await;
             }
         }
     }
@@ -98,14 +109,30 @@ async fn answers_have_the_form_that_is_described() {
     let daemon = Daemon::start(|_| {}).await;
     let description = description(&daemon).await;
     let holds = |component: &str, document: &Value| {
-        let reference = format!("#/components/schemas/{component}");
-        let schema = json!({"$ref": reference, "components": description["components"]});
-        jsonschema::validator_for(&schema).expect("a schema").validate(document).map_err(|error| error.to_string())
+        fits(&description, &json!({"$ref": format!("#/components/schemas/{component}")}), document)
     };
     let verdict = daemon.get(&format!("/v1/verdicts/{GOOD}")).await.json();
     let problem = daemon.get("/v1/verdicts/a.eth?depth=deep").await.json();
     assert_eq!((holds("Verdict", &verdict), holds("Problem", &problem)), (Ok(()), Ok(())));
     assert!(holds("Verdict", &problem).is_err() && holds("Problem", &verdict).is_err());
+    let reason = daemon.get("/v1/reasons/cid-mismatch").await.json();
+    assert_eq!(holds("Reason", &reason), Ok(()));
+    assert!(holds("Reason", &json!({"code": "cid-mismatch", "title": "", "type": "", "more": 1})).is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_found_in_a_card_has_the_form_that_is_described() {
+    let daemon = Daemon::start(|_| {}).await;
+    let description = description(&daemon).await;
+    let schema = &description["paths"]["/v1/lint"]["post"]["responses"]["200"]["content"]["application/json"]["schema"];
+    let good = daemon.get(&format!("/v1/cards/{GOOD}")).await.body;
+    for (card, is_valid) in [(good, true), (br#"{"ens": "a.eth"}"#.to_vec(), false), (b"{}".to_vec(), false)] {
+        let lint = daemon.request(Method::POST, "/v1/lint").header("content-type", "application/json");
+        let found = answer(lint.body(card)).await.json();
+        assert_eq!(found["valid"], is_valid, "{found}");
+        assert_eq!(fits(&description, schema, &found), Ok(()), "{found}");
+    }
+    assert!(fits(&description, schema, &json!({"valid": true, "findings": [{}]})).is_err());
 }
 
 #[tokio::test(flavor = "multi_thread")]

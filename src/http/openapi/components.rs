@@ -10,18 +10,24 @@ pub(in crate::http) enum Component {
     Decision,
     Discovery,
     Problem,
+    Reason,
     Receipt,
     Request,
     Verdict,
 }
 
 impl Component {
-    const ALL: [Self; 6] =
-        [Self::Decision, Self::Discovery, Self::Problem, Self::Receipt, Self::Request, Self::Verdict];
+    const ALL: [Self; 7] =
+        [Self::Decision, Self::Discovery, Self::Problem, Self::Reason, Self::Receipt, Self::Request, Self::Verdict];
 
     /// A reference to it.
     pub(in crate::http) fn reference(self) -> Value {
         json!({"$ref": format!("{PLACE}{}", self.name())})
+    }
+
+    /// A reference to one of its definitions.
+    pub(in crate::http) fn reference_to(self, definition: &str) -> Value {
+        json!({"$ref": format!("{PLACE}{}.{definition}", self.name())})
     }
 
     const fn name(self) -> &'static str {
@@ -29,6 +35,7 @@ impl Component {
             Self::Decision => "Decision",
             Self::Discovery => "Discovery",
             Self::Problem => "Problem",
+            Self::Reason => "Reason",
             Self::Receipt => "Receipt",
             Self::Request => "Request",
             Self::Verdict => "Verdict",
@@ -39,6 +46,7 @@ impl Component {
         let published = match self {
             Self::Decision => include_str!("../../../schemas/decision.schema.json"),
             Self::Discovery => include_str!("../../../schemas/discovery.schema.json"),
+            Self::Reason => include_str!("../../../schemas/reason.schema.json"),
             Self::Receipt => include_str!("../../../schemas/receipt.schema.json"),
             Self::Request => include_str!("../../../schemas/request.schema.json"),
             Self::Verdict => include_str!("../../../schemas/verdict.schema.json"),

@@ -218,7 +218,7 @@ pub(in crate::http) fn lint(profiles: &Profiles) -> Operation {
         .query("as", SYSTEM, systems())
         .query("profile", PROFILE, one_of(ids(profiles)))
         .takes(json!({}))
-        .answers_json(json!({"type": "object", "required": ["valid", "findings"]}), "What is found.")
+        .answers_json(card_judgement(), "What is found.")
         .answers_problem(StatusCode::UNPROCESSABLE_ENTITY, "The card is beyond what is judged.")
         .runs()
         .refuses(&[Refusal::ProfileUnknown])
@@ -248,28 +248,44 @@ pub(in crate::http) fn system_card() -> Operation {
 }
 
 pub(in crate::http) fn keys() -> Operation {
-    let keys = json!({"type": "object", "required": ["keys"]});
+    let members = [
+        ("kty", json!({"const": "OKP"})),
+        ("crv", json!({"const": "Ed25519"})),
+        ("x", json!({"type": "string", "pattern": "^[-_A-Za-z0-9]{43}$"})),
+        ("kid", text()),
+        ("use", json!({"const": "sig"})),
+        ("alg", json!({"const": "EdDSA"})),
+    ];
+    let keys = object([("keys", list(object(members, [])))], []);
     Operation::get("keys", "The keys that verify what this daemon signs")
         .answers(StatusCode::OK, "A key set (RFC 7517).", "application/jwk-set+json", keys)
         .tagged()
 }
 
 pub(in crate::http) fn reasons() -> Operation {
-    let list = json!({"type": "object", "required": ["reasons", "refusals"]});
-    Operation::get("reasons", "Every code").answers_json(list, "The codes of verdicts, and those of refusals.")
+    let codes = ["reasons", "refusals"].map(|kind| (kind, list(Component::Reason.reference())));
+    Operation::get("reasons", "Every code")
+        .answers_json(object(codes, []), "The codes of verdicts, and those of refusals.")
 }
 
 pub(in crate::http) fn reason() -> Operation {
-    let entry = json!({"type": "object", "required": ["code", "title", "type"]});
     Operation::get("reason", "What a code means")
         .segment("code", "The code: the end of a problem's type.")
-        .answers_json(entry, "Its meaning.")
+        .answers_json(Component::Reason.reference(), "Its meaning.")
         .refuses(&[Refusal::RouteUnknown])
 }
 
 pub(in crate::http) fn profiles() -> Operation {
-    let list = json!({"type": "object", "required": ["profiles"]});
-    Operation::get("profiles", "The rules that a question may choose").answers_json(list, "The profiles.")
+    let manifest = object([("id", text()), ("digest", digest())], []);
+    let members = [
+        ("id", text()),
+        ("title", text()),
+        ("digest", digest()),
+        ("default", json!({"type": "boolean"})),
+        ("manifests", list(manifest)),
+    ];
+    let known = object([("profiles", list(object(members, [])))], []);
+    Operation::get("profiles", "The rules that a question may choose").answers_json(known, "The profiles.")
 }
 
 pub(in crate::http) fn description() -> Operation {
@@ -322,6 +338,18 @@ fn with_verb(operation: Operation) -> Operation {
 
 fn with_network(operation: Operation) -> Operation {
     operation.query("network", "A CAIP-2 network that the card must list.", text())
+}
+
+/// What a card is found to be by itself.
+fn card_judgement() -> Value {
+    let members = [
+        ("flavour", or_null(systems())),
+        ("version", or_null(text())),
+        ("valid", json!({"type": "boolean"})),
+        ("findings", list(Component::Discovery.reference_to("finding"))),
+        ("near_misses", list(text())),
+    ];
+    object(members, [("profile", text())])
 }
 
 /// What a decision is made about, with further members that must be there.
@@ -406,4 +434,12 @@ fn systems() -> Value {
 
 fn text() -> Value {
     json!({"type": "string"})
+}
+
+fn digest() -> Value {
+    json!({"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"})
+}
+
+fn list(items: Value) -> Value {
+    json!({"type": "array", "items": items})
 }
