@@ -150,13 +150,14 @@ impl Tier {
     }
 
     /// The value for a question that this daemon may take: of the fleet, fresh, from no block before the first that this
-    /// process saw, and of a run that began after the name was evicted here.
+    /// process saw, and of a run that began after the name was evicted here. Who judges it counts what it gave; without
+    /// one it is counted why.
     pub async fn take(&self, key: &CacheKey) -> Option<Value> {
         let taken = self.read(key).await;
-        if taken.is_ok() {
-            self.waits.succeeded();
+        match &taken {
+            Ok(_) => self.waits.succeeded(),
+            Err(why) => telemetry::shared_read(*why),
         }
-        telemetry::shared_read(taken.as_ref().map_or_else(|why| *why, |_| SharedRead::Taken));
         taken.ok()
     }
 

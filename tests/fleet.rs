@@ -3,6 +3,8 @@
 
 #[path = "fleet/changes.rs"]
 mod changes;
+#[path = "fleet/counts.rs"]
+mod counts;
 #[path = "fleet/faults.rs"]
 mod faults;
 #[path = "fleet/server.rs"]

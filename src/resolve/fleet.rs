@@ -139,9 +139,7 @@ impl Fleet {
         let began = request.cache.begin();
         let value = self.tier.take(&request.key).await?;
         let judged = self.judged(walker, request, value, began).await;
-        if judged.is_none() {
-            telemetry::shared_read(SharedRead::Unfit);
-        }
+        telemetry::shared_read(if judged.is_some() { SharedRead::Taken } else { SharedRead::Unfit });
         judged
     }
 

@@ -1,0 +1,175 @@
+//! What is counted of what daemons share. Each test runs on one thread, and sees what that thread counts.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use clresolve::cache::CacheKey;
+use clresolve::resolve::{Question, Resolver};
+use clresolve::shared::VERSION;
+use clresolve::shared::mac::MacKeys;
+use clresolve::shared::value::{Binding, Value};
+use clresolve::telemetry::Exposition;
+use jiff::Timestamp;
+use redis::Commands as _;
+
+use super::{AGENT, FIRST, KEY, OTHER, Stage, is_evicted_within_a_second, name};
+
+/// Longest wait for a count, on a machine that does much else.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const CHANNEL: &str = "clresolve:bus:31337";
+
+/// The counts of a family, by outcome.
+fn outcomes(counts: &Exposition, family: &str) -> BTreeMap<String, u64> {
+    let text = counts.render();
+    let series =
+        text.lines().filter_map(|line| line.strip_prefix(family)?.strip_prefix("{outcome=\"")?.split_once("\"} "));
+    series.map(|(outcome, count)| (outcome.to_owned(), count.parse().expect("a number"))).collect()
+}
+
+/// What became of the evidence that was asked for by a question, and how often.
+async fn reads(counts: &Exposition, daemon: &Resolver, name: &str) -> Vec<(String, u64)> {
+    let family = "clresolve_shared_reads_total";
+    let before = outcomes(counts, family);
+    daemon.resolve(name).await;
+    let since = |(outcome, count): (String, u64)| {
+        let more = count - before.get(&outcome).copied().unwrap_or_default();
+        (more > 0).then_some((outcome, more))
+    };
+    let reads = outcomes(counts, family).into_iter().filter_map(since).collect();
+    daemon.settled().await;
+    reads
+}
+
+fn is(reads: &[(String, u64)], expected: &[(&str, u64)]) {
+    let reads: Vec<(&str, u64)> = reads.iter().map(|(outcome, count)| (outcome.as_str(), *count)).collect();
+    assert_eq!(reads, expected);
+}
+
+/// The place of the evidence under a key, at the server.
+fn place(key: &CacheKey) -> String {
+    format!("clresolve:evidence:{}", Binding { version: VERSION, key }.place())
+}
+
+fn stored(stage: &Stage, key: &CacheKey) -> Value {
+    let keys = MacKeys::parse(KEY).expect("a good key");
+    Value::open(&stage.redis.get(&place(key)), &keys, Binding { version: VERSION, key }).expect("it is good")
+}
+
+/// Writes a value as one of the fleet would.
+fn put(stage: &Stage, key: &CacheKey, value: &Value) {
+    let keys = MacKeys::parse(KEY).expect("a good key");
+    let bytes = value.with_mac(&keys, Binding { version: VERSION, key }).expect("it is short");
+    stage.redis.set(&place(key), &bytes);
+}
+
+/// Where there is nothing to take a daemon looks twice: before it asks for the right to run, and once it has that.
+#[tokio::test]
+async fn shared_evidence_is_counted_by_what_became_of_it() {
+    let counts = Exposition::default();
+    let _counting = metrics::set_default_local_recorder(&counts);
+    let Some(mut stage) = Stage::new(&[]).await else { return };
+    is(&reads(&counts, &stage.newcomer().await, OTHER).await, &[("early", 2)]);
+    let one = stage.daemon().await;
+    let [agent, other] = [AGENT, OTHER].map(|name| one.cache_key(&Question::new(name)).expect("a good question"));
+    is(&reads(&counts, &one, AGENT).await, &[("missing", 2)]);
+    is(&reads(&counts, &stage.daemon().await, AGENT).await, &[("taken", 1)]);
+
+    let good = stored(&stage, &agent);
+    stage.redis.set(&place(&agent), b"x");
+    is(&reads(&counts, &stage.daemon().await, AGENT).await, &[("refused", 2)]);
+    put(&stage, &agent, &Value { fresh_until: Timestamp::now(), ..good.clone() });
+    is(&reads(&counts, &stage.daemon().await, AGENT).await, &[("aged", 2)]);
+    put(&stage, &agent, &Value { block: (good.block.0 - 1, good.block.1), ..good.clone() });
+    is(&reads(&counts, &stage.daemon().await, AGENT).await, &[("old-block", 2)]);
+    let of_other = stored(&stage, &other);
+    put(&stage, &agent, &of_other);
+    is(&reads(&counts, &stage.daemon().await, AGENT).await, &[("unfit", 2)]);
+    one.evict(&name(AGENT));
+    one.settled().await;
+    put(&stage, &agent, &good);
+    is(&reads(&counts, &one, AGENT).await, &[("evicted", 2)]);
+
+    stage.config.redis.wait = Duration::from_millis(1);
+    let waits = stage.daemon().await;
+    let mut connection = stage.redis.open();
+    connection.del::<_, ()>(place(&agent)).expect("the server answers");
+    connection.set::<_, _, ()>(place(&agent).replace(":evidence:", ":lease:"), "somebody").expect("the server answers");
+    let seen = reads(&counts, &waits, AGENT).await;
+    assert_eq!(seen.first().map(|(outcome, count)| (outcome.as_str(), *count)), Some(("in-vain", 1)), "{seen:?}");
+
+    let without = stage.daemon().await;
+    stage.redis.kill();
+    is(&reads(&counts, &without, AGENT).await, &[("gone", 1)]);
+}
+
+#[tokio::test]
+async fn whether_the_server_answers_is_told() {
+    let counts = Exposition::default();
+    let _counting = metrics::set_default_local_recorder(&counts);
+    let is_up = || counts.render().contains("\nclresolve_redis_up 1\n");
+    let Some(mut stage) = Stage::new(&[]).await else { return };
+    let one = stage.sharer().await;
+    assert!(is_up(), "{}", counts.render());
+    stage.redis.kill();
+    let runs = async || {
+        one.ask_anew(&Question::new(FIRST)).await.expect("a good question");
+        one.settled().await;
+    };
+    runs().await;
+    assert!(counts.render().contains("\nclresolve_redis_up 0\n"), "{}", counts.render());
+    stage.redis.start_again();
+    stage.clock.advance(10);
+    let returns = async {
+        while !is_up() {
+            runs().await
+        }
+    };
+    tokio::time::timeout(PATIENCE, returns).await.expect("it is up again");
+}
+
+#[tokio::test]
+async fn messages_of_the_bus_are_counted_by_what_became_of_them() {
+    let counts = Exposition::default();
+    let _counting = metrics::set_default_local_recorder(&counts);
+    let heard = || outcomes(&counts, "clresolve_bus_messages_total");
+    let until = async |outcome: &str, least: u64| {
+        let counted = async {
+            while heard().get(outcome).is_none_or(|count| *count < least) {
+                tokio::task::yield_now().await;
+            }
+        };
+        let asked = tokio::time::timeout(PATIENCE, counted).await;
+        asked.unwrap_or_else(|_| panic!("{outcome} is never {least}: {:?}", heard()));
+    };
+    let Some(mut stage) = Stage::new(&[]).await else { return };
+    let (one, other) = (stage.sharer().await, stage.sharer().await);
+    let mut bus = stage.redis.open();
+    let mut bus = bus.as_pubsub();
+    bus.subscribe(CHANNEL).expect("the server answers");
+    let publish = |bytes: &[u8]| {
+        stage.redis.open().publish::<_, _, u32>(CHANNEL, bytes).expect("the server answers");
+    };
+    one.evict(&name(AGENT));
+    assert!(is_evicted_within_a_second(&other).await);
+    until("own", 1).await;
+    let message: Vec<u8> = bus.get_message().expect("a message").get_payload().expect("bytes");
+    let mut forged = message.clone();
+    forged[0] ^= 1;
+    publish(&forged);
+    publish(b"short");
+    publish(&message);
+    until("replayed", 1).await;
+    // Its sender looks no further than at who sent it.
+    until("own", 2).await;
+    stage.clock.advance(11);
+    publish(&message);
+    until("old", 1).await;
+    until("own", 3).await;
+    let expected = [("evicted", 1), ("joined", 2), ("length", 2), ("mac", 2), ("old", 1), ("own", 3), ("replayed", 1)];
+    assert_eq!(heard(), expected.map(|(outcome, count)| (outcome.to_owned(), count)).into());
+    stage.redis.kill();
+    until("broken", 2).await;
+    stage.redis.start_again();
+    until("joined", 4).await;
+}
