@@ -1,4 +1,5 @@
-// Drives the explorer in Chromium: explorer.mjs ADDRESS BROWSER [--write]
+// Drives the explorer in Chromium: explorer.mjs ADDRESS REMEMBERING BROWSER [--write]
+// REMEMBERING is the address of a daemon that has seen summarizeagent.eth trusted before.
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -6,7 +7,7 @@ import { fileURLToPath } from "node:url";
 
 import { chromium } from "playwright-core";
 
-const [address, executablePath, write] = process.argv.slice(2);
+const [address, remembering, executablePath, write] = process.argv.slice(2);
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const pictures = fileURLToPath(new URL("../../docs/explorer/", import.meta.url));
 
@@ -44,7 +45,15 @@ async function opened(browser, options = {}) {
 }
 
 /** The page of a name, by the rules that are chosen. */
-const of = (name, rules = {}) => `${address}/?${new URLSearchParams({ name, ...rules })}`;
+const of = (name, rules = {}, at = address) => `${at}/?${new URLSearchParams({ name, ...rules })}`;
+
+/** What is shown under a heading, label by label. */
+async function facts(page, heading) {
+  const rows = page.locator("section", { has: page.getByRole("heading", { name: heading }) }).locator("dl");
+  const texts = async (tag) => (await rows.locator(tag).allInnerTexts()).map((text) => text.trim());
+  const [labels, values] = [await texts("dt"), await texts("dd")];
+  return Object.fromEntries(labels.map((label, at) => [label, values[at]]));
+}
 
 /** Nothing that axe objects to, and nothing wider than the screen. */
 async function isSound(page, where) {
@@ -314,6 +323,28 @@ async function aSellerIsAskedForItsTerms(browser) {
   await page.context().close();
 }
 
+/** With a memory: since when the name was seen trusted, and with how many cards. Without one nothing is claimed. */
+async function whatIsRememberedIsShown(browser) {
+  const heading = "What this daemon remembers";
+  for (const width of Object.keys(WIDTHS)) {
+    for (const colorScheme of ["light", "dark"]) {
+      const page = await opened(browser, { colorScheme, viewport: { width: Number(width), height: WIDTHS[width] } });
+      await page.goto(of("summarizeagent.eth", {}, remembering));
+      const remembered = await facts(page, heading);
+      assert.match(remembered["Seen trusted"] ?? "", /^from block [\d,]+ to block [\d,]+$/, JSON.stringify(remembered));
+      assert.equal(remembered["Versions seen"], "1");
+      await isSound(page, `what is remembered, ${width}, ${colorScheme}`);
+      await page.goto(of("held-by-holder.eth", {}, remembering));
+      assert.equal((await facts(page, heading))["Seen trusted"], undefined, "it was never asked for before");
+      await page.goto(of("summarizeagent.eth"));
+      const known = await facts(page, heading);
+      assert.ok(known["This answer"] && known["Fresh until"], JSON.stringify(known));
+      assert.equal(known["Seen trusted"], undefined, "a daemon without a memory remembers nothing");
+      await page.context().close();
+    }
+  }
+}
+
 async function markupStaysText(browser) {
   const page = await opened(browser);
   const name = `"><img src=x onerror=alert(1)>`;
@@ -336,6 +367,10 @@ async function picturesAreTaken(browser) {
   }
   for (const [width, colorScheme] of [[1280, "light"], [390, "dark"]]) {
     const page = await opened(browser, { colorScheme, viewport: { width, height: WIDTHS[width] } });
+    await page.goto(of("checksum-mismatch.eth"));
+    await page.locator("section.reasons").screenshot({ path: `${pictures}reason-${width}-${colorScheme}.png` });
+    await page.goto(of("summarizeagent.eth", {}, remembering));
+    await page.locator("section[aria-labelledby=memory]").screenshot({ path: `${pictures}memory-${width}-${colorScheme}.png` });
     await askedForItsTerms(page);
     await page.screenshot({ path: `${pictures}payee-mismatch-${width}-${colorScheme}.png` });
     await page.context().close();
@@ -345,7 +380,8 @@ async function picturesAreTaken(browser) {
 // Each launch has a profile of its own, which is removed at its end.
 const browser = await chromium.launch({ executablePath, args: QUIET });
 const checks = [everyPageIsSound, itWorksWithoutScript, itIsUsedByKeyboard, theLatestQuestionIsAnswered, chosenRulesAreSeen,
-  aNameStaysAsItWasTyped, linesAreCopied, papersAreJudged, aSellerIsAskedForItsTerms, markupStaysText];
+  aNameStaysAsItWasTyped, linesAreCopied, papersAreJudged, aSellerIsAskedForItsTerms, whatIsRememberedIsShown,
+  markupStaysText];
 if (write === "--write") checks.push(picturesAreTaken);
 let failed = 0;
 for (const check of checks) {
