@@ -482,7 +482,7 @@ impl VerdictCache {
         let before = self.told_last(key, found.resolution.verdict()).await;
         let began = self.outdate(key, found, began).await;
         if !self.is_standing(&key.name, began) {
-            return;
+            return telemetry::not_cached(key.name.as_str(), NotCached::Overtaken);
         }
         if let Err(why) = self.insert(key.clone(), found, failures_before, began).await {
             telemetry::not_cached(key.name.as_str(), why);
@@ -1112,6 +1112,77 @@ mod tests {
         assert_eq!(keep(&cache, "a.eth", State::Trusted, START).await, Some(NotCached::TooLarge));
         assert_eq!(keep(&cache, "a.eth", State::Indeterminate, START).await, Some(NotCached::Undecided));
         assert_eq!(keep(&cache, "a.eth", State::Untrusted, START).await, None);
+    }
+
+    /// The series of a family that this thread has counted.
+    fn counted(counts: &telemetry::Exposition, family: &str) -> Vec<String> {
+        counts.render().lines().filter(|line| line.starts_with(family)).map(str::to_owned).collect()
+    }
+
+    #[tokio::test]
+    async fn what_is_not_cached_is_counted_by_its_reason() {
+        let counts = telemetry::Exposition::default();
+        let _counting = metrics::set_default_local_recorder(&counts);
+        let run = async |cache: &Arc<VerdictCache>, found: Resolution| {
+            cache.run_anew(key("a.eth"), |_| async { found }).await;
+        };
+        let no_room = Arc::new(VerdictCache::new(&CacheConfig { trusted: 0, ..CacheConfig::default() }));
+        run(&no_room, resolution(State::Trusted, START, 0)).await;
+        let cache = cache();
+        for _ in 0..2 {
+            run(&cache, resolution(State::Indeterminate, START, 0)).await;
+        }
+        for (state, records) in
+            [(State::Trusted, "sha256:1"), (State::Indeterminate, "sha256:2"), (State::Untrusted, "sha256:2")]
+        {
+            run(&cache, live(anchored(state, records), None)).await;
+        }
+        assert_eq!(
+            counted(&counts, "clresolve_cache_not_stored_total{"),
+            [("changed", 1), ("too-large", 1), ("undecided", 2)]
+                .map(|(why, count)| format!("clresolve_cache_not_stored_total{{why=\"{why}\"}} {count}"))
+        );
+    }
+
+    /// It may have read what stood before the eviction.
+    #[tokio::test]
+    async fn a_verdict_that_an_eviction_overtook_is_not_kept_and_counted() {
+        let counts = telemetry::Exposition::default();
+        let _counting = metrics::set_default_local_recorder(&counts);
+        let cache = cache();
+        let evicting = Arc::clone(&cache);
+        let overtaken = |_| async move {
+            evicting.evict(&key("a.eth").name, START);
+            resolution(State::Trusted, START, 0)
+        };
+        let found = cache.get_or_run(key("a.eth"), START, overtaken).await;
+        assert_eq!(found.verdict().state, State::Trusted, "to whoever asked before");
+        assert!(cache.trusted.get(&key("a.eth")).await.is_none(), "it takes nobody's place");
+        let why = counted(&counts, "clresolve_cache_not_stored_total{");
+        assert_eq!(why, ["clresolve_cache_not_stored_total{why=\"overtaken\"} 1"]);
+        let after = |_| async { resolution(State::Untrusted, START, 0) };
+        assert_eq!(cache.get_or_run(key("a.eth"), START, after).await.verdict().state, State::Untrusted);
+    }
+
+    #[tokio::test]
+    async fn refreshes_are_counted_by_what_they_found() {
+        let counts = telemetry::Exposition::default();
+        let _counting = metrics::set_default_local_recorder(&counts);
+        let cache = cache();
+        let mut now = START;
+        for state in [State::Trusted, State::Trusted, State::Indeterminate, State::Untrusted] {
+            keep(&cache, "a.eth", State::Trusted, now).await;
+            let too_early = |_| async { resolution(State::Untrusted, START, 0) };
+            assert!(cache.refresh(&key("a.eth"), now, too_early).await.is_none());
+            cache.fresh(&key("a.eth"), now).await.expect("it is fresh");
+            now += 280.seconds();
+            cache.refresh(&key("a.eth"), now, move |_| async move { resolution(state, now, 0) }).await;
+        }
+        assert_eq!(
+            counted(&counts, "clresolve_cache_refreshes_total{"),
+            [("indeterminate", 1), ("trusted", 2), ("untrusted", 1)]
+                .map(|(state, count)| format!("clresolve_cache_refreshes_total{{state=\"{state}\"}} {count}"))
+        );
     }
 
     #[tokio::test]

@@ -278,6 +278,8 @@ pub enum NotCached {
     Changed,
     /// The pool has less room in all.
     TooLarge,
+    /// Its name was evicted while the run went on, which may have read what stood before.
+    Overtaken,
     /// It is on an input that is no name, which is judged each time.
     InvalidName,
 }
@@ -492,6 +494,7 @@ impl NotCached {
             Self::Undecided => "undecided",
             Self::Changed => "changed",
             Self::TooLarge => "too-large",
+            Self::Overtaken => "overtaken",
             Self::InvalidName => "invalid-name",
         }
     }

@@ -52,7 +52,7 @@ mod tests {
     use crate::http::client_limits::Client;
     use crate::http::serving::serving;
     use crate::http::state::AppState;
-    use crate::resolve::Resolver;
+    use crate::resolve::{CacheStatus, Question, Resolver};
     use crate::sandbox::Sandbox;
 
     const NAME: &str = "summarizeagent.eth";
@@ -100,5 +100,36 @@ mod tests {
         state.drain();
         round(&in_force, None).await;
         assert_eq!(checked_at().await, second, "what is about to end begins nothing");
+    }
+
+    #[tokio::test]
+    async fn hot_names_stand_behind_the_runs_of_clients() {
+        let sandbox = Sandbox::start().await.expect("the sandbox starts");
+        let mut config = sandbox.config();
+        (config.timeout, config.http.cold_runs) = (Duration::from_secs(120), 1);
+        let resolver = Resolver::new(&config).await.expect("a resolver");
+        let in_force = InForce::new(serving(AppState::new(resolver.clone(), &config, None, None)));
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("names");
+        std::fs::write(&path, format!("{NAME}\n")).expect("the file is written");
+        let hot_names = HotNames::open(&path);
+        let is_known = async || {
+            let status = resolver.cache_status(&Question::new(NAME)).await.expect("the profile exists");
+            matches!(status, CacheStatus::Fresh(_))
+        };
+
+        let state = in_force.state();
+        let (end, ends) = tokio::sync::oneshot::channel::<()>();
+        let mut of_client = Box::pin(state.admission.admitted(CLIENT, ends));
+        assert!(futures_util::poll!(&mut of_client).is_pending());
+        round(&in_force, Some(&hot_names)).await;
+        assert!(!is_known().await, "every run is taken, so that a client's would wait");
+        end.send(()).expect("the run goes on");
+        of_client.await.expect("it is admitted").expect("it ends");
+        while !state.admission.has_room() {
+            tokio::task::yield_now().await;
+        }
+        round(&in_force, Some(&hot_names)).await;
+        assert!(is_known().await, "it was left on the list");
     }
 }

@@ -268,6 +268,12 @@ mod tests {
         assert_eq!(ear.hear(&good[..HEAD_BYTES]), Heard::Length);
         assert_eq!(ear.hear(&vec![0; MAX_MESSAGE_BYTES + 1]), Heard::Length);
         assert_eq!(ear.hear(&own.with_mac(&keys("11"), CHANNEL)), Heard::Own);
+        let nameless = &good[MAC_BYTES..HEAD_BYTES];
+        for no_name in [&b"a..eth"[..], b"no name", b"\xff"] {
+            let rest = [nameless, no_name].concat();
+            let tag = keys("11").sign(WHAT, &[CHANNEL.as_bytes(), &rest]);
+            assert_eq!(ear.hear(&[&tag[..], &rest].concat()), Heard::Form, "{}", no_name.escape_ascii());
+        }
         *clock.0.lock().unwrap() = START + 11.seconds();
         assert_eq!(ear.hear(&good), Heard::Old);
         assert_eq!(ear.hear(&message(1, START + 22.seconds()).with_mac(&keys("11"), CHANNEL)), Heard::Old);

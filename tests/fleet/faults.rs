@@ -1,13 +1,16 @@
 //! The server gone, slow, full, wrong and back again, under load: answers go on.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use clresolve::config::Config;
 use clresolve::reason::{Code, Reason};
 use clresolve::resolve::{Question, Resolver};
+use clresolve::telemetry::Exposition;
 use clresolve::verdict::State;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, UnixStream};
 
 use crate::server::has;
 use crate::{AGENT, FIRST, Stage, is_evicted_within_a_second, name};
@@ -103,6 +106,68 @@ async fn answers_go_on_while_the_server_is_full() {
     let set = redis::cmd("CONFIG").arg(&["SET", "maxmemory", "0"]).query::<()>(&mut stage.redis.open());
     set.expect("the server answers");
     recovers(&stage, &one).await;
+}
+
+/// How long a slow way takes, each way: an answer comes after the default time limit of a read, and well within that of a
+/// write.
+const SLOW_MILLIS: u64 = 40;
+
+/// A way to the server on which all that is sent takes so many milliseconds.
+async fn slow_way(stage: &Stage, millis: &Arc<AtomicU64>) -> clresolve::config::RedisUrl {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("redis://{}", listener.local_addr().expect("it is bound"));
+    let (socket, millis) = (stage.redis.socket(), Arc::clone(millis));
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let server = UnixStream::connect(&socket).await.expect("it listens");
+            let ((asks, hears), (answers, listens)) = (client.into_split(), server.into_split());
+            tokio::spawn(pass_late(asks, listens, Arc::clone(&millis)));
+            tokio::spawn(pass_late(answers, hears, Arc::clone(&millis)));
+        }
+    });
+    url.parse().expect("a URL")
+}
+
+async fn pass_late(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin, millis: Arc<AtomicU64>) {
+    let mut bytes = vec![0; 1 << 16];
+    while let Ok(read @ 1..) = from.read(&mut bytes).await {
+        tokio::time::sleep(Duration::from_millis(millis.load(Ordering::Relaxed))).await;
+        if to.write_all(&bytes[..read]).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Its answers come too late for any run, and evictions go out all the same.
+#[tokio::test]
+async fn answers_go_on_while_the_server_is_slow() {
+    let counts = Exposition::default();
+    let _counting = metrics::set_default_local_recorder(&counts);
+    let Some(mut stage) = stage(&[]).await else { return };
+    let millis = Arc::new(AtomicU64::new(SLOW_MILLIS));
+    stage.config.redis.url = Some(slow_way(&stage, &millis).await);
+    let (one, two) = (stage.daemon().await, stage.daemon().await);
+    load(&[&one, &two]).await;
+    let reads = |outcome: &str| format!("clresolve_shared_reads_total{{outcome=\"{outcome}\"}} ");
+    let counted = counts.render();
+    assert!(counted.contains(&reads("gone")), "{counted}");
+    assert!(!counted.contains(&reads("taken")), "each daemon works by itself: {counted}");
+
+    answers(&two).await;
+    one.evict(&name(AGENT));
+    assert!(is_evicted_within_a_second(&two).await);
+    millis.store(0, Ordering::Relaxed);
+    stage.clock.advance(10);
+    // What rests is tried again. A third daemon has evicted nothing.
+    let takes = async {
+        while !counts.render().contains(&reads("taken")) {
+            one.ask_anew(&Question::new(AGENT)).await.expect("a good question");
+            one.settled().await;
+            stage.daemon().await.resolve(AGENT).await;
+            stage.clock.advance(10);
+        }
+    };
+    tokio::time::timeout(PATIENCE, takes).await.expect("they share again");
 }
 
 /// More runs than there are places for what they write.
