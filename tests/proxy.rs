@@ -19,7 +19,7 @@ use programs::{Impostor, PATIENCE, Proxy, Runtime, Then, Waits, daemon, status_o
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/proxies.md");
 const MARK: &str = "<!-- the matrix, by `just proxies write` -->";
 
-/// An agent that the gate allows, and one that it refuses.
+/// An agent that the gate allows.
 const GOOD: &str = "/summarizeagent.eth/summarize";
 
 /// Agents in every state, and how the gate is asked for them. Only the first two may pass.
@@ -81,6 +81,17 @@ const DISGUISES: [&[u8]; 43] = [
     b"/summarizeagent.eth/summarize/\xc3\xa9",
 ];
 
+/// What is asked for while the daemon is in trouble: the trusted agent, an untrusted one, and a path that begins as that of
+/// the trusted one and leads to the other.
+const IN_TROUBLE: [&[u8]; 3] = [
+    b"/summarizeagent.eth/summarize/v1",
+    b"/entry-version.eth/summarize/v1",
+    b"/summarizeagent.eth/summarize/%2e%2e/%2E%2e/entry-version.eth/pay",
+];
+
+/// What stands between their answers in a cell.
+const BETWEEN: &str = " / ";
+
 /// What stands before such a path where the whole URL is asked for, as of a forward proxy.
 const WHOLE: [(&str, &[u8]); 9] = [
     ("http://h", b"/summarizeagent.eth/summarize/v1"),
@@ -136,6 +147,13 @@ impl Stage<'_> {
 
     /// The same for the path behind what begins a URL.
     async fn ask_for(&mut self, row: &str, port: u16, method: &str, begin: &str, path: &[u8]) -> String {
+        let status = self.status(row, port, method, begin, path).await;
+        self.rows.push((row.to_owned(), status.clone()));
+        status
+    }
+
+    /// The same without a row of its own.
+    async fn status(&self, row: &str, port: u16, method: &str, begin: &str, path: &[u8]) -> String {
         let target = [begin.as_bytes(), self.proxy.prefix().as_bytes(), path].concat();
         let status = status_of(port, method, &target).await;
         let reached = self.runtime.take();
@@ -144,16 +162,45 @@ impl Stage<'_> {
             assert!(is_of_good(path, self.proxy.prefix()), "{:?}, {row}: {path}", self.proxy);
             assert!(card.len() == 64 && card.bytes().all(|b| b.is_ascii_hexdigit()), "{card}");
         }
-        self.rows.push((row.to_owned(), status.clone()));
         status
     }
 
-    /// The same for the trusted agent, while the daemon cannot say so.
-    async fn ask_in_trouble(&mut self, row: &str, port: u16) -> String {
-        let status = self.ask(row, port, "GET", format!("{GOOD}/v1").as_bytes()).await;
-        assert!(status != "200" || self.proxy == Proxy::OpenEnvoy, "{:?}, {row}: {status}", self.proxy);
+    /// Asks for each of [`IN_TROUBLE`], while the daemon cannot say that any may pass. Whether one passed.
+    async fn ask_in_trouble(&mut self, row: &str, port: u16) -> bool {
+        let mut statuses = Vec::new();
+        for path in IN_TROUBLE {
+            statuses.push(self.refused(row, port, "", path).await);
+        }
+        let cell = statuses.join(BETWEEN);
+        let passed = passes(&cell);
+        self.rows.push((row.to_owned(), cell));
+        passed
+    }
+
+    /// Asks for every path in disguise, while the daemon answers nothing.
+    async fn ask_for_all_disguises(&self, row: &str, port: u16) {
+        for (begin, path) in disguises() {
+            self.refused(row, port, begin, path).await;
+        }
+    }
+
+    /// The status for a path that only the trap lets pass.
+    async fn refused(&self, row: &str, port: u16, begin: &str, path: &[u8]) -> String {
+        let status = self.status(row, port, "GET", begin, path).await;
+        let (proxy, path) = (self.proxy, path.escape_ascii());
+        assert!(status != "200" || proxy == Proxy::OpenEnvoy, "{proxy:?}, {row}: {path}: {status}");
         status
     }
+}
+
+/// Every path in which one server could read another agent than the next one, behind what begins a URL.
+fn disguises() -> impl Iterator<Item = (&'static str, &'static [u8])> {
+    DISGUISES.into_iter().map(|path| ("", path)).chain(WHOLE)
+}
+
+/// Whether a request of a cell reached the runtime.
+fn passes(cell: &str) -> bool {
+    cell.split(BETWEEN).any(|status| status == "200")
 }
 
 /// Whether the path is below the trusted agent's, and nothing in it can be read in two ways.
@@ -192,8 +239,7 @@ async fn with_a_daemon(stage: &mut Stage<'_>, sandbox: &Sandbox) {
         let status = stage.ask(&format!("agent: {row}"), port, method, path.as_bytes()).await;
         assert_eq!(status == "200", number < 2, "{:?}: {row}: {status}", stage.proxy);
     }
-    let disguises = DISGUISES.map(|path| ("", path));
-    for (begin, path) in disguises.into_iter().chain(WHOLE) {
+    for (begin, path) in disguises() {
         let row = format!("`{begin}{}`", path.escape_ascii().to_string().replace("\\\\", "\\"));
         stage.ask_for(&row, port, "GET", begin, path).await;
     }
@@ -208,8 +254,9 @@ async fn with_a_daemon(stage: &mut Stage<'_>, sandbox: &Sandbox) {
     stage.ask_in_trouble("daemon: drains", port).await;
     daemon.signal("-KILL");
     drop(daemon);
-    let status = stage.ask_in_trouble("daemon: was killed", in_haste).await;
-    assert_eq!(status == "200", stage.proxy == Proxy::OpenEnvoy, "the trap: it opens when the daemon dies");
+    let passed = stage.ask_in_trouble("daemon: was killed", in_haste).await;
+    assert_eq!(passed, stage.proxy == Proxy::OpenEnvoy, "the trap: it opens when the daemon dies");
+    stage.ask_for_all_disguises("daemon: was killed", in_haste).await;
 }
 
 /// A daemon whose endpoint takes connections and never answers.
@@ -256,6 +303,8 @@ async fn with_an_impostor(stage: &mut Stage<'_>) {
         impostor.say(bytes, then);
         stage.ask_in_trouble(&format!("impostor: {row}"), port).await;
     }
+    impostor.say(b"", Then::Close);
+    stage.ask_for_all_disguises("impostor: nothing, and hangs up", port).await;
 }
 
 /// The columns side by side, as Markdown.
@@ -311,7 +360,7 @@ async fn behind_a_proxy_only_what_the_gate_lets_pass_reaches_the_runtime() {
     for (proxy, rows) in columns {
         let column = documented.iter().find(|(title, _)| title == proxy.title()).expect("a column");
         // Other versions of a proxy may refuse in other words, but no version lets other requests pass.
-        let what_passes = |rows: &Rows| rows.iter().filter(|(_, status)| status == "200").cloned().collect::<Rows>();
+        let what_passes = |rows: &Rows| rows.iter().filter(|(_, cell)| passes(cell)).cloned().collect::<Rows>();
         assert_eq!(what_passes(&column.1), what_passes(&rows), "{proxy:?}: run `just proxies write`");
         assert!(mode.is_empty() || column.1 == rows, "{proxy:?} says {rows:?}: run `just proxies write`");
     }
