@@ -5,8 +5,27 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const AGENT = "summarizeagent.eth";
+/** Where the sandbox's agent sells, whom it wants to be paid, and whom it does not. */
+const SELLER = "https://api.sandbox.example/summarize/v1";
+const PAYEE = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+const THIEF = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
 
 export const RESOURCES = ["clresolve://profiles", "clresolve://reasons"];
+
+/** The question about honest terms but for who is paid. */
+function payment(payTo) {
+  const entry = {
+    scheme: "exact",
+    network: "eip155:31337",
+    amount: "10000",
+    asset: "0x00000000000000000000000000000000d0114400",
+    payTo,
+    maxTimeoutSeconds: 60,
+    extra: { name: "Sandbox Dollar", version: "1" },
+  };
+  const paymentRequired = { x402Version: 2, resource: { url: SELLER }, accepts: [entry] };
+  return { name: AGENT, verb: "summarize", url: SELLER, paymentRequired };
+}
 
 export function calls(clresolve) {
   const folder = mkdtempSync(join(tmpdir(), "clresolve-receipts-"));
@@ -23,6 +42,8 @@ export function calls(clresolve) {
         at: ["decision", "abort"],
         is: true,
       },
+      { tool: "check_payment", arguments: payment(PAYEE), at: ["decision", "abort"], is: false },
+      { tool: "check_payment", arguments: payment(THIEF), at: ["decision", "codes", 0], is: "payee-mismatch" },
       { tool: "check_request", arguments: { name: AGENT, verb: "summarize", request: "[]" }, at: ["request", "state"], is: "untrusted" },
       { tool: "verify_receipt", arguments: { name: AGENT, receipt }, at: ["receipt", "state"], is: "trusted" },
       { tool: "explain_reason", arguments: { code: "checksum-mismatch" }, at: ["reason", "effect"], is: "fail" },

@@ -1,6 +1,7 @@
 // Buys with each client in each attack, plain and guarded, and prints the table of who was paid (README.md).
 //   node purchases.mjs --daemon EXECUTABLE [--rust EXECUTABLE] [--axum EXECUTABLE] [--write] [CLIENT...]
-// Exit 0: every purchase ended as attacks.mjs says. 1: one did not.
+// Exit 0: every purchase ended as attacks.mjs says, and the document has the rows that were printed, in the columns of these
+// clients. 1: one did not, or it has others.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -13,6 +14,7 @@ import { AGENT, VERB, startWorld } from './world.mjs'
 const DOCUMENT = new URL('../../docs/runtimes.md', import.meta.url)
 const CAPTION = 'Whom each client pays, plain / with its guard, as `just purchases` prints it'
 const EXPLAINED = '[how](../tests/purchases/README.md)'
+const NAME = 'docs/runtimes.md'
 const MARKS = ['<!-- purchases -->', '<!-- end of purchases -->']
 
 /** Milliseconds for each answer of the daemon: its first run for a name is a cold one, on a busy machine. */
@@ -51,6 +53,8 @@ const table = tableOf(purchases)
 console.log(`${CAPTION}:\n\n${table}`)
 const faults = [...purchases.flatMap(faultsOf), ...wrongWhole]
 if (options.write && faults.length === 0) write(table)
+const absent = ATTACKS.filter(({ shop }) => shop !== undefined && !(shop in world.shops)).map(({ name }) => name)
+faults.push(...staleCells(table, new Set(absent)))
 for (const fault of faults) console.error(fault)
 console.log(`\n${purchases.length * 2} purchases, ${faults.length} faults`)
 process.exit(faults.length > 0 ? 1 : 0)
@@ -196,6 +200,32 @@ function tableOf(purchases) {
   return [row(head), row(head.map(() => '---')), ...rows].join('\n')
 }
 
+/** Where the document says otherwise than this table, as sentences. An attack whose shop is not there is not compared. */
+function* staleCells(table, absent) {
+  const [printed, written] = [rowsOf(table), rowsOf(writtenTable())]
+  const names = (rows) => [...rows.keys()].join(', ')
+  if (names(printed) !== names(written)) yield `${NAME} has other attacks: ${names(written)}`
+  for (const [attack, cells] of printed) {
+    for (const [column, cell] of absent.has(attack) ? [] : cells) {
+      const other = written.get(attack)?.get(column)
+      if (cell !== other) yield `${NAME}, ${attack}, ${column}: it says ${other}, not ${cell}`
+    }
+  }
+}
+
+/** A table as {attack => {column => cell}}. */
+function rowsOf(table) {
+  const cells = (line) => line.split(' | ').map((cell) => cell.replace(/^\| | \|$/g, '').trim())
+  const [head, , ...rows] = table.trim().split('\n').map(cells)
+  return new Map(rows.map(([attack, ...rest]) => [attack, new Map(rest.map((cell, at) => [head[at + 1], cell]))]))
+}
+
+/** The table in the document. */
+function writtenTable() {
+  const [, between] = partsOf(readFileSync(DOCUMENT, 'utf8'))
+  return between.slice(between.indexOf('\n|'))
+}
+
 /** Whom a purchase paid. */
 function payeesOf({ payments }) {
   if (payments.length === 0) return 'nobody'
@@ -213,10 +243,16 @@ function saidBy({ refused, codes = [] }) {
 
 /** Puts the table into the document. */
 function write(table) {
-  const text = readFileSync(DOCUMENT, 'utf8')
+  const [before, , after] = partsOf(readFileSync(DOCUMENT, 'utf8'))
+  writeFileSync(DOCUMENT, `${before}\n${CAPTION} (${EXPLAINED}):\n\n${table}\n${after}`)
+}
+
+/** What stands before the place of the table, in it and after it. */
+function partsOf(text) {
   const [from, to] = MARKS.map((mark) => text.indexOf(mark))
   if (from < 0 || to < from) fail(65, `${fileURLToPath(DOCUMENT)} has no place for the table`)
-  writeFileSync(DOCUMENT, `${text.slice(0, from + MARKS[0].length)}\n${CAPTION} (${EXPLAINED}):\n\n${table}\n${text.slice(to)}`)
+  const start = from + MARKS[0].length
+  return [text.slice(0, start), text.slice(start, to), text.slice(to)]
 }
 
 function fail(status, message) {
