@@ -16,8 +16,9 @@
 //! - a daemon is killed and started again, and another one reads its configuration again;
 //! - the owner of a name writes a record that takes the name's trust away, and later the old one.
 //!
-//! No daemon may ever allow a bad name, or a name whose trust was taken away more than [`report::KNOWN_WITHIN`] ago. None may
-//! leave a question without an answer while it is up.
+//! Clients ask the gate, and others ask for verdicts. No daemon may ever allow a bad name or say that it is trusted, nor a
+//! name whose trust was taken away more than [`report::KNOWN_WITHIN`] ago. None may leave a question without an answer while
+//! it is up, or refuse a verdict without the time to ask again.
 
 mod fleet;
 mod line;
@@ -34,11 +35,11 @@ use std::time::Duration;
 use anyhow::ensure;
 use tokio::task::JoinSet;
 
-use stage::{DAEMONS, Stage};
+use stage::{DAEMONS, Face, Stage};
 use trouble::Lot;
 
-/// Clients of each daemon.
-const CLIENTS: usize = 2;
+/// Clients of each daemon: those that ask its gate, and those that ask for verdicts.
+const CLIENTS: [(Face, usize); 2] = [(Face::Gate, 4), (Face::Report, 2)];
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -48,8 +49,10 @@ async fn main() -> anyhow::Result<()> {
     stage.warm_up().await?;
     let mut work = JoinSet::new();
     for member in 0..DAEMONS {
-        for client in 0..CLIENTS {
-            work.spawn(Arc::clone(&stage).client(member, client));
+        for (face, clients) in CLIENTS {
+            for client in 0..clients {
+                work.spawn(Arc::clone(&stage).client(member, face, client));
+            }
         }
     }
     work.spawn(trouble::of_endpoints(Arc::clone(&stage), Lot::new(1)));

@@ -5,9 +5,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::fleet::DaemonReply;
+use crate::stage::Face;
 
 /// When every daemon must know of a change, whatever goes on but silence of all endpoints: one of them was asked just
 /// before, the next one is silent, and the daemon is as busy as the machine.
@@ -49,6 +51,37 @@ impl GateAnswer {
     }
 }
 
+/// An answer of the report face.
+enum Description {
+    /// A verdict: its state, and how it was served.
+    Verdict { state: String, served: String },
+    /// A problem with this code, and the time to ask again.
+    Refusal(String),
+}
+
+impl Description {
+    /// `None` where it is neither.
+    fn of(answer: &str) -> Option<Self> {
+        let (head, body) = answer.split_once("\r\n\r\n")?;
+        let body: Value = serde_json::from_str(body).ok()?;
+        let text = |place: &str| body.pointer(place).and_then(Value::as_str).map(str::to_owned);
+        match head.get(9..12)? {
+            "200" => Some(Self::Verdict { state: text("/state")?, served: text("/freshness/served")? }),
+            "429" | "503" if head.contains("\r\nretry-after: ") => text("/code").map(Self::Refusal),
+            _ => None,
+        }
+    }
+
+    /// How it is counted.
+    fn row(self) -> String {
+        match self {
+            Self::Verdict { state, served } if served == "stale" => format!("{state}, stale"),
+            Self::Verdict { state, .. } => state,
+            Self::Refusal(code) => format!("refused with {code}"),
+        }
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct Report(Mutex<Seen>);
 
@@ -58,6 +91,8 @@ struct Seen {
     /// Refusals of good names, by code.
     refused: BTreeMap<String, u64>,
     denied: u64,
+    /// Verdicts, by state, and refusals to give one, by code.
+    described: BTreeMap<String, u64>,
     down: u64,
     slowest: Duration,
     wrong: Vec<String>,
@@ -75,9 +110,40 @@ impl Seen {
         let Some((since, last)) = self.turned.get_mut(name) else { return };
         *last = (*last).max(asked);
         if asked.saturating_duration_since(*since) > KNOWN_WITHIN {
-            self.wrong.push(format!("{name} is still allowed: {answer}"));
+            self.wrong.push(format!("{name} still has its trust: {answer}"));
         }
     }
+
+    fn gate_said(&mut self, name: &str, asked: Instant, answer: &str) {
+        match GateAnswer::of(answer) {
+            None => self.wrong.push(format!("{name}: {answer}")),
+            Some(said) if said.is_allowed && !is_good(name) => self.wrong.push(format!("{name} is allowed: {answer}")),
+            Some(said) if said.is_allowed => {
+                self.allowed += 1;
+                self.allowed_at(name, asked, answer);
+            }
+            Some(said) if is_good(name) => *self.refused.entry(said.code).or_default() += 1,
+            Some(_) => self.denied += 1,
+        }
+    }
+
+    fn report_said(&mut self, name: &str, asked: Instant, answer: &str) {
+        let Some(said) = Description::of(answer) else {
+            return self.wrong.push(format!("{name}: neither verdict nor problem: {answer}"));
+        };
+        let is_trusted = matches!(&said, Description::Verdict { state, .. } if state == "trusted");
+        if is_trusted && is_good(name) {
+            self.allowed_at(name, asked, answer);
+        } else if is_trusted {
+            self.wrong.push(format!("{name} is trusted: {answer}"));
+        }
+        *self.described.entry(said.row()).or_default() += 1;
+    }
+}
+
+/// Whether a name may be trusted.
+fn is_good(name: &str) -> bool {
+    name == "good.eth" || name.starts_with("turning")
 }
 
 impl Report {
@@ -90,7 +156,7 @@ impl Report {
     }
 
     /// What a daemon said about `name` when it was asked at `asked`.
-    pub(crate) fn heard(&self, name: &str, asked: Instant, said: &DaemonReply) {
+    pub(crate) fn heard(&self, face: Face, name: &str, asked: Instant, said: &DaemonReply) {
         let mut seen = self.seen();
         let answer = match said {
             DaemonReply::Down => {
@@ -100,17 +166,12 @@ impl Report {
             DaemonReply::Unanswered(why) => return seen.wrong.push(format!("{name}: {why}")),
             DaemonReply::Answer(answer) => answer,
         };
-        seen.slowest = seen.slowest.max(asked.elapsed());
-        let is_good = name == "good.eth" || name.starts_with("turning");
-        match GateAnswer::of(answer) {
-            None => seen.wrong.push(format!("{name}: {answer}")),
-            Some(said) if said.is_allowed && !is_good => seen.wrong.push(format!("{name} is allowed: {answer}")),
-            Some(said) if said.is_allowed => {
-                seen.allowed += 1;
-                seen.allowed_at(name, asked, answer);
+        match face {
+            Face::Gate => {
+                seen.slowest = seen.slowest.max(asked.elapsed());
+                seen.gate_said(name, asked, answer);
             }
-            Some(said) if is_good => *seen.refused.entry(said.code).or_default() += 1,
-            Some(_) => seen.denied += 1,
+            Face::Report => seen.report_said(name, asked, answer),
         }
     }
 
@@ -142,7 +203,11 @@ impl Report {
             println!("  refused              {count} with {code}");
         }
         println!("bad names              {} answers of 403", seen.denied);
-        println!("slowest answer         {:?}", seen.slowest);
+        println!("slowest of the gate    {:?}", seen.slowest);
+        println!("verdicts               {}", seen.described.values().sum::<u64>());
+        for (what, count) in &seen.described {
+            println!("  {what:<20} {count}");
+        }
         println!("asked while down       {}", seen.down);
         for (what, count) in &seen.troubles {
             println!("{what:<22} {count} times");
@@ -167,7 +232,8 @@ impl Report {
             eprintln!("wrong: {}", what.chars().take(SHOWN_CHARS).collect::<String>());
         }
         ensure!(seen.wrong.is_empty(), "some answers were wrong");
-        ensure!(seen.allowed > 0 && seen.denied > 0, "nobody was answered");
+        let is_described = seen.described.contains_key("trusted") && seen.described.contains_key("untrusted");
+        ensure!(seen.allowed > 0 && seen.denied > 0 && is_described, "nobody was answered");
         let is_settled = last * 100 <= first * (100 + MOST_PERCENT);
         ensure!(!is_enough || is_settled, "memory grew by more than {MOST_PERCENT} %");
         Ok(())

@@ -21,7 +21,7 @@ use crate::server::Redis;
 pub(crate) const DAEMONS: usize = 3;
 
 /// The pause of a client between two questions.
-const PAUSE: Duration = Duration::from_millis(20);
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Names whose trust is taken away and given back.
 pub(crate) const TURNING: usize = 8;
@@ -33,6 +33,24 @@ const POLL: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_secs(1);
 
 const MAC_KEY: &str = "3333333333333333333333333333333333333333333333333333333333333333";
+
+/// Which face of a daemon is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Face {
+    /// May a request pass?
+    Gate,
+    /// What is proven?
+    Report,
+}
+
+impl Face {
+    fn path(self, name: &str) -> String {
+        match self {
+            Self::Gate => gate(name),
+            Self::Report => verdict(name),
+        }
+    }
+}
 
 /// The fleet, and all that it rests on.
 pub(crate) struct Stage {
@@ -97,7 +115,7 @@ impl Stage {
         for member in &self.fleet {
             for name in std::iter::once("good.eth".to_owned()).chain((0..TURNING).map(turning)) {
                 // It waits for the run, as the gate does not.
-                member.ask(&format!("/v1/verdicts/{name}")).await;
+                member.ask(&verdict(&name)).await;
                 let DaemonReply::Answer(said) = member.ask(&gate(&name)).await else {
                     anyhow::bail!("{name}: no answer")
                 };
@@ -108,7 +126,7 @@ impl Stage {
     }
 
     /// Asks one daemon about every name, over and over.
-    pub(crate) async fn client(self: Arc<Self>, member: usize, client: usize) -> anyhow::Result<()> {
+    pub(crate) async fn client(self: Arc<Self>, member: usize, face: Face, client: usize) -> anyhow::Result<()> {
         let names = ["good.eth", "bad.eth", "unproven.eth"].map(str::to_owned);
         let names: Vec<String> = names.into_iter().chain((0..TURNING).map(turning)).collect();
         for name in names.iter().cycle().skip(client) {
@@ -116,8 +134,8 @@ impl Stage {
                 break;
             }
             let asked = Instant::now();
-            let said = self.fleet[member].ask(&gate(name)).await;
-            self.report.heard(name, asked, &said);
+            let said = self.fleet[member].ask(&face.path(name)).await;
+            self.report.heard(face, name, asked, &said);
             sleep(PAUSE).await;
         }
         Ok(())
@@ -177,6 +195,10 @@ fn leads_to(url: &url::Url) -> anyhow::Result<Line> {
 
 pub(crate) fn turning(number: usize) -> String {
     format!("turning-{number}.eth")
+}
+
+fn verdict(name: &str) -> String {
+    format!("/v1/verdicts/{name}")
 }
 
 pub(crate) fn gate(name: &str) -> String {
