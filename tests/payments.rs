@@ -1,13 +1,23 @@
 //! Decisions about the sandbox's sellers: each code, the requests that a decision costs, and the commands.
 
+#[path = "support/disguise.rs"]
+#[allow(dead_code, reason = "what the other tests need of it")]
+mod disguise;
+#[path = "payments/gated.rs"]
+mod gated;
 #[path = "payments/offers.rs"]
 mod offers;
 #[path = "support/payer.rs"]
 mod payer;
+#[path = "payments/probing.rs"]
+mod probing;
 #[path = "payments/published.rs"]
 mod published;
 #[path = "payments/registration.rs"]
 mod registration;
+#[path = "support/server.rs"]
+#[allow(dead_code, reason = "what the other tests need of it")]
+mod server;
 
 use std::collections::BTreeSet;
 use std::io::Write as _;

@@ -1,8 +1,14 @@
 //! Requests to the sandbox's agents, through the library and the command.
 
+#[path = "support/server.rs"]
+#[allow(dead_code, reason = "what the other tests need of it")]
+mod server;
+
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
+use clresolve::config::{Config, ManifestSource};
+use clresolve::digest::Digest;
 use clresolve::evidence::SchemaFault;
 use clresolve::fetch::{Cause, FetchError};
 use clresolve::reason::{Code, Step};
@@ -11,7 +17,9 @@ use clresolve::sandbox::spec::Spec;
 use clresolve::sandbox::{Sandbox, World};
 use clresolve::verdict::request::{Checked, RequestQuestion};
 use clresolve::verdict::{Depth, State};
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::server::{Server, ok};
 
 fn question(name: &str, verb: &str, request: &str) -> RequestQuestion {
     RequestQuestion { name: name.to_owned(), verb: verb.to_owned(), request: request.as_bytes().to_vec() }
@@ -104,6 +112,88 @@ async fn what_is_wrong_with_the_schema_is_said() {
         let found = resolver.check_request(&question(&format!("{verb}.eth"), verb, Sandbox::request().1)).await;
         assert_eq!((found.state, found.codes[0].as_str()), (state, code), "{defect}: {found:#?}");
         assert_eq!(found.bound.is_some(), code.starts_with("request-"), "{defect}");
+    }
+}
+
+/// An agent of the line 1.1.0, whose schemas stand at the flat places of that line.
+const NEXT: &str = r#"
+[[agent]]
+name = "next.eth"
+about = "A good commons card of the line 1.1.0."
+card.remove = ["/slug", "/display_name", "/description", "/schemas_mirror", "/capabilities", "/meta"]
+[agent.card.patch]
+"$schema" = "https://commandlayer.org/agent-cards/schemas/v1.1.0/agent.card.schema.json"
+version = "1.1.0"
+entry = "https://runtime.commandlayer.org/execute"
+[agent.card.patch.schemas]
+request = "https://schemas.sandbox.example/schemas/v1.1.0/{class}/{verb}/{verb}.request.schema.json"
+receipt = "https://schemas.sandbox.example/schemas/v1.1.0/{class}/{verb}/{verb}.receipt.schema.json"
+"#;
+
+/// The schema of its requests, as the line has them: flat.
+fn flat_schema() -> Vec<u8> {
+    let text = json!({"type": "string", "minLength": 1, "maxLength": 128});
+    let schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "https://schemas.sandbox.example/schemas/v1.1.0/commons/summarize/summarize.request.schema.json",
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["verb", "version", "request_id", "input"],
+        "properties": {"verb": {"const": "summarize"}, "version": {"const": "1.1.0"}, "request_id": text, "input": text},
+    });
+    schema.to_string().into_bytes()
+}
+
+/// An operator's own manifest of the line, which pins this schema.
+fn pinning(schema: &[u8]) -> String {
+    let entry = |kind: &str| {
+        let path = format!("schemas/v1.1.0/commons/summarize/summarize.{kind}.schema.json");
+        let id = format!("https://schemas.sandbox.example/{path}");
+        json!({"canonical": id, "mirrors": [], "path": path, "id": id})
+    };
+    let mut verb = json!({"name": "summarize", "request": entry("request"), "receipt": entry("receipt")});
+    verb["request"]["bytes"] = schema.len().into();
+    verb["request"]["sha256"] = Digest::of(schema).hex().into();
+    let manifest = json!({
+        "schema": "clresolve.manifest/1", "id": "protocol-commons/1.1.0", "class": "commons", "version": "1.1.0",
+        "source": {"repository": "own", "commit": "none", "licence": "Apache-2.0"}, "verbs": [verb], "shared": [],
+    });
+    manifest.to_string()
+}
+
+/// Nothing of the line 1.1.0 is pinned by its publisher. What an operator pins decides, and no other bytes do.
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_of_the_line_1_1_0_are_held_against_what_the_operator_pins() {
+    let world = World::start(&Spec::parse(NEXT).expect("it is a world")).await.expect("it starts");
+    let good = r#"{"verb": "summarize", "version": "1.1.0", "request_id": "r-1", "input": "A long text."}"#;
+    let checked = async |config: &Config, request: &str| {
+        let resolver = Resolver::new(config).await.expect("its configuration is good");
+        let found = resolver.check_request(&question("next.eth", "summarize", request)).await;
+        (found.state, found.codes, found.bound.is_some())
+    };
+    let mut config = world.config();
+    config.rules.profile = "agent-cards/1.1.0".to_owned();
+    let unpinned = (State::Indeterminate, vec!["schema-unpinned".to_owned()], false);
+    assert_eq!(checked(&config, good).await, unpinned, "no manifest pins it");
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let manifest = folder.path().join("commons.json");
+    for (served, pinned, code) in
+        [(flat_schema(), flat_schema(), None), (flat_schema(), b"{}".to_vec(), Some("published-version-mutated"))]
+    {
+        let host = Server::tls(&["schemas.sandbox.example"], move |_| ok(&served)).await;
+        let mut config = config.clone();
+        std::fs::write(&manifest, pinning(&pinned)).expect("the folder can be written");
+        config.rules.manifests = vec![ManifestSource::File(manifest.clone())];
+        config.network.connect_to.insert(0, host.detour("schemas.sandbox.example:443").parse().expect("a detour"));
+        config.network.ca_pems.push(String::from_utf8(host.root.to_vec()).expect("PEM"));
+        let (state, codes, bound) = checked(&config, good).await;
+        assert_eq!((codes.first().map(String::as_str), bound), (code, code.is_none()), "{codes:?}");
+        assert_eq!(state == State::Trusted, code.is_none(), "{codes:?}");
+        if code.is_none() {
+            let bad = checked(&config, &good.replace("input", "text")).await;
+            assert_eq!((bad.0, bad.1[0].as_str(), bad.2), (State::Untrusted, "request-schema-invalid", true));
+        }
     }
 }
 

@@ -77,11 +77,13 @@ impl<'a> ProbeAnswer<'a> {
     }
 }
 
+/// The terms, so that they can be decided about again: what stands in them of use to nobody is left out.
 fn written(terms: &Terms) -> Value {
     let entries: Vec<_> = terms.entries.iter().map(|entry| &entry.json).collect();
-    let version = match terms.version {
-        Version::V1 => 1,
-        Version::V2 => 2,
-    };
-    json!({"x402Version": version, "accepts": entries})
+    let mut written = json!({"x402Version": terms.version.number(), "accepts": entries});
+    if terms.version == Version::V2 {
+        written["resource"] = json!({"url": terms.entries.first().and_then(|entry| entry.resource.as_deref())});
+        written["extensions"] = Value::Object(terms.extensions.clone());
+    }
+    written
 }

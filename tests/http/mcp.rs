@@ -192,6 +192,49 @@ async fn what_a_card_says_never_gets_into_content() {
     }
 }
 
+/// The tool of an agent asks to be paid in its result. Its terms name the tool, and no host.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_of_the_agents_own_endpoint_may_be_paid() {
+    const URL: &str = "https://tools.sandbox.example/mcp";
+    let (payee, thief) = ("0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC");
+    let spec = format!(
+        "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n\
+         [[agent]]\nname = \"tool.eth\"\nabout = \"It is called over MCP.\"\nseller = \"\"\n\
+         records = {{ \"cl.endpoint.runtime\" = \"\", \"agent-endpoint[mcp]\" = \"{URL}\" }}\n"
+    );
+    let called = async |route: Option<&str>, url: &str, pay_to: &str| {
+        let world = World::start(&Spec::parse(&spec).expect("a world")).await.expect("it starts");
+        let mut config = world.config();
+        config.timeout = PATIENCE;
+        config.http.listen = clresolve::config::ListenAt::loopback(0);
+        config.routes = route.map(|route| ("tool.eth".to_owned(), route.to_owned())).into_iter().collect();
+        on(&mut config);
+        let daemon = Daemon::run(Server::bind(&config).await.expect("the daemon starts"), world);
+        let entry = json!({"scheme": "exact", "network": "eip155:31337", "amount": "10000", "payTo": pay_to,
+            "asset": "0x00000000000000000000000000000000d0114400", "maxTimeoutSeconds": 60,
+            "extra": {"name": "Sandbox Dollar", "version": "1"}});
+        let terms = json!({"x402Version": 2, "resource": {"url": "mcp://tool/summarize"}, "accepts": [entry]});
+        let result = json!({"isError": true, "structuredContent": terms, "content": []});
+        let arguments = json!({"name": "tool.eth", "verb": "summarize", "url": url, "toolResult": result});
+        let said = self::called(&daemon, "check_payment", arguments).await;
+        let decision = &said["structuredContent"]["decision"];
+        (decision["abort"].clone(), decision["codes"].clone(), said["content"][0]["text"].clone())
+    };
+    let (abort, codes, text) = called(None, URL, payee).await;
+    assert_eq!((abort, codes), (json!(false), json!(["resource-differs"])), "{text}");
+    assert!(text.as_str().is_some_and(|text| text.starts_with("allow: ")), "{text}");
+    for (route, url, pay_to, codes) in [
+        (None, URL, thief, json!(["payee-mismatch", "resource-differs"])),
+        (None, "https://evil.example/mcp", payee, json!(["endpoint-mismatch", "resource-differs"])),
+        // Where the operator names the URL nothing says that it is one of MCP.
+        (Some(URL), URL, payee, json!(["resource-mismatch"])),
+    ] {
+        let (abort, said, text) = called(route, url, pay_to).await;
+        assert_eq!((abort, said), (json!(true), codes), "{route:?} {url}: {text}");
+        assert!(text.as_str().is_some_and(|text| text.starts_with("deny: ")), "{text}");
+    }
+}
+
 /// Nor does what a seller or an agent sends.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_sent_never_gets_into_content() {

@@ -1,6 +1,6 @@
-// Receipts that @x402/extensions makes for the sandbox's agent, with keys that everybody has, and two that were changed:
-// makers.mjs FOLDER.
-import { createPrivateKey, sign } from "node:crypto";
+// Receipts that @x402/extensions makes for the sandbox's agent, with keys that everybody has, two that were changed, and one
+// as CommandLayer's SDKs write it: makers.mjs FOLDER.
+import { createHash, createPrivateKey, createPublicKey, sign } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createReceiptEIP712, createReceiptJWS } from "@x402/extensions/offer-receipt";
@@ -16,20 +16,51 @@ const input = {
 const payee = privateKeyToAccount("0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d");
 const stranger = privateKeyToAccount("0x5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a");
 // The key that the agent's signer publishes, in PKCS #8: its seed is 32 bytes of value 7 (crates/sandbox/src/receipts.rs).
-const seed = Buffer.concat([Buffer.from("302e020100300506032b657004220420", "hex"), Buffer.alloc(32, 7)]);
-const key = createPrivateKey({ key: seed, format: "der", type: "pkcs8" });
-const signer = {
-  kid: "did:web:api.sandbox.example#key-1",
+// A stranger's seed is 32 bytes of value 8.
+const keyOf = (byte) => {
+  const seed = Buffer.concat([Buffer.from("302e020100300506032b657004220420", "hex"), Buffer.alloc(32, byte)]);
+  return createPrivateKey({ key: seed, format: "der", type: "pkcs8" });
+};
+const key = keyOf(7);
+const signer = (kid, key) => ({
+  kid,
   format: "jws",
   algorithm: "EdDSA",
   sign: async (bytes) => sign(null, bytes, key).toString("base64url"),
-};
+});
+
+// The name under did:key of an Ed25519 key: in base58, which has no digit for a leading zero.
+function didOf(key) {
+  const { x } = createPublicKey(key).export({ format: "jwk" });
+  const digits = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
+  let number = BigInt(`0xed01${Buffer.from(x, "base64url").toString("hex")}`);
+  let text = "";
+  for (; number > 0n; number /= 58n) text = digits[Number(number % 58n)] + text;
+  return `did:key:z${text}#z${text}`;
+}
+
+// As `cl-stable-json-v1` has it.
+function stable(value) {
+  if (Array.isArray(value)) return `[${value.map(stable).join(",")}]`;
+  if (value === null || typeof value !== "object") return JSON.stringify(value);
+  return `{${Object.keys(value).sort().map((name) => `${JSON.stringify(name)}:${stable(value[name])}`).join(",")}}`;
+}
 
 const make = async (file, receipt) => writeFileSync(join(folder, file), JSON.stringify(await receipt));
 await make("made-eip712.json", createReceiptEIP712(input, (data) => payee.signTypedData(data)));
 await make("made-by-stranger.json", createReceiptEIP712(input, (data) => stranger.signTypedData(data)));
-await make("made-jws.json", createReceiptJWS(input, signer));
+await make("made-jws.json", createReceiptJWS(input, signer("did:web:api.sandbox.example#key-1", key)));
+const stranger8 = keyOf(8);
+await make("made-by-did-key.json", createReceiptJWS(input, signer(didOf(stranger8), stranger8)));
 const good = JSON.parse(readFileSync(join(folder, "x402-eip712.json"), "utf8"));
 const payer = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
 await make("other-payer.json", { ...good, payload: { ...good.payload, payer } });
+// The agent's good receipt, signed with its signer's key under the identifier of another one, where the SDKs have it.
+const { metadata, ...content } = JSON.parse(readFileSync(join(folder, "sdk.json"), "utf8"));
+const { alg, canonical, signer_id } = metadata.proof;
+const signed = { ...content, kid: "another-key", metadata: { proof: { alg, canonical, signer_id } } };
+const hash_sha256 = createHash("sha256").update(stable(signed)).digest("hex");
+const signature_b64 = sign(null, Buffer.from(hash_sha256), key).toString("base64");
+const proof = { ...signed.metadata.proof, hash_sha256, signature_b64 };
+await make("sdk-other-kid.json", { ...signed, metadata: { receipt_id: hash_sha256, proof } });
 await make("year-2100.json", { ...good, payload: { ...good.payload, issuedAt: 4102444800 }, signature: "0x00" });

@@ -38,5 +38,11 @@ for (const file of ["made-eip712.json", "made-by-stranger.json"]) {
 }
 const jws = read("x402-jws.json");
 row("X2", "verifyReceiptSignatureJWS", "`x402-jws.json`, the key named by the caller", await says(() => verifyReceiptSignatureJWS(jws, key)), own("x402-jws.json"));
+for (const file of ["x402-jws-altered.json", "x402-jws-forged.json"]) {
+  const bad = read(file);
+  row("X2", "verifyReceiptSignatureJWS", `\`${file}\`, the key named by the caller`, await says(() => verifyReceiptSignatureJWS(bad, key)), own(file));
+}
+const named = read("made-by-did-key.json");
+row("X2", "verifyReceiptSignatureJWS", "`made-by-did-key.json`, a stranger's, the key named by the receipt", await says(() => verifyReceiptSignatureJWS(named)), own("made-by-did-key.json"));
 const made = read("made-jws.json");
 row("X2", "verifyReceiptSignatureJWS", "`made-jws.json`, which createReceiptJWS made", await says(() => verifyReceiptSignatureJWS(made, key)), own("made-jws.json"));
