@@ -58,8 +58,19 @@ fn entry(json: &Value, version: Version, resource: Option<&str>, index: usize) -
         Version::V1 => own(),
         Version::V2 => resource,
     };
-    let price = price(json, version, format!("/accepts/{index}"));
+    let place = format!("/accepts/{index}");
+    let price = price(json, version, place.clone()).and_then(|price| signable(price, version, &place));
     Entry { json: json.clone(), resource: resource.map(str::to_owned), price }
+}
+
+/// The price, if clients of this version sign for it. Version 1 has no other payload than that of EIP-3009, and its clients
+/// sign that one whatever `extra` says.
+fn signable(price: Price, version: Version, place: &str) -> Result<Price, Box<Reason>> {
+    if version == Version::V2 || price.transfer == Transfer::Eip3009 {
+        return Ok(price);
+    }
+    let reason = Reason::new(Code::PaymentSchemeUnchecked).at(format!("{place}/extra/assetTransferMethod"));
+    Err(Box::new(reason.expected("eip3009").observed("permit2")))
 }
 
 /// The price that an entry at `place` of a document states. Scheme and network come first: those of other schemes and
@@ -75,7 +86,7 @@ pub(crate) fn price(entry: &Value, version: Version, place: String) -> Result<Pr
     }
     let (network, chain_id) = network(&entry, version)?;
     let extra = entry.optional_part("extra")?;
-    let transfer = extra.as_ref().map_or(Ok(Transfer::Eip3009), |extra| transfer(extra, version))?;
+    let transfer = extra.as_ref().map_or(Ok(Transfer::Eip3009), transfer)?;
     if version == Version::V1 {
         entry.text("resource")?;
     }
@@ -118,14 +129,12 @@ fn is_v1_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-/// Version 1 has no other payload than that of EIP-3009, and its clients sign that one whatever `extra` says.
-fn transfer(extra: &JsonObject<'_>, version: Version) -> Result<Transfer, Box<Reason>> {
+fn transfer(extra: &JsonObject<'_>) -> Result<Transfer, Box<Reason>> {
     let Some(method) = extra.optional_text("assetTransferMethod")? else { return Ok(Transfer::Eip3009) };
-    match (method, version) {
-        ("eip3009", _) => Ok(Transfer::Eip3009),
-        ("permit2", Version::V2) => Ok(Transfer::Permit2),
-        (_, Version::V1) => Err(extra.unchecked("assetTransferMethod", "eip3009", method)),
-        (_, Version::V2) => Err(extra.unchecked("assetTransferMethod", "eip3009 or permit2", method)),
+    match method {
+        "eip3009" => Ok(Transfer::Eip3009),
+        "permit2" => Ok(Transfer::Permit2),
+        _ => Err(extra.unchecked("assetTransferMethod", "eip3009 or permit2", method)),
     }
 }
 
