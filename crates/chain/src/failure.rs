@@ -164,3 +164,23 @@ const MISSING_BLOCK: [&str; 10] = [
 /// Phrases with which nodes report that a call exceeded a limit. Lower case.
 const FAILED_CALL: [&str; 5] =
     ["execution reverted", "execution aborted", "execution timeout", "out of gas", "response size"];
+
+#[cfg(test)]
+mod tests {
+    use alloy_json_rpc::ErrorPayload;
+
+    use super::*;
+
+    /// Endpoints tell in their own words how a call ended.
+    #[test]
+    fn a_call_that_was_run_and_failed_is_the_resolvers() {
+        let of = |code, message: &'static str| {
+            let payload = ErrorPayload { code, message: message.into(), data: None };
+            Failure::of(&TransportError::ErrorResp(payload), excerpt).into_error("a", "7", 1)
+        };
+        for (code, words) in [(-32000, "out of gas"), (EXECUTION_REVERTED, "execution reverted")] {
+            assert_eq!(of(code, words), ChainError::Resolver(ResolverFault::Halted(words.to_owned())));
+        }
+        assert!(matches!(of(-32005, "too many requests"), ChainError::Unreachable(_)));
+    }
+}

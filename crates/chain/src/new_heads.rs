@@ -245,6 +245,33 @@ mod tests {
         }
     }
 
+    /// A WebSocket that opens and then fails.
+    struct Failing(FetchError);
+
+    #[async_trait]
+    impl MessageStream for Failing {
+        async fn send(&mut self, _: String) -> Result<(), FetchError> {
+            Ok(())
+        }
+
+        async fn next(&mut self) -> Result<String, FetchError> {
+            Err(self.0.clone())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stream_ends_for_the_reason_that_its_connection_does() {
+        for (error, end) in [
+            (FetchError::Oversize { limit: 1 }, StreamEnd::TooLong),
+            (Cause::Status(403).into(), StreamEnd::Status(403)),
+            (Cause::Head.into(), StreamEnd::Malformed),
+            (Cause::Truncated.into(), StreamEnd::Closed),
+            (Cause::Dns.into(), StreamEnd::Unreachable),
+        ] {
+            assert_eq!(NewHeads::subscribe(Box::new(Failing(error))).await.map(|_| ()), Err(end));
+        }
+    }
+
     /// Whoever talks of other things all the time is silent too.
     #[tokio::test(start_paused = true)]
     async fn a_stream_that_tells_of_no_block_ends() {

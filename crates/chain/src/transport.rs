@@ -249,3 +249,76 @@ fn all_refuse_the_batch(responses: &[Response]) -> bool {
     };
     !responses.is_empty() && responses.iter().all(refuses)
 }
+
+#[cfg(test)]
+mod tests {
+    use alloy_json_rpc::Request;
+
+    use super::*;
+
+    /// An endpoint that gives this reply, whatever it is asked.
+    struct Replies(&'static str);
+
+    #[async_trait]
+    impl HttpPost for Replies {
+        async fn post(&self, _: &Url, _: Bytes, _: usize, _: Duration) -> Result<Bytes, PostError> {
+            Ok(Bytes::from_static(self.0.as_bytes()))
+        }
+    }
+
+    fn request(id: u64) -> SerializedRequest {
+        Request::new("eth_chainId", Id::Number(id), ()).serialize().unwrap()
+    }
+
+    async fn fault(reply: &'static str, packet: RequestPacket) -> TransportFault {
+        let url = Url::parse("http://endpoint/").unwrap();
+        let endpoint = EndpointTransport::new(Arc::new(Replies(reply)), url, "a".to_owned(), Duration::MAX);
+        endpoint.0.send(packet).await.expect_err(reply)
+    }
+
+    async fn of_one(reply: &'static str) -> TransportFault {
+        fault(reply, RequestPacket::Single(request(1))).await
+    }
+
+    async fn of_two(reply: &'static str) -> TransportFault {
+        fault(reply, RequestPacket::Batch(vec![request(1), request(2)])).await
+    }
+
+    #[tokio::test]
+    async fn a_reply_that_is_no_response_is_refused() {
+        assert_eq!(of_one(" <html>").await, TransportFault::Html);
+        assert_eq!(of_two("<html>").await, TransportFault::Html);
+        for reply in ["", "{}", "7", "[{}]"] {
+            assert!(matches!(of_one(reply).await, TransportFault::NotJsonRpc(_)), "{reply}");
+            assert!(matches!(of_two(reply).await, TransportFault::NotJsonRpc(_)), "{reply}");
+        }
+        let array = of_one(r#"[{"jsonrpc":"2.0","id":1,"result":"0x1"}]"#).await;
+        assert_eq!(array, TransportFault::NotJsonRpc("an array for one request".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn each_request_gets_its_own_response_and_no_other() {
+        assert_eq!(of_one(r#"{"jsonrpc":"2.0","id":2,"result":"0x1"}"#).await, TransportFault::WrongId);
+        let of_ids = [
+            (
+                r#"[{"jsonrpc":"2.0","id":1,"result":"0x1"},{"jsonrpc":"2.0","id":3,"result":"0x1"}]"#,
+                TransportFault::WrongId,
+            ),
+            (
+                r#"[{"jsonrpc":"2.0","id":1,"result":"0x1"},{"jsonrpc":"2.0","id":1,"result":"0x1"}]"#,
+                TransportFault::WrongId,
+            ),
+            (r#"[{"jsonrpc":"2.0","id":2,"result":"0x1"}]"#, TransportFault::Missing(1)),
+        ];
+        for (reply, expected) in of_ids {
+            assert_eq!(of_two(reply).await, expected, "{reply}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_error_about_no_request_is_a_refusal() {
+        let slow_down = r#"{"jsonrpc":"2.0","id":null,"error":{"code":429,"message":"slow down"}}"#;
+        let refused = TransportFault::Refused("slow down".to_owned());
+        assert_eq!((of_one(slow_down).await, of_two(slow_down).await), (refused.clone(), refused));
+    }
+}

@@ -197,5 +197,8 @@ mod tests {
         let read: CcipFault = serde_json::from_value(json.clone()).expect("a string");
         assert_eq!(read, CcipFault::Recorded("it reverted with the error 0xdeadbeef".to_owned()));
         assert_eq!(serde_json::to_value(&read).expect("a string"), json);
+        let json = serde_json::to_value(LocalLimit::Runs(7)).expect("a string");
+        let read: LocalLimit = serde_json::from_value(json).expect("a string");
+        assert_eq!(read, LocalLimit::Recorded("the call still reads unproven state after 7 runs".to_owned()));
     }
 }

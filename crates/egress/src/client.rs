@@ -198,3 +198,34 @@ fn inner<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a (dyn st
         None => error.source(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use super::*;
+    use crate::guard::Lookup;
+    use crate::{Egress, EgressConfig};
+
+    /// Every name leads to this machine.
+    struct Inward;
+
+    #[async_trait::async_trait]
+    impl Lookup for Inward {
+        async fn lookup(&self, _: &str) -> io::Result<Vec<IpAddr>> {
+            Ok(vec![Ipv4Addr::LOCALHOST.into()])
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_door_refuses_is_told_from_what_failed() {
+        let egress = Egress::with_lookup(EgressConfig::default(), Arc::new(Inward)).unwrap();
+        let of = async |door| {
+            let sent = egress.clients.client(door, 1).get("https://a.example:1/").send().await;
+            SendError::of(&sent.expect_err("nothing listens there"))
+        };
+        let private = EgressViolation::AddressNotPublic(Ipv4Addr::LOCALHOST.into());
+        assert!(matches!(of(Door::Foreign).await, SendError::Refused(why) if why == private));
+        assert!(matches!(of(Door::Operator).await, SendError::Failed(Cause::Connect)));
+    }
+}

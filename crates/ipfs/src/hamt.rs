@@ -231,6 +231,18 @@ mod tests {
     }
 
     #[test]
+    fn a_shard_by_another_hash_is_not_followed() {
+        let of = |hash: &[u8]| {
+            let data = [&[0x08, 5], hash, &[0x30, 0x80, 0x02]].concat();
+            let node = Node { data: Some(&data), links: Vec::new() };
+            Shard::of(&node, &UnixFs::of(&node).unwrap()).map(|shard| shard.fanout())
+        };
+        assert_eq!(of(&[0x28, 0x22]), Ok(256));
+        assert_eq!(of(&[0x28, 0x12]), Err(ShardError::UnknownHash(0x12)));
+        assert_eq!(of(&[]), Err(ShardError::Bad("a shard names no hash function")));
+    }
+
+    #[test]
     fn bits_count_from_the_end() {
         assert!(has_bit(&[0x01, 0x00], 8));
         assert!(has_bit(&[0x80], 7));

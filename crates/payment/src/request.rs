@@ -271,6 +271,14 @@ mod tests {
     }
 
     #[test]
+    fn a_request_without_end_is_not_read() {
+        let longest = vec![b' '; MAX_REQUEST_BYTES];
+        assert!(matches!(DecisionRequest::from_json(&longest), Err(RequestError::Form(_))));
+        let longer = vec![b' '; MAX_REQUEST_BYTES + 1];
+        assert_eq!(DecisionRequest::from_json(&longer).map(|_| ()), Err(RequestError::TooLong));
+    }
+
+    #[test]
     fn what_is_no_request_is_refused() {
         let response = json!({"status": 402, "url": "https://a.example/"});
         for value in [

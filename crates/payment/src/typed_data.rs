@@ -125,3 +125,20 @@ pub(crate) enum NoSigner {
     #[error("this build does not check signatures")]
     NotBuilt,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_key_makes_has_no_signer() {
+        let of = |bytes: &[u8]| signer(B256::ZERO, &hex::encode_prefixed(bytes));
+        assert_eq!(of(&[1; SIGNATURE_BYTES - 1]), Err(NoSigner::Contract));
+        assert_eq!(of(&[1; SIGNATURE_BYTES + 1]), Err(NoSigner::Contract));
+        assert_eq!(of(&[0; SIGNATURE_BYTES]), Err(NoSigner::Malformed));
+        let digits = hex::encode([1; SIGNATURE_BYTES]);
+        for text in [digits.as_str(), "0x1", "0xzz", ""] {
+            assert_eq!(signer(B256::ZERO, text), Err(NoSigner::Malformed), "{text}");
+        }
+    }
+}

@@ -766,6 +766,28 @@ mod tests {
         }
     }
 
+    /// A call to an address without code succeeds and returns nothing.
+    #[test]
+    fn a_chain_without_a_contract_gives_no_answer() {
+        let subject = Subject::new(&EnsName::parse("a.eth").unwrap(), &Contracts::default());
+        let decoded = |owner: Vec<u8>, found: Vec<u8>| {
+            let result = |data: Vec<u8>| CallResult { success: true, returnData: data.into() };
+            let answer = tryBlockAndAggregateReturn {
+                blockNumber: U256::ONE,
+                blockHash: [0; 32].into(),
+                returnData: [owner, vec![], vec![], vec![], found, vec![]].map(result).into(),
+            };
+            subject.decode(&tryBlockAndAggregateCall::abi_encode_returns(&answer)).map(|_| ())
+        };
+        let owner = || RESOLVER.abi_encode();
+        let found = findResolverReturn { resolver: RESOLVER, node: [0; 32].into(), offset: U256::ZERO };
+        let found = || findResolverCall::abi_encode_returns(&found);
+        assert_eq!(decoded(owner(), found()), Ok(()));
+        assert_eq!(decoded(vec![], found()), Err(Garbled::NoRegistry));
+        assert_eq!(decoded(owner(), vec![]), Err(Garbled::NoUniversalResolver));
+        assert_eq!(subject.decode(&[]).map(|_| ()), Err(Garbled::NoMulticall));
+    }
+
     #[test]
     fn an_address_is_absent_or_set_or_malformed() {
         let set = Address::repeat_byte(7);
@@ -849,6 +871,11 @@ mod tests {
         assert!(matches!(Resolved::reverted(&error[..40]), Resolved::Failed(_)));
         assert!(matches!(Resolved::reverted(&[]), Resolved::Failed(_)));
         assert!(matches!(Resolved::reverted(&[1, 2]), Resolved::Failed(_)));
+        let http = HttpError { status: 404, message: "no".to_owned() }.abi_encode();
+        let unreadable = Resolved::Gateway(CcipFault::Gateway(GatewayStatus::Unreadable));
+        assert_eq!(Resolved::reverted(&http[..SELECTOR_BYTES + 32]), unreadable);
+        let garbage = decode_texts(&http[SELECTOR_BYTES..], &Key::ALL);
+        assert!(matches!(garbage, Err(BadAnswer::Garbage(ResolverFault::Malformed(_)))), "{garbage:?}");
     }
 
     #[test]

@@ -166,3 +166,25 @@ pub enum Flaw {
     #[error("it is for another account or slot")]
     OtherRequest,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nothing is said against endpoint or publisher where a bound of this program is met.
+    #[test]
+    fn a_bound_that_a_call_meets_is_one_of_this_program() {
+        let address = Address::repeat_byte(7);
+        for (error, limit) in [
+            (ProofError::CodeTooLong { address, bytes: 9 }, LocalLimit::Code { address, bytes: 9 }),
+            (ProofError::TooManyRounds, LocalLimit::Runs(MAX_ROUNDS)),
+            (ProofError::TooMuchGas, LocalLimit::Gas(MAX_GAS)),
+            (ProofError::TooManyAccounts, LocalLimit::Accounts(MAX_ACCOUNTS)),
+            (ProofError::TooManySlots, LocalLimit::Slots(MAX_SLOTS)),
+            (ProofError::BlockHash(9), LocalLimit::BlockHash(9)),
+            (ProofError::TooOld, LocalLimit::BeforeTheMerge),
+        ] {
+            assert_eq!(error.blame(), Blame::LocalLimit(limit));
+        }
+    }
+}

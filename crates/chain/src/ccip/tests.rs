@@ -99,14 +99,19 @@ struct Followed {
     caps: Vec<usize>,
 }
 
-async fn follow<const N: usize>(script: [Value; N], reply: fn(&[u8]) -> Reply) -> Followed {
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn scripted<const N: usize>(script: [Value; N]) -> (Arc<Endpoint>, RpcClient) {
     let endpoint = Arc::new(Endpoint { script: Mutex::new(script.into()), calls: Mutex::default() });
     let url = Url::parse("http://endpoint/").unwrap();
-    let minute = Duration::from_secs(60);
     let http: Arc<dyn HttpPost> = Arc::clone(&endpoint) as _;
-    let rpc = RpcClient::new(EndpointTransport::new(http, url, "endpoint".to_owned(), minute), true);
+    (endpoint, RpcClient::new(EndpointTransport::new(http, url, "endpoint".to_owned(), MINUTE), true))
+}
+
+async fn follow<const N: usize>(script: [Value; N], reply: fn(&[u8]) -> Reply) -> Followed {
+    let (endpoint, rpc) = scripted(script);
     let gateway = Arc::new(Gateway { reply, requests: Mutex::default(), caps: Mutex::default() });
-    let lookups = Lookups::new(Arc::clone(&gateway) as _, minute);
+    let lookups = Lookups::new(Arc::clone(&gateway) as _, MINUTE);
     let result = lookups.follow(&rpc, RESOLVER, CALL.into(), BlockId::hash(B256::ZERO)).await;
     let (calls, requests) = (endpoint.calls.lock().unwrap().clone(), gateway.requests.lock().unwrap().clone());
     let caps = gateway.caps.lock().unwrap().clone();
@@ -162,6 +167,24 @@ async fn a_look_up_of_another_contract_is_refused() {
     let script = [reverted(&look_up(Address::ZERO, &["https://a.example/"], &[]))];
     let followed = follow(script, |_| Ok(Bytes::new())).await;
     assert_eq!((refused(&followed), followed.requests.len()), (&CcipFault::Sender, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_that_stays_silent_is_given_up() {
+    struct Silent;
+
+    #[async_trait]
+    impl CcipReadGateway for Silent {
+        async fn request(&self, _: &CcipReadRequest, _: usize) -> Reply {
+            std::future::pending().await
+        }
+    }
+
+    let (endpoint, rpc) = scripted([reverted(&look_up(RESOLVER, &["https://a.example/"], &[]))]);
+    let lookups = Lookups::new(Arc::new(Silent), MINUTE).with_patience(MINUTE);
+    let result = lookups.follow(&rpc, RESOLVER, CALL.into(), BlockId::hash(B256::ZERO)).await;
+    assert_eq!(result, Err(ChainError::Ccip(CcipFault::Late(MINUTE))));
+    assert_eq!(endpoint.calls.lock().unwrap().len(), 1);
 }
 
 #[tokio::test]
