@@ -30,6 +30,25 @@ struct Lives {
     daemon: Option<Daemon>,
 }
 
+/// Which face of a daemon is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Face {
+    /// May a request pass?
+    Gate,
+    /// What is proven?
+    Report,
+}
+
+impl Face {
+    /// Where it is asked about a name.
+    pub(crate) fn path(self, name: &str) -> String {
+        match self {
+            Self::Gate => format!("/v1/gate/{name}/summarize"),
+            Self::Report => format!("/v1/verdicts/{name}"),
+        }
+    }
+}
+
 /// What came of a question.
 pub(crate) enum DaemonReply {
     /// The whole answer, head and body.

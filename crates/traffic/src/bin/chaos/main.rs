@@ -35,7 +35,8 @@ use std::time::Duration;
 use anyhow::ensure;
 use tokio::task::JoinSet;
 
-use stage::{DAEMONS, Face, Stage};
+use fleet::Face;
+use stage::{DAEMONS, Stage};
 use trouble::Lot;
 
 /// Clients of each daemon: those that ask its gate, and those that ask for verdicts.

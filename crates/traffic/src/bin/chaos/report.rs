@@ -8,8 +8,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::fleet::DaemonReply;
-use crate::stage::Face;
+use crate::fleet::{DaemonReply, Face};
 
 /// When every daemon must know of a change, whatever goes on but silence of all endpoints: one of them was asked just
 /// before, the next one is silent, and the daemon is as busy as the machine.

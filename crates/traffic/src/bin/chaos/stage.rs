@@ -12,7 +12,7 @@ use clresolve::sandbox::{ChainState, World};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
-use crate::fleet::{DaemonReply, Member};
+use crate::fleet::{DaemonReply, Face, Member};
 use crate::line::{Laid, Line};
 use crate::report::{GateAnswer, Report};
 use crate::server::Redis;
@@ -33,24 +33,6 @@ const POLL: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_secs(1);
 
 const MAC_KEY: &str = "3333333333333333333333333333333333333333333333333333333333333333";
-
-/// Which face of a daemon is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Face {
-    /// May a request pass?
-    Gate,
-    /// What is proven?
-    Report,
-}
-
-impl Face {
-    fn path(self, name: &str) -> String {
-        match self {
-            Self::Gate => gate(name),
-            Self::Report => verdict(name),
-        }
-    }
-}
 
 /// The fleet, and all that it rests on.
 pub(crate) struct Stage {
@@ -115,8 +97,8 @@ impl Stage {
         for member in &self.fleet {
             for name in std::iter::once("good.eth".to_owned()).chain((0..TURNING).map(turning)) {
                 // It waits for the run, as the gate does not.
-                member.ask(&verdict(&name)).await;
-                let DaemonReply::Answer(said) = member.ask(&gate(&name)).await else {
+                member.ask(&Face::Report.path(&name)).await;
+                let DaemonReply::Answer(said) = member.ask(&Face::Gate.path(&name)).await else {
                     anyhow::bail!("{name}: no answer")
                 };
                 ensure!(GateAnswer::of(&said).is_some_and(|said| said.is_allowed), "{name}: {said}");
@@ -195,14 +177,6 @@ fn leads_to(url: &url::Url) -> anyhow::Result<Line> {
 
 pub(crate) fn turning(number: usize) -> String {
     format!("turning-{number}.eth")
-}
-
-fn verdict(name: &str) -> String {
-    format!("/v1/verdicts/{name}")
-}
-
-pub(crate) fn gate(name: &str) -> String {
-    format!("/v1/gate/{name}/summarize")
 }
 
 /// Good, bad and turning names. In the liar's world all of them are good.

@@ -9,10 +9,10 @@ use clresolve_core::name::EnsName;
 use redis::Commands as _;
 use tokio::time::sleep;
 
-use crate::fleet::{DaemonReply, Member};
+use crate::fleet::{DaemonReply, Face, Member};
 use crate::line::Line;
 use crate::report::{GateAnswer, KNOWN_WITHIN};
-use crate::stage::{Stage, TURNING, gate, turning};
+use crate::stage::{Stage, TURNING, turning};
 
 /// The record that takes the trust of a name away.
 const RECORD: (&str, &str, &str) = ("cl.owner", "publisher.eth", "thief.eth");
@@ -205,7 +205,7 @@ pub(crate) async fn of_names(stage: Arc<Stage>, mut lot: Lot) -> anyhow::Result<
 /// Whether some daemon allows a name.
 async fn is_allowed(stage: &Stage, name: &str) -> bool {
     for member in &stage.fleet {
-        if let DaemonReply::Answer(said) = member.ask(&gate(name)).await
+        if let DaemonReply::Answer(said) = member.ask(&Face::Gate.path(name)).await
             && GateAnswer::of(&said).is_some_and(|said| said.is_allowed)
         {
             return true;
