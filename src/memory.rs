@@ -561,6 +561,34 @@ mod tests {
         assert!(knows(&Store::open(&copy, 10).expect("not damaged"), "a.eth"));
     }
 
+    /// One is tried again, the other is the operator's to mend.
+    #[test]
+    fn a_file_that_is_busy_is_told_from_one_that_is_damaged() {
+        let folder = folder();
+        let path = folder.path().join("memory");
+        let first = database(&path).map_err(MemoryError::from).expect("a new file");
+        assert!(matches!(database(&path), Err(OpenError::Passing(MemoryError::InUse))));
+        drop(first);
+        std::fs::write(&path, "something else, and quite long enough to be read").unwrap();
+        assert!(matches!(database(&path), Err(OpenError::Lasting(MemoryError::Damaged { .. }))));
+    }
+
+    #[test]
+    fn a_history_that_is_none_is_not_taken_for_an_empty_one() {
+        for bytes in ["", "{", "[]", "null"] {
+            assert_eq!(decode(bytes.as_bytes()), Err(MemoryError::Unreadable), "{bytes}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_that_does_not_answer_is_not_waited_for() {
+        let folder = folder();
+        let memory = Memory::open(&folder.path().join("memory"), 10).expect("a new file");
+        let all = u32::try_from(AT_ONCE).expect("a few");
+        let _stuck = memory.turns.acquire_many(all).await.expect("it is open");
+        assert_eq!(memory.recall(place("a.eth")).await, Err(MemoryError::Late));
+    }
+
     #[test]
     fn a_file_that_is_no_memory_is_refused() {
         let folder = folder();

@@ -567,6 +567,15 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_no_path_can_hold_is_refused() {
+        for name in ["..", ".", "a\u{0}"] {
+            let root = folder([(name, file(&good()))]);
+            let refused = Publication::build(&root, ImportProfile::UnixfsV1).map(|_| ());
+            assert!(matches!(refused, Err(PlanError::Name { .. })), "{name:?}: {refused:?}");
+        }
+    }
+
+    #[test]
     fn a_payee_is_an_account_of_an_evm_chain() {
         let coin = |text: &str| text.parse::<Payee>().map(|payee| payee.coin.number());
         let address = "0x00000000000000000000000000000000000000aa";

@@ -258,6 +258,32 @@ mod tests {
         assert_eq!(pause_after(u32::MAX, None), LONGEST_PAUSE);
     }
 
+    #[tokio::test]
+    async fn what_cannot_be_reached_is_told_from_what_answers() {
+        let webhook = |url: &str| {
+            let key = WebhookKey::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
+            Webhook::new(&Config::default(), url.parse().unwrap(), key)
+        };
+        for url in ["ftp://a.example/", "mailto:a@a.example", "data:,a"] {
+            assert!(matches!(webhook(url), Err(WebhookError::Url(_))), "{url}");
+        }
+        let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let message = Message { id: "msg_1".to_owned(), body: Bytes::from_static(b"{}") };
+        let called = webhook(&format!("http://{nobody}/")).unwrap().call(&message, Timestamp::UNIX_EPOCH).await;
+        assert!(matches!(called, Err(Undelivered::Failed(FetchError::Unavailable(_)))), "{called:?}");
+        let receiver = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let webhook = webhook(&format!("http://{}/", receiver.local_addr().unwrap())).unwrap();
+        let answer = async {
+            let (mut stream, _) = receiver.accept().await.unwrap();
+            let _ = tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 4096]).await.unwrap();
+            let head = b"HTTP/1.1 503 Busy\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n";
+            tokio::io::AsyncWriteExt::write_all(&mut stream, head).await.unwrap();
+            stream
+        };
+        let (called, _open) = tokio::join!(webhook.call(&message, Timestamp::UNIX_EPOCH), answer);
+        assert_eq!(called, Err(Undelivered::Status { status: 503, retry_after: Some(Duration::from_secs(7)) }));
+    }
+
     #[test]
     fn what_no_second_call_changes_is_not_called_again() {
         let of = |status| Undelivered::Status { status, retry_after: None };

@@ -109,6 +109,22 @@ fn documented() -> Vec<Documented> {
     keys
 }
 
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("c.toml");
+    let refused = |path: &Path| match Layer::from_file(path) {
+        Err(ConfigError::Unreadable { path: named, .. }) => assert_eq!(named, path.display().to_string()),
+        other => panic!("{other:?}"),
+    };
+    refused(&path);
+    refused(folder.path());
+    for bytes in [b"\xff".to_vec(), vec![b' '; 2 << 20]] {
+        std::fs::write(&path, bytes).expect("the folder can be written");
+        refused(&path);
+    }
+}
+
 fn detail(text: &str) -> String {
     match Layer::from_toml(text, "f.toml") {
         Err(ConfigError::Invalid { detail, .. }) => detail,

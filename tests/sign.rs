@@ -14,14 +14,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
 use clresolve::bundle::{Bundle, BundleError, Signature};
 use clresolve::chain::Grade;
-use clresolve::config::{Config, Layer};
+use clresolve::config::{Config, Layer, SignConfig};
 use clresolve::name::EnsName;
 use clresolve::payment::decision::{Decision, Outcome};
 use clresolve::reason::{Code, Reason};
 use clresolve::sandbox::Sandbox;
 use clresolve::sign::{
     DECISION_TYPE, ExpectedVerdict, JwsError, KeyError, KeyFileError, MAX_LIFETIME, PublicKey, SKEW, SignError, Signer,
-    SigningKey, TYPE, TrustedKeys, VerifyError, What, read_signing_key, read_trusted_keys, sign_decision, verify,
+    SigningKey, TYPE, TrustedKeys, VerifyError, What, read_signing_key, read_trusted_keys, save_signing_key,
+    sign_decision, verify,
 };
 use clresolve::verdict::{Depth, Origin, State, Verdict, canonical_digest};
 use clresolve_core::digest::Digest;
@@ -469,6 +470,24 @@ fn a_key_that_others_can_read_is_refused() {
     assert!(matches!(read_signing_key(&link), Err(KeyFileError::Loose { .. })), "the file is judged, not the link");
     assert!(matches!(read_signing_key(folder.path()), Err(KeyFileError::Unusable { .. })));
     assert!(matches!(read_signing_key(Path::new("/dev/null")), Err(KeyFileError::Unusable { .. })));
+}
+
+#[test]
+fn a_key_file_is_neither_overwritten_nor_taken_for_what_it_is_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("k.pem");
+    save_signing_key(&key(), &path).expect("a new file");
+    let before = fs::read(&path).expect("own file");
+    let again = save_signing_key(&SigningKey::generate().expect("randomness"), &path);
+    assert_eq!(again, Err(KeyFileError::Exists { path: path.display().to_string() }));
+    assert_eq!(fs::read(&path).expect("own file"), before);
+    assert_eq!(read_signing_key(&path).expect("a key").public(), key().public());
+    assert!(matches!(read_trusted_keys(&path), Err(KeyFileError::NoKey { .. })), "it is no key set");
+    fs::write(&path, "no key").expect("own file");
+    assert!(matches!(read_signing_key(&path), Err(KeyFileError::NoKey { error: KeyError::NotPkcs8, .. })));
+    let mut nobody = SignConfig::default();
+    nobody.key = Some(path);
+    assert!(matches!(clresolve::sign::open(&nobody), Err(KeyFileError::IssuerMissing)));
 }
 
 fn clresolve(arguments: &[&str], input: &str) -> Output {

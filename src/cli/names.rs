@@ -392,6 +392,19 @@ mod tests {
     }
 
     #[test]
+    fn a_list_that_breaks_off_is_not_taken_for_a_short_one() {
+        struct Broken;
+        impl io::Read for Broken {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::Error::other("the disk is gone"))
+            }
+        }
+        let mut lines = Reader::new(Box::new(BufReader::new(io::Read::chain(&b"a.eth\n"[..], Broken))));
+        assert!(matches!(lines.next(), Some(Ok(_))));
+        assert_eq!(lines.next(), Some(Err(NamesError::Io("the disk is gone".to_owned()))));
+    }
+
+    #[test]
     fn a_list_without_end_is_refused() {
         struct Endless;
         impl io::Read for Endless {

@@ -70,22 +70,16 @@ impl Asker for Own {
     }
 }
 
-/// Why a client was not served to its end.
+/// The client began with something else than the protocol says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Ended {
-    /// It began with something else than the protocol says.
-    #[error("the client did not begin as the protocol says: with a request")]
-    NoBeginning,
-    /// It spoke of a version that is not spoken here.
-    #[error("the client and this program agree on no version of the protocol")]
-    NoVersion,
-}
+#[error("the client did not begin as the protocol says: with a request")]
+pub(crate) struct NoBeginning;
 
 /// Answers what comes in, until it ends.
 ///
 /// # Errors
-/// [`Ended`].
-pub(crate) async fn serve<R, W>(face: Face, input: R, output: W) -> Result<(), Ended>
+/// [`NoBeginning`].
+pub(crate) async fn serve<R, W>(face: Face, input: R, output: W) -> Result<(), NoBeginning>
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
@@ -94,8 +88,7 @@ where
         Ok(running) => running,
         // The client has gone.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::TransportError { .. }) => return Ok(()),
-        Err(ServerInitializeError::InitializeFailed(_)) => return Err(Ended::NoVersion),
-        Err(_) => return Err(Ended::NoBeginning),
+        Err(_) => return Err(NoBeginning),
     };
     // The loop gives no error but that a task of its own was lost, and then there is nobody to tell.
     let _ = running.waiting().await;
@@ -231,7 +224,7 @@ mod tests {
     struct Client {
         write: WriteHalf<DuplexStream>,
         read: ReadLines<BufReader<ReadHalf<DuplexStream>>>,
-        served: tokio::task::JoinHandle<Result<(), Ended>>,
+        served: tokio::task::JoinHandle<Result<(), NoBeginning>>,
     }
 
     impl Client {
@@ -335,6 +328,6 @@ mod tests {
         assert_eq!(served.await.expect("no panic"), Ok(()));
         let mut client = Client::new().await;
         client.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
-        assert_eq!(client.served.await.expect("no panic"), Err(Ended::NoBeginning));
+        assert_eq!(client.served.await.expect("no panic"), Err(NoBeginning));
     }
 }

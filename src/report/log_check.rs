@@ -385,3 +385,35 @@ pub(super) fn draft_of(change: &Change) -> Draft {
 fn day(at: Timestamp) -> Date {
     at.to_zoned(TimeZone::UTC).date()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Scope;
+    use crate::verdict::{Depth, Pinned};
+
+    fn past(second: i64) -> Past {
+        let at = Timestamp::from_second(second).expect("a time");
+        let scope = Scope {
+            world: "lab".to_owned(),
+            chain: "eip155:31337".to_owned(),
+            block: "finalized".to_owned(),
+            profile: Pinned { id: "agent-cards/1.0.0".to_owned(), digest: "sha256:00".to_owned() },
+            manifests: Vec::new(),
+            depth: Depth::Identity,
+            registry: None,
+            agreement: false,
+        };
+        let (names, checked) = (BTreeMap::new(), Some((at, at)));
+        Past { scope, complete: true, names, checked, digest: None, rows: 0, states: [0; 3], shard: None }
+    }
+
+    #[test]
+    fn the_report_of_since_is_the_earlier_one() {
+        let head = "# Log\n\n| Date | subject | kind | decision | reason |\n|---|---|---|---|---|\n";
+        let log = GovernanceLog::parse(head).expect("a log");
+        let held = |earlier, latest| LogCheck::of(&log, Some(&past(earlier)), &past(latest)).map(|check| check.holds());
+        assert_eq!(held(1, 2), Ok(true));
+        assert_eq!(held(2, 1), Err(LogCheckError::Swapped));
+    }
+}

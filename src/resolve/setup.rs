@@ -341,3 +341,39 @@ fn read(what: &str, path: &Path) -> Result<Vec<u8>, SetupError> {
 fn invalid(what: &str, detail: impl Display) -> SetupError {
     SetupError::Invalid { what: what.to_owned(), detail: detail.to_string() }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// What the operator's door makes of a server that answers so, or not at all.
+    async fn posted(answer: &[u8], timeout: Duration) -> Result<Bytes, PostError> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+        let door = OperatorDoor(Egress::new(EgressConfig::default()).unwrap());
+        let served = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 1024]).await.unwrap();
+            stream.write_all(answer).await.unwrap();
+            stream
+        };
+        let post = door.post(&url, Bytes::from_static(b"{}"), 2, timeout);
+        tokio::join!(post, served).0
+    }
+
+    #[tokio::test]
+    async fn why_an_endpoint_gave_nothing_is_told_apart() {
+        let [short, long] = [Duration::from_millis(100), Duration::from_secs(60)];
+        let good = posted(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}", long).await;
+        assert_eq!(good, Ok(Bytes::from_static(b"{}")));
+        let large = posted(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\n{ }", long).await;
+        assert_eq!(large, Err(PostError::TooLarge(2)));
+        let refused = posted(b"HTTP/1.1 429 Slow\r\ncontent-length: 0\r\n\r\n", long).await;
+        assert_eq!(refused, Err(PostError::Status(429)));
+        assert_eq!(posted(b"", short).await, Err(PostError::Timeout(short)));
+        assert!(matches!(posted(b"no HTTP\r\n\r\n", long).await, Err(PostError::Connection(_))));
+    }
+}

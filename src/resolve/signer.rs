@@ -217,4 +217,30 @@ mod tests {
         assert!(!objects(&borrowed, gate(&[], None)));
         assert!(objects(&own, gate(&[], Some(Grade::StateProof))) && !objects(&own, gate(&[], Some(Grade::Quorum))));
     }
+
+    #[test]
+    fn a_key_that_is_not_set_or_no_text_is_none() {
+        let of = |record| records([(Key::SigPub, record)]).public_key().map(str::to_owned);
+        assert_eq!(of(Record::Text("ed25519:AA".to_owned())), Ok("ed25519:AA".to_owned()));
+        assert_eq!(of(Record::Absent), Err(SignerError::Absent(Key::SigPub)));
+        assert_eq!(of(Record::NotUtf8(vec![0xff])), Err(SignerError::NotUtf8(Key::SigPub)));
+    }
+
+    #[cfg(feature = "sandbox")]
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_name_without_records_is_told_from_one_that_was_not_read() {
+        let sandbox = crate::sandbox::Sandbox::start().await.expect("it starts");
+        let resolver = crate::resolve::Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+        let walker = &resolver.0.walker;
+        let read = async |name: &str, limit| {
+            let name = EnsName::parse(name).expect("a name");
+            SignerRecords::read(walker, &name, limit).await.map(|_| ())
+        };
+        let limit = walker.config.timeout;
+        assert_eq!(read("summarizeagent.eth", limit).await, Ok(()));
+        assert_eq!(read("nobody-has-this.eth", limit).await, Err(SignerError::Unregistered));
+        assert_eq!(read("resolver-missing.eth", limit).await, Err(SignerError::NoResolver));
+        let late = SignerError::Unavailable("no answer in time".to_owned());
+        assert_eq!(read("summarizeagent.eth", Duration::ZERO).await, Err(late));
+    }
 }

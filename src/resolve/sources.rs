@@ -265,3 +265,23 @@ pub(super) async fn timed<T>(work: impl Future<Output = T>) -> (T, u64) {
 pub(super) fn elapsed(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(all(test, feature = "sandbox"))]
+mod tests {
+    use clresolve_core::recordable::Recordable;
+
+    use super::*;
+    use crate::resolve::Resolver;
+    use crate::sandbox::Sandbox;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_schema_that_no_gateway_has_is_not_served() {
+        let sandbox = Sandbox::start().await.expect("it starts");
+        let config = sandbox.config();
+        let resolver = Resolver::new(&config).await.expect("its configuration is good");
+        let location = format!("ipfs://{}", ContentId::raw_of(b"what nobody has"));
+        let (answer, _) = resolver.0.walker.sources.schema(&location, config.timeout).await;
+        let Err(Recordable::Met(SchemaFault::Ipfs(IpfsFault::Walk(walked)))) = &answer else { panic!("{answer:?}") };
+        assert!(matches!(**walked, Walked::Unproven(_)), "{walked}");
+    }
+}

@@ -338,3 +338,24 @@ fn log(verdict: &Verdict) {
         tracing::debug!(name, step = %step.step, status = ?step.status, ms = step.ms, "step");
     }
 }
+
+#[cfg(all(test, feature = "sandbox"))]
+mod tests {
+    use super::*;
+    use crate::chain::Answer;
+    use crate::resolve::Resolver;
+    use crate::sandbox::Sandbox;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_owner_that_is_not_read_in_time_is_not_known() {
+        let sandbox = Sandbox::start().await.expect("it starts");
+        let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+        let walker = &resolver.0.walker;
+        let name = EnsName::parse("summarizeagent.eth").expect("a name");
+        let reading = walker.chain.read(&name, walker.config.chain.block).await.expect("an endpoint answers");
+        let Answer::Records(found) = &reading.answer else { panic!("{reading:?}") };
+        let owner = async |limit| walker.owner(found, &reading, limit).await;
+        assert!(matches!(owner(walker.config.timeout).await, OwnerEvidence::Read(_)));
+        assert_eq!(owner(Duration::ZERO).await, OwnerEvidence::Failed(OwnerFault::Late.into()));
+    }
+}

@@ -203,6 +203,20 @@ mod tests {
         }
     }
 
+    /// Whoever has the key may be an instance with a bug.
+    #[test]
+    fn a_value_with_a_good_mac_and_impossible_numbers_is_none() {
+        let key = key();
+        let binding = Binding { version: "1.0.0", key: &key };
+        for (at, number) in [(0, -1), (40, i64::MAX), (48, i64::MIN), (56, -2), (64, i64::MAX)] {
+            let mut head = value().head();
+            head[at..at + 8].copy_from_slice(&i64::to_be_bytes(number));
+            let tag = keys().sign(WHAT, &covered(&binding.fields(), &head, b"{}"));
+            let stored = [&tag[..], &head, b"{}"].concat();
+            assert_eq!(open(&stored, binding), Err(ValueError::Form), "{number} at {at}");
+        }
+    }
+
     #[test]
     fn no_byte_of_a_value_can_be_changed_or_left_out() {
         let key = key();

@@ -1,5 +1,6 @@
 //! Bundles of purchases: made from the sandbox, and judged again without it.
 
+use clresolve::ExportError;
 use clresolve::bundle::BundleError;
 use clresolve::bundle::purchase::{Papers, PurchaseBundle, VerifiedPurchase};
 use clresolve::payment::request::DecisionRequest;
@@ -96,7 +97,8 @@ async fn what_a_bundle_would_hide_is_not_packed() {
     let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
     let papers = Papers { receipt: sample("bound-schema.json").as_bytes().to_vec(), ..Papers::default() };
     let Err(refused) = resolver.export_purchase(&Question::new(NAME), &papers).await else { panic!("it is packed") };
-    let why = refused.to_string();
+    let ExportError::Purchase { why, state } = &refused else { panic!("{refused}") };
+    assert_eq!(*state, State::Untrusted);
     assert!(why.contains("untrusted (receipt-schema-invalid)"), "{why}");
 }
 

@@ -48,16 +48,20 @@ fn the_reports_of_all_shards_are_the_report_of_one_run() {
     reports.reverse();
     assert_eq!(merged(&reports).unwrap(), whole);
 
-    let error = |reports: &[String]| merged(reports).expect_err("it is refused").to_string();
-    assert_eq!(error(&reports[..3]), "reports of these shards are missing: 1");
-    assert_eq!(error(&[&reports[..], &reports[..1]].concat()), "is of shard 4/4, which another report has too");
-    assert_eq!(error(&[whole]), "is of a whole list, not of a shard");
-    let other = shard_of(&rows, "1/2".parse().unwrap());
-    assert_eq!(error(&[reports[0].clone(), other]), "is of shard 1/2, but the first report is one of 4");
+    let error = |reports: &[String]| merged(reports).expect_err("it is refused");
+    let missing = error(&reports[..3]);
+    assert!(matches!(&missing, MergeError::Missing(shards) if *shards == [1]));
+    assert_eq!(missing.to_string(), "reports of these shards are missing: 1");
+    let twice = error(&[&reports[..], &reports[..1]].concat());
+    assert!(matches!(twice, MergeError::Twice(shard) if shard == shards[3]), "{twice}");
+    assert!(matches!(error(&[whole]), MergeError::Whole));
+    let half: Shard = "1/2".parse().unwrap();
+    let divided = error(&[reports[0].clone(), shard_of(&rows, half)]);
+    assert!(matches!(divided, MergeError::Divided { observed, of: 4 } if observed == half), "{divided}");
     let cut = reports[0][..reports[0].len() / 2].to_owned();
-    assert!(error(&[cut]).starts_with("was cut"));
+    assert!(matches!(error(&[cut]), MergeError::Report(PastError::Cut)));
     let changed = reports[0].replace("untrusted", "trusted");
-    assert!(error(&[changed]).starts_with("was changed"));
+    assert!(matches!(error(&[changed]), MergeError::Report(PastError::Changed { .. })));
 }
 
 /// In every form: what it shows of the list and of the world comes from the reports too.
@@ -82,10 +86,10 @@ fn shards_of_different_lists_are_told_apart() {
     let rows: Vec<Row> = (1..=20).map(misrouted).collect();
     let halves = halves_of(&rows);
     assert!(merged(&halves).is_ok());
-    let refused = |second: &str, why: &str| {
+    let refused = |second: &str, is_it: fn(&MergeError) -> bool| {
         for reports in [[halves[0].clone(), second.to_owned()], [second.to_owned(), halves[0].clone()]] {
-            let error = merged(&reports).expect_err(why).to_string();
-            assert!(error.contains(why), "{error}");
+            let error = merged(&reports).expect_err("they are of different lists");
+            assert!(is_it(&error), "{error}");
         }
     };
     // The same rows, of a list with one name more, which the other half has.
@@ -94,23 +98,23 @@ fn shards_of_different_lists_are_told_apart() {
         assert!(report.contains(&known), "{report}");
         with_new_digest(&report.replace(&known, &format!("{{\"file\":\"names.txt\",\"digest\":{digest}}}")))
     };
-    refused(&list(&halves[1], &format!("\"{}\"", Digest::of(b"another list"))), "has another list of names than the first report");
-    refused(&list(&halves[1], "null"), "does not say which list it is of");
+    let another = list(&halves[1], &format!("\"{}\"", Digest::of(b"another list")));
+    refused(&another, |error| matches!(error, MergeError::Scope("list of names")));
+    refused(&list(&halves[1], "null"), |error| matches!(error, MergeError::NoList));
     let other_tool = halves[1].replace(&format!("\"version\":\"{}\"", Tool::default().version), "\"version\":\"0.0.1\"");
-    refused(&with_new_digest(&other_tool), "was made by clresolve 0.0.1, and this is clresolve ");
+    refused(&with_new_digest(&other_tool), |error| matches!(error, MergeError::Tool(tool, _) if tool == "clresolve 0.0.1"));
 
     // Rows that are not of the shard that the report says that it is.
     let claims: Shard = "2/2".parse().unwrap();
     let foreign = json_of(&Report { shard: Some(claims), ..report(&rows[..1], Ending::Complete) }, &rows);
-    refused(&foreign, "which is of another shard");
+    refused(&foreign, |error| matches!(error, MergeError::Astray(1..=20)));
 
     // One name twice in a shard, in two spellings, at lines that follow each other.
     let first: Shard = "1/2".parse().unwrap();
     let twice = rows.iter().find(|row| first.has(&row.key())).unwrap();
     let again = Row { line: 99, input: twice.input.to_uppercase(), ..twice.clone() };
     let of_first = [rows.clone(), vec![again]].concat();
-    let error = merged(&halves_of(&of_first)).expect_err("a name stands there twice").to_string();
-    assert_eq!(error, "has a second row of a name, at line 99");
+    assert!(matches!(merged(&halves_of(&of_first)), Err(MergeError::Again(99))));
     let at_one_line: Vec<Row> = rows.iter().cloned().map(|row| Row { line: 1, ..row }).collect();
     assert!(matches!(merged(&halves_of(&at_one_line)), Err(MergeError::Order(1))));
 }
@@ -143,8 +147,8 @@ fn what_shards_name_differently_does_not_depend_on_their_order() {
 fn the_report_of_a_shard_is_not_that_of_a_list() {
     let rows: Vec<Row> = (1..=20).map(misrouted).collect();
     let [half, _] = halves_of(&rows);
-    let error = Past::read(io::Cursor::new(half)).and_then(Past::whole).expect_err("it is of a shard").to_string();
-    assert!(error.starts_with("is of shard 1/2, not of a whole list; join the reports of all shards first"), "{error}");
+    let error = Past::read(io::Cursor::new(half)).and_then(Past::whole).expect_err("it is of a shard");
+    assert!(matches!(error, PastError::Shard(shard) if shard == "1/2".parse().unwrap()), "{error}");
 }
 
 #[test]
@@ -160,10 +164,10 @@ fn shards_of_different_blocks_are_shown_as_such() {
 }
 
 /// Why each reader of reports refuses this one.
-fn refusals(report: &str) -> [String; 2] {
+fn refusals(report: &str) -> [PastError; 2] {
     let whole = Past::read(io::Cursor::new(report)).map(|_| ());
     let by_rows = ReportReader::open(io::Cursor::new(report)).map(|_| ());
-    [whole, by_rows].map(|read| read.expect_err(report).to_string())
+    [whole, by_rows].map(|read| read.expect_err(report))
 }
 
 #[test]
@@ -174,16 +178,19 @@ fn a_report_ends_with_its_digest_and_nothing_stands_behind_it() {
     let last_lines: usize = whole.lines().rev().take(3).map(|line| line.len() + 1).sum();
     for cut in whole.len() - last_lines..whole.len() {
         let refusals = refusals(&whole[..cut]);
-        assert!(refusals.iter().all(|why| why.starts_with("was cut") || why.starts_with("was changed")), "{cut}: {refusals:?}");
+        let is_cut = |why: &PastError| matches!(why, PastError::Cut | PastError::Changed { .. });
+        assert!(refusals.iter().all(is_cut), "{cut}: {refusals:?}");
     }
     let inner = whole.strip_suffix("\n}\n").expect("its end");
     let members = "\"resolution\": [], \"reasons\": [], \"since\": null, \"warning\": \"all good\"";
     for behind in [" ", "\n", "}\n", "\0", "garbage", &whole] {
-        assert!(refusals(&format!("{whole}{behind}")).iter().all(|why| why.contains("behind its digest")), "{behind}");
+        assert!(refusals(&format!("{whole}{behind}")).iter().all(|why| matches!(why, PastError::Continued)), "{behind}");
     }
-    for changed in [format!("{inner}, {members}}}\n"), format!("{inner}\n, {members}\n}}\n"), format!("{inner}\r\n}}\n")] {
-        assert!(refusals(&changed).iter().all(|why| why.starts_with("was changed")), "{changed}");
+    for changed in [format!("{inner}, {members}}}\n"), format!("{inner}\r\n}}\n")] {
+        assert!(refusals(&changed).iter().all(|why| matches!(why, PastError::Changed { .. })), "{changed}");
     }
+    let continued = format!("{inner}\n, {members}\n}}\n");
+    assert!(refusals(&continued).iter().all(|why| matches!(why, PastError::Continued)), "{continued}");
     for behind in [" }\n", "}", "}\r\n", "}\n ", "\n}\n"] {
         refusals(&format!("{inner}\n{behind}"));
     }
@@ -195,8 +202,12 @@ fn members_that_a_report_does_not_have_or_has_twice_are_refused() {
     let whole = json_of(&report(&rows, Ending::Complete), &rows);
     for (member, why) in [("\"since\": null,\n", "duplicate field `since`"), ("\"all\": 1,\n", "unknown field `all`")] {
         let changed = with_new_digest(&whole.replace("\"since\": null,\n", &format!("{member}\"since\": null,\n")));
-        assert!(refusals(&changed).iter().all(|refusal| refusal.contains(why)), "{why}: {:?}", refusals(&changed));
+        let is_it = |refusal: &PastError| matches!(refusal, PastError::Other(error) if error.to_string().contains(why));
+        assert!(refusals(&changed).iter().all(is_it), "{why}: {:?}", refusals(&changed));
     }
+    let other = with_new_digest(&whole.replace(SCHEMA, "clresolve.audit/0"));
+    let is_it = |refusal: &PastError| matches!(refusal, PastError::Schema(schema) if schema == "clresolve.audit/0");
+    assert!(refusals(&other).iter().all(is_it), "{:?}", refusals(&other));
 }
 
 /// A report with the digest of its lines, whoever changed them.

@@ -181,6 +181,8 @@ mod tests {
 
     #[test]
     fn what_is_no_manifest_is_refused_with_line_and_column() {
+        let form = parse(b"{\n  \"entries\": {}\n}").unwrap_err();
+        assert!(matches!(form, ManifestError::Form { line: 2, column: 14, .. }), "{form}");
         for (text, why) in [
             ("{\n  \"entries\": {}\n}", "line 2, column 14: `entries` is an object, not a list"),
             ("{\"name\": 1}", "line 1, column 1: neither `entries`"),
