@@ -1,17 +1,21 @@
 //! The memory of the daemon after a million requests, beside that after 200,000. They are about 100,000 names, of which
-//! it may keep 10,000: most requests are about a thousand names in use, and one in eleven is about another name, whose
-//! verdict takes a run and the place of somebody else's.
+//! it may keep 10,000: most requests are about a thousand names in use, and one in ten is about another name, whose
+//! verdict takes a run and the place of somebody else's. The run fails unless every name was asked for and the cache was
+//! full.
 
 mod support;
 
+use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clresolve::sandbox::World;
 use clresolve::sandbox::spec::Spec;
+use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
@@ -26,6 +30,12 @@ const BUDGET: f64 = 1.05;
 /// Requests before the first look at memory, and in all.
 const FIRST: usize = 200_000;
 const ALL: usize = 1_000_000;
+
+/// Verdicts that the cache may hold, and does once it is full.
+const HELD: u64 = 10_000;
+
+/// Room for one of them, in bytes: more than any takes, so that their number is what bounds them.
+const ROOM: u64 = 64 * 1024;
 
 /// Names that are asked for, and those of them that are in use. These are few, since each takes a run a minute.
 const NAMES: usize = 100_000;
@@ -44,16 +54,20 @@ fn main() {
     let runtime = Runtime::new().expect("a runtime");
     let world = runtime.block_on(World::start(&spec())).expect("the world starts");
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let file = folder.path().join("clresolve.toml");
+    let (file, socket) = (folder.path().join("clresolve.toml"), folder.path().join("admin.sock"));
     let mut config = world.config();
+    config.admin.socket = Some(socket.display().to_string().parse().expect("a path"));
+    (config.cache.trusted, config.cache.verdict_bytes) = (HELD, HELD * ROOM);
     config.http.listen = clresolve::config::ListenAt::loopback(0);
     config.http.cold_runs_per_minute = u32::MAX;
     config.save(&file).expect("the folder can be written");
     let (mut daemon, address) = start(&file.display().to_string());
 
     let asked = Arc::new(AtomicUsize::new(0));
+    assert_eq!((0..ALL).map(name).collect::<HashSet<_>>().len(), NAMES, "names that are asked for");
     let [first, last] = [FIRST, ALL].map(|until| {
         runtime.block_on(ask(address, &asked, until));
+        assert_eq!(held(&socket), HELD, "verdicts in the cache after {until} requests");
         resident(&daemon)
     });
     daemon.kill().and_then(|()| daemon.wait()).expect("the daemon ends");
@@ -66,6 +80,15 @@ fn main() {
         good: Good::AtMost,
     }
     .end("bench-crowd");
+}
+
+/// Trusted verdicts that the daemon holds, by its own word.
+fn held(socket: &Path) -> u64 {
+    let socket = socket.display().to_string();
+    let shown = program(&["ctl", "show", "--socket", &socket, "-o", "json"]).output().expect("it runs");
+    assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
+    let shown: Value = serde_json::from_slice(&shown.stdout).expect("JSON");
+    shown["cache"]["verdicts"]["trusted"]["entries"].as_u64().expect("a number")
 }
 
 /// Every name below one is an agent with a card of its own.
