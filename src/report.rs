@@ -22,6 +22,7 @@ mod log_words;
 mod markdown;
 pub mod merge;
 mod on_chain;
+mod opening;
 mod overview;
 mod owners;
 mod page;

@@ -20,9 +20,9 @@ use super::difference::Kind;
 use super::duty::ACTORS;
 use super::history::PastCounts;
 use super::overview::{CHECKS, NOTICE_DAYS, Overview, days_between};
-use super::page::{self, Quota, circumstances, day, headline, names as counted, near_misses, subject};
+use super::page::{self, Quota, circumstances, day, headline, names as counted, subject};
 use super::words::{self, effect, fixer, do_together, people, role};
-use super::{Ending, Group, Report, Rows};
+use super::{Group, Report, Rows, opening};
 use crate::digest::Digest;
 use crate::reason::Fixer;
 use crate::text::capitalized;
@@ -86,13 +86,13 @@ fn head(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Result
         text(&subject(report)),
         in_title.join(", ")
     )?;
-    writeln!(out, "<p class=\"kicker\">Audit of {}</p>\n<h1>{title}.</h1>", line(&subject(report)))?;
-    let scope = &report.scope;
-    let mut facts: Vec<String> = circumstances.iter().map(|fact| line(fact)).collect();
-    facts.push(format!("{}: {}", html(&scope.world), html(&words::chain(&scope.chain))));
-    facts.push(words::depth(scope.depth).to_owned());
-    let facts: Vec<String> = facts.iter().map(|fact| format!("<span class=\"short\">{fact}</span>")).collect();
-    writeln!(out, "<p class=\"soft facts\">{}</p>\n</header>", facts.join(" · "))?;
+    let depth = words::depth(report.scope.depth);
+    writeln!(out, "<p class=\"kicker\">Audit of {}: {depth}</p>", line(&subject(report)))?;
+    writeln!(out, "<h1>{title}.</h1>\n<ul class=\"opening\">")?;
+    for told in opening::lines(report, overview) {
+        writeln!(out, "<li><strong>{}</strong>{}</li>", told.label, line(&told.pieces))?;
+    }
+    writeln!(out, "</ul>\n</header>")?;
     match report.ending.warning() {
         Some(warning) => writeln!(out, "<p class=\"warning\"><strong>Incomplete.</strong> {}</p>", html(&warning)),
         None => Ok(()),
@@ -103,7 +103,7 @@ fn head(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Result
 fn summary(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
     let now = states(report);
     let before = report.before.as_ref();
-    writeln!(out, "<section id=\"states\" aria-label=\"States\">\n<p class=\"verdict\">{}</p>", verdict(report, overview))?;
+    writeln!(out, "<section id=\"states\" aria-label=\"States\">")?;
     writeln!(out, "<div class=\"lane now\"><span>now</span>{}</div>", picture::states_bar("now", "States now", now))?;
     if let Some(before) = before {
         let bar = picture::states_bar("before", "States in the report before", before.states());
@@ -116,9 +116,9 @@ fn summary(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Res
         writeln!(out, "<li class=\"{class}\"><b><i aria-hidden=\"true\">{sign}</i> {count}</b>{word}{step}<small>{meaning}</small></li>")?;
     }
     writeln!(out, "</ul>")?;
-    let more = near_misses(report);
-    if !more.is_empty() {
-        writeln!(out, "<p class=\"soft\">{}</p>", line(&more))?;
+    let besides = besides(report, overview);
+    if !besides.is_empty() {
+        writeln!(out, "<p class=\"besides\">{}</p>", besides.join(" "))?;
     }
     writeln!(out, "</section>")
 }
@@ -142,38 +142,38 @@ fn step(before: u64, now: u64) -> String {
     format!(" <span class=\"step\">{text}</span>")
 }
 
-/// What is wrong and who must act, in plain words.
-fn verdict(report: &Report, overview: &Overview) -> String {
-    let mut text = who_must_act(overview).unwrap_or_else(|| {
-        let is_whole = report.ending == Ending::Complete;
-        if is_whole { "Nothing is wrong." } else { "Names of the list are missing." }.to_owned()
-    });
+/// Who must act besides those who must act on most, and what changed.
+fn besides(report: &Report, overview: &Overview) -> Vec<String> {
+    let mut sentences = others_must_act(overview);
     if let Some(since) = &report.since {
         let count = |kind: Kind| since.changes.iter().filter(|change| change.kind == kind).count();
         let (broken, trusted) = (count(Kind::NewlyBroken), count(Kind::NewlyTrusted));
         let before = report.before.as_ref().map_or_else(|| "the report before".to_owned(), when);
-        text.push_str(&format!(
-            " Since {before}: <a href=\"#changes\">{broken} newly broken, {trusted} newly trusted</a>."
+        sentences.push(format!(
+            "Since {before}: <a href=\"#changes\">{broken} newly broken, {trusted} newly trusted</a>."
         ));
     }
-    text
+    sentences
 }
 
-/// Each actor with what makes them one, and on how much they must act; none if nobody has to.
-fn who_must_act(overview: &Overview) -> Option<String> {
-    let due = ACTORS.into_iter().zip(overview.due).filter(|(_, due)| *due > 0);
-    let sentences: Vec<String> = due
+/// Each other actor with what makes them one, and on how much they must act.
+fn others_must_act(overview: &Overview) -> Vec<String> {
+    let most = overview.most_due().map(|(actor, _)| actor);
+    let due = ACTORS.into_iter().zip(overview.due).filter(|(actor, due)| *due > 0 && Some(*actor) != most);
+    let mut sentences: Vec<String> = due
         .map(|(actor, due)| {
             let (who, are) = (capitalized(people(actor)), do_together(actor));
-            format!("<strong>{who}</strong>, who {are}, must act on <strong>{}</strong>.", counted(due))
+            format!("{who}, who {are}, must act on {}.", counted(due))
         })
         .collect();
-    let shared = match overview.shared {
-        0 => String::new(),
-        1 => " 1 of the names needs more than one of them, and is counted with each.".to_owned(),
-        shared => format!(" {shared} of the names need more than one of them, and are counted with each."),
-    };
-    (!sentences.is_empty()).then(|| sentences.join(" ") + &shared)
+    match overview.shared {
+        0 => {}
+        1 => sentences.push("1 of the names needs more than one of them, and is counted with each.".to_owned()),
+        shared => {
+            sentences.push(format!("{shared} of the names need more than one of them, and are counted with each."));
+        }
+    }
+    sentences
 }
 
 /// Who has to act, on how much, and why.

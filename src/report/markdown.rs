@@ -8,11 +8,11 @@ use super::duty::{ACTORS, duties, is_due};
 use super::overview::Overview;
 use super::owners::Owner;
 use super::page::{
-    Piece, Point, circumstances, digests, headline, listed, near_misses, points, same_findings, some_names, subject,
+    Piece, Point, circumstances, digests, headline, listed, points, same_findings, some_names, subject,
 };
 use super::upstreams::LabelCounts;
 use super::words::{does, effect, fixer, role, slugs};
-use super::{Draft, Drift, Group, Report, Row, Rows, page, upstreams};
+use super::{Draft, Drift, Group, Report, Row, Rows, opening, page, upstreams};
 use crate::reason::Effect;
 use crate::text::Foreign;
 
@@ -125,7 +125,10 @@ impl Section {
 
 fn summary(report: &Report, overview: &Overview) -> Section {
     let mut section = Section::new(SUMMARY, String::new());
-    section.push(&format!("\n**{}.**{}\n", headline(report, overview), line(&near_misses(report))));
+    section.push(&format!("\n**{}.**\n\n", headline(report, overview)));
+    for told in opening::lines(report, overview) {
+        section.push(&format!("- **{}**{}\n", told.label, line(&told.pieces)));
+    }
     if let Some(warning) = report.ending.warning() {
         section.push(&format!("\n**Incomplete.** {}\n", Foreign::new(&warning).markdown()));
     }

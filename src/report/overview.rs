@@ -10,7 +10,7 @@ use super::cause::Cause;
 use super::duty::{ACTORS, is_due};
 use super::owners::Owners;
 use super::{Agreement, Drift, Report, Row, Rows};
-use crate::reason::{Effect, Fixer, Reason, Step};
+use crate::reason::{Code, Effect, Fixer, Reason, Step};
 use crate::verdict::{State, Status};
 
 /// Months that the timeline of expiries shows one by one: names are registered for a year at least.
@@ -53,10 +53,21 @@ pub(super) struct Overview {
     pub(super) owners: Owners,
     /// The first lines of the list in each state of [`ORDER`].
     first_lines: [Vec<u64>; ORDER.len()],
+    /// The names that would be trusted by other rules, by profile.
+    pub(super) near_misses: BTreeMap<String, NearMisses>,
     /// For each of [`CHECKS`] the names where it holds, where it does not, and where it is open.
     pub(super) checks: [[u64; 3]; CHECKS.len()],
     /// When names expire; absent where the report has no date.
     pub(super) expiries: Option<Expiries>,
+}
+
+/// Names that would be trusted by other rules.
+#[derive(Debug, Default)]
+pub(super) struct NearMisses {
+    /// Their number.
+    pub(super) names: u64,
+    /// What keeps them from it by the rules of the report, with the number of names.
+    pub(super) codes: BTreeMap<(Effect, Code), u64>,
 }
 
 /// When names expire, seen from the date of the report.
@@ -98,7 +109,16 @@ impl Overview {
         causes
     }
 
+    /// Who has to act on the most names, and on how many; `None` where nobody has to.
+    pub(super) fn most_due(&self) -> Option<(Fixer, u64)> {
+        let most = ACTORS.into_iter().zip(self.due).rev().max_by_key(|(_, due)| *due);
+        most.filter(|(_, due)| *due > 0)
+    }
+
     fn add(&mut self, row: &Row) {
+        for profile in &row.near_misses {
+            self.near_misses.entry(profile.clone()).or_default().add(row);
+        }
         for ((count, causes), actor) in self.due.iter_mut().zip(&mut self.causes).zip(ACTORS) {
             if let Some(cause) = Cause::of(actor, row) {
                 *count += 1;
@@ -121,6 +141,17 @@ impl Overview {
         let expiry = row.known.on_chain.as_ref().and_then(|chain| chain.expiry.as_deref()?.parse().ok());
         if let (Some(expiries), Some(expiry)) = (&mut self.expiries, expiry) {
             expiries.add(expiry, row);
+        }
+    }
+}
+
+impl NearMisses {
+    fn add(&mut self, row: &Row) {
+        self.names += 1;
+        for effect in [Effect::Fail, Effect::Unknown] {
+            for code in row.codes(effect) {
+                *self.codes.entry((effect, code)).or_default() += 1;
+            }
         }
     }
 }

@@ -5,7 +5,6 @@ use std::io;
 
 use super::document::Report;
 use super::drift::Drift;
-use super::duty::ACTORS;
 use super::overview::Overview;
 use super::registry::Finding;
 use super::row::{Row, Rows};
@@ -70,15 +69,12 @@ fn states(report: &Report) -> String {
 }
 
 fn must_act(report: &Report, overview: &Overview) -> Option<String> {
-    let most = ACTORS.into_iter().zip(overview.due).rev().max_by_key(|(_, due)| *due)?;
-    match most {
-        (_, 0) => (report.ending == Ending::Complete).then(|| "Nobody has to act".to_owned()),
-        (actor, due) => {
-            let owners = overview.owners.accounts().filter(|_| actor == Fixer::Publisher);
-            let who = owners.map_or_else(|| capitalized(people(actor)), counted_owners);
-            Some(format!("{who} must act on {}", names(due)))
-        }
-    }
+    let Some((actor, due)) = overview.most_due() else {
+        return (report.ending == Ending::Complete).then(|| "Nobody has to act".to_owned());
+    };
+    let owners = overview.owners.accounts().filter(|_| actor == Fixer::Publisher);
+    let who = owners.map_or_else(|| capitalized(people(actor)), counted_owners);
+    Some(format!("{who} must act on {}", names(due)))
 }
 
 fn counted_owners(count: usize) -> String {
@@ -109,15 +105,6 @@ pub(super) fn circumstances(report: &Report) -> Vec<Vec<Piece<'_>>> {
 /// The day of a time, in UTC.
 pub(super) fn day(at: jiff::Timestamp) -> String {
     at.to_zoned(jiff::tz::TimeZone::UTC).date().to_string()
-}
-
-/// How many more would be trusted under other profiles, each sentence after a space.
-pub(super) fn near_misses(report: &Report) -> Vec<Piece<'_>> {
-    let sentence = |(profile, count): (&'_ String, &u64)| {
-        let more = if *count == 1 { "1 more name".to_owned() } else { format!("{count} more names") };
-        [plain(" By the rules "), foreign(profile.clone()), plain(format!(", {more} would be trusted."))]
-    };
-    report.counts.near_misses.iter().flat_map(sentence).collect()
 }
 
 /// All of `items`.

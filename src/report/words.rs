@@ -73,13 +73,29 @@ pub(super) const fn depth(depth: Depth) -> &'static str {
     }
 }
 
+/// The name of a chain by its CAIP-2 identifier, where it is a known one.
+pub(super) fn chain_name(id: &str) -> Option<&'static str> {
+    match id {
+        "eip155:1" => Some("Ethereum"),
+        "eip155:11155111" => Some("Sepolia, a test network"),
+        "eip155:31337" => Some("a local test chain"),
+        _ => None,
+    }
+}
+
 /// A chain by its CAIP-2 identifier.
 pub(super) fn chain(id: &str) -> String {
-    let name = match id {
-        "eip155:1" => "Ethereum",
-        "eip155:11155111" => "Sepolia, a test network",
-        "eip155:31337" => "a local test chain",
-        _ => return format!("chain {id}"),
-    };
-    format!("{name} ({id})")
+    chain_name(id).map_or_else(|| format!("chain {id}"), |name| format!("{name} ({id})"))
+}
+
+/// A sentence as a part of another one: without its full stop, and in lower case unless it begins with an abbreviation.
+pub(super) fn in_sentence(sentence: &str) -> String {
+    let text = sentence.strip_suffix('.').unwrap_or(sentence);
+    let mut letters = text.chars();
+    match (letters.next(), letters.next()) {
+        (Some(first), Some(second)) if !second.is_uppercase() => {
+            first.to_lowercase().chain(text.chars().skip(1)).collect()
+        }
+        _ => text.to_owned(),
+    }
 }

@@ -101,7 +101,7 @@ async function isSound(page, where) {
 async function theFirstScreenSaysIt(page, said, width, where) {
   assert.match(await page.locator("main").innerText(), said, where);
   const fold = await page.evaluate(() => innerHeight);
-  const seen = width === "390" ? [".verdict", "#now-title", ".tiles"] : [".verdict", "#now-title", ".tiles", ".actors"];
+  const seen = width === "390" ? [".opening", "#now-title", ".tiles"] : [".opening", "#now-title", ".tiles", ".actors"];
   for (const part of seen) {
     const bottom = await page.locator(part).evaluate((node) => (node.closest("svg") ?? node).getBoundingClientRect().bottom);
     assert.ok(bottom <= fold, `${where}: ${part} ends at ${bottom} of ${fold}`);

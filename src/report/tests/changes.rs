@@ -1,0 +1,268 @@
+//! What changed between two audits, and what is carried from one to the next.
+
+use super::*;
+use crate::report::payload::{MAX_CHANGES, Payload};
+
+/// The changes from one row of a name to another: kind, before and after.
+fn changes(before: &Row, after: &Row) -> Vec<(&'static str, Option<String>, Option<String>)> {
+    let past = |row: &Row| {
+        let rows = std::slice::from_ref(row);
+        Past::of(&report(rows, Ending::Complete).scope, true, &Listed(rows)).expect("rows in memory")
+    };
+    let difference = Difference::between(&past(before), &past(after)).expect("one world");
+    difference.changes.into_iter().map(|change| (change.kind.as_str(), change.before, change.after)).collect()
+}
+
+/// The row of a.eth while nobody answers, in the audit after `before`.
+fn outage_after(before: &Row) -> Row {
+    let mut verdict = trusted();
+    verdict.state = State::Indeterminate;
+    (verdict.anchor, verdict.identity) = (None, None);
+    for step in [Step::Records, Step::FetchIpfs, Step::FetchHttps] {
+        see(&mut verdict, step, json!({"error": "no endpoint answered"}));
+    }
+    let mut row = Row::of(1, &verdict);
+    row.follow(&before.into());
+    row
+}
+
+fn kinds(before: &Row, after: &Row) -> Vec<&'static str> {
+    changes(before, after).into_iter().map(|change| change.0).collect()
+}
+
+#[test]
+fn another_card_of_an_untrusted_name_is_a_change() {
+    let (before, after) = (row_of(State::Untrusted, "one", "0x01"), row_of(State::Untrusted, "three", "0x01"));
+    let records = |row: &Row| row.known.records.clone();
+    assert_eq!(
+        changes(&before, &after),
+        [
+            ("bytes", Some(digest("one")), Some(digest("three"))),
+            ("version", Some("3".to_owned()), Some("5".to_owned())),
+            ("records", records(&before), records(&after)),
+        ]
+    );
+    let mut host_alone = before.clone();
+    host_alone.known.served.as_mut().expect("it answered").sha256 = Digest::of(b"other");
+    assert_eq!(kinds(&before, &host_alone), ["bytes"]);
+    host_alone.known.proven = None;
+    host_alone.known.served.clone_from(&before.known.served);
+    assert_eq!(kinds(&before, &host_alone), [""; 0], "a gateway that does not answer changes no card");
+}
+
+#[test]
+fn records_that_change_without_the_card_are_a_change() {
+    let before = row_of(State::Untrusted, "one", "0x01");
+    let mut after = before.clone();
+    after.known.records = Some(digest("another cl.owner"));
+    assert_eq!(kinds(&before, &after), ["records"]);
+    after.known.served.as_mut().expect("it answered").sha256 = Digest::of(b"other");
+    assert_eq!(kinds(&before, &after), ["bytes", "records"], "other served bytes hide no change of records");
+}
+
+#[test]
+fn an_outage_between_two_audits_hides_no_change() {
+    let before = row_of(State::Trusted, "one", "0x01");
+    let outage = outage_after(&outage_after(&before));
+    assert_eq!(outage.known, before.known);
+    let carried = outage.carried.as_ref().expect("what was known");
+    assert_eq!((carried.state, carried.members.len()), (Some(Decided::Trusted), 4));
+    assert_eq!(kinds(&before, &outage), ["state"]);
+
+    let same = changes(&outage, &before);
+    let was = |text: &str| Some(text.to_owned());
+    assert_eq!(same, [("state", was("indeterminate, trusted before"), was("trusted"))]);
+    let other = row_of(State::Untrusted, "three", "0x02");
+    assert_eq!(kinds(&outage, &other), ["newly-broken", "findings", "bytes", "version", "records", "owner", "payee"]);
+    let trusted_anew = outage_after(&row_of(State::Untrusted, "one", "0x01"));
+    assert_eq!(kinds(&trusted_anew, &before)[0], "newly-trusted");
+}
+
+/// An outage of an upstream is no change, and neither is one that only one of the audits asked.
+#[test]
+fn what_an_upstream_says_otherwise_is_a_change() {
+    let says = |label: &str, stance| EndpointSays { label: label.to_owned(), stance };
+    let serves = |says| GatewaySays { label: "one".to_owned(), says };
+    let row = |endpoint: EndpointStance, gateway: GatewayStance| {
+        let mut row = row_of(State::Trusted, "one", "0x01");
+        let endpoints = vec![says("own", EndpointStance::Agree), says("other", endpoint)];
+        row.agreement = Some(UpstreamAgreement { endpoints, gateways: vec![serves(gateway)] });
+        row
+    };
+    let differ = || EndpointStance::Differ { facts: vec![NameFact::Records, NameFact::Holder] };
+    let before = row(EndpointStance::Agree, GatewayStance::Has);
+    assert_eq!(kinds(&before, &before), [""; 0]);
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!(
+        changes(&before, &row(differ(), GatewayStance::Lies)),
+        [
+            ("upstream", text("endpoint other: agrees"), text("endpoint other: says something else: records, holder")),
+            ("upstream", text("gateway one: has the card"), text("gateway one: sent a wrong block of the card")),
+        ]
+    );
+    let out = row(EndpointStance::Silent { why: Silence::NoAnswer }, GatewayStance::Unreached);
+    assert_eq!((kinds(&before, &out), kinds(&out, &before)), (Vec::new(), Vec::new()));
+    assert_eq!(kinds(&before, &row_of(State::Trusted, "one", "0x01")), [""; 0]);
+
+    let mut fewer = before.clone();
+    fewer.agreement.as_mut().expect("it was asked").endpoints.pop();
+    assert_eq!(kinds(&fewer, &row(differ(), GatewayStance::Has)), [""; 0]);
+}
+
+#[test]
+fn what_was_carried_is_written_and_read_again() {
+    let rows = [outage_after(&row_of(State::Trusted, "one", "0x01"))];
+    let text = written(Format::Json, &rows, Ending::Complete);
+    let scope = report_under(HOSTILE, &rows, Ending::Complete).scope;
+    let read = Past::read(io::Cursor::new(&text)).expect("it was just written");
+    let digest = serde_json::from_str::<Value>(&text).expect("JSON")["digest"].as_str().and_then(|digest| digest.parse().ok());
+    assert_eq!(read, Past { digest, ..Past::of(&scope, true, &Listed(&rows)).expect("rows in memory") });
+    assert!(read.digest.is_some() && fits_schema(&serde_json::from_str(&text).expect("JSON")), "{text}");
+}
+
+#[test]
+fn a_message_has_a_bounded_number_of_changes_and_each_kind_fits_its_schema() {
+    let told = |changes: Vec<Change>| {
+        let rows = [row_of(State::Trusted, "one", "0x01")];
+        let scope = report(&rows, Ending::Complete).scope;
+        let mut past = Past::of(&scope, true, &Listed(&rows)).expect("rows in memory");
+        past.digest = Some(Digest::of(b"report"));
+        let mut difference = Difference::between(&past, &past).expect("one world");
+        difference.changes = changes;
+        let payload = Payload::of(&difference, &past, &past, &AuditCounts::default(), Timestamp::UNIX_EPOCH);
+        serde_json::to_value(&payload).expect("JSON")
+    };
+    let change = |kind: Kind, value: &str| Change {
+        name: "a.eth".to_owned(),
+        kind,
+        before: None,
+        after: Some(value.to_owned()),
+    };
+    let value = |kind: Kind| match kind {
+        Kind::Added | Kind::Removed | Kind::NewlyTrusted | Kind::NewlyBroken => "trusted".to_owned(),
+        Kind::State => "indeterminate, untrusted before".to_owned(),
+        Kind::Findings => "cid-mismatch, checksum-mismatch".to_owned(),
+        Kind::Bytes => digest("card"),
+        Kind::UpdateMissing => format!("version-not-raised: {HOSTILE}"),
+        _ => HOSTILE.to_owned(),
+    };
+    let each = told(Kind::ALL.into_iter().map(|kind| change(kind, &value(kind))).collect());
+    let schema: Value = serde_json::from_str(include_str!("../../../schemas/audit-changes.schema.json")).expect("JSON");
+    let schema = jsonschema::validator_for(&schema).expect("a schema");
+    assert!(schema.is_valid(&each), "{each:#}");
+    assert!(!each["data"]["changes"].to_string().contains("script"), "{each:#}");
+
+    let many = told(vec![change(Kind::Owner, "0x01"); MAX_CHANGES + 7]);
+    assert!(schema.is_valid(&many));
+    assert_eq!((many["data"]["changes"].as_array().map(Vec::len), &many["data"]["left_out"]), (Some(MAX_CHANGES), &json!(7)));
+}
+
+#[test]
+fn what_was_not_read_on_the_chain_has_not_changed() {
+    let address = |number: u8| format!("0x{number:040x}");
+    let whole = |coins: Value| {
+        read_as(&json!({
+            "holder": address(1), "addresses": coins, "endpoints": {"agent-endpoint[mcp]": "https://a.example"},
+        }))
+    };
+    let before = whole(json!({"60": address(2), "2147483658": null}));
+    assert_eq!(kinds(&before, &before), [""; 0]);
+    let other = whole(json!({"60": address(3), "2147483658": address(4)}));
+    assert_eq!(
+        changes(&before, &other),
+        [
+            ("payee", None, Some(format!("2147483658: {}", address(4)))),
+            ("payee", Some(format!("60: {}", address(2))), Some(format!("60: {}", address(3)))),
+        ]
+    );
+    let not_asked = whole(json!({"60": address(2)}));
+    let failed = whole(json!({"60": {"error": "the resolver failed"}, "2147483658": null}));
+    let silent = read_as(&json!({
+        "expiry": "not readable", "addresses": {"60": address(2)},
+        "endpoints": {"agent-endpoint[mcp]": {"error": "the resolver failed"}},
+    }));
+    for unread in [not_asked, failed, silent] {
+        assert_eq!(kinds(&before, &unread), [""; 0], "{unread:?}");
+        assert_eq!(kinds(&unread, &before), [""; 0], "{unread:?}");
+    }
+}
+
+#[test]
+fn an_owner_or_an_expiry_that_comes_or_goes_is_a_change() {
+    let of = |name: &str, holder: Value, expiry: &str| {
+        let mut row = read_as(&json!({"holder": holder, "expiry": expiry}));
+        let mut verdict = trusted();
+        verdict.name = Name { input: name.to_owned(), normalized: Some(name.to_owned()), node: None };
+        let evidence = json!({"answer": "records", "resolver": "0x01", "holder": holder, "expiry": expiry});
+        see(&mut verdict, Step::Records, evidence);
+        row.known = Row::of(1, &verdict).known;
+        row
+    };
+    let (year, none) = ("2030-01-01T00:00:00Z", "not readable");
+    let text = |text: &str| Some(text.to_owned());
+    let (wrapped, unwrapped) = (of("b.a.eth", json!("0x01"), year), of("b.a.eth", json!(null), none));
+    assert_eq!(changes(&wrapped, &unwrapped), [("owner", text("0x01"), None), ("expiry", text(year), None)]);
+    assert_eq!(changes(&unwrapped, &wrapped), [("owner", None, text("0x01")), ("expiry", None, text(year))]);
+    assert_eq!(changes(&unwrapped, &unwrapped), []);
+    // The registrar has one of each second-level name: that none was read tells nothing.
+    let unread = of("a.eth", json!("0x01"), none);
+    assert_eq!(kinds(&of("a.eth", json!("0x01"), year), &unread), [""; 0]);
+    // A report of the form before has neither value nor word.
+    let mut old = unwrapped.clone();
+    old.known.on_chain.as_mut().expect("it was read").absent.clear();
+    assert_eq!((kinds(&wrapped, &old), kinds(&old, &wrapped)), (Vec::new(), Vec::new()));
+    let mut carried = outage_after(&unwrapped);
+    assert_eq!(changes(&carried, &wrapped)[1..], [("owner", None, text("0x01")), ("expiry", None, text(year))]);
+    carried.known = old.known.clone();
+    carried.follow(&(&unwrapped).into());
+    assert_eq!(carried.known, unwrapped.known, "the earlier audit had read it");
+    assert!(fits_schema(&serde_json::from_str(&written(Format::Json, &[unwrapped], Ending::Complete)).expect("JSON")));
+}
+
+#[test]
+fn lines_that_begin_alike_are_told_apart() {
+    let long = |line: u64, end: &str| Row::unreadable(line, "aaaa", Some(Digest::of(end.as_bytes())), "too long");
+    let rows = [long(1, "one"), long(2, "two"), long(3, "two"), Row::unreadable(4, "aaaa", None, "no name")];
+    let page = written(Format::Html, &rows, Ending::Complete);
+    for line in 1..=4 {
+        assert_eq!(page.matches(&format!(" id=\"line-{line}\"")).count(), 1, "{page}");
+    }
+    let text = written(Format::Json, &rows, Ending::Complete);
+    let past = Past::read(io::Cursor::new(&text)).expect("it was just written");
+    assert_eq!((past.names.len(), past.rows, PastCounts::of(&past).states()), (3, 4, [0, 4, 0]));
+    assert!(fits_schema(&serde_json::from_str(&text).expect("JSON")), "{text}");
+}
+
+#[test]
+fn what_one_audit_could_not_read_is_carried_to_the_next() {
+    let paid = |address: Value| read_as(&json!({"holder": "0x01", "addresses": {"60": address}}));
+    let before = paid(json!("0x02"));
+    let mut unread = paid(json!({"error": "the resolver failed"}));
+    unread.follow(&(&before).into());
+    assert_eq!(unread.carried.as_ref().map(|carried| &*carried.members), Some(&["on_chain".to_owned()][..]));
+    assert_eq!(kinds(&before, &unread), [""; 0]);
+    assert_eq!(kinds(&unread, &paid(json!("0x03"))), ["payee"]);
+}
+
+#[test]
+fn a_row_says_since_when_nothing_changed() {
+    let at = |day: u8, resolver: &str| {
+        let mut row = row_of(State::Trusted, "one", resolver);
+        row.checked_at = Some(format!("2026-11-{day:02}T12:00:00Z"));
+        row
+    };
+    let after = |mut row: Row, earlier: &Row| {
+        row.follow(&earlier.into());
+        row
+    };
+    let first = at(1, "0x01");
+    let second = after(at(2, "0x01"), &first);
+    let third = after(at(3, "0x01"), &second);
+    assert_eq!(first.unchanged_since, None);
+    assert_eq!([&second, &third].map(|row| row.unchanged_since.as_deref()), [Some("2026-11-01T12:00:00Z"); 2]);
+    assert_eq!(after(at(4, "0x02"), &third).unchanged_since, None, "another resolver");
+    let mut broken = at(4, "0x01");
+    broken.state = State::Untrusted;
+    assert_eq!(after(broken, &third).unchanged_since, None, "another state");
+    assert_eq!(outage_after(&third).unchanged_since, first.checked_at, "nothing else was seen");
+}
