@@ -1,6 +1,6 @@
 //! `clresolve audit` over the embedded world: rows, counts, forms, bad input and Ctrl-C.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -9,8 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use clresolve::cid::ContentId;
 use clresolve::config::Config;
 use clresolve::report::governance_log::{GovernanceLog, LogRow};
+use clresolve::resolve::Resolver;
 use clresolve::sandbox::chain::RpcFault;
 use clresolve::sandbox::spec::Spec;
 use clresolve::sandbox::{ChainState, GatewayManners, Sandbox, World};
@@ -1966,6 +1968,73 @@ async fn busy_gateway(block: bytes::Bytes, refusals: usize) -> (url::Url, Arc<At
     };
     tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(answer)).await.unwrap() });
     (url, asked)
+}
+
+/// A gateway of these blocks, which bears `at_once` requests, holds each for a moment, and refuses what comes besides. How
+/// many it gave, and how many it refused.
+async fn narrow_gateway(blocks: Vec<bytes::Bytes>, at_once: usize) -> (url::Url, [Arc<AtomicUsize>; 2]) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+    let path = |block: &bytes::Bytes| format!("/ipfs/{}", ContentId::raw_of(block));
+    let blocks: Arc<HashMap<_, _>> = Arc::new(blocks.into_iter().map(|block| (path(&block), block)).collect());
+    let counts: [Arc<AtomicUsize>; 2] = Default::default();
+    let (inside, [given, refused]) = (Arc::new(AtomicUsize::new(0)), counts.clone());
+    let answer = move |uri: axum::http::Uri| {
+        let block = blocks.get(uri.path()).filter(|_| uri.query() == Some("format=raw")).cloned();
+        let (inside, given, refused) = (Arc::clone(&inside), Arc::clone(&given), Arc::clone(&refused));
+        async move {
+            let is_one_too_many = inside.fetch_add(1, Ordering::SeqCst) >= at_once;
+            if !is_one_too_many {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            inside.fetch_sub(1, Ordering::SeqCst);
+            let (status, body) = match block {
+                _ if is_one_too_many => (StatusCode::TOO_MANY_REQUESTS, bytes::Bytes::new()),
+                Some(block) => (StatusCode::OK, block),
+                None => (StatusCode::NOT_ACCEPTABLE, bytes::Bytes::new()),
+            };
+            if is_one_too_many { &refused } else { &given }.fetch_add(1, Ordering::SeqCst);
+            (status, [("retry-after", "1")], body)
+        }
+    };
+    tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(answer)).await.unwrap() });
+    (url, counts)
+}
+
+/// Nobody else has the cards. Each name asks twice: for a CAR, and for its block.
+#[test]
+fn a_gateway_that_bears_few_requests_at_once_gets_as_many_and_no_name_is_lost() {
+    const NAMES: usize = 48;
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let agent = |number: usize| {
+        format!(
+            "[[agent]]\nname = \"a{number}.eth\"\nabout = \"Shortens text {number}.\"\nstate = \"trusted\"\n\
+             [agent.records]\n\"cl.agentcard\" = \"https://nobody.sandbox.example/{number}.json\"\n"
+        )
+    };
+    let publisher = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n";
+    let spec = publisher.to_owned() + &(0..NAMES).map(agent).collect::<String>();
+    let world = runtime.block_on(World::start(&Spec::parse(&spec).unwrap())).unwrap();
+    let mut config = world.config();
+    config.timeout = Duration::from_secs(120);
+    config.gateways.truncate(1);
+    let (url, [given, refused]) = runtime.block_on(async {
+        let resolver = Resolver::new(&config).await.unwrap();
+        let mut cards = Vec::new();
+        for number in 0..NAMES {
+            let resolution = resolver.resolve(&format!("a{number}.eth")).await;
+            cards.push(resolution.card().expect("a trusted card").to_vec().into());
+        }
+        narrow_gateway(cards, 2).await
+    });
+    config.gateways[0].url = url;
+    let audit = PinnedAudit::of(&config);
+    let list: String = (0..NAMES).map(|number| format!("a{number}.eth\n")).collect();
+    std::fs::write(audit.folder.path().join("names.txt"), list).unwrap();
+    let report = json_of(&audit.unpinned(&["--concurrency", "16"]).stdout);
+    let (given, refused) = (given.load(Ordering::SeqCst), refused.load(Ordering::SeqCst));
+    assert_eq!(report["counts"]["trusted"], NAMES, "{:#}, {refused} refused, {given} given", report["reasons"]);
+    assert!((1..=24).contains(&refused), "{refused} refused, {given} given");
 }
 
 /// An agent whose card's URL is this one, and the card.

@@ -42,7 +42,8 @@ fn world(report: &Report) -> OpeningLine<'_> {
         Some(name) => pieces.push(plain(format!("{name} ({})", scope.chain))),
         None => pieces.extend([plain("chain "), foreign(&scope.chain)]),
     }
-    let read = report.blocks().map_or_else(|| ". No block was read.".to_owned(), |blocks| format!(", read at {blocks}"));
+    let read =
+        report.blocks().map_or_else(|| ". No block was read.".to_owned(), |blocks| format!(", read at {blocks}"));
     pieces.push(plain(read));
     if let Some((first, last)) = report.counts.checked {
         let (first, last) = (day(first), day(last));
@@ -123,5 +124,9 @@ fn accepted(misses: &NearMisses) -> String {
     if more > 0 {
         titles.push(format!("and {more} more"));
     }
-    if titles.is_empty() { String::new() } else { format!(", because these accept what fails here: {}", titles.join("; ")) }
+    if titles.is_empty() {
+        String::new()
+    } else {
+        format!(", because these accept what fails here: {}", titles.join("; "))
+    }
 }

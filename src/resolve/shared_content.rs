@@ -138,13 +138,13 @@ fn is_late(error: &FetchError) -> bool {
 
 /// Whether more time might have helped: a host that asks for a pause is asked again while there is time.
 fn is_of_time(cause: &Cause) -> bool {
-    matches!(cause, Cause::Timeout | Cause::Status(429 | 503))
+    matches!(cause, Cause::Timeout | Cause::NoTurn | Cause::Status(429 | 503))
 }
 
 /// Whether more time might have helped with a gateway.
 fn lacks_time(walked: &Walked) -> bool {
-    let late = Cause::Timeout.to_string();
-    matches!(walked, Walked::Unproven(causes) if causes.iter().any(|(_, cause)| *cause == late))
+    let late = [Cause::Timeout, Cause::NoTurn].map(|cause| cause.to_string());
+    matches!(walked, Walked::Unproven(causes) if causes.iter().any(|(_, cause)| late.contains(cause)))
 }
 
 /// What was served under each key.

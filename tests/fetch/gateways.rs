@@ -242,6 +242,41 @@ async fn a_gateway_that_asks_for_rest_gets_it() {
     }
 }
 
+/// Where requests are paced, a gateway that refused many bears one at once. Who gets no turn in its time leaves word.
+#[tokio::test]
+async fn a_gateway_without_a_turn_in_time_rests_for_a_moment() {
+    let refusals = std::sync::atomic::AtomicUsize::new(0);
+    let server = Server::plain(move |_| match refusals.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+        0..6 => Answer::Whole(answer("429 Busy", "Retry-After: 1\r\n", b"")),
+        _ => Answer::Stall(Vec::new()),
+    })
+    .await;
+    let egress = Egress::new(EgressConfig { is_paced: true, ..EgressConfig::default() }).unwrap();
+    let client = IpfsClient::new(&egress, vec![gateway("first", &server)], IN_TURN).unwrap();
+    let mut now = NOW;
+    for _ in 0..6 {
+        let fault = retrieve(&client, "agents/a b.json", &[], now).await.failures.remove(0).1;
+        assert!(matches!(fault, GatewayFault::Throttled { .. }), "{fault}");
+        now += ANSWERED * 2;
+    }
+    let path = ContentPath::literal("agents/a b.json").unwrap();
+    let want = Want { cid: Content::new().root, path: &path, known: &[], budget: Budget::card(), total: SHORT };
+    let stalled = retrieve(&client, "agents/a b.json", &[], now);
+    let second = async {
+        while server.heads().len() < 7 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        client.retrieve(&want, now).await
+    };
+    let got = tokio::select! {
+        _ = stalled => panic!("it ended before the other had its time"),
+        got = second => got,
+    };
+    assert_eq!(got.failures, [("first".to_owned(), GatewayFault::Fetch(unavailable(Cause::NoTurn)))]);
+    assert_eq!(server.heads().len(), 7, "it was not asked again");
+    assert!(client.rest(now).is_some_and(|rest| rest > Duration::from_secs(1)), "{:?}", client.rest(now));
+}
+
 #[tokio::test]
 async fn known_bytes_stand_in_for_the_raw_leaf() {
     let content = Content::new();

@@ -111,6 +111,9 @@ pub enum Cause {
     /// The status is a success, but the body is not what was asked for.
     #[error("the response is not of the form that was asked for")]
     Malformed,
+    /// It was not asked: others were, and as many at once as the server bears.
+    #[error("no turn in time, the server bears few requests at once")]
+    NoTurn,
     /// A redirect leads back to a URL of the same chain.
     #[error("the redirects form a loop")]
     RedirectLoop,

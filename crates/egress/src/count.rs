@@ -78,7 +78,7 @@ impl From<&FetchError> for RequestOutcome {
     fn from(error: &FetchError) -> Self {
         match error {
             FetchError::Forbidden(_) => Self::Forbidden,
-            FetchError::Unavailable(Cause::Timeout) => Self::Timeout,
+            FetchError::Unavailable(Cause::Timeout | Cause::NoTurn) => Self::Timeout,
             FetchError::Unavailable(Cause::Status(status)) => Self::of_status(*status),
             FetchError::Oversize { .. } | FetchError::Unavailable(_) => Self::Failed,
         }

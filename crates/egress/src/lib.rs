@@ -47,7 +47,7 @@ pub use self::config::{CONNECT_TIMEOUT, EgressConfig, EgressError, HEAD_TIMEOUT,
 use self::guard::{Door, Guard, Target};
 pub use self::guard::{FOREIGN_PORTS, Lookup, SystemLookup};
 pub use self::message::HEAD_LIMIT;
-use self::message::head_size;
+use self::message::{Manners, head_size};
 pub use self::message::{BodyStream, Call, Reply};
 pub use self::operator::{OperatorClient, whole_body};
 pub use self::origin::{ConnectTo, OriginSpec, SpecError};
@@ -127,12 +127,15 @@ impl Egress {
         self.clients.pacer.as_ref().and_then(Pacer::rest)
     }
 
-    /// Sends at the pace that the server bears, where requests are paced and this one is patient: after a pause that it asks
-    /// for once more, as long as the deadline leaves time for it.
+    /// Sends at the pace that the server bears, where requests are paced and this one is not hasty. One that is patient is
+    /// sent once more after a pause that the server asks for, as long as the deadline leaves time for it.
     async fn send(&self, door: Door, target: &Target, call: Call, deadline: Instant) -> Result<Reply, SendError> {
-        let Some(pacer) = self.clients.pacer.as_ref().filter(|_| call.is_patient) else {
+        let Some(pacer) = self.clients.pacer.as_ref().filter(|_| call.manners != Manners::Hasty) else {
             return self.send_once(door, target, call, deadline).await;
         };
+        if call.manners == Manners::InTurn {
+            return self.send_in_turn(pacer, door, target, call, deadline).await;
+        }
         let mut refused = None;
         for _ in 0..MOST_TRIES {
             let Some(leave) = pacer.leave(target.url.origin(), deadline).await else { break };
@@ -154,6 +157,25 @@ impl Egress {
             sleep_until(next).await;
         }
         refused.ok_or_else(|| Cause::Timeout.into())
+    }
+
+    /// Sends as one of as many at once as the server bears. How long the answer takes says nothing of what it bears: a
+    /// gateway is quick with what it has, and slow with what it has to look for.
+    async fn send_in_turn(
+        &self,
+        pacer: &Pacer,
+        door: Door,
+        target: &Target,
+        call: Call,
+        deadline: Instant,
+    ) -> Result<Reply, SendError> {
+        let leave = pacer.leave(target.url.origin(), deadline).await.ok_or(Cause::NoTurn)?;
+        let reply = self.send_once(door, target, call, deadline).await?;
+        match asked_pause(&reply) {
+            Some(_) => leave.goes_slower(),
+            None => leave.answered_in_its_time(),
+        }
+        Ok(reply)
     }
 
     async fn send_once(&self, door: Door, target: &Target, call: Call, deadline: Instant) -> Result<Reply, SendError> {

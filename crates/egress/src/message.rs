@@ -20,20 +20,30 @@ pub struct Call {
     pub(super) method: Method,
     pub(super) headers: HeaderMap,
     pub(super) body: Option<Bytes>,
-    /// Whether it may wait for a server that asks for a pause, where requests are paced.
-    pub(super) is_patient: bool,
+    pub(super) manners: Manners,
+}
+
+/// What a call does at a server that does not want it now, where requests are paced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manners {
+    /// It is sent at once.
+    Hasty,
+    /// It waits for its turn, and takes a refusal for the answer.
+    InTurn,
+    /// It waits for its turn, and after the pause that a refusal asks for it is sent again.
+    Patient,
 }
 
 impl Call {
     /// A GET that asks for the media type `accept`.
     pub fn get(accept: &'static str) -> Self {
-        Self { method: Method::GET, headers: HeaderMap::new(), body: None, is_patient: false }
+        Self { method: Method::GET, headers: HeaderMap::new(), body: None, manners: Manners::Hasty }
             .with(header::ACCEPT, accept)
     }
 
     /// A POST of a JSON text.
     pub fn post_json(body: Bytes) -> Self {
-        Self { method: Method::POST, headers: HeaderMap::new(), body: Some(body), is_patient: false }
+        Self { method: Method::POST, headers: HeaderMap::new(), body: Some(body), manners: Manners::Hasty }
             .with(header::CONTENT_TYPE, "application/json")
             .with(header::ACCEPT, "application/json")
     }
@@ -46,7 +56,15 @@ impl Call {
     /// The same, which waits for a server that asks for a pause, where requests are paced.
     #[must_use]
     pub fn patient(mut self) -> Self {
-        self.is_patient = true;
+        self.manners = Manners::Patient;
+        self
+    }
+
+    /// The same, which is one of as many at once as the server bears, where requests are paced. For servers that others
+    /// can stand in for: a refusal is the answer, so that those are asked at once.
+    #[must_use]
+    pub fn in_turn(mut self) -> Self {
+        self.manners = Manners::InTurn;
         self
     }
 

@@ -2,7 +2,8 @@
 //!
 //! A configured server that asks for a pause gets it. Any server that asks for one gets half as many requests at once
 //! afterwards, and one more again for as many answers as are on their way at once. So does one whose answers take several
-//! times as long as its best.
+//! times as long as its best, unless how long they take says nothing of what it bears. Where a server refused one of
+//! several at once, it seldom gets as many again: each trial is a refusal.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,6 +28,9 @@ const SLOW: u32 = 4;
 /// No answer within this is slow.
 const NEVER_SLOW: Duration = Duration::from_millis(500);
 
+/// Answers after which a server that refused so many at once gets one more.
+const ANSWERS_TO_A_TRIAL: f64 = 64.0;
+
 /// The pace of each server. Cheap to clone; clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct Pacer(Arc<Mutex<HashMap<Origin, Arc<Server>>>>);
@@ -44,11 +48,13 @@ struct Pace {
     in_flight: u32,
     resting_until: Option<Instant>,
     best: Option<Duration>,
+    /// One less than it refused, where it refused one of several.
+    bears: Option<f64>,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { at_once: MOST_AT_ONCE, in_flight: 0, resting_until: None, best: None }
+        Self { at_once: MOST_AT_ONCE, in_flight: 0, resting_until: None, best: None, bears: None }
     }
 }
 
@@ -117,8 +123,17 @@ impl Pace {
         Next::Now
     }
 
+    /// One of those on their way was refused. A server that refuses a single one does not do it for their number.
     fn go_slower(&mut self) {
         self.at_once = (self.at_once / 2.0).max(1.0);
+        self.bears = (self.in_flight > 1).then(|| f64::from(self.in_flight - 1));
+    }
+
+    /// One more for as many answers as are on their way at once.
+    fn go_on(&mut self) {
+        let is_trial = self.bears.is_some_and(|bears| self.at_once >= bears);
+        let step = if is_trial { ANSWERS_TO_A_TRIAL } else { self.at_once };
+        self.at_once = (self.at_once + 1.0 / step).min(MOST_AT_ONCE);
     }
 
     fn rest(&mut self, pause: Duration, now: Instant) {
@@ -133,7 +148,7 @@ impl Pace {
         if took > NEVER_SLOW && took > best * SLOW {
             self.at_once = (self.at_once * 0.75).max(1.0);
         } else {
-            self.at_once = (self.at_once + 1.0 / self.at_once).min(MOST_AT_ONCE);
+            self.go_on();
         }
     }
 }
@@ -150,6 +165,13 @@ impl Leave {
     pub(crate) fn goes_slower(self) {
         if let Some(server) = &self.server {
             server.pace().go_slower();
+        }
+    }
+
+    /// The server answered, and took the time that its answer takes.
+    pub(crate) fn answered_in_its_time(self) {
+        if let Some(server) = &self.server {
+            server.pace().go_on();
         }
     }
 
@@ -223,6 +245,43 @@ mod tests {
             pacer.leave(origin("https://one.example"), later()).await.expect("it may be asked").answered();
         }
         assert_eq!(at_once().await, 6);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_refused_one_of_several_at_once_seldom_gets_as_many_again() {
+        let pacer = Pacer::default();
+        let leave = async || pacer.leave(origin("https://one.example"), later()).now_or_never().flatten();
+        // It bears two at once.
+        let ask = async || {
+            let mut taken = Vec::new();
+            while let Some(leave) = leave().await.filter(|_| taken.len() < 8) {
+                taken.push(leave);
+            }
+            let refused = taken.split_off(taken.len().min(2));
+            let (answered, refusals) = (taken.len(), refused.len());
+            refused.into_iter().for_each(Leave::goes_slower);
+            taken.into_iter().for_each(Leave::answered_in_its_time);
+            (answered, refusals)
+        };
+        assert_eq!(ask().await, (2, 6));
+        let (mut answered, mut refused) = (0, 0);
+        while answered < 640 {
+            let (more, refusals) = ask().await;
+            (answered, refused) = (answered + more, refused + refusals);
+        }
+        assert!((1..=16).contains(&refused), "{refused} refusals for {answered} answers");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_takes_its_time_gets_no_fewer_where_time_says_nothing() {
+        let pacer = Pacer::default();
+        for took in [SECOND / 100, 20 * SECOND, 20 * SECOND] {
+            let leave = pacer.leave(origin("https://one.example"), later()).await.expect("it may be asked");
+            tokio::time::advance(took).await;
+            leave.answered_in_its_time();
+        }
+        let at_once = pacer.server(origin("https://one.example")).expect("a known server").pace().at_once;
+        assert_eq!(at_once, MOST_AT_ONCE);
     }
 
     #[tokio::test(start_paused = true)]

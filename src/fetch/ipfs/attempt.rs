@@ -7,7 +7,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::gateway::{BAN, GatewayFault};
+use super::gateway::{BAN, CROWDED_REST, GatewayFault};
 use super::hedge::{AT_ONCE, Race};
 use super::reorder_budget::{ReorderBudget, Reservation};
 use super::retrieval::{Retrieval, Want};
@@ -105,6 +105,9 @@ impl<'a> Retrieving<'a> {
                 tracing::warn!(gateway = label, %cid, "a gateway sent a wrong block");
             }
             GatewayFault::Throttled { rest, .. } => self.scores.rest(gateway, later(now, *rest)),
+            GatewayFault::Fetch(FetchError::Unavailable(Cause::NoTurn)) => {
+                self.scores.rest(gateway, later(now, CROWDED_REST));
+            }
             // It may not have what nobody has: that says nothing about the next question.
             GatewayFault::Fetch(FetchError::Unavailable(Cause::Status(404 | 410))) => {}
             _ => self.scores.failed(gateway, now),
@@ -176,7 +179,7 @@ impl<'a> Attempt<'a> {
         self.all.shared().requests += 1;
         match self.route.send(&url, ACCEPT_CAR, deadline).await {
             Ok(reply) if reply.status() == 200 => self.read_car(reply).await,
-            Ok(_) | Err(GatewayFault::Fetch(FetchError::Unavailable(Cause::Timeout))) => Ok(()),
+            Ok(_) | Err(GatewayFault::Fetch(FetchError::Unavailable(Cause::Timeout | Cause::NoTurn))) => Ok(()),
             Err(fault) => Err(fault),
         }
     }

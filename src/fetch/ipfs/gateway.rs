@@ -22,6 +22,10 @@ pub(super) const MIN_REST: Duration = Duration::from_secs(1);
 /// Rest after a 429 or 503 that names no time.
 pub(super) const DEFAULT_REST: Duration = Duration::from_secs(10);
 
+/// Rest of a gateway at which there was no turn in time: long enough that the name knows of it, short enough that those
+/// who had theirs are done.
+pub(super) const CROWDED_REST: Duration = Duration::from_secs(2);
+
 /// A trustless gateway.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Gateway {

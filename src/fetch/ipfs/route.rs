@@ -69,7 +69,7 @@ impl Route {
         accept: &'static str,
         deadline: tokio::time::Instant,
     ) -> Result<Reply, GatewayFault> {
-        let call = Call::get(accept);
+        let call = Call::get(accept).in_turn();
         let reply = match &self.door {
             Door::Foreign(egress) => egress.foreign(&ForeignUrl::made(url.clone()), call, deadline).await,
             Door::Operator(client) => client.send(url, call, deadline).await,

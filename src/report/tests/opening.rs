@@ -12,7 +12,8 @@ fn told(whole: &Report, rows: &[Row]) -> Vec<String> {
         Piece::Plain(text) | Piece::Foreign(text) => text.to_string(),
         Piece::Code(code, _) => code.to_string(),
     };
-    let line = |line: opening::OpeningLine<'_>| line.label.to_owned() + &line.pieces.iter().map(piece).collect::<String>();
+    let line =
+        |line: opening::OpeningLine<'_>| line.label.to_owned() + &line.pieces.iter().map(piece).collect::<String>();
     opening::lines(whole, &overview).into_iter().map(line).collect()
 }
 
@@ -81,12 +82,20 @@ fn the_rules_that_count_are_named_and_others_with_what_they_accept() {
     };
     let other = |rows: &[Row]| told(&report(rows, Ending::Complete), rows).remove(2);
     let mut rows = vec![near(1, &[Code::EntryVersionNoncompliant], &[])];
-    assert_eq!(other(&rows), "The rules that count: agent-cards/1.0.0. By no others known here more names would be trusted.");
+    assert_eq!(
+        other(&rows),
+        "The rules that count: agent-cards/1.0.0. By no others known here more names would be trusted."
+    );
     rows.push(near(2, &[Code::EntryVersionNoncompliant], &["a", "b"]));
     rows.push(near(3, &[Code::EntryVersionNoncompliant, Code::SchemaMirrorPlaceholder, Code::TxtMissing], &["b"]));
     let because = "because these accept what fails here: the route version of the entry is not an accepted one";
     let line = other(&rows);
-    assert!(line.starts_with(&format!("The rules that count: agent-cards/1.0.0. By b 2 more names would be trusted, {because}; ")), "{line}");
+    assert!(
+        line.starts_with(&format!(
+            "The rules that count: agent-cards/1.0.0. By b 2 more names would be trusted, {because}; "
+        )),
+        "{line}"
+    );
     assert!(line.ends_with(&format!("; and 1 more. By a 1 more name would be trusted, {because}.")), "{line}");
     for (line, profile) in (4..).zip(["c", "d", "e"]) {
         rows.push(near(line, &[Code::TxtMissing], &[profile]));
@@ -104,7 +113,8 @@ fn page_and_markdown_begin_with_the_same_lines() {
     let whole = report(&rows, Ending::Complete);
     let lines = told(&whole, &rows);
     let (page, text) = (written_as(&whole, Format::Html, &rows), written_as(&whole, Format::Markdown, &rows));
-    let opening = page.split_once("<ul class=\"opening\">").and_then(|(_, rest)| rest.split_once("</ul>")).expect("a list").0;
+    let opening =
+        page.split_once("<ul class=\"opening\">").and_then(|(_, rest)| rest.split_once("</ul>")).expect("a list").0;
     let mut plain = String::new();
     for piece in opening.split('<') {
         plain.push_str(piece.split_once('>').map_or("", |(_, text)| text));
