@@ -531,6 +531,20 @@ async fn another_chain_is_refused() {
 }
 
 #[tokio::test]
+async fn a_chain_that_begins_with_another_block_is_refused() {
+    let chain = chain_of(&[agent()]);
+    let observed = chain.genesis().hash;
+    let server = RpcServer::bind(chain).await.unwrap();
+    let answer = async |genesis| {
+        let config = ChainConfig { genesis: Some(genesis), ..config(vec![endpoint("sandbox", &server.url())]) };
+        RpcChain::new(config, &http(), Gateway::refusing()).read(&name("summarizeagent.eth"), FIRST).await.map(|_| ())
+    };
+    assert_eq!(answer(observed).await, Ok(()));
+    let expected = ChainError::WrongGenesis { endpoint: "sandbox".to_owned(), observed };
+    assert_eq!(answer(!observed).await, Err(expected));
+}
+
+#[tokio::test]
 async fn a_chain_without_the_contracts_is_refused() {
     let server = RpcServer::bind(chain_of(&[agent()])).await.unwrap();
     let standard = Contracts::default();

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clresolve::ledger::{Lambda, Ledger, LedgerError, Metadata, Projection};
+use clresolve::ledger::{Lambda, Ledger, LedgerError, MAX_AGENTS, Metadata, Projection};
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -219,6 +219,18 @@ fn links_without_end_are_refused() {
     }
     let at = Timestamp::from_millisecond(NOW as i64).expect("a moment");
     assert_eq!(ledger.project(at, Lambda::default()), Err(LedgerError::TooManyLinks { agents: 600 }));
+}
+
+#[test]
+fn agents_without_end_are_refused() {
+    let mut ledger = Ledger::default();
+    let mut push = |number: usize| {
+        let agent = by(&format!("01HZQK3P8EMXR9V7T5N2{number:06}"));
+        ledger.push(record(&id(NOW, number as u64), &[], &agent, 1.0, 1.0).to_string().as_bytes())
+    };
+    assert!((0..MAX_AGENTS).all(|number| push(number).is_ok()));
+    let refused = LedgerError::TooMany { line: MAX_AGENTS + 1, what: "agents", limit: MAX_AGENTS };
+    assert_eq!(push(MAX_AGENTS), Err(refused));
 }
 
 #[test]

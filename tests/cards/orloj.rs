@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use clresolve::card::Card;
 use clresolve::clock::Clock;
 use clresolve::config::{Config, Layer};
-use clresolve::generate::{Cards, GenerateError, Source, SourceLine};
+use clresolve::generate::{Cards, GenerateError, MAX_BYTES, Source, SourceLine};
 use clresolve::http::{self, ServeError, Server, SystemsError};
 use clresolve::profile::{DEFAULT, Profiles};
 use clresolve::reason::{Code, Effect};
@@ -206,7 +206,8 @@ fn or_3_the_url_ends_in_the_name_and_the_namespace() {
         resource,
         "o.yaml, line 1: a2a.publicBaseURL: expected a URL such as https://orloj.example, without user, query and fragment"
     );
-    assert!(refused(&changed("publicBaseURL: 'https://orloj.example/', ", "")).contains("name it with --base-url"));
+    let unknown = made(&changed("publicBaseURL: 'https://orloj.example/', ", "")).map(|_| ());
+    assert_eq!(unknown, Err(GenerateError::BaseUrlMissing));
 }
 
 #[test]
@@ -369,6 +370,12 @@ fn descriptions_fall_back_to_the_agents_word_and_then_to_its_prompt() {
 
 #[test]
 fn errors_name_the_line_and_what_to_do() {
+    let missing = GenerateError::AgentMissing {
+        place: SourceLine { file: "o.yaml".to_owned(), line: 13 },
+        system: "library".to_owned(),
+        agent: "porter".to_owned(),
+    };
+    assert_eq!(made(&changed("agents: [librarian]", "agents: [porter]")).map(|_| ()), Err(missing));
     for (text, expected) in [
         (changed("agents: [librarian]", "agents: [porter]"), "line 13: the AgentSystem library names the Agent porter"),
         (changed("{enabled: true}", "{enabled: yes}"), "line 14: spec.a2a.enabled: expected true or false, found text"),
@@ -397,7 +404,15 @@ fn errors_name_the_line_and_what_to_do() {
     let bytes = Cards::read(&[Source { file: "o.yaml", bytes: b"a: \xff" }], None).expect_err("no text");
     assert_eq!(bytes, GenerateError::NotUtf8 { file: "o.yaml".to_owned(), offset: 3 });
     let deep = changed("{title: {type: string, minLength: 1}}", &format!("{}1{}", "{a: ".repeat(14), "}".repeat(14)));
-    assert!(refused(&deep).contains("exceeds a limit"), "{}", refused(&deep));
+    assert!(matches!(made(&deep), Err(GenerateError::Unreadable { .. })), "{}", refused(&deep));
+    let long = vec![b' '; MAX_BYTES + 1];
+    let halves = long.split_at(MAX_BYTES / 2);
+    let of = |bytes: &[&[u8]]| {
+        let sources: Vec<_> = bytes.iter().map(|bytes| Source { file: "o.yaml", bytes }).collect();
+        Cards::read(&sources, None).map(|_| ())
+    };
+    assert_eq!(of(&[halves.0, halves.1]), Err(GenerateError::TooLarge { limit: MAX_BYTES }));
+    assert_eq!(of(&[halves.0, &halves.1[1..]]), Ok(()));
 }
 
 #[test]
@@ -632,6 +647,11 @@ fn resources_that_make_no_cards_keep_the_daemon_from_starting() {
         }
         other => panic!("{other:?}"),
     }
-    let missing = refused("[orloj]\nresources = [\"none.yaml\"]\n").to_string();
-    assert!(missing.starts_with("orloj.resources: cannot read ") && missing.contains("none.yaml"), "{missing}");
+    match refused("[orloj]\nresources = [\"none.yaml\"]\n") {
+        error @ ServeError::Systems(SystemsError::Unreadable { .. }) => {
+            let missing = error.to_string();
+            assert!(missing.starts_with("orloj.resources: cannot read ") && missing.contains("none.yaml"), "{missing}");
+        }
+        other => panic!("{other:?}"),
+    }
 }

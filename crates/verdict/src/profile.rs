@@ -501,6 +501,14 @@ mod tests {
     }
 
     #[test]
+    fn a_profile_of_another_format_is_refused() {
+        let text = String::from_utf8(PROFILES[0].to_vec()).expect("UTF-8").replace(FORMAT, "clresolve.profile/0");
+        let text = text.replace(r#""id": "agent-cards/1.0.0""#, r#""id": "mine/1""#);
+        let refused = Profiles::builtin().add_profile(text.as_bytes()).expect_err("no such format");
+        assert_eq!(refused, ProfileError::Format("clresolve.profile/0".into()));
+    }
+
+    #[test]
     fn a_profile_is_added_once_and_only_with_what_it_names() {
         let mut profiles = Profiles::builtin();
         let text = String::from_utf8(PROFILES[0].to_vec()).expect("UTF-8");
