@@ -1,8 +1,12 @@
 //! The invariants of ARCHITECTURE.md that a reading of the sources can keep. What Cargo keeps (a crate without I/O has no
 //! dependency that could do any) is only asked of Cargo here.
 
+#[path = "architecture/refusals.rs"]
+mod refusals;
 #[path = "architecture/surface.rs"]
 mod surface;
+#[path = "architecture/tokens.rs"]
+mod tokens;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -39,6 +43,9 @@ const CRATES: [(&str, &[&str]); 15] = [
 
 /// The programs that load daemons: a package above the root, which no other crate knows.
 const TRAFFIC: &str = "traffic";
+
+/// Crates that neither judge nor fetch what a stranger made.
+const UNJUDGED: [&str; 2] = ["sandbox", TRAFFIC];
 
 /// Most lines of a source file without its tests.
 const LINES: usize = 700;
@@ -304,6 +311,18 @@ fn the_public_surface_is_as_listed() {
     assert!(count <= 10, "{count} public modules");
 }
 
+/// A refusal that no test has seen may never come, or come for something else.
+#[test]
+fn every_refusal_is_asserted_by_name() {
+    let judged = || CRATES.iter().map(|(name, _)| *name).filter(|name| !UNJUDGED.contains(name));
+    let sources: Vec<_> =
+        judged().flat_map(|name| sources(name).into_iter().map(move |source| (name, source))).collect();
+    let files: Vec<_> = sources.iter().map(|(name, source)| (*name, &source.file)).collect();
+    let tests = judged().map(|name| (name, refusals::named(&folder(name)))).collect();
+    let amiss = refusals::amiss(&files, &tests);
+    assert!(amiss.is_empty(), "{amiss:#?}");
+}
+
 /// The modules of the library, and of what it is made of.
 fn modules() -> surface::Modules {
     let mut modules = surface::Modules::new();
@@ -424,19 +443,6 @@ impl<'ast> Visit<'ast> for Types {
     }
 }
 
-/// The segments of the path that begins a run of tokens.
-fn path_at(tokens: &[&str]) -> Vec<String> {
-    let is_name = |token: &str| token.starts_with(|c: char| c.is_alphabetic() || c == '_');
-    let mut segments = Vec::new();
-    for pair in tokens.chunks(2).take_while(|pair| is_name(pair[0])) {
-        segments.push(pair[0].to_owned());
-        if pair.get(1) != Some(&"::") {
-            break;
-        }
-    }
-    segments
-}
-
 /// The paths that a file writes, as if none stood in a module inside it.
 #[derive(Default)]
 struct Paths {
@@ -492,11 +498,8 @@ impl<'ast> Visit<'ast> for Paths {
 
     /// What a macro is given, and what it is made of, are tokens without a tree.
     fn visit_macro(&mut self, found: &'ast syn::Macro) {
-        let tokens = found.tokens.to_string();
-        let tokens: Vec<&str> = tokens.split_whitespace().collect();
-        let begins = |at: usize| at == 0 || !matches!(tokens[at - 1], "::" | ".");
-        let paths = (0..tokens.len()).filter(|at| begins(*at)).map(|at| path_at(&tokens[at..]));
-        paths.filter(|path| path.len() > 1).for_each(|path| self.add(path));
+        let paths = tokens::Tokens::of(found).paths;
+        paths.into_iter().filter(|path| path.len() > 1).for_each(|path| self.add(path));
         visit::visit_macro(self, found);
     }
 }

@@ -352,3 +352,24 @@ mod tests {
         }
     }
 }
+
+#[cfg(all(test, not(feature = "state-proof")))]
+mod tests_without_tries {
+    use super::*;
+
+    #[test]
+    fn a_build_without_tries_proves_no_receipt() {
+        let header = HashedHeader::new(alloy_consensus::Header::default());
+        let proof = ReceiptProof { header: header.rlp(), nodes: Vec::new() };
+        let execution = Execution {
+            transaction: B256::ZERO,
+            block: header.block().expect("a block"),
+            index: 0,
+            has_succeeded: true,
+            to: None,
+            input: Bytes::new(),
+            logs: Vec::new(),
+        };
+        assert_eq!(proof.check(&execution), Err(ReceiptProofError::NotBuilt));
+    }
+}
