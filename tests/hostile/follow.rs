@@ -2,9 +2,11 @@
 //! same, and what is made up changes no answer for long.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use axum::Router;
+use axum::body::Bytes;
 use clresolve::clock::Clock;
 use clresolve::config::{Config, ProofDemand};
 use clresolve::http::Server;
@@ -16,6 +18,7 @@ use jiff::{SignedDuration, Timestamp};
 use reqwest::Client;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use url::Url;
 
 use crate::{HANGS, PATIENCE, spec};
 
@@ -31,6 +34,10 @@ const HINTS_PER_SECOND: u64 = 4;
 /// Places with hints beyond its budget that a liar gives before anything is measured, and again after each step. Each
 /// of its rounds names some dozens of places, in 500 logs a reply: so these are about 5,000 logs, and 20,000 in all.
 const FLOOD: u64 = 200;
+
+/// Least rate of the liar while it is endured, in logs a second. Each is a hint. A build without optimisation, beside other
+/// tests, makes and reads some thousand at most.
+const LEAST_RATE: f64 = if cfg!(debug_assertions) { 1_000.0 } else { 10_000.0 };
 
 /// Questions to each of two daemons that are compared.
 const QUESTIONS: usize = 100;
@@ -167,6 +174,32 @@ struct Siege {
     names: Vec<String>,
     /// Hints of the liar that its budget permits so far.
     budget: u64,
+    /// Logs that the liar has sent.
+    logs: Arc<AtomicU64>,
+    /// How many of them while it was endured, and for how long that was.
+    endured: (u64, Duration),
+    /// How long each answer of the gate took meanwhile, and the slowest one of `livez`.
+    times: Vec<Duration>,
+    livez: Duration,
+}
+
+/// What stands before an endpoint, and counts the logs that it sends.
+fn counted(upstream: Url, logs: Arc<AtomicU64>) -> Url {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+    let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+    let http = Client::builder().no_proxy().build().unwrap();
+    let passes = move |body: Bytes| {
+        let (http, upstream, logs) = (http.clone(), upstream.clone(), Arc::clone(&logs));
+        async move {
+            let reply = http.post(upstream).body(body).send().await.unwrap().text().await.unwrap();
+            logs.fetch_add(reply.matches("\"logIndex\"").count() as u64, Ordering::Relaxed);
+            reply
+        }
+    };
+    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(passes)).await });
+    url
 }
 
 impl Siege {
@@ -174,19 +207,39 @@ impl Siege {
     const IGNORED: &str = "clresolve_follow_hints_ignored_total{endpoint=\"siege-0\",cause=\"budget\"}";
 
     /// Lets the liar go on while clients ask for all names, and compares what was taken of it with its budget.
-    async fn endure(&self) {
+    async fn endure(&mut self) {
         let until = self.stage.metric(Self::IGNORED).await + FLOOD;
+        let (sent, began) = (self.logs.load(Ordering::Relaxed), Instant::now());
         let asking = async {
             while self.stage.metric(Self::IGNORED).await < until {
                 for name in &self.names {
-                    let (status, ..) = self.stage.get(&format!("/v1/gate/{name}")).await;
+                    let (asked, (status, ..)) = (Instant::now(), self.stage.get(&format!("/v1/gate/{name}")).await);
+                    self.times.push(asked.elapsed());
                     assert!([200, 403].contains(&status), "{status}");
                 }
+                let (asked, _) = (Instant::now(), self.stage.get("/livez").await);
+                self.livez = self.livez.max(asked.elapsed());
                 let taken = self.stage.metric(Self::HINTS).await;
                 assert!(taken <= self.budget, "{taken} hints were taken, and {} are permitted", self.budget);
             }
         };
         timeout(HANGS, asking).await.expect("the liar is ignored and counted");
+        self.endured.0 += self.logs.load(Ordering::Relaxed) - sent;
+        self.endured.1 += began.elapsed();
+    }
+
+    /// That it was a flood. An answer of the gate is late, after its deadline and what an answer takes here at all, only
+    /// where a hint that was taken has its name read again: so no more are late than the budget permits.
+    fn was_endured(&self) {
+        let (logs, time) = self.endured;
+        let rate = logs as f64 / time.as_secs_f64();
+        let in_time = Config::default().gate.deadline + self.livez;
+        let late = self.times.iter().filter(|time| **time > in_time).count();
+        let (asked, slowest) = (self.times.len(), self.times.iter().max());
+        println!("{logs} logs of the liar in {time:?}: {rate:.0} a second");
+        println!("{late} of {asked} answers of the gate took longer than {in_time:?}, the slowest {slowest:?}");
+        assert!(rate >= LEAST_RATE, "{rate} logs a second");
+        assert!(late as u64 <= self.budget, "{late} late answers, and {} hints", self.budget);
     }
 }
 
@@ -258,13 +311,20 @@ async fn a_flood_of_made_up_changes_costs_no_more_than_its_budget() {
                codes = [\"resolver-missing\"]\nchain = { resolver = \"none\" }\n";
     let agents: String = names.iter().map(|name| good(name)).chain([bad.to_owned()]).collect();
     let alone = Stage::with("alone", &agents, &[], Shifted::standing(), |_| {}).await;
-    let stage = Stage::with("siege", &agents, &[RpcFault::InventedBlocks], Shifted::standing(), |_| {}).await;
+    let logs = Arc::<AtomicU64>::default();
+    let stage = Stage::with("siege", &agents, &[RpcFault::InventedBlocks], Shifted::standing(), |config| {
+        config.gate.deadline = Config::default().gate.deadline;
+        let liar = &mut config.chain.endpoints[1].url;
+        *liar = counted(liar.clone(), Arc::clone(&logs));
+    })
+    .await;
     for stage in [&alone, &stage] {
         for name in &names {
             stage.until_gate(name, (200, "")).await;
         }
     }
-    let mut siege = Siege { stage, names: names.clone(), budget: HINTS_AT_ONCE };
+    let (endured, times, livez) = Default::default();
+    let mut siege = Siege { stage, names: names.clone(), budget: HINTS_AT_ONCE, logs, endured, times, livez };
     siege.endure().await;
     siege.stage.clock.advance(10);
     siege.budget += 10 * HINTS_PER_SECOND;
@@ -287,4 +347,5 @@ async fn a_flood_of_made_up_changes_costs_no_more_than_its_budget() {
     siege.stage.write(&names[0], "thief.eth");
     siege.stage.until_gate(&names[0], (403, "record-pending")).await;
     siege.endure().await;
+    siege.was_endured();
 }
