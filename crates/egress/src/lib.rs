@@ -47,8 +47,8 @@ pub use self::config::{CONNECT_TIMEOUT, EgressConfig, EgressError, HEAD_TIMEOUT,
 use self::guard::{Door, Guard, Target};
 pub use self::guard::{FOREIGN_PORTS, Lookup, SystemLookup};
 pub use self::message::HEAD_LIMIT;
-use self::message::{Manners, head_size};
 pub use self::message::{BodyStream, Call, Reply};
+use self::message::{Manners, head_size};
 pub use self::operator::{OperatorClient, whole_body};
 pub use self::origin::{ConnectTo, OriginSpec, SpecError};
 use self::pacer::Pacer;
