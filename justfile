@@ -29,7 +29,7 @@ verifiers *OPTIONS:
     tests/receipts/verifiers/run {{OPTIONS}}
 
 lint:
-    cargo fmt --all --check
+    .ci/format --check
     cargo clippy --workspace --all-targets -- -D warnings
     cargo clippy -p clresolve --lib --bins -- -D warnings
 

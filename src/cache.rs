@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _, Shared};
@@ -157,8 +157,6 @@ struct Entry {
     asked_before: u32,
     /// Failures in a row, this one included; 0 for a verdict.
     failures: u32,
-    /// How long the entry is kept at all.
-    keep: Duration,
     /// An estimate of what it takes in memory, in bytes.
     bytes: usize,
     /// By which [`Changes`] knows it, from when it is in a pool.
@@ -195,11 +193,6 @@ impl Entry {
             asked: AtomicU32::new(0),
             asked_before: 0,
             failures: if state == State::Indeterminate { failures_before.saturating_add(1) } else { 0 },
-            keep: match state {
-                State::Trusted => fresh + STALE_FOR,
-                State::Untrusted => fresh,
-                State::Indeterminate => fresh + LONGEST_BACKOFF,
-            },
             bytes: weight(&found.resolution) + content,
             ticket: None,
         }
@@ -243,7 +236,8 @@ impl VerdictCache {
     /// A cache with pools of the configured sizes, in entries and in bytes.
     pub fn new(config: &CacheConfig) -> Self {
         let changes = Arc::new(Changes::new());
-        let pool = |pool, entries: u64| {
+        // moka drops what is no longer served. One time for a pool, and not one for each entry, costs a hit least.
+        let pool = |pool, entries: u64, keep: Duration| {
             let followed = Arc::clone(&changes);
             let leave = move |_, entry: Arc<Entry>, cause| {
                 if let Some(ticket) = entry.ticket {
@@ -258,17 +252,12 @@ impl VerdictCache {
                 u32::try_from(share.max(u64::try_from(bytes).unwrap_or(u64::MAX))).unwrap_or(u32::MAX)
             };
             let capacity = share.saturating_mul(entries).min(config.verdict_bytes);
-            Cache::builder()
-                .max_capacity(capacity)
-                .weigher(weigh)
-                .expire_after(EntryExpiry)
-                .eviction_listener(leave)
-                .build()
+            Cache::builder().max_capacity(capacity).weigher(weigh).time_to_live(keep).eviction_listener(leave).build()
         };
         Self {
-            trusted: pool(Pool::Trusted, config.trusted),
-            other: pool(Pool::Untrusted, config.untrusted),
-            failures: pool(Pool::Failures, config.untrusted),
+            trusted: pool(Pool::Trusted, config.trusted, TRUSTED_FRESH + STALE_FOR),
+            other: pool(Pool::Untrusted, config.untrusted, UNTRUSTED_FRESH),
+            failures: pool(Pool::Failures, config.untrusted, 2 * LONGEST_BACKOFF),
             flights: Arc::default(),
             evicted: Evicted::default(),
             changes: Arc::clone(&changes),
@@ -656,25 +645,6 @@ impl Drop for FlightGuard {
         if flights.get(&self.key).is_some_and(|flight| flight.began == self.began) {
             flights.remove(&self.key);
         }
-    }
-}
-
-/// Lets moka drop entries that are no longer served.
-struct EntryExpiry;
-
-impl moka::Expiry<CacheKey, Arc<Entry>> for EntryExpiry {
-    fn expire_after_create(&self, _: &CacheKey, entry: &Arc<Entry>, _: Instant) -> Option<Duration> {
-        Some(entry.keep)
-    }
-
-    fn expire_after_update(
-        &self,
-        _: &CacheKey,
-        entry: &Arc<Entry>,
-        _: Instant,
-        _: Option<Duration>,
-    ) -> Option<Duration> {
-        Some(entry.keep)
     }
 }
 

@@ -251,8 +251,11 @@ fn discovered(question: &Question, answered: &[Answered], now: Timestamp) -> Dis
         }
         _ => not_served(&answered.candidate, &answered.answer, question.meant()),
     };
-    let documents: BTreeMap<Digest, &Document> =
-        answered.iter().filter_map(|answered| answered.document.as_deref()).map(|found| (found.sha256, found)).collect();
+    let documents: BTreeMap<Digest, &Document> = answered
+        .iter()
+        .filter_map(|answered| answered.document.as_deref())
+        .map(|found| (found.sha256, found))
+        .collect();
     let mut discovery = Discovery {
         schema: SCHEMA,
         asked: question.target.to_string(),
@@ -269,7 +272,9 @@ fn discovered(question: &Question, answered: &[Answered], now: Timestamp) -> Dis
         let at = |place: &&UrlResult| place.sha256 == Some(sha256);
         let urls = discovery.places.iter().filter(at).map(|place| place.url.clone()).collect();
         match &document.kind {
-            DocumentKind::Descriptor(system) => discovery.descriptors.push(Descriptor { sha256, urls, system: *system }),
+            DocumentKind::Descriptor(system) => {
+                discovery.descriptors.push(Descriptor { sha256, urls, system: *system })
+            }
             DocumentKind::Card(report) => {
                 discovery.cards.push(DiscoveredCard { sha256, bytes: document.bytes, urls, report: report.clone() });
             }

@@ -22,9 +22,9 @@ use crate::card::Card;
 use crate::card::json::{JsonError, Limits};
 use crate::chain::{Answer, Block, BlockSelector, Found, Grade, Holding, PaymentRecords, Proof, Reading};
 use crate::check::{self, Policy};
-use crate::config::parse_address;
 use crate::cid::build::{Blocks, Built, Dag, Entries, ImportProfile};
 use crate::cid::{Budget, ContentId, ContentPath, PathError, Walk};
+use crate::config::parse_address;
 use crate::digest::Digest;
 use crate::evidence::continuity::Continuity;
 use crate::evidence::{Evidence, OwnerEvidence, ProvenBy, Source, Walked, is_https_url};
@@ -344,7 +344,9 @@ fn payment_records(card: Option<&Card>, payees: &[Payee]) -> Vec<PaymentRecord> 
     let mut coins: BTreeMap<CoinType, String> =
         networks.into_iter().map(|(coin, network)| (coin, format!("the address that is paid on {network}"))).collect();
     for coin in known.keys().filter(|coin| **coin != CoinType::EVM_DEFAULT) {
-        coins.entry(*coin).or_insert_with(|| "the address that is paid on a chain that the card does not name".to_owned());
+        coins
+            .entry(*coin)
+            .or_insert_with(|| "the address that is paid on a chain that the card does not name".to_owned());
     }
     let every_other = (CoinType::EVM_DEFAULT, "the address on every other EVM chain (ENSIP-19)".to_owned());
     let mut records: Vec<_> = coins
@@ -414,7 +416,8 @@ fn evidence(
     let holder = Address::repeat_byte(1);
     let records: RecordSet = records.iter().map(|(key, value)| (*key, Record::Text(value.clone()))).collect();
     let https = served(records.text(Key::Agentcard), bytes);
-    let found = Found { resolver: Address::ZERO, wildcard: None, offchain: false, records, payment: PaymentRecords::default() };
+    let found =
+        Found { resolver: Address::ZERO, wildcard: None, offchain: false, records, payment: PaymentRecords::default() };
     let reading = Reading {
         block: Block { number: 0, hash: B256::ZERO, timestamp: now },
         answer: Answer::Records(found),

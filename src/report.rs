@@ -39,7 +39,7 @@ mod words;
 
 use std::io::{self, Write};
 
-pub use self::counts::{Group, AuditCounts};
+pub use self::counts::{AuditCounts, Group};
 pub use self::difference::Difference;
 pub use self::document::{ListOfNames, Report};
 pub use self::drift::{Agreement, Drift};

@@ -26,9 +26,9 @@ mod fleet;
 #[cfg(feature = "daemon")]
 mod follow;
 mod look_ups;
+mod network;
 #[cfg(feature = "daemon")]
 mod operate;
-mod network;
 #[cfg(feature = "daemon")]
 mod probe;
 #[cfg(feature = "daemon")]
@@ -63,6 +63,7 @@ mod turns;
 mod upstream;
 mod walk;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -98,20 +99,18 @@ pub use self::roots::RootSource;
 #[cfg(feature = "daemon")]
 pub(crate) use self::route::RouteAnswer;
 use self::schemas::BoundSchemas;
+pub(crate) use self::setup::Load;
 #[cfg(any(feature = "cli", feature = "otel"))]
 pub(crate) use self::setup::egress;
-pub(crate) use self::setup::Load;
-#[cfg(feature = "cli")]
-pub(crate) use crate::fetch::https::REGISTRY_LIMIT;
 pub use self::setup::{SetupError, local_profiles};
 use self::signer::OfferKeys;
 #[cfg(feature = "receipts")]
 use self::signer::receipts::ReceiptSigners;
 use self::sources::ContentSources;
-use self::turns::Turns;
 use self::spans::TraceQueue;
 #[cfg(feature = "otel")]
 pub(crate) use self::spans::{RunTrace, StepSpan};
+use self::turns::Turns;
 use self::upstream::Upstream;
 use self::walk::Walker;
 use crate::bundle::Packed;
@@ -129,6 +128,8 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, RulesConfig};
 use crate::cpu_pool::CpuPool;
 use crate::fetch::https::Body;
+#[cfg(feature = "cli")]
+pub(crate) use crate::fetch::https::REGISTRY_LIMIT;
 use crate::fetch::{FetchError, Lookup, SystemLookup};
 use crate::name::EnsName;
 use crate::profile::Profiles;
@@ -152,8 +153,8 @@ struct Inner {
     settlements: settlement::Settlements,
     schemas: BoundSchemas,
     cached: CachedWalker,
-    /// The configured policy.
-    policy: Policy,
+    /// What is asked under where a question says nothing else.
+    configured: RuleSet,
 }
 
 /// What a resolver reads.
@@ -277,27 +278,13 @@ impl Resolver {
         check_profile(&config, &profiles)?;
         let policy = Policy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
         let history = setup::history(&config)?;
-        let pool = CpuPool::start().map_err(|error| SetupError::Invalid {
-            what: "threads".to_owned(),
-            detail: error.to_string(),
-        })?;
+        let pool = CpuPool::start()
+            .map_err(|error| SetupError::Invalid { what: "threads".to_owned(), detail: error.to_string() })?;
         let (pool, progress, traces) = (Arc::new(pool), Progress::new(), TraceQueue::new());
         let proven = ContentCache::new(config.cache.content_bytes);
         let sources = ContentSources { content, proven, kept: None, pool: Arc::clone(&pool) };
-        let walker = Walker {
-            chain,
-            upstream,
-            sources,
-            clock,
-            profiles,
-            history,
-            config,
-            world,
-            pool,
-            progress,
-            turns,
-            traces,
-        };
+        let walker =
+            Walker { chain, upstream, sources, clock, profiles, history, config, world, pool, progress, turns, traces };
         let walker = Arc::new(walker);
         let cached = cached(Arc::clone(&walker));
         Ok(Self::of(walker, cached, registries, policy))
@@ -311,6 +298,8 @@ impl Resolver {
 
     /// A resolver that has looked up nothing beside its verdicts yet.
     fn of(walker: Arc<Walker>, cached: CachedWalker, registries: AgentRegistries, policy: Policy) -> Self {
+        let Walker { profiles, config, .. } = &*walker;
+        let profile = profiles.get(&config.rules.profile).expect("checked when the configuration was read");
         Self(Arc::new(Inner {
             walker,
             registries,
@@ -321,7 +310,7 @@ impl Resolver {
             settlements: settlement::Settlements::default(),
             schemas: BoundSchemas::default(),
             cached,
-            policy,
+            configured: RuleSet { profile, policy },
         }))
     }
 
@@ -329,7 +318,7 @@ impl Resolver {
     /// code) stays.
     #[must_use]
     pub fn with_empty_cache(&self) -> Self {
-        self.under(self.0.policy.clone())
+        self.under(self.0.configured.policy.clone())
     }
 
     /// The same resolver reading another block, with an empty cache.
@@ -337,14 +326,14 @@ impl Resolver {
     pub(crate) fn at_block(&self, block: BlockSelector) -> Self {
         let mut walker = Walker::clone(&self.0.walker);
         walker.config.chain.block = block;
-        Self::over(walker, self.0.registries.forgetful(), self.0.policy.clone())
+        Self::over(walker, self.0.registries.forgetful(), self.0.configured.policy.clone())
     }
 
     /// The same resolver, with an empty cache and `code` taken out of the registry.
     #[cfg(feature = "unstable")]
     #[must_use]
     pub fn without(&self, code: Code) -> Self {
-        let mut policy = self.0.policy.clone();
+        let mut policy = self.0.configured.policy.clone();
         policy.without.push(code);
         self.under(policy)
     }
@@ -362,13 +351,7 @@ impl Resolver {
     ///
     /// Never fails: what went wrong is in the verdict.
     pub async fn resolve(&self, input: &str) -> Resolution {
-        self.0.cached.answer(input, self.configured_rules()).await
-    }
-
-    fn configured_rules(&self) -> RuleSet {
-        let Walker { profiles, config, .. } = &*self.0.walker;
-        let profile = profiles.get(&config.rules.profile).expect("checked when the resolver was built");
-        RuleSet { profile, policy: self.0.policy.clone() }
+        self.0.cached.answer(input, &self.0.configured).await
     }
 
     /// The verdict on a question with its own profile and depth.
@@ -376,7 +359,7 @@ impl Resolver {
     /// # Errors
     /// When the question names a profile that does not exist.
     pub async fn ask(&self, question: &Question) -> Result<Resolution, SetupError> {
-        Ok(self.0.cached.answer(&question.input, self.rules(question)?).await)
+        Ok(self.0.cached.answer(&question.input, &*self.rules(question)?).await)
     }
 
     /// The steps of runs about the name of a question, as they begin and end from now on. `None` for a name without a
@@ -397,7 +380,7 @@ impl Resolver {
     /// # Errors
     /// When the question names a profile that does not exist.
     pub async fn ask_anew(&self, question: &Question) -> Result<Resolution, SetupError> {
-        Ok(self.0.cached.answer_anew(&question.input, self.rules(question)?).await)
+        Ok(self.0.cached.answer_anew(&question.input, &*self.rules(question)?).await)
     }
 
     /// What the cache holds for a question. Starts no run.
@@ -405,7 +388,7 @@ impl Resolver {
     /// # Errors
     /// When the question names a profile that does not exist.
     pub async fn cache_status(&self, question: &Question) -> Result<CacheStatus, SetupError> {
-        Ok(self.0.cached.status(&question.input, &self.rules(question)?).await)
+        Ok(self.0.cached.status(&question.input, &*self.rules(question)?).await)
     }
 
     /// The trusted verdict that ceased to be fresh less than [`STALE_FOR`] ago, where the latest run for the question
@@ -416,21 +399,21 @@ impl Resolver {
     /// # Errors
     /// When the question names a profile that does not exist.
     pub async fn stale(&self, question: &Question) -> Result<Option<Stale>, SetupError> {
-        Ok(self.0.cached.stale(&question.input, &self.rules(question)?).await)
+        Ok(self.0.cached.stale(&question.input, &*self.rules(question)?).await)
     }
 
     /// Refreshes the trusted verdicts that were asked for and are in the last tenth of their freshness, as many at once as
     /// `cache.refresh_runs` says, for as long as `may_start` says so. Ends with the last of them; to be called every few
     /// seconds. The chain is read anew; content is fetched again where the chain says something else, and after an hour.
     pub async fn refresh_ahead(&self, may_start: impl Fn() -> bool) {
-        self.0.cached.refresh_ahead(&self.0.policy, may_start).await;
+        self.0.cached.refresh_ahead(&self.0.configured.policy, may_start).await;
     }
 
     /// Asks for names as [`Resolver::resolve`] does, as many at once as may be refreshed. `decided` gets each that then has
     /// a verdict, and not a failure.
     #[cfg(feature = "daemon")]
     pub(crate) async fn warm(&self, names: impl Iterator<Item = EnsName>, decided: impl Fn(&EnsName)) {
-        self.0.cached.warm(names, &self.configured_rules(), decided).await;
+        self.0.cached.warm(names, &self.0.configured, decided).await;
     }
 
     /// The names with trusted verdicts that are asked for, the most asked for first, at most `most` of them.
@@ -446,7 +429,7 @@ impl Resolver {
     /// # Errors
     /// When the question names a profile that does not exist.
     pub async fn since_run(&self, question: &Question) -> Result<Duration, SetupError> {
-        Ok(self.0.cached.since_run(&question.input, &self.rules(question)?).await)
+        Ok(self.0.cached.since_run(&question.input, &*self.rules(question)?).await)
     }
 
     /// The traces of the runs that begin from now on, also under a configuration that is read again; `None` where
@@ -464,16 +447,21 @@ impl Resolver {
 
     /// The schema that the card of a trusted agent binds for its first verb. `None` where it is not known.
     #[cfg(feature = "unstable")]
-    pub async fn bound_schema(&self, name: &str, side: crate::card::Side) -> Option<Arc<clresolve_verdict::schema::bound::CompiledSchema>> {
+    pub async fn bound_schema(
+        &self,
+        name: &str,
+        side: crate::card::Side,
+    ) -> Option<Arc<clresolve_verdict::schema::bound::CompiledSchema>> {
         let Inner { walker, schemas, .. } = &*self.0;
         let resolution = self.resolve(name).await;
-        schemas.of(walker, &self.configured_rules().profile, &resolution, side).await?.ok()
+        schemas.of(walker, &self.0.configured.profile, &resolution, side).await?.ok()
     }
 
     /// What a question is asked under. `None` for an invalid name and an unknown profile.
     #[cfg(feature = "unstable")]
     pub fn cache_key(&self, question: &Question) -> Option<crate::cache::CacheKey> {
-        Some(self.0.cached.key(EnsName::parse(&question.input).ok()?, &self.rules(question).ok()?))
+        let rules = self.rules(question).ok()?;
+        Some(self.0.cached.key(EnsName::parse(&question.input).ok()?, &rules))
     }
 
     /// Waits until all evictions so far were sent to the fleet.
@@ -482,15 +470,23 @@ impl Resolver {
         self.0.cached.settled().await;
     }
 
-    fn rules(&self, question: &Question) -> Result<RuleSet, SetupError> {
-        let Walker { profiles, config, .. } = &*self.0.walker;
-        let id = question.profile.as_deref().unwrap_or(&config.rules.profile);
-        let Some(profile) = profiles.get(id) else {
-            return Err(SetupError::Invalid { what: "profile".to_owned(), detail: format!("no profile {id}") });
+    fn rules(&self, question: &Question) -> Result<Cow<'_, RuleSet>, SetupError> {
+        let Question { profile: None, depth: None, .. } = question else {
+            return self.own_rules(question).map(Cow::Owned);
         };
-        let mut policy = self.0.policy.clone();
-        policy.depth = question.depth.unwrap_or(policy.depth);
-        Ok(RuleSet { profile, policy })
+        Ok(Cow::Borrowed(&self.0.configured))
+    }
+
+    fn own_rules(&self, Question { profile, depth, .. }: &Question) -> Result<RuleSet, SetupError> {
+        let RuleSet { profile: configured, policy } = &self.0.configured;
+        let profile = match profile {
+            None => Arc::clone(configured),
+            Some(id) => self.0.walker.profiles.get(id).ok_or_else(|| SetupError::Invalid {
+                what: "profile".to_owned(),
+                detail: format!("no profile {id}"),
+            })?,
+        };
+        Ok(RuleSet { profile, policy: Policy { depth: depth.unwrap_or(policy.depth), ..policy.clone() } })
     }
 
     /// The verdict of a run of its own, in a bundle with everything that it rests on. Nothing of an earlier run is
@@ -605,10 +601,11 @@ mod tests {
 
     use super::*;
     use crate::config::{Gateway, ProofDemand};
-    use crate::reason::Code;
     use crate::cpu_pool::Occupied;
+    use crate::reason::Code;
+    use crate::sandbox::chain::RpcFault;
     use crate::sandbox::spec::Spec;
-    use crate::sandbox::{Sandbox, World};
+    use crate::sandbox::{ChainState, Sandbox, World};
 
     /// The time of the machine, moved on by this number of seconds.
     #[derive(Default)]
@@ -618,6 +615,17 @@ mod tests {
         fn now(&self) -> Timestamp {
             Timestamp::now() + SignedDuration::from_secs(self.0.load(Ordering::Relaxed))
         }
+    }
+
+    /// A resolver whose one endpoint never answers, and the world that has it: what has a time limit reaches it.
+    pub(super) async fn stalled() -> (World, Resolver) {
+        let spec = Spec::parse("[[agent]]\nname = \"summarizeagent.eth\"\nabout = \"Good.\"\n").expect("it is a world");
+        let world = World::start(&spec).await.expect("it starts");
+        let mut config = world.config();
+        let endpoint = world.endpoint(RpcFault::Stall, ChainState::Growing, true).await.expect("a port");
+        config.chain.endpoints[0].url = endpoint.url;
+        let resolver = Resolver::new(&config).await.expect("its configuration is good");
+        (world, resolver)
     }
 
     /// A gateway that asks each time for the longest rest, and how often it was asked.

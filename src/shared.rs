@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::bus::Ear;
 use self::circuit::Circuit;
-use self::evictions::{Eviction, Evictions, MAX_AT_ONCE, Announcer};
+use self::evictions::{Announcer, Eviction, Evictions, MAX_AT_ONCE};
 use self::link::{AbortOnDrop, Gone, Link, Reach, VALUE_ANSWER_BYTES};
 use self::mac::{MacKeyError, MacKeys};
 use self::value::{Binding, MAX_VALUE_BYTES, Value};
@@ -166,7 +166,8 @@ impl Tier {
         let binding = Binding { version: VERSION, key };
         let mut asked = Pipeline::new();
         asked.cmd("GETRANGE").arg(self.place("evidence", &binding.place())).arg(0).arg(MAX_VALUE_BYTES);
-        let answered = self.link.ask_at_length::<(Vec<u8>,)>(&asked, self.config.read_timeout, VALUE_ANSWER_BYTES).await;
+        let answered =
+            self.link.ask_at_length::<(Vec<u8>,)>(&asked, self.config.read_timeout, VALUE_ANSWER_BYTES).await;
         let (stored,) = answered.map_err(|Gone| SharedRead::Gone)?;
         if stored.is_empty() {
             return Err(SharedRead::Missing);
@@ -178,7 +179,8 @@ impl Tier {
 
     fn is_usable(&self, value: &Value, key: &CacheKey, first: Seen) -> Result<(), SharedRead> {
         let now = self.clock.now();
-        if (value.fresh_until <= now || value.began > now + MAX_SKEW) && !clresolve_core::mutant!("aged-evidence-is-taken")
+        if (value.fresh_until <= now || value.began > now + MAX_SKEW)
+            && !clresolve_core::mutant!("aged-evidence-is-taken")
         {
             return Err(SharedRead::Aged);
         }
@@ -188,7 +190,9 @@ impl Tier {
             return Err(SharedRead::OldBlock);
         }
         let evicted = self.cache.evicted_at(&key.name);
-        if evicted.is_some_and(|at| value.began < at + MAX_SKEW) && !clresolve_core::mutant!("evicted-evidence-is-taken") {
+        if evicted.is_some_and(|at| value.began < at + MAX_SKEW)
+            && !clresolve_core::mutant!("evicted-evidence-is-taken")
+        {
             return Err(SharedRead::Evicted);
         }
         Ok(())

@@ -172,7 +172,11 @@ pub const FAMILIES: [Family; 37] = [
         kind: Kind::Gauge,
         help: "Whether the latest request to an upstream of the configuration was answered, by kind and label.",
     },
-    Family { name: REDIS_UP, kind: Kind::Gauge, help: "Whether the server of [redis] answered what it was asked last." },
+    Family {
+        name: REDIS_UP,
+        kind: Kind::Gauge,
+        help: "Whether the server of [redis] answered what it was asked last.",
+    },
     Family {
         name: SHARED_READS,
         kind: Kind::Counter,

@@ -79,7 +79,11 @@ impl WebhookKey {
     pub fn parse(text: &str) -> Result<Self, WebhookKeyError> {
         let encoded = text.trim().strip_prefix(KEY_PREFIX).ok_or(WebhookKeyError::Form)?;
         let bytes = STANDARD.decode(encoded).map(Zeroizing::new).map_err(|_| WebhookKeyError::Form)?;
-        if (MIN_KEY_BYTES..=MAX_KEY_BYTES).contains(&bytes.len()) { Ok(Self(bytes)) } else { Err(WebhookKeyError::Form) }
+        if (MIN_KEY_BYTES..=MAX_KEY_BYTES).contains(&bytes.len()) {
+            Ok(Self(bytes))
+        } else {
+            Err(WebhookKeyError::Form)
+        }
     }
 
     /// The value of `webhook-signature` for a call at `seconds` since 1970.
@@ -193,12 +197,16 @@ impl Webhook {
     async fn call(&self, message: &Message, now: Timestamp) -> Result<(), Undelivered> {
         let seconds = now.as_second();
         let signature = self.key.signature(&message.id, seconds, &message.body);
-        let call = [("webhook-id", message.id.clone()), ("webhook-timestamp", seconds.to_string()), ("webhook-signature", signature)]
-            .into_iter()
-            .fold(Call::post_json(message.body.clone()), |call, (name, value)| {
-                let value = HeaderValue::try_from(value).expect("digits, base64 and an id of visible ASCII");
-                call.header(HeaderName::from_static(name), value)
-            });
+        let call = [
+            ("webhook-id", message.id.clone()),
+            ("webhook-timestamp", seconds.to_string()),
+            ("webhook-signature", signature),
+        ]
+        .into_iter()
+        .fold(Call::post_json(message.body.clone()), |call, (name, value)| {
+            let value = HeaderValue::try_from(value).expect("digits, base64 and an id of visible ASCII");
+            call.header(HeaderName::from_static(name), value)
+        });
         let reply = self.client.send(&self.url, call, deadline_in(CALL_LIMIT)).await.map_err(Undelivered::Failed)?;
         match reply.status() {
             200..300 => Ok(()),
@@ -287,7 +295,9 @@ mod tests {
     #[test]
     fn what_no_second_call_changes_is_not_called_again() {
         let of = |status| Undelivered::Status { status, retry_after: None };
-        for (status, may_pass) in [(302, false), (400, false), (410, false), (408, true), (429, true), (500, true), (503, true)] {
+        for (status, may_pass) in
+            [(302, false), (400, false), (410, false), (408, true), (429, true), (500, true), (503, true)]
+        {
             assert_eq!(of(status).may_pass(), may_pass, "{status}");
         }
         assert!(of(308).to_string().contains("redirects are refused"));

@@ -173,13 +173,7 @@ impl Changes {
 
     /// Whether there was a hint that a run does not know, which began then (`began`) and found this. With that the block
     /// that it had to read, where there is one.
-    pub(crate) fn unread(
-        &self,
-        name: &EnsName,
-        began: u64,
-        found: &Resolution,
-        now: Timestamp,
-    ) -> Option<Unread> {
+    pub(crate) fn unread(&self, name: &EnsName, began: u64, found: &Resolution, now: Timestamp) -> Option<Unread> {
         let mut ledger = self.ledger();
         if ledger.recall(name, found, now) {
             self.bell.notify_one();
@@ -436,7 +430,10 @@ impl Ledger {
 
     /// Whether a hint at the name can be remembered. Old ones make room.
     fn has_room(&mut self, name: &EnsName, now: Timestamp) -> bool {
-        if self.marks.len() < self.most_marks || self.marks.contains_key(name) || clresolve_core::mutant!("marks-without-end") {
+        if self.marks.len() < self.most_marks
+            || self.marks.contains_key(name)
+            || clresolve_core::mutant!("marks-without-end")
+        {
             return true;
         }
         self.marks.retain(|_, mark| now.duration_since(mark.at) < PATIENCE);

@@ -163,7 +163,10 @@ mod tests {
         let again = ProvenContent::of(&later).expect("it is whole");
         for content in [content, again] {
             assert!(content.holds(&reading(|_| ()), START + 3299.seconds()));
-            assert!(!content.holds(&reading(|_| ()), START + 3300.seconds()), "its host is due before the verdict ends");
+            assert!(
+                !content.holds(&reading(|_| ()), START + 3300.seconds()),
+                "its host is due before the verdict ends"
+            );
         }
     }
 

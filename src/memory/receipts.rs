@@ -51,9 +51,13 @@ impl Store {
         let database = self.database()?;
         let write = database.begin_write().map_err(failed)?;
         {
-            let mut rows = Receipts { seen: write.open_table(SEEN).map_err(failed)?, marked: write.open_table(MARKED).map_err(failed)? };
+            let mut rows = Receipts {
+                seen: write.open_table(SEEN).map_err(failed)?,
+                marked: write.open_table(MARKED).map_err(failed)?,
+            };
             if let Some(occasion) = rows.occasion(&place)? {
-                let is_same = occasion == *mark.occasion.as_bytes() || clresolve_core::mutant!("receipts-are-shown-twice");
+                let is_same =
+                    occasion == *mark.occasion.as_bytes() || clresolve_core::mutant!("receipts-are-shown-twice");
                 return Ok(if is_same { Seen::Again } else { Seen::Elsewhere });
             }
             rows.make_room(&place, most.max(1))?;

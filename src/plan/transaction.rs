@@ -85,7 +85,10 @@ mod tests {
         assert_eq!(calls.len(), 1);
         assert_eq!(calls[0][..4], hex!("8b95dd71"), "the selector of setAddr(bytes32,uint256,bytes)");
         let set = setAddrCall::abi_decode(&calls[0]).unwrap();
-        assert_eq!((set.node, set.coinType, &set.a[..]), (name.node(), U256::from(2_147_492_101_u64), payee.as_slice()));
+        assert_eq!(
+            (set.node, set.coinType, &set.a[..]),
+            (name.node(), U256::from(2_147_492_101_u64), payee.as_slice())
+        );
     }
 
     #[test]

@@ -12,7 +12,6 @@ use crate::digest::Digest;
 use crate::reason::{Code, Effect};
 use crate::verdict::State;
 
-
 /// Most names that the report shows as examples of one reason. The rows hold all.
 pub(super) const EXAMPLES_PER_REASON: usize = 5;
 

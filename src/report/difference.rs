@@ -232,13 +232,17 @@ impl Difference {
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.rules.before != self.rules.after {
-            warnings.push("The reports were made by different rules: states and findings may differ for that alone.".to_owned());
+            warnings.push(
+                "The reports were made by different rules: states and findings may differ for that alone.".to_owned(),
+            );
         }
         if !self.complete.before {
-            warnings.push("The earlier report is incomplete: names that only the later one has are left out.".to_owned());
+            warnings
+                .push("The earlier report is incomplete: names that only the later one has are left out.".to_owned());
         }
         if !self.complete.after {
-            warnings.push("The later report is incomplete: names that only the earlier one has are left out.".to_owned());
+            warnings
+                .push("The later report is incomplete: names that only the earlier one has are left out.".to_owned());
         }
         warnings
     }

@@ -297,8 +297,7 @@ impl LogRow {
             return Err(malformed(subject.column, "expected what the row is about"));
         }
         let word = LogKind::ALL.into_iter().find(|known| known.as_str() == kind.text);
-        let kind =
-            word.ok_or_else(|| malformed(kind.column, "expected decision, incident, correction or change"))?;
+        let kind = word.ok_or_else(|| malformed(kind.column, "expected decision, incident, correction or change"))?;
         let names = if kind == LogKind::Decision { Ok(Vec::new()) } else { names(&subject.text) };
         Ok(Self {
             line,
@@ -339,7 +338,8 @@ fn code_span(cell: &str) -> Option<String> {
     while let Some((before, escape)) = rest.split_once('\\') {
         text.push_str(before);
         let code = escape.strip_prefix("u{").and_then(|code| code.split_once('}'));
-        let character = code.and_then(|(hex, after)| Some((char::from_u32(u32::from_str_radix(hex, 16).ok()?)?, after)));
+        let character =
+            code.and_then(|(hex, after)| Some((char::from_u32(u32::from_str_radix(hex, 16).ok()?)?, after)));
         if let Some((character, after)) = character {
             text.push(character);
             rest = after;
@@ -392,7 +392,8 @@ mod tests {
             "```x``` is code\n".to_owned(),
             "<!-- one line -->\n".to_owned(),
         ] {
-            let log = GovernanceLog::parse(&format!("{hidden}\n{HEAD}{row}")).unwrap_or_else(|e| panic!("{e}: {hidden}"));
+            let log =
+                GovernanceLog::parse(&format!("{hidden}\n{HEAD}{row}")).unwrap_or_else(|e| panic!("{e}: {hidden}"));
             let names: Vec<_> = log.rows.iter().map(|row| row.names.clone()).collect();
             assert_eq!(names, [["a.eth"]], "{hidden}");
         }
@@ -444,7 +445,10 @@ mod tests {
         let head = "| date | subject | kind | decision | reason |\n";
         for (log, expected) in [
             (format!("{head}{good}"), "line 2, column 1: expected |---|"),
-            (format!("{HEAD}\ndate | subject | kind | decision | reason\n"), "line 6, column 1: expected | at the start"),
+            (
+                format!("{HEAD}\ndate | subject | kind | decision | reason\n"),
+                "line 6, column 1: expected | at the start",
+            ),
         ] {
             let found = malformed(&log);
             assert!(found.len() == 1 && found[0].starts_with(expected), "{found:?}");

@@ -21,7 +21,7 @@ use super::duty::ACTORS;
 use super::history::PastCounts;
 use super::overview::{CHECKS, NOTICE_DAYS, Overview, days_between};
 use super::page::{self, Quota, circumstances, day, headline, names as counted, subject};
-use super::words::{self, effect, fixer, do_together, people, role};
+use super::words::{self, do_together, effect, fixer, people, role};
 use super::{Group, Report, Rows, opening};
 use crate::digest::Digest;
 use crate::reason::Fixer;
@@ -113,7 +113,10 @@ fn summary(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Res
     for (number, ((class, word, sign), meaning)) in STATES.iter().zip(MEANINGS).enumerate() {
         let step = before.map_or_else(String::new, |before| step(before.states()[number], now[number]));
         let count = now[number];
-        writeln!(out, "<li class=\"{class}\"><b><i aria-hidden=\"true\">{sign}</i> {count}</b>{word}{step}<small>{meaning}</small></li>")?;
+        writeln!(
+            out,
+            "<li class=\"{class}\"><b><i aria-hidden=\"true\">{sign}</i> {count}</b>{word}{step}<small>{meaning}</small></li>"
+        )?;
     }
     writeln!(out, "</ul>")?;
     let besides = besides(report, overview);
@@ -149,9 +152,8 @@ fn besides(report: &Report, overview: &Overview) -> Vec<String> {
         let count = |kind: Kind| since.changes.iter().filter(|change| change.kind == kind).count();
         let (broken, trusted) = (count(Kind::NewlyBroken), count(Kind::NewlyTrusted));
         let before = report.before.as_ref().map_or_else(|| "the report before".to_owned(), when);
-        sentences.push(format!(
-            "Since {before}: <a href=\"#changes\">{broken} newly broken, {trusted} newly trusted</a>."
-        ));
+        sentences
+            .push(format!("Since {before}: <a href=\"#changes\">{broken} newly broken, {trusted} newly trusted</a>."));
     }
     sentences
 }
@@ -182,7 +184,12 @@ fn actors(overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
     for (actor, due) in ACTORS.into_iter().zip(overview.due) {
         let word = actor_word(actor);
         let class = if due == 0 { " class=\"idle\"" } else { "" };
-        writeln!(out, "<li{class}><h3>{word}<b>{}</b></h3><p class=\"soft\">{}</p>", counted(due), role_sentence(actor))?;
+        writeln!(
+            out,
+            "<li{class}><h3>{word}<b>{}</b></h3><p class=\"soft\">{}</p>",
+            counted(due),
+            role_sentence(actor)
+        )?;
         if due == 0 {
             writeln!(out, "<p>Nothing to do.</p></li>")?;
             continue;
@@ -246,12 +253,7 @@ fn contents(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Re
 }
 
 /// Where registry and chain do not agree.
-fn completeness(
-    report: &Report,
-    rows: &dyn Rows,
-    table_has: &BTreeSet<u64>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn completeness(report: &Report, rows: &dyn Rows, table_has: &BTreeSet<u64>, out: &mut dyn Write) -> io::Result<()> {
     let Some(counts) = report.completeness() else { return Ok(()) };
     writeln!(out, "<section id=\"registry\">\n<h2>Registry</h2>\n<p>{counts}</p>")?;
     let mut quota = Quota::of(MAX_REGISTRY_FINDINGS_SHOWN);
@@ -308,9 +310,15 @@ fn states_over_time(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     reports.sort_by_key(|report| report.checked);
     writeln!(out, "<section id=\"over-time\">\n<h2>States over time</h2>\n{}", picture::states_over_time(&reports))?;
     if reports.len() > picture::MAX_LABELLED {
-        writeln!(out, "<p class=\"ends\"><span>{}</span><span>{}</span></p>", when(&reports[0]), when(&reports[reports.len() - 1]))?;
+        writeln!(
+            out,
+            "<p class=\"ends\"><span>{}</span><span>{}</span></p>",
+            when(&reports[0]),
+            when(&reports[reports.len() - 1])
+        )?;
     }
-    let legend: Vec<_> = STATES.iter().map(|(class, word, _)| format!("<span class=\"key {class}\"></span>{word}")).collect();
+    let legend: Vec<_> =
+        STATES.iter().map(|(class, word, _)| format!("<span class=\"key {class}\"></span>{word}")).collect();
     writeln!(out, "<p class=\"legend\">Names, from the base: {}.</p>", legend.join(", "))?;
     writeln!(out, "<details><summary>The numbers</summary><ul>")?;
     for report in &reports {
@@ -358,7 +366,11 @@ fn reasons(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     if groups.is_empty() {
         return writeln!(out, "<p>None.</p>\n</section>");
     }
-    writeln!(out, "{}", table("reasons-table", "reasons", &["code", "names", "effect", "rule", "fixed by", "meaning", "examples"]))?;
+    writeln!(
+        out,
+        "{}",
+        table("reasons-table", "reasons", &["code", "names", "effect", "rule", "fixed by", "meaning", "examples"])
+    )?;
     for group in groups {
         let (entry, slug, names, effect) = (group.code.entry(), group.code, group.names, effect(group.effect));
         let mut examples: Vec<String> = group.examples.iter().map(|name| code(name)).collect();

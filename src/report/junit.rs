@@ -64,7 +64,8 @@ fn test(suite: &str, row: &Row, out: &mut dyn Write) -> io::Result<()> {
 /// A reason, as XML on a line.
 fn line(reason: &Reason) -> String {
     let mut text = format!("{}: {}", reason.code, reason.message);
-    let values = [("at", &reason.place), ("expected", &reason.expected), ("observed", &reason.observed), ("fix", &reason.fix)];
+    let values =
+        [("at", &reason.place), ("expected", &reason.expected), ("observed", &reason.observed), ("fix", &reason.fix)];
     for (label, value) in values {
         if let Some(value) = value {
             text.push_str(&format!(" | {label}: {value}"));

@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use super::difference::{Change, Kind, OtherWorld};
 use super::duty::is_askers_slip;
-use super::log_words::{self, shortened};
 use super::governance_log::{DRAFT, GovernanceLog, LogKind, LogRow, MalformedRow};
+use super::log_words::{self, shortened};
 use super::past::{Past, PastName};
 use super::{Decided, Difference, Draft};
 use crate::reason::Code;
@@ -138,7 +138,8 @@ impl LogCheck {
         }
         // Where no block was read, nothing dates a row.
         let today = judge.days.last.map(|day| day.to_string());
-        check.drafts = today.iter().flat_map(|today| check.missing.iter().map(|missing| missing.draft(today))).collect();
+        check.drafts =
+            today.iter().flat_map(|today| check.missing.iter().map(|missing| missing.draft(today))).collect();
         Ok(check)
     }
 
@@ -177,7 +178,8 @@ impl Days {
 
     /// Whether a row is of these days. Two audits of one day share its rows.
     fn is_new(&self, row: &LogRow) -> bool {
-        self.has(row) && self.since.is_none_or(|since| row.date > since || (row.date == since && self.last == self.since))
+        self.has(row)
+            && self.since.is_none_or(|since| row.date > since || (row.date == since && self.last == self.since))
     }
 }
 
@@ -336,9 +338,13 @@ fn is_broken(name: &PastName) -> bool {
 /// Whether a change is one of what a name publishes: not of the list, nor of what is said of the name.
 const fn is_published(kind: Kind) -> bool {
     match kind {
-        Kind::Added | Kind::Removed | Kind::NewlyTrusted | Kind::NewlyBroken | Kind::State | Kind::Findings | Kind::Upstream => {
-            false
-        }
+        Kind::Added
+        | Kind::Removed
+        | Kind::NewlyTrusted
+        | Kind::NewlyBroken
+        | Kind::State
+        | Kind::Findings
+        | Kind::Upstream => false,
         Kind::Bytes
         | Kind::Version
         | Kind::Records

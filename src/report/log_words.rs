@@ -56,7 +56,8 @@ const fn words(kind: Kind) -> &'static [&'static str] {
 pub(super) fn tells_of_change(row: &LogRow, change: &Change) -> bool {
     let text = text_of(row);
     let values = [&change.before, &change.after].into_iter().flatten();
-    words(change.kind).iter().any(|word| has_word(&text, word)) || values.into_iter().any(|value| has_value(&text, value))
+    words(change.kind).iter().any(|word| has_word(&text, word))
+        || values.into_iter().any(|value| has_value(&text, value))
 }
 
 /// Whether a row names a code.
@@ -88,7 +89,8 @@ fn has_value(text: &str, value: &str) -> bool {
     // An address stands behind its coin type, and an update that is missing before its message.
     let parts = [value, value.split_once(": ").map_or(value, |(_, part)| part)];
     parts.into_iter().any(|part| {
-        let forms = [Foreign::new(part).to_string(), shortened(part), start_of_hex(part).unwrap_or_default().to_owned()];
+        let forms =
+            [Foreign::new(part).to_string(), shortened(part), start_of_hex(part).unwrap_or_default().to_owned()];
         let mut forms = forms.into_iter().filter(|form| form.chars().count() >= LEAST_CHARACTERS);
         forms.any(|form| text.contains(&form.to_lowercase()))
     })
@@ -154,7 +156,9 @@ mod tests {
     #[test]
     fn two_long_values_stay_apart_when_they_are_shortened() {
         let [old, new] = [OLD, NEW].map(shortened);
-        assert!(old != new && old.starts_with("https://runtime.example/") && old.chars().count() <= MAX_VALUE_CHARACTERS);
+        assert!(
+            old != new && old.starts_with("https://runtime.example/") && old.chars().count() <= MAX_VALUE_CHARACTERS
+        );
         let draft = draft_of(&change(Kind::Endpoint, OLD, NEW));
         assert!(draft.reason.contains(&old) && draft.reason.contains(&new), "{draft:?}");
     }

@@ -7,9 +7,7 @@ use std::io::{self, Write};
 use super::duty::{ACTORS, duties, is_due};
 use super::overview::Overview;
 use super::owners::Owner;
-use super::page::{
-    Piece, Point, circumstances, digests, headline, listed, points, same_findings, some_names, subject,
-};
+use super::page::{Piece, Point, circumstances, digests, headline, listed, points, same_findings, some_names, subject};
 use super::upstreams::LabelCounts;
 use super::words::{does, effect, fixer, role, slugs};
 use super::{Draft, Drift, Group, Report, Row, Rows, opening, page, upstreams};
@@ -109,7 +107,8 @@ impl Section {
             (false, _) => write!(out, "{}{}", self.head, self.text)?,
         }
         if self.left_out > 0 {
-            let such = if self.named.is_empty() { String::new() } else { format!(", such as {}", self.named.join(", ")) };
+            let such =
+                if self.named.is_empty() { String::new() } else { format!(", such as {}", self.named.join(", ")) };
             let left_out = self.left_out;
             writeln!(out, "\n{left_out} more are left out here{such}. The forms `html`, `json` and `csv` have more.")?;
         }
@@ -175,7 +174,8 @@ fn actors(overview: &Overview) -> String {
     let mut text = "\n| has to act | names | because of |\n|---|--:|---|\n".to_owned();
     for (actor, due) in ACTORS.into_iter().zip(overview.due) {
         let causes = overview.causes_of(actor);
-        let why: Vec<_> = causes.iter().take(MOST).map(|(cause, names)| format!("{names}: {}", cause.in_words())).collect();
+        let why: Vec<_> =
+            causes.iter().take(MOST).map(|(cause, names)| format!("{names}: {}", cause.in_words())).collect();
         let others: u64 = causes.iter().skip(MOST).map(|(_, names)| names).sum();
         let others = if others > 0 { format!("; {others}: other causes") } else { String::new() };
         let _ = writeln!(text, "| **{}**, who {} | {due} | {}{others} |", role(actor), does(actor), why.join("; "));
@@ -190,7 +190,8 @@ fn actors(overview: &Overview) -> String {
 fn owners(overview: &Overview) -> String {
     const MOST: usize = 5;
     let most = overview.owners.most();
-    let owners: Vec<_> = most.iter().take(MOST).map(|(owner, owned)| format!("{} ({})", owned_by(owner), owned.names)).collect();
+    let owners: Vec<_> =
+        most.iter().take(MOST).map(|(owner, owned)| format!("{} ({})", owned_by(owner), owned.names)).collect();
     let more = most.len().saturating_sub(MOST);
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
     if owners.is_empty() { String::new() } else { format!("\nPublishers by owner: {}{more}.\n", owners.join(", ")) }

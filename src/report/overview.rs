@@ -88,7 +88,8 @@ pub(super) struct Expiries {
 impl Overview {
     /// Gathers the counts of a report.
     pub(super) fn of(report: &Report, rows: &dyn Rows) -> io::Result<Self> {
-        let mut overview = Self { expiries: report.counts.checked.map(|(from, _)| Expiries::from(from)), ..Self::default() };
+        let mut overview =
+            Self { expiries: report.counts.checked.map(|(from, _)| Expiries::from(from)), ..Self::default() };
         rows.each(&mut |row| {
             overview.add(row);
             Ok(())
@@ -104,7 +105,8 @@ impl Overview {
     /// Why an actor has to act, the most frequent first.
     pub(super) fn causes_of(&self, actor: Fixer) -> Vec<(Cause, u64)> {
         let of_actor = ACTORS.iter().zip(&self.causes).filter(|(of, _)| **of == actor);
-        let mut causes: Vec<_> = of_actor.flat_map(|(_, causes)| causes.iter().map(|(cause, names)| (*cause, *names))).collect();
+        let mut causes: Vec<_> =
+            of_actor.flat_map(|(_, causes)| causes.iter().map(|(cause, names)| (*cause, *names))).collect();
         causes.sort_by_key(|(_, names)| std::cmp::Reverse(*names));
         causes
     }

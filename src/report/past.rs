@@ -153,7 +153,16 @@ impl Past {
     }
 
     const fn empty(scope: Scope, complete: bool) -> Self {
-        Self { scope, complete, names: BTreeMap::new(), checked: None, digest: None, rows: 0, states: [0; 3], shard: None }
+        Self {
+            scope,
+            complete,
+            names: BTreeMap::new(),
+            checked: None,
+            digest: None,
+            rows: 0,
+            states: [0; 3],
+            shard: None,
+        }
     }
 
     fn add(&mut self, name: PastName) {
@@ -250,7 +259,8 @@ impl PastName {
     }
 
     fn codes_where(&self, is_wanted: impl Fn(&PastReason) -> bool) -> Vec<Code> {
-        let mut codes: Vec<Code> = self.reasons.iter().filter(|reason| is_wanted(reason)).map(|reason| reason.code).collect();
+        let mut codes: Vec<Code> =
+            self.reasons.iter().filter(|reason| is_wanted(reason)).map(|reason| reason.code).collect();
         codes.sort_unstable_by_key(|code| code.slug());
         codes.dedup();
         codes

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::difference::{Change, Difference, Kind};
-use super::{Past, AuditCounts};
+use super::{AuditCounts, Past};
 use crate::digest::Digest;
 use crate::verdict::Pinned;
 
@@ -82,7 +82,13 @@ struct Item<'a> {
 
 impl<'a> Payload<'a> {
     /// What `changes` from `before` to `after` are told as. The time is that of the last block; `now` where none was read.
-    pub fn of(changes: &'a Difference, before: &'a Past, after: &'a Past, counts: &AuditCounts, now: Timestamp) -> Self {
+    pub fn of(
+        changes: &'a Difference,
+        before: &'a Past,
+        after: &'a Past,
+        counts: &AuditCounts,
+        now: Timestamp,
+    ) -> Self {
         let scope = &after.scope;
         let AuditCounts { names, trusted, untrusted, indeterminate, .. } = *counts;
         Self {
@@ -98,7 +104,12 @@ impl<'a> Payload<'a> {
                 blocks: counts.blocks.map(|(first, last)| Blocks { first, last }),
                 reports: Reports { before: before.digest, after: after.digest },
                 counts: Counts { names, trusted, untrusted, indeterminate },
-                changes: changes.changes.iter().take(MAX_CHANGES).map(|change| Item::of(change, before, after)).collect(),
+                changes: changes
+                    .changes
+                    .iter()
+                    .take(MAX_CHANGES)
+                    .map(|change| Item::of(change, before, after))
+                    .collect(),
                 left_out: changes.changes.len().saturating_sub(MAX_CHANGES),
             },
         }
@@ -132,7 +143,14 @@ fn shown(kind: Kind, value: &str) -> String {
         | Kind::Bytes => value.to_owned(),
         // A code, and what it says of the card.
         Kind::UpdateMissing => value.split(':').next().unwrap_or_default().to_owned(),
-        Kind::Version | Kind::Records | Kind::Owner | Kind::Resolver | Kind::Expiry | Kind::Payee | Kind::Endpoint | Kind::Upstream => {
+        Kind::Version
+        | Kind::Records
+        | Kind::Owner
+        | Kind::Resolver
+        | Kind::Expiry
+        | Kind::Payee
+        | Kind::Endpoint
+        | Kind::Upstream => {
             if clresolve_core::mutant!("webhooks-repeat-values") {
                 return value.to_owned();
             }

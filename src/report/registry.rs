@@ -147,7 +147,8 @@ impl RegistryCounts {
 
     /// The counts in one sentence.
     pub(super) fn sentence(&self, registry: &Registry) -> String {
-        let entries = if registry.entries == 1 { "1 entry".to_owned() } else { format!("{} entries", registry.entries) };
+        let entries =
+            if registry.entries == 1 { "1 entry".to_owned() } else { format!("{} entries", registry.entries) };
         let mut parts = vec![format!("{} on the chain as an agent", self.agreeing)];
         let found = Finding::ALL.into_iter().filter(|finding| self.of(*finding) > 0);
         parts.extend(found.map(|finding| format!("{} {}", self.of(finding), finding.in_words())));

@@ -16,7 +16,6 @@ use crate::text::{clipped, is_unsafe};
 use crate::verdict::{State, Verdict};
 use clresolve_verdict::agreement::UpstreamAgreement;
 
-
 /// Most reasons of one verdict that the report keeps. An honest card has a handful of defects. A hostile one can have
 /// hundreds, and its verdict still holds all of them.
 pub(super) const MAX_REASONS_PER_ROW: usize = 64;
@@ -195,8 +194,7 @@ impl Row {
     /// A digest that names share if their findings differ only in values. A line that is not a name has none.
     pub(super) fn kind_of_findings(&self) -> Option<Digest> {
         self.normalized.as_ref().filter(|_| self.has_findings())?;
-        let findings: Vec<_> =
-            self.reasons.iter().map(|reason| (reason.effect, reason.code, &reason.place)).collect();
+        let findings: Vec<_> = self.reasons.iter().map(|reason| (reason.effect, reason.code, &reason.place)).collect();
         let kind = (self.state, findings, self.more_reasons, self.drift.agreements(), &self.near_misses);
         Some(Digest::of(format!("{kind:?}").as_bytes()))
     }

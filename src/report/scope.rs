@@ -6,7 +6,6 @@ use super::registry::Registry;
 use crate::text::excerpt;
 use crate::verdict::{Depth, Pinned};
 
-
 /// The schema identifier of the report's JSON form.
 pub const SCHEMA: &str = "clresolve.audit/1";
 

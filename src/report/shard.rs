@@ -129,7 +129,8 @@ mod tests {
         }
         assert_eq!(of("Agent7.eth"), of("agent7.ETH"));
         assert_eq!(of("no name at all\u{202e}").len(), 1);
-        let used: std::collections::BTreeSet<_> = (0..200).flat_map(|number| of(&format!("agent{number}.eth"))).collect();
+        let used: std::collections::BTreeSet<_> =
+            (0..200).flat_map(|number| of(&format!("agent{number}.eth"))).collect();
         assert_eq!(used.len(), 8);
     }
 

@@ -158,7 +158,17 @@ fn report_under(profile: &str, rows: &[Row], ending: Ending) -> Report {
         agreement: rows.iter().any(|row| row.agreement.is_some()),
     };
     let list = ListOfNames { file: Some("names.txt".to_owned()), digest: Some(Digest::of(b"list")) };
-    Report { scope, counts, ending, since: None, before: None, earlier: Vec::new(), shard: None, list, flags: Vec::new() }
+    Report {
+        scope,
+        counts,
+        ending,
+        since: None,
+        before: None,
+        earlier: Vec::new(),
+        shard: None,
+        list,
+        flags: Vec::new(),
+    }
 }
 
 /// Rows in memory.

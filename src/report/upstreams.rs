@@ -131,10 +131,7 @@ fn said(all: usize, what: &str, found: &[(usize, &str)], nothing: &str) -> Strin
 
 /// Passes to `see` what an endpoint says otherwise of a name and what a gateway does not serve: the row, the label, and the
 /// finding in words. Silence is counted, and no finding.
-pub(super) fn each_finding(
-    rows: &dyn Rows,
-    see: &mut dyn FnMut(&Row, &str, &str) -> io::Result<()>,
-) -> io::Result<()> {
+pub(super) fn each_finding(rows: &dyn Rows, see: &mut dyn FnMut(&Row, &str, &str) -> io::Result<()>) -> io::Result<()> {
     rows.each(&mut |row| {
         let Some(UpstreamAgreement { endpoints, gateways }) = &row.agreement else { return Ok(()) };
         for said in endpoints {
@@ -201,7 +198,8 @@ pub(super) fn cells(row: &Row) -> [String; 2] {
             EndpointStance::Silent { why } => format!("{word} ({})", why.as_str()),
         }
     };
-    let endpoints: Vec<_> = endpoints.iter().map(|said| format!("{}: {}", said.label, endpoint(&said.stance))).collect();
+    let endpoints: Vec<_> =
+        endpoints.iter().map(|said| format!("{}: {}", said.label, endpoint(&said.stance))).collect();
     let gateway = |stance| GATEWAY_COLUMNS[gateway_column(stance)];
     let gateways: Vec<_> = gateways.iter().map(|said| format!("{}: {}", said.label, gateway(said.says))).collect();
     [endpoints.join("; "), gateways.join("; ")]

@@ -12,7 +12,7 @@ use futures_util::future::join;
 use super::turns::Turns;
 use super::upstream::Upstream;
 use super::{Resolver, SetupError, setup};
-use crate::chain::{Block, NameStatement, EndpointSurvey, EndpointStatement};
+use crate::chain::{Block, EndpointStatement, EndpointSurvey, NameStatement};
 use crate::cid::Budget;
 use crate::clock::Clock;
 use crate::evidence::Targets;
@@ -64,8 +64,7 @@ impl Resolver {
 impl UpstreamSurvey {
     /// What each says of a name that was judged.
     pub(crate) async fn ask(&self, resolution: &Resolution) -> UpstreamAgreement {
-        let (endpoints, gateways) =
-            join(self.ask_endpoints(resolution), self.ask_gateways(resolution.verdict())).await;
+        let (endpoints, gateways) = join(self.ask_endpoints(resolution), self.ask_gateways(resolution.verdict())).await;
         UpstreamAgreement { endpoints, gateways }
     }
 
@@ -120,9 +119,7 @@ fn served(retrieval: &Retrieval) -> Option<GatewayStance> {
     if is_whole {
         return (retrieval.requests > 0).then_some(GatewayStance::Has);
     }
-    let is_lacking = |fault: &GatewayFault| {
-        matches!(fault, GatewayFault::Fetch(FetchError::Unavailable(Cause::Status(status))) if LACKING.contains(status))
-    };
+    let is_lacking = |fault: &GatewayFault| matches!(fault, GatewayFault::Fetch(FetchError::Unavailable(Cause::Status(status))) if LACKING.contains(status));
     let lacks = retrieval.failures.iter().any(|(_, fault)| is_lacking(fault));
     Some(if lacks { GatewayStance::Lacks } else { GatewayStance::Unreached })
 }

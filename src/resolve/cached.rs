@@ -72,37 +72,37 @@ impl CachedWalker {
     }
 
     /// The fresh verdict, or that of a run.
-    pub(super) async fn answer(&self, input: &str, rules: RuleSet) -> Resolution {
+    pub(super) async fn answer(&self, input: &str, rules: &RuleSet) -> Resolution {
         let now = self.walker.now();
         let name = match EnsName::parse(input) {
             Ok(name) => name,
-            Err(error) => return self.invalid_name(input, &error, &rules),
+            Err(error) => return self.invalid_name(input, &error, rules),
         };
-        let key = self.key(name, &rules);
+        let key = self.key(name, rules);
         if let Some(fresh) = self.cache.fresh(&key, now).await {
             return fresh.asked_as(input);
         }
-        let run = self.run(key.clone(), rules, Using::Fleet);
+        let run = self.run(key.clone(), rules.clone(), Using::Fleet);
         self.cache.get_or_run(key, now, run).await.asked_as(input)
     }
 
     /// The verdict of a new run, which replaces the cached one.
-    pub(super) async fn answer_anew(&self, input: &str, rules: RuleSet) -> Resolution {
+    pub(super) async fn answer_anew(&self, input: &str, rules: &RuleSet) -> Resolution {
         let name = match EnsName::parse(input) {
             Ok(name) => name,
-            Err(error) => return self.invalid_name(input, &error, &rules),
+            Err(error) => return self.invalid_name(input, &error, rules),
         };
-        let key = self.key(name, &rules);
-        let run = self.run(key.clone(), rules, Using::Nothing);
+        let key = self.key(name, rules);
+        let run = self.run(key.clone(), rules.clone(), Using::Nothing);
         self.cache.run_anew(key, run).await.asked_as(input)
     }
 
     /// The verdict of a new run about a name that may have changed. Content that an earlier run proved is used where the
     /// chain still names it.
     #[cfg(feature = "daemon")]
-    pub(super) async fn read_again(&self, name: &EnsName, rules: RuleSet) -> Resolution {
-        let key = self.key(name.clone(), &rules);
-        let run = self.run(key.clone(), rules, Using::Content);
+    pub(super) async fn read_again(&self, name: &EnsName, rules: &RuleSet) -> Resolution {
+        let key = self.key(name.clone(), rules);
+        let run = self.run(key.clone(), rules.clone(), Using::Content);
         self.cache.run_anew(key, run).await
     }
 
@@ -245,7 +245,7 @@ impl CachedWalker {
         let decided = &decided;
         let ask = |name: EnsName| async move {
             // A bug that a name brings out must not end the daemon, and that again after each start.
-            let answer = AssertUnwindSafe(self.answer(name.as_str(), rules.clone())).catch_unwind().await;
+            let answer = AssertUnwindSafe(self.answer(name.as_str(), rules)).catch_unwind().await;
             if answer.is_ok_and(|answer| answer.verdict().state != State::Indeterminate) {
                 decided(&name);
             }

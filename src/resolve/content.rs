@@ -19,8 +19,14 @@ pub trait Content: Send + Sync {
     async fn card(&self, url: &str, limit: Duration) -> Source;
 
     /// The walk from `cid` along `path`. `known` are bytes in hand that may be the file itself.
-    async fn walk(&self, cid: &ContentId, path: &ContentPath, known: &[Bytes], budget: Budget, limit: Duration)
-    -> Retrieved;
+    async fn walk(
+        &self,
+        cid: &ContentId,
+        path: &ContentPath,
+        known: &[Bytes],
+        budget: Budget,
+        limit: Duration,
+    ) -> Retrieved;
 
     /// What is served at the URL of a trust root's keys, within `limit`. A redirect must not lead to another origin.
     async fn key_set(&self, url: &str, limit: Duration) -> Source {
@@ -56,7 +62,12 @@ pub trait Content: Send + Sync {
     ///
     /// # Errors
     /// Where the door for foreign URLs refuses it, or its host gives no answer.
-    async fn unpaid(&self, _url: &str, _body: Option<&'static str>, _limit: Duration) -> Result<SellerReply, FetchError> {
+    async fn unpaid(
+        &self,
+        _url: &str,
+        _body: Option<&'static str>,
+        _limit: Duration,
+    ) -> Result<SellerReply, FetchError> {
         Err(Forbidden { hop: 0, target: "the URL".to_owned(), why: EgressViolation::Disabled }.into())
     }
 

@@ -20,9 +20,9 @@ use futures_util::future::join_all;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Inner, Resolver};
 use super::look_ups::Beside;
 use super::signer;
+use super::{Inner, Resolver};
 use crate::cache::Began;
 use crate::name::EnsName;
 use crate::reason::{Code, Effect, Reason};
@@ -69,7 +69,9 @@ impl Facts {
     /// request. What stands against another entry is nothing to these: a client may choose any.
     fn may_be_settled_by_a_registration(&self, decision: &Decision) -> BTreeSet<Network> {
         let Ok(terms) = &self.terms else { return BTreeSet::new() };
-        if clresolve_core::mutant!("one-bad-entry-stops-look-ups") && !decision.entries.iter().all(|row| has_no_other(row, &OF_THE_PAYEE)) {
+        if clresolve_core::mutant!("one-bad-entry-stops-look-ups")
+            && !decision.entries.iter().all(|row| has_no_other(row, &OF_THE_PAYEE))
+        {
             return BTreeSet::new();
         }
         let open = decision.entries.iter().filter(|row| row.abort && has_no_other(row, &OF_THE_PAYEE));
@@ -85,8 +87,7 @@ impl Facts {
             row.codes.iter().any(|slug| slug == Code::OfferSignerUnproven.slug())
                 && has_no_other(row, &[Code::OfferSignerUnproven, Code::PayeeMismatch, Code::PayeeUnproven])
         };
-        decision.entries.iter().any(is_open)
-            && self.terms.as_ref().is_ok_and(|terms| terms.offers.iter().any(is_jws))
+        decision.entries.iter().any(is_open) && self.terms.as_ref().is_ok_and(|terms| terms.offers.iter().any(is_jws))
     }
 }
 
@@ -191,7 +192,8 @@ impl Resolver {
     fn still_stands(&self, resolution: &Resolution, began: Began) -> bool {
         let now = self.now();
         let is_fresh = now < resolution.verdict().freshness.fresh_until;
-        is_fresh && named(resolution).is_some_and(|name| self.0.cached.cache.unread(&name, began, resolution, now).is_none())
+        is_fresh
+            && named(resolution).is_some_and(|name| self.0.cached.cache.unread(&name, began, resolution, now).is_none())
     }
 
     /// Adds what the ERC-8004 registrations of the name say about the payees on the open networks. Whether any says

@@ -18,7 +18,7 @@ use super::{SetupError, setup};
 
 use crate::cid::{Budget, ContentId, ContentPath};
 use crate::clock::Clock;
-use crate::config::{Config, GradeDemand, Endpoint, Gateway, Hedging};
+use crate::config::{Config, Endpoint, Gateway, GradeDemand, Hedging};
 use crate::fetch::ipfs::{GatewayFault, IpfsClient, Want};
 use crate::fetch::{Cause, Egress, FetchError, OperatorClient, SystemLookup};
 use crate::text::excerpt;
@@ -362,7 +362,8 @@ fn of_endpoint(config: &Config, health: &EndpointHealth) -> Option<String> {
         let behind = format!("{label} is behind, its finalized block is {minutes} minutes old");
         return Some(format!("{behind}: let it finish its synchronisation"));
     }
-    (health.ws == Some(false)).then(|| format!("{label} announces no new blocks ({error}): correct its ws, or take it out"))
+    (health.ws == Some(false))
+        .then(|| format!("{label} announces no new blocks ({error}): correct its ws, or take it out"))
 }
 
 /// Whether enough operators answer.

@@ -145,7 +145,13 @@ impl Fleet {
 
     /// The verdict that shared evidence leads to here, for a run that began then. Proving the evidence again takes the
     /// processor, so it is done where evidence is judged.
-    async fn judged(&self, walker: &Arc<Walker>, request: &RunRequest, value: Value, began: Began) -> Option<Resolution> {
+    async fn judged(
+        &self,
+        walker: &Arc<Walker>,
+        request: &RunRequest,
+        value: Value,
+        began: Began,
+    ) -> Option<Resolution> {
         let (block, fresh_until, newest) = (value.block, value.fresh_until, value.newest);
         let (prover, rules, key) = (Arc::clone(walker), request.rules.clone(), request.key.clone());
         let open = move || {
@@ -202,7 +208,14 @@ impl Fleet {
 
     /// Writes the evidence of a run for the others, if it decided something. What it walked is kept in any case: the next
     /// run uses the content, and is to show how it was proven.
-    async fn share(&self, walker: &Arc<Walker>, request: &RunRequest, mut run: Run, found: &Resolution, keeping: Keeping) {
+    async fn share(
+        &self,
+        walker: &Arc<Walker>,
+        request: &RunRequest,
+        mut run: Run,
+        found: &Resolution,
+        keeping: Keeping,
+    ) {
         let mut blocks = std::mem::take(&mut *keeping.blocks.lock().unwrap_or_else(PoisonError::into_inner));
         self.with_kept_walks(&mut run.evidence, &mut blocks);
         let fresh_until = found.verdict().freshness.fresh_until;
@@ -210,7 +223,8 @@ impl Fleet {
         if found.verdict().state == State::Indeterminate && !clresolve_core::mutant!("failures-are-shared") {
             return;
         }
-        let (key, began, newest, content_fetched_at) = (&request.key, keeping.began, found.newest(), run.content_fetched_at);
+        let (key, began, newest, content_fetched_at) =
+            (&request.key, keeping.began, found.newest(), run.content_fetched_at);
         match self.packed(walker, &request.rules, run, blocks, keeping.proofs).await {
             Ok(evidence) => {
                 let value = Value { block, newest, began, fresh_until, content_fetched_at, evidence };

@@ -15,10 +15,10 @@ use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 
-use self::hints::{Hints, Subscriber};
 pub(super) use self::hints::subscribes;
-use super::upstream::Upstream;
+use self::hints::{Hints, Subscriber};
 use super::Resolver;
+use super::upstream::Upstream;
 use crate::cache::{Changes, EndpointId};
 use crate::chain::{Endpoint, Follower, News};
 use crate::name::EnsName;
@@ -81,7 +81,7 @@ impl Resolver {
     async fn read_changed(&self, name: EnsName, changes: &Changes) {
         let cache = &self.0.cached.cache;
         let began = cache.begin();
-        let found = self.0.cached.read_again(&name, self.configured_rules()).await;
+        let found = self.0.cached.read_again(&name, &self.0.configured).await;
         let now = self.now();
         if !cache.judge(&name, began, &found, now) {
             // Where the chain could not be read at all, it is no use to ask again before a client would.
@@ -143,7 +143,13 @@ impl FollowedEndpoint {
         let Some(missed) = &news.missed else { return };
         telemetry::gap(label);
         let (first, last) = (missed.start(), missed.end());
-        tracing::info!(endpoint = label, first, last, covered = !outcome.is_stale, "logs of these blocks were not read");
+        tracing::info!(
+            endpoint = label,
+            first,
+            last,
+            covered = !outcome.is_stale,
+            "logs of these blocks were not read"
+        );
     }
 }
 
@@ -215,7 +221,7 @@ mod tests {
         let own = Endpoint { label: "own".to_owned(), url, own: true, operator: "own".to_owned(), ws: None };
         let ids = changes.follow(&[own]);
         let trusted = sample::empty(State::Trusted, resolver.now(), 0);
-        cached.cache.run_anew(cached.key(name.clone(), &resolver.configured_rules()), |_| async { trusted }).await;
+        cached.cache.run_anew(cached.key(name.clone(), &resolver.0.configured), |_| async { trusted }).await;
         let change = Change { block: 5, source: Source::Registration, node: name.node() };
         let head = Block { number: 5, hash: [9; 32].into(), timestamp: resolver.now() };
         let news = News { head, changes: vec![change], replaced: None, missed: None, unasked: 0 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clresolve_bundle::purchase::{Evidence, Papers, PurchaseBundle};
 use clresolve_receipt::document::ReceiptSetting;
-use clresolve_receipt::judge::{ReceiptAgent, BoundReceipt, ReceiptKnowledge, AgentRoutes};
+use clresolve_receipt::judge::{AgentRoutes, BoundReceipt, ReceiptAgent, ReceiptKnowledge};
 use clresolve_receipt::question::Request;
 use clresolve_receipt::replay::Mark;
 use clresolve_receipt::{ReceiptQuestion, Verification, judge};
@@ -87,7 +87,11 @@ impl Resolver {
     }
 
     /// As [`Resolver::verify_receipt`], about the agent of a verdict that was just asked for.
-    pub(crate) async fn verify_receipt_of(&self, resolution: &Resolution, question: Arc<ReceiptQuestion>) -> Verification {
+    pub(crate) async fn verify_receipt_of(
+        &self,
+        resolution: &Resolution,
+        question: Arc<ReceiptQuestion>,
+    ) -> Verification {
         self.judge_receipt(resolution, question).await.0
     }
 
@@ -110,7 +114,11 @@ impl Resolver {
     }
 
     /// What is said of a receipt, and its mark where it was shown for something.
-    async fn judge_receipt(&self, resolution: &Resolution, question: Arc<ReceiptQuestion>) -> (Verification, Option<Mark>) {
+    async fn judge_receipt(
+        &self,
+        resolution: &Resolution,
+        question: Arc<ReceiptQuestion>,
+    ) -> (Verification, Option<Mark>) {
         let Inner { walker, receipt_signers, schemas, registries, settlements, .. } = &*self.0;
         let verdict = resolution.verdict().clone();
         let agent = self.agent(resolution);
@@ -121,8 +129,8 @@ impl Resolver {
                 None => Err(Box::new(Reason::new(Code::ReceiptKeyUnpublished).observed("the name has no normal form"))),
             }
         };
-        let profile = self.configured_rules().profile;
-        let bound = schemas.of(walker, &profile, resolution, Side::Receipt);
+        let profile = &self.0.configured.profile;
+        let bound = schemas.of(walker, profile, resolution, Side::Receipt);
         let settlement = settlement::of(settlements, registries, walker, beside.as_ref(), &question.purchase);
         let (signer, bound, settlement) = tokio::join!(signer, bound, settlement);
         let bound = bound.filter(is_judged_by);
@@ -134,10 +142,10 @@ impl Resolver {
                 signer: signer.as_ref().map_err(|reason| &**reason),
                 request: question.request.as_ref(),
                 bought: bought.as_ref(),
-                schema: bound.as_ref().zip(first_verb(agent.as_ref())).map(|(bound, verb)| BoundReceipt {
-                    verb,
-                    schema: bound.as_deref().map_err(AsRef::as_ref),
-                }),
+                schema: bound
+                    .as_ref()
+                    .zip(first_verb(agent.as_ref()))
+                    .map(|(bound, verb)| BoundReceipt { verb, schema: bound.as_deref().map_err(AsRef::as_ref) }),
                 now,
             };
             let setting = ReceiptSetting {

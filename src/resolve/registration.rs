@@ -21,8 +21,8 @@ use crate::card::JsonError;
 use crate::chain::TransactionReader;
 use crate::chain::transport::HttpPost;
 use crate::chain::{AgentRegistry, Answer, Block, BlockSelector, ChainConfig, ChainError, Proof};
-use crate::clock::Clock;
 use crate::check::records::behind;
+use crate::clock::Clock;
 use crate::config::{GradeDemand, RegistryChain};
 use crate::evidence::links::{Registration, RegistrationFile, registration_file};
 use crate::fetch::{Cause, FetchError};
@@ -60,7 +60,12 @@ pub(super) struct Registry {
 
 impl Registry {
     /// The registry that the configuration names for the chain that `chain` says how to read, through `http`.
-    pub(super) fn new(config: &RegistryChain, chain: ChainConfig, http: &Arc<dyn HttpPost>, clock: &Arc<dyn Clock>) -> Self {
+    pub(super) fn new(
+        config: &RegistryChain,
+        chain: ChainConfig,
+        http: &Arc<dyn HttpPost>,
+        clock: &Arc<dyn Clock>,
+    ) -> Self {
         let time = || {
             let clock = Arc::clone(clock);
             Arc::new(move || clock.now())
@@ -231,7 +236,9 @@ impl<'w> LookUp<'w> {
             return Ok(());
         }
         let named = file.names().next().map_or_else(|| "no ENS name".to_owned(), excerpt);
-        Err(Box::new(unproven().expected(self.name.as_str()).observed(format!("the agent's registration names {named}"))))
+        Err(Box::new(
+            unproven().expected(self.name.as_str()).observed(format!("the agent's registration names {named}")),
+        ))
     }
 
     /// A file of anybody, read apart from the threads that answer.

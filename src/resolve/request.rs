@@ -60,8 +60,8 @@ impl Resolver {
             return Err([reason].into());
         }
         let Inner { walker, schemas, .. } = &*self.0;
-        let profile = self.configured_rules().profile;
-        schemas.of(walker, &profile, resolution, Side::Request).await.unwrap_or_else(|| Err([].into()))
+        let profile = &self.0.configured.profile;
+        schemas.of(walker, profile, resolution, Side::Request).await.unwrap_or_else(|| Err([].into()))
     }
 }
 

@@ -122,7 +122,9 @@ impl LookUp {
         let schema = proven(self.side, &served, entry, profile)?;
         let mut gathering = Gathering::new(manifest, entry, schema);
         while let Some(sibling) = gathering.missing().map_err(alone)? {
-            self.supplied(&mut gathering, sibling, deadline).await.or_else(|causes| Known::undecided(&causes).map(drop))?;
+            self.supplied(&mut gathering, sibling, deadline)
+                .await
+                .or_else(|causes| Known::undecided(&causes).map(drop))?;
         }
         let ready = gathering.ready();
         self.walker.pool.run(move || ready.compile().map(Arc::new)).await.map_err(alone)
@@ -152,7 +154,8 @@ impl LookUp {
             Some(location) => self.answer(location, deadline).await,
             None => Err(SchemaFault::NotNamed.into()),
         };
-        let mirror = card.schema_mirror(self.side).filter(|location| canonical.is_err() && !holds_placeholder(location));
+        let mirror =
+            card.schema_mirror(self.side).filter(|location| canonical.is_err() && !holds_placeholder(location));
         let mirror = match mirror {
             Some(location) => Some(self.answer(location, deadline).await),
             None => None,

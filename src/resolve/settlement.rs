@@ -9,7 +9,7 @@ use clresolve_payment::settlement::{Due, Purchase, Settlement, ShownBy, Sight, u
 use clresolve_state::receipts::TransactionReading;
 
 use super::look_ups::{Beside, LookUpResult, LookUps};
-use super::registration::{LOOK_UP_SHARE, AgentRegistries, Registry};
+use super::registration::{AgentRegistries, LOOK_UP_SHARE, Registry};
 use super::walk::Walker;
 use crate::config::{Config, GradeDemand};
 use crate::digest::Digest;

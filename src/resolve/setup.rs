@@ -196,7 +196,9 @@ pub(super) fn chain(
     let gateway = look_ups(config, egress);
     let now = chain_clock(clock);
     match settings.demand {
-        GradeDemand::StateProof(_) if !clresolve_core::mutant!("state-is-told") => proven(settings, &http, gateway, now),
+        GradeDemand::StateProof(_) if !clresolve_core::mutant!("state-is-told") => {
+            proven(settings, &http, gateway, now)
+        }
         GradeDemand::SingleRpc | GradeDemand::Quorum(_) | GradeDemand::StateProof(_) => {
             let reader = match load {
                 Load::Questions => RpcChain::new(settings, &http, gateway),
@@ -215,7 +217,11 @@ fn request_timeout(config: &Config, endpoints: &[Endpoint]) -> Duration {
 }
 
 /// The readers of the chains that are paid on, under `clock`.
-pub(super) fn registries(config: &Config, egress: &Egress, clock: &Arc<dyn Clock>) -> Result<AgentRegistries, SetupError> {
+pub(super) fn registries(
+    config: &Config,
+    egress: &Egress,
+    clock: &Arc<dyn Clock>,
+) -> Result<AgentRegistries, SetupError> {
     let http: Arc<dyn HttpPost> = Arc::new(OperatorDoor(egress.clone()));
     let of_chain = |(id, chain): (&ChainId, &RegistryChain)| {
         let demand = chain.demand().map_err(|error| invalid("chains", error))?;
@@ -223,7 +229,11 @@ pub(super) fn registries(config: &Config, egress: &Egress, clock: &Arc<dyn Clock
         let settings = chain::ChainConfig {
             chain_id: id.number(),
             genesis: None,
-            demand: if clresolve_core::mutant!("one-endpoint-tells-the-wallet") { GradeDemand::SingleRpc } else { demand },
+            demand: if clresolve_core::mutant!("one-endpoint-tells-the-wallet") {
+                GradeDemand::SingleRpc
+            } else {
+                demand
+            },
             contracts: chain::Contracts::default(),
             endpoints: chain.endpoints.iter().cloned().map(Into::into).collect(),
             timeout,

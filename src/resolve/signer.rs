@@ -189,7 +189,8 @@ impl SignerRecords {
             return Some("the grade of proof is lower than the gate demands");
         }
         let is_denied = denies_borrowed && self.borrowed && !clresolve_core::mutant!("anybody-lends-keys");
-        is_denied.then_some("the records come from off the chain or from an ancestor's resolver, which gate.deny refuses")
+        is_denied
+            .then_some("the records come from off the chain or from an ancestor's resolver, which gate.deny refuses")
     }
 }
 
@@ -231,16 +232,16 @@ mod tests {
     async fn a_name_without_records_is_told_from_one_that_was_not_read() {
         let sandbox = crate::sandbox::Sandbox::start().await.expect("it starts");
         let resolver = crate::resolve::Resolver::new(&sandbox.config()).await.expect("its configuration is good");
-        let walker = &resolver.0.walker;
-        let read = async |name: &str, limit| {
+        let limit = resolver.0.walker.config.timeout;
+        let read = async |resolver: &crate::Resolver, name: &str, limit| {
             let name = EnsName::parse(name).expect("a name");
-            SignerRecords::read(walker, &name, limit).await.map(|_| ())
+            SignerRecords::read(&resolver.0.walker, &name, limit).await.map(|_| ())
         };
-        let limit = walker.config.timeout;
-        assert_eq!(read("summarizeagent.eth", limit).await, Ok(()));
-        assert_eq!(read("nobody-has-this.eth", limit).await, Err(SignerError::Unregistered));
-        assert_eq!(read("resolver-missing.eth", limit).await, Err(SignerError::NoResolver));
+        assert_eq!(read(&resolver, "summarizeagent.eth", limit).await, Ok(()));
+        assert_eq!(read(&resolver, "nobody-has-this.eth", limit).await, Err(SignerError::Unregistered));
+        assert_eq!(read(&resolver, "resolver-missing.eth", limit).await, Err(SignerError::NoResolver));
+        let (_world, stalled) = crate::resolve::tests::stalled().await;
         let late = SignerError::Unavailable("no answer in time".to_owned());
-        assert_eq!(read("summarizeagent.eth", Duration::ZERO).await, Err(late));
+        assert_eq!(read(&stalled, "summarizeagent.eth", Duration::ZERO).await, Err(late));
     }
 }

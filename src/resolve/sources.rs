@@ -64,7 +64,13 @@ impl Sources {
 
 impl ContentSources {
     /// Asks the card's URL and the gateways, at the same time unless one needs the other's answer.
-    pub(super) async fn of_card(&self, found: &Found, all: bool, limit: Duration, progress: NameProgress<'_>) -> Sources {
+    pub(super) async fn of_card(
+        &self,
+        found: &Found,
+        all: bool,
+        limit: Duration,
+        progress: NameProgress<'_>,
+    ) -> Sources {
         let targets = Targets::of(&found.records);
         let needs_https = targets.waits_for_url(all);
         let Targets { url, cid, path, mirror: other } = targets;
@@ -100,7 +106,13 @@ impl ContentSources {
         Sources { https, ipfs, mirror, milliseconds }
     }
 
-    async fn walk(&self, cid: Option<&ContentId>, path: &ContentPath, known: Option<&Bytes>, limit: Duration) -> Retrieved {
+    async fn walk(
+        &self,
+        cid: Option<&ContentId>,
+        path: &ContentPath,
+        known: Option<&Bytes>,
+        limit: Duration,
+    ) -> Retrieved {
         let Some(cid) = cid else { return Retrieved::not_asked() };
         if let Some(bytes) = known.filter(|bytes| path.is_empty() && cid.is_raw() && cid.verify(bytes)) {
             self.keep(|kept| kept.add(cid, bytes.clone()));
@@ -127,7 +139,13 @@ impl ContentSources {
 
     /// Where the gateways sent all but the last block, the bytes that the URL served may be that block. The blocks that
     /// they sent are walked again here, so that no gateway has to answer twice.
-    async fn with_known_leaf(&self, walk: Retrieved, cid: Option<&ContentId>, path: &ContentPath, https: &Source) -> Retrieved {
+    async fn with_known_leaf(
+        &self,
+        walk: Retrieved,
+        cid: Option<&ContentId>,
+        path: &ContentPath,
+        https: &Source,
+    ) -> Retrieved {
         let (Walked::Unproven(causes), Some(served)) = (&walk.walked, https.bytes()) else { return walk };
         let Some(cid) = cid.filter(|cid| !cid.is_raw()) else { return walk };
         let mut again = cid::Walk::new(*cid, path, Budget::card());
@@ -205,12 +223,7 @@ impl ContentSources {
     }
 
     /// The bytes behind an `ipfs` URL, walked and proven, and the gateways that lied on the way.
-    async fn ipfs_file(
-        &self,
-        location: &str,
-        budget: Budget,
-        limit: Duration,
-    ) -> (Result<Bytes, IpfsFault>, Liars) {
+    async fn ipfs_file(&self, location: &str, budget: Budget, limit: Duration) -> (Result<Bytes, IpfsFault>, Liars) {
         let Mirror { cid, path } = match Mirror::parse(location) {
             Ok(mirror) => mirror,
             Err(error) => return (Err(error.into()), Liars::new()),

@@ -14,9 +14,9 @@ use tokio::time::Instant;
 use super::content::Liars;
 use super::continuity::{History, MemoryError};
 use super::progress::Progress;
-use super::spans::{RunSpans, TraceQueue};
 use super::question::RuleSet;
 use super::sources::{ContentSources, Sources, elapsed, timed};
+use super::spans::{RunSpans, TraceQueue};
 use super::turns::Turns;
 use super::upstream::Upstream;
 use crate::build::{self, Run};
@@ -344,6 +344,7 @@ mod tests {
     use super::*;
     use crate::chain::Answer;
     use crate::resolve::Resolver;
+    use crate::resolve::tests::stalled;
     use crate::sandbox::Sandbox;
 
     #[tokio::test(flavor = "multi_thread")]
@@ -354,8 +355,9 @@ mod tests {
         let name = EnsName::parse("summarizeagent.eth").expect("a name");
         let reading = walker.chain.read(&name, walker.config.chain.block).await.expect("an endpoint answers");
         let Answer::Records(found) = &reading.answer else { panic!("{reading:?}") };
-        let owner = async |limit| walker.owner(found, &reading, limit).await;
-        assert!(matches!(owner(walker.config.timeout).await, OwnerEvidence::Read(_)));
-        assert_eq!(owner(Duration::ZERO).await, OwnerEvidence::Failed(OwnerFault::Late.into()));
+        assert!(matches!(walker.owner(found, &reading, walker.config.timeout).await, OwnerEvidence::Read(_)));
+        let (_world, stalled) = stalled().await;
+        let owner = stalled.0.walker.owner(found, &reading, Duration::ZERO).await;
+        assert_eq!(owner, OwnerEvidence::Failed(OwnerFault::Late.into()));
     }
 }

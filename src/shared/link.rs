@@ -127,7 +127,14 @@ impl Reach {
 impl Link {
     /// A link that has not tried to connect yet. `limit` is that of a connection.
     pub fn new(reach: Reach, limit: Duration, clock: Arc<dyn Clock>) -> Self {
-        Self { reach, clock, limit, questions: Semaphore::new(MAX_QUESTIONS), circuit: Circuit::default(), connection: Mutex::default() }
+        Self {
+            reach,
+            clock,
+            limit,
+            questions: Semaphore::new(MAX_QUESTIONS),
+            circuit: Circuit::default(),
+            connection: Mutex::default(),
+        }
     }
 
     /// What the server answers to `commands` within `limit`, in a short answer. Where there is no connection one is begun,
@@ -245,7 +252,11 @@ pub struct Metered {
 }
 
 impl AsyncRead for Metered {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         let read = buffer.filled().len() - before;

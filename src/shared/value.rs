@@ -115,7 +115,8 @@ impl Value {
             |at: usize| <[u8; 8]>::try_from(&head[at..at + 8]).map(i64::from_be_bytes).map_err(|_| ValueError::Form);
         let height = |number: i64| u64::try_from(number).map_err(|_| ValueError::Form);
         let time = |number: i64| Timestamp::from_millisecond(number).map_err(|_| ValueError::Form);
-        let [newest, content_fetched_at] = [number(56)?, number(64)?].map(|number| Some(number).filter(|it| *it != NONE));
+        let [newest, content_fetched_at] =
+            [number(56)?, number(64)?].map(|number| Some(number).filter(|it| *it != NONE));
         Ok(Self {
             block: (height(number(0)?)?, B256::from_slice(&head[8..40])),
             began: time(number(40)?)?,

@@ -119,12 +119,7 @@ impl Index {
 
     /// The names that a change at this place in this block concerns: those that were read before it, or on a chain that is
     /// no more (`is_new_chain`), and those that were read up to its height.
-    pub(super) fn concerned(
-        &self,
-        place: &(Source, B256),
-        block: u64,
-        is_new_chain: bool,
-    ) -> BTreeMap<EnsName, Knows> {
+    pub(super) fn concerned(&self, place: &(Source, B256), block: u64, is_new_chain: bool) -> BTreeMap<EnsName, Knows> {
         let resolver = match place.0 {
             Source::Registration => None,
             Source::Resolver(resolver) => Some(resolver),

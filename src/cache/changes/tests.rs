@@ -304,7 +304,11 @@ fn blocks_that_no_honest_endpoint_can_have_are_ignored() {
     let alone = Changes::new();
     let ids = alone.follow(&[stranger("alone")]);
     alone.add(&key("a.eth"), &read(START, READ, None), alone.begin());
-    assert_eq!(alone.news(ids[0], &news(vec![text_of("a.eth", 5000)]), START).hints, 1, "no other says what it can have");
+    assert_eq!(
+        alone.news(ids[0], &news(vec![text_of("a.eth", 5000)]), START).hints,
+        1,
+        "no other says what it can have"
+    );
 }
 
 #[test]

@@ -159,7 +159,13 @@ impl<'a> Attempt<'a> {
         let budget = &all.want.budget;
         let ahead = all.reorder.take(budget.dag_bytes / (AT_ONCE + 1));
         let feed = CarFeed::new(budget, ahead.bytes());
-        Self { all, route: &all.routes[gateway], feed, _ahead: ahead, watch: FirstBlockTimer::start(all.scores, gateway) }
+        Self {
+            all,
+            route: &all.routes[gateway],
+            feed,
+            _ahead: ahead,
+            watch: FirstBlockTimer::start(all.scores, gateway),
+        }
     }
 
     async fn run(mut self, deadline: Instant) -> Result<(), GatewayFault> {

@@ -8,7 +8,6 @@ use url::{Host, Url};
 use crate::cid::ContentId;
 use crate::fetch::{Cause, EgressViolation, FetchError};
 
-
 /// How long a gateway that sent a wrong block is not asked again. Long enough that it cannot slow down a daemon, short
 /// enough that a repaired one comes back within the hour.
 pub const BAN: Duration = Duration::from_secs(3600);

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use super::gateway::GatewayFault;
 use crate::cid::{Budget, ContentId, ContentPath, Proven, WalkError, WalkedBlocks};
 
-
 /// What to retrieve, and within which bounds.
 #[derive(Clone, Copy, Debug)]
 pub struct Want<'a> {

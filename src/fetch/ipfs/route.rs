@@ -6,9 +6,9 @@ use url::Url;
 use super::gateway::{DEFAULT_REST, Gateway, GatewayError, GatewayFault, MAX_REST, MIN_REST};
 use super::retrieval::Want;
 use crate::cid::ContentId;
+use crate::fetch::EgressViolation;
 use crate::fetch::OperatorClient;
 use crate::fetch::egress::{BodyBudget, Call, Egress, ForeignUrl, Reply};
-use crate::fetch::EgressViolation;
 use crate::telemetry::{self, RequestOutcome as Counted, Upstream};
 
 /// A gateway and the door that leads to it.

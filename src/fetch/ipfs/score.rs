@@ -284,7 +284,8 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_back_bans_nobody_for_longer() {
-        let (scores, wrong) = (Scores::new(1, Hedging::Learnt), Timestamp::UNIX_EPOCH + SignedDuration::from_hours(9999));
+        let (scores, wrong) =
+            (Scores::new(1, Hedging::Learnt), Timestamp::UNIX_EPOCH + SignedDuration::from_hours(9999));
         scores.failed(0, wrong);
         scores.rest(0, wrong + BAN);
         assert_eq!(order(&scores, wrong - BAN), Vec::<usize>::new(), "set back by less than a ban");

@@ -17,7 +17,12 @@ use crate::report::{Report, Row, Rows};
 const MAX_CHANGES_SHOWN: usize = 500;
 
 /// Writes the section, where there is a report before.
-pub(super) fn write(report: &Report, rows: &dyn Rows, table_has: &BTreeSet<u64>, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(
+    report: &Report,
+    rows: &dyn Rows,
+    table_has: &BTreeSet<u64>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let Some(difference) = &report.since else { return Ok(()) };
     writeln!(out, "<section id=\"changes\">\n<h2>Since the report before</h2>")?;
     for warning in difference.warnings() {
@@ -67,7 +72,8 @@ impl Known {
         rows.each(&mut |row| {
             if names.contains(row.name()) {
                 let link = name_link(row, table_has);
-                let actors = ACTORS.into_iter().filter(|actor| is_due(*actor, row)).map(role).collect::<Vec<_>>().join(", ");
+                let actors =
+                    ACTORS.into_iter().filter(|actor| is_due(*actor, row)).map(role).collect::<Vec<_>>().join(", ");
                 known.insert(row.name().to_owned(), Facts { link, codes: decisive_codes(row), actors });
             }
             Ok(())

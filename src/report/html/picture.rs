@@ -76,12 +76,8 @@ pub(super) fn states_bar(id: &str, title: &str, states: [u64; 3]) -> String {
         if width == 0 {
             continue;
         }
-        let _ = write!(
-            svg,
-            "<rect class=\"{class}\" x=\"{}\" width=\"{}\" height=\"100%\"/>",
-            percent(at),
-            percent(width)
-        );
+        let _ =
+            write!(svg, "<rect class=\"{class}\" x=\"{}\" width=\"{}\" height=\"100%\"/>", percent(at), percent(width));
         if width >= ROOM_FOR_SIGN {
             let _ = write!(svg, "<text x=\"{}\" y=\"50%\">{sign}</text>", percent(at + width / 2));
         }
@@ -158,7 +154,8 @@ fn report_in_words(report: &PastCounts) -> String {
 pub(super) fn expiries(expiries: &Expiries) -> String {
     let bins = expiry_bins(expiries);
     let known = bins.iter().filter(|bin| bin.names > 0);
-    let words: Vec<_> = known.map(|bin| format!("{}: {}", [&*bin.month, &*bin.year].join(" ").trim_end(), bin.names)).collect();
+    let words: Vec<_> =
+        known.map(|bin| format!("{}: {}", [&*bin.month, &*bin.year].join(" ").trim_end(), bin.names)).collect();
     let mut svg = chart("expiry", "Names by the month of their expiry", &words.join(", "));
     let most = bins.iter().map(|bin| bin.names).max().unwrap_or(1).max(1);
     for (number, Bin { month, year, names }) in (0..).zip(&bins) {
@@ -174,7 +171,8 @@ pub(super) fn expiries(expiries: &Expiries) -> String {
         let begins = number == 1 || month == "Jan";
         label(&mut svg, &middle, month, if begins { year } else { "" });
         if *names > 0 {
-            let _ = write!(svg, "<text class=\"count\" x=\"{middle}\" dy=\"-6\" y=\"{}\">{names}</text>", COLUMN - height);
+            let _ =
+                write!(svg, "<text class=\"count\" x=\"{middle}\" dy=\"-6\" y=\"{}\">{names}</text>", COLUMN - height);
         }
     }
     svg + "</g></svg>"
@@ -247,7 +245,9 @@ mod tests {
     fn a_bar_says_its_numbers_and_has_a_sign_beside_each_colour() {
         let bar = states_bar("now", "States now", [50, 74, 1]);
         assert!(bar.contains("role=\"img\" aria-labelledby=\"now-title now-desc\""), "{bar}");
-        assert!(bar.contains(">States now</title>") && bar.contains(">50 trusted, 74 untrusted, 1 indeterminate</desc>"));
+        assert!(
+            bar.contains(">States now</title>") && bar.contains(">50 trusted, 74 untrusted, 1 indeterminate</desc>")
+        );
         assert!(bar.contains("<rect class=\"bad\" x=\"40.00%\" width=\"59.20%\""), "{bar}");
         assert!(bar.contains(">✓</text>") && bar.contains(">✗</text>") && !bar.contains(">?</text>"), "{bar}");
         let document = roxmltree::Document::parse(&bar).expect("XML");
@@ -260,10 +260,14 @@ mod tests {
         let report = |trusted, untrusted| PastCounts { trusted, untrusted, ..PastCounts::default() };
         let chart = states_over_time(&[report(10, 0), report(5, 5), report(9, 1)]);
         let document = roxmltree::Document::parse(&chart).expect("XML");
-        let heights: Vec<_> =
-            document.descendants().filter(|node| node.has_tag_name("rect")).filter_map(|node| node.attribute("height")).collect();
+        let heights: Vec<_> = document
+            .descendants()
+            .filter(|node| node.has_tag_name("rect"))
+            .filter_map(|node| node.attribute("height"))
+            .collect();
         assert_eq!(heights, ["120", "60", "60", "108", "12"]);
-        let texts: Vec<_> = document.descendants().filter(|node| node.has_tag_name("text")).filter_map(|node| node.text()).collect();
+        let texts: Vec<_> =
+            document.descendants().filter(|node| node.has_tag_name("text")).filter_map(|node| node.text()).collect();
         assert_eq!(texts, ["10", "5", "5", "9"], "the last is too low for its number");
         assert!(chart.contains("<span>10</span><span>0</span>"), "the scale: {chart}");
         assert!(chart.contains("no date: 10 trusted, 0 untrusted, 0 indeterminate"), "{chart}");

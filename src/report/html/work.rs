@@ -97,7 +97,11 @@ fn articles(
 
 /// Whose names the publishers have to do something about.
 fn owners(overview: &Overview, table_has: &BTreeSet<u64>, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "<h4 id=\"owners\">By owner</h4>\n{}", table("owners-table", "owners", &["names", "owner", "which"]))?;
+    writeln!(
+        out,
+        "<h4 id=\"owners\">By owner</h4>\n{}",
+        table("owners-table", "owners", &["names", "owner", "which"])
+    )?;
     for (who, owned) in overview.owners.most() {
         let names = owned.first.iter().map(|name| link_to(name.line, &name.name, &name.anchor, table_has));
         let mut names: Vec<String> = names.collect();

@@ -115,7 +115,8 @@ fn what_was_carried_is_written_and_read_again() {
     let text = written(Format::Json, &rows, Ending::Complete);
     let scope = report_under(HOSTILE, &rows, Ending::Complete).scope;
     let read = Past::read(io::Cursor::new(&text)).expect("it was just written");
-    let digest = serde_json::from_str::<Value>(&text).expect("JSON")["digest"].as_str().and_then(|digest| digest.parse().ok());
+    let digest =
+        serde_json::from_str::<Value>(&text).expect("JSON")["digest"].as_str().and_then(|digest| digest.parse().ok());
     assert_eq!(read, Past { digest, ..Past::of(&scope, true, &Listed(&rows)).expect("rows in memory") });
     assert!(read.digest.is_some() && fits_schema(&serde_json::from_str(&text).expect("JSON")), "{text}");
 }
@@ -154,7 +155,10 @@ fn a_message_has_a_bounded_number_of_changes_and_each_kind_fits_its_schema() {
 
     let many = told(vec![change(Kind::Owner, "0x01"); MAX_CHANGES + 7]);
     assert!(schema.is_valid(&many));
-    assert_eq!((many["data"]["changes"].as_array().map(Vec::len), &many["data"]["left_out"]), (Some(MAX_CHANGES), &json!(7)));
+    assert_eq!(
+        (many["data"]["changes"].as_array().map(Vec::len), &many["data"]["left_out"]),
+        (Some(MAX_CHANGES), &json!(7))
+    );
 }
 
 #[test]

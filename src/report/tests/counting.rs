@@ -13,7 +13,10 @@ fn counts_and_groups_are_those_of_the_rows() {
     let mut rows: Vec<Row> = (1..=8).map(|line| Row::of(line, &wrong_checksum())).collect();
     rows.extend([Row::of(9, &trusted()), Row::of(10, &undecided)]);
     let counts = report(&rows, Ending::Complete).counts;
-    assert_eq!((counts.names, counts.trusted, counts.untrusted, counts.indeterminate, counts.drifting), (10, 1, 8, 1, 8));
+    assert_eq!(
+        (counts.names, counts.trusted, counts.untrusted, counts.indeterminate, counts.drifting),
+        (10, 1, 8, 1, 8)
+    );
     assert_eq!((counts.blocks, counts.near_misses["p"]), (Some((7, 7)), 1));
     let groups: Vec<_> = counts.groups().iter().map(|g| (g.code, g.effect, g.names, g.examples.len())).collect();
     assert_eq!(
@@ -37,7 +40,9 @@ fn what_endpoints_and_gateways_say_is_counted_told_and_bounded() {
     assert!(text.contains("| `one` | 0 | 2 | 0 |\n") && text.contains("| `one` | 0 | 0 | 1 | 0 |\n"), "{text}");
     assert_eq!(text.matches("| `a.eth` | `one` | says something else: records, holder |\n").count(), 2, "{text}");
     let page = written(Format::Html, &rows, Ending::Complete);
-    assert!(page.contains(sentences) && page.contains("<td data-label=\"finding\">sent a wrong block of the card</td>"));
+    assert!(
+        page.contains(sentences) && page.contains("<td data-label=\"finding\">sent a wrong block of the card</td>")
+    );
 
     let labels = |label: u64| Row { agreement: Some(said_by(&label.to_string())), ..Row::of(label, &trusted()) };
     let many: Vec<Row> = (1..=1000).map(labels).collect();

@@ -26,7 +26,9 @@ fn a_draft_says_who_has_to_do_what() {
 fn what_names_nobody_or_has_no_date_drafts_no_incident() {
     let rows = [Row::unreadable(1, "0x00", None, "it is the hash of a name that nobody has spelt")];
     let invalid = Row { checked_at: None, block: None, ..Row::of(2, &failing([Reason::new(Code::NameInvalid)])) };
-    let of = |rows: &[Row]| rows.iter().filter_map(|row| Draft::of(&report(rows, Ending::Complete), row)).collect::<Vec<_>>();
+    let of = |rows: &[Row]| {
+        rows.iter().filter_map(|row| Draft::of(&report(rows, Ending::Complete), row)).collect::<Vec<_>>()
+    };
     assert_eq!(of(&rows), []);
     assert_eq!(of(std::slice::from_ref(&invalid)), []);
     let dated = of(&[rows[0].clone(), invalid, Row::of(3, &trusted())]);

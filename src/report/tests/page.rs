@@ -41,8 +41,8 @@ fn every_link_of_the_page_leads_somewhere_and_no_anchor_stands_twice() {
 
 #[test]
 fn each_actor_gets_the_names_that_are_theirs_and_the_line_to_run() {
-    use duty::{duties, is_due};
     use crate::reason::Fixer;
+    use duty::{duties, is_due};
     let rows = [Row::of(1, &wrong_checksum()), Row::of(2, &changed_host()), misrouted(3)];
     let whole = report(&rows, Ending::Complete);
     let told = |actor, row: &Row| -> Vec<(String, Option<String>)> {
@@ -133,7 +133,9 @@ fn markdown_fits_into_an_issue_and_says_what_it_lacks() {
     let rows: Vec<Row> = (1..=2_010)
         .map(|line| {
             let mut row = misrouted(line);
-            row.reasons = (0..3).map(|_| Reason::new(Code::VerbUnknown).at(HOSTILE.repeat(9)).fix("\u{202e}".repeat(400))).collect();
+            row.reasons = (0..3)
+                .map(|_| Reason::new(Code::VerbUnknown).at(HOSTILE.repeat(9)).fix("\u{202e}".repeat(400)))
+                .collect();
             row.reasons[0] = row.reasons[0].clone().at(line.to_string());
             row.txt = vec![TxtLine { key: "cl.entry".to_owned(), value: "x".repeat(300) }];
             row
@@ -141,7 +143,11 @@ fn markdown_fits_into_an_issue_and_says_what_it_lacks() {
         .collect();
     let text = written(Format::Markdown, &rows, Ending::Interrupted);
     assert!(text.len() <= markdown::MAX_ISSUE_BYTES, "{}", text.len());
-    assert_eq!(text.matches(" more are left out here, such as `n").count(), 4, "names, findings, records and drafts: {text}");
+    assert_eq!(
+        text.matches(" more are left out here, such as `n").count(),
+        4,
+        "names, findings, records and drafts: {text}"
+    );
     assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());
     let page = written(Format::Html, &rows, Ending::Interrupted);
     assert!(page.contains("10 more names are left out. The JSON form has all."));
@@ -152,7 +158,8 @@ fn markdown_fits_into_an_issue_and_says_what_it_lacks() {
 #[test]
 fn findings_that_do_not_fit_are_named_and_leave_out_no_others() {
     let mut loud = misrouted(1);
-    loud.reasons = (0..64).map(|at| Reason::new(Code::VerbUnknown).at(format!("/{at}")).fix("\u{202e}".repeat(400))).collect();
+    loud.reasons =
+        (0..64).map(|at| Reason::new(Code::VerbUnknown).at(format!("/{at}")).fix("\u{202e}".repeat(400))).collect();
     let rows = [loud, misrouted(2), misrouted(3)];
     let text = written(Format::Markdown, &rows, Ending::Complete);
     assert!(!text.contains("### `n1.eth`") && text.contains("### `n2.eth` and 1 more: untrusted"), "{text}");
@@ -163,12 +170,16 @@ fn findings_that_do_not_fit_are_named_and_leave_out_no_others() {
 fn earlier_reports_are_counted_and_drawn() {
     let rows = [Row::of(1, &trusted()), misrouted(2), hostile()];
     let past = Past::of(&report(&rows, Ending::Complete).scope, true, &Listed(&rows)).expect("rows in memory");
-    let at = |day: &str, counts: PastCounts| PastCounts { checked: Some(format!("{day}T10:00:00Z").parse().expect("a time")), ..counts };
+    let at = |day: &str, counts: PastCounts| PastCounts {
+        checked: Some(format!("{day}T10:00:00Z").parse().expect("a time")),
+        ..counts
+    };
     let counts = PastCounts::of(&past);
     assert_eq!(counts.states(), [1, 2, 0]);
     let mut whole = report(&rows, Ending::Complete);
     whole.before = Some(at("2026-10-01", PastCounts { untrusted: 1, indeterminate: 3, ..counts }));
-    whole.earlier = vec![at("2026-09-01", counts), at("2026-10-01", PastCounts { untrusted: 1, indeterminate: 3, ..counts })];
+    whole.earlier =
+        vec![at("2026-09-01", counts), at("2026-10-01", PastCounts { untrusted: 1, indeterminate: 3, ..counts })];
     let written = |format| {
         let mut out = Vec::new();
         whole.write(format, &Listed(&rows), &mut out).expect("a vector takes all");
@@ -233,7 +244,8 @@ fn the_causes_of_an_actor_add_up_and_names_of_several_actors_are_told() {
         Code::VerbUnknown,
         Code::SchemaUriNotCanonical,
     ];
-    let mut rows: Vec<Row> = (1..).zip(codes).map(|(line, code)| Row::of(line, &failing([Reason::new(code)]))).collect();
+    let mut rows: Vec<Row> =
+        (1..).zip(codes).map(|(line, code)| Row::of(line, &failing([Reason::new(code)]))).collect();
     rows.push(failing_and_unproven(7));
     let whole = report(&rows, Ending::Complete);
     let overview = overview::Overview::of(&whole, &Listed(&rows)).expect("rows in memory");
@@ -306,7 +318,12 @@ fn what_broke_leads_to_its_row_beside_the_reason_and_who_acts() {
     whole.since = Some(Difference::between(&past(&before), &past(&rows[0])).expect("one world"));
     let page = written_as(&whole, Format::Html, &rows);
     let change = between(&page, "id=\"states-changed\"", "</table>");
-    for part in ["<a href=\"#name-a.eth\"><code>a.eth</code></a>", "newly-broken", "href=\"#code-verb-unknown\"", ">publisher</td>"] {
+    for part in [
+        "<a href=\"#name-a.eth\"><code>a.eth</code></a>",
+        "newly-broken",
+        "href=\"#code-verb-unknown\"",
+        ">publisher</td>",
+    ] {
         assert!(change.contains(part), "{part}: {change}");
     }
 }
@@ -322,7 +339,9 @@ fn names_beyond_the_table_are_no_links() {
     let page = written(Format::Html, &rows, Ending::Complete);
     let records = between(&page, "id=\"records-table\"", "</table>");
     assert!(records.contains("<td class=\"subject\" data-label=\"name\"><code>n1.eth</code></td>"), "{records}");
-    assert!(records.contains("<a href=\"#name-n2.eth\"><code>n2.eth</code></a>") && !page.contains("id=\"name-n1.eth\""));
+    assert!(
+        records.contains("<a href=\"#name-n2.eth\"><code>n2.eth</code></a>") && !page.contains("id=\"name-n1.eth\"")
+    );
 }
 
 #[test]

@@ -101,8 +101,12 @@ fn shards_of_different_lists_are_told_apart() {
     let another = list(&halves[1], &format!("\"{}\"", Digest::of(b"another list")));
     refused(&another, |error| matches!(error, MergeError::Scope("list of names")));
     refused(&list(&halves[1], "null"), |error| matches!(error, MergeError::NoList));
-    let other_tool = halves[1].replace(&format!("\"version\":\"{}\"", Tool::default().version), "\"version\":\"0.0.1\"");
-    refused(&with_new_digest(&other_tool), |error| matches!(error, MergeError::Tool(tool, _) if tool == "clresolve 0.0.1"));
+    let other_tool =
+        halves[1].replace(&format!("\"version\":\"{}\"", Tool::default().version), "\"version\":\"0.0.1\"");
+    refused(
+        &with_new_digest(&other_tool),
+        |error| matches!(error, MergeError::Tool(tool, _) if tool == "clresolve 0.0.1"),
+    );
 
     // Rows that are not of the shard that the report says that it is.
     let claims: Shard = "2/2".parse().unwrap();
@@ -134,7 +138,10 @@ fn what_shards_name_differently_does_not_depend_on_their_order() {
     let by_https = of_registry(&halves[1], "https://registry.example/manifest.json", false);
     let joined = merged(&[by_ipfs.clone(), by_https.clone()]).unwrap();
     assert_eq!(merged(&[by_https, by_ipfs]).unwrap(), joined);
-    assert!(joined.contains("\"manifest\":\"https://registry.example/manifest.json\"") && joined.contains("\"proven\":false"));
+    assert!(
+        joined.contains("\"manifest\":\"https://registry.example/manifest.json\"")
+            && joined.contains("\"proven\":false")
+    );
 
     let elsewhere = with_new_digest(&halves[1].replace("\"file\":\"names.txt\"", "\"file\":\"copy.txt\""));
     let joined = merged(&[halves[0].clone(), elsewhere]).unwrap();
@@ -155,7 +162,9 @@ fn the_report_of_a_shard_is_not_that_of_a_list() {
 fn shards_of_different_blocks_are_shown_as_such() {
     let rows: Vec<Row> = (1..=20).map(misrouted).collect();
     let halves = halves_of(&rows);
-    let at = |report: &str, block: &str| with_new_digest(&report.replace("\"block\":\"finalized\"", &format!("\"block\":\"{block}\"")));
+    let at = |report: &str, block: &str| {
+        with_new_digest(&report.replace("\"block\":\"finalized\"", &format!("\"block\":\"{block}\"")))
+    };
     let joined = merged(&[at(&halves[0], "1000, 1001"), at(&halves[1], "999, 1000")]).unwrap();
     assert!(joined.contains("\"block\":\"999, 1000, 1001\""), "{joined}");
     let other_depth = with_new_digest(&halves[1].replace("\"depth\":\"schemas\"", "\"depth\":\"identity\""));
@@ -184,7 +193,10 @@ fn a_report_ends_with_its_digest_and_nothing_stands_behind_it() {
     let inner = whole.strip_suffix("\n}\n").expect("its end");
     let members = "\"resolution\": [], \"reasons\": [], \"since\": null, \"warning\": \"all good\"";
     for behind in [" ", "\n", "}\n", "\0", "garbage", &whole] {
-        assert!(refusals(&format!("{whole}{behind}")).iter().all(|why| matches!(why, PastError::Continued)), "{behind}");
+        assert!(
+            refusals(&format!("{whole}{behind}")).iter().all(|why| matches!(why, PastError::Continued)),
+            "{behind}"
+        );
     }
     for changed in [format!("{inner}, {members}}}\n"), format!("{inner}\r\n}}\n")] {
         assert!(refusals(&changed).iter().all(|why| matches!(why, PastError::Changed { .. })), "{changed}");

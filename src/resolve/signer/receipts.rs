@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clresolve_jose::PublicKey;
-use clresolve_receipt::judge::{SignerAddresses, ReceiptSigner};
+use clresolve_receipt::judge::{ReceiptSigner, SignerAddresses};
 use clresolve_verdict::published::PublishedRecord;
 
 use super::{SignerError, SignerRecords};
@@ -93,10 +93,16 @@ pub(in crate::resolve) fn addresses(resolution: &Resolution, gate: &GatePolicy) 
     }
     let mut coins = published.settled().addresses.keys();
     let unread = coins.find(|coin| {
-        matches!(published.address(**coin), PublishedRecord::Pending { .. } | PublishedRecord::Failed(_) | PublishedRecord::Malformed(_))
+        matches!(
+            published.address(**coin),
+            PublishedRecord::Pending { .. } | PublishedRecord::Failed(_) | PublishedRecord::Malformed(_)
+        )
     });
     let settled = super::addresses(published).addresses;
-    SignerAddresses { settled, open: unread.and_then(|coin| open(format!("the address for coin type {coin} is not settled"))) }
+    SignerAddresses {
+        settled,
+        open: unread.and_then(|coin| open(format!("the address for coin type {coin} is not settled"))),
+    }
 }
 
 fn unpublished(key: Key, why: &dyn Display) -> Box<Reason> {
@@ -111,9 +117,10 @@ impl SignerRecords {
     }
 
     fn into_signer(self, name: EnsName) -> ReceiptSigner {
-        let key = self.public_key().map_err(|error| unpublished(Key::SigPub, &error)).and_then(|text| {
-            PublicKey::from_record(text).map_err(|error| unpublished(Key::SigPub, &error))
-        });
+        let key = self
+            .public_key()
+            .map_err(|error| unpublished(Key::SigPub, &error))
+            .and_then(|text| PublicKey::from_record(text).map_err(|error| unpublished(Key::SigPub, &error)));
         let kid = self.text(Key::SigKid).map_err(|error| unpublished(Key::SigKid, &error));
         let kid = kid.and_then(|kid| kid.ok_or_else(|| unpublished(Key::SigKid, &SignerError::Absent(Key::SigKid))));
         ReceiptSigner {
@@ -157,7 +164,8 @@ mod tests {
     /// Else the key of an old signer, or an old key of the signer, would pass for today's.
     #[tokio::test]
     async fn both_names_are_read_at_one_block() {
-        let outcome = |(known, reads): (Known, usize)| (known.map(|signer| signer.block).map_err(|why| why.code), reads);
+        let outcome =
+            |(known, reads): (Known, usize)| (known.map(|signer| signer.block).map_err(|why| why.code), reads);
         assert_eq!(outcome(read_at(&[1, 1]).await), (Ok(1), 2));
         assert_eq!(outcome(read_at(&[1, 2, 2, 2]).await), (Ok(2), 4), "the block moved on once");
         let (known, _) = outcome(read_at(&[1, 2, 3, 4, 5, 6]).await);
