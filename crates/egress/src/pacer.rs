@@ -62,17 +62,19 @@ impl Default for Pace {
 pub(crate) struct Leave {
     server: Option<Arc<Server>>,
     began: Instant,
+    /// How many were on their way when it was granted, with its own.
+    in_flight: u32,
 }
 
 impl Pacer {
     /// Waits until `origin` may be asked; `None` where that is not before the deadline.
     pub(crate) async fn leave(&self, origin: Origin, deadline: Instant) -> Option<Leave> {
-        let Some(server) = self.server(origin) else { return Some(Leave { server: None, began: Instant::now() }) };
+        let Some(server) = self.server(origin) else { return Some(Leave::granted(None, 1)) };
         loop {
             let changed = server.changed.notified();
             let next = server.pace().begin(Instant::now());
             match next {
-                Next::Now => return Some(Leave { server: Some(Arc::clone(&server)), began: Instant::now() }),
+                Next::Now { in_flight } => return Some(Leave::granted(Some(Arc::clone(&server)), in_flight)),
                 Next::At(time) if time >= deadline => return None,
                 Next::At(time) => sleep_until(time).await,
                 Next::AfterAnother => timeout_at(deadline, changed).await.ok()?,
@@ -106,7 +108,10 @@ impl Server {
 /// When a request may be sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Next {
-    Now,
+    /// Now, as one of so many on their way.
+    Now {
+        in_flight: u32,
+    },
     At(Instant),
     AfterAnother,
 }
@@ -120,13 +125,16 @@ impl Pace {
             return Next::AfterAnother;
         }
         self.in_flight += 1;
-        Next::Now
+        Next::Now { in_flight: self.in_flight }
     }
 
-    /// One of those on their way was refused. A server that refuses a single one does not do it for their number.
-    fn go_slower(&mut self) {
+    /// A request was refused that was one of `in_flight` when it was sent: by the time of the refusal, others may have
+    /// ended. A server that refuses a single one does not do it for their number, and what it bears stays known.
+    fn go_slower(&mut self, in_flight: u32) {
         self.at_once = (self.at_once / 2.0).max(1.0);
-        self.bears = (self.in_flight > 1).then(|| f64::from(self.in_flight - 1));
+        if in_flight > 1 {
+            self.bears = Some(f64::from(in_flight - 1));
+        }
     }
 
     /// One more for as many answers as are on their way at once.
@@ -136,8 +144,8 @@ impl Pace {
         self.at_once = (self.at_once + 1.0 / step).min(MOST_AT_ONCE);
     }
 
-    fn rest(&mut self, pause: Duration, now: Instant) {
-        self.go_slower();
+    fn rest(&mut self, in_flight: u32, pause: Duration, now: Instant) {
+        self.go_slower(in_flight);
         self.resting_until = self.resting_until.max(Some(now + pause.min(LONGEST_PAUSE)));
     }
 
@@ -154,17 +162,21 @@ impl Pace {
 }
 
 impl Leave {
+    fn granted(server: Option<Arc<Server>>, in_flight: u32) -> Self {
+        Self { server, began: Instant::now(), in_flight }
+    }
+
     /// The server asks for a pause, and nobody asks it meanwhile.
     pub(crate) fn rests(self, pause: Duration) {
         if let Some(server) = &self.server {
-            server.pace().rest(pause, Instant::now());
+            server.pace().rest(self.in_flight, pause, Instant::now());
         }
     }
 
     /// The server asks for fewer requests.
     pub(crate) fn goes_slower(self) {
         if let Some(server) = &self.server {
-            server.pace().go_slower();
+            server.pace().go_slower(self.in_flight);
         }
     }
 
@@ -247,29 +259,48 @@ mod tests {
         assert_eq!(at_once().await, 6);
     }
 
+    /// The answers come before the refusals of the same burst, or after them.
     #[tokio::test(start_paused = true)]
     async fn a_server_that_refused_one_of_several_at_once_seldom_gets_as_many_again() {
-        let pacer = Pacer::default();
-        let leave = async || pacer.leave(origin("https://one.example"), later()).now_or_never().flatten();
-        // It bears two at once.
-        let ask = async || {
-            let mut taken = Vec::new();
-            while let Some(leave) = leave().await.filter(|_| taken.len() < 8) {
-                taken.push(leave);
+        for answers_come_first in [false, true] {
+            let pacer = Pacer::default();
+            let leave = async || pacer.leave(origin("https://one.example"), later()).now_or_never().flatten();
+            // It bears two at once.
+            let ask = async || {
+                let mut taken = Vec::new();
+                while let Some(leave) = leave().await.filter(|_| taken.len() < 8) {
+                    taken.push(leave);
+                }
+                let refused = taken.split_off(taken.len().min(2));
+                let (answered, refusals) = (taken.len(), refused.len());
+                let answer = || taken.into_iter().for_each(Leave::answered_in_its_time);
+                let refuse = || refused.into_iter().for_each(Leave::goes_slower);
+                if answers_come_first {
+                    answer();
+                    refuse();
+                } else {
+                    refuse();
+                    answer();
+                }
+                (answered, refusals)
+            };
+            assert_eq!(ask().await, (2, 6));
+            let (mut answered, mut refused) = (0, 0);
+            while answered < 640 {
+                let (more, refusals) = ask().await;
+                (answered, refused) = (answered + more, refused + refusals);
             }
-            let refused = taken.split_off(taken.len().min(2));
-            let (answered, refusals) = (taken.len(), refused.len());
-            refused.into_iter().for_each(Leave::goes_slower);
-            taken.into_iter().for_each(Leave::answered_in_its_time);
-            (answered, refusals)
-        };
-        assert_eq!(ask().await, (2, 6));
-        let (mut answered, mut refused) = (0, 0);
-        while answered < 640 {
-            let (more, refusals) = ask().await;
-            (answered, refused) = (answered + more, refused + refusals);
+            assert!((1..=16).contains(&refused), "{refused} refusals for {answered} answers");
         }
-        assert!((1..=16).contains(&refused), "{refused} refusals for {answered} answers");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_of_a_single_request_leaves_what_the_server_bears() {
+        let mut pace = Pace { bears: Some(2.0), ..Pace::default() };
+        pace.go_slower(1);
+        assert_eq!(pace.bears, Some(2.0));
+        pace.go_slower(4);
+        assert_eq!(pace.bears, Some(3.0));
     }
 
     #[tokio::test(start_paused = true)]
