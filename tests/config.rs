@@ -289,6 +289,26 @@ fn the_shipped_files_are_good() {
     }
 }
 
+/// What a daemon takes beside its caches, with room: `just load` shows 70 MiB.
+const BESIDE_THE_CACHES: u64 = 128 << 20;
+
+#[test]
+fn the_shipped_limits_of_memory_have_room_for_full_caches() {
+    let cache = Config::default().cache;
+    let least = (3 * cache.verdict_bytes + cache.content_bytes + BESIDE_THE_CACHES) >> 20;
+    for (file, before, after) in [
+        ("clresolve.service", "MemoryMax=", "M\n"),
+        ("kubernetes/clresolve.yaml", "limits: { memory: ", "Mi }"),
+        ("compose.yml", "mem_limit: ", "m\n"),
+        ("Dockerfile", "--memory=", "m "),
+    ] {
+        let text = std::fs::read_to_string(shipped(file)).expect("the file is readable");
+        let (_, rest) = text.split_once(before).unwrap_or_else(|| panic!("{file} sets no limit"));
+        let limit: u64 = rest.split_once(after).and_then(|(limit, _)| limit.parse().ok()).expect("it is in MiB");
+        assert!(limit >= least, "{file}: {limit} MiB of {least}");
+    }
+}
+
 #[test]
 fn an_unknown_key_ends_with_its_line_what_was_expected_and_what_is_like_it() {
     let folder = tempfile::tempdir().expect("a temporary folder");

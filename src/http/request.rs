@@ -142,7 +142,8 @@ async fn route(
 
 /// Whether the cache may have the answer, which needs no place then. Its handler refuses what the cache has not.
 fn may_be_known(request: &Request<Body>) -> bool {
-    matches!(*request.method(), Method::GET | Method::HEAD) && request.uri().path().starts_with("/v1/verdicts/")
+    let name = request.uri().path().strip_prefix("/v1/verdicts/");
+    matches!(*request.method(), Method::GET | Method::HEAD) && name.is_some_and(|name| !name.contains('/'))
 }
 
 /// The answer to `CONNECT`: a success would turn the connection into a tunnel.

@@ -27,6 +27,7 @@ use super::request::RequestPlace;
 use super::state::AppState;
 use super::{problem, steps};
 use crate::cpu_share;
+use crate::name::EnsName;
 use crate::reason::Refusal;
 use crate::resolve::{Question, Resolution, Stale};
 use crate::sign;
@@ -78,16 +79,21 @@ pub(super) async fn one(
 }
 
 /// The verdict in the cache, where no place is left for a request: nothing is run for it, nothing signed, and its bytes
-/// are those that other answers share. Else the refusal.
+/// are those that other answers share, so the name stands in its normal form. Else the refusal.
 async fn without_place(state: &AppState, question: &Question, headers: &HeaderMap, refusal: Refusal) -> Response {
+    let refused = || problem::refused(refusal, None);
     let is_plain = Form::asked(headers) == Form::Plain && !wants_events(headers);
-    match state.admission.known(question).await {
-        Ok(Some(resolution)) if is_plain => {
-            let cache_use = if demands_run(headers) { CacheUse::ForceRefused } else { CacheUse::Hit };
-            described(state, question, &Answered { resolution, cache_use }, headers).await
-        }
-        _ => problem::refused(refusal, None),
+    let is_normal = EnsName::parse(&question.input).is_ok_and(|name| name.as_str() == question.input);
+    if !is_plain || !is_normal {
+        return refused();
     }
+    let Ok(Some(resolution)) = state.admission.known(question).await else { return refused() };
+    if resolution.verdict().state == verdict::State::Indeterminate {
+        // What was true a moment ago would be written anew for each answer.
+        return refused();
+    }
+    let cache_use = if demands_run(headers) { CacheUse::ForceRefused } else { CacheUse::Hit };
+    described(state, question, &Answered { resolution, cache_use }, headers).await
 }
 
 /// The steps as they happen, then the verdict.
@@ -337,9 +343,12 @@ mod tests {
         assert_eq!(known().await, 0, "nobody reads yet");
         let mut lines = response.into_body().into_data_stream();
         lines.next().await.expect("a line").expect("no error");
-        while !state.admission.is_idle() {
-            tokio::task::yield_now().await;
-        }
+        let idle = async {
+            while !state.admission.is_idle(&config) {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(config.timeout, idle).await.expect("the runs end");
         assert_eq!(known().await, AT_ONCE);
         assert_eq!(lines.count().await, MAX_NAMES - 1);
     }

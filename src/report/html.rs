@@ -225,7 +225,11 @@ fn owners(overview: &Overview) -> String {
     let most = overview.owners.most();
     let Some((owner, owned)) = most.first() else { return String::new() };
     let others = most.len() - 1;
-    let more = if others > 0 { format!("; <a href=\"#owners\">{others} more</a>") } else { String::new() };
+    let more = match others {
+        0 => String::new(),
+        1 => "; <a href=\"#owners\">1 other owner</a>".to_owned(),
+        more => format!("; <a href=\"#owners\">{more} other owners</a>"),
+    };
     format!("Owners: {} ({}){more}.", markup::owner(owner), counted(owned.names))
 }
 

@@ -53,7 +53,7 @@ fn world(report: &Report) -> OpeningLine<'_> {
     OpeningLine { label, pieces }
 }
 
-/// Who must act on most names, the account that owns most of these, and the main cause.
+/// Who must act on most names, the account that owns most of these, and the most frequent cause.
 fn who_must_act<'a>(report: &Report, overview: &'a Overview) -> OpeningLine<'a> {
     let label = "Who must act:";
     let Some((actor, due)) = overview.most_due() else {
@@ -66,13 +66,17 @@ fn who_must_act<'a>(report: &Report, overview: &'a Overview) -> OpeningLine<'a> 
         pieces.extend(main_owner(overview, due));
     }
     pieces.push(plain("."));
-    pieces.extend(overview.causes_of(actor).first().map(|(cause, on)| plain(main_cause(*cause, *on, due))));
+    pieces.extend(overview.causes_of(actor).first().map(|(cause, on)| plain(most_frequent(*cause, *on, due))));
     OpeningLine { label, pieces }
 }
 
-fn main_cause(cause: Cause, on: u64, due: u64) -> String {
+fn most_frequent(cause: Cause, on: u64, due: u64) -> String {
     let cause = in_sentence(cause.in_words());
-    if on == due { format!(" The cause: {cause}.") } else { format!(" The main cause: {cause} ({}).", names(on)) }
+    if on == due {
+        format!(" The cause: {cause}.")
+    } else {
+        format!(" The most frequent cause: {cause} ({on} of the {}).", names(due))
+    }
 }
 
 /// The account that owns most of the names, if one does.

@@ -265,7 +265,7 @@ fn costly_messages() -> Vec<(&'static str, String)> {
 }
 
 /// Floods of costly messages, each message from a client of its own, while the gate is asked for a cached name: each of its
-/// answers comes before the deadline, after which it would be shut.
+/// answers is the right one, and none waits for a flood to end. How long one takes is measured by the soak.
 async fn overtakes(daemon: &Daemon, what: &str, message: impl Fn(usize) -> String) {
     let (answers, floods) = (Cell::new(0), Cell::new(None));
     let judge = async |flood: usize, number: usize| {

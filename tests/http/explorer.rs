@@ -54,7 +54,7 @@ async fn a_page_says_what_the_verdict_says() {
     let near = "/?name=released-form.eth&amp;profile=agent-cards%2F1.0.0%2Breleased";
     assert!(released.contains(near), "{released}");
     let (_, released) = daemon.page(&near[1..].replace("&amp;", "&")).await;
-    assert!(released.contains("<title>Trusted: released-form.eth</title>"), "{released}");
+    assert!(released.contains("<title>Denied: released-form.eth</title>"), "{released}");
     for told in
         ["<input type=\"checkbox\" name=\"profile\" value=\"agent-cards/1.0.0+released\" checked>", "class=\"rules\""]
     {
@@ -104,7 +104,7 @@ async fn what_to_do_is_what_the_gate_says() {
         answer(daemon.request(Method::GET, &format!("/v1/gate/{name}"))).await.is_closed_gate(code);
         let (_, page) = daemon.page(&format!("?name={name}{rules}")).await;
         let advice = format!("Do not call or pay it: the gate denies it, <code>{code}</code>.");
-        assert!(page.contains(&format!("<title>Trusted: {name}</title>")) && page.contains(&advice), "{page}");
+        assert!(page.contains(&format!("<title>Denied: {name}</title>")) && page.contains(&advice), "{page}");
         assert!(!page.contains("Go ahead") && !page.contains("data-seller"), "{page}");
         assert_eq!(page.contains("class=\"rules\""), !rules.is_empty(), "{page}");
     }

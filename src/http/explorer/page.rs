@@ -77,7 +77,7 @@ pub(super) fn start(profile: &str) -> String {
 pub(super) fn write(query: PageQuery<'_>, shown: &Shown<'_>) -> String {
     match shown {
         Shown::Verdict { verdict, gate, sellers } => {
-            let title = format!("{}: {}", capitalized(verdict.state.as_str()), foreign(name_of(verdict)));
+            let title = format!("{}: {}", headline(verdict, *gate).1, foreign(name_of(verdict)));
             document(&title, "about", query, &of_verdict(query, verdict, *gate, *sellers))
         }
         Shown::Refusal(refusal, detail) => document("No answer", "about", query, &of_refusal(*refusal, detail)),
@@ -175,6 +175,7 @@ fn name_of(verdict: &Verdict) -> &str {
 fn hero(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>, seller: Option<&str>) -> String {
     let name = name_of(verdict);
     let is_held = verdict.state == State::Trusted && !passes(gate);
+    let (mark, word) = headline(verdict, gate);
     let typed = match &verdict.name.normalized {
         Some(normal) if *normal != verdict.name.input => {
             format!("<p class=\"typed\">typed as {}</p>", code(&verdict.name.input))
@@ -199,8 +200,7 @@ fn hero(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>, seller: Option<&st
             .filter(|_| verdict.state == State::Trusted && !is_held)
             .map(|route| format!(" data-seller=\"{route}\""))
             .unwrap_or_default(),
-        sign = sign(verdict.state.into()),
-        word = capitalized(verdict.state.as_str()),
+        sign = sign(mark),
         name = foreign(name),
         sent = verbatim(name),
         verb = verdict
@@ -213,6 +213,15 @@ fn hero(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>, seller: Option<&st
         advice = advice(verdict, gate),
         rules = rules(verdict, gate),
     )
+}
+
+/// What a reader takes away who reads no further: a trusted verdict says "trusted" only where the gate lets the agent pass.
+fn headline(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>) -> (Mark, String) {
+    match (verdict.state, gate) {
+        (State::Trusted, Ok(AtGate { objection: Some(_), .. })) => (Mark::Fail, "Denied".to_owned()),
+        (State::Trusted, Err(_)) => (Mark::Unknown, "Undecided".to_owned()),
+        (state, _) => (state.into(), capitalized(state.as_str())),
+    }
 }
 
 fn passes(gate: Result<AtGate<'_>, Refusal>) -> bool {
@@ -332,7 +341,8 @@ fn reason(reason: &Reason) -> String {
 fn fix(fix: &str) -> String {
     match fix.strip_prefix("set ").and_then(|line| line.split_once(" to ")) {
         Some((key, value)) => format!(
-            "<div class=\"fix\"><p><strong>Fix:</strong> set this text record.</p>{}</div>",
+            "<div class=\"fix\"><p><strong>Fix:</strong> if what was observed is what its publisher meant, set \
+             this text record.</p>{}</div>",
             copied(&format!("{} = {}", foreign(key), foreign(value)))
         ),
         None => format!("<div class=\"fix\"><p><strong>Fix:</strong> {}</p></div>", foreign(fix)),

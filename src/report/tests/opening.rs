@@ -55,13 +55,14 @@ fn the_owner_of_most_names_and_the_main_cause_are_named() {
     let cause = "The cause: the card says what the manifest does not allow.";
     assert_eq!(told(&rows), format!("{publishers}here the account 0xaa, which owns the name. {cause}"));
     rows.extend([of(&aa, 2, Code::TxtMissing), of(&aa, 3, Code::TxtMissing)]);
-    let cause = "The main cause: records on the chain are missing or wrong (2 names).";
+    let cause = "The most frequent cause: records on the chain are missing or wrong (2 of the 3 names).";
     assert_eq!(told(&rows), format!("{publishers}here the account 0xaa, which owns all 3 names. {cause}"));
     rows.push(of(&bb, 4, Code::ChecksumMismatch));
+    let cause = "The most frequent cause: records on the chain are missing or wrong (2 of the 4 names).";
     let owner = "above all the account 0xaa, which owns 3 of the 4 names.";
     assert_eq!(told(&rows), format!("{publishers}{owner} {cause}"));
     rows.extend([of(&bb, 5, Code::TxtMissing), of(&Value::Null, 6, Code::TxtMissing)]);
-    let cause = "The main cause: records on the chain are missing or wrong (4 names).";
+    let cause = "The most frequent cause: records on the chain are missing or wrong (4 of the 6 names).";
     let owner = "no account owns most of the names, 0xaa owns 3 of the 6 names.";
     assert_eq!(told(&rows), format!("{publishers}{owner} {cause}"));
 

@@ -5,8 +5,9 @@
 //! just soak 600    ten minutes
 //! ```
 //!
-//! The world runs in this process, the daemon in one of its own (the `clresolve` beside this program) with the limits as
-//! shipped, and nobody reads its log. An answer of the gate to a cached name is late when it takes longer than the
+//! The world runs in this process, the daemon in one of its own (the `clresolve` beside this program) with the
+//! shipped limits but for the number of runs, which is unbounded, and the pools of the cache, which are small: what they
+//! keep by design is not what floods cost. Nobody reads its log. An answer of the gate to a cached name is late when it takes longer than the
 //! gate's deadline plus the worst `livez` of the same run. Clients are addresses of `127.0.0.0/8`, hence Linux.
 
 mod documents;
