@@ -275,7 +275,10 @@ mod tests {
         for url in ["ftp://a.example/", "mailto:a@a.example", "data:,a"] {
             assert!(matches!(webhook(url), Err(WebhookError::Url(_))), "{url}");
         }
-        let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        // Bound, so that no other process gets the port; and nobody listens.
+        let bound = tokio::net::TcpSocket::new_v4().unwrap();
+        bound.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let nobody = bound.local_addr().unwrap();
         let message = Message { id: "msg_1".to_owned(), body: Bytes::from_static(b"{}") };
         let called = webhook(&format!("http://{nobody}/")).unwrap().call(&message, Timestamp::UNIX_EPOCH).await;
         assert!(matches!(called, Err(Undelivered::Failed(FetchError::Unavailable(_)))), "{called:?}");

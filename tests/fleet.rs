@@ -13,7 +13,7 @@ mod server;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clresolve::cache::{CacheKey, CacheStatus};
 use clresolve::clock::Clock;
@@ -163,16 +163,16 @@ fn is_fresh(status: &CacheStatus) -> bool {
     matches!(status, CacheStatus::Fresh(_))
 }
 
-/// Waits, for at most a second, until a daemon no longer answers about the agent from its cache.
-async fn is_evicted_within_a_second(daemon: &Resolver) -> bool {
-    let began = Instant::now();
+/// Waits until a daemon no longer answers about the agent from its cache.
+async fn is_evicted(daemon: &Resolver) {
     while is_fresh(&daemon.cache_status(&Question::new(AGENT)).await.expect("a good question")) {
-        if began.elapsed() > Duration::from_secs(1) {
-            return false;
-        }
         tokio::task::yield_now().await;
     }
-    true
+}
+
+/// Whether that takes a second at most.
+async fn is_evicted_within_a_second(daemon: &Resolver) -> bool {
+    tokio::time::timeout(Duration::from_secs(1), is_evicted(daemon)).await.is_ok()
 }
 
 fn conclusion(resolution: &Resolution) -> (String, Option<String>) {

@@ -35,6 +35,7 @@ const v1 = (...accepts) => ({ version: 1, accepts });
 const CASES = {
   honest: v2(entry()),
   "two-entries": v2(entry(), entry({ amount: "9000" })),
+  "ends-late": v2(entry({ maxTimeoutSeconds: 300 })),
   "ends-soon": v2(entry({ maxTimeoutSeconds: 30 })),
   "two-ends": v2(entry(), entry({ amount: "9000", maxTimeoutSeconds: 30 })),
   "other-payto": v2(entry({ payTo: THIEF })),

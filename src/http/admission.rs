@@ -134,8 +134,8 @@ impl Admission {
 
     /// Whether no run is under way.
     #[cfg(test)]
-    pub(super) fn is_idle(&self) -> bool {
-        self.runs.available_permits() == Config::default().http.cold_runs
+    pub(super) fn is_idle(&self, config: &Config) -> bool {
+        self.runs.available_permits() == config.http.cold_runs
     }
 
     /// The result of `work`, which needs a permit and counts as a run. A caller that gives up does not end it.

@@ -3,7 +3,7 @@
 
 use reqwest::Method;
 use serde_json::json;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -103,9 +103,14 @@ async fn cold_batches_wait_for_runs_within_their_places_and_others_are_refused()
     for last in 2..6 {
         batches.push(batch_from(&format!("127.0.0.{last}"), &daemon).await);
     }
-    let is_full = async { while daemon.get("/v1/profiles").await.status == 200 {} };
-    timeout(PATIENCE, is_full).await.expect("the batches take all places");
-    asked.wait_for(|asked| *asked == before + 2).await.expect("the runs ask the node");
+    for batch in &mut batches {
+        let mut begin = [0; 12];
+        timeout(PATIENCE, batch.read_exact(&mut begin)).await.expect("the answer begins").expect("all of it");
+        assert_eq!(&begin, b"HTTP/1.1 200", "its place is taken");
+    }
+    is_refused(&daemon.get("/v1/profiles").await);
+    let both_ask = timeout(PATIENCE, asked.wait_for(|asked| *asked == before + 2)).await;
+    both_ask.expect("both runs begin").expect("the runs ask the node");
     for last in 6..9 {
         let refused = rest(batch_from(&format!("127.0.0.{last}"), &daemon).await).await;
         assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");

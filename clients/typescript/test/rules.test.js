@@ -399,7 +399,8 @@ test("decisions that nobody pays for are forgotten, the oldest first", async () 
 
 test("decisions that have ended make room for those that have not", async () => {
   const [guarded, header] = [world.guard(), paying()];
-  const first = world.purchase("honest");
+  // It ends minutes after the others.
+  const first = world.purchase("ends-late");
   await guarded(first.url);
   for (let count = 0; count < 255; count += 1) await guarded(world.purchase("ends-soon").url);
   mock.timers.enable({ apis: ["Date"], now: Date.now() + 31_000 });
