@@ -107,7 +107,8 @@ fn stance(resolution: &Resolution, statement: EndpointStatement) -> EndpointStan
 }
 
 /// What a gateway's part in a walk comes to. Blocks that prove that there is no such card are the right ones too. `None`
-/// where the CID holds the whole content, so that nothing was to be asked.
+/// where the CID holds the whole content, so that nothing was to be asked, and where the gateway was not asked in time
+/// because others were.
 fn served(retrieval: &Retrieval) -> Option<GatewayStance> {
     if !retrieval.liars.is_empty() && !clresolve_core::mutant!("every-gateway-is-honest") {
         return Some(GatewayStance::Lies);
@@ -121,5 +122,9 @@ fn served(retrieval: &Retrieval) -> Option<GatewayStance> {
     }
     let is_lacking = |fault: &GatewayFault| matches!(fault, GatewayFault::Fetch(FetchError::Unavailable(Cause::Status(status))) if LACKING.contains(status));
     let lacks = retrieval.failures.iter().any(|(_, fault)| is_lacking(fault));
+    let is_unasked = |fault: &GatewayFault| *fault == GatewayFault::Fetch(FetchError::Unavailable(Cause::NoTurn));
+    if !lacks && retrieval.failures.iter().any(|(_, fault)| is_unasked(fault)) {
+        return None;
+    }
     Some(if lacks { GatewayStance::Lacks } else { GatewayStance::Unreached })
 }

@@ -44,14 +44,16 @@ pub enum RequestOutcome {
     Timeout,
     /// The guard forbade the request.
     Forbidden,
+    /// There was no turn for it in time: it was never sent.
+    Unsent,
     /// Anything else.
     Failed,
 }
 
-/// An outbound request ended. `label` is that of the configuration, or [`FOREIGN`].
+/// An outbound request ended. `label` is that of the configuration, or [`FOREIGN`]. What was never sent does not count.
 pub fn upstream(kind: Upstream, label: &str, outcome: RequestOutcome) {
-    let labels =
-        [("kind", kind.as_str().to_owned()), ("endpoint", label.to_owned()), ("outcome", outcome.as_str().to_owned())];
+    let Some(word) = outcome.as_str() else { return };
+    let labels = [("kind", kind.as_str().to_owned()), ("endpoint", label.to_owned()), ("outcome", word.to_owned())];
     counter!(UPSTREAM_REQUESTS, &labels).increment(1);
     // What the guard forbids says nothing of the upstream, and hosts that a name chose are nobody's upstream.
     if label != FOREIGN && outcome != RequestOutcome::Forbidden {
@@ -78,7 +80,8 @@ impl From<&FetchError> for RequestOutcome {
     fn from(error: &FetchError) -> Self {
         match error {
             FetchError::Forbidden(_) => Self::Forbidden,
-            FetchError::Unavailable(Cause::Timeout | Cause::NoTurn) => Self::Timeout,
+            FetchError::Unavailable(Cause::Timeout) => Self::Timeout,
+            FetchError::Unavailable(Cause::NoTurn) => Self::Unsent,
             FetchError::Unavailable(Cause::Status(status)) => Self::of_status(*status),
             FetchError::Oversize { .. } | FetchError::Unavailable(_) => Self::Failed,
         }
@@ -95,13 +98,15 @@ impl RequestOutcome {
         }
     }
 
-    const fn as_str(self) -> &'static str {
+    /// `None` for what counts nowhere.
+    const fn as_str(self) -> Option<&'static str> {
         match self {
-            Self::Ok => "ok",
-            Self::Throttled => "throttled",
-            Self::Timeout => "timeout",
-            Self::Forbidden => "forbidden",
-            Self::Failed => "failed",
+            Self::Ok => Some("ok"),
+            Self::Throttled => Some("throttled"),
+            Self::Timeout => Some("timeout"),
+            Self::Forbidden => Some("forbidden"),
+            Self::Failed => Some("failed"),
+            Self::Unsent => None,
         }
     }
 }

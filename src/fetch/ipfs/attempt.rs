@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 use tokio::time::Instant;
+use url::Url;
 
 use super::gateway::{BAN, CROWDED_REST, GatewayFault};
 use super::hedge::{AT_ONCE, Race};
@@ -182,8 +183,7 @@ impl<'a> Attempt<'a> {
     /// may be had one by one.
     async fn car(&mut self, deadline: Instant) -> Result<(), GatewayFault> {
         let url = self.route.car_url(self.all.want);
-        self.all.shared().requests += 1;
-        match self.route.send(&url, ACCEPT_CAR, deadline).await {
+        match self.send(&url, ACCEPT_CAR, deadline).await {
             Ok(reply) if reply.status() == 200 => self.read_car(reply).await,
             Ok(_) | Err(GatewayFault::Fetch(FetchError::Unavailable(Cause::Timeout | Cause::NoTurn))) => Ok(()),
             Err(fault) => Err(fault),
@@ -216,8 +216,7 @@ impl<'a> Attempt<'a> {
     async fn blocks(&mut self, deadline: Instant) -> Result<(), GatewayFault> {
         let mut bytes_left = self.all.want.budget.dag_bytes;
         while let Some(cid) = self.wanted()? {
-            self.all.shared().requests += 1;
-            let reply = self.route.send(&self.route.block_url(&cid), ACCEPT_RAW, deadline).await?;
+            let reply = self.send(&self.route.block_url(&cid), ACCEPT_RAW, deadline).await?;
             let is_page = media_type(&reply) == Some(PAGE);
             let block = whole_body(reply, self.all.want.budget.block_size.min(bytes_left), &self.route.bodies).await?;
             bytes_left -= block.len();
@@ -227,6 +226,16 @@ impl<'a> Attempt<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Sends a request and counts it, unless there was no turn for it: then it was never sent.
+    async fn send(&self, url: &Url, accept: &'static str, deadline: Instant) -> Result<Reply, GatewayFault> {
+        self.all.shared().requests += 1;
+        let sent = self.route.send(url, accept, deadline).await;
+        if matches!(sent, Err(GatewayFault::Fetch(FetchError::Unavailable(Cause::NoTurn)))) {
+            self.all.shared().requests -= 1;
+        }
+        sent
     }
 
     /// The wanted block, after what the CAR of this gateway held of it.
