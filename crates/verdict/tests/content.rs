@@ -21,6 +21,10 @@ const SEAM: char = '¦';
 /// The least share of a class that must be found, in percent.
 const LEAST_RECALL: usize = 98;
 
+/// Written by somebody who knew the requirements and neither the rules nor the other lists. No rule was changed for it:
+/// whoever changes one with it at hand says so in the document.
+const UNSEEN: &str = "held-out-3.json";
+
 /// The classes, with their codes and requirements.
 const CLASSES: [(&str, Code, &str); 3] = [
     ("secret", Code::SecretInCard, "CL-31"),
@@ -104,7 +108,7 @@ fn nearly_all_that_must_be_found_is_found() {
     }
 }
 
-/// The rules were made without this list.
+/// What was missed at first is found since, so this list is held out no longer.
 #[test]
 fn recall_on_the_held_out_list_is_that_of_the_document() {
     let counts = recall("held-out.json");
@@ -117,7 +121,8 @@ fn recall_on_the_held_out_list_is_that_of_the_document() {
 
 #[test]
 fn recall_and_precision_are_those_of_the_document() {
-    for row in [measured("positives.json", "negatives.json"), measured("held-out-2.json", "held-out-2.json")].concat() {
+    let lists = [("positives.json", "negatives.json"), ("held-out-2.json", "held-out-2.json"), (UNSEEN, UNSEEN)];
+    for row in lists.map(|(list, honest)| measured(list, honest)).concat() {
         document_holds(&row);
     }
 }
@@ -141,7 +146,7 @@ fn no_honest_text_fails() {
 /// The lists are of use only as long as they are long, and no case stands in them twice.
 #[test]
 fn the_lists_are_long_and_without_repetition() {
-    let cases = ["positives.json", "negatives.json", "held-out.json", "held-out-2.json"].map(cases).concat();
+    let cases = ["positives.json", "negatives.json", "held-out.json", "held-out-2.json", UNSEEN].map(cases).concat();
     assert!(cases.len() >= 120, "{}", cases.len());
     for (at, case) in cases.iter().enumerate() {
         let twin = cases[..at].iter().find(|other| (&other.member, &other.value) == (&case.member, &case.value));
