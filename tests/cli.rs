@@ -81,7 +81,11 @@ fn incidents_are_events_that_a_machine_reads() {
         assert_eq!(said, expected, "{name}");
         for event in &events {
             assert_eq!((&event["name"], &event["verdict"]), (&name.into(), &verdict["id"]));
-            assert_eq!(event["block_hash"], verdict["anchor"]["block"]["hash"]);
+            let anchor = &verdict["anchor"];
+            let (number, hash) = (&anchor["block"]["number"], &anchor["block"]["hash"]);
+            assert!(number.is_u64(), "{anchor}");
+            assert_eq!((&event["block"], &event["block_hash"], &event["world"]), (number, hash, &anchor["world"]));
+            assert_eq!(event["at"], verdict["freshness"]["checked_at"]);
             let of_code = |reason: &&Value| reason["code"] == event["code"] && reason["where"] == event["where"];
             let reason = verdict["reasons"].as_array().expect("a list").iter().find(of_code).expect("its reason");
             assert_eq!((&reason["expected"], &reason["observed"]), (&event["expected"], &event["observed"]), "{name}");
