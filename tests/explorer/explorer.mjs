@@ -91,7 +91,7 @@ async function itWorksWithoutScript(browser) {
   assert.equal(await page.locator(".papers, button:has-text('Copy')").count(), 0, "nothing that needs the script");
   await page.goto(of("released-form.eth"));
   await page.getByRole("link", { name: "Ask under these rules" }).click();
-  assert.equal(await page.locator("#state .state").textContent(), "Trusted");
+  assert.equal(await page.locator("#state .state").textContent(), "Denied");
   await page.context().close();
 }
 
@@ -212,7 +212,7 @@ async function chosenRulesAreSeen(browser) {
   for (const colorScheme of ["light", "dark"]) {
     const page = await opened(browser, { colorScheme, viewport: { width: 390, height: WIDTHS[390] } });
     await page.goto(of("released-form.eth", RELEASED));
-    assert.equal(await page.locator("#state .state").textContent(), "Trusted");
+    assert.equal(await page.locator("#state .state").textContent(), "Denied");
     assert.match(await page.locator(".advice").innerText(), /^Do not call or pay it: the gate denies it/);
     await isSound(page, `rules that are not the gate's, ${colorScheme}`);
     await page.getByLabel("profile").uncheck();
