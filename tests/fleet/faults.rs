@@ -115,7 +115,7 @@ const SLOW_MILLIS: u64 = 40;
 /// Time limit of a write on a slow way. The default one may end on a machine that does much else.
 const SLOW_WRITE: Duration = Duration::from_secs(5);
 
-/// A way to the server on which all that is sent takes so many milliseconds.
+/// A proxy in front of Redis. It delays each message by `millis` milliseconds.
 async fn slow_way(stage: &Stage, millis: &Arc<AtomicU64>) -> clresolve::config::RedisUrl {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("redis://{}", listener.local_addr().expect("it is bound"));

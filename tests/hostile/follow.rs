@@ -38,7 +38,7 @@ const FLOOD: u64 = 200;
 /// Logs that it sends at least in each of these four times. Each is a hint.
 const FLOOD_LOGS: u64 = 5_000;
 
-/// Answers of the gate that are measured at least in each of them: so many that a liar's budget is a small part of all.
+/// Fewest answers of the gate that each of them measures. A liar's budget is a small part of them.
 const FLOOD_ANSWERS: usize = 250;
 
 /// Least rate of the liar while it is endured, in logs a second. A build without optimisation, beside other tests, has none

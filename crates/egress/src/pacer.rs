@@ -28,7 +28,8 @@ const SLOW: u32 = 4;
 /// No answer within this is slow.
 const NEVER_SLOW: Duration = Duration::from_millis(500);
 
-/// Answers after which a server that refused so many at once gets one more.
+/// How many answers a server gives before it is tried with the number of requests that it refused. Each trial may be a
+/// refusal.
 const ANSWERS_TO_A_TRIAL: f64 = 64.0;
 
 /// The pace of each server. Cheap to clone; clones share it.
@@ -108,7 +109,7 @@ impl Server {
 /// When a request may be sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Next {
-    /// Now, as one of so many on their way.
+    /// Now. `in_flight` counts the requests on their way, this one included.
     Now {
         in_flight: u32,
     },
