@@ -47,7 +47,7 @@ pub use self::config::{CONNECT_TIMEOUT, EgressConfig, EgressError, HEAD_TIMEOUT,
 use self::guard::{Door, Guard, Target};
 pub use self::guard::{FOREIGN_PORTS, Lookup, SystemLookup};
 pub use self::message::HEAD_LIMIT;
-pub use self::message::{BodyStream, Call, Reply};
+pub use self::message::{BodyStream, Call, Departure, Reply};
 use self::message::{Manners, head_size};
 pub use self::operator::{OperatorClient, whole_body};
 pub use self::origin::{ConnectTo, OriginSpec, SpecError};
@@ -179,6 +179,7 @@ impl Egress {
     }
 
     async fn send_once(&self, door: Door, target: &Target, call: Call, deadline: Instant) -> Result<Reply, SendError> {
+        call.departure.leave();
         let client = self.clients.client(door, target.port);
         let mut request = client.request(call.method, target.url.clone()).headers(call.headers);
         if let Some(authority) = &target.authority {

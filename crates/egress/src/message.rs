@@ -1,5 +1,6 @@
 //! Requests and responses, bounded.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,6 +22,23 @@ pub struct Call {
     pub(super) headers: HeaderMap,
     pub(super) body: Option<Bytes>,
     pub(super) manners: Manners,
+    pub(super) departure: Departure,
+}
+
+/// When a request left. What it waits for its turn before says nothing of its server. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Departure(Arc<OnceLock<Instant>>);
+
+impl Departure {
+    /// When the request was let go; `None` while it waits for its turn.
+    pub fn time(&self) -> Option<Instant> {
+        self.0.get().copied()
+    }
+
+    /// It leaves now, unless it has left.
+    pub(super) fn leave(&self) {
+        self.0.get_or_init(Instant::now);
+    }
 }
 
 /// What a call does at a server that does not want it now, where requests are paced.
@@ -37,13 +55,12 @@ pub(super) enum Manners {
 impl Call {
     /// A GET that asks for the media type `accept`.
     pub fn get(accept: &'static str) -> Self {
-        Self { method: Method::GET, headers: HeaderMap::new(), body: None, manners: Manners::Hasty }
-            .with(header::ACCEPT, accept)
+        Self::hasty(Method::GET, None).with(header::ACCEPT, accept)
     }
 
     /// A POST of a JSON text.
     pub fn post_json(body: Bytes) -> Self {
-        Self { method: Method::POST, headers: HeaderMap::new(), body: Some(body), manners: Manners::Hasty }
+        Self::hasty(Method::POST, Some(body))
             .with(header::CONTENT_TYPE, "application/json")
             .with(header::ACCEPT, "application/json")
     }
@@ -61,10 +78,11 @@ impl Call {
     }
 
     /// The same, which is one of as many at once as the server bears, where requests are paced. For servers that others
-    /// can stand in for: a refusal is the answer, so that those are asked at once.
+    /// can stand in for: a refusal is the answer, so that those are asked at once. `departure` learns when it leaves.
     #[must_use]
-    pub fn in_turn(mut self) -> Self {
+    pub fn in_turn(mut self, departure: Departure) -> Self {
         self.manners = Manners::InTurn;
+        self.departure = departure;
         self
     }
 
@@ -73,6 +91,11 @@ impl Call {
     pub fn header(mut self, name: header::HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
         self
+    }
+
+    fn hasty(method: Method, body: Option<Bytes>) -> Self {
+        let (headers, manners, departure) = (HeaderMap::new(), Manners::Hasty, Departure::default());
+        Self { method, headers, body, manners, departure }
     }
 
     fn with(self, name: header::HeaderName, value: &'static str) -> Self {

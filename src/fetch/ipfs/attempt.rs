@@ -16,7 +16,7 @@ use super::route::{Route, media_type};
 use super::score::{Scores, Turn};
 use crate::cid::car::CarFeed;
 use crate::cid::{ContentId, Progress, Walk, WalkError};
-use crate::fetch::egress::{Reply, SHORT_BODY, deadline_in};
+use crate::fetch::egress::{Departure, Reply, SHORT_BODY, deadline_in};
 use crate::fetch::whole_body;
 use crate::fetch::{Cause, FetchError};
 use crate::telemetry;
@@ -150,22 +150,19 @@ struct Attempt<'a> {
     all: &'a Retrieving<'a>,
     route: &'a Route,
     feed: CarFeed,
-    /// Where what the CAR holds ahead of its turn waits.
-    _ahead: Reservation<'a>,
+    /// Where what the CAR holds ahead of its turn waits, from when the CAR begins.
+    ahead: Option<Reservation<'a>>,
     watch: FirstBlockTimer<'a>,
 }
 
 impl<'a> Attempt<'a> {
     fn new(all: &'a Retrieving<'a>, gateway: usize) -> Self {
-        let budget = &all.want.budget;
-        let ahead = all.reorder.take(budget.dag_bytes / (AT_ONCE + 1));
-        let feed = CarFeed::new(budget, ahead.bytes());
         Self {
             all,
             route: &all.routes[gateway],
-            feed,
-            _ahead: ahead,
-            watch: FirstBlockTimer::start(all.scores, gateway),
+            feed: CarFeed::new(&all.want.budget, 0),
+            ahead: None,
+            watch: FirstBlockTimer::new(all.scores, gateway),
         }
     }
 
@@ -192,7 +189,10 @@ impl<'a> Attempt<'a> {
 
     /// Reads a CAR until the walk is over or the CAR is of no more use. Only a wrong block is an error.
     async fn read_car(&mut self, reply: Reply) -> Result<(), GatewayFault> {
-        let Ok(mut body) = reply.into_body(self.all.want.budget.dag_bytes) else { return Ok(()) };
+        let budget = &self.all.want.budget;
+        let Ok(mut body) = reply.into_body(budget.dag_bytes) else { return Ok(()) };
+        let ahead = self.ahead.insert(self.all.reorder.take(budget.dag_bytes / (AT_ONCE + 1)));
+        self.feed = CarFeed::new(budget, ahead.bytes());
         let mut reservation = None;
         while let Ok(Some(chunk)) = body.next().await {
             match self.advance(|feed, walk| feed.push(walk, chunk)) {
@@ -229,9 +229,9 @@ impl<'a> Attempt<'a> {
     }
 
     /// Sends a request and counts it, unless there was no turn for it: then it was never sent.
-    async fn send(&self, url: &Url, accept: &'static str, deadline: Instant) -> Result<Reply, GatewayFault> {
+    async fn send(&mut self, url: &Url, accept: &'static str, deadline: Instant) -> Result<Reply, GatewayFault> {
         self.all.shared().requests += 1;
-        let sent = self.route.send(url, accept, deadline).await;
+        let sent = self.route.send(url, accept, self.watch.next_request(), deadline).await;
         if matches!(sent, Err(GatewayFault::Fetch(FetchError::Unavailable(Cause::NoTurn)))) {
             self.all.shared().requests -= 1;
         }
@@ -269,22 +269,35 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// Measures how long a gateway takes to its first proven block.
+/// Measures how long a gateway takes to its first proven block. It stands still while a request waits for its turn.
 struct FirstBlockTimer<'a> {
     scores: &'a Scores,
     gateway: usize,
-    started: Instant,
+    /// What the requests before the latest one took.
+    took: Duration,
+    latest: Departure,
     runs: bool,
 }
 
 impl<'a> FirstBlockTimer<'a> {
-    fn start(scores: &'a Scores, gateway: usize) -> Self {
-        Self { scores, gateway, started: Instant::now(), runs: true }
+    fn new(scores: &'a Scores, gateway: usize) -> Self {
+        Self { scores, gateway, took: Duration::ZERO, latest: Departure::default(), runs: true }
+    }
+
+    /// What the next request says its departure to.
+    fn next_request(&mut self) -> Departure {
+        self.took = self.elapsed();
+        self.latest = Departure::default();
+        self.latest.clone()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.took + self.latest.time().map_or(Duration::ZERO, |left| left.elapsed())
     }
 
     fn stop_at_first_block(&mut self) {
         if self.runs {
-            self.scores.began(self.gateway, self.started.elapsed());
+            self.scores.began(self.gateway, self.elapsed());
             self.stop();
         }
     }
@@ -298,7 +311,7 @@ impl Drop for FirstBlockTimer<'_> {
     /// One that still runs belongs to a gateway that was given up for another one.
     fn drop(&mut self) {
         if self.runs {
-            self.scores.outrun(self.gateway, self.started.elapsed());
+            self.scores.outrun(self.gateway, self.elapsed());
         }
     }
 }
@@ -315,4 +328,112 @@ fn time_left(deadline: Instant) -> Duration {
 fn looks_like_a_page(bytes: &[u8]) -> bool {
     let text = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes).trim_ascii_start();
     text.is_empty() || text.starts_with(b"<")
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::task::JoinSet;
+
+    use super::super::gateway::Gateway;
+    use super::super::score::{Hedging, LEAST};
+    use super::*;
+    use crate::cid::{Budget, ContentPath};
+    use crate::fetch::egress::{Call, Egress, EgressConfig};
+
+    /// For what should succeed: never waited for.
+    const AMPLE: Duration = Duration::from_secs(60);
+
+    /// More than the patience with a gateway of which nothing is known.
+    const QUEUED: Duration = Duration::from_millis(700);
+
+    const CARD: &[u8] = b"{}";
+
+    /// A request that the gateway never answers.
+    const UNANSWERED: &str = "unanswered";
+
+    /// Has the card, as a block alone.
+    async fn gateway() -> Gateway {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream));
+            }
+        });
+        let url = format!("http://{address}/").parse().expect("a URL");
+        Gateway { label: "first".to_owned(), url, own: false }
+    }
+
+    async fn serve(mut stream: TcpStream) -> std::io::Result<()> {
+        let mut head = [0; 4096];
+        loop {
+            let read = stream.read(&mut head).await?;
+            let head = String::from_utf8_lossy(&head[..read]).into_owned();
+            let (status, body) = match head.contains("format=car") {
+                _ if read == 0 || head.contains(UNANSWERED) => std::future::pending().await,
+                true => ("404 Not Found", &b""[..]),
+                false => ("200 OK", CARD),
+            };
+            let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n", body.len());
+            stream.write_all(&[answer.as_bytes(), body].concat()).await?;
+        }
+    }
+
+    /// As many requests as the gateway bears at once, all on their way until the set is dropped.
+    async fn crowd(egress: &Egress, gateway: &Gateway) -> JoinSet<()> {
+        let client = egress.operator(&gateway.url).expect("a client");
+        let url = gateway.url.join(UNANSWERED).expect("a URL");
+        let mut crowd = JoinSet::new();
+        loop {
+            let (departure, client, url) = (Departure::default(), client.clone(), url.clone());
+            let call = Call::get("*/*").in_turn(departure.clone());
+            crowd.spawn(async move {
+                let _ = client.send(&url, call, deadline_in(AMPLE)).await;
+            });
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            if departure.time().is_none() {
+                return crowd;
+            }
+        }
+    }
+
+    /// What waits for leave of our own has cost the gateway nothing, and holds nothing that others could use.
+    #[tokio::test]
+    async fn a_request_that_waits_for_its_turn_makes_no_gateway_slow_and_holds_no_memory() {
+        let egress = Egress::new(EgressConfig { is_paced: true, ..EgressConfig::default() }).expect("an egress");
+        let gateway = gateway().await;
+        let crowd = crowd(&egress, &gateway).await;
+        let path = ContentPath::literal("").expect("a path");
+        let cid = ContentId::raw_of(CARD);
+        let want = Want { cid, path: &path, known: &[], budget: Budget::card(), total: AMPLE };
+        let routes = [Route::new(&egress, gateway).expect("a route")];
+        let (scores, reorder) = (Scores::new(1, Hedging::Learnt), ReorderBudget::new());
+        let patience = || scores.turns(Timestamp::UNIX_EPOCH)[0].patience;
+        let (unknown, all) = (patience(), reorder.take(usize::MAX).bytes());
+        assert!(unknown < QUEUED);
+
+        let outrun = Retrieving::new(&want, &routes, &scores, &reorder, Timestamp::UNIX_EPOCH);
+        let asked = tokio::time::timeout(QUEUED, outrun.ask(0, deadline_in(AMPLE)));
+        let looked = async {
+            tokio::time::sleep(QUEUED / 2).await;
+            reorder.take(usize::MAX).bytes()
+        };
+        let (asked, free) = tokio::join!(asked, looked);
+        assert!(asked.is_err(), "it waits for its turn");
+        assert_eq!((patience(), free), (unknown, all));
+
+        let served = Retrieving::new(&want, &routes, &scores, &reorder, Timestamp::UNIX_EPOCH);
+        let began = Instant::now();
+        tokio::join!(served.ask(0, deadline_in(AMPLE)), async {
+            tokio::time::sleep(QUEUED).await;
+            drop(crowd);
+        });
+        let (took, learnt) = (began.elapsed(), patience());
+        assert_eq!(served.finish().ended.map(|proven| proven.bytes), Ok(Bytes::from_static(CARD)));
+        assert!(learnt <= (took - QUEUED).max(LEAST) && learnt != unknown, "{learnt:?} of {took:?}");
+    }
 }

@@ -8,7 +8,7 @@ use super::retrieval::Want;
 use crate::cid::ContentId;
 use crate::fetch::EgressViolation;
 use crate::fetch::OperatorClient;
-use crate::fetch::egress::{BodyBudget, Call, Egress, ForeignUrl, Reply};
+use crate::fetch::egress::{BodyBudget, Call, Departure, Egress, ForeignUrl, Reply};
 use crate::telemetry::{self, RequestOutcome as Counted, Upstream};
 
 /// A gateway and the door that leads to it.
@@ -62,14 +62,15 @@ impl Route {
         url
     }
 
-    /// Sends a request and settles what holds for every kind of answer.
+    /// Sends a request and settles what holds for every kind of answer. `departure` learns when it leaves.
     pub(super) async fn send(
         &self,
         url: &Url,
         accept: &'static str,
+        departure: Departure,
         deadline: tokio::time::Instant,
     ) -> Result<Reply, GatewayFault> {
-        let call = Call::get(accept).in_turn();
+        let call = Call::get(accept).in_turn(departure);
         let reply = match &self.door {
             Door::Foreign(egress) => egress.foreign(&ForeignUrl::made(url.clone()), call, deadline).await,
             Door::Operator(client) => client.send(url, call, deadline).await,

@@ -41,7 +41,7 @@ pub(super) struct Turn {
 const UNKNOWN: Duration = Duration::from_millis(500);
 
 /// Least patience. Below it, the jitter of one round trip would double the requests.
-const LEAST: Duration = Duration::from_millis(50);
+pub(super) const LEAST: Duration = Duration::from_millis(50);
 
 /// Most patience: what takes longer is no better than a failure.
 const MOST: Duration = Duration::from_secs(2);
