@@ -124,25 +124,58 @@ impl Kind {
 
     /// The word for it.
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Added => "added",
-            Self::Removed => "removed",
-            Self::NewlyTrusted => "newly-trusted",
-            Self::NewlyBroken => "newly-broken",
-            Self::State => "state",
-            Self::Findings => "findings",
-            Self::Bytes => "bytes",
-            Self::Version => "version",
-            Self::Records => "records",
-            Self::UpdateMissing => "update-missing",
-            Self::Owner => "owner",
-            Self::Resolver => "resolver",
-            Self::Expiry => "expiry",
-            Self::Payee => "payee",
-            Self::Endpoint => "endpoint",
-            Self::Upstream => "upstream",
-        }
+        self.about().word
     }
+
+    /// Whether it is one of what a name publishes: not of the list, nor of what is said of the name.
+    pub(super) const fn is_published(self) -> bool {
+        !self.about().log_words.is_empty()
+    }
+
+    /// What holds for it, wherever changes are told.
+    pub(super) const fn about(self) -> About {
+        use Values::{Code, Foreign, Own};
+        let (word, log_words, values): (_, &[_], _) = match self {
+            Self::Added => ("added", &[], Own),
+            Self::Removed => ("removed", &[], Own),
+            Self::NewlyTrusted => ("newly-trusted", &[], Own),
+            Self::NewlyBroken => ("newly-broken", &[], Own),
+            Self::State => ("state", &[], Own),
+            Self::Findings => ("findings", &[], Own),
+            Self::Bytes => ("bytes", &["bytes", "card", "cid", "checksum"], Own),
+            Self::Version => ("version", &["version"], Foreign),
+            Self::Records => ("records", &["records", "record", "txt"], Foreign),
+            Self::UpdateMissing => ("update-missing", &["update-missing", "updated_at", "version"], Code),
+            Self::Owner => ("owner", &["owner", "holder"], Foreign),
+            Self::Resolver => ("resolver", &["resolver"], Foreign),
+            Self::Expiry => ("expiry", &["expiry", "expires", "renewed"], Foreign),
+            Self::Payee => ("payee", &["payee", "address"], Foreign),
+            Self::Endpoint => ("endpoint", &["endpoint"], Foreign),
+            Self::Upstream => ("upstream", &[], Foreign),
+        };
+        About { word, log_words, values }
+    }
+}
+
+/// What holds for a kind of change.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct About {
+    word: &'static str,
+    /// The words by which a row of a governance log tells of it, beside its values. None for what a name does not publish.
+    pub(super) log_words: &'static [&'static str],
+    /// What its values are.
+    pub(super) values: Values,
+}
+
+/// Who wrote the values of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Values {
+    /// This program: words and digests.
+    Own,
+    /// This program: a code, and behind it what it says of the card.
+    Code,
+    /// Others.
+    Foreign,
 }
 
 impl fmt::Display for Kind {

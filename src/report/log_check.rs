@@ -249,7 +249,7 @@ impl Judge<'_> {
 
     /// The changes of what a name publishes.
     fn published(&self, name: &str) -> impl Iterator<Item = &Change> {
-        self.changes_of(name).iter().filter(|change| is_published(change.kind))
+        self.changes_of(name).iter().filter(|change| change.kind.is_published())
     }
 
     /// Whether the audit before found it broken, or the log says so.
@@ -333,28 +333,6 @@ impl Judge<'_> {
 
 fn is_broken(name: &PastName) -> bool {
     name.decided() == Some(Decided::Untrusted)
-}
-
-/// Whether a change is one of what a name publishes: not of the list, nor of what is said of the name.
-const fn is_published(kind: Kind) -> bool {
-    match kind {
-        Kind::Added
-        | Kind::Removed
-        | Kind::NewlyTrusted
-        | Kind::NewlyBroken
-        | Kind::State
-        | Kind::Findings
-        | Kind::Upstream => false,
-        Kind::Bytes
-        | Kind::Version
-        | Kind::Records
-        | Kind::UpdateMissing
-        | Kind::Owner
-        | Kind::Resolver
-        | Kind::Expiry
-        | Kind::Payee
-        | Kind::Endpoint => true,
-    }
 }
 
 fn shown(change: &Change) -> String {

@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::difference::{Change, Difference, Kind};
+use super::difference::{Change, Difference, Kind, Values};
 use super::{AuditCounts, Past};
 use crate::digest::Digest;
 use crate::verdict::Pinned;
@@ -133,28 +133,10 @@ impl<'a> Item<'a> {
 
 /// The value, where it is a word of this program; else its digest.
 fn shown(kind: Kind, value: &str) -> String {
-    match kind {
-        Kind::Added
-        | Kind::Removed
-        | Kind::NewlyTrusted
-        | Kind::NewlyBroken
-        | Kind::State
-        | Kind::Findings
-        | Kind::Bytes => value.to_owned(),
-        // A code, and what it says of the card.
-        Kind::UpdateMissing => value.split(':').next().unwrap_or_default().to_owned(),
-        Kind::Version
-        | Kind::Records
-        | Kind::Owner
-        | Kind::Resolver
-        | Kind::Expiry
-        | Kind::Payee
-        | Kind::Endpoint
-        | Kind::Upstream => {
-            if clresolve_core::mutant!("webhooks-repeat-values") {
-                return value.to_owned();
-            }
-            Digest::of(value.as_bytes()).to_string()
-        }
+    match kind.about().values {
+        Values::Own => value.to_owned(),
+        Values::Code => value.split(':').next().unwrap_or_default().to_owned(),
+        Values::Foreign if clresolve_core::mutant!("webhooks-repeat-values") => value.to_owned(),
+        Values::Foreign => Digest::of(value.as_bytes()).to_string(),
     }
 }
