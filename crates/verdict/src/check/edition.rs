@@ -88,6 +88,16 @@ mod tests {
     }
 
     #[test]
+    fn a_verb_that_is_listed_often_hides_none_behind_it() {
+        let mut before = good();
+        before["implements"] = std::iter::repeat_n("summarize", 1000).chain(["clean"]).collect();
+        let mut next = before.clone();
+        next["implements"] = json!(["summarize"]);
+        next["updated_at"] = later().1;
+        assert_eq!(codes(&since(&edition(&before), &edition(&next))), ["version-not-raised"]);
+    }
+
+    #[test]
     fn an_edition_of_any_card_is_small() {
         let mut document = good();
         document["implements"] = (0..20_000).map(|number| json!(format!("{number}{}", "x".repeat(300)))).collect();

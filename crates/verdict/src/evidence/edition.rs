@@ -14,7 +14,7 @@ use clresolve_core::text::excerpt;
 /// Members that bind callers: with another value the version must rise.
 const BINDING: [&str; 3] = ["owner", "entry", "schemas"];
 
-/// Most verbs of a card that are kept. A layer has a dozen or so.
+/// Most verbs of a card that are kept, each once. A layer has a dozen or so.
 const MAX_VERBS: usize = 64;
 
 /// Longest pre-release part of a version that is remembered as it stands, in bytes; of a longer one, which is nobody's
@@ -42,12 +42,14 @@ impl Edition {
     pub fn of(card: &Card, digest: Digest) -> Self {
         let of_member = |value: &Value| Digest::of(value.to_string().as_bytes()).to_string();
         let bound = BINDING.into_iter().filter_map(|name| Some((name.to_owned(), of_member(card.get(name)?))));
+        let mut seen = BTreeSet::new();
+        let verbs = card.verbs().filter(|verb| seen.insert(*verb)).take(MAX_VERBS);
         Self {
             card: digest.to_string(),
             version: card.version().and_then(as_version).map(|version| version.to_string()),
             updated_at: card.text("/updated_at").and_then(instant).map(|instant| instant.to_string()),
             binding: bound.collect(),
-            verbs: card.verbs().take(MAX_VERBS).map(excerpt).collect(),
+            verbs: verbs.map(excerpt).collect(),
         }
     }
 
