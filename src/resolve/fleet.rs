@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use super::question::RuleSet;
 use super::sources::ContentSources;
-use super::walk::{RunRequest, Walker};
+use super::walk::{RunRequest, Walker, tell};
 use crate::build::Run;
 use crate::bundle::{Bundle, BundleError, OfChain};
 use crate::cache::{Began, CacheKey, Finished, VerdictCache};
@@ -167,10 +167,14 @@ impl Fleet {
         }
         walker.complete(&mut run.evidence).await;
         // What does not know of a hint ends as a failure here.
-        let (_, Finished { resolution, .. }) = walker.conclude(run, request, began).await;
+        let (_, Finished { resolution, .. }) = walker.settle(run, request, began).await;
         let verdict = resolution.verdict();
         let is_same = verdict.freshness.fresh_until.as_millisecond() == fresh_until.as_millisecond();
-        (is_same && verdict.state != State::Indeterminate).then(|| resolution.from_cache())
+        if !is_same || verdict.state == State::Indeterminate {
+            return None;
+        }
+        tell(verdict);
+        Some(resolution.from_cache())
     }
 
     async fn run_own(&self, walker: &Arc<Walker>, request: RunRequest, lease: Option<Lease>) -> Finished {

@@ -102,9 +102,16 @@ impl Walker {
         self.gather(key.name.clone(), &rules.policy, before.content.as_deref(), spans).await
     }
 
-    /// The verdict of a run that was gathered since it began. It is remembered, counted and logged. Where it does not know
-    /// of a change that was announced before it is given, it says nothing about the newest block.
+    /// As [`Walker::settle`]. The verdict is counted and logged.
     pub(super) async fn conclude(self: &Arc<Self>, run: Run, request: &RunRequest, began: Began) -> (Run, Finished) {
+        let (run, found) = self.settle(run, request, began).await;
+        tell(found.resolution.verdict());
+        (run, found)
+    }
+
+    /// The verdict of a run that was gathered since it began. It is remembered. Where it does not know of a change that was
+    /// announced before it is given, it says nothing about the newest block.
+    pub(super) async fn settle(self: &Arc<Self>, run: Run, request: &RunRequest, began: Began) -> (Run, Finished) {
         let RunRequest { key, rules, before, cache } = request;
         let (mut run, mut resolution) = self.judged(run, rules, before.failures).await;
         if let Err(error) = self.remember(&run.evidence, resolution.verdict()).await {
@@ -120,11 +127,8 @@ impl Walker {
             reading.latest = Some(Err(unseen(unread)));
             (run, resolution) = self.judged(run, rules, before.failures).await;
         }
-        let verdict = resolution.verdict();
-        telemetry::verdict(verdict.state.as_str());
-        log(verdict);
-        report(verdict);
-        let content = ProvenContent::of(&run).filter(|_| verdict.state == State::Trusted).map(Arc::new);
+        let is_trusted = resolution.verdict().state == State::Trusted;
+        let content = ProvenContent::of(&run).filter(|_| is_trusted).map(Arc::new);
         (run, Finished { resolution, content, is_overtaken, on_change: None })
     }
 
@@ -318,6 +322,13 @@ fn unseen(Unread(block): Unread) -> ChainError {
 /// The time that the sources of content have until `deadline`.
 fn content_time(deadline: Instant) -> Duration {
     deadline.saturating_duration_since(Instant::now()).mul_f64(CONTENT_SHARE)
+}
+
+/// Counts and logs the verdict of a run, and its incidents.
+pub(super) fn tell(verdict: &Verdict) {
+    telemetry::verdict(verdict.state.as_str());
+    log(verdict);
+    report(verdict);
 }
 
 /// One event for each incident in the verdict of a run; its message is JSON.

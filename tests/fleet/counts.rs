@@ -103,6 +103,29 @@ async fn shared_evidence_is_counted_by_what_became_of_it() {
     is(&reads(&counts, &without, AGENT).await, &[("gone", 1)]);
 }
 
+/// A verdict of evidence that is not accepted is neither counted nor reported: the daemon's own run tells what it finds.
+#[tokio::test]
+async fn a_verdict_of_evidence_that_is_not_accepted_is_not_counted() {
+    let counts = Exposition::default();
+    let _counting = metrics::set_default_local_recorder(&counts);
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let agent = stage.sharer().await.cache_key(&Question::new(AGENT)).expect("a good question");
+    let good = stored(&stage, &agent);
+    let verdicts = || {
+        let text = counts.render();
+        let counted = text.lines().filter(|line| line.starts_with("clresolve_verdicts_total{"));
+        counted.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum::<u64>()
+    };
+    let fresh_until = good.fresh_until - Duration::from_secs(1);
+    for (value, became) in [(&Value { fresh_until, ..good.clone() }, ("unfit", 2)), (&good, ("taken", 1))] {
+        let daemon = stage.daemon().await;
+        put(&stage, &agent, value);
+        let before = verdicts();
+        is(&reads(&counts, &daemon, AGENT).await, &[became]);
+        assert_eq!(verdicts(), before + 1, "{became:?}");
+    }
+}
+
 #[tokio::test]
 async fn whether_the_server_answers_is_told() {
     let counts = Exposition::default();

@@ -16,7 +16,7 @@ pub const SCHEMA: &str = "clresolve.incident/1";
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum IncidentKind {
-    /// The bytes are not those that a CID or a checksum names.
+    /// The bytes are not those that a CID or a checksum names, or a card's schemas are not those of the manifest.
     ContentMismatch,
     /// A record or a card is made to mislead, or to reach what it must not.
     Malicious,
@@ -28,9 +28,12 @@ impl IncidentKind {
     /// What a finding with this code is an incident of, if it is one. A careless mistake is no incident.
     pub const fn of(code: Code) -> Option<Self> {
         match code {
-            Code::CidMismatch | Code::ChecksumMismatch | Code::MirrorCidMismatch | Code::MirrorContentMismatch => {
-                Some(Self::ContentMismatch)
-            }
+            Code::CidMismatch
+            | Code::ChecksumMismatch
+            | Code::MirrorCidMismatch
+            | Code::MirrorContentMismatch
+            | Code::SchemaManifestMismatch
+            | Code::SchemaChecksumMismatch => Some(Self::ContentMismatch),
             Code::TxtUnsafeCharacters
             | Code::CardUnsafeCharacters
             | Code::CardDuplicateKey
@@ -147,6 +150,27 @@ mod tests {
         assert_eq!((&read["schema"], &read["kind"]), (&SCHEMA.into(), &"content-mismatch".into()));
         assert_eq!((&read["code"], &read["observed"]), (&"cid-mismatch".into(), &"b\u{202e}\u{9b}\n".into()));
         assert_eq!((&read["verdict"], &read["block"]), (&verdict.id.as_str().into(), &Value::Null));
+    }
+
+    /// The codes of the table, each with its kind.
+    fn documented() -> Vec<(String, String)> {
+        let rows = include_str!("../../../docs/incidents.md").lines().skip_while(|line| *line != "| kind | codes |");
+        let rows = rows.skip(2).take_while(|line| line.starts_with('|'));
+        let spans = |row: &str| row.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
+        rows.map(spans)
+            .flat_map(|spans| spans[1..].iter().map(|code| (code.clone(), spans[0].clone())).collect::<Vec<_>>())
+            .collect()
+    }
+
+    #[test]
+    fn the_document_lists_each_incident_and_no_other_code() {
+        let kind = |code: Code| Some(serde_json::to_value(IncidentKind::of(code)?).expect("JSON").as_str()?.to_owned());
+        let known = Code::ALL.iter().filter_map(|code| Some((code.slug().to_owned(), kind(*code)?)));
+        let (mut known, mut documented) = (known.collect::<Vec<_>>(), documented());
+        known.sort_unstable();
+        documented.sort_unstable();
+        assert_eq!(known, documented);
+        assert!(known.len() > 20, "{}", known.len());
     }
 
     #[test]
