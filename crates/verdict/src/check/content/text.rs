@@ -18,6 +18,7 @@ impl Marks {
     pub(super) const PAREN: u16 = 512;
     /// `$` or a backtick.
     pub(super) const SHELL: u16 = 1024;
+    pub(super) const UNDERSCORE: u16 = 2048;
 
     pub(super) fn of(text: &str) -> Self {
         const TABLE: [u16; 256] = {
@@ -40,6 +41,7 @@ impl Marks {
             table[b'(' as usize] = Marks::PAREN;
             table[b'$' as usize] = Marks::SHELL;
             table[b'`' as usize] = Marks::SHELL;
+            table[b'_' as usize] = Marks::UNDERSCORE;
             table
         };
         Self(text.bytes().fold(0, |marks, byte| marks | TABLE[usize::from(byte)]))

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use super::random::{has_digit, is_random};
+use super::random::{has_digit, is_random, is_scrambled};
 
 /// A form of token: what it begins with, and what follows.
 pub(super) struct Issuer {
@@ -27,6 +27,10 @@ pub(super) enum Letters {
     Upper,
     /// Hexadecimal digits, and the hyphens of a UUID.
     Hex,
+    /// Small letters and digits, at least one in eight of which is a digit.
+    Small,
+    /// Letters of both cases without an order. Only these need no digit.
+    Scrambled,
 }
 
 /// At least `least` characters, behind a prefix that begins no word.
@@ -54,8 +58,9 @@ const SHOPIFY: &str = "a Shopify token";
 const VAULT: &str = "a Vault token";
 const GRAFANA: &str = "a Grafana token";
 const SONAR: &str = "a SonarQube token";
+const HUGGING_FACE: &str = "a Hugging Face token";
 
-pub(super) const ISSUERS: [Issuer; 142] = [
+pub(super) const ISSUERS: [Issuer; 149] = [
     // Keys.
     any("AGE-SECRET-KEY-1", 40, "an age secret key"),
     any("AGE-PLUGIN-", 30, "an age secret key"),
@@ -111,6 +116,8 @@ pub(super) const ISSUERS: [Issuer; 142] = [
     any("pscale_tkn_", 32, "a PlanetScale token"),
     any("pscale_pw_", 32, "a PlanetScale password"),
     any("CFPAT-", 40, "a Contentful token"),
+    exact("v1.0-", 171, Letters::Hex, "a Cloudflare key"),
+    any("tskey-", 20, "a Tailscale key"),
     random("flyv1_", 40, "a Fly.io token"),
     random("scw_", 30, "a Scaleway key"),
     // Code hosts and registries of packages.
@@ -161,7 +168,7 @@ pub(super) const ISSUERS: [Issuer; 142] = [
     any("xoxs-", 10, SLACK),
     any("xwfp-", 10, SLACK),
     random("SG.", 40, "a SendGrid key"),
-    exact("key-", 32, Letters::Hex, "a Mailgun key"),
+    exact("key-", 32, Letters::Small, "a Mailgun key"),
     exact("SK", 32, Letters::Hex, "a Twilio key"),
     any("xkeysib-", 60, "a Brevo key"),
     exact("pat-na1-", 36, Letters::Hex, "a HubSpot token"),
@@ -183,11 +190,16 @@ pub(super) const ISSUERS: [Issuer; 142] = [
     any("shpss_", 30, SHOPIFY),
     exact("access-production-", 36, Letters::Hex, "a Plaid token"),
     exact("access-sandbox-", 36, Letters::Hex, "a Plaid token"),
+    exact("live_", 30, Letters::Random, "a Mollie key"),
+    any("FLWSECK-", 32, "a Flutterwave key"),
+    any("FLWSECK_TEST-", 12, "a Flutterwave key"),
     // Models.
     random("sk-", 20, API_KEY),
     exact("sk-or-v1-", 64, Letters::Hex, API_KEY),
     random("gsk_", 40, "a Groq key"),
-    random("hf_", 30, "a Hugging Face token"),
+    random("hf_", 30, HUGGING_FACE),
+    exact("hf_", 34, Letters::Scrambled, HUGGING_FACE),
+    exact("api_org_", 34, Letters::Scrambled, HUGGING_FACE),
     random("xai-", 40, API_KEY),
     random("pplx-", 40, API_KEY),
     random("r8_", 37, "a Replicate token"),
@@ -233,6 +245,11 @@ impl Issuer {
                 Letters::Random => is_random(rest),
                 Letters::Upper => rest.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit()),
                 Letters::Hex => rest.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-') && has_digit(rest),
+                Letters::Small => {
+                    let digits = rest.bytes().filter(u8::is_ascii_digit).count();
+                    digits * 8 >= rest.len() && rest.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+                }
+                Letters::Scrambled => is_scrambled(rest),
             }
     }
 }

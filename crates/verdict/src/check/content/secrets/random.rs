@@ -10,3 +10,35 @@ pub(super) fn is_random(text: &str) -> bool {
 pub(super) fn has_digit(text: &str) -> bool {
     text.bytes().any(|b| b.is_ascii_digit())
 }
+
+/// Letters alone in an order that no words have: fewer than half of the neighbours are both small, and fewer than half
+/// both capital. In `CamelCase` of words of four letters half of them are small.
+pub(super) fn is_scrambled(text: &str) -> bool {
+    let neighbours = |kind: fn(&u8) -> bool| text.as_bytes().windows(2).filter(|two| two.iter().all(kind)).count();
+    let is_rare = |kind| 2 * neighbours(kind) < text.len().saturating_sub(1);
+    text.bytes().all(|b| b.is_ascii_alphabetic()) && is_rare(u8::is_ascii_lowercase) && is_rare(u8::is_ascii_uppercase)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scrambled_letters_are_told_from_words() {
+        for token in ["ujzPdeIgxLdGncfBAepfJBdKhoOOLdKLzd", "qWxTzLmKpVbNcRtY", "OwAJiecAHjIxfihVLEjBWSqLkQgnFCXtkP"] {
+            assert!(is_scrambled(token), "{token}");
+        }
+        for words in [
+            "BearerTokenInAuthorizationHeader",
+            "OAuthBearerTokenInHeader",
+            "getUserNameFromTheDatabase",
+            "AUTHORIZATION",
+            "required",
+            "aB1cD2eF3gH4iJ5k",
+            "qWxTz-LmKpVbNcRtY",
+            "",
+        ] {
+            assert!(!is_scrambled(words), "{words}");
+        }
+    }
+}
