@@ -10,6 +10,8 @@ mod settlement;
 use std::collections::BTreeSet;
 use std::process::{Command, Output};
 
+use clresolve::config::BlockSelector;
+use clresolve::name::EnsName;
 use clresolve::payment::settlement::Purchase;
 use clresolve::reason::{Code, Step};
 use clresolve::resolve::Resolver;
@@ -86,9 +88,15 @@ async fn a_receipt_is_said_to_be_for_the_request_only_where_it_repeats_its_ident
     ] {
         for file in files {
             let found = resolver.verify_receipt(&question("summarizeagent.eth", sample(file))).await;
-            let summary = format!("The agent's signer has signed this receipt for {what}.");
+            let mut summary = format!("The agent's signer has signed this receipt for {what}.");
+            // Those that have no place for the identifier have none for the agent.
+            if is_unchecked {
+                summary += " Nothing that is signed names the agent, and its signer may sign for others too.";
+            }
             assert_eq!((found.state, &found.summary), (State::Trusted, &summary), "{file}");
-            assert_eq!(found.unchecked.contains(&"request_id"), is_unchecked, "{file}");
+            for what in ["request_id", "agent"] {
+                assert_eq!(found.unchecked.contains(&what), is_unchecked, "{file}: {what}");
+            }
         }
     }
 }
@@ -126,6 +134,62 @@ async fn the_signer_is_read_once_beside_a_verdict() {
     assert_eq!(verify().await, 0);
 }
 
+/// An agent whose receipts are those of the sandbox, signed by a name that can write its records.
+async fn world_with_its_signer() -> World {
+    let spec = "[[agent]]\nname = \"agent.eth\"\nabout = \"Good.\"\nrecords.\"cl.receipt.signer\" = \
+                \"runtime.sandbox.eth\"\n\n[[agent]]\nname = \"runtime.sandbox.eth\"\nabout = \"It signs.\"\n\
+                records.\"cl.sig.pub\" = \"ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=\"\n\
+                records.\"cl.sig.kid\" = \"test-key-7\"\n";
+    World::start(&Spec::parse(spec).expect("it is a world")).await.expect("it starts")
+}
+
+/// The signer's key is another one from the next block on.
+fn rotate_the_key(world: &mut World) {
+    let signer = EnsName::parse("runtime.sandbox.eth").expect("a name");
+    let key = "ed25519:hhyCuPNoMk4JtEvGEV8F6nMZ4uDO1EcyizPufmnJTOY=";
+    world.write_text(&signer, "cl.sig.pub", key).expect("it has a resolver");
+}
+
+/// A resolver that reads the world at this block.
+async fn resolver_at(world: &World, block: BlockSelector) -> Resolver {
+    let mut config = world.config();
+    config.chain.block = block;
+    Resolver::new(&config).await.expect("its configuration is good")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receipt_is_judged_by_the_key_of_the_block_that_is_named() {
+    let mut world = world_with_its_signer().await;
+    let at = async |world: &World, block| {
+        let resolver = resolver_at(world, block).await;
+        resolver.verify_receipt(&question("agent.eth", sample("agent-sdk.json"))).await
+    };
+    let before = at(&world, BlockSelector::Latest).await;
+    let block = before.signer.as_ref().expect("it is known").block;
+    assert_eq!(before.state, State::Trusted, "{before:#?}");
+    rotate_the_key(&mut world);
+    let now = at(&world, BlockSelector::Latest).await;
+    assert_eq!((now.state, now.codes), (State::Untrusted, as_strings(&["receipt-signature-invalid"])));
+    assert!(now.signer.expect("it is known").block > block);
+    let then = at(&world, BlockSelector::Number(block)).await;
+    assert_eq!((then.state, then.signer.map(|signer| signer.block)), (State::Trusted, Some(block)), "{:?}", then.codes);
+    let pending = at(&world, BlockSelector::Finalized).await;
+    assert_eq!((pending.state, pending.codes), (State::Indeterminate, as_strings(&["receipt-key-unpublished"])));
+}
+
+/// No log of the signer's name is followed: its key is read beside the verdict on the agent, and anew with the next one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rotated_key_counts_no_longer_than_the_verdict_on_the_agent() {
+    let mut world = world_with_its_signer().await;
+    let resolver = resolver_at(&world, BlockSelector::Latest).await;
+    let state = async || resolver.verify_receipt(&question("agent.eth", sample("agent-sdk.json"))).await.state;
+    assert_eq!(state().await, State::Trusted);
+    rotate_the_key(&mut world);
+    assert_eq!(state().await, State::Trusted, "it was read beside the verdict that is still fresh");
+    resolver.evict(&EnsName::parse("agent.eth").expect("a name"));
+    assert_eq!(state().await, State::Untrusted);
+}
+
 /// What is signed well is worth nothing where the agent itself is not trusted.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receipt_of_an_agent_that_is_not_trusted_is_not_trusted() {
@@ -153,6 +217,11 @@ fn the_command_says_what_the_library_says() {
         let document: Value = serde_json::from_slice(&document.stdout).expect("JSON");
         assert!(schema().is_valid(&document));
     }
+    let (receipt, at) =
+        (path("agent-sdk.json"), ["--name", "summarizeagent.eth", "--sandbox", "--block", "1", "-o", "json"]);
+    let past = run(&[&["receipt", "verify", &receipt][..], &at].concat());
+    let document: Value = serde_json::from_slice(&past.stdout).expect("JSON");
+    assert_eq!((past.status.code(), &document["signer"]["block"]), (Some(0), &json!(1)), "{document:#}");
     let missing = run(&["receipt", "verify", &path("none.json"), "--name", "a.eth", "--sandbox"]);
     assert_eq!(missing.status.code(), Some(2));
     let unwritable = run(&["sandbox", "--receipts", &path("sdk.json")]);

@@ -90,7 +90,8 @@ async fn every_tool_answers_as_its_schema_says() {
         assert_eq!(structured.pointer(at), Some(&is), "{tool}: {structured:#}");
         assert_eq!(result["isError"], false, "{tool}");
         if structured.pointer("/receipt/state") == Some(&json!("trusted")) {
-            let said = "trusted: the agent's signer has signed this receipt for a request with this input.";
+            let said = "trusted: the agent's signer has signed this receipt for a request with this input. Nothing that \
+                        is signed names the agent, and its signer may sign for others too.";
             assert!(result["content"].to_string().contains(said), "{result}");
         }
         let schema = schema(&daemon, tool).await;

@@ -73,7 +73,7 @@ async fn every_reply_gets_its_state() {
     }
     let unpaid = resolver.verify_receipt(&question(NAME, sample("agent-sdk.json"))).await;
     assert_eq!((unpaid.state, row(&unpaid).status), (State::Trusted, Status::Skip));
-    assert_eq!((unpaid.settlement, &*unpaid.unchecked), (None, &["bound-schema", "request_id"][..]));
+    assert_eq!((unpaid.settlement, &*unpaid.unchecked), (None, &["bound-schema", "agent", "request_id"][..]));
 }
 
 /// Whoever was paid: payment and reply are of the seller's and the client's making.
@@ -82,7 +82,10 @@ async fn without_a_decision_the_payee_is_unchecked() {
     let sandbox = Sandbox::start().await.expect("it starts");
     let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
     let found = resolver.verify_receipt(&bought(&Sandbox::replies()[0].header)).await;
-    assert_eq!((row(&found).status, &*found.unchecked), (Status::Pass, &["bound-schema", "request_id", "payee"][..]));
+    assert_eq!(
+        (row(&found).status, &*found.unchecked),
+        (Status::Pass, &["bound-schema", "agent", "request_id", "payee"][..])
+    );
     let observed = row(&found).observed.clone().unwrap_or_default();
     assert!(observed.ends_with(&format!(" of eip155:{CHAIN_ID}")), "{observed}");
 }

@@ -23,6 +23,13 @@ pub const SCHEMA: &str = "clresolve.receipt/1";
 /// What is not checked where the agent's card binds no schema for such a receipt, or one whose bytes nothing pins.
 const BOUND_SCHEMA: &str = "bound-schema";
 
+/// What is not checked where nothing that is signed names the agent, so that the receipt may be one of another agent of the
+/// same signer.
+const AGENT: &str = "agent";
+
+/// The same as a sentence.
+pub const NAMES_NO_AGENT: &str = "Nothing that is signed names the agent, and its signer may sign for others too.";
+
 /// What is not checked where the request has an identifier that nothing signed repeats.
 const REQUEST_ID: &str = "request_id";
 
@@ -232,6 +239,12 @@ impl Verification {
         canonical_digest(&value)
     }
 
+    /// Whether something that is signed names the agent. Where nothing does, the receipt may be one of another agent of the
+    /// same signer.
+    pub fn names_the_agent(&self) -> bool {
+        !self.unchecked.contains(&AGENT)
+    }
+
     /// The document as JSON.
     pub fn to_value(&self) -> Value {
         serde_json::to_value(self).expect("it has a JSON form: its keys are strings")
@@ -241,7 +254,12 @@ impl Verification {
 fn unchecked(judgement: &ReceiptJudgement, settlement: Option<&Settlement>) -> Vec<&'static str> {
     let is_undecided = settlement.is_some_and(|settlement| settlement.decision.is_none());
     let payee = is_undecided && !clresolve_core::mutant!("any-payee-is-the-agents");
-    let rows = [(judgement.bound.is_none(), BOUND_SCHEMA), (judgement.is_id_unchecked, REQUEST_ID), (payee, PAYEE)];
+    let rows = [
+        (judgement.bound.is_none(), BOUND_SCHEMA),
+        (!judgement.is_agent_compared, AGENT),
+        (judgement.is_id_unchecked, REQUEST_ID),
+        (payee, PAYEE),
+    ];
     rows.into_iter().filter_map(|(is_unchecked, what)| is_unchecked.then_some(what)).collect()
 }
 
@@ -288,12 +306,15 @@ fn settled(settlement: Option<&Settlement>, objection: Option<&Reason>) -> Row {
 }
 
 fn summary(state: State, judgement: &ReceiptJudgement, verdict: &Verdict) -> String {
-    match (state, judgement.reasons.first(), judgement.tie) {
-        (State::Trusted, _, Some(tie)) => format!("The agent's signer has signed this receipt for {}.", tie.words()),
-        (State::Trusted, _, None) => {
-            "The agent's signer has signed this receipt; no request was given to compare it with.".to_owned()
-        }
-        (_, Some(reason), _) => reason.message.clone(),
-        (_, None, _) => verdict.summary.clone(),
+    if state != State::Trusted {
+        return judgement.reasons.first().map_or(&verdict.summary, |reason| &reason.message).clone();
     }
+    let signed = match judgement.tie {
+        Some(tie) => format!("The agent's signer has signed this receipt for {}.", tie.words()),
+        None => "The agent's signer has signed this receipt; no request was given to compare it with.".to_owned(),
+    };
+    if judgement.is_agent_compared {
+        return signed;
+    }
+    format!("{signed} {NAMES_NO_AGENT}")
 }

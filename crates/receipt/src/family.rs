@@ -53,14 +53,29 @@ fn is_artifact(receipt: &Node, format: &str) -> bool {
 /// What the shape of a receipt says.
 #[derive(Debug)]
 pub(crate) enum Shape {
-    /// Of no family, or of several.
-    Unknown(Vec<Family>),
-    /// Of one family, or of the two with the same shape: the readings of it, the likelier one first.
-    Known(Vec<Result<SignedParts, NoSignedParts>>),
+    /// Of one family, or of the two with the same shape, the likelier one first.
+    Clear(Vec<Candidate>),
+    /// Of none, of several, or of one whose members name another. Anybody may add such members where nobody signs them, so
+    /// a signature alone tells which it is.
+    Open(Vec<Candidate>),
+}
+
+/// A family whose shape a receipt has.
+#[derive(Clone, Copy)]
+pub(crate) struct Candidate(&'static Row);
+
+impl std::fmt::Debug for Candidate {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.family().fmt(out)
+    }
+}
+
+/// How a receipt reads as one of a family.
+pub(crate) enum Reading {
+    /// Taken apart, or why it cannot be.
+    Parts(Result<SignedParts, NoSignedParts>),
     /// Of x402's own.
     Artifact {
-        /// The family.
-        family: Family,
         /// The members that its text has: format, payload and signature.
         artifact: Node,
         /// JSON Pointers of members that nobody signs.
@@ -68,25 +83,38 @@ pub(crate) enum Shape {
     },
 }
 
+impl Candidate {
+    pub(crate) const fn family(self) -> Family {
+        self.0.family
+    }
+
+    /// How the receipt reads as one of this family.
+    pub(crate) fn read(self, receipt: &Node) -> Reading {
+        const KNOWN: [&str; 3] = ["format", "payload", "signature"];
+        match self.0.take_apart {
+            Some(take_apart) => Reading::Parts(take_apart(receipt)),
+            None => Reading::Artifact { artifact: receipt.only(&KNOWN), unsigned: others(receipt, &[], &KNOWN) },
+        }
+    }
+}
+
 /// The family or families of a receipt, by its shape.
 pub(crate) fn shape(receipt: &Node) -> Shape {
-    let rows: Vec<&Row> = TABLE.iter().filter(|row| (row.is)(receipt)).collect();
-    let families: Vec<_> = rows.iter().map(|row| row.family).collect();
-    let is_clear = matches!(families[..], [Family::A1, Family::A2] | [_]);
+    let mut candidates: Vec<_> = TABLE.iter().filter(|row| (row.is)(receipt)).map(Candidate).collect();
+    let families: Vec<_> = candidates.iter().map(|candidate| candidate.family()).collect();
+    let is_clear = match families[..] {
+        [Family::A1, Family::A2] => true,
+        [Family::B2] => !website::names_another(receipt),
+        [_] => true,
+        _ => false,
+    };
     if !is_clear && !clresolve_core::mutant!("receipts-of-any-shape") {
-        return Shape::Unknown(families);
+        return Shape::Open(candidates);
     }
-    if let [Row { family, take_apart: None, .. }] = rows[..] {
-        const KNOWN: [&str; 3] = ["format", "payload", "signature"];
-        let (artifact, unsigned) = (receipt.only(&KNOWN), others(receipt, &[], &KNOWN));
-        return Shape::Artifact { family: *family, artifact, unsigned };
-    }
-    let mut readings: Vec<_> =
-        rows.iter().filter_map(|row| row.take_apart).map(|take_apart| take_apart(receipt)).collect();
     if runtime::repeats_its_digest(receipt) {
-        readings.reverse();
+        candidates.reverse();
     }
-    Shape::Known(readings)
+    Shape::Clear(candidates)
 }
 
 #[cfg(test)]

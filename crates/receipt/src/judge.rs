@@ -1,11 +1,10 @@
 //! The checks of a receipt, each with what was expected and what was observed.
 
+mod canonical_receipt;
 mod check;
 mod knowledge;
 mod x402;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use clresolve_core::call::VERB;
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
@@ -17,12 +16,13 @@ use jiff::{SignedDuration, Timestamp};
 
 pub use clresolve_verdict::verdict::Status;
 
+use self::canonical_receipt::{CanonicalReceipt, NoReading};
 pub use self::check::{ReceiptCheck, Row};
 pub use self::knowledge::{AgentRoutes, BoundReceipt, ReceiptAgent, ReceiptKnowledge, ReceiptSigner, SignerAddresses};
-use crate::canonical::{NoForm, form};
+use crate::canonical::NoForm;
 pub use crate::echo::Tie;
 use crate::echo::{self, Echo, said};
-use crate::family::{Alphabet, Claim, Family, NoSignedParts, Shape, SignedParts, Signs, shape};
+use crate::family::{Candidate, Claim, Family, NoSignedParts, Reading, Shape, SignedParts, shape};
 use crate::json::{MAX_BYTES, Node, Unreadable, parse};
 use crate::question::Request;
 
@@ -72,6 +72,9 @@ pub struct ReceiptJudgement {
     pub tie: Option<Tie>,
     /// Whether the request has an identifier that nothing signed repeats, so that nothing tells it from another one.
     pub is_id_unchecked: bool,
+    /// Whether something that is signed names the agent, so that the receipt is not one of another agent of the same signer.
+    /// A verb names nobody.
+    pub is_agent_compared: bool,
     /// The schema that its signed members were held against.
     pub bound: Option<BoundName>,
     /// What one of x402's own says of the payment.
@@ -91,6 +94,10 @@ impl ReceiptJudgement {
         self.checks.iter().find(|row| row.check == check)
     }
 
+    fn is_signed(&self) -> bool {
+        self.row(ReceiptCheck::Signature).is_some_and(|row| row.status == Status::Pass)
+    }
+
     /// CLAS's codes for what was found, in the order of the checks.
     pub fn clas(&self) -> Vec<&'static str> {
         let mut codes: Vec<_> = self.checks.iter().filter_map(|row| row.clas).collect();
@@ -102,7 +109,7 @@ impl ReceiptJudgement {
     /// else is not found.
     pub fn state(&self) -> State {
         let worst = self.reasons.iter().map(|reason| reason.effect).min();
-        let is_signed = self.row(ReceiptCheck::Signature).is_some_and(|row| row.status == Status::Pass);
+        let is_signed = self.is_signed();
         let is_open = self.checks.iter().any(|row| row.status == Status::Unknown)
             && !clresolve_core::mutant!("receipts-hold-undecided");
         match worst {
@@ -116,95 +123,64 @@ impl ReceiptJudgement {
 
 /// Judges the bytes of a receipt. Never fails: what is wrong with them is in the judgement.
 pub fn judge(receipt: &[u8], known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
-    let mut checks = Checks::default();
-    let judgement = ReceiptJudgement {
-        family: None,
-        checks: Vec::new(),
-        reasons: Vec::new(),
-        sha256: (receipt.len() <= MAX_BYTES).then(|| Digest::of(receipt)),
-        canonical_sha256: None,
-        unsigned: Vec::new(),
-        tie: None,
-        is_id_unchecked: false,
-        bound: None,
-        paid: None,
-        occasion: known.request.map(Request::meaning),
-    };
-    let mut judgement = match parse(receipt).map(|receipt| shape(&receipt)) {
-        Err(error) => {
-            checks.unreadable(&error);
-            judgement
-        }
-        Ok(Shape::Unknown(families)) => {
-            checks.without_family(&families);
-            judgement
-        }
-        Ok(Shape::Artifact { family, artifact, unsigned }) => {
-            let paid = checks.artifact(family, &artifact, known);
-            let occasion = known.bought.map(|bought| Digest::of(bought.decision.as_bytes()));
-            let canonical_sha256 = paid.as_ref().and_then(|paid| paid.digest().parse().ok());
-            ReceiptJudgement { family: Some(family), canonical_sha256, unsigned, occasion, paid, ..judgement }
-        }
-        Ok(Shape::Known(readings)) => match checks.taken_apart(readings) {
-            None => judgement,
-            Some(canonical) => {
-                checks.signed(&canonical, known);
-                ReceiptJudgement {
-                    family: Some(canonical.parts.family),
-                    canonical_sha256: Some(canonical.digest),
-                    unsigned: canonical.parts.unsigned,
-                    ..judgement
-                }
-            }
+    let found = match parse(receipt) {
+        Err(error) => Checks::unreadable(&error),
+        Ok(receipt) => match shape(&receipt) {
+            Shape::Clear(families) => judged_by_shape(&receipt, &families, known),
+            Shape::Open(families) => judged_by_signature(&receipt, &families, known),
         },
     };
-    reason::sort(&mut checks.reasons);
-    judgement.tie = checks.tie;
-    judgement.is_id_unchecked = checks.is_id_unchecked;
-    judgement.bound = checks.bound;
-    judgement.checks = checks.rows;
-    judgement.reasons = checks.reasons;
-    judgement
+    let occasion = match found.family {
+        Some(Family::X1 | Family::X2) => known.bought.map(|bought| Digest::of(bought.decision.as_bytes())),
+        _ => known.request.map(Request::meaning),
+    };
+    ReceiptJudgement { sha256: (receipt.len() <= MAX_BYTES).then(|| Digest::of(receipt)), occasion, ..found }
 }
 
-/// A receipt taken apart, with its canonical bytes.
-struct CanonicalReceipt {
-    parts: SignedParts,
-    bytes: Vec<u8>,
-    digest: Digest,
-}
-
-/// Why a receipt cannot be read as one of a family.
-enum NoReading {
-    /// It lacks a part.
-    Parts(NoSignedParts),
-    /// What is signed, below this place, has no canonical form.
-    Form(NoForm, &'static str),
-}
-
-impl CanonicalReceipt {
-    fn of(reading: Result<SignedParts, NoSignedParts>) -> Result<Self, NoReading> {
-        let parts = reading.map_err(NoReading::Parts)?;
-        let bytes = form(&parts.content, parts.order).map_err(|error| NoReading::Form(error, parts.root))?;
-        Ok(Self { digest: Digest::of(&bytes), bytes, parts })
-    }
-
-    fn states_its_digest(&self) -> bool {
-        let claimed = self.parts.hash.as_ref().and_then(|claim| claim.value.as_deref());
-        claimed == Some(self.digest.hex().as_str())
-    }
-
-    /// The message under the signature.
-    fn message(&self) -> Vec<u8> {
-        if clresolve_core::mutant!("receipts-say-their-digest") {
-            let claimed = self.parts.hash.as_ref().and_then(|claim| claim.value.clone());
-            return claimed.unwrap_or_default().into_bytes();
-        }
-        match self.parts.signs {
-            Signs::HexDigest => self.digest.hex().into_bytes(),
-            Signs::CanonicalBytes => self.bytes.clone(),
+/// Of the one family whose shape it has, or of one of the two with the same shape.
+fn judged_by_shape(receipt: &Node, families: &[Candidate], known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
+    let mut checks = Checks::default();
+    let mut readings = Vec::new();
+    for family in families {
+        match family.read(receipt) {
+            Reading::Parts(reading) => readings.push(reading),
+            Reading::Artifact { artifact, unsigned } => {
+                return checks.artifact_judged(family.family(), &artifact, unsigned, known);
+            }
         }
     }
+    match checks.taken_apart(readings) {
+        None => checks.judged(),
+        Some(canonical) => checks.canonical_judged(canonical, known),
+    }
+}
+
+/// Of the family by whose form the signature holds: what nobody signs may give a receipt the shape of others too. The first
+/// one in which it is trusted, else the first one in which it is signed.
+fn judged_by_signature(receipt: &Node, families: &[Candidate], known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
+    let mut signed = None;
+    for family in families {
+        let found = match family.read(receipt) {
+            Reading::Artifact { artifact, unsigned } => {
+                Checks::default().artifact_judged(family.family(), &artifact, unsigned, known)
+            }
+            Reading::Parts(reading) => match CanonicalReceipt::of(reading) {
+                Ok(canonical) if canonical.is_signed_by(known.signer) => {
+                    let mut checks = Checks::default();
+                    checks.family(family.family());
+                    checks.canonical_judged(canonical, known)
+                }
+                _ => continue,
+            },
+        };
+        if found.state() == State::Trusted {
+            return found;
+        }
+        if found.is_signed() {
+            signed.get_or_insert(found);
+        }
+    }
+    signed.unwrap_or_else(|| Checks::without_family(families))
 }
 
 /// Rows and reasons as they are found.
@@ -214,10 +190,53 @@ struct Checks {
     reasons: Vec<Reason>,
     tie: Option<Tie>,
     is_id_unchecked: bool,
+    is_agent_compared: bool,
     bound: Option<BoundName>,
 }
 
 impl Checks {
+    /// What was found, of a receipt of no family.
+    fn judged(self) -> ReceiptJudgement {
+        let Self { rows, mut reasons, tie, is_id_unchecked, is_agent_compared, bound } = self;
+        reason::sort(&mut reasons);
+        ReceiptJudgement {
+            family: None,
+            checks: rows,
+            reasons,
+            sha256: None,
+            canonical_sha256: None,
+            unsigned: Vec::new(),
+            occasion: None,
+            tie,
+            is_id_unchecked,
+            is_agent_compared,
+            bound,
+            paid: None,
+        }
+    }
+
+    fn canonical_judged(mut self, canonical: CanonicalReceipt, known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
+        self.signed(&canonical, known);
+        ReceiptJudgement {
+            family: Some(canonical.parts.family),
+            canonical_sha256: Some(canonical.digest),
+            unsigned: canonical.parts.unsigned,
+            ..self.judged()
+        }
+    }
+
+    fn artifact_judged(
+        mut self,
+        family: Family,
+        artifact: &Node,
+        unsigned: Vec<String>,
+        known: &ReceiptKnowledge<'_>,
+    ) -> ReceiptJudgement {
+        let paid = self.artifact(family, artifact, known);
+        let canonical_sha256 = paid.as_ref().and_then(|paid| paid.digest().parse().ok());
+        ReceiptJudgement { family: Some(family), canonical_sha256, unsigned, paid, ..self.judged() }
+    }
+
     fn pass(&mut self, check: ReceiptCheck, expected: &str, claim: &Claim) {
         let (expected, observed) = (Some(clipped(expected)), claim.value.as_deref().map(clipped));
         let place = Some(claim.place.clone());
@@ -242,7 +261,8 @@ impl Checks {
         self.reasons.push(reason);
     }
 
-    fn unreadable(&mut self, error: &Unreadable) {
+    fn unreadable(error: &Unreadable) -> ReceiptJudgement {
+        let mut checks = Self::default();
         let reason = match error {
             Unreadable::DuplicateKey { pointer } => Reason::new(Code::ReceiptDuplicateKey).at(pointer.as_str()),
             Unreadable::NotJson(_) => {
@@ -252,14 +272,18 @@ impl Checks {
                 Reason::new(Code::ReceiptFamilyUnknown).message("The receipt is larger than what is read.")
             }
         };
-        self.object(ReceiptCheck::Family, reason.observed(error.to_string()), Some("ERR_SCHEMA_INVALID"));
+        checks.object(ReceiptCheck::Family, reason.observed(error.to_string()), Some("ERR_SCHEMA_INVALID"));
+        checks.judged()
     }
 
-    fn without_family(&mut self, families: &[Family]) {
-        let slugs: Vec<_> = families.iter().map(|family| family.slug()).collect();
-        let reason = Reason::new(Code::ReceiptFamilyUnknown).expected("the shape of one family");
+    fn without_family(families: &[Candidate]) -> ReceiptJudgement {
+        let mut checks = Self::default();
+        let slugs: Vec<_> = families.iter().map(|family| family.family().slug()).collect();
+        let expected = "the shape of one family, or a signature that holds in one of them";
+        let reason = Reason::new(Code::ReceiptFamilyUnknown).expected(expected);
         let observed = if slugs.is_empty() { "none".to_owned() } else { slugs.join(", ") };
-        self.object(ReceiptCheck::Family, reason.observed(observed), None);
+        checks.object(ReceiptCheck::Family, reason.observed(observed), None);
+        checks.judged()
     }
 
     fn family(&mut self, family: Family) {
@@ -357,6 +381,11 @@ impl Checks {
                 "success, error or delegated",
             ),
             (
+                status.as_deref() == Some("success") && !content.get("result").is_some_and(Node::is_object),
+                "/result",
+                "an object",
+            ),
+            (
                 status.as_deref() == Some("error") && !content.get("error").is_some_and(Node::is_object),
                 "/error",
                 "an object",
@@ -423,28 +452,21 @@ impl Checks {
     }
 
     fn signature(&mut self, canonical: &CanonicalReceipt, signer: Result<&ReceiptSigner, &Reason>) {
-        let SignedParts { algorithms, signature, alphabet, .. } = &canonical.parts;
+        let SignedParts { algorithms, signature, .. } = &canonical.parts;
         for (claim, expected) in algorithms {
             if claim.value.as_deref() != Some(*expected) {
                 let reason = differs(Code::ReceiptSignatureInvalid, expected, claim);
                 return self.object(ReceiptCheck::Signature, reason, Some("ERR_UNSUPPORTED_ALGORITHM"));
             }
         }
-        let key = match signer.and_then(|signer| signer.key.as_ref().map_err(|reason| &**reason)) {
-            Ok(key) => key,
-            Err(reason) => return self.object(ReceiptCheck::Signature, reason.clone(), Some("ERR_ENS_KEY_NOT_FOUND")),
-        };
-        let text = signature.value.as_deref().unwrap_or_default();
-        let bytes = match alphabet {
-            Alphabet::Standard => STANDARD.decode(text),
-            Alphabet::Url => URL_SAFE_NO_PAD.decode(text),
-        };
-        let holds = bytes.is_ok_and(|bytes| key.has_signed(&canonical.message(), &bytes));
-        if holds || clresolve_core::mutant!("anybody-signs-receipts") {
+        if let Err(reason) = signer.and_then(|signer| signer.key.as_ref().map_err(|reason| &**reason)) {
+            return self.object(ReceiptCheck::Signature, reason.clone(), Some("ERR_ENS_KEY_NOT_FOUND"));
+        }
+        if canonical.is_signed_by(signer) || clresolve_core::mutant!("anybody-signs-receipts") {
             return self.pass(ReceiptCheck::Signature, SIGNED, signature);
         }
         let reason = Reason::new(Code::ReceiptSignatureInvalid).at(signature.place.as_str());
-        let reason = reason.expected(SIGNED).observed(text);
+        let reason = reason.expected(SIGNED).observed(signature.value.as_deref().unwrap_or_default());
         self.object(ReceiptCheck::Signature, reason, Some("ERR_INVALID_SIGNATURE"));
     }
 
@@ -497,6 +519,8 @@ impl Checks {
         let own: Vec<_> = agent.verbs.iter().map(String::as_str).collect();
         let verbs = signed_verbs(parts, agent).filter(|_| !own.is_empty());
         let verbs = verbs.map(|claim| (Code::ReceiptRequestMismatch, own.clone(), claim));
+        self.is_agent_compared =
+            named.is_some() || entry.is_some() || clresolve_core::mutant!("a-verb-names-the-agent");
         let compared: Vec<_> = named.into_iter().chain(entry).chain(verbs).collect();
         let is_other = |own: &[&str], claim: &Claim| !claim.value.as_deref().is_some_and(|value| own.contains(&value));
         let other = compared.iter().find(|(_, own, claim)| is_other(own, claim));

@@ -22,8 +22,8 @@ macro_rules! receipts {
 const RECEIPTS: [&str; 11] = receipts!["sdk" "runtime" "commercial-runtime" "agent-sdk" "website" "mcp-server"
     "runtime-core" "runtime-core-hash-bound" "clas-execution" "x402-eip712" "x402-jws"];
 
-/// What a library reads in another way than ECMAScript, or not at all.
-const HOSTILE: [&str; 8] = [
+/// What a library reads in another way than ECMAScript, or not at all, and words by which families are told.
+const HOSTILE: [&str; 14] = [
     "1e400",
     "9007199254740993",
     "-0",
@@ -32,10 +32,33 @@ const HOSTILE: [&str; 8] = [
     r#"{"__proto__":{"7":1e400,"10":-0}}"#,
     r#"{"é":[null,1e400]}"#,
     "[[[[[[1e400]]]]]]",
+    r#""clas.execution.receipt.v1""#,
+    r#""trust""#,
+    r#""genesis""#,
+    r#""eip712""#,
+    r#"{"signature":"AAAA","alg":"ed25519"}"#,
+    r#"{"proof":{"alg":"ed25519-sha256","canonical":"json.sorted_keys.v1"}}"#,
 ];
 
-/// Names of members: what the published programs write there, and what no reader expects.
-const NAMES: [&str; 6] = ["note", "receipt_id", "__proto__", "7", "é", r"\ud800"];
+/// Names of members: what the published programs write there, what families are told by, and what no reader expects.
+const NAMES: [&str; 16] = [
+    "note",
+    "receipt_id",
+    "__proto__",
+    "7",
+    "é",
+    r"\ud800",
+    "schema",
+    "family",
+    "receipt_type",
+    "format",
+    "version",
+    "proof",
+    "metadata",
+    "receipt",
+    "hash",
+    "signature",
+];
 
 /// Stands for a name or a value that the JSON library cannot write.
 const PLACE: &str = "@place@";
@@ -149,6 +172,69 @@ fn what_nobody_signs_never_changes_the_state() {
         }
     }
     assert_eq!(families, Family::ALL.into(), "of each family some place is not signed");
+}
+
+/// The members of both; where both have one, that of the first.
+fn merged(one: &Value, other: &Value) -> Value {
+    let (Value::Object(one), Value::Object(other)) = (one, other) else { return one.clone() };
+    let mut all = other.clone();
+    for (name, value) in one {
+        let value = other.get(name).map_or_else(|| value.clone(), |other| merged(value, other));
+        all.insert(name.clone(), value);
+    }
+    Value::Object(all)
+}
+
+/// A receipt of several shapes is of the family in which it is signed.
+#[test]
+fn the_shape_of_another_family_never_changes_the_state() {
+    let world = World::new();
+    let receipts = receipts();
+    let mut shapes = 0;
+    for receipt in &receipts {
+        let family = world.judged(&receipt.to_string()).family.expect("a family");
+        // The others sign whatever stands at the top.
+        if ![Family::B1, Family::B2, Family::D, Family::E, Family::X1, Family::X2].contains(&family) {
+            continue;
+        }
+        for other in &receipts {
+            let mut both = merged(receipt, other);
+            if family == Family::X2 {
+                // The one member that its own text forbids: the JWS holds the payload.
+                both.as_object_mut().expect("an object").remove("payload");
+            }
+            let found = world.judged(&both.to_string());
+            assert_eq!(found.state(), State::Trusted, "{family:?} with {other}: {found:#?}");
+            shapes += 1;
+        }
+    }
+    assert!(shapes >= 6 * 12, "{shapes}");
+}
+
+/// The proof beside the receipt is the one that counts: nobody signs what else stands there.
+#[test]
+fn a_second_proof_of_the_older_runtime_core_says_nothing() {
+    let world = World::new();
+    let within: Value = serde_json::from_str(RECEIPTS[7]).expect("JSON");
+    let mut content = within.clone();
+    let metadata = content.as_object_mut().and_then(|members| members.remove("metadata")).expect("a proof");
+    let beside = json!({"receipt": content, "signature": {"proof": metadata["proof"]}});
+    let both = json!({"receipt": content, "signature": {"proof": metadata["proof"]},
+        "metadata": {"proof": {"alg": "ed25519-sha256", "canonical": "json.sorted_keys.v1"}}});
+    for receipt in [within, beside, both] {
+        let found = world.judged(&receipt.to_string());
+        assert_eq!((found.state(), found.family), (State::Trusted, Some(Family::D0)), "{found:#?}");
+    }
+}
+
+#[test]
+fn families_name_the_agent_or_do_not() {
+    let world = World::new();
+    for receipt in receipts() {
+        let found = world.judged(&receipt.to_string());
+        let names_nobody = [Some(Family::B1), Some(Family::B2), Some(Family::C), Some(Family::D)];
+        assert_eq!(found.is_agent_compared, !names_nobody.contains(&found.family), "{:?}", found.family);
+    }
 }
 
 /// What is signed is read as strictly as it was: one signature covers one text of a payload.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use clresolve_payment::settlement::Purchase;
-use clresolve_receipt::ReceiptQuestion;
-use clresolve_receipt::judge::Tie;
+use clresolve_receipt::document::NAMES_NO_AGENT;
 use clresolve_receipt::question::Request;
+use clresolve_receipt::{ReceiptQuestion, Verification};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -40,9 +40,10 @@ impl Tool for VerifyReceipt {
     }
 
     fn description(&self) -> &'static str {
-        "Checks what an agent sent as a receipt: that the signer which the agent's records name has signed exactly this, about \
-         this agent and, where the request is given, about this request. A receipt that repeats no identifier of the request \
-         is about a request with this input alone. Rely on a receipt only where the state is trusted. Nothing is remembered."
+        "Checks what an agent sent as a receipt: that the signer which the agent's records name has signed exactly this and, \
+         where the request is given, about this request. A receipt that repeats no identifier of the request is about a \
+         request with this input alone. A receipt that names no agent may be one of another agent of the same signer: then \
+         agent stands under unchecked. Rely on a receipt only where the state is trusted. Nothing is remembered."
     }
 
     fn arguments(&self) -> (Value, &'static [&'static str]) {
@@ -68,20 +69,20 @@ impl Tool for VerifyReceipt {
         let AgentAnswer { resolver, resolution } = asker.ask(Question::new(&*question.name)).await?;
         let work = async move {
             let found = resolver.verify_receipt_of(&resolution, question).await;
-            let said = sentence(found.state, found.tie).codes(found.codes.iter().map(String::as_str));
+            let said = sentence(&found).codes(found.codes.iter().map(String::as_str));
             Answer::about(&resolver, said, &form::RECEIPT, found).await
         };
         asker.admitted(Box::pin(work)).await
     }
 }
 
-fn sentence(state: State, tie: Option<Tie>) -> OwnText {
-    match (state, tie) {
-        (State::Trusted, Some(tie)) => {
-            OwnText::new("trusted: the agent's signer has signed this receipt for ").and(tie.words()).and(".")
-        }
-        (State::Trusted, None) => OwnText::new("trusted: the agent's signer has signed this receipt."),
-        (State::Untrusted, _) => OwnText::new("untrusted: do not rely on this receipt."),
-        (State::Indeterminate, _) => OwnText::new("indeterminate: do not rely on this receipt yet."),
+fn sentence(found: &Verification) -> OwnText {
+    match found.state {
+        State::Trusted => {}
+        State::Untrusted => return OwnText::new("untrusted: do not rely on this receipt."),
+        State::Indeterminate => return OwnText::new("indeterminate: do not rely on this receipt yet."),
     }
+    let signed = OwnText::new("trusted: the agent's signer has signed this receipt");
+    let signed = found.tie.map_or(signed.clone(), |tie| signed.and(" for ").and(tie.words())).and(".");
+    if found.names_the_agent() { signed } else { signed.and(" ").and(NAMES_NO_AGENT) }
 }

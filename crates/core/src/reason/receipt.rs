@@ -5,7 +5,7 @@ macro_rules! rows {
         // the receipt by itself
         ReceiptSchemaInvalid "receipt-schema-invalid" Fail Receipt "CL-63" Publisher false
             "The receipt is not what its schema demands."
-            "A receipt is one JSON object. Those of line 1.0.0 carry the verb and version of the call in x402, a trace with its trace_id, the status success, error or delegated, and an error where the status says so (PC-7). A signed member that is missing, or a signed number that other readers read differently (beyond 2^53 with digits that a double does not have, or 1e400), leaves nothing that a signature could be about.";
+            "A receipt is one JSON object. Those of line 1.0.0 carry the verb and version of the call in x402, a trace with its trace_id, the status success, error or delegated, and the result or the error that the status demands (PC-7). A signed member that is missing, or a signed number that other readers read differently (beyond 2^53 with digits that a double does not have, or 1e400), leaves nothing that a signature could be about.";
         ReceiptDuplicateKey "receipt-duplicate-key" Fail Receipt "" Publisher false
             "The receipt holds a member twice."
             "Most readers keep the last of two members of the same name, some keep the first. So what is verified may not be what is shown: the published verifiers say VERIFIED to a receipt that was altered in this way. The signature is not looked at.";

@@ -14,7 +14,12 @@ const WITHIN: [&str; 2] = ["metadata", "proof"];
 const COMPARED: [&str; 5] = ["alg", "canonical", "hash_sha256", "kid", "signer_id"];
 
 pub(super) fn is(receipt: &Node) -> bool {
-    stands(receipt, WITHIN) || receipt.get("receipt").is_some_and(Node::is_object) && stands(receipt, BESIDE)
+    is_beside(receipt) || stands(receipt, WITHIN)
+}
+
+/// Whether the proof stands beside the receipt. Then nobody signs a `metadata` there, so it says nothing.
+fn is_beside(receipt: &Node) -> bool {
+    receipt.get("receipt").is_some_and(Node::is_object) && stands(receipt, BESIDE)
 }
 
 fn stands(receipt: &Node, proof: [&str; 2]) -> bool {
@@ -23,7 +28,7 @@ fn stands(receipt: &Node, proof: [&str; 2]) -> bool {
 }
 
 pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
-    let is_within = stands(receipt, WITHIN);
+    let is_within = !is_beside(receipt);
     let proof = if is_within { WITHIN } else { BESIDE };
     let mut content = if is_within { receipt.clone() } else { receipt.get("receipt").cloned().unwrap_or(Node::Null) };
     content.remove("metadata");

@@ -41,8 +41,10 @@ pub(super) fn parts(
     order: MemberOrder,
 ) -> SignedParts {
     let at = |member: &str| Claim::at(receipt, &["metadata", "proof", member]);
-    // The proof has no place for the key; the SDKs' own vectors sign one at the top.
-    let kid = content.get("kid").is_some().then(|| Claim::at(receipt, &["kid"]));
+    // No published program names the key in the proof; the SDKs' own vectors sign one at the top. Whatever is signed counts.
+    let places: [&[&str]; 2] = [&["kid"], &["metadata", "proof", "kid"]];
+    let signed = places.into_iter().filter(|place| content.at(place).is_some());
+    let kids = signed.map(|place| Claim::at(receipt, place)).collect();
     SignedParts {
         family,
         content,
@@ -54,7 +56,7 @@ pub(super) fn parts(
         hash: Some(at("hash_sha256")),
         signature: at("signature_b64"),
         alphabet: Alphabet::Standard,
-        kids: kid.into_iter().collect(),
+        kids,
         signers: vec![at("signer_id")],
         agent: None,
         unsigned: Vec::new(),

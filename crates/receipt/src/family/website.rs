@@ -1,7 +1,8 @@
 //! B2, the receipts of the website: digest and signature are objects in `metadata.proof`.
 //!
 //! Signed are the members of B1, in another order. Where one is absent the published code signs a text that is no JSON,
-//! and for `receipt_type` `genesis` it signs other members: neither is taken apart here.
+//! and for `receipt_type` `genesis` it signs other members: neither is taken apart here. Nobody signs that member, nor
+//! `family`, so a receipt that names another kind is of this family where the signature holds by its form.
 
 use super::agent_sdk::{CANONICAL, SIGNED};
 use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others};
@@ -10,8 +11,13 @@ use crate::json::Node;
 
 pub(super) fn is(receipt: &Node) -> bool {
     let is_object = |member: &str| receipt.at(&["metadata", "proof", member]).is_some_and(Node::is_object);
+    is_object("hash") && is_object("signature")
+}
+
+/// Whether it says to be a receipt of another kind, of which nothing tells what is signed.
+pub(super) fn names_another(receipt: &Node) -> bool {
     let says = |member: &str, word: &str| receipt.text_at(&[member]).as_deref() == Some(word);
-    is_object("hash") && is_object("signature") && !says("family", "trust") && !says("receipt_type", "genesis")
+    says("family", "trust") || says("receipt_type", "genesis")
 }
 
 pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {

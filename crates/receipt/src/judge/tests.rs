@@ -1,7 +1,7 @@
 //! The checks, one by one, on receipts that are signed here.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use clresolve_jose::{PublicKey, SigningKey};
 use clresolve_verdict::sample::bound;
 use clresolve_verdict::schema::bound::CompiledSchema;
@@ -54,6 +54,17 @@ impl World {
         content["metadata"]["proof"]["hash_sha256"] = json!(hash);
         content["metadata"]["proof"]["signature_b64"] = json!(signature);
         content
+    }
+
+    /// Of a runtime, which signs its whole proof, with this key id in it.
+    fn of_a_runtime(&self, canonical: &str, kid: Value) -> Value {
+        let mut receipt = content();
+        receipt["metadata"] = json!({"receipt_id": "", "proof": {"alg": "ed25519-sha256", "canonical": canonical,
+            "signer_id": SIGNER, "kid": kid, "hash_sha256": "", "signature_b64": ""}});
+        let (hash, signature) = self.sealed(&receipt);
+        receipt["metadata"]["proof"]["hash_sha256"] = json!(hash);
+        receipt["metadata"]["proof"]["signature_b64"] = json!(signature);
+        receipt
     }
 
     /// Of the agent SDK.
@@ -303,6 +314,27 @@ fn the_key_id_is_compared() {
     assert_eq!(codes(&world.judged(&world.of_the_sdks(signed))), [Code::ReceiptKeyMismatch]);
 }
 
+/// A2 and A3 sign their whole proof, A1 three members of it.
+#[test]
+fn a_key_id_in_the_proof_is_compared_where_it_is_signed() {
+    let world = World::new();
+    let of = |canonical: &str, kid: Value| {
+        let found = world.judged(&world.of_a_runtime(canonical, kid));
+        (found.family, status(&found, ReceiptCheck::Key), codes(&found))
+    };
+    for (canonical, family) in [("cl-stable-json-v1", Family::A2), ("json-stringify", Family::A3)] {
+        assert_eq!(of(canonical, json!(KID)), (Some(family), Status::Pass, vec![]));
+        for other in [json!("key-2"), json!(7)] {
+            assert_eq!(of(canonical, other), (Some(family), Status::Fail, vec![Code::ReceiptKeyMismatch]));
+        }
+    }
+    let mut of_the_sdks = world.of_the_sdks(content());
+    of_the_sdks["metadata"]["proof"]["kid"] = json!("key-2");
+    let found = world.judged(&of_the_sdks);
+    assert_eq!((found.state(), status(&found, ReceiptCheck::Key)), (State::Trusted, Status::Skip));
+    assert_eq!(found.unsigned, ["/metadata/proof/kid"]);
+}
+
 #[test]
 fn a_key_that_is_not_published_decides_nothing() {
     let mut world = World::new();
@@ -363,9 +395,25 @@ fn a_receipt_of_another_agent_of_the_same_signer_is_refused() {
         let found = world.judged(&world.of_the_sdks(content));
         assert_eq!(codes(&found), [Code::ReceiptRequestMismatch], "{pointer}");
     }
-    let mut call = call();
-    call["verb"] = json!("agent.execute");
-    assert_eq!(world.judged(&world.of_the_agent_sdk(call)).state(), State::Trusted);
+}
+
+/// The signer of many agents signs the same for each where a family has no place for the agent. A verb names nobody.
+#[test]
+fn a_receipt_that_names_no_agent_may_be_another_one_s() {
+    let world = World::new();
+    let of = |receipt: &Value| {
+        let found = world.judged(receipt);
+        (found.state(), found.is_agent_compared)
+    };
+    assert_eq!(of(&world.of_the_sdks(content())), (State::Trusted, true));
+    let mut without_entry = content();
+    without_entry["x402"].as_object_mut().expect("an object").remove("entry");
+    assert_eq!(of(&world.of_the_sdks(without_entry)), (State::Trusted, false));
+    for verb in ["summarize", "agent.execute"] {
+        let mut call = call();
+        call["verb"] = json!(verb);
+        assert_eq!(of(&world.of_the_agent_sdk(call)), (State::Trusted, false), "{verb}");
+    }
 }
 
 /// A row that passes says what it was compared with.
@@ -515,6 +563,31 @@ fn what_line_1_0_0_demands_is_demanded() {
     }
 }
 
+#[test]
+fn a_receipt_has_the_result_or_the_error_that_its_status_demands() {
+    let world = World::new();
+    let of = |status: &str, further: Value| {
+        let mut content = content();
+        let members = content.as_object_mut().expect("an object");
+        members.remove("result");
+        members.insert("status".to_owned(), status.into());
+        members.extend(further.as_object().expect("an object").clone());
+        let found = world.judged(&world.of_the_sdks(content));
+        let row = found.row(ReceiptCheck::Schema).expect("a row");
+        (row.status, row.place.clone().unwrap_or_default())
+    };
+    let (passes, lacks) = ((Status::Pass, String::new()), |place: &str| (Status::Fail, place.to_owned()));
+    assert_eq!(of("success", json!({"result": {}})), passes);
+    assert_eq!(of("success", json!({})), lacks("/result"));
+    assert_eq!(of("success", json!({"result": "hello"})), lacks("/result"));
+    assert_eq!(of("success", json!({"error": {}})), lacks("/result"));
+    assert_eq!(of("error", json!({"error": {}})), passes);
+    assert_eq!(of("error", json!({"result": {}})), lacks("/error"));
+    assert_eq!(of("error", json!({"error": "none"})), lacks("/error"));
+    assert_eq!(of("delegated", json!({})), passes);
+    assert_eq!(of("ok", json!({"result": {}})), lacks("/status"));
+}
+
 /// A reader that keeps the prototype's name for itself would say VERIFIED.
 #[test]
 fn a_member_that_is_named_as_the_prototype_is_covered() {
@@ -538,17 +611,48 @@ fn what_nobody_signs_is_listed_and_decides_nothing() {
     assert_eq!(found.unsigned, ["/status", "/metadata/settled", "/signature/at"]);
 }
 
+/// With what of an SDK's proof nobody signs in the agent SDK's receipts, which gives it the shape of both.
+fn with_a_second_proof(mut receipt: Value) -> Value {
+    receipt["metadata"]["proof"]["alg"] = json!("ed25519-sha256");
+    receipt["metadata"]["proof"]["canonical"] = json!("cl-stable-json-v1");
+    receipt
+}
+
 #[test]
 fn a_shape_of_no_family_or_of_several_is_not_guessed() {
     let world = World::new();
-    let mut both = world.of_the_agent_sdk(call());
-    both["metadata"]["proof"]["alg"] = json!("ed25519-sha256");
-    both["metadata"]["proof"]["canonical"] = json!("cl-stable-json-v1");
+    let both = with_a_second_proof(World::new().of_the_agent_sdk(call()));
     let trust = json!({"family": "trust", "metadata": {"proof": {"hash": {}, "signature": {}}}});
     for receipt in [json!({}), both, trust] {
         let found = world.judged(&receipt);
         assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]));
     }
+}
+
+#[test]
+fn of_several_families_it_is_the_one_in_which_it_is_signed() {
+    let world = World::new();
+    let found = world.judged(&with_a_second_proof(world.of_the_agent_sdk(call())));
+    assert_eq!((found.state(), found.family), (State::Trusted, Some(Family::B1)), "{found:#?}");
+    assert_eq!(found.unsigned, ["/metadata/proof/alg", "/metadata/proof/canonical"]);
+    let mut other = call();
+    other["verb"] = json!("analyze");
+    let found = world.judged(&with_a_second_proof(world.of_the_agent_sdk(other)));
+    assert_eq!((found.state(), codes(&found)), (State::Untrusted, vec![Code::ReceiptRequestMismatch]));
+}
+
+/// The signature of one family holds in the other, which says other things beside it.
+#[test]
+fn of_two_families_in_which_it_is_signed_it_is_the_one_that_holds() {
+    let world = World::new();
+    let mut receipt = world.of_the_agent_sdk(call());
+    let proof = &receipt["metadata"]["proof"];
+    let (form, hash) = (proof["canonicalization"].clone(), proof["hash_sha256"].clone());
+    receipt["metadata"]["proof"] = json!({"canonicalization": form, "signer_id": SIGNER, "hash_sha256": "00",
+        "hash": {"alg": "SHA-256", "value": hash},
+        "signature": {"alg": "Ed25519", "kid": KID, "value": receipt["signature"]["sig"]}});
+    let found = world.judged(&receipt);
+    assert_eq!((found.state(), found.family), (State::Trusted, Some(Family::B2)), "{found:#?}");
 }
 
 /// A command reads no more than is judged: what it has is a part.

@@ -119,6 +119,7 @@ impl Checks {
             route.objection(&receipt.resource_url).is_none() || clresolve_core::mutant!("receipts-of-any-seller")
         };
         if let Some(own) = routes.settled.iter().find(is_own) {
+            self.is_agent_compared = true;
             return self.pass(ReceiptCheck::Agent, own.url.as_str(), &claim);
         }
         if let Some(open) = &routes.open {

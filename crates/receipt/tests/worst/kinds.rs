@@ -39,10 +39,12 @@ pub(crate) enum Kind {
     SdkRefused,
     /// Of runtime-core, with members in the wrong order.
     Layered,
+    /// Numbers with many digits, under the shapes of six families, in none of which it is signed: each form is tried.
+    Shapes,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Values,
         Self::Members,
         Self::Levels,
@@ -56,6 +58,7 @@ impl Kind {
         Self::SdkValues,
         Self::SdkRefused,
         Self::Layered,
+        Self::Shapes,
     ];
 
     /// What stands in `input`.
@@ -72,7 +75,7 @@ impl Kind {
             Self::Levels => format!("{}\"{}\"{}", "[".repeat(13), "x".repeat(room), "]".repeat(13)),
             Self::Escapes => format!("\"{}\"", r"\u0001".repeat(room / 6)),
             Self::Wide => format!("\"{}\"", "\u{ffff}".repeat(room / 3)),
-            Self::Numbers => format!("[{}]", list(&format!("1.3{}", "0".repeat(27)), 8000)),
+            Self::Numbers | Self::Shapes => format!("[{}]", list(&format!("1.3{}", "0".repeat(27)), 8000)),
             Self::Unsigned | Self::Names | Self::Jws => "{}".to_owned(),
         }
     }
@@ -103,6 +106,7 @@ impl Kind {
         match self {
             Self::SdkMembers | Self::SdkValues | Self::SdkRefused => return with_input(SDK, "A short text."),
             Self::Layered => return with_input(LAYERED, "A long text."),
+            Self::Shapes => return of_six_shapes(&input).into(),
             _ => {}
         }
         let receipt = format!(
@@ -135,6 +139,18 @@ impl Kind {
             _ => format!(r#"{{"input":{input}}}"#).into(),
         }
     }
+}
+
+/// A receipt with the shapes of A1, A2, B1, B2, C and E, each with a signature that is one by its form.
+fn of_six_shapes(input: &str) -> String {
+    let (signature, hash) = (STANDARD.encode([1; 64]), "0".repeat(64));
+    let of_execution = format!(r#"{{"type":"execution","signature":{{"value":"{signature}"}}}}"#);
+    let proof = format!(
+        r#"{{"alg":"ed25519-sha256","canonical":"cl-stable-json-v1","hash_sha256":"{hash}","signature_b64":"{signature}","hash":{{"value":"{hash}"}},"signature":{{"value":"{signature}"}}}}"#
+    );
+    format!(
+        r#"{{"signer":"runtime.sandbox.eth","verb":"summarize","input":{input},"output":{{}},"execution":{{}},"ts":"2026-01-01T00:00:00Z","schema":"clas.execution.receipt.v1","clas":"1.0","proofs":[{of_execution}],"version":"1.1.0","family":"trust-verification","proof":{{"signature":"{signature}"}},"signature":{{"sig":"{signature}"}},"metadata":{{"proof":{proof}}}}}"#
+    )
 }
 
 const ADDRESS: &str = "0x036CbD53842c5426634e7929541eC2318f3dCF7e";

@@ -1,0 +1,61 @@
+//! A receipt taken apart: the bytes that its family signs, recomputed, and whether the signature is over them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use clresolve_core::digest::Digest;
+use clresolve_core::reason::Reason;
+
+use super::knowledge::ReceiptSigner;
+use crate::canonical::{NoForm, form};
+use crate::family::{Alphabet, NoSignedParts, SignedParts, Signs};
+
+/// A receipt taken apart, with its canonical bytes.
+pub(super) struct CanonicalReceipt {
+    pub(super) parts: SignedParts,
+    bytes: Vec<u8>,
+    pub(super) digest: Digest,
+}
+
+/// Why a receipt cannot be read as one of a family.
+pub(super) enum NoReading {
+    /// It lacks a part.
+    Parts(NoSignedParts),
+    /// What is signed, below this place, has no canonical form.
+    Form(NoForm, &'static str),
+}
+
+impl CanonicalReceipt {
+    pub(super) fn of(reading: Result<SignedParts, NoSignedParts>) -> Result<Self, NoReading> {
+        let parts = reading.map_err(NoReading::Parts)?;
+        let bytes = form(&parts.content, parts.order).map_err(|error| NoReading::Form(error, parts.root))?;
+        Ok(Self { digest: Digest::of(&bytes), bytes, parts })
+    }
+
+    pub(super) fn states_its_digest(&self) -> bool {
+        let claimed = self.parts.hash.as_ref().and_then(|claim| claim.value.as_deref());
+        claimed == Some(self.digest.hex().as_str())
+    }
+
+    /// Whether the signature is one by this key over what was recomputed.
+    pub(super) fn is_signed_by(&self, signer: Result<&ReceiptSigner, &Reason>) -> bool {
+        let text = self.parts.signature.value.as_deref().unwrap_or_default();
+        let bytes = match self.parts.alphabet {
+            Alphabet::Standard => STANDARD.decode(text),
+            Alphabet::Url => URL_SAFE_NO_PAD.decode(text),
+        };
+        let key = signer.ok().and_then(|signer| signer.key.as_ref().ok());
+        key.zip(bytes.ok()).is_some_and(|(key, bytes)| key.has_signed(&self.message(), &bytes))
+    }
+
+    /// The message under the signature.
+    fn message(&self) -> Vec<u8> {
+        if clresolve_core::mutant!("receipts-say-their-digest") {
+            let claimed = self.parts.hash.as_ref().and_then(|claim| claim.value.clone());
+            return claimed.unwrap_or_default().into_bytes();
+        }
+        match self.parts.signs {
+            Signs::HexDigest => self.digest.hex().into_bytes(),
+            Signs::CanonicalBytes => self.bytes.clone(),
+        }
+    }
+}
