@@ -421,6 +421,11 @@ fn decide_takes_terms_in_each_form_and_pays_on_exit_0_alone() {
     assert_eq!(decide("{]", &[]), (Some(1), "summarizeagent.eth\tdeny\tpayment-terms-malformed\n".to_owned()));
     assert_eq!(decide(&terms(payee), &["--max-amount", "0x1"]).0, Some(2));
     assert_eq!(decide(&terms(payee), &["--block", "1"]).0, Some(2));
+    let both = ["decide", "summarizeagent.eth", "summarize", "--url", URL, "--terms", "-", "--signed", "-"];
+    let refused = run(&both, &terms(payee));
+    assert_eq!((refused.status.code(), printed(&refused)), (Some(2), String::new()));
+    let said = String::from_utf8(refused.stderr).expect("UTF-8");
+    assert!(said.contains("--terms and --signed cannot both be read from standard input; name a file for one"), "{said}");
     let route = run(&["route", "--sandbox", "summarizeagent.eth", "-o", "short"], "");
     assert_eq!(printed(&route), format!("summarizeagent.eth\ttrusted\t{URL}\tcl.endpoint.runtime\n"));
 }
