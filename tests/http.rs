@@ -48,7 +48,7 @@ use std::time::Duration;
 use clresolve::chain::{Block, BlockSelector, Chain, Holding};
 use clresolve::cid::{Budget, ContentId, ContentPath};
 use clresolve::clock::Clock;
-use clresolve::config::{Config, Grade};
+use clresolve::config::{Config, Gateway, Grade};
 use clresolve::digest::Digest;
 use clresolve::evidence::{Source, Walked};
 use clresolve::fetch::{Cause, FetchError};
@@ -313,13 +313,15 @@ async fn readiness_tells_which_upstream_is_down() {
         let mut spare: clresolve::config::Endpoint = "http://127.0.0.1:1".parse().expect("an endpoint");
         spare.label = "gone-node".to_owned();
         config.chain.endpoints.insert(0, spare);
+        let url = "http://127.0.0.1:1".parse().expect("a URL");
+        config.gateways.insert(0, Gateway { label: "gone-gateway".to_owned(), url, own: false });
         config.chain.proof = Some(clresolve::config::ProofDemand::SingleRpc);
     })
     .await;
     daemon.get(&format!("/v1/verdicts/{GOOD}")).await;
     let ready = daemon.get("/readyz").await;
     let text = String::from_utf8(ready.body).expect("UTF-8");
-    assert_eq!((ready.status, text.as_str()), (200, "ready\ndown: rpc gone-node\n"));
+    assert_eq!((ready.status, text.as_str()), (200, "ready\ndown: gateway gone-gateway\ndown: rpc gone-node\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
