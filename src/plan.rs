@@ -360,6 +360,8 @@ fn payment_records(card: Option<&Card>, payees: &[Payee]) -> Vec<PaymentRecord> 
         .collect();
     let says = "the https URL of the runtime; verb and version follow".to_owned();
     records.push(PaymentRecord { record: EndpointKey::Runtime.to_string(), says, value: None });
+    let says = "the name whose cl.sig.pub signs receipts, and offers where each request has an address of its own";
+    records.push(PaymentRecord { record: Key::ReceiptSigner.to_string(), says: says.to_owned(), value: None });
     records
 }
 
@@ -566,7 +568,10 @@ mod tests {
         let mut card = good();
         card["networks"] = serde_json::json!(["eip155:8453", "eip155:1", "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp"]);
         let records: Vec<_> = one(&card, None).payment_records.into_iter().map(|record| record.record).collect();
-        assert_eq!(records, ["addr(60)", "addr(2147492101)", "addr(2147483648)", "cl.endpoint.runtime"]);
+        assert_eq!(
+            records,
+            ["addr(60)", "addr(2147492101)", "addr(2147483648)", "cl.endpoint.runtime", "cl.receipt.signer"]
+        );
     }
 
     #[test]
@@ -582,10 +587,12 @@ mod tests {
     fn a_payee_is_an_account_of_an_evm_chain() {
         let coin = |text: &str| text.parse::<Payee>().map(|payee| payee.coin.number());
         let address = "0x00000000000000000000000000000000000000aa";
+        let mistyped = "eip155:1:0x00000000000C2E074eC69A0dFb2997BA6C7d2e1d";
         assert_eq!(coin(&format!("eip155:1:{address}")), Ok(60));
         assert_eq!(coin(&format!("eip155:8453:{address}")), Ok(2_147_492_101));
         assert_eq!(coin(&format!("eip155:0:{address}")), Ok(CoinType::EVM_DEFAULT.number()));
-        for text in [address, "eip155:1:0x00", "solana:1:x", "eip155::0x", &format!("eip155:99999999999:{address}")] {
+        let far = format!("eip155:99999999999:{address}");
+        for text in [address, "eip155:1:0x00", "solana:1:x", "eip155::0x", &far, mistyped] {
             assert_eq!(coin(text), Err(NotAPayee), "{text}");
         }
     }

@@ -18,6 +18,7 @@ use super::output::{Output, Results};
 use super::progress::Progress;
 use super::verify::waiting_for;
 use super::world::World;
+use crate::reason::Reason;
 use crate::text::Foreign;
 
 pub(super) fn run(args: DecideArgs) -> anyhow::Result<Exit> {
@@ -58,18 +59,26 @@ pub(super) fn text(decision: &Decision) -> String {
         let said = if row.abort { row.codes.join(", ") } else { "may be paid".to_owned() };
         lines.push(format!("entry {}: {said}", row.index));
     }
-    for reason in decision
-        .reasons
-        .iter()
-        .filter(|reason| decision.codes.first().is_none_or(|code| code != reason.code.slug()) || !decision.abort)
-    {
+    for reason in further(decision) {
         lines.push(format!("{}: {}", reason.code, Foreign::new(&reason.message)));
     }
-    lines.push(Foreign::new(&decision.reason).to_string());
-    if let (true, Some(code)) = (decision.abort, decision.codes.first()) {
-        lines.push(format!("Do not pay. `clresolve explain {code}` says more."));
-    }
+    lines.push(conclusion(decision));
     lines.join("\n") + "\n"
+}
+
+/// The reasons beside that of the last line.
+pub(super) fn further(decision: &Decision) -> impl Iterator<Item = &Reason> {
+    let concluding = decision.codes.first().filter(|_| decision.abort);
+    decision.reasons.iter().filter(move |reason| concluding.is_none_or(|code| code != reason.code.slug()))
+}
+
+/// The last line: what is paid to whom, or what is wrong.
+pub(super) fn conclusion(decision: &Decision) -> String {
+    let reason = Foreign::new(&decision.reason);
+    match decision.codes.first().filter(|_| decision.abort) {
+        Some(code) => format!("Do not pay. {reason} `clresolve explain {code}` says more."),
+        None => reason.to_string(),
+    }
 }
 
 /// The decision in one line.

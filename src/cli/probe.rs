@@ -6,22 +6,24 @@ use clresolve_payment::limits::Limits;
 use clresolve_payment::terms::Terms;
 
 use super::args::{Format, ProbeArgs, ProbeMethod};
-use super::decide::{check_block, exit, short};
+use super::decide::{check_block, conclusion, exit, further, short};
 use super::exit::Exit;
 use super::output::{Output, Results};
 use super::progress::Progress;
+use super::render;
 use super::verify::waiting_for;
 use super::world::World;
 use crate::resolve::{EMPTY, Probe, ProbeAnswer, Sellers};
 use crate::text::Foreign;
-use crate::verdict::Verdict;
 
 pub(super) fn run(args: ProbeArgs) -> anyhow::Result<Exit> {
     super::runtime::run_async(probe(args))
 }
 
 async fn probe(args: ProbeArgs) -> anyhow::Result<Exit> {
-    let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), false);
+    let output = Output::new(&args.output.out)?;
+    let palette = output.palette();
+    let mut results = Results::new(output, args.output.form(), false);
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
     let world = World::open(&args.world).await?;
     check_block(&world)?;
@@ -33,7 +35,7 @@ async fn probe(args: ProbeArgs) -> anyhow::Result<Exit> {
     let limits = world.config.limits.limits();
     let answer = ProbeAnswer::new(terms.as_ref().ok(), &decision);
     results.push(&answer, |format| match format {
-        Format::Text => text(resolution.verdict(), terms.as_ref().ok(), &limits, &decision),
+        Format::Text => render::steps(resolution.verdict(), &palette) + &text(terms.as_ref().ok(), &limits, &decision),
         _ => short(&decision),
     })?;
     results.finish()?;
@@ -49,10 +51,9 @@ fn asked(args: &ProbeArgs) -> Probe {
     }
 }
 
-/// The walk for people, down to the sentence on what is paid to whom.
-fn text(verdict: &Verdict, terms: Option<&Terms>, limits: &Limits, decision: &Decision) -> String {
-    let mut lines = vec![format!("{} {}", Foreign::new(&decision.name), verdict.state)];
-    lines.push(format!("  {}", Foreign::new(&verdict.summary)));
+/// The end of the walk for people: route, terms, and what is paid to whom or what is wrong.
+fn text(terms: Option<&Terms>, limits: &Limits, decision: &Decision) -> String {
+    let mut lines = Vec::new();
     if let Some(route) = &decision.route {
         lines.push(format!("  route  {} ({})", Foreign::new(route.url.as_str()), route.source));
     }
@@ -71,12 +72,9 @@ fn text(verdict: &Verdict, terms: Option<&Terms>, limits: &Limits, decision: &De
         };
         lines.push(format!("  terms  {index}: {said}"));
     }
-    for reason in &decision.reasons {
+    for reason in further(decision) {
         lines.push(format!("  {}: {}", reason.code, Foreign::new(&reason.message)));
     }
-    lines.push(Foreign::new(&decision.reason).to_string());
-    if let (true, Some(code)) = (decision.abort, decision.codes.first()) {
-        lines.push(format!("Do not pay. `clresolve explain {code}` says more."));
-    }
+    lines.push(conclusion(decision));
     lines.join("\n") + "\n"
 }

@@ -104,13 +104,19 @@ pub(super) fn warned(verdict: &Verdict, separator: &str, palette: &Palette) -> S
 
 /// The walk: each step with its mark and what was seen, the reasons, and what to do.
 pub(super) fn walk(verdict: &Verdict, unmet: &[String], palette: &Palette) -> String {
+    let mut text = steps(verdict, palette);
+    ending(&mut text, verdict, unmet, palette);
+    text
+}
+
+/// The name with its state, and each step with its mark and what was seen.
+pub(super) fn steps(verdict: &Verdict, palette: &Palette) -> String {
     let mut text = heading(verdict, palette);
     for step in &verdict.steps {
         let style = palette.status(step.status);
         let line = format!("  {style}{}{style:#} {:<12} {}", mark(step.status), step.step.slug(), seen(verdict, step));
         let _ = writeln!(text, "{}", line.trim_end());
     }
-    ending(&mut text, verdict, unmet, palette);
     text
 }
 

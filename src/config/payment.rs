@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::error::ConfigError;
 use super::keys::{One, table};
 use super::paths::without_paths;
-use super::value::Time;
+use super::value::{Time, parse_address};
 use crate::name::EnsName;
 
 table! {
@@ -81,6 +81,7 @@ pub struct AssetConfig {
     /// The network.
     pub network: Network,
     /// The contract.
+    #[serde(deserialize_with = "super::value::read_address")]
     pub address: Address,
     /// Most atomic units of one payment; without it none is permitted.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "atomic")]
@@ -214,13 +215,7 @@ impl FromStr for Account {
         let (network, address) = text.rsplit_once(':').ok_or_else(expected)?;
         let network: Network = network.parse().map_err(|_| expected())?;
         network.chain_id().ok_or_else(expected)?;
-        let digits = address.strip_prefix("0x").filter(|digits| digits.len() == 40).ok_or_else(expected)?;
-        let address: Address = digits.parse().map_err(|_| expected())?;
-        let has_case = digits.bytes().any(|b| b.is_ascii_lowercase()) && digits.bytes().any(|b| b.is_ascii_uppercase());
-        if has_case && address.to_checksum(None)[2..] != *digits {
-            return Err(expected());
-        }
-        Ok(Self { network, address })
+        Ok(Self { network, address: parse_address(address).map_err(|_| expected())? })
     }
 }
 
@@ -328,6 +323,7 @@ symbol = "TUSD"
             "[limits]\nschemes = [\"upto\"]",
             "[[limits.assets]]\nnetwork = \"eip155:1\"\naddress = \"0x5FbDB2315678afecb367f032d93F642f64180aa3\"\n",
             "[[limits.assets]]\nnetwork = \"eip155:1\"\naddress = \"USDC\"\n",
+            "[[limits.assets]]\nnetwork = \"eip155:8453\"\naddress = \"0x833589fcD6eDb6E08f4c7C32D4f71b54bdA02913\"\n",
             "[[limits.assets]]\nnetwork = \"eip155:8453\"\naddress = \"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913\"\nmax-amount = 5\n",
             "[routes]\n\"A.eth\" = \"https://a.example\"",
             "[routes]\n\"a.eth\" = \"http://a.example\"",

@@ -122,14 +122,18 @@ pub(super) fn parse_hash(s: &str) -> Result<B256, String> {
     s.strip_prefix("0x").ok_or_else(expected)?.parse().map_err(|_| expected())
 }
 
-/// An address: `0x` and 40 hex digits, in any case.
+/// An address: `0x` and 40 hex digits, in mixed case with a valid EIP-55 checksum.
 ///
 /// # Errors
 /// Says what was expected.
 pub fn parse_address(s: &str) -> Result<Address, String> {
-    let expected = || "expected an address: 0x and 40 hex digits".to_owned();
-    let digits = s.strip_prefix("0x").ok_or_else(expected)?;
-    digits.parse().map_err(|_| expected())
+    let expected = "expected an address: 0x and 40 hex digits, in mixed case with a valid EIP-55 checksum";
+    clresolve_payment::address(s).ok_or_else(|| expected.to_owned())
+}
+
+/// For serde: an address, as [`parse_address`] reads it.
+pub(super) fn read_address<'de, D: Deserializer<'de>>(d: D) -> Result<Address, D::Error> {
+    parse_address(&String::deserialize(d)?).map_err(serde::de::Error::custom)
 }
 
 /// A time limit as people write it: `15s`, `1m 30s`, `500ms`.
@@ -426,6 +430,8 @@ mod tests {
     fn single_values_say_what_they_expect() {
         assert!(parse_address("0x00000000000C2E074eC69A0dFb2997BA6C7d2e1e").is_ok());
         assert!(parse_address("00000000000C2E074eC69A0dFb2997BA6C7d2e1e").is_err());
+        assert!(parse_address("0x00000000000C2E074eC69A0dFb2997BA6C7d2e1d").is_err(), "its checksum is another's");
+        assert!(parse_address("0x00000000000c2e074ec69a0dfb2997ba6c7d2e1d").is_ok(), "it has no checksum");
         assert_eq!(parse_duration("1m 30s"), Ok(Duration::from_secs(90)));
         assert!(parse_duration("0s").is_err());
         assert!(parse_duration("2h").is_err());

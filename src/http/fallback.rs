@@ -28,9 +28,11 @@ pub(super) async fn no_route(State(state): State<Arc<AppState>>, method: Method,
 
 /// The part of the configuration that switches on a route that is off.
 fn switch(path: &str, state: &AppState) -> Option<&'static str> {
+    let path = path.strip_suffix('/').unwrap_or(path);
     let is_of_systems = path == "/.well-known/agent-card.json" || path.starts_with("/v1/agent-systems/");
     match path {
         "/v1/discover" if !state.http.discover => Some("http.discover"),
+        "/v1/probes" if !state.explorer.probe => Some("explorer.probe"),
         "/mcp" if cfg!(feature = "mcp") && state.mcp.hosts.is_empty() => Some("mcp.hosts"),
         "/.well-known/jwks.json" if state.signatures.is_none() => Some("sign.key"),
         _ if is_of_systems && state.systems.is_none() => Some("[orloj]"),

@@ -105,6 +105,7 @@ fn has_no_other(row: &EntryRow, open: &[Code]) -> bool {
 
 impl Resolver {
     /// Whether the gate lets requests to an agent pass, for a verb: the question of the daemon's `/v1/gate/NAME/VERB`.
+    /// That one takes a name in normal form alone, since others compare its path; this one normalises.
     ///
     /// # Errors
     /// The code of what stands against it.

@@ -86,6 +86,12 @@ impl Daemon {
         String::from_utf8(output.stderr).expect("UTF-8")
     }
 
+    /// What the daemon's verdict says of an agent.
+    async fn identity(&self, name: &str) -> Value {
+        let client = Client::builder().no_proxy().build().expect("a client");
+        answer(client.get(format!("http://{}/v1/verdicts/{name}", self.address))).await.json()["identity"].clone()
+    }
+
     /// How the daemon's cache was used for an answer.
     async fn cache_status(&self, name: &str) -> String {
         let client = Client::builder().no_proxy().build().expect("a client");
@@ -138,6 +144,17 @@ async fn the_operator_sees_what_is_held_and_drops_it() {
     assert!(daemon.cache_status(GOOD).await.contains("hit"));
     assert!(daemon.cache_status("entry-version.eth").await.contains("fwd=miss"));
     assert_eq!(daemon.json(&["flush", "--owner", "nobody.eth"]).await["names"], 0);
+    let card = daemon.identity(GOOD).await;
+    let content = async || daemon.json(&["show"]).await["cache"]["content"]["entries"].as_u64();
+    let proven = content().await;
+    for (what, of) in [("--owner", &card["owner"]["name"]), ("--cid", &card["card"]["cid"])] {
+        assert!(daemon.cache_status(GOOD).await.contains("hit"), "{what}");
+        let dropped = daemon.json(&["flush", what, of.as_str().expect("a text")]).await["names"].as_u64();
+        assert!(dropped.is_some_and(|names| names >= 1), "{what} {of}");
+        assert_eq!(content().await < proven, what == "--cid", "{what} drops what is proven of the CID alone");
+        assert!(daemon.cache_status(GOOD).await.contains("fwd=miss"), "{what}");
+    }
+    assert!(daemon.cache_status("entry-version.eth").await.contains("fwd=miss"));
     assert_eq!(daemon.json(&["flush", "--all"]).await["names"], 2);
     assert_eq!(daemon.json(&["show"]).await["cache"]["content"]["entries"], 0);
 

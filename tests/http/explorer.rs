@@ -46,6 +46,8 @@ async fn a_page_says_what_the_verdict_says() {
     for told in ["Untrusted", "entry-version-noncompliant", "CL-22", observed] {
         assert!(status == 200 && bad.contains(told), "{told}: {bad}");
     }
+    let (_, offered) = daemon.page("?name=offered-payee.eth").await;
+    assert!(offered.contains("takes a signed offer, an ERC-8004 registration or the operator's list"), "{offered}");
     let (_, fixable) = daemon.page("?name=checksum-mismatch.eth").await;
     assert!(fixable.contains("<code>cl.checksum.agentcard = sha256:"), "{fixable}");
     let (_, open) = daemon.page("?name=cid-unproven.eth").await;

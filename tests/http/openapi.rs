@@ -135,12 +135,49 @@ async fn what_is_found_in_a_card_has_the_form_that_is_described() {
     assert!(fits(&description, schema, &json!({"valid": true, "findings": [{}]})).is_err());
 }
 
+/// A client that is made from the description can send what the documents show, and each limit as the daemon reads it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_about_a_payment_has_the_form_that_is_described() {
+    let daemon = Daemon::start(|_| {}).await;
+    let description = description(&daemon).await;
+    let body = &description["paths"]["/v1/decisions"]["post"]["requestBody"];
+    let schema = &body["content"]["application/json"]["schema"];
+    let blocks = include_str!("../../docs/payments.md").split("```json\n").skip(1);
+    let shown = blocks.filter_map(|block| block.split("```").next()).find(|block| block.contains("\"limits\""));
+    let shown = shown.expect("a question with limits");
+    let mut question: Value = serde_json::from_str(shown).expect("JSON");
+    assert_eq!(fits(&description, schema, &question), Ok(()));
+    let asset = "0x036CbD53842c5426634e7929541eC2318f3dCF7e";
+    for (limits, is_read) in [
+        (json!({"maxAmount": "1", "maxTimeoutSeconds": 60}), true),
+        (json!({"max_amount": "1", "max_timeout_seconds": 60}), true),
+        (json!({"networks": ["eip155:1"], "schemes": ["exact"]}), true),
+        (json!({"assets": {"eip155:84532": [asset]}}), true),
+        (json!({"assets": {"eip155:84532": {asset: "10"}}}), true),
+        (json!({"assets": {"eip155:84532": {asset: 10}}}), false),
+        (json!({"assets": {"eip155:84532": ["USDC"]}}), false),
+        (json!({"most": "1"}), false),
+    ] {
+        question["limits"] = limits;
+        let asked = daemon.request(Method::POST, "/v1/decisions").header("content-type", "application/json");
+        let asked = asked.body(question.to_string());
+        let status = answer(asked).await.status;
+        assert_eq!((status == 200, fits(&description, schema, &question).is_ok()), (is_read, is_read), "{question}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_switched_off_route_is_not_described() {
     let daemon = Daemon::start(|config| config.explorer.probe = false).await;
     let paths = members(&description(&daemon).await["paths"]).clone();
     assert!(!paths.contains_key("/v1/discover") && !paths.contains_key("/v1/probes"));
     assert!(!paths.contains_key("/.well-known/jwks.json"));
+    for (path, switch) in [("/v1/discover/", "http.discover"), ("/v1/probes", "explorer.probe")] {
+        let refused = daemon.get(path).await;
+        refused.is_problem(404, "route-unknown");
+        let detail = refused.json()["detail"].to_string();
+        assert!(detail.contains(&format!("switched off; {switch}")), "{detail}");
+    }
     assert!(paths.contains_key("/openapi.json") && paths.contains_key("/v1/envoy/{name}/{verb}/{ignored}"));
 }
 

@@ -39,6 +39,48 @@ async fn a_record_of_ensip_26_is_a_route() {
     }
 }
 
+const ELSEWHERE: &str = "https://api.sandbox.example/classify/v1";
+
+/// A record that stands before another decides, also where nobody can use it or it is about to change.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_record_that_names_a_route_decides() {
+    let [web, mcp, a2a] = ["web", "mcp", "a2a"].map(|kind| format!("\"agent-endpoint[{kind}]\""));
+    let runtime = "\"cl.endpoint.runtime\"";
+    let honest = "https://api.sandbox.example";
+    let unset = format!("records.{runtime} = \"\"\n");
+    let both = |first: &str, second: &str| {
+        let unset = if first == runtime { "" } else { &unset };
+        let base = if first == runtime { honest } else { URL };
+        [(base, ELSEWHERE), (ELSEWHERE, URL)]
+            .map(|(good, other)| format!("{unset}records.{first} = \"{good}\"\nrecords.{second} = \"{other}\"\n"))
+    };
+    for (first, second) in [(runtime, web.as_str()), (&web, &mcp), (&mcp, &a2a)] {
+        let [own, others] = both(first, second);
+        assert_eq!(decided(&own).await.codes, [""; 0], "{own}");
+        assert_eq!(decided(&others).await.codes, ["endpoint-mismatch"], "{others}");
+    }
+    for broken in ["http://api.sandbox.example", "no URL"] {
+        let records = format!("records.{runtime} = \"{broken}\"\nrecords.{web} = \"{URL}\"\n");
+        let decision = decided(&records).await;
+        assert_eq!((decision.codes, decision.abort), (vec!["invoke-no-route".to_owned()], true), "{records}");
+    }
+    let records = format!("latest = {{ {runtime} = \"https://other.sandbox.example\" }}\nrecords.{web} = \"{URL}\"\n");
+    let decision = decided(&records).await;
+    assert_eq!((decision.codes, decision.abort), (vec!["record-pending".to_owned()], true), "{records}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_route_of_a_verb_goes_before_that_of_the_name() {
+    let world = world_with_seller("").await;
+    for (of_verb, of_name, codes) in [(URL, ELSEWHERE, &[][..]), (ELSEWHERE, URL, &["endpoint-mismatch"])] {
+        let mut config = world.config();
+        let of_verb = (format!("{NAME}/summarize"), of_verb.to_owned());
+        config.routes = [of_verb, (NAME.to_owned(), of_name.to_owned())].into();
+        let resolver = Resolver::new(&config).await.expect("its configuration is good");
+        assert_eq!(resolver.decide(&asked(&resolver, NAME, URL).await).await.codes, codes);
+    }
+}
+
 /// The line 1.1.0 names an https URL where 1.0.0 has an `x402://` entry.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_https_entry_of_the_card_is_the_route() {

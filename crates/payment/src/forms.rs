@@ -33,8 +33,8 @@ pub(crate) fn in_decimal<S: Serializer>(amount: &U256, serializer: S) -> Result<
     serializer.collect_str(amount)
 }
 
-/// The address, if it is written like [`ADDRESS`].
-pub(crate) fn address(text: &str) -> Option<Address> {
+/// The address: `0x` and 40 hex digits, in mixed case with a valid EIP-55 checksum. `None` if it is not written so.
+pub fn address(text: &str) -> Option<Address> {
     let address = Address::from(fixed(text)?);
     let has = |is_case: fn(&u8) -> bool| text.as_bytes()[2..].iter().any(is_case);
     let is_mixed = has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase);

@@ -41,4 +41,5 @@ mod typed_data;
 
 pub use decide::decide;
 pub use decision::Decision;
+pub use forms::address;
 pub use request::DecisionRequest;

@@ -136,9 +136,17 @@ pub struct CallerLimits {
 #[serde(untagged)]
 pub enum CallerAssets {
     /// Contracts.
-    Listed(BTreeSet<Address>),
+    Listed(#[serde(deserialize_with = "listed_addresses")] BTreeSet<Address>),
     /// Contracts, each with the most atomic units.
     Limited(#[serde(deserialize_with = "each_once")] BTreeMap<Address, Atomic>),
+}
+
+fn listed_addresses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<Address>, D::Error> {
+    Vec::<String>::deserialize(deserializer)?.iter().map(|text| read_asset(text)).collect()
+}
+
+fn read_asset<E: serde::de::Error>(text: &str) -> Result<Address, E> {
+    forms::address(text).ok_or_else(|| E::custom(format_args!("expected {}", forms::ADDRESS)))
 }
 
 /// One contract may be written in more than one way, and no two members may stand for it.
@@ -146,8 +154,7 @@ fn each_once<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Addr
     let named = BTreeMap::<String, Atomic>::deserialize(deserializer)?;
     let mut assets = BTreeMap::new();
     for (text, amount) in named {
-        let asset =
-            forms::address(&text).ok_or_else(|| D::Error::custom(format_args!("expected {}", forms::ADDRESS)))?;
+        let asset = read_asset(&text)?;
         if assets.insert(asset, amount).is_some() && !clresolve_core::mutant!("the-last-limit-counts") {
             return Err(D::Error::custom(format_args!("{asset} is given twice")));
         }
@@ -273,6 +280,8 @@ mod tests {
             r#"{"max_amount": "05"}"#,
             r#"{"max_amount": ""}"#,
             r#"{"max_amount": "0x5"}"#,
+            r#"{"assets": {"eip155:84532": ["0x036cbD53842c5426634e7929541eC2318f3dCF7e"]}}"#,
+            r#"{"assets": {"eip155:84532": {"0x036cbD53842c5426634e7929541eC2318f3dCF7e": "5"}}}"#,
             r#"{"networks": ["base"]}"#,
             r#"{"assets": {"eip155:1": ["USDC"]}}"#,
         ] {

@@ -193,12 +193,11 @@ fn mismatch(price: &Price) -> Reason {
 
 #[cfg(test)]
 mod tests {
-    use base64::Engine as _;
-    use clresolve_jose::{BASE64URL, SigningKey};
+    use clresolve_jose::SigningKey;
     use serde_json::json;
 
     use super::*;
-    use crate::testing::price;
+    use crate::testing::{jws_offer, price};
 
     const URL: &str = "https://a.example";
     const WALLET: Address = Address::repeat_byte(7);
@@ -251,9 +250,7 @@ mod tests {
             "asset": price.asset.to_string(), "payTo": pay_to.to_string(), "amount": price.amount.to_string(),
         });
         let header = json!({"alg": "EdDSA", "kid": "did:web:a.example#1"});
-        let signed = format!("{}.{}", BASE64URL.encode(header.to_string()), BASE64URL.encode(payload.to_string()));
-        let signature = BASE64URL.encode(key.sign(signed.as_bytes()));
-        Offers::read(&[json!({"format": "jws", "signature": format!("{signed}.{signature}")})], URL)
+        Offers::read(&[jws_offer(&header, &payload, key)], URL)
     }
 
     /// What follows where the sources say this: one that names the payee is enough, else each says what is against it.

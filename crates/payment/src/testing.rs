@@ -1,7 +1,10 @@
 //! What tests sign with.
 
 use alloy_primitives::{Address, B256, U256, hex};
+use base64::Engine as _;
+use clresolve_jose::BASE64URL;
 use k256::ecdsa::SigningKey;
+use serde_json::{Value, json};
 
 use crate::terms::{Price, StatedDomain, Transfer};
 
@@ -20,6 +23,12 @@ pub(crate) fn sign(hash: B256, key: u8) -> String {
     let (signature, parity) = secret(key).sign_prehash_recoverable(hash.as_slice()).expect("32 bytes are signed");
     let signature: [u8; 64] = signature.to_bytes().into();
     format!("0x{}{:02x}", hex::encode(signature), 27 + parity.to_byte())
+}
+
+/// An offer as a JWS with this header.
+pub(crate) fn jws_offer(header: &Value, payload: &Value, key: &clresolve_jose::SigningKey) -> Value {
+    let signed = format!("{}.{}", BASE64URL.encode(header.to_string()), BASE64URL.encode(payload.to_string()));
+    json!({"format": "jws", "signature": format!("{signed}.{}", BASE64URL.encode(key.sign(signed.as_bytes())))})
 }
 
 fn secret(key: u8) -> SigningKey {

@@ -437,7 +437,7 @@ fn payee(verdict: &Verdict) -> String {
     let lead = if rows.is_empty() {
         "The name publishes no address. A payment is undecided until something else proves its payee."
     } else {
-        "A payment to another address than these is not proven by the name."
+        "A payment to another address than these takes a signed offer, an ERC-8004 registration or the operator's list."
     };
     rows.extend(set("endpoints").map(|(key, value)| fact(&code(key), &published(value))));
     facts("payee", "Whom to pay", lead, &rows)

@@ -393,11 +393,18 @@ fn limits() -> Value {
     let networks = json!({"type": ["array", "null"], "items": {"type": "string", "allOf": [network]}});
     let schemes = json!({"type": ["array", "null"], "items": text()});
     let seconds = json!({"type": ["integer", "null"], "minimum": 0});
-    let assets = json!({"type": ["object", "null"], "additionalProperties": {"type": ["array", "object"]}, "propertyNames": network});
+    let contract = json!({"type": "string", "pattern": "^0x[0-9a-fA-F]{40}$"});
+    let listed = json!({"type": "array", "items": contract});
+    let limited = json!({"type": "object", "propertyNames": contract, "additionalProperties": amount});
+    let of_network = json!({"oneOf": [listed, limited]});
+    let assets = json!({"type": ["object", "null"], "additionalProperties": of_network, "propertyNames": network});
+    // A limit is given in one of its two spellings, not in both.
     let members = [
         ("networks", networks),
         ("schemes", schemes),
+        ("max_timeout_seconds", seconds.clone()),
         ("maxTimeoutSeconds", seconds),
+        ("max_amount", or_null(amount.clone())),
         ("maxAmount", or_null(amount)),
         ("assets", assets),
     ];

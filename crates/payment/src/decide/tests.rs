@@ -3,10 +3,11 @@
 
 mod changed;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Knowledge, PaymentQuestion, Selected, decide};
 use crate::Decision;
+use crate::artifact::SignerKeys;
 use crate::asset::{Asset, AssetId};
 use crate::decision::{Check, Outcome};
 use crate::limits::{AssetLimit, Limits, NetworkSource};
@@ -15,6 +16,7 @@ use crate::payee::{Claim, ClaimSource, Payees, Registration};
 use crate::request::{DecisionRequest, Demand};
 use crate::route::Route;
 use crate::terms::{Entry, Price, Reply, StatedDomain, Terms, Transfer, Version};
+use crate::testing::jws_offer;
 use crate::tests::published;
 use alloy_primitives::{Address, U256, address};
 use base64::Engine as _;
@@ -23,7 +25,8 @@ use clresolve_core::payment::CoinType;
 use clresolve_core::reading::{Grade, Proof};
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::state::State;
-use clresolve_verdict::gate::GatePolicy;
+use clresolve_jose::SigningKey;
+use clresolve_verdict::gate::{GatePolicy, GateVerbs};
 use clresolve_verdict::sample;
 use clresolve_verdict::trust::Resolution;
 use clresolve_verdict::verdict::{Anchor, AnchorBlock, Identity};
@@ -219,6 +222,26 @@ fn a_decision_ends_with_the_reading_of_a_registration() {
 }
 
 /// The terms name no resource, and another host sent them.
+/// Design §12: a decision is good for the first of verdict, offer and terms.
+#[test]
+fn a_decision_ends_with_the_offer_that_proves_its_payee() {
+    let key = SigningKey::generate().expect("a key");
+    let offered = |valid_until: u64| {
+        let payload = json!({
+            "version": 1, "resourceUrl": URL, "scheme": "exact", "network": "eip155:84532", "amount": "10000",
+            "asset": USDC.to_string(), "payTo": PAYEE.to_string(), "validUntil": valid_until,
+        });
+        let mut terms = terms(vec![Ok(price())]);
+        terms.offers = vec![jws_offer(&json!({"alg": "EdDSA", "kid": "did:web:a.example#1"}), &payload, &key)];
+        let signers = SignerKeys { ed25519: vec![key.public().clone()], ..SignerKeys::default() };
+        let payees = Payees { signers, ..Payees::default() };
+        Case { terms: Ok(terms), payees: [(network("eip155:84532"), payees)].into(), ..Case::default() }.decide()
+    };
+    let [soon, later] = [20, 200].map(offered);
+    assert_eq!((soon.decision, soon.valid_until), (Outcome::Allow, Timestamp::from_second(20).ok()));
+    assert_eq!((later.decision, later.valid_until), (Outcome::Allow, Timestamp::from_second(60).ok()), "the terms");
+}
+
 fn elsewhere() -> Case {
     let mut anything = terms(vec![Ok(price())]);
     anything.entries[0].resource = None;
@@ -418,8 +441,15 @@ fn the_id_follows_everything_that_was_decided_about() {
         Case { state: State::Untrusted, ..Case::default() },
         Case::limited(|limits| limits.max_timeout_seconds = 1),
         Case { gate: GatePolicy { deny: Vec::new(), ..GatePolicy::default() }, ..Case::default() },
+        Case { gate: GatePolicy { min_proof: Some(Grade::Quorum), ..GatePolicy::default() }, ..Case::default() },
+        Case { gate: GatePolicy { verbs: GateVerbs::Implemented, ..GatePolicy::default() }, ..Case::default() },
+        Case { route: Ok(Route::configured("https://api.sandbox.example/").expect("a URL")), ..Case::default() },
+        Case { route: Err(Reason::new(Code::InvokeNoRoute)), ..Case::default() },
+        Case { payees: BTreeMap::new(), ..Case::default() },
+        Case { signed: Some("e30="), ..Case::default() },
     ];
-    assert!(others.into_iter().all(|case| id(case) != same));
+    let ids: BTreeSet<String> = others.into_iter().map(id).chain([same]).collect();
+    assert_eq!(ids.len(), 13, "one for each");
 }
 
 /// What the world of a vector permits, and whom its name says to pay. What it does not state is absent.
