@@ -8,9 +8,10 @@ use axum::body::{Body, to_bytes};
 use axum::http::header::{ACCEPT, CONTENT_TYPE, HOST};
 use axum::http::{Method, Request, StatusCode};
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinHandle;
 
-use super::activity::Activity;
+use super::activity::{Activity, Watched};
 use super::client_limits::Client;
 use super::face::ListenerRole;
 use super::in_force::InForce;
@@ -76,12 +77,15 @@ impl Daemon {
     /// Asks as the client at 192.0.2.`last`.
     fn ask(&self, last: u8, Sent { method, path, body }: Sent) -> JoinHandle<(StatusCode, Value)> {
         let client = Client::from(IpAddr::from([192, 0, 2, last]));
+        let head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
         let request = Request::builder().method(method).uri(path).header(HOST, "localhost");
         let request = request.header(CONTENT_TYPE, "application/json");
         let request = request.header(ACCEPT, "application/json, text/event-stream").body(Body::from(body));
         let (in_force, request) = (Arc::clone(&self.in_force), request.expect("a request"));
         tokio::spawn(async move {
-            let activity = Activity::new();
+            let activity = Arc::new(Activity::new());
+            // The gate answers no head that was not scanned on its way in.
+            Watched::new(head.as_bytes(), Arc::clone(&activity)).read_to_end(&mut Vec::new()).await.expect("a head");
             let response = super::request::answer(&in_force, ListenerRole::All, client, &activity, request).await;
             let (status, body) = (response.status(), to_bytes(response.into_body(), 1 << 20).await.expect("a body"));
             (status, serde_json::from_slice(&body).unwrap_or_default())
@@ -144,7 +148,7 @@ async fn each_step_of_judging_is_a_job() {
     }
 }
 
-/// While every thread that judges is busy, what is to be judged waits, and those who answer do not.
+/// While every thread that judges is busy, what is to be judged waits. Those who answer do not, and neither does the gate.
 #[tokio::test]
 async fn messages_are_judged_apart_from_those_who_answer() {
     let daemon = Daemon::start().await;
@@ -155,8 +159,10 @@ async fn messages_are_judged_apart_from_those_who_answer() {
             assert!(!answer.is_finished(), "{what}: it was judged on the thread that answers");
             tokio::task::yield_now().await;
         }
-        let (status, _) = daemon.ask(2, Sent::get("/v1/verdicts/summarizeagent.eth")).await.expect("it is answered");
-        assert_eq!((status, answer.is_finished()), (StatusCode::OK, false), "{what}");
+        for path in ["/v1/verdicts/summarizeagent.eth", "/v1/gate/summarizeagent.eth/summarize"] {
+            let (status, _) = daemon.ask(2, Sent::get(path)).await.expect("it is answered");
+            assert_eq!((status, answer.is_finished()), (StatusCode::OK, false), "{what}: {path}");
+        }
         busy.release().await;
         assert_eq!(answer.await.expect("it ends").0, StatusCode::OK, "{what}");
     }
