@@ -1,15 +1,23 @@
 //! Every fault of an IPFS gateway, behind a name.
 
+use std::process::Stdio;
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
+
 use bytes::Bytes;
-use clresolve::cid::build::{Layout, tree};
-use clresolve::config::{Config, Gateway, Hedging};
+use clresolve::cid::ContentId;
+use clresolve::cid::build::{Layout, car, tree};
+use clresolve::config::{Config, Gateway, Hedging, ListenAt};
+use clresolve::http;
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::GatewayManners;
 use clresolve::sandbox::World;
 use futures_util::{StreamExt as _, stream};
+use serde_json::Value;
+use tokio::process::Command;
 
-use crate::faults::{Content, Ends, FAULTS, Fault, GatewayQuery};
-use crate::server::{Answer, Server, answer, canary};
+use crate::faults::{Content, Ends, FAULTS, Fault, GatewayQuery, as_car, is_car};
+use crate::server::{Answer, Server, answer, canary, ok, status};
 use crate::{PATIENCE, expect, json, patient, resolved, spec};
 
 const NAME: &str = "deep.eth";
@@ -20,10 +28,13 @@ const LIMIT: std::time::Duration = std::time::Duration::from_secs(20);
 /// Cases at once, of which many wait.
 const AT_ONCE: usize = 8;
 
-/// Bytes of a block of a card in that layout. So no body from its host can stand in for a block.
+/// Bytes of a block of a card in several blocks. So no body from its host can stand in for a block.
 const CHUNK: usize = 512;
 
-/// A world with one good agent, whose card lies some directories deep, in several blocks.
+/// The host of the world's cards.
+const CARDS_HOST: &str = "cards.sandbox.example";
+
+/// A world with one good agent, whose card lies some directories deep.
 struct Deep {
     world: World,
     content: Content,
@@ -31,10 +42,19 @@ struct Deep {
 }
 
 impl Deep {
+    /// With a card of several blocks.
     async fn new() -> Self {
-        let agent = format!(
-            "[[agent]]\nname = \"{NAME}\"\nabout = \"Deep.\"\nlayout = \"directory-of-blocks\"\nstate = \"trusted\"\n"
-        );
+        Self::laid("directory-of-blocks", Layout { chunk: CHUNK, ..Layout::default() }).await
+    }
+
+    /// With a card that is one raw block.
+    async fn with_raw_leaf() -> Self {
+        Self::laid("directory", Layout::default()).await
+    }
+
+    async fn laid(word: &str, layout: Layout) -> Self {
+        let agent =
+            format!("[[agent]]\nname = \"{NAME}\"\nabout = \"Deep.\"\nlayout = \"{word}\"\nstate = \"trusted\"\n");
         let world = World::start(&spec(&agent)).await.unwrap();
         let resolver = Resolver::new(&patient(&world)).await.unwrap();
         let resolution = resolved(&resolver, NAME).await;
@@ -45,7 +65,7 @@ impl Deep {
         let bytes = resolution.card().cloned().unwrap();
         let readme = Bytes::from_static(b"Agent-Cards of the sandbox.\n");
         let files = [("README.md".to_owned(), readme), (path.clone(), bytes.clone())].into();
-        let (root, blocks) = tree(&files, Layout { chunk: CHUNK, ..Layout::default() });
+        let (root, blocks) = tree(&files, layout);
         assert_eq!(card["cid"], root.to_string(), "the sandbox lays its cards out like this");
         let conclusion = verdict["conclusion"].as_str().unwrap().to_owned();
         Self { world, content: Content { root, path, blocks, card: bytes }, conclusion }
@@ -55,6 +75,22 @@ impl Deep {
         let mut config = patient(&self.world);
         config.gateways = gateways;
         config
+    }
+
+    /// A gateway that has all but the card's own block, for which it answers so.
+    async fn without_leaf(&self, answer: impl Fn() -> Answer + Send + Sync + 'static) -> Server {
+        let content = self.content.clone();
+        let leaf = ContentId::raw_of(&content.card);
+        assert!(content.blocks.contains_key(&leaf), "the card is one raw block");
+        Server::plain(move |head| {
+            if is_car(head) {
+                let mut sections = content.along();
+                sections.retain(|(cid, _)| *cid != leaf);
+                return as_car(&car(&content.root, sections.iter().map(|(cid, block)| (cid, block))));
+            }
+            if head.contains(&leaf.to_string()) { answer() } else { content.raw(head) }
+        })
+        .await
     }
 
     async fn failing(&self, fault: Fault) -> Server {
@@ -139,4 +175,95 @@ async fn all_gateways_may_lie_at_once() {
     config.network.hedging = Hedging::Learnt;
     config.timeout = PATIENCE;
     expect("all", &crate::judged(&config, NAME).await, "indeterminate", &["cid-unproven", "gateway-lied"]);
+}
+
+/// The last block is in hand from the host, which is slower than all gateways: they have given it up when it answers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leaf_that_its_host_serves_after_the_gateways_gave_it_up_is_proven() {
+    let deep = Deep::with_raw_leaf().await;
+    let without_leaf = deep.without_leaf(|| status("404 Not Found")).await;
+    let (tell, told) = channel();
+    let (card, told) = (deep.content.card.clone(), Mutex::new(told));
+    let host = Server::tls(&[CARDS_HOST], move |_| {
+        // A test that has failed tells nothing.
+        let _ = tokio::task::block_in_place(|| told.lock().unwrap().recv());
+        ok(&card)
+    })
+    .await;
+    let mut config = deep.with_gateways(vec![gateway("without-leaf", &without_leaf)]);
+    config.network.connect_to.insert(0, host.detour(&format!("{CARDS_HOST}:443")).parse().unwrap());
+    config.network.ca_pems.push(String::from_utf8(host.root.to_vec()).unwrap());
+    config.http.listen = ListenAt::loopback(0);
+    let daemon = http::Server::bind(&config).await.unwrap();
+    let address = daemon.address().tcp().unwrap();
+    tokio::spawn(daemon.run(std::future::pending()));
+
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let watched = client.get(format!("http://{address}/v1/verdicts/{NAME}")).header("accept", "text/event-stream");
+    let (mut events, mut said, mut have_ended) = (watched.send().await.unwrap(), String::new(), false);
+    while let Some(piece) = events.chunk().await.unwrap() {
+        said.push_str(std::str::from_utf8(&piece).unwrap());
+        if !have_ended && said.contains(r#"{"status":"ended","step":"fetch-ipfs"}"#) {
+            have_ended = true;
+            assert!(!said.contains(r#"{"status":"ended","step":"fetch-https"}"#), "{said}");
+            tell.send(()).unwrap();
+        }
+    }
+    assert!(have_ended, "{said}");
+    let (_, verdict) = said.trim_end().rsplit_once("data: ").unwrap();
+    let verdict: Value = serde_json::from_str(verdict).unwrap();
+    expect("the host was last", &verdict, "trusted", &[]);
+    assert_eq!(verdict["conclusion"], deep.conclusion);
+}
+
+/// A gateway that neither gives the last block nor says that it has none.
+#[tokio::test]
+async fn a_leaf_on_which_a_gateway_stalls_is_that_of_the_host() {
+    let deep = Deep::with_raw_leaf().await;
+    let stalling = deep.without_leaf(|| Answer::Stall(Vec::new())).await;
+    for beside in [None, Some(GatewayManners::Missing)] {
+        let beside = beside.map(|manners| deep.world.gateway(manners));
+        let mut config = deep.with_gateways(beside.into_iter().chain([gateway("stalling", &stalling)]).collect());
+        config.timeout = LIMIT;
+        let verdict = crate::judged(&config, NAME).await;
+        expect("a stall", &verdict, "trusted", &[]);
+        assert_eq!(verdict["conclusion"], deep.conclusion);
+    }
+    assert!(stalling.paths().iter().any(|path| !path.contains("format=car")), "it was asked for the block alone");
+}
+
+/// A path of a gateway's URL may hold a key.
+#[tokio::test]
+async fn a_key_in_the_url_of_a_gateway_is_shown_nowhere() {
+    let deep = Deep::new().await;
+    let lying = Server::plain(|_| Answer::Whole(answer("200 OK", "", b"other bytes"))).await;
+    let busy = Server::plain(|_| status("503 Busy")).await;
+    let away =
+        Server::plain(|_| Answer::Whole(answer("302 Found", "Location: https://a.example/SECRET\r\n", b""))).await;
+    let gone = Server::plain(|_| Answer::Cut(Vec::new())).await;
+    let with_key = |mut gateway: Gateway| {
+        gateway.url.set_path("/SECRET/");
+        gateway
+    };
+    let mut gateways: Vec<Gateway> = [("lying", &lying), ("busy", &busy), ("away", &away), ("gone", &gone)]
+        .map(|(label, server)| with_key(gateway(label, server)))
+        .into();
+    gateways.push("https://10.0.0.1/SECRET".parse().unwrap());
+    let config = deep.with_gateways(gateways);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config.toml");
+    config.save(&file).unwrap();
+    for arguments in [
+        &["trace", NAME, "-vv"][..],
+        &["verify", NAME, "-o", "json", "-vv"],
+        &["doctor", "-vv"],
+        &["config", "show", "-vv"],
+    ] {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+        program.args(arguments).arg("--config").arg(&file).env_clear().stdin(Stdio::null());
+        let output = program.output().await.unwrap();
+        let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned()).concat();
+        assert!(said.contains("lying") && said.contains("10.0.0.1"), "{arguments:?}: {said}");
+        assert!(!said.contains("SECRET"), "{arguments:?}: {said}");
+    }
 }
