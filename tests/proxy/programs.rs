@@ -337,12 +337,24 @@ pub(crate) async fn status_of(port: u16, method: &str, target: &[u8]) -> String 
     request.extend_from_slice(head.as_bytes());
     stream.write_all(&request).await.expect("the proxy reads");
     let mut said = Vec::new();
-    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut said)).await.expect("an answer in time");
-    // One that resets the connection behind its answer has answered.
-    let _ = read;
-    // What comes before the answer (100 Continue) is none.
-    let said = String::from_utf8_lossy(&said).into_owned();
-    let mut heads = said.split("\r\n\r\n").map_while(|head| head.strip_prefix("HTTP/1.1 "));
-    let status = heads.find(|head| !head.starts_with('1')).and_then(|head| head.split(' ').next());
-    status.unwrap_or("closed").to_owned()
+    // Whoever has answered may keep the connection for a while. One that resets it behind its answer has answered.
+    let answered =
+        async { while !has_answered(&said) && stream.read_buf(&mut said).await.is_ok_and(|read| read > 0) {} };
+    tokio::time::timeout(PATIENCE, answered).await.expect("an answer in time");
+    status_in(&said).unwrap_or_else(|| "closed".to_owned())
+}
+
+const END_OF_HEAD: &str = "\r\n\r\n";
+
+/// Whether the head of the answer is whole.
+fn has_answered(said: &[u8]) -> bool {
+    let end = said.windows(END_OF_HEAD.len()).rposition(|end| end == END_OF_HEAD.as_bytes());
+    end.is_some_and(|end| status_in(&said[..end]).is_some())
+}
+
+/// The status of the answer among what was said. What comes before it (100 Continue) is none.
+fn status_in(said: &[u8]) -> Option<String> {
+    let said = String::from_utf8_lossy(said);
+    let mut heads = said.split(END_OF_HEAD).map_while(|head| head.strip_prefix("HTTP/1.1 "));
+    heads.find(|head| !head.starts_with('1')).and_then(|head| head.split(' ').next()).map(str::to_owned)
 }
