@@ -94,8 +94,8 @@ impl BlockPin {
     }
 
     /// The pin of an audit that was given no block: that in the file of an earlier run, else the finalized block, which is
-    /// written there. `None` where blocks of another kind are read, or which one is final cannot be told: then each name
-    /// says what is wrong.
+    /// written there. `None` where blocks of another kind are read. `None`, too, where which one is final cannot be told, which
+    /// is said: each name is read at the finalized block of its own time then.
     pub(in crate::cli) async fn of_its_own(
         file: Option<&Path>,
         resolver: &Resolver,
@@ -108,7 +108,13 @@ impl BlockPin {
         let found = match file.map(PinFile::read).transpose().with_context(shown)?.flatten() {
             Some(found) => found,
             None => match (PinFile::begin(resolver, chain).await, file) {
-                (Err(_), _) => return Ok(None),
+                (Err(error), _) => {
+                    let error = Foreign::new(&format!("{error:#}")).to_string();
+                    notice::note(format_args!(
+                        "clresolve: no block is pinned ({error}); names may be read at different blocks"
+                    ));
+                    return Ok(None);
+                }
                 (Ok(begun), None) => begun,
                 (Ok(begun), Some(path)) => begun.shared_at(path)?,
             },

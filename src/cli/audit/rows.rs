@@ -16,7 +16,6 @@ use crate::cli::new_file::beside;
 use crate::cli::output::Unwritable;
 use crate::digest::{Digest, Digester};
 use crate::report::merge::{MAX_LINE_BYTES, other_rules};
-use crate::report::past::MAX_REPORT_BYTES;
 use crate::report::{AuditCounts, Row, Rows, Scope, Shard};
 use crate::text::Foreign;
 use crate::verdict::Tool;
@@ -63,7 +62,7 @@ impl RowWriter {
         if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
             bail!("--resume {}: another run writes it; wait for its end", shown(path));
         }
-        let mut lines = BufReader::new(file.try_clone().with_context(context)?).take(MAX_REPORT_BYTES);
+        let mut lines = BufReader::new(file.try_clone().with_context(context)?);
         let mut rows = Self::new(file, Some(path.to_owned()), &head);
         let found = next_line(&mut lines).with_context(context)?;
         if found != head {

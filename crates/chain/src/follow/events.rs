@@ -11,10 +11,6 @@ use clresolve_state::Contracts;
 /// Namehash of `eth`, whose second-level names the registrar numbers by the hash of their label.
 const ETH_NODE: B256 = b256!("93cdeb708b7545dc668eb9280176169d1c33cfd8ed6f04690a0bcc88a93fc4ae");
 
-/// Most names of one `TransferBatch` that are looked at. A holder who moves more at once is seen by the registry's own logs,
-/// or when the time of the verdicts is over.
-const MAX_BATCH: usize = 64;
-
 /// That something about a name may have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Change {
@@ -157,12 +153,13 @@ fn number(data: &[u8], at: usize) -> Option<usize> {
     high.iter().all(|byte| *byte == 0).then_some(low)
 }
 
-/// The elements of the array whose offset is the first word.
+/// The elements of the array whose offset is the first word, as many as the data holds: a reply is bounded
+/// ([`MAX_REPLY_BYTES`](crate::transport::MAX_REPLY_BYTES)).
 fn array(data: &[u8]) -> Vec<B256> {
     let elements = || {
         let offset = number(data, 0)?;
-        let count = number(data, offset)?.min(MAX_BATCH);
-        Some((1..=count).map_while(move |index| word(data, offset.checked_add(32 * index)?)).collect())
+        let count = number(data, offset)?;
+        Some((1..=count).map_while(move |index| word(data, offset.checked_add(index.checked_mul(32)?)?)).collect())
     };
     elements().unwrap_or_default()
 }
@@ -239,6 +236,16 @@ mod tests {
         ] {
             assert_eq!(nodes_of(&log(address, event, &topics, data)), expected, "{event} of {address}");
         }
+    }
+
+    /// The registry says nothing of wrapped names that change hands.
+    #[test]
+    fn no_name_of_a_batch_is_hidden_behind_others() {
+        let ids: Vec<U256> = (1..=5000).map(U256::from).collect();
+        let data = (ids.clone(), ids.clone()).abi_encode_params();
+        let event = "TransferBatch(address,address,address,uint256[],uint256[])";
+        let nodes = nodes_of(&log(Contracts::default().name_wrapper, event, &[], data));
+        assert_eq!(nodes, ids.into_iter().map(B256::from).collect::<Vec<_>>());
     }
 
     #[test]
