@@ -28,7 +28,7 @@ const BOUND_SCHEMA: &str = "bound-schema";
 const AGENT: &str = "agent";
 
 /// The same as a sentence.
-pub const NAMES_NO_AGENT: &str = "Nothing that is signed names the agent, and its signer may sign for others too.";
+const NAMES_NO_AGENT: &str = "Nothing that is signed names the agent, and its signer may sign for others too.";
 
 /// What is not checked where the request has an identifier that nothing signed repeats.
 const REQUEST_ID: &str = "request_id";
@@ -239,10 +239,9 @@ impl Verification {
         canonical_digest(&value)
     }
 
-    /// Whether something that is signed names the agent. Where nothing does, the receipt may be one of another agent of the
-    /// same signer.
-    pub fn names_the_agent(&self) -> bool {
-        !self.unchecked.contains(&AGENT)
+    /// A sentence where nothing that is signed names the agent: the receipt may be one of another agent of the same signer.
+    pub fn caveat(&self) -> Option<&'static str> {
+        self.unchecked.contains(&AGENT).then_some(NAMES_NO_AGENT)
     }
 
     /// The document as JSON.

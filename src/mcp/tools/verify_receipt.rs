@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use clresolve_payment::settlement::Purchase;
-use clresolve_receipt::document::NAMES_NO_AGENT;
 use clresolve_receipt::question::Request;
 use clresolve_receipt::{ReceiptQuestion, Verification};
 use serde::Deserialize;
@@ -83,6 +82,12 @@ fn sentence(found: &Verification) -> OwnText {
         State::Indeterminate => return OwnText::new("indeterminate: do not rely on this receipt yet."),
     }
     let signed = OwnText::new("trusted: the agent's signer has signed this receipt");
-    let signed = found.tie.map_or(signed.clone(), |tie| signed.and(" for ").and(tie.words())).and(".");
-    if found.names_the_agent() { signed } else { signed.and(" ").and(NAMES_NO_AGENT) }
+    let signed = match found.tie {
+        Some(tie) => signed.and(" for ").and(tie.words()),
+        None => signed,
+    };
+    match found.caveat() {
+        Some(caveat) => signed.and(". ").and(caveat),
+        None => signed.and("."),
+    }
 }
