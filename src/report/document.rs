@@ -54,6 +54,16 @@ impl Report {
         self.scope.agreement.then(|| self.counts.upstreams.sentences())
     }
 
+    /// The states in the reports before and in this one, the oldest block first: a report of an earlier block may be made
+    /// later.
+    pub(super) fn over_time(&self) -> Vec<PastCounts> {
+        let AuditCounts { trusted, untrusted, indeterminate, checked, .. } = self.counts;
+        let now = PastCounts { checked: checked.map(|(first, _)| first), trusted, untrusted, indeterminate };
+        let mut reports: Vec<PastCounts> = self.earlier.iter().copied().chain([now]).collect();
+        reports.sort_by_key(|report| report.checked);
+        reports
+    }
+
     /// The blocks that were read.
     pub(super) fn blocks(&self) -> Option<String> {
         let (first, last) = self.counts.blocks?;

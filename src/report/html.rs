@@ -16,12 +16,12 @@ use base64::engine::general_purpose::STANDARD;
 
 use self::markup::{actor_word, code, html, left_out, line, markup, name_link, role_sentence, table, text};
 use self::picture::STATES;
-use super::difference::Kind;
+use super::cause::Cause;
 use super::duty::ACTORS;
 use super::history::PastCounts;
 use super::overview::{CHECKS, NOTICE_DAYS, Overview, days_between};
 use super::page::{self, Quota, circumstances, day, headline, names as counted, subject};
-use super::words::{self, do_together, effect, fixer, people, role};
+use super::words::{self, do_together, effect, people, role, role_in_words};
 use super::{Group, Report, Rows, opening};
 use crate::digest::Digest;
 use crate::reason::Fixer;
@@ -119,7 +119,7 @@ fn summary(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Res
         )?;
     }
     writeln!(out, "</ul>")?;
-    let besides = besides(report, overview);
+    let besides = others_must_act(overview);
     if !besides.is_empty() {
         writeln!(out, "<p class=\"besides\">{}</p>", besides.join(" "))?;
     }
@@ -145,19 +145,6 @@ fn step(before: u64, now: u64) -> String {
     format!(" <span class=\"step\">{text}</span>")
 }
 
-/// Who must act besides those who must act on most, and what changed.
-fn besides(report: &Report, overview: &Overview) -> Vec<String> {
-    let mut sentences = others_must_act(overview);
-    if let Some(since) = &report.since {
-        let count = |kind: Kind| since.changes.iter().filter(|change| change.kind == kind).count();
-        let (broken, trusted) = (count(Kind::NewlyBroken), count(Kind::NewlyTrusted));
-        let before = report.before.as_ref().map_or_else(|| "the report before".to_owned(), when);
-        sentences
-            .push(format!("Since {before}: <a href=\"#changes\">{broken} newly broken, {trusted} newly trusted</a>."));
-    }
-    sentences
-}
-
 /// Each other actor with what makes them one, and on how much they must act.
 fn others_must_act(overview: &Overview) -> Vec<String> {
     let most = overview.most_due().map(|(actor, _)| actor);
@@ -181,6 +168,7 @@ fn others_must_act(overview: &Overview) -> Vec<String> {
 /// Who has to act, on how much, and why.
 fn actors(overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<section id=\"who\">\n<h2>Who has to act, and why</h2>\n<ul class=\"actors\">")?;
+    let longest = longest_bar(overview);
     for (actor, due) in ACTORS.into_iter().zip(overview.due) {
         let word = actor_word(actor);
         let class = if due == 0 { " class=\"idle\"" } else { "" };
@@ -194,7 +182,7 @@ fn actors(overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
             writeln!(out, "<p>Nothing to do.</p></li>")?;
             continue;
         }
-        causes(overview, actor, due, out)?;
+        causes(overview, actor, longest, out)?;
         if actor == Fixer::Publisher {
             writeln!(out, "<p class=\"soft\">{}</p>", owners(overview))?;
         }
@@ -203,19 +191,33 @@ fn actors(overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "</ul>\n</section>")
 }
 
-/// Why an actor has to act: the numbers add up to `due`.
-fn causes(overview: &Overview, actor: Fixer, due: u64, out: &mut dyn Write) -> io::Result<()> {
-    let causes = overview.causes_of(actor);
-    let (most, others) = causes.split_at(causes.len().min(CAUSES_AT_THE_TOP));
+/// The names of a bar that fills its place: those of all actors have one scale.
+fn longest_bar(overview: &Overview) -> u64 {
+    let of_actor = |actor| {
+        let (most, others) = causes_at_the_top(overview, actor);
+        most.into_iter().map(|(_, names)| names).chain([others]).max()
+    };
+    ACTORS.into_iter().filter_map(of_actor).max().unwrap_or(0)
+}
+
+/// The most frequent causes, and on how many names all others are the cause.
+fn causes_at_the_top(overview: &Overview, actor: Fixer) -> (Vec<(Cause, u64)>, u64) {
+    let mut most = overview.causes_of(actor);
+    let others = most.split_off(most.len().min(CAUSES_AT_THE_TOP));
+    (most, others.into_iter().map(|(_, names)| names).sum())
+}
+
+/// Why an actor has to act: the numbers add up to those of the names on which they must.
+fn causes(overview: &Overview, actor: Fixer, longest: u64, out: &mut dyn Write) -> io::Result<()> {
+    let (most, others) = causes_at_the_top(overview, actor);
     writeln!(out, "<ul class=\"lengths\">")?;
     for (cause, names) in most {
-        let bar = picture::length("bad", *names, due);
-        let (words, anchor) = (cause.in_words(), work::cause_anchor(actor, *cause));
+        let bar = picture::length("bad", names, longest);
+        let (words, anchor) = (cause.in_words(), work::cause_anchor(actor, cause));
         writeln!(out, "<li><a href=\"#{anchor}\">{words}</a>{bar}<b>{names}</b></li>")?;
     }
-    let others: u64 = others.iter().map(|(_, names)| names).sum();
     if others > 0 {
-        writeln!(out, "<li>Other causes {}<b>{others}</b></li>", picture::length("plain", others, due))?;
+        writeln!(out, "<li>Other causes {}<b>{others}</b></li>", picture::length("plain", others, longest))?;
     }
     writeln!(out, "</ul>")
 }
@@ -307,11 +309,7 @@ fn states_over_time(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     if report.earlier.len() < 2 {
         return Ok(());
     }
-    let [trusted, untrusted, indeterminate] = states(report);
-    let now = PastCounts { checked: report.counts.checked.map(|(first, _)| first), trusted, untrusted, indeterminate };
-    let mut reports: Vec<PastCounts> = report.earlier.iter().copied().chain([now]).collect();
-    // A report of an earlier block may be made later.
-    reports.sort_by_key(|report| report.checked);
+    let reports = report.over_time();
     writeln!(out, "<section id=\"over-time\">\n<h2>States over time</h2>\n{}", picture::states_over_time(&reports))?;
     if reports.len() > picture::MAX_LABELLED {
         writeln!(
@@ -391,7 +389,7 @@ fn reasons(report: &Report, out: &mut dyn Write) -> io::Result<()> {
              </td><td class=\"wide\" data-label=\"examples\">{}</td></tr>",
             reason_anchor(report, group),
             entry.requirement,
-            fixer(group.code),
+            role_in_words(entry.fixer),
             markup(entry.title),
             markup(entry.explanation),
             examples.join(", ")

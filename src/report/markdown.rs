@@ -9,7 +9,7 @@ use super::overview::Overview;
 use super::owners::Owner;
 use super::page::{Piece, Point, circumstances, digests, headline, listed, points, same_findings, some_names, subject};
 use super::upstreams::LabelCounts;
-use super::words::{does, effect, fixer, role, slugs};
+use super::words::{does, effect, role_in_words, slugs};
 use super::{Draft, Drift, Group, Report, Row, Rows, opening, page, upstreams};
 use crate::reason::Effect;
 use crate::text::Foreign;
@@ -178,7 +178,7 @@ fn actors(overview: &Overview) -> String {
             causes.iter().take(MOST).map(|(cause, names)| format!("{names}: {}", cause.in_words())).collect();
         let others: u64 = causes.iter().skip(MOST).map(|(_, names)| names).sum();
         let others = if others > 0 { format!("; {others}: other causes") } else { String::new() };
-        let _ = writeln!(text, "| **{}**, who {} | {due} | {}{others} |", role(actor), does(actor), why.join("; "));
+        let _ = writeln!(text, "| **{}**, who {} | {due} | {}{others} |", role_in_words(actor), does(actor), why.join("; "));
     }
     if overview.shared > 0 {
         let _ = writeln!(text, "\nNames that need more than one of them are counted with each: {}.", overview.shared);
@@ -281,7 +281,7 @@ fn reason(group: &Group) -> String {
         group.names,
         effect(group.effect),
         entry.requirement,
-        fixer(group.code),
+        role_in_words(group.code.entry().fixer),
         entry.title,
         line(&some_names(&group.examples, group.names))
     )
@@ -319,7 +319,7 @@ fn finding(report: &Report, row: &Row) -> String {
     for actor in ACTORS.into_iter().filter(|actor| is_due(*actor, row)) {
         for duty in duties(actor, report, row) {
             let run = duty.line.as_deref().map_or_else(String::new, |line| format!(" {}", code(line)));
-            let _ = writeln!(text, "- **{}:** {}{run}", role(actor), duty.what);
+            let _ = writeln!(text, "- **{}:** {}{run}", role_in_words(actor), duty.what);
         }
     }
     if !row.near_misses.is_empty() {

@@ -1,7 +1,8 @@
-//! The first lines of the report: whether its world is the real one, who must act and why, and which rules count beside
-//! those that accept more.
+//! The first lines of the report: whether its world is the real one, who must act and why, what changed, and which rules
+//! count beside those that accept more.
 
 use super::cause::Cause;
+use super::difference::Kind;
 use super::document::Report;
 use super::overview::{NearMisses, Overview};
 use super::owners::Owner;
@@ -16,6 +17,9 @@ const MOST_RULES: usize = 3;
 /// Most findings that are named beside a set of rules, the most frequent.
 const MOST_CODES: usize = 2;
 
+/// Most reports whose trusted names are told, the latest. The chart below has all.
+const MOST_REPORTS: usize = 6;
+
 /// One line, and the words that it begins with.
 pub(super) struct OpeningLine<'a> {
     /// The words that stand out.
@@ -26,7 +30,9 @@ pub(super) struct OpeningLine<'a> {
 
 /// The lines, in their order.
 pub(super) fn lines<'a>(report: &'a Report, overview: &'a Overview) -> Vec<OpeningLine<'a>> {
-    vec![world(report), who_must_act(report, overview), rules(report, overview)]
+    let lines =
+        [Some(world(report)), Some(who_must_act(report, overview)), changed(report), Some(rules(report, overview))];
+    lines.into_iter().flatten().collect()
 }
 
 /// Whether the world is the real one. A fork has the chain identifier of its original, so both must fit.
@@ -94,6 +100,29 @@ fn main_owner(overview: &Overview, due: u64) -> Vec<Piece<'_>> {
         few => ("; no account owns most of the names, ", format!(" owns {few} of the {}", names(due))),
     };
     vec![plain(before), foreign(account), plain(after)]
+}
+
+/// What broke and who sold since the report before, and how many names were trusted over time.
+fn changed(report: &Report) -> Option<OpeningLine<'_>> {
+    let mut told = String::new();
+    if let Some(since) = &report.since {
+        let count = |kind: Kind| since.changes.iter().filter(|change| change.kind == kind).count();
+        let day = report.before.and_then(|before| before.checked).map(day);
+        told = format!(
+            " since {}, {} newly broken, {} newly trusted, {} with another owner.",
+            day.as_deref().unwrap_or("the report before"),
+            count(Kind::NewlyBroken),
+            count(Kind::NewlyTrusted),
+            count(Kind::Owner)
+        );
+    }
+    let over_time = report.over_time();
+    if over_time.len() > 2 {
+        let latest = &over_time[over_time.len().saturating_sub(MOST_REPORTS)..];
+        let trusted: Vec<String> = latest.iter().map(|report| report.trusted.to_string()).collect();
+        told += &format!(" Trusted in the last {} reports: {}.", trusted.len(), trusted.join(", "));
+    }
+    (!told.is_empty()).then(|| OpeningLine { label: "What changed:", pieces: vec![plain(told)] })
 }
 
 /// By which rules, by which others more names would be trusted, how many, and what these accept that fails here.

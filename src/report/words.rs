@@ -30,7 +30,15 @@ pub(super) const fn fixer(code: Code) -> &'static str {
     role(code.entry().fixer)
 }
 
-/// The word for who can fix reasons.
+/// The word for who can fix reasons, as people read it: in an audit, the one who asks keeps the list.
+pub(super) const fn role_in_words(fixer: Fixer) -> &'static str {
+    match fixer {
+        Fixer::Asker => "list keeper",
+        Fixer::Publisher | Fixer::Operator => role(fixer),
+    }
+}
+
+/// The word for who can fix reasons, as programs read it.
 pub(super) const fn role(fixer: Fixer) -> &'static str {
     match fixer {
         Fixer::Asker => "asker",
@@ -42,7 +50,7 @@ pub(super) const fn role(fixer: Fixer) -> &'static str {
 /// Those who have to act, as a sentence names them.
 pub(super) const fn people(fixer: Fixer) -> &'static str {
     match fixer {
-        Fixer::Asker => "the asker",
+        Fixer::Asker => "the list keeper",
         Fixer::Publisher => "publishers",
         Fixer::Operator => "the operator",
     }
@@ -59,7 +67,7 @@ pub(super) const fn do_together(fixer: Fixer) -> &'static str {
 /// What one of them does.
 pub(super) const fn does(fixer: Fixer) -> &'static str {
     match fixer {
-        Fixer::Asker => "keeps the list",
+        Fixer::Asker => "puts names on the list",
         Fixer::Publisher => "owns the name, sets its records and hosts the card",
         Fixer::Operator => "runs this resolver",
     }

@@ -70,7 +70,7 @@ function makePages() {
   const { untrusted, trusted, names } = now.counts;
   return [["good", /12 of 12 names are trusted\. Nobody has to act\.[^]*Nothing is wrong\./],
     ["bad", new RegExp(`${names - trusted} of ${names} names are not trusted\\. Publishers must act on \\d+ names[^]*${untrusted}\\s*untrusted`)],
-    ["since", /Since 2026-10-01: 6 newly broken, 0 newly trusted\./]];
+    ["since", /What changed: since 2026-10-01, 6 newly broken, 0 newly trusted, \d+ with another owner\. Trusted in the last 5 reports: \d/]];
 }
 
 const address = (page) => pathToFileURL(at(`${page}.html`)).href;

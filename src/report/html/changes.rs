@@ -9,7 +9,7 @@ use crate::reason::Effect;
 use crate::report::difference::{Change, Kind};
 use crate::report::duty::{ACTORS, is_due};
 use crate::report::page::{Piece, Quota};
-use crate::report::words::role;
+use crate::report::words::role_in_words;
 use crate::report::{Report, Row, Rows};
 
 /// Most changes of a state, and most others, that the page shows: more are a new registry rather than changes. The JSON
@@ -72,8 +72,12 @@ impl Known {
         rows.each(&mut |row| {
             if names.contains(row.name()) {
                 let link = name_link(row, table_has);
-                let actors =
-                    ACTORS.into_iter().filter(|actor| is_due(*actor, row)).map(role).collect::<Vec<_>>().join(", ");
+                let actors = ACTORS
+                    .into_iter()
+                    .filter(|actor| is_due(*actor, row))
+                    .map(role_in_words)
+                    .collect::<Vec<_>>()
+                    .join(", ");
                 known.insert(row.name().to_owned(), Facts { link, codes: decisive_codes(row), actors });
             }
             Ok(())

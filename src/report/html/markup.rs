@@ -16,7 +16,7 @@ pub(super) const fn actor_word(actor: Fixer) -> &'static str {
     match actor {
         Fixer::Publisher => "Publishers",
         Fixer::Operator => "Operator",
-        Fixer::Asker => "Asker",
+        Fixer::Asker => "List keeper",
     }
 }
 

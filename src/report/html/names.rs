@@ -17,7 +17,7 @@ const TOOLS: &str = "<div id=\"tools\" role=\"search\" hidden><label>Name, code 
     <label>State <select id=\"state\"><option value=\"\">all</option><option>untrusted</option>\
     <option>indeterminate</option><option>trusted</option></select></label>\
     <label>Has to act <select id=\"actor\"><option value=\"\">all</option><option>publisher</option>\
-    <option>operator</option><option>asker</option></select></label><output id=\"count\"></output></div>";
+    <option>operator</option><option value=\"asker\">list keeper</option></select></label><output id=\"count\"></output></div>";
 
 /// Writes the table of the lines of the list in `shown`. `findings` are those that have an article.
 pub(super) fn write(

@@ -129,3 +129,32 @@ fn page_and_markdown_begin_with_the_same_lines() {
         assert!(says(&plain) && says(below), "{line}\n{plain}\n{below}");
     }
 }
+
+#[test]
+fn what_changed_and_the_trend_stand_among_the_first_lines() {
+    let changed = |kind| Change { name: "a.eth".to_owned(), kind, before: None, after: None };
+    let rows = [Row::of(1, &trusted())];
+    let mut whole = report(&rows, Ending::Complete);
+    assert_eq!(told(&whole, &rows).len(), 3);
+    let at = |day: &str, trusted| PastCounts {
+        checked: Some(format!("{day}T10:00:00Z").parse().expect("a time")),
+        trusted,
+        ..PastCounts::default()
+    };
+    let past = Past::of(&whole.scope, true, &Listed(&rows)).expect("rows in memory");
+    let mut since = Difference::between(&past, &past).expect("one world");
+    since.changes =
+        [Kind::NewlyBroken, Kind::NewlyBroken, Kind::NewlyTrusted, Kind::Owner, Kind::Payee].map(changed).into();
+    whole.since = Some(since);
+    let kinds = "2 newly broken, 1 newly trusted, 1 with another owner.";
+    assert_eq!(told(&whole, &rows)[2], format!("What changed: since the report before, {kinds}"));
+    (whole.before, whole.earlier) = (Some(at("2026-10-01", 5)), vec![at("2026-10-01", 5)]);
+    assert_eq!(told(&whole, &rows)[2], format!("What changed: since 2026-10-01, {kinds}"));
+    whole.earlier = vec![at("2026-10-01", 5), at("2026-09-01", 9)];
+    let trend = "Trusted in the last 3 reports: 9, 5, 1.";
+    assert_eq!(told(&whole, &rows)[2], format!("What changed: since 2026-10-01, {kinds} {trend}"));
+    whole.since = None;
+    assert_eq!(told(&whole, &rows)[2], format!("What changed: {trend}"));
+    whole.earlier = (1..=9).map(|day| at(&format!("2026-10-0{day}"), day)).collect();
+    assert_eq!(told(&whole, &rows)[2], "What changed: Trusted in the last 6 reports: 5, 6, 7, 8, 9, 1.");
+}

@@ -307,6 +307,15 @@ fn owners_and_their_names_are_told_apart_up_to_a_bound() {
 }
 
 #[test]
+fn the_bars_of_all_causes_have_one_scale() {
+    let operator = Row::of(9, &failing([Reason::new(Code::CidUnproven)]));
+    let page = written(Format::Html, &[misrouted(1), misrouted(2), operator], Ending::Complete);
+    let bars = between(&page, "<ul class=\"actors\">", "</section>").split("<rect class=\"bad\" width=\"").skip(1);
+    let widths: Vec<&str> = bars.filter_map(|rest| rest.split('"').next()).collect();
+    assert_eq!(widths, ["100.00%", "50.00%"]);
+}
+
+#[test]
 fn what_broke_leads_to_its_row_beside_the_reason_and_who_acts() {
     let [before, after] = [row_of(State::Trusted, "card", "0xaa"), row_of(State::Untrusted, "card", "0xaa")];
     let past = |row: &Row| {
