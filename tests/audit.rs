@@ -1317,11 +1317,11 @@ fn shards_of_a_list_and_a_registry_merge_to_the_report_of_one_run() {
     assert!(said.contains("has another registry than the first report"), "{said}");
 }
 
-/// A list of 800 names in a file of the served world: its own that can be decided, and many that nobody registered.
-fn long_list(world: &Served) -> String {
+/// A list of names in a file of the served world: its own that can be decided, and many that nobody registered.
+fn long_list(world: &Served, length: usize) -> String {
     let decided = Sandbox::expected().into_iter().filter(|expected| expected.state != clresolve::State::Indeterminate);
     let own = decided.map(|expected| expected.name.to_string());
-    let names: Vec<String> = own.chain((0..).map(|number| format!("nobody-{number}.eth"))).take(800).collect();
+    let names: Vec<String> = own.chain((0..).map(|number| format!("nobody-{number}.eth"))).take(length).collect();
     let file = world.path("names.txt");
     std::fs::write(&file, names.join("\n")).unwrap();
     file
@@ -1344,7 +1344,7 @@ fn kill_after_a_row(world: &Served, arguments: &[&str]) {
 #[test]
 fn eight_shards_that_are_each_killed_ten_times_give_the_report_of_one_run() {
     let world = &Served::start();
-    let names = &long_list(world);
+    let names = &long_list(world, 400);
     let fixed = ["audit", "--names", names, "--pin", &world.path("pin.json"), "--json", "--timeout", "2m"];
     let whole = world.clresolve(&fixed);
     assert_eq!(code(&whole), Some(1), "{}", String::from_utf8_lossy(&whole.stderr));
@@ -1388,7 +1388,7 @@ fn eight_shards_that_are_each_killed_ten_times_give_the_report_of_one_run() {
 #[test]
 fn a_full_disk_loses_nothing_that_was_judged() {
     let world = &Served::start();
-    let (names, block, journal) = (&long_list(world), &block_of(world), &world.path("journal"));
+    let (names, block, journal) = (&long_list(world, 800), &block_of(world), &world.path("journal"));
     let fixed = ["audit", "--names", names, "--block", block, "--depth", "identity", "--json", "--timeout", "2m"];
     let whole = world.clresolve(&fixed);
     let resumed = [&fixed[..], &["--resume", journal]].concat();
@@ -1823,9 +1823,19 @@ fn an_audit_and_a_round_of_watch_read_one_block_while_the_chain_goes_on() {
 }
 
 #[test]
+fn an_audit_that_can_pin_no_block_says_so() {
+    let (_runtime, _world, mut config) = start_two_agents();
+    config.chain.endpoints[0].url = "http://127.0.0.1:9/".parse().expect("a URL");
+    let output = PinnedAudit::of(&config).unpinned(&[]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("no block is pinned") && said.contains("different blocks"), "{said}");
+    assert_eq!(json_of(&output.stdout)["counts"]["indeterminate"], 2, "{said}");
+}
+
+#[test]
 fn a_run_that_goes_on_reads_the_block_that_it_began_with() {
     let world = Served::start();
-    let (names, journal) = (long_list(&world), world.path("journal"));
+    let (names, journal) = (long_list(&world, 800), world.path("journal"));
     let fixed = ["audit", "--depth", "identity", "--names", &names, "--resume", &journal, "--json"];
     kill_after_a_row(&world, &fixed);
     let pin = report_at(Path::new(&format!("{journal}.pin")));
