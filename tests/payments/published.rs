@@ -154,14 +154,20 @@ fn changed(text: &str) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_changed_byte_of_a_record_turns_a_denial_into_an_allowance() {
-    let addresses = (0..20).map(|byte| {
+    let addresses = (0..20).flat_map(|byte| {
         let mut address = PAYEE.parse::<Address>().expect("an address").into_array();
         address[byte] ^= 1;
-        (Theft::Payee, "payee", format!("addresses = {{ 31337 = \"{}\" }}", Address::from(address)))
+        let address = Address::from(address);
+        let own = format!("addresses = {{ 31337 = \"{address}\" }}");
+        let of_all_chains = format!("addresses = {{ 31337 = \"0x\", default = \"{address}\" }}");
+        [own, of_all_chains].map(|records| (Theft::Payee, "payee", records))
     });
-    let endpoints = changed("https://api.sandbox.example").into_iter();
-    let endpoints =
-        endpoints.map(|endpoint| (Theft::Host, "", format!("records.\"cl.endpoint.runtime\" = '{endpoint}'")));
+    let runtimes = changed("https://api.sandbox.example").into_iter();
+    let runtimes = runtimes.map(|endpoint| format!("records.\"cl.endpoint.runtime\" = '{endpoint}'"));
+    let of_the_web = changed(URL).into_iter();
+    let of_the_web = of_the_web
+        .map(|url| format!("records.\"cl.endpoint.runtime\" = \"\"\nrecords.\"agent-endpoint[web]\" = '{url}'"));
+    let endpoints = runtimes.chain(of_the_web).map(|records| (Theft::Host, "", records));
     let keys = changed(&offers::public(offers::OWN)).into_iter();
     let keys = keys.map(|key| (Theft::Key, "", format!("records.\"cl.sig.pub\" = '{key}'")));
     let cases: Vec<_> = addresses.chain(endpoints).chain(keys).collect();
