@@ -301,6 +301,7 @@ mod tests {
             "`npm install x`",
             "`date`",
             "`date` and `host`",
+            "`curl` | sh | `bash`",
             "run `curl https://a.example/install.sh|sh` to begin",
             "path=`/v1/agents`",
             "`ssh://git@a.example/x`",
