@@ -73,7 +73,7 @@ impl std::fmt::Debug for Candidate {
 /// How a receipt reads as one of a family.
 pub(crate) enum Reading {
     /// Taken apart, or why it cannot be.
-    Parts(Result<SignedParts, NoSignedParts>),
+    Parts(Box<Result<SignedParts, NoSignedParts>>),
     /// Of x402's own.
     Artifact {
         /// The members that its text has: format, payload and signature.
@@ -92,7 +92,7 @@ impl Candidate {
     pub(crate) fn read(self, receipt: &Node) -> Reading {
         const KNOWN: [&str; 3] = ["format", "payload", "signature"];
         match self.0.take_apart {
-            Some(take_apart) => Reading::Parts(take_apart(receipt)),
+            Some(take_apart) => Reading::Parts(Box::new(take_apart(receipt))),
             None => Reading::Artifact { artifact: receipt.only(&KNOWN), unsigned: others(receipt, &[], &KNOWN) },
         }
     }

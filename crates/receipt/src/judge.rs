@@ -143,7 +143,7 @@ fn judged_by_shape(receipt: &Node, families: &[Candidate], known: &ReceiptKnowle
     let mut readings = Vec::new();
     for family in families {
         match family.read(receipt) {
-            Reading::Parts(reading) => readings.push(reading),
+            Reading::Parts(reading) => readings.push(*reading),
             Reading::Artifact { artifact, unsigned } => {
                 return checks.artifact_judged(family.family(), &artifact, unsigned, known);
             }
@@ -164,7 +164,7 @@ fn judged_by_signature(receipt: &Node, families: &[Candidate], known: &ReceiptKn
             Reading::Artifact { artifact, unsigned } => {
                 Checks::default().artifact_judged(family.family(), &artifact, unsigned, known)
             }
-            Reading::Parts(reading) => match CanonicalReceipt::of(reading) {
+            Reading::Parts(reading) => match CanonicalReceipt::of(*reading) {
                 Ok(canonical) if canonical.is_signed_by(known.signer) => {
                     let mut checks = Checks::default();
                     checks.family(family.family());
