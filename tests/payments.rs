@@ -429,7 +429,8 @@ fn decide_takes_terms_in_each_form_and_pays_on_exit_0_alone() {
     let refused = run(&both, &terms(payee));
     assert_eq!((refused.status.code(), printed(&refused)), (Some(2), String::new()));
     let said = String::from_utf8(refused.stderr).expect("UTF-8");
-    assert!(said.contains("--terms and --signed cannot both be read from standard input; name a file for one"), "{said}");
+    let why = "--terms and --signed cannot both be read from standard input; name a file for one";
+    assert!(said.contains(why), "{said}");
     let route = run(&["route", "--sandbox", "summarizeagent.eth", "-o", "short"], "");
     assert_eq!(printed(&route), format!("summarizeagent.eth\ttrusted\t{URL}\tcl.endpoint.runtime\n"));
 }

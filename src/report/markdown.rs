@@ -178,7 +178,13 @@ fn actors(overview: &Overview) -> String {
             causes.iter().take(MOST).map(|(cause, names)| format!("{names}: {}", cause.in_words())).collect();
         let others: u64 = causes.iter().skip(MOST).map(|(_, names)| names).sum();
         let others = if others > 0 { format!("; {others}: other causes") } else { String::new() };
-        let _ = writeln!(text, "| **{}**, who {} | {due} | {}{others} |", role_in_words(actor), does(actor), why.join("; "));
+        let _ = writeln!(
+            text,
+            "| **{}**, who {} | {due} | {}{others} |",
+            role_in_words(actor),
+            does(actor),
+            why.join("; ")
+        );
     }
     if overview.shared > 0 {
         let _ = writeln!(text, "\nNames that need more than one of them are counted with each: {}.", overview.shared);
