@@ -50,7 +50,8 @@ fn search(document: &Value) -> Vec<Reason> {
     found.0
 }
 
-/// Looks for credentials alone, which no card of any system may hold; `requirement` is the rule of its own, if there is one.
+/// Looks for credentials alone, as the systems beside CommandLayer that are searched have it; `requirement` is the rule
+/// of its own, if there is one.
 pub fn secrets(card: &Card, requirement: &str, found: &mut Findings) {
     let mut all = Findings::default();
     scan(card, &mut all);
