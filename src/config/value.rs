@@ -128,7 +128,7 @@ pub(super) fn parse_hash(s: &str) -> Result<B256, String> {
 /// Says what was expected.
 pub fn parse_address(s: &str) -> Result<Address, String> {
     let expected = "expected an address: 0x and 40 hex digits, in mixed case with a valid EIP-55 checksum";
-    clresolve_payment::address(s).ok_or_else(|| expected.to_owned())
+    clresolve_payment::parse_address(s).ok_or_else(|| expected.to_owned())
 }
 
 /// For serde: an address, as [`parse_address`] reads it.

@@ -90,8 +90,9 @@ impl IpfsClient {
         join_all(of_each).await
     }
 
-    /// How long until the first gateway that asked for a rest may be asked again; `None` where none rests by its own wish.
-    pub fn rest(&self, now: Timestamp) -> Option<Duration> {
-        self.scores.shortest_rest(now, MAX_REST)
+    /// How long until the first gateway may be asked again that has rested by its own wish within the last `past`; zero where
+    /// its rest is over, `None` where none has rested.
+    pub fn rest(&self, now: Timestamp, past: Duration) -> Option<Duration> {
+        self.scores.shortest_rest(now, past, MAX_REST)
     }
 }

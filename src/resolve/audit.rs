@@ -13,14 +13,15 @@ impl Resolver {
         self.0.walker.published_schema(entry).await
     }
 
-    /// How long the last server to answer again still rests, as it has asked for: of a resolver for lists.
-    pub(crate) fn rest(&self) -> Option<Duration> {
-        self.0.walker.upstream.as_ref()?.egress.rest()
+    /// How long the last server to answer again still rests, of those that have rested within the last `past`, as they asked
+    /// for: of a resolver for lists. Zero where their rests are over.
+    pub(crate) fn rest(&self, past: Duration) -> Option<Duration> {
+        self.0.walker.upstream.as_ref()?.egress.rest(past)
     }
 
-    /// How long until the first gateway that asked for a rest may be asked again.
-    pub(crate) fn gateway_rest(&self) -> Option<Duration> {
-        self.0.walker.sources.content.rest()
+    /// How long until the first gateway may be asked again that has rested within the last `past`, as it asked for.
+    pub(crate) fn gateway_rest(&self, past: Duration) -> Option<Duration> {
+        self.0.walker.sources.content.rest(past)
     }
 
     /// What finds names through the endpoints; `None` where the chain is not read through endpoints.

@@ -71,8 +71,9 @@ pub trait Content: Send + Sync {
         Err(Forbidden { hop: 0, target: "the URL".to_owned(), why: EgressViolation::Disabled }.into())
     }
 
-    /// How long until the first gateway that asked for a rest may be asked again. The default implementation knows of none.
-    fn rest(&self) -> Option<Duration> {
+    /// How long until the first gateway may be asked again that has rested within the last `past`, as it asked for. The
+    /// default implementation knows of none.
+    fn rest(&self, _past: Duration) -> Option<Duration> {
         None
     }
 

@@ -93,8 +93,8 @@ impl Content for Network {
         served.map(|body| body.bytes)
     }
 
-    fn rest(&self) -> Option<Duration> {
-        self.ipfs.rest(self.clock.now())
+    fn rest(&self, past: Duration) -> Option<Duration> {
+        self.ipfs.rest(self.clock.now(), past)
     }
 }
 

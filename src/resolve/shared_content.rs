@@ -123,8 +123,8 @@ impl Content for SharedContent {
         self.source.unpaid(url, body, limit).await
     }
 
-    fn rest(&self) -> Option<Duration> {
-        self.source.rest()
+    fn rest(&self, past: Duration) -> Option<Duration> {
+        self.source.rest(past)
     }
 
     fn anew(&self) -> Option<Arc<dyn Content>> {

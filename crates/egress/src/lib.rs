@@ -121,10 +121,10 @@ impl Egress {
         sent.await.map_err(|error| error.at(|| CONFIGURED.to_owned()))
     }
 
-    /// How long the last configured server to answer again still rests, as it has asked for; `None` where none does, or
-    /// requests are not paced.
-    pub fn rest(&self) -> Option<Duration> {
-        self.clients.pacer.as_ref().and_then(Pacer::rest)
+    /// How long the last server to answer again still rests, as it has asked for, of those that have rested within the last
+    /// `past`; zero where their rests are over, `None` where none has rested, or requests are not paced.
+    pub fn rest(&self, past: Duration) -> Option<Duration> {
+        self.clients.pacer.as_ref()?.rest(past)
     }
 
     /// Sends at the pace that the server bears, where requests are paced and this one is not hasty. One that is patient is

@@ -83,12 +83,13 @@ impl Pacer {
         }
     }
 
-    /// How long the last server to answer again still rests; `None` where none does.
-    pub(crate) fn rest(&self) -> Option<Duration> {
+    /// How long the last server to answer again still rests, of those that have rested within the last `past`; zero where
+    /// their rests are over, `None` where none has rested.
+    pub(crate) fn rest(&self, past: Duration) -> Option<Duration> {
         let now = Instant::now();
         let servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let ends = servers.values().filter_map(|server| server.pace().resting_until);
-        ends.map(|end| end.saturating_duration_since(now)).filter(|left| !left.is_zero()).max()
+        let ends = servers.values().filter_map(|server| server.pace().resting_until).filter(|end| *end + past > now);
+        ends.map(|end| end.saturating_duration_since(now)).max()
     }
 
     fn server(&self, origin: Origin) -> Option<Arc<Server>> {
@@ -227,15 +228,16 @@ mod tests {
         let pacer = Pacer::default();
         let (one, other) = (|| origin("https://one.example"), || origin("https://other.example"));
         pacer.leave(one(), later()).await.expect("it may be asked").rests(10 * SECOND);
-        assert_eq!(pacer.rest(), Some(10 * SECOND));
+        assert_eq!(pacer.rest(Duration::ZERO), Some(10 * SECOND));
         assert!(pacer.leave(one(), Instant::now() + 9 * SECOND).await.is_none());
         assert!(pacer.leave(other(), later()).now_or_never().is_some());
         let began = Instant::now();
         pacer.leave(one(), later()).await.expect("after the pause").answered();
         assert_eq!(began.elapsed(), 10 * SECOND);
-        assert_eq!(pacer.rest(), None);
+        assert_eq!(pacer.rest(Duration::ZERO), None);
+        assert_eq!(pacer.rest(SECOND), Some(Duration::ZERO), "it has rested a moment ago");
         pacer.leave(one(), later()).await.expect("it may be asked").rests(3600 * SECOND);
-        assert_eq!(pacer.rest(), Some(LONGEST_PAUSE));
+        assert_eq!(pacer.rest(Duration::ZERO), Some(LONGEST_PAUSE));
     }
 
     #[tokio::test(start_paused = true)]
@@ -252,7 +254,7 @@ mod tests {
         for _ in 0..10 {
             pacer.leave(origin("https://one.example"), later()).await.expect("it may be asked").goes_slower();
         }
-        assert_eq!(pacer.rest(), None);
+        assert_eq!(pacer.rest(Duration::ZERO), None);
         assert_eq!(at_once().await, 1);
         for _ in 0..20 {
             pacer.leave(origin("https://one.example"), later()).await.expect("it may be asked").answered();

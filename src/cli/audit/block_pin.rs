@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use anyhow::{Context as _, anyhow, bail};
 use jiff::Timestamp;
@@ -251,13 +252,16 @@ async fn read_final(resolver: &Resolver) -> anyhow::Result<Block> {
 
 /// The block that a resolver reads, after the pauses that servers ask for.
 async fn read_settled(resolver: &Resolver) -> Result<Block, ChainError> {
-    let mut read = read_block(resolver).await;
-    for _ in 1..MOST_TRIES {
-        let Some(rest) = resolver.rest().filter(|_| read.is_err()) else { break };
-        tokio::time::sleep(rest).await;
-        read = read_block(resolver).await;
+    let mut tries = 1;
+    loop {
+        let began = Instant::now();
+        let read = read_block(resolver).await;
+        match resolver.rest(began.elapsed()).filter(|_| read.is_err()) {
+            Some(rest) if tries < MOST_TRIES => tokio::time::sleep(rest).await,
+            _ => return read,
+        }
+        tries += 1;
     }
-    read
 }
 
 async fn read_block(resolver: &Resolver) -> Result<Block, ChainError> {

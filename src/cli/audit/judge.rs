@@ -1,7 +1,7 @@
 //! Names, judged in groups that are read together; the rows follow their sources.
 
 use std::future::Future;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt as _, future::ready, stream};
 use tokio::sync::Semaphore;
@@ -143,21 +143,25 @@ impl ListAudit<'_> {
     /// The verdict on a name. Where a server asks for a pause, which may be longer than the name's time, the name is judged
     /// again after it.
     async fn resolved(&self, name: &str) -> anyhow::Result<Resolution> {
-        let mut resolution = self.read(name).await?;
-        for _ in 1..MOST_TRIES {
-            let Some(rest) = self.rest(&resolution) else { break };
-            tokio::time::sleep(rest).await;
-            resolution = self.read(name).await?;
+        let mut tries = 1;
+        loop {
+            let began = Instant::now();
+            let resolution = self.read(name).await?;
+            match self.rest(&resolution, began.elapsed()) {
+                Some(rest) if tries < MOST_TRIES => tokio::time::sleep(rest).await,
+                _ => return Ok(resolution),
+            }
+            tries += 1;
         }
-        Ok(resolution)
     }
 
-    /// How long to wait for a server that rests and may have the answer that is lacking.
-    fn rest(&self, resolution: &Resolution) -> Option<Duration> {
+    /// How long to wait for a server that rested during a run of this length and may have the answer that is lacking. It
+    /// may be back already.
+    fn rest(&self, resolution: &Resolution, run: Duration) -> Option<Duration> {
         if !lacks_an_answer(resolution) {
             return None;
         }
-        self.resolver.rest().max(self.resolver.gateway_rest().filter(|_| lacks_content(resolution)))
+        self.resolver.rest(run).max(self.resolver.gateway_rest(run).filter(|_| lacks_content(resolution)))
     }
 
     async fn read(&self, name: &str) -> anyhow::Result<Resolution> {

@@ -127,11 +127,15 @@ impl Scores {
         });
     }
 
-    /// How long at `now` until the first gateway that rests may be asked again, where that is at most `most`.
-    pub(super) fn shortest_rest(&self, now: Timestamp, most: Duration) -> Option<Duration> {
+    /// How long at `now` until the first gateway that has rested within the last `past` may be asked again, where that is at
+    /// most `most`.
+    pub(super) fn shortest_rest(&self, now: Timestamp, past: Duration, most: Duration) -> Option<Duration> {
         let records = self.lock();
-        let resting = records.iter().filter(|record| record.rests(now)).filter_map(|record| record.rests_until);
-        resting.map(|until| since(now, until)).filter(|rest| *rest <= most).min()
+        let ends = records
+            .iter()
+            .filter_map(|record| record.rests_until)
+            .filter(|until| since(*until, now) < past || now < *until);
+        ends.map(|until| since(now, until)).filter(|rest| *rest <= most).min()
     }
 
     /// A gateway is not to be asked before `until`.
@@ -207,14 +211,19 @@ mod tests {
     fn the_shortest_rest_is_that_of_a_gateway_that_is_back_soon() {
         let scores = Scores::new(3, Hedging::Learnt);
         let (now, most) = (Timestamp::UNIX_EPOCH, ms(300_000));
-        assert_eq!(scores.shortest_rest(now, most), None);
+        assert_eq!(scores.shortest_rest(now, Duration::ZERO, most), None);
         scores.rest(0, now + BAN);
-        assert_eq!(scores.shortest_rest(now, most), None, "a liar is not waited for");
+        assert_eq!(scores.shortest_rest(now, Duration::ZERO, most), None, "a liar is not waited for");
         scores.rest(1, now + ms(20_000));
         scores.rest(2, now + ms(10_000));
-        assert_eq!(scores.shortest_rest(now, most), Some(ms(10_000)));
-        assert_eq!(scores.shortest_rest(now + ms(15_000), most), Some(ms(5_000)));
-        assert_eq!(scores.shortest_rest(now + ms(20_000), most), None);
+        assert_eq!(scores.shortest_rest(now, Duration::ZERO, most), Some(ms(10_000)));
+        assert_eq!(scores.shortest_rest(now + ms(15_000), Duration::ZERO, most), Some(ms(5_000)));
+        assert_eq!(scores.shortest_rest(now + ms(20_000), Duration::ZERO, most), None);
+        assert_eq!(
+            scores.shortest_rest(now + ms(20_000), ms(1), most),
+            Some(Duration::ZERO),
+            "it has rested until now"
+        );
     }
 
     #[test]
