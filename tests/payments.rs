@@ -375,7 +375,10 @@ fn the_walk_to_a_price_ends_with_what_is_paid_to_whom() {
     assert!(printed(&text).contains("✓ records") && printed(&text).contains("✓ entry"), "{}", printed(&text));
     let refused = printed(&run(&["probe", "--sandbox", "payee-mismatch.eth", "summarize"], ""));
     let last = refused.trim_end().lines().last().expect("a line");
-    assert!(refused.contains("✓ records") && last.starts_with("Do not pay. payee-mismatch: The terms pay"), "{refused}");
+    assert!(
+        refused.contains("✓ records") && last.starts_with("Do not pay. payee-mismatch: The terms pay"),
+        "{refused}"
+    );
     let json = run(&["probe", "--sandbox", "summarizeagent.eth", "summarize", "--json"], "");
     let answer: Value = serde_json::from_slice(&json.stdout).expect("JSON");
     assert_eq!((&answer["decision"]["abort"], &answer["terms"]["x402Version"]), (&false.into(), &2.into()));
