@@ -274,7 +274,11 @@ async fn a_gateway_without_a_turn_in_time_rests_for_a_moment() {
     };
     assert_eq!(got.failures, [("first".to_owned(), GatewayFault::Fetch(unavailable(Cause::NoTurn)))]);
     assert_eq!((server.heads().len(), got.requests), (7, 0), "it was not asked again");
-    assert!(client.rest(now).is_some_and(|rest| rest > Duration::from_secs(1)), "{:?}", client.rest(now));
+    assert!(
+        client.rest(now, Duration::ZERO).is_some_and(|rest| rest > Duration::from_secs(1)),
+        "{:?}",
+        client.rest(now, Duration::ZERO)
+    );
 }
 
 #[tokio::test]
