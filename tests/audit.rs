@@ -1344,7 +1344,7 @@ fn kill_after_a_row(world: &Served, arguments: &[&str]) {
 #[test]
 fn eight_shards_that_are_each_killed_ten_times_give_the_report_of_one_run() {
     let world = &Served::start();
-    let names = &long_list(world, 400);
+    let names = &long_list(world, 800);
     let fixed = ["audit", "--names", names, "--pin", &world.path("pin.json"), "--json", "--timeout", "2m"];
     let whole = world.clresolve(&fixed);
     assert_eq!(code(&whole), Some(1), "{}", String::from_utf8_lossy(&whole.stderr));

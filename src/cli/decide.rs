@@ -69,7 +69,8 @@ pub(super) fn text(decision: &Decision) -> String {
 /// The reasons beside that of the last line.
 pub(super) fn further(decision: &Decision) -> impl Iterator<Item = &Reason> {
     let concluding = decision.codes.first().filter(|_| decision.abort);
-    decision.reasons.iter().filter(move |reason| concluding.is_none_or(|code| code != reason.code.slug()))
+    let at = decision.reasons.iter().position(|reason| concluding.is_some_and(|code| code == reason.code.slug()));
+    decision.reasons.iter().enumerate().filter(move |(index, _)| Some(*index) != at).map(|(_, reason)| reason)
 }
 
 /// The last line: what is paid to whom, or what is wrong.

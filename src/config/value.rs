@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256};
+use clresolve_payment::ADDRESS_FORM;
 use serde::{Deserialize as _, Deserializer};
 use url::Url;
 
@@ -122,13 +123,12 @@ pub(super) fn parse_hash(s: &str) -> Result<B256, String> {
     s.strip_prefix("0x").ok_or_else(expected)?.parse().map_err(|_| expected())
 }
 
-/// An address: `0x` and 40 hex digits, in mixed case with a valid EIP-55 checksum.
+/// An address, as [`ADDRESS_FORM`] says.
 ///
 /// # Errors
 /// Says what was expected.
 pub fn parse_address(s: &str) -> Result<Address, String> {
-    let expected = "expected an address: 0x and 40 hex digits, in mixed case with a valid EIP-55 checksum";
-    clresolve_payment::parse_address(s).ok_or_else(|| expected.to_owned())
+    clresolve_payment::parse_address(s).ok_or_else(|| format!("expected an address: {ADDRESS_FORM}"))
 }
 
 /// For serde: an address, as [`parse_address`] reads it.

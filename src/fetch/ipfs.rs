@@ -90,8 +90,8 @@ impl IpfsClient {
         join_all(of_each).await
     }
 
-    /// How long until the first gateway may be asked again that has rested by its own wish within the last `past`; zero where
-    /// its rest is over, `None` where none has rested.
+    /// How long until the first gateway may be asked again that has rested within the last `past`, because it asked for that
+    /// or for the last of a ban; zero where its rest is over, `None` where none has rested.
     pub fn rest(&self, now: Timestamp, past: Duration) -> Option<Duration> {
         self.scores.shortest_rest(now, past, MAX_REST)
     }

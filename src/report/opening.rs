@@ -45,6 +45,9 @@ fn world(report: &Report) -> OpeningLine<'_> {
     };
     let mut pieces = vec![plain(" "), foreign(&scope.world), plain(", ")];
     match chain_name(&scope.chain) {
+        Some(_) if scope.chain == "eip155:1" && scope.world != "mainnet" => {
+            pieces.push(plain("with Ethereum's chain id (eip155:1)"));
+        }
         Some(name) => pieces.push(plain(format!("{name} ({})", scope.chain))),
         None => pieces.extend([plain("chain "), foreign(&scope.chain)]),
     }

@@ -134,7 +134,7 @@ fn nothing_of_a_progress_line_remains_after_ctrl_c() {
         (format!("clresolve a.eth --rpc {silent} --timeout 60s"), "asking about a.eth"),
         (format!("clresolve a.eth b.eth -o jsonl --rpc {silent} --timeout 60s"), "asking about"),
         (format!("clresolve doctor --rpc {silent} --timeout 60s"), "asking endpoints"),
-        (format!("clresolve audit --names {names} --rpc {silent} --timeout 60s --out /dev/null"), "2 left"),
+        (format!("clresolve audit --names {names} --rpc {silent} --block 1 --timeout 60s --out /dev/null"), "2 left"),
     ] {
         let Some(mut terminal) = Terminal::run(&line) else { return };
         terminal.wait_for(shown);

@@ -13,7 +13,7 @@ use clresolve_core::mutant;
 pub(crate) const AMOUNT: &str = "a decimal integer below 2^256 in quotes, without sign or leading zero";
 
 /// How an address is written.
-pub(crate) const ADDRESS: &str = "0x and 40 hex digits, in mixed case with a valid EIP-55 checksum";
+pub const ADDRESS: &str = "0x and 40 hex digits, where they are in mixed case with a valid EIP-55 checksum";
 
 /// Digits of the largest 256-bit number.
 const MAX_DIGITS: usize = 78;
@@ -33,7 +33,7 @@ pub(crate) fn in_decimal<S: Serializer>(amount: &U256, serializer: S) -> Result<
     serializer.collect_str(amount)
 }
 
-/// The address: `0x` and 40 hex digits, in mixed case with a valid EIP-55 checksum. `None` if it is not written so.
+/// The address, if it is written like [`ADDRESS`].
 pub fn address(text: &str) -> Option<Address> {
     let address = Address::from(fixed(text)?);
     let has = |is_case: fn(&u8) -> bool| text.as_bytes()[2..].iter().any(is_case);

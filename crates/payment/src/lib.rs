@@ -41,5 +41,5 @@ mod typed_data;
 
 pub use decide::decide;
 pub use decision::Decision;
-pub use forms::address as parse_address;
+pub use forms::{ADDRESS as ADDRESS_FORM, address as parse_address};
 pub use request::DecisionRequest;

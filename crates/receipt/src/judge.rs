@@ -10,6 +10,7 @@ use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::{self, Code, Effect, Reason};
 use clresolve_core::state::State;
+use clresolve_jose::PublicKey;
 use clresolve_payment::receipt::{Bought, Receipt};
 use clresolve_verdict::schema::bound::BoundName;
 use jiff::{SignedDuration, Timestamp};
@@ -54,7 +55,7 @@ const VERBS: [&str; 15] = [
 /// What the checks found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReceiptJudgement {
-    /// The family, where the shape says it.
+    /// The family, where shape or signature say it.
     pub family: Option<Family>,
     /// Each check, in their order.
     pub checks: Vec<Row>,
@@ -180,7 +181,12 @@ fn judged_by_signature(receipt: &Node, families: &[Candidate], known: &ReceiptKn
             signed.get_or_insert(found);
         }
     }
-    signed.unwrap_or_else(|| Checks::without_family(families))
+    signed.unwrap_or_else(|| Checks::without_family(families, known.signer))
+}
+
+/// The key of `cl.sig.pub`, or why it is not known.
+fn key_of<'a>(signer: Result<&'a ReceiptSigner, &'a Reason>) -> Result<&'a PublicKey, &'a Reason> {
+    signer?.key.as_ref().map_err(|reason| &**reason)
 }
 
 /// Rows and reasons as they are found.
@@ -276,8 +282,13 @@ impl Checks {
         checks.judged()
     }
 
-    fn without_family(families: &[Candidate]) -> ReceiptJudgement {
+    fn without_family(families: &[Candidate], signer: Result<&ReceiptSigner, &Reason>) -> ReceiptJudgement {
         let mut checks = Self::default();
+        if let (false, Err(reason)) = (families.is_empty(), key_of(signer)) {
+            checks.undecided(ReceiptCheck::Family);
+            checks.object(ReceiptCheck::Signature, reason.clone(), Some("ERR_ENS_KEY_NOT_FOUND"));
+            return checks.judged();
+        }
         let slugs: Vec<_> = families.iter().map(|family| family.family().slug()).collect();
         let expected = "the shape of one family, or a signature that holds in one of them";
         let reason = Reason::new(Code::ReceiptFamilyUnknown).expected(expected);
@@ -459,7 +470,7 @@ impl Checks {
                 return self.object(ReceiptCheck::Signature, reason, Some("ERR_UNSUPPORTED_ALGORITHM"));
             }
         }
-        if let Err(reason) = signer.and_then(|signer| signer.key.as_ref().map_err(|reason| &**reason)) {
+        if let Err(reason) = key_of(signer) {
             return self.object(ReceiptCheck::Signature, reason.clone(), Some("ERR_ENS_KEY_NOT_FOUND"));
         }
         if canonical.is_signed_by(signer) || clresolve_core::mutant!("anybody-signs-receipts") {

@@ -39,7 +39,10 @@ fn a_world_that_is_not_the_real_one_is_called_so() {
     let local = "a local test chain (eip155:31337)";
     assert_eq!(world("sandbox", "eip155:31337"), format!("A test world, not the real one: sandbox, {local}, {read}"));
     assert_eq!(world("lab", "eip155:31337"), format!("A test world, not the real one: lab, {local}, {read}"));
-    assert_eq!(world("fork", "eip155:1"), format!("Not Ethereum mainnet: fork, Ethereum (eip155:1), {read}"));
+    assert_eq!(
+        world("fork", "eip155:1"),
+        format!("Not Ethereum mainnet: fork, with Ethereum's chain id (eip155:1), {read}")
+    );
     assert_eq!(world("eip155-10", "eip155:10"), format!("Not Ethereum mainnet: eip155-10, chain eip155:10, {read}"));
     let unread = report(&[], Ending::Complete);
     assert!(told(&unread, &[])[0].ends_with(". No block was read."), "{:?}", told(&unread, &[]));

@@ -47,6 +47,8 @@ impl<'a> Decimal<'a> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::num::f64::{NEGATIVE, NORMAL, POSITIVE, SUBNORMAL};
+
     use super::*;
 
     #[test]
@@ -80,7 +82,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn a_double_is_exact_however_it_is_written(value in proptest::num::f64::NORMAL, zeros in 0..4_usize) {
+        fn a_double_is_exact_however_it_is_written(value in POSITIVE | NEGATIVE | NORMAL | SUBNORMAL, zeros in 0..4_usize) {
             let (plain, zeros) = (format!("{value}"), "0".repeat(zeros));
             let point = if plain.contains('.') { "" } else { "." };
             let longer = format!("{plain}{point}0{zeros}");

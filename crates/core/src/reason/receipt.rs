@@ -11,7 +11,7 @@ macro_rules! rows {
             "Most readers keep the last of two members of the same name, some keep the first. So what is verified may not be what is shown: the published verifiers say VERIFIED to a receipt that was altered in this way. The signature is not looked at.";
         ReceiptFamilyUnknown "receipt-family-unknown" Unknown Receipt "" Publisher false
             "It is not known how this receipt was signed."
-            "CommandLayer's programs sign receipts in nine ways, which are recognised by shape. This one has the shape of none of them, or of several, or its canonical form is not said anywhere (trust-verification, genesis receipts), or depends on the locale of its signer, or it is larger than what is read (256 KiB, 16 levels, 8192 values). Nothing is wrong that could be named, and nothing is proven.";
+            "CommandLayer's programs sign receipts in nine ways, which are recognised by shape. This one has the shape of none of them, or of several and is signed in none, or its canonical form is not said anywhere (trust-verification, genesis receipts), or depends on the locale of its signer, or it is larger than what is read (256 KiB, 16 levels, 8192 values). Nothing is wrong that could be named, and nothing is proven.";
         ReceiptHashMismatch "receipt-hash-mismatch" Fail Receipt "CL-64" Publisher false
             "The digest that the receipt states is not that of what it says."
             "The digest is recomputed over the canonical form of the signed members and compared with the claim. It differs, so the receipt was altered after it was signed, or its signer has another form. The signature is checked over the recomputed digest, never over the claimed one.";

@@ -221,8 +221,7 @@ fn a_decision_ends_with_the_reading_of_a_registration() {
     assert!(decision.reason.ends_with(said), "{}", decision.reason);
 }
 
-/// The terms name no resource, and another host sent them.
-/// Design §12: a decision is good for the first of verdict, offer and terms.
+/// It is good for the first of verdict, offer and terms.
 #[test]
 fn a_decision_ends_with_the_offer_that_proves_its_payee() {
     let key = SigningKey::generate().expect("a key");
@@ -242,6 +241,7 @@ fn a_decision_ends_with_the_offer_that_proves_its_payee() {
     assert_eq!((later.decision, later.valid_until), (Outcome::Allow, Timestamp::from_second(60).ok()), "the terms");
 }
 
+/// The terms name no resource, and another host sent them.
 fn elsewhere() -> Case {
     let mut anything = terms(vec![Ok(price())]);
     anything.entries[0].resource = None;

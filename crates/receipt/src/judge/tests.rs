@@ -641,6 +641,17 @@ fn of_several_families_it_is_the_one_in_which_it_is_signed() {
     assert_eq!((found.state(), codes(&found)), (State::Untrusted, vec![Code::ReceiptRequestMismatch]));
 }
 
+/// Who hands it on may add a shape, and must not thereby turn "ask again" into "never known".
+#[test]
+fn of_several_families_and_without_a_key_the_keys_reason_counts() {
+    let mut world = World::new();
+    let receipt = with_a_second_proof(world.of_the_agent_sdk(call()));
+    world.signer.key = Err(Box::new(Reason::new(Code::ReceiptKeyUnpublished).at("cl.sig.pub")));
+    let found = world.judged(&receipt);
+    assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::ReceiptKeyUnpublished]));
+    assert_eq!(found.row(ReceiptCheck::Family).map(|row| row.status), Some(Status::Unknown));
+}
+
 /// The signature of one family holds in the other, which says other things beside it.
 #[test]
 fn of_two_families_in_which_it_is_signed_it_is_the_one_that_holds() {

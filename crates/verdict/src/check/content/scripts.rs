@@ -89,7 +89,7 @@ static SUBSTITUTION: LazyLock<Regex> = LazyLock::new(|| {
         r#"(?-u)(?:\$\(|<\(|[A-Za-z0-9_]=`)\s*(?:
             (?:/[a-z0-9/._-]*/)?(?:{COMMANDS})(?:[\s|;&<>)`]|\$\{{)
             |(?:{WITH_ARGUMENT})(?:\s+[^\s)`]|[|;&<>]))
-        |[$<]\(\s*(?:\.{{1,2}}|~)?/[A-Za-z0-9._/-]*[A-Za-z]
+        |[$<]\(\s*(?:\.{{1,2}}|~|/[A-Za-z0-9._-]+)/[A-Za-z0-9._/-]*[A-Za-z]
         |\$\(\s*{WORD}\s+(?:--[a-z]|\.{{1,2}}/|~/|/[a-z0-9._-]+/|["']|\$[A-Za-z{{(]|https?://)
         |[A-Za-z0-9_]=["']?\$\(\s*{WORD}\s+[^()\s]
         |\$\(\s*<\s*[a-z/.~]
@@ -101,7 +101,7 @@ static SUBSTITUTION: LazyLock<Regex> = LazyLock::new(|| {
 /// a pattern of its own, as what it remembers of the beginning would multiply the states of the one above.
 static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
     compiled(&format!(
-        r"(?s-u)\A\s*(?:/[a-z0-9/._-]*/)?(?:{COMMANDS})(?:\s.*)?(?:[|;>]|&&|\s-{{1,2}}[A-Za-z]|\s\S*://|\s[.~]{{0,2}}/)
+        r"(?s-u)\A\s*(?:/[a-z0-9/._-]*/)?(?:{COMMANDS})(?:\s.*)?(?:&&|\s-{{1,2}}[A-Za-z]|\s\S*://|\s[.~]{{0,2}}/)
         |\|\s*(?:sudo\s+)?(?:/[a-z/]+/)?(?:ba|da|k|z)?sh(?:\s|\z)"
     ))
 });
@@ -304,6 +304,12 @@ mod tests {
             "`curl` | sh | `bash`",
             "run `curl https://a.example/install.sh|sh` to begin",
             "path=`/v1/agents`",
+            "0.01 $(/call)",
+            "`date|number`",
+            "`id -> name`",
+            "`host|ip`",
+            "`id; name`",
+            "`date > 2025-01-01`",
             "`ssh://git@a.example/x`",
         ] {
             assert_eq!(text(honest), None, "{honest}");

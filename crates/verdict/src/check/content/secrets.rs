@@ -47,6 +47,7 @@ pub(super) fn in_member(name: &str, text: &str) -> Option<&'static str> {
     match promise(name)? {
         Promise::Password if is_password(text) => Some("a password"),
         Promise::Key if is_key(text) => Some("a key or secret"),
+        Promise::KeyToken if is_long_key(text) => Some("a key or secret"),
         Promise::Token if is_long_token(text) => Some("a token"),
         Promise::KeyBytes if is_key_bytes(text) => Some("a private key"),
         Promise::Words | Promise::Password if phrase::is_promised(text.split_whitespace()) => Some(phrase::KIND),
@@ -70,7 +71,9 @@ pub(super) fn in_list(name: &str, items: &[Value], search: &mut PhraseSearch) ->
     let words = || items.iter().map(|item| item.as_str().unwrap_or(""));
     match promise(name) {
         Some(Promise::Words) if phrase::is_promised(words()) => Some(phrase::KIND),
-        Some(Promise::Key | Promise::KeyBytes) if matches!(items.len(), 32 | 64) && items.iter().all(is_byte) => {
+        Some(Promise::Key | Promise::KeyToken | Promise::KeyBytes)
+            if matches!(items.len(), 32 | 64) && items.iter().all(is_byte) =>
+        {
             Some("a private key")
         }
         _ => search.is_phrase(words()).then_some(phrase::KIND),
@@ -333,6 +336,7 @@ fn assigned(text: &str, marks: Marks) -> Option<&'static str> {
         match promise(name) {
             Some(Promise::Password) if is_query && is_password(value) => return Some("an assigned password"),
             Some(Promise::Password | Promise::Key) if is_key(value) => return Some("an assigned secret"),
+            Some(Promise::KeyToken) if is_long_key(value) => return Some("an assigned secret"),
             Some(Promise::Token) if is_long_token(value) => return Some("an assigned token"),
             Some(Promise::KeyBytes) if is_key_bytes(value) => return Some("an assigned private key"),
             None if is_query && is_query_key(name) && is_long_token(value) && !is_public_hex(name, value) => {
@@ -383,11 +387,16 @@ fn is_base64_word(text: &str) -> bool {
 enum Promise {
     Password,
     Key,
+    /// A token that can be nothing but a key. What is shorter than one may name a scheme (`OAuth2.0`).
+    KeyToken,
     Token,
     /// The 32 bytes of a private key: the name is also used for public keys.
     KeyBytes,
     Words,
 }
+
+/// Shortest token that counts as a key, in bytes.
+const MIN_KEY_TOKEN_BYTES: usize = 12;
 
 /// Longest name that can promise anything, in bytes; the list below has nothing near it.
 const MAX_PROMISING_NAME: usize = 64;
@@ -409,7 +418,7 @@ fn promise(name: &str) -> Option<Promise> {
         "secretvalue",
     ];
     /// What leaves a token behind it no other meaning than that of a key.
-    const OF_TOKENS: [&str; 8] = ["api", "access", "auth", "bearer", "refresh", "session", "secret", "bot"];
+    const OF_TOKENS: [&str; 7] = ["api", "access", "auth", "bearer", "refresh", "session", "secret"];
     const TOKENS: [&str; 6] = ["token", "bearer", "jwt", "sessionid", "authorization", "cookie"];
     const KEY_BYTES: [&str; 8] = [
         "walletkey",
@@ -446,7 +455,8 @@ fn promise(name: &str) -> Option<Promise> {
     let is_key_token = || plain.strip_suffix(b"token").is_some_and(|owner| ends_in(owner, &OF_TOKENS));
     match () {
         () if ends(&PASSWORDS) => Some(Promise::Password),
-        () if ends(&KEYS) || is_key_token() => Some(Promise::Key),
+        () if ends(&KEYS) => Some(Promise::Key),
+        () if is_key_token() => Some(Promise::KeyToken),
         () if ends(&KEY_BYTES) => Some(Promise::KeyBytes),
         () if ends(&WORDS) => Some(Promise::Words),
         () if ends(&TOKENS) => Some(Promise::Token),
@@ -473,6 +483,11 @@ fn is_key(text: &str) -> bool {
     let text = text.trim();
     let has_form = text.len() >= 8 && has_digit(text) || text.len() >= MIN_TOKEN_BYTES && is_scrambled(text);
     has_form && !text.contains(char::is_whitespace) && !is_said_or_public(text)
+}
+
+/// As [`is_key`], and as long as tokens are.
+fn is_long_key(text: &str) -> bool {
+    text.trim().len() >= MIN_KEY_TOKEN_BYTES && is_key(text)
 }
 
 /// A placeholder, a remark, the place of a secret, or a public value.
@@ -605,6 +620,14 @@ mod tests {
             ("api_key", "https://commandlayer.org/v1/keys"),
             ("secret", "sha256:739e0a399de539f0d9ba584e675d82572ccd0df7d5e60e54d834f20190879bac"),
             ("api_key", "OAuthBearerTokenInHeader"),
+            ("api_key", "useMyApiKeyInTheHeader"),
+            ("api_key", "apiKeyInXApiKeyHeader"),
+            ("secret", "setByTheOpsTeamOnly"),
+            ("token", "CurveLpUsdcUsdtDai"),
+            ("access_token", "OAuth2.0"),
+            ("session_token", "base64url"),
+            ("auth_token", "jwt-rs256"),
+            ("robot_token", "Test1234Abcd"),
             ("access_token", "required"),
             ("access_token", "BearerTokenInAuthorizationHeader"),
             ("token", "USDC"),

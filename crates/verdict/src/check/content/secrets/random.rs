@@ -11,11 +11,11 @@ pub(super) fn has_digit(text: &str) -> bool {
     text.bytes().any(|b| b.is_ascii_digit())
 }
 
-/// Letters alone in an order that no words have: fewer than half of the neighbours are both small, and fewer than half
-/// both capital. In `CamelCase` of words of four letters half of them are small.
+/// Letters alone in an order that no words have: fewer than two in five of the neighbours are both small, and fewer than
+/// two in five both capital. Of letters by chance a quarter are; in `CamelCase` of words of four letters half are small.
 pub(super) fn is_scrambled(text: &str) -> bool {
     let neighbours = |kind: fn(&u8) -> bool| text.as_bytes().windows(2).filter(|two| two.iter().all(kind)).count();
-    let is_rare = |kind| 2 * neighbours(kind) < text.len().saturating_sub(1);
+    let is_rare = |kind| 5 * neighbours(kind) < 2 * text.len().saturating_sub(1);
     text.bytes().all(|b| b.is_ascii_alphabetic()) && is_rare(u8::is_ascii_lowercase) && is_rare(u8::is_ascii_uppercase)
 }
 
