@@ -395,6 +395,19 @@ fn an_agent_that_the_gate_denies_is_not_asked() {
     let codes = answer["decision"]["codes"].as_array().expect("a list");
     assert!(codes.contains(&"invoke-refused-untrusted".into()) && codes.contains(&"entry-version-noncompliant".into()));
     assert_eq!((&answer["terms"], &answer["decision"]["abort"]), (&Value::Null, &true.into()));
+    // What is trusted, or not known yet, is not said to be untrusted.
+    for (name, verb, exit, codes) in [
+        ("summarizeagent.eth", "classify", 1, &["verb-not-implemented", "invoke-no-route"][..]),
+        ("record-pending.eth", "summarize", 3, &["invoke-no-route", "record-pending"]),
+    ] {
+        let output = run(&["probe", "--sandbox", name, verb, "--json"], "");
+        let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!((output.status.code(), &answer["decision"]["codes"]), (Some(exit), &json!(codes)), "{answer:#}");
+        let last = printed(&run(&["probe", "--sandbox", name, verb], ""));
+        let last = last.trim_end().lines().last().expect("a line");
+        let (code, _) = last.strip_prefix("Do not pay. ").and_then(|rest| rest.split_once(": ")).expect("a code");
+        assert!(last.ends_with(&format!("`clresolve explain {code}` says more.")), "{last}");
+    }
 }
 
 #[test]

@@ -68,7 +68,7 @@ pub(super) fn text(decision: &Decision) -> String {
 
 /// The reasons beside that of the last line.
 pub(super) fn further(decision: &Decision) -> impl Iterator<Item = &Reason> {
-    let concluding = decision.codes.first().filter(|_| decision.abort);
+    let concluding = concluding(decision);
     let at = decision.reasons.iter().position(|reason| concluding.is_some_and(|code| code == reason.code.slug()));
     decision.reasons.iter().enumerate().filter(move |(index, _)| Some(*index) != at).map(|(_, reason)| reason)
 }
@@ -76,10 +76,16 @@ pub(super) fn further(decision: &Decision) -> impl Iterator<Item = &Reason> {
 /// The last line: what is paid to whom, or what is wrong.
 pub(super) fn conclusion(decision: &Decision) -> String {
     let reason = Foreign::new(&decision.reason);
-    match decision.codes.first().filter(|_| decision.abort) {
+    match concluding(decision) {
         Some(code) => format!("Do not pay. {reason} `clresolve explain {code}` says more."),
         None => reason.to_string(),
     }
+}
+
+/// The code with which the sentence of a decision against it begins.
+fn concluding(decision: &Decision) -> Option<&str> {
+    let begins = |code: &&String| decision.reason.strip_prefix(code.as_str()).is_some_and(|rest| rest.starts_with(':'));
+    decision.codes.iter().filter(|_| decision.abort).find(begins).map(String::as_str)
 }
 
 /// The decision in one line.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Resolver;
 use crate::reason::{Code, Reason};
-use crate::verdict::Resolution;
+use crate::verdict::{Resolution, State};
 
 /// A question to a seller.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ impl Resolver {
         };
         let policy = self.0.walker.config.gate.policy();
         if *sellers == Sellers::OfAllowedAgents && policy.objection(resolution, Some(verb), None).is_some() {
-            return unasked(Box::new(Reason::new(Code::InvokeRefusedUntrusted)));
+            return unasked(Box::new(refused(resolution.verdict().state)));
         }
         let route = match self.route(resolution, Some(verb)) {
             Ok(route) => route,
@@ -59,6 +59,16 @@ impl Resolver {
                 let reason = Reason::new(Code::InvokeNoRoute).message("The seller cannot be asked.");
                 unasked(Box::new(reason.observed(error.to_string())))
             }
+        }
+    }
+}
+
+/// Why the seller of an agent is not asked that the gate denies. What the gate has against it stands beside this.
+fn refused(state: State) -> Reason {
+    match state {
+        State::Untrusted => Reason::new(Code::InvokeRefusedUntrusted),
+        State::Trusted | State::Indeterminate => {
+            Reason::new(Code::InvokeNoRoute).message("The seller is not asked, since the gate denies this call.")
         }
     }
 }
