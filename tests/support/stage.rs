@@ -10,12 +10,10 @@ use std::time::Duration;
 
 use clresolve::card::Card;
 use clresolve::clock::Clock;
-use clresolve::config::{BlockSelector, Config, Endpoint, ManifestSource};
+use clresolve::config::{BlockSelector, Config, Endpoint};
 use clresolve::digest::Digest;
 use clresolve::evidence::continuity::Sighting;
 use clresolve::evidence::edition::Edition;
-use clresolve::fetch::https::{self, Limits};
-use clresolve::fetch::{Egress, EgressConfig};
 use clresolve::http::Server;
 use clresolve::memory::{HistoryKey, Store};
 use clresolve::name::EnsName;
@@ -41,9 +39,6 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 /// Names that one run of the program is asked for.
 const NAMES_PER_RUN: usize = 32;
 
-/// The file of a manifest without a CID.
-const WITHOUT_CID: &str = "commercial.json";
-
 /// The runtime that the world lives in, longer than any single test.
 pub(crate) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("threads can be had"));
 
@@ -63,8 +58,6 @@ pub(crate) struct Stage {
     endpoints: Mutex<Vec<(Rpc, Endpoint)>>,
     /// Files of memories, and those that are held open so that no other process can open them.
     memories: Mutex<Vec<(tempfile::TempDir, Option<Store>)>>,
-    /// The folder with the manifest of the commercial schemas without their CID.
-    without_cid: OnceCell<tempfile::TempDir>,
     turn: Mutex<()>,
     library: OnceCell<BTreeMap<String, Value>>,
 }
@@ -87,7 +80,6 @@ impl Stage {
             world,
             endpoints: Mutex::default(),
             memories: Mutex::default(),
-            without_cid: OnceCell::new(),
             turn: Mutex::default(),
             library: OnceCell::new(),
         }
@@ -111,9 +103,6 @@ impl Stage {
         if let Some(profile) = &setting.profile {
             config.rules.profile.clone_from(profile);
         }
-        if setting.commercial_without_cid {
-            self.take_out_cid(&mut config).await;
-        }
         config.rules.depth = setting.depth.unwrap_or(config.rules.depth);
         config.chain.block = setting.block.unwrap_or(config.chain.block);
         config.chain.ccip_read = setting.ccip_read.unwrap_or(config.chain.ccip_read);
@@ -129,32 +118,6 @@ impl Stage {
             self.remember(&mut config, remembered, setting.memory_in_use).await;
         }
         config
-    }
-
-    /// Replaces the manifest of the commercial schemas by one that has no CID of them.
-    async fn take_out_cid(&self, config: &mut Config) {
-        let written = async || {
-            let mut urls = config.rules.manifests.iter().filter_map(|source| match source {
-                ManifestSource::Url { url, .. } => Some(url),
-                _ => None,
-            });
-            let url =
-                urls.find(|url| url.path().ends_with("/protocol-commercial-1.0.0.json")).expect("it is published");
-            let egress = Egress::new(EgressConfig {
-                connect_to: config.network.connect_to.clone(),
-                extra_roots: config.network.ca_pems.iter().map(|pem| pem.clone().into()).collect(),
-                ..EgressConfig::default()
-            });
-            let limits = Limits { total: PATIENCE, ..Limits::card() };
-            let published = https::get(&egress.expect("the world's door"), url.as_str(), limits).await;
-            let mut manifest: Value = serde_json::from_slice(&published.expect("it is served").bytes).expect("JSON");
-            manifest.as_object_mut().and_then(|members| members.remove("directory_cid")).expect("it has a CID");
-            let folder = tempfile::tempdir().expect("a temporary folder");
-            std::fs::write(folder.path().join(WITHOUT_CID), manifest.to_string()).expect("the folder can be written");
-            folder
-        };
-        let file = self.without_cid.get_or_init(written).await.path().join(WITHOUT_CID);
-        config.rules.manifests.push(ManifestSource::File(file));
     }
 
     /// Gives the configuration a memory of its own.
