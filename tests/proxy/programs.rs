@@ -352,7 +352,7 @@ fn has_answered(said: &[u8]) -> bool {
     end.is_some_and(|end| status_in(&said[..end]).is_some())
 }
 
-/// The status of the answer among what was said. What comes before it (100 Continue) is none.
+/// The status of the answer among what was said. `100 Continue` may come before it, and is no answer.
 fn status_in(said: &[u8]) -> Option<String> {
     let said = String::from_utf8_lossy(said);
     let mut heads = said.split(END_OF_HEAD).map_while(|head| head.strip_prefix("HTTP/1.1 "));
