@@ -161,7 +161,7 @@ fn the_gate_decides_as_the_scenarios_say() {
                 let said = [
                     ("library", by_library),
                     ("program", stage::gate(&file, name, verb, network).await),
-                    ("daemon", stage::gate_over_http(&client, daemon, name, verb, network).await),
+                    ("daemon", stage::gate_over_http(&client, daemon.address, name, verb, network).await),
                 ];
                 for (face, found) in said.into_iter().filter(|(_, found)| found != code) {
                     wrong.push(format!(

@@ -108,6 +108,8 @@ pub(crate) struct Setting {
     pub(crate) profile: Option<String>,
     /// Another depth.
     pub(crate) depth: Option<Depth>,
+    /// The manifest of the commercial schemas has no CID of them, as the published one.
+    pub(crate) commercial_without_cid: bool,
     /// Another block.
     #[serde(deserialize_with = "block")]
     pub(crate) block: Option<BlockSelector>,

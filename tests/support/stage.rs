@@ -10,10 +10,12 @@ use std::time::Duration;
 
 use clresolve::card::Card;
 use clresolve::clock::Clock;
-use clresolve::config::{BlockSelector, Config, Endpoint};
+use clresolve::config::{BlockSelector, Config, Endpoint, ManifestSource};
 use clresolve::digest::Digest;
 use clresolve::evidence::continuity::Sighting;
 use clresolve::evidence::edition::Edition;
+use clresolve::fetch::https::{self, Limits};
+use clresolve::fetch::{Egress, EgressConfig};
 use clresolve::http::Server;
 use clresolve::memory::{HistoryKey, Store};
 use clresolve::name::EnsName;
@@ -26,6 +28,7 @@ use serde_json::Value;
 use tokio::process::Command;
 use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, OnceCell};
+use tokio::task::JoinHandle;
 
 use super::judge;
 use super::scenario::{Ask, Case, Rpc, Scenarios, Seen, Setting, load};
@@ -38,6 +41,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Names that one run of the program is asked for.
 const NAMES_PER_RUN: usize = 32;
+
+/// The file of a manifest without a CID.
+const WITHOUT_CID: &str = "commercial.json";
 
 /// The runtime that the world lives in, longer than any single test.
 pub(crate) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("threads can be had"));
@@ -58,6 +64,8 @@ pub(crate) struct Stage {
     endpoints: Mutex<Vec<(Rpc, Endpoint)>>,
     /// Files of memories, and those that are held open so that no other process can open them.
     memories: Mutex<Vec<(tempfile::TempDir, Option<Store>)>>,
+    /// The folder with the manifest of the commercial schemas without their CID.
+    without_cid: OnceCell<tempfile::TempDir>,
     turn: Mutex<()>,
     library: OnceCell<BTreeMap<String, Value>>,
 }
@@ -80,6 +88,7 @@ impl Stage {
             world,
             endpoints: Mutex::default(),
             memories: Mutex::default(),
+            without_cid: OnceCell::new(),
             turn: Mutex::default(),
             library: OnceCell::new(),
         }
@@ -103,6 +112,9 @@ impl Stage {
         if let Some(profile) = &setting.profile {
             config.rules.profile.clone_from(profile);
         }
+        if setting.commercial_without_cid {
+            self.take_out_cid(&mut config).await;
+        }
         config.rules.depth = setting.depth.unwrap_or(config.rules.depth);
         config.chain.block = setting.block.unwrap_or(config.chain.block);
         config.chain.ccip_read = setting.ccip_read.unwrap_or(config.chain.ccip_read);
@@ -118,6 +130,32 @@ impl Stage {
             self.remember(&mut config, remembered, setting.memory_in_use).await;
         }
         config
+    }
+
+    /// Replaces the manifest of the commercial schemas by one that has no CID of them.
+    async fn take_out_cid(&self, config: &mut Config) {
+        let written = async || {
+            let mut urls = config.rules.manifests.iter().filter_map(|source| match source {
+                ManifestSource::Url { url, .. } => Some(url),
+                _ => None,
+            });
+            let url =
+                urls.find(|url| url.path().ends_with("/protocol-commercial-1.0.0.json")).expect("it is published");
+            let egress = Egress::new(EgressConfig {
+                connect_to: config.network.connect_to.clone(),
+                extra_roots: config.network.ca_pems.iter().map(|pem| pem.clone().into()).collect(),
+                ..EgressConfig::default()
+            });
+            let limits = Limits { total: PATIENCE, ..Limits::card() };
+            let published = https::get(&egress.expect("the world's door"), url.as_str(), limits).await;
+            let mut manifest: Value = serde_json::from_slice(&published.expect("it is served").bytes).expect("JSON");
+            manifest.as_object_mut().and_then(|members| members.remove("directory_cid")).expect("it has a CID");
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            std::fs::write(folder.path().join(WITHOUT_CID), manifest.to_string()).expect("the folder can be written");
+            folder
+        };
+        let file = self.without_cid.get_or_init(written).await.path().join(WITHOUT_CID);
+        config.rules.manifests.push(ManifestSource::File(file));
     }
 
     /// Gives the configuration a memory of its own.
@@ -212,14 +250,15 @@ impl Stage {
 
     /// The responses of a daemon for every case that can be asked over HTTP, by the case's id.
     pub(crate) async fn http(&'static self) -> BTreeMap<String, DaemonResponse> {
-        let shared = self.daemon(&Setting::default()).await;
+        let shared = &self.daemon(&Setting::default()).await;
         let client = reqwest::Client::builder().no_proxy().build().expect("a client");
         let cases = self.scenarios.cases.iter().filter(|case| is_for_http(case));
         futures_util::stream::iter(cases)
             .map(|case| {
                 let client = client.clone();
                 async move {
-                    let address = if case.alone { self.daemon(&case.ask.setting).await } else { shared };
+                    let own = if case.alone { Some(self.daemon(&case.ask.setting).await) } else { None };
+                    let address = own.as_ref().unwrap_or(shared).address;
                     (case.id.clone(), over_http(&client, address, &case.ask.name).await)
                 }
             })
@@ -228,8 +267,8 @@ impl Stage {
             .await
     }
 
-    /// Starts a daemon for a question; it runs for as long as the tests do.
-    pub(crate) async fn daemon(&self, setting: &Setting) -> SocketAddr {
+    /// Starts a daemon for a question.
+    pub(crate) async fn daemon(&self, setting: &Setting) -> Daemon {
         let mut config = self.config(setting).await;
         config.http.listen = clresolve::config::ListenAt::loopback(0);
         config.http.cold_runs_per_minute = u32::MAX;
@@ -238,8 +277,7 @@ impl Stage {
         config.follow.enabled = false;
         let server = Server::bind(&config).await.unwrap_or_else(|error| panic!("{error}: {setting:?}"));
         let address = server.address().tcp().expect("an address and a port");
-        tokio::spawn(server.run(std::future::pending()));
-        address
+        Daemon { address, serving: tokio::spawn(server.run(std::future::pending())) }
     }
 
     /// The verdict on every case without a session through the program, by the case's id, with its exit code.
@@ -271,6 +309,18 @@ impl Stage {
             .collect()
             .await;
         done.into_iter().flatten().collect()
+    }
+}
+
+/// A running daemon. It ends when this is dropped: each holds connections to the world, which serves a bounded number.
+pub(crate) struct Daemon {
+    pub(crate) address: SocketAddr,
+    serving: JoinHandle<()>,
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.serving.abort();
     }
 }
 

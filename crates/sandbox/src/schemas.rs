@@ -15,7 +15,7 @@ use clresolve_ipfs::build::{self, Blocks, Layout};
 /// Host of the schemas, and of the manifests.
 pub(crate) const SCHEMAS_HOST: &str = "schemas.sandbox.example";
 
-/// Host of the mirrors of the commercial schemas.
+/// Host of the mirrors of the commercial schemas. It has them under the CID of their release too, as a gateway does.
 pub(crate) const MIRROR_HOST: &str = "mirror.sandbox.example";
 
 /// Verbs and categories of Protocol-Commons 1.0.0.
@@ -207,6 +207,9 @@ impl Release {
             for (host, manners) in served(class, fault) {
                 let other = mutated(body);
                 let document = Document { manners, body: body.clone(), other };
+                if host == MIRROR_HOST {
+                    documents.insert((host, format!("/ipfs/{cid}/{path}")), document.clone());
+                }
                 documents.insert((host, url_path(path)), document);
             }
         }
