@@ -42,7 +42,7 @@ const SELLERS: [(&str, Outcome, &[&str]); 23] = [
     (
         "payment-network-mismatch.eth",
         Outcome::Deny,
-        &["payment-asset-unlisted", "payment-network-mismatch", "payee-unproven"],
+        &["payment-network-mismatch", "payment-asset-unlisted", "payee-unproven"],
     ),
     ("payment-asset-unlisted.eth", Outcome::Deny, &["payment-asset-unlisted"]),
     ("payment-amount-exceeds.eth", Outcome::Deny, &["payment-amount-exceeds"]),
@@ -154,6 +154,8 @@ async fn every_seller_gets_its_decision_and_every_code_is_shown() {
         assert_eq!(decision.decision, outcome, "{name}: {decision:#?}");
         assert_eq!(decision.codes, codes, "{name}: {decision:#?}");
         assert_eq!(decision.abort, outcome != Outcome::Allow, "{name}");
+        let first = codes.first().filter(|_| decision.abort);
+        assert!(first.is_none_or(|code| decision.reason.starts_with(&format!("{code}: "))), "{name}: {decision:#?}");
     }
     let shown: BTreeSet<&str> =
         SELLERS.iter().flat_map(|(_, _, codes)| *codes).chain(SHOWN_BY.iter().map(|(code, _)| code)).copied().collect();
@@ -398,7 +400,7 @@ fn an_agent_that_the_gate_denies_is_not_asked() {
     // What is trusted, or not known yet, is not said to be untrusted.
     for (name, verb, exit, codes) in [
         ("summarizeagent.eth", "classify", 1, &["verb-not-implemented", "invoke-no-route"][..]),
-        ("record-pending.eth", "summarize", 3, &["invoke-no-route", "record-pending"]),
+        ("record-pending.eth", "summarize", 3, &["record-pending", "invoke-no-route"]),
     ] {
         let output = run(&["probe", "--sandbox", name, verb, "--json"], "");
         let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -449,4 +451,31 @@ fn decide_takes_terms_in_each_form_and_pays_on_exit_0_alone() {
     assert!(said.contains(why), "{said}");
     let route = run(&["route", "--sandbox", "summarizeagent.eth", "-o", "short"], "");
     assert_eq!(printed(&route), format!("summarizeagent.eth\ttrusted\t{URL}\tcl.endpoint.runtime\n"));
+}
+
+/// What is cut out of one line is called.
+#[test]
+fn a_route_to_an_agent_that_the_gate_denies_is_not_printed_in_one_line() {
+    let run = |arguments: &[&str]| run(&[&["route", "--sandbox"], arguments].concat(), "");
+    let short = |name: &str, verb: &str| {
+        let output = run(&[name, verb, "-o", "short"]);
+        (output.status.code(), printed(&output))
+    };
+    let denied = |name, state, code| (Some(1), format!("{name}\t{state}\t-\t{code}\n"));
+    let good = "summarizeagent.eth";
+    assert_eq!(short(good, "sumarize"), denied(good, "trusted", "verb-not-implemented"));
+    let wrong = "checksum-mismatch.eth";
+    assert_eq!(short(wrong, "summarize"), denied(wrong, "untrusted", "checksum-mismatch"));
+
+    let people = run(&[good, "sumarize"]);
+    assert_eq!(people.status.code(), Some(1));
+    assert!(
+        printed(&people).starts_with("https://") && printed(&people).contains("so do not call it"),
+        "{}",
+        printed(&people)
+    );
+    assert!(printed(&people).contains("did you mean `summarize`?"), "{}", printed(&people));
+    let programs = run(&[good, "sumarize", "-o", "json"]);
+    let document: Value = serde_json::from_slice(&programs.stdout).expect("JSON");
+    assert_eq!((&document["state"], &document["denied"]), (&json!("trusted"), &json!("verb-not-implemented")));
 }

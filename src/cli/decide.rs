@@ -84,8 +84,7 @@ pub(super) fn conclusion(decision: &Decision) -> String {
 
 /// The code with which the sentence of a decision against it begins.
 fn concluding(decision: &Decision) -> Option<&str> {
-    let begins = |code: &&String| decision.reason.strip_prefix(code.as_str()).is_some_and(|rest| rest.starts_with(':'));
-    decision.codes.iter().filter(|_| decision.abort).find(begins).map(String::as_str)
+    decision.codes.first().filter(|_| decision.abort).map(String::as_str)
 }
 
 /// The decision in one line.

@@ -79,7 +79,7 @@ fn because<'v>(verdict: &'v Verdict, code: &str) -> &'v str {
 }
 
 /// The verb that was probably meant, where the agent does not implement the one that was asked for.
-fn meant(verdict: &Verdict, code: &str, verb: Option<&str>) -> Option<String> {
+pub(super) fn meant(verdict: &Verdict, code: &str, verb: Option<&str>) -> Option<String> {
     let verb = verb.filter(|_| code == Refusal::VerbNotImplemented.slug())?;
     hint::on_verb(verb, &verdict.identity.as_ref()?.verbs)
 }

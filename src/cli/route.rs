@@ -4,6 +4,7 @@ use clresolve_payment::route::Route;
 
 use super::args::{Format, RouteArgs};
 use super::exit::Exit;
+use super::gate::meant;
 use super::output::{Output, Results};
 use super::progress::Progress;
 use super::verify::waiting_for;
@@ -25,30 +26,51 @@ async fn show(args: RouteArgs) -> anyhow::Result<Exit> {
     drop(progress);
     let verdict = resolution.verdict();
     let route = world.resolver.route(&resolution, args.verb.as_deref());
-    let answer = RouteAnswer::new(&args.name, args.verb.as_deref(), verdict, &route);
-    results.push(&answer, |format| text(&args.name, &route, verdict, format))?;
+    let answer = RouteAnswer::new(&world.resolver, &args.name, args.verb.as_deref(), &resolution, &route);
+    let denied = answer.denied();
+    results.push(&answer, |format| match format {
+        Format::Text => text(&route, denied, verdict, args.verb.as_deref()),
+        _ => short(&args.name, &route, denied, verdict),
+    })?;
     results.finish()?;
     Ok(match verdict.state {
+        State::Trusted if denied.is_some() => Exit::Untrusted,
         State::Trusted if route.is_err() => Exit::Indeterminate,
         state => state.into(),
     })
 }
 
-fn text(name: &str, route: &Result<Route, Box<Reason>>, verdict: &Verdict, format: Format) -> String {
-    let name = Foreign::new(name);
-    let said = match route {
-        Ok(route) => format!("{}\t{}", Foreign::new(route.url.as_str()), route.source),
-        Err(reason) => format!("-\t{}", reason.code),
-    };
-    if format != Format::Text {
-        return format!("{name}\t{}\t{said}\n", verdict.state);
-    }
+/// The route for people.
+fn text(
+    route: &Result<Route, Box<Reason>>,
+    denied: Option<&'static str>,
+    verdict: &Verdict,
+    verb: Option<&str>,
+) -> String {
     let route = match route {
         Ok(route) => format!("{}\n  says: {}\n", Foreign::new(route.url.as_str()), route.source),
         Err(reason) => format!("{}: {}\n`clresolve explain {0}` says more.\n", reason.code, reason.message),
     };
-    match verdict.state {
-        State::Trusted => route,
-        _ => format!("{route}The agent is not trusted, so do not call it. {}\n", Foreign::new(&verdict.summary)),
+    match denied {
+        None => route,
+        Some(_) if verdict.state != State::Trusted => {
+            format!("{route}The agent is not trusted, so do not call it. {}\n", Foreign::new(&verdict.summary))
+        }
+        Some(code) => {
+            let meant = meant(verdict, code, verb).map(|hint| format!(" ({hint})")).unwrap_or_default();
+            format!(
+                "{route}The gate denies it, so do not call it: {code}{meant}\n`clresolve explain {code}` says more.\n"
+            )
+        }
     }
+}
+
+/// The route in one line. What is not to be called has no URL there, for it is cut out and called.
+fn short(name: &str, route: &Result<Route, Box<Reason>>, denied: Option<&'static str>, verdict: &Verdict) -> String {
+    let said = match (denied, route) {
+        (Some(code), _) => format!("-\t{code}"),
+        (None, Err(reason)) => format!("-\t{}", reason.code),
+        (None, Ok(route)) => format!("{}\t{}", Foreign::new(route.url.as_str()), route.source),
+    };
+    format!("{}\t{}\t{said}\n", Foreign::new(name), verdict.state)
 }

@@ -3,8 +3,9 @@
 use clresolve_payment::route::Route;
 use serde::Serialize;
 
+use super::{Resolution, Resolver};
 use crate::reason::Reason;
-use crate::verdict::{State, Verdict};
+use crate::verdict::State;
 
 /// The answer, for programs.
 #[derive(Serialize)]
@@ -12,6 +13,8 @@ pub(crate) struct RouteAnswer<'a> {
     name: &'a str,
     verb: Option<&'a str>,
     state: State,
+    /// Why the gate denies requests to the agent for the verb.
+    denied: Option<&'static str>,
     route: Option<&'a Route>,
     /// Why there is none.
     reason: Option<&'a Reason>,
@@ -20,18 +23,26 @@ pub(crate) struct RouteAnswer<'a> {
 
 impl<'a> RouteAnswer<'a> {
     pub(crate) fn new(
+        resolver: &Resolver,
         name: &'a str,
         verb: Option<&'a str>,
-        verdict: &'a Verdict,
+        resolution: &'a Resolution,
         route: &'a Result<Route, Box<Reason>>,
     ) -> Self {
+        let verdict = resolution.verdict();
         Self {
             name,
             verb,
             state: verdict.state,
+            denied: resolver.0.walker.config.gate.policy().objection(resolution, verb, None),
             route: route.as_ref().ok(),
             reason: route.as_ref().err().map(|reason| &**reason),
             verdict: &verdict.id,
         }
+    }
+
+    /// Why the gate denies requests to the agent for the verb; the agent is not to be called then.
+    pub(crate) const fn denied(&self) -> Option<&'static str> {
+        self.denied
     }
 }

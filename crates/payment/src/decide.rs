@@ -446,7 +446,7 @@ fn payee_row(known: &Knowledge<'_>, judged: &Judged<'_>) -> Option<PayeeRow> {
 }
 
 fn sentence(known: &Knowledge<'_>, shown: Option<&Judged<'_>>, objections: &[Objection], outcome: Outcome) -> String {
-    let first = objections.iter().min_by(|a, b| (a.effect, a.check, &a.code).cmp(&(b.effect, b.check, &b.code)));
+    let first = objections.iter().min_by(|a, b| a.rank().cmp(&b.rank()));
     let priced = shown.and_then(|judged| Some((judged.entry.price.as_ref().ok()?, judged.proven?)));
     match (outcome, priced, first) {
         (Outcome::Allow, Some((price, proven)), _) => payment(known, price, proven),

@@ -32,7 +32,8 @@ pub struct Decision {
     pub abort: bool,
     /// One sentence: what is paid to whom, or the first reason against it.
     pub reason: String,
-    /// The codes of all reasons, by effect.
+    /// The codes of all reasons, by effect and then in the order of the checks: `reason` begins with the first,
+    /// unless it says what is paid.
     pub codes: Vec<String>,
     /// All reasons but the gate's own, by effect.
     pub reasons: Vec<Reason>,
@@ -152,6 +153,11 @@ impl Objection {
     pub(crate) fn decides(&self) -> bool {
         self.effect != Effect::Warn
     }
+
+    /// What is said first: by effect, then in the order of the checks, then by name.
+    pub(crate) fn rank(&self) -> (Effect, Check, &str) {
+        (self.effect, self.check, &self.code)
+    }
 }
 
 impl Outcome {
@@ -181,12 +187,17 @@ impl Outcome {
     }
 }
 
-/// The codes of objections, each once, by effect and then in alphabetical order.
+/// The codes of objections, each once, in their [rank](Objection::rank).
 pub(crate) fn codes(objections: &[Objection]) -> Vec<String> {
-    let mut sorted: Vec<_> = objections.iter().map(|objection| (objection.effect, objection.code.clone())).collect();
-    sorted.sort();
-    sorted.dedup();
-    sorted.into_iter().map(|(_, code)| code).collect()
+    let mut sorted: Vec<&Objection> = objections.iter().collect();
+    sorted.sort_by(|a, b| a.rank().cmp(&b.rank()));
+    let mut codes = Vec::new();
+    for Objection { code, .. } in sorted {
+        if !codes.contains(code) {
+            codes.push(code.clone());
+        }
+    }
+    codes
 }
 
 impl Decision {

@@ -50,7 +50,8 @@ pub(in crate::cli) struct DecideArgs {
 The URL comes from [routes] of the configuration, from the records
 cl.endpoint.runtime and agent-endpoint[web|mcp|a2a] of the name, or from a
 card whose entry is https.
-Exit codes: 0 known, 1 the agent is untrusted, 2 usage, 3 not known.
+Exit codes: 0 known, 1 the agent is untrusted or the gate denies it for the
+verb, 2 usage, 3 not known. `-o short` has a URL only with 0.
 
 Examples:
   clresolve route summarizeagent.eth summarize

@@ -33,7 +33,7 @@ impl Tool for FindRoute {
 
     fn description(&self) -> &'static str {
         "Gives the URL behind an agent's x402:// entry, and who says so. Call the agent there and nowhere else, and only \
-         where the state is trusted."
+         where `denied` is null."
     }
 
     fn arguments(&self) -> (Value, &'static [&'static str]) {
@@ -53,14 +53,17 @@ impl Tool for FindRoute {
         let (name, verb) = (name.as_ref(), verb.as_ref().map(Label::as_ref));
         let AgentAnswer { resolver, resolution } = asker.ask(Question::new(name)).await?;
         let route = resolver.route(&resolution, verb);
+        let answer = RouteAnswer::new(&resolver, name, verb, &resolution, &route);
         let verdict = resolution.verdict();
-        let said = match (verdict.state, &route) {
-            (State::Trusted, Ok(_)) => OwnText::new("trusted: the URL is structuredContent.route.route.url."),
-            (_, Ok(_)) => OwnText::new("There is a URL, but the agent is not trusted: do not call it.")
+        let said = match (&route, answer.denied()) {
+            (Err(reason), _) => OwnText::new("No URL is known for this agent.").codes([reason.code.slug()]),
+            (Ok(_), None) => OwnText::new("trusted: the URL is structuredContent.route.route.url."),
+            (Ok(_), Some(code)) if verdict.state == State::Trusted => {
+                OwnText::new("There is a URL, but the gate denies requests to the agent: do not call it.").codes([code])
+            }
+            (Ok(_), Some(_)) => OwnText::new("There is a URL, but the agent is not trusted: do not call it.")
                 .codes(verdict.reasons.iter().map(|reason| reason.code.slug())),
-            (_, Err(reason)) => OwnText::new("No URL is known for this agent.").codes([reason.code.slug()]),
         };
-        let answer = RouteAnswer::new(name, verb, verdict, &route);
         let document = serde_json::to_value(&answer).unwrap_or_default();
         Answer::about(&resolver, said, self.form(), document).await
     }
