@@ -52,6 +52,8 @@ async fn a_page_says_what_the_verdict_says() {
     assert!(fixable.contains("<code>cl.checksum.agentcard = sha256:"), "{fixable}");
     let (_, open) = daemon.page("?name=cid-unproven.eth").await;
     assert!(open.contains("Indeterminate") && open.contains("Do not rely on it yet."), "{open}");
+    let (_, pending) = daemon.page("?name=record-pending.eth").await;
+    assert!(pending.contains("Do not rely on it yet. Ask again in about 15 minutes."), "{pending}");
     let (_, released) = daemon.page("?name=released-form.eth").await;
     let near = "/?name=released-form.eth&amp;profile=agent-cards%2F1.0.0%2Breleased";
     assert!(released.contains(near), "{released}");

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::html::{code, fact, facts, foreign, grouped, moment, verbatim};
 use super::walk::{self, Mark, sign};
 use crate::config::DEFAULT_PROFILE;
-use crate::reason::{Effect, Fixer, Reason, Refusal, Step, title_of};
+use crate::reason::{Code, Effect, Fixer, Reason, Refusal, Step, title_of};
 use crate::verdict::{Anchor, Depth, Identity, Served, State, Verdict};
 
 /// What the sandbox calls its world: its verdicts prove nothing.
@@ -251,12 +251,17 @@ fn advice(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>) -> String {
             Some(Fixer::Operator) => "Do not call or pay it: the rules in force here do not admit it.".to_owned(),
             Some(Fixer::Publisher) | None => "Do not call or pay it; its publisher has to fix this.".to_owned(),
         },
-        State::Indeterminate => match verdict.freshness.retry_after {
-            Some(seconds) if first.is_some_and(|reason| reason.retryable) => {
-                format!("Do not rely on it yet. Ask again in {seconds} s.")
-            }
-            _ => "Do not rely on it yet.".to_owned(),
-        },
+        State::Indeterminate => format!("Do not rely on it yet.{}", when_to_ask_again(verdict)),
+    }
+}
+
+/// When another question may be answered otherwise, as the end of a paragraph.
+fn when_to_ask_again(verdict: &Verdict) -> String {
+    match (verdict.reasons.first(), verdict.freshness.retry_after) {
+        // Asked earlier it costs a run, and a newer block is not final for it.
+        (Some(reason), _) if reason.code == Code::RecordPending => " Ask again in about 15 minutes.".to_owned(),
+        (Some(reason), Some(seconds)) if reason.retryable => format!(" Ask again in {seconds} s."),
+        _ => String::new(),
     }
 }
 
