@@ -21,9 +21,13 @@ passed=0
 failed=0
 skipped=0
 
-# run COMMAND…: its output, also into the log.
+# Longest time of one runner, in seconds; it may have to build its tests first.
+LIMIT=1800
+
+# run FILTER COMMAND…: its output into the log, and what the filter leaves of it to be read. Ends as the command does.
 run() {
-  "$@" 2>&1 | tee "$log"
+  timeout "$LIMIT" "${@:2}" 2>&1 | tee "$log" | "$1"
+  return "${PIPESTATUS[0]}"
 }
 
 # check WHAT COMMAND…: one test that passes with the command.
@@ -36,12 +40,14 @@ check() {
   fi
 }
 
-# count PASSED FAILED SKIPPED: what a runner printed. A runner that counted nothing has failed.
+# count STATUS PASSED FAILED SKIPPED: how a runner ended, and what it printed. One that counted nothing has failed, and so
+# has one that ended with an error and names no test that did.
 count() {
-  [ "$1" -gt 0 ] || failed=$((failed + 1))
-  passed=$((passed + $1))
-  failed=$((failed + $2))
-  skipped=$((skipped + $3))
+  [ "$2" -gt 0 ] || failed=$((failed + 1))
+  [ "$1" -eq 0 ] || [ "$3" -gt 0 ] || { failed=$((failed + 1)); echo "FAILED: the runner ended with $1"; }
+  passed=$((passed + $2))
+  failed=$((failed + $3))
+  skipped=$((skipped + $4))
 }
 
 # number PATTERN: the sum of the numbers behind a pattern in the log.
@@ -59,37 +65,41 @@ have() {
   done
 }
 
+of_tap() { grep -vE '^ |^# Subtest|^TAP|^1\.\.'; }
+of_go() { grep -E '^(---|FAIL|ok|panic)'; }
+
 typescript() {
   have node npm || return
   ./install.sh typescript || { failed=$((failed + 1)); return; }
   check types typescript/node_modules/.bin/tsc -p typescript
-  run node --test --test-reporter=tap typescript/test/*.test.js | grep -vE '^ |^# Subtest|^TAP|^1\.\.'
-  count "$(number '^# pass ')" "$(number '^# fail ')" "$(number '^# skipped ')"
+  run of_tap node --test --test-reporter=tap typescript/test/*.test.js
+  # A test that never settles is cancelled, and not counted among those that failed.
+  count $? "$(number '^# pass ')" "$(($(number '^# fail ') + $(number '^# cancelled ')))" "$(number '^# skipped ')"
 }
 
 python() {
   have node python3 || return
   ./install.sh python || { failed=$((failed + 1)); return; }
   (cd python && .venv/bin/mypy --strict clresolve_guard tests) || failed=$((failed + 1))
-  run env -C python .venv/bin/python -W ignore::ResourceWarning -m unittest
-  local all bad out
+  run cat env -C python .venv/bin/python -W ignore::ResourceWarning -m unittest
+  local status=$? all bad out
   all="$(number '^Ran ')"
   bad=$(($(number 'failures=') + $(number 'errors=')))
   out="$(number 'skipped=')"
-  count "$((all - bad - out))" "$bad" "$out"
+  count "$status" "$((all - bad - out))" "$bad" "$out"
 }
 
 go() {
   have node go || return
   (cd go && [ -z "$(gofmt -l .)" ] && command go vet ./...) || { failed=$((failed + 1)); echo "FAILED: gofmt or vet"; }
-  run env -C go go test -count=1 -v ./... | grep -E '^(---|FAIL|ok|panic)'
-  count "$(grep -cE '^ *--- PASS' "$log")" "$(grep -cE '^ *--- FAIL' "$log")" "$(grep -cE '^ *--- SKIP' "$log")"
+  run of_go env -C go go test -count=1 -v ./...
+  count $? "$(grep -cE '^ *--- PASS' "$log")" "$(grep -cE '^ *--- FAIL' "$log")" "$(grep -cE '^ *--- SKIP' "$log")"
 }
 
 rust() {
   have node cargo || return
-  run cargo test --locked --manifest-path rust/Cargo.toml
-  count "$(number '^test result: [a-zA-Z]+\. ')" "$(number 'passed; ')" "$(number 'failed; ')"
+  run cat cargo test --locked --manifest-path rust/Cargo.toml
+  count $? "$(number '^test result: [a-zA-Z]+\. ')" "$(number 'passed; ')" "$(number 'failed; ')"
 }
 
 [ $# -gt 0 ] || set -- typescript python go rust
