@@ -16,6 +16,7 @@ use std::time::Duration;
 use alloy_primitives::{Address, B256, Bytes, keccak256};
 use alloy_rpc_types_eth::{BlockId, Filter, Log};
 use clresolve_core::name::EnsName;
+use clresolve_core::payment::EndpointKey;
 use clresolve_core::reading::BlockSelector;
 use clresolve_core::records::Key;
 use clresolve_state::{Contracts, name_wrapper};
@@ -201,7 +202,8 @@ impl LogReader<'_> {
 
     async fn changed(&mut self, blocks: RangeInclusive<u64>) -> Result<(), Failure> {
         let events = ["TextChanged(bytes32,string,string)", "TextChanged(bytes32,string,string,string)"];
-        let keys = Key::ALL.iter().chain(&Key::SIGNER).map(|key| keccak256(key.as_str()));
+        let keys = Key::ALL.iter().chain(&Key::SIGNER).map(|key| key.as_str());
+        let keys = keys.chain([EndpointKey::Runtime.as_str()]).map(keccak256);
         let filter = Filter::new().event_signature(events.map(keccak256).to_vec()).topic2(keys.collect::<Vec<_>>());
         self.logs(filter, blocks, &mut |telling, log| {
             if let (Some(node), Some(block)) = (log.topics().get(1), log.block_number) {

@@ -164,6 +164,19 @@ async fn names_whose_records_changed_are_found_in_their_blocks() {
     }
 }
 
+/// Each record of an agent, by itself: those of its card, its signer, and where it is called.
+#[tokio::test]
+async fn each_record_of_an_agent_tells_of_its_name() {
+    let keys: Vec<&str> = Key::ALL.iter().chain(&Key::SIGNER).map(|key| key.as_str()).collect();
+    for key in keys.into_iter().chain(["cl.endpoint.runtime"]) {
+        let mut stage = two_agents();
+        stage.builder.set_text(&name("two.eth"), key, "https://a.example/").unwrap();
+        stage.seal();
+        let (found, ..) = stage.ask(&[RpcFault::None], open_door(), &changed(5, None)).await;
+        assert_eq!(of(&found, &AGENTS), [("two.eth", 5)], "{key}");
+    }
+}
+
 #[tokio::test]
 async fn a_range_that_is_refused_is_parted() {
     let door = Door { most_blocks: 1, ..open_door() };
