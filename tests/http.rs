@@ -60,7 +60,7 @@ use clresolve::records::Key;
 use clresolve::resolve::{ChainError, Content, Reading, Resolver, Retrieved};
 use clresolve::sandbox::Sandbox;
 use clresolve::sign::{ExpectedVerdict, SigningKey, TrustedKeys, verify};
-use clresolve::verdict::{Depth, State};
+use clresolve::verdict::{Depth, GateVerbs, State};
 use jiff::{SignedDuration, Timestamp};
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, RequestBuilder};
@@ -498,6 +498,15 @@ async fn trusted_agents_are_projected_to_a2a_cards() {
     let retiring = daemon.get(&path("deprecated.eth")).await.json();
     let said = &retiring["capabilities"]["extensions"][0]["params"];
     assert_eq!((&said["warnings"], &said["status"]), (&json!(["status-deprecated"]), &json!("deprecated")));
+    // CL-70: a caller of the card does not ask the gate, which denies the verbs without an entry.
+    let verbs = async |daemon: &Daemon| {
+        let card = daemon.get(&path("several-verbs.eth")).await.json();
+        let skills = card["skills"].as_array().expect("a list").iter();
+        skills.map(|skill| skill["id"].as_str().expect("a verb").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(verbs(&daemon).await, ["summarize"]);
+    let lenient = Daemon::start(|config| config.gate.verbs = GateVerbs::Implemented).await;
+    assert_eq!(verbs(&lenient).await, ["summarize", "classify", "format"]);
     let bad = daemon.get(&path("entry-version.eth")).await;
     bad.is_problem(409, "entry-version-noncompliant");
     daemon.get(&path("cid-unproven.eth")).await.is_problem(409, "cid-unproven");

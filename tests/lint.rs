@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json as value};
 
 const CARD: &str = r#"{
   "id": "summarizeagent.eth",
@@ -100,6 +100,31 @@ fn a_warning_leaves_a_card_valid() {
     assert_eq!((codes(&report), &report["valid"]), (vec!["status-unknown"], &Value::Bool(true)));
 }
 
+/// CL-74: nothing is fetched here, so nothing shows the bytes.
+#[test]
+fn a_mirror_whose_release_has_no_cid_is_named() {
+    let mut card: Value = serde_json::from_str(CARD).expect("JSON");
+    let location = |host: &str, side: &str| format!("{host}/commercial/purchase/{side}s/purchase.{side}.schema.json");
+    for (member, value) in [
+        ("$id", value!("https://commandlayer.org/agent-cards/agents/v1.0.0/commercial/purchaseagent.eth.json")),
+        ("id", value!("purchaseagent.eth")),
+        ("slug", value!("purchaseagent")),
+        ("ens", value!("purchaseagent.eth")),
+        ("class", value!("commercial")),
+        ("implements", value!(["purchase"])),
+        ("entry", value!("x402://purchaseagent.eth/purchase/v1")),
+    ] {
+        card[member] = value;
+    }
+    let canonical = "https://commandlayer.org/schemas/v1.0.0";
+    let gateway = "https://ipfs.io/ipfs/bafybeigvf6nkzws7dblos74dqqjkguwkrwn4a2c27ieygoxmgofyzdkz6m";
+    card["schemas"] = value!({"request": location(canonical, "request"), "receipt": location(canonical, "receipt")});
+    card["schemas_mirror"] = value!({"request": location(gateway, "request"), "receipt": location(gateway, "receipt")});
+    let output = piped(card.to_string().as_bytes(), &["-o", "json"]);
+    let report = json(&output);
+    assert_eq!((code(&output), codes(&report)), (0, vec!["schema-mirror-unproven"; 2]), "{report:#}");
+}
+
 #[test]
 fn a_card_is_held_against_its_earlier_file() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -149,7 +174,7 @@ fn findings_have_code_place_and_values() {
 fn the_profile_decides_and_others_are_offered() {
     let card = CARD.replace("summarize/v1\"", "summarize/v1.0.0\"");
     let report = json(&piped(card.as_bytes(), &["-o", "json"]));
-    assert_eq!(report["near_misses"], serde_json::json!(["agent-cards/1.0.0+released"]));
+    assert_eq!(report["near_misses"], value!(["agent-cards/1.0.0+released"]));
     assert_eq!(code(&piped(card.as_bytes(), &["--profile", "agent-cards/1.0.0+released"])), 0);
     assert_eq!(code(&piped(card.as_bytes(), &["--profile", "no/such"])), 2);
 }

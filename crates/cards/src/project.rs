@@ -55,7 +55,7 @@ pub fn a2a_card(trusted: &Trusted, policy: &GatePolicy) -> Result<Value, &'stati
         "capabilities": {"extensions": [extension(verdict, identity, trusted.origin())]},
         "defaultInputModes": media_types(&card, "/capabilities/input_types"),
         "defaultOutputModes": media_types(&card, "/capabilities/output_types"),
-        "skills": identity.verbs.iter().map(|verb| skill(verb, binding, verdict, identity)).collect::<Vec<_>>(),
+        "skills": policy.verbs_of(identity).map(|verb| skill(verb, binding, verdict, identity)).collect::<Vec<_>>(),
     }))
 }
 

@@ -72,7 +72,7 @@ fn version(card: &Card) -> Option<String> {
 
 fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
     let profile = rules.profile;
-    let checks = [check::card::card, check::entry::entry, check::verbs::verbs];
+    let checks = [check::card::card, check::entry::entry, check::verbs::verbs, check::verbs::unproven_mirrors];
     let reasons = checks.iter().flat_map(|check| check(card, profile));
     reasons.chain(unreachable_name(card).map(|reason| profile.weigh(reason))).collect()
 }

@@ -82,7 +82,7 @@ impl<'c> Traversal<'c, '_> {
     fn value(&mut self, value: &'c Value) {
         match value {
             Value::String(text) => self.text(text),
-            Value::Number(_) => self.credential(secrets::in_number(self.member())),
+            Value::Number(number) => self.credential(secrets::in_number(self.member(), number)),
             Value::Array(items) => {
                 let found = secrets::in_list(self.member(), items, &mut self.phrases);
                 self.credential(found);

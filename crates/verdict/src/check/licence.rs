@@ -26,8 +26,7 @@ impl Licence {
     /// What the text of a `license` says.
     pub fn of(text: &str) -> Self {
         let short = text.len() <= MAX_LICENCE_BYTES;
-        let mode = ParseMode { allow_deprecated: true, ..ParseMode::STRICT };
-        if short && let Ok(expression) = Expression::parse_mode(text, mode) {
+        if short && let Some(expression) = expression(text) {
             return Self::of_expression(&expression);
         }
         if short && let Some(licence) = named(text) {
@@ -74,6 +73,20 @@ fn is_open(licence: spdx::LicenseId) -> bool {
     licence.is_osi_approved() || licence.is_fsf_free_libre()
 }
 
+/// The text as an SPDX expression. Its identifiers match without regard to case (SPDX 2.3, annex D).
+fn expression(text: &str) -> Option<Expression> {
+    let mode = ParseMode { allow_deprecated: true, allow_postfix_plus_on_gpl: true, ..ParseMode::STRICT };
+    let read = |text: &str| Expression::parse_mode(text, mode).ok();
+    read(text).or_else(|| read(&text.split_inclusive([' ', '(', ')', '+']).map(in_listed_case).collect::<String>()))
+}
+
+/// A word with the character that ends it, with the case that the list of licences gives it.
+fn in_listed_case(word: &str) -> String {
+    let name = word.trim_end_matches([' ', '(', ')', '+']);
+    let listed = spdx::identifiers::LICENSES.iter().find(|licence| licence.name.eq_ignore_ascii_case(name));
+    listed.map_or_else(|| word.to_owned(), |licence| licence.name.to_owned() + &word[name.len()..])
+}
+
 /// The licence that the whole text names in another way than SPDX does: by its title, or as people write it.
 fn named(text: &str) -> Option<spdx::LicenseId> {
     let text = text.trim();
@@ -86,7 +99,7 @@ fn named(text: &str) -> Option<spdx::LicenseId> {
     }
 }
 
-/// Whether a word leads to the terms: a web address with a path, a `LicenseRef-`, or the usual name of a file.
+/// Whether a word leads to the terms: a web address, a `LicenseRef-`, or the usual name of a file.
 fn leads_to_terms(word: &str) -> bool {
     const FILES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "TERMS", "EULA"];
     let word = word.trim_matches(|c: char| "()[]<>\"',;.".contains(c));
@@ -95,7 +108,7 @@ fn leads_to_terms(word: &str) -> bool {
 }
 
 fn is_web_address(text: &str) -> bool {
-    url::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "https" | "http") && url.path().len() > 1)
+    url::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "https" | "http"))
 }
 
 #[cfg(test)]
@@ -123,7 +136,12 @@ mod tests {
             ("MIT License", Licence::Documented),
             ("Apache License 2.0", Licence::Documented),
             ("Business Source License 1.1", Licence::NotOpen),
-            ("https://commandlayer.org", Licence::Unrecognized),
+            ("https://terms.example/", Licence::Documented),
+            ("apache-2.0", Licence::Open),
+            ("bsd-3-clause OR mit", Licence::Open),
+            ("(mit AND cc-by-nc-4.0)", Licence::NotOpen),
+            ("GPL-2.0+", Licence::Open),
+            ("lgpl-2.1+", Licence::Open),
             ("Proprietary", Licence::Unrecognized),
             ("Do what you like", Licence::Unrecognized),
             ("All rights reserved. No license is granted.", Licence::Unrecognized),

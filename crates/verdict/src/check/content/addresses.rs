@@ -203,7 +203,21 @@ fn whole<'t>(member: &str, text: &'t str) -> Option<&'t str> {
     let label = || has_port && names_host(member) && host.len() > bare.len() + 1 && is_label(bare);
     let certain = has_port || names_host(member) || path.is_some_and(|path| !path.is_empty());
     let named = (certain || !names_word(member) && names::is_certain(bare)) && is_private_host(bare);
-    (named || label()).then_some(bare)
+    let is_range = path.is_some_and(|path| path.len() <= 3 && path.bytes().all(|b| b.is_ascii_digit()));
+    let reserved = || !is_range && names_host(member) && is_reserved(bare, has_port);
+    (named || label() || reserved()).then_some(bare)
+}
+
+/// Whether `host` is an address that is not public, in full or, where a port follows, in one of the notations that URL
+/// parsers take too: `127.1`, `2130706433`. Without a port such numbers are others, and `0.5:1` is a ratio.
+fn is_reserved(host: &str, has_port: bool) -> bool {
+    if let Ok(address) = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+        return !is_public_ip(address);
+    }
+    match HostName::parse(host) {
+        Err(HostNameError::IpLiteral(IpAddr::V4(v4))) => has_port && v4.octets()[0] != 0 && !is_public_ip(v4.into()),
+        _ => false,
+    }
 }
 
 /// A name of one label with a letter in it, as services of one network call each other.
@@ -451,6 +465,26 @@ mod tests {
             ("//10.0.0.1/share", "10.0.0.1"),
         ] {
             assert_eq!(stated(token), Some(host), "{token}");
+        }
+    }
+
+    /// In a member that is named for a host each address is one, as behind a scheme.
+    #[test]
+    fn reserved_addresses_and_other_notations_where_a_host_stands() {
+        let find = |member, text| find(member, text, Marks::of(text));
+        for (text, host) in [
+            ("198.18.0.1:8080", "198.18.0.1"),
+            ("240.0.0.1/api", "240.0.0.1"),
+            ("[ff02::1]:5353", "[ff02::1]"),
+            ("127.1:8080/run", "127.1"),
+            ("2130706433:8080", "2130706433"),
+            ("203.0.113.9", "203.0.113.9"),
+        ] {
+            assert_eq!(find("endpoint", text), Some(Sighting::Stated(host)), "{text}");
+            assert_eq!(find("note", text), None, "{text}");
+        }
+        for other in ["224.0.0.0/4", "0.5:1", "10:30", "0.5/min", "1.1.1.1:53", "[2606:4700:4700::1111]:53", "127.1"] {
+            assert_eq!(find("target", other), None, "{other}");
         }
     }
 

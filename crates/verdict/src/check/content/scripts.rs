@@ -8,19 +8,28 @@ use regex::bytes::Regex;
 use super::{Marks, begins_with, colons, ends_with};
 
 /// Media types that a program runs, or renders with the scripts in them, when they stand in a `data:` URL.
-const RUNNABLE: [&str; 19] = [
+const RUNNABLE: [&str; 28] = [
     "text/html",
     "text/javascript",
     "text/ecmascript",
     "text/jscript",
     "text/vbscript",
+    "text/livescript",
+    "text/x-ecmascript",
     "text/x-javascript",
+    "text/javascript1.0",
+    "text/javascript1.1",
+    "text/javascript1.2",
+    "text/javascript1.3",
+    "text/javascript1.4",
+    "text/javascript1.5",
     "text/x-python",
     "text/x-shellscript",
     "text/xml",
     "application/javascript",
     "application/x-javascript",
     "application/ecmascript",
+    "application/x-ecmascript",
     "application/hta",
     "application/wasm",
     "application/x-sh",

@@ -8,7 +8,7 @@ mod remark;
 use std::sync::LazyLock;
 
 use regex::bytes::Regex;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 pub(super) use self::phrase::PhraseSearch;
 use self::random::{has_digit, is_random, is_scrambled};
@@ -60,9 +60,10 @@ pub(super) fn seed_phrase(text: &str, search: &mut PhraseSearch) -> Option<&'sta
     search.is_in_text(text).then_some(phrase::KIND)
 }
 
-/// A number as the value of a member that promises a password.
-pub(super) fn in_number(name: &str) -> Option<&'static str> {
-    matches!(promise(name)?, Promise::Password).then_some("a password")
+/// A number as the value of a member that promises a password. What is called `pass` counts what has passed.
+pub(super) fn in_number(name: &str, number: &Number) -> Option<&'static str> {
+    let promises = matches!(promise(name)?, Promise::Password) && !last_word(name).eq_ignore_ascii_case("pass");
+    (promises && number.to_string().len() >= MIN_PASSWORD_BYTES).then_some("a password")
 }
 
 /// A seed phrase as a list of words, or a private key as a list of bytes in a member that promises one.
@@ -395,6 +396,9 @@ enum Promise {
     Words,
 }
 
+/// Shortest word or number that counts as a password, in bytes.
+const MIN_PASSWORD_BYTES: usize = 4;
+
 /// Shortest token that counts as a key, in bytes.
 const MIN_KEY_TOKEN_BYTES: usize = 12;
 
@@ -474,7 +478,7 @@ fn is_key_bytes(text: &str) -> bool {
 /// One word that says nothing about passwords.
 fn is_password(text: &str) -> bool {
     let text = text.trim();
-    text.len() >= 4 && !text.contains(char::is_whitespace) && !is_said_or_public(text)
+    text.len() >= MIN_PASSWORD_BYTES && !text.contains(char::is_whitespace) && !is_said_or_public(text)
 }
 
 /// One word with a digit in it, long enough for a key, or many letters without an order, and none of the public things
@@ -640,7 +644,7 @@ mod tests {
         ] {
             assert!(in_member(name, value).is_none(), "{name}: {value}");
         }
-        assert!(in_number("password").is_some() && in_number("max_tokens").is_none());
+        assert!(in_number("password", &1234.into()).is_some() && in_number("max_tokens", &1234.into()).is_none());
     }
 
     #[test]

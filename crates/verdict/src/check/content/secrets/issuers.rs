@@ -60,7 +60,7 @@ const GRAFANA: &str = "a Grafana token";
 const SONAR: &str = "a SonarQube token";
 const HUGGING_FACE: &str = "a Hugging Face token";
 
-pub(super) const ISSUERS: [Issuer; 149] = [
+pub(super) const ISSUERS: [Issuer; 153] = [
     // Keys.
     any("AGE-SECRET-KEY-1", 40, "an age secret key"),
     any("AGE-PLUGIN-", 30, "an age secret key"),
@@ -134,6 +134,10 @@ pub(super) const ISSUERS: [Issuer; 149] = [
     any("gloas-", 20, GITLAB),
     any("glcbt-", 20, GITLAB),
     any("glsoat-", 20, GITLAB),
+    any("glagent-", 20, GITLAB),
+    any("glffct-", 20, GITLAB),
+    any("glft-", 20, GITLAB),
+    any("glimt-", 20, GITLAB),
     any("ATBB", 28, "a Bitbucket password"),
     any("ATATT3", 60, "an Atlassian token"),
     random("npm_", 30, "an npm token"),

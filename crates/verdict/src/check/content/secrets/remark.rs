@@ -3,8 +3,8 @@
 use super::super::begins_with;
 use super::random::is_random;
 
-/// Words that begin a remark: `required`, `min-8-characters`, `optional8`, `see-docs-v2`.
-const REMARKS: [&str; 16] = [
+/// Words that begin a remark: `required`, `min-8-characters`, `optional8`, `see-docs-v2`; and how passwords are kept.
+const REMARKS: [&str; 40] = [
     "required",
     "optional",
     "none",
@@ -14,6 +14,30 @@ const REMARKS: [&str; 16] = [
     "true",
     "null",
     "unsupported",
+    "supported",
+    "enabled",
+    "disabled",
+    "allowed",
+    "forbidden",
+    "unset",
+    "empty",
+    "unknown",
+    "default",
+    "prompt",
+    "hidden",
+    "masked",
+    "redacted",
+    "omitted",
+    "encrypted",
+    "hashed",
+    "plain",
+    "plaintext",
+    "bcrypt",
+    "scrypt",
+    "pbkdf2",
+    "argon2",
+    "argon2i",
+    "argon2id",
     "minimum",
     "min",
     "maximum",
@@ -69,11 +93,14 @@ fn is_plain(part: &str) -> bool {
         || number.len() <= MAX_DIGITS && number.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// The name of what keeps a secret, and the secret's name there.
+/// The name of what keeps a secret, and the secret's name there; or a path: `/account/reset`, `/run/secrets/db`.
 pub(super) fn is_reference(text: &str) -> bool {
+    let is_path = |path: &str| path.split('/').all(is_name);
+    if let Some(path) = text.strip_prefix('/') {
+        return is_path(path);
+    }
     let Some((keeper, name)) = text.split_once(':') else { return false };
-    let is_path = || name.split('/').all(is_name);
-    KEEPERS.iter().any(|known| keeper.eq_ignore_ascii_case(known)) && (is_variable(name) || is_path())
+    KEEPERS.iter().any(|known| keeper.eq_ignore_ascii_case(known)) && (is_variable(name) || is_path(name))
 }
 
 /// `API_KEY_1`.
@@ -105,10 +132,17 @@ mod tests {
 
     #[test]
     fn references_are_told_from_what_they_name() {
-        for reference in ["env:API_KEY_1", "vault:secret/data/app1", "aws-sm:prod/db-1", "K8S:agents/key.v2"] {
+        for reference in [
+            "env:API_KEY_1",
+            "vault:secret/data/app1",
+            "aws-sm:prod/db-1",
+            "K8S:agents/key.v2",
+            "/account/reset",
+            "/run/secrets/db-1",
+        ] {
             assert!(is_reference(reference), "{reference}");
         }
-        for secret in ["vault:8c1f0e6d9b2a4735", "env:Vq7tMz2LpWx9", "user:pass1", "op:a//b", "env:", "env:ABCD1234"] {
+        for secret in ["vault:8c1f0e6d9b2a4735", "env:Vq7tMz2LpWx9", "user:pass1", "op:a//b", "env:", "env:ABCD1234", "/Ab3/x", "/8c1f0e6d9b2a4735"] {
             assert!(!is_reference(secret), "{secret}");
         }
     }
