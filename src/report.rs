@@ -50,7 +50,7 @@ pub use self::past::{Past, PastError};
 pub use self::registry::{Listing, Presence, Registry};
 pub use self::resolution::Draft;
 pub use self::row::{MAX_NAME_BYTES, Row, Rows, kept_input};
-pub use self::scope::{Ending, SCHEMA, Scope};
+pub use self::scope::{Demands, Ending, SCHEMA, Scope};
 pub use self::shard::Shard;
 
 /// The form of a report.

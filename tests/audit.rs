@@ -11,7 +11,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use clresolve::cid::ContentId;
 use clresolve::config::Config;
-use clresolve::report::governance_log::{GovernanceLog, LogRow};
+use clresolve::report::governance_log::{Form, GovernanceLog, LogRow};
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::chain::RpcFault;
 use clresolve::sandbox::spec::Spec;
@@ -131,7 +131,7 @@ fn every_name_of_the_sandbox_gets_the_row_that_its_list_tells() {
     let table = csv(text_of(&run(list.as_bytes(), &["--format", "csv", "--depth", "identity"])));
     let column = table[0].iter().position(|column| column == "resolution_row").unwrap();
     let printed: Vec<&str> = table[1..].iter().map(|line| &*line[column]).filter(|row| !row.is_empty()).collect();
-    let of_log = |printed: &str| rows_of_log(printed).iter().map(of_any_sandbox).collect::<Vec<_>>();
+    let of_log = |printed: &str| rows_of_log(Form::Published, printed).iter().map(of_any_sandbox).collect::<Vec<_>>();
     assert_eq!(of_log(&printed.join("\n")), drafts);
     let page = run(list.as_bytes(), &["--format", "html", "--depth", "identity"]);
     let (_, log) = text_of(&page).split_once("<section id=\"log\">").expect("a section");
@@ -152,11 +152,12 @@ fn of_any_sandbox(row: &Value) -> Value {
 }
 
 /// The rows of a governance log, as drafts of them stand in the JSON forms.
-fn rows_of_log(rows: &str) -> Vec<Value> {
-    let log = GovernanceLog::parse(&format!("{LOG_HEAD}{rows}\n")).unwrap_or_else(|error| panic!("{error}: {rows}"));
+fn rows_of_log(form: Form, rows: &str) -> Vec<Value> {
+    let log = GovernanceLog::parse(&format!("{}{rows}\n", form.head()));
+    let log = log.unwrap_or_else(|error| panic!("{error}: {rows}"));
     let row = |row: LogRow| {
-        let LogRow { date, subject, kind, decision, reason, .. } = row;
-        json!({"date": date, "subject": subject, "kind": kind, "decision": decision, "reason": reason})
+        let LogRow { date, subject, kind, action, decision, reason, .. } = row;
+        json!({"date": date, "subject": subject, "kind": kind, "action": action, "decision": decision, "reason": reason})
     };
     log.rows.into_iter().map(row).collect()
 }
@@ -568,7 +569,10 @@ fn resolution(folder: &Path, rows: &str, report: &Value, since: Option<&Value>, 
         // What is printed for people is read back as what programs get.
         let printed = text_of(&text).split_once("once a person has decided:\n\n").map_or("", |(_, drafts)| drafts);
         let rows: Vec<&str> = printed.lines().skip(2).collect();
-        assert_eq!(json!(rows_of_log(&rows.join("\n"))), json_of(&programs.stdout)["drafts"], "{printed}");
+        let mut drafts = json_of(&programs.stdout)["drafts"].clone();
+        // The plain form does not say what was done.
+        drafts.as_array_mut().expect("a list").iter_mut().for_each(|draft| draft["action"] = Value::Null);
+        assert_eq!(json!(rows_of_log(Form::Plain, &rows.join("\n"))), drafts, "{printed}");
     }
     output
 }
@@ -693,6 +697,55 @@ fn a_malformed_row_of_a_governance_log_is_a_finding_and_hides_no_other_row() {
     let why = "expected five cells: date, subject, kind, decision, reason";
     let place = |line: u64| json!({"line": line, "column": 35, "why": why});
     assert_eq!((&found["malformed"], &found["rows"]), (&json!([place(5), place(7)]), &json!(1)));
+}
+
+/// The form of the published logs, from the table that says nothing yet to one that says all.
+#[test]
+fn a_log_of_the_published_form_is_held_against_audits_and_gets_its_drafts() {
+    let folder = TempDir::new().unwrap();
+    let report = json_of(&run(NAMES, &["--format", "json", "--depth", "identity", "--timeout", "2m"]).stdout);
+    let mut before = report.clone();
+    before["rows"][0]["on_chain"]["holder"] = json!("0x0000000000000000000000000000000000000001");
+    let rows = before["rows"].as_array_mut().expect("rows");
+    let gone = {
+        let mut row = rows[0].clone();
+        for member in ["input", "normalized"] {
+            row[member] = json!("gone.eth");
+        }
+        row
+    };
+    rows.push(gone);
+    let new = rows.remove(1)["input"].as_str().expect("a name").to_owned();
+    let held = |rows: &str, options: &[&str]| {
+        std::fs::write(folder.path().join("log.md"), format!("{}{rows}", Form::Published.head())).unwrap();
+        std::fs::write(folder.path().join("report.json"), sealed(&report)).unwrap();
+        std::fs::write(folder.path().join("since.json"), sealed(&before)).unwrap();
+        let arguments = ["audit", "resolution", "--log", "log.md", "--since", "since.json", "report.json"];
+        without_configuration().current_dir(folder.path()).args(arguments).args(options).output().unwrap()
+    };
+    let found = held("| — | — | — | — | — | — |\n", &[]);
+    let said = text_of(&found);
+    assert_eq!(code(&found), Some(1), "{}", String::from_utf8_lossy(&found.stderr));
+    let (_, printed) = said.split_once(&Form::Published.head()).expect("the head of the drafts");
+    let action = |name: &str, action: &str| format!(" | `{name}` | {action} | ");
+    for row in [action(&new, "Added"), action("gone.eth", "Removed"), action("summarizeagent.eth", "Updated")] {
+        assert!(printed.contains(&row), "{row}: {printed}");
+    }
+    let json = json_of(&held("", &["--json"]).stdout);
+    assert_eq!(json!(rows_of_log(Form::Published, printed)), json["drafts"]);
+    let schema: Value = serde_json::from_str(include_str!("../schemas/audit-resolution.schema.json")).expect("JSON");
+    assert!(jsonschema::validator_for(&schema).expect("a schema").is_valid(&json), "{json:#}");
+
+    let approved = printed.replace("| — |", "| a council |");
+    for undecided in [printed, &approved] {
+        assert_eq!(code(&held(undecided, &[])), Some(1), "{undecided}");
+    }
+    let decided = approved.replace("draft: ", "");
+    let whole = held(&decided, &[]);
+    assert_eq!(code(&whole), Some(0), "{}", text_of(&whole));
+    let removed = decided.lines().find(|row| row.contains("gone.eth")).expect("its row").replace("gone.eth", &new);
+    let invented = held(&(decided.clone() + &removed + "\n"), &[]);
+    assert!(code(&invented) != Some(0), "{}", text_of(&invented));
 }
 
 #[test]

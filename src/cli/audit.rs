@@ -20,6 +20,7 @@ use std::path::Path;
 use std::pin::pin;
 
 use anyhow::{Context as _, bail};
+use serde_json::json;
 
 pub(super) use self::block_pin::BlockPin;
 use self::history::History;
@@ -37,9 +38,10 @@ use super::output::{Output, Unwritable, is_same_file};
 use super::stop::asked_to_stop;
 use super::uri;
 use super::world::{Reader, World};
-use crate::chain::BlockSelector;
-use crate::report::{Ending, ListOfNames, Report, Scope};
-use crate::verdict::{Depth, Pinned};
+use crate::chain::{BlockSelector, GradeDemand};
+use crate::config::Config;
+use crate::report::{Demands, Ending, ListOfNames, Report, Scope};
+use crate::verdict::{Depth, Pinned, canonical_digest};
 
 pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
     match args.command {
@@ -215,6 +217,26 @@ pub(super) fn list_file(names: Option<&Path>) -> Option<String> {
     Some(uri::reference(&file.display().to_string()))
 }
 
+/// The digest of the settings that decide states and findings, beside profile, depth and the demanded proof.
+fn settings_digest(config: &Config) -> String {
+    let (chain, rules) = (&config.chain, &config.rules);
+    let mut publishers = rules.allowed_publishers.clone();
+    publishers.sort_unstable();
+    publishers.dedup();
+    // One endpoint's word is a warning, unless it is the operator's own.
+    let believes_own = matches!(chain.demand(), Ok(GradeDemand::SingleRpc)) && chain.endpoints.iter().all(|e| e.own);
+    canonical_digest(&json!({
+        "universal_resolver": chain.universal_resolver.to_string(),
+        "genesis": chain.genesis.map(|hash| hash.to_string()),
+        "ccip_read": chain.ccip_read,
+        "own_endpoint": believes_own,
+        "require_all_sources": rules.require_all_sources,
+        "allowed_publishers": publishers,
+        "links": rules.links,
+        "record_rest": config.memory.record_rest,
+    }))
+}
+
 /// The question and the rules of an audit of this world.
 pub(super) fn scope(world: &World) -> anyhow::Result<Scope> {
     let config = &world.config;
@@ -227,7 +249,44 @@ pub(super) fn scope(world: &World) -> anyhow::Result<Scope> {
         profile: Pinned { id: profile.id().to_owned(), digest: profile.digest().to_string() },
         manifests: profile.manifests().map(manifest).collect(),
         depth: config.rules.depth,
+        demands: Some(Demands::of(config.chain.demand()?, settings_digest(config))),
         registry: None,
         agreement: false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_setting_that_decides_states_gives_other_rules() {
+        let with = |change: &dyn Fn(&mut Config)| {
+            let mut config = Config::default();
+            change(&mut config);
+            settings_digest(&config)
+        };
+        let usual = with(&|_| {});
+        let changes: [&dyn Fn(&mut Config); 8] = [
+            &|config| config.chain.universal_resolver = [1; 20].into(),
+            &|config| config.chain.genesis = Some([1; 32].into()),
+            &|config| config.chain.ccip_read ^= true,
+            &|config| {
+                config.chain.endpoints.truncate(1);
+                config.chain.endpoints[0].own = true;
+            },
+            &|config| config.rules.require_all_sources ^= true,
+            &|config| config.rules.allowed_publishers = vec!["a.eth".to_owned()],
+            &|config| config.rules.links ^= true,
+            &|config| config.memory.record_rest += 1,
+        ];
+        for (number, change) in changes.into_iter().enumerate() {
+            assert_ne!(with(change), usual, "{number}");
+        }
+        let publishers = |names: &[&str]| {
+            with(&|config| config.rules.allowed_publishers = names.iter().map(|name| (*name).to_owned()).collect())
+        };
+        assert_eq!(publishers(&["a.eth", "b.eth"]), publishers(&["b.eth", "a.eth"]));
+        assert_eq!(with(&|config| config.cache.refresh_runs += 1), usual);
+    }
 }

@@ -2,13 +2,15 @@
 
 use std::io::{self, Write};
 
+use super::governance_log::Form;
+use super::on_chain::Fact;
 use super::words::slugs;
 use super::{Draft, Report, Row, Rows, upstreams};
 use crate::reason::{Effect, MAX_VALUE_BYTES};
 use crate::text::Foreign;
 
 /// The columns.
-const COLUMNS: [&str; 28] = [
+const COLUMNS: [&str; 30] = [
     "line",
     "input",
     "name",
@@ -37,6 +39,8 @@ const COLUMNS: [&str; 28] = [
     "endpoints",
     "gateways",
     "unchanged_since",
+    "owner",
+    "expiry",
 ];
 
 /// The column that holds the draft of a row.
@@ -51,7 +55,7 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
         let mut cells =
             cells(report, row).map(|cell| Foreign::new(&cell).at_most(MAX_CELL_CHARACTERS).csv().to_string());
         // Its foreign text is escaped already, and it begins with a bar: it is read back as it stands here.
-        let draft = Draft::of(report, row).map_or_else(String::new, |draft| draft.markdown());
+        let draft = Draft::of(report, row).map_or_else(String::new, |draft| draft.markdown(Form::Published));
         cells[RESOLUTION_ROW] = format!("\"{}\"", draft.replace('"', "\"\""));
         write!(out, "{}\r\n", cells.join(","))
     })?;
@@ -62,12 +66,14 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     }
 }
 
-fn cells(report: &Report, row: &Row) -> [String; 28] {
+fn cells(report: &Report, row: &Row) -> [String; 30] {
     let drift = &row.drift;
     let [txt_https, txt_ipfs, https_ipfs, txt_card, card_manifest, schemas_manifest] =
         drift.agreements().map(|agreement| agreement.as_str().to_owned());
     let digest = |digest: Option<crate::digest::Digest>| digest.map_or_else(String::new, |d| d.to_string());
     let [endpoints, gateways] = upstreams::cells(row);
+    let on_chain = row.known.on_chain.as_ref();
+    let read = |fact| on_chain.and_then(|chain| chain.read(fact)).flatten().unwrap_or_default().to_owned();
     let txt: Vec<String> = row.txt.iter().map(ToString::to_string).collect();
     [
         row.line.to_string(),
@@ -98,6 +104,8 @@ fn cells(report: &Report, row: &Row) -> [String; 28] {
         endpoints,
         gateways,
         row.unchanged_since.clone().unwrap_or_default(),
+        read(Fact::Holder),
+        read(Fact::Expiry),
     ]
 }
 

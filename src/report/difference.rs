@@ -11,7 +11,7 @@ use super::on_chain::{Fact, ReadRecords};
 use super::past::{Past, PastName};
 use super::upstreams::usable;
 use super::words::slugs;
-use super::{Decided, Known, OnChain, Scope, SeenCard};
+use super::{Decided, Demands, Known, OnChain, Scope, SeenCard};
 use crate::check::edition;
 use crate::evidence::edition::Edition;
 use crate::verdict::State;
@@ -47,6 +47,8 @@ pub struct Rules {
     pub profile: String,
     /// How deep the walk went.
     pub depth: &'static str,
+    /// What else decides states; absent where the report does not say.
+    pub demands: Option<Demands>,
 }
 
 /// One change of one name.
@@ -127,8 +129,8 @@ impl Kind {
         self.about().word
     }
 
-    /// Whether it is one of what a name publishes: not of the list, nor of what is said of the name.
-    pub(super) const fn is_published(self) -> bool {
+    /// Whether a governance log must tell of it: of the list and of what a name publishes, not of what is said of the name.
+    pub(super) const fn is_logged(self) -> bool {
         !self.about().log_words.is_empty()
     }
 
@@ -136,8 +138,8 @@ impl Kind {
     pub(super) const fn about(self) -> About {
         use Values::{Code, Foreign, Own};
         let (word, log_words, values): (_, &[_], _) = match self {
-            Self::Added => ("added", &[], Own),
-            Self::Removed => ("removed", &[], Own),
+            Self::Added => ("added", &["added"], Own),
+            Self::Removed => ("removed", &["removed"], Own),
             Self::NewlyTrusted => ("newly-trusted", &[], Own),
             Self::NewlyBroken => ("newly-broken", &[], Own),
             Self::State => ("state", &[], Own),
@@ -161,7 +163,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct About {
     word: &'static str,
-    /// The words by which a row of a governance log tells of it, beside its values. None for what a name does not publish.
+    /// The words by which a row of a governance log tells of it, beside its values. None for what needs no row.
     pub(super) log_words: &'static [&'static str],
     /// What its values are.
     pub(super) values: Values,
@@ -283,7 +285,11 @@ impl Difference {
 
 impl Rules {
     fn of(scope: &Scope) -> Self {
-        Self { profile: format!("{} {}", scope.profile.id, scope.profile.digest), depth: scope.depth.as_str() }
+        Self {
+            profile: format!("{} {}", scope.profile.id, scope.profile.digest),
+            depth: scope.depth.as_str(),
+            demands: scope.demands.clone(),
+        }
     }
 }
 

@@ -78,6 +78,9 @@ impl Report {
             ("depth", format!("{}: {}", scope.depth.as_str(), words::depth(scope.depth))),
             ("world", format!("{}: {}", scope.world, words::chain(&scope.chain))),
         ];
+        facts.extend(scope.demands.iter().flat_map(|demands| {
+            [("proof demanded", demands.in_words()), ("other settings", demands.settings.clone())]
+        }));
         if let Some(shard) = self.shard {
             facts.push(("shard", shard.to_string()));
         }

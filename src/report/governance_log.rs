@@ -1,6 +1,7 @@
 //! A governance log (`RESOLUTION.md`): the rows of its table. Pure.
 //!
-//! A table counts by its head. Other text, other tables, blocks of code and comments are passed over.
+//! A table counts by its head, which is one of two [forms](Form). Other text, other tables, blocks of code and comments
+//! are passed over.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +22,66 @@ const MAX_MALFORMED: usize = 1_000;
 /// How the decision of a row begins that nobody has decided yet.
 pub const DRAFT: &str = "draft:";
 
-/// The columns.
-pub const COLUMNS: [&str; 5] = ["date", "subject", "kind", "decision", "reason"];
+/// What stands in a cell that says nothing.
+pub const NOTHING: &str = "—";
+
+/// The form of a log's table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// That of the published governance logs.
+    #[default]
+    Published,
+    /// That of this project's own log, which holds decisions about the rules too.
+    Plain,
+}
+
+/// What holds for a form.
+struct Columns {
+    names: &'static [&'static str],
+    /// What a row of another length is told.
+    expected: &'static str,
+    /// What is told where the head has no delimiter below it.
+    delimiter: &'static str,
+}
+
+impl Form {
+    const ALL: [Self; 2] = [Self::Published, Self::Plain];
+
+    const fn columns(self) -> Columns {
+        match self {
+            Self::Published => Columns {
+                names: &["Date", "Agent Name(s)", "Action", "Reason", "Resolution", "Approver(s)"],
+                expected: "expected six cells: date, agent names, action, reason, resolution, approvers",
+                delimiter: "expected |---|---|---|---|---|---| below the head",
+            },
+            Self::Plain => Columns {
+                names: &["date", "subject", "kind", "decision", "reason"],
+                expected: "expected five cells: date, subject, kind, decision, reason",
+                delimiter: "expected |---|---|---|---|---| below the head",
+            },
+        }
+    }
+
+    /// The head of a table, with its delimiter.
+    pub fn head(self) -> String {
+        let names = self.columns().names;
+        format!("| {} |\n{}|\n", names.join(" | "), "|---".repeat(names.len()))
+    }
+
+    /// The form whose head these cells are. One of the published logs has one `Approver`.
+    fn of_head<'c>(cells: impl Iterator<Item = &'c str> + Clone) -> Option<Self> {
+        let name = |cell: &str| cell.trim().to_ascii_lowercase().trim_end_matches("(s)").to_owned();
+        Self::ALL
+            .into_iter()
+            .find(|form| cells.clone().map(name).eq(form.columns().names.iter().map(|column| name(column))))
+    }
+}
 
 /// The rows of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GovernanceLog {
+    /// That of its first table.
+    pub form: Form,
     /// In the order of the file.
     pub rows: Vec<LogRow>,
     /// What stands where rows should, in the order of the file. It records nothing.
@@ -57,10 +112,14 @@ pub struct LogRow {
     pub names: Vec<String>,
     /// What it records.
     pub kind: LogKind,
+    /// What was done; absent in the plain form, which does not tell.
+    pub action: Option<Action>,
     /// What was decided, in Markdown.
     pub decision: String,
     /// Why, in Markdown.
     pub reason: String,
+    /// Whether somebody stands for it; in the plain form somebody always does.
+    pub is_approved: bool,
 }
 
 /// What a row records.
@@ -89,6 +148,54 @@ impl LogKind {
             Self::Change => "change",
         }
     }
+
+    /// How the reason of such a row begins in the published form, which has no column for the kind.
+    pub(super) const fn mark(self) -> &'static str {
+        match self {
+            Self::Decision | Self::Change => "",
+            Self::Incident => "incident: ",
+            Self::Correction => "correction: ",
+        }
+    }
+
+    /// The kind of a reason in the published form, and what stands behind its mark.
+    fn split(reason: &str) -> (Self, &str) {
+        let marked = [Self::Incident, Self::Correction].into_iter().find_map(|kind| {
+            let (word, rest) = reason.split_once(':')?;
+            word.eq_ignore_ascii_case(kind.as_str()).then(|| (kind, rest.trim_start()))
+        });
+        marked.unwrap_or((Self::Change, reason))
+    }
+}
+
+/// What was done to a name, in the words of the published form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Action {
+    /// It is listed now.
+    Added,
+    /// What it publishes is another.
+    Updated,
+    /// Its card says that it is not to be used any more.
+    Deprecated,
+    /// Another name has taken its place.
+    Replaced,
+    /// It is listed no longer.
+    Removed,
+}
+
+impl Action {
+    const ALL: [Self; 5] = [Self::Added, Self::Updated, Self::Deprecated, Self::Replaced, Self::Removed];
+
+    /// The word in the log.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "Added",
+            Self::Updated => "Updated",
+            Self::Deprecated => "Deprecated",
+            Self::Replaced => "Replaced",
+            Self::Removed => "Removed",
+        }
+    }
 }
 
 /// Why a log cannot be read.
@@ -96,7 +203,10 @@ impl LogKind {
 #[non_exhaustive]
 pub enum LogError {
     /// There is no table.
-    #[error("has no table with the head | date | subject | kind | decision | reason |")]
+    #[error(
+        "has no table with the head | Date | Agent Name(s) | Action | Reason | Resolution | Approver(s) | or \
+         | date | subject | kind | decision | reason |"
+    )]
     NoTable,
     /// More rows are malformed than are told of.
     #[error("line {line}: more than {MAX_MALFORMED} rows are malformed; name the governance log")]
@@ -112,7 +222,8 @@ impl GovernanceLog {
     /// # Errors
     /// [`LogError`]
     pub fn parse(text: &str) -> Result<Self, LogError> {
-        let (mut log, mut has_table) = (Self { rows: Vec::new(), malformed: Vec::new() }, false);
+        let mut log = Self { form: Form::default(), rows: Vec::new(), malformed: Vec::new() };
+        let mut form = None;
         let (mut position, mut hidden) = (Position::Outside, None);
         for (line, text) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
             if let Some(until) = &hidden {
@@ -123,49 +234,59 @@ impl GovernanceLog {
             }
             let mut malformed = |why| log.malformed.push(MalformedRow { line, column: 1, why });
             position = match (position, cells(text)) {
-                (Position::Head, Some(cells)) if is_delimiter(&cells) => Position::Rows,
-                (Position::Head, Some(_)) => {
-                    malformed("expected |---|---|---|---|---| below the head");
-                    Position::Rows
+                (Position::Head(form), Some(cells)) if is_delimiter(form, &cells) => Position::Rows(form),
+                (Position::Head(form), Some(_)) => {
+                    malformed(form.columns().delimiter);
+                    Position::Rows(form)
                 }
-                (Position::Head, None) => {
-                    malformed("expected |---|---|---|---|---| below the head");
+                (Position::Head(form), None) => {
+                    malformed(form.columns().delimiter);
                     hidden = Hidden::begins(text);
                     Position::Outside
                 }
-                (Position::Rows, Some(cells)) => {
-                    match LogRow::of(line, &cells) {
-                        Ok(row) => log.rows.push(row),
+                (Position::Rows(form), Some(cells)) => {
+                    match LogRow::of(line, form, &cells) {
+                        Ok(row) => log.rows.extend(row),
                         Err(row) => log.malformed.push(row),
                     }
-                    Position::Rows
+                    Position::Rows(form)
                 }
-                (Position::Rows, None) if text.trim().is_empty() => Position::Outside,
-                (Position::Rows, None) => {
+                (Position::Rows(_), None) if text.trim().is_empty() => Position::Outside,
+                (Position::Rows(form), None) => {
                     malformed("expected a row, which begins with |, or an empty line below the table");
                     hidden = Hidden::begins(text);
-                    if hidden.is_some() { Position::Outside } else { Position::Rows }
+                    if hidden.is_some() { Position::Outside } else { Position::Rows(form) }
                 }
-                (Position::Outside, Some(cells)) if is_head(&cells) => Position::Head,
-                (Position::Outside, Some(cells)) if is_astray(&cells) => {
-                    malformed("expected the head of the table above this row, with no empty line between");
-                    Position::Outside
-                }
+                (Position::Outside, Some(cells)) => match Form::of_head(cells.iter().map(|cell| &*cell.text)) {
+                    Some(form) => Position::Head(form),
+                    None => {
+                        if is_astray(&cells) {
+                            malformed("expected the head of the table above this row, with no empty line between");
+                        }
+                        Position::Outside
+                    }
+                },
                 (Position::Outside, None) if is_bare_head(text) => {
                     malformed("expected | at the start of each line of the table");
                     Position::Outside
                 }
-                (Position::Outside, _) => {
+                (Position::Outside, None) => {
                     hidden = Hidden::begins(text);
                     Position::Outside
                 }
             };
-            has_table |= matches!(position, Position::Rows);
+            if let Position::Rows(of) = position {
+                form.get_or_insert(of);
+            }
             if log.malformed.len() > MAX_MALFORMED {
                 return Err(LogError::TooManyMalformed { line });
             }
         }
-        if has_table || !log.malformed.is_empty() { Ok(log) } else { Err(LogError::NoTable) }
+        if form.is_none() && log.malformed.is_empty() {
+            return Err(LogError::NoTable);
+        }
+        log.form = form.unwrap_or_default();
+        Ok(log)
     }
 
     /// The rows that record what happened, by the names that they are about.
@@ -187,8 +308,8 @@ impl GovernanceLog {
 #[derive(Clone, Copy)]
 enum Position {
     Outside,
-    Head,
-    Rows,
+    Head(Form),
+    Rows(Form),
 }
 
 /// What no reader of the rendered log sees as a table (CommonMark 0.31, 4.5 and 4.6).
@@ -263,56 +384,110 @@ fn cells(line: &str) -> Option<Vec<Cell>> {
     Some(cells)
 }
 
-fn is_head(cells: &[Cell]) -> bool {
-    cells.iter().map(|cell| cell.text.to_ascii_lowercase()).eq(COLUMNS)
-}
-
 /// Whether a line is the head of a table without its outer borders, which Markdown permits.
 fn is_bare_head(line: &str) -> bool {
-    line.trim_end_matches('|').split('|').map(|cell| cell.trim().to_ascii_lowercase()).eq(COLUMNS)
+    Form::of_head(line.trim_end_matches('|').split('|')).is_some()
 }
 
-fn is_delimiter(cells: &[Cell]) -> bool {
+fn is_delimiter(form: Form, cells: &[Cell]) -> bool {
     let is_rule = |cell: &Cell| {
         let rule = cell.text.strip_prefix(':').unwrap_or(&cell.text);
         let rule = rule.strip_suffix(':').unwrap_or(rule);
         !rule.is_empty() && rule.chars().all(|c| c == '-')
     };
-    cells.len() == COLUMNS.len() && cells.iter().all(is_rule)
+    cells.len() == form.columns().names.len() && cells.iter().all(is_rule)
 }
 
 /// Whether a row that is in no table looks like one of a log.
 fn is_astray(cells: &[Cell]) -> bool {
-    cells.len() == COLUMNS.len() && cells[0].text.parse::<Date>().is_ok()
+    let has_length = |form: Form| cells.len() == form.columns().names.len();
+    Form::ALL.into_iter().any(has_length) && cells[0].text.parse::<Date>().is_ok()
 }
 
+impl Cell {
+    /// Whether it says nothing: it is empty, or a dash.
+    fn is_nothing(&self) -> bool {
+        self.text.chars().all(|c| matches!(c, '-' | '–' | '—'))
+    }
+}
+
+/// The cell that is wrong, and what was expected there.
+type Wrong<'c> = (&'c Cell, &'static str);
+
 impl LogRow {
-    fn of(line: usize, cells: &[Cell]) -> Result<Self, MalformedRow> {
-        let malformed = |column, why| MalformedRow { line, column, why };
-        let [date, subject, kind, decision, reason] = cells else {
-            let column = cells.get(COLUMNS.len()).or_else(|| cells.last()).map_or(1, |cell| cell.column);
-            return Err(malformed(column, "expected five cells: date, subject, kind, decision, reason"));
+    /// The row of these cells; none where no cell says anything.
+    fn of(line: usize, form: Form, cells: &[Cell]) -> Result<Option<Self>, MalformedRow> {
+        let row = match (form, cells) {
+            (Form::Published, [date, names, action, reason, resolution, approvers]) => {
+                Self::published(line, [date, names, action, reason, resolution, approvers])
+            }
+            (Form::Plain, [date, subject, kind, decision, reason]) => {
+                Self::plain(line, [date, subject, kind, decision, reason])
+            }
+            _ => {
+                let Columns { names, expected, .. } = form.columns();
+                let column = cells.get(names.len()).or_else(|| cells.last()).map_or(1, |cell| cell.column);
+                return Err(MalformedRow { line, column, why: expected });
+            }
         };
-        if subject.text.is_empty() {
-            return Err(malformed(subject.column, "expected what the row is about"));
+        if cells.iter().all(Cell::is_nothing) {
+            return Ok(None);
+        }
+        row.map(Some).map_err(|(cell, why)| MalformedRow { line, column: cell.column, why })
+    }
+
+    fn published(line: usize, cells: [&Cell; 6]) -> Result<Self, Wrong<'_>> {
+        let [date, subject, action, reason, resolution, approvers] = cells;
+        let word = Action::ALL.into_iter().find(|known| known.as_str() == action.text);
+        let wanted = "expected Added, Updated, Deprecated, Replaced or Removed";
+        if reason.is_nothing() {
+            return Err((reason, "expected a reason"));
+        }
+        if resolution.is_nothing() {
+            return Err((resolution, "expected what was decided"));
+        }
+        let (kind, reason) = LogKind::split(&reason.text);
+        let kind = if subject.is_nothing() { LogKind::Decision } else { kind };
+        Ok(Self {
+            action: Some(word.ok_or((action, wanted))?),
+            is_approved: !approvers.is_nothing(),
+            ..Self::about(line, kind, [date, subject], [&resolution.text, reason])?
+        })
+    }
+
+    fn plain(line: usize, cells: [&Cell; 5]) -> Result<Self, Wrong<'_>> {
+        let [date, subject, kind, decision, reason] = cells;
+        if subject.is_nothing() {
+            return Err((subject, "expected what the row is about"));
         }
         let word = LogKind::ALL.into_iter().find(|known| known.as_str() == kind.text);
-        let kind = word.ok_or_else(|| malformed(kind.column, "expected decision, incident, correction or change"))?;
+        let kind = word.ok_or((kind, "expected decision, incident, correction or change"))?;
+        Self::about(line, kind, [date, subject], [&decision.text, &reason.text])
+    }
+
+    fn about<'c>(
+        line: usize,
+        kind: LogKind,
+        [date, subject]: [&'c Cell; 2],
+        [decision, reason]: [&str; 2],
+    ) -> Result<Self, Wrong<'c>> {
         let names = if kind == LogKind::Decision { Ok(Vec::new()) } else { names(&subject.text) };
         Ok(Self {
             line,
-            date: date.text.parse().map_err(|_| malformed(date.column, "expected a date such as 2026-11-20"))?,
+            date: date.text.parse().map_err(|_| (date, "expected a date such as 2026-11-20"))?,
             subject: code_span(&subject.text).unwrap_or_else(|| subject.text.clone()),
-            names: names.map_err(|why| malformed(subject.column, why))?,
+            names: names.map_err(|why| (subject, why))?,
             kind,
-            decision: decision.text.clone(),
-            reason: reason.text.clone(),
+            action: None,
+            decision: decision.to_owned(),
+            reason: reason.to_owned(),
+            is_approved: true,
         })
     }
 
     /// Whether no person has decided it yet.
     pub fn is_draft(&self) -> bool {
-        self.decision.starts_with(DRAFT)
+        !self.is_approved || self.decision.starts_with(DRAFT)
     }
 }
 
@@ -356,6 +531,8 @@ mod tests {
     use super::*;
     use crate::report::Draft;
 
+    const PUBLISHED: &str = "# Log\n\n| Date | Agent Name(s) | Action | Reason | Resolution | Approver(s) |\n\
+                             |------|----------------|--------|--------|------------|--------------|\n";
     const HEAD: &str = "# Log\n\n| Date | subject | kind | decision | reason |\n|---|:-:|---|---|---|\n";
 
     /// What is malformed in a log.
@@ -401,19 +578,90 @@ mod tests {
 
     #[test]
     fn a_draft_is_read_back_as_it_was_made() {
-        for subject in ["a.eth", "x, b.eth", "=x|`a`\u{202e}\\n\u{7c}.eth", "\\u{41}\\"] {
+        let subjects = ["a.eth", "x, b.eth", "=x|`a`\u{202e}\\n\u{7c}.eth", "\\u{41}\\"];
+        let kinds = [LogKind::Incident, LogKind::Correction, LogKind::Change];
+        for ((subject, kind), form) in subjects
+            .into_iter()
+            .flat_map(|subject| kinds.map(|kind| (subject, kind)))
+            .flat_map(|of| Form::ALL.map(|form| (of, form)))
+        {
             let draft = Draft {
                 date: "2026-11-20".to_owned(),
                 subject: subject.to_owned(),
-                kind: LogKind::Incident,
+                kind,
+                action: Action::Deprecated,
                 decision: "draft: set `x`".to_owned(),
                 reason: "`a` | / <b>".to_owned(),
             };
-            let log = GovernanceLog::parse(&(Draft::head() + &draft.markdown() + "\n")).expect("a log");
+            let log = GovernanceLog::parse(&(form.head() + &draft.markdown(form) + "\n")).expect("a log");
             let [row] = &log.rows[..] else { panic!("{log:?}") };
-            assert!(row.is_draft() && row.names == [subject], "{row:?}");
-            let LogRow { date, subject, kind, decision, reason, .. } = row.clone();
-            assert_eq!(Draft { date: date.to_string(), subject, kind, decision, reason }, draft);
+            assert!(row.is_draft() && row.names == [subject] && log.form == form, "{row:?}");
+            let LogRow { date, subject, kind, action, decision, reason, .. } = row.clone();
+            assert_eq!(action, (form == Form::Published).then_some(draft.action));
+            assert_eq!(Draft { date: date.to_string(), subject, kind, action: draft.action, decision, reason }, draft);
+        }
+    }
+
+    /// The published logs: one whose table says nothing yet, and one about verbs, which is a table of another kind.
+    #[test]
+    fn a_published_log_that_says_nothing_yet_has_no_rows() {
+        let verbs = "\n| Date | Verb(s) | Action | Class | Reason | Resolution | Approver(s) |\n|--|--|--|--|--|--|--|\n\
+                     | 2025-12-06 | fetch, parse | Added | Commons | first set | v1.0.0 | a steward |\n";
+        let log = GovernanceLog::parse(&format!("{PUBLISHED}| — | — | — | — | — | — |\n{verbs}")).expect("a log");
+        assert_eq!(log, GovernanceLog { form: Form::Published, rows: Vec::new(), malformed: Vec::new() });
+        assert_eq!(GovernanceLog::parse(verbs), Err(LogError::NoTable));
+        let one = PUBLISHED.replace("Approver(s)", "Approver");
+        assert_eq!(GovernanceLog::parse(&one).map(|log| log.form), Ok(Form::Published));
+    }
+
+    #[test]
+    fn a_published_row_says_what_was_done_and_who_approved_it() {
+        for action in Action::ALL {
+            let word = action.as_str();
+            let row = |names: &str, reason: &str, decision: &str, approver: &str| {
+                let row = format!("| 2026-11-20 | {names} | {word} | {reason} | {decision} | {approver} |\n");
+                let log = GovernanceLog::parse(&format!("{PUBLISHED}{row}")).expect("a log");
+                assert_eq!(log.malformed, [], "{row}");
+                log.rows.into_iter().next().expect("a row")
+            };
+            let change = row("`A.eth`, b.eth", "first identity", "adopted", "commandlayer.eth");
+            assert_eq!((change.kind, change.action), (LogKind::Change, Some(action)));
+            assert_eq!((&*change.names.join(" "), &*change.decision), ("a.eth b.eth", "adopted"));
+            assert!(!change.is_draft());
+            let incident = row("a.eth", "Incident: checksum-mismatch", "stopped", "—");
+            assert_eq!((incident.kind, &*incident.reason), (LogKind::Incident, "checksum-mismatch"));
+            assert!(incident.is_draft(), "nobody approved it");
+            let correction = row("a.eth", "correction: trusted", "draft: may be paid", "x");
+            assert!(correction.kind == LogKind::Correction && correction.is_draft());
+            let decision = row("—", "the text is open", "by the letter", "x");
+            assert!(decision.kind == LogKind::Decision && decision.names.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_is_malformed_in_a_published_log_has_its_place() {
+        for (row, expected) in [
+            ("| soon | a.eth | Added | r | d | x |", "line 5, column 3: expected a date"),
+            ("| — | a.eth | Added | r | d | x |", "line 5, column 3: expected a date"),
+            ("| 2026-11-20 | **a.eth** | Added | r | d | x |", "line 5, column 16: expected names alone"),
+            ("| 2026-11-20 | a.eth | Revised | r | d | x |", "line 5, column 24: expected Added, Updated"),
+            ("| 2026-11-20 | a.eth | Added | — | d | x |", "line 5, column 32: expected a reason"),
+            ("| 2026-11-20 | a.eth | Added | r |  | x |", "line 5, column 37: expected what was decided"),
+            ("| 2026-11-20 | a.eth | Added | r | d |", "line 5, column 36: expected six cells"),
+            ("| 2026-11-20 | a.eth | Added | r | d | x | y |", "line 5, column 44: expected six cells"),
+        ] {
+            let found = malformed(&format!("{PUBLISHED}{row}"));
+            assert!(found.len() == 1 && found[0].starts_with(expected), "{row}: {found:?}");
+        }
+        let head = PUBLISHED.lines().nth(2).expect("the head");
+        let row = "| 2026-11-20 | a.eth | Added | r | d | x |\n";
+        for (log, expected) in [
+            (format!("{head}\n{row}"), "line 2, column 1: expected |---|---|---|---|---|---| below"),
+            (format!("{PUBLISHED}\n{row}"), "line 6, column 1: expected the head of the table above"),
+            (format!("{PUBLISHED}\n{}\n", head.trim_matches(['|', ' '])), "line 6, column 1: expected | at the start"),
+        ] {
+            let found = malformed(&log);
+            assert!(found.len() == 1 && found[0].starts_with(expected), "{found:?}");
         }
     }
 

@@ -359,7 +359,9 @@ fn expiries(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Re
             day(*expiry)
         )?;
     }
-    writeln!(out, "</tbody></table></div>\n</section>")
+    writeln!(out, "</tbody></table></div>")?;
+    left_out(expiries.over, &format!("names that have expired, or will within {NOTICE_DAYS} days,"), out)?;
+    writeln!(out, "</section>")
 }
 
 fn reasons(report: &Report, out: &mut dyn Write) -> io::Result<()> {

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::difference::{Change, Kind, OtherWorld};
 use super::duty::is_askers_slip;
-use super::governance_log::{DRAFT, GovernanceLog, LogKind, LogRow, MalformedRow};
+use super::governance_log::{Action, DRAFT, GovernanceLog, LogKind, LogRow, MalformedRow};
 use super::log_words::{self, shortened};
 use super::past::{Past, PastName};
 use super::{Decided, Difference, Draft};
@@ -54,6 +54,8 @@ pub struct Missing {
     pub name: String,
     /// The kind of the row.
     pub kind: LogKind,
+    /// What was done, in the words of the published form.
+    pub action: Action,
     /// What happened.
     pub what: Vec<String>,
 }
@@ -115,7 +117,7 @@ impl LogCheck {
             complete: difference.as_ref().map_or(latest.complete, Difference::is_complete),
             undecided: Vec::new(),
             malformed: log.malformed.clone(),
-            missing: latest.names.iter().flat_map(|(name, now)| judge.missing(name, now)).collect(),
+            missing: judge.all_missing(),
             undecided_rows: Vec::new(),
             unobserved: Vec::new(),
             unknown: Vec::new(),
@@ -225,12 +227,28 @@ impl Judge<'_> {
         self.earlier?.names.get(name)
     }
 
+    /// Of every name of the latest report, and of those that are listed no longer.
+    fn all_missing(&self) -> Vec<Missing> {
+        let removed = |(name, changes): (&&str, &&[Change])| {
+            let change = changes.iter().find(|change| change.kind == Kind::Removed)?;
+            let was = self.before(name).filter(|was| !is_list_keepers(was))?;
+            let is_missing = !self.has_row(name, change, is_broken(was));
+            is_missing.then(|| Missing::of(name, LogKind::Change, Action::Removed, vec![shown(change)]))
+        };
+        let mut missing: Vec<_> = self.latest.names.iter().flat_map(|(name, now)| self.missing(name, now)).collect();
+        missing.extend(self.changes.iter().filter_map(removed));
+        missing
+    }
+
     fn missing(&self, name: &str, now: &PastName) -> Vec<Missing> {
-        let changes = self.published(name).filter(|change| !self.has_row(name, change, now)).map(shown);
+        if self.is_slip(name, now) {
+            return Vec::new();
+        }
+        let changes = self.logged(name).filter(|change| !self.has_row(name, change, is_broken(now))).map(shown);
         let codes = now.failures().into_iter().filter(|code| !self.is_logged(name, *code));
         let codes = codes.map(|code| code.slug().to_owned()).collect();
         let happened = match now.state {
-            State::Untrusted if !self.is_slip(name, now) => Some((LogKind::Incident, codes)),
+            State::Untrusted => Some((LogKind::Incident, codes)),
             State::Trusted if self.was_broken(name) && !self.is_corrected(name, now) => {
                 Some((LogKind::Correction, vec!["it is trusted again".to_owned()]))
             }
@@ -238,18 +256,31 @@ impl Judge<'_> {
         };
         let missing = happened.into_iter().chain([(LogKind::Change, changes.collect::<Vec<_>>())]);
         let missing = missing.filter(|(_, what)| !what.is_empty());
-        missing.map(|(kind, what)| Missing { name: name.to_owned(), kind, what }).collect()
+        missing.map(|(kind, what)| Missing::of(name, kind, self.action(name, kind, now), what)).collect()
+    }
+
+    /// What was done to a name of the latest report.
+    fn action(&self, name: &str, kind: LogKind, now: &PastName) -> Action {
+        let is_added = self.changes_of(name).iter().any(|change| change.kind == Kind::Added);
+        match kind {
+            LogKind::Change if is_added => Action::Added,
+            LogKind::Correction => Action::Updated,
+            _ => {
+                let before = self.before(name).map(PastName::codes).unwrap_or_default();
+                Action::of(now.codes().into_iter().filter(|code| !before.contains(code)))
+            }
+        }
     }
 
     /// Whether the list alone is wrong: no audit before found the name trusted, and nothing of it is its publisher's to mend.
     fn is_slip(&self, name: &str, now: &PastName) -> bool {
         let was_trusted = self.before(name).is_some_and(|before| before.decided() == Some(Decided::Trusted));
-        !was_trusted && is_askers_slip(&now.failures())
+        !was_trusted && is_list_keepers(now)
     }
 
-    /// The changes of what a name publishes.
-    fn published(&self, name: &str) -> impl Iterator<Item = &Change> {
-        self.changes_of(name).iter().filter(|change| change.kind.is_published())
+    /// The changes that the log must tell of.
+    fn logged(&self, name: &str) -> impl Iterator<Item = &Change> {
+        self.changes_of(name).iter().filter(|change| change.kind.is_logged())
     }
 
     /// Whether the audit before found it broken, or the log says so.
@@ -259,10 +290,10 @@ impl Judge<'_> {
     }
 
     /// Whether a row of these days tells of a change. An incident or a correction may say what came with it.
-    fn has_row(&self, name: &str, change: &Change, now: &PastName) -> bool {
-        let kinds = [LogKind::Change, if is_broken(now) { LogKind::Incident } else { LogKind::Correction }];
+    fn has_row(&self, name: &str, change: &Change, is_broken: bool) -> bool {
+        let kinds = [LogKind::Change, if is_broken { LogKind::Incident } else { LogKind::Correction }];
         let mut rows = self.rows_about(name).iter().filter(|row| self.days.is_new(row) && kinds.contains(&row.kind));
-        let card = self.published(name).find(|other| other.kind == Kind::Bytes && change.kind == Kind::Records);
+        let card = self.logged(name).find(|other| other.kind == Kind::Bytes && change.kind == Kind::Records);
         // Another card has other records: who tells of the one has told of the other.
         rows.any(|row| [Some(change), card].into_iter().flatten().any(|told| log_words::tells_of_change(row, told)))
     }
@@ -293,7 +324,7 @@ impl Judge<'_> {
     fn tells_of_correction(&self, row: &LogRow, name: &str) -> bool {
         log_words::tells_of_trust(row)
             || Code::ALL.iter().any(|code| log_words::names_code(row, *code))
-            || self.published(name).any(|change| log_words::tells_of_change(row, change))
+            || self.logged(name).any(|change| log_words::tells_of_change(row, change))
     }
 
     /// The last row that says whether the name is broken.
@@ -304,11 +335,13 @@ impl Judge<'_> {
 
     /// Whether the reports show what a row records; `None` where they cannot.
     fn seen(&self, row: &LogRow, name: &str) -> Option<bool> {
-        let (before, now) = (self.before(name)?, self.latest.names.get(name)?);
+        let tells_of_change = self.logged(name).any(|change| log_words::tells_of_change(row, change));
+        let (Some(before), Some(now)) = (self.before(name), self.latest.names.get(name)) else {
+            return (row.kind == LogKind::Change && tells_of_change).then_some(true);
+        };
         if now.state == State::Indeterminate {
             return None;
         }
-        let tells_of_change = self.published(name).any(|change| log_words::tells_of_change(row, change));
         let is_seen = match row.kind {
             LogKind::Incident => {
                 let mut codes = [before, now].into_iter().filter(|name| is_broken(name)).flat_map(PastName::failures);
@@ -335,12 +368,21 @@ fn is_broken(name: &PastName) -> bool {
     name.decided() == Some(Decided::Untrusted)
 }
 
+/// Whether nothing of a broken name is its publisher's to mend.
+fn is_list_keepers(name: &PastName) -> bool {
+    name.state == State::Untrusted && is_askers_slip(&name.failures())
+}
+
 fn shown(change: &Change) -> String {
     let value = |value: &Option<String>| value.as_deref().map_or_else(|| "nothing".to_owned(), shortened);
     format!("{}: {} → {}", change.kind, value(&change.before), value(&change.after))
 }
 
 impl Missing {
+    fn of(name: &str, kind: LogKind, action: Action, what: Vec<String>) -> Self {
+        Self { name: name.to_owned(), kind, action, what }
+    }
+
     /// The row to add.
     fn draft(&self, today: &str) -> Draft {
         let decision = match self.kind {
@@ -353,6 +395,7 @@ impl Missing {
             date: today.to_owned(),
             subject: self.name.clone(),
             kind: self.kind,
+            action: self.action,
             decision: format!("{DRAFT} {decision}"),
             reason: what.join(", "),
         }
@@ -362,7 +405,7 @@ impl Missing {
 /// The draft of a row about one change.
 #[cfg(test)]
 pub(super) fn draft_of(change: &Change) -> Draft {
-    let missing = Missing { name: change.name.clone(), kind: LogKind::Change, what: vec![shown(change)] };
+    let missing = Missing::of(&change.name, LogKind::Change, Action::Updated, vec![shown(change)]);
     missing.draft("2026-11-20")
 }
 
@@ -385,6 +428,7 @@ mod tests {
             profile: Pinned { id: "agent-cards/1.0.0".to_owned(), digest: "sha256:00".to_owned() },
             manifests: Vec::new(),
             depth: Depth::Identity,
+            demands: None,
             registry: None,
             agreement: false,
         };

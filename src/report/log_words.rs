@@ -1,7 +1,7 @@
 //! What a row of a governance log must say to count as told: it names the code, what changed, or its value. Pure.
 
 use super::difference::Change;
-use super::governance_log::LogRow;
+use super::governance_log::{Action, LogRow};
 use crate::digest::Digest;
 use crate::reason::Code;
 use crate::text::Foreign;
@@ -50,7 +50,8 @@ pub(super) fn tells_of_trust(row: &LogRow) -> bool {
 }
 
 fn text_of(row: &LogRow) -> String {
-    format!("{} {}", row.decision, row.reason).to_lowercase()
+    let action = row.action.map_or("", Action::as_str);
+    format!("{action} {} {}", row.decision, row.reason).to_lowercase()
 }
 
 /// Whether a word stands in a text by itself, and not in a longer one or in a code.
@@ -87,7 +88,7 @@ mod tests {
 
     use super::*;
     use crate::report::difference::Kind;
-    use crate::report::governance_log::GovernanceLog;
+    use crate::report::governance_log::{Form, GovernanceLog};
     use crate::report::log_check::draft_of;
 
     const OLD: &str = "https://runtime.example/agents/of/the/first/publisher/with/a/long/path/before/what/differs/v1/a";
@@ -134,7 +135,7 @@ mod tests {
 
     /// What a draft is made of.
     fn published() -> Vec<Kind> {
-        Kind::ALL.into_iter().filter(|kind| kind.is_published()).collect()
+        Kind::ALL.into_iter().filter(|kind| kind.is_logged()).collect()
     }
 
     #[test]
@@ -158,17 +159,20 @@ mod tests {
         ) {
             let change = Change { name: subject, kind, before, after };
             let draft = draft_of(&change);
-            let log = GovernanceLog::parse(&format!("{}{}\n", crate::report::Draft::head(), draft.markdown()));
-            let row = log.expect("a log").rows.remove(0);
-            prop_assert!(tells_of_change(&row, &change), "{:?}", row);
-            let read = crate::report::Draft {
-                date: row.date.to_string(),
-                subject: row.subject,
-                kind: row.kind,
-                decision: row.decision,
-                reason: row.reason,
-            };
-            prop_assert_eq!(read, draft);
+            for form in [Form::Published, Form::Plain] {
+                let log = GovernanceLog::parse(&format!("{}{}\n", form.head(), draft.markdown(form)));
+                let row = log.expect("a log").rows.remove(0);
+                prop_assert!(tells_of_change(&row, &change), "{:?}", row);
+                let read = crate::report::Draft {
+                    date: row.date.to_string(),
+                    subject: row.subject,
+                    kind: row.kind,
+                    action: row.action.unwrap_or(draft.action),
+                    decision: row.decision,
+                    reason: row.reason,
+                };
+                prop_assert_eq!(&read, &draft);
+            }
         }
     }
 }

@@ -4,7 +4,9 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use super::cause::Cause;
 use super::duty::{ACTORS, duties, is_due};
+use super::governance_log::Form;
 use super::overview::Overview;
 use super::owners::Owner;
 use super::page::{Piece, Point, circumstances, digests, headline, listed, points, same_findings, some_names, subject};
@@ -170,21 +172,10 @@ fn counts(report: &Report) -> String {
 
 /// Who has to act, on how much, and mostly why.
 fn actors(overview: &Overview) -> String {
-    const MOST: usize = 4;
     let mut text = "\n| has to act | names | because of |\n|---|--:|---|\n".to_owned();
     for (actor, due) in ACTORS.into_iter().zip(overview.due) {
-        let causes = overview.causes_of(actor);
-        let why: Vec<_> =
-            causes.iter().take(MOST).map(|(cause, names)| format!("{names}: {}", cause.in_words())).collect();
-        let others: u64 = causes.iter().skip(MOST).map(|(_, names)| names).sum();
-        let others = if others > 0 { format!("; {others}: other causes") } else { String::new() };
-        let _ = writeln!(
-            text,
-            "| **{}**, who {} | {due} | {}{others} |",
-            role_in_words(actor),
-            does(actor),
-            why.join("; ")
-        );
+        let why = because_of(&overview.causes_of(actor));
+        let _ = writeln!(text, "| **{}**, who {} | {due} | {why} |", role_in_words(actor), does(actor));
     }
     if overview.shared > 0 {
         let _ = writeln!(text, "\nNames that need more than one of them are counted with each: {}.", overview.shared);
@@ -196,11 +187,30 @@ fn actors(overview: &Overview) -> String {
 fn owners(overview: &Overview) -> String {
     const MOST: usize = 5;
     let most = overview.owners.most();
-    let owners: Vec<_> =
-        most.iter().take(MOST).map(|(owner, owned)| format!("{} ({})", owned_by(owner), owned.names)).collect();
+    if most.is_empty() {
+        return String::new();
+    }
+    let mut text = "\n| publishers by owner | names | because of |\n|---|--:|---|\n".to_owned();
+    for (owner, owned) in most.iter().take(MOST) {
+        let _ = writeln!(text, "| {} | {} | {} |", owned_by(owner), owned.names, because_of(&owned.causes()));
+    }
     let more = most.len().saturating_sub(MOST);
-    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-    if owners.is_empty() { String::new() } else { format!("\nPublishers by owner: {}{more}.\n", owners.join(", ")) }
+    if more > 0 {
+        let _ = writeln!(text, "\n{more} more owners have fewer names each.");
+    }
+    text
+}
+
+/// What is wrong with names, and with how many; what is rare is counted together.
+fn because_of(causes: &[(Cause, u64)]) -> String {
+    const MOST: usize = 4;
+    let mut why: Vec<_> =
+        causes.iter().take(MOST).map(|(cause, names)| format!("{names}: {}", cause.in_words())).collect();
+    let others: u64 = causes.iter().skip(MOST).map(|(_, names)| names).sum();
+    if others > 0 {
+        why.push(format!("{others}: other causes"));
+    }
+    why.join("; ")
 }
 
 fn owned_by(owner: &Owner) -> String {
@@ -371,10 +381,10 @@ fn records(rows: &dyn Rows) -> io::Result<Section> {
 }
 
 fn drafts(report: &Report, rows: &dyn Rows) -> io::Result<Section> {
-    let mut section = Section::new(DRAFTS, format!("\n{}", Draft::head()));
+    let mut section = Section::new(DRAFTS, format!("\n{}", Form::Published.head()));
     rows.each(&mut |row| {
         if let Some(draft) = Draft::of(report, row) {
-            section.push_of(&code(row.name()), &format!("{}\n", draft.markdown()));
+            section.push_of(&code(row.name()), &format!("{}\n", draft.markdown(Form::Published)));
         }
         Ok(())
     })?;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::past::{MAX_REPORT_BYTES, PastError, check_digest, check_members};
 use super::shard::{Shard, identity};
-use super::{Ending, ListOfNames, Registry, Row, Scope};
+use super::{Demands, Ending, ListOfNames, Registry, Row, Scope};
 use crate::digest::Digest;
 use crate::text::excerpt;
 use crate::verdict::Tool;
@@ -271,14 +271,17 @@ fn check_head(first: &Head, head: &Head) -> Result<(), MergeError> {
 
 /// What of a scope is another one, but for the block.
 pub(crate) fn other_rules(first: &Scope, scope: &Scope) -> Option<&'static str> {
-    let Scope { world, chain, block: _, profile, manifests, depth, registry, agreement } = first;
+    let Scope { world, chain, block: _, profile, manifests, depth, demands, registry, agreement } = first;
     let digest = |registry: &Option<Registry>| registry.as_ref().map(|registry| registry.digest.clone());
+    let proof = |demands: &Option<Demands>| demands.as_ref().map(|demands| (demands.proof, demands.agree));
     let same = [
         ("world", *world == scope.world),
         ("chain", *chain == scope.chain),
         ("profile", *profile == scope.profile),
         ("set of manifests", *manifests == scope.manifests),
         ("depth", *depth == scope.depth),
+        ("demanded proof", proof(demands) == proof(&scope.demands)),
+        ("set of rules", *demands == scope.demands),
         ("registry", digest(registry) == digest(&scope.registry)),
         ("set of checks", *agreement == scope.agreement),
     ];

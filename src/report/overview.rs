@@ -83,6 +83,8 @@ pub(super) struct Expiries {
     pub(super) later: u64,
     /// The soonest of those that have expired or soon will: expiry, line and name.
     pub(super) soonest: BTreeSet<(Timestamp, u64, String)>,
+    /// How many others have or soon will.
+    pub(super) over: u64,
 }
 
 impl Overview {
@@ -160,7 +162,7 @@ impl NearMisses {
 
 impl Expiries {
     const fn from(from: Timestamp) -> Self {
-        Self { from, expired: 0, months: [0; MONTHS], later: 0, soonest: BTreeSet::new() }
+        Self { from, expired: 0, months: [0; MONTHS], later: 0, soonest: BTreeSet::new(), over: 0 }
     }
 
     /// Names whose expiry is known.
@@ -181,6 +183,7 @@ impl Expiries {
         }
         if self.soonest.len() > MAX_EXPIRIES_LISTED {
             self.soonest.pop_last();
+            self.over += 1;
         }
     }
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::Row;
+use super::cause::Cause;
 use super::on_chain::Fact;
+use crate::reason::Fixer;
 
 /// Most owners that are told apart. A registry has a handful.
 const MAX_OWNERS: usize = 256;
@@ -47,8 +49,19 @@ impl Owner {
 pub(super) struct Owned {
     /// Their number.
     pub(super) names: u64,
+    /// What is wrong with them, with the number of names. Each name has one cause, so that they add up.
+    causes: BTreeMap<Cause, u64>,
     /// The first of them, at most [`NAMES_PER_OWNER`].
     pub(super) first: Vec<OwnedName>,
+}
+
+impl Owned {
+    /// What is wrong with the names, the most frequent first.
+    pub(super) fn causes(&self) -> Vec<(Cause, u64)> {
+        let mut causes: Vec<_> = self.causes.iter().map(|(cause, names)| (*cause, *names)).collect();
+        causes.sort_by_key(|(_, names)| std::cmp::Reverse(*names));
+        causes
+    }
 }
 
 /// A name of an owner.
@@ -79,6 +92,9 @@ impl Owners {
         }
         let owned = self.owned.entry(owner).or_default();
         owned.names += 1;
+        if let Some(cause) = Cause::of(Fixer::Publisher, row) {
+            *owned.causes.entry(cause).or_default() += 1;
+        }
         if owned.first.len() < NAMES_PER_OWNER {
             owned.first.push(OwnedName { line: row.line, name: row.name().to_owned(), anchor: row.anchor() });
         }

@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::duty::{host_is_at_fault, is_askers_slip};
-use super::governance_log::{COLUMNS, DRAFT, LogKind};
+use super::governance_log::{Action, DRAFT, Form, LogKind, NOTHING};
 use super::words::rules;
 use super::{MAX_NAME_BYTES, Report, Row};
 use crate::reason::{Code, Effect, Reason};
 use crate::text::Foreign;
 use crate::verdict::State;
 
-/// One row of the log: date, subject, kind, decision, reason. A person decides; this is a draft.
+/// One row of the log, in either of its forms. A person decides; this is a draft.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Draft {
     /// The day of the block that was read.
@@ -21,6 +21,8 @@ pub struct Draft {
     pub subject: String,
     /// What it records; of a report always an incident.
     pub kind: LogKind,
+    /// What was done; the plain form does not say it.
+    pub action: Action,
     /// The proposed decision, in Markdown.
     pub decision: String,
     /// The reasons, in Markdown.
@@ -38,22 +40,32 @@ impl Draft {
             date: day(report, row)?,
             subject: row.key(),
             kind: LogKind::Incident,
+            action: Action::of([Effect::Fail, Effect::Warn].into_iter().flat_map(|effect| row.codes(effect))),
             decision: decision(row),
             reason: reason(report, row),
         })
     }
 
-    /// The head of the log's table.
-    pub fn head() -> String {
-        format!("| {} |\n{}|\n", COLUMNS.join(" | "), "|---".repeat(COLUMNS.len()))
-    }
-
-    /// The row as a line of Markdown, without its end.
-    pub fn markdown(&self) -> String {
+    /// The row as a line of Markdown, without its end. Nobody has approved it.
+    pub fn markdown(&self, form: Form) -> String {
         let subject = Foreign::new(&self.subject).at_most(2 * MAX_NAME_BYTES).markdown();
         let cell = |text: &str| text.replace('|', "\\|").replace(['\r', '\n'], " ");
-        let (date, kind) = (cell(&self.date), self.kind.as_str());
-        format!("| {date} | {subject} | {kind} | {} | {} |", cell(&self.decision), cell(&self.reason))
+        let [date, decision, reason] = [&self.date, &self.decision, &self.reason].map(|text| cell(text));
+        match form {
+            Form::Published => {
+                let (action, mark) = (self.action.as_str(), self.kind.mark());
+                format!("| {date} | {subject} | {action} | {mark}{reason} | {decision} | {NOTHING} |")
+            }
+            Form::Plain => format!("| {date} | {subject} | {} | {decision} | {reason} |", self.kind.as_str()),
+        }
+    }
+}
+
+impl Action {
+    /// What was done to a name that is listed still, and has these codes.
+    pub(super) fn of(codes: impl IntoIterator<Item = Code>) -> Self {
+        let ends = |code| matches!(code, Code::StatusDeprecated | Code::StatusWithdrawn | Code::StatusRevoked);
+        if codes.into_iter().any(ends) { Self::Deprecated } else { Self::Updated }
     }
 }
 

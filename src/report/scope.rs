@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::registry::Registry;
+use crate::chain::{Grade, GradeDemand};
 use crate::text::excerpt;
 use crate::verdict::{Depth, Pinned};
 
@@ -24,12 +25,51 @@ pub struct Scope {
     pub manifests: Vec<Pinned>,
     /// How deep the walk went.
     pub depth: Depth,
+    /// What else decides states; absent in a report of an older version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub demands: Option<Demands>,
     /// The registry whose names are audited, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registry: Option<Registry>,
     /// Whether every endpoint and every gateway is asked about each name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub agreement: bool,
+}
+
+/// What decides states beside the profile and the depth.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Demands {
+    /// The proof that each answer of the chain must have.
+    pub proof: Grade,
+    /// How many endpoints of different operators must agree: on the answer, or on the header that it is proven against.
+    pub agree: usize,
+    /// The digest of the other settings that decide states and findings.
+    pub settings: String,
+}
+
+impl Demands {
+    /// These settings, under the proof that the configuration demands.
+    pub fn of(proof: GradeDemand, settings: String) -> Self {
+        let (proof, agree) = match proof {
+            GradeDemand::SingleRpc => (Grade::SingleRpc, 1),
+            GradeDemand::Quorum(agree) => (Grade::Quorum, agree),
+            GradeDemand::StateProof(agree) => (Grade::StateProof, agree),
+        };
+        Self { proof, agree, settings }
+    }
+
+    /// The proof, in words.
+    pub(super) fn in_words(&self) -> String {
+        let Self { proof, agree, .. } = self;
+        match proof {
+            Grade::Quorum => format!("quorum: {agree} endpoints of different operators say the same"),
+            Grade::StateProof if *agree > 1 => {
+                format!("state-proof: computed from proven state, under a header that {agree} endpoints have")
+            }
+            Grade::StateProof => "state-proof: computed from proven state, under one endpoint's header".to_owned(),
+            _ => "single-rpc: one endpoint's word".to_owned(),
+        }
+    }
 }
 
 /// How an audit ended.

@@ -18,7 +18,7 @@ use clresolve_verdict::agreement::{
 use super::difference::{Change, Kind};
 use super::drift::TxtLine;
 use super::*;
-use crate::chain::{Grade, Proof};
+use crate::chain::{Grade, GradeDemand, Proof};
 use crate::digest::Digest;
 use crate::reason::{Code, Effect, Reason, Step};
 use crate::verdict::{
@@ -154,6 +154,7 @@ fn report_under(profile: &str, rows: &[Row], ending: Ending) -> Report {
         profile: Pinned { id: profile.to_owned(), digest: digest("profile") },
         manifests: Vec::new(),
         depth: Depth::Schemas,
+        demands: Some(Demands::of(GradeDemand::Quorum(2), digest("settings"))),
         registry: None,
         agreement: rows.iter().any(|row| row.agreement.is_some()),
     };

@@ -469,13 +469,16 @@ pub(in crate::cli) struct AuditVerifyArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The log is a table in Markdown: | date | subject | kind | decision | reason |,
-with the kinds decision, incident, correction and change. The date is the day
-of the block that the audit read. An untrusted name must have an incident as
-its last such row, and one that is trusted again a correction. With --since
-each change since then must have a row of a later day, and each row dated
-since then must match a change. What is missing is drafted; a row whose
-decision begins with \"draft:\" counts as nothing.
+The log is a table in Markdown, in the published form:
+| Date | Agent Name(s) | Action | Reason | Resolution | Approver(s) |,
+where a Reason begins with \"incident:\" or \"correction:\" if it is one; or
+| date | subject | kind | decision | reason |, with the kinds decision,
+incident, correction and change. The date is the day of the block that the
+audit read. An untrusted name must have an incident as its last such row, and
+one that is trusted again a correction. With --since each change since then
+must have a row of a later day, and each row dated since then must match a
+change. What is missing is drafted in the form of the log; a row that nobody
+has approved, or whose decision begins with \"draft:\", counts as nothing.
 
 Examples:
   clresolve audit resolution --log RESOLUTION.md july.json

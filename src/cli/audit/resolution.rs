@@ -9,8 +9,7 @@ use crate::cli::args::AuditResolutionArgs;
 use crate::cli::exit::Exit;
 use crate::cli::input;
 use crate::cli::output::{Output, Results};
-use crate::report::Draft;
-use crate::report::governance_log::{GovernanceLog, MAX_LOG_BYTES, MalformedRow};
+use crate::report::governance_log::{Form, GovernanceLog, MAX_LOG_BYTES, MalformedRow};
 use crate::report::log_check::{LogCheck, Missing, NamedRow};
 use crate::text::Foreign;
 
@@ -21,7 +20,7 @@ pub(super) fn run(args: &AuditResolutionArgs) -> anyhow::Result<Exit> {
     let earlier = args.since.as_deref().map(super::report::past).transpose()?;
     let check = LogCheck::of(&log, earlier.as_ref(), &super::report::past(&args.report)?)?;
     let mut results = Results::new(output, args.output.form(), false);
-    results.push(&check, |_| people(&check))?;
+    results.push(&check, |_| people(&check, log.form))?;
     results.finish()?;
     Ok(match (check.holds(), check.is_complete()) {
         (false, _) => Exit::Untrusted,
@@ -40,8 +39,8 @@ fn log(file: &Path) -> anyhow::Result<GovernanceLog> {
     GovernanceLog::parse(&text).map_err(|error| anyhow!("{} {error}", shown()))
 }
 
-/// What is wrong, and the rows to add.
-fn people(check: &LogCheck) -> String {
+/// What is wrong, and the rows to add in the form of the log.
+fn people(check: &LogCheck, form: Form) -> String {
     let mut text: String = check.warnings.iter().map(|warning| warning.clone() + "\n").collect();
     if !check.complete && check.warnings.is_empty() {
         text.push_str("The report is incomplete: what its missing names did is not known.\n");
@@ -49,7 +48,7 @@ fn people(check: &LogCheck) -> String {
     for MalformedRow { line, column, why } in &check.malformed {
         let _ = writeln!(text, "not read   line {line}, column {column}: {why}");
     }
-    for Missing { name, kind, what } in &check.missing {
+    for Missing { name, kind, what, .. } in &check.missing {
         let what: Vec<_> = what.iter().map(|what| Foreign::new(what).to_string()).collect();
         let _ = writeln!(text, "missing    {}  {}: {}", Foreign::new(name), kind.as_str(), what.join(", "));
     }
@@ -69,9 +68,9 @@ fn people(check: &LogCheck) -> String {
     }
     if !check.drafts.is_empty() {
         text.push_str("\nRows to add, once a person has decided:\n\n");
-        text.push_str(&Draft::head());
+        text.push_str(&form.head());
         check.drafts.iter().for_each(|draft| {
-            let _ = writeln!(text, "{}", draft.markdown());
+            let _ = writeln!(text, "{}", draft.markdown(form));
         });
     }
     text

@@ -320,7 +320,8 @@ fn shown(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Registry;
+    use crate::chain::GradeDemand;
+    use crate::report::{Demands, Registry};
     use crate::verdict::{Depth, Pinned};
 
     fn row(line: u64) -> Row {
@@ -337,6 +338,10 @@ mod tests {
         rows
     }
 
+    fn demands(proof: GradeDemand, settings: &str) -> Option<Demands> {
+        Some(Demands::of(proof, Digest::of(settings.as_bytes()).to_string()))
+    }
+
     fn job() -> Job {
         let pinned = |id: &str| Pinned { id: id.to_owned(), digest: Digest::of(id.as_bytes()).to_string() };
         let scope = Scope {
@@ -346,6 +351,7 @@ mod tests {
             profile: pinned("profile"),
             manifests: vec![pinned("manifest")],
             depth: Depth::Identity,
+            demands: demands(GradeDemand::Quorum(2), "rules"),
             registry: None,
             agreement: false,
         };
@@ -449,6 +455,8 @@ mod tests {
             (with(&|job| job.scope.depth = Depth::Schemas), "depth"),
             (with(&|job| job.scope.registry = Some(registry())), "registry"),
             (with(&|job| job.scope.agreement = true), "set of checks"),
+            (with(&|job| job.scope.demands = demands(GradeDemand::Quorum(3), "rules")), "demanded proof"),
+            (with(&|job| job.scope.demands = demands(GradeDemand::Quorum(2), "other")), "set of rules"),
         ] {
             let why = refused(&path, &other);
             assert!(why.contains(&format!("of an audit with another {what}; name another file")), "{why}");

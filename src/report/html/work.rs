@@ -7,7 +7,9 @@ use super::markup::{actor_word, code, left_out, line, link_to, markup, name_link
 use crate::reason::{Effect, Fixer};
 use crate::report::cause::Cause;
 use crate::report::duty::{ACTORS, MAX_LINE_CHARACTERS, duties, is_due};
+use crate::report::governance_log::Form;
 use crate::report::overview::{Overview, identity_checks, schema_checks};
+use crate::report::owners::Owned;
 use crate::report::page::{Point, Quota, digests, listed, names as counted, points, same_findings, some_names};
 use crate::report::words::role;
 use crate::report::{Agreement, Draft, Group, Report, Row, Rows};
@@ -100,7 +102,7 @@ fn owners(overview: &Overview, table_has: &BTreeSet<u64>, out: &mut dyn Write) -
     writeln!(
         out,
         "<h4 id=\"owners\">By owner</h4>\n{}",
-        table("owners-table", "owners", &["names", "owner", "which"])
+        table("owners-table", "owners", &["names", "owner", "because of", "which"])
     )?;
     for (who, owned) in overview.owners.most() {
         let names = owned.first.iter().map(|name| link_to(name.line, &name.name, &name.anchor, table_has));
@@ -112,14 +114,24 @@ fn owners(overview: &Overview, table_has: &BTreeSet<u64>, out: &mut dyn Write) -
         writeln!(
             out,
             "<tr><td class=\"number\" data-label=\"names\">{}</td><td class=\"account\" data-label=\"owner\">{}</td>\
-             <td class=\"wide\" data-label=\"which\">{}</td></tr>",
+             <td class=\"wide\" data-label=\"because of\">{}</td><td class=\"wide\" data-label=\"which\">{}</td></tr>",
             owned.names,
             owner(who),
+            reasons_of(owned),
             names.join(", ")
         )?;
     }
     writeln!(out, "</tbody></table></div>")?;
     left_out(overview.owners.over, "names, of further owners,", out)
+}
+
+/// What is wrong with an owner's names, and with how many.
+fn reasons_of(owned: &Owned) -> String {
+    let cause = |(cause, names): (Cause, u64)| {
+        let anchor = cause_anchor(Fixer::Publisher, cause);
+        format!("{names}: <a href=\"#{anchor}\">{}</a>", markup(cause.in_words()))
+    };
+    owned.causes().into_iter().map(cause).collect::<Vec<_>>().join("<br>")
 }
 
 fn article(report: &Report, actor: Fixer, row: &Row, is_first: bool, out: &mut dyn Write) -> io::Result<()> {
@@ -259,9 +271,9 @@ pub(super) fn drafts(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> i
     rows.each(&mut |row| {
         let Some(draft) = Draft::of(report, row).filter(|_| quota.take()) else { return Ok(()) };
         if !std::mem::replace(&mut any, true) {
-            write!(out, "<pre tabindex=\"0\">{}", Draft::head())?;
+            write!(out, "<pre tabindex=\"0\">{}", Form::Published.head())?;
         }
-        writeln!(out, "{}", markup(&draft.markdown()))
+        writeln!(out, "{}", markup(&draft.markdown(Form::Published)))
     })?;
     writeln!(out, "{}", if any { "</pre>" } else { "<p>None.</p>" })?;
     left_out(quota.over, "draft rows", out)?;

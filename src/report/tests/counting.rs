@@ -79,7 +79,7 @@ fn names_with_the_same_defect_share_their_findings() {
     assert!(text.contains("Same findings: `n2.eth`, `n4.eth`. "), "{text}");
     assert!(text.contains("  - at `/entry`: observed `n1.eth`\n") && !text.contains("observed `n2.eth`"), "{text}");
     for name in ["n1", "n2", "n3", "n4"] {
-        assert!(text.contains(&format!("| `{name}.eth` | incident | draft: ")), "{name}: {text}");
+        assert!(text.contains(&format!("| `{name}.eth` | Updated | incident: ")), "{name}: {text}");
     }
 }
 

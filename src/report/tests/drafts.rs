@@ -1,17 +1,21 @@
 //! The rows that are drafted for the governance log.
 
 use super::*;
+use crate::report::governance_log::{Action, Form};
 
 #[test]
 fn a_draft_says_who_has_to_do_what() {
-    let fixing = draft(&wrong_checksum()).markdown();
-    let expected = format!(
-        "| 2026-11-20 | `a.eth` | incident | draft: not to be called or paid until its publisher has set \
-         `cl.checksum.agentcard={}` | checksum-mismatch (CL-50); `agent-cards/1.0.0`, block 7, conclusion {} |",
-        digest("card"),
-        trusted().conclusion
+    let fixing = draft(&wrong_checksum());
+    let why = format!("checksum-mismatch (CL-50); `agent-cards/1.0.0`, block 7, conclusion {}", trusted().conclusion);
+    let what = format!(
+        "draft: not to be called or paid until its publisher has set `cl.checksum.agentcard={}`",
+        digest("card")
     );
-    assert_eq!(fixing, expected);
+    let published = format!("| 2026-11-20 | `a.eth` | Updated | incident: {why} | {what} | — |");
+    assert_eq!(fixing.markdown(Form::Published), published);
+    assert_eq!(fixing.markdown(Form::Plain), format!("| 2026-11-20 | `a.eth` | incident | {what} | {why} |"));
+    let ended = failing([Reason::new(Code::StatusRevoked)]);
+    assert_eq!(draft(&ended).action, Action::Deprecated);
     assert!(draft(&changed_host()).decision.ends_with("has restored the released bytes at the card's URL"));
     let mut both = wrong_checksum();
     both.reasons.push(Reason::new(Code::SchemaTxtMismatch).at("cl.verb"));

@@ -126,6 +126,12 @@ fn expiries_are_counted_by_month_and_the_soonest_listed() {
     let page = written(Format::Html, &rows, Ending::Complete);
     assert!(page.contains("past: 1, Nov 2026: 1, Jan 2027: 54, Oct 2027: 1, later: 1</desc>"), "{page}");
     assert!(page.contains("<td data-label=\"in\">has expired</td>") && page.contains(">9 days</td>"), "{page}");
+    let over = "<p class=\"soft\">36 more names that have expired, or will within 90 days, are left out.";
+    assert!(page.contains(over), "{page}");
+    rows[0].known.on_chain.as_mut().expect("it was read").holder = Some("0xaa".to_owned());
+    let table = written(Format::Csv, &rows, Ending::Complete);
+    assert!(table.lines().next().expect("a head").ends_with(",owner,expiry"), "{table}");
+    assert!(table.lines().nth(1).expect("a row").ends_with(",\"0xaa\",\"2026-11-20T10:10:00Z\""), "{table}");
 }
 
 #[test]
@@ -282,7 +288,17 @@ fn names_that_publishers_must_act_on_are_grouped_by_owner() {
     assert!(of_most < owners.find("<code>0xaa</code>").expect("another"), "{owners}");
     assert!(owners.contains("<a href=\"#name-n2.eth\"><code>n2.eth</code></a>, <a href=\"#name-n3.eth\">"), "{owners}");
     let text = written_as(&whole, Format::Markdown, &rows);
-    assert!(text.contains("\nPublishers by owner: `0xbb` (2), `0xaa` (1).\n"), "{text}");
+    let why = "The card says what the manifest does not allow";
+    assert!(text.contains(&format!("|---|--:|---|\n| `0xbb` | 2 | 2: {why} |\n| `0xaa` | 1 | 1: {why} |\n")), "{text}");
+    assert!(owners.contains(&format!("2: <a href=\"#cause-publisher-manifest\">{why}</a>")), "{owners}");
+    assert!(page.contains("<h4 id=\"cause-publisher-manifest\">"), "{page}");
+    let mixed = report(&[misrouted(1), held(2, json!("0xaa")), held(3, Value::Null)], Ending::Complete);
+    let counted = |rows: &[Row]| overview::Overview::of(&mixed, &Listed(rows)).expect("rows in memory").owners;
+    let mut twice = held(4, json!("0xaa"));
+    twice.reasons = vec![Reason::new(Code::TxtMissing), Reason::new(Code::VerbUnknown)];
+    let owners = counted(&[held(1, json!("0xaa")), twice, held(3, json!("0xaa"))]);
+    let causes = owners.most()[0].1.causes();
+    assert_eq!(causes, [(cause::Cause::Manifest, 2), (cause::Cause::Records, 1)], "each name has one");
 
     rows.push(held(4, Value::Null));
     rows.push(misrouted(5));
@@ -302,7 +318,7 @@ fn owners_and_their_names_are_told_apart_up_to_a_bound() {
     assert_eq!(owners.matches("class=\"account\"").count(), 256, "{owners}");
     assert!(owners.contains("44 more names, of further owners, are left out."), "{owners}");
     let first = between(owners, "<tbody>", "</tr>");
-    assert!(first.matches("<a href=").count() == 12 && first.contains("and 9 more"), "{first}");
+    assert!(first.matches("<a href=\"#name-").count() == 12 && first.contains("and 9 more"), "{first}");
     assert!(page.contains("Publishers must act on 320 names.</h1>"), "whose names 44 of them are is not counted");
 }
 

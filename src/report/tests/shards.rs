@@ -170,6 +170,19 @@ fn shards_of_different_blocks_are_shown_as_such() {
     let other_depth = with_new_digest(&halves[1].replace("\"depth\":\"schemas\"", "\"depth\":\"identity\""));
     let error = merged(&[halves[0].clone(), other_depth]).expect_err("it is refused");
     assert_eq!(error.to_string(), "has another depth than the first report");
+    let settings = format!("\"settings\":\"{}\"", digest("settings"));
+    for (then, now, what) in [
+        ("\"proof\":\"quorum\"", "\"proof\":\"single-rpc\"".to_owned(), "demanded proof"),
+        ("\"agree\":2", "\"agree\":3".to_owned(), "demanded proof"),
+        (&settings, format!("\"settings\":\"{}\"", digest("others")), "set of rules"),
+    ] {
+        let other = with_new_digest(&halves[1].replace(then, &now));
+        let error = merged(&[halves[0].clone(), other.clone()]).expect_err("it is refused");
+        assert_eq!(error.to_string(), format!("has another {what} than the first report"));
+        let past = |report: &str| Past::read(io::Cursor::new(report)).expect("a report");
+        let difference = Difference::between(&past(&halves[0]), &past(&other)).expect("one world");
+        assert!(difference.warnings()[0].contains("different rules"), "{what}");
+    }
 }
 
 /// Why each reader of reports refuses this one.
