@@ -31,7 +31,7 @@ pub fn records(evidence: &Evidence, profile: &Profile) -> Vec<Reason> {
         Answer::NoResolver(address) => reasons.push(resolver_missing(address.as_ref().map(ToString::to_string))),
         Answer::Records(found) => {
             reasons.extend(origin(found));
-            reasons.extend(expiry(reading.expiry, evidence.now));
+            reasons.extend(expiry(reading.expiry, reading.block.timestamp));
             reasons.extend(values(&found.records, profile));
             reasons.extend(owner(evidence, found));
         }
@@ -116,6 +116,8 @@ fn origin(found: &Found) -> Vec<Reason> {
     reasons
 }
 
+/// Whether the registration ends, or has ended, at the time of the block: at one block everybody finds the same, whenever
+/// they judge.
 fn expiry(expiry: Option<Timestamp>, now: Timestamp) -> Option<Reason> {
     let expiry = expiry?;
     let code = if expiry <= now {
