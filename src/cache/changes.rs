@@ -235,7 +235,13 @@ impl Changes {
         self.ledger().index.resolvers()
     }
 
-    /// Takes what is new at an endpoint.
+    /// Whether a cached verdict was read at this place.
+    pub(crate) fn follows(&self, source: Source, node: B256) -> bool {
+        self.ledger().index.is_read_at(&(source, node))
+    }
+
+    /// Takes what is new at an endpoint. What is beyond its budget is not looked at. It counts as missed: names are read
+    /// again after a gap on a budget of their own.
     pub(crate) fn news(&self, from: EndpointId, news: &News, now: Timestamp) -> NewsEffect {
         let mut ledger = self.ledger();
         let mut effect = NewsEffect::default();
@@ -249,21 +255,25 @@ impl Changes {
             let block = said.entry((change.source, change.node)).or_insert(change.block);
             *block = change.block.max(*block);
         }
-        let mut has_budget = true;
+        let mut beyond: Option<u64> = None;
         for (place, block) in &said {
             let is_new_chain = news.replaced.is_some_and(|lowest| *block >= lowest)
                 && !clresolve_core::mutant!("replaced-blocks-are-known");
             let hint = Hint { from, block: *block, is_new_chain, at: now };
-            if has_budget {
-                has_budget = ledger.hint_at(place, hint, &mut effect);
+            let is_taken = if beyond.is_none() {
+                ledger.hint_at(place, hint, &mut effect)
             } else {
                 effect.over_budget += u64::from(ledger.index.is_read_at(place));
+                !ledger.index.is_read_at(place)
+            };
+            if !is_taken {
+                beyond = Some(beyond.map_or(*block, |lowest| lowest.min(*block)));
             }
         }
         if let Some(endpoint) = ledger.endpoints.get_mut(&from) {
             (endpoint.said, endpoint.is_up) = (said, true);
         }
-        effect.is_stale = ledger.cover(from, news);
+        effect.is_stale = ledger.cover(from, news, beyond);
         self.bell.notify_one();
         effect
     }
@@ -395,6 +405,9 @@ impl Ledger {
             let hint = Hint { from, block, is_new_chain: false, at: now };
             self.hint(name.clone(), Knows::Nothing, hint, &mut effect);
             is_hinted |= effect.hints > 0;
+            if effect.over_budget > 0 {
+                self.leave_out(from, block, block.saturating_add(1));
+            }
             if let Some(endpoint) = self.endpoints.get(&from) {
                 effect.count(&endpoint.endpoint.label);
             }
@@ -450,16 +463,26 @@ impl Ledger {
             && !clresolve_core::mutant!("hints-of-the-far-future")
     }
 
-    /// Notes which blocks the endpoint covers. Whether a gap leaves names that must be read again: no other endpoint has
-    /// covered it.
-    fn cover(&mut self, from: EndpointId, news: &News) -> bool {
+    /// Notes which blocks the endpoint covers, whose hints beyond its budget begin with the block `beyond`. Whether a gap
+    /// leaves names that must be read again: no other endpoint has covered it.
+    fn cover(&mut self, from: EndpointId, news: &News, beyond: Option<u64>) -> bool {
         let Some(endpoint) = self.endpoints.get_mut(&from) else { return false };
-        let Some(missed) = &news.missed else {
-            endpoint.since = endpoint.since.or(Some(news.head.number));
+        let head = news.head.number;
+        let beyond = beyond.filter(|_| !clresolve_core::mutant!("what-is-beyond-the-budget-is-lost"));
+        let firsts = news.missed.as_ref().map(|missed| *missed.start()).into_iter().chain(beyond);
+        let Some(first) = firsts.min() else {
+            endpoint.since = endpoint.since.or(Some(head));
             return false;
         };
-        endpoint.since = Some(news.head.number.max(missed.end().saturating_add(1)));
-        let is_stale = !self.is_covered(from, *missed.start());
+        let last = news.missed.as_ref().map(|missed| *missed.end()).into_iter().chain(beyond.map(|_| head)).max();
+        self.leave_out(from, first, last.map_or(head, |last| last.saturating_add(1)).max(head))
+    }
+
+    /// Notes that blocks from `first` on were not read of an endpoint, and those from `after` on are. Whether it leaves
+    /// names that must be read again.
+    fn leave_out(&mut self, from: EndpointId, first: u64, after: u64) -> bool {
+        self.endpoints.entry(from).and_modify(|endpoint| endpoint.since = Some(after));
+        let is_stale = !self.is_covered(from, first);
         if is_stale {
             self.note_gap();
         }

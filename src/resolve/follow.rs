@@ -115,7 +115,8 @@ impl FollowedEndpoint {
         let pause = if follower.endpoint().own { config.poll } else { config.poll_public };
         let mut was_up = true;
         loop {
-            let news = follower.next(&self.changes.resolvers()).await;
+            let follows = |source, node| self.changes.follows(source, node);
+            let news = follower.next(&self.changes.resolvers(), &follows).await;
             let is_up = news.is_ok();
             match news {
                 Ok(Some(news)) => self.take(&follower.endpoint().label, &news),

@@ -8,7 +8,6 @@ mod events;
 mod tests;
 mod window;
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -40,7 +39,8 @@ const MAX_RANGE: u64 = 128;
 /// block among the last few, and in it the one contract of many that filled it.
 const MAX_LOG_REQUESTS: usize = 48;
 
-/// Most places (a contract and a node) whose changes are taken of one round. A block of mainnet has a few that count.
+/// Most places (a contract and a node) whose changes are taken of one round. A block of mainnet has a few that count. Those
+/// that are followed take the room of others.
 const MAX_PLACES: usize = 1024;
 
 /// Most resolvers that are named in a request. Where there are more, the logs of all resolvers are asked for.
@@ -60,6 +60,9 @@ pub struct Follower {
     /// The resolvers whose logs were asked for.
     asked: BTreeSet<Address>,
 }
+
+/// Whether a verdict was read at this place, so that a change there counts.
+pub type Follows<'a> = dyn Fn(Source, B256) -> bool + Sync + 'a;
 
 /// What is new at an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,22 +112,27 @@ impl Follower {
     }
 
     /// What is new since the last time; `None` where the newest block is the same. Of resolvers, only the logs of these
-    /// are taken. Where one of them is new, the last blocks are read once more.
+    /// are taken. Where one of them is new, the last blocks are read once more. What `follows` names stands before all else:
+    /// whoever floods a block with changes of other names hides none of it.
     ///
     /// # Errors
     /// [`FollowError`]. The next call begins where this one did.
-    pub async fn next(&mut self, resolvers: &BTreeSet<Address>) -> Result<Option<News>, FollowError> {
-        self.news(resolvers).await.map_err(|failure| FollowError(failure.to_string()))
+    pub async fn next(
+        &mut self,
+        resolvers: &BTreeSet<Address>,
+        follows: &Follows<'_>,
+    ) -> Result<Option<News>, FollowError> {
+        self.news(resolvers, follows).await.map_err(|failure| FollowError(failure.to_string()))
     }
 
-    async fn news(&mut self, resolvers: &BTreeSet<Address>) -> Result<Option<News>, Failure> {
+    async fn news(&mut self, resolvers: &BTreeSet<Address>, follows: &Follows<'_>) -> Result<Option<News>, Failure> {
         // The rest of what an endpoint says is a hint in any case.
         self.endpoint.show_chain(self.chain_id).await?;
         let (header, head) = self.endpoint.header(BlockSelector::Latest).await?;
         let again = || Beginning { first: head.number.saturating_sub(OVERLAP - 1), replaced: None, missed: None };
         let is_asked = resolvers.is_subset(&self.asked);
         match self.beginning(&header, &head).await?.or_else(|| (!is_asked).then(again)) {
-            Some(beginning) => self.gather(head, resolvers, beginning).await.map(Some),
+            Some(beginning) => self.gather(head, resolvers, follows, beginning).await.map(Some),
             None => Ok(None),
         }
     }
@@ -175,26 +183,30 @@ impl Follower {
         &mut self,
         head: Block,
         resolvers: &BTreeSet<Address>,
+        follows: &Follows<'_>,
         beginning: Beginning,
     ) -> Result<News, Failure> {
         let Beginning { first, replaced, missed } = beginning;
-        let mut harvest = Harvest { changes: BTreeMap::new(), unasked: 0, missed };
+        let mut harvest = Harvest::new(follows, missed);
         let mut requests = MAX_LOG_REQUESTS;
         for wanted in Wanted::groups(&self.contracts, &self.topics, resolvers) {
             self.reap(wanted, first..=head.number, &mut requests, &mut harvest).await?;
         }
-        let Harvest { changes, unasked, missed } = harvest;
-        let mut changes: Vec<Change> = changes.into_values().collect();
+        let mut changes = harvest.changes();
         let fresh = changes.clone();
         if let Some(lowest) = replaced {
+            let undone = self.seen.cut(lowest);
+            if undone.is_cut && !clresolve_core::mutant!("undone-changes-are-forgotten") {
+                harvest.miss(lowest.min(head.number)..=head.number);
+            }
             // What was undone is to be read in the chain that ends with this head.
-            changes.extend(self.seen.cut(lowest).map(|change| Change { block: head.number, ..change }));
+            changes.extend(undone.changes.into_iter().map(|change| Change { block: head.number, ..change }));
         }
         if !self.seen.has(&head) {
             self.seen.push(head, fresh);
         }
         self.asked.clone_from(resolvers);
-        Ok(News { head, changes, replaced, missed, unasked })
+        Ok(News { head, changes, replaced, missed: harvest.missed, unasked: harvest.unasked })
     }
 
     /// Reads the logs of a range in as few requests as the endpoint permits.
@@ -203,7 +215,7 @@ impl Follower {
         wanted: Wanted,
         range: RangeInclusive<u64>,
         requests: &mut usize,
-        harvest: &mut Harvest,
+        harvest: &mut Harvest<'_>,
     ) -> Result<(), Failure> {
         let mut open = vec![(wanted, range)];
         // Ends: each turn takes a request, and without one nothing is added.
@@ -295,14 +307,29 @@ impl Wanted {
 }
 
 /// What the requests for logs have given.
-struct Harvest {
-    /// By place, the latest change of each: a contract may repeat an event as often as it has gas for.
-    changes: BTreeMap<(Source, B256), Change>,
+struct Harvest<'a> {
+    follows: &'a Follows<'a>,
+    /// By place, the block of the latest change of each: a contract may repeat an event as often as it has gas for.
+    followed: Places,
+    /// Those of other names. A run that is under way may be about one of them.
+    others: Places,
     unasked: usize,
     missed: Option<RangeInclusive<u64>>,
 }
 
-impl Harvest {
+type Places = BTreeMap<(Source, B256), u64>;
+
+impl<'a> Harvest<'a> {
+    const fn new(follows: &'a Follows<'a>, missed: Option<RangeInclusive<u64>>) -> Self {
+        Self { follows, followed: BTreeMap::new(), others: BTreeMap::new(), unasked: 0, missed }
+    }
+
+    /// The changes that it holds, those that are followed first.
+    fn changes(&self) -> Vec<Change> {
+        let change = |(&(source, node), &block): (&(Source, B256), &u64)| Change { block, source, node };
+        self.followed.iter().chain(&self.others).map(change).collect()
+    }
+
     fn take(&mut self, logs: Vec<Log>, wanted: &Wanted, range: &RangeInclusive<u64>, contracts: &Contracts) {
         for log in &logs {
             if !wanted.asks_for(log, range) && !clresolve_core::mutant!("unasked-logs-count") {
@@ -311,19 +338,32 @@ impl Harvest {
             }
             if wanted.contracts.contains(&log.address()) || clresolve_core::mutant!("unasked-logs-count") {
                 for change in changes(log, contracts) {
-                    self.note(change, range);
+                    self.note(change);
                 }
             }
         }
     }
 
-    fn note(&mut self, change: Change, range: &RangeInclusive<u64>) {
-        let has_room = self.changes.len() < MAX_PLACES || clresolve_core::mutant!("places-without-end");
-        match self.changes.entry((change.source, change.node)) {
-            Entry::Occupied(mut known) => known.get_mut().block = known.get().block.max(change.block),
-            Entry::Vacant(new) if has_room => drop(new.insert(change)),
-            Entry::Vacant(_) => self.miss(range.clone()),
+    fn note(&mut self, Change { source, node, block }: Change) {
+        let place = (source, node);
+        if let Some(known) = self.followed.get_mut(&place).or_else(|| self.others.get_mut(&place)) {
+            *known = block.max(*known);
+            return;
         }
+        let is_followed = (self.follows)(source, node) && !clresolve_core::mutant!("all-places-are-alike");
+        if !self.has_room() {
+            let dropped = if is_followed { self.others.pop_last().map(|(_, block)| block) } else { None };
+            self.miss(dropped.map_or(block..=block, |dropped| dropped..=dropped));
+            if dropped.is_none() {
+                return;
+            }
+        }
+        let places = if is_followed { &mut self.followed } else { &mut self.others };
+        places.insert(place, block);
+    }
+
+    fn has_room(&self) -> bool {
+        self.followed.len() + self.others.len() < MAX_PLACES || clresolve_core::mutant!("places-without-end")
     }
 
     /// Notes blocks whose logs could not be read.

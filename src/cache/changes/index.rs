@@ -21,8 +21,8 @@ pub(super) struct Index {
     by_name: HashMap<EnsName, BTreeSet<u64>>,
     /// By the nodes of the name and its ancestors.
     by_node: HashMap<B256, BTreeSet<u64>>,
-    /// By the nodes whose records the resolver may hold for the name: its own, and that of the ancestor that answers.
-    by_records: HashMap<B256, BTreeSet<u64>>,
+    /// By the resolver, and the nodes whose records it may hold for the name: its own, and that of the ancestor that answers.
+    by_records: HashMap<(Address, B256), BTreeSet<u64>>,
     /// Of how many entries each is the resolver.
     resolvers: BTreeMap<Address, usize>,
 }
@@ -90,10 +90,10 @@ impl Index {
         for node in &places.nodes {
             self.by_node.entry(*node).or_default().insert(entry);
         }
-        for node in &places.records {
-            self.by_records.entry(*node).or_default().insert(entry);
-        }
         if let Some(resolver) = places.resolver {
+            for node in &places.records {
+                self.by_records.entry(records_of(resolver, *node)).or_default().insert(entry);
+            }
             *self.resolvers.entry(resolver).or_default() += 1;
         }
         self.entries.insert(entry, Followed { key: key.clone(), places, read });
@@ -105,10 +105,10 @@ impl Index {
         for node in &places.nodes {
             remove_from(&mut self.by_node, node, entry);
         }
-        for node in &places.records {
-            remove_from(&mut self.by_records, node, entry);
-        }
         let Some(resolver) = places.resolver else { return };
+        for node in &places.records {
+            remove_from(&mut self.by_records, &records_of(resolver, *node), entry);
+        }
         let count = self.resolvers.get(&resolver).map_or(0, |count| count - 1);
         if count == 0 {
             self.resolvers.remove(&resolver);
@@ -120,13 +120,6 @@ impl Index {
     /// The names that a change at this place in this block concerns: those that were read before it, or on a chain that is
     /// no more (`is_new_chain`), and those that were read up to its height.
     pub(super) fn concerned(&self, place: &(Source, B256), block: u64, is_new_chain: bool) -> BTreeMap<EnsName, Knows> {
-        let resolver = match place.0 {
-            Source::Registration => None,
-            Source::Resolver(resolver) => Some(resolver),
-        };
-        let is_its = |followed: &&Followed| {
-            resolver.is_none() || followed.places.resolver == resolver || clresolve_core::mutant!("any-address-hints")
-        };
         let knows = |followed: &Followed| match followed.read.newest {
             Some(newest) if newest == block && !is_new_chain => {
                 (!clresolve_core::mutant!("a-height-is-a-block")).then_some(Knows::PerhapsAll)
@@ -135,7 +128,7 @@ impl Index {
         };
         let mut names = BTreeMap::new();
         let followed = self.at(place).into_iter().flatten().filter_map(|entry| self.entries.get(entry));
-        for followed in followed.filter(is_its) {
+        for followed in followed {
             if let Some(knows) = knows(followed) {
                 let least = names.entry(followed.key.name.clone()).or_insert(knows);
                 *least = knows.min(*least);
@@ -144,7 +137,7 @@ impl Index {
         names
     }
 
-    /// Whether an entry may have been read at this place.
+    /// Whether an entry was read at this place.
     pub(super) fn is_read_at(&self, place: &(Source, B256)) -> bool {
         self.at(place).is_some()
     }
@@ -152,7 +145,7 @@ impl Index {
     fn at(&self, (source, node): &(Source, B256)) -> Option<&BTreeSet<u64>> {
         match source {
             Source::Registration => self.by_node.get(node),
-            Source::Resolver(_) => self.by_records.get(node),
+            Source::Resolver(resolver) => self.by_records.get(&records_of(*resolver, *node)),
         }
     }
 
@@ -185,6 +178,10 @@ impl Index {
     fn of(&self, name: &EnsName) -> impl Iterator<Item = &Followed> {
         self.by_name.get(name).into_iter().flatten().filter_map(|entry| self.entries.get(entry))
     }
+}
+
+fn records_of(resolver: Address, node: B256) -> (Address, B256) {
+    if clresolve_core::mutant!("any-address-hints") { (Address::ZERO, node) } else { (resolver, node) }
 }
 
 fn remove_from<K: Eq + Hash>(map: &mut HashMap<K, BTreeSet<u64>>, key: &K, entry: u64) {

@@ -204,6 +204,71 @@ fn after_the_budget_no_name_is_looked_at() {
     assert_eq!((outcome.hints, outcome.over_budget), (HINTS_AT_ONCE as u64, 1));
 }
 
+/// Which of 200 names are read again within so many seconds, where an endpoint tells that all have changed, and others
+/// follow without a gap.
+fn read_again_after_a_flood(others: &[Endpoint], seconds: i64) -> usize {
+    let names: Vec<String> = (0..200).map(|number| format!("a{number}.eth")).collect();
+    let changes = Changes::new();
+    let ids = changes.follow(&[&[stranger("honest")], others].concat());
+    for name in &names {
+        changes.add(&key(name), &read(START, READ, None), changes.begin());
+    }
+    changes.due(START);
+    for id in &ids[1..] {
+        changes.news(*id, &news(vec![]), START);
+    }
+    let hints = names.iter().map(|name| text_of(name, READ + 1)).collect();
+    let outcome = changes.news(ids[0], &news(hints), START);
+    assert_eq!((outcome.hints, outcome.over_budget), (HINTS_AT_ONCE as u64, 200 - HINTS_AT_ONCE as u64));
+    let due = |second| changes.due(START + SignedDuration::from_secs(second));
+    (0..seconds).flat_map(due).collect::<BTreeSet<_>>().len()
+}
+
+/// One honest endpoint is enough, however many names change at once.
+#[test]
+fn what_is_beyond_the_budget_is_read_again_like_what_was_missed() {
+    assert_eq!(read_again_after_a_flood(&[], 30), 200);
+    assert_eq!(read_again_after_a_flood(&[stranger("other")], 30), 200);
+    let covered = [stranger("other"), stranger("third")];
+    assert_eq!(read_again_after_a_flood(&covered, 30), HINTS_AT_ONCE as usize, "two others have read the block");
+    assert_eq!(read_again_after_a_flood(&[own("node")], 30), HINTS_AT_ONCE as usize);
+}
+
+/// Whoever spent its budget covers no gap of others: it may itself have left the change out.
+#[test]
+fn endpoints_that_are_all_over_their_budget_cover_nothing() {
+    let names: Vec<String> = (0..600).map(|number| format!("a{number}.eth")).collect();
+    let changes = Changes::new();
+    let ids: [EndpointId; 3] = changes.follow(&["a", "b", "c"].map(stranger)).try_into().expect("three endpoints");
+    changes.due(START);
+    for name in &names {
+        changes.add(&key(name), &read(START, READ, None), changes.begin());
+    }
+    for id in &ids {
+        changes.news(*id, &news(vec![]), START);
+    }
+    let hints: Vec<Change> = names.iter().map(|name| text_of(name, READ + 1)).collect();
+    let flood = news(hints);
+    assert_eq!(ids.map(|id| changes.news(id, &flood, START).is_stale), [false, true, true]);
+}
+
+/// What an endpoint said before a name was cached is charged to its budget too.
+#[test]
+fn a_run_that_missed_a_change_beyond_the_budget_has_its_name_read_again() {
+    let names: Vec<String> = (0..200).map(|number| format!("a{number}.eth")).collect();
+    let changes = followed(&[]);
+    let began = changes.begin();
+    changes.news(HONEST, &news(names.iter().map(|name| text_of(name, READ + 1)).collect()), START);
+    for name in &names {
+        let late = read(START, READ, None);
+        if changes.unread(&self::name(name), began, &late, START).is_none() {
+            changes.add(&key(name), &late, began);
+        }
+    }
+    let due = |second| changes.due(START + SignedDuration::from_secs(second));
+    assert_eq!((0..30).flat_map(due).collect::<BTreeSet<_>>().len(), names.len());
+}
+
 /// A publisher that changes a thousand names in each block would else spend what tells of the one that matters.
 #[test]
 fn the_operators_own_endpoint_has_no_budget() {

@@ -48,6 +48,10 @@ impl HttpPost for Door {
     }
 }
 
+const fn nothing_follows(_: Source, _: B256) -> bool {
+    false
+}
+
 /// A chain with agents, its endpoint, and a follower of that.
 struct Stage {
     builder: ChainBuilder,
@@ -95,7 +99,7 @@ impl Stage {
     }
 
     async fn news(&mut self) -> Option<News> {
-        self.follower.next(&self.resolvers).await.unwrap()
+        self.follower.next(&self.resolvers, &nothing_follows).await.unwrap()
     }
 
     /// The block in which an agent's records change, which was shown. The chain goes on from the block before it.
@@ -234,7 +238,7 @@ async fn an_endpoint_that_fails_goes_on_where_it_was() {
     let changed = stage.seal();
     for fault in [RpcFault::Status(503), RpcFault::Html, RpcFault::ErrorReply] {
         stage.server.set_fault(fault);
-        assert!(stage.follower.next(&stage.resolvers).await.is_err(), "{fault:?}");
+        assert!(stage.follower.next(&stage.resolvers, &nothing_follows).await.is_err(), "{fault:?}");
     }
     stage.seal();
     stage.server.set_fault(RpcFault::None);
@@ -246,7 +250,7 @@ async fn an_endpoint_that_fails_goes_on_where_it_was() {
 async fn another_chain_is_not_followed() {
     let mut stage = Stage::new().await;
     stage.server.set_fault(RpcFault::WrongChainId(1));
-    let error = stage.follower.next(&stage.resolvers).await.unwrap_err();
+    let error = stage.follower.next(&stage.resolvers, &nothing_follows).await.unwrap_err();
     assert_eq!(error.to_string(), "it serves chain 1");
 }
 
@@ -315,23 +319,68 @@ async fn a_contract_with_too_many_logs_is_asked_for_event_by_event() {
     assert_eq!(news.missed, Some(block.number..=block.number));
 }
 
+fn node(number: usize) -> B256 {
+    B256::from(alloy_primitives::U256::from(number))
+}
+
 /// A publisher may else drown what others change in the same blocks.
 #[test]
 fn a_log_that_a_contract_repeats_counts_once() {
-    let mut harvest = Harvest { changes: BTreeMap::new(), unasked: 0, missed: None };
-    let mut note = |node: u64, block| {
-        let node = B256::from(alloy_primitives::U256::from(node));
-        harvest.note(Change { block, source: Source::Registration, node }, &(0..=9));
-        (harvest.changes.len(), harvest.missed.clone())
+    let mut harvest = Harvest::new(&nothing_follows, None);
+    let mut note = |number, block| {
+        harvest.note(Change { block, source: Source::Registration, node: node(number) });
+        (harvest.changes().len(), harvest.missed.clone())
     };
     for block in 0..=MAX_PLACES as u64 {
         assert_eq!(note(0, block), (1, None));
     }
-    for node in 1..MAX_PLACES {
-        assert_eq!(note(node as u64, 0), (node + 1, None));
+    for number in 1..MAX_PLACES {
+        assert_eq!(note(number, 0), (number + 1, None));
     }
-    assert_eq!(note(MAX_PLACES as u64, 0), (MAX_PLACES, Some(0..=9)));
-    assert_eq!(harvest.changes.values().map(|change| change.block).max(), Some(MAX_PLACES as u64));
+    assert_eq!(note(MAX_PLACES, 9), (MAX_PLACES, Some(9..=9)));
+    assert_eq!(harvest.changes().iter().map(|change| change.block).max(), Some(MAX_PLACES as u64));
+}
+
+/// What changes at `followed` after so many made-up changes, and before as many; and what was missed then.
+fn amid_a_flood(followed: &[(Source, B256)], flood: usize) -> (Vec<u64>, Option<RangeInclusive<u64>>) {
+    let follows = |source, node| followed.contains(&(source, node));
+    let mut harvest = Harvest::new(&follows, None);
+    let made_up = |number| Change { block: 3, source: Source::Resolver(Address::repeat_byte(6)), node: node(number) };
+    (0..flood).for_each(|number| harvest.note(made_up(number)));
+    for (source, node) in followed {
+        harvest.note(Change { block: 4, source: *source, node: *node });
+    }
+    (flood..2 * flood).for_each(|number| harvest.note(made_up(number)));
+    let (changes, missed) = (harvest.changes(), harvest.missed.clone());
+    assert!(changes.len() <= MAX_PLACES);
+    let is_followed = |change: &&Change| followed.contains(&(change.source, change.node));
+    (changes.iter().take_while(is_followed).map(|change| change.block).collect(), missed)
+}
+
+/// A contract that a cached verdict was read from may emit what it likes.
+#[test]
+fn a_flood_of_other_names_hides_no_change_of_a_name_that_is_followed() {
+    let victims = [(Source::Resolver(Address::repeat_byte(7)), node(1)), (Source::Registration, node(2))];
+    assert_eq!(amid_a_flood(&victims, 2), (vec![4, 4], None));
+    assert_eq!(amid_a_flood(&victims, MAX_PLACES), (vec![4, 4], Some(3..=3)), "runs under way may miss the others");
+    let many: Vec<_> = (0..=MAX_PLACES).map(|number| (Source::Registration, node(number))).collect();
+    assert_eq!(amid_a_flood(&many, 1), (vec![4; MAX_PLACES], Some(3..=4)));
+}
+
+/// The changes of one block beyond those that are remembered of it would else be lost with it.
+#[tokio::test]
+async fn a_block_with_too_many_changes_that_is_replaced_is_a_gap() {
+    let mut stage = Stage::new().await;
+    let undone = stage.write_and_undo("one.eth").await;
+    let many = (0..MAX_PLACES).map(|number| {
+        let source = Source::Registration;
+        Change { block: undone.number, source, node: node(number) }
+    });
+    stage.follower.seen.cut(undone.number);
+    stage.follower.seen.push(undone, many.collect());
+    let instead = stage.seal();
+    let news = stage.news().await.expect("another block");
+    assert_eq!((news.replaced, news.missed), (Some(undone.number), Some(undone.number..=instead.number)));
 }
 
 #[tokio::test]

@@ -10,8 +10,8 @@ use super::events::Change;
 /// Blocks that are remembered: two epochs, after which a block of mainnet is final.
 const DEPTH: usize = 64;
 
-/// Most changes that are remembered of a block. Where there are more, those beyond are not read again after a
-/// reorganisation, and keep their time.
+/// Most changes that are remembered of a block, so that those of all blocks take less than a mebibyte. Where there are
+/// more, a reorganisation of it is a gap.
 const MAX_CHANGES: usize = 256;
 
 /// A block that was seen as the newest.
@@ -20,6 +20,15 @@ pub(super) struct Seen {
     pub(super) hash: B256,
     /// The changes that were read with it.
     changes: Vec<Change>,
+    /// Whether there were more.
+    is_cut: bool,
+}
+
+/// What was read with the blocks that are no more.
+pub(super) struct Undone {
+    pub(super) changes: Vec<Change>,
+    /// Whether there were more.
+    pub(super) is_cut: bool,
 }
 
 /// The newest blocks seen, oldest first.
@@ -47,16 +56,50 @@ impl Window {
     }
 
     /// Forgets the blocks from this height on, and gives their changes.
-    pub(super) fn cut(&mut self, lowest: u64) -> impl Iterator<Item = Change> {
+    pub(super) fn cut(&mut self, lowest: u64) -> Undone {
         let kept = self.0.iter().take_while(|seen| seen.number < lowest).count();
-        self.0.split_off(kept).into_iter().flat_map(|seen| seen.changes).filter(move |change| change.block >= lowest)
+        let cut = self.0.split_off(kept);
+        let is_cut = cut.iter().any(|seen| seen.is_cut);
+        let changes = cut.into_iter().flat_map(|seen| seen.changes).filter(|change| change.block >= lowest);
+        Undone { changes: changes.collect(), is_cut }
     }
 
     pub(super) fn push(&mut self, block: Block, mut changes: Vec<Change>) {
+        let is_cut = changes.len() > MAX_CHANGES;
         changes.truncate(MAX_CHANGES);
         if self.0.len() == DEPTH {
             self.0.pop_front();
         }
-        self.0.push_back(Seen { number: block.number, hash: block.hash, changes });
+        self.0.push_back(Seen { number: block.number, hash: block.hash, changes, is_cut });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::U256;
+
+    use super::super::events::Source;
+    use super::*;
+
+    /// The changes that are undone with the block 7, which had so many.
+    fn undone(count: usize) -> Undone {
+        let block = |number: u64| Block {
+            number,
+            hash: B256::from(U256::from(number)),
+            timestamp: jiff::Timestamp::UNIX_EPOCH,
+        };
+        let change = |node| Change { block: 7, source: Source::Registration, node: B256::from(U256::from(node)) };
+        let mut window = Window::default();
+        window.push(block(6), Vec::new());
+        window.push(block(7), (0..count).map(change).collect());
+        window.cut(7)
+    }
+
+    #[test]
+    fn what_is_not_remembered_of_a_block_is_said_when_it_is_undone() {
+        for (count, is_cut) in [(MAX_CHANGES, false), (MAX_CHANGES + 1, true)] {
+            let undone = undone(count);
+            assert_eq!((undone.changes.len(), undone.is_cut), (MAX_CHANGES, is_cut));
+        }
     }
 }
