@@ -166,8 +166,8 @@ impl Resolver {
             return (facts, decision);
         }
         let Inner { walker, offer_keys, .. } = &*self.0;
-        let Some(key) = signer::offer_key(offer_keys, walker, &beside).await else { return (facts, decision) };
-        facts.payees.values_mut().for_each(|payees| payees.signers.ed25519.push(key.clone()));
+        let key = signer::offer_key(offer_keys, walker, &beside).await;
+        facts.payees.values_mut().for_each(|payees| key.add_to(&mut payees.signers));
         facts.now = self.now();
         self.judged(|| facts).await
     }

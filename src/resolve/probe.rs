@@ -92,7 +92,7 @@ fn written(terms: &Terms) -> Value {
     let entries: Vec<_> = terms.entries.iter().map(|entry| &entry.json).collect();
     let mut written = json!({"x402Version": terms.version.number(), "accepts": entries});
     if terms.version == Version::V2 {
-        written["resource"] = json!({"url": terms.entries.first().and_then(|entry| entry.resource.as_deref())});
+        written["resource"] = terms.resource.clone().into();
         written["extensions"] = Value::Object(terms.extensions.clone());
     }
     written

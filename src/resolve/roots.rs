@@ -56,7 +56,7 @@ async fn record(walker: &Walker, name: &EnsName, limit: Duration) -> Root {
     let label = name.as_str();
     match SignerRecords::read(walker, name, limit).await.and_then(|records| root(name, &records)) {
         Ok(root) => root,
-        Err(error @ SignerError::Unavailable(_)) => unavailable(label, error),
+        Err(error @ (SignerError::Unavailable(_) | SignerError::Pending(_))) => unavailable(label, error),
         Err(error) => unusable(label, error),
     }
 }

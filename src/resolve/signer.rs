@@ -37,6 +37,9 @@ pub(super) enum SignerError {
     /// They could not be read, or not settled; asking again may help.
     #[error("{0}")]
     Unavailable(String),
+    /// They are about to change: `record-pending`.
+    #[error("{}: {}", .0.code, .0.message)]
+    Pending(Box<Reason>),
     /// Proven: the name is not registered.
     #[error("the name is not registered")]
     Unregistered,
@@ -70,10 +73,11 @@ impl SignerRecords {
             Ok(Err(error)) => return Err(SignerError::Unavailable(chain_error(&error).observed.unwrap_or_default())),
             Err(_) => return Err(SignerError::Unavailable("no answer in time".to_owned())),
         };
-        if let Some(reason) = unsettled(&reading, block, walker.now()).iter().find(|reason| counts(reason)) {
-            return Err(SignerError::Unavailable(format!("{}: {}", reason.code, reason.message)));
+        match unsettled(&reading, block, walker.now()).into_iter().find(|reason| counts(reason)) {
+            Some(reason) if reason.code == Code::RecordPending => Err(SignerError::Pending(Box::new(reason))),
+            Some(reason) => Err(SignerError::Unavailable(format!("{}: {}", reason.code, reason.message))),
+            None => Self::of(reading),
         }
-        Self::of(reading)
     }
 
     fn of(reading: Reading) -> Result<Self, SignerError> {
@@ -104,7 +108,8 @@ impl SignerRecords {
     }
 }
 
-/// Addresses of the name that stand at the newest block too: they sign by EIP-712.
+/// Addresses of the name that stand at the newest block too: they sign by EIP-712. The key that signs by JWS was not asked
+/// for yet.
 pub(super) fn addresses(published: &Published) -> SignerKeys {
     let coins = published.settled().addresses.keys();
     let settled = coins.filter_map(|coin| match published.address(*coin) {
@@ -114,7 +119,7 @@ pub(super) fn addresses(published: &Published) -> SignerKeys {
     let mut addresses: Vec<Address> = settled.collect();
     addresses.sort();
     addresses.dedup();
-    SignerKeys { addresses, ed25519: Vec::new() }
+    SignerKeys { addresses, ed25519: Vec::new(), unread: Some(unread("it was not asked for")) }
 }
 
 /// The key with which the offers of a name are signed.
@@ -124,8 +129,26 @@ pub(super) enum OfferKey {
     Is(Box<PublicKey>),
     /// The name has none, or none that the gate would rely on.
     None,
-    /// It could not be read.
-    Unread,
+    /// It could not be read, or is about to change.
+    Unread(Box<Reason>),
+}
+
+impl OfferKey {
+    /// Adds to the keys of the name what is known of this one.
+    pub(super) fn add_to(&self, keys: &mut SignerKeys) {
+        keys.unread = None;
+        match self {
+            Self::Is(key) => keys.ed25519.push((**key).clone()),
+            Self::None => {}
+            Self::Unread(reason) => keys.unread = Some(reason.clone()),
+        }
+    }
+}
+
+fn unread(cause: &str) -> Box<Reason> {
+    let message = "The key with which the name signs its offers was not read.";
+    let reason = Reason::new(Code::OfferSignerUnproven).message(message).observed(cause);
+    Box::new(Reason { retryable: true, ..reason })
 }
 
 impl LookUpResult for OfferKey {
@@ -133,12 +156,12 @@ impl LookUpResult for OfferKey {
         match self {
             Self::Is(_) => State::Trusted,
             Self::None => State::Untrusted,
-            Self::Unread => State::Indeterminate,
+            Self::Unread(_) => State::Indeterminate,
         }
     }
 
-    fn undecided(_: &str) -> Self {
-        Self::Unread
+    fn undecided(cause: &str) -> Self {
+        Self::Unread(unread(cause))
     }
 }
 
@@ -147,20 +170,18 @@ pub(super) type OfferKeys = LookUps<(), OfferKey>;
 
 /// The key of the name that `cl.receipt.signer` names, or of the name itself where that record is not set. It is read once
 /// beside a verdict.
-pub(super) async fn offer_key(keys: &OfferKeys, walker: &Arc<Walker>, beside: &Beside) -> Option<PublicKey> {
+pub(super) async fn offer_key(keys: &OfferKeys, walker: &Arc<Walker>, beside: &Beside) -> OfferKey {
     let (asking, name) = (Arc::clone(walker), beside.name.clone());
     let look_up = async move {
         match read_offer_key(&asking, &name).await {
             Ok(Some(key)) => OfferKey::Is(Box::new(key)),
             Ok(None) | Err(SignerError::Unregistered | SignerError::NoResolver) => OfferKey::None,
             Err(SignerError::Absent(_) | SignerError::NotUtf8(_)) => OfferKey::None,
-            Err(SignerError::Unavailable(_)) => OfferKey::Unread,
+            Err(SignerError::Unavailable(cause)) => OfferKey::undecided(&cause),
+            Err(SignerError::Pending(reason)) => OfferKey::Unread(reason),
         }
     };
-    match keys.answer(beside.clone(), (), &walker.clock, look_up).await {
-        OfferKey::Is(key) => Some(*key),
-        OfferKey::None | OfferKey::Unread => None,
-    }
+    keys.answer(beside.clone(), (), &walker.clock, look_up).await
 }
 
 /// `None` for what is no key, and for records on which the gate would not rely.

@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
 use clresolve::config::Config;
 use clresolve::payment::DecisionRequest;
+use clresolve::payment::decision::Outcome;
 use clresolve::payment::terms::Reply;
 use clresolve::reason::Code;
 use clresolve::resolve::Resolver;
@@ -37,6 +38,14 @@ about = "It signs, off the chain."
 state = "trusted"
 records."cl.sig.pub" = "{other}"
 chain = {{ resolver = {{ offchain = ["https://ccip.sandbox.example/ok/{{sender}}/{{data}}.json"] }} }}
+
+[[agent]]
+name = "unread-signer.eth"
+about = "Its gateway is down."
+state = "indeterminate"
+codes = ["ccip-failed"]
+records."cl.sig.pub" = "{other}"
+chain = {{ resolver = {{ offchain = ["https://ccip.sandbox.example/down/{{sender}}/{{data}}"] }} }}
 "#,
         other = public(OTHER)
     );
@@ -131,12 +140,26 @@ async fn a_key_counts_that_the_gate_would_rely_on() {
     let unproven = ["payee-mismatch", "offer-signer-unproven"];
     let leaving = format!("{}latest.\"cl.sig.pub\" = \"{}\"\n", own_key(), public(OTHER));
     for key in [OWN, OTHER] {
-        assert_eq!(codes(&leaving, key).await, unproven);
+        assert_eq!(codes(&leaving, key).await, ["record-pending"]);
     }
     let offchain = "records.\"cl.receipt.signer\" = \"offchain-signer.eth\"\n";
     assert_eq!(codes(offchain, OTHER).await, [""; 0]);
     let denied = codes_under(offchain, OTHER, |config| config.gate.deny = vec![Code::RecordOffchain]).await;
     assert_eq!(denied, unproven);
+}
+
+/// An endpoint that is down says nothing against a seller.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_could_not_be_read_decides_nothing() {
+    let records = format!("{}records.\"cl.receipt.signer\" = \"unread-signer.eth\"\n", own_key());
+    let world = world(&records).await;
+    let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
+    let decision = resolver.decide(&asked(OTHER)).await;
+    assert_eq!((decision.decision, decision.abort), (Outcome::Undecided, true), "{decision:#?}");
+    assert_eq!(decision.codes, ["offer-signer-unproven"]);
+    let [reason] = &decision.reasons[..] else { panic!("{decision:#?}") };
+    assert!(reason.retryable && reason.message.ends_with("was not read."), "{reason:?}");
+    assert!(reason.observed.as_deref().is_some_and(|cause| cause.contains("CCIP")), "{reason:?}");
 }
 
 /// Whoever sends terms with an offer of a stranger makes no further request either.

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use clresolve_core::json::{Limits, parse};
 use clresolve_core::mutant;
+use clresolve_core::reason::Reason;
 use clresolve_core::text::excerpt;
 use clresolve_jose::{ALGORITHM, BASE64URL, PublicKey};
 
@@ -33,6 +34,8 @@ pub struct SignerKeys {
     pub addresses: Vec<Address>,
     /// `cl.sig.pub` of the name that `cl.receipt.signer` names: keys that sign by JWS.
     pub ed25519: Vec<PublicKey>,
+    /// Why it is not known which key signs by JWS; `None` where all that is published stands here.
+    pub unread: Option<Box<Reason>>,
 }
 
 /// A payload and what was signed over it; it may be anybody's signature, or none.
@@ -60,7 +63,8 @@ pub enum SignedBy {
     Stranger,
     /// Nobody: no key can have made this signature.
     Nobody,
-    /// Not said here: a contract wallet, which only the chain can ask, or a build that checks no signatures.
+    /// Not said here: a contract wallet, which only the chain can ask, a build that checks no signatures, or a key that
+    /// was not read.
     Undecided,
 }
 
@@ -163,8 +167,14 @@ impl Jws {
             return SignedBy::Nobody;
         }
         let has_signed = |key: &PublicKey| key.has_signed(self.signed.as_bytes(), &self.signature);
-        let is_published = self.algorithm == ALGORITHM && keys.ed25519.iter().any(has_signed);
-        if is_published { SignedBy::Published } else { SignedBy::Stranger }
+        if self.algorithm != ALGORITHM {
+            return SignedBy::Stranger;
+        }
+        match keys.ed25519.iter().any(has_signed) {
+            true => SignedBy::Published,
+            false if keys.unread.is_some() => SignedBy::Undecided,
+            false => SignedBy::Stranger,
+        }
     }
 }
 

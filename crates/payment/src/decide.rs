@@ -306,7 +306,7 @@ fn judge<'t>(
     };
     let refused = match (&held.payment, limit) {
         (Some(Err(reason)), _) => Some(reason.clone()),
-        (Some(Ok(payment)), Some(limit)) => payment.check(price, &limit.asset, known.now).err(),
+        (Some(Ok(payment)), Some(limit)) => payment.check(&entry.json, price, &limit.asset, known.now).err(),
         (Some(Ok(_)), None) | (None, _) => None,
     };
     let unmade = unmade(known.limits, limit, &held.payment);

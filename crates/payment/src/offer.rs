@@ -36,6 +36,15 @@ pub struct Offered {
     pub valid_until: Option<Timestamp>,
 }
 
+/// An offer proves nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unproven {
+    /// `offer-invalid` or `offer-signer-unproven`; `record-pending` where the key is about to change.
+    pub reason: Box<Reason>,
+    /// Whether that is all that is known: who has signed it could not be found out.
+    pub is_open: bool,
+}
+
 /// What an offer states.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -87,9 +96,8 @@ impl Offers {
     /// signed by EIP-712 looks like one that a stranger has signed.
     ///
     /// # Errors
-    /// `offer-invalid` or `offer-signer-unproven`: the weakest objection to an offer about this way to pay, or to one that
-    /// cannot be read.
-    pub fn prove(&self, price: &Price, keys: &SignerKeys, now: Timestamp) -> Option<Result<Offered, Box<Reason>>> {
+    /// The weakest objection to an offer about this way to pay, or to one that cannot be read.
+    pub fn prove(&self, price: &Price, keys: &SignerKeys, now: Timestamp) -> Option<Result<Offered, Unproven>> {
         let mut signatures = 0;
         let mut weakest: Option<(Objection, usize)> = None;
         for (index, offer) in self.0.iter().enumerate() {
@@ -102,23 +110,36 @@ impl Offers {
                         SignedBy::Published => {
                             return Some(Ok(Offered { valid_until: offer.artifact.payload().end() }));
                         }
-                        SignedBy::Stranger | SignedBy::Undecided => Objection::Signer,
+                        SignedBy::Undecided => Objection::Undecided(offer.undecided(keys)),
+                        SignedBy::Stranger => Objection::Signer,
                         SignedBy::Nobody => Objection::Signature,
                     }
                 }
                 Err(objection) => objection,
             };
-            if weakest.as_ref().is_none_or(|(known, _)| objection < *known) {
+            if weakest.as_ref().is_none_or(|(known, _)| objection.rank() < known.rank()) {
                 weakest = Some((objection, index));
             }
         }
-        weakest.map(|(objection, index)| Err(objection.reason(index)))
+        let (objection, index) = weakest?;
+        let is_open = matches!(objection, Objection::Undecided(_));
+        Some(Err(Unproven { reason: objection.reason(index), is_open }))
     }
 }
 
 impl OfferRead {
     fn signed_by(&self, keys: &SignerKeys) -> SignedBy {
         *self.signed_by.get_or_init(|| self.artifact.signed_by(keys))
+    }
+
+    /// Why it is not known who has signed it.
+    fn undecided(&self, keys: &SignerKeys) -> Box<Reason> {
+        let of_jws = keys.unread.as_ref().filter(|_| self.artifact.algorithm().is_some());
+        of_jws.cloned().unwrap_or_else(|| {
+            let cause = "a contract wallet's signature, which only the chain can check, or this build checks none";
+            let message = "Who has signed the offer cannot be checked here.";
+            Box::new(Reason::new(Code::OfferSignerUnproven).message(message).observed(cause))
+        })
     }
 }
 
@@ -144,8 +165,9 @@ fn stated<'o>(
 }
 
 /// What speaks against an offer, weakest first.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Objection {
+    Undecided(Box<Reason>),
     Signer,
     Signature,
     Ended,
@@ -154,10 +176,23 @@ enum Objection {
 }
 
 impl Objection {
+    /// How much it weighs.
+    const fn rank(&self) -> u8 {
+        match self {
+            Self::Undecided(_) => 0,
+            Self::Signer => 1,
+            Self::Signature => 2,
+            Self::Ended => 3,
+            Self::Terms => 4,
+            Self::Form(_) => 5,
+        }
+    }
+
     /// The objection to the offer at `index`.
     fn reason(self, index: usize) -> Box<Reason> {
         let invalid = |message: &str| Reason::new(Code::OfferInvalid).message(message);
         let reason = match self {
+            Self::Undecided(reason) => *reason,
             Self::Signer => Reason::new(Code::OfferSignerUnproven),
             Self::Signature => invalid("The offer's signature is not one that a key makes."),
             Self::Ended => invalid("The offer has expired."),

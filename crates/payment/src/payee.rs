@@ -103,14 +103,19 @@ impl Payees {
             return Ok(proven);
         }
         let mut objections = Vec::new();
+        let mut may_be_offered = false;
         match offers.prove(price, &self.signers, now) {
             Some(Ok(offered)) => return Ok(Proven { by: ProvenBy::Offer, until: offered.valid_until }),
-            Some(Err(reason)) => objections.push(*reason),
+            Some(Err(unproven)) => {
+                may_be_offered = unproven.is_open;
+                objections.push(*unproven.reason);
+            }
             None => {}
         }
         objections.extend([&self.record, &self.registration].into_iter().filter_map(Claim::undecided));
+        // Another address contradicts nothing while an offer may prove this one.
         let others = self.others();
-        if !others.is_empty() {
+        if !others.is_empty() && !may_be_offered {
             let expected = others.iter().map(Address::to_string).collect::<Vec<_>>().join(", ");
             objections.push(mismatch(price).expected(expected));
         } else if objections.is_empty() {
@@ -152,7 +157,7 @@ impl Payees {
             None => format!("proven by {words}"),
         };
         match (by, &self.registration) {
-            (ProvenBy::Configured, _) => at("the configuration"),
+            (ProvenBy::Configured, _) => "proven by the configuration".to_owned(),
             (ProvenBy::Addr, _) => at("addr(name)"),
             (ProvenBy::Erc8004, Claim::Is(_, ClaimSource::Registration(read))) => {
                 let Registration { agent, block, .. } = &**read;
@@ -296,7 +301,7 @@ mod tests {
     #[test]
     fn one_source_that_names_the_payee_is_enough_and_each_other_says_what_it_has_against_it() {
         let (own, stranger) = (SigningKey::generate().expect("a key"), SigningKey::generate().expect("a key"));
-        let signers = SignerKeys { addresses: Vec::new(), ed25519: vec![own.public().clone()] };
+        let signers = SignerKeys { ed25519: vec![own.public().clone()], ..SignerKeys::default() };
         let price = Price { pay_to: WALLET, ..price() };
         for (record, registration, offer) in
             SAYINGS.into_iter().flat_map(|a| SAYINGS.into_iter().flat_map(move |b| SAYINGS.map(|c| (a, b, c))))
@@ -317,6 +322,36 @@ mod tests {
             let by = configured.prove(&price, &offers(offer, &own, &stranger), Timestamp::UNIX_EPOCH);
             assert_eq!(by.map(|proven| proven.by), Ok(ProvenBy::Configured), "{said}");
         }
+    }
+
+    /// Absence, contradiction and "could not ask" are three things.
+    #[test]
+    fn an_offer_by_a_key_that_was_not_read_contradicts_no_address() {
+        let own = SigningKey::generate().expect("a key");
+        let price = Price { pay_to: WALLET, ..price() };
+        let codes = |code: Option<Code>, says: Says| {
+            let unread = code.map(|code| Box::new(Reason::new(code)));
+            let signers = SignerKeys { unread, ..SignerKeys::default() };
+            let record = Claim::Is(OTHER, ClaimSource::Record(CoinType::EVM_DEFAULT));
+            let payees = Payees { configured: vec![OTHER], record, signers, ..Payees::default() };
+            let found = payees.prove(&price, &offers(says, &own, &own), Timestamp::UNIX_EPOCH);
+            found.expect_err("nothing proves it").into_iter().map(|reason| reason.code).collect::<Vec<_>>()
+        };
+        for unread in [Code::RecordPending, Code::OfferSignerUnproven] {
+            assert_eq!(codes(Some(unread), Says::This), [unread]);
+            assert_eq!(codes(Some(unread), Says::Another), [Code::OfferInvalid, Code::PayeeMismatch]);
+            assert_eq!(codes(Some(unread), Says::Nothing), [Code::PayeeMismatch]);
+        }
+        assert_eq!(codes(None, Says::This), [Code::OfferSignerUnproven, Code::PayeeMismatch]);
+    }
+
+    /// A configuration has no block.
+    #[test]
+    fn only_what_was_read_of_the_chain_is_proven_at_a_block() {
+        let network: Network = "eip155:8453".parse().expect("a CAIP-2 identifier");
+        let said = |by| Payees::default().provenance(by, &network, Some(9));
+        assert_eq!(said(ProvenBy::Configured), "proven by the configuration");
+        assert_eq!(said(ProvenBy::Addr), "proven by addr(name) at block 9");
     }
 
     #[test]

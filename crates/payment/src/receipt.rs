@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn a_receipt_is_signed_by_whom_the_name_publishes() {
         let signed_by = |receipt: &Value, address| {
-            let keys = SignerKeys { addresses: vec![address], ed25519: Vec::new() };
+            let keys = SignerKeys { addresses: vec![address], ..SignerKeys::default() };
             SignedReceipt::read(receipt).unwrap().signed_by(&keys)
         };
         let receipt = signed(&payload(), hash(&payload()));
@@ -169,7 +169,7 @@ mod tests {
         };
         assert_eq!(message.eip712_signing_hash(&typed_data::RECEIPTS), hash(&payload));
         let elsewhere = signed(&payload, message.eip712_signing_hash(&typed_data::OFFERS));
-        let keys = SignerKeys { addresses: vec![address_of(PAYEE)], ed25519: Vec::new() };
+        let keys = SignerKeys { addresses: vec![address_of(PAYEE)], ..SignerKeys::default() };
         assert_eq!(SignedReceipt::read(&elsewhere).unwrap().signed_by(&keys), SignedBy::Stranger);
     }
 

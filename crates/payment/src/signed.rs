@@ -43,8 +43,11 @@ pub const PERMIT2_PROXY: Address = address!("402085c248EeA27D92E8b30b2C58ed07f9E
 /// What the JSON text of a header may use up. It repeats the extensions of the terms, so it nests as they do.
 const LIMITS: Limits = Limits { bytes: MAX_HEADER_BYTES, levels: 32, values: 2048, name: 1024, paths: 256 * 1024 };
 
-/// The members of a payment header, in versions 1 and 2.
-const MEMBERS: [&str; 7] = ["x402Version", "scheme", "network", "resource", "accepted", "payload", "extensions"];
+/// The members of a payment header of version 1.
+const MEMBERS_V1: &[&str] = &["x402Version", "scheme", "network", "payload"];
+
+/// The members of a payment header of version 2.
+const MEMBERS_V2: &[&str] = &["x402Version", "resource", "accepted", "payload", "extensions"];
 
 /// The extension in which a client names its payment.
 const PAYMENT_IDENTIFIER: &str = "payment-identifier";
@@ -67,23 +70,22 @@ impl PaymentHeader {
     /// `payment-signature-mismatch`, saying what differs from the terms.
     pub fn read(header: &str, terms: &Terms) -> Result<Self, Box<Reason>> {
         let payment = decode_header(header)?;
-        let number = payment.get("x402Version");
-        if number.and_then(Value::as_u64) != Some(terms.version.number()) {
-            return Err(differs("/x402Version", terms.version.number(), shown(number)));
-        }
-        check_members(&payment)?;
+        let version = version(&payment, terms)?;
+        check_members(&payment, version)?;
+        check_resource(&payment, terms.resource.as_ref())?;
         check_extensions(&payment, &terms.extensions)?;
-        Ok(Self { payment, version: terms.version })
+        Ok(Self { payment, version })
     }
 
-    /// Checks that what it permits is this price, in the asset with this EIP-712 domain, and no longer than the price's time.
+    /// Checks that what it permits is this price of this entry, in the asset with this EIP-712 domain, and no longer than the
+    /// price's time.
     ///
     /// # Errors
     /// `payment-signature-mismatch`, saying what differs.
-    pub fn check(&self, price: &Price, asset: &Asset, now: Timestamp) -> Result<(), Box<Reason>> {
+    pub fn check(&self, entry: &Value, price: &Price, asset: &Asset, now: Timestamp) -> Result<(), Box<Reason>> {
         match self.version {
             Version::V1 => check_claims(&self.payment, price)?,
-            Version::V2 => check_accepted(&self.payment, price)?,
+            Version::V2 => check_accepted(&self.payment, entry, price)?,
         }
         let now = u64::try_from(now.as_second()).unwrap_or_default();
         match price.transfer {
@@ -104,10 +106,23 @@ fn decode_header(header: &str) -> Result<Value, Box<Reason>> {
     })
 }
 
+/// The version of the header, if the terms demand a payment in it.
+fn version(payment: &Value, terms: &Terms) -> Result<Version, Box<Reason>> {
+    let number = payment.get("x402Version");
+    let is_stated = |version: &Version| number.and_then(Value::as_u64) == Some(version.number());
+    let stated = [Version::V1, Version::V2].into_iter().find(is_stated);
+    let demanded = stated.filter(|version| terms.can_be_paid_in(*version));
+    demanded.ok_or_else(|| differs("/x402Version", terms.version.number(), shown(number)))
+}
+
 /// Refuses members that x402 does not have: what stands there could permit something too.
-fn check_members(payment: &Value) -> Result<(), Box<Reason>> {
+fn check_members(payment: &Value, version: Version) -> Result<(), Box<Reason>> {
+    let known = match version {
+        Version::V1 => MEMBERS_V1,
+        Version::V2 => MEMBERS_V2,
+    };
     let mut members = payment.as_object().into_iter().flat_map(Map::keys);
-    let Some(further) = members.find(|name| !MEMBERS.contains(&name.as_str()) && !mutant!("any-member-leaves")) else {
+    let Some(further) = members.find(|name| !known.contains(&name.as_str()) && !mutant!("any-member-leaves")) else {
         return Ok(());
     };
     let message = "The payment header has a member that x402 does not have.";
@@ -130,13 +145,52 @@ fn check_claims(payment: &Value, price: &Price) -> Result<(), Box<Reason>> {
 }
 
 /// As [`check_claims`], for the entry that a header of version 2 repeats.
-fn check_accepted(payment: &Value, price: &Price) -> Result<(), Box<Reason>> {
+fn check_accepted(payment: &Value, entry: &Value, price: &Price) -> Result<(), Box<Reason>> {
     let Some(accepted) = payment.get("accepted") else { return Ok(()) };
-    let accepted = terms::price(accepted, Version::V2, "/accepted".to_owned());
-    if accepted.as_ref() == Ok(price) || mutant!("headers-accept-any-entry") {
+    let stated = terms::price(accepted, Version::V2, "/accepted".to_owned());
+    if stated.as_ref() != Ok(price) && !mutant!("headers-accept-any-entry") {
+        let message = "The payment header accepts another entry than the one that was decided.";
+        return Err(mismatch("/accepted", message).into());
+    }
+    if repeats_entry(accepted, entry) {
         return Ok(());
     }
-    Err(mismatch("/accepted", "The payment header accepts another entry than the one that was decided.").into())
+    Err(mismatch("/accepted", "The payment header says more of the entry than the terms do.").into())
+}
+
+/// Whether `accepted` says nothing that the entry does not.
+fn repeats_entry(accepted: &Value, entry: &Value) -> bool {
+    // The client in Python writes an empty `extra` where the entry has none.
+    let is_default = |name: &str, said: &Value| name == "extra" && said.as_object().is_some_and(Map::is_empty);
+    let is_known = |(name, said): (&String, &Value)| match entry.get(name) {
+        Some(own) => repeats(said, own),
+        None => is_default(name, said) || mutant!("any-member-leaves"),
+    };
+    accepted.as_object().is_none_or(|accepted| accepted.iter().all(is_known))
+}
+
+/// Whether `said` repeats `own`, but for members that it leaves out: clients drop those that they do not know, and `null`.
+fn repeats(said: &Value, own: &Value) -> bool {
+    if mutant!("any-member-leaves") {
+        return true;
+    }
+    match (said, own) {
+        (Value::Object(said), Value::Object(own)) => {
+            said.iter().all(|(name, said)| own.get(name).is_some_and(|own| repeats(said, own)))
+        }
+        _ => said == own || canonical_digest(said) == canonical_digest(own),
+    }
+}
+
+/// Refuses headers that say more of what is paid for than the seller did.
+fn check_resource(payment: &Value, demanded: Option<&Value>) -> Result<(), Box<Reason>> {
+    let Some(resource) = payment.get("resource").filter(|resource| !resource.is_null()) else { return Ok(()) };
+    if demanded.is_some_and(|demanded| repeats(resource, demanded)) {
+        return Ok(());
+    }
+    let message =
+        "The payment header says something else of the resource than the terms, and what that permits is not checked.";
+    Err(mismatch("/resource", message).into())
 }
 
 /// Refuses headers that say more than the seller did: clients of some extensions put a further signature of the payer

@@ -63,11 +63,14 @@ impl Terms {
         let header = header.filter(|value| !mutant!("broken-header-is-no-header") || decode(value, LIMITS).is_ok());
         let Some(header) = header else { return Self::of_body(&reply.body) };
         let terms = Self::of_header(header)?;
-        if terms.is_contradicted_by(&reply.body) && !mutant!("body-beside-the-header-is-ignored") {
-            let message = "The body demands something else than the header beside it, or cannot be read strictly.";
-            return Err(ambiguous("body", message));
+        match terms.compared_with(&reply.body) {
+            Body::DemandsAnother if !mutant!("body-beside-the-header-is-ignored") => {
+                let message = "The body demands something else than the header beside it, or cannot be read strictly.";
+                Err(ambiguous("body", message))
+            }
+            Body::DemandsTheSame(Version::V1) => Ok(Self { also_v1: true, ..terms }),
+            Body::DemandsTheSame(Version::V2) | Body::DemandsNothing | Body::DemandsAnother => Ok(terms),
         }
-        Ok(terms)
     }
 
     /// The terms in a JSON value of their own: what an SDK hands on, or an MCP result's `structuredContent`.
@@ -114,15 +117,23 @@ impl Terms {
         Err(malformed("/x402Version", message).expected(expected).observed(observed).into())
     }
 
-    /// Whether a client that reads the body finds another demand there. A body that is no JSON object demands nothing,
-    /// and neither does one without `accepts`. One that looks like an object, but is not strict JSON or too long, may
-    /// demand anything.
-    fn is_contradicted_by(&self, body: &[u8]) -> bool {
+    /// Whether a client of this version finds them and can pay them.
+    pub(crate) fn can_be_paid_in(&self, version: Version) -> bool {
+        version == self.version || (version == Version::V1 && self.also_v1)
+    }
+
+    /// What a client that reads the body finds there. A body that is no JSON object demands nothing, and neither does one
+    /// without `accepts`. One that looks like an object, but is not strict JSON or too long, may demand anything.
+    fn compared_with(&self, body: &[u8]) -> Body {
         if !may_be_an_object(body) {
-            return false;
+            return Body::DemandsNothing;
         }
-        let Ok(document) = parse(body, LIMITS) else { return true };
-        document.get("accepts").is_some() && !terms(&document).is_ok_and(|other| self.demands_the_same_as(&other))
+        let Ok(document) = parse(body, LIMITS) else { return Body::DemandsAnother };
+        if document.get("accepts").is_none() {
+            return Body::DemandsNothing;
+        }
+        let other = terms(&document).ok().filter(|other| self.demands_the_same_as(other));
+        other.map_or(Body::DemandsAnother, |other| Body::DemandsTheSame(other.version))
     }
 
     /// Entry by entry: the price, and what is paid for. Two that state no price are the same: neither is ever allowed.
@@ -130,6 +141,14 @@ impl Terms {
         let demand = |entry: &'_ Entry| entry.price.clone().ok().map(|price| (price, entry.resource.clone()));
         self.entries.iter().map(demand).eq(other.entries.iter().map(demand))
     }
+}
+
+/// What the body beside a header demands.
+enum Body {
+    DemandsNothing,
+    /// What the header demands, in this version.
+    DemandsTheSame(Version),
+    DemandsAnother,
 }
 
 /// The value of the one header [`HEADER`], if there is one.

@@ -15,7 +15,7 @@ use clresolve_payment::asset::{Asset, AssetId};
 use clresolve_payment::offer::{Offer, Offers};
 use clresolve_payment::receipt::Receipt;
 use clresolve_payment::signed::PaymentHeader;
-use clresolve_payment::terms::{Price, Reply, Terms};
+use clresolve_payment::terms::{Entry, Price, Reply, Terms};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ const REFUSED: [(&str, Code); 14] = [
 #[test]
 fn x402_vectors_of_replies_are_read_or_refused() {
     for (name, vector) in vectors("payment-required").unwrap_or_default() {
-        let price = Terms::of_reply(&reply(&vector["response"])).map(|terms| selected(terms, &vector));
+        let price = Terms::of_reply(&reply(&vector["response"])).map(|terms| Some(selected(terms, &vector)?.price));
         if vector["honest"] == true {
             assert!(matches!(price, Ok(Some(Ok(_)))), "{name}: {price:?}");
         }
@@ -57,10 +57,10 @@ fn x402_vectors_of_replies_are_read_or_refused() {
     }
 }
 
-/// The price of the entry that the client chose; `None` where there is no such entry.
-fn selected(terms: Terms, vector: &Value) -> Option<Result<Price, Box<Reason>>> {
+/// The entry that the client chose; `None` where there is no such entry.
+fn selected(terms: Terms, vector: &Value) -> Option<Entry> {
     let index = vector["selected_index"].as_u64().unwrap_or_default() as usize;
-    terms.entries.into_iter().nth(index).map(|entry| entry.price)
+    terms.entries.into_iter().nth(index)
 }
 
 fn reply(response: &Value) -> Reply {
@@ -93,7 +93,7 @@ fn headers_get_their_result(vectors: &[(String, Value)]) {
     for (name, vector) in vectors {
         let matches = vector["matches_terms"].as_bool().expect("it says whether it matches");
         let times = if matches { times(vector).to_vec() } else { vec![made] };
-        let Some((terms, price)) = demanded(vector) else {
+        let Some((terms, entry, price)) = demanded(vector) else {
             assert!(!matches, "{name}: what it demands is no price");
             continue;
         };
@@ -101,7 +101,8 @@ fn headers_get_their_result(vectors: &[(String, Value)]) {
         let asset = Asset::known(&id).unwrap_or_else(|| stated(&price));
         let header = vector["header"].as_str().expect("a header");
         for now in times {
-            let result = PaymentHeader::read(header, &terms).and_then(|header| header.check(&price, &asset, at(now)));
+            let read = PaymentHeader::read(header, &terms);
+            let result = read.and_then(|header| header.check(&entry, &price, &asset, at(now)));
             assert_eq!(result.is_ok(), matches, "{name}: {result:?}");
             let code = result.err().map(|reason| reason.code);
             assert!(code.is_none_or(|code| code == Code::PaymentSignatureMismatch), "{name}: {code:?}");
@@ -151,20 +152,22 @@ fn decoded(vector: &Value) -> Value {
     })
 }
 
-/// The demand that a payment answers: `paymentRequired`, else the entry that it says it accepted; a header of version 1
-/// says none.
-fn demanded(vector: &Value) -> Option<(Terms, Price)> {
+/// The demand that a payment answers, with its entry and price: `paymentRequired`, else the entry that it says it accepted; a
+/// header of version 1 says none.
+fn demanded(vector: &Value) -> Option<(Terms, Value, Price)> {
     let payment = decoded(vector);
     let terms = match vector.get("paymentRequired") {
         Some(terms) => terms.clone(),
         None if payment["x402Version"] == 1 => demand_of_v1(&payment),
         None => {
             let extensions = payment.get("extensions").cloned().unwrap_or_else(|| json!({}));
-            json!({"x402Version": 2, "resource": {"url": ""}, "accepts": [payment["accepted"]], "extensions": extensions})
+            let resource = payment.get("resource").cloned().unwrap_or_else(|| json!({"url": ""}));
+            json!({"x402Version": 2, "resource": resource, "accepts": [payment["accepted"]], "extensions": extensions})
         }
     };
     let terms = Terms::of_value(&terms).ok()?;
-    Some((terms.clone(), selected(terms, vector)?.ok()?))
+    let Entry { json, price, .. } = selected(terms.clone(), vector)?;
+    Some((terms, json, price.ok()?))
 }
 
 /// What a payment of version 1 answers: its amount in the dollar of its network, to the payee of the vectors.
@@ -191,7 +194,7 @@ fn times(vector: &Value) -> [i64; 2] {
     let payload = &decoded(vector)["payload"];
     let ends = [&payload["authorization"]["validBefore"], &payload["permit2Authorization"]["deadline"]];
     let end: i64 = ends.into_iter().find_map(Value::as_str).and_then(|end| end.parse().ok()).expect("it has an end");
-    let (_, price) = demanded(vector).expect("what it demands is a price");
+    let (_, _, price) = demanded(vector).expect("what it demands is a price");
     [end - i64::try_from(price.max_timeout_seconds).expect("a short time"), end - 1]
 }
 
@@ -211,7 +214,7 @@ fn x402_vectors_of_offers_and_receipts_get_their_result() {
             assert!(!holds(artifact, &SignerKeys::default()), "{name}: by a key that it brings itself");
         }
         if let Some(expected) = expect["signature_valid_for_payee"].as_bool() {
-            let payee = SignerKeys { addresses: vec![address(PAYEE)], ed25519: Vec::new() };
+            let payee = SignerKeys { addresses: vec![address(PAYEE)], ..SignerKeys::default() };
             assert_eq!(holds(artifact, &payee), expected, "{name}");
         }
         if let Some(expected) = expect["signer_is_payTo"].as_bool() {
@@ -234,6 +237,7 @@ fn published(artifact: &Value, expect: &Value) -> SignerKeys {
     SignerKeys {
         addresses: vec![address(expect["signer"].as_str().unwrap_or(PAYEE))],
         ed25519: PublicKey::from_x(key).into_iter().collect(),
+        unread: None,
     }
 }
 

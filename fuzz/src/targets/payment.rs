@@ -63,6 +63,7 @@ fn check_reply(reply: &Reply) {
         return check_prices(&serde_json::from_slice(&reply.body).expect("strict JSON is JSON"), &terms);
     };
     let alone = Reply { body: Vec::new(), ..reply.clone() };
+    let terms = Terms { also_v1: false, ..terms };
     assert_eq!(Terms::of_reply(&alone).as_ref(), Ok(&terms), "the body changes what the header says");
     let headless = Reply { headers: Vec::new(), ..reply.clone() };
     if let Ok(other) = Terms::of_reply(&headless) {
@@ -116,7 +117,7 @@ pub(crate) fn offers(input: &[u8]) {
         (vec![json!({"format": "jws", "signature": format!("{signed}.{signature}")})], Some(payload))
     };
     let public = PublicKey::from_bytes(key.verifying_key().as_bytes()).expect("a good key");
-    let keys = SignerKeys { addresses: vec![PAYEE.parse().expect("an address")], ed25519: vec![public] };
+    let keys = SignerKeys { addresses: vec![PAYEE.parse().expect("an address")], ed25519: vec![public], unread: None };
     let now = Timestamp::from_second(MADE).expect("in range");
     let proven = |keys: &_| Offers::read(&offers, SHOP).prove(&price(Transfer::Eip3009), keys, now);
     assert!(!matches!(proven(&SignerKeys::default()), Some(Ok(_))), "proven by a key that nobody publishes");
@@ -164,18 +165,42 @@ pub(crate) fn payment_header(input: &[u8]) {
         let price = price(transfer);
         let id = AssetId { network: price.network.clone(), address: price.asset };
         let asset = Asset::known(&id).expect("it is in the table");
-        for version in [Version::V1, Version::V2] {
-            let terms = Terms { version, entries: Vec::new(), extensions: Map::new(), offers: Vec::new() };
+        for (version, also_v1) in [(Version::V1, false), (Version::V2, false), (Version::V2, true)] {
+            let terms = terms_of_seeds(version, also_v1);
             let read = PaymentHeader::read(&header, &terms);
-            if read.is_ok_and(|read| read.check(&price, &asset, now).is_ok()) {
+            if read.is_ok_and(|read| read.check(&entry(&price), &price, &asset, now).is_ok()) {
                 check_payment(&STANDARD.decode(&header).expect("it was decoded"), &price);
             }
         }
     }
 }
 
+fn terms_of_seeds(version: Version, also_v1: bool) -> Terms {
+    let resource =
+        json!({"url": "https://api.sandbox.example/summarize/v1", "description": "", "mimeType": "application/json"});
+    let resource = (version == Version::V2).then_some(resource);
+    Terms { version, also_v1, resource, entries: Vec::new(), extensions: Map::new(), offers: Vec::new() }
+}
+
+/// The entry that states the price of the seeds.
+fn entry(price: &Price) -> Value {
+    let mut entry = json!({
+        "scheme": "exact", "network": "eip155:84532", "amount": "10000", "payTo": PAYEE, "maxTimeoutSeconds": 60,
+        "asset": "0x036CbD53842c5426634e7929541eC2318f3dCF7e", "extra": {"name": "USDC", "version": "2"},
+    });
+    if price.transfer == Transfer::Permit2 {
+        entry["extra"]["assetTransferMethod"] = "permit2".into();
+    }
+    entry
+}
+
 fn check_payment(document: &[u8], price: &Price) {
     let document: Value = serde_json::from_slice(document).expect("strict JSON is JSON");
+    let own = [entry(price), json!(terms_of_seeds(Version::V2, false).resource)];
+    for (said, own) in [&document["accepted"], &document["resource"]].into_iter().zip(own) {
+        let members = said.as_object().into_iter().flatten();
+        assert!(members.into_iter().all(|(name, _)| own.get(name).is_some()), "{said} says more than {own}");
+    }
     let payload = &document["payload"];
     let (paid, amount, end) = match price.transfer {
         Transfer::Eip3009 => {

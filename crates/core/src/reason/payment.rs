@@ -14,7 +14,7 @@ macro_rules! rows {
             "Only the scheme `exact` states a price, and only where it moves the asset by EIP-3009 or through the canonical Permit2 proxy is it known what a signature permits. `upto` names a maximum, `erc7710` an opaque delegation. The limits may permit fewer schemes still. Choose another entry of the terms.";
         PaymentNetworkMismatch "payment-network-mismatch" Fail Payment "CL-71" Publisher false
             "The terms ask for payment on a network that is not permitted."
-            "A network counts if both the card's `networks` and the limits' name it. Published cards list eip155:1 only; an operator who relies on the limits alone sets payment.networks = \"limits\".";
+            "A network counts if both the card's `networks` and the limits' name it. Published cards list eip155:1 only; an operator who relies on the limits alone sets networks = \"limits\" under [limits].";
         PaymentAssetUnlisted "payment-asset-unlisted" Fail Payment "" Operator false
             "The asset of the terms is not among those of the limits, or its EIP-712 domain is another one."
             "An asset is a contract on a network, never a symbol: any contract can call itself USDC. The limits must list the address, and `extra.name` and `extra.version` must equal the domain that the built-in table or the configuration states for it.";
@@ -25,8 +25,8 @@ macro_rules! rows {
             "No limit on the amount is configured for the asset."
             "Without a limit there is nothing to compare the amount with, so nothing is paid. Set limits.assets in the configuration; a caller can only tighten it.";
         PaymentTimeoutExcessive "payment-timeout-excessive" Fail Payment "" Publisher false
-            "The terms want an authorisation that is valid for longer than the limits permit."
-            "maxTimeoutSeconds decides for how long a signed authorisation can be cashed; a seller that asks for years keeps it. At most 300 s are ever permitted.";
+            "The terms want an authorisation that is valid for longer than the limits permit, or for no time at all."
+            "maxTimeoutSeconds decides for how long a signed authorisation can be cashed; a seller that asks for years keeps it. At most 300 s are ever permitted. 0 s leave no time to pay, and are refused too.";
 
         // the payee
         PayeeMismatch "payee-mismatch" Fail Payment "" Publisher false
@@ -40,7 +40,7 @@ macro_rules! rows {
             "An offer proves a payee if its signature is valid, if it has not expired, and if it states exactly the entry's scheme, network, asset, payTo and amount, for this resource. This one does not.";
         OfferSignerUnproven "offer-signer-unproven" Unknown Payment "" Publisher false
             "The offer is signed by a key that the name does not publish."
-            "A signature shows which key signed, not whose key it is. A key counts if the name publishes it: an address of the name, or cl.sig.pub of the name that cl.receipt.signer names. A key that the offer itself or a web host brings proves nothing.";
+            "A signature shows which key signed, not whose key it is. A key counts if the name publishes it: an address of the name, or cl.sig.pub of the name that cl.receipt.signer names. A key that the offer itself or a web host brings proves nothing. Where the key could not be read, or a contract wallet has signed, it is not known who did: `observed` says why, and asking again may help.";
 
         // the route
         InvokeNoRoute "invoke-no-route" Unknown Payment "CL-61" Publisher false

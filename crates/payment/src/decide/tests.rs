@@ -95,7 +95,8 @@ fn domain(name: Option<&str>, version: Option<&str>) -> StatedDomain {
 fn terms(prices: Vec<Result<Price, Box<Reason>>>) -> Terms {
     let entry = |(index, price)| Entry { json: json!({ "index": index }), resource: Some(URL.to_owned()), price };
     let entries = prices.into_iter().enumerate().map(entry).collect();
-    Terms { version: Version::V2, entries, extensions: Map::new(), offers: Vec::new() }
+    let extensions = Map::new();
+    Terms { version: Version::V2, also_v1: false, resource: None, entries, extensions, offers: Vec::new() }
 }
 
 fn limits() -> Limits {

@@ -40,17 +40,18 @@ fn header() -> Value {
 
 /// The keys of the payee, and `ed25519`.
 fn keys(ed25519: &SigningKey) -> SignerKeys {
-    SignerKeys { addresses: vec![address_of(9), address_of(PAYEE)], ed25519: vec![ed25519.public().clone()] }
+    let addresses = vec![address_of(9), address_of(PAYEE)];
+    SignerKeys { addresses, ed25519: vec![ed25519.public().clone()], unread: None }
 }
 
 fn payee_only() -> SignerKeys {
-    SignerKeys { addresses: vec![address_of(PAYEE)], ed25519: Vec::new() }
+    SignerKeys { addresses: vec![address_of(PAYEE)], ..SignerKeys::default() }
 }
 
 /// What one offer proves: until when, or the code.
 fn proven(offer: Value, keys: &SignerKeys) -> Option<Result<Option<i64>, Code>> {
     let proven = Offers::read(&[offer], URL).prove(&price(), keys, now())?;
-    Some(proven.map(|offered| offered.valid_until.map(Timestamp::as_second)).map_err(|reason| reason.code))
+    Some(proven.map(|offered| offered.valid_until.map(Timestamp::as_second)).map_err(|unproven| unproven.reason.code))
 }
 
 const INVALID: Option<Result<Option<i64>, Code>> = Some(Err(Code::OfferInvalid));
@@ -91,7 +92,7 @@ fn the_thief_cannot_offer_for_himself() {
     let key = SigningKey::generate().unwrap();
     let stolen = Price { pay_to: address_of(THIEF), ..price() };
     let own = eip712(with("payTo", address_of(THIEF).to_string().into()), THIEF);
-    let reason = Offers::read(&[own], URL).prove(&stolen, &keys(&key), now()).unwrap().unwrap_err();
+    let reason = Offers::read(&[own], URL).prove(&stolen, &keys(&key), now()).unwrap().unwrap_err().reason;
     assert_eq!(reason.code, Code::OfferSignerUnproven);
     assert_eq!(reason.place.as_deref(), Some("/extensions/offer-receipt/info/offers/0"));
 }
@@ -214,6 +215,33 @@ fn a_signature_that_no_key_makes_is_invalid() {
     assert_eq!(proven(jws(&json!({"alg": "none", "kid": "k"}), &payload(), &key), &keys(&key)), INVALID);
 }
 
+/// Which key a name publishes can be unknown. What no published key could have signed is a stranger's all the same.
+#[test]
+fn an_offer_is_open_where_its_signer_could_not_be_found_out() {
+    let key = SigningKey::generate().unwrap();
+    let reason = Reason::new(Code::RecordPending).observed("changed: cl.sig.pub");
+    let unread = SignerKeys { unread: Some(Box::new(reason.clone())), ..payee_only() };
+    let open = |offers: &[Value], keys: &SignerKeys| {
+        let proven = Offers::read(offers, URL).prove(&price(), keys, now());
+        let unproven = proven.unwrap().expect_err("it proves nothing");
+        (unproven.is_open, unproven.reason.code)
+    };
+    let by_jws = jws(&header(), &payload(), &key);
+    let by_stranger = eip712(payload(), THIEF);
+    let mut by_contract = by_stranger.clone();
+    by_contract["signature"] = format!("0x{}", "11".repeat(200)).into();
+    assert_eq!(open(std::slice::from_ref(&by_jws), &unread), (true, Code::RecordPending));
+    assert_eq!(open(&[by_stranger.clone(), by_jws.clone()], &unread), (true, Code::RecordPending));
+    assert_eq!(open(&[by_contract], &unread), (true, Code::OfferSignerUnproven));
+    assert_eq!(open(&[by_stranger], &unread), (false, Code::OfferSignerUnproven));
+    assert_eq!(open(&[by_jws], &payee_only()), (false, Code::OfferSignerUnproven));
+    let other = jws(&json!({"alg": "ES256K", "kid": "k"}), &payload(), &key);
+    assert_eq!(open(&[other], &unread), (false, Code::OfferSignerUnproven));
+    let mut known = unread;
+    known.ed25519.push(key.public().clone());
+    assert!(proven(jws(&header(), &payload(), &key), &known).unwrap().is_ok());
+}
+
 #[test]
 fn other_algorithms_prove_nothing() {
     let key = SigningKey::generate().unwrap();
@@ -290,7 +318,7 @@ fn one_offer_that_holds_is_enough_and_else_the_weakest_objection_counts() {
     let proven = |offers: &[&Value]| {
         let offers: Vec<Value> = offers.iter().copied().cloned().collect();
         let proven = Offers::read(&offers, URL).prove(&price(), &keys, now()).unwrap();
-        proven.map(|_| ()).map_err(|reason| (reason.code, reason.place.unwrap()))
+        proven.map(|_| ()).map_err(|unproven| (unproven.reason.code, unproven.reason.place.unwrap()))
     };
     let place = |index: usize| format!("/extensions/offer-receipt/info/offers/{index}");
     assert_eq!(proven(&[&other, &json!(1), &elsewhere, &ended, &stranger, &good]), Ok(()));

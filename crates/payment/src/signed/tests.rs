@@ -30,7 +30,20 @@ fn at(seconds: u64) -> Timestamp {
 }
 
 fn check(header: &str, terms: &Terms, price: &Price, now: Timestamp) -> Result<(), Box<Reason>> {
-    PaymentHeader::read(header, terms)?.check(price, &usdc(), now)
+    PaymentHeader::read(header, terms)?.check(&entry(price), price, &usdc(), now)
+}
+
+/// The entry of version 2 that states the price.
+fn entry(price: &Price) -> Value {
+    let mut entry = json!({
+        "scheme": "exact", "network": price.network, "amount": price.amount.to_string(),
+        "asset": price.asset.to_string(), "payTo": price.pay_to.to_string(), "maxTimeoutSeconds": 60,
+        "extra": {"name": "USDC", "version": "2"}, "of_the_seller": {"more": [1, null], "none": null},
+    });
+    if price.transfer == Transfer::Permit2 {
+        entry["extra"]["assetTransferMethod"] = "permit2".into();
+    }
+    entry
 }
 
 /// Where the header differs from the price; nowhere, if it is let out.
@@ -45,7 +58,10 @@ fn found_at(payment: &Value, version: Version, price: &Price, now: u64) -> Optio
 /// Terms with these extensions.
 fn terms(version: Version, extensions: Value) -> Terms {
     let Value::Object(extensions) = extensions else { panic!("extensions are an object") };
-    Terms { version, entries: Vec::new(), extensions, offers: Vec::new() }
+    let resource = (version == Version::V2).then(
+        || json!({"url": "https://api.sandbox.example/summarize/v1", "description": "", "mimeType": "application/json"}),
+    );
+    Terms { version, also_v1: false, resource, entries: Vec::new(), extensions, offers: Vec::new() }
 }
 
 fn found_in(payment: &Value, terms: &Terms, price: &Price, now: u64) -> Option<String> {
@@ -249,7 +265,6 @@ fn a_header_does_not_contradict_the_entry() {
         change(&mut payment["accepted"]);
         found(&payment, Version::V2, &price_of_sdk(Transfer::Eip3009))
     };
-    assert_eq!(accepting(&|accepted| accepted["payTo"] = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8".into()), None);
     let accepted = Some("/accepted".to_owned());
     assert_eq!(accepting(&|accepted| accepted["amount"] = "1".into()), accepted);
     assert_eq!(accepting(&|accepted| accepted["payTo"] = address_of(THIEF).to_string().into()), accepted);
@@ -312,13 +327,79 @@ fn no_further_signature_of_the_payer_leaves_with_the_header() {
 
 #[test]
 fn nothing_leaves_beside_what_x402_has() {
-    for version in [Version::V1, Version::V2] {
+    let price = price_of_sdk(Transfer::Eip3009);
+    let further = json!({"signature": "0x"});
+    let with = |version: Version, pointer: &str, value: &Value| {
         let mut payment = payment_of_sdk(if version == Version::V1 { 2 } else { 0 });
-        let price = price_of_sdk(Transfer::Eip3009);
         assert_eq!(found(&payment, version, &price), None);
-        payment["permit"] = json!({"signature": "0x"});
-        assert_eq!(found(&payment, version, &price), Some(String::new()));
+        let (parent, member) = pointer.rsplit_once('/').unwrap();
+        payment.pointer_mut(parent).unwrap()[member] = value.clone();
+        found(&payment, version, &price)
+    };
+    let beside = Some(String::new());
+    for member in ["/permit", "/accepted", "/resource", "/extensions"] {
+        assert_eq!(with(Version::V1, member, &further), beside, "{member}");
     }
+    for member in ["/permit", "/scheme", "/network"] {
+        assert_eq!(with(Version::V2, member, &further), beside, "{member}");
+    }
+    for (below, members) in [
+        ("/resource", ["permit", "url", "description"]),
+        ("/accepted", ["permit", "amount", "of_the_seller"]),
+        ("/accepted/extra", ["permit", "name", "version"]),
+    ] {
+        let place = format!("/{}", below.split('/').nth(1).unwrap());
+        for member in members {
+            let found = with(Version::V2, &format!("{below}/{member}"), &further);
+            assert_eq!(found.as_deref(), Some(&*place), "{below}/{member}");
+        }
+    }
+    for (member, value) in [
+        ("/resource", json!("0x")),
+        ("/accepted/0x", Value::Null),
+        ("/accepted/of_the_seller", json!({"more": [1, 2]})),
+    ] {
+        assert!(with(Version::V2, member, &value).is_some(), "{member}");
+    }
+}
+
+/// They drop what they do not know, write numbers in their own way, and name what is missing by its default.
+#[test]
+fn what_clients_make_of_the_terms_is_let_out() {
+    let price = price_of_sdk(Transfer::Eip3009);
+    let of_python = |payment: &mut Value| payment["accepted"]["of_the_seller"] = json!({"none": null});
+    let of_javascript = |payment: &mut Value| payment["accepted"]["of_the_seller"] = json!({"more": [1.0, null]});
+    let of_rust = |payment: &mut Value| payment["resource"] = json!({"url": payment["resource"]["url"]});
+    let unsaid = |payment: &mut Value| payment["resource"] = Value::Null;
+    for change in [of_python as fn(&mut Value), of_javascript, of_rust, unsaid] {
+        let mut payment = payment_of_sdk(0);
+        change(&mut payment);
+        assert_eq!(found(&payment, Version::V2, &price), None, "{payment}");
+    }
+    let mut entry = entry(&price);
+    entry.as_object_mut().unwrap().remove("extra");
+    let of = |extra: Value| {
+        let mut accepted = entry.clone();
+        accepted["extra"] = extra;
+        repeats_entry(&accepted, &entry)
+    };
+    assert!(of(json!({})) && !of(json!({"permit": "0x"})) && !of(json!([])));
+}
+
+/// A seller that demands the same in both versions is paid by clients of either.
+#[test]
+fn terms_in_both_versions_are_paid_in_either() {
+    let price = price_of_sdk(Transfer::Eip3009);
+    let both = Terms { also_v1: true, ..terms(Version::V2, json!({})) };
+    let of_v1 = payment_of_sdk(2);
+    assert_eq!(found_in(&of_v1, &both, &price, NOW), None);
+    assert_eq!(found_in(&payment_of_sdk(0), &both, &price, NOW), None);
+    assert_eq!(found(&of_v1, Version::V2, &price).as_deref(), Some("/x402Version"));
+    let thief = Price { pay_to: address_of(THIEF), ..price.clone() };
+    assert_eq!(found_in(&of_v1, &both, &thief, NOW), of("authorization", "to"));
+    let mut mixed = of_v1;
+    mixed["accepted"] = payment_of_sdk(0)["accepted"].take();
+    assert_eq!(found_in(&mixed, &both, &price, NOW), Some(String::new()));
 }
 
 #[test]

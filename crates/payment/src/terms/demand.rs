@@ -34,6 +34,10 @@ impl Version {
 pub struct Terms {
     /// The version of x402 that they are written in.
     pub version: Version,
+    /// Whether the body beside terms of version 2 demands the same in version 1, so that clients of either can pay.
+    pub also_v1: bool,
+    /// `resource`, as it came; none in version 1, where each entry has its own.
+    pub resource: Option<Value>,
     /// Ways to pay, of which the client chooses one; at least one, at most [`MAX_ENTRIES`].
     pub entries: Vec<Entry>,
     /// `extensions`, as they came; none in version 1.

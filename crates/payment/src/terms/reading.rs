@@ -26,8 +26,9 @@ pub(crate) fn terms(document: &Value) -> Result<Terms, Box<Reason>> {
     let version = version(&document)?;
     let resource = match version {
         Version::V1 => None,
-        Version::V2 => Some(document.required_part("resource")?.text("url")?.to_owned()),
+        Version::V2 => Some(document.required_part("resource")?),
     };
+    let url = resource.as_ref().map(|resource| resource.text("url")).transpose()?;
     let extensions = document.part("extensions")?;
     let offers = extensions.as_ref().map_or(Ok(Vec::new()), offers)?;
     let extensions = extensions.map(|extensions| extensions.members.clone()).unwrap_or_default();
@@ -36,8 +37,15 @@ pub(crate) fn terms(document: &Value) -> Result<Terms, Box<Reason>> {
         let expected = format!("1 to {MAX_ENTRIES} entries");
         return Err(document.wrong("accepts", expected, accepts.len().to_string()));
     }
-    let entries = accepts.iter().enumerate().map(|(index, json)| entry(json, version, resource.as_deref(), index));
-    Ok(Terms { version, entries: entries.collect(), extensions, offers })
+    let entries = accepts.iter().enumerate().map(|(index, json)| entry(json, version, url, index));
+    Ok(Terms {
+        version,
+        also_v1: false,
+        resource: resource.map(|resource| Value::Object(resource.members.clone())),
+        entries: entries.collect(),
+        extensions,
+        offers,
+    })
 }
 
 fn version(document: &JsonObject<'_>) -> Result<Version, Box<Reason>> {

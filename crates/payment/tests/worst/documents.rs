@@ -46,6 +46,7 @@ impl World {
             signers: SignerKeys {
                 addresses: vec![Address::repeat_byte(1)],
                 ed25519: vec![SigningKey::generate().expect("a key").public().clone()],
+                unread: None,
             },
         }
     }

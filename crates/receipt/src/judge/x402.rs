@@ -72,7 +72,7 @@ impl Checks {
             Some(_) => match known.signer.and_then(|signer| signer.key.as_ref().map_err(|reason| &**reason)) {
                 Ok(key) => {
                     let ed25519 = vec![key.clone()];
-                    (SignerKeys { addresses: Vec::new(), ed25519 }, "a signature by the key of cl.sig.pub")
+                    (SignerKeys { ed25519, ..SignerKeys::default() }, "a signature by the key of cl.sig.pub")
                 }
                 Err(reason) => {
                     return self.object(ReceiptCheck::Signature, reason.clone(), Some("ERR_ENS_KEY_NOT_FOUND"));
@@ -102,7 +102,7 @@ impl Checks {
     fn addresses(&mut self, agent: Option<&ReceiptAgent>) -> Option<SignerKeys> {
         let settled = agent.map(|agent| agent.addresses.settled.clone()).unwrap_or_default();
         if !settled.is_empty() {
-            return Some(SignerKeys { addresses: settled, ed25519: Vec::new() });
+            return Some(SignerKeys { addresses: settled, ..SignerKeys::default() });
         }
         let none = || Reason::new(Code::ReceiptKeyUnpublished).at("addr").observed("the agent has no address");
         let open = agent.and_then(|agent| agent.addresses.open.as_deref().cloned());

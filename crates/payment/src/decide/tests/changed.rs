@@ -1,4 +1,6 @@
-//! Denials, with every change of one byte of what an entry says about its price: none of them is allowed.
+//! Denials, with every change of one byte of the terms, and of what is published: none of them is allowed.
+
+mod records;
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -10,9 +12,9 @@ use clresolve_core::reason::{Code, Reason};
 use serde_json::{Value, json};
 
 use super::{Case, PAYEE, THIEF, URL, USDC, agent_at};
-use crate::terms::{Reply, Terms, Version};
+use crate::terms::{Entry, Reply, Terms, Version};
 
-/// The members whose bytes are changed, as version 2 and version 1 name them.
+/// The members whose bytes are changed in every denial, as version 2 and version 1 name them.
 const MEMBERS: [&str; 6] = ["amount", "maxAmountRequired", "payTo", "asset", "network", "maxTimeoutSeconds"];
 
 /// One thing that is wrong, far enough from what is right that no other byte could mend it, and its code.
@@ -82,23 +84,55 @@ fn no_byte_of_what_an_entry_says_turns_a_denial_into_an_allowance() {
         {
             let honest = read(version, &demand(version, "scheme", json!("exact"))).expect("terms");
             assert!(!Case { terms: Ok(honest), ..Case::default() }.decide().abort);
-            scope.spawn(move || stays_denied(version, demand(version, member, value), code));
+            scope.spawn(move || {
+                let text = demand(version, member, value);
+                let places = places(&text);
+                stays_denied(version, text, code, places);
+            });
         }
     });
 }
 
-/// What cannot be read is decided about once for each code, since nothing else of it counts.
-fn stays_denied(version: Version, mut text: Vec<u8>, code: &str) {
+/// All bytes of the terms, where the payee or the host is wrong.
+#[test]
+fn no_byte_of_terms_turns_a_denial_into_an_allowance() {
+    let elsewhere = json!({"url": "https://thief.example/summarize/v1"});
+    let mut of_another_host: Value =
+        serde_json::from_slice(&demand(Version::V2, "amount", json!("10000"))).expect("JSON");
+    of_another_host["resource"] = elsewhere;
+    let denials = [
+        (Version::V2, demand(Version::V2, "payTo", json!(THIEF)), "payee-mismatch"),
+        (Version::V1, demand(Version::V1, "payTo", json!(THIEF)), "payee-mismatch"),
+        (Version::V2, of_another_host.to_string().into_bytes(), "resource-mismatch"),
+    ];
+    thread::scope(|scope| {
+        for (version, text, code) in denials {
+            scope.spawn(move || {
+                let whole = 0..text.len();
+                stays_denied(version, text, code, [whole]);
+            });
+        }
+    });
+}
+
+/// What cannot be read is decided about once for each code, since nothing else of it counts; and so are terms that state
+/// the same price and resource as before.
+fn stays_denied(version: Version, mut text: Vec<u8>, code: &str, places: impl IntoIterator<Item = Range<usize>>) {
     let mut case = Case { terms: Ok(read(version, &text).expect("terms")), ..Case::default() };
     let resolution = agent_at(case.state, case.tag);
     assert!(case.decide_on(&resolution).codes.iter().any(|found| found == code), "{code}");
+    let original = case.terms.clone().expect("terms").entries.remove(0);
+    let is_original = |terms: &Result<Terms, Reason>| {
+        let same = |entry: &Entry| (&entry.price, &entry.resource) == (&original.price, &original.resource);
+        terms.as_ref().is_ok_and(|terms| terms.entries.iter().all(same))
+    };
     let mut refused = HashSet::new();
-    for at in places(&text).into_iter().flatten() {
+    for at in places.into_iter().flatten() {
         let byte = text[at];
         for change in 1..=u8::MAX {
             text[at] = byte ^ change;
             case.terms = read(version, &text).map_err(|reason| *reason);
-            if unread(&case.terms).is_none_or(|cause| refused.insert(cause)) {
+            if !is_original(&case.terms) && unread(&case.terms).is_none_or(|cause| refused.insert(cause)) {
                 let decision = case.decide_on(&resolution);
                 assert!(decision.abort, "byte {at}: {}", String::from_utf8_lossy(&text));
             }

@@ -1,0 +1,94 @@
+//! Denials, with every change of one byte of each record that a payment rests on, where the pure code reads it.
+
+use alloy_primitives::{Address, U256};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clresolve_core::name::EnsName;
+use clresolve_core::payment::{CoinType, EndpointKey};
+use clresolve_jose::{PublicKey, SigningKey};
+use clresolve_verdict::evidence::links::RegistrationFile;
+use jiff::Timestamp;
+
+use super::super::{PAYEE, THIEF, URL, price};
+use crate::offer::Offers;
+use crate::payee::{Claim, ClaimSource, Payees, Registration};
+use crate::route::Route;
+use crate::terms::Price;
+
+const THIEF_URL: &str = "https://thief.example/summarize/v1";
+
+/// The bytes with each other value in each place.
+fn changed(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
+    (0..bytes.len()).flat_map(move |at| {
+        (1..=u8::MAX).map(move |change| {
+            let mut changed = bytes.to_vec();
+            changed[at] ^= change;
+            changed
+        })
+    })
+}
+
+/// The same of a text, where it is still one: what is no UTF-8 is no record.
+fn changed_texts(text: &str) -> impl Iterator<Item = String> + '_ {
+    changed(text.as_bytes()).filter_map(|bytes| String::from_utf8(bytes).ok())
+}
+
+/// Address records, the wallet of a registration and the configuration's account.
+#[test]
+fn no_byte_of_an_address_turns_a_denial_into_an_allowance() {
+    let stolen = Price { pay_to: THIEF, ..price() };
+    let read = Registration { agent: U256::from(22), block: 5, until: Timestamp::MAX };
+    for bytes in changed(PAYEE.as_slice()) {
+        let address = Address::from_slice(&bytes);
+        let by = |claim: ClaimSource| Claim::Is(address, claim);
+        let record = |coin| Payees { record: by(ClaimSource::Record(coin)), ..Payees::default() };
+        let sources = [
+            record(CoinType::of_chain(84_532).expect("it has one")),
+            record(CoinType::EVM_DEFAULT),
+            Payees { registration: by(ClaimSource::Registration(Box::new(read.clone()))), ..Payees::default() },
+            Payees { configured: vec![address], ..Payees::default() },
+        ];
+        for payees in sources {
+            assert!(payees.prove(&stolen, &Offers::read(&[], URL), Timestamp::UNIX_EPOCH).is_err(), "{payees:?}");
+        }
+    }
+}
+
+#[test]
+fn no_byte_of_an_endpoint_turns_a_denial_into_an_allowance() {
+    for key in EndpointKey::ALL {
+        let endpoint = if key == EndpointKey::Runtime { "https://api.sandbox.example" } else { URL };
+        let route = |endpoint: &str| Route::of_record(key, endpoint, "summarize", "v1");
+        assert!(route(endpoint).expect("a route").objection(URL).is_none());
+        for endpoint in changed_texts(endpoint) {
+            assert!(route(&endpoint).is_none_or(|route| route.objection(THIEF_URL).is_some()), "{endpoint:?}");
+        }
+    }
+}
+
+/// `cl.sig.pub`, which would have to become the thief's key, and `cl.receipt.signer`, which would have to name the thief.
+#[test]
+fn no_byte_of_a_signers_record_turns_a_denial_into_an_allowance() {
+    let [own, thief] = [(), ()].map(|()| SigningKey::generate().expect("a key").public().clone());
+    let record = format!("ed25519:{}", STANDARD.encode(own.to_bytes()));
+    assert_eq!(PublicKey::from_record(&record).expect("a key").id(), own.id());
+    for text in changed_texts(&record) {
+        assert!(!PublicKey::from_record(&text).is_ok_and(|key| key.id() == thief.id()), "{text:?}");
+    }
+    let thief = EnsName::parse("thief.eth").expect("a name");
+    for text in changed_texts("runtime.sandbox.eth") {
+        assert_ne!(EnsName::parse(&text).ok(), Some(thief.clone()), "{text:?}");
+    }
+}
+
+/// `tokenURI`: the registration of the thief's agent names the thief.
+#[test]
+fn no_byte_of_a_registration_turns_a_denial_into_an_allowance() {
+    let name = EnsName::parse("summarizeagent.eth").expect("a name");
+    let file = |name: &str| format!(r#"{{"name":"It sells.","services":[{{"name":"ENS","endpoint":"{name}"}}]}}"#);
+    let is_of = |bytes: &[u8]| RegistrationFile::parse(bytes).is_ok_and(|file| file.is_of(&name));
+    assert!(is_of(file("summarizeagent.eth").as_bytes()));
+    for bytes in changed(file("thief.eth").as_bytes()) {
+        assert!(!is_of(&bytes), "{}", String::from_utf8_lossy(&bytes));
+    }
+}
