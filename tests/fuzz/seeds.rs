@@ -829,7 +829,7 @@ fn payment_headers() -> Seeds {
         ("signature-long", with(0, "/payload/signature", format!("0x{}", "11".repeat(97)).into())),
         ("accepted", with(0, "/accepted/amount", "1".into())),
         ("further-signature", text(&further)),
-        ("resource-member", with(0, "/resource/permit", "0x".into())),
-        ("entry-member", with(0, "/accepted/permit", "0x".into())),
+        ("resource-member", with(0, "/resource", json!({"permit": "0x"}))),
+        ("entry-member", with(0, "/accepted/extra", json!({"name": "USDC", "version": "2", "permit": "0x"}))),
     ]
 }
