@@ -2,6 +2,7 @@
 //   node purchases.mjs --daemon EXECUTABLE [--rust EXECUTABLE] [--axum EXECUTABLE] [--write] [CLIENT...]
 // Exit 0: every purchase ended as attacks.mjs says, and the document has the rows that were printed, in the columns of these
 // clients. 1: one did not, or it has others.
+import { createHash, generateKeyPairSync } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -9,7 +10,7 @@ import { ATTACKS, HONEST, offerOf } from './attacks.mjs'
 import { CLIENTS } from './clients.mjs'
 import { Service } from './service.mjs'
 import { buyWhole } from './whole.mjs'
-import { AGENT, VERB, startWorld } from './world.mjs'
+import { AGENT, ISSUER, VERB, startWorld } from './world.mjs'
 
 const DOCUMENT = new URL('../../docs/runtimes.md', import.meta.url)
 const CAPTION = 'Whom each client pays, plain / with its guard, as `just purchases` prints it'
@@ -23,6 +24,12 @@ const GUARD_TIMEOUT = 20_000
 const OWN_CONTROLS = /spend_?controls/i
 
 const YEAR_SECONDS = 365 * 24 * 3600
+
+/** Purchases whose guard takes none but signed decisions: as attacks.mjs says, for the daemon's keys and for those of another. */
+const SIGNED = {
+  own: { name: 'none, on signed decisions', entries: [{}], leaves: ['agent'] },
+  foreign: { name: "decisions by another's key", entries: [{}], guarded: 'unavailable', codes: [] },
+}
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
@@ -41,17 +48,17 @@ if (options.write && positionals.length > 0) fail(64, '--write takes all clients
 
 const world = await startWorld(options.daemon, options.axum)
 const purchases = []
-const wrongWhole = []
+const further = []
 try {
   for (const name of names) purchases.push(...(await buyWith(name)))
-  wrongWhole.push(...(await whole(names[0])))
+  further.push(...(await whole(names[0])))
 } catch (error) {
   fail(1, `${world.log()}${error.stack}`)
 }
 
 const table = tableOf(purchases)
 console.log(`${CAPTION}:\n\n${table}`)
-const faults = [...purchases.flatMap(faultsOf), ...wrongWhole]
+const faults = [...purchases.flatMap(faultsOf), ...further]
 if (options.write && faults.length === 0) write(table)
 const absent = ATTACKS.filter(({ shop }) => shop !== undefined && !(shop in world.shops)).map(({ name }) => name)
 faults.push(...staleCells(table, new Set(absent)))
@@ -71,8 +78,30 @@ async function buyWith(name) {
     console.error(`${name}, ${attack.name}: ${payeesOf(plain)} / ${payeesOf(guarded)} ${saidBy(guarded)}`)
     purchases.push({ client, attack, plain, guarded })
   }
+  further.push(...(await buySigned(buyer, client)))
   await buyer.end()
   return purchases
+}
+
+/** The purchases on signed decisions. Resolves to what is not as it should be. */
+async function buySigned(buyer, client) {
+  await world.daemon.revive()
+  const keys = { own: await (await fetch(`${world.daemon.url}/.well-known/jwks.json`)).json(), foreign: newKeys() }
+  const faults = []
+  for (const [whose, attack] of Object.entries(SIGNED)) {
+    const guard = { ...guardOf(), signer: { issuer: ISSUER, jwks: keys[whose] } }
+    const guarded = await buy(buyer, client, attack, guard)
+    console.error(`${client.title}, ${attack.name}: ${payeesOf(guarded)} ${saidBy(guarded)}`)
+    faults.push(...faultsOfGuarded({ client, attack, guarded }))
+  }
+  return faults
+}
+
+/** A set of one key that nobody signs with, as a daemon publishes its own. */
+function newKeys() {
+  const { crv, kty, x } = generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' })
+  const kid = createHash('sha256').update(JSON.stringify({ crv, kty, x })).digest('base64url')
+  return { keys: [{ crv, kty, x, kid, use: 'sig', alg: 'EdDSA' }] }
 }
 
 /** Whether a client can be attacked so: it speaks that version, and the shop is there. */
@@ -145,12 +174,15 @@ function differenceOf(after, before) {
 
 /** What is not as it should be, as sentences. */
 function faultsOf({ client, attack, plain, guarded }) {
-  const faults = [
-    ...wrongPayments(plain, client.plain?.[attack.id] ?? attack.plain),
-    ...wrongPlainEnd(plain),
-    ...wrongPayments(guarded, attack.leaves ?? []),
-    ...wrongGuardedEnd(guarded, attack),
-  ]
+  const faults = [...wrongPayments(plain, client.plain?.[attack.id] ?? attack.plain), ...wrongPlainEnd(plain)]
+  return [...named(client, attack, faults), ...faultsOfGuarded({ client, attack, guarded })]
+}
+
+function faultsOfGuarded({ client, attack, guarded }) {
+  return named(client, attack, [...wrongPayments(guarded, attack.leaves ?? []), ...wrongGuardedEnd(guarded, attack)])
+}
+
+function named(client, attack, faults) {
   return faults.map((fault) => `${client.title}, ${attack.name}: ${fault}`)
 }
 

@@ -1,4 +1,5 @@
 // The world of the purchases: a trusted agent on a chain, its seller and a thief, and the daemon that knows the agent.
+import { spawnSync } from 'node:child_process'
 import { mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
@@ -16,6 +17,9 @@ import { Service } from './service.mjs'
 
 export const AGENT = 'summarizeagent.eth'
 export const VERB = 'summarize'
+
+/** The daemon's name on what it signs. */
+export const ISSUER = 'https://clresolve.example'
 
 /** Who signs the sandbox's receipts, with a key that everybody has. */
 export const SIGNER = 'runtime.sandbox.eth'
@@ -47,7 +51,7 @@ export async function startWorld(executable, axum) {
   const [{ rpc, tokens, register, finalize }, gateway] = await Promise.all([startChains(payer.address), startGateway(folder)])
   await register(zone(gateway.cid, agent.address))
   const configuration = configurationOf(rpc, gateway.url, tokens.dollar.address, sellers.agent)
-  const daemon = await Daemon.start(executable, configuration, folder)
+  const daemon = await Daemon.start(executable, `${configuration}${signingWith(executable, folder)}`, folder)
   const control = await startControl(daemon)
   const config = join(folder, 'receipts.toml')
   writeFileSync(config, `${configuration}\n[chains.${CHAIN.id}]\nrpc = [{ url = "${rpc}", own = true }]\n`)
@@ -144,6 +148,14 @@ version = "${DOLLAR.version}"
 decimals = ${DOLLAR.decimals}
 symbol = "${DOLLAR.symbol}"
 `
+}
+
+/** The part of the configuration by which the daemon signs, with a key of its own. */
+function signingWith(executable, folder) {
+  const key = join(folder, 'sign.pem')
+  const { status, stderr } = spawnSync(executable, ['signature', 'key', 'new', key], { encoding: 'utf8' })
+  if (status !== 0) throw new Error(`no key to sign with: ${stderr}`)
+  return `\n[sign]\nkey = "${key}"\nissuer = "${ISSUER}"\n`
 }
 
 /** Where a buyer kills the daemon: any request does, and is answered when it is gone. */

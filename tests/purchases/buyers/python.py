@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 import httpx
-from clresolve_guard import GuardError, GuardTransport
+from clresolve_guard import GuardError, GuardTransport, Signer
 from eth_account import Account
 from x402 import RecoveredResponseResult, x402Client
 from x402.http.clients import x402_httpx_transport
@@ -56,7 +56,8 @@ def transport_for(guard: dict[str, Any] | None) -> httpx.AsyncBaseTransport:
     if guard is None:
         return inner
     daemon, agent, verb, milliseconds = (guard[name] for name in ("daemon", "agent", "verb", "timeout"))
-    return GuardTransport(inner, daemon=daemon, agent=agent, verb=verb, timeout=milliseconds / 1000)
+    signer = Signer(**guard["signer"]) if "signer" in guard else None
+    return GuardTransport(inner, daemon=daemon, agent=agent, verb=verb, timeout=milliseconds / 1000, signer=signer)
 
 
 async def buy(question: dict[str, Any]) -> dict[str, Any]:

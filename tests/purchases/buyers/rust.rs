@@ -8,7 +8,7 @@ use alloy_signer_local::PrivateKeySigner;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clresolve_guard::{Config, Daemon, Guard, Refusal, Why};
+use clresolve_guard::{Config, Daemon, Guard, Refusal, Signer, TrustedKeys, Why};
 use http::Extensions;
 use reqwest::header::HeaderValue;
 use reqwest::{Request, Response, StatusCode};
@@ -40,6 +40,13 @@ struct GuardOptions {
     verb: String,
     /// Milliseconds.
     timeout: u64,
+    signer: Option<SignerOptions>,
+}
+
+#[derive(Deserialize)]
+struct SignerOptions {
+    issuer: String,
+    jwks: Value,
 }
 
 /// What the program around the client does. The client has no hook, and its selector cannot change an entry, so a
@@ -92,8 +99,12 @@ fn client(layers: impl IntoIterator<Item = Arc<dyn Middleware>>) -> ClientWithMi
 }
 
 fn guard(question: &Question) -> Option<Arc<dyn Middleware>> {
-    let GuardOptions { daemon, agent, verb, timeout } = question.guard.as_ref()?;
-    let config = Config { timeout: Duration::from_millis(*timeout), ..Config::new(daemon, agent, verb) };
+    let GuardOptions { daemon, agent, verb, timeout, signer } = question.guard.as_ref()?;
+    let signer = signer.as_ref().map(|SignerOptions { issuer, jwks }| Signer {
+        issuer: issuer.clone(),
+        keys: TrustedKeys::from_jwks(jwks.to_string().as_bytes()).expect("a key set"),
+    });
+    let config = Config { timeout: Duration::from_millis(*timeout), signer, ..Config::new(daemon, agent, verb) };
     let daemon = Daemon::new(config).expect("a daemon on this machine");
     Some(Arc::new(Guard::new(daemon, reqwest::Client::builder()).expect("a client")))
 }
