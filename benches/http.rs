@@ -2,8 +2,8 @@
 //! head and body, with the same settings of the connection. Servers and load are processes of their own; where `taskset` is at hand the
 //! servers have one core and the load has another, so that it is the server that is measured.
 //!
-//! A warm decision about a payment is measured beside the verdict that it rests on: the same question over and over, as a
-//! client asks that calls one agent again and again, and questions of which no two are the same.
+//! A warm decision about a payment is measured beside the verdict that it rests on: the same body over and over, whose
+//! answer is kept for a second, and bodies of which no two are the same.
 //!
 //! The program calls itself for its parts: `bare FILE` serves a file, `load ADDRESS FILE SECONDS` sends the request in a
 //! file over and over, with another [`MARK`] each time.
@@ -129,7 +129,7 @@ fn measure() {
     }
     .end("bench-http");
     Row {
-        what: "warm decision over HTTP, the same question",
+        what: "warm decision over HTTP, a question repeated within a second",
         measured: format!("{:.0} requests/s", median(&decisions.rates)),
         beside: format!("warm verdict over HTTP: {:.0} requests/s", median(&ours.rates)),
         ratio: median_ratio(&decisions.rates, &ours.rates),
@@ -140,7 +140,8 @@ fn measure() {
     println!("of decisions that differ, {:.2} of it", median_ratio(&others_decided.rates, &ours.rates));
 }
 
-/// A question about the terms of an honest seller, as a guard sends it.
+/// A question about the terms of an honest seller. A guard hands on all headers of the reply; with `Date` among them its
+/// questions differ from second to second.
 fn decision_body() -> String {
     let url = "https://api.sandbox.example/summarize/v1";
     let terms = json!({
