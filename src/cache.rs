@@ -36,6 +36,8 @@ use moka::notification::RemovalCause;
 
 pub use self::content::ContentCache;
 pub use self::contradiction::OnChange;
+#[cfg(feature = "daemon")]
+use self::contradiction::says_the_same;
 use self::contradiction::{shows_change, shows_other_records};
 use self::evicted::{Evicted, Mark, PermittedUpTo};
 pub use self::key::CacheKey;
@@ -540,8 +542,7 @@ impl VerdictCache {
     #[cfg(feature = "daemon")]
     fn tell(&self, name: &EnsName, before: Option<&Entry>, found: &Resolution) {
         let (before, found) = (before.map(|before| before.resolution.verdict()), found.verdict());
-        let is_same = before.is_some_and(|before| before.state == found.state && !shows_change(before, found));
-        if !is_same {
+        if !before.is_some_and(|before| says_the_same(before, found)) {
             self.feed.tell(Event::decided(name, before.map(|before| &**before), found));
         }
     }
@@ -659,7 +660,7 @@ mod tests {
     use crate::digest::Digest;
     use crate::reason::{Code, Reason};
     use crate::records::Record;
-    use crate::verdict::{Anchor, AnchorBlock, Depth, Served};
+    use crate::verdict::{Anchor, AnchorBlock, Depth, Identity, Served};
     use clresolve_core::payment::{EndpointKey, EndpointRecord, PaymentRecords};
     use clresolve_core::reading::{Grade, Proof};
     use clresolve_verdict::sample::{empty as resolution, live, paid, published};
@@ -1191,6 +1192,26 @@ mod tests {
             cache.run_anew(key("a.eth"), move |_| async move { resolution(state, at, 0) }).await;
             let told = follower.next().now_or_never().is_some();
             assert_eq!(told, is_told, "{state} after {seconds} s");
+        }
+    }
+
+    /// In the same state other codes, warnings too, or another identity are news; another block alone is none.
+    #[cfg(feature = "daemon")]
+    #[tokio::test]
+    async fn who_follows_is_told_of_other_codes_and_of_another_identity() {
+        let cache = cache();
+        let mut follower = cache.feed.follow([key("a.eth").name].into());
+        let good = anchored(State::Trusted, "sha256:1");
+        let mut later = good.clone();
+        later.anchor.as_mut().expect("it is anchored").block.number += 1;
+        let expired = Verdict { reasons: vec![Reason::new(Code::NameExpired)], ..good.clone() };
+        let identified = Verdict { identity: Some(Identity::default()), ..good.clone() };
+        for (verdict, is_told) in
+            [(&good, true), (&later, false), (&expired, true), (&expired, false), (&good, true), (&identified, true)]
+        {
+            let found = live(verdict.clone(), None);
+            cache.run_anew(key("a.eth"), move |_| async move { found }).await;
+            assert_eq!(follower.next().now_or_never().is_some(), is_told, "{verdict:?}");
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What a run shows to be wrong of what was found before.
 
+#[cfg(feature = "daemon")]
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -41,6 +43,17 @@ pub(super) fn shows_other_records(before: &Verdict, after: &Verdict) -> bool {
         verdict.anchor.clone().map(|anchor| (anchor.resolver, anchor.wildcard, anchor.offchain, anchor.records_digest))
     };
     (is_pending(after) && !is_pending(before)) || differ(source(before), source(after))
+}
+
+/// Whether a later run came to the same as an earlier one, at whatever block: the state, every code, the identity and the
+/// records. Warnings count: a gate may deny on them.
+#[cfg(feature = "daemon")]
+pub(super) fn says_the_same(before: &Verdict, after: &Verdict) -> bool {
+    let codes = |verdict: &Verdict| verdict.reasons.iter().map(|reason| reason.code).collect::<BTreeSet<_>>();
+    before.state == after.state
+        && codes(before) == codes(after)
+        && before.identity == after.identity
+        && !shows_other_records(before, after)
 }
 
 /// Whether both are there, and not the same.

@@ -3,11 +3,13 @@
 
 use std::time::Duration;
 
+use clresolve::chain::BlockSelector;
 use clresolve::config::Config;
 use clresolve::http::Server;
 use clresolve::name::EnsName;
 use clresolve::resolve::{Question, Resolver};
-use clresolve::sandbox::Sandbox;
+use clresolve::sandbox::spec::Spec;
+use clresolve::sandbox::{Sandbox, World};
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use reqwest::header::HeaderValue;
@@ -42,6 +44,17 @@ fn decided(before: Value, state: &str, verdict: &Value) -> Value {
     })
 }
 
+/// Holds the data of an event to the schema of all, and to that of its kind.
+#[track_caller]
+fn has_form(kind: &str, data: &Value) {
+    let schema: Value = serde_json::from_str(include_str!("../../schemas/event.schema.json")).expect("JSON");
+    let of_kind = json!({"$ref": format!("#/$defs/{kind}"), "$defs": schema["$defs"]});
+    for schema in [&schema, &of_kind] {
+        let validator = jsonschema::validator_for(schema).expect("a schema");
+        assert_eq!(validator.validate(data).map_err(|error| error.to_string()), Ok(()), "{data}");
+    }
+}
+
 impl Events {
     fn of(response: Response) -> Self {
         assert_eq!(response.status(), 200);
@@ -72,9 +85,11 @@ impl Events {
         }
     }
 
+    /// The next event, which is of this kind and has the form that is published for it.
     async fn expect(&mut self, kind: &str) -> Event {
         let event = self.next().await.expect("an event");
         assert_eq!(event.kind.as_deref(), Some(kind), "{event:?}");
+        has_form(kind, &event.data);
         event
     }
 }
@@ -138,6 +153,35 @@ async fn a_follower_learns_of_each_other_verdict_and_each_eviction() {
     assert_eq!((place.id, place.kind), (told.id, None));
     assert_eq!(later.expect("eviction").await, eviction);
     assert_eq!(later.expect("verdict").await.data["verdict"], again["id"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_says_what_was_held_before() {
+    let spec = Spec::parse("[[agent]]\nname = \"good.eth\"\nabout = \"A good agent.\"\n").expect("it is a world");
+    let mut world = World::start(&spec).await.expect("it starts");
+    let mut config = world.config();
+    (config.timeout, config.http.listen) = (PATIENCE, clresolve::config::ListenAt::loopback(0));
+    // What is written counts at once, and the chain announces nothing: a hint would evict what was held.
+    (config.chain.block, config.follow.enabled) = (BlockSelector::Latest, false);
+    let resolver = Resolver::new(&config).await.expect("a resolver");
+    let daemon = Daemon::run(server(&config, &resolver).await, ());
+    let (mut events, _) = daemon.follow(&["good.eth"], None).await;
+    let good = daemon.verdict("good.eth").await;
+    assert_eq!(events.expect("verdict").await.data, decided(Value::Null, "trusted", &good));
+    for (entry, before) in [("x403://good.eth/summarize/v1", "trusted"), ("x404://good.eth/summarize/v1", "untrusted")]
+    {
+        world.write_text(&name("good.eth"), "cl.entry", entry).expect("it has a resolver");
+        resolver.ask_anew(&Question::new("good.eth")).await.expect("a good question");
+        let bad = daemon.verdict("good.eth").await;
+        assert_eq!(events.expect("verdict").await.data, decided(json!(before), "untrusted", &bad));
+    }
+}
+
+#[test]
+fn the_event_in_the_document_has_the_form_that_is_published() {
+    let (_, section) = include_str!("../../docs/daemon.md").split_once("\n## Follow names\n").expect("the section");
+    let shown = section.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an event");
+    has_form("verdict", &serde_json::from_str(shown).expect("JSON"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
