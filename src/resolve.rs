@@ -90,7 +90,7 @@ pub(crate) use self::operate::Flush;
 pub(crate) use self::probe::{EMPTY, Probe, ProbeAnswer, Sellers};
 use self::progress::Progress;
 #[cfg(feature = "daemon")]
-pub(crate) use self::progress::{StepSeen, Watch};
+pub(crate) use self::progress::{Moment, StepSeen, Watch};
 pub use self::question::Question;
 use self::question::RuleSet;
 use self::registration::AgentRegistries;

@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use metrics::{Counter, Histogram, counter, gauge, histogram};
 
 use clresolve_chain::RPC_LIES;
+use clresolve_core::reason::Refusal;
 use clresolve_core::text::Foreign;
 use clresolve_egress::count::{UPSTREAM_REQUESTS, UPSTREAM_UP};
 
@@ -52,6 +53,7 @@ pub struct Family {
 }
 
 const HTTP_REQUESTS: &str = "clresolve_http_requests_total";
+const HTTP_REFUSALS: &str = "clresolve_http_refusals_total";
 const HTTP_HEADS_REFUSED: &str = "clresolve_http_heads_refused_total";
 const HTTP_CONNECTIONS_REFUSED: &str = "clresolve_http_connections_refused_total";
 const HTTP_SECONDS: &str = "clresolve_http_request_seconds";
@@ -90,7 +92,7 @@ const START_TIME: &str = "process_start_time_seconds";
 pub const COMMIT: Option<&str> = option_env!("CLRESOLVE_COMMIT");
 
 /// Every family.
-pub const FAMILIES: [Family; 37] = [
+pub const FAMILIES: [Family; 38] = [
     Family { name: BUILD_INFO, kind: Kind::Gauge, help: "The program that runs, by version and commit; always 1." },
     Family { name: START_TIME, kind: Kind::Gauge, help: "When the daemon was started, in seconds of Unix time." },
     Family { name: HTTP_REQUESTS, kind: Kind::Counter, help: "Requests answered, by route and class of status." },
@@ -98,6 +100,11 @@ pub const FAMILIES: [Family; 37] = [
         name: HTTP_SECONDS,
         kind: Kind::Histogram,
         help: "Time from the head of a request to the head of its answer, by route.",
+    },
+    Family {
+        name: HTTP_REFUSALS,
+        kind: Kind::Counter,
+        help: "Requests that the report face refused, and names of batches, by code.",
     },
     Family {
         name: HTTP_HEADS_REFUSED,
@@ -154,8 +161,8 @@ pub const FAMILIES: [Family; 37] = [
         name: NOT_CACHED,
         kind: Kind::Counter,
         help: "Verdicts that were not cached, by why: undecided (the failure is remembered), changed (undecided, \
-               and the trusted verdict was dropped because the records changed), too-large, undated, \
-               invalid-name.",
+               and the trusted verdict was dropped because the records changed), too-large, overtaken (evicted \
+               meanwhile), invalid-name.",
     },
     Family {
         name: HOT_NAMES_IGNORED,
@@ -312,6 +319,11 @@ pub fn requests(route: &'static str, class: &'static str) -> Counter {
 /// The histogram of the times in which requests to a route are answered.
 pub fn request_times(route: &'static str) -> Histogram {
     histogram!(HTTP_SECONDS, "route" => route)
+}
+
+/// The report face refused a request, or a name of a batch.
+pub fn refused(refusal: Refusal) {
+    counter!(HTTP_REFUSALS, "code" => refusal.slug()).increment(1);
 }
 
 /// The head of a request was refused before any route.
@@ -492,6 +504,9 @@ impl Pool {
 }
 
 impl NotCached {
+    /// Each of them, in the order in which the family's help names them.
+    pub const ALL: [Self; 5] = [Self::Undecided, Self::Changed, Self::TooLarge, Self::Overtaken, Self::InvalidName];
+
     /// The word for it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -520,5 +535,24 @@ impl Eviction {
             Self::Size => "size",
             Self::Changed => "changed",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What stands between parentheses explains the cause before it.
+    #[test]
+    fn the_help_names_each_cause_for_which_nothing_is_cached() {
+        let help = FAMILIES.iter().find(|family| family.name == NOT_CACHED).expect("it is a family").help;
+        let (_, causes) = help.strip_suffix('.').and_then(|help| help.split_once(": ")).expect("causes");
+        let outside = causes.split('(').enumerate().map(|(number, part)| match part.split_once(')') {
+            Some((_, rest)) if number > 0 => rest,
+            _ => part,
+        });
+        let named = outside.collect::<String>();
+        let named: Vec<&str> = named.split(',').map(str::trim).collect();
+        assert_eq!(named, NotCached::ALL.map(NotCached::as_str));
     }
 }

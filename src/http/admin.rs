@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Path, Request, State as Shared};
-use axum::http::HeaderValue;
+use axum::extract::{Request, State as Shared};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderValue, Uri};
 use axum::response::Response;
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
@@ -28,7 +28,7 @@ use super::in_force::InForce;
 use super::operator::Operator;
 use super::reload::Restart;
 use super::unix_socket::UnixSocket;
-use super::{connection, problem};
+use super::{connection, path, problem};
 use crate::cid::ContentId;
 use crate::config::HttpConfig;
 use crate::name::EnsName;
@@ -147,8 +147,8 @@ async fn state(Shared(admin): Shared<AdminState>) -> Json<Value> {
 }
 
 /// What the cache holds about a name.
-async fn held(Shared(admin): Shared<AdminState>, Path(name): Path<String>) -> Response {
-    match parsed(&name) {
+async fn held(Shared(admin): Shared<AdminState>, uri: Uri) -> Response {
+    match parsed(&path::segment(&uri, 0)) {
         Ok(name) => {
             answer(&json!({ "name": name.as_str(), "held": admin.in_force.state().resolver.held_about(&name) }))
         }

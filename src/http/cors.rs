@@ -1,27 +1,24 @@
 //! Which web pages may read answers (CORS): those of the configured origins, and none by default.
 
 use std::convert::Infallible;
-use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::future::Future;
 use std::time::Duration;
 
-use axum::Router;
-use axum::extract::Request;
+use axum::body::Body;
 use axum::http::header::{
     ACCEPT, ACCESS_CONTROL_REQUEST_METHOD, AGE, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, RETRY_AFTER,
 };
-use axum::http::{HeaderName, HeaderValue, Method};
+use axum::http::{HeaderName, HeaderValue, Method, Request};
 use axum::response::Response;
-use axum::routing::Route;
-use futures_util::future::BoxFuture;
-use tower::{Layer, Service};
-use tower_http::cors::{AllowHeaders, AllowOrigin, Cors, CorsLayer};
+use futures_util::FutureExt as _;
+use tower::{Layer as _, Service as _, service_fn};
+use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 use url::Url;
 
 use super::caching::CACHE_STATUS;
 use super::cards::REPR_DIGEST;
 use super::events::LAST_EVENT_ID;
-use super::state::AppState;
+use super::face::Face;
 use crate::config::{ANY_ORIGIN, CorsConfig, McpConfig};
 
 /// How long a browser may remember what is permitted.
@@ -31,10 +28,61 @@ const REMEMBERED: Duration = Duration::from_secs(600);
 const SENT: [HeaderName; 5] = [ACCEPT, CACHE_CONTROL, CONTENT_TYPE, IF_NONE_MATCH, LAST_EVENT_ID];
 const READ: [HeaderName; 5] = [AGE, CACHE_STATUS, ETAG, REPR_DIGEST, RETRY_AFTER];
 
-/// Lets pages of the configured origins use these routes.
-pub(super) fn permit(routes: Router<Arc<AppState>>, config: &CorsConfig) -> Router<Arc<AppState>> {
+/// The path of the tools, whose pages `[mcp]` names.
+const TOOLS: &str = "/mcp";
+
+/// What pages may read, where the configuration names some.
+#[derive(Clone)]
+pub(super) struct PagePermissions {
+    report: Option<CorsLayer>,
+    tools: Option<CorsLayer>,
+}
+
+impl PagePermissions {
+    pub(super) fn new(report: &CorsConfig, tools: &McpConfig) -> Self {
+        Self { report: of_report(report), tools: of_tools(tools) }
+    }
+
+    /// Answers by `answer`, and lets permitted pages read it: a refusal as well. A preflight is answered here, whatever the
+    /// load: it says only what the configuration does. The gate has no part in it, because that answer is a 200.
+    pub(super) async fn around<F>(
+        &self,
+        face: Face,
+        request: Request<Body>,
+        answer: impl FnOnce(Request<Body>) -> F,
+    ) -> Response
+    where
+        F: Future<Output = Response>,
+    {
+        let Some(permission) = self.of(face, request.uri().path()).filter(|_| !asks_for_methods(&request)) else {
+            return answer(request).await;
+        };
+        let mut answer = Some(answer);
+        let once = |request| {
+            let answer = answer.take().expect("a request is answered once");
+            answer(request).map(Ok::<_, Infallible>)
+        };
+        permission.layer(service_fn(once)).call(request).await.unwrap_or_else(|never| match never {})
+    }
+
+    fn of(&self, face: Face, path: &str) -> Option<&CorsLayer> {
+        match face {
+            Face::Gate | Face::DisguisedGate => None,
+            Face::Health | Face::Report if path.strip_suffix('/').unwrap_or(path) == TOOLS => self.tools.as_ref(),
+            Face::Health | Face::Report => self.report.as_ref(),
+        }
+    }
+}
+
+/// Whether it is an `OPTIONS` that is no preflight: the library would answer it too, and without `Allow`.
+fn asks_for_methods(request: &Request<Body>) -> bool {
+    request.method() == Method::OPTIONS && !request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// Pages of the configured origins may use the report face.
+fn of_report(config: &CorsConfig) -> Option<CorsLayer> {
     if config.origins.is_empty() {
-        return routes;
+        return None;
     }
     let origins = if config.origins.iter().any(|origin| origin == ANY_ORIGIN) {
         AllowOrigin::any()
@@ -47,13 +95,13 @@ pub(super) fn permit(routes: Router<Arc<AppState>>, config: &CorsConfig) -> Rout
         .allow_headers(SENT)
         .expose_headers(READ)
         .max_age(REMEMBERED);
-    routes.layer(Permit(permitted))
+    Some(permitted)
 }
 
-/// Lets pages of the origins in `[mcp]` use the tools. Their clients send headers of the protocol, which are judged there.
-pub(super) fn permit_tools(routes: Router<Arc<AppState>>, config: &McpConfig) -> Router<Arc<AppState>> {
+/// Pages of the origins in `[mcp]` may use the tools. Their clients send headers of the protocol, which are judged there.
+fn of_tools(config: &McpConfig) -> Option<CorsLayer> {
     if config.origins.is_empty() {
-        return routes;
+        return None;
     }
     // As browsers write them: without the port that goes without saying.
     let written =
@@ -63,46 +111,7 @@ pub(super) fn permit_tools(routes: Router<Arc<AppState>>, config: &McpConfig) ->
         .allow_methods([Method::POST])
         .allow_headers(AllowHeaders::mirror_request())
         .max_age(REMEMBERED);
-    routes.layer(Permit(permitted))
-}
-
-/// Applies the permission to routes, but leaves them an `OPTIONS` that is no preflight: the library would answer it too,
-/// and without `Allow`.
-#[derive(Clone)]
-struct Permit(CorsLayer);
-
-impl Layer<Route> for Permit {
-    type Service = Permitted;
-
-    fn layer(&self, plain: Route) -> Permitted {
-        Permitted { cors: self.0.layer(plain.clone()), plain }
-    }
-}
-
-/// A route with the permission and without it.
-#[derive(Clone)]
-struct Permitted {
-    cors: Cors<Route>,
-    plain: Route,
-}
-
-impl Service<Request> for Permitted {
-    type Response = Response;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response, Infallible>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        ready!(Service::<Request>::poll_ready(&mut self.plain, context))?;
-        Service::<Request>::poll_ready(&mut self.cors, context)
-    }
-
-    fn call(&mut self, request: Request) -> Self::Future {
-        let is_preflight = request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
-        if request.method() == Method::OPTIONS && !is_preflight {
-            return Box::pin(self.plain.call(request));
-        }
-        Box::pin(self.cors.call(request))
-    }
+    Some(permitted)
 }
 
 fn list(origins: &[String]) -> AllowOrigin {

@@ -1,4 +1,4 @@
-//! The counting of requests and of the gate's decisions.
+//! The counting of requests, of refusals and of the gate's decisions.
 
 use std::time::Duration;
 
@@ -67,10 +67,14 @@ impl Counters {
         let class = usize::from(response.status().as_u16() / 100).saturating_sub(1).min(CLASSES.len() - 1);
         self.requests[route][class].increment(1);
         self.times[route].record(time);
-        if !matches!(face, Face::Gate | Face::DisguisedGate) {
+        let entry = response.extensions().get::<LogEntry>();
+        if matches!(face, Face::Health | Face::Report) {
+            if let Some(refusal) = entry.and_then(LogEntry::refusal) {
+                telemetry::refused(refusal);
+            }
             return;
         }
-        match response.extensions().get::<LogEntry>().and_then(LogEntry::code) {
+        match entry.and_then(LogEntry::code) {
             _ if response.status().is_success() => self.allowed.increment(1),
             Some(code) => telemetry::gate_decisions(code).increment(1),
             None => {}

@@ -58,7 +58,8 @@ pub(super) async fn page(
                 .as_ref()
                 .map_err(|refusal| *refusal)
                 .map(|judged| AtGate { verdict: judged.verdict(), objection: gate.objection(judged, None, None) });
-            let shown = Shown::Verdict { verdict, gate, sellers: state.explorer.probe.then_some(probes::PATH) };
+            let sellers = state.explorer.probe.then_some(probes::PATH);
+            let shown = Shown::Verdict { verdict, gate, sellers, chain: &state.chain };
             let mut response = written(StatusCode::OK, page::write(query, &shown));
             response.extensions_mut().insert(LogEntry::of_verdict(verdict));
             response

@@ -6,6 +6,7 @@ use axum::Router;
 
 use super::admission::Answered;
 use super::client_limits::Client;
+use super::cors::PagePermissions;
 use super::state::AppState;
 use crate::reason::Refusal;
 use crate::resolve::Question;
@@ -18,6 +19,8 @@ pub(super) struct InForce(RwLock<Serving>);
 pub(super) struct Serving {
     pub(super) state: Arc<AppState>,
     pub(super) router: Router,
+    /// Which web pages may read the answers.
+    pub(super) pages: PagePermissions,
 }
 
 impl InForce {

@@ -18,18 +18,19 @@ pub(super) struct LogEntry {
     /// The name in a request that was refused.
     name: Option<String>,
     code: Option<&'static str>,
+    refusal: Option<Refusal>,
 }
 
 impl LogEntry {
     /// The entry of an answer that gives a verdict.
     pub(super) fn of_verdict(verdict: &Arc<Verdict>) -> Self {
         let code = verdict.reasons.first().map(|reason| reason.code.slug());
-        Self { verdict: Some(Arc::clone(verdict)), name: None, code }
+        Self { verdict: Some(Arc::clone(verdict)), code, ..Self::default() }
     }
 
     /// The entry of a request that was refused.
     pub(super) fn of_refusal(refusal: Refusal) -> Self {
-        Self { code: Some(refusal.slug()), ..Self::default() }
+        Self { code: Some(refusal.slug()), refusal: Some(refusal), ..Self::default() }
     }
 
     /// The request asked for this name.
@@ -49,6 +50,11 @@ impl LogEntry {
     /// The code of a reason or a refusal.
     pub(super) const fn code(&self) -> Option<&'static str> {
         self.code
+    }
+
+    /// What the request was refused for.
+    pub(super) const fn refusal(&self) -> Option<Refusal> {
+        self.refusal
     }
 
     /// Whether the answer is a verdict from the cache.

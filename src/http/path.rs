@@ -3,7 +3,7 @@
 use axum::http::Uri;
 use percent_encoding::percent_decode_str;
 
-/// The segment after `/v1/{face}` with this number, percent-decoded once. Bytes that are not UTF-8 become U+FFFD, which
+/// The segment after the first two (`/v1/{face}`, `/admin/cache`) with this number, percent-decoded once. Bytes that are not UTF-8 become U+FFFD, which
 /// no name contains: the resolver then reports an invalid name.
 pub(super) fn segment(uri: &Uri, number: usize) -> String {
     let segment = uri.path().split('/').nth(3 + number).unwrap_or_default();

@@ -147,6 +147,19 @@ fn world(config: &Config) -> impl PartialEq {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_document_names_all_that_takes_a_restart() {
+        let document = include_str!("../../docs/daemon.md");
+        let (_, section) = document.split_once("\n## Another configuration\n").expect("the section");
+        let section = section.split("\n## ").next().unwrap_or_default();
+        for part in
+            Restart::ALL.iter().flat_map(|part| part.to_string().split(" and ").map(str::to_owned).collect::<Vec<_>>())
+        {
+            let key = part.rsplit('.').next().unwrap_or_default();
+            assert!(section.contains(&format!("`{key}`")), "{part}");
+        }
+    }
     use crate::config::ListenAt;
     use crate::resolve::Resolver;
 

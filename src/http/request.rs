@@ -70,17 +70,20 @@ pub(super) async fn answer(
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let face = Face::behind(role, uri.path());
     let found = activity.request_begins(face == Face::Gate);
-    let Serving { state, router } = in_force.serving();
+    let Serving { state, router, pages } = in_force.serving();
     let is_chunked = request.headers().contains_key(TRANSFER_ENCODING);
     request.extensions_mut().insert(Arc::clone(in_force));
-    let routed = async {
-        match objection(face, found, &request) {
-            Some(refusal) => face.refuse(refusal),
-            None => route(&state, router, client, face, request).await,
-        }
+    let routed = async |request| {
+        let routed = async {
+            match objection(face, found, &request) {
+                Some(refusal) => face.refuse(refusal),
+                None => route(&state, router, client, face, request).await,
+            }
+        };
+        let routed = AssertUnwindSafe(routed).catch_unwind().await;
+        routed.unwrap_or_else(|_| face.refuse(Refusal::InternalError))
     };
-    let routed = AssertUnwindSafe(routed).catch_unwind().await;
-    let mut response = routed.unwrap_or_else(|_| face.refuse(Refusal::InternalError));
+    let mut response = pages.around(face, request, routed).await;
     protect(response.headers_mut());
     if is_chunked {
         // On a connection that ends here nothing is read after the chunks, however another server would read them.

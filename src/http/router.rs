@@ -8,7 +8,7 @@ use axum::routing::{MethodRouter, any, get, post};
 use super::openapi::{DESCRIPTION, Description, Operation, operations};
 use super::state::AppState;
 use super::{
-    agents, cards, cors, decisions, discover, events, explorer, fallback, gate, keys, lint, metrics, probes, receipts,
+    agents, cards, decisions, discover, events, explorer, fallback, gate, keys, lint, metrics, probes, receipts,
     registries, requests, system_cards, verdicts,
 };
 
@@ -44,9 +44,8 @@ pub(super) fn router(state: Arc<AppState>) -> Router {
         .route(DESCRIPTION, describe.clone())
         .route(&format!("{DESCRIPTION}/"), describe)
         .method_not_allowed_fallback(fallback::no_method);
-    // The gate has no part in it: the answer to a preflight is a 200.
-    cors::permit(report, &state.cors)
-        .merge(cors::permit_tools(tools, &state.mcp))
+    report
+        .merge(tools)
         .merge(gate.into_iter().fold(Router::new(), add).route("/v1/gate/", any(gate::of_name)))
         .fallback(fallback::no_route)
         .with_state(state)

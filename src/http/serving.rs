@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use clresolve_core::world::SANDBOX;
 
+use super::cors::PagePermissions;
 use super::in_force::Serving;
 use super::router;
 use super::state::AppState;
@@ -80,7 +81,8 @@ pub fn check(config: &Config) -> Result<(), ServeError> {
 /// A state with its routes.
 pub(super) fn serving(state: AppState) -> Serving {
     let state = Arc::new(state);
-    Serving { router: router::router(Arc::clone(&state)), state }
+    let pages = PagePermissions::new(&state.cors, &state.mcp);
+    Serving { router: router::router(Arc::clone(&state)), state, pages }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::recent_decisions::RecentDecisions;
 use super::rendered::RenderedCache;
 use super::signatures::Signatures;
 use super::systems::Systems;
-use crate::config::{Config, CorsConfig, ExplorerConfig, GateConfig, HttpConfig, McpConfig};
+use crate::config::{ChainConfig, Config, CorsConfig, ExplorerConfig, GateConfig, HttpConfig, McpConfig};
 use crate::cpu_share::CpuShare;
 use crate::resolve::{Following, Resolver};
 
@@ -27,6 +27,8 @@ pub(super) struct AppState {
     pub(super) http: HttpConfig,
     pub(super) cors: CorsConfig,
     pub(super) explorer: ExplorerConfig,
+    /// The world that is asked, for the explorer.
+    pub(super) chain: ChainConfig,
     pub(super) gate: GateConfig,
     pub(super) mcp: McpConfig,
     pub(super) default_profile: String,
@@ -73,6 +75,7 @@ impl AppState {
             http: config.http.clone(),
             cors: config.cors.clone(),
             explorer: config.explorer.clone(),
+            chain: config.chain.clone(),
             gate: config.gate.clone(),
             mcp: config.mcp.clone(),
             default_profile: config.rules.profile.clone(),

@@ -1,24 +1,30 @@
-//! `GET /v1/verdicts/{name}` as events: the steps of the walk as they begin and end, then the verdict.
+//! `GET /v1/verdicts/{name}` as events: the steps of the walk as they begin and end, each step as it was judged, then the
+//! verdict.
 //!
-//! The answer ends with the verdict, which ends within the time limit of a run. A step that is missed, or was taken
-//! before somebody watched, is in the verdict. A reader that takes nothing is cut off by the connection.
+//! The answer ends with the verdict, which ends within the time limit of a run. A beginning or an end that is missed, or
+//! was before somebody watched, is made up for by the judgement. A reader that takes nothing is cut off by the connection.
+
+use std::sync::Arc;
 
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::request::RequestPlace;
 use super::{event_stream, problem};
 use crate::reason::Refusal;
-use crate::resolve::{StepSeen, Watch};
+use crate::resolve::{Moment, StepSeen, Watch};
+use crate::verdict::Verdict;
 
-/// Answers with the steps that are seen, and the verdict as JSON once it is there. A refusal is a problem, as it is
-/// without events.
+/// What a run is to end with.
+type Answer = Result<Arc<Verdict>, Refusal>;
+
+/// Answers with the steps that are seen, and the verdict once it is there. A refusal is a problem, as it is without events.
 pub(super) async fn stream(
     watch: Option<Watch>,
-    verdict: BoxFuture<'static, Result<Vec<u8>, Refusal>>,
+    verdict: BoxFuture<'static, Answer>,
     permit: RequestPlace,
 ) -> Response {
     let mut walk = WatchedRun { watch, verdict, has_ended: false };
@@ -47,14 +53,13 @@ pub(super) async fn stream(
 struct WatchedRun {
     /// None for a name without a normal form, about which there is no run.
     watch: Option<Watch>,
-    /// The verdict as JSON.
-    verdict: BoxFuture<'static, Result<Vec<u8>, Refusal>>,
+    verdict: BoxFuture<'static, Answer>,
     has_ended: bool,
 }
 
 enum Event {
     Step(StepSeen),
-    Verdict(Result<Vec<u8>, Refusal>),
+    Verdict(Answer),
 }
 
 impl WatchedRun {
@@ -76,14 +81,27 @@ impl WatchedRun {
 
 impl Event {
     fn written(&self) -> Bytes {
-        let (event, data) = match self {
-            Self::Step(StepSeen { step, has_ended }) => {
-                let status = if *has_ended { "ended" } else { "began" };
-                ("step", json!({"step": step, "status": status}).to_string().into_bytes())
+        match self {
+            Self::Step(seen) => event_stream::event("step", told(*seen).to_string().as_bytes()),
+            Self::Verdict(Ok(verdict)) => {
+                let judged = verdict.steps.iter().map(|report| {
+                    json!({"step": report.step, "status": "judged", "result": report.status}).to_string()
+                });
+                let judged = judged.map(|data| event_stream::event("step", data.as_bytes()));
+                let verdict = serde_json::to_vec(&**verdict).unwrap_or_default();
+                judged.chain([event_stream::event("verdict", &verdict)]).collect::<Vec<_>>().concat().into()
             }
-            Self::Verdict(Ok(verdict)) => ("verdict", verdict.clone()),
-            Self::Verdict(Err(refusal)) => ("problem", problem::document(*refusal, None).to_string().into_bytes()),
-        };
-        event_stream::event(event, &data)
+            Self::Verdict(Err(refusal)) => {
+                event_stream::event("problem", problem::document(*refusal, None).to_string().as_bytes())
+            }
+        }
+    }
+}
+
+fn told(StepSeen { step, moment }: StepSeen) -> Value {
+    match moment {
+        Moment::Began => json!({"step": step, "status": "began"}),
+        Moment::Ended(None) => json!({"step": step, "status": "ended"}),
+        Moment::Ended(Some(result)) => json!({"step": step, "status": "ended", "result": result}),
     }
 }

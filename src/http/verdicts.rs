@@ -31,6 +31,7 @@ use crate::name::EnsName;
 use crate::reason::Refusal;
 use crate::resolve::{Question, Resolution, Stale};
 use crate::sign;
+use crate::telemetry;
 use crate::text::Foreign;
 use crate::verdict::{self, Depth, Verdict};
 
@@ -105,7 +106,7 @@ async fn watched(state: Arc<AppState>, client: Client, permit: RequestPlace, que
     let share = state.cpu_share(client);
     let verdict = async move {
         let answered = state.admission.ask(client, question.clone()).await?;
-        Ok(document(&state, &question, &answered).await)
+        Ok(current(&state, &question, &answered).await)
     };
     steps::stream(watch, cpu_share::within(share, verdict).boxed(), permit).await
 }
@@ -157,9 +158,10 @@ pub(super) async fn batch(
 async fn line(state: &AppState, client: Client, question: Question) -> Bytes {
     let name = question.input.clone();
     let mut line = match state.admission.ask_patiently(client, question.clone()).await {
-        Ok(answered) => document(state, &question, &answered).await,
+        Ok(answered) => serde_json::to_vec(&*current(state, &question, &answered).await).unwrap_or_default(),
         Err(refusal) => {
             tracing::info!(name = %Foreign::new(&name), code = refusal.slug(), "a name of a batch was refused");
+            telemetry::refused(refusal);
             let mut problem = problem::document(refusal, None);
             problem["name"] = name.into();
             problem.to_string().into_bytes()
@@ -169,11 +171,10 @@ async fn line(state: &AppState, client: Client, question: Question) -> Bytes {
     line.into()
 }
 
-/// A verdict as JSON, without its headers.
-async fn document(state: &AppState, question: &Question, answered: &Answered) -> Vec<u8> {
+/// The verdict that is described: what was true a moment ago, where a run failed.
+async fn current(state: &AppState, question: &Question, answered: &Answered) -> Arc<Verdict> {
     let stale = stale(state, question, answered).await;
-    let verdict = stale.as_ref().map_or_else(|| answered.resolution.verdict(), Stale::verdict);
-    serde_json::to_vec(&**verdict).unwrap_or_default()
+    Arc::clone(stale.as_ref().map_or_else(|| answered.resolution.verdict(), Stale::verdict))
 }
 
 /// The body of a batch.

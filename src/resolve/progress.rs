@@ -8,6 +8,7 @@ use tokio::sync::broadcast::{Receiver, Sender, channel};
 use super::spans::RunSpans;
 use crate::name::EnsName;
 use crate::reason::Step;
+use crate::verdict::Status;
 
 /// Most news that a slow watcher is behind: a dozen for each of a busy daemon's 32 runs. What is beyond it, the watcher
 /// misses; the verdict says all of it.
@@ -29,8 +30,17 @@ struct News {
 pub(crate) struct StepSeen {
     /// The step.
     pub(crate) step: Step,
-    /// Whether it has ended.
-    pub(crate) has_ended: bool,
+    /// What is seen of it.
+    pub(crate) moment: Moment,
+}
+
+/// What is seen of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// It began.
+    Began,
+    /// It ended, with what its own evidence says, where that says something. The rules may make it worse, and never better.
+    Ended(Option<Status>),
 }
 
 impl Progress {
@@ -58,11 +68,16 @@ pub(super) struct NameProgress<'a> {
 }
 
 impl NameProgress<'_> {
-    /// Does the work of a step, and tells when it begins and ends.
-    pub(super) async fn during<T>(self, step: Step, work: impl Future<Output = T>) -> T {
-        self.tell(StepSeen { step, has_ended: false });
+    /// Does the work of a step, and tells when it begins, when it ends, and what `says` its evidence says.
+    pub(super) async fn during<T>(
+        self,
+        step: Step,
+        work: impl Future<Output = T>,
+        says: impl FnOnce(&T) -> Option<Status>,
+    ) -> T {
+        self.tell(StepSeen { step, moment: Moment::Began });
         let done = self.spans.during(step, work).await;
-        self.tell(StepSeen { step, has_ended: true });
+        self.tell(StepSeen { step, moment: Moment::Ended(says(&done)) });
         done
     }
 
@@ -106,13 +121,15 @@ mod tests {
     async fn a_watcher_sees_the_steps_of_its_name_alone() {
         let progress = Progress::new();
         let (ours, theirs) = (name("a.eth"), name("b.eth"));
-        progress.of(&ours, &RunSpans::none()).during(Step::Name, async {}).await;
+        progress.of(&ours, &RunSpans::none()).during(Step::Name, async {}, |()| None).await;
         let mut watch = progress.watch(ours.clone());
-        progress.of(&theirs, &RunSpans::none()).during(Step::Records, async {}).await;
-        assert_eq!(progress.of(&ours, &RunSpans::none()).during(Step::Records, async { 5 }).await, 5);
+        progress.of(&theirs, &RunSpans::none()).during(Step::Records, async {}, |()| None).await;
+        let says = |five: &i32| (*five == 5).then_some(Status::Pass);
+        assert_eq!(progress.of(&ours, &RunSpans::none()).during(Step::Records, async { 5 }, says).await, 5);
         drop(progress);
-        let seen = |has_ended| Some(StepSeen { step: Step::Records, has_ended });
-        assert_eq!([watch.next().await, watch.next().await, watch.next().await], [seen(false), seen(true), None]);
+        let seen = |moment| Some(StepSeen { step: Step::Records, moment });
+        let (began, ended) = (seen(Moment::Began), seen(Moment::Ended(Some(Status::Pass))));
+        assert_eq!([watch.next().await, watch.next().await, watch.next().await], [began, ended, None]);
     }
 
     #[tokio::test]
@@ -121,7 +138,7 @@ mod tests {
         let ours = name("a.eth");
         let mut watch = progress.watch(ours.clone());
         for _ in 0..KEPT {
-            progress.of(&ours, &RunSpans::none()).during(Step::Records, async {}).await;
+            progress.of(&ours, &RunSpans::none()).during(Step::Records, async {}, |()| None).await;
         }
         drop(progress);
         let mut seen = 0;

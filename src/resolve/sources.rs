@@ -28,6 +28,7 @@ use crate::evidence::{
 use crate::fetch::https::REGISTRY_LIMIT;
 use crate::manifest::Side;
 use crate::reason::Step;
+use crate::verdict::Status;
 
 /// The sources, and what was proven of them before.
 #[derive(Clone)]
@@ -62,6 +63,25 @@ impl Sources {
     }
 }
 
+/// What a host's answer says by itself.
+const fn said_by_host(source: &Source) -> Option<Status> {
+    match source {
+        Source::NotAsked => None,
+        Source::Body { .. } => Some(Status::Pass),
+        Source::Unavailable(_) => Some(Status::Unknown),
+        Source::Forbidden(_) | Source::Oversize(_) => Some(Status::Fail),
+    }
+}
+
+/// What a walk over blocks says by itself. Bytes that are in hand may yet prove what the gateways did not.
+const fn said_by_gateways(Retrieved { walked, .. }: &Retrieved) -> Option<Status> {
+    match walked {
+        Walked::NotAsked | Walked::Unproven(_) => None,
+        Walked::Proven { .. } => Some(Status::Pass),
+        Walked::Refuted(_) => Some(Status::Fail),
+    }
+}
+
 impl ContentSources {
     /// Asks the card's URL and the gateways, at the same time unless one needs the other's answer.
     pub(super) async fn of_card(
@@ -80,7 +100,7 @@ impl ContentSources {
         let https_limit = if needs_https { limit / 2 } else { limit };
         let fetch = timed(async {
             match &url {
-                Some(url) => progress.during(Step::FetchHttps, self.content.card(url, https_limit)).await,
+                Some(url) => progress.during(Step::FetchHttps, self.content.card(url, https_limit), said_by_host).await,
                 None => Source::NotAsked,
             }
         });
@@ -88,11 +108,11 @@ impl ContentSources {
             let fetched = fetch.await;
             let limit = limit.saturating_sub(started.elapsed());
             let walk = self.walk(cid.as_ref(), &path, fetched.0.bytes(), limit);
-            let walked = timed(progress.during(Step::FetchIpfs, walk)).await;
+            let walked = timed(progress.during(Step::FetchIpfs, walk, said_by_gateways)).await;
             (fetched, walked)
         } else {
             let walk = self.walk(cid.as_ref(), &path, None, limit);
-            tokio::join!(fetch, timed(progress.during(Step::FetchIpfs, walk)))
+            tokio::join!(fetch, timed(progress.during(Step::FetchIpfs, walk, said_by_gateways)))
         };
         let left = || limit.saturating_sub(started.elapsed());
         let later = Instant::now();

@@ -21,7 +21,7 @@ use super::turns::Turns;
 use super::upstream::Upstream;
 use crate::build::{self, Run};
 use crate::cache::{Before, Began, CacheKey, Finished, ProvenContent, Unread, VerdictCache};
-use crate::chain::{Chain, ChainError, Found, Reading};
+use crate::chain::{Answer, Chain, ChainError, Found, Reading};
 use crate::check::Policy;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -35,7 +35,7 @@ use crate::reason::Step;
 use crate::records::Key;
 use crate::telemetry::{self, INCIDENTS};
 use crate::text::excerpt;
-use crate::verdict::{Depth, Incident, Resolution, State, Verdict};
+use crate::verdict::{Depth, Incident, Resolution, State, Status, Verdict};
 
 /// The part of the remaining time that the sources of the card and the schemas may take. The rest is kept, so that a
 /// stalling source ends in a verdict and not in a time-out.
@@ -165,7 +165,8 @@ impl Walker {
     ) -> Run {
         let started = Instant::now();
         let deadline = started + self.config.timeout;
-        let reading = self.progress.of(&name, spans).during(Step::Records, self.read(&name, deadline)).await;
+        let watched = self.progress.of(&name, spans);
+        let reading = watched.during(Step::Records, self.read(&name, deadline), |read| Some(said_by(read))).await;
         let mut milliseconds = BTreeMap::from([(Step::Records, elapsed(started))]);
         let mut evidence = Evidence {
             name,
@@ -203,7 +204,7 @@ impl Walker {
             (sources, turn)
         };
         let (((owner, links), binding_ms), (sources, turn)) =
-            tokio::join!(timed(progress.during(Step::Binding, binding)), content);
+            tokio::join!(timed(progress.during(Step::Binding, binding, |_| None)), content);
         let deadline = deadline + turn.waited;
         milliseconds.extend(sources.milliseconds);
         milliseconds.insert(Step::Binding, binding_ms);
@@ -310,6 +311,14 @@ impl Walker {
     }
 }
 
+/// What a reading says by itself: whether there are records to judge.
+const fn said_by(reading: &Result<Reading, ChainError>) -> Status {
+    match reading {
+        Ok(Reading { answer: Answer::Records(_), .. }) => Status::Pass,
+        _ => Status::Unknown,
+    }
+}
+
 /// Why a reading says nothing about the newest block: a change is announced that it has not seen.
 fn unseen(Unread(block): Unread) -> ChainError {
     let detail = match block {
@@ -353,7 +362,6 @@ fn log(verdict: &Verdict) {
 #[cfg(all(test, feature = "sandbox"))]
 mod tests {
     use super::*;
-    use crate::chain::Answer;
     use crate::resolve::Resolver;
     use crate::resolve::tests::stalled;
     use crate::sandbox::Sandbox;

@@ -214,6 +214,10 @@ async fn connections_that_say_nothing_hold_the_admin_socket_for_a_moment() {
     answer(long.body(" ".repeat(5000))).await.is_problem(413, "body-too-large");
     answer(client.get("http://clresolve/admin/other")).await.is_problem(404, "route-unknown");
     answer(client.get("http://clresolve/admin/reload")).await.is_problem(405, "method-unsupported");
+    for name in ["%ff", "no%20name"] {
+        let held = answer(client.get(format!("http://clresolve/admin/cache/{name}"))).await;
+        held.is_problem(400, "request-malformed");
+    }
     let over_tcp = Client::builder().no_proxy().build().expect("a client");
     let state = answer(over_tcp.get(format!("http://{}/admin/state", daemon.address))).await;
     state.is_problem(404, "route-unknown");

@@ -1,7 +1,7 @@
 //! The explorer: the page of a name, its policy, and what it makes of text that others chose.
 
 use clresolve::chain::BlockSelector;
-use clresolve::config::{Config, Grade};
+use clresolve::config::{Config, Grade, ProofDemand};
 use clresolve::http::Server;
 use clresolve::reason::Code;
 use clresolve::sandbox::Sandbox;
@@ -78,6 +78,26 @@ async fn a_page_says_what_the_verdict_says() {
     let newest = Daemon::start(|config| config.chain.block = BlockSelector::Latest).await;
     let (_, page) = newest.page(&format!("?name={GOOD}")).await;
     assert!(page.contains("clresolve --sandbox --block latest summarizeagent.eth"), "{page}");
+}
+
+/// The command asks the same world by the same demand, also where the chain did not answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_asks_the_world_that_the_daemon_asks() {
+    let another = Daemon::start(|config| {
+        (config.chain.world, config.chain.proof) = ("dev".to_owned(), Some(ProofDemand::StateProof));
+    });
+    let another = another.await;
+    let (_, page) = another.page(&format!("?name={GOOD}")).await;
+    assert!(page.contains("clresolve --chain-id 31337 --proof state-proof summarizeagent.eth"), "{page}");
+    let silent = Daemon::start(|config| {
+        let nobody = "http://127.0.0.1:1".parse().expect("an endpoint");
+        (config.chain.endpoints, config.chain.block) = (vec![nobody], BlockSelector::Latest);
+    });
+    let (_, page) = silent.await.page(&format!("?name={GOOD}")).await;
+    assert!(
+        page.contains("rpc-unreachable") && page.contains("clresolve --sandbox --block latest summarize"),
+        "{page}"
+    );
 }
 
 /// A joiner shows nothing and is part of a name: what is sent again or copied has it.
@@ -255,6 +275,28 @@ impl Daemon {
     }
 }
 
+/// How the steps of a verdict are told.
+fn judged_steps(verdict: &Value) -> Vec<(String, Value)> {
+    let judged = |report: &Value| json!({"step": report["step"], "status": "judged", "result": report["status"]});
+    let steps = verdict["steps"].as_array().expect("steps").iter();
+    steps.map(|report| ("step".to_owned(), judged(report))).collect()
+}
+
+/// The end of a step says what its evidence says, before anything is judged.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_that_does_not_answer_is_told_when_it_ends() {
+    let daemon = Daemon::start(|_| {}).await;
+    for (name, step, result) in [
+        ("card-unreachable.eth", "fetch-https", "unknown"),
+        ("checksum-mismatch.eth", "records", "pass"),
+        ("unregistered.eth", "records", "unknown"),
+    ] {
+        let told = json!({"step": step, "status": "ended", "result": result});
+        let events_ = events(&daemon.watched(name).await.body);
+        assert!(events_.iter().any(|(_, data)| *data == told), "{told}: {events_:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn steps_are_told_as_they_happen_and_the_verdict_ends_them() {
     let daemon = Daemon::start(|config| config.http.cold_runs_per_minute = 1).await;
@@ -265,9 +307,14 @@ async fn steps_are_told_as_they_happen_and_the_verdict_ends_them() {
     let (last, steps) = events_.split_last().expect("events");
     assert_eq!((last.0.as_str(), &last.1["state"]), ("verdict", &json!("trusted")), "{events_:?}");
     assert!(steps.iter().all(|(event, _)| event == "step"), "{events_:?}");
+    let (seen, judged) = steps.split_at(steps.len() - last.1["steps"].as_array().expect("steps").len());
+    assert_eq!(judged, judged_steps(&last.1));
     let place = |step: &str, status: &str| {
-        let told = json!({"step": step, "status": status});
-        steps.iter().position(|(_, data)| *data == told).unwrap_or_else(|| panic!("{told}: {events_:?}"))
+        let mut told = json!({"step": step, "status": status});
+        if status == "ended" && step != "binding" {
+            told["result"] = json!("pass");
+        }
+        seen.iter().position(|(_, data)| *data == told).unwrap_or_else(|| panic!("{told}: {events_:?}"))
     };
     assert_eq!(place("records", "began"), 0);
     for step in ["fetch-https", "fetch-ipfs", "binding"] {
@@ -277,9 +324,12 @@ async fn steps_are_told_as_they_happen_and_the_verdict_ends_them() {
         );
     }
     let known = events(&daemon.watched(GOOD).await.body);
-    assert!(known.len() == 1 && known[0].1["freshness"]["served"] == "cached", "{known:?}");
+    let (verdict, told) = known.split_last().expect("events");
+    assert_eq!((&verdict.1["freshness"]["served"], told), (&json!("cached"), judged), "nothing is asked");
     let invalid = events(&daemon.watched("no%20name").await.body);
-    assert_eq!((invalid.len(), &invalid[0].1["reasons"][0]["code"]), (1, &json!("name-invalid")));
+    let (verdict, told) = invalid.split_last().expect("events");
+    assert_eq!((&verdict.1["reasons"][0]["code"], told), (&json!("name-invalid"), &*judged_steps(&verdict.1)));
+    assert_eq!(told[0].1, json!({"step": "name", "status": "judged", "result": "fail"}));
     // A run that is watched is one as any other.
     daemon.watched(BAD).await.is_problem(429, "client-over-quota");
     daemon.watched(&format!("{GOOD}?depth=deep")).await.is_problem(400, "request-malformed");

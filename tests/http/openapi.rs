@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::orloj::SYSTEM;
-use super::{Daemon, GOOD, answer};
+use super::{BAD, Daemon, GOOD, answer};
 
 async fn description(daemon: &Daemon) -> Value {
     let answer = daemon.get("/openapi.json").await;
@@ -61,24 +61,112 @@ async fn holds_to(daemon: &Daemon, description: &Value, (path, method): (&str, &
     let sent = sent.replace("{verb}", "summarize").replace("{code}", "overloaded").replace("{ignored}", "x");
     let method = Method::from_bytes(method.to_uppercase().as_bytes()).expect("a method");
     let got = answer(daemon.request(method.clone(), &sent).header("accept", accept)).await;
-    let described = &operation["responses"][got.status.to_string()];
-    assert!(described.is_object(), "{method} {path}: {}", got.status);
     assert!(got.status != 404 && got.status != 405, "{method} {path}: {}", got.status);
+    is_as_described(description, (operation, &format!("{method} {path}")), &got);
+}
+
+/// Holds an answer to the description of its operation.
+fn is_as_described(description: &Value, (operation, asked): (&Value, &str), got: &super::Answer) {
+    let described = &operation["responses"][got.status.to_string()];
+    assert!(described.is_object(), "{asked}: {}", got.status);
     let media = got.header("content-type").split(';').next().unwrap_or_default();
-    assert!(got.body.is_empty() || described["content"][media].is_object(), "{method} {path}: {media}");
+    assert!(got.body.is_empty() || described["content"][media].is_object(), "{asked}: {media}");
     if media.ends_with("json") && media != "application/x-ndjson" && !got.body.is_empty() {
         let fits = fits(description, &described["content"][media]["schema"], &got.json());
-        assert_eq!(fits, Ok(()), "{method} {path}: {}", got.json());
+        assert_eq!(fits, Ok(()), "{asked}: {}", got.json());
     }
     let headers: Vec<_> = described["headers"].as_object().into_iter().flat_map(Map::keys).collect();
     for sent in got.headers.keys().map(reqwest::header::HeaderName::as_str).filter(|name| is_own(name)) {
-        assert!(headers.iter().any(|known| known.eq_ignore_ascii_case(sent)), "{method} {path} sends {sent}");
+        assert!(headers.iter().any(|known| known.eq_ignore_ascii_case(sent)), "{asked} sends {sent}");
     }
 }
 
-/// Whether a header says something that is peculiar to its route.
+/// Whether a header says something that is peculiar to its route, and not how any answer is sent, shown or stored.
 fn is_own(header: &str) -> bool {
-    header.starts_with("clresolve-") || ["etag", "cache-status", "repr-digest"].contains(&header)
+    ![
+        "cache-control",
+        "connection",
+        "content-length",
+        "content-security-policy",
+        "content-type",
+        "date",
+        "referrer-policy",
+        "transfer-encoding",
+        "vary",
+        "x-accel-buffering",
+        "x-content-type-options",
+    ]
+    .contains(&header)
+}
+
+/// What is refused, and what is open, says when to ask again, and a verdict that stands against a card says which.
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_and_objections_are_as_described() {
+    let daemon = Daemon::start(|config| config.http.cold_runs_per_minute = 2).await;
+    let description = description(&daemon).await;
+    let cards = "/v1/cards/{name}";
+    for (path, name, status, pause) in [
+        ("/v1/verdicts/{name}", "cid-unproven.eth", 200, "1"),
+        (cards, BAD, 409, ""),
+        (cards, GOOD, 429, "60"),
+        ("/v1/agents/{name}/.well-known/agent-card.json", BAD, 409, ""),
+    ] {
+        let got = daemon.get(&path.replace("{name}", name)).await;
+        assert_eq!((got.status, got.header("retry-after")), (status, pause), "{path}");
+        is_as_described(&description, (&description["paths"][path]["get"], path), &got);
+    }
+    let objection = &description["paths"][cards]["get"]["responses"]["409"]["content"]["application/problem+json"];
+    let mut said = daemon.get(&cards.replace("{name}", BAD)).await.json();
+    said.as_object_mut().expect("an object").remove("verdict");
+    assert!(fits(&description, &objection["schema"], &said).is_err(), "{said}");
+
+    let media = "application/x-ndjson";
+    let lines = daemon.post("application/json", json!({"names": [BAD, GOOD]}).to_string()).await;
+    let batch = &description["paths"]["/v1/verdicts"]["post"]["responses"]["200"]["content"][media]["schema"];
+    let mut refused = Vec::new();
+    for line in lines.lines() {
+        assert_eq!(fits(&description, &batch["contentSchema"], &line), Ok(()), "{line}");
+        refused.extend(line["name"].as_str().map(|name| (name.to_owned(), line["code"].clone())));
+    }
+    assert_eq!(refused, [(GOOD.to_owned(), json!("client-over-quota"))]);
+    let counted = String::from_utf8(daemon.get("/metrics").await.body).expect("UTF-8");
+    assert!(counted.contains("\nclresolve_http_refusals_total{code=\"client-over-quota\"} "), "{counted}");
+}
+
+/// The data of each event, with its name.
+fn data(events: &[u8]) -> Vec<(String, Value)> {
+    let lines: Vec<&str> = std::str::from_utf8(events).expect("UTF-8").lines().collect();
+    let event = |two: &[&str]| {
+        let (kind, data) = (two[0].strip_prefix("event: ")?, two[1].strip_prefix("data: ")?);
+        Some((kind.to_owned(), serde_json::from_str(data).expect("JSON")))
+    };
+    lines.windows(2).filter_map(event).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_of_a_walk_have_the_form_that_is_described() {
+    let daemon = Daemon::start(|_| {}).await;
+    let description = description(&daemon).await;
+    let form = |path: &str| {
+        let answer = &description["paths"][path]["get"]["responses"]["200"];
+        answer["content"]["text/event-stream"]["schema"]["contentSchema"].clone()
+    };
+    let event = form("/v1/verdicts/{name}");
+    assert_eq!(event, form("/v1/events"));
+    let watched = daemon.request(Method::GET, &format!("/v1/verdicts/{GOOD}")).header("accept", "text/event-stream");
+    let told = data(&answer(watched).await.body);
+    let (last, steps) = told.split_last().expect("events");
+    assert!(last.0 == "verdict" && steps.len() > 15, "{told:?}");
+    for (kind, data) in steps {
+        assert_eq!((kind.as_str(), fits(&description, &event, data)), ("step", Ok(())), "{data}");
+    }
+    for wrong in [
+        json!({"step": "records", "status": "judged"}),
+        json!({"step": "records", "status": "began", "result": "pass"}),
+        json!({"name": "a.eth"}),
+    ] {
+        assert!(fits(&description, &event, &wrong).is_err(), "{wrong}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -237,7 +325,7 @@ async fn pages_of_configured_origins_may_read_and_the_gate_has_no_part_in_it() {
     assert_eq!((read.status, read.header(PERMITTED)), (200, PAGE));
     assert!(read.header("access-control-expose-headers").contains("etag"));
 
-    for path in ["/v1/gate/entry-version.eth", "/v1/gate/", "/v1/envoy/entry-version.eth/summarize/x", "/v1/gates"] {
+    for path in ["/v1/gate/entry-version.eth", "/v1/gate/", "/v1/envoy/entry-version.eth/summarize/x", "//v1/gate/a"] {
         let asked = preflight(&daemon, path, PAGE).await;
         assert!(asked.status >= 400 && asked.header(PERMITTED).is_empty(), "{path}: {}", asked.status);
     }

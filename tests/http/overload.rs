@@ -89,6 +89,42 @@ async fn a_known_name_is_served_while_every_place_is_taken() {
     timeout(PATIENCE, is_free).await.expect("the place is given back");
 }
 
+/// What a refusal says must reach the page that is to wait, and a page that may not even ask would not know why.
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_may_ask_and_read_refusals_while_every_place_is_taken() {
+    const PAGE: &str = "https://app.example";
+    const PERMITTED: &str = "access-control-allow-origin";
+    let limits = |config: &mut clresolve::config::Config| {
+        (config.http.requests, config.cors.origins) = (1, vec![PAGE.to_owned()]);
+    };
+    let (daemon, _clock, manner, mut asked) = Scene::new(limits).await.daemon().await;
+    manner.send_replace(Manner::Holding);
+    let mut holds = from("127.0.0.2", &daemon).await;
+    let request = format!("GET {} HTTP/1.1\r\nconnection: close\r\n\r\n", verdict(OTHER));
+    holds.write_all(request.as_bytes()).await.expect("the daemon reads");
+    asked.wait_for(|asked| *asked > 0).await.expect("the run asks the node");
+
+    let of_page = |method: Method, path: &str| daemon.request(method, path).header("origin", PAGE);
+    for path in [&*verdict(NAME), "/v1/lint", "/v1/nothing"] {
+        let preflight = of_page(Method::OPTIONS, path).header("access-control-request-method", "POST");
+        let preflight = answer(preflight).await;
+        assert_eq!((preflight.status, preflight.header(PERMITTED)), (200, PAGE), "{path}");
+        let refused = answer(of_page(Method::GET, path)).await;
+        is_refused(&refused);
+        assert_eq!(refused.header(PERMITTED), PAGE, "{path}");
+        assert!(refused.header("access-control-expose-headers").contains("retry-after"), "{path}");
+    }
+    let gate = of_page(Method::GET, "/v1/gate/no%20name");
+    let gate = answer(gate).await;
+    assert_eq!((gate.status, gate.header(PERMITTED)), (403, ""));
+
+    manner.send_replace(Manner::Honest);
+    assert!(rest(holds).await.starts_with("HTTP/1.1 200 "));
+    let unknown = answer(of_page(Method::GET, "/v1/nothing")).await;
+    unknown.is_problem(404, "route-unknown");
+    assert_eq!(unknown.header(PERMITTED), PAGE);
+}
+
 /// Four batches are in work, and may run two names at once. No further one waits for them anywhere.
 #[tokio::test(flavor = "multi_thread")]
 async fn cold_batches_wait_for_runs_within_their_places_and_others_are_refused() {

@@ -50,9 +50,19 @@ function addCopyButtons() {
 
 const ASKED = { began: ["running", "asking…"], ended: ["asked", "answered"] };
 
-function show(stage, mark, word) {
+/** What steps come to, the worst last. */
+const RESULTS = ["skip", "pass", "unknown", "fail"];
+
+function show(stage, mark, word, ...sign) {
   stage.className = `stage ${mark}`;
   stage.querySelector(".word").textContent = word;
+  stage.querySelector(".dot").replaceChildren(...sign);
+}
+
+/** Shows what a stage comes to, with the sign and the word of the daemon's own pages. */
+function showResult(stage, found) {
+  const { content, dataset } = document.querySelector(`template[data-mark=${found}]`);
+  show(stage, found, dataset.word, content.cloneNode(true));
 }
 
 /** Shows the picture alone, before the first step. */
@@ -62,8 +72,8 @@ function begin(name) {
   document.body.className = "walking";
   for (const stage of picture.querySelectorAll(".stage")) {
     show(stage, "waiting", "to be proven");
-    stage.querySelector(".dot").replaceChildren();
     stage.querySelector(".seen").textContent = "";
+    delete stage.dataset.judged;
   }
   const first = picture.querySelector("[data-stage=name]");
   show(first, ...ASKED.began);
@@ -71,12 +81,33 @@ function begin(name) {
   say(`Asking about ${name}`);
 }
 
-function step({ step, status }) {
-  show(result.querySelector("[data-stage=name]"), ...ASKED.ended);
+/** A stage comes to the worst of its steps. That a source has answered proves nothing before the proof does. */
+function judged(stage, step, found) {
+  const worst = RESULTS[Math.max(RESULTS.indexOf(found), RESULTS.indexOf(stage.dataset.judged))];
+  stage.dataset.judged = worst;
+  if (worst === "pass" && stage.matches(".fork .stage")) {
+    show(stage, ...ASKED.ended);
+  } else {
+    showResult(stage, worst);
+  }
+  if (step === "integrity" && worst === "pass") {
+    for (const source of result.querySelectorAll(".fork .stage[data-judged=pass]")) showResult(source, "pass");
+  }
+}
+
+/** Shows what is told of a step. */
+function step({ step, status, result: found }) {
   const stages = [...result.querySelectorAll(".stage")];
   const stage = stages.find((one) => one.dataset.steps.split(" ").includes(step));
-  if (!stage || !ASKED[status]) return;
-  show(stage, ...ASKED[status]);
+  if (status === "began") showResult(stages[0], "pass");
+  if (!stage) return;
+  if (status === "judged") {
+    judged(stage, step, found);
+  } else if (status === "ended" && ["unknown", "fail"].includes(found)) {
+    showResult(stage, found);
+  } else {
+    show(stage, ...ASKED[status]);
+  }
   if (status === "began") say(`${stage.querySelector(".title").textContent}: asking`);
 }
 

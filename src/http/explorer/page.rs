@@ -1,12 +1,12 @@
 //! The page: the form, the verdict large and in words, the walk, each reason, and what else the verdict says.
 
-use clresolve_core::reading::{BlockSelector, Grade};
+use clresolve_core::reading::Grade;
 use clresolve_core::text::{capitalized, in_shell};
 use serde_json::Value;
 
 use super::html::{code, fact, facts, foreign, grouped, moment, verbatim};
 use super::walk::{self, Mark, sign};
-use crate::config::DEFAULT_PROFILE;
+use crate::config::{ChainConfig, DEFAULT_PROFILE};
 use crate::reason::{Code, Effect, Fixer, Reason, Refusal, Step, title_of};
 use crate::verdict::{Anchor, Depth, Identity, Served, State, Verdict};
 
@@ -57,6 +57,8 @@ pub(super) enum Shown<'a> {
         gate: Result<AtGate<'a>, Refusal>,
         /// The route by which the seller is asked, where that is permitted.
         sellers: Option<&'static str>,
+        /// The world that was asked.
+        chain: &'a ChainConfig,
     },
     /// Why there is no answer, and more about it.
     Refusal(Refusal, &'a str),
@@ -76,9 +78,9 @@ pub(super) fn start(profile: &str) -> String {
 /// The page about a name.
 pub(super) fn write(query: PageQuery<'_>, shown: &Shown<'_>) -> String {
     match shown {
-        Shown::Verdict { verdict, gate, sellers } => {
+        Shown::Verdict { verdict, gate, sellers, chain } => {
             let title = format!("{}: {}", headline(verdict, *gate).1, foreign(name_of(verdict)));
-            document(&title, "about", query, &of_verdict(query, verdict, *gate, *sellers))
+            document(&title, "about", query, &of_verdict(query, verdict, *gate, *sellers, chain))
         }
         Shown::Refusal(refusal, detail) => document("No answer", "about", query, &of_refusal(*refusal, detail)),
     }
@@ -148,6 +150,7 @@ fn of_verdict(
     verdict: &Verdict,
     gate: Result<AtGate<'_>, Refusal>,
     sellers: Option<&str>,
+    chain: &ChainConfig,
 ) -> String {
     [
         hero(verdict, gate, sellers),
@@ -159,7 +162,7 @@ fn of_verdict(
             records(verdict),
             payee(verdict),
             memory(verdict),
-            commands(verdict),
+            commands(verdict, chain),
         ),
     ]
     .concat()
@@ -489,28 +492,57 @@ fn memory(verdict: &Verdict) -> String {
 }
 
 /// The same question in other ways. The program's own defaults go without saying, those of this daemon do not.
-fn commands(verdict: &Verdict) -> String {
+fn commands(verdict: &Verdict, chain: &ChainConfig) -> String {
     let Some(name) = &verdict.name.normalized else { return String::new() };
-    let anchor = verdict.anchor.as_ref();
-    let world = anchor.filter(|anchor| anchor.world == SANDBOX).map_or("", |_| "--sandbox ");
-    let block = anchor.map(|anchor| &anchor.block.tag).filter(|tag| **tag != BlockSelector::Finalized.to_string());
-    let block = block.map_or_else(String::new, |tag| format!("--block {} ", in_shell(tag)));
+    let world = world(chain);
     let used = &verdict.profile;
     let profile = Some(used.id.as_str()).filter(|id| *id != DEFAULT_PROFILE);
     let profile = profile.map_or_else(String::new, |id| format!("--profile {} ", in_shell(id)));
     let depth = Some(used.depth).filter(|depth| *depth != Depth::default());
     let depth = depth.map_or_else(String::new, |depth| format!("--depth {depth} "));
     let ends = if name.starts_with('-') { "-- " } else { "" };
-    let command = format!("clresolve {world}{block}{profile}{depth}{ends}{}", in_shell(name));
-    let lead = "The same from a terminal; it trusts this page in nothing.";
+    let command = format!("clresolve {world}{profile}{depth}{ends}{}", in_shell(name));
+    let lead = "The same from a terminal, by the endpoints that are configured there; it trusts this page in nothing.";
     let id = code(&verdict.id);
     let head = facts("command", "Ask it yourself", lead, &[fact("Verdict", &id)]);
     head.replace("</section>", &format!("{}</section>", copied(&verbatim(&command))))
 }
 
+/// The options with which the program asks the same world, each with a space behind it. Endpoints are left out: their URLs
+/// may hold keys.
+fn world(chain: &ChainConfig) -> String {
+    let usual = ChainConfig::default();
+    let is_sandbox = chain.world == SANDBOX;
+    let sandbox = is_sandbox.then(|| "--sandbox ".to_owned());
+    let id = (!is_sandbox && chain.id != usual.id).then(|| format!("--chain-id {} ", chain.id));
+    let resolver = (!is_sandbox && chain.universal_resolver != usual.universal_resolver)
+        .then(|| format!("--universal-resolver {} ", chain.universal_resolver));
+    let block = (chain.block != usual.block).then(|| format!("--block {} ", chain.block));
+    let proof = chain.proof.map(|proof| format!("--proof {proof} "));
+    let quorum = chain.quorum.map(|agree| format!("--quorum {agree} "));
+    [sandbox, id, resolver, block, proof, quorum].into_iter().flatten().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Config, Layer};
+
+    #[test]
+    fn another_world_and_another_demand_are_asked_for() {
+        assert_eq!(world(&ChainConfig::default()), "");
+        let resolver = "0x5FbDB2315678afecb367f032d93F642f64180aa3";
+        let text = format!(
+            "world = \"dev\"\nchain-id = 31337\nuniversal-resolver = \"{resolver}\"\nblock = \"latest\"\n\
+             proof = \"quorum\"\nquorum = 3\nrpc = [\"https://a.example\", \"https://b.example\", \"https://c.example\"]\n"
+        );
+        let layer = Layer::from_toml(&text, "f.toml").expect("a configuration");
+        let mut chain = Config::default().with([layer]).unwrap_or_else(|e| panic!("{e}")).chain;
+        let demand = "--block latest --proof quorum --quorum 3 ";
+        assert_eq!(world(&chain), format!("--chain-id 31337 --universal-resolver {resolver} {demand}"));
+        chain.world = SANDBOX.to_owned();
+        assert_eq!(world(&chain), format!("--sandbox {demand}"), "it has a chain of its own");
+    }
 
     #[test]
     fn coin_types_are_networks() {

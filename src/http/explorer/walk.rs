@@ -165,7 +165,7 @@ fn picture(caption: &dyn Fn(&Stage) -> Caption) -> String {
     format!(
         "<section class=\"picture\" aria-labelledby=\"walk-title\"><h2 id=\"walk-title\">The walk</h2>\n\
          <ol class=\"walk\" id=\"walk\">\n{}{}<li class=\"fork\"><span class=\"unseen\">Two sources:</span><ul>\n{}{}\
-         </ul></li>\n{}{}{}</ol></section>\n",
+         </ul></li>\n{}{}{}</ol>\n{}</section>\n",
         one(&NAME),
         one(&CHAIN),
         one(&HTTPS),
@@ -173,7 +173,17 @@ fn picture(caption: &dyn Fn(&Stage) -> Caption) -> String {
         one(&PROOF),
         one(&CARD),
         one(&VERDICT),
+        samples(),
     )
+}
+
+/// The sign and the word of each mark, for the script that shows a walk as it happens. Nobody sees them here.
+fn samples() -> String {
+    let sample = |mark: Mark| {
+        let (class, word, sign) = (mark.class(), mark.word(), sign(mark));
+        format!("<template data-mark=\"{class}\" data-word=\"{word}\">{sign}</template>\n")
+    };
+    [Mark::Pass, Mark::Fail, Mark::Unknown, Mark::Skip].into_iter().map(sample).collect()
 }
 
 fn counted(verdict: &Verdict) -> String {

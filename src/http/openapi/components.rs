@@ -1,14 +1,18 @@
-//! The schemas of the description: those of `schemas/`, and that of a problem.
+//! The schemas of the description: those of `schemas/`, and those of problems and of the lines of a batch.
 
 use serde_json::{Map, Value, json};
 
 use crate::reason::{Code, Refusal};
+use crate::verdict::State;
 
 /// A document that answers have.
 #[derive(Clone, Copy)]
 pub(in crate::http) enum Component {
     Decision,
     Discovery,
+    Event,
+    Line,
+    Objection,
     Problem,
     Reason,
     Receipt,
@@ -17,8 +21,18 @@ pub(in crate::http) enum Component {
 }
 
 impl Component {
-    const ALL: [Self; 7] =
-        [Self::Decision, Self::Discovery, Self::Problem, Self::Reason, Self::Receipt, Self::Request, Self::Verdict];
+    const ALL: [Self; 10] = [
+        Self::Decision,
+        Self::Discovery,
+        Self::Event,
+        Self::Line,
+        Self::Objection,
+        Self::Problem,
+        Self::Reason,
+        Self::Receipt,
+        Self::Request,
+        Self::Verdict,
+    ];
 
     /// A reference to it.
     pub(in crate::http) fn reference(self) -> Value {
@@ -34,6 +48,9 @@ impl Component {
         match self {
             Self::Decision => "Decision",
             Self::Discovery => "Discovery",
+            Self::Event => "Event",
+            Self::Line => "Line",
+            Self::Objection => "Objection",
             Self::Problem => "Problem",
             Self::Reason => "Reason",
             Self::Receipt => "Receipt",
@@ -46,15 +63,21 @@ impl Component {
         let published = match self {
             Self::Decision => include_str!("../../../schemas/decision.schema.json"),
             Self::Discovery => include_str!("../../../schemas/discovery.schema.json"),
+            Self::Event => include_str!("../../../schemas/event.schema.json"),
             Self::Reason => include_str!("../../../schemas/reason.schema.json"),
             Self::Receipt => include_str!("../../../schemas/receipt.schema.json"),
             Self::Request => include_str!("../../../schemas/request.schema.json"),
             Self::Verdict => include_str!("../../../schemas/verdict.schema.json"),
+            Self::Line => return line(),
+            Self::Objection => return objection(),
             Self::Problem => return problem(),
         };
         serde_json::from_str(published).expect("a published schema is JSON")
     }
 }
+
+/// The states of a verdict.
+const STATES: [&str; 3] = [State::Trusted.as_str(), State::Untrusted.as_str(), State::Indeterminate.as_str()];
 
 /// Where OpenAPI keeps schemas.
 const PLACE: &str = "#/components/schemas/";
@@ -115,7 +138,31 @@ fn problem() -> Value {
             "status": {"type": "integer", "minimum": 400, "maximum": 599},
             "code": {"enum": codes.collect::<Vec<_>>()},
             "detail": {"type": "string"},
+            "name": {"description": "The name of a batch that it is about, as it was sent.", "type": "string"},
+            "state": {"description": "The state of the verdict.", "enum": STATES},
+            "codes": {"description": "The codes of the verdict.", "type": "array", "items": {"type": "string"}},
+            "verdict": {"description": "The id of the verdict.", "type": "string"},
         },
         "required": ["type", "title", "status", "code"],
+        "additionalProperties": false,
+    })
+}
+
+/// A problem that a verdict stands for.
+fn objection() -> Value {
+    json!({
+        "title": "objection",
+        "description": "Why there is nothing to hand out: a problem with what the verdict says.",
+        "allOf": [Component::Problem.reference(), {"required": ["state", "codes", "verdict"]}],
+    })
+}
+
+/// A line of a batch's answer.
+fn line() -> Value {
+    let refused = json!({"allOf": [Component::Problem.reference(), {"required": ["name"]}]});
+    json!({
+        "title": "line",
+        "description": "What is proven about one name of a batch, or why nothing is said of it.",
+        "oneOf": [Component::Verdict.reference(), refused],
     })
 }

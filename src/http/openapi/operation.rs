@@ -12,6 +12,9 @@ use crate::reason::Refusal;
 /// RFC 9457.
 const PROBLEM: &str = "application/problem+json";
 
+/// When to ask again: with what refuses for a while, and with what could not be decided.
+pub(super) const RETRY_AFTER: &str = "Retry-After";
+
 /// What any route of the report face may refuse with.
 const GENERAL: [Refusal; 2] = [Refusal::Overloaded, Refusal::InternalError];
 
@@ -95,6 +98,21 @@ impl Operation {
         self.answers(status, meaning, PROBLEM, Component::Problem.reference())
     }
 
+    /// Answers 200 with text that is made of JSON documents, as events and lines are.
+    pub(super) fn answers_many(self, meaning: &'static str, media: &str, one: Component) -> Self {
+        let schema = json!({"type": "string", "contentMediaType": media, "contentSchema": one.reference()});
+        self.answers(StatusCode::OK, meaning, media, schema)
+    }
+
+    /// Answers 409 where the verdict stands against it.
+    pub(super) fn not_trusted(mut self) -> Self {
+        let answer = self.answers.entry(StatusCode::CONFLICT.as_u16()).or_default();
+        answer.meaning = "The name is not trusted.";
+        answer.content.insert(PROBLEM.to_owned(), json!({"schema": Component::Objection.reference()}));
+        answer.headers.insert(RETRY_AFTER.to_owned(), retry_after());
+        self
+    }
+
     /// Answers without a body.
     pub(super) fn answers_bare(mut self, status: StatusCode, meaning: &'static str) -> Self {
         self.answers.entry(status.as_u16()).or_default().meaning = meaning;
@@ -136,6 +154,9 @@ impl Operation {
                 response["description"] = format!("{meaning} {}", refusal.title()).trim().into();
             }
             response["content"][PROBLEM] = json!({"schema": Component::Problem.reference()});
+            if problem::pause(*refusal).is_some() {
+                response["headers"][RETRY_AFTER] = retry_after();
+            }
         }
         let mut operation = json!({"summary": self.summary, "parameters": self.parameters, "responses": responses});
         if let Some(id) = self.id {
@@ -155,5 +176,10 @@ impl Answer {
 }
 
 fn problem_response() -> Value {
-    json!({"description": "", "content": {}})
+    json!({"description": "", "headers": {}, "content": {}})
+}
+
+fn retry_after() -> Value {
+    let schema = json!({"type": "string", "pattern": "^[0-9]+$"});
+    json!({"description": "Seconds after which to ask again.", "schema": schema})
 }

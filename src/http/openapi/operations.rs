@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::super::problem;
 use super::components::Component;
-use super::operation::Operation;
+use super::operation::{Operation, RETRY_AFTER};
 use crate::profile::Profiles;
 use crate::reason::Refusal;
 use crate::sign;
@@ -20,6 +20,7 @@ const DEPTHS: [&str; 2] = ["identity", "schemas"];
 /// Meanings of parameters and headers that several routes have.
 const PROFILE: &str = "The rules of a release line; the configured ones by default.";
 const CACHE_STATUS: &str = "Whether the cache answered (RFC 9211).";
+const AGE: &str = "Seconds since it was made.";
 const SYSTEM: &str = "The card's system; recognised by default.";
 
 /// Plain text, as health and counts are.
@@ -100,8 +101,9 @@ pub(in crate::http) fn verdict(profiles: &Profiles) -> Operation {
         .query("depth", "How much is proven; the configured depth by default.", one_of(DEPTHS.into_iter().chain([""])))
         .answers_json(Component::Verdict.reference(), meaning)
         .answers(StatusCode::OK, meaning, sign::MEDIA_TYPE, text())
-        .answers(StatusCode::OK, meaning, "text/event-stream", text())
-        .with_header("Cache-Status", CACHE_STATUS)
+        .answers_many(meaning, "text/event-stream", Component::Event)
+        .cached()
+        .with_header(RETRY_AFTER, "Seconds after which to ask again, where it could not be decided.")
         .tagged()
         .runs()
         .refuses(&[Refusal::RequestMalformed, Refusal::ProfileUnknown, Refusal::NotAcceptable])
@@ -112,7 +114,7 @@ pub(in crate::http) fn verdicts(profiles: &Profiles) -> Operation {
     let (profile, depth) = (or_null(one_of(ids(profiles))), or_null(one_of(DEPTHS)));
     Operation::post("verdicts", "What is proven about many names")
         .takes(object([("names", names)], [("profile", profile), ("depth", depth)]))
-        .answers(StatusCode::OK, "A verdict or a problem in each line.", "application/x-ndjson", text())
+        .answers_many("A verdict or a problem in each line.", "application/x-ndjson", Component::Line)
         .runs()
         .refuses(&[Refusal::ProfileUnknown])
 }
@@ -123,7 +125,7 @@ pub(in crate::http) fn events() -> Operation {
     Operation::get("events", "What happens to the answers about names")
         .parameter(json!({"name": "name", "in": "query", "required": true, "description": name, "schema": names}))
         .parameter(json!({"name": "Last-Event-ID", "in": "header", "description": last, "schema": text()}))
-        .answers(StatusCode::OK, "Events, as they happen.", "text/event-stream", text())
+        .answers_many("Events, as they happen.", "text/event-stream", Component::Event)
         .refuses(&[Refusal::RequestMalformed, Refusal::ClientOverQuota, Refusal::Draining])
 }
 
@@ -131,7 +133,7 @@ pub(in crate::http) fn card() -> Operation {
     with_name(Operation::get("card", "The exact verified bytes of a trusted agent's card"))
         .answers_json(json!({"type": "object"}), "The card, as it was published.")
         .with_header("Repr-Digest", "SHA-256 of the card (RFC 9530).")
-        .with_header("Cache-Status", CACHE_STATUS)
+        .cached()
         .tagged()
         .not_trusted()
         .runs()
@@ -140,7 +142,7 @@ pub(in crate::http) fn card() -> Operation {
 pub(in crate::http) fn agent_card() -> Operation {
     with_name(Operation::get("agentCard", "A trusted agent as an A2A card"))
         .answers_json(json!({"type": "object"}), "An A2A 1.0 card.")
-        .with_header("Cache-Status", CACHE_STATUS)
+        .cached()
         .tagged()
         .not_trusted()
         .runs()
@@ -309,8 +311,9 @@ pub(in crate::http) fn metrics() -> Operation {
 }
 
 impl Operation {
-    fn not_trusted(self) -> Self {
-        self.answers_problem(StatusCode::CONFLICT, "The name is not trusted.")
+    /// Says how the cache was used.
+    fn cached(self) -> Self {
+        self.with_header("Cache-Status", CACHE_STATUS).with_header("Age", AGE)
     }
 
     fn answers_decision(self) -> Self {
@@ -323,6 +326,7 @@ impl Operation {
 
     fn answers_generated_card(self) -> Self {
         self.answers_json(json!({"type": "object"}), "The card.")
+            .with_header("Age", AGE)
             .tagged()
             .refuses(&[Refusal::CardAbsent, Refusal::ResourcesUnreadable])
     }
