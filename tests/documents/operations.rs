@@ -144,3 +144,16 @@ fn unit_and_image_set_the_allocator_that_the_load_programs_set() {
     }
     assert!(read(DOCUMENT).contains(&format!("`{set}`")), "{DOCUMENT}: {set}");
 }
+
+/// An alert compares the commits that daemons say they were built from.
+#[test]
+fn what_is_shipped_is_built_with_its_commit() {
+    for (file, given) in [
+        (".github/workflows/release.yml", "CLRESOLVE_COMMIT: ${{ github.sha }}"),
+        ("deploy/Dockerfile", "CLRESOLVE_COMMIT=\"$COMMIT\" cargo build"),
+        ("deploy/Dockerfile", "--build-arg COMMIT=\"$(git rev-parse HEAD)\""),
+        ("deploy/compose.yml", "COMMIT: \"${COMMIT:-unknown}\""),
+    ] {
+        assert!(read(file).contains(given), "{file}: {given}");
+    }
+}
