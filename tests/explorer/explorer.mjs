@@ -1,5 +1,6 @@
-// Drives the explorer in Chromium: explorer.mjs ADDRESS REMEMBERING BROWSER [--write]
-// REMEMBERING is the address of a daemon that has seen summarizeagent.eth trusted before.
+// Drives the explorer in Chromium: explorer.mjs ADDRESS REMEMBERING BUSY BROWSER [--write]
+// REMEMBERING is the address of a daemon that has seen summarizeagent.eth trusted before, BUSY that of one that makes one run
+// a minute.
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -7,7 +8,7 @@ import { fileURLToPath } from "node:url";
 
 import { chromium } from "playwright-core";
 
-const [address, remembering, executablePath, write] = process.argv.slice(2);
+const [address, remembering, busy, executablePath, write] = process.argv.slice(2);
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const pictures = fileURLToPath(new URL("../../docs/explorer/", import.meta.url));
 
@@ -64,6 +65,67 @@ async function isSound(page, where) {
   assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth <= 0), true, `${where} is too wide`);
 }
 
+/** Opens the page of a refusal, with a status of which the browser does not complain. */
+async function refused(page) {
+  await page.route("**/?name=refused.eth", async (route) => {
+    const { status, headers, body } = await page.context().request.get(of("refused.eth", { depth: "deep" }))
+      .then(async (answer) => ({ status: answer.status(), headers: answer.headers(), body: await answer.text() }));
+    assert.equal(status, 400);
+    await route.fulfill({ status: 200, headers, body });
+  });
+  await page.goto(of("refused.eth"));
+  assert.equal(await page.locator(".refusal .state").textContent(), "No answer");
+}
+
+/** A daemon that has no run left for the gate's own question says so. */
+async function whatTheGateWasNotAskedIsUndecided(browser) {
+  const page = await opened(browser);
+  await page.goto(of("summarizeagent.eth", { depth: "schemas" }, busy));
+  assert.equal(await page.locator("#state .state").textContent(), "Undecided");
+  for (const width of Object.keys(WIDTHS)) {
+    for (const colorScheme of ["light", "dark"]) {
+      await page.setViewportSize({ width: Number(width), height: WIDTHS[width] });
+      await page.emulateMedia({ colorScheme });
+      await isSound(page, `undecided, ${width}, ${colorScheme}`);
+    }
+  }
+  await page.context().close();
+}
+
+/** The marks of the stages, by their names. */
+const marks = (page) => page.locator(".stage").evaluateAll((stages) =>
+  Object.fromEntries(stages.map((stage) => [stage.dataset.stage, stage.className.replace("stage ", "")])));
+
+/** Stages have what they come to before the daemon's page about the name is there. */
+async function theWalkFillsIn(browser) {
+  for (const width of Object.keys(WIDTHS)) {
+    for (const colorScheme of ["light", "dark"]) {
+      const page = await opened(browser, { colorScheme, viewport: { width: Number(width), height: WIDTHS[width] } });
+      await page.goto(address);
+      for (const [name, end] of [
+        ["host-changed.eth", { name: "pass", chain: "pass", https: "asked", ipfs: "pass", proof: "fail", card: "fail" }],
+        ["summarizeagent.eth", { name: "pass", chain: "pass", https: "pass", ipfs: "pass", proof: "pass", card: "pass" }],
+      ]) {
+        const asked = await heldBack(page, `**/v1/verdicts/${name}?*`);
+        const shown = await heldBack(page, `**/?name=${name}`);
+        await page.getByLabel("Is this agent real?").fill(name);
+        await page.keyboard.press("Enter");
+        await asked.reached;
+        assert.equal((await marks(page)).name, "running");
+        await isSound(page, `a walk that begins, ${width}, ${colorScheme}`);
+        await asked.release();
+        await shown.reached;
+        assert.deepEqual(await marks(page), { ...end, verdict: "waiting" }, name);
+        assert.equal(await page.locator("[data-stage=proof] .word").textContent(), end.proof === "pass" ? "holds" : "fails");
+        await isSound(page, `a walk that is judged, ${width}, ${colorScheme}`);
+        await shown.release();
+        await page.locator("#state").waitFor();
+      }
+      await page.context().close();
+    }
+  }
+}
+
 async function everyPageIsSound(browser) {
   for (const width of Object.keys(WIDTHS)) {
     for (const colorScheme of ["light", "dark"]) {
@@ -75,6 +137,11 @@ async function everyPageIsSound(browser) {
         assert.equal(await page.locator("#state .state").textContent(), state, name);
         await isSound(page, `${name}, ${width}, ${colorScheme}`);
       }
+      await page.goto(of("released-form.eth", RELEASED));
+      assert.equal(await page.locator("#state .state").textContent(), "Denied");
+      await isSound(page, `denied, ${width}, ${colorScheme}`);
+      await refused(page);
+      await isSound(page, `refused, ${width}, ${colorScheme}`);
       assert.equal(await page.evaluate(() => document.getAnimations().length), 0, "what moves stands still");
       await page.context().close();
     }
@@ -379,9 +446,9 @@ async function picturesAreTaken(browser) {
 
 // Each launch has a profile of its own, which is removed at its end.
 const browser = await chromium.launch({ executablePath, args: QUIET });
-const checks = [everyPageIsSound, itWorksWithoutScript, itIsUsedByKeyboard, theLatestQuestionIsAnswered, chosenRulesAreSeen,
-  aNameStaysAsItWasTyped, linesAreCopied, papersAreJudged, aSellerIsAskedForItsTerms, whatIsRememberedIsShown,
-  markupStaysText];
+const checks = [everyPageIsSound, theWalkFillsIn, whatTheGateWasNotAskedIsUndecided, itWorksWithoutScript,
+  itIsUsedByKeyboard, theLatestQuestionIsAnswered, chosenRulesAreSeen, aNameStaysAsItWasTyped, linesAreCopied,
+  papersAreJudged, aSellerIsAskedForItsTerms, whatIsRememberedIsShown, markupStaysText];
 if (write === "--write") checks.push(picturesAreTaken);
 let failed = 0;
 for (const check of checks) {
