@@ -206,7 +206,8 @@ impl Reader {
 
     fn node(&mut self, path: &Path, depth: usize) -> anyhow::Result<Node> {
         let shown = || Foreign::new(&path.display().to_string()).to_string();
-        let kind = fs::symlink_metadata(path).with_context(|| format!("cannot read {}", shown()))?.file_type();
+        let read = if clresolve_core::mutant!("symlinks-are-published") { fs::metadata } else { fs::symlink_metadata };
+        let kind = read(path).with_context(|| format!("cannot read {}", shown()))?.file_type();
         self.nodes += 1;
         if self.nodes > MAX_NODES {
             bail!("more than {MAX_NODES} files and folders");

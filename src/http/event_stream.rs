@@ -65,7 +65,12 @@ impl EventStreams {
     pub(super) fn new(connections: usize) -> Self {
         let part = |of: usize, share: usize| (of / share).max(1);
         let streams = part(connections, PART_OF_CONNECTIONS).min(MAX_STREAMS);
-        Self { places: Places::new(streams, part(streams, PART_OF_STREAMS)), ended: watch::Sender::new(false) }
+        let of_one_client = if clresolve_core::mutant!("one-client-takes-all-streams") {
+            streams
+        } else {
+            part(streams, PART_OF_STREAMS)
+        };
+        Self { places: Places::new(streams, of_one_client), ended: watch::Sender::new(false) }
     }
 
     /// Ends all streams, now and later.

@@ -138,7 +138,7 @@ impl Walk {
     }
 
     fn remember(&mut self, cid: ContentId, block: Bytes) -> Result<(), WalkError> {
-        if block.len() > self.budget.block_size {
+        if block.len() > self.budget.block_size && !mutant!("blocks-of-any-size") {
             return Err(WalkError::Limit(Bound::BlockSize));
         }
         if self.proven.len() >= self.budget.blocks {
@@ -296,7 +296,7 @@ impl Walk {
         if !unixfs.data.is_empty() {
             self.pieces.push(block.slice_ref(unixfs.data));
         }
-        if !node.links.is_empty() && depth >= self.budget.depth {
+        if !node.links.is_empty() && depth >= self.budget.depth && !mutant!("bottomless-files") {
             return Err(WalkError::Limit(Bound::Depth));
         }
         for (link, size) in unixfs.chunks(node).rev() {

@@ -1,5 +1,7 @@
 //! [`Route`]: a gateway, the door that leads to it, and the URLs to ask.
 
+use std::time::Duration;
+
 use clresolve_egress::header;
 use url::Url;
 
@@ -80,7 +82,8 @@ impl Route {
         let reply = reply?;
         match reply.status() {
             status @ (429 | 503) => {
-                let rest = reply.retry_after().unwrap_or(DEFAULT_REST).clamp(MIN_REST, MAX_REST);
+                let most = if clresolve_core::mutant!("rests-without-end") { Duration::MAX } else { MAX_REST };
+                let rest = reply.retry_after().unwrap_or(DEFAULT_REST).clamp(MIN_REST, most);
                 Err(GatewayFault::Throttled { status, rest })
             }
             _ => Ok(reply),
