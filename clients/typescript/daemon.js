@@ -87,7 +87,7 @@ export class Daemon {
   }
 
   /**
-   * Whether what is signed is what was allowed for this entry.
+   * Whether what is signed is what was allowed for this entry, and the decision that says so.
    *
    * @param {Reply} reply
    * @param {string} header the value of the payment header
@@ -96,12 +96,12 @@ export class Daemon {
    */
   async signed(reply, header, entry, caller) {
     const question = { response: reply, selected: entry, header };
-    const { abort, passing, codes, until } = await this.#ask("/v1/decisions/signed", question, caller);
-    if (abort) return { allowed: false, codes };
+    const { abort, passing, codes, until, document } = await this.#ask("/v1/decisions/signed", question, caller);
+    if (abort) return { allowed: false, codes, document };
     future(until);
     // An allowance for another entry does not count for this one.
     if (passing.length !== 1 || passing[0].index !== entry) throw new GuardError("unavailable");
-    return { allowed: true, codes };
+    return { allowed: true, codes, document };
   }
 
   /**

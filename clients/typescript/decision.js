@@ -34,7 +34,8 @@ const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
  *   codes: string[],
  *   passing: import("./daemon.js").Entry[],
  *   until: number | undefined,
- * }} `until` is in milliseconds since 1970.
+ *   document: object,
+ * }} `until` is in milliseconds since 1970; `document` is the whole decision.
  */
 export function readDecision(decision, about) {
   must(decision?.schema === SCHEMA, "schema");
@@ -53,7 +54,7 @@ export function readDecision(decision, about) {
   must(new Set(entries.map((entry) => entry.index)).size === entries.length, "entries");
   const until = timeOf(decision.valid_until);
   const passing = entries.filter((entry) => !entry.abort).map((entry) => endOf(entry, until));
-  return { abort: decision.abort, codes, passing, until };
+  return { abort: decision.abort, codes, passing, until, document: decision };
 }
 
 /**

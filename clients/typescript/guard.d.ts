@@ -31,6 +31,18 @@ export interface Signer {
   jwks: { keys: { kty?: string; crv?: string; x?: string; kid?: string }[] };
 }
 
+/** What is to be kept of a payment that left, for `clresolve receipt verify`. */
+export interface Paid {
+  /** The URL that was paid for. */
+  readonly url: string;
+  /** The decision that let the payment leave, as the daemon wrote it: `--decision`. */
+  readonly decision: object;
+  /** The payment header: `--payment`. */
+  readonly payment: string;
+  /** The reply's `PAYMENT-RESPONSE` or `X-PAYMENT-RESPONSE`: `--settlement`. Without it there was none, or no reply. */
+  readonly settlement: string | undefined;
+}
+
 export interface GuardOptions {
   /**
    * Where the daemon is: `http://127.0.0.1:8402`, `unix:/run/clresolve.sock`, or an https URL. Plain http to another
@@ -49,6 +61,8 @@ export interface GuardOptions {
   ca?: string;
   /** With it every decision must be signed by one of these keys. */
   signer?: Signer;
+  /** Takes what is to be kept of each payment that left. What it throws is dropped, so that no paid reply is lost. */
+  onPaid?: (paid: Paid) => void;
 }
 
 /**

@@ -24,6 +24,9 @@ const MAX_QUESTIONS = 32;
 /** The headers that carry a payment, in x402 versions 2 and 1. */
 const PAYMENT_HEADERS = ["payment-signature", "x-payment"];
 
+/** The headers of a reply that name the settlement, in versions 2 and 1. */
+const SETTLEMENT_HEADERS = ["payment-response", "x-payment-response"];
+
 /** The statuses that clients follow, and the headers that say where to. */
 const REDIRECTS = [301, 302, 303, 307, 308];
 const ELSEWHERE = ["location", "refresh"];
@@ -43,6 +46,7 @@ export function guardFetch(fetch, options) {
 class Guard {
   #fetch;
   #daemon;
+  #onPaid;
   #waiting = new Waiting();
 
   /**
@@ -52,6 +56,7 @@ class Guard {
   constructor(fetch, options) {
     this.#fetch = fetch;
     this.#daemon = new Daemon(options);
+    this.#onPaid = options.onPaid;
   }
 
   /** @param {Request} request */
@@ -92,12 +97,47 @@ class Guard {
     const questions = this.#waiting.for(urlOf(request));
     let refusal = new GuardError("no-decision");
     for (const { decision, entry } of questions.slice(0, MAX_QUESTIONS)) {
-      const { allowed, codes } = await this.#daemon.signed(decision.reply, payment, entry.index, request.signal);
+      const answer = await this.#daemon.signed(decision.reply, payment, entry.index, request.signal);
+      const { allowed, codes, document } = answer;
       if (!allowed) refusal = new GuardError("payment-denied", codes);
       // Nothing else runs between these two conditions: of two payments one takes the decision.
-      else if (this.#waiting.take(decision, entry)) return staying(await this.#fetch(request));
+      else if (this.#waiting.take(decision, entry)) return staying(await this.#leave(request, document, payment));
     }
     throw refusal;
+  }
+
+  /**
+   * Sends a payment, and hands out what is to be kept of it: with the reply, or without one where none came, since the
+   * seller may have the payment all the same.
+   *
+   * @param {Request} request
+   * @param {object} decision
+   * @param {string} payment
+   */
+  async #leave(request, decision, payment) {
+    const paid = { url: urlOf(request), decision, payment };
+    try {
+      const response = await this.#fetch(request);
+      const settlement = SETTLEMENT_HEADERS.map((name) => response.headers.get(name)).find((value) => value !== null);
+      this.#hand({ ...paid, settlement });
+      return response;
+    } catch (error) {
+      this.#hand({ ...paid, settlement: undefined });
+      throw error;
+    }
+  }
+
+  /**
+   * Whatever the program does with it: a reply that was paid for is not lost.
+   *
+   * @param {import("./guard.js").Paid} paid
+   */
+  #hand(paid) {
+    try {
+      this.#onPaid?.(paid);
+    } catch {
+      // It is the program's own error, and it has no place here.
+    }
   }
 }
 

@@ -46,6 +46,53 @@ test("a purchase goes through, and its reply comes as the seller sent it", async
   assert.deepEqual((await purchase.arrived()).paid, [world.honest]);
 });
 
+test("of a payment that left is handed out what is to be kept", async () => {
+  const purchase = world.purchase("honest");
+  const kept = [];
+  const onPaid = (paid) => {
+    kept.push(paid);
+    throw new Error("the program's own");
+  };
+  for (const [name, reply] of [
+    ["PAYMENT-RESPONSE", "version 2"],
+    ["X-PAYMENT-RESPONSE", "version 1"],
+    ["OTHER", undefined],
+  ]) {
+    const inner = async (request) => {
+      const response = await fetch(request);
+      if (response.status === 402) return response;
+      return new Response(response.body, { status: response.status, headers: { [name]: reply ?? "" } });
+    };
+    const guarded = guardFetch(inner, world.options("", { onPaid }));
+    assert.equal((await guarded(purchase.url)).status, 402);
+    assert.deepEqual(kept, [], "nothing has left");
+    const header = payment();
+    assert.equal((await guarded(purchase.url, paying(header))).status, 200, "the reply is not lost");
+    const [paid] = kept.splice(0);
+    assert.deepEqual([paid.url, paid.payment, paid.settlement], [purchase.url, header, reply]);
+    const { schema, abort } = paid.decision;
+    assert.deepEqual([schema, abort], ["clresolve.decision/1", false]);
+  }
+});
+
+test("of a payment without a reply it is handed out too, of one that does not leave nothing", async () => {
+  const purchase = world.purchase("honest");
+  const kept = [];
+  const inner = async (request) => {
+    if (request.headers.has("payment-signature")) throw new TypeError("the line broke");
+    return await fetch(request);
+  };
+  const guarded = guardFetch(inner, world.options("", { onPaid: (paid) => kept.push(paid) }));
+  await assert.rejects(guarded(purchase.url, paying()), refused("no-decision"));
+  await guarded(purchase.url);
+  const other = paying(payment({ to: world.stranger }));
+  await assert.rejects(guarded(purchase.url, other), refused("payment-denied", "payment-signature-mismatch"));
+  assert.deepEqual(kept, []);
+  const header = payment();
+  await assert.rejects(guarded(purchase.url, paying(header)), /the line broke/);
+  assert.deepEqual(kept.map((paid) => [paid.payment, paid.settlement]), [[header, undefined]]);
+});
+
 test("what costs nothing passes, with method, headers and body", async () => {
   const { url, arrived } = world.purchase("free");
   let seen;
