@@ -164,6 +164,31 @@ fn rows_of_log(form: Form, rows: &str) -> Vec<Value> {
 
 const LOG_HEAD: &str = "# Log\n\n| date | subject | kind | decision | reason |\n|---|---|---|---|---|\n";
 
+/// What `audit schemas` says stands in the report, and changes no state.
+#[test]
+fn a_report_holds_the_schema_layers_where_they_are_asked_for() {
+    let options = ["--format", "json", "--depth", "identity", "--timeout", "2m"];
+    let plain = json_of(&run(NAMES, &options).stdout);
+    let output = run(NAMES, &[&options[..], &["--schema-layers"]].concat());
+    assert_eq!(code(&output), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = json_of(&output.stdout);
+    let schema: Value = serde_json::from_str(include_str!("../schemas/audit.schema.json")).expect("JSON");
+    assert!(jsonschema::validator_for(&schema).expect("a schema").is_valid(&report), "{report:#}");
+    let alone =
+        without_configuration().args(["audit", "schemas", "--sandbox", "--json"]).output().expect("the binary runs");
+    let alone = json_of(&alone.stdout);
+    let layers = report["schema_layers"].as_array().expect("a list");
+    let said = |schemas: &[Value]| -> Vec<Value> {
+        schemas.iter().map(|schema| json!([schema["layer"], schema["verb"], schema["side"], schema["state"]])).collect()
+    };
+    assert!(layers.iter().any(|schema| schema["state"] == "untrusted"), "{layers:?}");
+    assert_eq!(said(layers), said(alone.as_array().expect("a list")));
+    assert_eq!(
+        (&plain["schema_layers"], &report["counts"]["untrusted"]),
+        (&Value::Null, &plain["counts"]["untrusted"])
+    );
+}
+
 /// The default audit looks at the schemas too, and has nothing more against those who keep every rule.
 #[test]
 fn good_names_are_trusted_under_the_default_audit_too() {

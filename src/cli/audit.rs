@@ -40,7 +40,7 @@ use super::uri;
 use super::world::{Reader, World};
 use crate::chain::{BlockSelector, GradeDemand};
 use crate::config::Config;
-use crate::report::{Demands, Ending, ListOfNames, Report, Scope};
+use crate::report::{Demands, Ending, ListOfNames, PublishedSchema, Report, Scope};
 use crate::verdict::{Depth, Pinned, canonical_digest};
 
 pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
@@ -81,6 +81,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let mut scope = Scope {
         registry: registry.as_ref().and_then(|registry| registry.about.clone()),
         agreement: survey.is_some(),
+        schema_layers: args.schema_layers,
         ..scope(&world)?
     };
     if let Some(pin) = &pin {
@@ -128,7 +129,11 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         std::process::exit(i32::from(Exit::Interrupted.code()));
     });
     let list = ListOfNames { file: list_file(args.names.as_deref()), digest };
-    finish(kept, scope, ending, list, &history, &args, output)
+    // The layers are the same for all shards: the first one looks at them.
+    let looks = args.schema_layers && ending.has_all_rows() && args.shard.is_none_or(|shard| shard.index() == 1);
+    let schema_layers = if looks { Some(schemas::layers(&world).await?) } else { None };
+    let about = About { scope, ending, list, schema_layers };
+    finish(kept, about, &history, &args, output)
 }
 
 /// Where the report goes: not over a file that is read.
@@ -143,16 +148,23 @@ fn output_of(args: &AuditArgs) -> anyhow::Result<Output> {
     Output::apart_from(&args.output.out, files.into_iter().chain(args.earlier.files()))
 }
 
-/// Writes the report; its exit code.
-fn finish(
-    kept: RowWriter,
+/// What a report says beside its rows.
+struct About {
     scope: Scope,
     ending: Ending,
     list: ListOfNames,
+    schema_layers: Option<Vec<PublishedSchema>>,
+}
+
+/// Writes the report; its exit code.
+fn finish(
+    kept: RowWriter,
+    about: About,
     history: &History,
     args: &AuditArgs,
     mut output: Output,
 ) -> anyhow::Result<Exit> {
+    let About { scope, ending, list, schema_layers } = about;
     let mut exit = exit(&kept.counts, &ending);
     if kept.counts.names == 0 && (args.shard.is_none() || !ending.has_all_rows()) {
         return match ending {
@@ -172,13 +184,14 @@ fn finish(
         );
     }
     let (counts, spool) = kept.finish()?;
-    let since = history.changes(&scope, &ending, &spool)?;
+    let since = history.changes(&scope, &ending, &spool, schema_layers.as_deref())?;
     if let Some(since) = &since {
         exit = exit.max(since.outcome(&args.earlier.fail_on).into());
     }
     let (before, earlier) = (history.before(), history.counts());
     let flags = args.world.flags();
-    let report = Report { scope, counts, ending, since, before, earlier, shard: args.shard, list, flags };
+    let report =
+        Report { scope, counts, ending, since, before, earlier, shard: args.shard, list, schema_layers, flags };
     let mut out = BufWriter::new(ToOutput(&mut output));
     let written = report.write(args.output.form().into(), &spool, &mut out).and_then(|()| out.flush());
     written.map_err(|error| unwritable(&spool, Unwritable::new("the report", error)))?;
@@ -252,6 +265,7 @@ pub(super) fn scope(world: &World) -> anyhow::Result<Scope> {
         demands: Some(Demands::of(config.chain.demand()?, settings_digest(config))),
         registry: None,
         agreement: false,
+        schema_layers: false,
     })
 }
 

@@ -197,6 +197,7 @@ impl Watch {
             earlier: Vec::new(),
             shard: None,
             list: ListOfNames { file: audit::list_file(Some(&self.args.names)), digest },
+            schema_layers: None,
             flags: self.args.world.flags(),
         };
         Ok((report, Box::new(rows)))

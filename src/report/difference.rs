@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::layers::{self, PublishedSchema};
 use super::on_chain::{Fact, ReadRecords};
 use super::past::{Past, PastName};
 use super::upstreams::usable;
@@ -27,7 +28,7 @@ pub struct Difference {
     pub rules: Pair<Rules>,
     /// Whether each of them has all names of its list.
     pub complete: Pair<bool>,
-    /// The changes, by name, then in the order of [`Kind`].
+    /// The changes, by name, then in the order of [`Kind`]; those of the schema layers last.
     pub changes: Vec<Change>,
 }
 
@@ -54,7 +55,7 @@ pub struct Rules {
 /// One change of one name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// The name in its normal form, or as it was typed.
+    /// The name in its normal form, or as it was typed; of a schema its layer, verb and side.
     pub name: String,
     /// What changed.
     pub kind: Kind,
@@ -101,11 +102,13 @@ pub enum Kind {
     Endpoint,
     /// An endpoint or a gateway does something else, where both audits asked it.
     Upstream,
+    /// A published schema of a layer agrees with its manifest no longer, or again, where both audits looked at it.
+    Schema,
 }
 
 impl Kind {
     /// Every kind, in their order.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Added,
         Self::Removed,
         Self::NewlyTrusted,
@@ -122,6 +125,7 @@ impl Kind {
         Self::Payee,
         Self::Endpoint,
         Self::Upstream,
+        Self::Schema,
     ];
 
     /// The word for it.
@@ -154,6 +158,7 @@ impl Kind {
             Self::Payee => ("payee", &["payee", "address"], Foreign),
             Self::Endpoint => ("endpoint", &["endpoint"], Foreign),
             Self::Upstream => ("upstream", &[], Foreign),
+            Self::Schema => ("schema", &[], Own),
         };
         About { word, log_words, values }
     }
@@ -223,9 +228,9 @@ impl Difference {
     pub fn between(before: &Past, after: &Past) -> Result<Self, OtherWorld> {
         check_worlds(&before.scope, &after.scope)?;
         let names: BTreeSet<&String> = before.names.keys().chain(after.names.keys()).collect();
-        let mut changes = Changes { of: "", found: Vec::new() };
+        let mut changes = Changes { of: String::new(), found: Vec::new() };
         for name in names {
-            changes.of = name;
+            changes.of.clone_from(name);
             match (before.names.get(name), after.names.get(name)) {
                 (Some(before), Some(after)) => changes.of_name(before, after),
                 // Of names that a report never came to nothing is known.
@@ -233,6 +238,9 @@ impl Difference {
                 (Some(was), None) if after.complete => changes.push(Kind::Removed, Some(was.state.to_string()), None),
                 _ => {}
             }
+        }
+        if let (Some(before), Some(after)) = (&before.schema_layers, &after.schema_layers) {
+            changes.of_layers(before, after);
         }
         Ok(Self {
             schema: SCHEMA,
@@ -294,12 +302,12 @@ impl Rules {
 }
 
 /// The changes that were found, and the name that is looked at.
-struct Changes<'a> {
-    of: &'a str,
+struct Changes {
+    of: String,
     found: Vec<Change>,
 }
 
-impl Changes<'_> {
+impl Changes {
     fn of_name(&mut self, before: &PastName, after: &PastName) {
         self.of_state(before, after);
         let codes = |name: &PastName| Some(slugs(&name.codes(), ", ")).filter(|codes| !codes.is_empty());
@@ -362,6 +370,13 @@ impl Changes<'_> {
         }
     }
 
+    fn of_layers(&mut self, before: &[PublishedSchema], after: &[PublishedSchema]) {
+        for (schema, [before, after]) in layers::pairs(before, after) {
+            self.of = schema;
+            self.compare(Kind::Schema, before, after);
+        }
+    }
+
     /// Of the upstreams that gave a usable answer to both audits.
     fn of_upstreams(&mut self, before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) {
         for (upstream, before) in before {
@@ -394,7 +409,7 @@ impl Changes<'_> {
     }
 
     fn push(&mut self, kind: Kind, before: Option<String>, after: Option<String>) {
-        self.found.push(Change { name: self.of.to_owned(), kind, before, after });
+        self.found.push(Change { name: self.of.clone(), kind, before, after });
     }
 }
 

@@ -5,11 +5,12 @@ use serde::{Deserialize, Serialize};
 use super::counts::AuditCounts;
 use super::difference::Difference;
 use super::history::PastCounts;
+use super::layers::PublishedSchema;
 use super::scope::{Ending, Scope};
 use super::shard::Shard;
 use super::words;
 use crate::digest::Digest;
-use crate::verdict::Tool;
+use crate::verdict::{State, Tool};
 
 /// An audit: its scope, its counts and how it ended. The caller keeps the rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub struct Report {
     pub earlier: Vec<PastCounts>,
     /// The list that was audited.
     pub list: ListOfNames,
+    /// The published schemas of the rules' layers, where they were looked at.
+    pub schema_layers: Option<Vec<PublishedSchema>>,
     /// The flags that lead a command to the world of this audit, each word by itself.
     pub flags: Vec<String>,
 }
@@ -52,6 +55,23 @@ impl Report {
     /// What endpoints and gateways say of the names, in two sentences; `None` where they were not asked.
     pub(super) fn agreement(&self) -> Option<String> {
         self.scope.agreement.then(|| self.counts.upstreams.sentences())
+    }
+
+    /// What was found of the schema layers, in one sentence; `None` where they were not looked at.
+    pub(super) fn layers(&self) -> Option<String> {
+        let schemas = self.schema_layers.as_deref()?;
+        let having = |state| schemas.iter().filter(|schema| schema.state == state).count();
+        let [agree, differ, unknown] = [State::Trusted, State::Untrusted, State::Indeterminate].map(having);
+        Some(format!(
+            "Of {} published schemas of the layers {agree} agree with their manifests, {differ} differ, and of {unknown} it is \
+             not known.",
+            schemas.len()
+        ))
+    }
+
+    /// The schemas of which there is something to say.
+    pub(super) fn schemas_with_findings(&self) -> impl Iterator<Item = &PublishedSchema> {
+        self.schema_layers.iter().flatten().filter(|schema| !schema.reasons.is_empty())
     }
 
     /// The states in the reports before and in this one, the oldest block first: a report of an earlier block may be made

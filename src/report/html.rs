@@ -3,6 +3,7 @@
 
 mod agreement;
 mod changes;
+mod layers;
 mod markup;
 mod names;
 mod picture;
@@ -51,6 +52,7 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     let shown = work::write(report, &overview, rows, &table, out)?;
     completeness(report, rows, &table, out)?;
     agreement::write(report, rows, &table, out)?;
+    layers::write(report, out)?;
     checks(&overview, out)?;
     states_over_time(report, out)?;
     expiries(report, &overview, out)?;
@@ -242,6 +244,7 @@ fn contents(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Re
         ("act", "What to do", true),
         ("registry", "Registry", report.scope.registry.is_some()),
         ("agreement", "Endpoints and gateways", report.scope.agreement),
+        ("layers", "Schema layers", report.schema_layers.is_some()),
         ("checks", "Checks", true),
         ("over-time", "Over time", report.earlier.len() > 1),
         ("expiries", "Expiries", has_expiries),

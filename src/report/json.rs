@@ -33,6 +33,7 @@ fn write_lines(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Res
     writeln!(out, "\"shard\": {},", line(&report.shard)?)?;
     writeln!(out, "\"counts\": {},", line(&counts(report))?)?;
     writeln!(out, "\"reasons\": {},", line(&groups(report))?)?;
+    writeln!(out, "\"schema_layers\": {},", line(&report.schema_layers)?)?;
     let mut list = List::start(out, "rows")?;
     rows.each(&mut |row| list.push(row))?;
     list.end(",")?;

@@ -431,9 +431,20 @@ mod tests {
             demands: None,
             registry: None,
             agreement: false,
+            schema_layers: false,
         };
         let (names, checked) = (BTreeMap::new(), Some((at, at)));
-        Past { scope, complete: true, names, checked, digest: None, rows: 0, states: [0; 3], shard: None }
+        Past {
+            scope,
+            complete: true,
+            names,
+            checked,
+            digest: None,
+            rows: 0,
+            states: [0; 3],
+            schema_layers: None,
+            shard: None,
+        }
     }
 
     #[test]

@@ -25,12 +25,14 @@ const CHANGES: usize = 7_000;
 const REGISTRY: usize = 4_000;
 const REASONS: usize = 9_000;
 const AGREEMENT: usize = 2_500;
-const FINDINGS: usize = 12_000;
+const LAYERS: usize = 1_500;
+const FINDINGS: usize = 11_500;
 const NAMES: usize = 11_000;
 const RECORDS: usize = 4_000;
-const DRAFTS: usize = 7_000;
+const DRAFTS: usize = 6_000;
 const _: () = assert!(
-    SUMMARY + CHANGES + REGISTRY + AGREEMENT + REASONS + FINDINGS + NAMES + RECORDS + DRAFTS + 2_000 < MAX_ISSUE_BYTES
+    SUMMARY + CHANGES + REGISTRY + AGREEMENT + REASONS + LAYERS + FINDINGS + NAMES + RECORDS + DRAFTS + 2_000
+        < MAX_ISSUE_BYTES
 );
 
 pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
@@ -40,6 +42,7 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     changes(report).map_or(Ok(()), |changes| changes.fold("Since the report before", out))?;
     completeness(report, rows)?.map_or(Ok(()), |found| found.fold("Registry", out))?;
     agreement(report, rows)?.map_or(Ok(()), |said| said.fold("Endpoints and gateways", out))?;
+    layers(report).map_or(Ok(()), |found| found.fold("Schema layers", out))?;
     reasons(report).fold("Reasons", out)?;
     findings(report, rows)?.fold("Findings", out)?;
     names(rows)?.fold("Names", out)?;
@@ -137,6 +140,9 @@ fn summary(report: &Report, overview: &Overview) -> Section {
         section.push(&format!("\n{counts}\n"));
     }
     if let Some(said) = report.agreement() {
+        section.push(&format!("\n{said}\n"));
+    }
+    if let Some(said) = report.layers() {
         section.push(&format!("\n{said}\n"));
     }
     section.push(&counts(report));
@@ -280,6 +286,17 @@ fn label_counts<const N: usize>(what: &str, columns: [&str; N], counts: &[LabelC
         let _ = writeln!(text, "| {} |{counts}", code(label));
     }
     text
+}
+
+/// What is wrong with the published schemas of the layers.
+fn layers(report: &Report) -> Option<Section> {
+    report.schema_layers.as_ref()?;
+    let mut section = Section::new(LAYERS, table(&["schema", "stands", "because of"]));
+    for schema in report.schemas_with_findings() {
+        let (key, codes) = (code(&schema.key()), slugs(&schema.codes(), ", "));
+        section.push_of(&key, &format!("| {key} | {} | {codes} |\n", schema.standing()));
+    }
+    Some(section)
 }
 
 fn reasons(report: &Report) -> Section {

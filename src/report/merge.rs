@@ -5,6 +5,7 @@ use std::io::{self, BufRead, Read as _, Seek, SeekFrom};
 
 use serde::Deserialize;
 
+use super::layers::PublishedSchema;
 use super::past::{MAX_REPORT_BYTES, PastError, check_digest, check_members};
 use super::shard::{Shard, identity};
 use super::{Demands, Ending, ListOfNames, Registry, Row, Scope};
@@ -40,6 +41,8 @@ struct Head {
     flags: Vec<String>,
     shard: Option<Shard>,
     counts: Counts,
+    #[serde(default)]
+    schema_layers: Option<Vec<PublishedSchema>>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -206,6 +209,11 @@ impl<R: BufRead + Seek> Shards<R> {
         list
     }
 
+    /// What the first shard found of the schema layers.
+    pub fn schema_layers(&self) -> Option<Vec<PublishedSchema>> {
+        self.heads().find_map(|head| head.schema_layers.clone())
+    }
+
     /// The flags of the world, where all shards had the same.
     pub fn flags(&self) -> Vec<String> {
         let flags = self.heads().next().map(|head| head.flags.clone()).unwrap_or_default();
@@ -271,7 +279,8 @@ fn check_head(first: &Head, head: &Head) -> Result<(), MergeError> {
 
 /// What of a scope is another one, but for the block.
 pub(crate) fn other_rules(first: &Scope, scope: &Scope) -> Option<&'static str> {
-    let Scope { world, chain, block: _, profile, manifests, depth, demands, registry, agreement } = first;
+    let Scope { world, chain, block: _, profile, manifests, depth, demands, registry, agreement, schema_layers } =
+        first;
     let digest = |registry: &Option<Registry>| registry.as_ref().map(|registry| registry.digest.clone());
     let proof = |demands: &Option<Demands>| demands.as_ref().map(|demands| (demands.proof, demands.agree));
     let same = [
@@ -283,7 +292,7 @@ pub(crate) fn other_rules(first: &Scope, scope: &Scope) -> Option<&'static str> 
         ("demanded proof", proof(demands) == proof(&scope.demands)),
         ("set of rules", *demands == scope.demands),
         ("registry", digest(registry) == digest(&scope.registry)),
-        ("set of checks", *agreement == scope.agreement),
+        ("set of checks", (agreement, schema_layers) == (&scope.agreement, &scope.schema_layers)),
     ];
     same.into_iter().find(|(_, same)| !same).map(|(what, _)| what)
 }

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::known::{Carried, Decided, Known};
+use super::layers::PublishedSchema;
 use super::row::{MAX_REASONS_PER_ROW, Row, Rows};
 use super::scope::{SCHEMA, Scope};
 use super::shard::{self, Shard};
@@ -45,6 +46,8 @@ pub struct Past {
     pub rows: u64,
     /// How many of them are trusted, untrusted and indeterminate.
     pub states: [u64; 3],
+    /// The published schemas of the rules' layers, where they were looked at.
+    pub schema_layers: Option<Vec<PublishedSchema>>,
     /// The part of a list that it is of, where it is not of the whole.
     pub shard: Option<Shard>,
 }
@@ -121,6 +124,7 @@ impl Past {
         let mut past = Self {
             checked: document.counts.checked.map(|checked| (checked.first, checked.last)),
             digest: Some(digest),
+            schema_layers: document.schema_layers,
             shard: document.shard,
             ..Self::empty(document.scope, document.complete)
         };
@@ -161,6 +165,7 @@ impl Past {
             digest: None,
             rows: 0,
             states: [0; 3],
+            schema_layers: None,
             shard: None,
         }
     }
@@ -284,6 +289,8 @@ struct Document<R> {
     _flags: IgnoredAny,
     shard: Option<Shard>,
     counts: Counts,
+    #[serde(default)]
+    schema_layers: Option<Vec<PublishedSchema>>,
     #[serde(rename = "reasons")]
     _reasons: IgnoredAny,
     rows: R,

@@ -34,6 +34,9 @@ pub struct Scope {
     /// Whether every endpoint and every gateway is asked about each name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub agreement: bool,
+    /// Whether the schema layers are looked at; of a shard the first one does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub schema_layers: bool,
 }
 
 /// What decides states beside the profile and the depth.

@@ -157,6 +157,7 @@ fn report_under(profile: &str, rows: &[Row], ending: Ending) -> Report {
         demands: Some(Demands::of(GradeDemand::Quorum(2), digest("settings"))),
         registry: None,
         agreement: rows.iter().any(|row| row.agreement.is_some()),
+        schema_layers: false,
     };
     let list = ListOfNames { file: Some("names.txt".to_owned()), digest: Some(Digest::of(b"list")) };
     Report {
@@ -168,6 +169,7 @@ fn report_under(profile: &str, rows: &[Row], ending: Ending) -> Report {
         earlier: Vec::new(),
         shard: None,
         list,
+        schema_layers: None,
         flags: Vec::new(),
     }
 }

@@ -187,6 +187,9 @@ pub(in crate::cli) struct AuditArgs {
     /// Ask every RPC endpoint and every gateway about each name, and say which agree; no state depends on it
     #[arg(long)]
     pub(in crate::cli) agreement: bool,
+    /// Look at the published schemas of the profile's layers too, as audit schemas does; no state depends on it
+    #[arg(long)]
+    pub(in crate::cli) schema_layers: bool,
     #[command(flatten)]
     pub(in crate::cli) earlier: EarlierReportsArgs,
     /// Audit one of N parts of the list, such as 1/8; `clresolve audit merge` joins their reports

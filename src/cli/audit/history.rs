@@ -7,7 +7,7 @@ use super::rows::Spool;
 use crate::cli::args::EarlierReportsArgs;
 use crate::report::difference::check_worlds;
 use crate::report::history::MAX_EARLIER_REPORTS;
-use crate::report::{Difference, Ending, Past, PastCounts, Scope};
+use crate::report::{Difference, Ending, Past, PastCounts, PublishedSchema, Scope};
 
 /// What earlier audits found.
 pub(super) struct History {
@@ -43,9 +43,16 @@ impl History {
     }
 
     /// What changed since the report of `--since`, where there is one.
-    pub(super) fn changes(&self, scope: &Scope, ending: &Ending, rows: &Spool) -> anyhow::Result<Option<Difference>> {
+    pub(super) fn changes(
+        &self,
+        scope: &Scope,
+        ending: &Ending,
+        rows: &Spool,
+        schema_layers: Option<&[PublishedSchema]>,
+    ) -> anyhow::Result<Option<Difference>> {
         let Some(earlier) = &self.last else { return Ok(None) };
-        let now = Past::of(scope, *ending == Ending::Complete, rows).context("cannot read the scratch file")?;
+        let mut now = Past::of(scope, *ending == Ending::Complete, rows).context("cannot read the scratch file")?;
+        now.schema_layers = schema_layers.map(<[_]>::to_vec);
         Difference::between(earlier, &now).context("--since").map(Some)
     }
 

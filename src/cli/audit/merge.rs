@@ -27,7 +27,7 @@ pub(super) fn run(args: &AuditMergeArgs) -> anyhow::Result<Exit> {
         None => error.into(),
     })?;
     let (scope, ending) = (shards.scope().context("no report")?, shards.ending());
-    let (list, flags) = (shards.list(), shards.flags());
+    let (list, flags, schema_layers) = (shards.list(), shards.flags(), shards.schema_layers());
     history.check_worlds(&scope)?;
     let mut kept = RowWriter::scratch()?;
     while let Some(mut row) = shards.next_row().map_err(|(at, error)| of_file(at, error))? {
@@ -42,12 +42,12 @@ pub(super) fn run(args: &AuditMergeArgs) -> anyhow::Result<Exit> {
     }
     kept.counts.listed_again = shards.listed_again();
     let (counts, spool) = kept.finish()?;
-    let since = history.changes(&scope, &ending, &spool)?;
+    let since = history.changes(&scope, &ending, &spool, schema_layers.as_deref())?;
     if let Some(since) = &since {
         exit = exit.max(since.outcome(&args.earlier.fail_on).into());
     }
     let (before, earlier) = (history.before(), history.counts());
-    let report = Report { scope, counts, ending, since, before, earlier, shard: None, list, flags };
+    let report = Report { scope, counts, ending, since, before, earlier, shard: None, list, schema_layers, flags };
     let mut out = BufWriter::new(ToOutput(&mut output));
     let written = report.write(args.output.form().into(), &spool, &mut out).and_then(|()| out.flush());
     written.map_err(|error| Unwritable::new("the report", error))?;

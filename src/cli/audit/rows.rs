@@ -354,6 +354,7 @@ mod tests {
             demands: demands(GradeDemand::Quorum(2), "rules"),
             registry: None,
             agreement: false,
+            schema_layers: false,
         };
         Job {
             schema: SCHEMA.to_owned(),

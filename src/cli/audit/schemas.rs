@@ -1,10 +1,11 @@
 //! `audit schemas`: the published schemas of a profile's layers, held against its manifests.
 
 use std::fmt::Write as _;
+use std::pin::pin;
+use std::sync::Arc;
 
 use anyhow::Context as _;
-use futures_util::{StreamExt as _, stream};
-use serde::Serialize;
+use futures_util::{Stream, StreamExt as _, stream};
 
 use crate::card::Side;
 use crate::check::schemas::published;
@@ -17,7 +18,8 @@ use crate::cli::world::World;
 use crate::evidence::BoundSchema;
 use crate::manifest::Verb;
 use crate::profile::Profile;
-use crate::reason::{Effect, Reason};
+use crate::reason::Reason;
+use crate::report::PublishedSchema;
 use crate::text::Foreign;
 use crate::verdict::State;
 
@@ -32,14 +34,11 @@ async fn audit(args: AuditSchemasArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.output.out)?;
     let palette = output.palette();
     let world = World::open(&args.world).await?;
-    let profile = world.resolver.profiles().get(&world.config.rules.profile).context("the profile does not exist")?;
-    let sides = |verb| Side::ALL.map(|side| (verb, side));
-    let schemas = profile.manifests().flat_map(|layer| layer.verbs().iter().flat_map(sides).map(|of| (layer.id(), of)));
-    let judge = async |(layer, (verb, side))| PublishedSchema::judged(&world, &profile, layer, verb, side).await;
+    let profile = profile(&world)?;
     let progress = Progress::counting(None);
     let mut results = Results::new(output, args.output.form(), true);
     let mut worst = Exit::Trusted;
-    let mut judged = stream::iter(schemas.collect::<Vec<_>>()).map(judge).buffered(AT_ONCE);
+    let mut judged = pin!(judged(&world, &profile));
     while let Some(schema) = judged.next().await {
         worst = worst.max(schema.state.into());
         progress.aside(|| results.push(&schema, |format| line(&schema, format, &palette)))?;
@@ -49,59 +48,50 @@ async fn audit(args: AuditSchemasArgs) -> anyhow::Result<Exit> {
     Ok(worst)
 }
 
-/// A schema of a layer, and what is wrong with it.
-#[derive(Debug, Serialize)]
-struct PublishedSchema<'a> {
-    /// The manifest.
-    layer: &'a str,
-    verb: &'a str,
-    side: Side,
-    /// The path in the publisher's repository.
-    path: &'a str,
-    /// Trusted: the canonical location serves what the manifest pins, and so does each mirror that answers.
-    state: State,
-    reasons: Vec<Reason>,
+/// All schemas of the layers of the configured profile.
+pub(super) async fn layers(world: &World) -> anyhow::Result<Vec<PublishedSchema>> {
+    let profile = profile(world)?;
+    Ok(judged(world, &profile).collect().await)
 }
 
-impl<'a> PublishedSchema<'a> {
-    async fn judged(world: &World, profile: &Profile, layer: &'a str, verb: &'a Verb, side: Side) -> Self {
-        let entry = verb.schema(side);
-        let (canonical, mirrors) = world.resolver.published_schema(entry).await;
-        let alone = mirrors.is_empty().then_some(None);
-        let mut reasons = Vec::new();
-        for mirror in mirrors.into_iter().map(Some).chain(alone) {
-            let fetched = BoundSchema { canonical: canonical.clone(), mirror };
-            for reason in published(side, &fetched, entry, profile) {
-                if !reasons.contains(&reason) {
-                    reasons.push(reason);
-                }
+fn profile(world: &World) -> anyhow::Result<Arc<Profile>> {
+    world.resolver.profiles().get(&world.config.rules.profile).context("the profile does not exist")
+}
+
+/// Each schema, held against its manifest, in the order of the layers.
+fn judged<'a>(world: &'a World, profile: &'a Profile) -> impl Stream<Item = PublishedSchema> + 'a {
+    let sides = |verb| Side::ALL.map(|side| (verb, side));
+    let schemas =
+        profile.manifests().flat_map(move |layer| layer.verbs().iter().flat_map(sides).map(|of| (layer.id(), of)));
+    let judge = move |(layer, (verb, side)): (&'a str, (&'a Verb, Side))| async move {
+        PublishedSchema::of(layer, verb, side, found(world, profile, verb, side).await)
+    };
+    stream::iter(schemas.collect::<Vec<_>>()).map(judge).buffered(AT_ONCE)
+}
+
+/// What is wrong with a schema, at its canonical location or at any mirror.
+async fn found(world: &World, profile: &Profile, verb: &Verb, side: Side) -> Vec<Reason> {
+    let entry = verb.schema(side);
+    let (canonical, mirrors) = world.resolver.published_schema(entry).await;
+    let alone = mirrors.is_empty().then_some(None);
+    let mut reasons = Vec::new();
+    for mirror in mirrors.into_iter().map(Some).chain(alone) {
+        let fetched = BoundSchema { canonical: canonical.clone(), mirror };
+        for reason in published(side, &fetched, entry, profile) {
+            if !reasons.contains(&reason) {
+                reasons.push(reason);
             }
         }
-        let has = |effect| reasons.iter().any(|reason: &Reason| reason.effect == effect);
-        let state = match (has(Effect::Fail), has(Effect::Unknown)) {
-            (true, _) => State::Untrusted,
-            (false, true) => State::Indeterminate,
-            (false, false) => State::Trusted,
-        };
-        Self { layer, verb: &verb.name, side, path: &entry.path, state, reasons }
     }
+    reasons
 }
 
-fn line(schema: &PublishedSchema<'_>, format: Format, palette: &Palette) -> String {
-    let PublishedSchema { layer, verb, side, path, state, reasons } = schema;
-    let mark = match state {
-        State::Trusted => "agrees",
-        State::Untrusted => "differs",
-        State::Indeterminate => "not known",
-    };
+fn line(schema: &PublishedSchema, format: Format, palette: &Palette) -> String {
+    let PublishedSchema { layer, verb, path, state, reasons, .. } = schema;
+    let (mark, side) = (schema.standing(), schema.side_in_words());
     let style = palette.state(*state);
-    let side = match side {
-        Side::Request => "request",
-        Side::Receipt => "receipt",
-    };
     let mut text = format!("{style}{mark:<9}{style:#}  {layer}  {verb} {side}");
-    let mut codes: Vec<_> = reasons.iter().map(|reason| reason.code.slug()).collect();
-    codes.dedup();
+    let codes: Vec<_> = schema.codes().iter().map(|code| code.slug()).collect();
     if !codes.is_empty() {
         let _ = write!(text, "  {}", codes.join(", "));
     }

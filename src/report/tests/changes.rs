@@ -1,6 +1,7 @@
 //! What changed between two audits, and what is carried from one to the next.
 
 use super::*;
+use crate::card::Side;
 use crate::report::payload::{MAX_CHANGES, Payload};
 
 /// The changes from one row of a name to another: kind, before and after.
@@ -144,6 +145,7 @@ fn a_message_has_a_bounded_number_of_changes_and_each_kind_fits_its_schema() {
         Kind::State => "indeterminate, untrusted before".to_owned(),
         Kind::Findings => "cid-mismatch, checksum-mismatch".to_owned(),
         Kind::Bytes => digest("card"),
+        Kind::Schema => "published-version-mutated".to_owned(),
         Kind::UpdateMissing => format!("version-not-raised: {HOSTILE}"),
         _ => HOSTILE.to_owned(),
     };
@@ -269,4 +271,53 @@ fn a_row_says_since_when_nothing_changed() {
     broken.state = State::Untrusted;
     assert_eq!(after(broken, &third).unchanged_since, None, "another state");
     assert_eq!(outage_after(&third).unchanged_since, first.checked_at, "nothing else was seen");
+}
+
+/// The layers stand in each form for people, and are compared where both audits looked at them.
+#[test]
+fn the_schema_layers_are_told_and_compared() {
+    let schema = |verb: &str, reasons: Vec<Reason>| PublishedSchema {
+        layer: "protocol-commons/1.0.0".to_owned(),
+        verb: verb.to_owned(),
+        side: Side::Receipt,
+        path: format!("schemas/{HOSTILE}"),
+        state: if reasons.is_empty() { State::Trusted } else { State::Untrusted },
+        reasons,
+    };
+    let rows = [Row::of(1, &trusted())];
+    let with = |schemas: Option<Vec<PublishedSchema>>| {
+        let mut report = report(&rows, Ending::Complete);
+        (report.scope.schema_layers, report.schema_layers) = (schemas.is_some(), schemas);
+        report
+    };
+    let broken = || schema("fetch", vec![Reason::new(Code::PublishedVersionMutated)]);
+    let now = with(Some(vec![schema("parse", Vec::new()), broken()]));
+    let said = "Of 2 published schemas of the layers 1 agree with their manifests, 1 differ, and of 0 it is not known.";
+    let page = written_as(&now, Format::Html, &rows);
+    assert!(page.contains("<a href=\"#layers\">") && page.contains(said), "{page}");
+    let section = page.split_once("<section id=\"layers\">").expect("a section").1;
+    let section = section.split_once("</section>").expect("its end").0;
+    assert!(section.contains("<code>published-version-mutated</code>") && !section.contains("<script>"), "{section}");
+    assert!(section.contains("1.0.0 fetch receipt") && !section.contains("1.0.0 parse receipt"), "{section}");
+    let text = written_as(&now, Format::Markdown, &rows);
+    let row = "| `protocol-commons/1.0.0 fetch receipt` | differs | published-version-mutated |";
+    assert!(text.contains(said) && text.contains(row), "{text}");
+    assert!(!written(Format::Html, &rows, Ending::Complete).contains("id=\"layers\""));
+
+    let past = |report: &Report| {
+        let text = written_as(report, Format::Json, &rows);
+        Past::read(std::io::Cursor::new(text)).expect("a report")
+    };
+    let changes =
+        |before: &Report, after: &Report| Difference::between(&past(before), &past(after)).expect("one world").changes;
+    let good = with(Some(vec![schema("parse", Vec::new()), schema("fetch", Vec::new())]));
+    let change = Change {
+        name: "protocol-commons/1.0.0 fetch receipt".to_owned(),
+        kind: Kind::Schema,
+        before: Some("agrees".to_owned()),
+        after: Some("published-version-mutated".to_owned()),
+    };
+    assert_eq!(changes(&good, &now), [change]);
+    assert_eq!(changes(&now, &now), []);
+    assert_eq!(changes(&with(None), &now), [], "the one before did not look");
 }
