@@ -205,6 +205,45 @@ fn registry() -> Vec<(String, String)> {
     of_codes.chain(of_refusals).map(|(code, title, text)| (code.to_owned(), format!("{title} {text}"))).collect()
 }
 
+/// The keys of the configuration, as SECTION.KEY: the file for production explains all of them.
+fn configuration_keys() -> BTreeSet<String> {
+    let mut section = String::new();
+    let mut keys = BTreeSet::new();
+    for line in read("deploy/config.prod.toml").lines() {
+        if let Some(name) = line.strip_prefix('[') {
+            section = name.trim_matches(['[', ']']).to_owned();
+        } else if let Some((key, _)) = line.trim_start_matches("# ").split_once(" = ")
+            && key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+        {
+            keys.insert(format!("{section}.{key}"));
+        }
+    }
+    keys
+}
+
+/// Whoever reads an explanation looks for the key in the configuration.
+#[test]
+fn explanations_name_keys_that_the_configuration_has() {
+    let keys = configuration_keys();
+    let parts = || keys.iter().filter_map(|known| known.split_once('.'));
+    let mut assignments = 0;
+    for (code, text) in registry() {
+        let mut before: Vec<&str> = text.split(" = ").collect();
+        before.pop();
+        for key in before.iter().filter_map(|text| text.rsplit([' ', '`', '(']).next()) {
+            let is_known = keys.contains(key) || parts().any(|(_, name)| name == key);
+            assert!(is_known, "{code} sets {key}, which the configuration does not have");
+            assignments += 1;
+        }
+        let is_of_key = |letter: char| letter.is_ascii_lowercase() || letter == '-' || letter == '.';
+        for word in text.split(|letter| !is_of_key(letter)).map(|word| word.trim_matches('.')) {
+            let Some((first, _)) = word.split_once('.') else { continue };
+            assert!(parts().all(|(section, _)| section != first) || keys.contains(word), "{code} names {word}");
+        }
+    }
+    assert!(assignments > 0);
+}
+
 /// What `#[error("…")]` says in the library and in the crates below it.
 fn error_messages() -> Vec<(String, String)> {
     let mut files = Vec::new();

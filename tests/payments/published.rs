@@ -167,10 +167,16 @@ async fn no_changed_byte_of_a_record_turns_a_denial_into_an_allowance() {
     let of_the_web = changed(URL).into_iter();
     let of_the_web = of_the_web
         .map(|url| format!("records.\"cl.endpoint.runtime\" = \"\"\nrecords.\"agent-endpoint[web]\" = '{url}'"));
-    let endpoints = runtimes.chain(of_the_web).map(|records| (Theft::Host, "", records));
+    let others = ["mcp", "a2a"].into_iter().flat_map(|kind| {
+        let record = format!("records.\"cl.endpoint.runtime\" = \"\"\nrecords.\"agent-endpoint[{kind}]\"");
+        changed(URL).into_iter().map(move |url| format!("{record} = '{url}'"))
+    });
+    let endpoints = runtimes.chain(of_the_web).chain(others).map(|records| (Theft::Host, "", records));
     let keys = changed(&offers::public(offers::OWN)).into_iter();
     let keys = keys.map(|key| (Theft::Key, "", format!("records.\"cl.sig.pub\" = '{key}'")));
-    let cases: Vec<_> = addresses.chain(endpoints).chain(keys).collect();
+    let signers = changed("publisher.eth").into_iter();
+    let signers = signers.map(|name| (Theft::Key, "", format!("records.\"cl.receipt.signer\" = '{name}'")));
+    let cases: Vec<_> = addresses.chain(endpoints).chain(keys).chain(signers).collect();
     let mut spec = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n".to_owned();
     for (number, (_, seller, records)) in cases.iter().enumerate() {
         spec += &format!(
