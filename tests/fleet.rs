@@ -508,8 +508,31 @@ async fn a_lease_that_nobody_works_for_costs_no_more_than_the_wait() {
     drop(one);
 }
 
+/// The three steps of the documents. While daemons are restarted one after the other, those before and after a step work
+/// together.
 #[tokio::test]
 async fn keys_rotate_without_a_gap() {
+    let Some(mut stage) = Stage::new(&[]).await else { return };
+    let steps: [&[&str]; 4] = [&[KEY], &[KEY, NEXT_KEY], &[NEXT_KEY, KEY], &[NEXT_KEY]];
+    for step in steps.windows(2) {
+        let mut daemons = Vec::new();
+        for keys in step {
+            stage.config.redis.mac_key = Some(stage.redis.key_file(keys));
+            daemons.push(stage.daemon().await);
+        }
+        for [from, to] in [[0, 1], [1, 0]] {
+            for daemon in &daemons {
+                assert_eq!(daemon.resolve(AGENT).await.verdict().state, State::Trusted);
+                daemon.settled().await;
+            }
+            daemons[from].evict(&name(AGENT));
+            assert!(is_evicted_within_a_second(&daemons[to]).await, "{step:?}, from {from} to {to}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_key_on_the_second_line_verifies_and_does_not_sign() {
     let Some(mut stage) = Stage::new(&[]).await else { return };
     let old = stage.sharer().await;
     stage.config.redis.mac_key = Some(stage.redis.key_file(&[NEXT_KEY, KEY]));
