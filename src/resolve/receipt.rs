@@ -37,8 +37,8 @@ impl Resolver {
         self.verify_and_remember_receipt_of(&resolution, Arc::new(question.clone())).await
     }
 
-    /// A purchase from an agent with everything that it rests on, judged anew. The bundle holds neither the bound schema nor
-    /// the agent's addresses and URL, so what rests on these is not judged by it.
+    /// A purchase from an agent with everything that it rests on, judged anew. The bundle does not hold the
+    /// bound schema, and its addresses and URLs are not judged as the agent's, so what rests on these is not judged by it.
     ///
     /// # Errors
     /// When something that must be in the bundle is not known: the signer's key, or what the chain says of a transaction.
@@ -142,6 +142,7 @@ impl Resolver {
                 signer: signer.as_ref().map_err(|reason| &**reason),
                 request: question.request.as_ref(),
                 bought: bought.as_ref(),
+                earliest: question.purchase.earliest(settlement.as_ref()),
                 schema: bound
                     .as_ref()
                     .zip(first_verb(agent.as_ref()))
@@ -151,6 +152,7 @@ impl Resolver {
             let setting = ReceiptSetting {
                 verdict: &verdict,
                 signer: signer.as_ref().ok(),
+                is_signer_attested: false,
                 request: question.request.as_ref().map(Request::sha256),
                 decision: bought.as_ref().map(|bought| &*bought.decision),
                 settlement: settlement.as_ref(),

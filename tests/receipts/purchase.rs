@@ -1,14 +1,19 @@
 //! Bundles of purchases: made from the sandbox, and judged again without it.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use clresolve::ExportError;
 use clresolve::bundle::BundleError;
 use clresolve::bundle::purchase::{Papers, PurchaseBundle, VerifiedPurchase};
+use clresolve::config::{Grade, ProofDemand};
+use clresolve::digest::Digest;
 use clresolve::payment::request::DecisionRequest;
 use clresolve::payment::settlement::ShownBy;
 use clresolve::resolve::{Question, Resolver};
 use clresolve::sandbox::{Sandbox, SandboxPurchase};
 use clresolve::verdict::receipt::Verification;
 use clresolve::verdict::{State, Verdict, canonical_digest};
+use ed25519_dalek::{Signer as _, SigningKey};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -83,10 +88,42 @@ async fn what_a_bundle_does_not_hold_is_not_judged_by_it() {
     let shown =
         async |file| replayed(&exported(&alone(file)).await).expect("it follows from its evidence").verification;
     let of_schemas = shown("sdk.json").await;
-    assert_eq!((of_schemas.state, &*of_schemas.unchecked), (State::Trusted, &["bound-schema"][..]));
+    assert_eq!((of_schemas.state, &*of_schemas.unchecked), (State::Trusted, &["bound-schema", "signer"][..]));
     assert_eq!(of_schemas.bound, None);
     for file in ["x402-eip712.json", "x402-jws.json"] {
         assert_eq!(shown(file).await.state, State::Indeterminate, "{file}");
+    }
+}
+
+/// Where the agent's records are proven, the signer's are not: whoever makes a bundle may exchange signer and receipt
+/// together. The bundle never hides that.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_bundle_passes_its_signer_off_as_proven() {
+    let sandbox = Sandbox::start().await.expect("it starts");
+    let mut config = sandbox.config();
+    config.chain.proof = Some(ProofDemand::StateProof);
+    let resolver = Resolver::new(&config).await.expect("its configuration is good");
+    let papers = Papers { receipt: sample("agent-sdk.json").as_bytes().to_vec(), ..Papers::default() };
+    let (bundle, _) = resolver.export_purchase(&Question::new(NAME), &papers).await.expect("all is known");
+    let good = bundle.to_json();
+
+    let thief = SigningKey::from_bytes(&[7; 32]);
+    let signed = r#"{"execution":{"status":"ok"},"input":{},"output":{},"signer":"runtime.sandbox.eth","ts":"2026-02-11T09:00:00Z","verb":"summarize"}"#;
+    let hash = Digest::of(signed.as_bytes()).hex();
+    let mut receipt: Value = serde_json::from_str(signed).expect("JSON");
+    receipt["metadata"] = json!({"proof": {"canonicalization": "json.sorted_keys.v1", "hash_sha256": hash}});
+    let signature = STANDARD.encode(thief.sign(hash.as_bytes()).to_bytes());
+    receipt["signature"] = json!({"alg": "ed25519", "kid": "test-key-7", "sig": signature});
+    let key = STANDARD.encode(thief.verifying_key().as_bytes());
+    let exchanged = forged(&good, "/signer/key", |place| *place = json!(key));
+    let exchanged = forged(&exchanged, "/receipt", |place| *place = json!(STANDARD.encode(receipt.to_string())));
+
+    let honest = replayed(&good).expect("it follows from its evidence").verification;
+    for found in [honest, judged(&exchanged).1.expect("nothing contradicts it")] {
+        let grade = found.anchor.as_ref().map(|anchor| anchor.proof.grade);
+        assert_eq!((found.state, grade), (State::Trusted, Some(Grade::StateProof)), "{found:#?}");
+        assert!(found.unchecked.contains(&"signer"), "{found:#?}");
+        assert!(found.summary.ends_with("the word of whoever made the bundle."), "{}", found.summary);
     }
 }
 
@@ -178,10 +215,7 @@ async fn no_member_of_a_purchase_can_be_exchanged() {
     replayed(&good).expect("it follows from its evidence");
     let other = |text: &str| json!(text);
     let receipt = sample("website.json").as_bytes();
-    let encoded = |bytes: &[u8]| {
-        use base64::Engine as _;
-        json!(base64::engine::general_purpose::STANDARD.encode(bytes))
-    };
+    let encoded = |bytes: &[u8]| json!(STANDARD.encode(bytes));
     let log = "/transaction/execution/logs/0/data";
     // With what comes out where a forger writes down the verification that fits.
     let (refused, trusted) = (None, Some((State::Trusted, Some(ShownBy::Proven))));
@@ -264,10 +298,7 @@ async fn a_decision_that_does_not_follow_from_its_terms_is_refused() {
     let purchase = replayed(&good).expect("it follows from its evidence");
     let said = "that the decision's terms, price, payee and URL are those that were demanded";
     assert!(purchase.proven.iter().any(|clause| clause == said), "{:?}", purchase.proven);
-    let encoded = |document: &Value| {
-        use base64::Engine as _;
-        json!(base64::engine::general_purpose::STANDARD.encode(document.to_string()))
-    };
+    let encoded = |document: &Value| json!(STANDARD.encode(document.to_string()));
     let with = |document: &Value, pointer: &str, value: &Value| {
         let mut changed = document.clone();
         *changed.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer} is there")) = value.clone();

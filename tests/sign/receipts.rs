@@ -23,11 +23,19 @@ fn document_of(verdict: &Verdict) -> Verification {
         signer: Err(&unknown),
         request: None,
         bought: None,
+        earliest: None,
         schema: None,
         now: at(NOW),
     };
-    let setting =
-        ReceiptSetting { verdict, signer: None, request: None, decision: None, settlement: None, now: at(NOW) };
+    let setting = ReceiptSetting {
+        verdict,
+        signer: None,
+        is_signer_attested: false,
+        request: None,
+        decision: None,
+        settlement: None,
+        now: at(NOW),
+    };
     Verification::of(judge(RECEIPT, &known), &setting)
 }
 

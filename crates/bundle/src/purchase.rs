@@ -230,6 +230,7 @@ impl Document {
             signer: Ok(&signer),
             request,
             bought: bought.as_ref(),
+            earliest: question.purchase.earliest(settlement.as_ref()),
             // Nothing here holds the bound schema with all that it refers to.
             schema: None,
             now: self.at,
@@ -237,6 +238,7 @@ impl Document {
         let setting = ReceiptSetting {
             verdict,
             signer: Some(&signer),
+            is_signer_attested: true,
             request: request.map(Request::sha256),
             decision: bought.as_ref().map(|bought| &*bought.decision),
             settlement: settlement.as_ref(),

@@ -159,16 +159,20 @@ impl Decided {
         compared
     }
 
-    /// Why a payment that this block has settled was not made on the decision: it had ended by then, or was not made yet. A
-    /// decision tells when it ends alone, and so when it was made at the earliest.
+    /// When it was made at the earliest: a decision tells when it ends alone.
+    fn earliest(&self) -> Option<Timestamp> {
+        let longest = SignedDuration::from_secs((DECISION_SECONDS + MAX_CLOCK_SKEW).cast_signed());
+        Some(self.valid_until?.checked_sub(longest).unwrap_or(Timestamp::MIN))
+    }
+
+    /// Why a payment that this block has settled was not made on the decision: it had ended by then, or was not made
+    /// yet.
     fn objection_at(&self, block: &Block) -> Option<Box<Reason>> {
         const PLACE: &str = "decision: /valid_until";
-        let Some(end) = self.valid_until else {
+        let Some((first, end)) = self.earliest().zip(self.valid_until) else {
             return Some(unproven(PLACE, "it does not say until when it holds").into());
         };
-        let seconds = |seconds: u64| SignedDuration::from_secs(seconds.cast_signed());
-        let first = end.checked_sub(seconds(DECISION_SECONDS + MAX_CLOCK_SKEW)).unwrap_or(Timestamp::MIN);
-        let last = end.checked_add(seconds(OPEN_SECONDS)).unwrap_or(Timestamp::MAX);
+        let last = end.checked_add(SignedDuration::from_secs(OPEN_SECONDS.cast_signed())).unwrap_or(Timestamp::MAX);
         let is_early = block.timestamp < first && !mutant!("decisions-about-what-was-settled");
         let is_late = block.timestamp > last && !mutant!("decisions-never-end");
         (is_early || is_late).then(|| mismatch(PLACE, format!("settled from {first} to {last}"), block.timestamp))
@@ -305,6 +309,12 @@ impl Settlement {
         Some(format!("{word} by {} of {} endpoints, block {block} of {network}", proof.agreed, proof.asked))
     }
 
+    /// When a payment that was settled then was permitted at the earliest. `None` where no block was seen.
+    fn earliest(&self) -> Option<Timestamp> {
+        let open = SignedDuration::from_secs(OPEN_SECONDS.cast_signed());
+        Some(self.block?.timestamp.checked_sub(open).unwrap_or(Timestamp::MIN))
+    }
+
     /// What stands against one of x402's own receipts: that it names another network, payer or transaction, or is older
     /// than the block of the settlement. `None` where nothing does, or it is not known what had to be shown.
     pub fn against_receipt(&self, receipt: &Receipt) -> Option<Box<Reason>> {
@@ -324,8 +334,7 @@ impl Settlement {
         if !transaction.is_empty() && forms::word(transaction) != Some(due.transaction) {
             return Some(mismatch("/payload/transaction", due.transaction, transaction));
         }
-        let settled_at = u64::try_from(self.block?.timestamp.as_second()).unwrap_or_default();
-        let earliest = settled_at.saturating_sub(OPEN_SECONDS);
+        let earliest = u64::try_from(self.earliest()?.as_second()).unwrap_or_default();
         let is_older = *issued_at < earliest && !mutant!("receipts-before-their-payment");
         is_older.then(|| mismatch("/payload/issuedAt", format!("no earlier than {earliest}"), issued_at))
     }
@@ -355,6 +364,13 @@ impl Purchase {
         let permitted = self.payment.as_ref().map(|Payment(payment)| payment);
         let network = if is_of_several { permitted.map(|it| it.network.clone()) } else { Some(price.network) };
         Some(Bought { decision, name, verb, network, url, payer: permitted.map(|it| it.payer) })
+    }
+
+    /// Before this nothing was bought: the decision was made, and the payment permitted that was settled, later. `None`
+    /// where neither says so.
+    pub fn earliest(&self, settlement: Option<&Settlement>) -> Option<Timestamp> {
+        let decided = self.decision.as_ref().and_then(Decided::earliest);
+        decided.into_iter().chain(settlement.and_then(Settlement::earliest)).max()
     }
 
     /// What the chain must hold for this purchase from the agent `name`, where all that is known of it agrees.

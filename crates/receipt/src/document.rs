@@ -36,6 +36,12 @@ const REQUEST_ID: &str = "request_id";
 /// What is not checked of a settlement where no decision says that the payee is the agent's.
 const PAYEE: &str = "payee";
 
+/// What is not checked in a bundle: it has the signer's key, and no proof of the records that name signer and key.
+const SIGNER: &str = "signer";
+
+/// The same as a sentence.
+const ATTESTS_SIGNER: &str = "Who signs for the agent, and by which key, is the word of whoever made the bundle.";
+
 /// Whether a receipt holds, and why.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verification {
@@ -142,6 +148,8 @@ pub struct ReceiptSetting<'a> {
     pub verdict: &'a Verdict,
     /// Who signs for it, where that is known.
     pub signer: Option<&'a ReceiptSigner>,
+    /// Whether the signer is somebody's word, as in a bundle, however the agent's own records are proven.
+    pub is_signer_attested: bool,
     /// SHA-256 of the request's bytes.
     pub request: Option<Digest>,
     /// SHA-256 over the RFC 8785 form of the decision.
@@ -165,14 +173,14 @@ impl Verification {
         let reasons = judgement.reasons.iter().chain(verdict.against());
         let codes = reason::codes(reasons.map(|reason| (reason.effect, reason.code)));
         let clas = judgement.clas();
-        let unchecked = unchecked(&judgement, *settlement);
+        let unchecked = unchecked(&judgement, setting);
         let mut document = Self {
             schema: SCHEMA,
             id: String::new(),
             conclusion: String::new(),
             name: verdict.name.normalized.clone().unwrap_or_else(|| verdict.name.input.clone()),
             state,
-            summary: summary(state, &judgement, verdict),
+            summary: summary(state, &judgement, setting),
             family: judgement.family.map(|family| FamilyRow { id: family, slug: family.slug() }),
             checks,
             codes,
@@ -250,14 +258,15 @@ impl Verification {
     }
 }
 
-fn unchecked(judgement: &ReceiptJudgement, settlement: Option<&Settlement>) -> Vec<&'static str> {
-    let is_undecided = settlement.is_some_and(|settlement| settlement.decision.is_none());
+fn unchecked(judgement: &ReceiptJudgement, setting: &ReceiptSetting<'_>) -> Vec<&'static str> {
+    let is_undecided = setting.settlement.is_some_and(|settlement| settlement.decision.is_none());
     let payee = is_undecided && !clresolve_core::mutant!("any-payee-is-the-agents");
     let rows = [
         (judgement.bound.is_none(), BOUND_SCHEMA),
         (!judgement.is_agent_compared, AGENT),
         (judgement.is_id_unchecked, REQUEST_ID),
         (payee, PAYEE),
+        (setting.is_signer_attested && !clresolve_core::mutant!("bundled-signers-are-proven"), SIGNER),
     ];
     rows.into_iter().filter_map(|(is_unchecked, what)| is_unchecked.then_some(what)).collect()
 }
@@ -304,16 +313,18 @@ fn settled(settlement: Option<&Settlement>, objection: Option<&Reason>) -> Row {
     Row { expected, observed, place, ..Row::new(ReceiptCheck::Settlement, status) }
 }
 
-fn summary(state: State, judgement: &ReceiptJudgement, verdict: &Verdict) -> String {
+fn summary(state: State, judgement: &ReceiptJudgement, setting: &ReceiptSetting<'_>) -> String {
     if state != State::Trusted {
-        return judgement.reasons.first().map_or(&verdict.summary, |reason| &reason.message).clone();
+        return judgement.reasons.first().map_or(&setting.verdict.summary, |reason| &reason.message).clone();
     }
-    let signed = match judgement.tie {
+    let mut signed = match judgement.tie {
         Some(tie) => format!("The agent's signer has signed this receipt for {}.", tie.words()),
         None => "The agent's signer has signed this receipt; no request was given to compare it with.".to_owned(),
     };
-    if judgement.is_agent_compared {
-        return signed;
+    let caveats = [(!judgement.is_agent_compared, NAMES_NO_AGENT), (setting.is_signer_attested, ATTESTS_SIGNER)];
+    for (_, caveat) in caveats.into_iter().filter(|(holds, _)| *holds) {
+        signed.push(' ');
+        signed.push_str(caveat);
     }
-    format!("{signed} {NAMES_NO_AGENT}")
+    signed
 }

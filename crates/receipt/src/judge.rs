@@ -13,22 +13,21 @@ use clresolve_core::state::State;
 use clresolve_jose::PublicKey;
 use clresolve_payment::receipt::{Bought, Receipt};
 use clresolve_verdict::schema::bound::BoundName;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 pub use clresolve_verdict::verdict::Status;
 
 use self::canonical_receipt::{CanonicalReceipt, NoReading};
 pub use self::check::{ReceiptCheck, Row};
-pub use self::knowledge::{AgentRoutes, BoundReceipt, ReceiptAgent, ReceiptKnowledge, ReceiptSigner, SignerAddresses};
+pub use self::knowledge::{
+    AgentRoutes, BoundReceipt, MAX_CLOCK_SKEW, ReceiptAgent, ReceiptKnowledge, ReceiptSigner, SignerAddresses,
+};
 use crate::canonical::NoForm;
 pub use crate::echo::Tie;
 use crate::echo::{self, Echo, said};
 use crate::family::{Candidate, Claim, Family, NoSignedParts, Reading, Shape, SignedParts, shape};
 use crate::json::{MAX_BYTES, Node, Unreadable, parse};
 use crate::question::Request;
-
-/// How far the clock of a signer may be ahead of ours.
-pub const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
 
 /// What a signature must be.
 const SIGNED: &str = "a signature by the key of cl.sig.pub";
@@ -349,7 +348,7 @@ impl Checks {
             Some(agent) => self.agent(&canonical.parts, agent),
             None => self.undecided(ReceiptCheck::Agent),
         }
-        self.time(&canonical.parts, known.now);
+        self.time(&canonical.parts, known);
         self.request(canonical, known.request);
         match known.bought {
             Some(bought) => self.decision(&canonical.parts, known, bought),
@@ -544,7 +543,7 @@ impl Checks {
         }
     }
 
-    fn time(&mut self, parts: &SignedParts, now: Timestamp) {
+    fn time(&mut self, parts: &SignedParts, known: &ReceiptKnowledge<'_>) {
         const MOMENTS: [&[&str]; 7] = [
             &["ts"],
             &["execution", "started_at"],
@@ -554,8 +553,8 @@ impl Checks {
             &["action", "started_at"],
             &["action", "completed_at"],
         ];
-        let latest = now.checked_add(MAX_CLOCK_SKEW).unwrap_or(Timestamp::MAX);
-        let mut last = None;
+        let latest = known.now.checked_add(MAX_CLOCK_SKEW).unwrap_or(Timestamp::MAX);
+        let mut last: Option<(Timestamp, Claim)> = None;
         for path in MOMENTS.into_iter().filter(|path| parts.content.at(path).is_some()) {
             let claim = parts.claim(path);
             let Some(moment) = claim.value.as_deref().and_then(|text| text.parse::<Timestamp>().ok()) else {
@@ -574,12 +573,22 @@ impl Checks {
                 let reason = differs(Code::ReceiptTimeImplausible, &format!("no earlier than {began}"), &claim);
                 return self.object(ReceiptCheck::Time, reason, None);
             }
-            last = Some(claim);
+            if last.as_ref().is_none_or(|(last, _)| *last <= moment) {
+                last = Some((moment, claim));
+            }
         }
-        match last {
-            Some(claim) => self.pass(ReceiptCheck::Time, &format!("no later than {latest}"), &claim),
-            None => self.skip(ReceiptCheck::Time),
+        let Some((moment, claim)) = last else { return self.skip(ReceiptCheck::Time) };
+        // What led to the purchase may have begun before it, so the last time counts.
+        match known.first().filter(|first| moment < *first) {
+            Some(first) => self.is_older(first, &claim),
+            None => self.pass(ReceiptCheck::Time, &format!("no later than {latest}"), &claim),
         }
+    }
+
+    /// A receipt of an earlier purchase.
+    fn is_older(&mut self, first: Timestamp, claim: &Claim) {
+        let reason = differs(Code::ReceiptTimeImplausible, &format!("no earlier than {first}"), claim);
+        self.object(ReceiptCheck::Time, reason.message("The receipt was signed before the purchase."), None);
     }
 
     fn request(&mut self, canonical: &CanonicalReceipt, request: Option<&Request>) {

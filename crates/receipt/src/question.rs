@@ -5,7 +5,7 @@ use clresolve_core::json::object::from_object;
 use clresolve_core::text::excerpt;
 use clresolve_payment::settlement::{MAX_DECISION_BYTES, Purchase};
 use clresolve_payment::signed::MAX_HEADER_BYTES;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::canonical::{MemberOrder, form};
@@ -63,8 +63,9 @@ impl Request {
 #[serde(deny_unknown_fields)]
 struct Body<'a> {
     name: String,
-    #[serde(borrow)]
-    receipt: &'a RawValue,
+    #[serde(borrow, default, deserialize_with = "present")]
+    receipt: Option<&'a RawValue>,
+    receipt_text: Option<String>,
     #[serde(borrow)]
     request: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -73,17 +74,28 @@ struct Body<'a> {
     settlement: Option<String>,
 }
 
+/// Whatever stands there; `null` is what an agent may send.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
 impl ReceiptQuestion {
-    /// Reads a question: `{"name", "receipt", "request"?, "decision"?, "payment"?, "settlement"?}`.
+    /// Reads a question: `{"name", "receipt" or "receipt_text", "request"?, "decision"?, "payment"?, "settlement"?}`. What
+    /// an agent sent may be no JSON: it comes as text.
     ///
     /// # Errors
-    /// What is wrong with the question, in words. A receipt, however broken, is never wrong here if it is JSON.
+    /// What is wrong with the question, in words. A receipt, however broken, is never wrong here.
     pub fn from_json(bytes: &[u8]) -> Result<Self, String> {
         let body: Body<'_> = from_object(bytes).map_err(|error| excerpt(&error.to_string()))?;
         let request = body.request.map(|raw| Request::from_bytes(raw.get().as_bytes())).transpose();
+        let receipt = match (body.receipt, body.receipt_text) {
+            (Some(raw), None) => raw.get().as_bytes().to_vec(),
+            (None, Some(text)) => text.into_bytes(),
+            _ => return Err("expected either receipt or receipt_text".to_owned()),
+        };
         Ok(Self {
             name: body.name,
-            receipt: body.receipt.get().as_bytes().to_vec(),
+            receipt,
             request: request.map_err(|error| format!("request: {error}"))?,
             purchase: Purchase::read(
                 body.decision.map(|raw| raw.get().as_bytes()),
@@ -106,6 +118,14 @@ mod tests {
     }
 
     #[test]
+    fn what_an_agent_sent_may_be_no_json() {
+        for (sent, member) in [("null", r#""receipt":null"#), ("{\"a\": oops", r#""receipt_text":"{\"a\": oops""#)] {
+            let question = ReceiptQuestion::from_json(format!(r#"{{"name":"a.eth",{member}}}"#).as_bytes());
+            assert_eq!(question.expect("a question").receipt, sent.as_bytes());
+        }
+    }
+
+    #[test]
     fn what_is_no_question_is_refused() {
         for body in [
             "",
@@ -113,6 +133,8 @@ mod tests {
             r#"["a.eth",{},null,null,null,null]"#,
             r#"{"name":"a.eth"}"#,
             r#"{"name":"a.eth","receipt":{},"receipt":{}}"#,
+            r#"{"name":"a.eth","receipt":{},"receipt_text":"{}"}"#,
+            r#"{"name":"a.eth","receipt_text":{}}"#,
             r#"{"name":"a.eth","receipt":{},"remember":true}"#,
             r#"{"name":"a.eth","receipt":{},"request":[]}"#,
             r#"{"name":"a.eth","receipt":{},"decision":{}}"#,

@@ -4,13 +4,14 @@
 use std::collections::BTreeSet;
 
 use clresolve_core::name::EnsName;
+use clresolve_core::reason::Code;
 use clresolve_core::state::State;
 use clresolve_jose::PublicKey;
 use clresolve_payment::route::Route;
 use clresolve_receipt::judge::{
     AgentRoutes, ReceiptAgent, ReceiptCheck, ReceiptKnowledge, ReceiptSigner, SignerAddresses, Status,
 };
-use clresolve_receipt::{Family, ReceiptJudgement, judge};
+use clresolve_receipt::{Family, MAX_BYTES, ReceiptJudgement, judge};
 use serde_json::{Value, json};
 
 macro_rules! receipts {
@@ -98,6 +99,7 @@ impl World {
             signer: Ok(&self.signer),
             request: None,
             bought: None,
+            earliest: None,
             schema: None,
             now: "2026-02-12T00:00:00Z".parse().expect("a time"),
         };
@@ -172,6 +174,28 @@ fn what_nobody_signs_never_changes_the_state() {
         }
     }
     assert_eq!(families, Family::ALL.into(), "of each family some place is not signed");
+}
+
+/// The two exceptions: the receipt is not read at all then.
+#[test]
+fn what_nobody_signs_and_nobody_reads_is_refused_or_undecided() {
+    let world = World::new();
+    let good: Value = serde_json::from_str(RECEIPTS[3]).expect("JSON");
+    let with = |member: &str| {
+        let text = good.to_string();
+        world.judged(&format!("{{{member},{}", text.strip_prefix('{').expect("an object")))
+    };
+    let outcome = |member: &str| {
+        let found = with(member);
+        (found.state(), found.reasons.iter().map(|reason| reason.code).collect::<Vec<_>>())
+    };
+    let twice = r#""more":1,"more":1"#;
+    assert_eq!(outcome(twice), (State::Untrusted, vec![Code::ReceiptDuplicateKey]));
+    let long = format!(r#""more":"{}""#, "x".repeat(MAX_BYTES));
+    let deep = format!(r#""more":{}{}"#, "[".repeat(64), "]".repeat(64));
+    for member in [long, deep] {
+        assert_eq!(outcome(&member), (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]));
+    }
 }
 
 /// The members of both; where both have one, that of the first.

@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clresolve_core::reason::Code;
 use clresolve_core::state::State;
+use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;
 
@@ -55,6 +56,9 @@ pub enum SandboxPurchase {
 }
 
 impl SandboxPurchase {
+    /// When those in final blocks were settled, at 2026-02-11T09:00:02Z: a second after their receipts were signed.
+    pub(crate) const SETTLED_AT: Timestamp = Timestamp::constant(1_770_800_402, 0);
+
     /// Those in final blocks, in their order.
     pub(crate) const FINAL: [Self; 2] = [Self::Earlier, Self::Settled];
 

@@ -144,11 +144,6 @@ impl World {
         let published = publish(&spec.agents, &schemas)?;
         let mut draft = Draft::new(spec, &published, now)?;
         let stopped = Arc::new(draft.grow(now - STOPPED)?);
-        // In a block of their own: that of all names has more receipts than anybody reads.
-        for purchase in SandboxPurchase::FINAL {
-            purchase.settle(&mut draft.builder)?;
-        }
-        draft.seal(now - EPOCH)?;
         let chain = Arc::new(draft.grow(now)?);
 
         let identity = ca::issue(&[&CERTIFIED[..], &discovery::HOSTS].concat())
@@ -357,6 +352,12 @@ impl Draft {
         for (number, agent, entry) in entries(&spec.agents) {
             draft.enter(number, agent, entry)?;
         }
+        draft.builder.seal(SandboxPurchase::SETTLED_AT - NEWEST)?;
+        // In a block of their own: that of all names has more receipts than anybody reads.
+        for purchase in SandboxPurchase::FINAL {
+            purchase.settle(&mut draft.builder)?;
+        }
+        draft.builder.seal(SandboxPurchase::SETTLED_AT)?;
         Ok(draft)
     }
 

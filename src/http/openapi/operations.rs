@@ -181,16 +181,18 @@ pub(in crate::http) fn check_request() -> Operation {
 }
 
 pub(in crate::http) fn verify_receipt() -> Operation {
-    let json = json!({"description": "As it came."});
+    let json = json!({"description": "The receipt as it came, where that is JSON. Either this or `receipt_text`."});
     let kept = |kind: &str, description: &str| or_null(json!({"type": kind, "description": description}));
     let kept = [
+        ("receipt", json),
+        ("receipt_text", kept("string", "The receipt as it came, whatever it is, as text.")),
         ("request", kept("object", "The request that it is said to answer.")),
         ("decision", kept("object", "The decision that the payment was made on, which allowed it.")),
         ("payment", kept("string", "The payment header that was sent: `PAYMENT-SIGNATURE`, or `X-PAYMENT`.")),
         ("settlement", kept("string", "The header of the reply: `PAYMENT-RESPONSE`, or `X-PAYMENT-RESPONSE`.")),
     ];
     Operation::post("verifyReceipt", "Does what an agent sent as a receipt hold?")
-        .takes(object([("name", text()), ("receipt", json)], kept))
+        .takes(object([("name", text())], kept))
         .answers_json(Component::Receipt.reference(), "What is found, check by check.")
         .answers(StatusCode::OK, "The same, signed.", sign::MEDIA_TYPE, text())
         .runs()

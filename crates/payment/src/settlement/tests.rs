@@ -256,6 +256,27 @@ fn what_was_bought_is_what_was_decided_and_who_has_paid() {
     assert_eq!(purchase(&by_authorization(), &reply()).bought(), None);
 }
 
+/// A receipt that is older is one of another purchase.
+#[test]
+fn nothing_was_bought_before_the_decision_was_made_and_the_payment_permitted() {
+    let mut ends = decision();
+    ends["valid_until"] = json!("2026-01-01T00:10:00Z");
+    let decided = with_decision(&ends, &by_authorization());
+    let settled = |second: i64| {
+        let block = Some(Block { number: 1, hash: B256::ZERO, timestamp: Timestamp::from_second(second).unwrap() });
+        Settlement { shown_by: None, due: None, block, proof: None, decision: None, objection: None }
+    };
+    let made: Timestamp = "2026-01-01T00:04:30Z".parse().unwrap();
+    let earliest = |purchase: &Purchase, second: Option<i64>| purchase.earliest(second.map(settled).as_ref());
+    assert_eq!(earliest(&decided, None), Some(made));
+    let [before, after] = [-1, 1].map(|shift| made.as_second() + OPEN_SECONDS.cast_signed() + shift);
+    assert_eq!(earliest(&decided, Some(before)), Some(made));
+    assert_eq!(earliest(&decided, Some(after)).map(Timestamp::as_second), Some(made.as_second() + 1));
+    let undecided = purchase(&by_authorization(), &reply());
+    assert_eq!(earliest(&undecided, None), None);
+    assert_eq!(earliest(&undecided, Some(before)).map(Timestamp::as_second), Some(made.as_second() - 1));
+}
+
 #[test]
 fn exactly_one_transfer_and_its_authorization_settle() {
     let honest = || vec![honest_authorization(), honest_transfer()];

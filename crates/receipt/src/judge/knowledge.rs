@@ -8,9 +8,12 @@ use clresolve_payment::receipt::Bought;
 use clresolve_payment::route::Route;
 use clresolve_verdict::schema::bound::CompiledSchema;
 use clresolve_verdict::verdict::Verdict;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::question::Request;
+
+/// How far the clock of a signer may be ahead of ours, or behind that of whoever bought.
+pub const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
 
 /// What a receipt is judged by.
 #[derive(Clone, Copy, Debug)]
@@ -23,10 +26,20 @@ pub struct ReceiptKnowledge<'a> {
     pub request: Option<&'a Request>,
     /// What was decided and paid.
     pub bought: Option<&'a Bought>,
+    /// Before this nothing was bought; `None` where that is not known.
+    pub earliest: Option<Timestamp>,
     /// The schema of its receipts; `None` where its card binds none whose bytes could be known.
     pub schema: Option<BoundReceipt<'a>>,
     /// The time.
     pub now: Timestamp,
+}
+
+impl ReceiptKnowledge<'_> {
+    /// The earliest time that a receipt for the purchase can tell, by whatever clock.
+    pub(super) fn first(&self) -> Option<Timestamp> {
+        let earliest = self.earliest.filter(|_| !clresolve_core::mutant!("receipts-before-their-purchase"))?;
+        Some(earliest.checked_sub(MAX_CLOCK_SKEW).unwrap_or(Timestamp::MIN))
+    }
 }
 
 /// The agent that was asked.

@@ -100,6 +100,7 @@ impl World {
                 signer: Ok(&self.signer),
                 request: request.as_ref(),
                 bought: None,
+                earliest: None,
                 schema: None,
                 now,
             },
@@ -158,6 +159,7 @@ fn judged_by(world: &World, receipt: &Value, schema: Result<&CompiledSchema, &[R
         signer: Ok(&world.signer),
         request: None,
         bought: None,
+        earliest: None,
         schema,
         now,
     };
@@ -351,6 +353,7 @@ fn a_key_that_is_not_published_decides_nothing() {
         signer: Err(&unknown),
         request: None,
         bought: None,
+        earliest: None,
         schema: None,
         now: Timestamp::UNIX_EPOCH,
     };
@@ -370,6 +373,7 @@ fn what_is_undecided_is_not_trusted() {
         signer: Ok(&world.signer),
         request: None,
         bought: None,
+        earliest: None,
         schema: None,
         now: "2026-01-02T00:00:00Z".parse().expect("a time"),
     };
@@ -446,6 +450,32 @@ fn a_time_in_the_future_is_implausible() {
     assert_eq!(with("/trace/completed_at", "2026-01-02T00:05:01Z"), [Code::ReceiptTimeImplausible]);
     assert_eq!(with("/trace/completed_at", "2025-12-31T23:59:59Z"), [Code::ReceiptTimeImplausible]);
     assert_eq!(with("/trace/started_at", "yesterday"), [Code::ReceiptTimeImplausible]);
+}
+
+/// The receipt of an earlier purchase is signed by the right key, too.
+#[test]
+fn a_receipt_that_was_signed_before_the_purchase_is_implausible() {
+    let world = World::new();
+    let receipt = world.of_the_sdks(content());
+    let bought = |earliest: &str| {
+        let known = ReceiptKnowledge {
+            agent: Some(&world.agent),
+            signer: Ok(&world.signer),
+            request: None,
+            bought: None,
+            earliest: Some(earliest.parse().expect("a time")),
+            schema: None,
+            now: "2026-01-02T00:00:00Z".parse().expect("a time"),
+        };
+        let found = judge(receipt.to_string().as_bytes(), &known);
+        let row = found.row(ReceiptCheck::Time).expect("a row").clone();
+        (codes(&found), row.expected.unwrap_or_default(), row.place.unwrap_or_default())
+    };
+    // It tells when it began, 00:00:00, and when it was complete, a second later.
+    assert_eq!(bought("2026-01-01T00:05:01Z").0, []);
+    let (codes, expected, place) = bought("2026-01-01T00:05:02Z");
+    assert_eq!(codes, [Code::ReceiptTimeImplausible]);
+    assert_eq!((expected.as_str(), place.as_str()), ("no earlier than 2026-01-01T00:00:02Z", "/trace/completed_at"));
 }
 
 #[test]
@@ -719,6 +749,7 @@ fn published_examples_get_their_result() {
             signer: Ok(&world.signer),
             request: None,
             bought: None,
+            earliest: None,
             schema: None,
             now,
         };
@@ -762,6 +793,7 @@ fn a_decision_about_another_verb_covers_no_purchase() {
             signer: Ok(&world.signer),
             request: request.as_ref(),
             bought: Some(&bought(verb)),
+            earliest: None,
             schema: None,
             now: "2026-01-02T00:00:00Z".parse().expect("a time"),
         };

@@ -45,7 +45,7 @@ impl Checks {
         self.skip(ReceiptCheck::Canonical);
         self.skip(ReceiptCheck::Signer);
         self.resource(receipt, known.agent);
-        self.issued(receipt, known.now);
+        self.issued(receipt, known);
         match known.request {
             None => self.skip(ReceiptCheck::Request),
             Some(_) if clresolve_core::mutant!("x402-receipts-of-any-request") => self.skip(ReceiptCheck::Request),
@@ -138,11 +138,14 @@ impl Checks {
         self.object(ReceiptCheck::Agent, reason, None);
     }
 
-    fn issued(&mut self, receipt: &Receipt, now: Timestamp) {
+    fn issued(&mut self, receipt: &Receipt, known: &ReceiptKnowledge<'_>) {
         let claim = claim("/payload/issuedAt", &receipt.issued_at.to_string());
-        let latest = now.checked_add(MAX_CLOCK_SKEW).unwrap_or(Timestamp::MAX);
+        let latest = known.now.checked_add(MAX_CLOCK_SKEW).unwrap_or(Timestamp::MAX);
         let expected = format!("no later than {latest}");
         let issued = i64::try_from(receipt.issued_at).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
+        if let Some(first) = known.first().filter(|first| issued.is_some_and(|issued| issued < *first)) {
+            return self.is_older(first, &claim);
+        }
         if issued.is_some_and(|issued| issued <= latest) || clresolve_core::mutant!("receipts-of-tomorrow") {
             return self.pass(ReceiptCheck::Time, &expected, &claim);
         }
@@ -206,7 +209,15 @@ mod tests {
         let now = "2026-02-11T09:00:00Z".parse().expect("a time");
         judge(
             receipt.as_bytes(),
-            &ReceiptKnowledge { agent: Some(agent), signer: Err(&signer), request: None, bought, schema: None, now },
+            &ReceiptKnowledge {
+                agent: Some(agent),
+                signer: Err(&signer),
+                request: None,
+                bought,
+                earliest: None,
+                schema: None,
+                now,
+            },
         )
     }
 
@@ -275,6 +286,7 @@ mod tests {
             signer: Err(&signer),
             request: Some(&request),
             bought: None,
+            earliest: None,
             schema: None,
             now,
         };
@@ -312,6 +324,25 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_receipt_that_was_issued_before_the_purchase_is_implausible() {
+        let (agent, signer) = (agent(&[PAYEE], HOME), Reason::new(Code::ReceiptKeyUnpublished));
+        let bought = |earliest: &str| {
+            let known = ReceiptKnowledge {
+                agent: Some(&agent),
+                signer: Err(&signer),
+                request: None,
+                bought: None,
+                earliest: Some(earliest.parse().expect("a time")),
+                schema: None,
+                now: "2026-02-11T10:00:00Z".parse().expect("a time"),
+            };
+            outcome(&judge(RECEIPT.as_bytes(), &known)).1
+        };
+        assert_eq!(bought("2026-02-11T09:05:00Z"), []);
+        assert_eq!(bought("2026-02-11T09:05:01Z"), [Code::ReceiptTimeImplausible]);
+    }
+
     /// A receipt of next year says that it was paid then.
     #[test]
     fn a_receipt_of_tomorrow_is_implausible() {
@@ -323,6 +354,7 @@ mod tests {
             signer: Err(&signer),
             request: None,
             bought: None,
+            earliest: None,
             schema: None,
             now,
         };

@@ -71,6 +71,7 @@ impl World {
             signer: Ok(&self.signer),
             request: question.request.as_ref(),
             bought: bought.as_ref(),
+            earliest: None,
             schema: Some(BoundReceipt { verb: "summarize", schema: Ok(&self.schema) }),
             now,
         };
@@ -80,6 +81,7 @@ impl World {
         let setting = ReceiptSetting {
             verdict: &self.verdict,
             signer: Some(&self.signer),
+            is_signer_attested: false,
             request: question.request.as_ref().map(Request::sha256),
             decision: bought.as_ref().map(|bought| &*bought.decision),
             settlement: Some(&settlement),
