@@ -108,7 +108,8 @@ impl Resolver {
     /// That one takes a name in normal form alone, since others compare its path; this one normalises.
     ///
     /// # Errors
-    /// The code of what stands against it.
+    /// The code of what stands against it; `chain-behind` under a block that was chosen by number, since the gate is about
+    /// now.
     pub async fn gate(&self, name: &str, verb: &str) -> Result<(), &'static str> {
         let config = &self.0.walker.config;
         if config.chain.block.number().is_some() && !clresolve_core::mutant!("the-past-opens-the-gate") {

@@ -250,6 +250,21 @@ mod tests {
 
     #[cfg(feature = "sandbox")]
     #[tokio::test(flavor = "multi_thread")]
+    async fn a_key_that_the_newest_block_does_not_repeat_is_pending() {
+        let spec = "[[agent]]\nname = \"leaving.eth\"\nabout = \"Its key changes.\"\nrecords.\"cl.sig.pub\" = \
+                    \"ed25519:AA\"\nlatest.\"cl.sig.pub\" = \"ed25519:AB\"\n";
+        let spec = crate::sandbox::spec::Spec::parse(spec).expect("it is a world");
+        let world = crate::sandbox::World::start(&spec).await.expect("it starts");
+        let resolver = crate::Resolver::new(&world.config()).await.expect("its configuration is good");
+        let walker = &resolver.0.walker;
+        let name = EnsName::parse("leaving.eth").expect("a name");
+        let read = SignerRecords::read(walker, &name, walker.config.timeout).await.map(|_| ());
+        let Err(SignerError::Pending(reason)) = read else { panic!("{read:?}") };
+        assert_eq!(reason.code, Code::RecordPending);
+    }
+
+    #[cfg(feature = "sandbox")]
+    #[tokio::test(flavor = "multi_thread")]
     async fn a_name_without_records_is_told_from_one_that_was_not_read() {
         let sandbox = crate::sandbox::Sandbox::start().await.expect("it starts");
         let resolver = crate::resolve::Resolver::new(&sandbox.config()).await.expect("its configuration is good");
