@@ -64,12 +64,12 @@ impl Terms {
         let Some(header) = header else { return Self::of_body(&reply.body) };
         let terms = Self::of_header(header)?;
         match terms.compared_with(&reply.body) {
-            Body::DemandsAnother if !mutant!("body-beside-the-header-is-ignored") => {
+            BodyDemand::Another if !mutant!("body-beside-the-header-is-ignored") => {
                 let message = "The body demands something else than the header beside it, or cannot be read strictly.";
                 Err(ambiguous("body", message))
             }
-            Body::DemandsTheSame(Version::V1) => Ok(Self { also_v1: true, ..terms }),
-            Body::DemandsTheSame(Version::V2) | Body::DemandsNothing | Body::DemandsAnother => Ok(terms),
+            BodyDemand::Same(Version::V1) => Ok(Self { also_v1: true, ..terms }),
+            BodyDemand::Same(Version::V2) | BodyDemand::Nothing | BodyDemand::Another => Ok(terms),
         }
     }
 
@@ -124,16 +124,16 @@ impl Terms {
 
     /// What a client that reads the body finds there. A body that is no JSON object demands nothing, and neither does one
     /// without `accepts`. One that looks like an object, but is not strict JSON or too long, may demand anything.
-    fn compared_with(&self, body: &[u8]) -> Body {
+    fn compared_with(&self, body: &[u8]) -> BodyDemand {
         if !may_be_an_object(body) {
-            return Body::DemandsNothing;
+            return BodyDemand::Nothing;
         }
-        let Ok(document) = parse(body, LIMITS) else { return Body::DemandsAnother };
+        let Ok(document) = parse(body, LIMITS) else { return BodyDemand::Another };
         if document.get("accepts").is_none() {
-            return Body::DemandsNothing;
+            return BodyDemand::Nothing;
         }
         let other = terms(&document).ok().filter(|other| self.demands_the_same_as(other));
-        other.map_or(Body::DemandsAnother, |other| Body::DemandsTheSame(other.version))
+        other.map_or(BodyDemand::Another, |other| BodyDemand::Same(other.version))
     }
 
     /// Entry by entry: the price, and what is paid for. Two that state no price are the same: neither is ever allowed.
@@ -144,11 +144,11 @@ impl Terms {
 }
 
 /// What the body beside a header demands.
-enum Body {
-    DemandsNothing,
+enum BodyDemand {
+    Nothing,
     /// What the header demands, in this version.
-    DemandsTheSame(Version),
-    DemandsAnother,
+    Same(Version),
+    Another,
 }
 
 /// The value of the one header [`HEADER`], if there is one.
