@@ -142,7 +142,16 @@ mod tests {
         ] {
             assert!(is_reference(reference), "{reference}");
         }
-        for secret in ["vault:8c1f0e6d9b2a4735", "env:Vq7tMz2LpWx9", "user:pass1", "op:a//b", "env:", "env:ABCD1234", "/Ab3/x", "/8c1f0e6d9b2a4735"] {
+        for secret in [
+            "vault:8c1f0e6d9b2a4735",
+            "env:Vq7tMz2LpWx9",
+            "user:pass1",
+            "op:a//b",
+            "env:",
+            "env:ABCD1234",
+            "/Ab3/x",
+            "/8c1f0e6d9b2a4735",
+        ] {
             assert!(!is_reference(secret), "{secret}");
         }
     }
