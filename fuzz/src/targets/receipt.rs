@@ -36,6 +36,7 @@ pub(crate) fn receipt(input: &[u8]) {
             signer: Ok(&signer),
             request: None,
             bought: None,
+            earliest: None,
             schema: None,
             now,
         };
