@@ -505,6 +505,7 @@ impl Pool {
 
 impl NotCached {
     /// Each of them, in the order in which the family's help names them.
+    #[cfg(test)]
     pub const ALL: [Self; 5] = [Self::Undecided, Self::Changed, Self::TooLarge, Self::Overtaken, Self::InvalidName];
 
     /// The word for it.

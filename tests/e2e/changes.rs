@@ -71,7 +71,8 @@ impl<'a> Audited<'a> {
 
     /// What `audit resolution` says of a log with these rows, between both reports.
     fn resolution(&self, rows: &str) -> (Exit, Value) {
-        self.write("log.md", &format!("| date | subject | kind | decision | reason |\n|---|---|---|---|---|\n{rows}"));
+        let head = "| Date | Agent Name(s) | Action | Reason | Resolution | Approver(s) |\n|---|---|---|---|---|---|\n";
+        self.write("log.md", &format!("{head}{rows}"));
         let (log, before, after) = (self.path("log.md"), self.path("before.json"), self.path("after.json"));
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_clresolve"));
         let command = command.env_clear().args(["audit", "resolution", "--json", "--log", &log, "--since", &before]);
@@ -173,18 +174,19 @@ fn printed_drafts(printed: &str) -> Vec<Value> {
     let Some((_, drafts)) = printed.split_once("once a person has decided:\n\n") else { return Vec::new() };
     let log = GovernanceLog::parse(drafts).expect("a log");
     let row = |row: LogRow| {
-        let LogRow { date, subject, kind, decision, reason, .. } = row;
-        json!({"date": date, "subject": subject, "kind": kind, "decision": decision, "reason": reason})
+        let LogRow { date, subject, kind, action, decision, reason, .. } = row;
+        json!({"date": date, "subject": subject, "kind": kind, "action": action, "decision": decision, "reason": reason})
     };
     log.rows.into_iter().map(row).collect()
 }
 
-/// The drafted rows, as if a person had decided them.
+/// The drafted rows, which are all about changes, as if a person had decided them.
 fn decided(check: &Value) -> String {
     let cell = |draft: &Value, of: &str| draft[of].as_str().expect("a text").replace("draft: ", "");
     let row = |draft: &Value| {
-        let cells = ["date", "subject", "kind", "decision", "reason"].map(|of| cell(draft, of));
-        format!("| {} |\n", cells.join(" | "))
+        assert_eq!(draft["kind"], "change");
+        let cells = ["date", "subject", "action", "reason", "decision"].map(|of| cell(draft, of));
+        format!("| {} | publisher.eth |\n", cells.join(" | "))
     };
     check["drafts"].as_array().expect("a list").iter().map(row).collect()
 }

@@ -54,9 +54,6 @@ const EPOCH: SignedDuration = SignedDuration::from_secs(384);
 /// How far the newest block is behind the clock.
 const NEWEST: SignedDuration = SignedDuration::from_secs(12);
 
-/// How old the finalized block of a stopped chain is.
-const STOPPED: SignedDuration = SignedDuration::from_hours(3);
-
 /// How often a long-lived world seals a block; well within the age at which a chain counts as stopped.
 const SEAL_EVERY: Duration = Duration::from_secs(300);
 
@@ -129,7 +126,7 @@ pub enum ChainState {
     Growing,
     /// The same chain one finalized block further on, as nodes are while an epoch turns.
     Ahead,
-    /// The same chain, whose newest block is hours old.
+    /// The same chain, whose newest block is long past.
     Stopped,
 }
 
@@ -143,7 +140,8 @@ impl World {
         let schemas = Schemas::publish(&spec.schemas);
         let published = publish(&spec.agents, &schemas)?;
         let mut draft = Draft::new(spec, &published, now)?;
-        let stopped = Arc::new(draft.grow(now - STOPPED)?);
+        let stopped = Arc::new(draft.chain(SandboxPurchase::SETTLED_AT + EPOCH)?);
+        draft.seal(now - EPOCH)?;
         let chain = Arc::new(draft.grow(now)?);
 
         let identity = ca::issue(&[&CERTIFIED[..], &discovery::HOSTS].concat())
@@ -358,6 +356,7 @@ impl Draft {
             purchase.settle(&mut draft.builder)?;
         }
         draft.builder.seal(SandboxPurchase::SETTLED_AT)?;
+        draft.builder.finalize()?;
         Ok(draft)
     }
 
@@ -445,10 +444,15 @@ impl Draft {
         Ok(self.builder.finalize()?)
     }
 
-    /// Seals a block that is final at `now`. In the chain that is returned a newer one follows, with the pending
-    /// records; the next round has another in its place.
+    /// Seals a block that is final at `now`, and gives the chain with the [newest](Self::chain) behind it.
     fn grow(&mut self, now: Timestamp) -> Result<SandboxChain, WorldError> {
         self.seal(now)?;
+        self.chain(now)
+    }
+
+    /// The chain with a block that is not final behind the final ones. It has the pending records; the next round has another
+    /// in its place.
+    fn chain(&mut self, now: Timestamp) -> Result<SandboxChain, WorldError> {
         let mut newest = self.builder.clone();
         for (name, key, value) in &self.pending {
             newest.set_text(name, key, value)?;
