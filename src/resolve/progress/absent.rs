@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use super::spans::RunSpans;
 use crate::name::EnsName;
 use crate::reason::Step;
+use crate::verdict::Status;
 
 #[derive(Clone)]
 pub(super) struct Progress;
@@ -24,7 +25,12 @@ impl Progress {
 }
 
 impl NameProgress<'_> {
-    pub(super) async fn during<T>(self, _: Step, work: impl Future<Output = T>) -> T {
+    pub(super) async fn during<T>(
+        self,
+        _: Step,
+        work: impl Future<Output = T>,
+        _: impl FnOnce(&T) -> Option<Status>,
+    ) -> T {
         work.await
     }
 }
