@@ -1195,7 +1195,7 @@ mod tests {
         }
     }
 
-    /// In the same state other codes, warnings too, or another identity are news; another block alone is none.
+    /// Other codes, warnings too, or another identity are news. Another block is not.
     #[cfg(feature = "daemon")]
     #[tokio::test]
     async fn who_follows_is_told_of_other_codes_and_of_another_identity() {

@@ -113,7 +113,7 @@ impl Follower {
 
     /// What is new since the last time; `None` where the newest block is the same. Of resolvers, only the logs of these
     /// are taken. Where one of them is new, the last blocks are read once more. What `follows` names stands before all else:
-    /// whoever floods a block with changes of other names hides none of it.
+    /// a flood of changes of other names hides none of it.
     ///
     /// # Errors
     /// [`FollowError`]. The next call begins where this one did.

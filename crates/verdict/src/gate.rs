@@ -64,7 +64,7 @@ impl GatePolicy {
         of_verb.or_else(|| network.and_then(|network| against_network(agent, network))).map(Refusal::slug)
     }
 
-    /// The verbs of an agent for which a request may pass, as far as the verb decides (CL-70).
+    /// The verbs of an agent to which the policy does not object (CL-70).
     pub fn verbs_of<'a>(&self, agent: &'a Identity) -> impl Iterator<Item = &'a str> {
         agent.verbs.iter().map(String::as_str).filter(|verb| self.against_verb(Some(agent), verb).is_none())
     }

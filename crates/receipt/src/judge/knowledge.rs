@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::question::Request;
 
-/// How far the clock of a signer may be ahead of ours, or behind that of whoever bought.
+/// How far the clock of a signer may be ahead of ours, or behind the buyer's.
 pub const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
 
 /// What a receipt is judged by.
