@@ -91,7 +91,10 @@ python() {
 
 go() {
   have node go || return
-  (cd go && [ -z "$(gofmt -l .)" ] && command go vet ./...) || { failed=$((failed + 1)); echo "FAILED: gofmt or vet"; }
+  # The buyer of tests/purchases is compiled in this module, too.
+  local buyers=../../tests/purchases/buyers
+  (cd go && [ -z "$(gofmt -l . $buyers)" ] && command go vet ./... && command go vet $buyers/guard.go) ||
+    { failed=$((failed + 1)); echo "FAILED: gofmt or vet"; }
   run of_go env -C go go test -count=1 -v ./...
   count $? "$(grep -cE '^ *--- PASS' "$log")" "$(grep -cE '^ *--- FAIL' "$log")" "$(grep -cE '^ *--- SKIP' "$log")"
 }

@@ -50,6 +50,9 @@ type Config struct {
 	RootCAs *x509.CertPool
 	// Signer signs decisions. With it every decision must be signed by one of its keys.
 	Signer *Signer
+	// OnPaid takes what is to be kept of each payment that left, before its reply is handed on. A panic of it is dropped, so
+	// that no paid reply is lost. Several goroutines may call it at once.
+	OnPaid func(Paid)
 }
 
 // daemon is the daemon as the guard sees it: three questions, and answers that are believed only where they are whole.

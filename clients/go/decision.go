@@ -33,6 +33,8 @@ type decision struct {
 	passing []entry
 	// until is the zero time where the decision holds at no time.
 	until time.Time
+	// document is the whole decision, as the daemon wrote it.
+	document json.RawMessage
 }
 
 // entry is the place of an entry that may be paid, and until when.
@@ -109,7 +111,7 @@ func readDecision(text []byte, name, verb string) (*decision, error) {
 		}
 		passing = append(passing, ended)
 	}
-	return &decision{*read.Abort, *read.Codes, passing, until}, nil
+	return &decision{*read.Abort, *read.Codes, passing, until, text}, nil
 }
 
 func timeOf(text json.RawMessage) (time.Time, error) {

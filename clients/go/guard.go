@@ -8,9 +8,9 @@ package guard
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"io"
 	"net/http"
-
 	"strings"
 	"sync"
 	"time"
@@ -30,11 +30,28 @@ const (
 // paymentHeaders carry a payment, in x402 versions 2 and 1.
 var paymentHeaders = []string{"Payment-Signature", "X-Payment"}
 
+// settlementHeaders of a reply name the settlement, in versions 2 and 1.
+var settlementHeaders = []string{"Payment-Response", "X-Payment-Response"}
+
+// Paid is what is to be kept of a payment that left, for `clresolve receipt verify`.
+type Paid struct {
+	// URL is what was paid for.
+	URL string `json:"url"`
+	// Decision is the decision that let the payment leave, as the daemon wrote it: --decision.
+	Decision json.RawMessage `json:"decision"`
+	// Payment is the payment header: --payment.
+	Payment string `json:"payment"`
+	// Settlement is the reply's PAYMENT-RESPONSE or X-PAYMENT-RESPONSE: --settlement. It is empty where there was none, or
+	// no reply.
+	Settlement string `json:"settlement,omitempty"`
+}
+
 // Transport is an [http.RoundTripper] that asks the daemon before a request leaves, and lets a payment out only for
 // terms that it allowed. It refuses with [*Error]. It is safe for use by several goroutines.
 type Transport struct {
 	inner   http.RoundTripper
 	daemon  *daemon
+	onPaid  func(Paid)
 	waiting waiting
 }
 
@@ -49,7 +66,7 @@ func New(inner http.RoundTripper, config Config) (*Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Transport{inner: inner, daemon: daemon, waiting: waiting{now: time.Now}}, nil
+	return &Transport{inner: inner, daemon: daemon, onPaid: config.OnPaid, waiting: waiting{now: time.Now}}, nil
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -121,11 +138,42 @@ func (t *Transport) pay(request *http.Request, payment string) (*http.Response, 
 			if decision.abort {
 				refusal = newError(PaymentDenied, decision.codes)
 			} else if t.waiting.take(allowed, entry) {
-				return staying(t.inner.RoundTrip(request))
+				return staying(t.leave(request, decision.document, payment))
 			}
 		}
 	}
 	return nil, refusal
+}
+
+// leave sends a payment, and hands out what is to be kept of it: with the reply, or without one where none came, since
+// the seller may have the payment all the same.
+func (t *Transport) leave(request *http.Request, decision json.RawMessage, payment string) (*http.Response, error) {
+	response, err := t.inner.RoundTrip(request)
+	paid := Paid{URL: urlOf(request), Decision: decision, Payment: payment}
+	if err == nil {
+		paid.Settlement = settlementOf(response.Header)
+	}
+	t.hand(paid)
+	return response, err
+}
+
+// hand gives it to the program. Whatever that does with it: a reply that was paid for is not lost.
+func (t *Transport) hand(paid Paid) {
+	if t.onPaid == nil {
+		return
+	}
+	defer func() { _ = recover() }()
+	t.onPaid(paid)
+}
+
+// settlementOf returns the header that names the settlement; the values of one that is there twice are joined.
+func settlementOf(header http.Header) string {
+	for _, name := range settlementHeaders {
+		if values := header.Values(name); len(values) > 0 {
+			return strings.Join(values, ", ")
+		}
+	}
+	return ""
 }
 
 // paymentsIn returns the values of all payment headers. A map of headers can hold a name in any spelling.

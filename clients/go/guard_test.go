@@ -197,6 +197,69 @@ func TestPaymentsOfTheTypeScriptClientsGoThrough(t *testing.T) {
 	}
 }
 
+func TestOfAPaymentThatLeftIsHandedOutWhatIsToBeKept(t *testing.T) {
+	for _, test := range []struct {
+		which, payment, header string
+		index                  int
+	}{
+		{"two-entries", "two-entries", "Payment-Response", 1},
+		{"v1-honest", "v1-honest", "X-Payment-Response", 0},
+		{"asks-again", "honest", "", 0},
+	} {
+		var kept []Paid
+		one, config := newPurchase(test.which), configured("")
+		config.OnPaid = func(paid Paid) {
+			kept = append(kept, paid)
+			panic("the program's own")
+		}
+		guard := guarded(t, config)
+		browse(t, guard, one.url)
+		if len(kept) != 0 {
+			t.Errorf("%s: nothing has left: %v", test.which, kept)
+		}
+		request, err := http.NewRequest(http.MethodGet, one.url, nil)
+		must(err)
+		request.Header = recorded(test.payment)
+		response, err := guard.RoundTrip(request)
+		if err != nil || len(kept) != 1 {
+			t.Fatalf("%s: %v, %v", test.which, err, kept)
+		}
+		response.Body.Close()
+		settlement := ""
+		if test.header != "" {
+			settlement = response.Header[test.header][0]
+		}
+		paid := kept[0]
+		if paid.URL != one.url || paid.Payment != payments[test.payment].Value || paid.Settlement != settlement {
+			t.Errorf("%s: %v", test.which, paid)
+		}
+		// That about what was signed, not the one before it.
+		decision, err := readDecision(paid.Decision, world.Name, world.Verb)
+		if err != nil || len(decision.passing) != 1 || decision.passing[0].index != test.index {
+			t.Errorf("%s: %v, %s", test.which, err, paid.Decision)
+		}
+	}
+}
+
+func TestOfAPaymentWithoutAReplyItIsHandedOutTooAndOfOneThatDoesNotLeaveNothing(t *testing.T) {
+	var kept []Paid
+	one, config := newPurchase("breaks-off"), configured("")
+	config.OnPaid = func(paid Paid) { kept = append(kept, paid) }
+	guard := guarded(t, config)
+	refusesPaying(t, guard, one.url, recorded("honest"), NoDecision)
+	browse(t, guard, one.url)
+	refusesPaying(t, guard, one.url, recorded("other-payto"), PaymentDenied, "payment-signature-mismatch")
+	if len(kept) != 0 {
+		t.Error(kept)
+	}
+	if _, _, err := get(guard, one.url, recorded("honest")); !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+	if len(kept) != 1 || kept[0].Payment != payments["honest"].Value || kept[0].Settlement != "" {
+		t.Error(kept)
+	}
+}
+
 func TestPaymentsOfTheTypeScriptClientsForTheThiefDoNotLeave(t *testing.T) {
 	for which, header := range map[string]string{"honest": "other-payto", "v1-honest": "v1-other-payto"} {
 		one, guard := newPurchase(which), guarded(t, configured(""))

@@ -3,7 +3,8 @@
 //
 // `/agent/CASE?id=ID` is one purchase. CASES says what each case demands; ID keeps the ledgers of two tests apart.
 // `/agent/redirect-STATUS` redirects to the other seller. `/agent/paid-STATUS-itself` and `/agent/paid-STATUS-elsewhere`
-// demand what is honest, and redirect who has paid to the same URL or to the other seller.
+// demand what is honest, and redirect who has paid to the same URL or to the other seller. `/agent/breaks-off` takes a payment
+// and hangs up, `/agent/silent` takes one and says nothing.
 
 import http from "node:http";
 
@@ -48,6 +49,8 @@ const CASES = {
   "broken-header": { ...v1(entry({ payTo: THIEF })), header: "%" },
   "two-headers": { ...v2(entry()), twice: true },
   "asks-again": { ...v2(entry()), insists: true },
+  "breaks-off": { ...v2(entry()), breaks: true },
+  silent: { ...v2(entry()), silent: true },
   "v1-honest": v1(entry()),
   "v1-other-payto": v1(entry({ payTo: THIEF })),
   "v1-second-poisoned": v1(entry(), entry({ payTo: THIEF, amount: "9000" })),
@@ -100,7 +103,10 @@ function reply(response, url, name, other, paid) {
   if (then && paid) return redirect(response, then, there === "itself" ? resourceOf(response, url) : elsewhere("honest"));
   const terms = CASES[then ? "honest" : which];
   if (!terms) return answer(response, 404, {}, "");
-  if (paid && !terms.insists) return answer(response, 200, { "payment-response": settled() }, '{"paid":true}');
+  if (paid && terms.silent) return;
+  if (paid && terms.breaks) return response.destroy();
+  const settlement = terms.version === 1 ? "x-payment-response" : "payment-response";
+  if (paid && !terms.insists) return answer(response, 200, { [settlement]: settled() }, '{"paid":true}');
   // The thief's own terms pay the thief, whatever the case.
   const accepts = name === "thief" ? terms.accepts.map((one) => ({ ...one, payTo: THIEF })) : terms.accepts;
   demand(response, url, { ...terms, accepts });

@@ -61,8 +61,11 @@ export interface GuardOptions {
   ca?: string;
   /** With it every decision must be signed by one of these keys. */
   signer?: Signer;
-  /** Takes what is to be kept of each payment that left. What it throws is dropped, so that no paid reply is lost. */
-  onPaid?: (paid: Paid) => void;
+  /**
+   * Takes what is to be kept of each payment that left. What it throws, or rejects with, is dropped, so that no paid reply
+   * is lost.
+   */
+  onPaid?: (paid: Paid) => void | Promise<void>;
 }
 
 /**

@@ -128,13 +128,14 @@ class Guard {
   }
 
   /**
-   * Whatever the program does with it: a reply that was paid for is not lost.
+   * Whatever the program does with it: a reply that was paid for is not lost. Nobody waits for a function that is not
+   * done at once, and a rejection that nobody takes would end the program.
    *
    * @param {import("./guard.js").Paid} paid
    */
-  #hand(paid) {
+  async #hand(paid) {
     try {
-      this.#onPaid?.(paid);
+      await this.#onPaid?.(paid);
     } catch {
       // It is the program's own error, and it has no place here.
     }

@@ -8,6 +8,6 @@ clresolve about each of them and lets no payment out that was not allowed. `READ
 
 from ._daemon import Signer
 from ._error import Code, GuardError
-from ._transport import GuardTransport
+from ._transport import GuardTransport, Paid
 
-__all__ = ["Code", "GuardError", "GuardTransport", "Signer"]
+__all__ = ["Code", "GuardError", "GuardTransport", "Paid", "Signer"]

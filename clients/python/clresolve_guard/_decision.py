@@ -41,12 +41,13 @@ class Entry:
 
 @dataclass(frozen=True)
 class Decision:
-    """What the daemon decided; `until` is in seconds since 1970."""
+    """What the daemon decided; `until` is in seconds since 1970, `document` the whole decision."""
 
     abort: bool
     codes: list[str]
     passing: list[Entry]
     until: float | None
+    document: dict[str, Any]
 
     def is_about(self, index: int) -> bool:
         """Whether it lets this entry pass and no other."""
@@ -71,7 +72,7 @@ def read_decision(decision: Any, name: str, verb: str) -> Decision:
     _must("valid_until" in decision, "valid_until")
     until = _time(decision["valid_until"])
     passing = [_passing(entry, until) for entry in entries if not entry["abort"]]
-    return Decision(abort, codes, passing, until)
+    return Decision(abort, codes, passing, until, decision)
 
 
 def _passing(entry: dict[str, Any], shared: float | None) -> Entry:

@@ -9,9 +9,9 @@ import base64
 import math
 import threading
 import time
-from collections.abc import AsyncGenerator, Generator, Iterator
-from contextlib import aclosing, closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from contextlib import aclosing, closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -39,6 +39,9 @@ _AGAIN_AFTER = 0.1
 
 # The headers that carry a payment, in x402 versions 2 and 1.
 _PAYMENT_HEADERS = (b"payment-signature", b"x-payment")
+
+# The headers of a reply that name the settlement, in versions 2 and 1.
+_SETTLEMENT_HEADERS = ("payment-response", "x-payment-response")
 
 # The statuses that clients follow, and the headers that say where to.
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -82,6 +85,23 @@ _Step = _Ask | _Pause | _Send | _Read | _Close
 _Steps = Generator[_Step, Any, httpx.Response]
 
 
+@dataclass(frozen=True)
+class Paid:
+    """What is to be kept of a payment that left, for `clresolve receipt verify`.
+
+    url: the URL that was paid for.
+    decision: the decision that let the payment leave, as the daemon wrote it: `--decision`.
+    payment: the payment header: `--payment`.
+    settlement: the reply's `PAYMENT-RESPONSE` or `X-PAYMENT-RESPONSE`: `--settlement`. `None`: there was none, or no
+        reply.
+    """
+
+    url: str
+    decision: dict[str, Any]
+    payment: str
+    settlement: str | None
+
+
 class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
     """Asks the daemon before a request leaves, and lets a payment out only for terms that it allowed.
 
@@ -95,6 +115,8 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
     timeout: seconds for each answer of the daemon. A blocking client bounds the wait for its head by each read.
     ca: a certificate to trust for an https daemon beside those of the platform, as PEM.
     signer: with it every decision must be signed by one of its keys; needs the extra `jws`.
+    on_paid: takes what is to be kept of each payment that left, before its reply is handed on. The exceptions of this
+        function are dropped, so that no paid reply is lost.
     """
 
     def __init__(
@@ -108,33 +130,35 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         timeout: float = 5.0,
         ca: str | None = None,
         signer: Signer | None = None,
+        on_paid: Callable[[Paid], None] | None = None,
     ) -> None:
         if not timeout > 0:
             raise ValueError("timeout is a number of seconds above 0")
         self._inner: Any = inner
         self._daemon = Daemon(daemon, agent, verb, limits, ca, signer)
         self._timeout = timeout
+        self._on_paid = on_paid
         self._waiting = _Waiting()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        flow = self._flow(request)
-        try:
-            step = next(flow)
-            while True:
-                step = flow.send(self._take(step))
-        except StopIteration as end:
-            response: httpx.Response = end.value
-            return response
+        with closing(self._flow(request)) as flow:
+            try:
+                step = next(flow)
+                while True:
+                    step = flow.send(self._take(step))
+            except StopIteration as end:
+                response: httpx.Response = end.value
+                return response
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        flow = self._flow(request)
-        try:
-            step = next(flow)
-            while True:
-                step = flow.send(await self._take_async(step))
-        except StopIteration as end:
-            response: httpx.Response = end.value
-            return response
+        with closing(self._flow(request)) as flow:
+            try:
+                step = next(flow)
+                while True:
+                    step = flow.send(await self._take_async(step))
+            except StopIteration as end:
+                response: httpx.Response = end.value
+                return response
 
     def close(self) -> None:
         self._inner.close()
@@ -196,8 +220,24 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             elif not decision.is_about(entry.index):
                 raise GuardError("unavailable")
             elif self._waiting.take(allowed, entry):
-                return _staying((yield _Send(request)))
+                return _staying((yield from self._leave(request, decision.document, payment)))
         raise refusal
+
+    def _leave(self, request: httpx.Request, decision: dict[str, Any], payment: str) -> _Steps:
+        """Sends a payment, and hands out what is to be kept of it.
+
+        Where no reply comes the driver closes the flow here. The seller may have the payment all the same.
+        """
+        paid = Paid(_url(request), decision, payment, None)
+        try:
+            response: httpx.Response = yield _Send(request)
+            paid = replace(paid, settlement=_settlement(response))
+            return response
+        finally:
+            # Whatever the program does with it: a reply that was paid for is not lost.
+            with suppress(Exception):
+                if self._on_paid is not None:
+                    self._on_paid(paid)
 
     def _take(self, step: _Step) -> Any:
         match step:
@@ -309,6 +349,11 @@ def _staying(response: httpx.Response) -> httpx.Response:
         for name in _ELSEWHERE:
             response.headers.pop(name, None)
     return response
+
+
+def _settlement(response: httpx.Response) -> str | None:
+    found = (response.headers.get(name) for name in _SETTLEMENT_HEADERS)
+    return next((value for value in found if value is not None), None)
 
 
 def _url(request: httpx.Request) -> str:

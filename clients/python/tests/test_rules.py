@@ -12,7 +12,7 @@ from unittest import mock
 
 import httpx
 
-from clresolve_guard import GuardError, GuardTransport, Signer
+from clresolve_guard import GuardError, GuardTransport, Paid, Signer
 
 from .world import Purchase, World
 
@@ -104,6 +104,47 @@ class Rules:
         self.case.assertEqual((demand.status_code, demand.content), (402, plain.content))
         self.case.assertEqual(self.pay(guard, purchase.url).json(), {"paid": True})
         self.case.assertEqual(purchase.paid(), [world.honest])
+
+    def test_of_a_payment_that_left_is_handed_out_what_is_to_be_kept(self) -> None:
+        kept: list[Paid] = []
+
+        def on_paid(paid: Paid) -> None:
+            kept.append(paid)
+            raise ValueError("the program's own")
+
+        for which, value, header, index in (
+            ("two-entries", "9000", "payment-response", 1),
+            ("v1-honest", "10000", "x-payment-response", 0),
+            ("asks-again", "10000", None, 0),
+        ):
+            with self.case.subTest(which):
+                kept.clear()
+                purchase, guard, payment = world.purchase(which), self.guard(on_paid=on_paid), world.payment(value=value)
+                self.get(guard, purchase.url)
+                self.case.assertEqual(kept, [], "nothing has left")
+                reply = self.pay(guard, purchase.url, payment)
+                [paid] = kept
+                settlement = reply.headers[header] if header else None
+                self.case.assertEqual((paid.url, paid.payment, paid.settlement), (purchase.url, payment, settlement))
+                self.case.assertEqual((paid.decision["schema"], paid.decision["abort"]), ("clresolve.decision/1", False))
+                # That about what was signed, not the one before it.
+                self.case.assertEqual([entry["index"] for entry in paid.decision["entries"]], [index])
+
+    def test_of_a_payment_without_a_reply_it_is_handed_out_too_and_of_one_that_does_not_leave_nothing(self) -> None:
+        kept: list[Paid] = []
+        purchase, guard = world.purchase("breaks-off"), self.guard(on_paid=kept.append)
+        self.refuses_paying("no-decision", guard, purchase.url)
+        self.get(guard, purchase.url)
+        thiefs = world.payment(to=world.stranger)
+        self.refuses_paying("payment-denied", guard, purchase.url, thiefs, "payment-signature-mismatch")
+        self.case.assertEqual(kept, [])
+        payment, handed = world.payment(), []
+        try:
+            self.pay(guard, purchase.url, payment)
+        except httpx.RemoteProtocolError:
+            # The error holds what was under way: it was handed out before that is collected.
+            handed = [(paid.payment, paid.settlement) for paid in kept]
+        self.case.assertEqual(handed, [(payment, None)])
 
     def test_nothing_leaves_for_an_agent_that_the_gate_denies(self) -> None:
         purchase = world.purchase("free")

@@ -192,7 +192,7 @@ impl Decides for Daemon {
         Allowed::new(decision.passing).ok_or_else(|| Refusal::new(Why::Denied, decision.codes))
     }
 
-    async fn signed(&self, reply: &Reply, header: &str, entry: usize) -> Result<(), Refusal> {
+    async fn signed(&self, reply: &Reply, header: &str, entry: usize) -> Result<Value, Refusal> {
         let question = json!({"selected": entry, "header": header});
         let decision = self.ask(&["decisions", "signed"], question, reply).await?;
         if decision.abort {
@@ -200,7 +200,7 @@ impl Decides for Daemon {
         }
         // An allowance for another entry does not count for this one.
         let is_about_it = matches!(decision.passing[..], [Payable { entry: passing, .. }] if passing == entry);
-        if is_about_it { Ok(()) } else { Err(unavailable()) }
+        if is_about_it { Ok(decision.document) } else { Err(unavailable()) }
     }
 }
 

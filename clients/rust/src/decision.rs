@@ -9,6 +9,7 @@ use clresolve_jose::{Kind, TrustedKeys, verify_compact};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use crate::guard::Payable;
 
@@ -37,6 +38,8 @@ pub(crate) struct Decision {
     /// The entries that pass.
     pub(crate) passing: Vec<Payable>,
     pub(crate) until: Option<SystemTime>,
+    /// As it was written.
+    pub(crate) document: Value,
 }
 
 /// As it is written.
@@ -50,6 +53,9 @@ pub(crate) struct Written {
     codes: Vec<String>,
     entries: Vec<Entry>,
     valid_until: Option<String>,
+    /// The whole of it.
+    #[serde(skip)]
+    document: Value,
 }
 
 #[derive(Deserialize, PartialEq, Eq)]
@@ -93,7 +99,12 @@ fn time(text: &str) -> Option<SystemTime> {
 impl Written {
     /// The decision in an answer that is not signed.
     pub(crate) fn plain(text: &[u8]) -> Option<Self> {
-        read(text)
+        Self::of(read(text)?)
+    }
+
+    fn of(document: Value) -> Option<Self> {
+        let written = Self::deserialize(&document).ok()?;
+        Some(Self { document, ..written })
     }
 
     /// The decision in a JWS that the signer made for the question with the body `asked`, and that holds now.
@@ -105,7 +116,7 @@ impl Written {
         let lives = exp.checked_sub(iat).is_some_and(|seconds| (1..=MAX_LIFETIME).contains(&seconds));
         let now = now.as_second();
         let holds = now < exp.saturating_add(SKEW) && iat <= now.saturating_add(SKEW);
-        (is_answer && lives && holds).then_some(decision)
+        (is_answer && lives && holds).then(|| Self::of(decision)).flatten()
     }
 
     /// The decision, if it is about this agent and verb.
@@ -125,7 +136,8 @@ impl Written {
             Some(text) => Some(time(&text)?),
         };
         let passing = self.entries.into_iter().filter(|entry| !entry.abort).map(|entry| entry.payable(until));
-        Some(Decision { abort: self.abort, codes: self.codes, passing: passing.collect::<Option<_>>()?, until })
+        let passing = passing.collect::<Option<_>>()?;
+        Some(Decision { abort: self.abort, codes: self.codes, passing, until, document: self.document })
     }
 }
 
@@ -135,7 +147,7 @@ struct Claims {
     iat: i64,
     exp: i64,
     request: String,
-    decision: Written,
+    decision: Value,
 }
 
 /// Reads strict JSON: no member stands there twice.

@@ -8,7 +8,9 @@ use http::header::{LOCATION, REFRESH};
 use reqwest::redirect::Policy;
 use reqwest::{Request, Response, ResponseBuilderExt as _, StatusCode, Url};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
+use serde_json::Value;
 
+use crate::paid::{Hook, Leaving, Paid, latin1};
 use crate::refusal::{Refusal, Why};
 use crate::waiting::{Decision, Waiting};
 
@@ -36,11 +38,11 @@ pub trait Decides: Send + Sync + 'static {
     /// [`Why::Denied`], where none may be, or [`Why::Unavailable`].
     async fn decide(&self, reply: &Reply) -> Result<Allowed, Refusal>;
 
-    /// Whether what is signed in the payment header is what is allowed for the entry at this place.
+    /// The decision that what is signed in the payment header is what is allowed for the entry at this place.
     ///
     /// # Errors
     /// [`Why::PaymentDenied`] or [`Why::Unavailable`].
-    async fn signed(&self, reply: &Reply, header: &str, entry: usize) -> Result<(), Refusal>;
+    async fn signed(&self, reply: &Reply, header: &str, entry: usize) -> Result<Value, Refusal>;
 }
 
 /// A 402 as it came from a seller.
@@ -94,6 +96,7 @@ impl Allowed {
 pub struct Guard<D> {
     client: reqwest::Client,
     decides: D,
+    on_paid: Option<Hook>,
     waiting: Waiting,
 }
 
@@ -104,7 +107,14 @@ impl<D: Decides> Guard<D> {
     /// When the client cannot be built.
     pub fn new(decides: D, sellers: reqwest::ClientBuilder) -> reqwest::Result<Self> {
         let client = sellers.redirect(Policy::none()).build()?;
-        Ok(Self { client, decides, waiting: Waiting::default() })
+        Ok(Self { client, decides, on_paid: None, waiting: Waiting::default() })
+    }
+
+    /// The same guard, which hands out what is to be kept of each payment that left, before its reply is handed on. A
+    /// panic of this function is dropped, so that no paid reply is lost.
+    #[must_use]
+    pub fn on_paid(self, hook: impl Fn(&Paid) + Send + Sync + 'static) -> Self {
+        Self { on_paid: Some(Hook(Box::new(hook))), ..self }
     }
 
     /// The client that pays by `payments`, an `X402Client`, with the guard beneath it.
@@ -143,15 +153,23 @@ impl<D: Decides> Guard<D> {
         let mut refusal = Refusal::of_kind(Why::NoDecision);
         for (decision, payable) in questions.into_iter().take(MAX_QUESTIONS) {
             match self.decides.signed(&decision.reply, payment, payable.entry).await {
-                Ok(()) if self.waiting.take(&decision, payable) => {
-                    return Ok(staying(self.client.execute(request).await?));
+                Ok(document) if self.waiting.take(&decision, payable) => {
+                    return Ok(staying(self.leave(request, document, payment).await?));
                 }
-                Ok(()) => {}
+                Ok(_) => {}
                 Err(other) if other.why() == Why::PaymentDenied => refusal = other,
                 Err(fault) => return Err(fault.into()),
             }
         }
         Err(refusal.into())
+    }
+
+    async fn leave(&self, request: Request, decision: Value, payment: &str) -> reqwest::Result<Response> {
+        let paid = Paid { url: asked(request.url()), decision, payment: payment.to_owned(), settlement: None };
+        let leaving = Leaving { hook: self.on_paid.as_ref(), paid };
+        let response = self.client.execute(request).await?;
+        leaving.answered(response.headers());
+        Ok(response)
     }
 }
 
@@ -209,9 +227,4 @@ async fn read(mut response: Response, url: Url) -> Result<(Response, Reply), Ref
     let mut copy = copy.body(body.clone()).map_err(|_| unreadable())?;
     *copy.headers_mut() = response.headers().clone();
     Ok((Response::from(copy), Reply { url, headers, body }))
-}
-
-/// Each byte as a character, as in all of HTTP's headers.
-fn latin1(bytes: &[u8]) -> String {
-    bytes.iter().copied().map(char::from).collect()
 }

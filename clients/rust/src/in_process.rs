@@ -7,6 +7,7 @@ use clresolve::payment::decision::Decision;
 use clresolve::payment::limits::CallerLimits;
 use clresolve::payment::request::DecisionRequest;
 use clresolve::payment::terms;
+use serde_json::Value;
 
 use crate::guard::{Allowed, Decides, Payable, Reply};
 use crate::refusal::{Refusal, Why};
@@ -51,10 +52,13 @@ impl Decides for InProcess {
         Allowed::new(passing(&decision)).ok_or_else(|| Refusal::new(Why::Denied, decision.codes))
     }
 
-    async fn signed(&self, reply: &Reply, header: &str, entry: usize) -> Result<(), Refusal> {
+    async fn signed(&self, reply: &Reply, header: &str, entry: usize) -> Result<Value, Refusal> {
         let (selected, header) = (Some(Selected::Index(entry)), Some(header.to_owned()));
         let decision = self.resolver.decide(&DecisionRequest { selected, header, ..self.about(reply) }).await;
-        if decision.abort { Err(Refusal::new(Why::PaymentDenied, decision.codes)) } else { Ok(()) }
+        if decision.abort {
+            return Err(Refusal::new(Why::PaymentDenied, decision.codes));
+        }
+        serde_json::to_value(decision).map_err(|_| Refusal::of_kind(Why::Unavailable))
     }
 }
 

@@ -21,6 +21,7 @@ mod decision;
 mod guard;
 #[cfg(feature = "resolver")]
 mod in_process;
+mod paid;
 mod refusal;
 mod waiting;
 
@@ -29,4 +30,5 @@ pub use daemon::{Config, ConfigError, Daemon, Signer};
 pub use guard::{Allowed, Decides, Guard, Payable, Reply};
 #[cfg(feature = "resolver")]
 pub use in_process::InProcess;
+pub use paid::Paid;
 pub use refusal::{Refusal, Why};

@@ -47,7 +47,7 @@ test("a purchase goes through, and its reply comes as the seller sent it", async
 });
 
 test("of a payment that left is handed out what is to be kept", async () => {
-  const purchase = world.purchase("honest");
+  const purchase = world.purchase("two-entries");
   const kept = [];
   const onPaid = (paid) => {
     kept.push(paid);
@@ -66,13 +66,24 @@ test("of a payment that left is handed out what is to be kept", async () => {
     const guarded = guardFetch(inner, world.options("", { onPaid }));
     assert.equal((await guarded(purchase.url)).status, 402);
     assert.deepEqual(kept, [], "nothing has left");
-    const header = payment();
+    const header = payment({ value: "9000" });
     assert.equal((await guarded(purchase.url, paying(header))).status, 200, "the reply is not lost");
     const [paid] = kept.splice(0);
     assert.deepEqual([paid.url, paid.payment, paid.settlement], [purchase.url, header, reply]);
-    const { schema, abort } = paid.decision;
-    assert.deepEqual([schema, abort], ["clresolve.decision/1", false]);
+    const { schema, abort, entries } = paid.decision;
+    const indices = entries.map(({ index }) => index);
+    assert.deepEqual([schema, abort, indices], ["clresolve.decision/1", false, [1]], "that about what was signed");
   }
+});
+
+test("a function that rejects what is to be kept loses no reply", async () => {
+  const purchase = world.purchase("honest");
+  const onPaid = async () => {
+    throw new Error("the program's own");
+  };
+  const guarded = guardFetch(fetch, world.options("", { onPaid }));
+  await guarded(purchase.url);
+  assert.equal((await guarded(purchase.url, paying())).status, 200);
 });
 
 test("of a payment without a reply it is handed out too, of one that does not leave nothing", async () => {

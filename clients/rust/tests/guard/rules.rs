@@ -70,6 +70,8 @@ under_each! {
     of_payments_at_once_exactly_one_leaves_for_each_decision,
     what_is_signed_must_be_what_was_allowed,
     of_several_entries_the_one_that_is_signed_counts,
+    of_a_payment_that_left_is_handed_out_what_is_to_be_kept,
+    of_a_payment_without_a_reply_it_is_handed_out_too,
 }
 
 async fn get(client: &ClientWithMiddleware, url: &str, headers: &[(&str, &str)]) -> Result<Response, Refusal> {
@@ -361,6 +363,79 @@ async fn of_several_entries_the_one_that_is_signed_counts(world: World) {
     assert_eq!(poisoned.paid().await, [world.at.honest.as_str()]);
 }
 
+async fn of_a_payment_that_left_is_handed_out_what_is_to_be_kept(world: World) {
+    for (which, value, index) in [("two-entries", "9000", 1), ("asks-again", "10000", 0)] {
+        let purchase = world.purchase(which, which);
+        let (client, payment) = (guarded(&purchase).await, world.payment(json!({"value": value})));
+        browse(&client, &purchase).await;
+        assert!(world.kept().is_empty(), "nothing has left");
+        let reply = get(&client, &purchase.url, &[("PAYMENT-SIGNATURE", &payment)]).await.expect("it is paid");
+        let settlement = reply.headers().get("payment-response").map(|value| value.to_str().expect("text"));
+        assert_eq!(settlement.is_some(), which == "two-entries");
+        let kept = world.kept();
+        let [paid] = kept.as_slice() else { panic!("not one: {kept:?}") };
+        assert_eq!((paid.url.as_str(), &paid.payment), (&*purchase.url, &payment));
+        assert_eq!(paid.settlement.as_deref(), settlement);
+        let Value::Object(decision) = &paid.decision else { panic!("no decision: {}", paid.decision) };
+        assert_eq!((&decision["schema"], &decision["abort"]), (&json!("clresolve.decision/1"), &json!(false)));
+        // That about what was signed, not the one before it.
+        let entries = decision["entries"].as_array().expect("entries");
+        assert_eq!(entries.iter().map(|entry| &entry["index"]).collect::<Vec<_>>(), [&json!(index)]);
+    }
+}
+
+async fn of_a_payment_without_a_reply_it_is_handed_out_too(world: World) {
+    let purchase = world.purchase("breaks-off", "1");
+    let client = guarded(&purchase).await;
+    browse(&client, &purchase).await;
+    let thiefs = world.payment(json!({"to": world.at.stranger}));
+    assert!(pay(&client, &purchase, &thiefs).await.is_err());
+    assert!(world.kept().is_empty(), "nothing has left");
+    let payment = world.payment(json!({}));
+    let end = client.get(&purchase.url).header("PAYMENT-SIGNATURE", &payment).send().await;
+    assert!(Refusal::of(&end.expect_err("the line broke")).is_none());
+    let kept = world.kept();
+    assert_eq!(kept.iter().map(|paid| (&paid.payment, &paid.settlement)).collect::<Vec<_>>(), [(&payment, &None)]);
+}
+
+#[tokio::test]
+async fn of_a_payment_that_nobody_waits_for_any_longer_it_is_handed_out_too() {
+    let world = World::start().await;
+    let purchase = world.purchase("silent", "1");
+    let client = guarded(&purchase).await;
+    browse(&client, &purchase).await;
+    let payment = world.payment(json!({}));
+    let sent = tokio::spawn(client.get(&purchase.url).header("PAYMENT-SIGNATURE", &payment).send());
+    let arrives = async {
+        while purchase.paid().await.is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), arrives).await.expect("it arrives");
+    assert!(world.kept().is_empty(), "it is still waited for");
+    sent.abort();
+    assert!(sent.await.expect_err("nobody waits").is_cancelled());
+    let kept = world.kept();
+    assert_eq!(kept.iter().map(|paid| (&paid.payment, &paid.settlement)).collect::<Vec<_>>(), [(&payment, &None)]);
+}
+
+#[tokio::test]
+async fn a_function_that_panics_loses_no_reply_and_gets_the_settlement_of_version_1() {
+    let world = World::start().await;
+    let purchase = world.purchase("v1-honest", "1");
+    let (settlements, kept) = std::sync::mpsc::channel();
+    let guard = guard(world.config("")).on_paid(move |paid| {
+        settlements.send(paid.settlement.clone()).expect("somebody reads");
+        panic!("the program's own");
+    });
+    let client = ClientBuilder::new(OTHER.clone()).with(guard).build();
+    browse(&client, &purchase).await;
+    let payment = world.payment(json!({}));
+    let reply = get(&client, &purchase.url, &[("X-PAYMENT", &payment)]).await.expect("it is paid");
+    let settlement = reply.headers()["x-payment-response"].to_str().expect("text");
+    assert_eq!(kept.try_iter().collect::<Vec<_>>(), [Some(settlement.to_owned())]);
+}
+
 #[tokio::test]
 async fn about_one_payment_at_most_32_questions_are_asked() {
     let world = World::start().await;
@@ -510,9 +585,9 @@ async fn a_caller_may_decide_in_this_process() {
             let entries = if asks["accepts"].is_array() { vec![Payable { entry: 0, until }] } else { vec![] };
             Allowed::new(entries).ok_or_else(|| Refusal::new(Why::Denied, ["own-code".into(), "<foreign>".into()]))
         }
-        async fn signed(&self, _: &Reply, _: &str, entry: usize) -> Result<(), Refusal> {
+        async fn signed(&self, _: &Reply, _: &str, entry: usize) -> Result<Value, Refusal> {
             assert_eq!(entry, 0);
-            Ok(())
+            Ok(Value::Null)
         }
     }
     let world = World::start().await;

@@ -1,7 +1,7 @@
 //! The world of `../testing`, for the tests of this crate, and who decides in it.
 
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use alloy_primitives::{Address, B256, U256};
@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clresolve::Resolver;
 use clresolve::sandbox::Sandbox;
-use clresolve_guard::{Config, Daemon, Guard, InProcess};
+use clresolve_guard::{Config, Daemon, Guard, InProcess, Paid};
 use reqwest_middleware::Middleware;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -50,6 +50,7 @@ pub(crate) enum By {
 pub(crate) struct World {
     pub(crate) at: Addresses,
     http: reqwest::Client,
+    kept: Arc<Mutex<Vec<Paid>>>,
     sandbox: Option<Sandbox>,
     _process: Child,
 }
@@ -109,7 +110,8 @@ impl World {
             By::Daemon => None,
             By::Resolver => Some(Sandbox::start().await.expect("it starts")),
         };
-        Self { at: serde_json::from_str(&line).expect("addresses"), http, sandbox, _process: process }
+        let at = serde_json::from_str(&line).expect("addresses");
+        Self { at, http, kept: Arc::default(), sandbox, _process: process }
     }
 
     /// A purchase of its own, by this identifier.
@@ -132,11 +134,22 @@ impl World {
     /// A guard for purchases from this agent at this URL. The daemon or the resolver of this world decides.
     pub(crate) async fn guard_for(&self, agent: &str, url: &str) -> Arc<dyn Middleware> {
         if self.sandbox.is_none() {
-            return Arc::new(guard(Config { agent: agent.to_owned(), ..self.config("") }));
+            return Arc::new(guard(Config { agent: agent.to_owned(), ..self.config("") }).on_paid(self.keeps()));
         }
         let resolver = Resolver::new(&self.config_for(agent, url)).await.expect("its configuration is good");
         let decides = InProcess::new(resolver, agent, &*self.at.verb);
-        Arc::new(Guard::new(decides, reqwest::Client::builder().no_proxy()).expect("a client"))
+        let guard = Guard::new(decides, reqwest::Client::builder().no_proxy()).expect("a client");
+        Arc::new(guard.on_paid(self.keeps()))
+    }
+
+    fn keeps(&self) -> impl Fn(&Paid) + Send + Sync + use<> {
+        let kept = Arc::clone(&self.kept);
+        move |paid| kept.lock().expect("nobody panics").push(paid.clone())
+    }
+
+    /// What the guards of `guard_for` handed out since this was asked.
+    pub(crate) fn kept(&self) -> Vec<Paid> {
+        std::mem::take(&mut self.kept.lock().expect("nobody panics"))
     }
 
     /// The embedded world as a resolver reads it, with an agent that is called at this URL.
