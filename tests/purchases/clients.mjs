@@ -36,4 +36,12 @@ export const CLIENTS = {
     version: 2,
     command: ({ rust }) => [rust, []],
   },
+  // Go's guard below a client that has a column already.
+  go: {
+    title: "`@x402/fetch` 2.27.0 with Go's guard",
+    version: 2,
+    command: () => [process.execPath, [path('buyers/go.mjs')]],
+    plain: refusesOtherAssets,
+    hasColumn: false,
+  },
 }

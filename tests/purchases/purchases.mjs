@@ -86,15 +86,20 @@ async function buyWith(name) {
 /** The purchases on signed decisions. Resolves to what is not as it should be. */
 async function buySigned(buyer, client) {
   await world.daemon.revive()
-  const keys = { own: await (await fetch(`${world.daemon.url}/.well-known/jwks.json`)).json(), foreign: newKeys() }
+  const keys = { own: await ownKeys(), foreign: newKeys() }
   const faults = []
   for (const [whose, attack] of Object.entries(SIGNED)) {
-    const guard = { ...guardOf(), signer: { issuer: ISSUER, jwks: keys[whose] } }
+    const guard = guardOf(keys[whose])
     const guarded = await buy(buyer, client, attack, guard)
     console.error(`${client.title}, ${attack.name}: ${payeesOf(guarded)} ${saidBy(guarded)}`)
     faults.push(...faultsOfGuarded({ client, attack, guarded }))
   }
   return faults
+}
+
+/** The daemon's own keys. */
+async function ownKeys() {
+  return await (await fetch(`${world.daemon.url}/.well-known/jwks.json`)).json()
 }
 
 /** A set of one key that nobody signs with, as a daemon publishes its own. */
@@ -109,21 +114,24 @@ function isMade({ version, shop }, client) {
   return (version ?? client.version) === client.version && (shop === undefined || shop in world.shops)
 }
 
-/** Whole purchases with one client, if it is one of version 2: one by each way to move a token. */
+/** Whole purchases with one client on signed decisions, if it is one of version 2: one by each way to move a token. */
 async function whole(name) {
   const client = CLIENTS[name]
   if (client.version !== 2) return []
   await world.daemon.revive()
   const buyer = new Service(...client.command(options))
-  const buy = (offer, request) => asked(buyer, offer, {}, guardOf(), request)
+  const guard = guardOf(await ownKeys())
+  const buy = (offer, request) => asked(buyer, offer, {}, guard, request)
   const faults = []
   for (const honest of HONEST) faults.push(...(await buyWhole(world, options.daemon, honest, buy)))
   await buyer.end()
   return faults
 }
 
-function guardOf() {
-  return { daemon: world.daemon.url, agent: AGENT, verb: VERB, timeout: GUARD_TIMEOUT }
+/** What a guard is made of; with `jwks` decisions must be signed by one of them. */
+function guardOf(jwks) {
+  const signer = jwks === undefined ? undefined : { issuer: ISSUER, jwks }
+  return { daemon: world.daemon.url, agent: AGENT, verb: VERB, timeout: GUARD_TIMEOUT, signer }
 }
 
 /** One purchase: how it ended, and whom it paid on the chain. */
@@ -219,7 +227,7 @@ function sumOf(payments, to) {
 
 /** A row for each attack, a column for each client. */
 function tableOf(purchases) {
-  const clients = [...new Set(purchases.map(({ client }) => client))]
+  const clients = [...new Set(purchases.map(({ client }) => client))].filter(({ hasColumn = true }) => hasColumn)
   const row = (cells) => `| ${cells.join(' | ')} |`
   const rows = ATTACKS.map((attack) => {
     const cells = clients.map((client) => {

@@ -13,11 +13,11 @@ export const PATH = '/summarize'
 const PAYMENT_HEADERS = ['payment-signature', 'x-payment']
 
 /**
- * Starts both. `sell(offer)` sets what they demand from then on, and by `serve` what they answer to a paid request; `settled` holds what was settled since, `kept` the headers
- * of the last payment and of the reply to it.
+ * Starts both. `sell(offer)` sets what they demand from then on, and by `serve` what they answer to a paid request; `settled`
+ * holds what was settled since.
  */
 export async function startSellers() {
-  const sellers = { offer: undefined, settled: [], kept: undefined, sell }
+  const sellers = { offer: undefined, settled: [], sell }
   for (const [who, host] of Object.entries(HOSTS)) {
     const server = createServer((request, response) => {
       answer(sellers, who, request, response).catch((error) => reply(response, 500, {}, error.message))
@@ -44,7 +44,6 @@ async function answer(sellers, who, request, response) {
   const { transactionHash } = await settle(offer.token, payload)
   sellers.settled.push(paymentOf(payload, offer))
   const settlement = settlementOf(offer, transactionHash)
-  sellers.kept = { payment, settlement: Object.values(settlement)[0] }
   // Whoever insists demands the money again.
   if (offer.insists) return demand(response, offer)
   if (offer.moves) return reply(response, 307, { ...settlement, location: sellers.agent }, '')

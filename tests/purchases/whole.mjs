@@ -1,4 +1,5 @@
-// A whole purchase: resolve, decide, pay, receive, verify receipt and settlement, bundle, replay offline.
+// A whole purchase: resolve, decide and pay with the guard, receive, verify receipt and settlement by what the guard handed
+// out, bundle, replay offline.
 import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -23,14 +24,10 @@ export async function buyWhole(world, executable, honest, buy) {
   expect('resolve', run('verify', AGENT, '--config', world.config), 0)
   const serve = (request) => receiptFor(request, SIGNER, SIGNER_RECORDS['cl.sig.kid'])
   const offer = { ...(await offerOf(world, honest, 2)), serve }
-  world.sellers.sell(offer)
-  const decision = await decide(world)
-  if (decision.abort !== false) faults.push(`${what}, decide: ${decision.reason}`)
-
   const earlier = await paid(world, offer, buy)
   const bought = await paid(world, offer, buy)
   const kept = {
-    'decision.json': JSON.stringify(decision),
+    'decision.json': bought.decision,
     'request.json': bought.request,
     'receipt.json': bought.receipt,
     'payment.txt': bought.payment,
@@ -56,26 +53,13 @@ export async function buyWhole(world, executable, honest, buy) {
   return faults
 }
 
-/** The daemon's decision about what the seller demands now. */
-async function decide({ daemon, sellers }) {
-  const reply = await fetch(sellers.agent, { method: 'POST', body: newRequest() })
-  const headers = Object.fromEntries(reply.headers)
-  const response = { status: reply.status, url: reply.url, headers, body: await reply.text() }
-  const answer = await fetch(`${daemon.url}/v1/decisions`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ name: AGENT, verb: VERB, response }),
-  })
-  return await answer.json()
-}
-
-/** What was sent and came in a purchase that was paid. */
+/** What was sent and came in a purchase that was paid: the guard hands out decision, payment and settlement. */
 async function paid({ sellers }, offer, buy) {
   sellers.sell(offer)
   const request = newRequest()
-  const { status, body, failed, refused } = await buy(offer, request)
+  const { status, body, paid, failed, refused } = await buy(offer, request)
   if (status !== 200) throw new Error(`nothing was bought: ${status ?? failed ?? refused}`)
-  return { request, receipt: body, ...sellers.kept }
+  return { request, receipt: body, ...paid, decision: JSON.stringify(paid.decision) }
 }
 
 /** A request that nobody has sent before. */

@@ -1,11 +1,18 @@
 // The purchases of a buyer, one a line (README.md).
 import { createInterface } from 'node:readline'
 
-/** Makes the purchases that come on the standard input, and answers each with its end. */
+/**
+ * Makes the purchases that come on the standard input, and answers each with its end. `purchase` takes the question, and the
+ * guard's `onPaid`.
+ */
 export async function serve(purchase) {
   for await (const line of createInterface({ input: process.stdin })) {
-    const end = await purchase(JSON.parse(line)).then(outcome, failure)
-    process.stdout.write(`${JSON.stringify(end)}\n`)
+    let paid
+    const keep = (last) => {
+      paid = last
+    }
+    const end = await purchase(JSON.parse(line), keep).then(outcome, failure)
+    process.stdout.write(`${JSON.stringify({ ...end, paid })}\n`)
   }
 }
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import httpx
-from clresolve_guard import GuardError, GuardTransport, Signer
+from clresolve_guard import GuardError, GuardTransport, Paid, Signer
 from eth_account import Account
 from x402 import RecoveredResponseResult, x402Client
 from x402.http.clients import x402_httpx_transport
@@ -51,22 +53,24 @@ def client_for(question: dict[str, Any]) -> x402Client:
     return client
 
 
-def transport_for(guard: dict[str, Any] | None) -> httpx.AsyncBaseTransport:
+def transport_for(guard: dict[str, Any] | None, on_paid: Callable[[Paid], None]) -> httpx.AsyncBaseTransport:
     inner = httpx.AsyncHTTPTransport()
     if guard is None:
         return inner
     daemon, agent, verb, milliseconds = (guard[name] for name in ("daemon", "agent", "verb", "timeout"))
     signer = Signer(**guard["signer"]) if "signer" in guard else None
-    return GuardTransport(inner, daemon=daemon, agent=agent, verb=verb, timeout=milliseconds / 1000, signer=signer)
+    about = {"daemon": daemon, "agent": agent, "verb": verb}
+    return GuardTransport(inner, **about, timeout=milliseconds / 1000, signer=signer, on_paid=on_paid)
 
 
 async def buy(question: dict[str, Any]) -> dict[str, Any]:
-    paying = x402_httpx_transport(client_for(question), transport_for(question["guard"]))
+    kept: list[Paid] = []
+    paying = x402_httpx_transport(client_for(question), transport_for(question["guard"], kept.append))
     try:
         # httpx follows redirects where it is told to.
         async with httpx.AsyncClient(transport=paying, follow_redirects=True) as http:
             response = await asked(http, question)
-            return {"status": response.status_code, "body": response.text}
+            return {"status": response.status_code, "body": response.text, **{"paid": asdict(paid) for paid in kept}}
     except Exception as error:
         return failure(error)
 

@@ -1,14 +1,14 @@
 //! The Rust client of x402, `x402-reqwest`: the purchases that come on the standard input, one a line (README.md).
 
 use std::io::{BufRead as _, Write as _};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use alloy_signer_local::PrivateKeySigner;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clresolve_guard::{Config, Daemon, Guard, Refusal, Signer, TrustedKeys, Why};
+use clresolve_guard::{Config, Daemon, Guard, Paid, Refusal, Signer, TrustedKeys, Why};
 use http::Extensions;
 use reqwest::header::HeaderValue;
 use reqwest::{Request, Response, StatusCode};
@@ -31,6 +31,9 @@ struct Question {
     trick: Option<Trick>,
     thief: String,
     kill: String,
+    /// What the guard handed out.
+    #[serde(skip)]
+    paid: Arc<Mutex<Option<Paid>>>,
 }
 
 #[derive(Deserialize)]
@@ -64,12 +67,18 @@ enum Trick {
 async fn main() {
     for line in std::io::stdin().lock().lines() {
         let question: Question = serde_json::from_str(&line.expect("a line")).expect("a purchase");
-        let end = match buy(&question).await {
+        let mut end = match buy(&question).await {
             Ok(response) => {
                 json!({"status": response.status().as_u16(), "body": response.text().await.unwrap_or_default()})
             }
             Err(error) => failure(&error),
         };
+        if let Some(paid) = question.paid.lock().expect("nobody panics").as_ref() {
+            let Paid { url, decision, payment, settlement, .. } = paid;
+            end["paid"] = json!({
+                "url": url.as_str(), "decision": decision, "payment": payment, "settlement": settlement,
+            });
+        }
         println!("{end}");
         std::io::stdout().flush().expect("somebody reads");
     }
@@ -106,7 +115,10 @@ fn guard(question: &Question) -> Option<Arc<dyn Middleware>> {
     });
     let config = Config { timeout: Duration::from_millis(*timeout), signer, ..Config::new(daemon, agent, verb) };
     let daemon = Daemon::new(config).expect("a daemon on this machine");
-    Some(Arc::new(Guard::new(daemon, reqwest::Client::builder()).expect("a client")))
+    let guard = Guard::new(daemon, reqwest::Client::builder()).expect("a client");
+    let paid = Arc::clone(&question.paid);
+    let guard = guard.on_paid(move |one| *paid.lock().expect("nobody panics") = Some(one.clone()));
+    Some(Arc::new(guard))
 }
 
 fn payments(question: &Question) -> Arc<X402Client<Chooses>> {
