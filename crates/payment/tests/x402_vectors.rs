@@ -12,7 +12,7 @@ use clresolve_core::reason::Code;
 use clresolve_jose::PublicKey;
 use clresolve_payment::artifact::{Artifact, SignedBy, SignerKeys};
 use clresolve_payment::asset::{Asset, AssetId};
-use clresolve_payment::offer::{Offer, Offers};
+use clresolve_payment::offer::{Offer, Offered, Offers, Unproven};
 use clresolve_payment::receipt::Receipt;
 use clresolve_payment::signed::PaymentHeader;
 use clresolve_payment::terms::{Entry, Price, Reply, Terms};
@@ -222,9 +222,10 @@ fn x402_vectors_of_offers_and_receipts_get_their_result() {
             assert_eq!(published.addresses == [pay_to], expected, "{name}");
         }
         if let Ok(offer) = Artifact::<Offer>::read(artifact)
-            && let Some(proven) = proven(&payload(artifact), artifact, &published)
+            && let Some(claim) = Claim::of(&payload(artifact))
         {
-            assert_eq!(proven, offer.signed_by(&published) == SignedBy::Published, "{name}");
+            let is_proven = claim.proven(artifact, &published).is_some_and(|proven| proven.is_ok());
+            assert_eq!(is_proven, offer.signed_by(&published) == SignedBy::Published, "{name}");
         }
     }
 }
@@ -253,15 +254,97 @@ fn holds(artifact: &Value, keys: &SignerKeys) -> bool {
     signed == Ok(SignedBy::Published)
 }
 
-/// Whether the offer proves, a second before its end, the price that it states itself. `None` where that is no price.
-fn proven(payload: &Value, offer: &Value, keys: &SignerKeys) -> Option<bool> {
-    let mut entry = payload.clone();
-    entry["maxTimeoutSeconds"] = 60.into();
-    let url = payload["resourceUrl"].as_str()?;
-    let terms = json!({"x402Version": 2, "resource": {"url": url}, "accepts": [entry]});
-    let price = Terms::of_value(&terms).ok()?.entries.remove(0).price.ok()?;
-    let now = at(payload["validUntil"].as_i64().unwrap_or(1_767_225_600) - 1);
-    Some(Offers::read(std::slice::from_ref(offer), url).prove(&price, keys, now).is_some_and(|proven| proven.is_ok()))
+/// The price that an offer states itself.
+struct Claim {
+    price: Price,
+    url: String,
+    /// A second before the offer's end.
+    now: Timestamp,
+}
+
+impl Claim {
+    /// `None` where what is stated is no price.
+    fn of(payload: &Value) -> Option<Self> {
+        let mut entry = payload.clone();
+        entry["maxTimeoutSeconds"] = 60.into();
+        let url = payload["resourceUrl"].as_str()?.to_owned();
+        let terms = json!({"x402Version": 2, "resource": {"url": url}, "accepts": [entry]});
+        let price = Terms::of_value(&terms).ok()?.entries.remove(0).price.ok()?;
+        let now = at(payload["validUntil"].as_i64().unwrap_or(1_767_225_600) - 1);
+        Some(Self { price, url, now })
+    }
+
+    /// Whether an offer proves it.
+    fn proven(&self, offer: &Value, keys: &SignerKeys) -> Option<Result<Offered, Unproven>> {
+        Offers::read(std::slice::from_ref(offer), &self.url).prove(&self.price, keys, self.now)
+    }
+}
+
+/// Whatever byte of an offer is changed: it proves the price only where it says what a good one says, under the same
+/// signature; and what nobody signs never changes what is found, be the offer good or bad.
+#[test]
+fn x402_vectors_of_offers_withstand_every_changed_byte() {
+    let Some(vectors) = vectors("offer-receipt") else { return };
+    let offers: Vec<_> = vectors.iter().filter(|(name, _)| name.starts_with("offer")).map(Changeable::of).collect();
+    let good: Vec<_> = offers.iter().filter(|offer| offer.is_good()).map(|offer| signed(&offer.offer)).collect();
+    assert!(good.len() > 1 && good.len() + 1 < offers.len(), "{} of {} are good", good.len(), offers.len());
+    for offer in &offers {
+        let mut unsigned = 0;
+        for changed in offer.changed() {
+            let found = offer.claim.proven(&changed, &offer.keys);
+            let says = signed(&changed);
+            assert!(!matches!(found, Some(Ok(_))) || good.contains(&says), "{}: {changed}", offer.name);
+            if says == signed(&offer.offer) {
+                assert_eq!(found, offer.found, "{}: {changed}", offer.name);
+                unsigned += 1;
+            }
+        }
+        assert!(unsigned > 0, "{}", offer.name);
+    }
+}
+
+/// An offer with a member that nobody signs, what it claims, and what is found of that.
+struct Changeable {
+    name: String,
+    offer: Value,
+    keys: SignerKeys,
+    claim: Claim,
+    found: Option<Result<Offered, Unproven>>,
+}
+
+impl Changeable {
+    fn of((name, vector): &(String, Value)) -> Self {
+        let mut offer = vector["artifact"].clone();
+        offer["note"] = "of nobody".into();
+        let keys = published(&offer, &vector["expect"]);
+        let claim = Claim::of(&payload(&offer)).unwrap_or_else(|| panic!("{name}: no price"));
+        let found = claim.proven(&offer, &keys);
+        Self { name: name.clone(), offer, keys, claim, found }
+    }
+
+    fn is_good(&self) -> bool {
+        matches!(self.found, Some(Ok(_)))
+    }
+
+    /// With one byte changed, for every byte and each change that leaves JSON.
+    fn changed(&self) -> impl Iterator<Item = Value> {
+        let text = self.offer.to_string().into_bytes();
+        let each = (0..text.len()).flat_map(|at| (0..=u8::MAX).map(move |byte| (at, byte)));
+        each.filter_map(move |(at, byte)| {
+            let mut changed = text.clone();
+            changed[at] = byte;
+            serde_json::from_slice(&changed).ok().filter(|_| changed != text)
+        })
+    }
+}
+
+/// What an offer says, and the signature. Its hex digits have two cases.
+fn signed(offer: &Value) -> Value {
+    let signature = match offer["signature"].as_str() {
+        Some(digits) if digits.starts_with("0x") => digits.to_lowercase().into(),
+        _ => offer["signature"].clone(),
+    };
+    json!([offer["format"], offer["payload"], signature])
 }
 
 /// What an offer states, in either format.

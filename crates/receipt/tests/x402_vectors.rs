@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clresolve_core::name::EnsName;
-use clresolve_core::reason::{Code, Reason};
+use clresolve_core::reason::Code;
 use clresolve_core::state::State;
 use clresolve_jose::PublicKey;
 use clresolve_payment::route::Route;
@@ -48,42 +48,17 @@ fn x402_vectors_of_commandlayer_receipts_get_their_result() {
     }
 }
 
-/// Whatever byte of a receipt is changed: it is trusted only where the text means what it meant, or where the member is
-/// one that nobody signs; and such a member never changes the state, be the receipt good or bad. One that was altered stays
-/// refused, unless the change undoes that.
+/// Whatever byte of a receipt is changed: see [`withstand_every_changed_byte`].
 #[test]
 fn x402_vectors_of_receipts_withstand_every_changed_byte() {
     let Some(vectors) = vectors() else { return };
-    let judged = vectors.iter().map(|vector| (vector, vector.judged(&vector.receipt)));
-    let (good, bad): (Vec<_>, Vec<_>) = judged.partition(|(_, found)| found.state() == State::Trusted);
-    assert!(good.len() >= 10 && bad.len() >= 10, "{} good, {} bad", good.len(), bad.len());
-    let meanings: Vec<_> = good.iter().map(|(vector, found)| signed(&vector.receipt, found)).collect();
-    for ((vector, judged), meaning) in good.iter().zip(&meanings) {
-        for changed in vector.changed() {
-            let found = vector.judged(&changed);
-            let shown = || format!("{}: {}", vector.file, String::from_utf8_lossy(&changed));
-            let means_the_same = [&found, judged].iter().any(|by| signed(&changed, by) == *meaning);
-            if found.state() == State::Trusted {
-                assert!(means_the_same, "{}", shown());
-            } else if means_the_same && vector.is_readable(&changed) {
-                panic!("{}: {found:#?}", shown());
-            }
-        }
-    }
-    for (vector, judged) in &bad {
-        let meaning = signed(&vector.receipt, judged).filter(|_| vector.is_readable(&vector.receipt));
-        for changed in vector.changed() {
-            let found = vector.judged(&changed);
-            let is_undone = || meanings.contains(&signed(&changed, &found));
-            let is_right = found.state() != State::Trusted || is_undone();
-            let shown = || format!("{}: {}", vector.file, String::from_utf8_lossy(&changed));
-            assert!(is_right, "{}", shown());
-            let means_the_same = || [&found, judged].iter().any(|by| signed(&changed, by) == meaning);
-            if meaning.is_some() && means_the_same() && vector.is_readable(&changed) {
-                assert_eq!(found.state(), judged.state(), "{}: {found:#?}", shown());
-            }
-        }
-    }
+    let case = |vector: &Vector| (vector.file.clone(), vector.receipt.clone());
+    let cases: Vec<_> = vectors.iter().map(case).collect();
+    let tried = withstand_every_changed_byte(&cases, |at, receipt| vectors[at].judged(receipt));
+    assert!(
+        tried.good >= 10 && tried.bad >= 10 && tried.unsigned_of_good > 0 && tried.unsigned_of_bad > 0,
+        "{tried:?}"
+    );
 }
 
 /// An offer is no receipt. x402's own receipt holds for the agent that has the signer's address and the receipt's URL.
@@ -113,69 +88,137 @@ fn x402_vectors_of_offers_and_receipts_are_judged() {
     assert!(receipts > 0);
 }
 
-/// Whatever byte of x402's own receipt is changed: it is trusted only where it means what it meant, or where the member is
-/// one that nobody signs. One that was altered stays refused, unless the change undoes that.
+/// The same of x402's own receipts by EIP-712, and of offers, which are no receipts whatever byte is changed.
 #[test]
 fn x402_vectors_of_x402_s_own_receipts_withstand_every_changed_byte() {
     let Some(folder) = folder("offer-receipt") else { return };
-    let seller = Seller::new(PAYEE);
-    let receipts = artifacts(&folder).into_iter().filter(|(file, _)| file.starts_with("receipt"));
-    let receipts: Vec<_> = receipts.filter(|(_, vector)| vector["artifact"].is_object()).collect();
-    let with_note = |vector: &Value| {
-        let mut artifact = vector["artifact"].clone();
-        artifact.as_object_mut().expect("an object").insert("note".to_owned(), "of nobody".into());
-        artifact.to_string().into_bytes()
-    };
-    let texts = receipts.iter().map(|(file, vector)| (file, with_note(vector)));
-    let judged = texts.map(|(file, text)| (file, seller.judged_bytes(&text), text));
-    let (good, bad): (Vec<_>, Vec<_>) = judged.partition(|(_, found, _)| found.state() == State::Trusted);
-    let meanings: Vec<_> = good.iter().map(|(_, found, text)| signed(text, found)).collect();
-    assert!(!good.is_empty() && bad.len() > 1, "{} good, {} bad", good.len(), bad.len());
-    for (file, found, text) in good.iter().chain(&bad) {
-        let is_good = found.state() == State::Trusted;
-        assert!(!is_good || found.unsigned == ["/note"], "{file}: {found:#?}");
-        for (at, byte) in (0..text.len()).flat_map(|at| changes(text[at]).map(move |byte| (at, byte))) {
-            let mut changed = text.clone();
-            changed[at] = byte;
-            let found = seller.judged_bytes(&changed);
-            let now = signed(&changed, &found);
-            let means_a_good_one = meanings.iter().any(|meaning| same_artifact(now.clone(), meaning.clone()));
-            let is_right = (found.state() == State::Trusted) == means_a_good_one;
-            let shown = || format!("{file} at {at}: {}", String::from_utf8_lossy(&changed));
-            assert!(is_right || !is_good && found.state() != State::Trusted, "{}: {found:#?}", shown());
-        }
-    }
+    let receipts = artifacts(&folder).into_iter().filter(|(_, vector)| vector["artifact"].is_object());
+    let tried = x402_s_own(receipts.map(|(file, vector)| (file, vector["artifact"].clone())));
+    assert!(tried.good > 0 && tried.bad > 5 && tried.unsigned_of_good > 0 && tried.unsigned_of_bad > 0, "{tried:?}");
 }
 
-/// Whether two artifacts say the same under the same signature: the hex digits behind `0x` have two cases.
-fn same_artifact(one: Option<Value>, other: Option<Value>) -> bool {
-    let lower = |value: Option<Value>| {
-        let mut value = value?;
-        let digits = value["signature"].as_str()?.strip_prefix("0x")?.to_lowercase();
-        value["signature"] = digits.into();
-        Some(value)
+/// And by JWS, of which no receipt was published: those of the sandbox.
+#[test]
+fn x402_s_own_receipts_by_jws_withstand_every_changed_byte() {
+    let receipts = [
+        ("x402-jws.json", include_str!("../../sandbox/src/receipts/x402-jws.json")),
+        ("x402-jws-altered.json", include_str!("../../sandbox/src/receipts/x402-jws-altered.json")),
+        ("x402-jws-forged.json", include_str!("../../sandbox/src/receipts/x402-jws-forged.json")),
+    ];
+    let receipts = receipts.map(|(file, text)| (file.to_owned(), serde_json::from_str(text).expect("JSON")));
+    let tried = x402_s_own(receipts);
+    assert!(tried.good == 1 && tried.bad == 2 && tried.unsigned_of_good > 0 && tried.unsigned_of_bad > 0, "{tried:?}");
+}
+
+/// Changes every byte of artifacts, to each of which a member is added that nobody signs.
+fn x402_s_own(artifacts: impl IntoIterator<Item = (String, Value)>) -> Tried {
+    let seller = Seller::new(PAYEE);
+    let with_note = |(file, mut artifact): (String, Value)| {
+        artifact.as_object_mut().expect("an object").insert("note".to_owned(), "of nobody".into());
+        (file, artifact.to_string().into_bytes())
     };
-    let one = lower(one);
-    one.is_some() && one == lower(other)
+    let cases: Vec<_> = artifacts.into_iter().map(with_note).collect();
+    for (file, text) in &cases {
+        let found = seller.judged_bytes(text);
+        assert!(found.state() != State::Trusted || found.unsigned == ["/note"], "{file}: {found:#?}");
+    }
+    withstand_every_changed_byte(&cases, |_, receipt| seller.judged_bytes(receipt))
+}
+
+/// How many receipts were changed, and how many changes were of what nobody signs.
+#[derive(Debug, Default)]
+struct Tried {
+    good: usize,
+    bad: usize,
+    unsigned_of_good: usize,
+    unsigned_of_bad: usize,
+}
+
+/// Changes every byte of receipts, each with the name of its file; `judged` judges what one of them became. It is trusted
+/// only where it means what it meant, or where the member is one that nobody signs; and such a member never changes the
+/// state, be the receipt good or bad. One that was altered stays refused, unless the change undoes that.
+fn withstand_every_changed_byte(
+    receipts: &[(String, Vec<u8>)],
+    judged: impl Fn(usize, &[u8]) -> ReceiptJudgement,
+) -> Tried {
+    let before: Vec<_> = receipts.iter().enumerate().map(|(at, (_, text))| judged(at, text)).collect();
+    let meanings = receipts.iter().zip(&before).map(|((_, text), found)| signed(text, found));
+    let meanings: Vec<_> = meanings.collect();
+    let is_good = |at: usize| before[at].state() == State::Trusted;
+    let mut tried = Tried::default();
+    for (at, (file, text)) in receipts.iter().enumerate() {
+        let allowed: Vec<_> = match is_good(at) {
+            true => vec![&meanings[at]],
+            false => (0..receipts.len()).filter(|good| is_good(*good)).map(|good| &meanings[good]).collect(),
+        };
+        let mut unsigned = 0;
+        for changed in changed(text) {
+            let found = judged(at, &changed);
+            let shown = || format!("{file}: {}: {found:#?}", String::from_utf8_lossy(&changed));
+            let means = [&found, &before[at]].map(|by| signed(&changed, by));
+            if found.state() == State::Trusted {
+                assert!(means.iter().any(|meaning| allowed.contains(&meaning)), "{}", shown());
+            }
+            if is_readable(&before[at]) && is_readable(&found) && means.contains(&meanings[at]) && means[1].is_some() {
+                assert_eq!(found.state(), before[at].state(), "{}", shown());
+                unsigned += 1;
+            }
+        }
+        let (receipts, of_unsigned) = match is_good(at) {
+            true => (&mut tried.good, &mut tried.unsigned_of_good),
+            false => (&mut tried.bad, &mut tried.unsigned_of_bad),
+        };
+        *receipts += 1;
+        *of_unsigned += unsigned;
+    }
+    tried
+}
+
+/// The text with one byte changed, for every byte and each change.
+fn changed(text: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    let each = (0..text.len()).flat_map(|at| changes(text[at]).map(move |byte| (at, byte)));
+    each.map(|(at, byte)| {
+        let mut changed = text.to_vec();
+        changed[at] = byte;
+        changed
+    })
+}
+
+/// Another character of its kind, the other case, what is no UTF-8, and those that have a meaning of their own.
+fn changes(byte: u8) -> impl Iterator<Item = u8> {
+    let kinds = [byte ^ 1, byte ^ 0x20, byte ^ 0x80, b'"', b'\\', b'0', b'e', b' ', b',', b':', b'}'];
+    kinds.into_iter().filter(move |changed| *changed != byte)
+}
+
+/// Whether no member stands twice.
+fn is_readable(found: &ReceiptJudgement) -> bool {
+    !codes(found).contains(&Code::ReceiptDuplicateKey)
 }
 
 const PAYEE: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 const THIEF: &str = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
 
-/// An agent with one address, at the place of the vectors.
-struct Seller(ReceiptAgent);
+/// The key of the vectors, of the seed of 32 sevens.
+const KEY: &str = "ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=";
+
+/// An agent with one address, at the place of the vectors, for which their key signs.
+struct Seller {
+    agent: ReceiptAgent,
+    signer: ReceiptSigner,
+}
 
 impl Seller {
     fn new(address: &str) -> Self {
         let settled = vec![address.parse().expect("an address")];
         let route = Route::configured("https://api.sandbox.example/summarize/v1").expect("a route");
-        Self(ReceiptAgent {
+        let agent = ReceiptAgent {
             name: EnsName::parse("summarizeagent.eth").expect("a name"),
             entry: None,
             verbs: Vec::new(),
             addresses: SignerAddresses { settled, open: None },
             routes: AgentRoutes { settled: vec![route], open: None },
-        })
+        };
+        Self { agent, signer: signer("runtime.sandbox.eth", KEY, "test-key-7") }
     }
 
     fn judged(&self, artifact: &Value) -> ReceiptJudgement {
@@ -183,13 +226,12 @@ impl Seller {
     }
 
     fn judged_bytes(&self, receipt: &[u8]) -> ReceiptJudgement {
-        let signer = Reason::new(Code::ReceiptKeyUnpublished);
         let now = Timestamp::from_second(1_795_296_121).expect("a time");
         judge(
             receipt,
             &ReceiptKnowledge {
-                agent: Some(&self.0),
-                signer: Err(&signer),
+                agent: Some(&self.agent),
+                signer: Ok(&self.signer),
                 request: None,
                 bought: None,
                 earliest: None,
@@ -212,7 +254,7 @@ fn artifacts(folder: &Path) -> Vec<(String, Value)> {
 }
 
 /// What the family's verifiers sign beside a JSON value that nobody covers, by the value of the whole receipt less what is
-/// listed as unsigned. `None` where the text is no JSON.
+/// listed as unsigned. `None` where the text is no JSON. The hex digits of a signature have two cases.
 fn signed(receipt: &[u8], found: &ReceiptJudgement) -> Option<Value> {
     let mut value: Value = serde_json::from_slice(receipt).ok()?;
     for pointer in &found.unsigned {
@@ -220,6 +262,10 @@ fn signed(receipt: &[u8], found: &ReceiptJudgement) -> Option<Value> {
         if let Some(Value::Object(members)) = value.pointer_mut(parent) {
             members.remove(name)?;
         }
+    }
+    let digits = value.get("signature").and_then(Value::as_str).filter(|signature| signature.starts_with("0x"));
+    if let Some(digits) = digits.map(str::to_lowercase) {
+        value["signature"] = digits.into();
     }
     Some(in_doubles(value))
 }
@@ -232,12 +278,6 @@ fn in_doubles(value: Value) -> Value {
         Value::Object(members) => members.into_iter().map(|(name, value)| (name, in_doubles(value))).collect(),
         other => other,
     }
-}
-
-/// Another character of its kind, the other case, and one that has a meaning of its own.
-fn changes(byte: u8) -> impl Iterator<Item = u8> {
-    let kinds = [byte ^ 1, byte ^ 0x20, b'"'];
-    kinds.into_iter().filter(move |changed| *changed != byte)
 }
 
 fn codes(found: &ReceiptJudgement) -> Vec<Code> {
@@ -282,20 +322,16 @@ impl Vector {
             },
         )
     }
+}
 
-    /// The receipt with one byte changed, for every byte and each change.
-    fn changed(&self) -> impl Iterator<Item = Vec<u8>> {
-        let each = (0..self.receipt.len()).flat_map(|at| changes(self.receipt[at]).map(move |byte| (at, byte)));
-        each.map(|(at, byte)| {
-            let mut changed = self.receipt.clone();
-            changed[at] = byte;
-            changed
-        })
-    }
-
-    /// Whether the changed text is strict JSON in which no member stands twice.
-    fn is_readable(&self, receipt: &[u8]) -> bool {
-        !codes(&self.judged(receipt)).contains(&Code::ReceiptDuplicateKey)
+/// Who signs, with what is published under the name.
+fn signer(name: &str, key: &str, kid: &str) -> ReceiptSigner {
+    ReceiptSigner {
+        name: EnsName::parse(name).expect("a name"),
+        key: Ok(PublicKey::from_record(key).expect("a key")),
+        kid: Ok(kid.to_owned()),
+        canonical: None,
+        block: 1,
     }
 }
 
@@ -313,7 +349,7 @@ fn vectors() -> Option<Vec<Vector>> {
         .map(|row| {
             let file = row["file"].as_str().expect("a file").rsplit('/').next().expect("a name").to_owned();
             let family = text(&row["family"]).expect("a family");
-            let signer = match family.as_str() {
+            let name = match family.as_str() {
                 "commercial-json-stringify" => "commercial.sandbox.eth",
                 "clas-execution-v1" => "summarizeagent.eth",
                 _ => "runtime.sandbox.eth",
@@ -323,13 +359,7 @@ fn vectors() -> Option<Vec<Vector>> {
                 kind: text(&row["kind"]).expect("a kind"),
                 canonical_sha256: text(&row["canonical_sha256"]),
                 hash_matches: row["hash_matches"].as_bool(),
-                signer: ReceiptSigner {
-                    name: EnsName::parse(signer).expect("a name"),
-                    key: Ok(PublicKey::from_record(key).expect("a key")),
-                    kid: Ok(kid.to_owned()),
-                    canonical: None,
-                    block: 1,
-                },
+                signer: signer(name, key, kid),
                 agent: ReceiptAgent {
                     name: EnsName::parse("summarizeagent.eth").expect("a name"),
                     entry: Some("x402://summarizeagent.eth/summarize/v1".to_owned()),
