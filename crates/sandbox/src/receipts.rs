@@ -1,5 +1,6 @@
 //! Receipts of the sandbox's agents: of each family a good one, one that was altered after it was signed and one that is a
-//! stranger's whole forgery, and one for each further way in which a receipt goes wrong.
+//! stranger's whole forgery, and one for each further way in which a receipt goes wrong. Two further good ones hold numbers
+//! (`sdk-numbers`) and names (`sdk-names`) that not every language writes and sorts as ECMAScript does.
 //!
 //! They are signed with a key that everybody has: its seed is 32 bytes of value 7. The chain of the sandbox publishes it
 //! under the name that signs for `summarizeagent.eth`; the address of that agent has a worthless key too. A stranger's
@@ -44,6 +45,8 @@ macro_rules! samples {
 
 samples! {
     "sdk" "summarizeagent.eth" Trusted [];
+    "sdk-numbers" "summarizeagent.eth" Trusted [];
+    "sdk-names" "summarizeagent.eth" Trusted [];
     "runtime" "summarizeagent.eth" Trusted [];
     "commercial-runtime" "summarizeagent.eth" Trusted [];
     "agent-sdk" "summarizeagent.eth" Trusted [];

@@ -1,5 +1,5 @@
-// Receipts that @x402/extensions makes for the sandbox's agent, with keys that everybody has, two that were changed, and one
-// as CommandLayer's SDKs write it: makers.mjs FOLDER.
+// Receipts that @x402/extensions makes for the sandbox's agent, with keys that everybody has, three that were changed, and two
+// as CommandLayer's SDKs and runtime write them: makers.mjs FOLDER.
 import { createHash, createPrivateKey, createPublicKey, sign } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -46,21 +46,31 @@ function stable(value) {
   return `{${Object.keys(value).sort().map((name) => `${JSON.stringify(name)}:${stable(value[name])}`).join(",")}}`;
 }
 
+const read = (file) => JSON.parse(readFileSync(join(folder, file), "utf8"));
 const make = async (file, receipt) => writeFileSync(join(folder, file), JSON.stringify(await receipt));
 await make("made-eip712.json", createReceiptEIP712(input, (data) => payee.signTypedData(data)));
 await make("made-by-stranger.json", createReceiptEIP712(input, (data) => stranger.signTypedData(data)));
 await make("made-jws.json", createReceiptJWS(input, signer("did:web:api.sandbox.example#key-1", key)));
 const stranger8 = keyOf(8);
 await make("made-by-did-key.json", createReceiptJWS(input, signer(didOf(stranger8), stranger8)));
-const good = JSON.parse(readFileSync(join(folder, "x402-eip712.json"), "utf8"));
+const good = read("x402-eip712.json");
 const payer = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
 await make("other-payer.json", { ...good, payload: { ...good.payload, payer } });
-// The agent's good receipt, signed with its signer's key under the identifier of another one, where the SDKs have it.
-const { metadata, ...content } = JSON.parse(readFileSync(join(folder, "sdk.json"), "utf8"));
-const { alg, canonical, signer_id } = metadata.proof;
-const signed = { ...content, kid: "another-key", metadata: { proof: { alg, canonical, signer_id } } };
-const hash_sha256 = createHash("sha256").update(stable(signed)).digest("hex");
-const signature_b64 = sign(null, Buffer.from(hash_sha256), key).toString("base64");
-const proof = { ...signed.metadata.proof, hash_sha256, signature_b64 };
-await make("sdk-other-kid.json", { ...signed, metadata: { receipt_id: hash_sha256, proof } });
+// Two that the signer's own key has signed, as they are written: of the SDKs under the identifier of another key, of the
+// runtime under another name.
+const seal = (signed) => {
+  const hash_sha256 = createHash("sha256").update(stable(signed)).digest("hex");
+  const signature_b64 = sign(null, Buffer.from(hash_sha256), key).toString("base64");
+  const proof = { ...signed.metadata.proof, hash_sha256, signature_b64 };
+  return { ...signed, metadata: { ...signed.metadata, receipt_id: hash_sha256, proof } };
+};
+const sdk = read("sdk.json");
+const { alg, canonical, signer_id } = sdk.metadata.proof;
+await make("sdk-other-kid.json", seal({ ...sdk, kid: "another-key", metadata: { proof: { alg, canonical, signer_id } } }));
+const runtime = read("runtime.json");
+const blank = { ...runtime.metadata.proof, signer_id: "stranger.sandbox.eth", hash_sha256: "", signature_b64: "" };
+await make("runtime-other-signer.json", seal({ ...runtime, metadata: { ...runtime.metadata, receipt_id: "", proof: blank } }));
+// Whole, but for a signature of which it says that it is by another algorithm.
+const agentSdk = read("agent-sdk.json");
+await make("agent-sdk-other-alg.json", { ...agentSdk, signature: { ...agentSdk.signature, alg: "ed448" } });
 await make("year-2100.json", { ...good, payload: { ...good.payload, issuedAt: 4102444800 }, signature: "0x00" });

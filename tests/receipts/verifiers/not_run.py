@@ -1,4 +1,4 @@
-"""What the verifiers that are in no registry say of the families B1 to E: rows of a table.
+"""What the verifiers that are in no registry say: rows of a table.
 
 They are not run here. Beside each answer stands where it is from: the published vector that was given to the verifier, or
 the code that was read. Of a stranger's signature neither says anything, so there is no row for it.
@@ -8,9 +8,11 @@ import json
 import pathlib
 import sys
 
+RUNTIME = "runtime 98e2960, its `/verify`"
 VERIFYAGENT = "verifyagent 22d3b3f"
 WEBSITE = "commandlayer-org 5b49475, `lib/verifyReceipt.js`"
-MCP_SERVER = "mcp-server 42e9f03"
+MCP_SERVER = "mcp-server 42e9f03, its `receiptVerifier.js`"
+MCP_TOOL = "mcp-server 42e9f03, its tool `verify_receipt`"
 LAYERED = "runtime-core 7756191, its `receipt.ts`"
 HASH_BOUND = "runtime-core 7756191, its `receipt-v1.ts`"
 EXECUTION = "commandlayer-org 99af225, `lib/receipts/first-action-receipt.js`"
@@ -26,16 +28,22 @@ def altered(vector: str) -> str:
 
 LOST = "VERIFIED: by its code, which loses the member before it computes the digest"
 TWO_NAMES = "SIGNER_MISMATCH: by its code, where signer and agent are two names"
+ONE_KEY = "ok: by its code, which checks every receipt with the one key that it is configured with"
+NO_ALGORITHM = "VERIFIED: by its code, which does not read `alg`"
+NOT_READ = "refused: by its code, which sends `{receipt}` where the runtime reads the whole body as the receipt"
 ROWS = [
+    ("A2", RUNTIME, "runtime-other-signer.json", ONE_KEY),
     ("B1", VERIFYAGENT, "agent-sdk.json", valid("agent-sdk-top-level-signature")),
     ("B1", VERIFYAGENT, "receipt-hash-mismatch.json", altered("agent-sdk-top-level-signature")),
     ("B1", VERIFYAGENT, "receipt-duplicate-key.json", "VERIFIED: of the published vector `trap.duplicate-key.json`"),
     ("B1", VERIFYAGENT, "receipt-signer-mismatch.json", "VERIFIED: of the published vector `trap.other-signer-name.json`"),
     ("B1", VERIFYAGENT, "prototype.json", LOST),
+    ("B1", VERIFYAGENT, "agent-sdk-other-alg.json", NO_ALGORITHM),
     ("B2", WEBSITE, "website.json", valid("website-metadata-proof")),
     ("B2", WEBSITE, "website-altered.json", altered("website-metadata-proof")),
     ("C", MCP_SERVER, "mcp-server.json", valid("mcp-1.1.0-top-level-proof")),
     ("C", MCP_SERVER, "mcp-server-altered.json", altered("mcp-1.1.0-top-level-proof")),
+    ("C", MCP_TOOL, "mcp-server.json", NOT_READ),
     ("D", LAYERED, "runtime-core.json", valid("runtime-core-layered")),
     ("D", LAYERED, "runtime-core-altered.json", altered("runtime-core-layered")),
     ("D0", HASH_BOUND, "runtime-core-hash-bound.json", valid("runtime-core-legacy-hash-bound")),
