@@ -16,8 +16,8 @@ use url::Url;
 use clresolve_core::mutant;
 use clresolve_core::reason::{Code, Reason};
 
-pub use crate::artifact::SignerKeys;
 use crate::artifact::{Artifact, Malformed, Payload, SignedBy};
+pub use crate::artifact::{SignerKeys, Unread};
 use crate::forms;
 use crate::terms::{MAX_ENTRIES, Price};
 use crate::typed_data;
@@ -110,7 +110,7 @@ impl Offers {
                         SignedBy::Published => {
                             return Some(Ok(Offered { valid_until: offer.artifact.payload().end() }));
                         }
-                        SignedBy::Undecided => Objection::Undecided(offer.undecided(keys)),
+                        SignedBy::Undecided => offer.undecided(keys),
                         SignedBy::Stranger => Objection::Signer,
                         SignedBy::Nobody => Objection::Signature,
                     }
@@ -122,7 +122,7 @@ impl Offers {
             }
         }
         let (objection, index) = weakest?;
-        let is_open = matches!(objection, Objection::Undecided(_));
+        let is_open = matches!(objection, Objection::Open(_));
         Some(Err(Unproven { reason: objection.reason(index), is_open }))
     }
 }
@@ -133,13 +133,13 @@ impl OfferRead {
     }
 
     /// Why it is not known who has signed it.
-    fn undecided(&self, keys: &SignerKeys) -> Box<Reason> {
-        let of_jws = keys.unread.as_ref().filter(|_| self.artifact.algorithm().is_some());
-        of_jws.cloned().unwrap_or_else(|| {
-            let cause = "a contract wallet's signature, which only the chain can check, or this build checks none";
-            let message = "Who has signed the offer cannot be checked here.";
-            Box::new(Reason::new(Code::OfferSignerUnproven).message(message).observed(cause))
-        })
+    fn undecided(&self, keys: &SignerKeys) -> Objection {
+        let cause = match keys.unread.as_ref().filter(|_| self.artifact.algorithm().is_some()) {
+            Some(Unread::Failed(reason)) => return Objection::Open(reason.clone()),
+            Some(Unread::NotAsked) => "the key with which the name signs its offers was not asked for",
+            None => "a contract wallet's signature, which only the chain can check, or this build checks none",
+        };
+        Objection::Undecided(cause)
     }
 }
 
@@ -167,7 +167,10 @@ fn stated<'o>(
 /// What speaks against an offer, weakest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Objection {
-    Undecided(Box<Reason>),
+    /// A key that the name publishes may have signed it.
+    Open(Box<Reason>),
+    /// Anybody may have signed it.
+    Undecided(&'static str),
     Signer,
     Signature,
     Ended,
@@ -179,12 +182,13 @@ impl Objection {
     /// How much it weighs.
     const fn rank(&self) -> u8 {
         match self {
-            Self::Undecided(_) => 0,
-            Self::Signer => 1,
-            Self::Signature => 2,
-            Self::Ended => 3,
-            Self::Terms => 4,
-            Self::Form(_) => 5,
+            Self::Open(_) => 0,
+            Self::Undecided(_) => 1,
+            Self::Signer => 2,
+            Self::Signature => 3,
+            Self::Ended => 4,
+            Self::Terms => 5,
+            Self::Form(_) => 6,
         }
     }
 
@@ -192,7 +196,11 @@ impl Objection {
     fn reason(self, index: usize) -> Box<Reason> {
         let invalid = |message: &str| Reason::new(Code::OfferInvalid).message(message);
         let reason = match self {
-            Self::Undecided(reason) => *reason,
+            Self::Open(reason) => *reason,
+            Self::Undecided(cause) => {
+                let message = "Who has signed the offer cannot be checked here.";
+                Reason::new(Code::OfferSignerUnproven).message(message).observed(cause)
+            }
             Self::Signer => Reason::new(Code::OfferSignerUnproven),
             Self::Signature => invalid("The offer's signature is not one that a key makes."),
             Self::Ended => invalid("The offer has expired."),
