@@ -406,7 +406,7 @@ impl Ledger {
             self.hint(name.clone(), Knows::Nothing, hint, &mut effect);
             is_hinted |= effect.hints > 0;
             if effect.over_budget > 0 {
-                self.leave_out(from, block, block.saturating_add(1));
+                self.leave_out_of(name, from, block);
             }
             if let Some(endpoint) = self.endpoints.get(&from) {
                 effect.count(&endpoint.endpoint.label);
@@ -475,18 +475,25 @@ impl Ledger {
             return false;
         };
         let last = news.missed.as_ref().map(|missed| *missed.end()).into_iter().chain(beyond.map(|_| head)).max();
-        self.leave_out(from, first, last.map_or(head, |last| last.saturating_add(1)).max(head))
-    }
-
-    /// Notes that blocks from `first` on were not read of an endpoint, and those from `after` on are. Whether it leaves
-    /// names that must be read again.
-    fn leave_out(&mut self, from: EndpointId, first: u64, after: u64) -> bool {
-        self.endpoints.entry(from).and_modify(|endpoint| endpoint.since = Some(after));
+        let after = last.map_or(head, |last| last.saturating_add(1)).max(head);
+        endpoint.since = endpoint.since.max(Some(after));
         let is_stale = !self.is_covered(from, first);
         if is_stale {
             self.note_gap();
         }
         is_stale
+    }
+
+    /// What an endpoint has said of a name in a block is not taken: the name alone is read again, unless others have read that
+    /// block. A run of it that is under way does not count as one since.
+    fn leave_out_of(&mut self, name: &EnsName, from: EndpointId, block: u64) {
+        if self.is_covered(from, block) {
+            return;
+        }
+        self.gap = self.ticket();
+        if self.index.has_before(name, self.gap) && !self.stale.contains(name) {
+            self.stale.push_back(name.clone());
+        }
     }
 
     /// Whether others have read the blocks from this one on: an endpoint of the operator's own, or, where a stranger left

@@ -1,3 +1,4 @@
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use clresolve_core::reading::{Block, Grade, Proof};
@@ -267,6 +268,40 @@ fn a_run_that_missed_a_change_beyond_the_budget_has_its_name_read_again() {
     }
     let due = |second| changes.due(START + SignedDuration::from_secs(second));
     assert_eq!((0..30).flat_map(due).collect::<BTreeSet<_>>().len(), names.len());
+}
+
+/// One name costs no reading of all others.
+#[test]
+fn a_run_that_missed_a_change_beyond_the_budget_has_no_other_name_read_again() {
+    let late: Vec<String> = (0..=HINTS_AT_ONCE).map(|number| format!("late{number}.eth")).collect();
+    let changes = followed(&["other.eth"]);
+    let began = changes.begin();
+    changes.news(HONEST, &news(late.iter().map(|name| text_of(name, READ + 1)).collect()), START);
+    for name in &late {
+        let found = read(START, READ, None);
+        if changes.unread(&self::name(name), began, &found, START).is_none() {
+            changes.add(&key(name), &found, began);
+        }
+    }
+    let due = |second| changes.due(START + SignedDuration::from_secs(second));
+    let read_again: BTreeSet<_> = (0..30).flat_map(due).collect();
+    assert_eq!((read_again.len(), read_again.contains(&name("other.eth"))), (late.len(), false));
+}
+
+/// Whatever it says later of earlier blocks.
+#[test]
+fn an_endpoint_never_counts_as_having_read_what_it_missed() {
+    let changes = Changes::new();
+    let ids = changes.follow(&[own("node"), stranger("other")]);
+    changes.add(&key("a.eth"), &read(START, READ, None), changes.begin());
+    let gap = |missed: RangeInclusive<u64>| {
+        let head = Block { number: *missed.end(), hash: [9; 32].into(), timestamp: START };
+        News { head, missed: Some(missed), ..news(vec![]) }
+    };
+    changes.news(ids[0], &gap(READ + 2..=READ + 5), START);
+    changes.news(ids[0], &gap(READ + 1..=READ + 1), START);
+    assert!(changes.news(ids[1], &gap(READ + 3..=READ + 3), START).is_stale, "nobody has read it");
+    assert!(!changes.news(ids[1], &gap(READ + 6..=READ + 6), START).is_stale, "the own one has read it");
 }
 
 /// A publisher that changes a thousand names in each block would else spend what tells of the one that matters.
