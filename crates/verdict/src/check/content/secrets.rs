@@ -489,9 +489,23 @@ fn is_key(text: &str) -> bool {
     has_form && !text.contains(char::is_whitespace) && !is_said_or_public(text)
 }
 
-/// As [`is_key`], and as long as tokens are.
+/// As [`is_key`], and as long as tokens are. A scheme may be named there too.
 fn is_long_key(text: &str) -> bool {
-    text.trim().len() >= MIN_KEY_TOKEN_BYTES && is_key(text)
+    text.trim().len() >= MIN_KEY_TOKEN_BYTES && is_key(text) && !is_compound(text.trim())
+}
+
+/// Most digits behind a word of a compound, as in `oauth2` and `rs256`.
+const MAX_WORD_DIGITS: usize = 4;
+
+/// Lower-case words joined by hyphens or low lines, some with a number behind them: `oauth2-client-credentials`.
+fn is_compound(text: &str) -> bool {
+    let is_word = |word: &str| {
+        let letters = word.trim_end_matches(|c: char| c.is_ascii_digit());
+        word.len() - letters.len() <= MAX_WORD_DIGITS
+            && letters.len() > 1
+            && letters.bytes().all(|byte| byte.is_ascii_lowercase())
+    };
+    text.contains(['-', '_']) && text.split(['-', '_']).all(is_word)
 }
 
 /// A placeholder, a remark, the place of a secret, or a public value.
