@@ -1388,6 +1388,17 @@ fn shards_of_a_list_and_a_registry_merge_to_the_report_of_one_run() {
     };
     assert_eq!(text_of(&merge()), text_of(&whole));
 
+    let gone = "https://sandbox.example/no-registry.json";
+    let whole = audit(gone, &[]);
+    assert!(json_of(&whole.stdout)["warning"].as_str().is_some_and(|it| it.contains("registry")), "{whole:?}");
+    for (index, report) in shards.iter().enumerate() {
+        audit(gone, &["--shard", &format!("{}/3", index + 1), "--out", report]);
+    }
+    assert_eq!(text_of(&merge()), text_of(&whole));
+    for (index, report) in shards.iter().enumerate() {
+        audit(REGISTRY, &["--shard", &format!("{}/3", index + 1), "--out", report]);
+    }
+
     let other = world.path("manifest.json");
     std::fs::write(&other, r#"{"entries": [{"id": "summarizeagent.eth"}]}"#).unwrap();
     audit(&other, &["--shard", "2/3", "--out", &shards[1]]);

@@ -171,7 +171,7 @@ fn finish(
             Ending::Complete if args.names.is_none() => bail!("--registry: the manifest has no entry"),
             Ending::Complete => bail!("--names: the list holds no name"),
             Ending::ListFailed(why) => bail!("--names: {why}"),
-            Ending::Interrupted | Ending::RegistryUnread(_) | Ending::ShardsCut(_) => Ok(exit),
+            Ending::Interrupted | Ending::RegistryUnread(_) | Ending::ShardsCut(_) | Ending::ShardsLack(_) => Ok(exit),
         };
     }
     if let Some(warning) = ending.warning() {

@@ -176,7 +176,7 @@ impl Watch {
         match ending {
             Ending::Complete => {}
             Ending::ListFailed(why) => bail!("--names: {why}"),
-            cut @ (Ending::Interrupted | Ending::RegistryUnread(_) | Ending::ShardsCut(_)) => {
+            cut @ (Ending::Interrupted | Ending::RegistryUnread(_) | Ending::ShardsCut(_) | Ending::ShardsLack(_)) => {
                 bail!(cut.warning().unwrap_or_default())
             }
         }

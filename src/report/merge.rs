@@ -34,6 +34,8 @@ pub struct ReportReader<R> {
 struct Head {
     tool: Tool,
     complete: bool,
+    #[serde(default)]
+    warning: Option<String>,
     scope: Scope,
     #[serde(default)]
     list: ListOfNames,
@@ -229,7 +231,12 @@ impl<R: BufRead + Seek> Shards<R> {
         let incomplete = self.reports.iter().filter(|(report, _)| !report.head.complete);
         let mut incomplete: Vec<u16> = incomplete.filter_map(|(report, _)| Some(report.head.shard?.index())).collect();
         incomplete.sort_unstable();
-        if incomplete.is_empty() { Ending::Complete } else { Ending::ShardsCut(incomplete) }
+        let warning = self.heads().next().and_then(|head| head.warning.clone());
+        match warning.filter(|warning| self.heads().all(|head| head.warning.as_ref() == Some(warning))) {
+            Some(warning) => Ending::ShardsLack(warning),
+            None if incomplete.is_empty() => Ending::Complete,
+            None => Ending::ShardsCut(incomplete),
+        }
     }
 
     /// Lines that list a name again. Spellings of one name are in one shard.

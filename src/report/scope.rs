@@ -88,6 +88,8 @@ pub enum Ending {
     RegistryUnread(String),
     /// The reports of these shards are incomplete.
     ShardsCut(Vec<u16>),
+    /// The reports of all shards lack the same, with this warning.
+    ShardsLack(String),
 }
 
 impl Ending {
@@ -103,6 +105,7 @@ impl Ending {
             Self::Interrupted => Some("The audit was interrupted: later names of the list are missing.".to_owned()),
             Self::ListFailed(why) => Some(format!("Later names of the list are missing: {}.", excerpt(why))),
             Self::RegistryUnread(why) => Some(format!("The names of the registry are missing: {}.", excerpt(why))),
+            Self::ShardsLack(warning) => Some(warning.clone()),
             Self::ShardsCut(shards) => {
                 let shards: Vec<String> = shards.iter().map(u16::to_string).collect();
                 Some(format!("Later names of the shards {} are missing.", shards.join(", ")))

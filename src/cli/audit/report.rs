@@ -23,7 +23,7 @@ pub(super) fn exit(counts: &AuditCounts, ending: &Ending) -> Exit {
         Ending::Complete => worst,
         Ending::ListFailed(_) => Exit::Usage,
         Ending::Interrupted => Exit::Interrupted,
-        Ending::RegistryUnread(_) | Ending::ShardsCut(_) => worst.max(Exit::Indeterminate),
+        Ending::RegistryUnread(_) | Ending::ShardsCut(_) | Ending::ShardsLack(_) => worst.max(Exit::Indeterminate),
     }
 }
 
