@@ -147,6 +147,7 @@ async fn route(
 /// Whether the cache may have the answer, which needs no place then. Its handler refuses what the cache has not.
 fn may_be_known(request: &Request<Body>) -> bool {
     let name = request.uri().path().strip_prefix("/v1/verdicts/");
+    let name = name.map(|name| name.strip_suffix('/').unwrap_or(name));
     matches!(*request.method(), Method::GET | Method::HEAD) && name.is_some_and(|name| !name.contains('/'))
 }
 

@@ -70,6 +70,7 @@ async fn a_known_name_is_served_while_every_place_is_taken() {
     asked.wait_for(|asked| *asked > before).await.expect("the run asks the node");
 
     is_served(&daemon.get(&verdict(NAME)).await);
+    is_served(&daemon.get(&format!("{}/", verdict(NAME))).await);
     is_served(&answer(daemon.request(Method::GET, &verdict(NAME)).header("cache-control", "no-cache")).await);
     let head = answer(daemon.request(Method::HEAD, &verdict(NAME))).await;
     assert_eq!((head.status, head.header("etag")), (200, known.header("etag")));
