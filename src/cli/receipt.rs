@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use clresolve_bundle::purchase::Papers;
 use clresolve_payment::request::MAX_REQUEST_BYTES;
-use clresolve_payment::settlement::MAX_DECISION_BYTES;
+use clresolve_payment::settlement::{MAX_DECISION_BYTES, Purchase};
 use clresolve_payment::signed::MAX_HEADER_BYTES;
 use clresolve_receipt::judge::Status;
 use clresolve_receipt::{MAX_BYTES, Verification};
@@ -29,7 +29,8 @@ use crate::config::Layer;
 use crate::digest::Digest;
 use crate::resolve::{ExportError, Question as AgentQuestion};
 use crate::sign::{
-    ExpectedReceipt, ExpectedVerdict, MAX_JWS_BYTES, VerifiedReceipt, read_trusted_keys, sign_receipt, verify_receipt,
+    ExpectedReceipt, ExpectedVerdict, MAX_JWS_BYTES, SettlementDemand, VerifiedReceipt, read_trusted_keys,
+    sign_receipt, verify_receipt,
 };
 use crate::text::Foreign;
 use crate::verdict::State;
@@ -137,7 +138,11 @@ fn check(args: &ReceiptCheckArgs) -> anyhow::Result<Exit> {
         expected(&args.name, args.chain, args.issuer.clone(), &config)?;
     let receipt = digest(&args.receipt)?;
     let request = args.request.as_ref().map(digest).transpose()?;
-    let expected = ExpectedReceipt { name, receipt, request, chain, world, proof, issuer };
+    let decision = args.decision.as_deref().map(|path| read(path, MAX_DECISION_BYTES)).transpose()?;
+    let purchase = Purchase::read(decision.as_deref(), None, None).map_err(anyhow::Error::msg)?;
+    let decision = purchase.bought().map(|bought| bought.decision);
+    let settlement = if args.settled { SettlementDemand::Shown } else { SettlementDemand::Any };
+    let expected = ExpectedReceipt { name, receipt, request, decision, settlement, chain, world, proof, issuer };
     let keys = read_trusted_keys(&args.jwks)?;
     let jws = String::from_utf8_lossy(&read(&args.jws, MAX_JWS_BYTES)?).into_owned();
     match verify_receipt(jws.trim_end_matches(['\r', '\n']), &keys, &expected, SystemClock.now()) {

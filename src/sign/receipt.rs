@@ -68,14 +68,29 @@ pub struct ExpectedReceipt {
     pub receipt: Digest,
     /// SHA-256 of the bytes of the request that it is for; `None` where it is for none.
     pub request: Option<Digest>,
+    /// SHA-256 over the RFC 8785 form of the decision that it is held against; `None` where it is against none.
+    pub decision: Option<String>,
+    /// What it must say of the settlement.
+    pub settlement: SettlementDemand,
     /// CAIP-2 identifier of the chain.
     pub chain: String,
     /// `anchor.world`, such as `mainnet`.
     pub world: String,
-    /// The least grade of proof; with `None` any but one stranger's word, as for a signed verdict.
+    /// The least grade of proof, also of a settlement that is demanded; with `None` any but one stranger's word, as for a
+    /// signed verdict.
     pub proof: Option<Grade>,
     /// The issuer; with `None` any whose key is trusted.
     pub issuer: Option<String>,
+}
+
+/// What a signed document must say of the settlement of the payment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SettlementDemand {
+    /// Anything, or nothing.
+    #[default]
+    Any,
+    /// That it was shown, and by the grade of proof that is demanded.
+    Shown,
 }
 
 /// A signed document that was checked.
@@ -140,6 +155,7 @@ fn checked(document: &Value, expected: &ExpectedReceipt) -> Result<State, Verify
         (What::Name, Some(expected.name.as_str()), "/name"),
         (What::Receipt, Some(digest.as_str()), "/receipt/sha256"),
         (What::Request, request.as_deref(), "/request"),
+        (What::Decision, expected.decision.as_deref(), "/decision"),
     ] {
         let observed = text(pointer);
         if observed != expected && !clresolve_core::mutant!("receipts-are-said-of-others") {
@@ -148,6 +164,9 @@ fn checked(document: &Value, expected: &ExpectedReceipt) -> Result<State, Verify
         }
     }
     let ExpectedReceipt { chain, world, proof, .. } = expected;
+    if expected.settlement == SettlementDemand::Shown {
+        check_settlement(document, *proof)?;
+    }
     let anchor: Option<Anchor> = member(document, "anchor")?;
     let warnings: Vec<String> = member(document, "warnings")?;
     if !clresolve_core::mutant!("receipts-of-any-world") {
@@ -155,6 +174,19 @@ fn checked(document: &Value, expected: &ExpectedReceipt) -> Result<State, Verify
             .check(anchor.as_ref(), |code| warnings.iter().any(|it| it == code.slug()))?;
     }
     member(document, "state")
+}
+
+/// Refuses a document that does not show the settlement, or by less than is demanded.
+fn check_settlement(document: &Value, least: Option<Grade>) -> Result<(), VerifyError> {
+    let shown_by = document.pointer("/settlement/shown_by").and_then(Value::as_str);
+    let Some(shown_by) = shown_by else {
+        let (expected, observed) = ("shown".to_owned(), String::new());
+        return Err(VerifyError::Other { what: What::Settlement, expected, observed });
+    };
+    let reported = document.pointer("/settlement/proof/grade").and_then(|grade| Grade::deserialize(grade).ok());
+    // Logs that are proven against a header count as state that is.
+    let vouched = if shown_by == "proven" { Some(Grade::StateProof) } else { reported };
+    if vouched < least { Err(VerifyError::ProofTooWeak) } else { Ok(()) }
 }
 
 fn member<T: DeserializeOwned>(document: &Value, name: &str) -> Result<T, VerifyError> {

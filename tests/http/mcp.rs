@@ -57,6 +57,8 @@ async fn every_tool_answers_as_its_schema_says() {
     let (_, request) = Sandbox::request();
     let receipt = Sandbox::receipts().iter().find(|sample| sample.file == "agent-sdk.json").expect("a receipt");
     let terms = json!({"structuredContent": {"x402Version": 2, "accepts": []}});
+    let (_, payment) = Sandbox::payment();
+    let settled = |reply: &str| json!({"name": GOOD, "receipt": receipt.text, "payment": payment, "settlement": reply});
     for (tool, arguments, at, is) in [
         ("verify_agent", json!({"name": GOOD}), "/verdict/state", json!("trusted")),
         ("verify_agent", json!({"name": BAD, "depth": "identity"}), "/verdict/state", json!("untrusted")),
@@ -82,6 +84,8 @@ async fn every_tool_answers_as_its_schema_says() {
             json!("untrusted"),
         ),
         ("verify_receipt", json!({"name": GOOD, "receipt": "{"}), "/receipt/state", json!("untrusted")),
+        ("verify_receipt", settled(&Sandbox::replies()[0].header), "/receipt/settlement/shown_by", json!("proven")),
+        ("verify_receipt", settled("e30="), "/receipt/settlement/shown_by", json!(null)),
         ("explain_reason", json!({"code": "checksum-mismatch"}), "/reason/requirement", json!("CL-50")),
         ("explain_reason", json!({"code": "overloaded"}), "/reason/code", json!("overloaded")),
     ] {
@@ -89,7 +93,9 @@ async fn every_tool_answers_as_its_schema_says() {
         let structured = &result["structuredContent"];
         assert_eq!(structured.pointer(at), Some(&is), "{tool}: {structured:#}");
         assert_eq!(result["isError"], false, "{tool}");
-        if structured.pointer("/receipt/state") == Some(&json!("trusted")) {
+        let is_settled = structured.pointer("/receipt/settlement/shown_by").is_some_and(|by| !by.is_null());
+        assert_eq!(result["content"].to_string().contains("the payment was settled"), is_settled, "{result}");
+        if structured.pointer("/receipt/state") == Some(&json!("trusted")) && !is_settled {
             let said = "trusted: the agent's signer has signed this receipt for a request with this input. Nothing that \
                         is signed names the agent, and its signer may sign for others too.";
             assert!(result["content"].to_string().contains(said), "{result}");
@@ -113,6 +119,8 @@ async fn wrong_arguments_get_an_error_with_a_code() {
         ("check_payment", json!({"name": GOOD, "verb": "summarize"}), "request-malformed"),
         ("verify_receipt", json!({"name": GOOD, "receipt": {"a": 1}}), "request-malformed"),
         ("verify_receipt", json!({"name": GOOD, "receipt": "{}", "request": "[]"}), "request-malformed"),
+        ("verify_receipt", json!({"name": GOOD, "receipt": "{}", "decision": "[]"}), "request-malformed"),
+        ("verify_receipt", json!({"name": GOOD, "receipt": "{}", "payment": INSTRUCTIONS}), "request-malformed"),
         ("explain_reason", json!({"code": INSTRUCTIONS}), "request-malformed"),
     ] {
         let result = called(&daemon, tool, arguments).await;

@@ -1,6 +1,8 @@
 //! Signed documents about receipts: made from a live verdict, and held to agent, receipt, request, time and key.
 
-use clresolve::sign::{ExpectedReceipt, RECEIPT_TYPE, VerifiedReceipt, sign_receipt, verify_receipt};
+use clresolve::chain::Proof;
+use clresolve::payment::settlement::{Settlement, ShownBy};
+use clresolve::sign::{ExpectedReceipt, RECEIPT_TYPE, SettlementDemand, VerifiedReceipt, sign_receipt, verify_receipt};
 use clresolve::verdict::Anchor;
 use clresolve::verdict::receipt::document::ReceiptSetting;
 use clresolve::verdict::receipt::judge::ReceiptKnowledge;
@@ -17,6 +19,11 @@ fn document() -> Verification {
 
 /// The same, about the agent of this verdict.
 fn document_of(verdict: &Verdict) -> Verification {
+    document_with(verdict, None)
+}
+
+/// The same, with what is said of a settlement.
+fn document_with(verdict: &Verdict, settlement: Option<&Settlement>) -> Verification {
     let unknown = Reason::new(Code::ReceiptKeyUnpublished);
     let known = ReceiptKnowledge {
         agent: None,
@@ -33,7 +40,7 @@ fn document_of(verdict: &Verdict) -> Verification {
         is_signer_attested: false,
         request: None,
         decision: None,
-        settlement: None,
+        settlement,
         now: at(NOW),
     };
     Verification::of(judge(RECEIPT, &known), &setting)
@@ -45,6 +52,8 @@ fn expected() -> ExpectedReceipt {
         name,
         receipt: Digest::of(RECEIPT),
         request: None,
+        decision: None,
+        settlement: SettlementDemand::Any,
         chain: "eip155:1".to_owned(),
         world: "mainnet".to_owned(),
         proof: None,
@@ -68,12 +77,38 @@ fn a_signed_document_is_about_one_receipt_agent_and_request() {
         (ExpectedReceipt { name: EnsName::parse("thief.eth").expect("a name"), ..expected() }, What::Name),
         (ExpectedReceipt { receipt: other, ..expected() }, What::Receipt),
         (ExpectedReceipt { request: Some(other), ..expected() }, What::Request),
+        (ExpectedReceipt { decision: Some(other.to_string()), ..expected() }, What::Decision),
+        (ExpectedReceipt { settlement: SettlementDemand::Shown, ..expected() }, What::Settlement),
     ] {
         let refused = verify_receipt(&jws, &keys(), &expected, at(NOW));
         assert!(matches!(&refused, Err(VerifyError::Other { what: found, .. }) if *found == what), "{refused:?}");
     }
     let issuer = ExpectedReceipt { issuer: Some("https://other.example".to_owned()), ..expected() };
     assert!(matches!(verify_receipt(&jws, &keys(), &issuer, at(NOW)), Err(VerifyError::Issuer { .. })));
+}
+
+/// Who expects a payment to be settled takes no document that says nothing of it, or by less than is demanded.
+#[test]
+fn a_signed_document_shows_the_settlement_by_the_grade_that_is_demanded() {
+    let of = |shown_by: Option<ShownBy>, grade: Grade, least: Option<Grade>| {
+        let proof = Some(Proof { grade, asked: 2, agreed: 2, own: false });
+        let settlement = Settlement { shown_by, due: None, block: None, proof, decision: None, objection: None };
+        let mut verdict = verdict(NOW);
+        verdict.anchor.as_mut().expect("it has one").proof.grade = Grade::StateProof;
+        let verdict = verdict.with_digests();
+        let document = document_with(&verdict, Some(&settlement));
+        let jws = sign_receipt(&Signer::new(key(), ISSUER), &document, &live(verdict, None), at(NOW));
+        let expected = ExpectedReceipt { settlement: SettlementDemand::Shown, proof: least, ..expected() };
+        verify_receipt(&jws.expect("it is fresh"), &keys(), &expected, at(NOW)).map(|found| found.state)
+    };
+    let reported = Some(ShownBy::Reported);
+    assert_eq!(of(reported, Grade::Quorum, None), Ok(State::Indeterminate));
+    assert_eq!(of(reported, Grade::Quorum, Some(Grade::Quorum)), Ok(State::Indeterminate));
+    assert_eq!(of(reported, Grade::SingleRpc, Some(Grade::Quorum)), Err(VerifyError::ProofTooWeak));
+    assert_eq!(of(reported, Grade::Quorum, Some(Grade::StateProof)), Err(VerifyError::ProofTooWeak));
+    assert_eq!(of(Some(ShownBy::Proven), Grade::Quorum, Some(Grade::StateProof)), Ok(State::Indeterminate));
+    let unseen = of(None, Grade::Quorum, None);
+    assert!(matches!(unseen, Err(VerifyError::Other { what: What::Settlement, .. })), "{unseen:?}");
 }
 
 /// A daemon that has the same key and looks at another chain says nothing of this one.

@@ -306,6 +306,8 @@ fn same(what: What, expected: &str, observed: Option<&str>) -> Result<(), Verify
 pub enum What {
     /// The chain.
     Chain,
+    /// The decision, of a document about a receipt.
+    Decision,
     /// The name.
     Name,
     /// The profile.
@@ -314,6 +316,8 @@ pub enum What {
     Receipt,
     /// The request, of a document about a receipt.
     Request,
+    /// The settlement, of a document about a receipt.
+    Settlement,
     /// The world.
     World,
 }
@@ -322,10 +326,12 @@ impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Chain => "chain",
+            Self::Decision => "decision",
             Self::Name => "name",
             Self::Profile => "profile",
             Self::Receipt => "receipt",
             Self::Request => "request",
+            Self::Settlement => "settlement",
             Self::World => "world",
         })
     }

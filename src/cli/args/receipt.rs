@@ -101,7 +101,7 @@ Exit codes: those of the document (0 trusted, 1 untrusted, 3 indeterminate),
 Examples:
   clresolve receipt check a.jws --receipt r.json --jwks keys.json --name a.eth
   clresolve receipt check - --receipt r.json --request q.json \\
-    --jwks keys.json --name a.eth")]
+    --decision d.json --settled --jwks keys.json --name a.eth")]
 pub(in crate::cli) struct ReceiptCheckArgs {
     /// The signed document (a JWS); - is standard input
     #[arg(value_name = "FILE|-")]
@@ -112,6 +112,12 @@ pub(in crate::cli) struct ReceiptCheckArgs {
     /// The request that it must be for; without it one for no request
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) request: Option<PathBuf>,
+    /// The decision that it must be held against; without it one against none
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) decision: Option<PathBuf>,
+    /// It must show that the payment was settled
+    #[arg(long)]
+    pub(in crate::cli) settled: bool,
     /// The keys of the issuer (a JSON Web Key Set), received over a way that you trust
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) jwks: PathBuf,

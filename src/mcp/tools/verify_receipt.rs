@@ -26,6 +26,9 @@ struct Arguments {
     /// The text: a parsed receipt has lost what its signature is about, such as a member that stands twice.
     receipt: String,
     request: Option<String>,
+    decision: Option<String>,
+    payment: Option<String>,
+    settlement: Option<String>,
 }
 
 #[async_trait]
@@ -42,7 +45,8 @@ impl Tool for VerifyReceipt {
         "Checks what an agent sent as a receipt: that the signer which the agent's records name has signed exactly this and, \
          where the request is given, about this request. A receipt that repeats no identifier of the request is about a \
          request with this input alone. A receipt that names no agent may be one of another agent of the same signer: then \
-         agent stands under unchecked. Rely on a receipt only where the state is trusted. Nothing is remembered."
+         agent stands under unchecked. With decision, payment and settlement it also tells whether the payment was settled as \
+         it was decided. Rely on a receipt only where the state is trusted. Nothing is remembered."
     }
 
     fn arguments(&self) -> (Value, &'static [&'static str]) {
@@ -50,6 +54,9 @@ impl Tool for VerifyReceipt {
             "name": name_argument(),
             "receipt": {"type": "string", "description": "The receipt's JSON text, byte for byte as it came; never parsed and written again"},
             "request": {"type": "string", "description": "The JSON text of the request that it answers, as it was sent"},
+            "decision": {"type": "string", "description": "The JSON text of the decision that the payment was made on"},
+            "payment": {"type": "string", "description": "The payment header that was sent: PAYMENT-SIGNATURE, in version 1 X-PAYMENT"},
+            "settlement": {"type": "string", "description": "The header of the reply: PAYMENT-RESPONSE, in version 1 X-PAYMENT-RESPONSE"},
         });
         (members, &["name", "receipt"])
     }
@@ -59,12 +66,16 @@ impl Tool for VerifyReceipt {
     }
 
     async fn call(&self, asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
-        let Arguments { name, receipt, request } = arguments(given)?;
-        let read = move || request.map(|text| Request::from_bytes(text.as_bytes())).transpose();
-        let request = read_apart(asker, read).await?;
-        let request = request.map_err(|error| Failure::malformed(&format!("request: {error}")))?;
+        let Arguments { name, receipt, request, decision, payment, settlement } = arguments(given)?;
+        let read = move || -> Result<(Option<Request>, Purchase), String> {
+            let request = request.map(|text| Request::from_bytes(text.as_bytes())).transpose();
+            let request = request.map_err(|error| format!("request: {error}"))?;
+            let decision = decision.as_deref().map(str::as_bytes);
+            Ok((request, Purchase::read(decision, payment.as_deref(), settlement)?))
+        };
+        let (request, purchase) = read_apart(asker, read).await?.map_err(|why| Failure::malformed(&why))?;
         let (name, receipt) = (name.into(), receipt.into_bytes());
-        let question = Arc::new(ReceiptQuestion { name, receipt, request, purchase: Purchase::default() });
+        let question = Arc::new(ReceiptQuestion { name, receipt, request, purchase });
         let AgentAnswer { resolver, resolution } = asker.ask(Question::new(&*question.name)).await?;
         let work = async move {
             let found = resolver.verify_receipt_of(&resolution, question).await;
@@ -84,6 +95,10 @@ fn sentence(found: &Verification) -> OwnText {
     let signed = OwnText::new("trusted: the agent's signer has signed this receipt");
     let signed = match found.tie {
         Some(tie) => signed.and(" for ").and(tie.words()),
+        None => signed,
+    };
+    let signed = match found.settlement {
+        Some(_) => signed.and(", and the payment was settled"),
         None => signed,
     };
     match found.caveat() {
