@@ -221,6 +221,9 @@ async fn a_numbered_block_pays_nobody() {
     assert_eq!(decision.codes, ["chain-behind"], "{decision:#?}");
     assert!(decision.abort);
     assert_eq!(past.gate("summarizeagent.eth", "summarize").await, Err("chain-behind"));
+    let route = run(&["route", "summarizeagent.eth", "--sandbox", "--block", "3", "-o", "short"], "");
+    let said = String::from_utf8_lossy(&route.stdout).into_owned();
+    assert_eq!((route.status.code(), said.as_str()), (Some(1), "summarizeagent.eth\ttrusted\t-\tchain-behind\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,16 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use clresolve_core::payment::{CoinType, EndpointKey};
 use clresolve_payment::decide::{Knowledge, PaymentQuestion, decide};
 use clresolve_payment::decision::EntryRow;
 use clresolve_payment::limits::Limits;
 use clresolve_payment::network::Network;
-use clresolve_payment::payee::{Claim, ClaimSource, Payees, ProvenBy};
+use clresolve_payment::payee::{Claim, Payees, ProvenBy};
 use clresolve_payment::route::Route;
 use clresolve_payment::terms::Terms;
 use clresolve_payment::{Decision, DecisionRequest};
-use clresolve_verdict::published::{Published, PublishedRecord};
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -28,7 +26,7 @@ use crate::name::EnsName;
 use crate::reason::{Code, Effect, Reason};
 use crate::telemetry::{self, DECISIONS};
 use crate::text::Foreign;
-use crate::verdict::{GatePolicy, Identity, Resolution};
+use crate::verdict::{GatePolicy, Resolution};
 
 /// How often a question is looked into whose verdict ends meanwhile. After that it is decided without look-ups.
 const TRIES: usize = 2;
@@ -111,12 +109,17 @@ impl Resolver {
     /// The code of what stands against it; `chain-behind` under a block that was chosen by number, since the gate is about
     /// now.
     pub async fn gate(&self, name: &str, verb: &str) -> Result<(), &'static str> {
+        let resolution = self.resolve(name).await;
+        self.denied(&resolution, Some(verb)).map_or(Ok(()), Err)
+    }
+
+    /// Why the gate denies requests to the agent of a verdict, for a verb; `None` where it lets them pass.
+    pub(super) fn denied(&self, resolution: &Resolution, verb: Option<&str>) -> Option<&'static str> {
         let config = &self.0.walker.config;
         if config.chain.block.number().is_some() && !clresolve_core::mutant!("the-past-opens-the-gate") {
-            return Err(Code::ChainBehind.slug());
+            return Some(Code::ChainBehind.slug());
         }
-        let resolution = self.resolve(name).await;
-        config.gate.policy().objection(&resolution, Some(verb), None).map_or(Ok(()), Err)
+        config.gate.policy().objection(resolution, verb, None)
     }
 
     /// Whether a payment may be made: the gate's own decision about name and verb, and that the terms come from the agent
@@ -247,28 +250,7 @@ impl Resolver {
         if let Some(route) = configured.and_then(|url| Route::configured(url)) {
             return Ok(route);
         }
-        let entry = agent.and_then(|agent| agent.entry.as_deref());
-        if let Some(published) = resolution.payment()
-            && let Some(version) = agent.and_then(version_segment)
-        {
-            for key in EndpointKey::ALL {
-                match published.endpoint(key) {
-                    PublishedRecord::Settled(value) => {
-                        return Route::of_record(key, &value, verb, &version)
-                            .ok_or_else(|| Box::new(unusable(key).observed(value)));
-                    }
-                    PublishedRecord::Absent | PublishedRecord::NotAsked => {}
-                    PublishedRecord::Pending { .. } => {
-                        return Err(Box::new(Reason::new(Code::RecordPending).at(key.as_str())));
-                    }
-                    PublishedRecord::Malformed(_) => return Err(Box::new(unusable(key))),
-                    PublishedRecord::Failed(cause) => {
-                        return Err(Box::new(unusable(key).observed(cause.to_string())));
-                    }
-                }
-            }
-        }
-        entry.and_then(Route::of_card).ok_or_else(|| Box::new(Reason::new(Code::InvokeNoRoute)))
+        Route::published(agent, resolution.payment(), Some(verb))
     }
 
     /// What is known of the payees on the networks of the terms, without a further request.
@@ -280,7 +262,7 @@ impl Resolver {
             let accounts = configured.iter().filter(|account| account.network == *network);
             Payees {
                 configured: accounts.map(|account| account.address).collect(),
-                record: resolution.payment().map_or(Claim::None, |published| record(published, network)),
+                record: resolution.payment().map_or(Claim::None, |published| Claim::of_records(published, network)),
                 registration: Claim::None,
                 signers: resolution.payment().map(signer::addresses).unwrap_or_default(),
             }
@@ -292,41 +274,6 @@ impl Resolver {
 /// The name that a verdict is about; `None` for one that is invalid.
 fn named(resolution: &Resolution) -> Option<EnsName> {
     EnsName::parse(resolution.verdict().name.normalized.as_deref()?).ok()
-}
-
-/// What the address records say of a network: its own coin type, else ENSIP-19's default of all EVM chains.
-fn record(published: &Published, network: &Network) -> Claim {
-    let own = network.chain_id().and_then(CoinType::of_chain);
-    for coin in own.into_iter().chain([CoinType::EVM_DEFAULT]) {
-        match published.address(coin) {
-            PublishedRecord::Settled(address) => return Claim::Is(address, ClaimSource::Record(coin)),
-            PublishedRecord::Absent => {}
-            PublishedRecord::Pending { .. } => return undecided(Code::RecordPending, coin, None),
-            PublishedRecord::Malformed(bytes) => return undecided(Code::PayeeUnproven, coin, Some(bytes.to_string())),
-            PublishedRecord::Failed(cause) => return undecided(Code::PayeeUnproven, coin, Some(cause.to_string())),
-            // Without the network's own record nothing is known of a default.
-            PublishedRecord::NotAsked => return Claim::None,
-        }
-    }
-    Claim::None
-}
-
-fn undecided(code: Code, coin: CoinType, observed: Option<String>) -> Claim {
-    let reason = Reason::new(code).at(format!("addr({coin})"));
-    Claim::Undecided(Box::new(match observed {
-        Some(observed) => reason.observed(observed),
-        None => reason,
-    }))
-}
-
-fn unusable(key: EndpointKey) -> Reason {
-    Reason::new(Code::InvokeNoRoute).message("The record that names the route cannot be used.").at(key.as_str())
-}
-
-/// The version as it stands behind the verb: that of the x402 entry, else that of the card.
-fn version_segment(agent: &Identity) -> Option<String> {
-    let of_entry = agent.entry.as_deref().and_then(|entry| entry.strip_prefix("x402://")?.split('/').nth(2));
-    of_entry.map(str::to_owned).or_else(|| agent.version.as_ref().map(|version| format!("v{version}")))
 }
 
 /// What the log says of a decision, in its words: to write an address with its checksum takes a hash each time.

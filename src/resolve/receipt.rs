@@ -1,14 +1,14 @@
 //! Receipts: the agent's verdict, its signer's records and the settlement are read here, and handed to the pure judgement.
 
-use std::iter;
 use std::sync::Arc;
 
+use clresolve_bundle::BundleError;
 use clresolve_bundle::purchase::{Evidence, Papers, PurchaseBundle};
 use clresolve_receipt::document::ReceiptSetting;
-use clresolve_receipt::judge::{AgentRoutes, BoundReceipt, ReceiptAgent, ReceiptKnowledge};
+use clresolve_receipt::judge::{AgentRoutes, BoundReceipt, ReceiptAgent, ReceiptKnowledge, SignerAddresses};
 use clresolve_receipt::question::Request;
 use clresolve_receipt::replay::Mark;
-use clresolve_receipt::{ReceiptQuestion, Verification, judge};
+use clresolve_receipt::{Family, ReceiptQuestion, Verification, judge};
 
 use super::look_ups::Beside;
 use super::schemas::Known;
@@ -37,8 +37,8 @@ impl Resolver {
         self.verify_and_remember_receipt_of(&resolution, Arc::new(question.clone())).await
     }
 
-    /// A purchase from an agent with everything that it rests on, judged anew. The bundle does not hold the
-    /// bound schema, and its addresses and URLs are not judged as the agent's, so what rests on these is not judged by it.
+    /// A purchase from an agent with everything that it rests on, judged anew. The bundle does not hold the bound schema, nor
+    /// the routes and payees of the configuration, so what rests on these is not judged by it.
     ///
     /// # Errors
     /// When something that must be in the bundle is not known: the signer's key, or what the chain says of a transaction.
@@ -52,7 +52,8 @@ impl Resolver {
         let asked = papers.question(&question.input).map_err(refused(State::Indeterminate))?;
         let live = self.ask_anew(question).await?;
         let live = self.verify_receipt_of(&live, Arc::new(asked.clone())).await;
-        let (bundle, shown) = self.pack_purchase(question, papers, &asked).await.map_err(refused(live.state))?;
+        let packed = self.pack_purchase(question, papers, &asked, live.family.map(|family| family.id)).await;
+        let (bundle, shown) = packed.map_err(refused(live.state))?;
         if live.state.and(shown.state) != shown.state && !clresolve_core::mutant!("bundles-hide-objections") {
             let codes = live.codes.join(", ");
             return Err(refused(live.state)(format!("a bundle would hide that it is {} ({codes})", live.state)));
@@ -60,7 +61,7 @@ impl Resolver {
         Ok((bundle, shown))
     }
 
-    /// The purchase with everything that is read for it, and what that shows.
+    /// The purchase with everything that is read for it, and what that shows. `family` is that of its receipt.
     ///
     /// # Errors
     /// Why there is no such bundle, in words.
@@ -69,21 +70,28 @@ impl Resolver {
         question: &crate::resolve::Question,
         papers: &Papers,
         asked: &ReceiptQuestion,
+        family: Option<Family>,
     ) -> Result<(PurchaseBundle, Verification), String> {
         let Inner { walker, registries, .. } = &*self.0;
-        let packed = self.export(question).await.map_err(|error| error.to_string())?;
-        let (verdict, bundle) = (packed.verdict().clone(), packed.into_bundle());
+        let bundle = self.export(question).await.map_err(|error| error.to_string())?.into_bundle();
         let name = bundle.name().clone();
-        let signer = signer::receipts::read(walker, &name).await.map_err(|reason| unknown(&reason))?;
+        let signer = match family {
+            // An address of the agent itself has signed.
+            Some(Family::X1) => None,
+            _ => Some(signer::receipts::read(walker, &name).await.map_err(|reason| unknown(&reason))?),
+        };
         let due = asked.purchase.asks_for_settlement().then(|| asked.purchase.due(name.as_str()).ok()).flatten();
         let transaction = match due {
             Some(due) => Some(settlement::transaction(registries, walker, &due).await?),
             None => None,
         };
         let evidence = Evidence { signer, transaction, at: self.now() };
-        let papers = papers.clone();
-        let packed = walker.pool.run(move || PurchaseBundle::pack(bundle, &verdict, &papers, evidence)).await;
-        packed.map_err(|error| error.to_string())
+        let (papers, profiles) = (papers.clone(), walker.profiles.clone());
+        let pack = move || {
+            let agent = bundle.verify(&profiles)?;
+            PurchaseBundle::pack(bundle, &agent, &papers, evidence)
+        };
+        walker.pool.run(pack).await.map_err(|error: BundleError| error.to_string())
     }
 
     /// As [`Resolver::verify_receipt`], about the agent of a verdict that was just asked for.
@@ -167,11 +175,10 @@ impl Resolver {
 
     /// What the verdict and the records read with it say of the agent.
     fn agent(&self, resolution: &Resolution) -> Option<ReceiptAgent> {
-        let agent = ReceiptAgent::of(resolution.verdict())?;
-        let further = agent.verbs.iter().skip(1).map(|verb| Some(verb.as_str()));
-        let routes = AgentRoutes::of(iter::once(None).chain(further).map(|verb| self.route(resolution, verb)));
-        let addresses = signer::receipts::addresses(resolution, &self.0.walker.config.gate.policy());
-        Some(ReceiptAgent { addresses, routes, ..agent })
+        let (verdict, gate) = (resolution.verdict(), self.0.walker.config.gate.policy());
+        let addresses = SignerAddresses::of(verdict, resolution.payment(), &gate);
+        let routes = AgentRoutes::of_verbs(verdict, |verb| self.route(resolution, verb));
+        ReceiptAgent::of(verdict, addresses, routes)
     }
 }
 

@@ -34,7 +34,7 @@ impl<'a> RouteAnswer<'a> {
             name,
             verb,
             state: verdict.state,
-            denied: resolver.0.walker.config.gate.policy().objection(resolution, verb, None),
+            denied: resolver.denied(resolution, verb),
             route: route.as_ref().ok(),
             reason: route.as_ref().err().map(|reason| &**reason),
             verdict: &verdict.id,

@@ -6,10 +6,9 @@ pub(super) mod receipts;
 use std::sync::Arc;
 use std::time::Duration;
 
-use alloy_primitives::Address;
 use clresolve_jose::PublicKey;
-use clresolve_payment::offer::SignerKeys;
-use clresolve_verdict::published::{Published, PublishedRecord};
+use clresolve_payment::offer::{SignerKeys, Unread};
+use clresolve_verdict::published::Published;
 
 use super::look_ups::{Beside, LookUpResult, LookUps};
 use super::walk::Walker;
@@ -27,8 +26,8 @@ pub(super) struct SignerRecords {
     records: RecordSet,
     grade: Grade,
     block: Block,
-    /// Whether they come from a gateway off the chain, or from an ancestor's resolver.
-    borrowed: bool,
+    /// Who else has a hand in them: a gateway off the chain, an ancestor's resolver.
+    lent: Vec<Code>,
 }
 
 /// Why a name has no signer's records.
@@ -83,7 +82,10 @@ impl SignerRecords {
     fn of(reading: Reading) -> Result<Self, SignerError> {
         match reading.answer {
             Answer::Records(found) => Ok(Self {
-                borrowed: found.offchain || found.wildcard.is_some(),
+                lent: [(found.offchain, Code::RecordOffchain), (found.wildcard.is_some(), Code::NameWildcard)]
+                    .into_iter()
+                    .filter_map(|(is_lent, code)| is_lent.then_some(code))
+                    .collect(),
                 records: found.records,
                 grade: reading.proof.grade,
                 block: reading.block,
@@ -111,15 +113,8 @@ impl SignerRecords {
 /// Addresses of the name that stand at the newest block too: they sign by EIP-712. The key that signs by JWS was not asked
 /// for yet.
 pub(super) fn addresses(published: &Published) -> SignerKeys {
-    let coins = published.settled().addresses.keys();
-    let settled = coins.filter_map(|coin| match published.address(*coin) {
-        PublishedRecord::Settled(address) => Some(address),
-        _ => None,
-    });
-    let mut addresses: Vec<Address> = settled.collect();
-    addresses.sort();
-    addresses.dedup();
-    SignerKeys { addresses, ed25519: Vec::new(), unread: Some(unread("it was not asked for")) }
+    let addresses = published.settled_addresses();
+    SignerKeys { addresses, ed25519: Vec::new(), unread: Some(Unread::NotAsked) }
 }
 
 /// The key with which the offers of a name are signed.
@@ -140,15 +135,9 @@ impl OfferKey {
         match self {
             Self::Is(key) => keys.ed25519.push((**key).clone()),
             Self::None => {}
-            Self::Unread(reason) => keys.unread = Some(reason.clone()),
+            Self::Unread(reason) => keys.unread = Some(Unread::Failed(reason.clone())),
         }
     }
-}
-
-fn unread(cause: &str) -> Box<Reason> {
-    let message = "The key with which the name signs its offers was not read.";
-    let reason = Reason::new(Code::OfferSignerUnproven).message(message).observed(cause);
-    Box::new(Reason { retryable: true, ..reason })
 }
 
 impl LookUpResult for OfferKey {
@@ -161,7 +150,9 @@ impl LookUpResult for OfferKey {
     }
 
     fn undecided(cause: &str) -> Self {
-        Self::Unread(unread(cause))
+        let message = "The key with which the name signs its offers was not read.";
+        let reason = Reason::new(Code::OfferSignerUnproven).message(message).observed(cause);
+        Self::Unread(Box::new(Reason { retryable: true, ..reason }))
     }
 }
 
@@ -205,12 +196,13 @@ async fn relied_on(walker: &Walker, name: &EnsName) -> Result<Option<SignerRecor
 impl SignerRecords {
     /// Why the gate would not rely on them: a weaker grade of proof than it demands, or where they come from.
     fn objection(&self, gate: &GatePolicy) -> Option<&'static str> {
-        let denies_borrowed = [Code::RecordOffchain, Code::NameWildcard].iter().any(|code| gate.deny.contains(code));
         if gate.min_proof.is_some_and(|least| self.grade < least) {
             return Some("the grade of proof is lower than the gate demands");
         }
-        let is_denied = denies_borrowed && self.borrowed && !clresolve_core::mutant!("anybody-lends-keys");
-        is_denied
+        let denies = |code: &Code| gate.deny.contains(code) && !clresolve_core::mutant!("anybody-lends-keys");
+        self.lent
+            .iter()
+            .any(denies)
             .then_some("the records come from off the chain or from an ancestor's resolver, which gate.deny refuses")
     }
 }
@@ -224,19 +216,20 @@ mod tests {
 
     pub(super) fn records(of: impl IntoIterator<Item = (Key, Record)>) -> SignerRecords {
         let block = Block { number: 7, hash: B256::ZERO, timestamp: Timestamp::UNIX_EPOCH };
-        SignerRecords { records: of.into_iter().collect(), grade: Grade::Quorum, block, borrowed: false }
+        SignerRecords { records: of.into_iter().collect(), grade: Grade::Quorum, block, lent: Vec::new() }
     }
 
     #[test]
     fn keys_are_relied_on_as_the_gate_says() {
         let own = records([]);
-        let borrowed = SignerRecords { borrowed: true, ..records([]) };
+        let lent = |code| SignerRecords { lent: vec![code], ..records([]) };
         let gate = |deny: &[Code], min_proof| GatePolicy { deny: deny.to_vec(), min_proof, ..GatePolicy::default() };
         let objects = |records: &SignerRecords, gate: GatePolicy| records.objection(&gate).is_some();
-        for code in [Code::RecordOffchain, Code::NameWildcard] {
-            assert!(objects(&borrowed, gate(&[code], None)) && !objects(&own, gate(&[code], None)), "{code}");
+        let codes = [Code::RecordOffchain, Code::NameWildcard];
+        for (code, other) in codes.into_iter().zip(codes.into_iter().rev()) {
+            assert!(objects(&lent(code), gate(&[code], None)) && !objects(&own, gate(&[code], None)), "{code}");
+            assert!(!objects(&lent(code), gate(&[other], None)) && !objects(&lent(code), gate(&[], None)), "{code}");
         }
-        assert!(!objects(&borrowed, gate(&[], None)));
         assert!(objects(&own, gate(&[], Some(Grade::StateProof))) && !objects(&own, gate(&[], Some(Grade::Quorum))));
     }
 

@@ -1,7 +1,7 @@
 //! Bundles of purchases: made from the sandbox, and judged again without it.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
 use clresolve::ExportError;
 use clresolve::bundle::BundleError;
 use clresolve::bundle::purchase::{Papers, PurchaseBundle, VerifiedPurchase};
@@ -74,14 +74,19 @@ async fn a_purchase_is_judged_again_from_its_bytes() {
         assert_eq!(says_proven, reply.state == State::Trusted, "{:?}", purchase.proven);
         let answers: Vec<_> = purchase.proven.iter().filter(|clause| clause.contains("answers")).collect();
         assert_eq!(answers, ["that the receipt answers a request with this input"]);
-        assert!(purchase.attested.iter().any(|clause| clause.contains("the payee is the agent's")));
+        let says_payee = purchase.proven.iter().any(|clause| clause.contains("the name's bundle has as its address"));
+        let rests_on_word = purchase.attested.iter().any(|clause| clause.contains("the payee is the agent's"));
+        assert!(says_payee && !rests_on_word, "{:?} {:?}", purchase.proven, purchase.attested);
+        let says_when =
+            purchase.attested.iter().any(|clause| clause.contains("when it was paid: it is shown as of block"));
+        assert!(says_when, "{:?}", purchase.attested);
     }
     let unpaid = exported(&Papers { payment: None, settlement: None, ..papers("") }).await;
     let unpaid = replayed(&unpaid).expect("it follows from its evidence");
     assert_eq!((unpaid.state(), unpaid.verification.settlement), (State::Trusted, None));
 }
 
-/// Neither the bound schema with all that it refers to nor the agent's addresses and URL are part of a bundle.
+/// The bound schema with all that it refers to is no part of a bundle.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_bundle_does_not_hold_is_not_judged_by_it() {
     let alone = |file| Papers { receipt: sample(file).as_bytes().to_vec(), ..Papers::default() };
@@ -90,9 +95,51 @@ async fn what_a_bundle_does_not_hold_is_not_judged_by_it() {
     let of_schemas = shown("sdk.json").await;
     assert_eq!((of_schemas.state, &*of_schemas.unchecked), (State::Trusted, &["bound-schema", "signer"][..]));
     assert_eq!(of_schemas.bound, None);
-    for file in ["x402-eip712.json", "x402-jws.json"] {
-        assert_eq!(shown(file).await.state, State::Indeterminate, "{file}");
+}
+
+/// x402's own receipts, by the addresses and endpoints in the name's bundle.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_name_publishes_is_judged_by_its_bundle() {
+    let alone = |file| Papers { receipt: sample(file).as_bytes().to_vec(), ..Papers::default() };
+    let good = exported(&alone("x402-eip712.json")).await;
+    let shown = replayed(&good).expect("it follows from its evidence");
+    assert_eq!((shown.state(), &*shown.verification.unchecked), (State::Trusted, &["bound-schema"][..]));
+    assert_eq!((good["signer"].clone(), shown.attested), (Value::Null, vec![]));
+    assert!(shown.proven.contains(&"the receipt's signature by an address of the agent".to_owned()));
+    let by_key = replayed(&exported(&alone("x402-jws.json")).await).expect("it follows from its evidence");
+    assert_eq!((by_key.state(), by_key.verification.unchecked.contains(&"signer")), (State::Trusted, true));
+    for file in ["x402-eip712-forged.json", "x402-eip712-altered.json", "x402-jws.json"] {
+        let receipt = json!(STANDARD.encode(sample(file)));
+        let state = judged(&forged(&good, "/receipt", |place| *place = receipt)).1.expect("it is judged").state;
+        let expected = if file == "x402-jws.json" { State::Indeterminate } else { State::Untrusted };
+        assert_eq!(state, expected, "{file}: nobody's key is in this bundle");
     }
+}
+
+/// A receipt by the key of the bundle's signer, for this URL.
+fn signed_for(bundle: &Value, url: &str) -> Value {
+    let key = SigningKey::from_bytes(&[7; 32]);
+    let encoded = |value: Value| BASE64URL.encode(value.to_string());
+    let payload = json!({"version": 1, "network": "eip155:31337", "resourceUrl": url, "issuedAt": 1_770_800_400,
+        "payer": "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"});
+    let signed = format!("{}.{}", encoded(json!({"alg": "EdDSA", "kid": "k"})), encoded(payload));
+    let signature = BASE64URL.encode(key.sign(signed.as_bytes()).to_bytes());
+    let receipt = json!({"format": "jws", "signature": format!("{signed}.{signature}")}).to_string();
+    let public = json!(STANDARD.encode(key.verifying_key().as_bytes()));
+    let exchanged = forged(bundle, "/signer/key", |place| *place = public);
+    forged(&exchanged, "/receipt", |place| *place = json!(STANDARD.encode(&receipt)))
+}
+
+/// Whoever exported it may have had routes of its own, of which the bundle knows nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receipt_for_a_place_that_the_name_does_not_publish_is_undecided_by_a_bundle() {
+    let papers = Papers { receipt: sample("x402-jws.json").as_bytes().to_vec(), ..Papers::default() };
+    let bundle = exported(&papers).await;
+    let of = |url| judged(&signed_for(&bundle, url)).1.expect("it is judged");
+    assert_eq!(of("https://api.sandbox.example/summarize/v1").state, State::Trusted);
+    let elsewhere = of("https://api.sandbox.example/analyze/v1");
+    let found: Vec<_> = elsewhere.codes.iter().map(String::as_str).collect();
+    assert_eq!((elsewhere.state, found), (State::Indeterminate, vec!["receipt-request-mismatch"]), "{elsewhere:#?}");
 }
 
 /// Where the agent's records are proven, the signer's are not: whoever makes a bundle may exchange signer and receipt

@@ -12,10 +12,10 @@ fn forged(bundle: Bundle, key: PublicKey) -> Value {
     let sample = Sandbox::receipts().iter().find(|sample| sample.file == "agent-sdk.json").expect("a receipt");
     let papers = Papers { receipt: sample.text.as_bytes().to_vec(), ..Papers::default() };
     let name = EnsName::parse("runtime.sandbox.eth").expect("a name");
-    let signer = ReceiptSigner { name, key: Ok(key), kid: Ok("v1".to_owned()), canonical: None, block: 1 };
-    let evidence = Evidence { signer, transaction: None, at: agent.made_at };
-    let verdict = agent.replay.verdict();
-    PurchaseBundle::pack(bundle, verdict, &papers, evidence).expect("it holds together").0.to_json()
+    let signer =
+        ReceiptSigner { name, key: Ok(key), kid: Ok("v1".to_owned()), canonical: None, block: 1, lent: Vec::new() };
+    let evidence = Evidence { signer: Some(signer), transaction: None, at: agent.made_at };
+    PurchaseBundle::pack(bundle, &agent, &papers, evidence).expect("it holds together").0.to_json()
 }
 
 #[test]

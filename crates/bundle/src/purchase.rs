@@ -9,18 +9,24 @@ use clresolve_core::json::{self, Limits};
 use clresolve_core::mutant;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{Block, Grade};
-use clresolve_core::reason::{Code, Reason};
+use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_core::records::Key;
 use clresolve_core::state::State;
 use clresolve_jose::PublicKey;
+use clresolve_payment::payee::Claim;
 use clresolve_payment::request::DecisionRequest;
+use clresolve_payment::route::Route;
 use clresolve_payment::settlement::{Purchase, Settlement, ShownBy};
 use clresolve_receipt::document::ReceiptSetting;
-use clresolve_receipt::judge::{ReceiptAgent, ReceiptCheck, ReceiptKnowledge, ReceiptSigner, Status};
+use clresolve_receipt::judge::{
+    AgentRoutes, ReceiptAgent, ReceiptCheck, ReceiptKnowledge, ReceiptSigner, SignerAddresses, Status,
+};
 use clresolve_receipt::question::Request;
 use clresolve_receipt::{ReceiptQuestion, Verification, judge};
 use clresolve_state::receipts::TransactionReading;
-use clresolve_verdict::verdict::{Verdict, canonical_digest};
+use clresolve_verdict::gate::GatePolicy;
+use clresolve_verdict::trust::Replay;
+use clresolve_verdict::verdict::canonical_digest;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -87,8 +93,8 @@ impl Papers {
 /// What was read for a purchase beside the name's bundle.
 #[derive(Clone, Debug)]
 pub struct Evidence {
-    /// Who signs receipts for the agent.
-    pub signer: ReceiptSigner,
+    /// Who signs receipts for the agent. `None` where an address of the agent itself has signed.
+    pub signer: Option<ReceiptSigner>,
     /// What the chain that was paid on said of the transaction, where one is due.
     pub transaction: Option<TransactionReading>,
     /// When it was judged.
@@ -147,7 +153,7 @@ struct Document {
     schema: String,
     at: Timestamp,
     bundle: Value,
-    signer: SignerForm,
+    signer: Option<SignerForm>,
     receipt: Base64,
     request: Option<Base64>,
     decision: Option<Base64>,
@@ -168,6 +174,8 @@ struct SignerForm {
     kid: Option<String>,
     canonical: Option<String>,
     block: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    lent: Vec<Code>,
 }
 
 impl SignerForm {
@@ -179,6 +187,7 @@ impl SignerForm {
             kid: signer.kid.clone().ok(),
             canonical: signer.canonical.clone(),
             block: signer.block,
+            lent: signer.lent.clone(),
         })
     }
 
@@ -189,15 +198,16 @@ impl SignerForm {
         Ok(ReceiptSigner {
             name: self.name.clone(),
             key: Ok(key),
-            kid: self.kid.clone().ok_or_else(|| Box::new(unpublished_kid())),
+            kid: self.kid.clone().ok_or_else(|| Box::new(unpublished(Key::SigKid))),
             canonical: self.canonical.clone(),
             block: self.block,
+            lent: self.lent.clone(),
         })
     }
 }
 
-fn unpublished_kid() -> Reason {
-    Reason::new(Code::ReceiptKeyUnpublished).at(Key::SigKid.as_str()).observed("none in the bundle")
+fn unpublished(key: Key) -> Reason {
+    Reason::new(Code::ReceiptKeyUnpublished).at(key.as_str()).observed("none in the bundle")
 }
 
 impl Document {
@@ -213,21 +223,23 @@ impl Document {
         }
     }
 
-    /// What is said of this evidence, about the agent of this verdict, whose evidence was gathered at `made_at`.
-    fn judged(&self, verdict: &Verdict, made_at: Timestamp) -> Result<Verification, BundleError> {
-        if self.at < made_at && !mutant!("purchases-before-their-names") {
+    /// What is said of this evidence, about the agent that the name's bundle has shown.
+    fn judged(&self, agent: &VerifiedBundle) -> Result<Verification, BundleError> {
+        if self.at < agent.made_at && !mutant!("purchases-before-their-names") {
             return Err(BundleError::Inconsistent("a purchase that was judged before its agent"));
         }
+        let verdict = agent.replay.verdict();
         let name = verdict.name.normalized.as_deref().unwrap_or_default();
         let papers = self.papers();
         let question = papers.question(name).map_err(BundleError::Shape)?;
         papers.held_decision(&question.purchase)?;
         let settlement = self.settled(&question.purchase, name)?;
-        let (signer, agent) = (self.signer.signer()?, ReceiptAgent::of(verdict));
+        let signer = self.signer.as_ref().map(SignerForm::signer).transpose()?;
+        let (agent, nobody) = (shown_agent(&agent.replay), unpublished(Key::SigPub));
         let (request, bought) = (question.request.as_ref(), question.purchase.bought());
         let known = ReceiptKnowledge {
             agent: agent.as_ref(),
-            signer: Ok(&signer),
+            signer: signer.as_ref().ok_or(&nobody),
             request,
             bought: bought.as_ref(),
             earliest: question.purchase.earliest(settlement.as_ref()),
@@ -237,7 +249,7 @@ impl Document {
         };
         let setting = ReceiptSetting {
             verdict,
-            signer: Some(&signer),
+            signer: signer.as_ref(),
             is_signer_attested: true,
             request: request.map(Request::sha256),
             decision: bought.as_ref().map(|bought| &*bought.decision),
@@ -269,6 +281,28 @@ impl Document {
         };
         Ok(Some(Settlement::of(purchase, due, seen)))
     }
+}
+
+/// Who was paid, in words, where it is an address of the agent.
+fn shown_payee(purchase: &Purchase, settlement: Option<&Settlement>, agent: &Replay) -> Option<String> {
+    let (network, payee) = purchase.paid_to(settlement.and_then(|settlement| settlement.due.as_ref()))?;
+    let claim = Claim::of_records(agent.payment()?, network);
+    let is_own = matches!(claim, Claim::Is(address, _) if address == payee);
+    is_own.then(|| format!("{payee}, which the name's bundle has as its address for {network}"))
+}
+
+/// The agent by what its name publishes. Whoever made the bundle may have had routes of its own, so that a receipt for
+/// another place is no contradiction.
+fn shown_agent(agent: &Replay) -> Option<ReceiptAgent> {
+    let (verdict, published) = (agent.verdict(), agent.payment());
+    let addresses = SignerAddresses::of(verdict, published, &GatePolicy::default());
+    let mut routes =
+        AgentRoutes::of_verbs(verdict, |verb| Route::published(verdict.identity.as_ref(), published, verb));
+    routes.open.get_or_insert_with(|| {
+        let others = Reason { effect: Effect::Unknown, ..Reason::new(Code::ReceiptRequestMismatch) };
+        Box::new(others.at("route").observed("a place that the name does not publish: a configuration may name it"))
+    });
+    ReceiptAgent::of(verdict, addresses, routes)
 }
 
 /// Refuses a reading that no run could have made.
@@ -318,13 +352,13 @@ impl PurchaseBundle {
         Ok(Self { bundle: Bundle::of(document.bundle.clone())?, document, digest })
     }
 
-    /// Puts a purchase from the agent of `bundle` into a bundle, with what is said of it. `verdict` is that of the bundle.
+    /// Puts a purchase from the agent of `bundle` into a bundle, with what is said of it. `agent` is what `bundle` has shown.
     ///
     /// # Errors
     /// [`BundleError`] where the bundle would not verify: what cannot be shown again is not handed on.
     pub fn pack(
         bundle: Bundle,
-        verdict: &Verdict,
+        agent: &VerifiedBundle,
         papers: &Papers,
         evidence: Evidence,
     ) -> Result<(Self, Verification), BundleError> {
@@ -333,7 +367,7 @@ impl PurchaseBundle {
             schema: SCHEMA.to_owned(),
             at: evidence.at,
             bundle: bundle.to_json(),
-            signer: SignerForm::of(&evidence.signer)?,
+            signer: evidence.signer.as_ref().map(SignerForm::of).transpose()?,
             receipt: encoded(&papers.receipt),
             request: papers.request.as_ref().map(encoded),
             decision: papers.decision.as_ref().map(encoded),
@@ -343,7 +377,7 @@ impl PurchaseBundle {
             transaction: evidence.transaction,
             verification: Value::Null,
         };
-        let verification = document.judged(verdict, bundle.document.run.at)?;
+        let verification = document.judged(agent)?;
         document.verification = verification.to_value();
         let digest = digest_of(&shape(&document)?)?;
         Ok((Self { document, bundle, digest }, verification))
@@ -360,7 +394,7 @@ impl PurchaseBundle {
     /// # Errors
     /// As [`verify`](Self::verify), but never [`BundleError::Verdict`].
     pub fn judge(&self, agent: &VerifiedBundle) -> Result<Verification, BundleError> {
-        self.document.judged(agent.replay.verdict(), agent.made_at)
+        self.document.judged(agent)
     }
 
     /// Judges the purchase again. `agent` is what its [`bundle`](Self::bundle) has shown.
@@ -375,11 +409,13 @@ impl PurchaseBundle {
         {
             return Err(BundleError::Verdict { at: format!("/verification{at}") });
         }
+        let question = self.document.papers().question(&verification.name).map_err(BundleError::Shape)?;
+        let payee = shown_payee(&question.purchase, verification.settlement.as_ref(), &agent.replay);
         Ok(VerifiedPurchase {
             digest: self.digest,
             made_at: self.document.at,
-            proven: proven(&self.document, &verification),
-            attested: attested(&self.document, &verification),
+            proven: proven(&self.document, &verification, payee.as_deref()),
+            attested: attested(&self.document, &verification, agent, payee.is_some()),
             verification,
         })
     }
@@ -424,16 +460,18 @@ fn outcomes(verification: &Value) -> Option<Vec<(&Value, &Value)>> {
     verification.get("checks")?.as_array()?.iter().map(|row| Some((row.get("check")?, row.get("status")?))).collect()
 }
 
-fn proven(document: &Document, verification: &Verification) -> Vec<String> {
+fn proven(document: &Document, verification: &Verification, payee: Option<&str>) -> Vec<String> {
     let passed =
         |check: ReceiptCheck| verification.checks.iter().any(|row| row.check == check && row.status == Status::Pass);
     let mut clauses = vec![format!("that the receipt is {}: its checks were made again", verification.state)];
     if passed(ReceiptCheck::Signature) {
-        clauses.push("the receipt's signature by the signer's key".to_owned());
+        let whose = document.signer.as_ref().map_or("an address of the agent", |_| "the signer's key");
+        clauses.push(format!("the receipt's signature by {whose}"));
     }
     if let Some(tie) = verification.tie {
         clauses.push(format!("that the receipt answers {}", tie.words()));
     }
+    clauses.extend(payee.map(|payee| format!("that the payee is {payee}")));
     if document.asked.is_some() {
         clauses.push("that the decision's terms, price, payee and URL are those that were demanded".to_owned());
     }
@@ -444,16 +482,27 @@ fn proven(document: &Document, verification: &Verification) -> Vec<String> {
     clauses
 }
 
-fn attested(document: &Document, verification: &Verification) -> Vec<String> {
-    let mut clauses = vec![format!("that {} signs for the agent, and its key", document.signer.name)];
+fn attested(
+    document: &Document,
+    verification: &Verification,
+    agent: &VerifiedBundle,
+    is_payee_shown: bool,
+) -> Vec<String> {
+    let signer = document.signer.as_ref();
+    let mut clauses: Vec<_> =
+        signer.map(|signer| format!("that {} signs for the agent, and its key", signer.name)).into_iter().collect();
     match (&document.decision, &verification.settlement) {
         (Some(_), _) if document.asked.is_some() => {
-            clauses
-                .push("what was demanded, the payer's limits, and that the decision's payee is the agent's".to_owned());
+            clauses.push("what was demanded, and the payer's limits".to_owned())
         }
         (Some(_), _) => clauses.push("the decision".to_owned()),
-        (None, Some(_)) => clauses.push("that the payee is the agent's: there is no decision that says so".to_owned()),
-        (None, None) => {}
+        (None, _) => {}
+    }
+    if document.decision.is_some() || verification.settlement.is_some() {
+        clauses.extend((!is_payee_shown).then(|| "that the payee is the agent's".to_owned()));
+        let then = agent.replay.verdict().anchor.as_ref();
+        let then = then.map_or_else(|| agent.made_at.to_string(), |anchor| format!("block {}", anchor.block.number));
+        clauses.push(format!("that the agent was the same when it was paid: it is shown as of {then}"));
     }
     if let Some(TransactionReading { head, proof, .. }) = &document.transaction {
         let settlement = verification.settlement.as_ref();

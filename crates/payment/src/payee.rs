@@ -3,6 +3,7 @@
 use alloy_primitives::{Address, U256};
 use clresolve_core::payment::CoinType;
 use clresolve_core::reason::{Code, Reason};
+use clresolve_verdict::published::{Published, PublishedRecord};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -33,6 +34,37 @@ pub enum Claim {
     Is(Address, ClaimSource),
     /// It could not be decided: `record-pending`, or `payee-unproven` with the cause.
     Undecided(Box<Reason>),
+}
+
+impl Claim {
+    /// What the address records say of a network: its own coin type, else ENSIP-19's default of all EVM chains.
+    pub fn of_records(published: &Published, network: &Network) -> Self {
+        let own = network.chain_id().and_then(CoinType::of_chain);
+        for coin in own.into_iter().chain([CoinType::EVM_DEFAULT]) {
+            match published.address(coin) {
+                PublishedRecord::Settled(address) => return Self::Is(address, ClaimSource::Record(coin)),
+                PublishedRecord::Absent => {}
+                PublishedRecord::Pending { .. } => return Self::open(Code::RecordPending, coin, None),
+                PublishedRecord::Malformed(bytes) => {
+                    return Self::open(Code::PayeeUnproven, coin, Some(bytes.to_string()));
+                }
+                PublishedRecord::Failed(cause) => {
+                    return Self::open(Code::PayeeUnproven, coin, Some(cause.to_string()));
+                }
+                // Without the network's own record nothing is known of a default.
+                PublishedRecord::NotAsked => return Self::None,
+            }
+        }
+        Self::None
+    }
+
+    fn open(code: Code, coin: CoinType, observed: Option<String>) -> Self {
+        let reason = Reason::new(code).at(format!("addr({coin})"));
+        Self::Undecided(Box::new(match observed {
+            Some(observed) => reason.observed(observed),
+            None => reason,
+        }))
+    }
 }
 
 /// Where a claim stands.
@@ -202,6 +234,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::offer::Unread;
     use crate::testing::{jws_offer, price};
 
     const URL: &str = "https://a.example";
@@ -330,7 +363,7 @@ mod tests {
         let own = SigningKey::generate().expect("a key");
         let price = Price { pay_to: WALLET, ..price() };
         let codes = |code: Option<Code>, says: Says| {
-            let unread = code.map(|code| Box::new(Reason::new(code)));
+            let unread = code.map(|code| Unread::Failed(Box::new(Reason::new(code))));
             let signers = SignerKeys { unread, ..SignerKeys::default() };
             let record = Claim::Is(OTHER, ClaimSource::Record(CoinType::EVM_DEFAULT));
             let payees = Payees { configured: vec![OTHER], record, signers, ..Payees::default() };

@@ -4,6 +4,8 @@ use std::fmt;
 
 use clresolve_core::payment::EndpointKey;
 use clresolve_core::reason::{Code, Reason};
+use clresolve_verdict::published::{Published, PublishedRecord};
+use clresolve_verdict::verdict::Identity;
 use serde::{Serialize, Serializer};
 use url::{Host, Url};
 
@@ -62,6 +64,39 @@ impl Route {
         Some(Self { url, source: RouteSource::Record(key) })
     }
 
+    /// The URL that the entry of an agent stands for by what its name publishes, for its first verb where none is named.
+    ///
+    /// # Errors
+    /// `invoke-no-route`, or `record-pending` where a record that would say so is about to change.
+    pub fn published(
+        agent: Option<&Identity>,
+        published: Option<&Published>,
+        verb: Option<&str>,
+    ) -> Result<Self, Box<Reason>> {
+        let none = || Box::new(Reason::new(Code::InvokeNoRoute));
+        let agent = agent.ok_or_else(none)?;
+        let verb = verb.or_else(|| agent.verbs.first().map(String::as_str)).unwrap_or_default();
+        if let (Some(published), Some(version)) = (published, version_segment(agent)) {
+            for key in EndpointKey::ALL {
+                match published.endpoint(key) {
+                    PublishedRecord::Settled(value) => {
+                        return Self::of_record(key, &value, verb, &version)
+                            .ok_or_else(|| Box::new(unusable(key).observed(value)));
+                    }
+                    PublishedRecord::Absent | PublishedRecord::NotAsked => {}
+                    PublishedRecord::Pending { .. } => {
+                        return Err(Box::new(Reason::new(Code::RecordPending).at(key.as_str())));
+                    }
+                    PublishedRecord::Malformed(_) => return Err(Box::new(unusable(key))),
+                    PublishedRecord::Failed(cause) => {
+                        return Err(Box::new(unusable(key).observed(cause.to_string())));
+                    }
+                }
+            }
+        }
+        agent.entry.as_deref().and_then(Self::of_card).ok_or_else(none)
+    }
+
     /// The route of a card whose entry is an https URL.
     pub fn of_card(entry: &str) -> Option<Self> {
         let url = Url::parse(entry).ok().filter(is_https)?;
@@ -113,6 +148,16 @@ fn is_spelt_as_sent(url: &Url, text: &str) -> bool {
     let end = behind_scheme.find(['?', '#']).unwrap_or(behind_scheme.len());
     let path = behind_scheme[..end].find('/').map_or("/", |start| &behind_scheme[start..end]);
     path == url.path()
+}
+
+fn unusable(key: EndpointKey) -> Reason {
+    Reason::new(Code::InvokeNoRoute).message("The record that names the route cannot be used.").at(key.as_str())
+}
+
+/// The version as it stands behind the verb: that of the x402 entry, else that of the card.
+fn version_segment(agent: &Identity) -> Option<String> {
+    let of_entry = agent.entry.as_deref().and_then(|entry| entry.strip_prefix("x402://")?.split('/').nth(2));
+    of_entry.map(str::to_owned).or_else(|| agent.version.as_ref().map(|version| format!("v{version}")))
 }
 
 fn is_https(url: &Url) -> bool {

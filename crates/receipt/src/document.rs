@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use clresolve_core::digest::Digest;
-use clresolve_core::reason::{self, Effect, Reason};
+use clresolve_core::reason::{self, Code, Effect, Reason};
 use clresolve_core::state::State;
 use clresolve_payment::settlement::Settlement;
 use clresolve_verdict::schema::bound::BoundName;
@@ -89,7 +89,7 @@ pub struct Verification {
     pub settlement: Option<Settlement>,
     /// `id` of the verdict on the agent.
     pub verdict: String,
-    /// Codes of what the verdict warns of, by name.
+    /// Codes of what the verdict warns of, by name, and of who else has a hand in the signer's records.
     pub warnings: Vec<&'static str>,
     /// Where on which chain agent and signer were read.
     pub anchor: Option<Anchor>,
@@ -133,7 +133,7 @@ pub struct SignerRow {
 }
 
 impl SignerRow {
-    fn of(ReceiptSigner { name, key, kid, canonical, block }: &ReceiptSigner) -> Self {
+    fn of(ReceiptSigner { name, key, kid, canonical, block, .. }: &ReceiptSigner) -> Self {
         let key = key.as_ref().ok().map(|key| key.id().to_owned());
         let clip = |text: &str| clresolve_core::text::clipped(text, reason::MAX_VALUE_BYTES);
         let (kid, canonical) = (kid.as_deref().ok().map(clip), canonical.as_deref().map(clip));
@@ -196,7 +196,7 @@ impl Verification {
             signer: signer.map(SignerRow::of),
             settlement: settlement.cloned(),
             verdict: verdict.id.clone(),
-            warnings: warnings(verdict),
+            warnings: warnings(verdict, *signer),
             anchor: verdict.anchor.clone(),
             checked_at: setting.now,
             tool: Tool::default(),
@@ -266,14 +266,23 @@ fn unchecked(judgement: &ReceiptJudgement, setting: &ReceiptSetting<'_>) -> Vec<
         (!judgement.is_agent_compared, AGENT),
         (judgement.is_id_unchecked, REQUEST_ID),
         (payee, PAYEE),
-        (setting.is_signer_attested && !clresolve_core::mutant!("bundled-signers-are-proven"), SIGNER),
+        (
+            rests_on_attested_signer(judgement, setting) && !clresolve_core::mutant!("bundled-signers-are-proven"),
+            SIGNER,
+        ),
     ];
     rows.into_iter().filter_map(|(is_unchecked, what)| is_unchecked.then_some(what)).collect()
 }
 
-fn warnings(verdict: &Verdict) -> Vec<&'static str> {
-    let warnings = verdict.reasons.iter().filter(|reason| reason.effect == Effect::Warn);
-    let codes: BTreeSet<_> = warnings.map(|reason| reason.code.slug()).collect();
+/// Whether it rests on the word of whoever made a bundle who signs. An address stands with the agent's own records.
+fn rests_on_attested_signer(judgement: &ReceiptJudgement, setting: &ReceiptSetting<'_>) -> bool {
+    setting.is_signer_attested && judgement.family != Some(Family::X1)
+}
+
+fn warnings(verdict: &Verdict, signer: Option<&ReceiptSigner>) -> Vec<&'static str> {
+    let warnings = verdict.reasons.iter().filter(|reason| reason.effect == Effect::Warn).map(|reason| reason.code);
+    let lent = signer.iter().flat_map(|signer| signer.lent.iter().copied());
+    let codes: BTreeSet<_> = warnings.chain(lent).map(Code::slug).collect();
     codes.into_iter().collect()
 }
 
@@ -321,7 +330,8 @@ fn summary(state: State, judgement: &ReceiptJudgement, setting: &ReceiptSetting<
         Some(tie) => format!("The agent's signer has signed this receipt for {}.", tie.words()),
         None => "The agent's signer has signed this receipt; no request was given to compare it with.".to_owned(),
     };
-    let caveats = [(!judgement.is_agent_compared, NAMES_NO_AGENT), (setting.is_signer_attested, ATTESTS_SIGNER)];
+    let is_attested = rests_on_attested_signer(judgement, setting);
+    let caveats = [(!judgement.is_agent_compared, NAMES_NO_AGENT), (is_attested, ATTESTS_SIGNER)];
     for (_, caveat) in caveats.into_iter().filter(|(holds, _)| *holds) {
         signed.push(' ');
         signed.push_str(caveat);

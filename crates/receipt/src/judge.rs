@@ -12,6 +12,7 @@ use clresolve_core::reason::{self, Code, Effect, Reason};
 use clresolve_core::state::State;
 use clresolve_jose::PublicKey;
 use clresolve_payment::receipt::{Bought, Receipt};
+use clresolve_verdict::card::instant;
 use clresolve_verdict::schema::bound::BoundName;
 use jiff::Timestamp;
 
@@ -268,16 +269,20 @@ impl Checks {
 
     fn unreadable(error: &Unreadable) -> ReceiptJudgement {
         let mut checks = Self::default();
-        let reason = match error {
-            Unreadable::DuplicateKey { pointer } => Reason::new(Code::ReceiptDuplicateKey).at(pointer.as_str()),
-            Unreadable::NotJson(_) => {
-                Reason::new(Code::ReceiptSchemaInvalid).message("The receipt is not strict JSON.")
+        let invalid = Some("ERR_SCHEMA_INVALID");
+        let (reason, clas) = match error {
+            Unreadable::DuplicateKey { pointer } => {
+                (Reason::new(Code::ReceiptDuplicateKey).at(pointer.as_str()), invalid)
             }
+            Unreadable::NotJson(_) => {
+                (Reason::new(Code::ReceiptSchemaInvalid).message("The receipt is not strict JSON."), invalid)
+            }
+            // Nothing is wrong with it that could be named.
             Unreadable::TooMuch { .. } => {
-                Reason::new(Code::ReceiptFamilyUnknown).message("The receipt is larger than what is read.")
+                (Reason::new(Code::ReceiptFamilyUnknown).message("The receipt is larger than what is read."), None)
             }
         };
-        checks.object(ReceiptCheck::Family, reason.observed(error.to_string()), Some("ERR_SCHEMA_INVALID"));
+        checks.object(ReceiptCheck::Family, reason.observed(error.to_string()), clas);
         checks.judged()
     }
 
@@ -557,7 +562,7 @@ impl Checks {
         let mut last: Option<(Timestamp, Claim)> = None;
         for path in MOMENTS.into_iter().filter(|path| parts.content.at(path).is_some()) {
             let claim = parts.claim(path);
-            let Some(moment) = claim.value.as_deref().and_then(|text| text.parse::<Timestamp>().ok()) else {
+            let Some(moment) = claim.value.as_deref().and_then(instant) else {
                 let reason = differs(Code::ReceiptTimeImplausible, "an RFC 3339 time", &claim);
                 return self.object(ReceiptCheck::Time, reason, None);
             };
@@ -565,7 +570,7 @@ impl Checks {
                 let reason = differs(Code::ReceiptTimeImplausible, &format!("no later than {latest}"), &claim);
                 return self.object(ReceiptCheck::Time, reason, None);
             }
-            let began = parts.content.text_at(&[path[0], "started_at"]).and_then(|text| text.parse().ok());
+            let began = parts.content.text_at(&[path[0], "started_at"]).as_deref().and_then(instant);
             if let Some(began) = began
                 && path.ends_with(&["completed_at"])
                 && moment < began

@@ -89,6 +89,7 @@ impl World {
                 kid: Ok("test-key-7".to_owned()),
                 canonical: None,
                 block: 1,
+                lent: Vec::new(),
             },
         }
     }

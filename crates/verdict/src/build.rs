@@ -75,7 +75,7 @@ pub fn resolution(reporter: &Reporter<'_>, run: &Run, failures: u32) -> Resoluti
 /// The verdict that the evidence of an earlier run leads to. It may open no gate.
 pub fn replay(reporter: &Reporter<'_>, run: &Run) -> Replay {
     let (verdict, card) = verdict(reporter, run, 0);
-    Replay::new(verdict, card)
+    Replay::new(verdict, card, run.evidence.reading.as_ref().ok().and_then(Published::of))
 }
 
 /// The verdict, and the card when it was proven.

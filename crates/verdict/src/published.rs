@@ -4,6 +4,8 @@
 //! value that is about to change, one that could not be read, one that is not set and one that was not asked for are
 //! different answers.
 
+use std::collections::BTreeSet;
+
 use alloy_primitives::{Address, Bytes};
 use clresolve_core::cause::LocalLimit;
 use clresolve_core::payment::{AddressRecord, CoinType, EndpointKey, EndpointRecord, PaymentRecords};
@@ -83,6 +85,15 @@ impl Published {
     /// The address for a coin type. No other coin type stands in for one that is not set.
     pub fn address(&self, coin: CoinType) -> AddressAt {
         self.published(|records| records.addresses.get(&coin))
+    }
+
+    /// The addresses that a decision may use, of whatever coin type, each once.
+    pub fn settled_addresses(&self) -> Vec<Address> {
+        let settled = self.settled.addresses.keys().filter_map(|coin| match self.address(*coin) {
+            PublishedRecord::Settled(address) => Some(address),
+            _ => None,
+        });
+        settled.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// The endpoint under a key.

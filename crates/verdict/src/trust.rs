@@ -159,16 +159,18 @@ impl Stale {
     }
 }
 
-/// The verdict that the evidence of an earlier run leads to, and the card when it was proven. It says nothing of now.
+/// The verdict that the evidence of an earlier run leads to, the card when it was proven, and what the name published about
+/// payments then. It says nothing of now.
 #[derive(Clone, Debug)]
 pub struct Replay {
     verdict: Arc<Verdict>,
     card: Option<Bytes>,
+    payment: Option<Published>,
 }
 
 impl Replay {
-    pub(crate) fn new(verdict: Verdict, card: Option<Bytes>) -> Self {
-        Self { verdict: Arc::new(verdict), card }
+    pub(crate) fn new(verdict: Verdict, card: Option<Bytes>, payment: Option<Published>) -> Self {
+        Self { verdict: Arc::new(verdict), card, payment }
     }
 
     /// The verdict.
@@ -179,6 +181,11 @@ impl Replay {
     /// The exact bytes of the card; only of a trusted verdict (CL-66).
     pub const fn card(&self) -> Option<&Bytes> {
         self.card.as_ref()
+    }
+
+    /// What the name published about payments at the block of the run, of a verdict in any state.
+    pub const fn payment(&self) -> Option<&Published> {
+        self.payment.as_ref()
     }
 
     /// The agent as of the block of the run, if the verdict is trusted.

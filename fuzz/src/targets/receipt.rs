@@ -21,6 +21,7 @@ pub(crate) fn receipt(input: &[u8]) {
             kid: Ok("k".to_owned()),
             canonical: None,
             block: 1,
+            lent: Vec::new(),
         };
         let agent = ReceiptAgent {
             name,

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clresolve_jose::PublicKey;
-use clresolve_receipt::judge::{ReceiptSigner, SignerAddresses};
-use clresolve_verdict::published::PublishedRecord;
+use clresolve_receipt::judge::ReceiptSigner;
 
 use super::{SignerError, SignerRecords};
 use crate::name::EnsName;
@@ -14,7 +13,7 @@ use crate::reason::{Code, Effect, Reason};
 use crate::records::Key;
 use crate::resolve::look_ups::{Beside, LookUpResult, LookUps};
 use crate::resolve::walk::Walker;
-use crate::verdict::{GatePolicy, Resolution, State};
+use crate::verdict::State;
 
 /// Who signs receipts for an agent, or why that is not known.
 type Known = Result<ReceiptSigner, Box<Reason>>;
@@ -81,30 +80,6 @@ async fn at_one_block<F: Future<Output = Result<SignerRecords, Box<Reason>>>>(
     Err(unpublished(Key::ReceiptSigner, &"the two names were read at two blocks"))
 }
 
-/// The addresses of the agent of a verdict, with which x402's own receipts are signed. Addresses from places that the gate
-/// denies are none.
-pub(in crate::resolve) fn addresses(resolution: &Resolution, gate: &GatePolicy) -> SignerAddresses {
-    let Some(published) = resolution.payment() else { return SignerAddresses::default() };
-    let open = |why: String| Some(Box::new(Reason::new(Code::ReceiptKeyUnpublished).at("addr").observed(why)));
-    let of_verdict = |code: &&Code| resolution.verdict().reasons.iter().any(|reason| reason.code == **code);
-    let lends = [Code::RecordOffchain, Code::NameWildcard];
-    if let Some(code) = lends.iter().filter(|code| gate.deny.contains(code)).find(of_verdict) {
-        return SignerAddresses { settled: Vec::new(), open: open(format!("{code}, which gate.deny refuses")) };
-    }
-    let mut coins = published.settled().addresses.keys();
-    let unread = coins.find(|coin| {
-        matches!(
-            published.address(**coin),
-            PublishedRecord::Pending { .. } | PublishedRecord::Failed(_) | PublishedRecord::Malformed(_)
-        )
-    });
-    let settled = super::addresses(published).addresses;
-    SignerAddresses {
-        settled,
-        open: unread.and_then(|coin| open(format!("the address for coin type {coin} is not settled"))),
-    }
-}
-
 fn unpublished(key: Key, why: &dyn Display) -> Box<Reason> {
     Box::new(Reason::new(Code::ReceiptKeyUnpublished).at(key.as_str()).observed(why.to_string()))
 }
@@ -129,6 +104,7 @@ impl SignerRecords {
             kid: kid.map(str::to_owned),
             canonical: self.text(Key::SigCanonical).ok().flatten().map(str::to_owned),
             block: self.block.number,
+            lent: self.lent,
         }
     }
 }

@@ -33,7 +33,7 @@ macro_rules! rows {
         // which call it is about
         ReceiptRequestMismatch "receipt-request-mismatch" Fail Receipt "" Publisher false
             "The receipt is about another call."
-            "What the receipt states under signature of the call (verb, version, entry, input) differs from the request, or from what this agent does: one signer often signs for many agents.";
+            "What the receipt states under signature of the call (verb, version, entry, input) differs from the request, or from what this agent does: one signer often signs for many agents. Where a decision is given, its name and verb are compared too, and of a receipt of x402's own network, payer and URL.";
         ReceiptTraceNotEchoed "receipt-trace-not-echoed" Fail Receipt "PC-8" Publisher false
             "The receipt does not echo the identifier of the request."
             "A receipt repeats x402.request_id and, where the request carries one, trace.trace_id. Nothing else ties a receipt of line 1.0.0 to one request, so an older receipt for the same verb could be shown instead. Send a fresh x402.request_id with each request.";
@@ -42,7 +42,7 @@ macro_rules! rows {
             "With --remember or receipts.remember, the memory keeps each receipt that holds, with the request that it was shown for. A receipt that was kept for another request is a replay. A change of members that nobody signs makes no other receipt. The same receipt for the same request is no replay. Where the memory cannot be used, or nothing was given that the receipt could be remembered for, this is undecided.";
         ReceiptTimeImplausible "receipt-time-implausible" Fail Receipt "" Publisher false
             "A time that the receipt states cannot be right."
-            "A signed time is no RFC 3339 time, lies more than five minutes in the future, or the end of the execution lies before its beginning.";
+            "A signed time is no RFC 3339 time, lies more than five minutes in the future or before the purchase, or the end of the execution lies before its beginning. Of a receipt of x402's own this is issuedAt.";
 
         // that it was paid for
         SettlementMismatch "settlement-mismatch" Fail Receipt "" Publisher false

@@ -1,11 +1,16 @@
 //! What a receipt is judged by: the agent, who signs for it, the request, the purchase and the bound schema.
 
+use std::iter;
+
 use alloy_primitives::Address;
 use clresolve_core::name::EnsName;
+use clresolve_core::payment::CoinType;
 use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_jose::PublicKey;
 use clresolve_payment::receipt::Bought;
 use clresolve_payment::route::Route;
+use clresolve_verdict::gate::GatePolicy;
+use clresolve_verdict::published::{Published, PublishedRecord};
 use clresolve_verdict::schema::bound::CompiledSchema;
 use clresolve_verdict::verdict::Verdict;
 use jiff::{SignedDuration, Timestamp};
@@ -66,6 +71,30 @@ pub struct SignerAddresses {
     pub open: Option<Box<Reason>>,
 }
 
+impl SignerAddresses {
+    /// The addresses that the name of a verdict publishes. Those from places that the gate denies are none.
+    pub fn of(verdict: &Verdict, published: Option<&Published>, gate: &GatePolicy) -> Self {
+        let Some(published) = published else { return Self::default() };
+        let open = |why: String| Some(Box::new(Reason::new(Code::ReceiptKeyUnpublished).at("addr").observed(why)));
+        let of_verdict = |code: &&Code| verdict.reasons.iter().any(|reason| reason.code == **code);
+        let lends = [Code::RecordOffchain, Code::NameWildcard];
+        if let Some(code) = lends.iter().filter(|code| gate.deny.contains(code)).find(of_verdict) {
+            return Self { settled: Vec::new(), open: open(format!("{code}, which gate.deny refuses")) };
+        }
+        let is_open = |coin: &&CoinType| {
+            matches!(
+                published.address(**coin),
+                PublishedRecord::Pending { .. } | PublishedRecord::Failed(_) | PublishedRecord::Malformed(_)
+            )
+        };
+        let unread = published.settled().addresses.keys().find(is_open);
+        Self {
+            settled: published.settled_addresses(),
+            open: unread.and_then(|coin| open(format!("the address for coin type {coin} is not settled"))),
+        }
+    }
+}
+
 /// The URLs behind the entry of an agent.
 #[derive(Clone, Debug, Default)]
 pub struct AgentRoutes {
@@ -76,6 +105,12 @@ pub struct AgentRoutes {
 }
 
 impl AgentRoutes {
+    /// From what `route` finds for each verb of the agent of a verdict, the first one by default.
+    pub fn of_verbs(verdict: &Verdict, route: impl Fn(Option<&str>) -> Result<Route, Box<Reason>>) -> Self {
+        let verbs = verdict.identity.iter().flat_map(|agent| agent.verbs.iter().skip(1));
+        Self::of(iter::once(None).chain(verbs.map(|verb| Some(verb.as_str()))).map(route))
+    }
+
     /// From what was found for each verb of the agent. To have none is an answer; a record that is not known, or that
     /// cannot be used, leaves it open.
     pub fn of(found: impl IntoIterator<Item = Result<Route, Box<Reason>>>) -> Self {
@@ -93,24 +128,17 @@ impl AgentRoutes {
 }
 
 impl ReceiptAgent {
-    /// The agent that a verdict is about; `None` where its name has no normal form. A verdict has no addresses and no
-    /// URL, so x402's own receipts stay undecided by it alone.
-    pub fn of(verdict: &Verdict) -> Option<Self> {
+    /// The agent that a verdict is about, with what is known of it beside the verdict; `None` where its name has no normal
+    /// form.
+    pub fn of(verdict: &Verdict, addresses: SignerAddresses, routes: AgentRoutes) -> Option<Self> {
         let name = EnsName::parse(verdict.name.normalized.as_deref()?).ok()?;
         let identity = verdict.identity.as_ref();
-        let unknown = |code, place| {
-            let reason = Reason { effect: Effect::Unknown, ..Reason::new(code) };
-            Box::new(reason.at(place).observed("not part of the verdict, which is all that is known here"))
-        };
         Some(Self {
             name,
             entry: identity.and_then(|identity| identity.entry.clone()),
             verbs: identity.map(|identity| identity.verbs.clone()).unwrap_or_default(),
-            addresses: SignerAddresses {
-                settled: Vec::new(),
-                open: Some(unknown(Code::ReceiptKeyUnpublished, "addr")),
-            },
-            routes: AgentRoutes { settled: Vec::new(), open: Some(unknown(Code::ReceiptRequestMismatch, "route")) },
+            addresses,
+            routes,
         })
     }
 }
@@ -128,6 +156,8 @@ pub struct ReceiptSigner {
     pub canonical: Option<String>,
     /// Number of the block that the records of both names were read at.
     pub block: u64,
+    /// Who else has a hand in the signer's records: `record-offchain`, `name-wildcard`.
+    pub lent: Vec<Code>,
 }
 
 /// The receipt schema that the agent's card binds.

@@ -41,6 +41,7 @@ impl World {
                 kid: Ok(KID.to_owned()),
                 canonical: None,
                 block: 1,
+                lent: Vec::new(),
             },
             key,
         }
@@ -449,7 +450,21 @@ fn a_time_in_the_future_is_implausible() {
     assert_eq!(with("/trace/completed_at", "2026-01-02T00:05:00Z"), []);
     assert_eq!(with("/trace/completed_at", "2026-01-02T00:05:01Z"), [Code::ReceiptTimeImplausible]);
     assert_eq!(with("/trace/completed_at", "2025-12-31T23:59:59Z"), [Code::ReceiptTimeImplausible]);
-    assert_eq!(with("/trace/started_at", "yesterday"), [Code::ReceiptTimeImplausible]);
+    for (time, found) in [
+        ("yesterday", &[Code::ReceiptTimeImplausible][..]),
+        ("2026-01-01 00Z", &[Code::ReceiptTimeImplausible]),
+        ("2026-01-01T00:00:00.1234567891Z", &[]),
+    ] {
+        assert_eq!(with("/trace/started_at", time), found, "{time}");
+    }
+}
+
+/// CLAS has no word for what is too large to be read, and its word for an invalid receipt is another one.
+#[test]
+fn what_is_too_large_is_undecided_and_nothing_that_clas_calls_invalid() {
+    let found = World::new().judged(&json!("x".repeat(crate::MAX_BYTES)));
+    assert_eq!((codes(&found), found.state()), (vec![Code::ReceiptFamilyUnknown], State::Indeterminate));
+    assert_eq!(found.clas(), [""; 0]);
 }
 
 /// The receipt of an earlier purchase is signed by the right key, too.
@@ -739,6 +754,7 @@ fn published_examples_get_their_result() {
         kid: Ok("vC4WbcNoq2znSCiQ".to_owned()),
         canonical: None,
         block: 1,
+        lent: Vec::new(),
     };
     let world = World { signer, ..World::new() };
     for (file, state) in [("sample-receipt.json", State::Trusted), ("tampered-receipt.json", State::Untrusted)] {

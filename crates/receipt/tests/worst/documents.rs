@@ -50,7 +50,7 @@ impl World {
         Self {
             verdict,
             agent,
-            signer: ReceiptSigner { name, key: Ok(key), kid, canonical: None, block: 1 },
+            signer: ReceiptSigner { name, key: Ok(key), kid, canonical: None, block: 1, lent: Vec::new() },
             schema: schema(),
         }
     }
