@@ -332,6 +332,7 @@ fn signer(name: &str, key: &str, kid: &str) -> ReceiptSigner {
         kid: Ok(kid.to_owned()),
         canonical: None,
         block: 1,
+        lent: Vec::new(),
     }
 }
 
