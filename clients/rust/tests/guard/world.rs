@@ -100,7 +100,6 @@ impl World {
             .arg(script)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .kill_on_drop(true)
             .spawn()
             .expect("node runs");
         let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
