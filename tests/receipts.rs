@@ -10,7 +10,7 @@ mod settlement;
 use std::collections::BTreeSet;
 use std::process::{Command, Output};
 
-use clresolve::config::BlockSelector;
+use clresolve::config::{BlockSelector, Config};
 use clresolve::name::EnsName;
 use clresolve::payment::settlement::Purchase;
 use clresolve::reason::{Code, Step};
@@ -141,6 +141,30 @@ async fn world_with_its_signer() -> World {
                 records.\"cl.sig.pub\" = \"ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=\"\n\
                 records.\"cl.sig.kid\" = \"test-key-7\"\n";
     World::start(&Spec::parse(spec).expect("it is a world")).await.expect("it starts")
+}
+
+/// The agent itself is on the chain, so nothing else would tell that a gateway says who signs for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn where_the_signer_s_records_come_from_is_told() {
+    let spec = "[[agent]]\nname = \"agent.eth\"\nabout = \"Good.\"\nrecords.\"cl.receipt.signer\" = \
+                \"runtime.sandbox.eth\"\n\n[[agent]]\nname = \"runtime.sandbox.eth\"\nabout = \"It signs.\"\n\
+                records.\"cl.sig.pub\" = \"ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=\"\n\
+                records.\"cl.sig.kid\" = \"test-key-7\"\n\
+                chain = { resolver = { offchain = [\"https://ccip.sandbox.example/ok/{sender}/{data}.json\"] } }\n";
+    let world = World::start(&Spec::parse(spec).expect("it is a world")).await.expect("it starts");
+    let mut config = world.config();
+    let verified = async |config: &Config| {
+        let resolver = Resolver::new(config).await.expect("its configuration is good");
+        resolver.verify_receipt(&question("agent.eth", sample("agent-sdk.json"))).await
+    };
+    let found = verified(&config).await;
+    assert_eq!(found.state, State::Trusted, "{found:#?}");
+    assert!(found.warnings.contains(&"record-offchain"), "{:?}", found.warnings);
+    config.gate.deny = vec![Code::RecordOffchain];
+    let denied = verified(&config).await;
+    assert_eq!((denied.state, denied.codes), (State::Indeterminate, as_strings(&["receipt-key-unpublished"])));
+    let on_chain = world_with_its_signer().await;
+    assert!(!verified(&on_chain.config()).await.warnings.contains(&"record-offchain"));
 }
 
 /// The signer's key is another one from the next block on.
