@@ -399,21 +399,21 @@ impl Ledger {
             newest.is_none_or(|newest| newest < block).then_some((*id, block))
         };
         let unread: Vec<(EndpointId, u64)> = self.endpoints.iter().filter_map(said).collect();
-        let mut is_hinted = false;
+        let (mut is_hinted, mut is_over_budget) = (false, false);
         for (from, block) in unread {
             let mut effect = NewsEffect::default();
             let hint = Hint { from, block, is_new_chain: false, at: now };
             self.hint(name.clone(), Knows::Nothing, hint, &mut effect);
             is_hinted |= effect.hints > 0;
-            if effect.over_budget > 0 {
-                self.leave_out_of(name, from, block);
-            }
+            is_over_budget |= effect.over_budget > 0;
             if let Some(endpoint) = self.endpoints.get(&from) {
                 effect.count(&endpoint.endpoint.label);
             }
         }
         if is_hinted {
             self.recalled.insert(name.clone());
+        } else if is_over_budget {
+            self.read_later(name);
         }
         is_hinted
     }
@@ -484,12 +484,9 @@ impl Ledger {
         is_stale
     }
 
-    /// What an endpoint has said of a name in a block is not taken: the name alone is read again, unless others have read that
-    /// block. A run of it that is under way does not count as one since.
-    fn leave_out_of(&mut self, name: &EnsName, from: EndpointId, block: u64) {
-        if self.is_covered(from, block) {
-            return;
-        }
+    /// The name is read again, as after a gap, since nothing that was said of it could be taken. Runs that are under way began
+    /// before: their names are read again, too.
+    fn read_later(&mut self, name: &EnsName) {
         self.gap = self.ticket();
         if self.index.has_before(name, self.gap) && !self.stale.contains(name) {
             self.stale.push_back(name.clone());

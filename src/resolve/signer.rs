@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clresolve_jose::PublicKey;
-use clresolve_payment::offer::{SignerKeys, Unread};
+use clresolve_payment::offer::SignerKeys;
 use clresolve_verdict::published::Published;
 
 use super::look_ups::{Beside, LookUpResult, LookUps};
@@ -114,7 +114,7 @@ impl SignerRecords {
 /// for yet.
 pub(super) fn addresses(published: &Published) -> SignerKeys {
     let addresses = published.settled_addresses();
-    SignerKeys { addresses, ed25519: Vec::new(), unread: Some(Unread::NotAsked) }
+    SignerKeys { addresses, ed25519: Vec::new(), unread: Some(unread("it was not asked for")) }
 }
 
 /// The key with which the offers of a name are signed.
@@ -135,9 +135,15 @@ impl OfferKey {
         match self {
             Self::Is(key) => keys.ed25519.push((**key).clone()),
             Self::None => {}
-            Self::Unread(reason) => keys.unread = Some(Unread::Failed(reason.clone())),
+            Self::Unread(reason) => keys.unread = Some(reason.clone()),
         }
     }
+}
+
+fn unread(cause: &str) -> Box<Reason> {
+    let message = "The key with which the name signs its offers was not read.";
+    let reason = Reason::new(Code::OfferSignerUnproven).message(message).observed(cause);
+    Box::new(Reason { retryable: true, ..reason })
 }
 
 impl LookUpResult for OfferKey {
@@ -150,9 +156,7 @@ impl LookUpResult for OfferKey {
     }
 
     fn undecided(cause: &str) -> Self {
-        let message = "The key with which the name signs its offers was not read.";
-        let reason = Reason::new(Code::OfferSignerUnproven).message(message).observed(cause);
-        Self::Unread(Box::new(Reason { retryable: true, ..reason }))
+        Self::Unread(unread(cause))
     }
 }
 

@@ -94,7 +94,11 @@ async fn every_tool_answers_as_its_schema_says() {
         assert_eq!(structured.pointer(at), Some(&is), "{tool}: {structured:#}");
         assert_eq!(result["isError"], false, "{tool}");
         let is_settled = structured.pointer("/receipt/settlement/shown_by").is_some_and(|by| !by.is_null());
-        assert_eq!(result["content"].to_string().contains("the payment was settled"), is_settled, "{result}");
+        assert_eq!(
+            result["content"].to_string().contains("a payment was settled, and nothing says"),
+            is_settled,
+            "{result}"
+        );
         if structured.pointer("/receipt/state") == Some(&json!("trusted")) && !is_settled {
             let said = "trusted: the agent's signer has signed this receipt for a request with this input. Nothing that \
                         is signed names the agent, and its signer may sign for others too.";

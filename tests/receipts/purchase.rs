@@ -74,7 +74,10 @@ async fn a_purchase_is_judged_again_from_its_bytes() {
         assert_eq!(says_proven, reply.state == State::Trusted, "{:?}", purchase.proven);
         let answers: Vec<_> = purchase.proven.iter().filter(|clause| clause.contains("answers")).collect();
         assert_eq!(answers, ["that the receipt answers a request with this input"]);
-        let says_payee = purchase.proven.iter().any(|clause| clause.contains("the name's bundle has as its address"));
+        let says_payee = purchase
+            .proven
+            .iter()
+            .any(|clause| clause.contains("is the address for eip155:31337 in the name's bundle"));
         let rests_on_word = purchase.attested.iter().any(|clause| clause.contains("the payee is the agent's"));
         assert!(says_payee && !rests_on_word, "{:?} {:?}", purchase.proven, purchase.attested);
         let says_when =
@@ -104,15 +107,23 @@ async fn what_the_name_publishes_is_judged_by_its_bundle() {
     let good = exported(&alone("x402-eip712.json")).await;
     let shown = replayed(&good).expect("it follows from its evidence");
     assert_eq!((shown.state(), &*shown.verification.unchecked), (State::Trusted, &["bound-schema"][..]));
-    assert_eq!((good["signer"].clone(), shown.attested), (Value::Null, vec![]));
-    assert!(shown.proven.contains(&"the receipt's signature by an address of the agent".to_owned()));
+    let attested = vec!["that the name publishes these addresses and endpoints".to_owned()];
+    assert_eq!((good["signer"].clone(), shown.attested), (Value::Null, attested));
+    assert!(shown.proven.contains(&"the receipt's signature by an address that the name's bundle has".to_owned()));
     let by_key = replayed(&exported(&alone("x402-jws.json")).await).expect("it follows from its evidence");
     assert_eq!((by_key.state(), by_key.verification.unchecked.contains(&"signer")), (State::Trusted, true));
-    for file in ["x402-eip712-forged.json", "x402-eip712-altered.json", "x402-jws.json"] {
+    for file in ["x402-eip712-forged.json", "x402-eip712-altered.json"] {
         let receipt = json!(STANDARD.encode(sample(file)));
-        let state = judged(&forged(&good, "/receipt", |place| *place = receipt)).1.expect("it is judged").state;
-        let expected = if file == "x402-jws.json" { State::Indeterminate } else { State::Untrusted };
-        assert_eq!(state, expected, "{file}: nobody's key is in this bundle");
+        let found = judged(&forged(&good, "/receipt", |place| *place = receipt)).1.expect("it is judged");
+        assert_eq!(found.state, State::Untrusted, "{file}");
+    }
+    let of_a_key = exported(&alone("x402-jws.json")).await;
+    for (bundle, other) in [(&good, &of_a_key), (&of_a_key, &good)] {
+        let refused = judged(&forged(bundle, "/signer", |signer| *signer = other["signer"].clone())).1;
+        assert!(
+            matches!(refused, Err(BundleError::Inconsistent(_))),
+            "a signer has signed, or an address: {refused:?}"
+        );
     }
 }
 

@@ -22,7 +22,7 @@ use clresolve_receipt::judge::{
     AgentRoutes, ReceiptAgent, ReceiptCheck, ReceiptKnowledge, ReceiptSigner, SignerAddresses, Status,
 };
 use clresolve_receipt::question::Request;
-use clresolve_receipt::{ReceiptQuestion, Verification, judge};
+use clresolve_receipt::{Family, ReceiptQuestion, Verification, judge};
 use clresolve_state::receipts::TransactionReading;
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::trust::Replay;
@@ -198,7 +198,7 @@ impl SignerForm {
         Ok(ReceiptSigner {
             name: self.name.clone(),
             key: Ok(key),
-            kid: self.kid.clone().ok_or_else(|| Box::new(unpublished(Key::SigKid))),
+            kid: self.kid.clone().ok_or_else(|| Box::new(unpublished(Key::SigKid.as_str()))),
             canonical: self.canonical.clone(),
             block: self.block,
             lent: self.lent.clone(),
@@ -206,8 +206,8 @@ impl SignerForm {
     }
 }
 
-fn unpublished(key: Key) -> Reason {
-    Reason::new(Code::ReceiptKeyUnpublished).at(key.as_str()).observed("none in the bundle")
+fn unpublished(place: &str) -> Reason {
+    Reason::new(Code::ReceiptKeyUnpublished).at(place).observed("none in the bundle")
 }
 
 impl Document {
@@ -235,7 +235,7 @@ impl Document {
         papers.held_decision(&question.purchase)?;
         let settlement = self.settled(&question.purchase, name)?;
         let signer = self.signer.as_ref().map(SignerForm::signer).transpose()?;
-        let (agent, nobody) = (shown_agent(&agent.replay), unpublished(Key::SigPub));
+        let (agent, nobody) = (shown_agent(&agent.replay), unpublished(Key::SigPub.as_str()));
         let (request, bought) = (question.request.as_ref(), question.purchase.bought());
         let known = ReceiptKnowledge {
             agent: agent.as_ref(),
@@ -256,7 +256,11 @@ impl Document {
             settlement: settlement.as_ref(),
             now: self.at,
         };
-        Ok(Verification::of(judge(&question.receipt, &known), &setting))
+        let judgement = judge(&question.receipt, &known);
+        if (judgement.family == Some(Family::X1)) != signer.is_none() {
+            return Err(BundleError::Inconsistent("a signer where an address has signed, or none where a key has"));
+        }
+        Ok(Verification::of(judgement, &setting))
     }
 
     /// Whether the purchase from `name` was settled, by what the chain said. There is a transaction where one is due, and
@@ -288,14 +292,17 @@ fn shown_payee(purchase: &Purchase, settlement: Option<&Settlement>, agent: &Rep
     let (network, payee) = purchase.paid_to(settlement.and_then(|settlement| settlement.due.as_ref()))?;
     let claim = Claim::of_records(agent.payment()?, network);
     let is_own = matches!(claim, Claim::Is(address, _) if address == payee);
-    is_own.then(|| format!("{payee}, which the name's bundle has as its address for {network}"))
+    is_own.then(|| format!("that the payee {payee} is the address for {network} in the name's bundle"))
 }
 
 /// The agent by what its name publishes. Whoever made the bundle may have had routes of its own, so that a receipt for
 /// another place is no contradiction.
 fn shown_agent(agent: &Replay) -> Option<ReceiptAgent> {
     let (verdict, published) = (agent.verdict(), agent.payment());
-    let addresses = SignerAddresses::of(verdict, published, &GatePolicy::default());
+    let addresses = match published {
+        Some(_) => SignerAddresses::of(verdict, published, &GatePolicy::default()),
+        None => SignerAddresses { settled: Vec::new(), open: Some(Box::new(unpublished("addr"))) },
+    };
     let mut routes =
         AgentRoutes::of_verbs(verdict, |verb| Route::published(verdict.identity.as_ref(), published, verb));
     routes.open.get_or_insert_with(|| {
@@ -465,13 +472,13 @@ fn proven(document: &Document, verification: &Verification, payee: Option<&str>)
         |check: ReceiptCheck| verification.checks.iter().any(|row| row.check == check && row.status == Status::Pass);
     let mut clauses = vec![format!("that the receipt is {}: its checks were made again", verification.state)];
     if passed(ReceiptCheck::Signature) {
-        let whose = document.signer.as_ref().map_or("an address of the agent", |_| "the signer's key");
+        let whose = document.signer.as_ref().map_or("an address that the name's bundle has", |_| "the signer's key");
         clauses.push(format!("the receipt's signature by {whose}"));
     }
     if let Some(tie) = verification.tie {
         clauses.push(format!("that the receipt answers {}", tie.words()));
     }
-    clauses.extend(payee.map(|payee| format!("that the payee is {payee}")));
+    clauses.extend(payee.map(str::to_owned));
     if document.asked.is_some() {
         clauses.push("that the decision's terms, price, payee and URL are those that were demanded".to_owned());
     }
@@ -497,6 +504,10 @@ fn attested(
         }
         (Some(_), _) => clauses.push("the decision".to_owned()),
         (None, _) => {}
+    }
+    let grade = agent.replay.verdict().anchor.as_ref().map(|anchor| anchor.proof.grade);
+    if (is_payee_shown || signer.is_none()) && grade != Some(Grade::StateProof) {
+        clauses.push("that the name publishes these addresses and endpoints".to_owned());
     }
     if document.decision.is_some() || verification.settlement.is_some() {
         clauses.extend((!is_payee_shown).then(|| "that the payee is the agent's".to_owned()));

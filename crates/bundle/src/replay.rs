@@ -380,7 +380,7 @@ fn attested(document: &Document, evidence: &Evidence) -> Vec<String> {
                     reading.proof.asked
                 ),
             };
-            attested.push(format!("records, resolver, holder and owner at the block: {behind}"));
+            attested.push(format!("records, addresses, endpoints, resolver, holder and owner at the block: {behind}"));
             attested.push(format!("block: that it is part of chain eip155:{}", document.run.chain_id));
         }
         (Err(_), _) => attested.push("chain: that it could not be read".to_owned()),

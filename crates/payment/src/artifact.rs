@@ -35,16 +35,7 @@ pub struct SignerKeys {
     /// `cl.sig.pub` of the name that `cl.receipt.signer` names: keys that sign by JWS.
     pub ed25519: Vec<PublicKey>,
     /// Why it is not known which key signs by JWS; `None` where all that is published stands here.
-    pub unread: Option<Unread>,
-}
-
-/// Why it is not known which key signs by JWS.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unread {
-    /// Nobody has asked for it.
-    NotAsked,
-    /// It could not be read, or is about to change: the code and the cause.
-    Failed(Box<Reason>),
+    pub unread: Option<Box<Reason>>,
 }
 
 /// A payload and what was signed over it; it may be anybody's signature, or none.

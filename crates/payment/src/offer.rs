@@ -16,8 +16,8 @@ use url::Url;
 use clresolve_core::mutant;
 use clresolve_core::reason::{Code, Reason};
 
+pub use crate::artifact::SignerKeys;
 use crate::artifact::{Artifact, Malformed, Payload, SignedBy};
-pub use crate::artifact::{SignerKeys, Unread};
 use crate::forms;
 use crate::terms::{MAX_ENTRIES, Price};
 use crate::typed_data;
@@ -134,12 +134,10 @@ impl OfferRead {
 
     /// Why it is not known who has signed it.
     fn undecided(&self, keys: &SignerKeys) -> Objection {
-        let cause = match keys.unread.as_ref().filter(|_| self.artifact.algorithm().is_some()) {
-            Some(Unread::Failed(reason)) => return Objection::Open(reason.clone()),
-            Some(Unread::NotAsked) => "the key with which the name signs its offers was not asked for",
-            None => "a contract wallet's signature, which only the chain can check, or this build checks none",
-        };
-        Objection::Undecided(cause)
+        match keys.unread.as_ref().filter(|_| self.artifact.algorithm().is_some()) {
+            Some(reason) => Objection::Open(reason.clone()),
+            None => Objection::Undecided,
+        }
     }
 }
 
@@ -170,7 +168,7 @@ enum Objection {
     /// A key that the name publishes may have signed it.
     Open(Box<Reason>),
     /// Anybody may have signed it.
-    Undecided(&'static str),
+    Undecided,
     Signer,
     Signature,
     Ended,
@@ -183,7 +181,7 @@ impl Objection {
     const fn rank(&self) -> u8 {
         match self {
             Self::Open(_) => 0,
-            Self::Undecided(_) => 1,
+            Self::Undecided => 1,
             Self::Signer => 2,
             Self::Signature => 3,
             Self::Ended => 4,
@@ -197,7 +195,8 @@ impl Objection {
         let invalid = |message: &str| Reason::new(Code::OfferInvalid).message(message);
         let reason = match self {
             Self::Open(reason) => *reason,
-            Self::Undecided(cause) => {
+            Self::Undecided => {
+                let cause = "a contract wallet's signature, which only the chain can check, or this build checks none";
                 let message = "Who has signed the offer cannot be checked here.";
                 Reason::new(Code::OfferSignerUnproven).message(message).observed(cause)
             }

@@ -234,7 +234,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::offer::Unread;
     use crate::testing::{jws_offer, price};
 
     const URL: &str = "https://a.example";
@@ -363,7 +362,7 @@ mod tests {
         let own = SigningKey::generate().expect("a key");
         let price = Price { pay_to: WALLET, ..price() };
         let codes = |code: Option<Code>, says: Says| {
-            let unread = code.map(|code| Unread::Failed(Box::new(Reason::new(code))));
+            let unread = code.map(|code| Box::new(Reason::new(code)));
             let signers = SignerKeys { unread, ..SignerKeys::default() };
             let record = Claim::Is(OTHER, ClaimSource::Record(CoinType::EVM_DEFAULT));
             let payees = Payees { configured: vec![OTHER], record, signers, ..Payees::default() };

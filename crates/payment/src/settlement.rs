@@ -373,9 +373,9 @@ impl Purchase {
         decided.into_iter().chain(settlement.and_then(Settlement::earliest)).max()
     }
 
-    /// Who was paid on which network: by what is due, else by a decision about one entry.
+    /// Who is paid on which network: by what is due, else, where there is no payment, by a decision about one entry.
     pub fn paid_to<'a>(&'a self, due: Option<&'a Due>) -> Option<(&'a Network, Address)> {
-        let decided = self.decision.as_ref().filter(|decided| !decided.is_of_several);
+        let decided = self.decision.as_ref().filter(|decided| self.payment.is_none() && !decided.is_of_several);
         due.map(|due| (&due.network, due.pay_to))
             .or_else(|| decided.map(|decided| (&decided.price.network, decided.payee)))
     }

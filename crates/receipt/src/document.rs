@@ -224,6 +224,9 @@ impl Verification {
     }
 
     fn conclude(&self, verdict: &str) -> String {
+        // An address of the agent signs for itself.
+        let is_by_address = self.family.is_some_and(|family| family.id == Family::X1);
+        let by_key = self.signer.as_ref().filter(|_| !is_by_address);
         canonical_digest(&json!({
             "schema": self.schema,
             "name": self.name,
@@ -233,7 +236,7 @@ impl Verification {
             "receipt": self.receipt,
             "request": self.request,
             "decision": self.decision,
-            "signer": self.signer.as_ref().map(|signer| (&signer.name, &signer.key, &signer.kid)),
+            "signer": by_key.map(|signer| (&signer.name, &signer.key, &signer.kid)),
             "settlement": self.settlement.as_ref().map(|settlement| (&settlement.due, &settlement.block)),
             "verdict": verdict,
         }))
@@ -250,6 +253,15 @@ impl Verification {
     /// A sentence where nothing that is signed names the agent: the receipt may be one of another agent of the same signer.
     pub fn caveat(&self) -> Option<&'static str> {
         self.unchecked.contains(&AGENT).then_some(NAMES_NO_AGENT)
+    }
+
+    /// What is said of a payment, as the end of a sentence.
+    pub fn settled(&self) -> Option<&'static str> {
+        self.settlement.as_ref()?;
+        if self.unchecked.contains(&PAYEE) {
+            return Some("a payment was settled, and nothing says that its payee is the agent's");
+        }
+        Some("the payment was settled")
     }
 
     /// The document as JSON.

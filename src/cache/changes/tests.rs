@@ -270,6 +270,27 @@ fn a_run_that_missed_a_change_beyond_the_budget_has_its_name_read_again() {
     assert_eq!((0..30).flat_map(due).collect::<BTreeSet<_>>().len(), names.len());
 }
 
+/// Endpoints that have all spent their budgets stand in for none of each other.
+#[test]
+fn a_run_that_missed_what_all_endpoints_said_beyond_their_budgets_has_its_name_read_again() {
+    let names: Vec<String> = (0..200).map(|number| format!("a{number}.eth")).collect();
+    let changes = Changes::new();
+    let ids = changes.follow(&["a", "b", "c"].map(stranger));
+    let began = changes.begin();
+    for id in ids {
+        changes.news(id, &news(vec![]), START);
+        changes.news(id, &news(names.iter().map(|name| text_of(name, READ + 1)).collect()), START);
+    }
+    for name in &names {
+        let late = read(START, READ, None);
+        if changes.unread(&self::name(name), began, &late, START).is_none() {
+            changes.add(&key(name), &late, began);
+        }
+    }
+    let due = |second| changes.due(START + SignedDuration::from_secs(second));
+    assert_eq!((0..60).flat_map(due).collect::<BTreeSet<_>>().len(), names.len());
+}
+
 /// One name costs no reading of all others.
 #[test]
 fn a_run_that_missed_a_change_beyond_the_budget_has_no_other_name_read_again() {

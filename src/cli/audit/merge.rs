@@ -38,7 +38,7 @@ pub(super) fn run(args: &AuditMergeArgs) -> anyhow::Result<Exit> {
     }
     let mut exit = exit(&kept.counts, &ending);
     if let Some(warning) = ending.warning() {
-        anstream::eprintln!("clresolve: {warning}");
+        anstream::eprintln!("clresolve: {}", Foreign::new(&warning));
     }
     kept.counts.listed_again = shards.listed_again();
     let (counts, spool) = kept.finish()?;

@@ -97,8 +97,8 @@ fn sentence(found: &Verification) -> OwnText {
         Some(tie) => signed.and(" for ").and(tie.words()),
         None => signed,
     };
-    let signed = match found.settlement {
-        Some(_) => signed.and(", and the payment was settled"),
+    let signed = match found.settled() {
+        Some(settled) => signed.and(", and ").and(settled),
         None => signed,
     };
     match found.caveat() {

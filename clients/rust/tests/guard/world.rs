@@ -96,12 +96,8 @@ impl World {
     pub(crate) async fn started(by: By) -> Self {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../testing/world.mjs");
         let node = std::env::var("NODE").unwrap_or_else(|_| "node".to_owned());
-        let mut process = Command::new(node)
-            .arg(script)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("node runs");
+        let mut process =
+            Command::new(node).arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("node runs");
         let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
         let line = lines.next_line().await.expect("a line").expect("a line");
         let http = reqwest::Client::builder().no_proxy().build().expect("a client");

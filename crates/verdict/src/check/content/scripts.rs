@@ -87,10 +87,10 @@ const COMMANDS: &str = "awk|base64|bash|cat|chmod|chown|cp|curl|cut|date|dd|dig|
 const WITH_ARGUMENT: &str = "apk|apt|apt-get|aws|az|bun|bunx|busybox|bzip2|cmd|crontab|csh|deno|docker|doas|dotnet|ftp|\
     gcc|gcloud|git|gpg|gunzip|gzip|jq|ksh|kubectl|ln|lua|mkdir|mktemp|mysql|nerdctl|netstat|nmap|nohup|npm|npx|od|\
     pip[0-9.]*|pipx|pkill|pnpm|podman|powershell|psql|pwsh|redis-cli|rsync|sftp|socat|sqlite3|su|systemctl|tar|telnet|\
-    terraform|tftp|tmux|tsx|unzip|uv|uvx|xxd|xz|yarn|yum|zcat";
+    terraform|tftp|timeout|tmux|tsx|unzip|uv|uvx|xxd|xz|yarn|yum|zcat";
 
 /// Commands whose names are words of prose, such as "make an offer". They count with an argument that is none.
-const WORDS: &str = "ash|brew|cargo|composer|dash|fish|gem|go|helm|java|make|mount|poetry|shell|timeout";
+const WORDS: &str = "ash|brew|cargo|composer|dash|fish|gem|go|helm|java|make|mount|poetry|shell";
 
 /// Folders below the root of a file system: in `$(/call/minute)` there is none.
 const ROOTS: &str =
@@ -104,7 +104,8 @@ static SUBSTITUTION: LazyLock<Regex> = LazyLock::new(|| {
         r#"(?-u)(?:\$\(|<\(|[A-Za-z0-9_]=`)\s*(?:
             (?:/[a-z0-9/._-]*/)?(?:{COMMANDS})(?:[\s|;&<>)`]|\$\{{)
             |(?:{WITH_ARGUMENT})(?:\s+[^\s)`]|[|;&<>])
-            |(?:{WORDS})(?:\s+(?:[a-z]+\s+)?(?:-|["'`$]|\.{{1,2}}/|~/|/(?:{ROOTS})/)|[|;&<>]))
+            |(?:{WORDS})(?:\s+(?:[a-z]+\s+)?(?:-|["'`$]|\.{{1,2}}/|~/|/(?:{ROOTS})/)|[|;&<>]|\s[^()]*(?:\||&&)
+                |\s+(?:build|exec|get|install|require|run|upgrade)\s+[^\s()]))
         |[$<]\(\s*(?:\.{{1,2}}|~|/(?:{ROOTS}))/[A-Za-z0-9._/-]*[A-Za-z]
         |\$\(\s*{WORD}\s+(?:--[a-z]|\.{{1,2}}/|~/|/(?:{ROOTS})/|["']|\$[A-Za-z{{(]|https?://[^\s()]*\s*[|>])
         |[A-Za-z0-9_]=["']?\$\(\s*{WORD}\s+[^()\s]

@@ -497,15 +497,38 @@ fn is_long_key(text: &str) -> bool {
 /// Most digits behind a word of a compound, as in `oauth2` and `rs256`.
 const MAX_WORD_DIGITS: usize = 4;
 
-/// Lower-case words joined by hyphens or low lines, some with a number behind them: `oauth2-client-credentials`.
+/// Words of which a compound has one, without the number behind them.
+const SCHEMES: [&str; 16] = [
+    "api",
+    "basic",
+    "bearer",
+    "client",
+    "cookie",
+    "credentials",
+    "eddsa",
+    "es",
+    "header",
+    "hmac",
+    "jwt",
+    "mtls",
+    "oauth",
+    "oidc",
+    "rs",
+    "siwe",
+];
+
+/// Lower-case words joined by hyphens or low lines, some with a number behind them, that name a scheme:
+/// `oauth2-client-credentials`.
 fn is_compound(text: &str) -> bool {
+    let names_scheme = |word: &str| SCHEMES.contains(&word.trim_end_matches(|c: char| c.is_ascii_digit()));
     let is_word = |word: &str| {
         let letters = word.trim_end_matches(|c: char| c.is_ascii_digit());
         word.len() - letters.len() <= MAX_WORD_DIGITS
             && letters.len() > 1
             && letters.bytes().all(|byte| byte.is_ascii_lowercase())
     };
-    text.contains(['-', '_']) && text.split(['-', '_']).all(is_word)
+    let words = || text.split(['-', '_']);
+    words().count() > 1 && words().all(is_word) && words().any(names_scheme)
 }
 
 /// A placeholder, a remark, the place of a secret, or a public value.
