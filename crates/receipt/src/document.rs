@@ -286,7 +286,7 @@ fn unchecked(judgement: &ReceiptJudgement, setting: &ReceiptSetting<'_>) -> Vec<
     rows.into_iter().filter_map(|(is_unchecked, what)| is_unchecked.then_some(what)).collect()
 }
 
-/// Whether it rests on the word of whoever made a bundle who signs. An address stands with the agent's own records.
+/// Whether the signer is the word of the bundle's maker. An address stands with the agent's own records.
 fn rests_on_attested_signer(judgement: &ReceiptJudgement, setting: &ReceiptSetting<'_>) -> bool {
     setting.is_signer_attested && judgement.family != Some(Family::X1)
 }

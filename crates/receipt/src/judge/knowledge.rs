@@ -72,7 +72,7 @@ pub struct SignerAddresses {
 }
 
 impl SignerAddresses {
-    /// The addresses that the name of a verdict publishes. Those from places that the gate denies are none.
+    /// The addresses that the name of a verdict publishes. It leaves out those from places that the gate denies.
     pub fn of(verdict: &Verdict, published: Option<&Published>, gate: &GatePolicy) -> Self {
         let Some(published) = published else { return Self::default() };
         let open = |why: String| Some(Box::new(Reason::new(Code::ReceiptKeyUnpublished).at("addr").observed(why)));

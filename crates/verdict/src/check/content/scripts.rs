@@ -89,10 +89,10 @@ const WITH_ARGUMENT: &str = "apk|apt|apt-get|aws|az|bun|bunx|busybox|bzip2|cmd|c
     pip[0-9.]*|pipx|pkill|pnpm|podman|powershell|psql|pwsh|redis-cli|rsync|sftp|socat|sqlite3|su|systemctl|tar|telnet|\
     terraform|tftp|timeout|tmux|tsx|unzip|uv|uvx|xxd|xz|yarn|yum|zcat";
 
-/// Commands whose names are words of prose, such as "make an offer". They count with an argument that is none.
+/// Commands whose names are words of prose, such as "make an offer". They count with an argument that no prose has.
 const WORDS: &str = "ash|brew|cargo|composer|dash|fish|gem|go|helm|java|make|mount|poetry|shell";
 
-/// Folders below the root of a file system: in `$(/call/minute)` there is none.
+/// Folders below the root of a file system. `$(/call/minute)` names no such folder.
 const ROOTS: &str =
     "bin|dev|etc|home|lib|lib64|media|mnt|opt|proc|root|run|sbin|srv|sys|tmp|usr|var|Applications|Users";
 
