@@ -53,7 +53,7 @@ pub(super) fn check_block(world: &World) -> anyhow::Result<()> {
 pub(super) fn text(decision: &Decision) -> String {
     let mut lines = vec![format!("{}", decision.decision)];
     if let Some(route) = &decision.route {
-        lines.push(format!("route {} ({})", Foreign::new(route.url.as_str()), route.source));
+        lines.push(format!("route {} ({})", Foreign::new(route.url().as_str()), route.source()));
     }
     for row in decision.entries.iter().filter(|_| decision.entries.len() > 1) {
         let said = if row.abort { row.codes.join(", ") } else { "may be paid".to_owned() };

@@ -55,7 +55,7 @@ fn asked(args: &ProbeArgs) -> Probe {
 fn text(terms: Option<&Terms>, limits: &Limits, decision: &Decision) -> String {
     let mut lines = Vec::new();
     if let Some(route) = &decision.route {
-        lines.push(format!("  route  {} ({})", Foreign::new(route.url.as_str()), route.source));
+        lines.push(format!("  route  {} ({})", Foreign::new(route.url().as_str()), route.source()));
     }
     for (index, entry) in terms.into_iter().flat_map(|terms| terms.entries.iter().enumerate()) {
         let said = match &entry.price {

@@ -48,7 +48,7 @@ fn text(
     verb: Option<&str>,
 ) -> String {
     let route = match route {
-        Ok(route) => format!("{}\n  says: {}\n", Foreign::new(route.url.as_str()), route.source),
+        Ok(route) => format!("{}\n  says: {}\n", Foreign::new(route.url().as_str()), route.source()),
         Err(reason) => format!("{}: {}\n`clresolve explain {0}` says more.\n", reason.code, reason.message),
     };
     match denied {
@@ -70,7 +70,7 @@ fn short(name: &str, route: &Result<Route, Box<Reason>>, denied: Option<&'static
     let said = match (denied, route) {
         (Some(code), _) => format!("-\t{code}"),
         (None, Err(reason)) => format!("-\t{}", reason.code),
-        (None, Ok(route)) => format!("{}\t{}", Foreign::new(route.url.as_str()), route.source),
+        (None, Ok(route)) => format!("{}\t{}", Foreign::new(route.url().as_str()), route.source()),
     };
     format!("{}\t{}\t{said}\n", Foreign::new(name), verdict.state)
 }

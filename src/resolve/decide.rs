@@ -23,7 +23,7 @@ use super::signer;
 use super::{Inner, Resolver};
 use crate::cache::Began;
 use crate::name::EnsName;
-use crate::reason::{Code, Effect, Reason};
+use crate::reason::{Code, Reason};
 use crate::telemetry::{self, DECISIONS};
 use crate::text::Foreign;
 use crate::verdict::{GatePolicy, Resolution};
@@ -37,6 +37,7 @@ struct Facts {
     gate: GatePolicy,
     limits: Limits,
     route: Result<Route, Box<Reason>>,
+    tools: Option<Result<Route, Box<Reason>>>,
     request: Arc<DecisionRequest>,
     terms: Result<Terms, Box<Reason>>,
     payees: BTreeMap<Network, Payees>,
@@ -57,6 +58,7 @@ impl Facts {
             gate: &self.gate,
             limits: &self.limits,
             route: self.route.as_ref().map_err(|reason| &**reason),
+            tools: self.tools.as_ref().map(|tools| tools.as_ref().map_err(|reason| &**reason)),
             payees: &self.payees,
             now: self.now,
         };
@@ -68,37 +70,24 @@ impl Facts {
     fn may_be_settled_by_a_registration(&self, decision: &Decision) -> BTreeSet<Network> {
         let Ok(terms) = &self.terms else { return BTreeSet::new() };
         if clresolve_core::mutant!("one-bad-entry-stops-look-ups")
-            && !decision.entries.iter().all(|row| has_no_other(row, &OF_THE_PAYEE))
+            && !decision.entries.iter().all(|row| row.is_but_for_the_payee)
         {
             return BTreeSet::new();
         }
-        let open = decision.entries.iter().filter(|row| row.abort && has_no_other(row, &OF_THE_PAYEE));
+        let open = decision.entries.iter().filter(|row| row.abort && row.is_but_for_the_payee);
         let prices = open.filter_map(|row| terms.entries.get(row.index)?.price.as_ref().ok());
         prices.map(|price| price.network.clone()).collect()
     }
 
-    /// Whether nothing but the signer of an offer stands against an entry, and the name's own key could settle that. Only
-    /// then is a key worth a request.
+    /// Whether nothing but the payee stands against an entry, and the name's own key could be that of an offer. Only then is
+    /// a key worth a request.
     fn may_be_settled_by_a_key(&self, decision: &Decision) -> bool {
         let is_jws = |offer: &Value| offer.get("format").and_then(Value::as_str) == Some("jws");
         let is_open = |row: &EntryRow| {
-            row.codes.iter().any(|slug| slug == Code::OfferSignerUnproven.slug())
-                && has_no_other(row, &[Code::OfferSignerUnproven, Code::PayeeMismatch, Code::PayeeUnproven])
+            row.is_but_for_the_payee && row.codes.iter().any(|slug| slug == Code::OfferSignerUnproven.slug())
         };
         decision.entries.iter().any(is_open) && self.terms.as_ref().is_ok_and(|terms| terms.offers.iter().any(is_jws))
     }
-}
-
-/// What is said where neither configuration nor records prove a payee.
-const OF_THE_PAYEE: [Code; 4] =
-    [Code::PayeeMismatch, Code::PayeeUnproven, Code::OfferInvalid, Code::OfferSignerUnproven];
-
-/// Whether an entry has no code that decides beside these.
-fn has_no_other(row: &EntryRow, open: &[Code]) -> bool {
-    let is_open = |slug: &String| {
-        Code::from_slug(slug).is_some_and(|code| open.contains(&code) || code.entry().effect == Effect::Warn)
-    };
-    row.codes.iter().all(is_open)
 }
 
 impl Resolver {
@@ -144,7 +133,8 @@ impl Resolver {
         for _ in 0..TRIES {
             let began = self.0.cached.cache.begin();
             let (facts, decision) = self.looked_into(resolution, request).await;
-            let is_usable = decision.abort || self.still_stands(&facts.resolution, began);
+            // Entries are paid apart, so there may be one to pay where the decision aborts.
+            let is_usable = decision.passing().next().is_none() || self.still_stands(&facts.resolution, began);
             if is_usable || clresolve_core::mutant!("look-ups-outlive-verdicts") {
                 return (decision, facts.resolution);
             }
@@ -185,6 +175,7 @@ impl Resolver {
             gate: config.gate.policy(),
             limits: config.limits.limits().tightened(&request.limits),
             route: self.route(&resolution, Some(&request.verb)),
+            tools: resolution.payment().and_then(Route::of_tools),
             resolution,
             request,
             terms,
@@ -335,6 +326,9 @@ impl DecisionEvent {
 mod tests {
     use std::time::Duration;
 
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+
     use super::*;
     use crate::cpu_pool::{MAX_THREADS, Occupied};
     use crate::sandbox::World;
@@ -345,7 +339,8 @@ mod tests {
     /// Requests of a look-up: one for the name's record; for the registry one for the block, three for what it says in it.
     const OF_A_LOOK_UP: u64 = 5;
 
-    /// A world with an agent whose payee its registration alone proves, and what its seller asks for.
+    /// A world with an agent whose payee its registration alone proves, and what its seller asks for: a price, and one
+    /// beyond every limit.
     struct Shop {
         world: World,
         resolver: Resolver,
@@ -365,18 +360,30 @@ mod tests {
             config.timeout = Duration::from_secs(120);
             let resolver = Resolver::new(&config).await.expect("its configuration is good");
             let route = resolver.route(&resolver.resolve(NAME).await, Some("summarize")).expect("its card names one");
-            let url = route.url.to_string();
-            let reply = resolver.unpaid(&url, Some("{}")).await.expect("the seller answers");
+            let url = route.url().to_string();
+            let mut reply = resolver.unpaid(&url, Some("{}")).await.expect("the seller answers");
+            let mut headers = reply.headers.iter_mut();
+            let (_, terms) = headers.find(|(name, _)| name == "payment-required").expect("its terms");
+            let mut changed: Value = serde_json::from_slice(&STANDARD.decode(&*terms).expect("base64")).expect("JSON");
+            let accepts = changed["accepts"].as_array_mut().expect("entries");
+            let mut beyond = accepts[0].clone();
+            beyond["amount"] = "9".repeat(30).into();
+            accepts.push(beyond);
+            *terms = STANDARD.encode(changed.to_string());
             let request = DecisionRequest::about_reply(NAME, "summarize", &url, reply);
             Self { world, resolver, request }
         }
     }
 
-    /// A look-up takes as long as hosts like. What is announced meanwhile holds for the payment.
+    /// A look-up takes as long as hosts like. What is announced meanwhile holds for the payment, also of an entry beside one
+    /// that nobody pays.
     #[tokio::test(flavor = "multi_thread")]
     async fn a_change_during_a_look_up_stops_the_payment() {
         let mut shop = Shop::open().await;
-        shop.resolver.resolve(NAME).await;
+        let (resolver, request) = (shop.resolver.clone(), shop.request.clone());
+        let honest = resolver.decide(&request).await;
+        assert_eq!(honest.passing().map(|(place, _)| place).collect::<Vec<_>>(), [0], "{honest:#?}");
+        resolver.ask_anew(&crate::Question::new(NAME)).await.expect("a verdict");
         let pool = Arc::clone(shop.resolver.pool());
         let before = shop.world.counts().rpc;
         let first = Occupied::whole(&pool);
@@ -398,6 +405,7 @@ mod tests {
         shop.resolver.evict(&name);
         busy.release().await;
         let decision = deciding.await.expect("it ends");
-        assert!(decision.abort && decision.codes.contains(&"record-pending".to_owned()), "{decision:#?}");
+        assert!(decision.passing().next().is_none(), "{decision:#?}");
+        assert!(decision.codes.contains(&"record-pending".to_owned()), "{decision:#?}");
     }
 }

@@ -52,7 +52,7 @@ impl Resolver {
             Ok(route) => route,
             Err(reason) => return unasked(reason),
         };
-        let url = route.url.as_str();
+        let url = route.url().as_str();
         match self.unpaid(url, *body).await {
             Ok(reply) => DecisionRequest::about_reply(name, verb, url, reply),
             Err(error) => {

@@ -148,6 +148,18 @@ async fn a_key_counts_that_the_gate_would_rely_on() {
     assert_eq!(denied, unproven);
 }
 
+/// An address that is about to be set leaves an offer what it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_offer_counts_while_an_address_is_pending() {
+    let records = format!(
+        "addresses = {{ 31337 = \"0x\", 84532 = \"0x\" }}\nlatest_addresses = {{ 31337 = \"{}\" }}\n{}",
+        "0x7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b7b",
+        own_key()
+    );
+    assert_eq!(codes(&records, OWN).await, [""; 0]);
+    assert_eq!(codes(&records, OTHER).await, ["offer-signer-unproven", "record-pending"]);
+}
+
 /// An endpoint that is down says nothing against a seller.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_could_not_be_read_decides_nothing() {

@@ -14,6 +14,9 @@ use super::{NAME, URL, asked, offers, run, world_with_seller};
 /// Whom an honest seller of the sandbox wants to be paid.
 const PAYEE: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
 
+/// Set, and nobody's: 20 bytes that are zero.
+const ZERO: &str = "0x0000000000000000000000000000000000000000";
+
 /// Whom no name publishes.
 const STRANGER: &str = "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc";
 
@@ -33,7 +36,7 @@ async fn a_record_of_ensip_26_is_a_route() {
         let decision = decided(&records(URL)).await;
         assert_eq!(decision.decision, Outcome::Allow, "{decision:#?}");
         let route = decision.route.expect("a route");
-        assert_eq!((route.url.as_str(), route.source.to_string()), (URL, format!("agent-endpoint[{key}]")));
+        assert_eq!((route.url().as_str(), route.source().to_string()), (URL, format!("agent-endpoint[{key}]")));
         let elsewhere = decided(&records("https://api.sandbox.example/classify/v1")).await;
         assert_eq!(elsewhere.codes, ["endpoint-mismatch"], "{key}: {elsewhere:#?}");
     }
@@ -97,7 +100,7 @@ async fn an_https_entry_of_the_card_is_the_route() {
     // The sandbox's seller states a URL of its own.
     assert_eq!(decision.codes, ["resource-mismatch"], "{decision:#?}");
     let route = decision.route.expect("a route");
-    assert_eq!((route.url.as_str(), route.source.to_string()), (CARD_ROUTE, "card".to_owned()));
+    assert_eq!((route.url().as_str(), route.source().to_string()), (CARD_ROUTE, "card".to_owned()));
     let elsewhere = resolver.decide(&about(URL)).await;
     assert_eq!(elsewhere.codes, ["endpoint-mismatch"], "{elsewhere:#?}");
 }
@@ -111,6 +114,8 @@ async fn the_address_of_all_chains_counts_where_the_networks_own_is_not_set() {
         (json!({"31337": STRANGER, "default": PAYEE}), &["payee-mismatch"]),
         (json!({"31337": "0x", "default": STRANGER}), &["payee-mismatch"]),
         (json!({"31337": "0x", "1": PAYEE}), &["payee-unproven"]),
+        (json!({"31337": ZERO, "default": PAYEE}), &["payee-unproven"]),
+        (json!({"31337": PAYEE, "default": ZERO}), &[]),
     ] {
         let table = addresses.as_object().expect("an object").iter();
         let table: Vec<_> = table.map(|(chain, address)| format!("{chain} = {address}")).collect();

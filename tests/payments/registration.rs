@@ -152,6 +152,29 @@ async fn a_record_that_is_about_to_change_is_pending() {
     assert_eq!(decision.codes, ["record-pending"], "{decision:#?}");
 }
 
+/// An address that is about to be set leaves the wallet what it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_wallet_of_a_registration_is_paid_while_an_address_is_pending() {
+    let pending = "latest_addresses = { 31337 = \"0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc\" }\n";
+    let decision = decided(&world(&format!("{pending}{}", record(1)), "").await, |_| {}).await;
+    assert_eq!(decision.decision, Outcome::Allow, "{decision:#?}");
+    let unregistered = decided(&world(pending, "").await, |_| {}).await;
+    assert_eq!(unregistered.codes, ["record-pending"], "{unregistered:#?}");
+}
+
+/// The wallet may be the payee; that could not be asked. Another address in the name's records does not contradict it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registry_that_cannot_be_asked_contradicts_nobody() {
+    let stranger = "addresses = { 31337 = \"0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc\", 84532 = \"0x\" }";
+    let world = world_with_seller(&format!("{stranger}\n{}erc8004 = {{ }}\n", record(1))).await;
+    let asked = decided(&world, |_| {}).await;
+    assert_eq!(asked.decision, Outcome::Allow, "{asked:#?}");
+    let stopped = world.endpoint(RpcFault::None, ChainState::Stopped, true).await.expect("a port");
+    let decision = decided(&world, |config| registry(config).endpoints = vec![stopped]).await;
+    assert_eq!(decision.codes, ["payee-unproven"], "{decision:#?}");
+    assert_eq!((decision.decision, decision.abort), (Outcome::Undecided, true));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_without_a_wallet_is_paid_nowhere() {
     let decision = decided(&world(&record(1), "wallet = \"unset\"").await, |_| {}).await;

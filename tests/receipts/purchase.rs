@@ -328,9 +328,9 @@ async fn decided() -> (Value, Value) {
     let sandbox = Sandbox::start().await.expect("it starts");
     let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
     let route = resolver.route(&resolver.resolve(NAME).await, Some("summarize")).expect("a route");
-    let reply = resolver.unpaid(route.url.as_str(), Some("{}")).await.expect("the seller answers");
+    let reply = resolver.unpaid(route.url().as_str(), Some("{}")).await.expect("the seller answers");
     let body = String::from_utf8(reply.body).expect("UTF-8");
-    let response = json!({"status": reply.status, "url": route.url.as_str(), "headers": reply.headers, "body": body});
+    let response = json!({"status": reply.status, "url": route.url().as_str(), "headers": reply.headers, "body": body});
     let asked = json!({"name": NAME, "verb": "summarize", "response": response});
     let request = DecisionRequest::from_json(asked.to_string().as_bytes()).expect("a request");
     let decision = resolver.decide(&request).await;

@@ -149,9 +149,9 @@ impl fmt::Display for CoinType {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AddressRecord {
-    /// Not set: no bytes, or 20 zeros.
+    /// Not set: no bytes.
     Absent,
-    /// Set.
+    /// Set. Zero stands for nobody, and is set all the same: a resolver stores it as 20 bytes.
     Address(Address),
     /// Set, but not 20 bytes: the first [`MAX_MALFORMED_BYTES`] of them.
     Malformed(Bytes),
@@ -166,7 +166,6 @@ impl AddressRecord {
     /// What these bytes in a resolver's answer say (ENSIP-9, ENSIP-11).
     pub fn of(bytes: &[u8]) -> Self {
         match Address::try_from(bytes) {
-            Ok(address) if address.is_zero() => Self::Absent,
             Ok(address) => Self::Address(address),
             Err(_) if bytes.is_empty() => Self::Absent,
             Err(_) => Self::Malformed(Bytes::copy_from_slice(&bytes[..bytes.len().min(MAX_MALFORMED_BYTES)])),
@@ -249,11 +248,11 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_20_bytes_that_are_not_all_zero() {
+    fn an_address_has_20_bytes_and_none_is_not_set() {
         let address = Address::repeat_byte(7);
         assert_eq!(AddressRecord::of(address.as_slice()), AddressRecord::Address(address));
         assert_eq!(AddressRecord::of(&[]), AddressRecord::Absent);
-        assert_eq!(AddressRecord::of(&[0; 20]), AddressRecord::Absent);
+        assert_eq!(AddressRecord::of(&[0; 20]), AddressRecord::Address(Address::ZERO));
         for length in [1, 19, 21, 32] {
             let bytes = vec![0; length];
             assert_eq!(AddressRecord::of(&bytes), AddressRecord::Malformed(bytes.into()));

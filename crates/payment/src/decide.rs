@@ -18,9 +18,9 @@ use crate::asset::AssetId;
 use crate::decision::{Check, Decision, EntryRow, Objection, Outcome, PayeeRow, PriceRow, SCHEMA, codes};
 use crate::limits::{AssetLimit, Limits, NetworkSource};
 use crate::network::Network;
-use crate::offer::Offers;
+use crate::offer::{Offers, Resources};
 use crate::payee::{Payees, Proven};
-use crate::route::{Route, resource_objection};
+use crate::route::{Route, RouteSource, is_tool, resource_objection};
 use crate::signed::PaymentHeader;
 use crate::terms::{Entry, Price, StatedDomain, Terms, Transfer};
 
@@ -61,6 +61,8 @@ pub struct Knowledge<'a> {
     pub limits: &'a Limits,
     /// The URL behind the entry, or why it is not known.
     pub route: Result<&'a Route, &'a Reason>,
+    /// Where the name's tools are called over MCP, or why that is not known; `None` where the name does not say.
+    pub tools: Option<Result<&'a Route, &'a Reason>>,
     /// Payees by network; none where a network is missing.
     pub payees: &'a BTreeMap<Network, Payees>,
     /// The time.
@@ -69,6 +71,7 @@ pub struct Knowledge<'a> {
 
 /// Whether the payment may be made.
 pub fn decide(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Decision {
+    let known = &Knowledge { route: route(question, known), ..*known };
     let common = common(question, known);
     let judged = match question.terms {
         Ok(terms) => chosen(terms, question.selected).map(|entries| judge_all(terms, &entries, question, known)),
@@ -89,6 +92,18 @@ pub fn decide(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Decision
     objections.extend(terms_objection);
     objections.extend(entries.iter().flat_map(|entry| entry.objections.iter().cloned()));
     written(question, known, &common, &entries, objections)
+}
+
+/// The URL behind the entry for these terms. What sells a tool is called where the name's tools are, whatever record stands
+/// before that one; the configuration decides first all the same.
+fn route<'a>(question: &PaymentQuestion<'_>, known: &Knowledge<'a>) -> Result<&'a Route, &'a Reason> {
+    let is_configured = known.route.is_ok_and(|route| route.source() == RouteSource::Configured);
+    let sells_tool = |entry: &Entry| entry.resource.as_deref().is_some_and(is_tool);
+    let sells_tools = |terms: &Terms| !terms.entries.is_empty() && terms.entries.iter().all(sells_tool);
+    match known.tools {
+        Some(tools) if !is_configured && question.terms.is_ok_and(sells_tools) => tools,
+        Some(_) | None => known.route,
+    }
 }
 
 /// One entry, judged.
@@ -192,7 +207,7 @@ fn common(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Vec<Objectio
         }
         (Err(reason), _) => objections.push(Objection::new(Check::Route, reason.clone())),
         (Ok(route), None) => {
-            let unknown = Reason::new(Code::InvokeNoRoute).expected(route.url.as_str());
+            let unknown = Reason::new(Code::InvokeNoRoute).expected(route.url().as_str());
             let unknown = unknown.message("The asker did not say which URL answered.");
             objections.push(Objection::new(Check::Route, unknown));
         }
@@ -259,7 +274,7 @@ fn judge_all<'t>(
     known: &Knowledge<'_>,
 ) -> Vec<Judged<'t>> {
     let held = Held {
-        offers: Offers::read(&terms.offers, question.url.unwrap_or_default()),
+        offers: Offers::read(&terms.offers),
         payment: question.signed.map(|header| PaymentHeader::read(header, terms)),
     };
     entries.iter().map(|(index, entry)| judge(&held, *index, entry, question, known)).collect()
@@ -279,10 +294,12 @@ fn judge<'t>(
     known: &Knowledge<'_>,
 ) -> Judged<'t> {
     let mut objections = Vec::new();
-    let source = known.route.ok().map(|route| route.source);
-    if let Some(reason) = question.url.and_then(|url| resource_objection(entry.resource.as_deref(), url, source)) {
-        objections.push(Objection::new(Check::Resource, reason));
-    }
+    let resource = entry.resource.as_deref();
+    let differs = question.url.and_then(|url| resource_objection(resource, url, known.tools));
+    let is_elsewhere = differs.as_ref().is_some_and(|reason| reason.code == Code::ResourceMismatch)
+        && !clresolve_core::mutant!("offers-for-any-host");
+    let resources = Resources::of(question.url.into_iter().chain(resource.filter(|_| !is_elsewhere)));
+    objections.extend(differs.map(|reason| Objection::new(Check::Resource, reason)));
     let price = match &entry.price {
         Ok(price) => price,
         Err(reason) => {
@@ -297,7 +314,7 @@ fn judge<'t>(
     objections.extend(against_price(price, limit, known.limits));
     let nobody = Payees::default();
     let payees = known.payees.get(&price.network).unwrap_or(&nobody);
-    let proven = match payees.prove(price, &held.offers, known.now) {
+    let proven = match payees.prove(price, &held.offers, &resources, known.now) {
         Ok(proven) => Some(proven),
         Err(reasons) => {
             objections.extend(reasons.into_iter().map(|reason| Objection::new(Check::Payee, reason)));
@@ -427,7 +444,14 @@ fn row(common: &[Objection], judged: &Judged<'_>, known: &Knowledge<'_>, end: Op
     let objections = [common, judged.objections.as_slice()].concat();
     let abort = objections.iter().any(Objection::decides);
     let own = (!abort).then(|| valid_until(known, std::slice::from_ref(judged))).flatten();
-    EntryRow { index: judged.index, abort, codes: codes(&objections), valid_until: own.filter(|_| own != end) }
+    let mut decisive = objections.iter().filter(|objection| objection.decides());
+    EntryRow {
+        index: judged.index,
+        abort,
+        codes: codes(&objections),
+        valid_until: own.filter(|_| own != end),
+        is_but_for_the_payee: decisive.all(|objection| objection.check == Check::Payee),
+    }
 }
 
 fn price_row(judged: &Judged<'_>) -> Option<PriceRow> {

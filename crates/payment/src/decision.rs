@@ -83,6 +83,10 @@ pub struct EntryRow {
     /// Until when it may be paid; absent where it must not be, and where that is the end of the decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_until: Option<Timestamp>,
+    /// Whether nothing but the payee stands against it, if anything does. What is looked up could settle that. It is not
+    /// written.
+    #[serde(skip)]
+    pub is_but_for_the_payee: bool,
 }
 
 /// What is asked for.

@@ -61,8 +61,7 @@ pub struct Offer {
     valid_until: u64,
 }
 
-/// The offers of terms that came with the reply of one URL. Each is read once, and its signature is checked at most once,
-/// however many entries there are.
+/// The offers of terms. Each is read once, and its signature is checked at most once, however many entries there are.
 #[derive(Debug)]
 pub struct Offers(Vec<Result<OfferRead, Malformed>>);
 
@@ -70,38 +69,59 @@ pub struct Offers(Vec<Result<OfferRead, Malformed>>);
 #[derive(Debug)]
 struct OfferRead {
     artifact: Artifact<Offer>,
-    is_for_url: bool,
+    /// What it is for, where that is a URL.
+    url: Option<Url>,
     /// Who has signed it. It is about one network, so there is one set of keys that it is held against.
     signed_by: OnceCell<SignedBy>,
 }
 
+/// What an offer about an entry may be for: the URL that answered, and the resource of the entry unless that lies
+/// elsewhere. Sellers sign the one or the other.
+#[derive(Clone, Debug, Default)]
+pub struct Resources<'a>(Vec<(&'a str, Option<Url>)>);
+
+impl<'a> Resources<'a> {
+    /// These URLs.
+    pub fn of(texts: impl IntoIterator<Item = &'a str>) -> Self {
+        Self(texts.into_iter().map(|text| (text, Url::parse(text).ok())).collect())
+    }
+
+    /// Whether one of them is this one. Two texts are one URL where every client of the web would ask for the same.
+    fn has(&self, text: &str, url: Option<&Url>) -> bool {
+        self.0.iter().any(|(known, parsed)| *known == text || url.is_some() && parsed.as_ref() == url)
+    }
+}
+
 impl Offers {
-    /// Reads the first [`MAX_OFFERS`] of `offers`, for the URL that answered.
-    pub fn read(offers: &[Value], url: &str) -> Self {
-        let answered = Url::parse(url).ok();
+    /// Reads the first [`MAX_OFFERS`] of `offers`.
+    pub fn read(offers: &[Value]) -> Self {
         let read = |offer: &Value| {
             let artifact = Artifact::<Offer>::read(offer)?;
-            let resource = &artifact.payload().resource_url;
-            // Two texts are one URL where every client of the web would ask for the same.
-            let is_for_url = resource == url || answered.is_some() && Url::parse(resource).ok() == answered;
-            Ok(OfferRead { artifact, is_for_url, signed_by: OnceCell::new() })
+            let url = Url::parse(&artifact.payload().resource_url).ok();
+            Ok(OfferRead { artifact, url, signed_by: OnceCell::new() })
         };
         Self(offers.iter().take(MAX_OFFERS).map(read).collect())
     }
 
-    /// Whether one of them proves that `price` comes from a holder of `keys`, the keys for the network of the price. `None`
-    /// where none of them is about this way to pay: its scheme, network and asset.
+    /// Whether one of them, for one of `resources`, proves that `price` comes from a holder of `keys`, the keys for the
+    /// network of the price. `None` where none of them is about this way to pay: its scheme, network and asset.
     ///
     /// An offer says by its signed payload alone what it is about; `acceptIndex` is not signed. A changed offer that is
     /// signed by EIP-712 looks like one that a stranger has signed.
     ///
     /// # Errors
     /// The weakest objection to an offer about this way to pay, or to one that cannot be read.
-    pub fn prove(&self, price: &Price, keys: &SignerKeys, now: Timestamp) -> Option<Result<Offered, Unproven>> {
+    pub fn prove(
+        &self,
+        price: &Price,
+        resources: &Resources<'_>,
+        keys: &SignerKeys,
+        now: Timestamp,
+    ) -> Option<Result<Offered, Unproven>> {
         let mut signatures = 0;
         let mut weakest: Option<(Objection, usize)> = None;
         for (index, offer) in self.0.iter().enumerate() {
-            let objection = match stated(offer, price, now) {
+            let objection = match stated(offer, price, resources, now) {
                 Ok(None) => continue,
                 Ok(Some(_)) if signatures == MAX_SIGNATURES => break,
                 Ok(Some(offer)) => {
@@ -145,6 +165,7 @@ impl OfferRead {
 fn stated<'o>(
     offer: &'o Result<OfferRead, Malformed>,
     price: &Price,
+    resources: &Resources<'_>,
     now: Timestamp,
 ) -> Result<Option<&'o OfferRead>, Objection> {
     let read = offer.as_ref().map_err(|error| Objection::Form(error.to_string()))?;
@@ -152,7 +173,7 @@ fn stated<'o>(
     if !offer.is_about(price) {
         return Ok(None);
     }
-    let is_of_these_terms = read.is_for_url && offer.states(price);
+    let is_of_these_terms = resources.has(&offer.resource_url, read.url.as_ref()) && offer.states(price);
     if !is_of_these_terms && !mutant!("offers-of-other-terms") {
         return Err(Objection::Terms);
     }

@@ -9,14 +9,12 @@ use clresolve_verdict::verdict::Identity;
 use serde::{Serialize, Serializer};
 use url::{Host, Url};
 
-/// The URL behind an entry, and who says so.
+/// The URL behind an entry, and who says so. It is https, or names a program on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Route {
-    /// The URL. Its origin and path count; a query does not.
     #[serde(serialize_with = "as_text")]
-    pub url: Url,
-    /// Who says so.
-    pub source: RouteSource,
+    url: Url,
+    source: RouteSource,
 }
 
 /// Who says which URL an entry stands for, strongest first.
@@ -47,6 +45,16 @@ impl Serialize for RouteSource {
 }
 
 impl Route {
+    /// The URL. Its origin and path count; a query does not.
+    pub const fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Who says so.
+    pub const fn source(&self) -> RouteSource {
+        self.source
+    }
+
     /// The route that the configuration names. Plain http is for programs on this machine alone.
     pub fn configured(url: &str) -> Option<Self> {
         let url = Url::parse(url).ok()?;
@@ -77,24 +85,37 @@ impl Route {
         let agent = agent.ok_or_else(none)?;
         let verb = verb.or_else(|| agent.verbs.first().map(String::as_str)).unwrap_or_default();
         if let (Some(published), Some(version)) = (published, version_segment(agent)) {
-            for key in EndpointKey::ALL {
-                match published.endpoint(key) {
-                    PublishedRecord::Settled(value) => {
-                        return Self::of_record(key, &value, verb, &version)
-                            .ok_or_else(|| Box::new(unusable(key).observed(value)));
-                    }
-                    PublishedRecord::Absent | PublishedRecord::NotAsked => {}
-                    PublishedRecord::Pending { .. } => {
-                        return Err(Box::new(Reason::new(Code::RecordPending).at(key.as_str())));
-                    }
-                    PublishedRecord::Malformed(_) => return Err(Box::new(unusable(key))),
-                    PublishedRecord::Failed(cause) => {
-                        return Err(Box::new(unusable(key).observed(cause.to_string())));
-                    }
-                }
+            let mut of_keys = EndpointKey::ALL.into_iter();
+            if let Some(route) = of_keys.find_map(|key| Self::of_endpoint(published, key, verb, &version)) {
+                return route;
             }
         }
         agent.entry.as_deref().and_then(Self::of_card).ok_or_else(none)
+    }
+
+    /// Where the name's tools are called over MCP: its record `agent-endpoint[mcp]`. `None` where that is not set.
+    pub fn of_tools(published: &Published) -> Option<Result<Self, Box<Reason>>> {
+        Self::of_endpoint(published, EndpointKey::Mcp, "", "")
+    }
+
+    /// The route in the record under `key`, or why it is not known. `None` where it is not set.
+    fn of_endpoint(
+        published: &Published,
+        key: EndpointKey,
+        verb: &str,
+        version: &str,
+    ) -> Option<Result<Self, Box<Reason>>> {
+        let reason = match published.endpoint(key) {
+            PublishedRecord::Absent | PublishedRecord::NotAsked => return None,
+            PublishedRecord::Settled(value) => match Self::of_record(key, &value, verb, version) {
+                Some(route) => return Some(Ok(route)),
+                None => unusable(key).observed(value),
+            },
+            PublishedRecord::Pending { .. } => Reason::new(Code::RecordPending).at(key.as_str()),
+            PublishedRecord::Malformed(_) => unusable(key),
+            PublishedRecord::Failed(cause) => unusable(key).observed(cause.to_string()),
+        };
+        Some(Err(Box::new(reason)))
     }
 
     /// The route of a card whose entry is an https URL.
@@ -116,8 +137,22 @@ impl Route {
     }
 }
 
-/// What is wrong with the resource that terms name, where `answered` is the URL that answered.
-pub fn resource_objection(resource: Option<&str>, answered: &str, source: Option<RouteSource>) -> Option<Reason> {
+/// Whether a resource is a tool: MCP names tools, not hosts.
+pub(crate) fn is_tool(resource: &str) -> bool {
+    Url::parse(resource).is_ok_and(|url| names_tool(&url))
+}
+
+fn names_tool(url: &Url) -> bool {
+    url.scheme() == "mcp"
+}
+
+/// What is wrong with the resource that terms name, where `answered` is the URL that answered, and the tools of the name
+/// are called at `tools`.
+pub fn resource_objection(
+    resource: Option<&str>,
+    answered: &str,
+    tools: Option<Result<&Route, &Reason>>,
+) -> Option<Reason> {
     let resource = resource?;
     if resource == answered {
         return None;
@@ -126,9 +161,16 @@ pub fn resource_objection(resource: Option<&str>, answered: &str, source: Option
     let (Ok(named), Ok(url)) = (Url::parse(resource), Url::parse(answered)) else {
         return differs(Code::ResourceMismatch);
     };
-    // MCP names tools, not hosts.
-    if named.scheme() == "mcp" && source == Some(RouteSource::Record(EndpointKey::Mcp)) {
-        return differs(Code::ResourceDiffers);
+    if names_tool(&named) {
+        match tools {
+            Some(Ok(route))
+                if route.objection(answered).is_none() || clresolve_core::mutant!("tools-are-sold-anywhere") =>
+            {
+                return differs(Code::ResourceDiffers);
+            }
+            Some(Err(unknown)) => return Some(unknown.clone()),
+            Some(Ok(_)) | None => {}
+        }
     }
     if named.host_str() != url.host_str() && !clresolve_core::mutant!("resource-of-any-host") {
         return differs(Code::ResourceMismatch);
@@ -266,7 +308,18 @@ mod tests {
         ] {
             assert_eq!(said(near), Some("resource-differs"), "{near}");
         }
-        let mcp = resource_objection(Some("mcp://tool/a"), ROUTE, Some(RouteSource::Record(EndpointKey::Mcp)));
-        assert_eq!(code(mcp), Some("resource-differs"));
+    }
+
+    #[test]
+    fn a_tool_is_sold_where_the_name_says_that_its_tools_are_called() {
+        let tools = Route::of_record(EndpointKey::Mcp, ROUTE, "", "").unwrap();
+        let pending = Reason::new(Code::RecordPending);
+        let said = |answered, tools| code(resource_objection(Some("mcp://tool/a"), answered, tools));
+        assert_eq!(said(ROUTE, Some(Ok(&tools))), Some("resource-differs"));
+        assert_eq!(said("https://api.sandbox.example/classify/v1", Some(Ok(&tools))), Some("resource-mismatch"));
+        assert_eq!(said(ROUTE, Some(Err(&pending))), Some("record-pending"));
+        assert_eq!(said(ROUTE, None), Some("resource-mismatch"));
+        let of_a_host = resource_objection(Some("https://evil.example/"), ROUTE, Some(Ok(&tools)));
+        assert_eq!(code(of_a_host), Some("resource-mismatch"));
     }
 }

@@ -12,7 +12,7 @@ use clresolve_core::reason::Code;
 use clresolve_jose::PublicKey;
 use clresolve_payment::artifact::{Artifact, SignedBy, SignerKeys};
 use clresolve_payment::asset::{Asset, AssetId};
-use clresolve_payment::offer::{Offer, Offered, Offers, Unproven};
+use clresolve_payment::offer::{Offer, Offered, Offers, Resources, Unproven};
 use clresolve_payment::receipt::Receipt;
 use clresolve_payment::signed::PaymentHeader;
 use clresolve_payment::terms::{Entry, Price, Reply, Terms};
@@ -276,7 +276,8 @@ impl Claim {
 
     /// Whether an offer proves it.
     fn proven(&self, offer: &Value, keys: &SignerKeys) -> Option<Result<Offered, Unproven>> {
-        Offers::read(std::slice::from_ref(offer), &self.url).prove(&self.price, keys, self.now)
+        let resources = Resources::of([self.url.as_str()]);
+        Offers::read(std::slice::from_ref(offer)).prove(&self.price, &resources, keys, self.now)
     }
 }
 

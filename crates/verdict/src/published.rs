@@ -54,8 +54,8 @@ pub enum PublishedRecord<T, R> {
     NotAsked,
 }
 
-/// A published address.
-pub type AddressAt = PublishedRecord<Address, AddressRecord>;
+/// A published address; `None` is zero, which is set and stands for nobody.
+pub type AddressAt = PublishedRecord<Option<Address>, AddressRecord>;
 
 /// A published endpoint. Its text is foreign, and nothing but valid UTF-8.
 pub type EndpointAt = PublishedRecord<String, EndpointRecord>;
@@ -82,7 +82,7 @@ impl Published {
         &self.settled
     }
 
-    /// The address for a coin type. No other coin type stands in for one that is not set.
+    /// The address for a coin type. No other coin type stands in for one that is not set, nor for zero.
     pub fn address(&self, coin: CoinType) -> AddressAt {
         self.published(|records| records.addresses.get(&coin))
     }
@@ -90,7 +90,7 @@ impl Published {
     /// The addresses that a decision may use, of whatever coin type, each once.
     pub fn settled_addresses(&self) -> Vec<Address> {
         let settled = self.settled.addresses.keys().filter_map(|coin| match self.address(*coin) {
-            PublishedRecord::Settled(address) => Some(address),
+            PublishedRecord::Settled(address) => address,
             _ => None,
         });
         settled.collect::<BTreeSet<_>>().into_iter().collect()
@@ -174,12 +174,12 @@ trait Readable: Clone + PartialEq {
 }
 
 impl Readable for AddressRecord {
-    type Value = Address;
+    type Value = Option<Address>;
     const ABSENT: Self = Self::Absent;
 
-    fn value(&self) -> Value<'_, Address> {
+    fn value(&self) -> Value<'_, Self::Value> {
         match self {
-            Self::Address(address) => Value::Set(*address),
+            Self::Address(address) => Value::Set(Some(*address).filter(|address| !address.is_zero())),
             Self::Absent => Value::Absent,
             Self::Malformed(bytes) => Value::Malformed(bytes.clone()),
             Self::Failed(cause) => Value::Failed(cause),
@@ -263,7 +263,7 @@ mod tests {
         let same = records(address(1), text("https://a.example"));
         for latest in [None, Some(Ok(answer(same.clone())))] {
             let published = published(same.clone(), latest);
-            assert_eq!(published.address(COIN), PublishedRecord::Settled(Address::repeat_byte(1)));
+            assert_eq!(published.address(COIN), PublishedRecord::Settled(Some(Address::repeat_byte(1))));
             assert_eq!(published.endpoint(KEY), PublishedRecord::Settled("https://a.example".to_owned()));
             assert_eq!(published.address(CoinType::EVM_DEFAULT), PublishedRecord::NotAsked);
             assert_eq!(published.endpoint(EndpointKey::Web), PublishedRecord::NotAsked);

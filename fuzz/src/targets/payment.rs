@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
 use clresolve::sign::PublicKey;
 use clresolve_payment::asset::{Asset, AssetId};
-use clresolve_payment::offer::{Offers, SignerKeys};
+use clresolve_payment::offer::{Offers, Resources, SignerKeys};
 use clresolve_payment::signed::{MAX_CLOCK_SKEW, PaymentHeader};
 use clresolve_payment::terms::{MAX_ENTRIES, Price, Reply, StatedDomain, Terms, Transfer, Version};
 use ed25519_dalek::{Signer as _, SigningKey};
@@ -119,7 +119,7 @@ pub(crate) fn offers(input: &[u8]) {
     let public = PublicKey::from_bytes(key.verifying_key().as_bytes()).expect("a good key");
     let keys = SignerKeys { addresses: vec![PAYEE.parse().expect("an address")], ed25519: vec![public], unread: None };
     let now = Timestamp::from_second(MADE).expect("in range");
-    let proven = |keys: &_| Offers::read(&offers, SHOP).prove(&price(Transfer::Eip3009), keys, now);
+    let proven = |keys: &_| Offers::read(&offers).prove(&price(Transfer::Eip3009), &Resources::of([SHOP]), keys, now);
     assert!(!matches!(proven(&SignerKeys::default()), Some(Ok(_))), "proven by a key that nobody publishes");
     let Some(Ok(offered)) = proven(&keys) else { return };
     assert!(offered.valid_until.is_none_or(|end| end > now), "an offer that has ended");

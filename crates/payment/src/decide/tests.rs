@@ -21,7 +21,7 @@ use crate::tests::published;
 use alloy_primitives::{Address, U256, address};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clresolve_core::payment::CoinType;
+use clresolve_core::payment::{CoinType, EndpointKey};
 use clresolve_core::reading::{Grade, Proof};
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::state::State;
@@ -122,6 +122,7 @@ struct Case {
     selected: Option<Selected>,
     limits: Limits,
     route: Result<Route, Reason>,
+    tools: Option<Result<Route, Reason>>,
     payees: BTreeMap<Network, Payees>,
     signed: Option<&'static str>,
     now: Timestamp,
@@ -139,6 +140,7 @@ impl Default for Case {
             selected: None,
             limits: limits(),
             route: Ok(Route::configured(URL).expect("an https URL")),
+            tools: None,
             payees: payees(),
             signed: None,
             now: Timestamp::UNIX_EPOCH,
@@ -188,6 +190,7 @@ impl Case {
             gate: &self.gate,
             limits: &self.limits,
             route: self.route.as_ref(),
+            tools: self.tools.as_ref().map(Result::as_ref),
             payees: &self.payees,
             now: self.now,
         };
@@ -240,6 +243,96 @@ fn a_decision_ends_with_the_offer_that_proves_its_payee() {
     let [soon, later] = [20, 200].map(offered);
     assert_eq!((soon.decision, soon.valid_until), (Outcome::Allow, Timestamp::from_second(20).ok()));
     assert_eq!((later.decision, later.valid_until), (Outcome::Allow, Timestamp::from_second(60).ok()), "the terms");
+}
+
+/// What is decided where nothing but an offer for `offered` proves the payee, and the terms are for `resource`.
+fn offered(resource: &str, offered: &str, rest: Case) -> Decision {
+    let key = SigningKey::generate().expect("a key");
+    let payload = json!({
+        "version": 1, "resourceUrl": offered, "scheme": "exact", "network": "eip155:84532", "amount": "10000",
+        "asset": USDC.to_string(), "payTo": PAYEE.to_string(), "validUntil": 0,
+    });
+    let mut terms = terms(vec![Ok(price())]);
+    terms.entries[0].resource = Some(resource.to_owned());
+    terms.offers = vec![jws_offer(&json!({"alg": "EdDSA", "kid": "did:web:a.example#1"}), &payload, &key)];
+    let signers = SignerKeys { ed25519: vec![key.public().clone()], ..SignerKeys::default() };
+    let payees = [(network("eip155:84532"), Payees { signers, ..Payees::default() })].into();
+    Case { terms: Ok(terms), payees, ..rest }.decide()
+}
+
+/// Sellers sign the resource that their terms name: a proxy took TLS off, the client asked with a query, or a tool has no
+/// host. Whoever relays an offer for what lies elsewhere proves nothing by it.
+#[test]
+fn an_offer_is_for_what_answered_or_for_the_resource_that_is_taken_for_it() {
+    const TOOL: &str = "mcp://tool/summarize";
+    const BEHIND_A_PROXY: &str = "http://api.sandbox.example/summarize/v1";
+    const ELSEWHERE: &str = "https://evil.example/summarize/v1";
+    let case = Case::default;
+    let tools = || Case { tools: Some(Ok(tools())), ..case() };
+    let asked = || Case { url: Some("https://api.sandbox.example/summarize/v1?q=1"), ..case() };
+    let cases: [(&str, &str, Case, &[&str]); 10] = [
+        (URL, URL, case(), &[]),
+        (BEHIND_A_PROXY, BEHIND_A_PROXY, case(), &["resource-differs"]),
+        (BEHIND_A_PROXY, URL, case(), &["resource-differs"]),
+        (URL, URL, asked(), &["resource-differs"]),
+        (TOOL, TOOL, tools(), &["resource-differs"]),
+        (TOOL, "mcp://tool/classify", tools(), &["offer-invalid", "resource-differs"]),
+        (TOOL, TOOL, case(), &["resource-mismatch", "offer-invalid"]),
+        (URL, BEHIND_A_PROXY, case(), &["offer-invalid"]),
+        (URL, ELSEWHERE, case(), &["offer-invalid"]),
+        (ELSEWHERE, ELSEWHERE, case(), &["resource-mismatch", "offer-invalid"]),
+    ];
+    for (resource, offer, case, codes) in cases {
+        let url = case.url;
+        let decision = offered(resource, offer, case);
+        assert_eq!(decision.codes, codes, "{resource}, an offer for {offer}, answered by {url:?}: {decision:#?}");
+        assert_eq!(decision.abort, codes.iter().any(|code| *code != "resource-differs"), "{decision:#?}");
+    }
+}
+
+/// The URL of the cases, by the name's record of its tools.
+fn tools() -> Route {
+    Route::of_record(EndpointKey::Mcp, URL, "", "").expect("an https URL")
+}
+
+#[test]
+fn what_sells_a_tool_is_called_where_the_tools_of_the_name_are() {
+    let runtime = || Route::of_record(EndpointKey::Runtime, "https://runtime.sandbox.example", "summarize", "v1");
+    let of = |resources: &[&str], change: fn(&mut Case)| {
+        let mut terms = terms(vec![Ok(price()); resources.len()]);
+        for (entry, resource) in terms.entries.iter_mut().zip(resources) {
+            entry.resource = Some((*resource).to_owned());
+        }
+        let route = Ok(runtime().expect("an https URL"));
+        let mut case = Case { terms: Ok(terms), route, tools: Some(Ok(tools())), ..Case::default() };
+        change(&mut case);
+        case.decide()
+    };
+    let codes = |resources: &[&str], change| of(resources, change).codes;
+    let configured = |url: &str| Ok(Route::configured(url).expect("an https URL"));
+    let tool = &["mcp://tool/summarize"];
+    let paid = of(tool, |_| {});
+    assert_eq!((paid.decision, paid.codes), (Outcome::Allow, vec!["resource-differs".to_owned()]));
+    assert_eq!(paid.route, Some(tools()));
+    assert_eq!(codes(tool, |case| case.route = Err(Reason::new(Code::RecordPending))), ["resource-differs"]);
+    assert_eq!(codes(tool, |case| case.tools = Some(Err(Reason::new(Code::RecordPending)))), ["record-pending"]);
+    assert_eq!(
+        codes(tool, |case| case.url = Some("https://evil.example/summarize/v1")),
+        ["endpoint-mismatch", "resource-mismatch"]
+    );
+    // The records say what sells which; what is no tool is not sold there.
+    assert_eq!(codes(&[URL], |_| {}), ["endpoint-mismatch"]);
+    assert_eq!(codes(&[tool[0], URL], |_| {}), ["endpoint-mismatch", "resource-differs"]);
+    assert_eq!(codes(tool, |case| case.tools = None), ["endpoint-mismatch", "resource-mismatch"]);
+    // The configuration decides before the records.
+    for (url, said) in
+        [(URL, &["resource-differs"][..]), ("https://a.example/", &["endpoint-mismatch", "resource-differs"])]
+    {
+        let mut terms = terms(vec![Ok(price())]);
+        terms.entries[0].resource = Some(tool[0].to_owned());
+        let case = Case { terms: Ok(terms), route: configured(url), tools: Some(Ok(tools())), ..Case::default() };
+        assert_eq!(case.decide().codes, said, "{url}");
+    }
 }
 
 /// The terms name no resource, and another host sent them.
@@ -557,6 +650,7 @@ impl VectorWorld {
             gate: &GatePolicy::default(),
             limits: &self.limits,
             route: self.route.as_ref(),
+            tools: None,
             payees: &self.payees,
             now: self.now,
         };

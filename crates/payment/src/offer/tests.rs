@@ -13,6 +13,11 @@ fn now() -> Timestamp {
     Timestamp::from_second(NOW).unwrap()
 }
 
+/// The one URL that an offer may be for.
+fn at(url: &str) -> Resources<'_> {
+    Resources::of([url])
+}
+
 /// The payload of an offer of [`price`].
 fn payload() -> Value {
     json!({
@@ -50,7 +55,7 @@ fn payee_only() -> SignerKeys {
 
 /// What one offer proves: until when, or the code.
 fn proven(offer: Value, keys: &SignerKeys) -> Option<Result<Option<i64>, Code>> {
-    let proven = Offers::read(&[offer], URL).prove(&price(), keys, now())?;
+    let proven = Offers::read(&[offer]).prove(&price(), &at(URL), keys, now())?;
     Some(proven.map(|offered| offered.valid_until.map(Timestamp::as_second)).map_err(|unproven| unproven.reason.code))
 }
 
@@ -92,7 +97,7 @@ fn the_thief_cannot_offer_for_himself() {
     let key = SigningKey::generate().unwrap();
     let stolen = Price { pay_to: address_of(THIEF), ..price() };
     let own = eip712(with("payTo", address_of(THIEF).to_string().into()), THIEF);
-    let reason = Offers::read(&[own], URL).prove(&stolen, &keys(&key), now()).unwrap().unwrap_err().reason;
+    let reason = Offers::read(&[own]).prove(&stolen, &at(URL), &keys(&key), now()).unwrap().unwrap_err().reason;
     assert_eq!(reason.code, Code::OfferSignerUnproven);
     assert_eq!(reason.place.as_deref(), Some("/extensions/offer-receipt/info/offers/0"));
 }
@@ -131,7 +136,7 @@ fn an_offer_of_another_way_to_pay_is_not_about_the_entry() {
         assert_eq!(proven(eip712(payload.clone(), PAYEE), &keys(&key)), None, "{payload}");
         assert_eq!(proven(jws(&header(), &payload, &key), &keys(&key)), None, "{payload}");
     }
-    assert_eq!(Offers::read(&[], URL).prove(&price(), &keys(&key), now()), None);
+    assert_eq!(Offers::read(&[]).prove(&price(), &at(URL), &keys(&key), now()), None);
 }
 
 #[test]
@@ -142,11 +147,24 @@ fn addresses_and_urls_are_compared_by_what_they_are() {
     let spelled = with("resourceUrl", "HTTPS://API.example.org:443/a/../summarize/v1".into());
     assert!(matches!(proven(eip712(spelled, PAYEE), &keys(&key)), Some(Ok(_))));
     let is_same = |resource: &str, answered: &str| {
-        let offers = Offers::read(&[eip712(with("resourceUrl", resource.into()), PAYEE)], answered);
-        offers.prove(&price(), &keys(&key), now()).is_some_and(|proven| proven.is_ok())
+        let offers = Offers::read(&[eip712(with("resourceUrl", resource.into()), PAYEE)]);
+        offers.prove(&price(), &at(answered), &keys(&key), now()).is_some_and(|proven| proven.is_ok())
     };
     assert!(is_same("mcp://tool/x", "mcp://tool/x") && is_same("no url", "no url"));
     assert!(!is_same("https://a.example/x", "https://a.example/x?y") && !is_same("no url", "none"));
+}
+
+/// Sellers sign the resource that their terms name, or the URL that was asked for.
+#[test]
+fn an_offer_is_for_one_of_the_resources() {
+    let key = SigningKey::generate().unwrap();
+    let is_proven = |resources: &[&str]| {
+        let offers = Offers::read(&[eip712(payload(), PAYEE)]);
+        let resources = Resources::of(resources.iter().copied());
+        offers.prove(&price(), &resources, &keys(&key), now()).is_some_and(|proven| proven.is_ok())
+    };
+    assert!(is_proven(&[URL]) && is_proven(&["https://api.example.org/?q=1", URL]));
+    assert!(!is_proven(&[]) && !is_proven(&["", "mcp://tool/x"]));
 }
 
 #[test]
@@ -222,7 +240,7 @@ fn an_offer_is_open_where_its_signer_could_not_be_found_out() {
     let reason = Reason::new(Code::RecordPending).observed("changed: cl.sig.pub");
     let unread = SignerKeys { unread: Some(Box::new(reason.clone())), ..payee_only() };
     let open = |offers: &[Value], keys: &SignerKeys| {
-        let proven = Offers::read(offers, URL).prove(&price(), keys, now());
+        let proven = Offers::read(offers).prove(&price(), &at(URL), keys, now());
         let unproven = proven.unwrap().expect_err("it proves nothing");
         (unproven.is_open, unproven.reason.code)
     };
@@ -317,7 +335,7 @@ fn one_offer_that_holds_is_enough_and_else_the_weakest_objection_counts() {
     let elsewhere = eip712(with("network", "eip155:1".into()), PAYEE);
     let proven = |offers: &[&Value]| {
         let offers: Vec<Value> = offers.iter().copied().cloned().collect();
-        let proven = Offers::read(&offers, URL).prove(&price(), &keys, now()).unwrap();
+        let proven = Offers::read(&offers).prove(&price(), &at(URL), &keys, now()).unwrap();
         proven.map(|_| ()).map_err(|unproven| (unproven.reason.code, unproven.reason.place.unwrap()))
     };
     let place = |index: usize| format!("/extensions/offer-receipt/info/offers/{index}");
@@ -336,7 +354,7 @@ fn so_many_offers_and_signatures_are_looked_at() {
     let behind = |offer: &Value, count: usize| {
         let mut offers = vec![offer.clone(); count];
         offers.push(good.clone());
-        Offers::read(&offers, URL).prove(&price(), &keys, now()).is_some_and(|proven| proven.is_ok())
+        Offers::read(&offers).prove(&price(), &at(URL), &keys, now()).is_some_and(|proven| proven.is_ok())
     };
     assert!(behind(&elsewhere, MAX_OFFERS - 1) && !behind(&elsewhere, MAX_OFFERS));
     assert!(behind(&stranger, MAX_SIGNATURES - 1) && !behind(&stranger, MAX_SIGNATURES));

@@ -76,6 +76,7 @@ impl World {
             gate: &GatePolicy::default(),
             limits: &self.limits.tightened(&request.limits),
             route: Ok(&self.route),
+            tools: None,
             payees: &BTreeMap::from([(NETWORK.parse().expect("CAIP-2"), payees)]),
             now: Timestamp::UNIX_EPOCH,
         };

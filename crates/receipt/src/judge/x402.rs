@@ -120,12 +120,12 @@ impl Checks {
         };
         if let Some(own) = routes.settled.iter().find(is_own) {
             self.is_agent_compared = true;
-            return self.pass(ReceiptCheck::Agent, own.url.as_str(), &claim);
+            return self.pass(ReceiptCheck::Agent, own.url().as_str(), &claim);
         }
         if let Some(open) = &routes.open {
             return self.object(ReceiptCheck::Agent, Reason::clone(open), None);
         }
-        let urls: Vec<_> = routes.settled.iter().map(|route| route.url.as_str()).collect();
+        let urls: Vec<_> = routes.settled.iter().map(|route| route.url().as_str()).collect();
         let differs = |expected: &str| super::differs(Code::ReceiptRequestMismatch, expected, &claim);
         let reason = match (urls.is_empty(), receipt.url()) {
             (false, Some(_)) => differs(&urls.join(", ")),

@@ -10,7 +10,7 @@ use clresolve_verdict::evidence::links::RegistrationFile;
 use jiff::Timestamp;
 
 use super::super::{PAYEE, THIEF, URL, price};
-use crate::offer::Offers;
+use crate::offer::{Offers, Resources};
 use crate::payee::{Claim, ClaimSource, Payees, Registration};
 use crate::route::Route;
 use crate::terms::Price;
@@ -49,7 +49,10 @@ fn no_byte_of_an_address_turns_a_denial_into_an_allowance() {
             Payees { configured: vec![address], ..Payees::default() },
         ];
         for payees in sources {
-            assert!(payees.prove(&stolen, &Offers::read(&[], URL), Timestamp::UNIX_EPOCH).is_err(), "{payees:?}");
+            assert!(
+                payees.prove(&stolen, &Offers::read(&[]), &Resources::default(), Timestamp::UNIX_EPOCH).is_err(),
+                "{payees:?}"
+            );
         }
     }
 }
