@@ -693,8 +693,9 @@ func TestADaemonElsewhereIsAskedOverHTTPSOrSigns(t *testing.T) {
 			t.Error(daemon)
 		}
 	}
-	const bad = "ftp://127.0.0.1 http://user@127.0.0.1 http://127.0.0.1?a unix:relative 127.0.0.1"
-	for _, daemon := range strings.Fields(bad) {
+	const bad = "ftp://127.0.0.1|http://user@127.0.0.1|http://127.0.0.1?a|127.0.0.1|" +
+		"unix:relative|UNIX:/run/clresolve.sock| unix:/run/clresolve.sock"
+	for _, daemon := range strings.Split(bad, "|") {
 		if !isRefused(daemon, signer) {
 			t.Error(daemon)
 		}

@@ -208,11 +208,11 @@ async function whole(response) {
  * @param {boolean} isSigned
  */
 function addressOf(url, ca, isSigned) {
-  if (url.protocol === "unix:" && url.pathname.startsWith("/")) {
+  if (url.username || url.password || url.search || url.hash) throw new TypeError("daemon: origin and path alone");
+  if (url.protocol === "unix:" && url.host === "" && url.pathname.startsWith("/")) {
     const agent = new http.Agent();
     return { client: http, agent, socketPath: decodeURIComponent(url.pathname), prefix: "" };
   }
-  if (url.username || url.password || url.search || url.hash) throw new TypeError("daemon: origin and path alone");
   const to = { host: url.hostname.replace(/^\[|\]$/g, ""), port: url.port, prefix: url.pathname.replace(/\/$/, "") };
   const roots = ca && [...rootCertificates, ca];
   if (url.protocol === "https:") return { client: https, agent: new https.Agent({ ca: roots }), ...to };

@@ -459,7 +459,15 @@ class Configuration(unittest.TestCase):
         ):
             with self.subTest(daemon):
                 guard(daemon)
-        for daemon in ("ftp://127.0.0.1", "http://user@127.0.0.1", "http://127.0.0.1?a", "unix:relative", "127.0.0.1"):
+        for daemon in (
+            "ftp://127.0.0.1",
+            "http://user@127.0.0.1",
+            "http://127.0.0.1?a",
+            "127.0.0.1",
+            "unix:relative",
+            "UNIX:/run/clresolve.sock",
+            " unix:/run/clresolve.sock",
+        ):
             with self.subTest(daemon):
                 self.assertRaises(ValueError, guard, daemon, signer=signer)
         for more in ({"agent": ""}, {"verb": ""}, {"timeout": 0.0}):

@@ -495,7 +495,10 @@ test("a daemon elsewhere is asked over https, or signs", () => {
   ]) {
     assert.doesNotThrow(options(daemon), daemon);
   }
-  const bad = ["ftp://127.0.0.1", "http://user@127.0.0.1", "http://127.0.0.1?a", "unix:relative", "127.0.0.1"];
+  const bad = [
+    "ftp://127.0.0.1", "http://user@127.0.0.1", "http://127.0.0.1?a", "127.0.0.1",
+    "unix:relative", "unix:/run/clresolve.sock?a", "unix://host/run/clresolve.sock",
+  ];
   for (const daemon of bad) {
     assert.throws(options(daemon, { signer: { issuer: "", jwks: world.jwks } }), TypeError, daemon);
   }
