@@ -107,6 +107,8 @@ use self::signer::OfferKeys;
 #[cfg(feature = "receipts")]
 use self::signer::receipts::ReceiptSigners;
 use self::sources::ContentSources;
+#[cfg(feature = "cli")]
+pub(crate) use self::sources::RegistryFault;
 use self::spans::TraceQueue;
 #[cfg(feature = "otel")]
 pub(crate) use self::spans::{RunTrace, StepSpan};
@@ -544,9 +546,9 @@ impl Resolver {
     /// proven by its CID.
     ///
     /// # Errors
-    /// The cause in words.
+    /// [`RegistryFault`]
     #[cfg(feature = "cli")]
-    pub(crate) async fn registry(&self, location: &str) -> Result<Bytes, String> {
+    pub(crate) async fn registry(&self, location: &str) -> Result<Bytes, RegistryFault> {
         self.0.walker.sources.registry(location, self.time_limit()).await
     }
 

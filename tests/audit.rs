@@ -687,6 +687,29 @@ fn a_governance_log_must_say_what_audits_saw_and_nothing_else() {
     let logo = corrected("the logo is blue now");
     let said = text_of(&logo);
     assert!(code(&logo) == Some(1) && said.contains("correction: it is trusted again"), "{said}");
+    let mut outage = report.clone();
+    outage["rows"][2]["state"] = json!("indeterminate");
+    outage["rows"][2]["reasons"] = json!([]);
+    let carried = |state: &str| {
+        let mut outage = outage.clone();
+        outage["rows"][2]["carried"] = json!({"state": state, "members": []});
+        resolution(folder.path(), &decided, &next, Some(&outage), &[])
+    };
+    assert_eq!(
+        code(&carried("untrusted")),
+        Some(0),
+        "it was logged before the outage: {}",
+        text_of(&carried("untrusted"))
+    );
+    let mut good = report.clone();
+    good["rows"][2]["state"] = json!("trusted");
+    good["rows"][2]["reasons"] = json!([]);
+    let new = resolution(folder.path(), &decided, &next, Some(&good), &[]);
+    assert!(
+        text_of(&new).contains("missing    checksum-mismatch.eth  incident: checksum-mismatch"),
+        "{}",
+        text_of(&new)
+    );
     next["rows"][1]["state"] = json!("indeterminate");
     let dark = resolution(folder.path(), &decided, &next, None, &[]);
     assert_eq!(code(&dark), Some(3), "{}", text_of(&dark));
@@ -1073,12 +1096,14 @@ fn a_registry_that_cannot_be_read_is_a_row_that_says_where() {
     let leads_to = |to: &str| json!({"registry": {"manifest": {"http": to}}}).to_string();
     let descriptor = "https://commandlayer.sandbox.example/.well-known/agent.json";
     let missing = "ipfs://bafkreibm6jg3ux5qumhcn2b3flc3tyu6dmlb4xa7u5bf44yegnrjhc4yeq";
+    let (malformed, silent) = ((1, "untrusted", "registry-malformed"), (3, "indeterminate", "registry-unreachable"));
     for (manifest, why) in [
         ("{\n\"entries\": 1}".to_owned(), "line 2, column 12: `entries` is a number, not a list"),
         (
             "{\"entries\": [],\n \"entries\": []}".to_owned(),
             "line 2, column 10: the member /entries stands there twice",
         ),
+        (leads_to("https://nowhere.sandbox.example/manifest.json"), "nowhere.sandbox.example"),
         (format!("{{\"entries\": {}", "[".repeat(100_000)), "more than 16 levels"),
         (" ".repeat((4 << 20) + 1), "at most 4194304 are allowed"),
         (leads_to(secret.to_str().unwrap()), "not a URL"),
@@ -1093,19 +1118,37 @@ fn a_registry_that_cannot_be_read_is_a_row_that_says_where() {
         let options = ["--registry", file.to_str().unwrap(), "--depth", "identity", "--json"];
         let output = audit(&options).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!((code(&output), said.contains(why)), (Some(1), true), "{why}: {said}");
+        // Nobody answered: that is nothing against the registry.
+        let (exit, state, found) = if [missing, "nowhere.sandbox.example"].contains(&why) { silent } else { malformed };
+        assert_eq!((code(&output), said.contains(why)), (Some(exit), true), "{why}: {said}");
         let report = json_of(&output.stdout);
         assert!(fits_schema(&report), "{report:#}");
         let [row] = &report["rows"].as_array().unwrap()[..] else { panic!("{report:#}") };
-        assert_eq!((&row["line"], &row["state"]), (&json!(1), &json!("untrusted")));
+        assert_eq!(
+            (&row["line"], &row["state"], &row["reasons"][0]["code"]),
+            (&json!(1), &json!(state), &json!(found))
+        );
         assert_eq!((&report["complete"], &report["registry"]), (&json!(false), &Value::Null));
         let summary = row["summary"].as_str().unwrap();
-        assert!(summary.contains("the registry cannot be read: ") && summary.contains(why), "{summary}");
+        assert!(summary.starts_with("The registry cannot be read: ") && summary.contains(why), "{summary}");
     }
-    for form in ["md", "html", "csv", "sarif", "junit"] {
-        let output = audit(&["--registry", file.to_str().unwrap(), "--format", form]).output().unwrap();
-        let said = text_of(&output);
-        assert!(code(&output) == Some(1) && said.contains("the registry cannot be read: "), "{form}: {said}");
+    let named = file.display().to_string();
+    let act = [("{}", "Have this registry corrected, or name another one"), (&leads_to(missing), "Audit again once")];
+    for ((manifest, duty), (exit, state, found)) in act.into_iter().zip([malformed, silent]) {
+        std::fs::write(&file, manifest).unwrap();
+        for form in ["md", "html", "csv", "sarif", "junit"] {
+            let output = audit(&["--registry", &named, "--format", form]).output().unwrap();
+            let said = text_of(&output);
+            assert!(code(&output) == Some(exit) && said.contains(found), "{form}: {said}");
+            assert!(!said.contains("off the list") && !said.contains("name-invalid"), "{form}: {said}");
+            assert!(
+                !["md", "html"].contains(&form) || (said.contains(duty) && said.contains(&named)),
+                "{form}: {said}"
+            );
+            assert!(form != "sarif" || !said.contains("startLine"), "no line of a list names it: {said}");
+            let element = if state == "untrusted" { "<failure " } else { "<error type=\"indeterminate\"" };
+            assert!(form != "junit" || said.contains(element), "{said}");
+        }
     }
     let missing = audit(&["--registry", "no-such-file.json"]).output().unwrap();
     assert_eq!((code(&missing), missing.stdout.len()), (Some(2), 0), "a file that is not there is a slip of the pen");
@@ -1121,17 +1164,21 @@ fn beside_a_list_a_registry_that_cannot_be_read_is_a_row_and_not_an_end() {
     std::fs::write(&manifest, "{\n\"entries\": 1}").unwrap();
     let malformed = "manifest.json: line 2, column 12: `entries` is a number, not a list";
     let gone = "https://nowhere.sandbox.example/manifest.json";
-    for (registry, why) in [(manifest.to_str().unwrap(), malformed), (gone, "the registry cannot be read: ")] {
+    let unread = "The registry cannot be read: ";
+    for (registry, why, exit, state) in
+        [(manifest.to_str().unwrap(), malformed, 1, "untrusted"), (gone, unread, 3, "indeterminate")]
+    {
         let options = ["--registry", registry, "--depth", "identity", "--format", "json"];
         let output = run(b"summarizeagent.eth\n# the end\n", &options);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(code(&output) == Some(1) && said.contains("the names of the list are audited all the same"), "{said}");
+        let goes_on = said.contains("the names of the list are audited all the same");
+        assert!(code(&output) == Some(exit) && goes_on, "{said}");
         let report = json_of(&output.stdout);
         assert!(fits_schema(&report), "{report:#}");
         assert_eq!((&report["complete"], &report["registry"]), (&json!(false), &Value::Null));
         let rows = report["rows"].as_array().unwrap();
         assert_eq!((rows.len(), &rows[0]["state"], &rows[0]["registry"]), (2, &json!("trusted"), &Value::Null));
-        assert_eq!((&rows[1]["line"], &rows[1]["state"]), (&json!(3), &json!("untrusted")));
+        assert_eq!((&rows[1]["line"], &rows[1]["state"]), (&json!(3), &json!(state)));
         assert!(rows[1]["summary"].as_str().unwrap().contains(why), "{}", rows[1]);
     }
     let missing = run(b"summarizeagent.eth\n", &["--registry", "no-such-file.json"]);
@@ -1156,7 +1203,7 @@ fn no_name_of_a_registry_was_removed_where_the_registry_cannot_be_read() {
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
     assert!(code(&second) == Some(1) && said.contains("The names of the registry are missing"), "{said}");
     let changes = json_of(&second.stdout)["since"]["changes"].clone();
-    assert!(!changes.to_string().contains("removed"), "{changes:#}");
+    assert_eq!(changes, json!([]), "the row of the registry is that of nobody");
     assert!(!Path::new(&journal).exists(), "the report is written");
     let now = path("now.json");
     std::fs::write(&now, &second.stdout).unwrap();
@@ -1229,7 +1276,8 @@ fn a_report_never_overwrites_what_it_is_made_of() {
     std::fs::write(&list, NAMES).unwrap();
     let options = ["--json", "--depth", "identity", "--timeout", "2m", "--names", &list];
     let shard = audit(&[&options[..], &["--shard", "1/1", "--pin", &pin]].concat()).output().unwrap();
-    let (one, report, log) = (path("1.json"), path("report.json"), path("log.md"));
+    let (one, report, log, config) = (path("1.json"), path("report.json"), path("log.md"), path("config.toml"));
+    std::fs::write(&config, "").unwrap();
     std::fs::write(&one, &shard.stdout).unwrap();
     std::fs::write(&report, &audit(&options).output().unwrap().stdout).unwrap();
     std::fs::write(&log, LOG_HEAD).unwrap();
@@ -1242,7 +1290,12 @@ fn a_report_never_overwrites_what_it_is_made_of() {
         (audit(&["--names", &list, "--since", &report]), &report),
         (audit(&["--names", &list, "--history", &report]), &report),
         (audit(&["--names", &list, "--pin", &pin]), &pin),
+        (other(&["audit", "--names", &list, "--config", &config, "--ca", &log]), &log),
+        (other(&["audit", "--names", &list, "--config", &config]), &config),
         (other(&["audit", "list", "--sandbox", "--below", "eth", "--known", &list]), &list),
+        (other(&["audit", "list", "--below", "eth", "--config", &config]), &config),
+        (other(&["audit", "schemas", "--config", &config, "--ca", &log]), &log),
+        (other(&["audit", "schemas", "--config", &config]), &config),
         (other(&["audit", "merge", &one]), &one),
         (other(&["audit", "diff", &report, &report]), &report),
         (other(&["audit", "verify", &report]), &report),
@@ -1255,6 +1308,10 @@ fn a_report_never_overwrites_what_it_is_made_of() {
         assert_eq!(code(&refused), Some(2), "{command:?} {said}");
         assert!(said.contains("this is the file of ") && std::fs::read(out).unwrap() == before, "{command:?} {said}");
     }
+    let new = path("new.json");
+    let refused =
+        without_configuration().args(audit(&["--names", &list, "--pin", &new, "--out", &new])).output().unwrap();
+    assert!(code(&refused) == Some(2) && !Path::new(&new).exists(), "a file that both would make");
 }
 
 #[test]
@@ -2213,6 +2270,29 @@ fn names_that_the_chain_tells_of_are_a_list_that_is_audited() {
     assert!(node.starts_with("0x") && node.len() == 66, "{rows:#}");
     assert_eq!((&rows[3]["reasons"][0]["code"], &rows[2]["state"]), (&json!("name-invalid"), &json!("trusted")));
 
+    // A name is listed as it is: neither cut nor escaped.
+    let family = "👨‍👩‍👦.eth";
+    let long = format!("{}.eth", ["a".repeat(63), "b".repeat(63), "c".repeat(63), "d".repeat(34)].join("."));
+    let names = [family, &long].map(|name| {
+        format!(
+            "[[name]]\nname = \"{name}\"\nholder = \"publisher\"\n[name.records]\n\"cl.owner\" = \"publisher.eth\"\n"
+        )
+    });
+    let spec = Spec::parse(&names.concat()).unwrap_or_else(|error| panic!("{error}"));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let other = runtime.block_on(World::start(&spec)).unwrap();
+    let (config, made) = (world.path("other.toml"), world.path("made.txt"));
+    other.config().save(Path::new(&config)).unwrap();
+    std::fs::write(&known, format!("{family}\n{long}\n")).unwrap();
+    let asked =
+        |arguments: &[&str]| without_configuration().args(arguments).args(["--config", &config]).output().unwrap();
+    let listed = asked(&["audit", "list", "--changed", "0..", "--known", &known, "--out", &made]);
+    assert_eq!(code(&listed), Some(0), "{}", String::from_utf8_lossy(&listed.stderr));
+    let report = json_of(&asked(&["audit", "--names", &made, "--depth", "identity", "--json"]).stdout);
+    let mut read: Vec<_> = report["rows"].as_array().unwrap().iter().map(|row| row["normalized"].clone()).collect();
+    read.sort_by_key(|name| std::cmp::Reverse(name.as_str().map(str::len)));
+    assert_eq!(read, [json!(long), json!(family)], "{report:#}");
+
     let below = list(&["--below", "eth", "--below", "summarizeagent.eth", "--json"]);
     let below = json_of(&below.stdout);
     let node = |text: &str| json!(clresolve::name::EnsName::parse(text).unwrap().node());
@@ -2266,6 +2346,66 @@ fn two_agents_but(key: &str, value: &str) -> Spec {
     let deep = agent("deep.eth", "layout = \"directory-of-blocks\"\nstate = \"trusted\"\n");
     let text = format!("{publisher}{deep}{}", agent("plain.eth", &wrong));
     Spec::parse(&text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// An agent whose records name whom it pays, and the same name later, without a resolver.
+fn agent_and_its_end() -> [Spec; 2] {
+    let publisher = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n";
+    let agent = "[[agent]]\nname = \"plain.eth\"\nabout = \"Makes long texts short.\"\n\
+                 addresses = { 31337 = \"0x70997970c51812dc3a010c7d01b50e0d17dc79c8\" }\n";
+    let ended = "state = \"untrusted\"\ncodes = [\"resolver-missing\"]\nchain = { resolver = \"none\" }\n";
+    let spec = |rest: &str| Spec::parse(&format!("{publisher}{agent}{rest}")).unwrap_or_else(|error| panic!("{error}"));
+    [spec("state = \"trusted\"\n"), spec(ended)]
+}
+
+/// What the chain proves to be gone is not taken for what could not be read.
+#[test]
+fn records_that_are_proven_to_be_gone_are_a_change_and_nothing_is_carried_over_them() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("names.txt"), "plain.eth\n").unwrap();
+    let audited = |spec: &Spec, options: &[&str]| {
+        let world = runtime.block_on(World::start(spec)).unwrap();
+        let mut config = world.config();
+        config.timeout = Duration::from_secs(120);
+        config.save(Path::new(&path("config.toml"))).unwrap();
+        let mut command = without_configuration();
+        command.args(["audit", "--json", "--depth", "identity", "--config", &path("config.toml")]);
+        let output = command.args(["--names", &path("names.txt")]).args(options).output().unwrap();
+        assert!(!output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    let [first, second] = agent_and_its_end();
+    std::fs::write(path("before.json"), audited(&first, &[])).unwrap();
+    let gone = audited(&second, &["--since", &path("before.json")]);
+    std::fs::write(path("gone.json"), &gone).unwrap();
+    let report = json_of(&gone);
+    let row = &report["rows"][0];
+    assert!(fits_schema(&report), "{report:#}");
+    assert_eq!((&row["state"], &row["on_chain"]["absent"]), (&json!("untrusted"), &json!(["records"])), "{row:#}");
+    assert_eq!(row["carried"]["members"], json!(["edition"]), "what the next card is held against: {row:#}");
+    assert_eq!(
+        (&row["on_chain"]["addresses"], &row["records"], &row["proven"]),
+        (&json!({}), &Value::Null, &Value::Null)
+    );
+    let changes = |report: &Value| -> Vec<(String, bool, bool)> {
+        let changes = report["since"]["changes"].as_array().expect("changes").iter();
+        let is_there = |value: &Value| !value.is_null();
+        changes
+            .map(|change| {
+                let kind = change["kind"].as_str().expect("a word").to_owned();
+                (kind, is_there(&change["before"]), is_there(&change["after"]))
+            })
+            .collect()
+    };
+    for kind in ["records", "resolver", "payee"] {
+        assert!(changes(&report).contains(&(kind.to_owned(), true, false)), "{kind} → nothing: {report:#}");
+    }
+    let again = json_of(&audited(&first, &["--since", &path("gone.json")]));
+    for kind in ["records", "resolver", "payee"] {
+        assert!(changes(&again).contains(&(kind.to_owned(), false, true)), "nothing → {kind}: {again:#}");
+    }
 }
 
 fn two_agents(about: &str) -> Spec {

@@ -437,8 +437,18 @@ fn wrong_usage_is_2_and_tells_nobody() {
     usage("-", &[&hook[..], &["--webhook-key", &key]].concat(), "name a file");
     usage(&path("no-list"), &[&hook[..], &["--webhook-key", &key]].concat(), "no-list");
     usage(&names, &["--out", "/no/such/folder/file"], "does not exist");
-    usage(&names, &["--out", &names], "the same file");
-    usage(&names, &["--out", &state], "the same file");
+    let with_key = [&hook[..], &["--webhook-key", &key]].concat();
+    for out in [&names, &state, &path("state.json.lock"), &path("state.json.untold"), &key] {
+        usage(&names, &[&with_key[..], &["--out", out]].concat(), "this is the file of --");
+    }
+    let (config, ca) = (path("config.toml"), path("ca.pem"));
+    [&config, &ca].into_iter().for_each(|file| std::fs::write(file, "").unwrap());
+    for (out, flag) in [(&config, "--config"), (&ca, "--ca")] {
+        let fixed = ["watch", "--once", "--names", &names, "--state", &state, "--config", &config, "--ca", &ca];
+        let refused = Command::new(BINARY).args(fixed).args(["--out", out]).output().expect("the binary runs");
+        let why = format!("this is the file of {flag} too");
+        assert!(refused.status.code() == Some(2) && said(&refused).contains(&why), "{}", said(&refused));
+    }
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;

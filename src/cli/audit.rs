@@ -37,7 +37,7 @@ use super::names;
 use super::output::{Output, Unwritable, is_same_file};
 use super::stop::asked_to_stop;
 use super::uri;
-use super::world::{Reader, World};
+use super::world::{Reader, World, WorldFiles};
 use crate::chain::{BlockSelector, GradeDemand};
 use crate::config::Config;
 use crate::report::{Demands, Ending, ListOfNames, PublishedSchema, Report, Scope};
@@ -143,9 +143,9 @@ fn output_of(args: &AuditArgs) -> anyhow::Result<Output> {
         ("--registry", args.registry.as_deref().map(Path::new)),
         ("--pin", args.pin.as_deref()),
         ("--resume", args.resume.as_deref()),
-        ("--config", args.world.rules.config.as_deref()),
     ];
-    Output::apart_from(&args.output.out, files.into_iter().chain(args.earlier.files()))
+    let world = WorldFiles::of(&args.world, Reader::People);
+    Output::apart_from(&args.output.out, files.into_iter().chain(args.earlier.files()).chain(world.iter()))
 }
 
 /// What a report says beside its rows.

@@ -203,5 +203,6 @@ const fn fixer(fixer: Fixer) -> &'static str {
         Fixer::Asker => "the one who asks",
         Fixer::Publisher => "the publisher of the card and its records",
         Fixer::Operator => "the operator of this resolver",
+        Fixer::Nobody => "nobody: it passes with time",
     }
 }

@@ -9,6 +9,7 @@ use anyhow::{Context as _, bail};
 
 use super::input::STDIN;
 use crate::digest::{Digest, Digester};
+use crate::reason::Code;
 use crate::report::kept_input;
 use crate::report::shard::{self, ListDigester, identity};
 
@@ -95,6 +96,8 @@ pub(super) enum Line {
         start: String,
         /// The digest of all of it, where that is more.
         whole: Option<Digest>,
+        /// What kind of wrong it is.
+        code: Code,
         /// What is wrong with it.
         why: String,
     },
@@ -105,12 +108,18 @@ impl Line {
     pub(super) fn unreadable(line: u64, text: &str, why: String) -> Self {
         let start: String = text.chars().take(START_CHARACTERS).collect();
         let whole = (start != text).then(|| Digest::of(text.as_bytes()));
-        Self::Unreadable { line, start, whole, why }
+        Self::Unreadable { line, start, whole, code: Code::NameInvalid, why }
+    }
+
+    /// What stands in the place of the names of a registry that gives none.
+    pub(super) fn of_registry(location: String, code: Code, why: String) -> Self {
+        Self::Unreadable { line: 1, start: location, whole: None, code, why }
     }
 
     /// The same, of which these are all bytes.
     fn of_bytes(line: u64, text: &str, whole: Digest, why: String) -> Self {
-        Self::Unreadable { line, start: text.chars().take(START_CHARACTERS).collect(), whole: Some(whole), why }
+        let start = text.chars().take(START_CHARACTERS).collect();
+        Self::Unreadable { line, start, whole: Some(whole), code: Code::NameInvalid, why }
     }
 
     /// What its row is known by.
@@ -354,7 +363,7 @@ mod tests {
         list.extend(b"\nb.eth\n");
         let lines = lines(&list);
         assert!(matches!(&lines[0], Ok(Line::Unreadable { line: 1, why, .. }) if why == "the line is not UTF-8"));
-        let Ok(Line::Unreadable { line: 2, start, whole, why }) = &lines[1] else { panic!("{:?}", lines[1]) };
+        let Ok(Line::Unreadable { line: 2, start, whole, why, .. }) = &lines[1] else { panic!("{:?}", lines[1]) };
         assert_eq!((start.len(), why.as_str()), (START_CHARACTERS, "the line is longer than 4096 bytes"));
         assert_eq!(*whole, Some(Digest::of(&vec![b'a'; 3 * MAX_LINE_BYTES])));
         assert_eq!(lines[2..], [name(3, "b.eth")]);

@@ -74,14 +74,10 @@ impl Output {
         args: &OutArgs,
         read: impl IntoIterator<Item = (&'a str, Option<&'a Path>)>,
     ) -> anyhow::Result<Self> {
-        let output = Self::new(args)?;
-        let Some(out) = &args.file else { return Ok(output) };
-        for (flag, file) in read {
-            if file.is_some_and(|file| is_same_file(file, out)) {
-                bail!("--out {}: this is the file of {flag} too; name another", out.display());
-            }
+        if let Some(out) = &args.file {
+            check_apart(out, read)?;
         }
-        Ok(output)
+        Self::new(args)
     }
 
     /// How wide the terminal is that the results go to, if they go to one.
@@ -182,9 +178,31 @@ impl Target {
     }
 }
 
-/// Whether two paths lead to one file that exists.
+/// Refuses the file of `--out` where it is one of those that a command reads.
+///
+/// # Errors
+/// When one of them is the same file.
+pub(super) fn check_apart<'a>(
+    out: &Path,
+    read: impl IntoIterator<Item = (&'a str, Option<&'a Path>)>,
+) -> anyhow::Result<()> {
+    for (flag, file) in read {
+        if file.is_some_and(|file| is_same_file(file, out)) {
+            bail!("--out {}: this is the file of {flag} too; name another", out.display());
+        }
+    }
+    Ok(())
+}
+
+/// Whether two paths lead to one file, or would if it existed.
 pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
-    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+    matches!((place(one), place(other)), (Some(one), Some(other)) if one == other)
+}
+
+/// Where a file is, or would be; none where its folder does not exist.
+fn place(path: &Path) -> Option<PathBuf> {
+    let new = || Some(folder_of(path).canonicalize().ok()?.join(path.file_name()?));
+    path.canonicalize().ok().or_else(new)
 }
 
 /// Results that cannot be written, for example to a full disk.

@@ -218,6 +218,7 @@ fn refuse(verdict: &Verdict, name: &str) -> String {
         Fixer::Operator => {
             format!("Do not call or pay {name}: the configuration in force does not admit it ({code}{more})")
         }
+        Fixer::Nobody => format!("Do not call or pay {name} yet ({code}{more})"),
     };
     let near = verdict.profile.near_misses.iter().find(|n| n.would_be == State::Trusted);
     if let Some(near) = near {

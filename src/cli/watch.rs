@@ -18,7 +18,7 @@ use super::names;
 use super::new_file::NewFile;
 use super::output::{self, Output, Unwritable};
 use super::stop::StopAsks;
-use super::world::{Reader, World};
+use super::world::{Reader, World, WorldFiles};
 use super::{input, log_queue, notice};
 use crate::report::difference::{Comparison, check_worlds};
 use crate::report::payload::Payload;
@@ -40,9 +40,16 @@ async fn watch(args: WatchArgs) -> anyhow::Result<Exit> {
     names::open(&args.names)?;
     if let Some(out) = &args.out {
         Output::file("--out", out)?;
-        if [&args.state, &args.names].iter().any(|file| *file == out || output::is_same_file(file, out)) {
-            bail!("--out {}: the list or the state is the same file; name another", out.display());
-        }
+        let [lock, untold] = state::files_beside(&args.state);
+        let read = [
+            ("--names", Some(&*args.names)),
+            ("--state", Some(&*args.state)),
+            ("--state", Some(&*lock)),
+            ("--state", Some(&*untold)),
+            ("--webhook-key", args.webhook_key.as_deref()),
+        ];
+        let world = WorldFiles::of(&args.world, Reader::Programs);
+        output::check_apart(out, read.into_iter().chain(world.iter()))?;
     }
     let key = args.webhook_key.as_deref().map(WebhookKey::read).transpose().context("--webhook-key")?;
     let state = StateFile::open(&args.state)?;

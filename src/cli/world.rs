@@ -1,6 +1,6 @@
 //! From the world flags to a resolver.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::bail;
@@ -164,6 +164,25 @@ pub(super) fn sources(args: &WorldArgs, reader: Reader) -> anyhow::Result<Vec<(S
     sources.push((Source::Environment, Layer::from_environment(variable)?));
     sources.push((Source::Flags, layer(args)));
     Ok(sources)
+}
+
+/// The files that the command line, the environment and your own configuration name for a world, and what names each: no
+/// result is written over one of them.
+pub(super) struct WorldFiles<'a> {
+    config: Option<PathBuf>,
+    ca: &'a [PathBuf],
+}
+
+impl<'a> WorldFiles<'a> {
+    pub(super) fn of(args: &'a WorldArgs, reader: Reader) -> Self {
+        let own = || user_config::path().filter(|_| reader == Reader::People && !args.rules.no_config);
+        Self { config: named_file(args).or_else(own), ca: &args.ca }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Option<&Path>)> {
+        let ca = self.ca.iter().map(|file| ("--ca", Some(&**file)));
+        ca.chain([("--config", self.config.as_deref())])
+    }
 }
 
 /// The configuration file that a flag or the environment names.

@@ -19,7 +19,7 @@ pub(super) enum Cause {
     Manifest,
     Schemas,
     Sources,
-    /// One reason: operator and asker have few.
+    /// One reason: of operator and asker, and of what passes with time, there are few.
     Single(Code),
 }
 
@@ -33,8 +33,10 @@ impl Cause {
         let first = row.reasons.iter().filter(of_actor).min_by_key(|reason| (reason.effect, reason.step));
         Some(match (first, actor) {
             (None, _) => Self::Sources,
+            // What could not be proven contradicts nothing.
+            (Some(reason), Fixer::Publisher) if reason.code == Code::CidUnproven => Self::Ipfs,
             (Some(reason), Fixer::Publisher) => Self::of_step(reason.step),
-            (Some(reason), Fixer::Operator | Fixer::Asker) => Self::Single(reason.code),
+            (Some(reason), Fixer::Operator | Fixer::Asker | Fixer::Nobody) => Self::Single(reason.code),
         })
     }
 

@@ -10,7 +10,7 @@ use crate::reason::{Effect, MAX_VALUE_BYTES};
 use crate::text::Foreign;
 
 /// The columns.
-const COLUMNS: [&str; 30] = [
+const COLUMNS: [&str; 31] = [
     "line",
     "input",
     "name",
@@ -41,6 +41,7 @@ const COLUMNS: [&str; 30] = [
     "unchanged_since",
     "owner",
     "expiry",
+    "carried",
 ];
 
 /// The column that holds the draft of a row.
@@ -66,7 +67,7 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     }
 }
 
-fn cells(report: &Report, row: &Row) -> [String; 30] {
+fn cells(report: &Report, row: &Row) -> [String; 31] {
     let drift = &row.drift;
     let [txt_https, txt_ipfs, https_ipfs, txt_card, card_manifest, schemas_manifest] =
         drift.agreements().map(|agreement| agreement.as_str().to_owned());
@@ -106,6 +107,7 @@ fn cells(report: &Report, row: &Row) -> [String; 30] {
         row.unchanged_since.clone().unwrap_or_default(),
         read(Fact::Holder),
         read(Fact::Expiry),
+        row.carried.as_ref().map_or_else(String::new, |carried| carried.members.join(" ")),
     ]
 }
 

@@ -316,7 +316,7 @@ impl Changes {
         if let Some((before, after)) = other_card(before, after) {
             self.of_card(before, after);
         }
-        self.compare_known(Kind::Records, &before.records, &after.records);
+        self.of_fact(Kind::Records, before.read_records(), after.read_records());
         if let (Some(before), Some(after)) = (&before.edition, &after.edition) {
             self.of_edition(before, after);
         }
@@ -359,8 +359,8 @@ impl Changes {
         self.of_fact(Kind::Owner, before.read(Fact::Holder), after.read(Fact::Holder));
         self.compare(Kind::Resolver, before.resolver.clone(), after.resolver.clone());
         self.of_fact(Kind::Expiry, before.read(Fact::Expiry), after.read(Fact::Expiry));
-        self.of_records(Kind::Payee, &before.addresses, &after.addresses);
-        self.of_records(Kind::Endpoint, &before.endpoints, &after.endpoints);
+        self.of_records(Kind::Payee, (before, &before.addresses), (after, &after.addresses));
+        self.of_records(Kind::Endpoint, (before, &before.endpoints), (after, &after.endpoints));
     }
 
     /// Compares what both sides read: a value each, or the finding that there is no value.
@@ -387,11 +387,15 @@ impl Changes {
     }
 
     /// Of the records that both sides read: which are asked for is a matter of the configuration.
-    fn of_records(&mut self, kind: Kind, before: &ReadRecords, after: &ReadRecords) {
-        for (key, before) in before {
-            let Some(after) = after.get(key) else { continue };
-            let shown = |value: &Option<String>| value.as_ref().map(|value| format!("{key}: {value}"));
-            self.compare(kind, shown(before), shown(after));
+    fn of_records(&mut self, kind: Kind, before: (&OnChain, &ReadRecords), after: (&OnChain, &ReadRecords)) {
+        let keys: BTreeSet<&String> = before.1.keys().chain(after.1.keys()).collect();
+        for key in keys {
+            let read = |(chain, records): (&OnChain, &ReadRecords)| {
+                chain.record(records, key).map(|value| value.map(|value| format!("{key}: {value}")))
+            };
+            if let (Some(before), Some(after)) = (read(before), read(after)) {
+                self.compare(kind, before, after);
+            }
         }
     }
 

@@ -10,6 +10,9 @@ pub(super) const MAX_LINE_CHARACTERS: usize = 4096;
 /// Who can have to act, in the order of the report.
 pub(super) const ACTORS: [Fixer; 3] = [Fixer::Publisher, Fixer::Operator, Fixer::Asker];
 
+/// Whom names can wait for: the actors, and behind them nobody, where time alone is needed.
+pub(super) const AWAITED: [Fixer; 4] = [Fixer::Publisher, Fixer::Operator, Fixer::Asker, Fixer::Nobody];
+
 /// Something to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Duty {
@@ -54,21 +57,27 @@ pub(super) fn duties(actor: Fixer, report: &Report, row: &Row) -> Vec<Duty> {
     match actor {
         Fixer::Publisher => of_publisher(report, row),
         Fixer::Operator => of_operator(report, row),
-        Fixer::Asker => vec![of_asker(report, row)],
+        Fixer::Asker => vec![of_asker(row)],
+        Fixer::Nobody => vec![of_nobody(report, row)],
     }
 }
 
-fn of_asker(report: &Report, row: &Row) -> Duty {
-    let decisive = row.reasons.iter().filter(|reason| reason.effect != Effect::Warn);
-    let mut entries = decisive.map(|reason| reason.code.entry()).filter(|entry| entry.fixer == Fixer::Asker);
-    if !entries.all(|entry| entry.retryable) {
-        let off = match row.entry() {
-            Some(entry) => format!("entry {entry} out of the registry"),
-            None => format!("line {} off the list", row.line),
-        };
-        return Duty::new(format!("Take {off}, or correct its spelling."));
+fn of_asker(row: &Row) -> Duty {
+    match (row.registry_fault(), row.entry()) {
+        (Some(Code::RegistryUnreachable), _) => {
+            Duty::new("Audit again once this registry answers, or name another place of it with --registry:")
+                .with(row.input.clone())
+        }
+        (Some(_), _) => {
+            Duty::new("Have this registry corrected, or name another one with --registry:").with(row.input.clone())
+        }
+        (None, Some(entry)) => Duty::new(format!("Take entry {entry} out of the registry, or correct its spelling.")),
+        (None, None) => Duty::new(format!("Take line {} off the list, or correct its spelling.", row.line)),
     }
-    let duty = Duty::new("Ask again later:");
+}
+
+fn of_nobody(report: &Report, row: &Row) -> Duty {
+    let duty = Duty::new("Wait until the newer block is final, some 15 minutes, then ask again:");
     match command(report, row, "verify") {
         Some(line) => duty.with(line),
         None => duty,
@@ -80,6 +89,9 @@ fn of_publisher(report: &Report, row: &Row) -> Vec<Duty> {
         row.txt.iter().map(|line| Duty::new("Set this text record:").with(line.to_string())).collect();
     if host_is_at_fault(row) {
         duties.push(Duty::new("Restore the released bytes at the card's URL."));
+    }
+    if row.codes(Effect::Unknown).contains(&Code::CidUnproven) {
+        duties.push(Duty::new("Pin the content of cl.cid.agentcard where public gateways find it."));
     }
     let last = if duties.is_empty() { "Correct what the findings name, then check:" } else { "Then check:" };
     duties.extend(command(report, row, "verify").map(|line| Duty::new(last).with(line)));

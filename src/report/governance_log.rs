@@ -321,11 +321,12 @@ enum Hidden {
 }
 
 impl Hidden {
+    /// Only what stands at the start of a line: a comment that begins within a paragraph, and is not closed there, is text.
     fn begins(line: &str) -> Option<Self> {
-        if line.rsplit_once("<!--").is_some_and(|(_, comment)| !comment.contains("-->")) {
-            return Some(Self::Comment);
+        let line = unindented(line)?;
+        if line.starts_with("<!--") {
+            return (!line.contains("-->")).then_some(Self::Comment);
         }
-        let line = line.trim_start();
         let fence = line.chars().next().filter(|c| ['`', '~'].contains(c))?;
         let length = line.chars().take_while(|c| *c == fence).count();
         (length >= 3 && !(fence == '`' && line[length..].contains('`'))).then_some(Self::Fence(fence, length))
@@ -334,8 +335,8 @@ impl Hidden {
     fn ends(&self, line: &str) -> bool {
         match self {
             Self::Fence(fence, length) => {
-                let line = line.trim();
-                line.len() >= *length && line.chars().all(|c| c == *fence)
+                let line = unindented(line).map(str::trim_end);
+                line.is_some_and(|line| line.len() >= *length && line.chars().all(|c| c == *fence))
             }
             Self::Comment => line.contains("-->"),
         }
@@ -348,16 +349,20 @@ struct Cell {
     text: String,
 }
 
-/// Most spaces before a row; what has more is code.
+/// Most spaces before a row, a fence or a comment; what has more is code.
 const MAX_INDENT: usize = 3;
+
+/// The line without the spaces before it; none of a line of code.
+fn unindented(line: &str) -> Option<&str> {
+    let text = line.trim_start_matches(' ');
+    (line.len() - text.len() <= MAX_INDENT).then_some(text)
+}
 
 /// The cells of a line of a table; none of another line. `\|` is no border.
 fn cells(line: &str) -> Option<Vec<Cell>> {
-    let start = line.len() - line.trim_start_matches(' ').len();
-    if start > MAX_INDENT {
-        return None;
-    }
-    let row = line.trim().strip_prefix('|')?;
+    let text = unindented(line)?;
+    let start = line.len() - text.len();
+    let row = text.trim_end().strip_prefix('|')?;
     let mut column = start + 2;
     let mut cells = vec![Cell { column, text: String::new() }];
     let mut characters = row.chars().peekable();
@@ -564,7 +569,7 @@ mod tests {
             format!("````md\n```\n{table}````\n"),
             format!("~~~ `x`\n{table}~~~~\n"),
             format!("<!-- no\n{table}-->\n"),
-            format!("text <!-- a --> b <!--\n\n{table}\n-->\n"),
+            format!("   <!-- no\n\n{table}\n-->\n"),
             table.lines().map(|line| format!("    {line}\n")).collect(),
             "```x``` is code\n".to_owned(),
             "<!-- one line -->\n".to_owned(),
@@ -573,6 +578,16 @@ mod tests {
                 GovernanceLog::parse(&format!("{hidden}\n{HEAD}{row}")).unwrap_or_else(|e| panic!("{e}: {hidden}"));
             let names: Vec<_> = log.rows.iter().map(|row| row.names.clone()).collect();
             assert_eq!(names, [["a.eth"]], "{hidden}");
+        }
+    }
+
+    /// CommonMark 0.31, 4.6 and 6.6: within a paragraph an unclosed comment is text, and so is what is indented as code.
+    #[test]
+    fn what_only_looks_like_a_comment_or_a_fence_hides_nothing() {
+        for shown in ["write `<!--` to hide\n", "text <!-- a --> b <!--\n", "    <!-- code\n", "    ```\n", "<!-->\n"] {
+            let row = "| 2026-11-21 | a.eth | change | b | c |\n";
+            let log = GovernanceLog::parse(&format!("{shown}\n{HEAD}{row}")).unwrap_or_else(|e| panic!("{e}: {shown}"));
+            assert_eq!(log.rows.len(), 1, "{shown}");
         }
     }
 

@@ -15,10 +15,10 @@ use std::io::{self, Write};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use self::markup::{actor_word, code, html, left_out, line, markup, name_link, role_sentence, table, text};
+use self::markup::{actor_word, code, html, left_out, line, markup, name_link, role_sentence, soft, table, text};
 use self::picture::STATES;
 use super::cause::Cause;
-use super::duty::ACTORS;
+use super::duty::{ACTORS, AWAITED};
 use super::history::PastCounts;
 use super::overview::{CHECKS, NOTICE_DAYS, Overview, days_between};
 use super::page::{self, Quota, circumstances, day, headline, names as counted, subject};
@@ -157,6 +157,10 @@ fn others_must_act(overview: &Overview) -> Vec<String> {
             format!("{who}, who {are}, must act on {}.", counted(due))
         })
         .collect();
+    match overview.waiting() {
+        0 => {}
+        waiting => sentences.push(format!("What {} lacks passes with time: nobody has to act on that.", counted(waiting))),
+    }
     match overview.shared {
         0 => {}
         1 => sentences.push("1 of the names needs more than one of them, and is counted with each.".to_owned()),
@@ -171,7 +175,8 @@ fn others_must_act(overview: &Overview) -> Vec<String> {
 fn actors(overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<section id=\"who\">\n<h2>Who has to act, and why</h2>\n<ul class=\"actors\">")?;
     let longest = longest_bar(overview);
-    for (actor, due) in ACTORS.into_iter().zip(overview.due) {
+    let shown = |(who, due): &(Fixer, u64)| *who != Fixer::Nobody || *due > 0;
+    for (actor, due) in AWAITED.into_iter().zip(overview.due).filter(shown) {
         let word = actor_word(actor);
         let class = if due == 0 { " class=\"idle\"" } else { "" };
         writeln!(
@@ -199,7 +204,7 @@ fn longest_bar(overview: &Overview) -> u64 {
         let (most, others) = causes_at_the_top(overview, actor);
         most.into_iter().map(|(_, names)| names).chain([others]).max()
     };
-    ACTORS.into_iter().filter_map(of_actor).max().unwrap_or(0)
+    AWAITED.into_iter().filter_map(of_actor).max().unwrap_or(0)
 }
 
 /// The most frequent causes, and on how many names all others are the cause.
@@ -348,7 +353,7 @@ fn expiries(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Re
         return writeln!(out, "<p>No name expires within {NOTICE_DAYS} days.</p>\n</section>");
     }
     writeln!(out, "{}", table("expiries-table", "expiries", &["name", "expiry", "in"]))?;
-    for (expiry, _, name) in &expiries.soonest {
+    for (expiry, _, name, as_of) in &expiries.soonest {
         let left = if *expiry <= expiries.from {
             "has expired".to_owned()
         } else {
@@ -356,10 +361,11 @@ fn expiries(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Re
         };
         writeln!(
             out,
-            "<tr><td class=\"subject\" data-label=\"name\">{}</td><td data-label=\"expiry\">{}</td>\
+            "<tr><td class=\"subject\" data-label=\"name\">{}</td><td data-label=\"expiry\">{}{}</td>\
              <td data-label=\"in\">{left}</td></tr>",
             code(name),
-            day(*expiry)
+            day(*expiry),
+            soft(as_of)
         )?;
     }
     writeln!(out, "</tbody></table></div>")?;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Drift;
-use super::on_chain::{OnChain, take};
+use super::on_chain::{Fact, OnChain, take};
 use crate::digest::Digest;
 use crate::evidence::edition::Edition;
 use crate::text::excerpt;
@@ -44,8 +44,20 @@ pub struct SeenCard {
 pub struct Carried {
     /// The state that was decided last, if any was.
     pub state: Option<Decided>,
-    /// The members of the row that are of then.
+    /// The members of the row that are of then, such as `proven`, or `on_chain.holder` where the rest of `on_chain` is of now.
     pub members: Vec<String>,
+}
+
+impl Carried {
+    /// Whether a fact about the name on the chain is of then.
+    pub(super) fn has(&self, fact: Fact) -> bool {
+        let member = match fact {
+            Fact::Holder => "on_chain.holder",
+            Fact::Expiry => "on_chain.expiry",
+            Fact::Records => "records",
+        };
+        self.members.iter().any(|taken| taken == "on_chain" || taken == member)
+    }
 }
 
 /// A state that was decided.
@@ -86,23 +98,37 @@ impl Known {
         }
     }
 
-    /// Takes over what is missing; the names of it.
+    /// Takes over what is missing; the names of it. Where the chain proves that there is no record, there is no card either,
+    /// and nothing is missing. The edition is kept all the same: it is what the next trusted card is held against.
     pub fn complete_from(&mut self, earlier: &Self) -> Vec<String> {
+        let may_have_card = !self.on_chain.as_ref().is_some_and(OnChain::has_no_records);
         let taken = [
             ("edition", take(&mut self.edition, &earlier.edition)),
-            ("proven", take(&mut self.proven, &earlier.proven)),
-            ("served", take(&mut self.served, &earlier.served)),
-            ("records", take(&mut self.records, &earlier.records)),
-            ("on_chain", self.chain_from(earlier)),
+            ("proven", may_have_card && take(&mut self.proven, &earlier.proven)),
+            ("served", may_have_card && take(&mut self.served, &earlier.served)),
+            ("records", may_have_card && take(&mut self.records, &earlier.records)),
         ];
-        taken.into_iter().filter(|(_, taken)| *taken).map(|(member, _)| member.to_owned()).collect()
+        let taken = taken.into_iter().filter(|(_, taken)| *taken).map(|(member, _)| member);
+        taken.chain(self.chain_from(earlier)).map(str::to_owned).collect()
     }
 
-    /// Takes over the place on the chain, or of it what could not be read.
-    fn chain_from(&mut self, earlier: &Self) -> bool {
+    /// What was read of the records: their digest, or that there are none.
+    pub(super) fn read_records(&self) -> Option<Option<&str>> {
+        let absent = || self.on_chain.as_ref().is_some_and(OnChain::has_no_records).then_some(None);
+        self.records.as_deref().map(Some).or_else(absent)
+    }
+
+    /// Takes over the place on the chain, or of it what could not be read; the members of it.
+    fn chain_from(&mut self, earlier: &Self) -> Vec<&'static str> {
         match (&mut self.on_chain, &earlier.on_chain) {
             (Some(now), Some(earlier)) => now.complete_from(earlier),
-            (now, earlier) => take(now, earlier),
+            (now, earlier) => {
+                if take(now, earlier) {
+                    vec!["on_chain"]
+                } else {
+                    Vec::new()
+                }
+            }
         }
     }
 }

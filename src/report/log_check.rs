@@ -298,13 +298,14 @@ impl Judge<'_> {
         rows.any(|row| [Some(change), card].into_iter().flatten().any(|told| log_words::tells_of_change(row, told)))
     }
 
-    /// Whether an incident since the last correction names a code: one of these days, where the audit before had not found
-    /// it.
+    /// Whether an incident since the last correction names a code: one of these days, where the audit before decided the
+    /// name and had not found it. One that could not decide the name has no codes, and shows of none that it is new.
     fn is_logged(&self, name: &str, code: Code) -> bool {
         let rows = self.rows_about(name);
         let corrected = rows.iter().rposition(|row| row.kind == LogKind::Correction);
         let since = &rows[corrected.map_or(0, |at| at + 1)..];
-        let is_of_these_days = self.before(name).is_some_and(|before| !before.failures().contains(&code));
+        let is_new = |before: &PastName| before.state != State::Indeterminate && !before.failures().contains(&code);
+        let is_of_these_days = self.before(name).is_some_and(is_new);
         let incidents = since.iter().filter(|row| row.kind == LogKind::Incident);
         let mut incidents = incidents.filter(|row| self.days.is_new(row) || !is_of_these_days);
         incidents.any(|row| log_words::names_code(row, code))
@@ -349,7 +350,7 @@ impl Judge<'_> {
             }
             LogKind::Correction => is_broken(before) && !is_broken(now) && self.tells_of_correction(row, name),
             LogKind::Change | LogKind::Decision => {
-                let is_read = |name: &PastName| name.known.on_chain.is_some() && name.known.records.is_some();
+                let is_read = |name: &PastName| name.known.on_chain.is_some() && name.known.read_records().is_some();
                 if !(is_read(before) && is_read(now)) {
                     return None;
                 }

@@ -5,15 +5,16 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::cause::Cause;
-use super::duty::{ACTORS, duties, is_due};
+use super::duty::{AWAITED, duties, is_due};
 use super::governance_log::Form;
 use super::overview::Overview;
 use super::owners::Owner;
+use super::row::AS_OF_BEFORE;
 use super::page::{Piece, Point, circumstances, digests, headline, listed, points, same_findings, some_names, subject};
 use super::upstreams::LabelCounts;
 use super::words::{does, effect, role_in_words, slugs};
 use super::{Draft, Drift, Group, Report, Row, Rows, opening, page, upstreams};
-use crate::reason::Effect;
+use crate::reason::{Effect, Fixer};
 use crate::text::Foreign;
 
 /// Most characters of an issue at GitHub. The report counts bytes, which are never fewer.
@@ -179,9 +180,14 @@ fn counts(report: &Report) -> String {
 /// Who has to act, on how much, and mostly why.
 fn actors(overview: &Overview) -> String {
     let mut text = "\n| has to act | names | because of |\n|---|--:|---|\n".to_owned();
-    for (actor, due) in ACTORS.into_iter().zip(overview.due) {
+    for (actor, due) in AWAITED.into_iter().zip(overview.due) {
         let why = because_of(&overview.causes_of(actor));
-        let _ = writeln!(text, "| **{}**, who {} | {due} | {why} |", role_in_words(actor), does(actor));
+        let who = match actor {
+            Fixer::Nobody if due == 0 => continue,
+            Fixer::Nobody => "**nobody**: it passes with time".to_owned(),
+            _ => format!("**{}**, who {}", role_in_words(actor), does(actor)),
+        };
+        let _ = writeln!(text, "| {who} | {due} | {why} |");
     }
     if overview.shared > 0 {
         let _ = writeln!(text, "\nNames that need more than one of them are counted with each: {}.", overview.shared);
@@ -203,6 +209,10 @@ fn owners(overview: &Overview) -> String {
     let more = most.len().saturating_sub(MOST);
     if more > 0 {
         let _ = writeln!(text, "\n{more} more owners have fewer names each.");
+    }
+    if overview.owners.carried > 0 {
+        let names = page::names(overview.owners.carried);
+        let _ = writeln!(text, "\nOf {names} the owner stands here {AS_OF_BEFORE}: it could not be read now.");
     }
     text
 }
@@ -349,7 +359,7 @@ fn finding(report: &Report, row: &Row) -> String {
     if row.more_reasons > 0 {
         let _ = writeln!(text, "- and {} more", row.more_reasons);
     }
-    for actor in ACTORS.into_iter().filter(|actor| is_due(*actor, row)) {
+    for actor in AWAITED.into_iter().filter(|actor| is_due(*actor, row)) {
         for duty in duties(actor, report, row) {
             let run = duty.line.as_deref().map_or_else(String::new, |line| format!(" {}", code(line)));
             let _ = writeln!(text, "- **{}:** {}{run}", role_in_words(actor), duty.what);

@@ -22,8 +22,8 @@ pub struct OnChain {
     pub resolver: Option<String>,
     /// When it expires, RFC 3339.
     pub expiry: Option<String>,
-    /// Which of both was read, and is not there: nobody holds the name, or it never expires. The other was not read where it
-    /// has no value.
+    /// What was read, and is not there: nobody holds the name, it never expires, or no resolver answers for it. Of holder and
+    /// expiry the other was not read where it has no value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub absent: Vec<Fact>,
     /// Its addresses, by coin type.
@@ -40,6 +40,8 @@ pub enum Fact {
     Holder,
     /// When it expires.
     Expiry,
+    /// Every record: the chain proves that no resolver answers for the name.
+    Records,
 }
 
 /// Records by their key. One that was read and is not set has no value; one that was not read, because nobody asked or
@@ -50,7 +52,7 @@ impl OnChain {
     /// Of the records that a verdict rests on; none where they were not read.
     pub fn of(verdict: &Verdict) -> Option<Self> {
         let evidence = &verdict.steps.iter().find(|report| report.step == Step::Records)?.evidence;
-        evidence.get("answer")?;
+        let answer = evidence.get("answer")?;
         let text = |member: &str| evidence[member].as_str().map(excerpt);
         let expiry = text("expiry").filter(|expiry| expiry.parse::<jiff::Timestamp>().is_ok());
         // The registry has said who holds the name: without that nothing is read of it. A registrar knows the expiry of
@@ -58,6 +60,7 @@ impl OnChain {
         let facts = [
             (Fact::Holder, evidence.get("holder").is_some_and(Value::is_null)),
             (Fact::Expiry, expiry.is_none() && evidence.get("expiry").is_some() && !is_second_level_eth(verdict)),
+            (Fact::Records, answer != "records"),
         ];
         Some(Self {
             holder: text("holder"),
@@ -74,6 +77,7 @@ impl OnChain {
         let value = match fact {
             Fact::Holder => &self.holder,
             Fact::Expiry => &self.expiry,
+            Fact::Records => &None,
         };
         (value.is_some() || self.absent.contains(&fact)).then_some(value.as_deref())
     }
@@ -88,19 +92,32 @@ impl OnChain {
         match fact {
             Fact::Holder => self.holder = known,
             Fact::Expiry => self.expiry = known,
+            Fact::Records => {}
         }
         true
     }
 
-    /// Takes over what could not be read; whether there was any.
-    pub(super) fn complete_from(&mut self, earlier: &Self) -> bool {
+    /// Whether the chain proves that the name has no record of any kind.
+    pub(super) fn has_no_records(&self) -> bool {
+        self.absent.contains(&Fact::Records)
+    }
+
+    /// What was read of a record: its value, or that it is not set.
+    pub(super) fn record<'r>(&self, records: &'r ReadRecords, key: &str) -> Option<Option<&'r str>> {
+        let absent = || self.has_no_records().then_some(None);
+        records.get(key).map(Option::as_deref).or_else(absent)
+    }
+
+    /// Takes over what could not be read; the members of it.
+    pub(super) fn complete_from(&mut self, earlier: &Self) -> Vec<&'static str> {
+        let has_records = !self.has_no_records();
         let taken = [
-            self.take_fact(Fact::Holder, earlier),
-            self.take_fact(Fact::Expiry, earlier),
-            complete(&mut self.addresses, &earlier.addresses),
-            complete(&mut self.endpoints, &earlier.endpoints),
+            ("on_chain.holder", self.take_fact(Fact::Holder, earlier)),
+            ("on_chain.expiry", self.take_fact(Fact::Expiry, earlier)),
+            ("on_chain.addresses", has_records && complete(&mut self.addresses, &earlier.addresses)),
+            ("on_chain.endpoints", has_records && complete(&mut self.endpoints, &earlier.endpoints)),
         ];
-        taken.contains(&true)
+        taken.into_iter().filter(|(_, taken)| *taken).map(|(member, _)| member).collect()
     }
 }
 

@@ -67,7 +67,11 @@ fn who_must_act<'a>(report: &Report, overview: &'a Overview) -> OpeningLine<'a> 
     let label = "Who must act:";
     let Some((actor, due)) = overview.most_due() else {
         let is_whole = report.ending == Ending::Complete;
-        let nobody = if is_whole { " nobody. Nothing is wrong." } else { " not known. Names of the list are missing." };
+        let nobody = match (is_whole, overview.waiting()) {
+            (false, _) => " not known. Names of the list are missing.".to_owned(),
+            (true, 0) => " nobody. Nothing is wrong.".to_owned(),
+            (true, waiting) => format!(" nobody. What {} lacks passes with time.", names(waiting)),
+        };
         return OpeningLine { label, pieces: vec![plain(nobody)] };
     };
     let mut pieces = vec![plain(format!(" {}, who {}", people(actor), do_together(actor)))];

@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::cause::Cause;
-use super::duty::{ACTORS, is_due};
+use super::duty::{ACTORS, AWAITED, is_due};
+use super::on_chain::Fact;
 use super::owners::Owners;
 use super::{Agreement, Drift, Report, Row, Rows};
 use crate::reason::{Code, Effect, Fixer, Reason, Step};
@@ -43,12 +44,12 @@ pub(super) const CHECKS: [&str; 2 + Drift::PAIRS.len()] = [
 /// Counts over all rows.
 #[derive(Debug, Default)]
 pub(super) struct Overview {
-    /// Names that each of [`ACTORS`] has to do something about.
-    pub(super) due: [u64; ACTORS.len()],
+    /// Names that wait for each of [`AWAITED`].
+    pub(super) due: [u64; AWAITED.len()],
     /// Names that several of them have to do something about.
     pub(super) shared: u64,
-    /// Why each of them has to, with the number of names.
-    pub(super) causes: [BTreeMap<Cause, u64>; ACTORS.len()],
+    /// Why, with the number of names.
+    pub(super) causes: [BTreeMap<Cause, u64>; AWAITED.len()],
     /// Whose names the publishers have to do something about.
     pub(super) owners: Owners,
     /// The first lines of the list in each state of [`ORDER`].
@@ -81,8 +82,9 @@ pub(super) struct Expiries {
     pub(super) months: [u64; MONTHS],
     /// Names that expire later.
     pub(super) later: u64,
-    /// The soonest of those that have expired or soon will: expiry, line and name.
-    pub(super) soonest: BTreeSet<(Timestamp, u64, String)>,
+    /// The soonest of those that have expired or soon will: expiry, line, name, and what stands beside an expiry that is of
+    /// the report before.
+    pub(super) soonest: BTreeSet<(Timestamp, u64, String, &'static str)>,
     /// How many others have or soon will.
     pub(super) over: u64,
 }
@@ -106,7 +108,7 @@ impl Overview {
 
     /// Why an actor has to act, the most frequent first.
     pub(super) fn causes_of(&self, actor: Fixer) -> Vec<(Cause, u64)> {
-        let of_actor = ACTORS.iter().zip(&self.causes).filter(|(of, _)| **of == actor);
+        let of_actor = AWAITED.iter().zip(&self.causes).filter(|(of, _)| **of == actor);
         let mut causes: Vec<_> =
             of_actor.flat_map(|(_, causes)| causes.iter().map(|(cause, names)| (*cause, *names))).collect();
         causes.sort_by_key(|(_, names)| std::cmp::Reverse(*names));
@@ -119,11 +121,16 @@ impl Overview {
         most.filter(|(_, due)| *due > 0)
     }
 
+    /// Names that need nothing but time, and others that need it too.
+    pub(super) fn waiting(&self) -> u64 {
+        AWAITED.into_iter().zip(self.due).filter(|(who, _)| *who == Fixer::Nobody).map(|(_, names)| names).sum()
+    }
+
     fn add(&mut self, row: &Row) {
         for profile in &row.near_misses {
             self.near_misses.entry(profile.clone()).or_default().add(row);
         }
-        for ((count, causes), actor) in self.due.iter_mut().zip(&mut self.causes).zip(ACTORS) {
+        for ((count, causes), actor) in self.due.iter_mut().zip(&mut self.causes).zip(AWAITED) {
             if let Some(cause) = Cause::of(actor, row) {
                 *count += 1;
                 *causes.entry(cause).or_default() += 1;
@@ -179,7 +186,7 @@ impl Expiries {
             self.later += 1;
         }
         if days_between(self.from, expiry) <= NOTICE_DAYS {
-            self.soonest.insert((expiry, row.line, row.name().to_owned()));
+            self.soonest.insert((expiry, row.line, row.name().to_owned(), row.as_of(Fact::Expiry)));
         }
         if self.soonest.len() > MAX_EXPIRIES_LISTED {
             self.soonest.pop_last();

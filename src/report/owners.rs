@@ -73,6 +73,8 @@ pub(super) struct OwnedName {
     pub(super) name: String,
     /// Its anchor in the page.
     pub(super) anchor: String,
+    /// What stands beside it where the owner is of the report before.
+    pub(super) as_of: &'static str,
 }
 
 /// The names by owner.
@@ -81,10 +83,13 @@ pub(super) struct Owners {
     owned: BTreeMap<Owner, Owned>,
     /// Names of further owners.
     pub(super) over: u64,
+    /// Names whose owner is of the report before.
+    pub(super) carried: u64,
 }
 
 impl Owners {
     pub(super) fn add(&mut self, row: &Row) {
+        self.carried += u64::from(!row.as_of(Fact::Holder).is_empty());
         let owner = Owner::of(row);
         if self.owned.len() >= MAX_OWNERS && !self.owned.contains_key(&owner) {
             self.over += 1;
@@ -96,7 +101,12 @@ impl Owners {
             *owned.causes.entry(cause).or_default() += 1;
         }
         if owned.first.len() < NAMES_PER_OWNER {
-            owned.first.push(OwnedName { line: row.line, name: row.name().to_owned(), anchor: row.anchor() });
+            owned.first.push(OwnedName {
+                line: row.line,
+                name: row.name().to_owned(),
+                anchor: row.anchor(),
+                as_of: row.as_of(Fact::Holder),
+            });
         }
     }
 

@@ -10,7 +10,7 @@ use serde::de::IgnoredAny;
 
 use super::known::{Carried, Decided, Known};
 use super::layers::PublishedSchema;
-use super::row::{MAX_REASONS_PER_ROW, Row, Rows};
+use super::row::{MAX_REASONS_PER_ROW, Row, Rows, is_of_registry};
 use super::scope::{SCHEMA, Scope};
 use super::shard::{self, Shard};
 use crate::check::edition;
@@ -173,7 +173,10 @@ impl Past {
     fn add(&mut self, name: PastName) {
         self.rows += 1;
         self.states[name.state as usize] += 1;
-        self.names.entry(name.key()).or_insert(name);
+        // The row of a registry that gave no names is that of nobody: it is neither added nor removed.
+        if !name.reasons.iter().any(|reason| is_of_registry(reason.code)) {
+            self.names.entry(name.key()).or_insert(name);
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::drift::{self, Drift, TxtLine};
 use super::known::{Carried, Known};
+use super::on_chain::Fact;
 use super::registry::Listing;
 use super::shard;
 use crate::card::Card;
@@ -136,6 +137,24 @@ impl Row {
         }
     }
 
+    /// The row of a registry that gives no names, in the place of these: `start` is the part of its location to show, `whole`
+    /// the digest of all where that is more, `code` what is wrong with it and `why` the cause.
+    pub fn of_registry(line: u64, start: &str, whole: Option<Digest>, code: Code, why: &str) -> Self {
+        let reason = Reason::new(code).observed(why);
+        let is_contradicted = reason.effect == Effect::Fail;
+        Self {
+            state: if is_contradicted { State::Untrusted } else { State::Indeterminate },
+            summary: format!("The registry cannot be read: {why}."),
+            reasons: vec![reason],
+            ..Self::unreadable(line, start, whole, why)
+        }
+    }
+
+    /// What is wrong with the registry whose row this is; none of the row of a name.
+    pub(super) fn registry_fault(&self) -> Option<Code> {
+        self.reasons.iter().map(|reason| reason.code).find(|code| is_of_registry(*code))
+    }
+
     /// The name to show: its normal form, or what was typed.
     pub fn name(&self) -> &str {
         self.normalized.as_deref().unwrap_or(&self.input)
@@ -151,6 +170,12 @@ impl Row {
         self.normalized.clone().unwrap_or_else(|| shard::key(&self.input, self.input_digest))
     }
 
+    /// What stands beside a fact on the chain that is of the report before; nothing beside one of this audit.
+    pub(super) fn as_of(&self, fact: Fact) -> &'static str {
+        let is_carried = self.carried.as_ref().is_some_and(|carried| carried.has(fact));
+        if is_carried { AS_OF_BEFORE } else { "" }
+    }
+
     /// The entry of the registry that alone has the name.
     pub(super) fn entry(&self) -> Option<u64> {
         self.registry.filter(|listing| !listing.in_list)?.entry
@@ -158,9 +183,10 @@ impl Row {
 
     /// Where the name stands, in words.
     pub(super) fn place(&self) -> String {
-        match self.entry() {
-            Some(entry) => format!("entry {entry} of the registry"),
-            None => format!("line {}", self.line),
+        match (self.registry_fault(), self.entry()) {
+            (Some(_), _) => "--registry".to_owned(),
+            (None, Some(entry)) => format!("entry {entry} of the registry"),
+            (None, None) => format!("line {}", self.line),
         }
     }
 
@@ -198,6 +224,14 @@ impl Row {
         let kind = (self.state, findings, self.more_reasons, self.drift.agreements(), &self.near_misses);
         Some(Digest::of(format!("{kind:?}").as_bytes()))
     }
+}
+
+/// What stands beside what this audit could not read and took over.
+pub(super) const AS_OF_BEFORE: &str = "as of the report before";
+
+/// Whether a code says that a registry gives no names.
+pub(super) const fn is_of_registry(code: Code) -> bool {
+    matches!(code, Code::RegistryUnreachable | Code::RegistryMalformed)
 }
 
 /// The start of a text that a row keeps, and where that is not all, the digest of all.

@@ -60,8 +60,11 @@ fn result(report: &Report, rules: &[Code], row: &Row, index: usize) -> Value {
     })
 }
 
-/// The file that has the name. Of an entry of a registry the line is not known.
+/// The file that has the name. Of an entry of a registry the line is not known, and no file of ours has a registry.
 fn physical(report: &Report, row: &Row) -> Option<Value> {
+    if row.registry_fault().is_some() {
+        return None;
+    }
     if row.entry().is_some() {
         let registry = report.scope.registry.as_ref()?;
         return Some(json!({"artifactLocation": {"uri": registry.manifest}}));

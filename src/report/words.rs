@@ -34,7 +34,7 @@ pub(super) const fn fixer(code: Code) -> &'static str {
 pub(super) const fn role_in_words(fixer: Fixer) -> &'static str {
     match fixer {
         Fixer::Asker => "list keeper",
-        Fixer::Publisher | Fixer::Operator => role(fixer),
+        Fixer::Publisher | Fixer::Operator | Fixer::Nobody => role(fixer),
     }
 }
 
@@ -44,6 +44,7 @@ pub(super) const fn role(fixer: Fixer) -> &'static str {
         Fixer::Asker => "asker",
         Fixer::Publisher => "publisher",
         Fixer::Operator => "operator",
+        Fixer::Nobody => "nobody",
     }
 }
 
@@ -53,6 +54,7 @@ pub(super) const fn people(fixer: Fixer) -> &'static str {
         Fixer::Asker => "the list keeper",
         Fixer::Publisher => "publishers",
         Fixer::Operator => "the operator",
+        Fixer::Nobody => "nobody",
     }
 }
 
@@ -60,7 +62,7 @@ pub(super) const fn people(fixer: Fixer) -> &'static str {
 pub(super) const fn do_together(fixer: Fixer) -> &'static str {
     match fixer {
         Fixer::Publisher => "own the names, set their records and host the cards",
-        Fixer::Asker | Fixer::Operator => does(fixer),
+        Fixer::Asker | Fixer::Operator | Fixer::Nobody => does(fixer),
     }
 }
 
@@ -70,6 +72,7 @@ pub(super) const fn does(fixer: Fixer) -> &'static str {
         Fixer::Asker => "puts names on the list",
         Fixer::Publisher => "owns the name, sets its records and hosts the card",
         Fixer::Operator => "runs this resolver",
+        Fixer::Nobody => "has nothing to do but wait",
     }
 }
 

@@ -25,7 +25,7 @@ use crate::evidence::{
     Walked,
 };
 #[cfg(feature = "cli")]
-use crate::fetch::https::REGISTRY_LIMIT;
+use crate::fetch::{FetchError, https::REGISTRY_LIMIT};
 use crate::manifest::Side;
 use crate::reason::Step;
 use crate::verdict::Status;
@@ -277,14 +277,38 @@ impl ContentSources {
     /// foreign URLs.
     ///
     /// # Errors
-    /// The cause in words.
+    /// [`RegistryFault`]
     #[cfg(feature = "cli")]
-    pub(super) async fn registry(&self, location: &str, limit: Duration) -> Result<Bytes, String> {
+    pub(super) async fn registry(&self, location: &str, limit: Duration) -> Result<Bytes, RegistryFault> {
         if location.starts_with("ipfs://") {
             let budget = Budget { total_bytes: REGISTRY_LIMIT, ..Budget::card() };
-            return self.ipfs_file(location, budget, limit).await.0.map_err(|fault| fault.to_string());
+            return Ok(self.ipfs_file(location, budget, limit).await.0?);
         }
-        self.content.registry(location, limit).await.map_err(|error| error.to_string())
+        Ok(self.content.registry(location, limit).await?)
+    }
+}
+
+/// Why the location of a registry gives no document.
+#[cfg(feature = "cli")]
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RegistryFault {
+    /// The host of an `https` URL gave none.
+    #[error(transparent)]
+    Https(#[from] FetchError),
+    /// The walk from an `ipfs` URL gave none.
+    #[error(transparent)]
+    Ipfs(#[from] IpfsFault),
+}
+
+#[cfg(feature = "cli")]
+impl RegistryFault {
+    /// Whether nobody could be asked, or nobody answered: that says nothing of the registry.
+    pub(crate) fn is_silence(&self) -> bool {
+        match self {
+            Self::Https(fault) => matches!(fault, FetchError::Unavailable(_)),
+            Self::Ipfs(IpfsFault::Url(_)) => false,
+            Self::Ipfs(IpfsFault::Walk(walked)) => !matches!(**walked, Walked::Refuted(_)),
+        }
     }
 }
 

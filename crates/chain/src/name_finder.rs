@@ -61,7 +61,8 @@ pub struct NameFinder {
 /// Which nodes are looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WantedNames {
-    /// Those whose `cl.*` records were set in these blocks; without a last block up to the finalized one.
+    /// Those whose records of an agent were set in these blocks, whose keys are known: logs are asked for by the hash of a
+    /// key. Without a last block up to the finalized one.
     Changed {
         /// The first block.
         first: u64,

@@ -309,7 +309,7 @@ Examples:
     clresolve audit --names - --format html --out audit.html")]
 #[command(group = ArgGroup::new("wanted").args(["changed", "below"]).required(true).multiple(true))]
 pub(in crate::cli) struct AuditListArgs {
-    /// Names whose cl.* text records were set in these blocks; without TO up to the finalized one
+    /// Names whose text records of an agent, such as cl.entry, were set in these blocks; without TO up to the finalized one
     #[arg(long, value_name = "FROM..TO", value_parser = parse_blocks)]
     pub(in crate::cli) changed: Option<WantedNames>,
     /// All subnames of NAME that the registry has, on every level
@@ -388,7 +388,7 @@ fn change() -> impl TypedValueParser<Value = Kind> {
 /// What to do with reports.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum AuditCommand {
-    /// List names from the logs of the chain: those whose cl.* records changed, or those below a name
+    /// List names from the logs of the chain: those whose records of an agent changed, or those below a name
     List(Box<AuditListArgs>),
     /// Hold the published schemas of a profile's layers against its manifests; exit code 0: they agree, 1: no, 3: not known
     Schemas(Box<AuditSchemasArgs>),

@@ -14,7 +14,7 @@ use crate::cli::names::{Distinct, Line, NamesError};
 use crate::cli::progress::Progress;
 use crate::config::Config;
 use crate::digest::Digest;
-use crate::reason::{Effect, Step};
+use crate::reason::{Code, Effect, Step};
 use crate::report::shard::ListDigester;
 use crate::report::{AuditCounts, Ending, Past, Presence, Row, Shard};
 use crate::resolve::{Question, Resolver, UpstreamSurvey};
@@ -187,10 +187,11 @@ impl ListAudit<'_> {
                 }
                 row
             }
-            Line::Unreadable { line, start, whole, why } => {
+            Line::Unreadable { line, start, whole, code: Code::NameInvalid, why } => {
                 let registry = listed.map(|listed| listed.with(Presence::Absent));
                 Row { registry, ..Row::unreadable(line, &start, whole, &why) }
             }
+            Line::Unreadable { line, start, whole, code, why } => Row::of_registry(line, &start, whole, code, &why),
         };
         Ok(row)
     }

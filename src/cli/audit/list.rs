@@ -9,11 +9,11 @@ use serde::Serialize;
 use crate::chain::{FoundNames, Spellings, WantedNames};
 use crate::cli::args::{AuditListArgs, Format};
 use crate::cli::exit::Exit;
-use crate::cli::names::{self, Line, Reader};
+use crate::cli::names::{self, Line};
 use crate::cli::notice;
 use crate::cli::output::{Output, Results};
 use crate::cli::progress::Progress;
-use crate::cli::world::World;
+use crate::cli::world::{Reader, World, WorldFiles};
 use crate::name::EnsName;
 use crate::text::Foreign;
 
@@ -22,7 +22,9 @@ pub(super) fn run(args: AuditListArgs) -> anyhow::Result<Exit> {
 }
 
 async fn list(args: AuditListArgs) -> anyhow::Result<Exit> {
-    let output = Output::apart_from(&args.output.out, [("--known", args.known.as_deref())])?;
+    let world = WorldFiles::of(&args.world, Reader::People);
+    let read = [("--known", args.known.as_deref())].into_iter().chain(world.iter());
+    let output = Output::apart_from(&args.output.out, read)?;
     let known = args.known.as_deref().map(names::open).transpose().context("--known")?;
     let world = World::open(&args.world).await?;
     let finder = world.resolver.name_finder().context("the chain is not read through endpoints")?;
@@ -74,7 +76,7 @@ fn tell(wanted: &WantedNames, found: &FoundNames) -> bool {
 }
 
 /// The names of the list that have one of these nodes, which are taken out.
-fn known_names(nodes: &mut BTreeSet<B256>, list: Option<Reader>) -> anyhow::Result<BTreeMap<B256, EnsName>> {
+fn known_names(nodes: &mut BTreeSet<B256>, list: Option<names::Reader>) -> anyhow::Result<BTreeMap<B256, EnsName>> {
     let mut known = BTreeMap::new();
     for line in list.into_iter().flatten() {
         let Line::Name { name, .. } = line.context("--known")? else { continue };
@@ -111,12 +113,48 @@ fn listed(nodes: &BTreeMap<B256, u64>, spelt: &BTreeMap<B256, EnsName>) -> Vec<L
     listed
 }
 
+/// A name stands there whole and as it is, so that an audit reads it again: a normal form (ENSIP-15) holds no control
+/// character and none that turns text around, but the joiners of emoji, which are part of it.
 fn line(listed: &Listed, format: Format) -> String {
     let Listed { name, node, block } = listed;
     match (name, format) {
-        (Some(name), Format::Short) => format!("{}\n", Foreign::new(name)),
-        (Some(name), _) => format!("{}  # block {block}\n", Foreign::new(name)),
+        (Some(name), Format::Short) => format!("{name}\n"),
+        (Some(name), _) => format!("{name}  # block {block}\n"),
         (None, Format::Short) => format!("{node}\n"),
         (None, _) => format!("{node}  # block {block}, its name is not known\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::is_unsafe;
+
+    #[test]
+    fn a_listed_name_is_read_again_as_it_is() {
+        let long = format!("{}.eth", ["a".repeat(63), "b".repeat(63), "c".repeat(63), "d".repeat(34)].join("."));
+        for text in ["👨‍👩‍👦.eth", "🏴󠁧󠁢󠁥󠁮󠁧󠁿.eth", "1⃣.eth", &long] {
+            let name = EnsName::parse(text).expect(text);
+            let listed = Listed { name: Some(name.as_str().to_owned()), node: name.node(), block: 7 };
+            for format in [Format::Short, Format::Text] {
+                let file = tempfile::NamedTempFile::new().unwrap();
+                std::fs::write(file.path(), line(&listed, format)).unwrap();
+                let lines: Vec<_> = names::open(file.path()).unwrap().reader.collect();
+                let expected = Line::Name { line: 1, name: name.as_str().to_owned() };
+                assert_eq!(lines, [Ok(expected)], "{text}");
+            }
+        }
+    }
+
+    /// Why a name may stand in a list, and on a terminal, as it is.
+    #[test]
+    fn no_normal_form_holds_what_acts_on_a_terminal() {
+        const JOINER: char = '\u{200d}';
+        let is_held = |c: char| {
+            let texts = [format!("a{c}b.eth"), format!("{c}.eth"), format!("👨{c}👩.eth"), format!("א{c}ב.eth")];
+            texts.iter().filter_map(|text| EnsName::parse(text).ok()).any(|name| name.as_str().contains(c))
+        };
+        let held: Vec<char> = ('\0'..='\u{ffff}').filter(|c| is_unsafe(*c) && is_held(*c)).collect();
+        assert!(held.iter().all(|c| *c == JOINER), "{held:?}");
     }
 }

@@ -14,6 +14,7 @@ use crate::cli::args::AuditArgs;
 use crate::cli::input::{self, STDIN};
 use crate::cli::names::Line;
 use crate::digest::Digest;
+use crate::reason::Code;
 use crate::report;
 use crate::report::shard::identity;
 use crate::resolve::REGISTRY_LIMIT;
@@ -84,14 +85,16 @@ impl Registry {
     }
 
     fn unreadable(location: &Location, error: &anyhow::Error) -> Self {
-        let why = format!("the registry cannot be read: {error:#}");
-        Self { about: None, entries: vec![Line::unreadable(1, &location.shown(), why)], numbers: HashMap::new() }
+        let is_silence = error.chain().any(|cause| cause.is::<Unanswered>());
+        let code = if is_silence { Code::RegistryUnreachable } else { Code::RegistryMalformed };
+        let line = Line::of_registry(location.shown(), code, format!("{error:#}"));
+        Self { about: None, entries: vec![line], numbers: HashMap::new() }
     }
 
     /// Why it could not be read, where it could not.
     pub(super) fn unread(&self) -> Option<String> {
         match (&self.about, self.entries.first()) {
-            (None, Some(Line::Unreadable { why, .. })) => Some(why.clone()),
+            (None, Some(Line::Unreadable { why, .. })) => Some(format!("the registry cannot be read: {why}")),
             _ => None,
         }
     }
@@ -124,6 +127,11 @@ impl Registry {
 fn is_of_a_file(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.is::<std::io::Error>())
 }
+
+/// Nobody gave the document, so that nothing is known of the registry.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Unanswered(String);
 
 /// Where a document of a registry is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,10 +170,10 @@ impl Location {
     async fn bytes(&self, resolver: &Resolver) -> anyhow::Result<Bytes> {
         match self {
             Self::File(path) => input::read(Path::new(path), REGISTRY_LIMIT).map(Bytes::from),
-            Self::Web(url) | Self::Ipfs(url) => {
-                let fetched = resolver.registry(url).await;
-                fetched.map_err(|why| anyhow!("{self}: {}", Foreign::new(&excerpt(&why))))
-            }
+            Self::Web(url) | Self::Ipfs(url) => resolver.registry(url).await.map_err(|fault| {
+                let why = format!("{self}: {}", Foreign::new(&excerpt(&fault.to_string())));
+                if fault.is_silence() { Unanswered(why).into() } else { anyhow!(why) }
+            }),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::cli::exit::Exit;
 use crate::cli::output::{Output, Results};
 use crate::cli::progress::Progress;
 use crate::cli::render::Palette;
-use crate::cli::world::World;
+use crate::cli::world::{Reader, World, WorldFiles};
 use crate::evidence::BoundSchema;
 use crate::manifest::Verb;
 use crate::profile::Profile;
@@ -31,7 +31,7 @@ pub(super) fn run(args: AuditSchemasArgs) -> anyhow::Result<Exit> {
 }
 
 async fn audit(args: AuditSchemasArgs) -> anyhow::Result<Exit> {
-    let output = Output::new(&args.output.out)?;
+    let output = Output::apart_from(&args.output.out, WorldFiles::of(&args.world, Reader::People).iter())?;
     let palette = output.palette();
     let world = World::open(&args.world).await?;
     let profile = profile(&world)?;

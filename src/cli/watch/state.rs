@@ -52,7 +52,7 @@ impl StateFile {
     /// If another one does, or it can be no file.
     pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
         Output::file("--state", path)?;
-        let lock = beside(path, "lock");
+        let [lock, _] = files_beside(path);
         let opened = File::options().write(true).create(true).truncate(false).open(&lock);
         let file = opened.map_err(|error| Unwritable::new(shown(&lock), error))?;
         // Where the file system has no locks, nothing is known of other watches.
@@ -106,7 +106,7 @@ impl StateFile {
     /// # Errors
     /// [`Unwritable`]
     pub(super) fn message_id(&self, earlier: &Past, changes: &Difference) -> anyhow::Result<String> {
-        let path = beside(&self.path, "untold");
+        let [_, path] = files_beside(&self.path);
         let changes = Digest::of(serde_json::to_string(&(earlier.digest, &changes.changes))?.as_bytes());
         // A file that cannot be read costs the receiver a second message, and no change.
         let last = input::read(&path, MAX_MESSAGE_BYTES).ok().and_then(|text| serde_json::from_slice(&text).ok());
@@ -124,7 +124,8 @@ impl StateFile {
     /// Forgets the last message, which was told.
     pub(super) fn forget_message(&self) {
         // One that stays is known by the report that it counts from, which is another now.
-        let _ = std::fs::remove_file(beside(&self.path, "untold"));
+        let [_, untold] = files_beside(&self.path);
+        let _ = std::fs::remove_file(untold);
     }
 }
 
@@ -146,7 +147,11 @@ fn is_id(text: &str) -> bool {
     text.strip_prefix(ID_PREFIX).is_some_and(|random| random.len() == 2 * ID_BYTES && hex::check_raw(random))
 }
 
-/// The file beside the state that has this ending more.
+/// The files that stand beside a state: its lock, and the id of a message on its way.
+pub(super) fn files_beside(state: &Path) -> [PathBuf; 2] {
+    ["lock", "untold"].map(|ending| beside(state, ending))
+}
+
 fn shown(path: &Path) -> String {
     Foreign::new(&path.display().to_string()).to_string()
 }

@@ -252,6 +252,7 @@ fn advice(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>) -> String {
         State::Untrusted => match first.map(|reason| reason.code.entry().fixer) {
             Some(Fixer::Asker) => "Do not call or pay it. Check the spelling of the name.".to_owned(),
             Some(Fixer::Operator) => "Do not call or pay it: the rules in force here do not admit it.".to_owned(),
+            Some(Fixer::Nobody) => "Do not call or pay it yet: this passes with time.".to_owned(),
             Some(Fixer::Publisher) | None => "Do not call or pay it; its publisher has to fix this.".to_owned(),
         },
         State::Indeterminate => format!("Do not rely on it yet.{}", when_to_ask_again(verdict)),

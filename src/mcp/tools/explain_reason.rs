@@ -60,6 +60,7 @@ fn said(slug: &str) -> OwnText {
         Fixer::Asker => " The one who asks can fix it.",
         Fixer::Publisher => " The publisher of the card and its records can fix it.",
         Fixer::Operator => " The operator of this resolver can fix it.",
+        Fixer::Nobody => " Nobody has to fix it: it passes with time.",
     };
     let again = if entry.retryable { " Asking again may help." } else { " Asking again does not help." };
     OwnText::new(entry.title).and(" ").and(entry.explanation).and(fixer).and(again)

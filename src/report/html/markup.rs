@@ -17,6 +17,7 @@ pub(super) const fn actor_word(actor: Fixer) -> &'static str {
         Fixer::Publisher => "Publishers",
         Fixer::Operator => "Operator",
         Fixer::Asker => "List keeper",
+        Fixer::Nobody => "Nobody",
     }
 }
 
@@ -28,7 +29,10 @@ pub(super) fn table(id: &str, class: &str, heads: &[&str]) -> String {
 
 /// What an actor does in an audit, as a sentence.
 pub(super) fn role_sentence(actor: Fixer) -> String {
-    capitalized(do_together(actor)) + "."
+    match actor {
+        Fixer::Nobody => "What is awaited passes with time.".to_owned(),
+        _ => capitalized(do_together(actor)) + ".",
+    }
 }
 
 /// Says how many items were left out.
@@ -47,6 +51,11 @@ pub(super) fn name_link(row: &Row, shown: &BTreeSet<u64>) -> String {
 /// The same of a name whose row is not at hand.
 pub(super) fn link_to(line: u64, name: &str, anchor: &str, shown: &BTreeSet<u64>) -> String {
     if shown.contains(&line) { format!("<a href=\"#{anchor}\">{}</a>", code(name)) } else { code(name) }
+}
+
+/// Words of ours beside something; nothing where there are none.
+pub(super) fn soft(words: &str) -> String {
+    if words.is_empty() { String::new() } else { format!(" <small class=\"soft\">{words}</small>") }
 }
 
 pub(super) fn line(pieces: &[Piece<'_>]) -> String {

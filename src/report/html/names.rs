@@ -3,21 +3,22 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use super::markup::{html, left_out, line, mark};
+use super::markup::{html, left_out, line, mark, soft};
 use crate::reason::Effect;
-use crate::report::duty::{ACTORS, is_due};
+use crate::report::duty::{AWAITED, is_due};
 use crate::report::overview::{ORDER, identity_checks, schema_checks};
 use crate::report::owners::Owner;
 use crate::report::page::Piece;
+use crate::report::row::AS_OF_BEFORE;
 use crate::report::words::role;
-use crate::report::{Drift, Report, Row, Rows};
+use crate::report::{Decided, Drift, Report, Row, Rows};
 
 /// What the script needs for a filter. Without script there is none.
 const TOOLS: &str = "<div id=\"tools\" role=\"search\" hidden><label>Name, code or owner <input id=\"find\" type=\"search\" autocomplete=\"off\"></label>\
     <label>State <select id=\"state\"><option value=\"\">all</option><option>untrusted</option>\
     <option>indeterminate</option><option>trusted</option></select></label>\
     <label>Has to act <select id=\"actor\"><option value=\"\">all</option><option>publisher</option>\
-    <option>operator</option><option value=\"asker\">list keeper</option></select></label><output id=\"count\"></output></div>";
+    <option>operator</option><option value=\"asker\">list keeper</option><option value=\"nobody\">nobody: wait</option></select></label><output id=\"count\"></output></div>";
 
 /// Writes the table of the lines of the list in `shown`. `findings` are those that have an article.
 pub(super) fn write(
@@ -55,7 +56,7 @@ pub(super) fn write(
 }
 
 fn write_row(report: &Report, row: &Row, findings: &BTreeSet<u64>, out: &mut dyn Write) -> io::Result<()> {
-    let actors: Vec<_> = ACTORS.into_iter().filter(|actor| is_due(*actor, row)).map(role).collect();
+    let actors: Vec<_> = AWAITED.into_iter().filter(|actor| is_due(*actor, row)).map(role).collect();
     let state = row.state;
     write!(
         out,
@@ -65,7 +66,7 @@ fn write_row(report: &Report, row: &Row, findings: &BTreeSet<u64>, out: &mut dyn
         actors.join(" "),
         owner(row),
         name(report, row, findings),
-        unchanged(row)
+        unchanged(row) + &carried(row)
     )?;
     let depths = [("identity", identity_checks(row).into()), ("schemas", schema_checks(row).into())];
     let pairs = Drift::PAIRS.into_iter().zip(row.drift.agreements());
@@ -95,6 +96,18 @@ fn unchanged(row: &Row) -> String {
     let Some(since) = row.unchanged_since.as_deref() else { return String::new() };
     let day = since.split_once('T').map_or(since, |(day, _)| day);
     format!(" <small class=\"soft\">unchanged since {}</small>", html(day))
+}
+
+/// What this audit could not read or decide, and has of the report before.
+fn carried(row: &Row) -> String {
+    let Some(carried) = &row.carried else { return String::new() };
+    let state = carried.state.map(|state| match state {
+        Decided::Trusted => "trusted",
+        Decided::Untrusted => "untrusted",
+    });
+    let members = carried.members.iter().map(|member| html(member).to_string()).collect::<Vec<_>>().join(", ");
+    let what = state.into_iter().map(str::to_owned).chain(Some(members).filter(|members| !members.is_empty()));
+    soft(&format!("{AS_OF_BEFORE}: {}", what.collect::<Vec<_>>().join("; ")))
 }
 
 /// The account that owns a name.

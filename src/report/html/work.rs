@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use super::markup::{actor_word, code, left_out, line, link_to, markup, name_link, owner, role_sentence, table};
+use super::markup::{actor_word, code, left_out, line, link_to, markup, name_link, owner, role_sentence, soft, table};
 use crate::reason::{Effect, Fixer};
 use crate::report::cause::Cause;
-use crate::report::duty::{ACTORS, MAX_LINE_CHARACTERS, duties, is_due};
+use crate::report::duty::{ACTORS, AWAITED, MAX_LINE_CHARACTERS, duties, is_due};
 use crate::report::governance_log::Form;
 use crate::report::overview::{Overview, identity_checks, schema_checks};
 use crate::report::owners::Owned;
@@ -36,7 +36,7 @@ pub(super) fn write(
     let mut shown = BTreeSet::new();
     let mut quota = Quota::of(MAX_ARTICLES);
     writeln!(out, "<section id=\"act\">\n<h2>What to do</h2>")?;
-    for (actor, due) in ACTORS.into_iter().zip(overview.due) {
+    for (actor, due) in AWAITED.into_iter().zip(overview.due) {
         let word = actor_word(actor);
         let warnings = warnings(report, actor);
         if due == 0 && warnings.is_empty() {
@@ -65,7 +65,7 @@ pub(super) fn write(
         write_warnings(&warnings, out)?;
         writeln!(out, "</section>")?;
     }
-    if overview.due.iter().all(|due| *due == 0) {
+    if overview.most_due().is_none() {
         writeln!(out, "<p>Nobody has to act on a failure.</p>")?;
     }
     left_out(quota.over, "sets of findings", out)?;
@@ -105,7 +105,8 @@ fn owners(overview: &Overview, table_has: &BTreeSet<u64>, out: &mut dyn Write) -
         table("owners-table", "owners", &["names", "owner", "because of", "which"])
     )?;
     for (who, owned) in overview.owners.most() {
-        let names = owned.first.iter().map(|name| link_to(name.line, &name.name, &name.anchor, table_has));
+        let names =
+            owned.first.iter().map(|name| link_to(name.line, &name.name, &name.anchor, table_has) + &soft(name.as_of));
         let mut names: Vec<String> = names.collect();
         let more = owned.names.saturating_sub(names.len() as u64);
         if more > 0 {

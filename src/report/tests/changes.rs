@@ -245,9 +245,36 @@ fn what_one_audit_could_not_read_is_carried_to_the_next() {
     let before = paid(json!("0x02"));
     let mut unread = paid(json!({"error": "the resolver failed"}));
     unread.follow(&(&before).into());
-    assert_eq!(unread.carried.as_ref().map(|carried| &*carried.members), Some(&["on_chain".to_owned()][..]));
+    assert_eq!(unread.carried.as_ref().map(|carried| &*carried.members), Some(&["on_chain.addresses".to_owned()][..]));
     assert_eq!(kinds(&before, &unread), [""; 0]);
     assert_eq!(kinds(&unread, &paid(json!("0x03"))), ["payee"]);
+}
+
+#[test]
+fn what_was_carried_is_marked_where_it_is_shown() {
+    let read = |holder: Value, expiry: &str| {
+        let mut row = read_as(&json!({"holder": holder, "expiry": expiry}));
+        row.checked_at = Some("2026-11-20T10:10:00Z".to_owned());
+        row
+    };
+    let before = read(json!("0x0042"), "2026-12-01T00:00:00Z");
+    let mut now = read(json!("0x0042"), "not readable");
+    (now.state, now.reasons) = (State::Untrusted, vec![Reason::new(Code::VerbUnknown)]);
+    now.follow(&(&before).into());
+    let page = written(Format::Html, std::slice::from_ref(&now), Ending::Complete);
+    let mark = "<small class=\"soft\">as of the report before</small>";
+    assert_eq!(page.matches(mark).count(), 1, "beside the expiry alone: {page}");
+    assert!(page.contains("as of the report before: on_chain.expiry"), "{page}");
+    let csv = written(Format::Csv, std::slice::from_ref(&now), Ending::Complete);
+    assert!(csv.lines().next().is_some_and(|head| head.ends_with(",expiry,carried")), "{csv}");
+    assert!(csv.contains("on_chain.expiry"), "{csv}");
+
+    let mut out = outage_after(&before);
+    (out.state, out.reasons) = (State::Untrusted, vec![Reason::new(Code::VerbUnknown)]);
+    let page = written(Format::Html, std::slice::from_ref(&out), Ending::Complete);
+    assert_eq!(page.matches(mark).count(), 1, "beside the owner; no block dates the expiries: {page}");
+    let md = written(Format::Markdown, &[out], Ending::Complete);
+    assert!(md.contains("Of 1 name the owner stands here as of the report before"), "{md}");
 }
 
 #[test]

@@ -71,8 +71,8 @@ fn the_owner_of_most_names_and_the_main_cause_are_named() {
 
     let unread = [Row::of(1, &failing([Reason::new(Code::TxtMissing)]))];
     assert!(told(&unread).contains("; no owner of these names could be read. "), "{}", told(&unread));
-    let operator = [Row::of(1, &failing([Reason::new(Code::CidUnproven)]))];
-    let cause = "The cause: no gateway gave the blocks that prove the card.";
+    let operator = [Row::of(1, &failing([Reason::new(Code::RpcDisagree)]))];
+    let cause = "The cause: the RPC endpoints contradict each other.";
     assert_eq!(told(&operator), format!("Who must act: the operator, who runs this resolver. {cause}"));
     assert_eq!(told(&[Row::of(1, &trusted())]), "Who must act: nobody. Nothing is wrong.");
 }

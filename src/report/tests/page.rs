@@ -61,8 +61,26 @@ fn each_actor_gets_the_names_that_are_theirs_and_the_line_to_run() {
     assert_eq!(told(Fixer::Publisher, &rows[2])[0].0, "Correct what the findings name, then check:");
     let mut unregistered = Row::of(4, &failing([Reason::new(Code::NameUnregistered)]));
     assert_eq!(told(Fixer::Asker, &unregistered)[0].0, "Take line 4 off the list, or correct its spelling.");
-    let pending = Row::of(6, &failing([Reason::new(Code::RecordPending)]));
-    assert_eq!(told(Fixer::Asker, &pending)[0].0, "Ask again later:");
+    let mut pending = trusted();
+    (pending.state, pending.reasons) = (State::Indeterminate, vec![Reason::new(Code::RecordPending)]);
+    let pending = Row::of(6, &pending);
+    assert!(told(Fixer::Nobody, &pending)[0].0.starts_with("Wait until the newer block is final"));
+    assert!(duty::ACTORS.iter().all(|actor| !is_due(*actor, &pending)) && is_due(Fixer::Nobody, &pending));
+    let page = written_as(&report(std::slice::from_ref(&pending), Ending::Complete), Format::Html, &[pending]);
+    assert!(
+        page.contains("nobody. What 1 name lacks passes with time.") && page.contains("id=\"act-nobody\""),
+        "{page}"
+    );
+    assert!(page.contains("Nobody has to act") && !page.contains("id=\"act-asker\""), "{page}");
+    let mut unproven = trusted();
+    (unproven.state, unproven.reasons) = (State::Indeterminate, vec![Reason::new(Code::CidUnproven)]);
+    let unproven = Row::of(7, &unproven);
+    assert!(
+        told(Fixer::Publisher, &unproven)[0].0.starts_with("Pin the content"),
+        "{:?}",
+        told(Fixer::Publisher, &unproven)
+    );
+    assert_eq!(cause::Cause::of(Fixer::Publisher, &unproven), Some(cause::Cause::Ipfs));
     assert!(is_due(Fixer::Asker, &unregistered) && !is_due(Fixer::Publisher, &unregistered));
     let mut run = |name: &str, flags: &[&str]| {
         unregistered.normalized = Some(name.to_owned());
@@ -121,7 +139,7 @@ fn expiries_are_counted_by_month_and_the_soonest_listed() {
     let expiries = overview.expiries.expect("the report has a date");
     assert_eq!((expiries.expired, expiries.later, expiries.known()), (1, 1, 58));
     assert_eq!((expiries.months[0], expiries.months[2], expiries.months[11]), (1, 54, 1));
-    let soonest: Vec<&str> = expiries.soonest.iter().map(|(_, _, name)| name.as_str()).collect();
+    let soonest: Vec<&str> = expiries.soonest.iter().map(|(_, _, name, _)| name.as_str()).collect();
     assert_eq!((soonest.len(), &soonest[..3]), (20, &["n1.eth", "n2.eth", "n6.eth"][..]));
     let page = written(Format::Html, &rows, Ending::Complete);
     assert!(page.contains("past: 1, Nov 2026: 1, Jan 2027: 54, Oct 2027: 1, later: 1</desc>"), "{page}");
@@ -130,8 +148,8 @@ fn expiries_are_counted_by_month_and_the_soonest_listed() {
     assert!(page.contains(over), "{page}");
     rows[0].known.on_chain.as_mut().expect("it was read").holder = Some("0xaa".to_owned());
     let table = written(Format::Csv, &rows, Ending::Complete);
-    assert!(table.lines().next().expect("a head").ends_with(",owner,expiry"), "{table}");
-    assert!(table.lines().nth(1).expect("a row").ends_with(",\"0xaa\",\"2026-11-20T10:10:00Z\""), "{table}");
+    assert!(table.lines().next().expect("a head").ends_with(",owner,expiry,carried"), "{table}");
+    assert!(table.lines().nth(1).expect("a row").ends_with(",\"0xaa\",\"2026-11-20T10:10:00Z\",\"\""), "{table}");
 }
 
 #[test]
@@ -234,9 +252,9 @@ fn the_title_names_registry_rules_block_and_day_without_a_list_too() {
 }
 
 /// A name that fails, and whose gateways gave nothing: publisher and operator have to act.
-fn failing_and_unproven(line: u64) -> Row {
+fn failing_and_unread(line: u64) -> Row {
     let mut row = misrouted(line);
-    row.reasons.push(Reason::new(Code::CidUnproven));
+    row.reasons.push(Reason::new(Code::RpcDisagree));
     row
 }
 
@@ -252,13 +270,13 @@ fn the_causes_of_an_actor_add_up_and_names_of_several_actors_are_told() {
     ];
     let mut rows: Vec<Row> =
         (1..).zip(codes).map(|(line, code)| Row::of(line, &failing([Reason::new(code)]))).collect();
-    rows.push(failing_and_unproven(7));
+    rows.push(failing_and_unread(7));
     let whole = report(&rows, Ending::Complete);
     let overview = overview::Overview::of(&whole, &Listed(&rows)).expect("rows in memory");
     for (actor, due) in duty::ACTORS.into_iter().zip(overview.due) {
         assert_eq!(overview.causes_of(actor).iter().map(|(_, names)| names).sum::<u64>(), due, "{actor:?}");
     }
-    assert_eq!((overview.due, overview.shared), ([7, 1, 0], 1));
+    assert_eq!((overview.due, overview.shared), ([7, 1, 0, 0], 1));
     let page = written_as(&whole, Format::Html, &rows);
     assert!(page.contains("1 of the names needs more than one of them, and is counted with each."), "{page}");
     let card = between(&page, "<h3>Publishers", "</ul>");
@@ -324,7 +342,7 @@ fn owners_and_their_names_are_told_apart_up_to_a_bound() {
 
 #[test]
 fn the_bars_of_all_causes_have_one_scale() {
-    let operator = Row::of(9, &failing([Reason::new(Code::CidUnproven)]));
+    let operator = Row::of(9, &failing([Reason::new(Code::RpcDisagree)]));
     let page = written(Format::Html, &[misrouted(1), misrouted(2), operator], Ending::Complete);
     let bars = between(&page, "<ul class=\"actors\">", "</section>").split("<rect class=\"bad\" width=\"").skip(1);
     let widths: Vec<&str> = bars.filter_map(|rest| rest.split('"').next()).collect();
