@@ -44,8 +44,8 @@ pub struct Daemon {
 /// Whom to ask, and about whom.
 #[derive(Debug)]
 pub struct Config {
-    /// Where the daemon is: `http://127.0.0.1:8402`, `unix:/run/clresolve.sock`, or an https URL. Plain http to another
-    /// machine is refused without `signer`.
+    /// Where the daemon is: `http://127.0.0.1:8402`, `unix:/run/clresolve.sock` (on Unix), or an https URL. Plain http to
+    /// another machine is refused without `signer`.
     pub daemon: String,
     /// The agent's ENS name in its normal form.
     pub agent: String,
@@ -112,17 +112,16 @@ impl Daemon {
         if name.is_empty() || verb.is_empty() {
             return Err(ConfigError::Nameless);
         }
-        let url = Url::parse(&daemon).map_err(|_| ConfigError::Daemon)?;
+        let address = Address::of(&daemon, signer.is_some())?;
         let mut client = Client::builder().no_proxy().redirect(Policy::none()).timeout(timeout);
         if let Some(ca) = ca {
             client = client.tls_certs_merge([ca]);
         }
         #[cfg(unix)]
-        if let Some(path) = socket(&daemon) {
+        if let Some(path) = address.socket {
             client = client.unix_socket(path);
         }
-        let base = base(&url, signer.is_some())?;
-        Ok(Self { client: client.build()?, base, name, verb, limits, timeout, signer })
+        Ok(Self { client: client.build()?, base: address.base, name, verb, limits, timeout, signer })
     }
 
     fn at(&self, segments: &[&str]) -> Url {
@@ -228,24 +227,41 @@ fn unavailable() -> Refusal {
     Refusal::of_kind(Why::Unavailable)
 }
 
-/// How the daemon is reached. Over a network nobody may change its answers unseen: https, or signed decisions.
-fn base(url: &Url, is_signed: bool) -> Result<Url, ConfigError> {
-    if socket(url.as_str()).is_some() {
-        return Url::parse("http://localhost").map_err(|_| ConfigError::Daemon);
-    }
-    let is_plain = url.username().is_empty() && url.password().is_none() && url.query().is_none();
-    match url.scheme() {
-        _ if !is_plain || url.fragment().is_some() => Err(ConfigError::Daemon),
-        "https" => Ok(url.clone()),
-        "http" if is_signed || is_loopback(url.host_str().unwrap_or_default()) => Ok(url.clone()),
-        "http" => Err(ConfigError::Exposed),
-        _ => Err(ConfigError::Daemon),
-    }
+/// How the daemon is reached.
+struct Address {
+    base: Url,
+    /// The path of a Unix socket, over which every question goes then.
+    #[cfg(unix)]
+    socket: Option<String>,
 }
 
-/// The path of a Unix socket.
-fn socket(daemon: &str) -> Option<String> {
-    daemon.strip_prefix("unix:").filter(|path| path.starts_with('/')).map(str::to_owned)
+impl Address {
+    /// Over a network nobody may change the daemon's answers unseen: https, or signed decisions. A Unix socket has one
+    /// spelling, `unix:` and a path from the root.
+    fn of(daemon: &str, is_signed: bool) -> Result<Self, ConfigError> {
+        #[cfg(unix)]
+        if let Some(path) = daemon.strip_prefix("unix:").filter(|path| path.starts_with('/')) {
+            let base = Url::parse("http://localhost").map_err(|_| ConfigError::Daemon)?;
+            return Ok(Self { base, socket: Some(path.to_owned()) });
+        }
+        let base = Url::parse(daemon).map_err(|_| ConfigError::Daemon)?;
+        let is_plain = base.username().is_empty() && base.password().is_none() && base.query().is_none();
+        match base.scheme() {
+            _ if !is_plain || base.fragment().is_some() => Err(ConfigError::Daemon),
+            "https" => Ok(Self::over_a_network(base)),
+            "http" if is_signed || is_loopback(base.host_str().unwrap_or_default()) => Ok(Self::over_a_network(base)),
+            "http" => Err(ConfigError::Exposed),
+            _ => Err(ConfigError::Daemon),
+        }
+    }
+
+    const fn over_a_network(base: Url) -> Self {
+        Self {
+            base,
+            #[cfg(unix)]
+            socket: None,
+        }
+    }
 }
 
 /// Whether a host of a parsed URL, which has one spelling for each address, is this machine.

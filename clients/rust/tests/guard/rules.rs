@@ -482,7 +482,16 @@ async fn a_daemon_elsewhere_is_asked_over_https_or_signs() {
     ] {
         assert!(refusal(daemon, None).is_none(), "{daemon}");
     }
-    for daemon in ["ftp://127.0.0.1", "http://user@127.0.0.1", "http://127.0.0.1?a", "unix:relative", "127.0.0.1"] {
+    for daemon in [
+        "ftp://127.0.0.1",
+        "http://user@127.0.0.1",
+        "http://127.0.0.1?a",
+        "127.0.0.1",
+        "unix:relative",
+        "UNIX:/run/clresolve.sock",
+        " unix:/run/clresolve.sock",
+        "unix\t:/run/clresolve.sock",
+    ] {
         assert!(matches!(refusal(daemon, signer()), Some(ConfigError::Daemon)), "{daemon}");
     }
     for (agent, verb) in [("", "v"), ("a.eth", "")] {
