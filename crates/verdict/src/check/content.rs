@@ -91,7 +91,7 @@ impl<'c> Traversal<'c, '_> {
                 }
             }
             Value::Object(members) => {
-                self.credential(secrets::in_object(members));
+                self.credential(secrets::in_object(self.member(), members));
                 for (name, member) in members {
                     self.below(Segment::Member(name), |walk| {
                         walk.forms("", name, Marks::of(name));
@@ -105,10 +105,10 @@ impl<'c> Traversal<'c, '_> {
 
     fn text(&mut self, text: &str) {
         let marks = Marks::of(text);
-        if !self.names_members(text) {
-            self.credential(secrets::in_member(self.member(), text));
-        }
         if self.looks_for(Code::SecretInCard) {
+            if !self.names_members(text) {
+                self.credential(secrets::in_member(self.member(), text));
+            }
             let found = secrets::seed_phrase(text, &mut self.phrases);
             self.credential(found);
         }

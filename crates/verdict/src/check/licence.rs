@@ -32,7 +32,10 @@ impl Licence {
         if short && let Some(licence) = named(text) {
             return if is_open(licence) { Self::Documented } else { Self::NotOpen };
         }
-        if text.split_whitespace().any(leads_to_terms) { Self::Documented } else { Self::Unrecognized }
+        if begins_with_licence(text).is_some_and(|licence| !is_open(licence)) {
+            return Self::NotOpen;
+        }
+        if leads_to_terms(text) { Self::Documented } else { Self::Unrecognized }
     }
 
     fn of_expression(expression: &Expression) -> Self {
@@ -99,12 +102,42 @@ fn named(text: &str) -> Option<spdx::LicenseId> {
     }
 }
 
-/// Whether a word leads to the terms: a web address, a `LicenseRef-`, or the usual name of a file.
-fn leads_to_terms(word: &str) -> bool {
+/// The licence whose identifier or title the text begins with. Identifiers without a digit or a hyphen are words, too.
+fn begins_with_licence(text: &str) -> Option<spdx::LicenseId> {
+    let text = text.trim_start();
+    let begins = |name: &str| {
+        text.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
+            && !text[name.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '-' || c == '.')
+    };
+    let is_word = |name: &str| name.bytes().all(|b| b.is_ascii_alphabetic());
+    let mut known = spdx::identifiers::LICENSES.iter();
+    let known = known.find(|known| !is_word(known.name) && begins(known.name) || begins(known.full_name));
+    known.and_then(|known| spdx::license_id(known.name))
+}
+
+/// How many words may stand between "see" or "in" and the name of a file: "see the file LICENSE".
+const MAX_BETWEEN: usize = 2;
+
+/// Whether a word of the text leads to the terms: a web address, a `LicenseRef-`, or the usual name of a file, which has
+/// an extension or a folder, or stands behind "see" or "in". "No licence" leads nowhere.
+fn leads_to_terms(text: &str) -> bool {
+    // Words until a file is no longer expected.
+    let mut expected = 0_usize;
+    text.split_whitespace().any(|word| {
+        let is_expected = expected > 0;
+        let begins = ["see", "in"].iter().any(|lead| word.eq_ignore_ascii_case(lead));
+        expected = if begins { MAX_BETWEEN + 1 } else { expected.saturating_sub(1) };
+        let word = word.trim_matches(|c: char| "()[]<>\"',;.".contains(c));
+        is_web_address(word) || word.starts_with("LicenseRef-") || is_file(word, is_expected)
+    })
+}
+
+/// Whether a word is the usual name of a file with terms.
+fn is_file(word: &str, is_expected: bool) -> bool {
     const FILES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "TERMS", "EULA"];
-    let word = word.trim_matches(|c: char| "()[]<>\"',;.".contains(c));
-    let stem = word.rsplit('/').next().and_then(|file| file.split('.').next()).unwrap_or(word);
-    is_web_address(word) || word.starts_with("LicenseRef-") || FILES.contains(&stem)
+    let name = word.rsplit('/').next().unwrap_or(word);
+    let stem = name.split('.').next().unwrap_or(name);
+    FILES.contains(&stem) && (is_expected || stem.len() < word.len())
 }
 
 fn is_web_address(text: &str) -> bool {
@@ -146,6 +179,21 @@ mod tests {
             ("Do what you like", Licence::Unrecognized),
             ("All rights reserved. No license is granted.", Licence::Unrecognized),
             ("MIT but not on Sundays", Licence::Unrecognized),
+            ("See LICENSE", Licence::Documented),
+            ("SEE LICENSE IN TERMS", Licence::Documented),
+            ("as in the LICENSE", Licence::Documented),
+            ("legal/COPYING", Licence::Documented),
+            ("NO LICENSE", Licence::Unrecognized),
+            ("ALL RIGHTS RESERVED. NO LICENSE IS GRANTED", Licence::Unrecognized),
+            ("NO TERMS.", Licence::Unrecognized),
+            ("LICENSE", Licence::Unrecognized),
+            ("See what you find in our hall of fame: LICENSE", Licence::Unrecognized),
+            ("BUSL-1.1 LICENSE", Licence::NotOpen),
+            ("busl-1.1, see LICENSE.md", Licence::NotOpen),
+            ("Business Source License 1.1 (see LICENSE.md)", Licence::NotOpen),
+            ("Apache-2.0, see LICENSE.md", Licence::Documented),
+            ("Xerox terms, see https://terms.example/", Licence::Documented),
+            ("BUSL-1.1.2, see LICENSE.md", Licence::Documented),
         ] {
             assert_eq!(Licence::of(text), expected, "{text}");
         }

@@ -6,11 +6,14 @@ mod names;
 use std::net::IpAddr;
 
 use self::local::is_local;
-use super::{Marks, Separators, colons, last_run, last_word};
+use super::{Marks, Separators, begins_with, colons, ends_with, last_run, last_word};
 use clresolve_core::address::{HostName, HostNameError, is_public_ip};
 
 /// Longest token that is read as an address, in bytes: the longest IPv6 text with brackets, zone and port is shorter.
 const MAX_TOKEN_BYTES: usize = 80;
+
+/// Longest label of a host, in bytes (RFC 1035).
+const MAX_LABEL_BYTES: usize = 63;
 
 /// Longest scheme that is looked at, in bytes; no registered one in use is longer.
 const MAX_SCHEME_BYTES: usize = 32;
@@ -98,7 +101,7 @@ pub(super) enum Sighting<'t> {
 /// is mentioned only. A member that is named for a version has numbers, not addresses.
 pub(super) fn find<'t>(member: &str, text: &'t str, marks: Marks) -> Option<Sighting<'t>> {
     if !marks.any(Marks::COLON | Marks::DOT | Marks::ESCAPE) {
-        return without_dots(text).map(Sighting::Stated);
+        return without_dots(text).or_else(|| service(member, text)).map(Sighting::Stated);
     }
     if let Some(stated) = in_urls(text, marks).or_else(|| whole(member, text)) {
         return Some(Sighting::Stated(stated));
@@ -110,6 +113,65 @@ pub(super) fn find<'t>(member: &str, text: &'t str, marks: Marks) -> Option<Sigh
 fn without_dots(text: &str) -> Option<&str> {
     let host = text.split('/').next().unwrap_or(text);
     host.eq_ignore_ascii_case("localhost").then_some(host).or_else(|| in_multiaddr(text))
+}
+
+/// The name of one label by which a service is known in its own network: `redis`, `db01`. Only in a member that is named
+/// for nothing else, and by a closed list: such a label is also a word, or the name of a provider.
+fn service<'t>(member: &str, text: &'t str) -> Option<&'t str> {
+    const MACHINES: [&str; 2] = ["host", "hostname"];
+    const SERVICES: [&str; 26] = [
+        "cassandra",
+        "clickhouse",
+        "consul",
+        "database",
+        "db",
+        "elasticsearch",
+        "etcd",
+        "haproxy",
+        "kafka",
+        "mariadb",
+        "memcached",
+        "minio",
+        "mongo",
+        "mongodb",
+        "mysql",
+        "nats",
+        "nginx",
+        "opensearch",
+        "pgbouncer",
+        "postgres",
+        "postgresql",
+        "rabbitmq",
+        "redis",
+        "traefik",
+        "valkey",
+        "zookeeper",
+    ];
+    /// What stands beside them.
+    const ROLES: [&str; 12] = [
+        "cluster",
+        "dev",
+        "main",
+        "master",
+        "primary",
+        "prod",
+        "replica",
+        "secondary",
+        "server",
+        "service",
+        "staging",
+        "svc",
+    ];
+    // Told fast, as most members are named for other things.
+    let single = member.strip_suffix(['s', 'S']).unwrap_or(member);
+    let may_name = MACHINES.iter().any(|word| ends_with(single, word));
+    if !may_name || !is_word(member, &MACHINES) || text.len() > MAX_LABEL_BYTES {
+        return None;
+    }
+    let mut parts = text.split(['-', '_']).map(|part| part.trim_end_matches(|c: char| c.is_ascii_digit()));
+    let is_service = |part: &str| SERVICES.contains(&part);
+    let is_known = parts.clone().all(|part| part.is_empty() || is_service(part) || ROLES.contains(&part));
+    (is_known && parts.any(is_service)).then_some(text)
 }
 
 fn in_urls(text: &str, marks: Marks) -> Option<&str> {
@@ -171,8 +233,11 @@ fn host(rest: &str) -> &str {
     const END: Separators = Separators::ascii(b"/?#\\\"'`<>()|");
     let authority = END.first(rest);
     if rest[authority.len()..].starts_with('<') {
-        // A placeholder stands there: `https://user:<password>@host`.
-        return "";
+        // A placeholder stands there: `https://host:<port>/`, `https://user:<password>@host`.
+        let is_password = || beginning(&rest[authority.len()..]).contains(">@");
+        if !authority.ends_with(':') || is_password() {
+            return "";
+        }
     }
     let authority = authority.trim_end_matches(['.', ',', ':', ';', '!', '}', '*', '_', '~']);
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
@@ -183,11 +248,20 @@ fn host(rest: &str) -> &str {
 fn without_port(host: &str) -> &str {
     match host.strip_prefix('[').and_then(|inner| inner.find(']')) {
         Some(end) => &host[..end + 2],
-        None => match host.rsplit_once(':') {
-            Some((name, port)) if !name.contains(':') && port.bytes().all(|b| b.is_ascii_digit()) => name,
-            _ => host,
-        },
+        None => {
+            let Some((name, ports)) = host.split_once(':') else { return host };
+            // Behind an address there may be two, that of a host and that of a container: `10.0.0.1:80:8080`.
+            let are_two = || name.contains('.') && ports.split(':').all(is_port);
+            if is_port(ports) || are_two() { name } else { host }
+        }
     }
+}
+
+/// A number, a range of them, or what stands for one: `{port}`, `$PORT`, `%d`, `*`, `PORT`.
+fn is_port(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_digit() || b == b'-')
+        || text.starts_with(['{', '$', '<', '[', '%', '*'])
+        || text.eq_ignore_ascii_case("port")
 }
 
 /// A text that is a private host name and nothing more, or that is one with a port or a path. In a member that is named
@@ -205,7 +279,7 @@ fn whole<'t>(member: &str, text: &'t str) -> Option<&'t str> {
     let named = (certain || !names_word(member) && names::is_certain(bare)) && is_private_host(bare);
     let is_range = path.is_some_and(|path| path.len() <= 3 && path.bytes().all(|b| b.is_ascii_digit()));
     let reserved = || !is_range && names_host(member) && is_reserved(bare, has_port);
-    (named || label() || reserved()).then_some(bare)
+    (named || label() || reserved() || has_port && is_local(bare)).then_some(bare)
 }
 
 /// Whether `host` is an address that is not public, in full or, where a port follows, in one of the notations that URL
@@ -239,8 +313,8 @@ fn in_tokens<'t>(member: &str, text: &'t str, marks: Marks) -> Option<Sighting<'
             Some(Sighting::Stated(address)) => return Some(Sighting::Stated(address)),
             Some(Sighting::Mentioned(address)) => {
                 mentioned = mentioned.or(Some(address));
-                // `parser@10.0.0.1` is a package and its version.
-                is_prose |= has_at && token.contains('@');
+                // `parser@10.0.0.1` and `parser=10.0.0.1` are a package and its version.
+                is_prose |= has_at && token.contains('@') || marks.any(Marks::EQUALS) && token.contains('=');
             }
             None => is_prose = true,
         }
@@ -277,7 +351,8 @@ fn in_token<'t>(token: &'t str, before: &str) -> Option<Sighting<'t>> {
     if let Some(address) = in_multiaddr(token) {
         return Some(Stated(address));
     }
-    let (assigned, token) = token.rsplit_once('=').map_or(("", token), |(name, value)| (name, value));
+    let is_assigned = token.contains('=');
+    let (assigned, token) = token.rsplit_once('=').unwrap_or(("", token));
     if names_version(assigned) || names_version(before.trim_end_matches(':')) {
         return None;
     }
@@ -298,8 +373,14 @@ fn in_token<'t>(token: &'t str, before: &str) -> Option<Sighting<'t>> {
     if is_local(bare) {
         let has_path = !path.is_empty() && path.parse::<IpAddr>().is_err();
         let is_of_account = account.is_some_and(|user| host.len() < place.len() || ACCOUNTS.contains(&user));
-        let is_stated = is_placed || has_path || is_of_account || !assigned.is_empty();
-        return Some(if is_stated { Stated(bare) } else { Mentioned(bare) });
+        let is_stated = is_placed || has_path || is_of_account;
+        // `parser==10.0.0.1` and `>=10.0.0.1` compare versions.
+        let is_compared = is_assigned && (assigned.is_empty() || assigned.ends_with(['=', '~', '!', '^', ':']));
+        return match () {
+            () if is_stated => Some(Stated(bare)),
+            () if is_compared => None,
+            () => Some(Mentioned(bare)),
+        };
     }
     let has_path = !path.is_empty() && bare.contains('.') && names::is_certain(bare);
     let is_host = (is_placed || has_path || account.is_some()) && is_private_host(bare);
@@ -342,7 +423,8 @@ fn is_unreachable(host: &str) -> bool {
 
 /// `host` of `http://host/path`, `your-host`: one label that stands for a name.
 fn is_placeholder(host: &str) -> bool {
-    !host.contains('.') && (["host", "hostname"].contains(&host) || host.starts_with("your-"))
+    let is = |name: &&str| host.eq_ignore_ascii_case(name);
+    !host.contains('.') && (["host", "hostname"].iter().any(is) || begins_with(host, "your-"))
 }
 
 /// Whether `host` is a private host name and nothing more. A single label is one only if it is `localhost`: with a dot
@@ -444,6 +526,11 @@ mod tests {
             ("x402://127.0.0.1/summarize/v1", "127.0.0.1"),
             ("a https://commandlayer.org b http://127.1/", "127.1"),
             ("grpc://[fd00::5]:50051", "[fd00::5]"),
+            ("http://127.0.0.1:<port>/mcp", "127.0.0.1"),
+            ("http://localhost:{port}/", "localhost"),
+            ("http://10.0.0.5:$PORT/run", "10.0.0.5"),
+            ("ws://localhost:%d/ws", "localhost"),
+            ("http://10.0.0.5:PORT", "10.0.0.5"),
         ] {
             assert_eq!(stated(url), Some(host), "{url}");
         }
@@ -463,6 +550,14 @@ mod tests {
             ("host=192.168.0.9", "192.168.0.9"),
             ("/ip4/127.0.0.1/tcp/4001", "127.0.0.1"),
             ("//10.0.0.1/share", "10.0.0.1"),
+            ("127.0.0.1:5432:5432", "127.0.0.1"),
+            ("maps 127.0.0.1::80/tcp", "127.0.0.1"),
+            ("10.0.0.1:8080-8090", "10.0.0.1"),
+            ("10.0.0.1:{port}/run", "10.0.0.1"),
+            ("localhost:$PORT", "localhost"),
+            ("localhost:*", "localhost"),
+            ("localhost:${PORT:-8080}", "localhost"),
+            ("sdk=10.0.0.1:80", "10.0.0.1"),
         ] {
             assert_eq!(stated(token), Some(host), "{token}");
         }
@@ -489,6 +584,19 @@ mod tests {
     }
 
     #[test]
+    fn services_of_one_label_are_hosts_where_nothing_else_stands() {
+        let find = |member, text: &'static str| find(member, text, Marks::of(text));
+        for name in ["redis", "db01", "postgres-primary", "db-prod-2"] {
+            assert_eq!(find("host", name), Some(Sighting::Stated(name)));
+            assert_eq!(find("dbHostname", name), Some(Sighting::Stated(name)));
+            assert_eq!(find("server", name), None);
+        }
+        for word in ["claude", "required", "server", "main-2", "ec2", "redis labs", "redis-cloud", "-", ""] {
+            assert_eq!(find("host", word), None, "{word}");
+        }
+    }
+
+    #[test]
     fn public_hosts_ranges_words_and_other_things_pass() {
         for public in [
             "https://commandlayer.org/x",
@@ -508,6 +616,13 @@ mod tests {
             "home",
             "Another.",
             "Internal.",
+            "Requires parser==10.0.0.1",
+            "parser~=10.0.0.1",
+            ">=10.0.0.1",
+            "^10.0.0.1",
+            "https://user:<password>@commandlayer.org/",
+            "https://api.<region>.commandlayer.org:<port>/",
+            "http://HOST:PORT/",
         ] {
             assert_eq!(find("", public, Marks::of(public)), None, "{public}");
         }
@@ -521,6 +636,7 @@ mod tests {
         {
             assert_eq!(find("description", text), Some(Sighting::Mentioned(address)), "{text}");
         }
+        assert_eq!(find("note", "sdk=10.0.0.1"), Some(Sighting::Mentioned("10.0.0.1")));
         assert_eq!(find("host", "10.0.0.1 (first)"), Some(Sighting::Stated("10.0.0.1")));
         assert_eq!(find("note", "x 10.0.0.1 y http://10.0.0.2/"), Some(Sighting::Stated("10.0.0.2")));
         assert_eq!(find("note", "x 10.0.0.1 y 10.0.0.2:80"), Some(Sighting::Stated("10.0.0.2")));

