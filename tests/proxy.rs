@@ -10,12 +10,12 @@ mod programs;
 mod serve;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clresolve::config::Config;
 use clresolve::sandbox::Sandbox;
 
-use programs::{Impostor, PATIENCE, Proxy, Runtime, Then, Waits, daemon, status_of};
+use programs::{Impostor, OpenGate, PATIENCE, Proxy, Runtime, Then, Waits, daemon, status_of};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/proxies.md");
 const MARK: &str = "<!-- the matrix, by `just proxies write` -->";
@@ -368,6 +368,40 @@ fn documented(document: &str, proxy: Proxy) -> Tables {
         let column = titles.iter().position(|title| title == proxy.title()).expect("a column");
         rows.skip(1).map(|row| (row[0].clone(), row[column].clone())).collect()
     })
+}
+
+/// The seconds that a pod goes on for, once no new connection is made to it.
+fn pause_of_a_pod() -> Duration {
+    let manifest = include_str!("../deploy/kubernetes/clresolve.yaml");
+    let (_, rest) = manifest.split_once("preStop: { exec: { command: [sleep, \"").expect("a pause");
+    Duration::from_secs(rest.split('"').next().and_then(|seconds| seconds.parse().ok()).expect("seconds"))
+}
+
+/// A connection that is never idle stays with a pod that goes. It must have ended before the pod refuses, and what is left
+/// of the pause is for the news to get around.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_connection_to_the_gate_outlives_the_pause_of_a_pod() {
+    const NEWS: Duration = Duration::from_secs(3);
+    let all = std::env::var_os("PROXIES").is_some();
+    let (runtime, pause) = (Runtime::start().await, pause_of_a_pod());
+    // Caddy bounds none of its connections.
+    for proxy in [Proxy::Nginx, Proxy::Envoy] {
+        if !all && (proxy != Proxy::Nginx || !proxy.is_installed()) {
+            println!("skipped: {}; `just proxies` runs it", proxy.title());
+            continue;
+        }
+        let (folder, gate) = (tempfile::tempdir().expect("a temporary folder"), OpenGate::start().await);
+        let (_proxy, port) = proxy.start(folder.path(), gate.port, runtime.port, Waits::Long);
+        let began = Instant::now();
+        while began.elapsed() < pause + NEWS {
+            let asked = format!("{}{GOOD}", proxy.prefix());
+            assert_eq!(status_of(port, "GET", asked.as_bytes()).await, "200", "{proxy:?}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let lives = gate.lives();
+        assert!(lives.iter().any(|life| !life.is_zero()), "{proxy:?} keeps no connection");
+        assert!(lives.iter().all(|life| *life + NEWS < pause), "{proxy:?} keeps connections for {lives:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

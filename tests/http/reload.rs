@@ -256,6 +256,20 @@ fn without_a_file_the_signal_is_logged_and_no_more() {
     assert_eq!(child.wait().expect("the program ends").code(), Some(0));
 }
 
+/// The daemon itself checks its configuration: what another command checks before it, systemd starts again.
+#[test]
+fn the_shipped_unit_does_not_start_a_bad_configuration_again() {
+    let unit = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/clresolve.service"));
+    let unit = unit.expect("the file is there");
+    assert!(!unit.lines().any(|line| line.starts_with("ExecStartPre=")));
+    let prevents = unit.lines().find_map(|line| line.strip_prefix("RestartPreventExitStatus=")).expect("a status");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("clresolve.toml");
+    std::fs::write(&file, "[gate]\ndeny = [\"no-such-code\"]\n").expect("the folder can be written");
+    let ended = program(&["serve", "--config", &file.display().to_string()]).output().expect("the program runs");
+    assert_eq!(ended.status.code().map(|code| code.to_string()).as_deref(), Some(prevents), "{ended:?}");
+}
+
 /// systemd hands the daemon a copy of the file that is made at the start, so that a signal would change nothing.
 #[test]
 fn the_shipped_unit_offers_no_reload_and_says_why() {

@@ -117,7 +117,7 @@ impl Proxy {
     const fn shipped(self) -> (&'static str, &'static str, (&'static str, &'static str)) {
         match self {
             Self::Nginx => {
-                ("deploy/nginx.conf", "127.0.0.1:8080", ("proxy_read_timeout 500ms", "proxy_read_timeout 60s"))
+                ("deploy/nginx.conf", "127.0.0.1:8083", ("proxy_read_timeout 500ms", "proxy_read_timeout 60s"))
             }
             Self::Caddy => {
                 ("deploy/Caddyfile", "http://:8082", ("response_header_timeout 500ms", "response_header_timeout 60s"))
@@ -281,6 +281,51 @@ pub(crate) fn daemon(folder: &Path, config: &Config) -> (Program, u16) {
     config.save(&file).expect("the folder can be written");
     let (child, address) = serve(&["--listen", "127.0.0.1:0", "--config", &file.display().to_string()], []).unheard();
     (Program(child), address.port())
+}
+
+/// What stands in the place of the daemon, allows everything and keeps its connections.
+pub(crate) struct OpenGate {
+    pub(crate) port: u16,
+    /// Of each connection the times of the first and the last request.
+    asked: Arc<Mutex<Vec<(Instant, Instant)>>>,
+}
+
+impl OpenGate {
+    pub(crate) async fn start() -> Self {
+        let asked = Arc::<Mutex<Vec<(Instant, Instant)>>>::default();
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let noted = Arc::clone(&asked);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(allow(stream, Arc::clone(&noted)));
+            }
+        });
+        Self { port, asked }
+    }
+
+    /// How long each connection was asked on.
+    pub(crate) fn lives(&self) -> Vec<Duration> {
+        self.asked.lock().expect("no task panics with it").iter().map(|(first, last)| *last - *first).collect()
+    }
+}
+
+async fn allow(mut stream: TcpStream, asked: Arc<Mutex<Vec<(Instant, Instant)>>>) {
+    let mut place = None;
+    let mut head = Vec::new();
+    while stream.read_buf(&mut head).await.is_ok_and(|read| read > 0) {
+        if !head.ends_with(b"\r\n\r\n") {
+            continue;
+        }
+        head.clear();
+        {
+            let (now, mut asked) = (Instant::now(), asked.lock().expect("no test panics with it"));
+            let place = *place.get_or_insert(asked.len());
+            if place == asked.len() { asked.push((now, now)) } else { asked[place].1 = now }
+        }
+        // Whoever is gone needs no answer.
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+    }
 }
 
 /// What stands in the place of the daemon and sends these bytes to whoever asks, whatever is asked.

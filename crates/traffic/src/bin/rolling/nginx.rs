@@ -94,7 +94,7 @@ fn configuration(
     for (from, to) in [
         ("server 127.0.0.1:8402;", servers.join(" ")),
         ("server 127.0.0.1:4021;", format!("server {runtime};")),
-        ("listen 127.0.0.1:8080;", format!("listen {address};")),
+        ("listen 127.0.0.1:8083;", format!("listen {address};")),
     ] {
         ensure!(gate.contains(from), "deploy/nginx.conf has no `{from}`");
         gate = gate.replace(from, &to);
