@@ -12,6 +12,7 @@ mod activity;
 #[cfg(unix)]
 mod admin;
 mod admission;
+mod agent_requests;
 mod agents;
 mod background;
 mod body;
@@ -33,10 +34,9 @@ mod gate;
 mod gate_path;
 mod gate_response;
 mod head_scan;
+mod health;
 mod hot_names;
 mod in_force;
-#[cfg(all(test, feature = "mcp"))]
-mod judging;
 mod keys;
 mod lint;
 mod listen;
@@ -57,7 +57,6 @@ mod registries;
 mod reload;
 mod rendered;
 mod request;
-mod requests;
 mod router;
 mod serving;
 mod signatures;
@@ -91,7 +90,7 @@ use self::face::ListenerRole;
 use self::hot_names::{HotNames, MOST_NAMES};
 use self::in_force::InForce;
 use self::listener::Listener;
-pub use self::operator::Operator;
+pub use self::operator::{Operator, Reread};
 pub use self::reload::{ReloadError, Reloader, Restart};
 use self::serving::serving;
 pub use self::serving::{ServeError, check};
@@ -267,16 +266,4 @@ fn not_bound(key: &'static str, address: &ListenAt, error: &Error) -> ServeError
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn an_address_in_use_says_what_to_change() {
-        let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = ListenAt::Tcp(taken.local_addr().unwrap());
-        for (key, says) in [("http.listen", "--listen or this key names another"), ("gate.listen", "there: this key")] {
-            let error = listen(key, &address).await.err().expect("it is taken").to_string();
-            assert!(error.contains(key) && error.contains(says), "{error}");
-        }
-    }
-}
+mod tests;

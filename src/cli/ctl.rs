@@ -127,7 +127,9 @@ fn flushed(said: &Value) -> String {
 }
 
 fn reloaded(said: &Value) -> String {
-    let mut text = "the configuration was read again and is in force\n".to_owned();
+    let came_of_it =
+        if said["unchanged"] == true { "unchanged since it was last read" } else { "read again, and in force" };
+    let mut text = format!("{}: {came_of_it}\n", plain(&said["file"]));
     for keys in said["restart"].as_array().into_iter().flatten() {
         let _ = writeln!(text, "{}: a change takes a restart; the value from the start stays in force", plain(keys));
     }

@@ -12,7 +12,8 @@ use super::service_manager;
 use super::stop::ReloadAsks;
 use super::world::{self, Reader};
 use crate::config::{Config, GradeDemand};
-use crate::http::{Reloader, Restart};
+use crate::digest::Digest;
+use crate::http::{Reloader, Reread};
 use crate::verdict::Depth;
 
 /// Time between the two readings of a file that is read again: one that is being written differs.
@@ -21,7 +22,14 @@ const SETTLED: Duration = Duration::from_millis(100);
 /// A program that serves.
 pub(super) struct Program {
     args: ServeArgs,
-    reloader: Mutex<Reloader>,
+    current: Mutex<Current>,
+}
+
+/// What is in force.
+struct Current {
+    reloader: Reloader,
+    /// Of the file that it was read from.
+    digest: Option<Digest>,
 }
 
 /// Tells the service manager that the service is ready again, whatever became of the reload.
@@ -34,8 +42,9 @@ impl Drop for ReadyAgain {
 }
 
 impl Program {
-    pub(super) fn new(args: ServeArgs, reloader: Reloader) -> Self {
-        Self { args, reloader: Mutex::new(reloader) }
+    /// `digest` is that of the file that was in force at the start, taken before it was read.
+    pub(super) fn new(args: ServeArgs, reloader: Reloader, digest: Option<Digest>) -> Self {
+        Self { args, current: Mutex::new(Current { reloader, digest }) }
     }
 
     /// Reads the configuration again at each ask. Never ends.
@@ -47,37 +56,42 @@ impl Program {
         }
     }
 
-    /// Reads the configuration again, and logs what came of it. Gives the keys that take a restart.
-    async fn reload(&self) -> anyhow::Result<Vec<Restart>> {
-        let mut reloader = self.reloader.lock().await;
+    /// Reads the configuration again, and logs what came of it.
+    async fn reload(&self) -> anyhow::Result<Reread> {
+        let mut current = self.current.lock().await;
         service_manager::is_reloading();
         let _ready = ReadyAgain;
-        let done = self.put_in_force(&mut reloader).await;
+        let done = self.put_in_force(&mut current).await;
         match &done {
-            Ok(_) => log_settings(reloader.config(), "the configuration was read again and is in force"),
+            Ok(_) => log_settings(current.reloader.config(), "the configuration was read again and is in force"),
             Err(error) => tracing::error!("the configuration stays as it was: {error:#}"),
         }
         done
     }
 
-    async fn put_in_force(&self, reloader: &mut Reloader) -> anyhow::Result<Vec<Restart>> {
-        let restart = reloader.reload(&settled(&self.args).await?).await?;
+    async fn put_in_force(&self, current: &mut Current) -> anyhow::Result<Reread> {
+        let Settled { config, file, digest } = settled(&self.args).await?;
+        let restart = current.reloader.reload(&config).await?;
+        let is_unchanged = current.digest.replace(digest) == Some(digest);
+        if is_unchanged {
+            tracing::info!("{}: unchanged since it was last read", file.display());
+        }
         for keys in &restart {
             tracing::warn!("{keys}: a change takes a restart; the value from the start stays in force");
         }
-        Ok(restart)
+        Ok(Reread { file, is_unchanged, restart })
     }
 }
 
 #[cfg(unix)]
 #[async_trait::async_trait]
 impl crate::http::Operator for Program {
-    async fn reload(&self) -> Result<Vec<Restart>, String> {
+    async fn reload(&self) -> Result<Reread, String> {
         Self::reload(self).await.map_err(|error| format!("{error:#}"))
     }
 
     async fn settings(&self) -> std::collections::BTreeMap<String, serde_json::Value> {
-        let layer = crate::config::Layer::of(self.reloader.lock().await.config());
+        let layer = crate::config::Layer::of(self.current.lock().await.reloader.config());
         super::config::flat(&layer).unwrap_or_default()
     }
 
@@ -119,8 +133,21 @@ pub(super) fn log_settings(config: &Config, message: &str) {
     );
 }
 
+/// A configuration from a file that is whole.
+#[derive(Debug)]
+struct Settled {
+    config: Config,
+    file: PathBuf,
+    digest: Digest,
+}
+
+/// The digest of the configuration file, where there is one that can be read.
+pub(super) fn digest(args: &ServeArgs) -> Option<Digest> {
+    Some(Digest::of(&std::fs::read(file(args)?).ok()?))
+}
+
 /// The configuration, from a file that is whole: it ends with a line end, and no one is writing it.
-async fn settled(args: &ServeArgs) -> anyhow::Result<Config> {
+async fn settled(args: &ServeArgs) -> anyhow::Result<Settled> {
     let Some(path) = file(args) else {
         bail!("there is no configuration file to read again: start the daemon with --config FILE")
     };
@@ -132,7 +159,7 @@ async fn settled(args: &ServeArgs) -> anyhow::Result<Config> {
     sleep(SETTLED).await;
     let is_settled = read()? == before || clresolve_core::mutant!("half-written-files-are-read");
     ensure!(is_settled, "{}: the file is being written", path.display());
-    Ok(config)
+    Ok(Settled { config, digest: Digest::of(&before), file: path })
 }
 
 fn file(args: &ServeArgs) -> Option<PathBuf> {

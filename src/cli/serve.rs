@@ -8,7 +8,7 @@ use tracing::Level;
 
 use super::args::ServeArgs;
 use super::exit::Exit;
-use super::operator::{Program, log_settings};
+use super::operator::{self, Program, log_settings};
 use super::stop::{ReloadAsks, StopAsks};
 use super::world::{self, Reader};
 use super::{log_queue, notice, service_manager};
@@ -28,6 +28,7 @@ pub(super) fn run(args: ServeArgs) -> anyhow::Result<Exit> {
 async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
     // Before all else: without a handler the signal would end the process.
     let reloads = ReloadAsks::listen();
+    let digest = operator::digest(&args);
     let (mut config, sandbox) = world::settings(&args.world, Reader::Programs, Depth::default()).await?;
     config.http.listen = args.listen.clone().unwrap_or(config.http.listen);
     if args.check_config {
@@ -42,7 +43,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
     if let Some(address) = server.gate_address() {
         log_queue::say(Level::INFO, &format!("the gate listens on {}", shown(address)));
     }
-    let program = Arc::new(Program::new(args, server.reloader()));
+    let program = Arc::new(Program::new(args, server.reloader(), digest));
     #[cfg(unix)]
     if let Some(path) = server.administer(Arc::clone(&program) as Arc<dyn crate::http::Operator>).await? {
         log_queue::say(Level::INFO, &format!("the admin socket is {path}"));

@@ -25,7 +25,7 @@ use tower::Service as _;
 use super::activity::Activity;
 use super::body::{self, RequestError};
 use super::in_force::InForce;
-use super::operator::Operator;
+use super::operator::{Operator, Reread};
 use super::reload::Restart;
 use super::unix_socket::UnixSocket;
 use super::{connection, path, problem};
@@ -169,7 +169,11 @@ async fn flush(Shared(admin): Shared<AdminState>, request: Request) -> Response 
 
 async fn reload(Shared(admin): Shared<AdminState>) -> Response {
     match admin.operator.reload().await {
-        Ok(restart) => answer(&json!({ "restart": restart.iter().map(Restart::to_string).collect::<Vec<_>>() })),
+        Ok(Reread { file, is_unchanged, restart }) => answer(&json!({
+            "file": file.display().to_string(),
+            "unchanged": is_unchanged,
+            "restart": restart.iter().map(Restart::to_string).collect::<Vec<_>>(),
+        })),
         Err(why) => problem::refused(Refusal::ConfigurationRefused, Some(why.into())),
     }
 }

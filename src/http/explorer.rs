@@ -108,7 +108,7 @@ fn asked(query: &str) -> Result<(String, Option<Question>), String> {
 
 fn refused(refusal: Refusal, query: PageQuery<'_>, detail: &str) -> Response {
     let mut response = written(problem::status(refusal), page::write(query, &Shown::Refusal(refusal, detail)));
-    response.headers_mut().extend(problem::pause(refusal));
+    response.headers_mut().extend(problem::retry_after(problem::pause(refusal)));
     response.extensions_mut().insert(LogEntry::of_refusal(refusal).named(query.name));
     response
 }

@@ -71,12 +71,13 @@ pub(super) struct LoggedRequest<'a> {
     pub(super) started: Instant,
 }
 
-/// Writes the line. Routine answers (health, and verdicts from the cache that are not refusals) are written at level
-/// debug only: at tens of thousands of lines a second the log would cost more than the answers.
+/// Writes the line. Routine answers (health, and what rests on a verdict from the cache) are written at level debug only:
+/// at tens of thousands of lines a second the log would cost more than the answers. A flood of one question that is denied
+/// leaves one line at level info, that of its run.
 pub(super) fn write(asked: &LoggedRequest<'_>, response: &Response, is_health: bool) {
     let nothing = LogEntry::default();
     let entry: &LogEntry = response.extensions().get().unwrap_or(&nothing);
-    let is_routine = is_health || (entry.is_cached() && !response.status().is_client_error());
+    let is_routine = is_health || entry.is_cached();
     if is_routine && !tracing::enabled!(tracing::Level::DEBUG) {
         return;
     }

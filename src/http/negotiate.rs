@@ -1,4 +1,4 @@
-//! `Accept` (RFC 9110, 12.5.1), between a verdict and its signed form.
+//! `Accept` (RFC 9110, 12.5.1), between a verdict, its signed form, and the events of its walk.
 
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
@@ -8,14 +8,14 @@ use crate::sign::MEDIA_TYPE;
 /// Events (HTML, 9.2), as a browser's `EventSource` asks for them.
 pub(super) const EVENTS: &str = "text/event-stream";
 
-/// Whether `Accept` names events and does not refuse them.
+/// A verdict as it is, and the form of a request that names none.
+const JSON: &str = "application/json";
+
+/// Whether `Accept` names events, and wants them more than the verdict as JSON or signed: their `q` is higher, or as high
+/// and the other form is not named as exactly.
 pub(super) fn wants_events(headers: &HeaderMap) -> bool {
-    let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).take(MAX_RANGES).any(|range| {
-        let mut parts = range.split(';').map(str::trim);
-        let is_named = parts.next().is_some_and(|media| media.eq_ignore_ascii_case(EVENTS));
-        is_named && parts.find_map(quality) != Some(0)
-    })
+    let events = fit(headers, EVENTS);
+    is_named(events) && [JSON, MEDIA_TYPE].iter().all(|other| events > fit(headers, other))
 }
 
 /// Most media ranges that are read; browsers send ten.
@@ -32,39 +32,51 @@ pub(super) enum Form {
     SignedOrPlain,
 }
 
-/// How well a form fits: `q` in thousandths, and how exactly it was named (0 not at all, 3 by its own name).
+/// How well a form fits: `q` in thousandths, and how exactly it was named (0 not at all).
 type Fit = (u16, u8);
+
+/// A form that was named by its own name.
+const BY_NAME: u8 = 3;
 
 impl Form {
     /// What `Accept` asks for. The signed form wins where its `q` is higher, or where it is as high and the form is
     /// named more exactly.
     pub(super) fn asked(headers: &HeaderMap) -> Self {
-        let (mut plain, mut signed): (Fit, Fit) = ((0, 0), (0, 0));
-        let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-        for range in values.flat_map(|value| value.split(',')).take(MAX_RANGES) {
-            let mut parts = range.split(';').map(str::trim);
-            let media = parts.next().unwrap_or_default();
-            let q = parts.find_map(quality).unwrap_or(1000);
-            consider(&mut plain, media, "application/json", q);
-            consider(&mut signed, media, MEDIA_TYPE, q);
-        }
-        if signed.0 == 0 || signed.1 < 3 || (plain >= signed) {
+        let (plain, signed) = (fit(headers, JSON), fit(headers, MEDIA_TYPE));
+        if !is_named(signed) || plain >= signed {
             return Self::Plain;
         }
         if plain.0 == 0 { Self::Signed } else { Self::SignedOrPlain }
     }
 }
 
-/// Takes a range into account if it matches more exactly than those before it.
-fn consider(fit: &mut Fit, range: &str, media: &str, q: u16) {
-    let exactness = match range {
+/// Whether a form is named and not refused.
+const fn is_named((q, exactness): Fit) -> bool {
+    q > 0 && exactness == BY_NAME
+}
+
+/// How well `media` fits: by the range of `Accept` that matches it most exactly.
+fn fit(headers: &HeaderMap, media: &str) -> Fit {
+    let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut fit = (0, 0);
+    for range in values.flat_map(|value| value.split(',')).take(MAX_RANGES) {
+        let mut parts = range.split(';').map(str::trim);
+        let exactness = exactness(parts.next().unwrap_or_default(), media);
+        if exactness > fit.1 {
+            fit = (parts.find_map(quality).unwrap_or(1000), exactness);
+        }
+    }
+    fit
+}
+
+/// How exactly a range names `media`.
+fn exactness(range: &str, media: &str) -> u8 {
+    let kind = media.split('/').next().unwrap_or_default();
+    match range {
         "*/*" => 1,
-        _ if range.eq_ignore_ascii_case("application/*") => 2,
-        _ if range.eq_ignore_ascii_case(media) => 3,
-        _ => return,
-    };
-    if exactness > fit.1 {
-        *fit = (q, exactness);
+        _ if range.strip_suffix("/*").is_some_and(|range| range.eq_ignore_ascii_case(kind)) => 2,
+        _ if range.eq_ignore_ascii_case(media) => BY_NAME,
+        _ => 0,
     }
 }
 
@@ -121,9 +133,21 @@ mod tests {
     fn events_are_for_clients_that_name_them() {
         for (accept, wanted) in [
             ("text/event-stream", true),
-            ("application/json, Text/Event-Stream;q=0.1", true),
+            ("Text/Event-Stream;q=0.1", true),
+            ("text/event-stream, */*", true),
+            ("application/*, text/event-stream", true),
+            ("application/json;q=0.9, text/event-stream", true),
+            ("application/jose;q=0.9, text/event-stream", true),
+            ("application/json;q=0, text/event-stream;q=0.1", true),
+            // As it wants JSON, or less.
+            ("application/json, text/event-stream", false),
+            ("text/event-stream, application/json", false),
+            ("application/json, text/event-stream;q=0.1", false),
+            ("text/event-stream;q=0.5, */*", false),
+            ("application/jose, text/event-stream", false),
             ("text/event-stream;q=0", false),
-            ("text/*, */*", false),
+            ("*/*", false),
+            ("text/*, */*;q=0.1", false),
             ("", false),
         ] {
             let mut headers = HeaderMap::new();

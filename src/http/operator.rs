@@ -1,20 +1,32 @@
 //! The program around a daemon, as its operator asks it.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use async_trait::async_trait;
 use serde_json::Value;
 
 use super::reload::Restart;
 
+/// A configuration that was read again and is in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reread {
+    /// The file that was read.
+    pub file: PathBuf,
+    /// Whether its bytes are those that were put in force before: whoever changed a file changed another one.
+    pub is_unchanged: bool,
+    /// The keys that were changed and take a restart.
+    pub restart: Vec<Restart>,
+}
+
 /// The program around a daemon, as its operator asks it through the admin socket.
 #[async_trait]
 pub trait Operator: Send + Sync {
-    /// Reads the configuration again and puts it in force. Gives the keys that take a restart.
+    /// Reads the configuration again and puts it in force.
     ///
     /// # Errors
     /// Says why the configuration stays as it was.
-    async fn reload(&self) -> Result<Vec<Restart>, String>;
+    async fn reload(&self) -> Result<Reread, String>;
 
     /// The settings in force by their keys, without secrets.
     async fn settings(&self) -> BTreeMap<String, Value>;

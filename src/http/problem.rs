@@ -15,31 +15,35 @@ use crate::text::Foreign;
 use crate::verdict::Verdict;
 
 /// Seconds after which a client that is over its quota may ask again: the quota's window.
-const QUOTA_PAUSE: &str = "60";
+const QUOTA_PAUSE: u64 = 60;
 
 /// Seconds after which a client of an overloaded or draining daemon may ask again; runs take seconds.
-const OVERLOAD_PAUSE: &str = "1";
+const OVERLOAD_PAUSE: u64 = 1;
 
 /// A problem, with what the title does not say.
 pub(super) fn refused(refusal: Refusal, detail: Option<Cow<'_, str>>) -> Response {
     let body = document(refusal, detail);
     let mut response = response(status(refusal), &body);
-    response.headers_mut().extend(pause(refusal));
+    response.headers_mut().extend(retry_after(pause(refusal)));
     response.extensions_mut().insert(LogEntry::of_refusal(refusal));
     response
 }
 
-/// When a client may ask again.
-pub(super) fn pause(refusal: Refusal) -> Option<(HeaderName, HeaderValue)> {
-    let pause = match refusal {
-        Refusal::ClientOverQuota => QUOTA_PAUSE,
-        Refusal::Overloaded | Refusal::Draining => OVERLOAD_PAUSE,
-        _ => return None,
-    };
-    Some((RETRY_AFTER, HeaderValue::from_static(pause)))
+/// Seconds after which a client may ask again.
+pub(super) const fn pause(refusal: Refusal) -> Option<u64> {
+    match refusal {
+        Refusal::ClientOverQuota => Some(QUOTA_PAUSE),
+        Refusal::Overloaded | Refusal::Draining => Some(OVERLOAD_PAUSE),
+        _ => None,
+    }
 }
 
-/// The problem as JSON.
+/// The header that says when to ask again.
+pub(super) fn retry_after(pause: Option<u64>) -> Option<(HeaderName, HeaderValue)> {
+    pause.map(|seconds| (RETRY_AFTER, seconds.into()))
+}
+
+/// The problem as JSON. It says itself when to ask again: one in a batch or among events has no header.
 pub(super) fn document(refusal: Refusal, detail: Option<Cow<'_, str>>) -> Value {
     let mut body = json!({
         "type": refusal.uri(),
@@ -49,6 +53,9 @@ pub(super) fn document(refusal: Refusal, detail: Option<Cow<'_, str>>) -> Value 
     });
     if let Some(detail) = detail {
         body["detail"] = Foreign::new(&detail).to_string().into();
+    }
+    if let Some(pause) = pause(refusal) {
+        body["retry_after"] = pause.into();
     }
     body
 }
@@ -87,7 +94,7 @@ pub(super) fn objected(verdict: &Arc<Verdict>, code: &'static str) -> Response {
             (refusal.uri(), refusal.title())
         }
     };
-    let body = json!({
+    let mut body = json!({
         "type": uri,
         "title": title,
         "status": StatusCode::CONFLICT.as_u16(),
@@ -97,10 +104,11 @@ pub(super) fn objected(verdict: &Arc<Verdict>, code: &'static str) -> Response {
         "codes": codes,
         "verdict": verdict.id,
     });
-    let mut response = response(StatusCode::CONFLICT, &body);
     if let Some(pause) = verdict.freshness.retry_after {
-        response.headers_mut().insert(RETRY_AFTER, pause.into());
+        body["retry_after"] = pause.into();
     }
+    let mut response = response(StatusCode::CONFLICT, &body);
+    response.headers_mut().extend(retry_after(verdict.freshness.retry_after));
     response.extensions_mut().insert(LogEntry::of_verdict(verdict).because(Some(code)));
     response
 }

@@ -1,10 +1,10 @@
-//! The registries of reasons and profiles, and health.
+//! The registries of reasons and profiles.
 
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{StatusCode, Uri};
+use axum::http::Uri;
 use axum::response::{IntoResponse as _, Response};
 use serde_json::Value;
 
@@ -13,7 +13,6 @@ use super::problem;
 use super::state::AppState;
 use crate::reason::Refusal;
 use crate::registries;
-use crate::telemetry::Exposition;
 
 /// Every code: those of verdicts, and those of refusals.
 pub(super) async fn reasons() -> Json<Value> {
@@ -35,23 +34,4 @@ pub(super) async fn reason(uri: Uri) -> Response {
 /// Every profile that a question may name.
 pub(super) async fn profiles(State(state): State<Arc<AppState>>) -> Json<Value> {
     Json(registries::profiles(state.resolver.profiles(), &state.default_profile))
-}
-
-/// The process answers.
-pub(super) async fn livez() -> &'static str {
-    "live\n"
-}
-
-/// The daemon takes requests. A line for each upstream of the configuration whose latest request was not answered: the
-/// cache still answers then, so the status stays.
-pub(super) async fn readyz(State(state): State<Arc<AppState>>) -> Response {
-    if state.is_draining() {
-        return problem::refused(Refusal::Draining, None);
-    }
-    let mut text = String::from("ready\n");
-    let down = state.counters.exposition.as_ref().map(Exposition::down).unwrap_or_default();
-    for (kind, label) in down.iter().filter(|(_, label)| state.upstreams.contains(label)) {
-        text.push_str(&format!("down: {kind} {label}\n"));
-    }
-    (StatusCode::OK, text).into_response()
 }

@@ -8,8 +8,8 @@ use axum::routing::{MethodRouter, any, get, post};
 use super::openapi::{DESCRIPTION, Description, Operation, operations};
 use super::state::AppState;
 use super::{
-    agents, cards, decisions, discover, events, explorer, fallback, gate, keys, lint, metrics, probes, receipts,
-    registries, requests, system_cards, verdicts,
+    agent_requests, agents, cards, decisions, discover, events, explorer, fallback, gate, health, keys, lint, metrics,
+    probes, receipts, registries, system_cards, verdicts,
 };
 
 /// A path, what answers it, and how that is described.
@@ -90,14 +90,14 @@ fn report_routes(state: &AppState) -> Vec<Route> {
         Route::new("/v1/agents/{name}/.well-known/agent-card.json", get(agents::card), [operations::agent_card()]),
         Route::new("/v1/decisions", post(decisions::decide), [operations::decide()]),
         Route::new("/v1/decisions/signed", post(decisions::signed), [operations::decide_signed()]),
-        Route::new("/v1/requests/check", post(requests::check), [operations::check_request()]),
+        Route::new("/v1/requests/check", post(agent_requests::check), [operations::check_request()]),
         Route::new("/v1/receipts/verify", post(receipts::verify), [operations::verify_receipt()]),
         Route::new("/v1/lint", post(lint::card), [operations::lint(profiles)]),
         Route::new("/v1/reasons", get(registries::reasons), [operations::reasons()]),
         Route::new("/v1/reasons/{code}", get(registries::reason), [operations::reason()]),
         Route::new("/v1/profiles", get(registries::profiles), [operations::profiles()]),
-        Route::new("/livez", get(registries::livez), [operations::livez()]),
-        Route::new("/readyz", get(registries::readyz), [operations::readyz()]),
+        Route::new("/livez", get(health::livez), [operations::livez()]),
+        Route::new("/readyz", get(health::readyz), [operations::readyz()]),
         Route::new("/metrics", get(metrics::all), [operations::metrics()]),
     ];
     if state.signatures.is_some() {

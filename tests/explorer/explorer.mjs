@@ -310,6 +310,19 @@ function receipt(name) {
   return readFileSync(new URL(`../../crates/sandbox/src/receipts/${name}.json`, import.meta.url), "utf8");
 }
 
+/** A page that came by http from another machine has no clipboard, and says what to do instead. */
+async function withoutAClipboardItSaysSo(browser) {
+  const page = await opened(browser);
+  await page.addInitScript(() => { delete Navigator.prototype.clipboard; });
+  await page.goto(of("checksum-mismatch.eth"));
+  assert.equal(await page.evaluate(() => navigator.clipboard), undefined);
+  const button = page.locator(".copy").first().getByRole("button");
+  await button.click();
+  await page.getByRole("button", { name: "Select it, and copy" }).waitFor();
+  assert.equal(await page.locator("#live").textContent(), "Select it, and copy");
+  await page.context().close();
+}
+
 /** The line that sets a record right, and the command, are what the clipboard holds then. */
 async function linesAreCopied(browser) {
   const page = await opened(browser, { permissions: ["clipboard-read", "clipboard-write"] });
@@ -448,7 +461,7 @@ async function picturesAreTaken(browser) {
 const browser = await chromium.launch({ executablePath, args: QUIET });
 const checks = [everyPageIsSound, theWalkFillsIn, whatTheGateWasNotAskedIsUndecided, itWorksWithoutScript,
   itIsUsedByKeyboard, theLatestQuestionIsAnswered, chosenRulesAreSeen, aNameStaysAsItWasTyped, linesAreCopied,
-  papersAreJudged, aSellerIsAskedForItsTerms, whatIsRememberedIsShown, markupStaysText];
+  withoutAClipboardItSaysSo, papersAreJudged, aSellerIsAskedForItsTerms, whatIsRememberedIsShown, markupStaysText];
 if (write === "--write") checks.push(picturesAreTaken);
 let failed = 0;
 for (const check of checks) {

@@ -170,9 +170,13 @@ async fn the_operator_puts_a_configuration_in_force_and_hears_why_not() {
     config.gate.deadline = Duration::from_secs(7);
     config.cache.trusted = 5;
     config.save(&daemon.file).expect("the file can be written");
-    assert_eq!(daemon.json(&["reload"]).await["restart"], serde_json::json!(["[cache]"]));
+    let file = daemon.file.display().to_string();
+    let said = daemon.json(&["reload"]).await;
+    assert_eq!(said, serde_json::json!({"file": file, "unchanged": false, "restart": ["[cache]"]}));
     assert_eq!(daemon.json(&["show"]).await["settings"]["gate.deadline"], "7s");
-    assert!(daemon.done(&["reload"]).await.contains("[cache]: a change takes a restart"));
+    let said = daemon.done(&["reload"]).await;
+    assert!(said.starts_with(&format!("{file}: unchanged since it was last read\n[cache]: ")), "{said}");
+    daemon.said(&format!("{file}: unchanged since it was last read"));
     daemon.said("read again and is in force");
 
     fs::write(&daemon.file, "[gate]\ndenny = []\n").expect("the file can be written");
@@ -197,6 +201,24 @@ async fn the_operator_changes_what_is_logged() {
         assert!(why.contains("configuration-refused"), "{bad}: {why}");
     }
     assert_eq!(daemon.json(&["show"]).await["log"], "clresolve=debug,warn");
+}
+
+/// A file that nobody has changed since the start is unchanged, and a flood of one question that is denied leaves one line.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_so_before_is_said_to_be_so_or_not_said_again() {
+    let daemon = Daemon::start().await;
+    assert_eq!(daemon.json(&["reload"]).await["unchanged"], true);
+    let client = Client::builder().no_proxy().build().expect("a client");
+    let denied = ["/v1/gate/entry-version.eth", "/v1/cards/entry-version.eth"];
+    for path in [denied[0], denied[0], denied[1], denied[1], "/v1/nothing"] {
+        assert!(answer(client.get(format!("http://{}{path}", daemon.address))).await.status >= 400, "{path}");
+    }
+    let mut lines = Vec::new();
+    while !lines.last().is_some_and(|line: &String| line.contains("/v1/nothing")) {
+        lines.push(daemon.said(""));
+    }
+    let of_denied = lines.iter().filter(|line| denied.iter().any(|path| line.contains(path)));
+    assert_eq!(of_denied.count(), 1, "{lines:#?}");
 }
 
 /// Connections that say nothing end soon, so that they hold up no operator.

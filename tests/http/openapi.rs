@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::orloj::SYSTEM;
-use super::{BAD, Daemon, GOOD, answer};
+use super::{BAD, Daemon, GOOD, answer, rest};
 
 async fn description(daemon: &Daemon) -> Value {
     let answer = daemon.get("/openapi.json").await;
@@ -54,11 +54,16 @@ fn fits(description: &Value, schema: &Value, document: &Value) -> Result<(), Str
     jsonschema::validator_for(&schema).expect("a schema").validate(document).map_err(|error| error.to_string())
 }
 
+/// A path as it is asked, for one that is described.
+fn sent_for(path: &str) -> String {
+    let sent = path.replace("/v1/agent-systems/{name}", "/v1/agent-systems/research").replace("{name}", GOOD);
+    sent.replace("{verb}", "summarize").replace("{code}", "overloaded").replace("{ignored}", "x")
+}
+
 /// Asks one operation, and holds the answer to its description.
 async fn holds_to(daemon: &Daemon, description: &Value, (path, method): (&str, &str), accept: &str) {
     let operation = &description["paths"][path][method];
-    let sent = path.replace("/v1/agent-systems/{name}", "/v1/agent-systems/research").replace("{name}", GOOD);
-    let sent = sent.replace("{verb}", "summarize").replace("{code}", "overloaded").replace("{ignored}", "x");
+    let sent = sent_for(path);
     let method = Method::from_bytes(method.to_uppercase().as_bytes()).expect("a method");
     let got = answer(daemon.request(method.clone(), &sent).header("accept", accept)).await;
     assert!(got.status != 404 && got.status != 405, "{method} {path}: {}", got.status);
@@ -126,11 +131,54 @@ async fn refusals_and_objections_are_as_described() {
     let mut refused = Vec::new();
     for line in lines.lines() {
         assert_eq!(fits(&description, &batch["contentSchema"], &line), Ok(()), "{line}");
-        refused.extend(line["name"].as_str().map(|name| (name.to_owned(), line["code"].clone())));
+        let name = line["name"].as_str();
+        refused.extend(name.map(|name| (name.to_owned(), line["code"].clone(), line["retry_after"].clone())));
     }
-    assert_eq!(refused, [(GOOD.to_owned(), json!("client-over-quota"))]);
+    assert_eq!(refused, [(GOOD.to_owned(), json!("client-over-quota"), json!(60))]);
     let counted = String::from_utf8(daemon.get("/metrics").await.body).expect("UTF-8");
     assert!(counted.contains("\nclresolve_http_refusals_total{code=\"client-over-quota\"} "), "{counted}");
+}
+
+/// While a run of the client holds its only place, each route says so, but health, which needs none.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_any_route_may_refuse_with_is_described() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let node = format!("http://{}", silent.local_addr().expect("an address"));
+    let daemon = Daemon::start(|config| {
+        with_every_route(config, folder.path());
+        config.http.requests = 4;
+        config.chain.endpoints[0].url = node.parse().expect("a URL");
+        config.follow.enabled = false;
+    })
+    .await;
+    let description = description(&daemon).await;
+    let operations = || {
+        let of_gate = |path: &str| path.starts_with("/v1/gate/") || path.starts_with("/v1/envoy/");
+        let paths = members(&description["paths"]).iter().filter(move |(path, _)| !of_gate(path));
+        paths.flat_map(|(path, item)| members(item).keys().map(move |method| (path.as_str(), method.as_str())))
+    };
+    for (path, method) in operations() {
+        let head = format!("{} {} HTTP/1.1\r\nhost: x\r\n", method.to_uppercase(), sent_for(path));
+        let two_lengths = "content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n";
+        let said = rest(daemon.raw(head + two_lengths).await).await;
+        assert!(said.starts_with("HTTP/1.1 400 "), "{method} {path}: {said}");
+        let described = &description["paths"][path][method]["responses"]["400"]["content"]["application/problem+json"];
+        let problem = serde_json::from_str(said.split_once("\r\n\r\n").expect("a body").1).expect("JSON");
+        assert!(described.is_object(), "{method} {path}");
+        assert_eq!(fits(&description, &described["schema"], &problem), Ok(()), "{method} {path}: {problem}");
+    }
+
+    let _run = daemon.raw(format!("GET /v1/verdicts/{BAD} HTTP/1.1\r\nhost: x\r\n\r\n")).await;
+    let _node = silent.accept().await.expect("the run asks the node");
+    for (path, _) in operations().filter(|(_, method)| *method == "get") {
+        let got = daemon.get(&sent_for(path)).await;
+        let is_health = ["/livez", "/readyz", "/metrics"].contains(&path);
+        assert_eq!(got.status == 429, !is_health, "{path}: {}", got.status);
+        is_as_described(&description, (&description["paths"][path]["get"], path), &got);
+        let described = &description["paths"][path]["get"]["responses"];
+        assert_eq!(described["429"].is_object(), !is_health, "{path}");
+    }
 }
 
 /// The data of each event, with its name.
@@ -151,12 +199,19 @@ async fn events_of_a_walk_have_the_form_that_is_described() {
         let answer = &description["paths"][path]["get"]["responses"]["200"];
         answer["content"]["text/event-stream"]["schema"]["contentSchema"].clone()
     };
-    let event = form("/v1/verdicts/{name}");
-    assert_eq!(event, form("/v1/events"));
+    let (event, change) = (form("/v1/verdicts/{name}"), form("/v1/events"));
     let watched = daemon.request(Method::GET, &format!("/v1/verdicts/{GOOD}")).header("accept", "text/event-stream");
     let told = data(&answer(watched).await.body);
     let (last, steps) = told.split_last().expect("events");
     assert!(last.0 == "verdict" && steps.len() > 15, "{told:?}");
+    assert_eq!(fits(&description, &event, &last.1), Ok(()), "{}", last.1);
+    let problem = daemon.get("/v1/verdicts/a.eth?depth=deep").await.json();
+    assert_eq!(fits(&description, &event, &problem), Ok(()), "{problem}");
+    let evicted = json!({"name": "a.eth", "at": "2026-01-02T03:04:05.678Z"});
+    assert_eq!(fits(&description, &change, &evicted), Ok(()));
+    for of_walk in [&steps[0].1, &last.1, &problem] {
+        assert!(fits(&description, &change, of_walk).is_err(), "{of_walk}");
+    }
     for (kind, data) in steps {
         assert_eq!((kind.as_str(), fits(&description, &event, data)), ("step", Ok(())), "{data}");
     }
@@ -164,6 +219,8 @@ async fn events_of_a_walk_have_the_form_that_is_described() {
         json!({"step": "records", "status": "judged"}),
         json!({"step": "records", "status": "began", "result": "pass"}),
         json!({"name": "a.eth"}),
+        evicted,
+        json!({}),
     ] {
         assert!(fits(&description, &event, &wrong).is_err(), "{wrong}");
     }

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::*;
 use crate::cpu_pool::{CpuPool, MAX_THREADS, Occupied};
 use crate::http::in_force::InForce;
-use crate::http::{decisions, lint, receipts, requests, serving};
+use crate::http::{agent_requests, decisions, lint, receipts, serving};
 use crate::resolve::Resolver;
 use crate::sandbox::Sandbox;
 
@@ -89,7 +89,10 @@ async fn a_client_that_hangs_up_frees_no_place_before_its_document_is_read() {
     assert!(daemon.keeps_its_place(daemon.decide(about_a_payment()), busy()).await, "decisions");
     assert!(daemon.keeps_its_place(lint::card(state(), client(), posted(json!({}))), busy()).await, "lint");
     assert!(daemon.keeps_its_place(receipts::verify(state(), client(), posted(receipt)), busy()).await, "receipts");
-    assert!(daemon.keeps_its_place(requests::check(state(), client(), posted(request)), busy()).await, "requests");
+    assert!(
+        daemon.keeps_its_place(agent_requests::check(state(), client(), posted(request)), busy()).await,
+        "requests"
+    );
 }
 
 /// One client's small questions take a small part of its places, as many as it has connections; a body whose head does not

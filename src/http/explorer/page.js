@@ -31,13 +31,23 @@ function say(text) {
   document.getElementById("live").textContent = text;
 }
 
+/** Whether the text went to the clipboard. Pages that came by http from another machine have none. */
+async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Gives each line that is there to be copied its button. */
 function addCopyButtons() {
   for (const line of result.querySelectorAll(".copy")) {
     const text = line.textContent;
     const button = element("button", { type: "button", textContent: "Copy" });
     button.addEventListener("click", async () => {
-      const done = await navigator.clipboard.writeText(text).then(() => "Copied", () => "Select it, and copy");
+      const done = await copied(text) ? "Copied" : "Select it, and copy";
       button.textContent = done;
       say(done);
       setTimeout(() => { button.textContent = "Copy"; }, COPIED_FOR);

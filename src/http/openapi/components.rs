@@ -1,4 +1,5 @@
-//! The schemas of the description: those of `schemas/`, and those of problems and of the lines of a batch.
+//! The schemas of the description: those of `schemas/`, and those of problems, of the lines of a batch, and of the events
+//! of a walk.
 
 use serde_json::{Map, Value, json};
 
@@ -17,11 +18,15 @@ pub(in crate::http) enum Component {
     Reason,
     Receipt,
     Request,
+    /// What happens in a step of a walk.
+    Step,
     Verdict,
+    /// What a watched walk sends: steps, and what it ends with.
+    WalkEvent,
 }
 
 impl Component {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 12] = [
         Self::Decision,
         Self::Discovery,
         Self::Event,
@@ -31,7 +36,9 @@ impl Component {
         Self::Reason,
         Self::Receipt,
         Self::Request,
+        Self::Step,
         Self::Verdict,
+        Self::WalkEvent,
     ];
 
     /// A reference to it.
@@ -55,7 +62,9 @@ impl Component {
             Self::Reason => "Reason",
             Self::Receipt => "Receipt",
             Self::Request => "Request",
+            Self::Step => "Step",
             Self::Verdict => "Verdict",
+            Self::WalkEvent => "WalkEvent",
         }
     }
 
@@ -67,10 +76,12 @@ impl Component {
             Self::Reason => include_str!("../../../schemas/reason.schema.json"),
             Self::Receipt => include_str!("../../../schemas/receipt.schema.json"),
             Self::Request => include_str!("../../../schemas/request.schema.json"),
+            Self::Step => include_str!("../../../schemas/step.schema.json"),
             Self::Verdict => include_str!("../../../schemas/verdict.schema.json"),
             Self::Line => return line(),
             Self::Objection => return objection(),
             Self::Problem => return problem(),
+            Self::WalkEvent => return walk_event(),
         };
         serde_json::from_str(published).expect("a published schema is JSON")
     }
@@ -138,6 +149,7 @@ fn problem() -> Value {
             "status": {"type": "integer", "minimum": 400, "maximum": 599},
             "code": {"enum": codes.collect::<Vec<_>>()},
             "detail": {"type": "string"},
+            "retry_after": {"description": "Seconds after which to ask again.", "type": "integer", "minimum": 0},
             "name": {"description": "The name of a batch that it is about, as it was sent.", "type": "string"},
             "state": {"description": "The state of the verdict.", "enum": STATES},
             "codes": {"description": "The codes of the verdict.", "type": "array", "items": {"type": "string"}},
@@ -154,6 +166,15 @@ fn objection() -> Value {
         "title": "objection",
         "description": "Why there is nothing to hand out: a problem with what the verdict says.",
         "allOf": [Component::Problem.reference(), {"required": ["state", "codes", "verdict"]}],
+    })
+}
+
+/// The data of an event of a walk.
+fn walk_event() -> Value {
+    json!({
+        "title": "walk event",
+        "description": "The data of an event `step`, and of what ends the walk: the event `verdict`, or `problem`.",
+        "oneOf": [Component::Step.reference(), Component::Verdict.reference(), Component::Problem.reference()],
     })
 }
 

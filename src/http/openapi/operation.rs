@@ -15,8 +15,12 @@ const PROBLEM: &str = "application/problem+json";
 /// When to ask again: with what refuses for a while, and with what could not be decided.
 pub(super) const RETRY_AFTER: &str = "Retry-After";
 
-/// What any route of the report face may refuse with.
-const GENERAL: [Refusal; 2] = [Refusal::Overloaded, Refusal::InternalError];
+/// What any route but the gate's may refuse with.
+const GENERAL: [Refusal; 2] = [Refusal::RequestMalformed, Refusal::InternalError];
+
+/// What any route of the report face may refuse with beside that: a request needs a place there, of which each client has
+/// a share.
+const WITHOUT_PLACE: [Refusal; 2] = [Refusal::ClientOverQuota, Refusal::Overloaded];
 
 /// What one method of a route takes and answers.
 pub(in crate::http) struct Operation {
@@ -45,11 +49,16 @@ impl Operation {
     }
 
     pub(super) fn get(id: &'static str, summary: &'static str) -> Self {
+        Self::of_health(id, summary).refuses(&WITHOUT_PLACE)
+    }
+
+    /// One that needs no place.
+    pub(super) fn of_health(id: &'static str, summary: &'static str) -> Self {
         Self { id: Some(id), ..Self::bare("get", summary) }.refuses(&GENERAL)
     }
 
     pub(super) fn post(id: &'static str, summary: &'static str) -> Self {
-        Self { id: Some(id), ..Self::bare("post", summary) }.refuses(&GENERAL)
+        Self { id: Some(id), ..Self::bare("post", summary) }.refuses(&GENERAL).refuses(&WITHOUT_PLACE)
     }
 
     /// A segment of the path.
@@ -72,7 +81,6 @@ impl Operation {
     pub(super) fn takes(mut self, schema: Value) -> Self {
         self.body = Some(json!({"required": true, "content": {"application/json": {"schema": schema}}}));
         self.refuses(&[
-            Refusal::RequestMalformed,
             Refusal::RequestTimeout,
             Refusal::BodyTooLarge,
             Refusal::MediaTypeUnsupported,
@@ -135,7 +143,7 @@ impl Operation {
 
     /// May start a run, which the daemon bounds.
     pub(super) fn runs(self) -> Self {
-        self.refuses(&[Refusal::ClientOverQuota, Refusal::Overloaded, Refusal::Draining, Refusal::RunOverdue])
+        self.refuses(&[Refusal::Draining, Refusal::RunOverdue])
     }
 
     pub(super) fn refuses(mut self, refusals: &[Refusal]) -> Self {

@@ -20,6 +20,7 @@ const DEPTHS: [&str; 2] = ["identity", "schemas"];
 /// Meanings of parameters and headers that several routes have.
 const PROFILE: &str = "The rules of a release line; the configured ones by default.";
 const CACHE_STATUS: &str = "Whether the cache answered (RFC 9211).";
+const ANEW: &str = "`no-cache` forces a run, at most one per question in 10 s. Events never do.";
 const AGE: &str = "Seconds since it was made.";
 const SYSTEM: &str = "The card's system; recognised by default.";
 
@@ -99,14 +100,15 @@ pub(in crate::http) fn verdict(profiles: &Profiles) -> Operation {
     with_name(Operation::get("verdict", "What is proven about a name"))
         .query("profile", PROFILE, one_of(ids(profiles).chain([""])))
         .query("depth", "How much is proven; the configured depth by default.", one_of(DEPTHS.into_iter().chain([""])))
+        .parameter(json!({"name": "Cache-Control", "in": "header", "description": ANEW, "schema": text()}))
         .answers_json(Component::Verdict.reference(), meaning)
         .answers(StatusCode::OK, meaning, sign::MEDIA_TYPE, text())
-        .answers_many(meaning, "text/event-stream", Component::Event)
+        .answers_many(meaning, "text/event-stream", Component::WalkEvent)
         .cached()
         .with_header(RETRY_AFTER, "Seconds after which to ask again, where it could not be decided.")
         .tagged()
         .runs()
-        .refuses(&[Refusal::RequestMalformed, Refusal::ProfileUnknown, Refusal::NotAcceptable])
+        .refuses(&[Refusal::ProfileUnknown, Refusal::NotAcceptable])
 }
 
 pub(in crate::http) fn verdicts(profiles: &Profiles) -> Operation {
@@ -126,7 +128,7 @@ pub(in crate::http) fn events() -> Operation {
         .parameter(json!({"name": "name", "in": "query", "required": true, "description": name, "schema": names}))
         .parameter(json!({"name": "Last-Event-ID", "in": "header", "description": last, "schema": text()}))
         .answers_many("Events, as they happen.", "text/event-stream", Component::Event)
-        .refuses(&[Refusal::RequestMalformed, Refusal::ClientOverQuota, Refusal::Draining])
+        .refuses(&[Refusal::Draining])
 }
 
 pub(in crate::http) fn card() -> Operation {
@@ -208,13 +210,7 @@ pub(in crate::http) fn mcp() -> Operation {
         .answers_bare(StatusCode::ACCEPTED, "A notification was taken.")
         .answers(StatusCode::BAD_REQUEST, "It is no message.", "application/json", message())
         .answers(StatusCode::NOT_FOUND, "There is no such method.", "application/json", message())
-        .refuses(&[
-            Refusal::ClientOverQuota,
-            Refusal::HostUnexpected,
-            Refusal::InternalError,
-            Refusal::NotAcceptable,
-            Refusal::Overloaded,
-        ])
+        .refuses(&[Refusal::HostUnexpected, Refusal::NotAcceptable])
 }
 
 pub(in crate::http) fn lint(profiles: &Profiles) -> Operation {
@@ -237,7 +233,6 @@ pub(in crate::http) fn discover() -> Operation {
         .query("bind", "Whether names in the card are resolved.", one_of(["true", "false"]))
         .answers_json(Component::Discovery.reference(), "What is found.")
         .runs()
-        .refuses(&[Refusal::RequestMalformed])
 }
 
 pub(in crate::http) fn root_card() -> Operation {
@@ -297,17 +292,17 @@ pub(in crate::http) fn description() -> Operation {
 }
 
 pub(in crate::http) fn livez() -> Operation {
-    Operation::get("livez", "Does the process answer?").answers(StatusCode::OK, "It does.", TEXT, text())
+    Operation::of_health("livez", "Does the process answer?").answers(StatusCode::OK, "It does.", TEXT, text())
 }
 
 pub(in crate::http) fn readyz() -> Operation {
-    Operation::get("readyz", "Does the daemon take requests?")
+    Operation::of_health("readyz", "Does the daemon take requests?")
         .answers(StatusCode::OK, "It does; a line for each upstream that is down.", TEXT, text())
         .refuses(&[Refusal::Draining])
 }
 
 pub(in crate::http) fn metrics() -> Operation {
-    Operation::get("metrics", "Counts for Prometheus")
+    Operation::of_health("metrics", "Counts for Prometheus")
         .answers(StatusCode::OK, "Prometheus text.", TEXT, text())
         .refuses(&[Refusal::RouteUnknown])
 }

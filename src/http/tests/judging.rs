@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinHandle;
 
-use super::activity::{Activity, Watched};
-use super::client_limits::Client;
-use super::face::ListenerRole;
-use super::in_force::InForce;
-use super::serving;
-use super::state::AppState;
 use crate::cpu_pool::{CpuPool, MAX_THREADS, Occupied};
+use crate::http::activity::{Activity, Watched};
+use crate::http::client_limits::Client;
+use crate::http::face::ListenerRole;
+use crate::http::in_force::InForce;
+use crate::http::serving;
+use crate::http::state::AppState;
 use crate::resolve::Resolver;
 use crate::sandbox::Sandbox;
 
@@ -86,7 +86,7 @@ impl Daemon {
             let activity = Arc::new(Activity::new());
             // The gate answers no head that was not scanned on its way in.
             Watched::new(head.as_bytes(), Arc::clone(&activity)).read_to_end(&mut Vec::new()).await.expect("a head");
-            let response = super::request::answer(&in_force, ListenerRole::All, client, &activity, request).await;
+            let response = crate::http::request::answer(&in_force, ListenerRole::All, client, &activity, request).await;
             let (status, body) = (response.status(), to_bytes(response.into_body(), 1 << 20).await.expect("a body"));
             (status, serde_json::from_slice(&body).unwrap_or_default())
         })

@@ -1,0 +1,31 @@
+//! Health: does the process answer, and does it take requests?
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+
+use super::problem;
+use super::state::AppState;
+use crate::reason::Refusal;
+use crate::telemetry::Exposition;
+
+/// The process answers.
+pub(super) async fn livez() -> &'static str {
+    "live\n"
+}
+
+/// The daemon takes requests. A line for each upstream of the configuration whose latest request was not answered: the
+/// cache still answers then, so the status stays.
+pub(super) async fn readyz(State(state): State<Arc<AppState>>) -> Response {
+    if state.is_draining() {
+        return problem::refused(Refusal::Draining, None);
+    }
+    let mut text = String::from("ready\n");
+    let down = state.counters.exposition.as_ref().map(Exposition::down).unwrap_or_default();
+    for (kind, label) in down.iter().filter(|(_, label)| state.upstreams.contains(label)) {
+        text.push_str(&format!("down: {kind} {label}\n"));
+    }
+    (StatusCode::OK, text).into_response()
+}
