@@ -424,6 +424,13 @@ impl VerdictCache {
         unread.or_else(|| (!self.is_standing(name, began)).then_some(Unread(None)))
     }
 
+    /// Whether what was read up to the block `newest` may be used as it is: this process knows of every change after it that
+    /// its endpoints told of.
+    #[cfg(feature = "redis")]
+    pub(crate) fn remembers_since(&self, newest: Option<u64>, now: Timestamp) -> bool {
+        self.changes.remembers_since(newest, now)
+    }
+
     /// A run for hints has ended. Whether it knows of all of them and of every eviction, or is to be made again.
     #[cfg(feature = "daemon")]
     pub(crate) fn judge(&self, name: &EnsName, began: Began, found: &Resolution, now: Timestamp) -> bool {

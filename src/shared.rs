@@ -20,8 +20,9 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use jiff::{SignedDuration, Timestamp};
 use redis::Pipeline;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
-use self::bus::Ear;
+use self::bus::{Ear, Missed};
 use self::circuit::Circuit;
 use self::evictions::{Announcer, Eviction, Evictions, MAX_AT_ONCE};
 use self::link::{AbortOnDrop, Gone, Link, Reach, VALUE_ANSWER_BYTES};
@@ -60,6 +61,8 @@ pub struct Tier {
     later: mpsc::Sender<BoxFuture<'static, ()>>,
     /// Evictions of which the fleet is to be told.
     untold: Arc<Evictions>,
+    /// Until when messages of the bus may have been missed.
+    missed: Arc<Missed>,
     /// Held by each eviction that is not done with.
     open: Arc<()>,
     _tasks: [AbortOnDrop; 3],
@@ -110,6 +113,7 @@ impl Tier {
         let channel = format!("{}:bus:{}", redis.prefix, config.chain.id);
         let sender = random();
         let ear = Ear::new(sender, Arc::clone(&keys), channel.clone(), Arc::clone(clock), Arc::clone(cache));
+        let missed = Arc::clone(&ear.missed);
         let (tried, first_try) = oneshot::channel();
         let listening = tokio::spawn(ear.listen(reach.clone(), redis.write_timeout, tried));
         let link = || Arc::new(Link::new(reach.clone(), redis.write_timeout, Arc::clone(clock)));
@@ -139,6 +143,7 @@ impl Tier {
             waits: Circuit::default(),
             later,
             untold,
+            missed,
             open: Arc::default(),
             _tasks: [listening, telling, writing].map(|task| AbortOnDrop(task.abort_handle())),
         }))
@@ -189,7 +194,7 @@ impl Tier {
         if is_older && !clresolve_core::mutant!("older-blocks-are-taken") {
             return Err(SharedRead::OldBlock);
         }
-        let evicted = self.cache.evicted_at(&key.name);
+        let evicted = self.cache.evicted_at(&key.name).max(self.missed.until());
         if evicted.is_some_and(|at| value.began < at + MAX_SKEW)
             && !clresolve_core::mutant!("evicted-evidence-is-taken")
         {
@@ -264,7 +269,8 @@ impl Tier {
 
     /// Tells the fleet that these names were evicted here, each beside the questions about it. Their values are deleted then.
     pub fn tell_evicted(&self, evicted: impl IntoIterator<Item = (EnsName, Vec<CacheKey>)>) {
-        let open = |(name, keys)| Eviction { name, keys, _open: Arc::clone(&self.open) };
+        let at = Instant::now();
+        let open = |(name, keys)| Eviction { name, keys, at, _open: Arc::clone(&self.open) };
         self.untold.add(evicted.into_iter().map(open));
     }
 
@@ -312,7 +318,7 @@ impl Writer {
         loop {
             tokio::select! {
                 biased;
-                evictions = outdated.take() => self.delete(&evictions).await,
+                evictions = outdated.take() => self.delete(&evictions, &outdated).await,
                 work = waiting.recv() => match work {
                     Some(work) => work.await,
                     None => return,
@@ -321,14 +327,15 @@ impl Writer {
         }
     }
 
-    async fn delete(&self, evictions: &[Eviction]) {
+    async fn delete(&self, evictions: &[Eviction], outdated: &Evictions) {
         for evictions in evictions.chunks(MAX_AT_ONCE) {
             let keys = evictions.iter().flat_map(|eviction| &eviction.keys);
             let place = |key| place(&self.config, "evidence", &Binding { version: VERSION, key }.place());
             let mut asked = Pipeline::new();
             asked.cmd("DEL").arg(keys.map(place).collect::<Vec<_>>()).ignore();
-            // Daemons that were told refuse a value that is left, and the server drops it in time.
-            let _ = self.link.ask::<()>(&asked, self.config.write_timeout).await;
+            if self.link.ask::<()>(&asked, self.config.write_timeout).await.is_err() {
+                outdated.try_again(evictions);
+            }
         }
     }
 }

@@ -37,6 +37,9 @@ use self::server::{Redis, has};
 const KEY: &str = "1111111111111111111111111111111111111111111111111111111111111111";
 const NEXT_KEY: &str = "2222222222222222222222222222222222222222222222222222222222222222";
 
+/// Where evictions are told.
+const BUS: &str = "clresolve:bus:31337";
+
 const AGENT: &str = "agent.eth";
 const OTHER: &str = "other.eth";
 /// A name that each daemon asks for first: it has seen a block then.
@@ -355,7 +358,7 @@ async fn an_eviction_reaches_all_in_under_a_second_and_a_forged_or_replayed_one_
     let (one, two, three) = (stage.sharer().await, stage.daemon().await, stage.daemon().await);
     let mut bus = stage.redis.open();
     let mut bus = bus.as_pubsub();
-    bus.subscribe("clresolve:bus:31337").expect("the server answers");
+    bus.subscribe(BUS).expect("the server answers");
     for daemon in [&two, &three] {
         daemon.resolve(AGENT).await;
     }
@@ -374,7 +377,7 @@ async fn an_eviction_reaches_all_in_under_a_second_and_a_forged_or_replayed_one_
     let marker = name(OTHER);
     two.resolve(OTHER).await;
     for bytes in [&message[..], &forged, b"", &vec![0; 1 << 16]] {
-        let heard: u32 = stage.redis.open().publish("clresolve:bus:31337", bytes).expect("the server answers");
+        let heard: u32 = stage.redis.open().publish(BUS, bytes).expect("the server answers");
         assert_eq!(heard, 4);
     }
     // What comes after them on the bus was heard, so they were.

@@ -20,7 +20,7 @@ pub(crate) use self::endpoint::EndpointId;
 use self::endpoint::Followed;
 use self::index::{Index, Knows, Places, Read};
 use super::key::CacheKey;
-use crate::chain::{Endpoint, News, Source};
+use crate::chain::{Endpoint, News, OVERLAP, Source};
 use crate::name::EnsName;
 use crate::telemetry;
 use crate::verdict::{Resolution, State};
@@ -44,7 +44,8 @@ const BETWEEN_READINGS: SignedDuration = SignedDuration::from_secs(1);
 /// How far beyond the runs' newest block a hint's block may be, in blocks: endpoints are seldom further apart.
 const MAX_AHEAD: u64 = 16;
 
-/// How many strangers, of other operators, must have read the blocks that a stranger left out: one of them may lie.
+/// How many strangers, of other operators, must have read the blocks that a stranger left out: one of them may lie. So
+/// many say how far the chain is.
 const ENOUGH_STRANGERS: usize = 2;
 
 /// Cached names, and which of them may have changed.
@@ -72,6 +73,10 @@ struct Ledger {
     stale: VecDeque<EnsName>,
     /// The ticket of the last gap. Runs that began before it may have missed what it hides.
     gap: u64,
+    /// The newest block of all gaps.
+    missed: Option<u64>,
+    /// Gaps of endpoints that others may cover as soon as they have come so far.
+    open: BTreeMap<EndpointId, OpenGap>,
     stale_budget: Budget,
 }
 
@@ -90,6 +95,16 @@ struct Mark {
     by: BTreeMap<EndpointId, u64>,
     /// When the name was last given to be read.
     read: Option<Timestamp>,
+}
+
+/// Blocks that an endpoint left out, and that others may still read.
+#[derive(Clone, Copy, Debug)]
+struct OpenGap {
+    first: u64,
+    /// The last of them that the chain is known to have: no other endpoint need come further.
+    last: u64,
+    /// Since when the others are waited for.
+    since: Timestamp,
 }
 
 /// A run does not know of a change that was announced; with the block that it had to read, where there is one.
@@ -135,6 +150,8 @@ impl Changes {
             recalled: BTreeSet::new(),
             stale: VecDeque::new(),
             gap: 0,
+            missed: None,
+            open: BTreeMap::new(),
             stale_budget: Budget::of_readings(),
         };
         Self { ledger: Mutex::new(ledger), bell: Notify::new() }
@@ -157,13 +174,36 @@ impl Changes {
             ledger.endpoints.insert(id, followed.resumed(endpoints.len() == 1));
             ids.push(id);
         }
-        ledger.note_gap();
+        ledger.open.clear();
+        ledger.note_gap(None);
         ids
     }
 
     /// The ticket of the last gap.
     pub(crate) fn gap(&self) -> u64 {
         self.ledger().gap
+    }
+
+    /// Evictions that the fleet told of were not heard for a while: all names are read again, as after a gap.
+    #[cfg(feature = "redis")]
+    pub(crate) fn missed_messages(&self) {
+        self.ledger().note_gap(None);
+        self.bell.notify_one();
+    }
+
+    /// Whether this process knows of every change after the block `newest` that its endpoints told of. They tell of the last
+    /// few blocks again and again, and what they said the last time is held. Where nothing is followed nobody tells of any.
+    #[cfg(feature = "redis")]
+    pub(crate) fn remembers_since(&self, newest: Option<u64>, now: Timestamp) -> bool {
+        let ledger = self.ledger();
+        if ledger.endpoints.is_empty() || clresolve_core::mutant!("evidence-of-any-age-is-taken") {
+            return true;
+        }
+        let head =
+            ledger.heads().filter(|(from, head)| !ledger.is_too_far(*from, *head, now)).map(|(_, head)| head).max();
+        let (Some(head), Some(newest)) = (head, newest) else { return false };
+        let missed = ledger.missed.max(ledger.open.values().map(|gap| gap.last).max());
+        newest.saturating_add(OVERLAP) >= head && missed.is_none_or(|missed| missed <= newest)
     }
 
     /// A run begins.
@@ -271,16 +311,20 @@ impl Changes {
             }
         }
         if let Some(endpoint) = ledger.endpoints.get_mut(&from) {
-            (endpoint.said, endpoint.is_up) = (said, true);
+            (endpoint.said, endpoint.is_up, endpoint.head) = (said, true, Some(news.head.number));
         }
-        effect.is_stale = ledger.cover(from, news, beyond);
+        effect.is_stale = ledger.cover(from, news, beyond, now);
         self.bell.notify_one();
         effect
     }
 
-    /// Whether the endpoint answered the last time that it was asked.
-    pub(crate) fn answered(&self, endpoint: EndpointId, is_up: bool) {
-        self.ledger().endpoints.entry(endpoint).and_modify(|endpoint| endpoint.is_up = is_up);
+    /// Whether the endpoint answered the last time that it was asked. Gaps that others did not cover in time are read again.
+    pub(crate) fn answered(&self, endpoint: EndpointId, is_up: bool, now: Timestamp) {
+        let mut ledger = self.ledger();
+        ledger.endpoints.entry(endpoint).and_modify(|endpoint| endpoint.is_up = is_up);
+        if ledger.close_gaps(now) {
+            self.bell.notify_one();
+        }
     }
 
     /// How many endpoints are followed now.
@@ -359,7 +403,7 @@ impl Ledger {
         if known.is_some_and(|block| *block >= hint.block) && !hint.is_new_chain {
             return true;
         }
-        if self.is_too_far(hint) {
+        if self.is_too_far(hint.from, hint.block, hint.at) {
             effect.too_far += 1;
             return true;
         }
@@ -455,17 +499,36 @@ impl Ledger {
 
     /// Whether no honest endpoint can have that block: the runs have read far less, and a chain has at most one block a
     /// second.
-    fn is_too_far(&self, hint: Hint) -> bool {
-        let is_authority = self.endpoints.get(&hint.from).is_some_and(Followed::is_authority);
+    fn is_too_far(&self, from: EndpointId, block: u64, now: Timestamp) -> bool {
+        let is_authority = self.endpoints.get(&from).is_some_and(Followed::is_authority);
         let Some((read, at)) = self.read.filter(|_| !is_authority) else { return false };
-        let since = u64::try_from(hint.at.duration_since(at).as_secs()).unwrap_or(0);
-        hint.block > read.saturating_add(since).saturating_add(MAX_AHEAD)
+        let since = u64::try_from(now.duration_since(at).as_secs()).unwrap_or(0);
+        block > read.saturating_add(since).saturating_add(MAX_AHEAD)
             && !clresolve_core::mutant!("hints-of-the-far-future")
     }
 
+    /// How far each endpoint has read.
+    fn heads(&self) -> impl Iterator<Item = (EndpointId, u64)> + '_ {
+        self.endpoints.iter().filter_map(|(id, followed)| Some((*id, followed.head?)))
+    }
+
+    /// The newest block that the chain is known to have: some operators have read it, or a run has. One endpoint may say what
+    /// it likes.
+    fn known_head(&self) -> u64 {
+        let mut heads: BTreeMap<&str, u64> = BTreeMap::new();
+        for followed in self.endpoints.values().filter(|followed| followed.is_up) {
+            let head = heads.entry(&followed.endpoint.operator).or_default();
+            *head = followed.head.unwrap_or_default().max(*head);
+        }
+        let mut heads: Vec<u64> = heads.into_values().collect();
+        heads.sort_unstable_by(|one, other| other.cmp(one));
+        let vouched = heads.get(ENOUGH_STRANGERS - 1).copied().unwrap_or_default();
+        vouched.max(self.read.map_or(0, |(read, _)| read))
+    }
+
     /// Notes which blocks the endpoint covers, whose hints beyond its budget begin with the block `beyond`. Whether a gap
-    /// leaves names that must be read again: no other endpoint has covered it.
-    fn cover(&mut self, from: EndpointId, news: &News, beyond: Option<u64>) -> bool {
+    /// leaves names that must be read again: no other endpoint has covered it, or will in a moment.
+    fn cover(&mut self, from: EndpointId, news: &News, beyond: Option<u64>, now: Timestamp) -> bool {
         let Some(endpoint) = self.endpoints.get_mut(&from) else { return false };
         let head = news.head.number;
         let beyond = beyond.filter(|_| !clresolve_core::mutant!("what-is-beyond-the-budget-is-lost"));
@@ -477,11 +540,36 @@ impl Ledger {
         let last = news.missed.as_ref().map(|missed| *missed.end()).into_iter().chain(beyond.map(|_| head)).max();
         let after = last.map_or(head, |last| last.saturating_add(1)).max(head);
         endpoint.since = endpoint.since.max(Some(after));
-        let is_stale = !self.is_covered(from, first);
+        let gap = OpenGap { first, last: last.unwrap_or(head).min(self.known_head()), since: now };
+        if self.is_covered(from, |other| other.reads_from(gap.first) && other.has_reached(gap.last)) {
+            return false;
+        }
+        let is_stale = !self.is_covered(from, |other| other.reads_from(gap.first));
         if is_stale {
-            self.note_gap();
+            self.note_gap(Some(gap.last));
+        } else {
+            self.open.entry(from).and_modify(|open| *open = open.with(&gap)).or_insert(gap);
         }
         is_stale
+    }
+
+    /// Drops the gaps that others have covered by now, and notes those that they did not cover in time. Whether there was one.
+    fn close_gaps(&mut self, now: Timestamp) -> bool {
+        let (mut open, mut missed) = (std::mem::take(&mut self.open), None);
+        open.retain(|from, gap| {
+            let is_covered = self.is_covered(*from, |other| other.reads_from(gap.first) && other.has_reached(gap.last));
+            let is_over = now.duration_since(gap.since).abs() >= PATIENCE
+                || !self.is_covered(*from, |other| other.reads_from(gap.first));
+            if is_over && !is_covered {
+                missed = missed.max(Some(gap.last));
+            }
+            !is_covered && !is_over
+        });
+        self.open = open;
+        if missed.is_some() {
+            self.note_gap(missed);
+        }
+        missed.is_some()
     }
 
     /// The name is read again, as after a gap, since nothing that was said of it could be taken. Runs that are under way began
@@ -493,11 +581,11 @@ impl Ledger {
         }
     }
 
-    /// Whether others have read the blocks from this one on: an endpoint of the operator's own, or, where a stranger left
-    /// them out, some strangers. None of them stands in for the operator's own.
-    fn is_covered(&self, from: EndpointId, first: u64) -> bool {
+    /// Whether enough others cover what an endpoint left out (`covers`): an endpoint of the operator's own, or, where a
+    /// stranger left it out, some strangers. None of them stands in for the operator's own.
+    fn is_covered(&self, from: EndpointId, covers: impl Fn(&Followed) -> bool) -> bool {
         let Some(gap) = self.endpoints.get(&from).map(|followed| &followed.endpoint) else { return false };
-        let others = self.endpoints.iter().filter(|(id, other)| **id != from && other.has_read_from(first));
+        let others = self.endpoints.iter().filter(|(id, other)| **id != from && covers(other));
         let others: Vec<&Endpoint> = others.map(|(_, other)| &other.endpoint).collect();
         let operators: BTreeSet<&str> =
             others.iter().map(|other| other.operator.as_str()).filter(|operator| *operator != gap.operator).collect();
@@ -506,9 +594,11 @@ impl Ledger {
         strangers_are_enough || is_known_by_any || others.iter().any(|other| other.own)
     }
 
-    /// All names are read again that are followed now. Those that already wait for that keep their place.
-    fn note_gap(&mut self) {
+    /// All names are read again that are followed now, for what they may have missed up to a block. Those that already wait
+    /// for that keep their place.
+    fn note_gap(&mut self, missed: Option<u64>) {
         self.gap = self.ticket();
+        self.missed = self.missed.max(missed);
         let mut names = self.index.names();
         if clresolve_core::mutant!("gaps-begin-anew") {
             self.stale.clear();
@@ -536,6 +626,13 @@ impl Ledger {
 impl Mark {
     const fn new(now: Timestamp) -> Self {
         Self { ticket: 0, at: now, block: None, awaited_since: now, reached: None, by: BTreeMap::new(), read: None }
+    }
+}
+
+impl OpenGap {
+    /// Both gaps as one.
+    fn with(self, other: &Self) -> Self {
+        Self { first: self.first.min(other.first), last: self.last.max(other.last), since: self.since }
     }
 }
 

@@ -4,6 +4,9 @@
 //! and gathered after the last eviction of the name here, in knowledge of every hint at a change. Blocks of IPFS and
 //! proofs of state in it are proven again; its readings at other grades are the word of a daemon that has the same key,
 //! endpoints and rules. Under all of these the verdict that this process makes of it is a live one.
+//!
+//! What a process follows are the names that it has cached, and it remembers the hints at others for a few blocks. So of
+//! evidence that is older than this it takes the content alone, and reads the records itself.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,7 +20,7 @@ use super::sources::ContentSources;
 use super::walk::{RunRequest, Walker, tell};
 use crate::build::Run;
 use crate::bundle::{Bundle, BundleError, OfChain};
-use crate::cache::{Began, CacheKey, Finished, VerdictCache};
+use crate::cache::{Began, CacheKey, Finished, ProvenContent, VerdictCache};
 use crate::chain::Recording;
 use crate::cid::{ContentId, ContentPath, WalkedBlocks};
 use crate::clock::Clock;
@@ -61,6 +64,16 @@ struct Keeping {
     began: Timestamp,
 }
 
+/// What shared evidence gives to one who asks.
+enum Taken {
+    /// The verdict on it.
+    Verdict(Box<Resolution>),
+    /// What it proves of the content. The records may have changed since, and nobody would have told this process.
+    Content(Arc<ProvenContent>),
+    /// Nothing that counts here.
+    Nothing,
+}
+
 impl Fleet {
     /// As [`Tier::join`].
     ///
@@ -88,8 +101,10 @@ impl Fleet {
         let given_up = Instant::now() + self.tier.wait();
         // Ends with the time, at the latest.
         loop {
-            if let Some(resolution) = self.taken(walker, &request).await {
-                return resolution.into();
+            match self.taken(walker, &request).await {
+                Taken::Verdict(resolution) => return (*resolution).into(),
+                Taken::Content(content) => return walker.run(&request.with_content(content)).await,
+                Taken::Nothing => {}
             }
             match self.tier.lease(&request.key, walker.config.timeout.min(MAX_LEASE)).await {
                 Leased::Ours(lease) => return self.run_leased(walker, request, lease).await,
@@ -106,12 +121,14 @@ impl Fleet {
 
     /// As [`Fleet::run`], with the lease. Whoever had it until now may have written since this daemon looked.
     async fn run_leased(&self, walker: &Arc<Walker>, request: RunRequest, lease: Lease) -> Finished {
-        let Some(resolution) = self.taken(walker, &request).await else {
-            return self.run_own(walker, request, Some(lease)).await;
+        let found = match self.taken(walker, &request).await {
+            Taken::Verdict(resolution) => (*resolution).into(),
+            Taken::Content(content) => walker.run(&request.with_content(content)).await,
+            Taken::Nothing => return self.run_own(walker, request, Some(lease)).await,
         };
         let tier = Arc::clone(&self.tier);
         self.tier.later(async move { tier.release(lease).await });
-        resolution.into()
+        found
     }
 
     /// What a run of this process finds. Its evidence is shared.
@@ -133,25 +150,23 @@ impl Fleet {
         self.tier.settled().await;
     }
 
-    /// The verdict of the fleet's evidence, where there is some that counts here. The next run fetches the content by
-    /// itself: only so can it show to others how it is proven.
-    async fn taken(&self, walker: &Arc<Walker>, request: &RunRequest) -> Option<Resolution> {
+    /// What the fleet's evidence gives here. A refresh of its verdict fetches the content by itself: only so can it show to
+    /// others how it is proven.
+    async fn taken(&self, walker: &Arc<Walker>, request: &RunRequest) -> Taken {
         let began = request.cache.begin();
-        let value = self.tier.take(&request.key).await?;
-        let judged = self.judged(walker, request, value, began).await;
-        telemetry::shared_read(if judged.is_some() { SharedRead::Taken } else { SharedRead::Unfit });
-        judged
+        let Some(value) = self.tier.take(&request.key).await else { return Taken::Nothing };
+        let taken = self.judged(walker, request, value, began).await.unwrap_or(Taken::Nothing);
+        telemetry::shared_read(match &taken {
+            Taken::Verdict(_) => SharedRead::Taken,
+            Taken::Content(_) => SharedRead::Content,
+            Taken::Nothing => SharedRead::Unfit,
+        });
+        taken
     }
 
-    /// The verdict that shared evidence leads to here, for a run that began then. Proving the evidence again takes the
-    /// processor, so it is done where evidence is judged.
-    async fn judged(
-        &self,
-        walker: &Arc<Walker>,
-        request: &RunRequest,
-        value: Value,
-        began: Began,
-    ) -> Option<Resolution> {
+    /// What shared evidence leads to here, for a run that began then. Proving the evidence again takes the processor, so it
+    /// is done where evidence is judged.
+    async fn judged(&self, walker: &Arc<Walker>, request: &RunRequest, value: Value, began: Began) -> Option<Taken> {
         let (block, fresh_until, newest) = (value.block, value.fresh_until, value.newest);
         let (prover, rules, key) = (Arc::clone(walker), request.rules.clone(), request.key.clone());
         let open = move || {
@@ -165,6 +180,14 @@ impl Fleet {
         if (reading.block.number, reading.block.hash) != block {
             return None;
         }
+        if !request.cache.remembers_since(newest, self.tier.now()) {
+            let found;
+            (run, found) = walker.judged(run, &request.rules, request.before.failures).await;
+            // What denies may wait for its time.
+            if found.verdict().state == State::Trusted {
+                return ProvenContent::of(&run).map(|content| Taken::Content(Arc::new(content)));
+            }
+        }
         walker.complete(&mut run.evidence).await;
         // What does not know of a hint ends as a failure here.
         let (_, Finished { resolution, .. }) = walker.settle(run, request, began).await;
@@ -174,7 +197,7 @@ impl Fleet {
             return None;
         }
         tell(verdict);
-        Some(resolution.from_cache())
+        Some(Taken::Verdict(Box::new(resolution.from_cache())))
     }
 
     async fn run_own(&self, walker: &Arc<Walker>, request: RunRequest, lease: Option<Lease>) -> Finished {

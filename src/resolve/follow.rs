@@ -126,7 +126,7 @@ impl FollowedEndpoint {
                 }
                 Err(_) => {}
             }
-            self.changes.answered(self.id, is_up);
+            self.changes.answered(self.id, is_up, self.resolver.now());
             telemetry::followed(self.changes.followed());
             was_up = is_up;
             self.hints.wait(pause).await;

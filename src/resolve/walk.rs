@@ -79,6 +79,14 @@ pub(super) struct RunRequest {
     pub(super) cache: Arc<VerdictCache>,
 }
 
+#[cfg(feature = "redis")]
+impl RunRequest {
+    /// The same run, with content that another daemon of the fleet has proven.
+    pub(super) fn with_content(self, content: Arc<ProvenContent>) -> Self {
+        Self { before: Before { content: Some(content), ..self.before }, ..self }
+    }
+}
+
 impl Walker {
     /// The time by the walk's clock.
     pub(super) fn now(&self) -> Timestamp {
@@ -133,7 +141,7 @@ impl Walker {
     }
 
     /// The run and its verdict, judged apart from the threads that answer requests.
-    async fn judged(self: &Arc<Self>, run: Run, rules: &RuleSet, failures: u32) -> (Run, Resolution) {
+    pub(super) async fn judged(self: &Arc<Self>, run: Run, rules: &RuleSet, failures: u32) -> (Run, Resolution) {
         let (walker, rules) = (Arc::clone(self), rules.clone());
         let judge = move || {
             let resolution = build::resolution(&walker.reporter(&rules.profile, &rules.policy), &run, failures);

@@ -4,7 +4,7 @@
 //! or too long is ignored and counted.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -101,6 +101,23 @@ pub struct Ear {
     cache: Arc<VerdictCache>,
     /// The latest count of each sender, and its time.
     senders: HashMap<[u8; SENDER_BYTES], (u64, Timestamp)>,
+    /// Where it is told until when messages may have been missed.
+    pub missed: Arc<Missed>,
+}
+
+/// Until when messages may have been missed: the bus was joined again then.
+#[derive(Debug, Default)]
+pub struct Missed(Mutex<Option<Timestamp>>);
+
+impl Missed {
+    /// `None` where the bus has not broken since it was joined.
+    pub fn until(&self) -> Option<Timestamp> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, until: Timestamp) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+    }
 }
 
 impl Ear {
@@ -112,7 +129,7 @@ impl Ear {
         clock: Arc<dyn Clock>,
         cache: Arc<VerdictCache>,
     ) -> Self {
-        Self { own, keys, channel, clock, cache, senders: HashMap::new() }
+        Self { own, keys, channel, clock, cache, senders: HashMap::new(), missed: Arc::default() }
     }
 
     /// Evicts what a message names, if it is a new one of the fleet.
@@ -151,12 +168,17 @@ impl Ear {
 
     /// Listens for as long as it is awaited, and joins again what breaks. `tried` ends with the first try to join.
     pub async fn listen(mut self, reach: Reach, limit: Duration, tried: oneshot::Sender<()>) {
-        let mut tried = Some(tried);
+        let (mut tried, mut is_first) = (Some(tried), true);
         // Without end: the daemon drops it. Each turn takes its pause.
         loop {
             let joined = self.join(&reach, limit).await;
             drop(tried.take());
+            let is_late = !std::mem::take(&mut is_first);
             if let Ok((bus, allowance)) = joined {
+                if is_late && !clresolve_core::mutant!("missed-messages-are-forgotten") {
+                    self.missed.note(self.clock.now());
+                    self.cache.changes.missed_messages();
+                }
                 self.hear_all(bus, &allowance).await;
             }
             telemetry::bus_heard(Heard::Broken);
@@ -209,8 +231,6 @@ fn wire_bytes(channel: usize, payload: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
     use jiff::ToSpan as _;
 
     use super::*;

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::mem;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use clresolve_core::freshness::TRUSTED_FRESH;
 use redis::Pipeline;
 use tokio::sync::Notify;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::bus::Message;
 use super::link::{Gone, Link};
@@ -25,6 +26,9 @@ pub const MAX_AT_ONCE: usize = 64;
 /// second than a listener takes.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// Pause before what the server did not take is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
 /// A name that was evicted here.
 #[derive(Clone)]
 pub struct Eviction {
@@ -32,15 +36,18 @@ pub struct Eviction {
     pub name: EnsName,
     /// The questions about it.
     pub keys: Vec<CacheKey>,
-    /// Held until all is done that there is to do.
+    /// When it was evicted. What the fleet had of it then has come to its end after [`TRUSTED_FRESH`].
+    pub at: Instant,
+    /// Held until all was tried that there is to do.
     pub _open: Arc<()>,
 }
 
 impl Eviction {
-    /// Adds the questions of a later eviction of the name. The earlier ones have left the cache, and their values wait still.
-    fn join(&mut self, later: Vec<CacheKey>) {
-        let new: Vec<_> = later.into_iter().filter(|key| !self.keys.contains(key)).collect();
+    /// Adds another eviction of the name. The questions of the earlier one have left the cache, and their values wait still.
+    fn join(&mut self, other: Self) {
+        let new: Vec<_> = other.keys.into_iter().filter(|key| !self.keys.contains(key)).collect();
         self.keys.extend(new);
+        self.at = self.at.max(other.at);
     }
 }
 
@@ -48,34 +55,78 @@ impl Eviction {
 /// cache has names.
 #[derive(Default)]
 pub struct Evictions {
-    waiting: Mutex<HashMap<EnsName, Eviction>>,
+    waiting: Mutex<Waiting>,
     bell: Notify,
+}
+
+#[derive(Default)]
+struct Waiting {
+    now: HashMap<EnsName, Eviction>,
+    /// What the server did not take, and when it is tried again.
+    later: HashMap<EnsName, Eviction>,
+    retry_at: Option<Instant>,
+}
+
+impl Waiting {
+    /// What is to be done by now.
+    fn due(&mut self) -> HashMap<EnsName, Eviction> {
+        let mut due = mem::take(&mut self.now);
+        if self.retry_at.is_some_and(|at| at <= Instant::now()) {
+            self.retry_at = None;
+            mem::take(&mut self.later).into_values().for_each(|eviction| add_to(&mut due, eviction));
+        }
+        due
+    }
+}
+
+fn add_to(evictions: &mut HashMap<EnsName, Eviction>, eviction: Eviction) {
+    match evictions.entry(eviction.name.clone()) {
+        Entry::Vacant(place) => _ = place.insert(eviction),
+        Entry::Occupied(mut earlier) => earlier.get_mut().join(eviction),
+    }
 }
 
 impl Evictions {
     /// Adds some.
     pub fn add(&self, evictions: impl IntoIterator<Item = Eviction>) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        for eviction in evictions {
-            match waiting.entry(eviction.name.clone()) {
-                Entry::Vacant(place) => _ = place.insert(eviction),
-                Entry::Occupied(mut earlier) => earlier.get_mut().join(eviction.keys),
-            }
-        }
-        drop(waiting);
+        evictions.into_iter().for_each(|eviction| add_to(&mut self.waiting().now, eviction));
         self.bell.notify_one();
     }
 
-    /// Takes all, as soon as there are any.
-    pub async fn take(&self) -> Vec<Eviction> {
-        // Ends with the first that is added.
-        loop {
-            let taken = mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
-            if !taken.is_empty() {
-                return taken.into_values().collect();
-            }
-            self.bell.notified().await;
+    /// Adds some again that the server did not take: they are given a second later, for as long as the fleet may have what
+    /// they are about.
+    pub fn try_again(&self, evictions: &[Eviction]) {
+        let mut waiting = self.waiting();
+        let open = evictions.iter().filter(|eviction| eviction.at.elapsed() < TRUSTED_FRESH);
+        let open = open.filter(|_| !clresolve_core::mutant!("evictions-are-told-once"));
+        for eviction in open {
+            add_to(&mut waiting.later, Eviction { _open: Arc::default(), ..eviction.clone() });
         }
+        if !waiting.later.is_empty() {
+            waiting.retry_at.get_or_insert(Instant::now() + RETRY);
+        }
+    }
+
+    /// Takes all that are to be done by now, as soon as there are any.
+    pub async fn take(&self) -> Vec<Eviction> {
+        // Ends with the first that is added, or is tried again.
+        loop {
+            let (due, retry_at) = {
+                let mut waiting = self.waiting();
+                (waiting.due(), waiting.retry_at)
+            };
+            if !due.is_empty() {
+                return due.into_values().collect();
+            }
+            match retry_at {
+                Some(at) => tokio::select! { () = sleep_until(at) => {}, () = self.bell.notified() => {} },
+                None => self.bell.notified().await,
+            }
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -96,21 +147,24 @@ pub struct Announcer {
 }
 
 impl Announcer {
-    /// Tells the fleet of what is `untold`, for as long as it is awaited. The values about it are `outdated` then.
+    /// Tells the fleet of what is `untold`, for as long as it is awaited. The values about it are `outdated` then. What the
+    /// server does not take is told again: where nothing is heard of a change on chain, this alone tells of it.
     pub async fn tell(self, untold: Arc<Evictions>, outdated: Arc<Evictions>) {
         let mut sent = 0;
         // Without end: the daemon drops it.
         loop {
             let evictions = untold.take().await;
             for evictions in evictions.chunks(MAX_AT_ONCE) {
-                self.publish(evictions, &mut sent).await;
+                if self.publish(evictions, &mut sent).await.is_err() {
+                    untold.try_again(evictions);
+                }
                 sleep(PAUSE).await;
             }
             outdated.add(evictions);
         }
     }
 
-    async fn publish(&self, evictions: &[Eviction], sent: &mut u64) {
+    async fn publish(&self, evictions: &[Eviction], sent: &mut u64) -> Result<(), Gone> {
         let mut asked = Pipeline::new();
         for Eviction { name, .. } in evictions {
             *sent += 1;
@@ -120,6 +174,7 @@ impl Announcer {
         let told = self.link.ask::<()>(&asked, self.limit).await;
         let outcome = told.map_or_else(|Gone| SharedWrite::Untold, |()| SharedWrite::Told);
         evictions.iter().for_each(|_| telemetry::shared_write(outcome));
+        told
     }
 }
 
@@ -134,7 +189,7 @@ mod tests {
 
     fn eviction(name: &str) -> Eviction {
         let name = EnsName::parse(name).expect("a good name");
-        Eviction { name, keys: Vec::new(), _open: Arc::default() }
+        Eviction { name, keys: Vec::new(), at: Instant::now(), _open: Arc::default() }
     }
 
     /// Else the value of a question that has left the cache would stay at the server.

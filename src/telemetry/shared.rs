@@ -28,6 +28,8 @@ outcomes! {
     SharedRead {
         /// It gave the verdict.
         Taken = "taken",
+        /// It gave the content: it is older than the hints that are remembered here, and the records were read here.
+        Content = "content",
         /// There is none.
         Missing = "missing",
         /// This process has not seen a block yet.

@@ -8,7 +8,7 @@ use clresolve::resolve::{Question, Resolver};
 use clresolve::sandbox::{ChainState, chain::RpcFault};
 use clresolve::verdict::{Resolution, State};
 
-use super::{AGENT, Stage, is_evicted_within_a_second, name};
+use super::{AGENT, OTHER, Stage, is_evicted_within_a_second, name};
 
 /// How often endpoints are asked here: at once.
 const POLL: Duration = Duration::from_millis(10);
@@ -106,4 +106,50 @@ async fn a_refresh_is_shared_with_the_age_of_its_content() {
     let own = one.resolve(AGENT).await;
     assert_eq!(fetched_at(&found), fetched_at(&own));
     assert_eq!(found.verdict().freshness.fresh_until, own.verdict().freshness.fresh_until);
+}
+
+/// Longer ago than endpoints repeat what they said, so that nobody would have told of the change.
+async fn pass_blocks(stage: &mut Stage, follower: &Resolver) {
+    let first = Question::new(super::FIRST);
+    let is_fresh = async || super::is_fresh(&follower.cache_status(&first).await.expect("a good question"));
+    for round in 0..3 {
+        for number in 0..4 {
+            stage.world.write_text(&name(OTHER), "note", &format!("{round}.{number}")).expect("it has a resolver");
+        }
+        stage.world.write_text(&name(super::FIRST), "note", &round.to_string()).expect("it has a resolver");
+        // It has read up to here, and then again.
+        for expected in [false, true] {
+            while is_fresh().await != expected {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+}
+
+/// It follows what it has cached, and has cached nothing of the agent.
+#[tokio::test(flavor = "multi_thread")]
+async fn evidence_from_before_a_change_of_long_ago_is_not_taken() {
+    let Some(mut stage) = Stage::new(&[]).await else { return };
+    (stage.config.follow.poll, stage.config.follow.poll_public) = (POLL, POLL);
+    let follower = stage.follower().await;
+    drop(stage.sharer().await);
+    stage.world.write_text(&name(AGENT), "cl.owner", "thief.eth").expect("it has a resolver");
+    pass_blocks(&mut stage, &follower).await;
+    let found = follower.resolve(AGENT).await;
+    assert_eq!((found.verdict().state, codes(&found)), (State::Indeterminate, vec!["record-pending"]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_evidence_that_is_too_old_to_be_followed_the_content_is_taken() {
+    let Some(mut stage) = Stage::new(&[]).await else { return };
+    (stage.config.follow.poll, stage.config.follow.poll_public) = (POLL, POLL);
+    let follower = stage.follower().await;
+    drop(stage.sharer().await);
+    pass_blocks(&mut stage, &follower).await;
+    let before = stage.world.counts();
+    let found = follower.resolve(AGENT).await;
+    let after = stage.world.counts();
+    assert_eq!(found.verdict().state, State::Trusted);
+    assert_eq!((after.https, after.gateway), (before.https, before.gateway));
+    assert!(after.rpc > before.rpc, "the records were read here");
 }

@@ -12,12 +12,10 @@ use clresolve::telemetry::Exposition;
 use jiff::Timestamp;
 use redis::Commands as _;
 
-use super::{AGENT, FIRST, KEY, OTHER, Stage, is_evicted_within_a_second, name};
+use super::{AGENT, BUS, FIRST, KEY, OTHER, Stage, is_evicted_within_a_second, name};
 
 /// Longest wait for a count, on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-const CHANNEL: &str = "clresolve:bus:31337";
 
 /// The counts of a family, by outcome.
 fn outcomes(counts: &Exposition, family: &str) -> BTreeMap<String, u64> {
@@ -169,9 +167,9 @@ async fn messages_of_the_bus_are_counted_by_what_became_of_them() {
     let (one, other) = (stage.sharer().await, stage.sharer().await);
     let mut bus = stage.redis.open();
     let mut bus = bus.as_pubsub();
-    bus.subscribe(CHANNEL).expect("the server answers");
+    bus.subscribe(BUS).expect("the server answers");
     let publish = |bytes: &[u8]| {
-        stage.redis.open().publish::<_, _, u32>(CHANNEL, bytes).expect("the server answers");
+        stage.redis.open().publish::<_, _, u32>(BUS, bytes).expect("the server answers");
     };
     one.evict(&name(AGENT));
     assert!(is_evicted_within_a_second(&other).await);

@@ -236,3 +236,42 @@ async fn an_answer_without_end_is_given_up() {
     let bytes = most.recv().await.expect("it ends");
     assert!(bytes < TOO_MUCH, "{bytes} bytes were read");
 }
+
+/// Nobody follows the chain here: the bus alone tells of the eviction.
+#[tokio::test]
+async fn an_eviction_is_told_as_soon_as_the_server_is_back() {
+    let Some(mut stage) = Stage::new(&[]).await else { return };
+    let (one, other) = (stage.sharer().await, stage.daemon().await);
+    assert_eq!(other.resolve(AGENT).await.verdict().state, State::Trusted);
+    stage.redis.kill();
+    one.evict(&name(AGENT));
+    // Until it is left alone, so that the other one listens again before it is told.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    stage.redis.start_again();
+    tokio::time::timeout(Duration::from_secs(30), is_evicted(&other)).await.expect("it is told");
+}
+
+/// The other one could not hear whose evidence is from before a change.
+#[tokio::test]
+async fn what_was_shared_before_the_bus_broke_is_not_taken_after_it() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let (_one, other) = (stage.sharer().await, stage.daemon().await);
+    let listeners = || {
+        let counts: Vec<(String, u64)> = redis::cmd("PUBSUB")
+            .arg("NUMSUB")
+            .arg(super::BUS)
+            .query(&mut stage.redis.open())
+            .expect("the server answers");
+        counts.first().map(|(_, count)| *count)
+    };
+    assert_eq!(listeners(), Some(2));
+    let killed: u64 = redis::cmd("CLIENT")
+        .arg(&["KILL", "TYPE", "pubsub"])
+        .query(&mut stage.redis.open())
+        .expect("the server answers");
+    assert_eq!(killed, 2);
+    while listeners() != Some(2) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    stage.runs_by_itself(&other, AGENT).await;
+}

@@ -29,7 +29,7 @@ use crate::transport::HttpPost;
 
 /// Blocks that are asked for again each time. A server behind a load balancer that lacks the newest block says that it
 /// has no logs; a moment later it has.
-const OVERLAP: u64 = 4;
+pub const OVERLAP: u64 = 4;
 
 /// Most blocks that are asked for at once: 25 minutes of mainnet. After a longer absence most verdicts have come to
 /// their end, and the rest is read again.

@@ -63,7 +63,7 @@ use metrics::counter;
 pub use self::agent_registry::{AgentError, AgentReading, AgentRegistry};
 pub use self::endpoint::Endpoint;
 pub use self::endpoint_survey::{EndpointStatement, EndpointSurvey, NameStatement};
-pub use self::follow::{Change, FollowError, Follower, Follows, News, Source};
+pub use self::follow::{Change, FollowError, Follower, Follows, News, OVERLAP, Source};
 #[cfg(feature = "state-proof")]
 pub use self::header_source::{Head, HeaderSource};
 pub use self::name_finder::{FoundNames, NameFinder, Spellings, WantedNames};

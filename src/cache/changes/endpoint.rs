@@ -26,6 +26,8 @@ pub(super) struct Followed {
     pub(super) is_up: bool,
     /// The lowest block from which its logs were read without a gap.
     pub(super) since: Option<u64>,
+    /// The newest block up to which its logs were read.
+    pub(super) head: Option<u64>,
     /// What it said the last time: places, with the newest block of each. A run that was under way then may have missed it.
     pub(super) said: HashMap<(Source, B256), u64>,
     /// Until when runs wait for no block of its hints.
@@ -41,6 +43,7 @@ impl Followed {
             budget: Budget::of_hints(),
             is_up: false,
             since: None,
+            head: None,
             said: HashMap::new(),
             doubted_until: None,
         }
@@ -48,7 +51,7 @@ impl Followed {
 
     /// The same endpoint under another configuration. What it has spent is spent; its logs begin anew.
     pub(super) fn resumed(self, is_alone: bool) -> Self {
-        Self { is_authority: self.endpoint.own || is_alone, is_up: false, since: None, ..self }
+        Self { is_authority: self.endpoint.own || is_alone, is_up: false, since: None, head: None, ..self }
     }
 
     pub(super) const fn is_authority(&self) -> bool {
@@ -73,8 +76,13 @@ impl Followed {
         self.doubted_until.is_some_and(|until| now < until)
     }
 
-    /// Whether it has read the blocks from this one on.
-    pub(super) fn has_read_from(&self, block: u64) -> bool {
+    /// Whether it reads all blocks from this one on.
+    pub(super) fn reads_from(&self, block: u64) -> bool {
         self.is_up && self.since.is_some_and(|since| since <= block)
+    }
+
+    /// Whether it has come up to this block.
+    pub(super) fn has_reached(&self, block: u64) -> bool {
+        self.head.is_some_and(|head| head >= block) || clresolve_core::mutant!("who-stands-still-covers-gaps")
     }
 }

@@ -93,6 +93,12 @@ fn news(changes: Vec<Change>) -> News {
     News { head, changes, replaced: None, missed: None, unasked: 0 }
 }
 
+/// Nothing has changed up to this block, as far as it was read.
+fn news_at(number: u64, missed: Option<RangeInclusive<u64>>) -> News {
+    let head = Block { number, hash: [9; 32].into(), timestamp: START };
+    News { head, missed, ..news(vec![]) }
+}
+
 fn evicted(outcome: &NewsEffect) -> Vec<&str> {
     outcome.evicted.iter().map(|key| key.name.as_str()).collect()
 }
@@ -617,7 +623,7 @@ fn an_endpoint_that_is_down_covers_nothing() {
     assert_eq!(ids[0], LIAR);
     changes.news(ids[1], &news(vec![]), START);
     assert_eq!(changes.followed(), 1);
-    changes.answered(ids[1], false);
+    changes.answered(ids[1], false, START);
     assert!(changes.news(LIAR, &gap(READ + 1), START).is_stale);
 }
 
@@ -668,4 +674,61 @@ async fn a_run_that_a_hint_overtook_is_not_kept() {
     };
     cache.run_anew(key("a.eth"), overtaken).await;
     assert!(cache.fresh(&key("a.eth"), START).await.is_none());
+}
+
+/// Else one whose chain has stopped would hide what others leave out.
+#[test]
+fn an_endpoint_that_stands_still_covers_no_gap() {
+    let changes = Changes::new();
+    let ids = changes.follow(&[stranger("one"), stranger("two"), own("node")]);
+    changes.add(&key("a.eth"), &read(START, READ, None), changes.begin());
+    for id in &ids {
+        changes.news(*id, &news_at(READ + 5, None), START);
+    }
+    let left_out = news_at(READ + 6, Some(READ + 6..=READ + 6));
+    changes.news(ids[1], &news_at(READ + 6, None), START);
+    assert!(!changes.news(ids[0], &left_out, START).is_stale, "the own one may come as far in a moment");
+    assert!(changes.is_idle());
+    changes.answered(ids[2], true, START + PATIENCE - 1.second());
+    assert!(changes.is_idle());
+    changes.answered(ids[2], true, START + PATIENCE);
+    assert_eq!(changes.due(START + PATIENCE), [name("a.eth")]);
+
+    let later = START + PATIENCE;
+    assert!(!changes.news(ids[0], &left_out, later).is_stale);
+    changes.news(ids[2], &news_at(READ + 6, None), later);
+    changes.answered(ids[2], true, later);
+    changes.answered(ids[2], true, later + PATIENCE);
+    assert!(changes.is_idle(), "it has come as far in time");
+}
+
+/// What it says of blocks to come must have no name read without end.
+#[test]
+fn a_gap_in_blocks_that_nobody_else_has_is_covered_by_who_keeps_pace() {
+    let changes = Changes::new();
+    let ids = changes.follow(&[stranger("liar"), own("node")]);
+    changes.add(&key("a.eth"), &read(START, READ, None), changes.begin());
+    changes.news(ids[1], &news_at(READ + 5, None), START);
+    let made_up = news_at(READ + 900, Some(READ + 6..=READ + 900));
+    assert!(!changes.news(ids[0], &made_up, START).is_stale);
+    changes.answered(ids[0], true, START + PATIENCE);
+    assert!(changes.is_idle());
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn what_others_read_counts_while_changes_after_it_are_remembered() {
+    let changes = Changes::new();
+    let remembers = |newest: u64| changes.remembers_since(Some(newest), START);
+    assert!(remembers(READ), "nothing is followed");
+    let ids = changes.follow(&[stranger("liar"), stranger("honest")]);
+    assert!(!remembers(READ), "nobody has said anything yet");
+    changes.add(&key("a.eth"), &read(START, READ, None), changes.begin());
+    changes.news(ids[1], &news_at(READ + 5, None), START);
+    assert!(remembers(READ + 5) && remembers(READ + 5 - OVERLAP) && !remembers(READ + 4 - OVERLAP));
+    assert!(!changes.remembers_since(None, START));
+    changes.news(ids[0], &news_at(READ + 9000, None), START);
+    assert!(remembers(READ + 5), "a block that nobody can have");
+    changes.news(ids[1], &news_at(READ + 7, Some(READ + 6..=READ + 6)), START);
+    assert!(!remembers(READ + 5) && remembers(READ + 6), "a change in what was left out is not known");
 }
