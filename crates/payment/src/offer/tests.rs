@@ -53,14 +53,29 @@ fn payee_only() -> SignerKeys {
     SignerKeys { addresses: vec![address_of(PAYEE)], ..SignerKeys::default() }
 }
 
-/// What one offer proves: until when, or the code.
-fn proven(offer: Value, keys: &SignerKeys) -> Option<Result<Option<i64>, Code>> {
+/// What one offer proves: until when, or why it does not. One code stands for several objections, which their messages
+/// tell apart.
+fn proven(offer: Value, keys: &SignerKeys) -> Option<Result<Option<i64>, String>> {
     let proven = Offers::read(&[offer]).prove(&price(), &at(URL), keys, now())?;
-    Some(proven.map(|offered| offered.valid_until.map(Timestamp::as_second)).map_err(|unproven| unproven.reason.code))
+    let why = |reason: Reason| match reason.code {
+        Code::OfferInvalid => reason.message,
+        code => code.slug().to_owned(),
+    };
+    Some(proven.map(|offered| offered.valid_until.map(Timestamp::as_second)).map_err(|unproven| why(*unproven.reason)))
 }
 
-const INVALID: Option<Result<Option<i64>, Code>> = Some(Err(Code::OfferInvalid));
-const UNPROVEN: Option<Result<Option<i64>, Code>> = Some(Err(Code::OfferSignerUnproven));
+/// As [`proven`] has it of an offer that is invalid.
+fn refused(objection: Objection) -> Option<Result<Option<i64>, String>> {
+    Some(Err(objection.reason(0).message))
+}
+
+fn malformed() -> Option<Result<Option<i64>, String>> {
+    refused(Objection::Form(String::new()))
+}
+
+fn unproven() -> Option<Result<Option<i64>, String>> {
+    Some(Err(Code::OfferSignerUnproven.slug().to_owned()))
+}
 
 #[test]
 fn an_offer_by_a_published_key_proves() {
@@ -80,15 +95,15 @@ fn an_offer_by_a_published_key_proves() {
 fn an_offer_by_a_key_that_the_name_does_not_publish_proves_nothing() {
     let (key, other) = (SigningKey::generate().unwrap(), SigningKey::generate().unwrap());
     // The thief's offer pays whom the entry pays, and is signed by the thief.
-    assert_eq!(proven(eip712(payload(), THIEF), &keys(&key)), UNPROVEN);
-    assert_eq!(proven(jws(&header(), &payload(), &other), &keys(&key)), UNPROVEN);
-    assert_eq!(proven(eip712(payload(), PAYEE), &SignerKeys::default()), UNPROVEN);
-    assert_eq!(proven(jws(&header(), &payload(), &key), &payee_only()), UNPROVEN);
+    assert_eq!(proven(eip712(payload(), THIEF), &keys(&key)), unproven());
+    assert_eq!(proven(jws(&header(), &payload(), &other), &keys(&key)), unproven());
+    assert_eq!(proven(eip712(payload(), PAYEE), &SignerKeys::default()), unproven());
+    assert_eq!(proven(jws(&header(), &payload(), &key), &payee_only()), unproven());
     // A key that the offer brings is not looked at.
     let mut brought = header();
     brought["jwk"] = other.public().to_jwk();
     brought["kid"] = format!("did:jwk:{}", other.public().id()).into();
-    assert_eq!(proven(jws(&brought, &payload(), &other), &keys(&key)), UNPROVEN);
+    assert_eq!(proven(jws(&brought, &payload(), &other), &keys(&key)), unproven());
     assert_eq!(proven(jws(&brought, &payload(), &key), &keys(&key)), Some(Ok(Some(NOW + 60))));
 }
 
@@ -117,8 +132,8 @@ fn an_offer_of_other_terms_proves_nothing() {
     ];
     for (member, value) in others {
         let payload = with(member, value);
-        assert_eq!(proven(eip712(payload.clone(), PAYEE), &keys(&key)), INVALID, "{payload}");
-        assert_eq!(proven(jws(&header(), &payload, &key), &keys(&key)), INVALID, "{payload}");
+        assert_eq!(proven(eip712(payload.clone(), PAYEE), &keys(&key)), refused(Objection::Terms), "{payload}");
+        assert_eq!(proven(jws(&header(), &payload, &key), &keys(&key)), refused(Objection::Terms), "{payload}");
     }
 }
 
@@ -170,7 +185,12 @@ fn an_offer_is_for_one_of_the_resources() {
 #[test]
 fn an_offer_ends_with_its_last_second() {
     let key = SigningKey::generate().unwrap();
-    for (end, expected) in [(NOW + 1, Some(Ok(Some(NOW + 1)))), (NOW, INVALID), (NOW - 1, INVALID), (1, INVALID)] {
+    for (end, expected) in [
+        (NOW + 1, Some(Ok(Some(NOW + 1)))),
+        (NOW, refused(Objection::Ended)),
+        (NOW - 1, refused(Objection::Ended)),
+        (1, refused(Objection::Ended)),
+    ] {
         let payload = with("validUntil", end.into());
         assert_eq!(proven(eip712(payload.clone(), PAYEE), &keys(&key)), expected);
         assert_eq!(proven(jws(&header(), &payload, &key), &keys(&key)), expected);
@@ -183,13 +203,13 @@ fn what_is_signed_is_what_is_stated() {
     let signature = eip712(with("amount", "1".into()), PAYEE)["signature"].clone();
     let changed = json!({"format": "eip712", "payload": payload(), "signature": signature});
     // Whose signature it would be, is anybody's guess.
-    assert_eq!(proven(changed, &keys(&key)), UNPROVEN);
+    assert_eq!(proven(changed, &keys(&key)), unproven());
     let compact = |offer: &Value| offer["signature"].as_str().unwrap().to_owned();
     let (cheap, dear) = (jws(&header(), &with("amount", "1".into()), &key), jws(&header(), &payload(), &key));
     let (cheap, dear) = (compact(&cheap), compact(&dear));
     let (signature, payload) = (cheap.rsplit_once('.').unwrap().1, dear.rsplit_once('.').unwrap().0);
     let changed = json!({"format": "jws", "signature": format!("{payload}.{signature}")});
-    assert_eq!(proven(changed, &keys(&key)), UNPROVEN);
+    assert_eq!(proven(changed, &keys(&key)), unproven());
 }
 
 #[test]
@@ -219,18 +239,21 @@ fn a_signature_that_no_key_makes_is_invalid() {
     for signature in broken {
         let mut offer = good.clone();
         offer["signature"] = signature.clone().into();
-        assert_eq!(proven(offer, &keys(&key)), INVALID, "{signature}");
+        assert_eq!(proven(offer, &keys(&key)), refused(Objection::Signature), "{signature}");
     }
     let mut contract = good;
     contract["signature"] = format!("0x{}", "11".repeat(200)).into();
-    assert_eq!(proven(contract, &keys(&key)), UNPROVEN, "only the chain can check it");
+    assert_eq!(proven(contract, &keys(&key)), unproven(), "only the chain can check it");
     for header in [json!({"alg": "none", "kid": "k"}), json!({"alg": "EdDSA", "kid": "k"})] {
         let mut unsigned = jws(&header, &payload(), &key);
         let signed = unsigned["signature"].as_str().unwrap().rsplit_once('.').unwrap().0.to_owned();
         unsigned["signature"] = format!("{signed}.").into();
-        assert_eq!(proven(unsigned, &keys(&key)), INVALID, "{header}");
+        assert_eq!(proven(unsigned, &keys(&key)), refused(Objection::Signature), "{header}");
     }
-    assert_eq!(proven(jws(&json!({"alg": "none", "kid": "k"}), &payload(), &key), &keys(&key)), INVALID);
+    assert_eq!(
+        proven(jws(&json!({"alg": "none", "kid": "k"}), &payload(), &key), &keys(&key)),
+        refused(Objection::Signature)
+    );
 }
 
 /// Which key a name publishes can be unknown. What no published key could have signed is a stranger's all the same.
@@ -265,7 +288,7 @@ fn other_algorithms_prove_nothing() {
     let key = SigningKey::generate().unwrap();
     for algorithm in ["ES256K", "HS256", "eddsa", "None", ""] {
         let header = json!({"alg": algorithm, "kid": "k"});
-        assert_eq!(proven(jws(&header, &payload(), &key), &keys(&key)), UNPROVEN, "{algorithm}");
+        assert_eq!(proven(jws(&header, &payload(), &key), &keys(&key)), unproven(), "{algorithm}");
     }
 }
 
@@ -317,12 +340,12 @@ fn an_offer_has_one_form() {
         jws(&header(), &with("more", 1.into()), &key),
     ];
     for offer in broken {
-        assert_eq!(proven(offer.clone(), &keys(&key)), INVALID, "{offer}");
+        assert_eq!(proven(offer.clone(), &keys(&key)), malformed(), "{offer}");
     }
     let twice = r#"{"amount":"1","amount":"10000"}"#;
     let signed = format!("{}.{}", BASE64URL.encode(header().to_string()), BASE64URL.encode(twice));
     let compact = format!("{signed}.{}", BASE64URL.encode(key.sign(signed.as_bytes())));
-    assert_eq!(proven(json!({"format": "jws", "signature": compact}), &keys(&key)), INVALID);
+    assert_eq!(proven(json!({"format": "jws", "signature": compact}), &keys(&key)), malformed());
 }
 
 #[test]
