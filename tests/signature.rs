@@ -982,6 +982,20 @@ fn owner_only(path: &str) {
 #[cfg(not(unix))]
 fn owner_only(_: &str) {}
 
+/// A pipe has no length to ask for.
+#[cfg(unix)]
+#[test]
+fn keys_from_a_pipe_are_read_with_a_bound() {
+    let desk = Desk::new();
+    let signed = desk.write("signed.json", header(json!({})).to_string());
+    let verify = ["signature", "verify", &signed, "--jwks", "/dev/stdin"];
+    let most = 256 * 1024;
+    let (_, err) = ends(&clresolve(&verify, &" ".repeat(most + 1)), 2);
+    assert!(err.contains("a key set has at most"), "{err}");
+    let (_, err) = ends(&clresolve(&verify, &" ".repeat(most)), 2);
+    assert!(!err.contains("a key set has at most"), "{err}");
+}
+
 #[test]
 fn wrong_calls_are_told_and_roots_that_cannot_be_asked_leave_it_open() {
     let desk = Desk::new();

@@ -1,7 +1,7 @@
 //! `signature`: signatures of A2A cards, made and judged.
 
 use std::fmt::Write as _;
-use std::fs;
+use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use serde::Serialize;
@@ -28,7 +28,7 @@ use crate::text::Foreign;
 use crate::verdict::State;
 
 /// Longest file of keys, in bytes: far from what 64 keys need.
-const MAX_KEYS_BYTES: u64 = 256 * 1024;
+const MAX_KEYS_BYTES: usize = 256 * 1024;
 
 /// Signs a card and writes it.
 fn sign(args: SignCardArgs) -> anyhow::Result<Exit> {
@@ -131,11 +131,11 @@ async fn roots(args: &SignatureVerifyArgs) -> anyhow::Result<TrustRoots> {
 /// The key set in a file. One that cannot be used is a mistake in the call, not a finding about the card.
 fn of_file(path: &str) -> anyhow::Result<Root> {
     let shown = || format!("--jwks {}", Foreign::new(path));
-    let size = fs::metadata(path).with_context(shown)?.len();
-    if size > MAX_KEYS_BYTES {
+    let keys = read(Path::new(path), MAX_KEYS_BYTES).with_context(shown)?;
+    if keys.len() > MAX_KEYS_BYTES {
         bail!("{}: a key set has at most {MAX_KEYS_BYTES} bytes", shown());
     }
-    Root::from_jwks(path, &fs::read(path).with_context(shown)?).with_context(shown)
+    Root::from_jwks(path, &keys).with_context(shown)
 }
 
 const fn verdict_of(state: SignatureState) -> State {
