@@ -376,12 +376,12 @@ pub fn gateway_lied(label: &str) {
     counter!(GATEWAY_LIES, "gateway" => label.to_owned()).increment(1);
 }
 
-/// Logs of an endpoint put so many names out of the cache.
+/// Counts the names that logs of an endpoint put out of the cache.
 pub fn hints(label: &str, count: u64) {
     counter!(FOLLOW_HINTS, "endpoint" => label.to_owned()).increment(count);
 }
 
-/// So many hints of an endpoint were not taken, for this cause.
+/// Counts hints of an endpoint that were not taken, by cause.
 pub fn hints_ignored(label: &str, cause: &'static str, count: u64) {
     if count > 0 {
         counter!(FOLLOW_HINTS_IGNORED, "endpoint" => label.to_owned(), "cause" => cause).increment(count);

@@ -153,7 +153,7 @@ const fn status(status: Status) -> &'static str {
     }
 }
 
-/// A random number of so many bytes, in hex.
+/// A random number of `N` bytes, in hex.
 fn id<const N: usize>() -> String {
     let mut bytes = [0; N];
     // Without randomness the numbers are not unique, and no answer depends on them.

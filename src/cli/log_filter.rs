@@ -102,7 +102,7 @@ mod tests {
         }
     }
 
-    /// What is logged of a client's words, and beside them, under a filter.
+    /// The lines that a filter lets pass: of a client of the daemon, and of the program itself.
     fn logged(chosen: Option<&str>) -> String {
         let lines = Lines::default();
         let writer = lines.clone();

@@ -228,18 +228,18 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// So many bytes, and never more than `most` at once.
+    /// An allowance of `bytes`, which never grows beyond `most`.
     pub fn of(bytes: usize, most: usize) -> Self {
         Self { left: Arc::new(AtomicUsize::new(bytes.min(most))), most }
     }
 
-    /// Adds so many bytes.
+    /// Permits `bytes` more to be read.
     pub fn grant(&self, bytes: usize) {
         let more = |left: usize| Some(left.saturating_add(bytes).min(self.most));
         let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }
 
-    /// Takes so many bytes, if they are there.
+    /// Takes `bytes` from what is left. False where it is less.
     fn take(&self, bytes: usize) -> bool {
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
     }

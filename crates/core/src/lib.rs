@@ -6,7 +6,7 @@
 //! | [`records`] | the `cl.*` text records and what was read for each |
 //! | [`reading`] | what one block of the chain says about a name, and how far it is vouched for |
 //! | [`execution`] | what a chain says of one transaction |
-//! | [`cause`] | why records could not be read, by who can fix it |
+//! | [`chain_error`], [`cause`] | why a reading of the chain failed; why records could not be read, by who can fix it |
 //! | [`fetch`] | why a document could not be fetched |
 //! | [`recordable`] | causes that evidence can record |
 //! | [`reason`] | the registry of reason codes |

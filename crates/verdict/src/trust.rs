@@ -7,7 +7,8 @@
 //! | [`Replay`] | [`build::replay`](crate::build::replay), from the evidence in a bundle | audits |
 //! | [`Trusted`] | either of them, or a signature that was verified | projection, the card's bytes |
 //!
-//! None of them implements `Deserialize`, and none has a public field, so JSON cannot become one:
+//! None of them implements `Deserialize`, and none has a public field, so JSON alone cannot become one. For
+//! [`Trusted::signed`] the caller must have verified a signature:
 //!
 //! ```compile_fail
 //! use clresolve_verdict::trust::Resolution;
@@ -229,7 +230,8 @@ impl Trusted {
 
     /// The agent in a verdict whose signature the caller has verified, if the verdict is trusted.
     ///
-    /// The signature is checked by `clresolve-bundle`, which alone calls this. What comes out opens no gate.
+    /// The signature is checked by `clresolve-bundle`, which alone calls this (a test of the structure holds it). What comes
+    /// out opens no gate.
     pub fn signed(verdict: &Arc<Verdict>, until: Timestamp) -> Option<Self> {
         Self::of(verdict, None, Origin::Signed { until })
     }

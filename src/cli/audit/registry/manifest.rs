@@ -32,7 +32,7 @@ pub(super) enum Document {
     Descriptor(String),
 }
 
-/// Why a document is none of a registry.
+/// Why a document is no manifest of a registry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ManifestError {
     /// It is not strict JSON.
