@@ -31,7 +31,7 @@ macro_rules! rows {
             "The CID, or one on the way to the card, uses sha1, a shortened digest, an identity hash over 128 bytes or an unknown function. Use sha2-256 (the default of every tool), sha2-512, blake2b-256 or blake3.";
         CidUnproven "cid-unproven" Unknown Integrity "CL-45" Publisher true
             "No gateway gave the blocks that prove the card."
-            "The card's bytes were fetched, but the blocks that link them to cl.cid.agentcard could not be had from any gateway, so the CID is neither confirmed nor refuted. The publisher should pin the content where public gateways find it; whoever knows a gateway that has it can name that (--gateway).";
+            "The card's bytes were fetched, but the blocks that link them to cl.cid.agentcard could not be had from any gateway, so the CID is neither confirmed nor refuted. The publisher should pin the content where public gateways find it. A gateway that has it can be named too (--gateway).";
         CidMismatch "cid-mismatch" Fail Integrity "CL-45" Publisher false
             "The card's bytes are not the content of cl.cid.agentcard."
             "The bytes of this source differ from the bytes that the CID names. Either the card was changed without changing the record, or it was replaced. Restore the released bytes, or release a new card with its new CID.";

@@ -7,7 +7,7 @@ macro_rules! rows {
             "The registry could not be asked."
             "The host of the manifest, or of the descriptor that leads to it, gave no usable answer, or no gateway has it. Which names it lists is not known, and nothing is said against it. Audit again later, or name another place of its manifest with --registry.";
         RegistryMalformed "registry-malformed" Fail Discovery "" Asker false
-            "What is named as the registry is none."
+            "The registry is malformed."
             "The document is neither a manifest of a registry nor a descriptor that leads to one, it is too long, or it leads to what must not be asked. So no name is taken from it. Its keeper has to correct it, or another registry is named with --registry.";
 
         // discovery, of Orloj and of any system
