@@ -103,7 +103,7 @@ impl Evictions {
             add_to(&mut waiting.later, Eviction { _open: Arc::default(), ..eviction.clone() });
         }
         if !waiting.later.is_empty() {
-            waiting.retry_at.get_or_insert(Instant::now() + RETRY);
+            waiting.retry_at.get_or_insert_with(|| Instant::now() + RETRY);
         }
     }
 

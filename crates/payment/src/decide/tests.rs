@@ -309,7 +309,6 @@ fn what_sells_a_tool_is_called_where_the_tools_of_the_name_are() {
         case.decide()
     };
     let codes = |resources: &[&str], change| of(resources, change).codes;
-    let configured = |url: &str| Ok(Route::configured(url).expect("an https URL"));
     let tool = &["mcp://tool/summarize"];
     let paid = of(tool, |_| {});
     assert_eq!((paid.decision, paid.codes), (Outcome::Allow, vec!["resource-differs".to_owned()]));
@@ -330,7 +329,8 @@ fn what_sells_a_tool_is_called_where_the_tools_of_the_name_are() {
     {
         let mut terms = terms(vec![Ok(price())]);
         terms.entries[0].resource = Some(tool[0].to_owned());
-        let case = Case { terms: Ok(terms), route: configured(url), tools: Some(Ok(tools())), ..Case::default() };
+        let route = Ok(Route::configured(url).expect("an https URL"));
+        let case = Case { terms: Ok(terms), route, tools: Some(Ok(tools())), ..Case::default() };
         assert_eq!(case.decide().codes, said, "{url}");
     }
 }
