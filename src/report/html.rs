@@ -159,7 +159,9 @@ fn others_must_act(overview: &Overview) -> Vec<String> {
         .collect();
     match overview.waiting() {
         0 => {}
-        waiting => sentences.push(format!("What {} lacks passes with time: nobody has to act on that.", counted(waiting))),
+        waiting => {
+            sentences.push(format!("What {} lacks passes with time: nobody has to act on that.", counted(waiting)))
+        }
     }
     match overview.shared {
         0 => {}
