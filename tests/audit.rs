@@ -1364,7 +1364,7 @@ fn the_published_registries_are_read() {
     let output = audit(&["--registry", descriptor.to_str().unwrap()]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        code(&output) == Some(1) && said.contains("bafybeihwxbbslsmvdnt3qj6qg5e6uj44hokxgs4h6p43jdmjyghvzjz4l4"),
+        code(&output) == Some(3) && said.contains("bafybeihwxbbslsmvdnt3qj6qg5e6uj44hokxgs4h6p43jdmjyghvzjz4l4"),
         "{said}"
     );
 }
