@@ -27,6 +27,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+#[cfg(feature = "redis")]
+use alloy_primitives::Address;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _, Shared};
 use jiff::{SignedDuration, Timestamp};
@@ -427,8 +429,8 @@ impl VerdictCache {
     /// Whether what was read up to the block `newest` may be used as it is: this process knows of every change after it that
     /// its endpoints told of.
     #[cfg(feature = "redis")]
-    pub(crate) fn remembers_since(&self, newest: Option<u64>, now: Timestamp) -> bool {
-        self.changes.remembers_since(newest, now)
+    pub(crate) fn remembers_since(&self, newest: Option<u64>, resolver: Option<Address>, now: Timestamp) -> bool {
+        self.changes.remembers_since(newest, resolver, now)
     }
 
     /// A run for hints has ended. Whether it knows of all of them and of every eviction, or is to be made again.

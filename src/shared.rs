@@ -333,8 +333,9 @@ impl Writer {
             let place = |key| place(&self.config, "evidence", &Binding { version: VERSION, key }.place());
             let mut asked = Pipeline::new();
             asked.cmd("DEL").arg(keys.map(place).collect::<Vec<_>>()).ignore();
-            if self.link.ask::<()>(&asked, self.config.write_timeout).await.is_err() {
-                outdated.try_again(evictions);
+            match self.link.ask::<()>(&asked, self.config.write_timeout).await {
+                Ok(()) => outdated.taken(),
+                Err(Gone) => outdated.try_again(evictions),
             }
         }
     }

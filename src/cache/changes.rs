@@ -101,8 +101,10 @@ struct Mark {
 #[derive(Clone, Copy, Debug)]
 struct OpenGap {
     first: u64,
-    /// The last of them that the chain is known to have: no other endpoint need come further.
+    /// How far others must have come to cover it: no further than the chain is known to go.
     last: u64,
+    /// The last of them.
+    end: u64,
     /// Since when the others are waited for.
     since: Timestamp,
 }
@@ -184,25 +186,35 @@ impl Changes {
         self.ledger().gap
     }
 
-    /// Evictions that the fleet told of were not heard for a while: all names are read again, as after a gap.
+    /// Evictions that the fleet told of were not heard for a while: all names are read again, as after a gap. Where nothing
+    /// is followed nobody reads any again, and it gives the names that are to be evicted.
     #[cfg(feature = "redis")]
-    pub(crate) fn missed_messages(&self) {
-        self.ledger().note_gap(None);
+    pub(crate) fn missed_messages(&self) -> BTreeSet<EnsName> {
+        let mut ledger = self.ledger();
+        if ledger.endpoints.is_empty() {
+            return ledger.index.names();
+        }
+        ledger.note_gap(None);
         self.bell.notify_one();
+        BTreeSet::new()
     }
 
-    /// Whether this process knows of every change after the block `newest` that its endpoints told of. They tell of the last
-    /// few blocks again and again, and what they said the last time is held. Where nothing is followed nobody tells of any.
+    /// Whether this process knows of every change after the block `newest` that its endpoints told of, for a name with this
+    /// resolver. They tell of the last few blocks again and again, and what they said the last time is held; of resolvers,
+    /// only those are asked for that a cached verdict was read from. Where nothing is followed nobody tells of any.
     #[cfg(feature = "redis")]
-    pub(crate) fn remembers_since(&self, newest: Option<u64>, now: Timestamp) -> bool {
+    pub(crate) fn remembers_since(&self, newest: Option<u64>, resolver: Option<Address>, now: Timestamp) -> bool {
         let ledger = self.ledger();
         if ledger.endpoints.is_empty() || clresolve_core::mutant!("evidence-of-any-age-is-taken") {
             return true;
         }
+        if resolver.is_some_and(|resolver| !ledger.index.has_resolver(resolver)) {
+            return false;
+        }
         let head =
             ledger.heads().filter(|(from, head)| !ledger.is_too_far(*from, *head, now)).map(|(_, head)| head).max();
         let (Some(head), Some(newest)) = (head, newest) else { return false };
-        let missed = ledger.missed.max(ledger.open.values().map(|gap| gap.last).max());
+        let missed = ledger.missed.max(ledger.open.values().map(|gap| gap.end).max());
         newest.saturating_add(OVERLAP) >= head && missed.is_none_or(|missed| missed <= newest)
     }
 
@@ -512,9 +524,11 @@ impl Ledger {
         self.endpoints.iter().filter_map(|(id, followed)| Some((*id, followed.head?)))
     }
 
-    /// The newest block that the chain is known to have: some operators have read it, or a run has. One endpoint may say what
-    /// it likes.
+    /// The newest block that the chain is known to have: an authority or some operators have read it, or a run has. Another
+    /// endpoint alone may say what it likes.
     fn known_head(&self) -> u64 {
+        let of_authorities = self.endpoints.values().filter(|followed| followed.is_up && followed.is_authority());
+        let read = of_authorities.filter_map(|followed| followed.head).chain(self.read.map(|(read, _)| read)).max();
         let mut heads: BTreeMap<&str, u64> = BTreeMap::new();
         for followed in self.endpoints.values().filter(|followed| followed.is_up) {
             let head = heads.entry(&followed.endpoint.operator).or_default();
@@ -523,7 +537,7 @@ impl Ledger {
         let mut heads: Vec<u64> = heads.into_values().collect();
         heads.sort_unstable_by(|one, other| other.cmp(one));
         let vouched = heads.get(ENOUGH_STRANGERS - 1).copied().unwrap_or_default();
-        vouched.max(self.read.map_or(0, |(read, _)| read))
+        vouched.max(read.unwrap_or_default())
     }
 
     /// Notes which blocks the endpoint covers, whose hints beyond its budget begin with the block `beyond`. Whether a gap
@@ -540,13 +554,18 @@ impl Ledger {
         let last = news.missed.as_ref().map(|missed| *missed.end()).into_iter().chain(beyond.map(|_| head)).max();
         let after = last.map_or(head, |last| last.saturating_add(1)).max(head);
         endpoint.since = endpoint.since.max(Some(after));
-        let gap = OpenGap { first, last: last.unwrap_or(head).min(self.known_head()), since: now };
+        if self.is_too_far(from, first, now) {
+            return false;
+        }
+        let (known, end) = (self.known_head().max(first), last.unwrap_or(head));
+        let end = if self.is_too_far(from, end, now) { known } else { end };
+        let gap = OpenGap { first, last: end.min(known), end, since: now };
         if self.is_covered(from, |other| other.reads_from(gap.first) && other.has_reached(gap.last)) {
             return false;
         }
         let is_stale = !self.is_covered(from, |other| other.reads_from(gap.first));
         if is_stale {
-            self.note_gap(Some(gap.last));
+            self.note_gap(Some(gap.end));
         } else {
             self.open.entry(from).and_modify(|open| *open = open.with(&gap)).or_insert(gap);
         }
@@ -561,7 +580,7 @@ impl Ledger {
             let is_over = now.duration_since(gap.since).abs() >= PATIENCE
                 || !self.is_covered(*from, |other| other.reads_from(gap.first));
             if is_over && !is_covered {
-                missed = missed.max(Some(gap.last));
+                missed = missed.max(Some(gap.end));
             }
             !is_covered && !is_over
         });
@@ -632,7 +651,8 @@ impl Mark {
 impl OpenGap {
     /// Both gaps as one.
     fn with(self, other: &Self) -> Self {
-        Self { first: self.first.min(other.first), last: self.last.max(other.last), since: self.since }
+        let (first, last, end) = (self.first.min(other.first), self.last.max(other.last), self.end.max(other.end));
+        Self { first, last, end, since: self.since }
     }
 }
 

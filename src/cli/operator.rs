@@ -141,9 +141,11 @@ struct Settled {
     digest: Digest,
 }
 
-/// The digest of the configuration file, where there is one that can be read.
+/// The digest of the configuration file, where there is one that can be read again. What comes through a pipe cannot.
 pub(super) fn digest(args: &ServeArgs) -> Option<Digest> {
-    Some(Digest::of(&std::fs::read(file(args)?).ok()?))
+    let path = file(args)?;
+    let is_file = std::fs::metadata(&path).ok()?.is_file();
+    if is_file { Some(Digest::of(&std::fs::read(path).ok()?)) } else { None }
 }
 
 /// The configuration, from a file that is whole: it ends with a line end, and no one is writing it.

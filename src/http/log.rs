@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::client_limits::Client;
 use crate::reason::Refusal;
 use crate::text::Foreign;
-use crate::verdict::{Served, Verdict};
+use crate::verdict::{Served, State, Verdict};
 
 /// What the log says about an answer. Handlers attach it to their response.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +57,10 @@ impl LogEntry {
         self.refusal
     }
 
+    fn is_trusted(&self) -> bool {
+        self.verdict.as_ref().is_some_and(|verdict| verdict.state == State::Trusted)
+    }
+
     /// Whether the answer is a verdict from the cache.
     fn is_cached(&self) -> bool {
         self.verdict.as_ref().is_some_and(|verdict| verdict.freshness.served == Served::Cached)
@@ -71,13 +75,14 @@ pub(super) struct LoggedRequest<'a> {
     pub(super) started: Instant,
 }
 
-/// Writes the line. Routine answers (health, and what rests on a verdict from the cache) are written at level debug only:
-/// at tens of thousands of lines a second the log would cost more than the answers. A flood of one question that is denied
-/// leaves one line at level info, that of its run.
+/// Writes the line. Routine answers (health, and what a verdict from the cache decides) are written at level debug only: at
+/// tens of thousands of lines a second the log would cost more than the answers. What is refused of a trusted name, such
+/// as a verb that it does not have, is no routine.
 pub(super) fn write(asked: &LoggedRequest<'_>, response: &Response, is_health: bool) {
     let nothing = LogEntry::default();
     let entry: &LogEntry = response.extensions().get().unwrap_or(&nothing);
-    let is_routine = is_health || entry.is_cached();
+    let is_refused = response.status().is_client_error() && entry.is_trusted();
+    let is_routine = is_health || entry.is_cached() && !is_refused;
     if is_routine && !tracing::enabled!(tracing::Level::DEBUG) {
         return;
     }

@@ -180,7 +180,9 @@ impl Fleet {
         if (reading.block.number, reading.block.hash) != block {
             return None;
         }
-        if !request.cache.remembers_since(newest, self.tier.now()) {
+        let resolver = run.evidence.found().map(|found| found.resolver);
+        let is_recent = || request.cache.remembers_since(newest, resolver, self.tier.now());
+        if !is_recent() {
             let found;
             (run, found) = walker.judged(run, &request.rules, request.before.failures).await;
             // What denies may wait for its time.
@@ -190,11 +192,15 @@ impl Fleet {
         }
         walker.complete(&mut run.evidence).await;
         // What does not know of a hint ends as a failure here.
-        let (_, Finished { resolution, .. }) = walker.settle(run, request, began).await;
+        let (_, Finished { resolution, content, .. }) = walker.settle(run, request, began).await;
         let verdict = resolution.verdict();
         let is_same = verdict.freshness.fresh_until.as_millisecond() == fresh_until.as_millisecond();
         if !is_same || verdict.state == State::Indeterminate {
             return None;
+        }
+        // Blocks may have come meanwhile.
+        if verdict.state == State::Trusted && !is_recent() {
+            return content.map(Taken::Content);
         }
         tell(verdict);
         Some(Taken::Verdict(Box::new(resolution.from_cache())))

@@ -177,7 +177,8 @@ impl Resolver {
     fn agent(&self, resolution: &Resolution) -> Option<ReceiptAgent> {
         let (verdict, gate) = (resolution.verdict(), self.0.walker.config.gate.policy());
         let addresses = SignerAddresses::of(verdict, resolution.payment(), &gate);
-        let routes = AgentRoutes::of_verbs(verdict, |verb| self.route(resolution, verb));
+        let published = resolution.payment();
+        let routes = AgentRoutes::of_verbs(verdict, published, |verb| self.route(resolution, verb));
         ReceiptAgent::of(verdict, addresses, routes)
     }
 }

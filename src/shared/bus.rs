@@ -176,8 +176,9 @@ impl Ear {
             let is_late = !std::mem::take(&mut is_first);
             if let Ok((bus, allowance)) = joined {
                 if is_late && !clresolve_core::mutant!("missed-messages-are-forgotten") {
-                    self.missed.note(self.clock.now());
-                    self.cache.changes.missed_messages();
+                    let now = self.clock.now();
+                    self.missed.note(now);
+                    self.cache.changes.missed_messages().iter().for_each(|name| self.cache.evict(name, now));
                 }
                 self.hear_all(bus, &allowance).await;
             }

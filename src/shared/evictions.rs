@@ -26,8 +26,12 @@ pub const MAX_AT_ONCE: usize = 64;
 /// second than a listener takes.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Pause before what the server did not take is tried again.
+/// Pause before what the server did not take is tried again. It doubles while that goes on: the server may have taken it,
+/// and be slow to say so.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// Longest such pause.
+const MAX_RETRY: Duration = Duration::from_secs(30);
 
 /// A name that was evicted here.
 #[derive(Clone)]
@@ -65,6 +69,8 @@ struct Waiting {
     /// What the server did not take, and when it is tried again.
     later: HashMap<EnsName, Eviction>,
     retry_at: Option<Instant>,
+    /// Failures since it last took anything.
+    failures: u32,
 }
 
 impl Waiting {
@@ -102,9 +108,16 @@ impl Evictions {
         for eviction in open {
             add_to(&mut waiting.later, Eviction { _open: Arc::default(), ..eviction.clone() });
         }
-        if !waiting.later.is_empty() {
-            waiting.retry_at.get_or_insert_with(|| Instant::now() + RETRY);
+        if !waiting.later.is_empty() && waiting.retry_at.is_none() {
+            let pause = RETRY.saturating_mul(2_u32.saturating_pow(waiting.failures)).min(MAX_RETRY);
+            waiting.retry_at = Some(Instant::now() + pause);
+            waiting.failures = waiting.failures.saturating_add(1);
         }
+    }
+
+    /// The server has taken some.
+    pub fn taken(&self) {
+        self.waiting().failures = 0;
     }
 
     /// Takes all that are to be done by now, as soon as there are any.
@@ -155,8 +168,12 @@ impl Announcer {
         loop {
             let evictions = untold.take().await;
             for evictions in evictions.chunks(MAX_AT_ONCE) {
-                if self.publish(evictions, &mut sent).await.is_err() {
-                    untold.try_again(evictions);
+                match self.publish(evictions, &mut sent).await {
+                    Ok(()) => untold.taken(),
+                    Err(Gone) => {
+                        untold.try_again(evictions);
+                        self.link.connect().await;
+                    }
                 }
                 sleep(PAUSE).await;
             }

@@ -303,8 +303,8 @@ fn shown_agent(agent: &Replay) -> Option<ReceiptAgent> {
         Some(_) => SignerAddresses::of(verdict, published, &GatePolicy::default()),
         None => SignerAddresses { settled: Vec::new(), open: Some(Box::new(unpublished("addr"))) },
     };
-    let mut routes =
-        AgentRoutes::of_verbs(verdict, |verb| Route::published(verdict.identity.as_ref(), published, verb));
+    let route = |verb: Option<&str>| Route::published(verdict.identity.as_ref(), published, verb);
+    let mut routes = AgentRoutes::of_verbs(verdict, published, route);
     routes.open.get_or_insert_with(|| {
         let others = Reason { effect: Effect::Unknown, ..Reason::new(Code::ReceiptRequestMismatch) };
         Box::new(others.at("route").observed("a place that the name does not publish: a configuration may name it"))

@@ -171,6 +171,12 @@ impl Index {
         self.by_name.keys().cloned().collect()
     }
 
+    /// Whether a cached verdict was read from it.
+    #[cfg(feature = "redis")]
+    pub(super) fn has_resolver(&self, resolver: Address) -> bool {
+        self.resolvers.contains_key(&resolver)
+    }
+
     pub(super) fn resolvers(&self) -> BTreeSet<Address> {
         self.resolvers.keys().copied().collect()
     }

@@ -711,6 +711,8 @@ fn a_gap_in_blocks_that_nobody_else_has_is_covered_by_who_keeps_pace() {
     changes.news(ids[1], &news_at(READ + 5, None), START);
     let made_up = news_at(READ + 900, Some(READ + 6..=READ + 900));
     assert!(!changes.news(ids[0], &made_up, START).is_stale);
+    changes.news(ids[1], &news_at(READ + 6, None), START + 12.seconds());
+    changes.answered(ids[1], true, START + 12.seconds());
     changes.answered(ids[0], true, START + PATIENCE);
     assert!(changes.is_idle());
 }
@@ -719,16 +721,40 @@ fn a_gap_in_blocks_that_nobody_else_has_is_covered_by_who_keeps_pace() {
 #[test]
 fn what_others_read_counts_while_changes_after_it_are_remembered() {
     let changes = Changes::new();
-    let remembers = |newest: u64| changes.remembers_since(Some(newest), START);
+    let remembers = |newest: u64| changes.remembers_since(Some(newest), None, START);
     assert!(remembers(READ), "nothing is followed");
     let ids = changes.follow(&[stranger("liar"), stranger("honest")]);
     assert!(!remembers(READ), "nobody has said anything yet");
     changes.add(&key("a.eth"), &read(START, READ, None), changes.begin());
     changes.news(ids[1], &news_at(READ + 5, None), START);
     assert!(remembers(READ + 5) && remembers(READ + 5 - OVERLAP) && !remembers(READ + 4 - OVERLAP));
-    assert!(!changes.remembers_since(None, START));
+    assert!(!changes.remembers_since(None, None, START));
     changes.news(ids[0], &news_at(READ + 9000, None), START);
     assert!(remembers(READ + 5), "a block that nobody can have");
+    let of = |resolver| changes.remembers_since(Some(READ + 5), Some(resolver), START);
+    assert!(of(RESOLVER) && !of(Address::ZERO), "its logs are not asked for");
     changes.news(ids[1], &news_at(READ + 7, Some(READ + 6..=READ + 6)), START);
     assert!(!remembers(READ + 5) && remembers(READ + 6), "a change in what was left out is not known");
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn what_the_only_endpoint_left_out_is_not_remembered() {
+    let changes = Changes::new();
+    let ids = changes.follow(&[stranger("alone")]);
+    changes.add(&key("a.eth"), &read(START, READ, None), changes.begin());
+    assert!(changes.news(ids[0], &news_at(READ + 10, Some(READ + 10..=READ + 10)), START).is_stale);
+    assert!(!changes.remembers_since(Some(READ + 8), None, START));
+    assert!(changes.remembers_since(Some(READ + 10), None, START));
+}
+
+#[test]
+fn of_two_own_endpoints_one_that_stands_still_covers_nothing_of_the_other() {
+    let changes = Changes::new();
+    let ids = changes.follow(&[own("one"), own("two")]);
+    changes.add(&key("a.eth"), &read(START, READ, None), changes.begin());
+    ids.iter().for_each(|id| _ = changes.news(*id, &news_at(READ + 5, None), START));
+    changes.news(ids[0], &news_at(READ + 6, Some(READ + 6..=READ + 6)), START);
+    changes.answered(ids[1], true, START + PATIENCE);
+    assert_eq!(changes.due(START + PATIENCE), [name("a.eth")]);
 }

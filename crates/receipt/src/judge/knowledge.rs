@@ -105,10 +105,16 @@ pub struct AgentRoutes {
 }
 
 impl AgentRoutes {
-    /// From what `route` finds for each verb of the agent of a verdict, the first one by default.
-    pub fn of_verbs(verdict: &Verdict, route: impl Fn(Option<&str>) -> Result<Route, Box<Reason>>) -> Self {
+    /// From what `route` finds for each verb of the agent of a verdict, the first one by default, and where its tools are
+    /// called over MCP by what its name has `published`.
+    pub fn of_verbs(
+        verdict: &Verdict,
+        published: Option<&Published>,
+        route: impl Fn(Option<&str>) -> Result<Route, Box<Reason>>,
+    ) -> Self {
         let verbs = verdict.identity.iter().flat_map(|agent| agent.verbs.iter().skip(1));
-        Self::of(iter::once(None).chain(verbs.map(|verb| Some(verb.as_str()))).map(route))
+        let of_verbs = iter::once(None).chain(verbs.map(|verb| Some(verb.as_str()))).map(route);
+        Self::of(of_verbs.chain(published.and_then(Route::of_tools)))
     }
 
     /// From what was found for each verb of the agent. To have none is an answer; a record that is not known, or that

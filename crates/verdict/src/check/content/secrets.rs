@@ -15,7 +15,7 @@ pub(super) use self::phrase::PhraseSearch;
 use self::placeholder::is_placeholder;
 use self::random::{has_digit, is_random, is_scrambled};
 use self::remark::{is_cased, is_reference, is_remark, names_algorithm};
-use super::{Marks, Separators, colons, last_word};
+use super::{Marks, Separators, begins_with, colons, last_word};
 
 /// A credential in any text: a token of an issuer's form, a private key block, credentials in a URL, or an assignment
 /// to a name that promises one. Gives the kind, never the credential.
@@ -109,7 +109,9 @@ pub(super) fn in_object(name: &str, members: &Map<String, Value>) -> Option<&'st
 /// A secret of a group, by the name of its owner: `"api_keys": {"primary": "…"}`. What is said of the group stands beside
 /// the secrets, so a value must be a word without marks, or one that nobody chose.
 fn in_group(name: &str, members: &Map<String, Value>) -> Option<&'static str> {
-    const SAID: [&str; 23] = [
+    /// First words of what is said of a time, and of who did it then.
+    const TIMES: [&str; 4] = ["created", "expires", "rotated", "updated"];
+    const SAID: [&str; 22] = [
         "algorithm",
         "created",
         "default",
@@ -119,7 +121,6 @@ fn in_group(name: &str, members: &Map<String, Value>) -> Option<&'static str> {
         "header",
         "id",
         "in",
-        "key_id",
         "location",
         "manager",
         "name",
@@ -141,10 +142,23 @@ fn in_group(name: &str, members: &Map<String, Value>) -> Option<&'static str> {
     let is_secret = |text: &str| {
         let is_word =
             || text.bytes().all(|b| b.is_ascii_alphanumeric()) && text.bytes().any(|b| b.is_ascii_alphabetic());
-        is_key(text) && (is_word() || is_random(text))
+        is_key(text) && !is_time(text) && (is_word() || is_random(text))
     };
-    let mut owned = members.iter().filter(|(owner, _)| !SAID.iter().any(|said| owner.eq_ignore_ascii_case(said)));
+    let is_said = |owner: &str| {
+        SAID.iter().any(|said| last_word(owner).eq_ignore_ascii_case(said))
+            || TIMES.iter().any(|time| begins_with(owner, time))
+    };
+    let mut owned = members.iter().filter(|(owner, _)| !is_said(owner));
     owned.any(|(_, value)| value.as_str().is_some_and(is_secret)).then_some("a key or secret")
+}
+
+/// A date of ISO 8601, with or without a time of day: `2025-11-22`, `2025-11-22T00:00:00Z`.
+fn is_time(text: &str) -> bool {
+    let is_date = |date: &[u8; 10]| {
+        date.iter().enumerate().all(|(at, b)| if matches!(at, 4 | 7) { *b == b'-' } else { b.is_ascii_digit() })
+    };
+    let Some((date, rest)) = text.trim().as_bytes().split_first_chunk() else { return false };
+    is_date(date) && rest.iter().all(|b| b.is_ascii_digit() || b"TZtz:.+- ".contains(b))
 }
 
 fn issued(text: &str) -> Option<&'static str> {

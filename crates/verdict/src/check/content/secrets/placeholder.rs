@@ -6,8 +6,14 @@ use super::random::is_random;
 /// Most characters of a secret that a mask leaves to be seen, as `sk-…4735` does.
 const MAX_SHOWN: usize = 8;
 
-/// Characters that hide others, where three stand in a row.
-const MASKS: [u8; 6] = *b"*.xX#_";
+/// Characters that hide others, where [`MIN_MASK_BYTES`] stand in a row.
+const MASKS: [u8; 4] = *b"*.xX";
+
+/// Fewest characters of a mask. Three stand in words and passwords, too.
+const MIN_MASK_BYTES: usize = 4;
+
+/// Brackets of placeholders. Others stand in passwords: `Summer(2024)`.
+const FRAMES: [(char, char); 3] = [('<', '>'), ('{', '}'), ('[', ']')];
 
 /// Fewest characters of a word in a frame that is too random for a name, without the number behind it.
 const MIN_RANDOM_BYTES: usize = 12;
@@ -28,21 +34,31 @@ pub(super) fn is_placeholder(text: &str) -> bool {
     is_framed(text) || is_masked(text) || is_worded(text)
 }
 
-/// A name in brackets, `{{key}}` or `sk_live_<key>`; that of a variable, `$API_KEY_1`, `%KEY%`.
+/// A name in brackets, `{{key}}` or `sk_live_<key>`; that of a variable, `$API_KEY_1`, `$(API_KEY_1)`, `%KEY%`.
 fn is_framed(text: &str) -> bool {
-    const OPEN: [char; 6] = ['<', '{', '$', '%', '[', '('];
-    let Some(at) = text.find(OPEN) else { return false };
-    let (before, frame) = text.split_at(at);
-    let opened = frame.trim_start_matches(OPEN);
-    let name = opened.trim_end_matches(['>', '}', '%', ']', ')']);
-    let is_closed = name.len() < opened.len();
-    is_lead(before)
-        && if is_closed { is_name(name) } else { before.is_empty() && frame.starts_with('$') && is_variable(name) }
+    let frame = without_lead(text);
+    let frame = frame.strip_prefix('$').unwrap_or(frame);
+    let name = unframed(frame);
+    let between = |open: &str, close: &str| text.strip_prefix(open)?.strip_suffix(close);
+    name.len() < frame.len() && is_name(name)
+        || text.strip_prefix('$').is_some_and(is_variable)
+        || between("$(", ")").or_else(|| between("%", "%")).is_some_and(is_variable)
 }
 
-/// Letters that say whose secret it is, and hold nothing of it.
-fn is_lead(text: &str) -> bool {
-    text.bytes().all(|b| b.is_ascii_alphabetic() || b"-_".contains(&b))
+/// What is left without the brackets around the whole text.
+fn unframed(mut text: &str) -> &str {
+    let inner = |text| FRAMES.iter().find_map(|(open, close)| str::strip_prefix(text, *open)?.strip_suffix(*close));
+    while let Some(name) = inner(text) {
+        text = name;
+    }
+    text
+}
+
+/// A text without the letters that say whose secret it is, and hold nothing of it: `sk_live_`.
+fn without_lead(text: &str) -> &str {
+    let length = text.bytes().take_while(|b| b.is_ascii_alphabetic() || b"-_".contains(b)).count();
+    let length = text[..length].rfind(['-', '_']).map_or(0, |at| at + 1);
+    &text[length..]
 }
 
 fn is_name(text: &str) -> bool {
@@ -62,17 +78,23 @@ fn is_variable(text: &str) -> bool {
         && (all(|b| b.is_ascii_lowercase()) || is_capital() && all(|b| b.is_ascii_uppercase() || b.is_ascii_digit()))
 }
 
-/// A row of characters that hide others, with few beside it that are not the first letters of the secret's kind.
+/// A row of characters that hide others at the begin or the end, or marks that nobody types, with few beside it that are
+/// not the first letters of the secret's kind.
 fn is_masked(text: &str) -> bool {
-    let mut rows = text.as_bytes().windows(3);
+    let bytes = text.as_bytes();
+    if bytes.len() >= MIN_MASK_BYTES && (bytes.iter().all(|b| *b == b'_') || bytes.iter().all(|b| *b == b'#')) {
+        return true;
+    }
+    let rest = without_lead(text);
+    let has_lead = rest.len() < text.len();
     let is_row = |row: &[u8]| MASKS.contains(&row[0]) && row.iter().all(|b| *b == row[0]);
-    let Some(at) = text.find('…').or_else(|| text.find("••")).or_else(|| rows.position(is_row)) else {
-        return false;
-    };
-    let shown = |part: &str| part.bytes().filter(|b| b.is_ascii_alphanumeric() && !MASKS.contains(b)).count();
-    let (before, hidden) = text.split_at(at);
-    let before = if before.ends_with(['-', '_']) && is_lead(before) { "" } else { before };
-    shown(before) + shown(hidden) <= MAX_SHOWN
+    let is_hidden = rest.contains('…')
+        || rest.contains("••")
+        || has_lead && rest.starts_with("...")
+        || rest.as_bytes().first_chunk::<MIN_MASK_BYTES>().is_some_and(|row| is_row(row))
+        || rest.as_bytes().last_chunk::<MIN_MASK_BYTES>().is_some_and(|row| is_row(row));
+    let shown = rest.bytes().filter(|b| b.is_ascii_alphanumeric() && !MASKS.contains(b)).count();
+    is_hidden && shown <= MAX_SHOWN
 }
 
 /// Words, some with a number behind them, one of which stands for another.
@@ -108,6 +130,13 @@ mod tests {
             "$password",
             "%KEY_1%",
             "sk_live_<key1>",
+            "sk-proj-${KEY_1}",
+            "$(API_KEY_1)",
+            "[key 1]",
+            "sk-...4735",
+            "________",
+            "########",
+            "hunt****",
             "********",
             "••••••••",
             "xxxxxxx1",
@@ -124,6 +153,17 @@ mod tests {
         }
         for secret in [
             "Tr0ub4dor$3x",
+            "Summer(2024)",
+            "(hunter22)",
+            "hunter[22]",
+            "hunter22]",
+            "<hunter22}",
+            "Winter%2024%",
+            "%hunter22%",
+            "Summer___24",
+            "P@###w0rd12",
+            "sexxxy99",
+            "sexxxxy99",
             "s3cr$t99",
             "P@ss*w0rd12",
             "$ecret99",

@@ -69,65 +69,92 @@ const WAYS: [&str; 12] = [
 /// Most words of such a compound. A passphrase has more.
 const MAX_WORDS: usize = 3;
 
-/// Algorithms, their modes and the curves of keys, without a number of up to [`MAX_ALGORITHM_DIGITS`] digits behind them.
-const ALGORITHMS: [&str; 53] = [
+/// Algorithms, their modes and the curves of keys, with the numbers of each.
+const ALGORITHMS: [&str; 80] = [
     "aead",
     "aes",
-    "argon",
+    "aes128",
+    "aes192",
+    "aes256",
+    "argon2",
     "argon2d",
     "argon2i",
     "argon2id",
     "bcrypt",
     "blake2b",
     "blake2s",
-    "blake",
+    "blake3",
     "bls12",
-    "bn",
-    "brainpoolp",
+    "bls12381",
+    "bn254",
     "cbc",
     "ccm",
-    "chacha",
+    "chacha20",
     "ctr",
     "curve25519",
+    "curve448",
     "dsa",
     "ecdh",
     "ecdsa",
     "ecies",
     "ed25519",
-    "ed",
+    "ed448",
     "eddsa",
-    "es",
+    "es256",
     "es256k",
+    "es384",
+    "es512",
     "gcm",
     "hkdf",
     "hmac",
-    "hs",
+    "hs256",
+    "hs384",
+    "hs512",
     "keccak",
+    "keccak256",
+    "keccak512",
     "kw",
     "oaep",
     "p",
+    "p256",
     "p256k1",
-    "pbkdf",
-    "poly",
+    "p384",
+    "p521",
+    "pbkdf2",
+    "poly1305",
     "prime256v1",
-    "ps",
-    "rs",
+    "ps256",
+    "ps384",
+    "ps512",
+    "rs256",
+    "rs384",
+    "rs512",
     "rsa",
+    "rsa2048",
+    "rsa3072",
+    "rsa4096",
     "scrypt",
     "secp256k1",
     "secp256r1",
     "secp384r1",
     "secp521r1",
     "sha",
+    "sha1",
+    "sha2",
+    "sha224",
+    "sha256",
+    "sha3",
+    "sha384",
+    "sha512",
     "siv",
     "sr25519",
     "x25519",
-    "xchacha",
-    "x",
+    "x448",
+    "xchacha20",
 ];
 
-/// Most digits of the number in the name of an algorithm: `RSA-4096`, `poly1305`.
-const MAX_ALGORITHM_DIGITS: usize = 4;
+/// Numbers that stand alone in the name of an algorithm, as in `RSA-4096` and `BLS12-381`.
+const LENGTHS: [&str; 11] = ["128", "192", "256", "381", "384", "512", "521", "1024", "2048", "3072", "4096"];
 
 /// What keeps secrets, as it is written before a path or a name: `vault:secret/data/app1`, `env:API_KEY_1`.
 const KEEPERS: [&str; 22] = [
@@ -187,19 +214,15 @@ pub(super) fn is_cased(word: &str) -> bool {
         || first.is_ascii_uppercase() && all(u8::is_ascii_uppercase)
 }
 
-/// The name of an algorithm or a curve, by a closed list: `HMAC-SHA256`, `AES-256-GCM`, `secp256k1`.
+/// The name of an algorithm or a curve, by closed lists of words and numbers: `HMAC-SHA256`, `AES-256-GCM`, `secp256k1`.
 pub(super) fn names_algorithm(text: &str) -> bool {
-    let is_known = |word: &str| {
-        let letters = word.trim_end_matches(|c: char| c.is_ascii_digit());
-        let has_number = word.len() - letters.len() <= MAX_ALGORITHM_DIGITS;
-        let is = |name: &&str| word.eq_ignore_ascii_case(name) || has_number && letters.eq_ignore_ascii_case(name);
-        ALGORITHMS.iter().any(is)
-    };
-    let is_number = |word: &str| word.len() <= MAX_ALGORITHM_DIGITS && word.bytes().all(|b| b.is_ascii_digit());
+    let is_known = |word: &&str| ALGORITHMS.iter().any(|name| word.eq_ignore_ascii_case(name));
     let words = || text.split(['-', '_', '/', '+']);
+    let mut others = words().filter(|word| !is_known(word));
     has_digit(text)
-        && words().any(is_known)
-        && words().all(|word| is_known(word) || !word.is_empty() && is_number(word))
+        && words().any(|word| is_known(&word))
+        && others.next().is_none_or(|number| LENGTHS.contains(&number))
+        && others.next().is_none()
 }
 
 /// Small letters, or a small number that may have a `v` before it.
@@ -267,12 +290,32 @@ mod tests {
 
     #[test]
     fn algorithms_are_told_from_keys() {
-        for name in
-            ["HMAC-SHA256", "AES-256-GCM", "secp256k1", "Ed25519", "RS256", "RSA-OAEP-256", "XChaCha20-Poly1305"]
-        {
+        for name in [
+            "HMAC-SHA256",
+            "AES-256-GCM",
+            "secp256k1",
+            "Ed25519",
+            "RS256",
+            "P-256",
+            "BLS12-381",
+            "RSA-OAEP-256",
+            "XChaCha20-Poly1305",
+        ] {
             assert!(names_algorithm(name), "{name}");
         }
-        for key in ["rsa-20251122", "aes-hunter2", "12345678", "es12345678", "hmac-", ""] {
+        for key in [
+            "rsa-20251122",
+            "rsa-2025",
+            "aes-hunter2",
+            "12345678",
+            "es12345678",
+            "hmac-",
+            "",
+            "P482-9931-0274-5518",
+            "P-256-384",
+            "X123-4567-8901-2345",
+            "ed1987",
+        ] {
             assert!(!names_algorithm(key), "{key}");
         }
     }
