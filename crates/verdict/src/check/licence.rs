@@ -126,7 +126,7 @@ fn leads_to_terms(text: &str) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.split_inclusive(|word| word.ends_with(['.', ',', ';'])).any(|clause| {
         let words = || clause.iter().copied().map(plain);
-        let is_denied = words().any(|word| is_negation(word));
+        let is_denied = words().any(is_negation);
         words().any(|word| is_web_address(word) || word.starts_with("LicenseRef-") || is_file(word, is_denied))
     })
 }

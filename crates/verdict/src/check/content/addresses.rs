@@ -473,7 +473,7 @@ fn names_host(member: &str) -> bool {
 fn is_assigned_host(name: &str) -> bool {
     let name = name.trim_end_matches(':');
     let is_end = |word: &&str| word.len() >= MIN_FUSED_BYTES && ends_with(name, word);
-    names_host(name) || HOST_WORDS.iter().any(|word| is_end(&word))
+    names_host(name) || HOST_WORDS.iter().any(is_end)
 }
 
 /// Whether a member of this name holds words with dots in them: `read.internal` is a permission there.

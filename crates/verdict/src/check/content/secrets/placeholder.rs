@@ -85,16 +85,19 @@ fn is_masked(text: &str) -> bool {
     if bytes.len() >= MIN_MASK_BYTES && (bytes.iter().all(|b| *b == b'_') || bytes.iter().all(|b| *b == b'#')) {
         return true;
     }
+    let is_row = |row: &[u8; MIN_MASK_BYTES]| MASKS.contains(&row[0]) && row.iter().all(|b| *b == row[0]);
+    let is_hidden = |part: &str| {
+        let bytes = part.as_bytes();
+        part.contains('…')
+            || part.contains("••")
+            || bytes.first_chunk().is_some_and(is_row)
+            || bytes.last_chunk().is_some_and(is_row)
+    };
+    let shows_little =
+        |part: &str| part.bytes().filter(|b| b.is_ascii_alphanumeric() && !MASKS.contains(b)).count() <= MAX_SHOWN;
     let rest = without_lead(text);
-    let has_lead = rest.len() < text.len();
-    let is_row = |row: &[u8]| MASKS.contains(&row[0]) && row.iter().all(|b| *b == row[0]);
-    let is_hidden = rest.contains('…')
-        || rest.contains("••")
-        || has_lead && rest.starts_with("...")
-        || rest.as_bytes().first_chunk::<MIN_MASK_BYTES>().is_some_and(|row| is_row(row))
-        || rest.as_bytes().last_chunk::<MIN_MASK_BYTES>().is_some_and(|row| is_row(row));
-    let shown = rest.bytes().filter(|b| b.is_ascii_alphanumeric() && !MASKS.contains(b)).count();
-    is_hidden && shown <= MAX_SHOWN
+    let is_cut = rest.len() < text.len() && rest.starts_with("...");
+    is_cut && shows_little(rest) || [text, rest].iter().any(|part| is_hidden(part) && shows_little(part))
 }
 
 /// Words, some with a number behind them, one of which stands for another.
@@ -163,6 +166,7 @@ mod tests {
             "Summer___24",
             "P@###w0rd12",
             "sexxxy99",
+            "xxxx-correct-horse9",
             "sexxxxy99",
             "s3cr$t99",
             "P@ss*w0rd12",
