@@ -233,14 +233,16 @@ async fn a_tool_of_the_agents_own_endpoint_may_be_paid() {
         let decision = &said["structuredContent"]["decision"];
         (decision["abort"].clone(), decision["codes"].clone(), said["content"][0]["text"].clone())
     };
-    let (abort, codes, text) = called(None, URL, payee).await;
-    assert_eq!((abort, codes), (json!(false), json!(["resource-differs"])), "{text}");
-    assert!(text.as_str().is_some_and(|text| text.starts_with("allow: ")), "{text}");
+    // The operator may name it, too.
+    for route in [None, Some(URL)] {
+        let (abort, codes, text) = called(route, URL, payee).await;
+        assert_eq!((abort, codes), (json!(false), json!(["resource-differs"])), "{text}");
+        assert!(text.as_str().is_some_and(|text| text.starts_with("allow: ")), "{text}");
+    }
     for (route, url, pay_to, codes) in [
         (None, URL, thief, json!(["payee-mismatch", "resource-differs"])),
-        (None, "https://evil.example/mcp", payee, json!(["endpoint-mismatch", "resource-differs"])),
-        // Where the operator names the URL nothing says that it is one of MCP.
-        (Some(URL), URL, payee, json!(["resource-mismatch"])),
+        (None, "https://evil.example/mcp", payee, json!(["endpoint-mismatch", "resource-mismatch"])),
+        (Some("https://other.example/mcp"), URL, payee, json!(["endpoint-mismatch", "resource-differs"])),
     ] {
         let (abort, said, text) = called(route, url, pay_to).await;
         assert_eq!((abort, said), (json!(true), codes), "{route:?} {url}: {text}");

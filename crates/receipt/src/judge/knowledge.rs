@@ -174,3 +174,28 @@ pub struct BoundReceipt<'a> {
     /// The schema, or why its bytes are not known.
     pub schema: Result<&'a CompiledSchema, &'a [Reason]>,
 }
+
+#[cfg(test)]
+mod tests {
+    use clresolve_core::payment::{EndpointKey, EndpointRecord, PaymentRecords};
+    use clresolve_core::records::Record;
+    use clresolve_core::state::State;
+    use clresolve_verdict::sample;
+
+    use super::*;
+
+    #[test]
+    fn the_place_of_an_agents_tools_is_one_of_its_places() {
+        let url = "https://agent.example/mcp";
+        let records = || PaymentRecords {
+            addresses: [].into(),
+            endpoints: [(EndpointKey::Mcp, EndpointRecord::Read(Record::Text(url.to_owned())))].into(),
+        };
+        let published = sample::published(records(), records());
+        let verdict = sample::empty(State::Trusted, Timestamp::UNIX_EPOCH, 0);
+        let none = |_: Option<&str>| Err(Box::new(Reason::new(Code::InvokeNoRoute)));
+        let routes = AgentRoutes::of_verbs(verdict.verdict(), published.as_ref(), none);
+        assert_eq!(routes.settled.iter().map(|route| route.url().as_str()).collect::<Vec<_>>(), [url]);
+        assert!(AgentRoutes::of_verbs(verdict.verdict(), None, none).settled.is_empty());
+    }
+}
