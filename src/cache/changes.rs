@@ -20,7 +20,9 @@ pub(crate) use self::endpoint::EndpointId;
 use self::endpoint::Followed;
 use self::index::{Index, Knows, Places, Read};
 use super::key::CacheKey;
-use crate::chain::{Endpoint, News, OVERLAP, Source};
+#[cfg(feature = "redis")]
+use crate::chain::OVERLAP;
+use crate::chain::{Endpoint, News, Source};
 use crate::name::EnsName;
 use crate::telemetry;
 use crate::verdict::{Resolution, State};
@@ -520,6 +522,7 @@ impl Ledger {
     }
 
     /// How far each endpoint has read.
+    #[cfg(feature = "redis")]
     fn heads(&self) -> impl Iterator<Item = (EndpointId, u64)> + '_ {
         self.endpoints.iter().filter_map(|(id, followed)| Some((*id, followed.head?)))
     }
