@@ -18,7 +18,7 @@ use base64::engine::general_purpose::STANDARD;
 use self::markup::{actor_word, code, html, left_out, line, markup, name_link, role_sentence, soft, table, text};
 use self::picture::STATES;
 use super::cause::Cause;
-use super::duty::{ACTORS, AWAITED};
+use super::duty::ACTORS;
 use super::history::PastCounts;
 use super::overview::{CHECKS, NOTICE_DAYS, Overview, days_between};
 use super::page::{self, Quota, circumstances, day, headline, names as counted, subject};
@@ -177,8 +177,7 @@ fn others_must_act(overview: &Overview) -> Vec<String> {
 fn actors(overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<section id=\"who\">\n<h2>Who has to act, and why</h2>\n<ul class=\"actors\">")?;
     let longest = longest_bar(overview);
-    let shown = |(who, due): &(Fixer, u64)| *who != Fixer::Nobody || *due > 0;
-    for (actor, due) in AWAITED.into_iter().zip(overview.due).filter(shown) {
+    for (actor, due) in ACTORS.into_iter().zip(overview.due) {
         let word = actor_word(actor);
         let class = if due == 0 { " class=\"idle\"" } else { "" };
         writeln!(
@@ -206,7 +205,7 @@ fn longest_bar(overview: &Overview) -> u64 {
         let (most, others) = causes_at_the_top(overview, actor);
         most.into_iter().map(|(_, names)| names).chain([others]).max()
     };
-    AWAITED.into_iter().filter_map(of_actor).max().unwrap_or(0)
+    ACTORS.into_iter().filter_map(of_actor).max().unwrap_or(0)
 }
 
 /// The most frequent causes, and on how many names all others are the cause.
