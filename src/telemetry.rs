@@ -376,7 +376,7 @@ pub fn gateway_lied(label: &str) {
     counter!(GATEWAY_LIES, "gateway" => label.to_owned()).increment(1);
 }
 
-/// Counts the names that logs of an endpoint put out of the cache.
+/// Counts names that left the cache because of an endpoint's logs.
 pub fn hints(label: &str, count: u64) {
     counter!(FOLLOW_HINTS, "endpoint" => label.to_owned()).increment(count);
 }

@@ -13,7 +13,7 @@ use super::reload::Restart;
 pub struct Reread {
     /// The file that was read.
     pub file: PathBuf,
-    /// Whether its bytes are those that were put in force before: whoever changed a file changed another one.
+    /// Whether its bytes are the ones already in force. Then the file that was edited is another one.
     pub is_unchanged: bool,
     /// The keys that were changed and take a restart.
     pub restart: Vec<Restart>,

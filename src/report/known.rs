@@ -112,7 +112,7 @@ impl Known {
         taken.chain(self.chain_from(earlier)).map(str::to_owned).collect()
     }
 
-    /// What was read of the records: their digest, or that there are none.
+    /// The digest of the records, if they were read. The inner `None` means that the name has no records.
     pub(super) fn read_records(&self) -> Option<Option<&str>> {
         let absent = || self.on_chain.as_ref().is_some_and(OnChain::has_no_records).then_some(None);
         self.records.as_deref().map(Some).or_else(absent)

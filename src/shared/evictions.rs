@@ -55,8 +55,8 @@ impl Eviction {
     }
 }
 
-/// The evictions that wait for one task. A name waits once, however often it was evicted: there are no more than the
-/// cache has names.
+/// The evictions that wait for one task. A name waits once, however often it was evicted, and [`TRUSTED_FRESH`] at most:
+/// no more wait than the names that this daemon evicts in that time.
 #[derive(Default)]
 pub struct Evictions {
     waiting: Mutex<Waiting>,

@@ -93,7 +93,7 @@ fn news(changes: Vec<Change>) -> News {
     News { head, changes, replaced: None, missed: None, unasked: 0 }
 }
 
-/// Nothing has changed up to this block, as far as it was read.
+/// News of no change up to this block. The logs of the `missed` blocks were not read.
 fn news_at(number: u64, missed: Option<RangeInclusive<u64>>) -> News {
     let head = Block { number, hash: [9; 32].into(), timestamp: START };
     News { head, missed, ..news(vec![]) }

@@ -53,7 +53,7 @@ pub(super) fn link_to(line: u64, name: &str, anchor: &str, shown: &BTreeSet<u64>
     if shown.contains(&line) { format!("<a href=\"#{anchor}\">{}</a>", code(name)) } else { code(name) }
 }
 
-/// Words of ours beside something; nothing where there are none.
+/// Our own words in small print. Empty words give an empty string.
 pub(super) fn soft(words: &str) -> String {
     if words.is_empty() { String::new() } else { format!(" <small class=\"soft\">{words}</small>") }
 }

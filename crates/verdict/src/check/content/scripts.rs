@@ -51,8 +51,8 @@ const CODE_MARKS: [char; 10] = ['(', '`', '=', ';', '%', '+', '[', '{', '"', '\'
 /// nothing of use is this short.
 const MIN_BINARY_BYTES: usize = 32;
 
-/// Attributes that begin as handlers of events do and are none. Every other `on…` counts as one: browsers have handlers
-/// of their own, and new ones come.
+/// Ordinary attributes whose names begin with `on`. Every other `on…` counts as an event handler: browsers have some of
+/// their own, and new ones come.
 const HONEST_ATTRIBUTES: [&str; 17] = [
     "onboard",
     "onboarded",
@@ -85,7 +85,7 @@ static MARKUP: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// An element with its attributes, as far as its quotes are closed.
+/// An element with its attributes, up to the first quote that is not closed.
 static ELEMENT: LazyLock<Regex> = LazyLock::new(|| compiled(r#"(?is-u)<[a-z][a-z0-9:-]*(?:[^<>"']|"[^"]*"|'[^']*')*"#));
 
 /// What stands between the names of attributes, and the name of one that begins as a handler does. A quoted value is
