@@ -77,8 +77,8 @@ contracts:
 # search for the documents of 256 KiB that cost most to judge, and count the instructions of the finalists; needs valgrind.
 # crates/cards/tests/worst/corpus.json keeps the first of each judge
 worst seconds="600":
-    cargo build --release -p clresolve-cards --example worst
-    target/release/examples/worst search {{seconds}} | crates/cards/tests/worst/rank
+    cargo build --release -p clresolve -p clresolve-traffic
+    target/release/worst search {{seconds}} | crates/cards/tests/worst/rank
 
 # count the instructions of the known ones, as in CI; needs valgrind
 worst-count:

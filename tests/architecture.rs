@@ -38,7 +38,7 @@ const CRATES: [(&str, &[&str]); 15] = [
             "receipt", "sandbox",
         ],
     ),
-    (TRAFFIC, &["core", "verdict", "cards", "payment", "request", "receipt", "sandbox"]),
+    (TRAFFIC, &["core", "verdict", "jose", "cards", "payment", "request", "receipt", "sandbox"]),
 ];
 
 /// The programs that load daemons: a package above the root, which no other crate knows.

@@ -1,6 +1,8 @@
 //! A daemon in its process, for the programs that put it under load: the one that `CLRESOLVE_BIN` names, else the
 //! `clresolve` beside the program that starts it.
 
+pub mod worst;
+
 use std::io::{self, BufRead as _, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};

@@ -1,18 +1,16 @@
-//! Decides the questions that cost most (`tests/support/worst.rs` of the workspace).
+//! Decides the questions that cost most (`src/worst.rs`).
 
-#[path = "../tests/worst/documents.rs"]
+#[path = "../../linked/payment/tests/worst/documents.rs"]
 mod documents;
-#[path = "../tests/worst/kinds.rs"]
+#[path = "../../linked/payment/tests/worst/kinds.rs"]
 mod kinds;
-#[path = "../../../tests/support/worst.rs"]
-mod worst;
 
 use std::hint::black_box;
 use std::process::ExitCode;
 
+use clresolve_traffic::worst::{self, Worst};
 use documents::World;
 use kinds::Kind;
-use worst::Worst;
 
 fn main() -> ExitCode {
     worst::main::<Kind>("worst-decisions")

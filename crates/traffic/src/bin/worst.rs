@@ -5,7 +5,7 @@
 //! prints how many are known. `worst judge NUMBER` judges one of them, and `worst judge SEED` any other, once unmeasured and
 //! once in `judge_measured`, for a program that counts instructions. `worst time` prints how long each of them takes.
 
-#[path = "../tests/worst/documents.rs"]
+#[path = "../../linked/cards/tests/worst/documents.rs"]
 mod documents;
 
 use std::ops::Range;

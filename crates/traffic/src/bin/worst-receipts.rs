@@ -1,16 +1,14 @@
-//! Judges the receipts that cost most (`tests/support/worst.rs` of the workspace).
+//! Judges the receipts that cost most (`src/worst.rs`).
 
-#[path = "../tests/worst/documents.rs"]
+#[path = "../../linked/receipt/tests/worst/documents.rs"]
 mod documents;
-#[path = "../../../tests/support/worst.rs"]
-mod worst;
 
 use std::hint::black_box;
 use std::process::ExitCode;
 
+use clresolve_traffic::worst::{self, Worst};
 use documents::kinds::Kind;
 use documents::{NAME, World};
-use worst::Worst;
 
 fn main() -> ExitCode {
     worst::main::<Kind>("worst-receipts")

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 /// A document that costs much.
-pub(crate) trait Worst: Copy + std::fmt::Debug + 'static {
+pub trait Worst: Copy + std::fmt::Debug + 'static {
     /// All that are known.
     const KNOWN: &'static [Self];
 
@@ -19,7 +19,7 @@ pub(crate) trait Worst: Copy + std::fmt::Debug + 'static {
 }
 
 /// Does what the arguments of the program say.
-pub(crate) fn main<W: Worst>(program: &str) -> ExitCode {
+pub fn main<W: Worst>(program: &str) -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let numbered = |number: &str| number.parse::<usize>().ok().and_then(|number| W::KNOWN.get(number));
