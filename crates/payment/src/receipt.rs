@@ -12,6 +12,7 @@ use url::Url;
 use crate::artifact::{Artifact, Payload};
 use crate::forms;
 use crate::network::Network;
+use crate::route::behind_proxy;
 use crate::typed_data;
 
 /// A receipt and its signature.
@@ -74,8 +75,9 @@ impl Receipt {
             return Some(Box::new(Reason { effect, ..*reason }));
         }
         let is_same = |url: &Url| url.origin() == bought.url.origin() && url.path() == bought.url.path();
+        let over_tls = || behind_proxy(&self.resource_url).and_then(|url| Url::parse(&url).ok());
         match self.url() {
-            Some(url) if is_same(&url) => None,
+            Some(url) if is_same(&url) || over_tls().is_some_and(|url| is_same(&url)) => None,
             Some(_) => Some(differs("/payload/resourceUrl", &bought.url, &self.resource_url)),
             // What MCP names is no place on the web, which could be compared.
             None => Some(Box::new(Reason {
@@ -199,6 +201,12 @@ mod tests {
         for other in ["https://api.example.org/analyze/v1", "https://api.example.org:444/summarize/v1"] {
             assert_eq!(place(&bought("eip155:84532", other, None)).as_deref(), Some("/payload/resourceUrl"));
         }
+        let of_resource = |resource: &str| Receipt { resource_url: resource.to_owned(), ..receipt.clone() };
+        let place = |resource: &str| of_resource(resource).objection(&bought("eip155:84532", url, None)).is_none();
+        assert!(place("http://api.example.org/summarize/v1"), "the seller stands behind a proxy that ends TLS");
+        assert!(!place("http://api.example.org:8080/summarize/v1") && !place("http://api.example.org/analyze/v1"));
+        let open = bought("eip155:84532", "http://localhost:4021/summarize/v1", None);
+        assert!(of_resource("https://localhost:4021/summarize/v1").objection(&open).is_some());
         let tool = Receipt { resource_url: "mcp://tool/summarize".to_owned(), ..receipt.clone() };
         let reason = tool.objection(&bought("eip155:84532", url, None)).unwrap();
         assert_eq!((reason.code, reason.effect), (Code::ReceiptRequestMismatch, Effect::Unknown));

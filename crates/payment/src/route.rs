@@ -135,6 +135,18 @@ impl Route {
         }
         Some(Reason::new(Code::EndpointMismatch).expected(self.url.as_str()).observed(answered))
     }
+
+    /// Whether a signed resource names this place: as the URL that answers, or as a seller writes it that stands behind a
+    /// proxy which ends TLS, by `http:`.
+    pub fn is_named_by(&self, resource: &str) -> bool {
+        let over_tls = behind_proxy(resource);
+        self.objection(resource).is_none() || over_tls.is_some_and(|url| self.objection(&url).is_none())
+    }
+}
+
+/// The URL under which a seller is reached that writes this one, where it could stand behind a proxy which ends TLS.
+pub(crate) fn behind_proxy(resource: &str) -> Option<String> {
+    Some(format!("https://{}", resource.strip_prefix("http://")?))
 }
 
 /// Whether a resource is a tool: MCP names tools, not hosts.

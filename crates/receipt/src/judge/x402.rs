@@ -116,7 +116,7 @@ impl Checks {
         let Some(ReceiptAgent { routes, .. }) = agent else { return self.undecided(ReceiptCheck::Agent) };
         let claim = claim("/payload/resourceUrl", &receipt.resource_url);
         let is_own = |route: &&Route| {
-            route.objection(&receipt.resource_url).is_none() || clresolve_core::mutant!("receipts-of-any-seller")
+            route.is_named_by(&receipt.resource_url) || clresolve_core::mutant!("receipts-of-any-seller")
         };
         if let Some(own) = routes.settled.iter().find(is_own) {
             self.is_agent_compared = true;
@@ -243,6 +243,27 @@ mod tests {
         let mut of_two_verbs = agent(&[PAYEE], "https://api.sandbox.example/analyze/v1");
         of_two_verbs.routes.settled.extend(Route::configured(HOME));
         assert_eq!(outcome(&judged(RECEIPT, &of_two_verbs, None)), (State::Trusted, vec![]));
+    }
+
+    /// It writes the URL that it is asked for, which is one of `http:` behind a proxy that ends TLS.
+    #[test]
+    fn a_seller_behind_a_proxy_names_its_place() {
+        let named = |resource: &str| {
+            let mut value: serde_json::Value = serde_json::from_str(RECEIPT).expect("JSON");
+            value["payload"]["resourceUrl"] = resource.into();
+            let receipt: Receipt = serde_json::from_value(value["payload"].take()).expect("a payload");
+            let mut checks = Checks::default();
+            checks.resource(&receipt, Some(&agent(&[PAYEE], HOME)));
+            checks.reasons.is_empty()
+        };
+        assert!(named(HOME) && named("http://api.sandbox.example/summarize/v1"));
+        for other in [
+            "http://api.sandbox.example/analyze/v1",
+            "http://other.example/summarize/v1",
+            "ftp://api.sandbox.example/summarize/v1",
+        ] {
+            assert!(!named(other), "{other}");
+        }
     }
 
     #[test]
