@@ -55,6 +55,8 @@ use demand::demanded;
 pub use endpoint::Endpoint;
 pub use error::ConfigError;
 pub use explorer::{ExplorerConfig, ExplorerLayer};
+#[cfg(feature = "cli")]
+pub(crate) use file::MAX_FILE_BYTES;
 pub use follow::{FollowConfig, FollowLayer};
 use keys::{OrNone, table};
 use labels::labelled;

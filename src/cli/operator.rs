@@ -3,15 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{bail, ensure};
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 
 use super::args::ServeArgs;
+use super::input;
 use super::service_manager;
 use super::stop::ReloadAsks;
 use super::world::{self, Reader};
-use crate::config::{Config, GradeDemand};
+use crate::config::{Config, GradeDemand, MAX_FILE_BYTES};
 use crate::digest::Digest;
 use crate::http::{Reloader, Reread};
 use crate::verdict::Depth;
@@ -145,7 +146,7 @@ struct Settled {
 pub(super) fn digest(args: &ServeArgs) -> Option<Digest> {
     let path = file(args)?;
     let is_file = std::fs::metadata(&path).ok()?.is_file();
-    if is_file { Some(Digest::of(&std::fs::read(path).ok()?)) } else { None }
+    if is_file { Some(Digest::of(&input::read(&path, MAX_FILE_BYTES).ok()?)) } else { None }
 }
 
 /// The configuration, from a file that is whole: it ends with a line end, and no one is writing it.
@@ -153,7 +154,7 @@ async fn settled(args: &ServeArgs) -> anyhow::Result<Settled> {
     let Some(path) = file(args) else {
         bail!("there is no configuration file to read again: start the daemon with --config FILE")
     };
-    let read = || std::fs::read(&path).with_context(|| path.display().to_string());
+    let read = || input::read(&path, MAX_FILE_BYTES);
     let before = read()?;
     ensure!(before.ends_with(b"\n"), "{}: the file is empty, or its last line has no end", path.display());
     let mut config = world::configuration(&args.world, Reader::Programs, world::unless_told(Depth::default()))?;

@@ -12,7 +12,7 @@ use super::{Config, ConfigError};
 use crate::text::{Foreign, nearest, without_secrets};
 
 /// Longest configuration file read, in bytes: far more than any real one, and little memory.
-const MAX_FILE_BYTES: u64 = 1024 * 1024;
+pub(crate) const MAX_FILE_BYTES: usize = 1024 * 1024;
 
 /// First line of a file that [`Config::save`] writes, by which it knows what it may overwrite.
 const WRITTEN_BY: &str = "# Written by clresolve; it may be overwritten.";
@@ -85,8 +85,8 @@ fn read(path: &Path) -> Result<String, ConfigError> {
 fn read_open(file: File, path: &Path) -> Result<String, ConfigError> {
     let unreadable = |detail| unreadable(path, detail);
     let mut text = String::new();
-    file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).map_err(|e| unreadable(e.to_string()))?;
-    if text.len() as u64 > MAX_FILE_BYTES {
+    file.take(MAX_FILE_BYTES as u64 + 1).read_to_string(&mut text).map_err(|e| unreadable(e.to_string()))?;
+    if text.len() > MAX_FILE_BYTES {
         return Err(unreadable(format!("a configuration file has at most {MAX_FILE_BYTES} bytes")));
     }
     Ok(text)
