@@ -2,6 +2,8 @@
 
 #[path = "chain/batch.rs"]
 mod batch;
+#[path = "chain/newest.rs"]
+mod newest;
 #[path = "chain/payment.rs"]
 mod payment;
 
@@ -21,7 +23,7 @@ use clresolve::chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequ
 use clresolve::chain::transport::{HttpPost, MAX_REPLY_BYTES, PostError};
 use clresolve::chain::{
     Answer, Block, BlockSelector, CcipFault, Chain, ChainConfig, ChainError, Coins, Contracts, Endpoint, EndpointKey,
-    Found, Grade, GradeDemand, Holding, LocalLimit, Proof, ProvenChain, ResolverFault, RpcChain,
+    Found, Grade, GradeDemand, Holding, Latest, LocalLimit, Proof, ProvenChain, Reading, ResolverFault, RpcChain,
 };
 use clresolve::name::EnsName;
 use clresolve::records::{Key, Record};
@@ -193,6 +195,11 @@ impl World {
     }
 }
 
+/// What the newest block says where it says the same.
+fn latest_of(reading: &Reading) -> Latest {
+    Latest { answer: reading.answer.clone(), holder: reading.holder }
+}
+
 fn found(answer: Answer) -> Found {
     match answer {
         Answer::Records(found) => found,
@@ -209,7 +216,7 @@ async fn one_request_reads_a_name() {
 
     assert_eq!(world.server.requests(), 1);
     assert_eq!(reading.block, world.chain.finalized());
-    assert_eq!(reading.latest, Some(Ok(reading.answer.clone())));
+    assert_eq!(reading.latest, Some(Ok(latest_of(&reading))));
     assert_eq!(reading.holder, Some(ALICE));
     assert_eq!(reading.expiry, Some(expiry));
     assert_eq!(reading.proof, Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: false });
@@ -293,8 +300,27 @@ async fn a_change_at_latest_shows() {
 
     assert_eq!(reading.block.timestamp, time(NOON));
     assert_eq!(found(reading.answer).records.text(Key::Entry), Some(ENTRY));
-    let latest = found(reading.latest.unwrap().unwrap());
+    let latest = found(reading.latest.unwrap().unwrap().answer);
     assert_eq!(latest.records.text(Key::Entry), Some("x402://summarizeagent.eth/other/v1"));
+}
+
+/// The records of a name that was sold are those of its last holder until the new one sets others.
+#[tokio::test]
+async fn a_new_holder_at_latest_shows() {
+    let mut builder = ChainBuilder::new().unwrap();
+    let agent = registration("summarizeagent.eth", ResolverKind::Public);
+    builder.register(&agent).unwrap();
+    builder.seal(time(NOON)).unwrap();
+    builder.finalize().unwrap();
+    let buyer = Address::repeat_byte(7);
+    builder.transfer(&agent.name, buyer).unwrap();
+    builder.seal(time(LATER)).unwrap();
+    let world = World::new(Arc::new(builder.build().unwrap()), Gateway::refusing()).await;
+
+    let reading = world.reader.read(&agent.name, FIRST).await.unwrap();
+
+    assert_eq!(reading.holder, Some(agent.owner));
+    assert_eq!(reading.latest, Some(Ok(Latest { answer: reading.answer.clone(), holder: Some(buyer) })));
 }
 
 #[tokio::test]
@@ -324,7 +350,7 @@ async fn offchain_records_come_through_the_gateway_at_both_blocks() {
 
     let reading = world.reader.read(&name("off.eth"), FIRST).await.unwrap();
 
-    assert_eq!(reading.latest, Some(Ok(reading.answer.clone())));
+    assert_eq!(reading.latest, Some(Ok(latest_of(&reading))));
     assert_eq!(gateway.asked(), 2 * (Key::ALL.len() + Coins::default().count() + EndpointKey::ALL.len()));
     let found = found(reading.answer);
     assert!(found.offchain);
@@ -876,6 +902,14 @@ fn sorted(labels: &[String]) -> Vec<&str> {
     labels.into_iter().collect()
 }
 
+/// A reader with the grade that the configuration demands.
+fn graded(config: ChainConfig, http: &Arc<dyn HttpPost>, gateway: Arc<dyn CcipReadGateway>) -> Box<dyn Chain> {
+    match config.demand {
+        GradeDemand::StateProof(_) => Box::new(ProvenChain::new(config, http, gateway)),
+        GradeDemand::SingleRpc | GradeDemand::Quorum(_) => Box::new(RpcChain::new(config, http, gateway)),
+    }
+}
+
 /// A door behind which every endpoint but the first is asked when the first has answered.
 struct FirstFirst {
     door: Arc<dyn HttpPost>,
@@ -918,7 +952,7 @@ async fn a_quorum_takes_one_exchange() {
 
     assert_eq!(servers.iter().map(RpcServer::requests).collect::<Vec<_>>(), [1, 1]);
     assert_eq!(reading.proof, Proof { grade: Grade::Quorum, asked: 2, agreed: 2, own: false });
-    assert_eq!(reading.latest, Some(Ok(reading.answer.clone())));
+    assert_eq!(reading.latest, Some(Ok(latest_of(&reading))));
     let holding = reader.holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
     assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Some(ALICE) }));
     assert_eq!(servers.iter().map(RpcServer::requests).collect::<Vec<_>>(), [2, 2], "both are asked for the owner");
@@ -1193,7 +1227,7 @@ async fn one_that_objects_to_the_newest_block_and_one_that_fails_withhold_no_nam
         let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
 
         assert_eq!(found(reading.answer).records.text(Key::Entry), Some(ENTRY), "{demand:?}");
-        let latest = found(reading.latest.unwrap().unwrap());
+        let latest = found(reading.latest.unwrap().unwrap().answer);
         assert_eq!(latest.records.text(Key::Entry), Some(ENTRY), "{demand:?}");
     }
 }

@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use clresolve::chain::{
-    Answer, Block, BlockSelector, ChainError, Found, Grade, Holding, PaymentRecords, Proof, Reading, ResolverFault,
+    Answer, Block, BlockSelector, ChainError, Found, Grade, Holding, Latest, PaymentRecords, Proof, Reading,
+    ResolverFault,
 };
 use clresolve::check::{self, Policy};
 use clresolve::cid::build::{self, Blocks, Dag, Fanout, Layout};
@@ -53,6 +54,8 @@ struct ReadingBytes {
     hash: [u8; 32],
     resolver: [u8; 20],
     holder: [u8; 20],
+    /// That of the newest block.
+    latest_holder: [u8; 20],
     owner: [u8; 20],
 }
 
@@ -98,6 +101,7 @@ fn world(card: &str, form: Form) -> World {
         hash: [3; 32],
         resolver: [2; 20],
         holder: [1; 20],
+        latest_holder: [1; 20],
         owner: [1; 20],
     };
     World { latest: records.clone(), records, served: Some(Bytes::copy_from_slice(card.as_bytes())), blocks, reading }
@@ -258,7 +262,7 @@ fn reading(world: &World, holder: Option<alloy_primitives::Address>) -> Result<R
             timestamp: Timestamp::UNIX_EPOCH,
         },
         answer,
-        latest: Some(Ok(latest)),
+        latest: Some(Ok(Latest { answer: latest, holder: Some(bytes.latest_holder.into()) })),
         newest: None,
         holder,
         expiry: None,
@@ -296,7 +300,7 @@ fn walk(cid: ContentId, path: &ContentPath, known: Option<&Bytes>, blocks: &Bloc
 }
 
 /// Whether a changed world of a good agent still means the same: every record does, the newest block knows no other
-/// ones, what is served is the card or nothing, and every block that has to come from a gateway is the right one.
+/// ones and no other holder, what is served is the card or nothing, and every block that has to come from a gateway is the right one.
 fn binds(good: &World, changed: &World) -> bool {
     let record = |key: &Key| says_the_same(*key, &good.records[key], changed.records.get(key).map_or(&[], |v| v));
     let pinned = record_set(&changed.records);
@@ -307,6 +311,7 @@ fn binds(good: &World, changed: &World) -> bool {
     let (_, needed) = walk(cid, &mirror.path, served, &good.blocks);
     KEYS.iter().all(record)
         && changed.records == changed.latest
+        && changed.reading.holder == changed.reading.latest_holder
         && served.is_none_or(|bytes| Some(bytes) == good.served.as_ref())
         && needed.iter().all(|cid| changed.blocks.get(cid) == good.blocks.get(cid))
 }
@@ -369,7 +374,13 @@ fn bytes_changed(world: &World, turn: usize, step: usize) -> Vec<(String, World)
     add("the block's number".to_owned(), &reading.number, 1, &|next, bytes| next.reading.number = array(&bytes));
     add("the block's hash".to_owned(), &reading.hash, 1, &|next, bytes| next.reading.hash = array(&bytes));
     add("the resolver".to_owned(), &reading.resolver, 1, &|next, bytes| next.reading.resolver = array(&bytes));
-    add("the holder".to_owned(), &reading.holder, 1, &|next, bytes| next.reading.holder = array(&bytes));
+    add("the holder".to_owned(), &reading.holder, 1, &|next, bytes| {
+        next.reading.holder = array(&bytes);
+        next.reading.latest_holder = array(&bytes);
+    });
+    add("the holder at latest only".to_owned(), &reading.latest_holder, SELDOM, &|next, bytes| {
+        next.reading.latest_holder = array(&bytes);
+    });
     add("the owner's address".to_owned(), &reading.owner, 1, &|next, bytes| next.reading.owner = array(&bytes));
     changed
 }

@@ -83,15 +83,23 @@ fn scenarios_hold_through_the_program() {
 
 #[test]
 fn scenarios_replay_from_their_bundles() {
+    let schema: Value = serde_json::from_str(include_str!("../schemas/bundle.schema.json")).expect("JSON");
     on_stage(async |stage| {
         let library = stage.library().await;
         let asked = |case: &&Case| case.ask.session.is_none() && EnsName::parse(&case.ask.name).is_ok();
         let cases: Vec<&Case> = stage.scenarios.cases.iter().filter(asked).collect();
         let mut wrong = Vec::new();
+        let form = jsonschema::draft202012::new(&schema).expect("a schema");
         for case in &cases {
             let resolver = stage.resolver(&case.ask.setting).await;
             let bundle = match resolver.export(&Question::new(case.ask.name.as_str())).await {
-                Ok(bundle) => serde_json::to_vec(&bundle.bundle().to_json()).expect("JSON"),
+                Ok(bundle) => {
+                    let bundle = bundle.bundle().to_json();
+                    let errors =
+                        form.iter_errors(&bundle).map(|e| format!("{}\n    {}: {e}", case.id, e.instance_path()));
+                    wrong.extend(errors);
+                    serde_json::to_vec(&bundle).expect("JSON")
+                }
                 Err(error) => {
                     wrong.push(format!("{}\n    not exported: {error}", case.id));
                     continue;

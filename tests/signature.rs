@@ -24,7 +24,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
 use clresolve::card::json::{Limits, parse};
 use clresolve::chain::{
-    Answer, Block, BlockSelector, Chain, ChainError, Found, Grade, Holding, PaymentRecords, Proof, Reading,
+    Answer, Block, BlockSelector, Chain, ChainError, Found, Grade, Holding, Latest, PaymentRecords, Proof, Reading,
 };
 use clresolve::cid::{Budget, ContentId, ContentPath};
 use clresolve::config::Config;
@@ -692,7 +692,7 @@ impl Chain for OneName {
         Ok(Reading {
             block: Block { number: 1, hash: B256::ZERO, timestamp: Timestamp::now() },
             answer: self.answer.clone(),
-            latest: self.latest.clone().map(Ok),
+            latest: self.latest.clone().map(|answer| Ok(Latest { answer, holder: None })),
             newest: None,
             holder: None,
             expiry: None,

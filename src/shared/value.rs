@@ -9,7 +9,7 @@ use crate::digest::Digest;
 use crate::verdict::Depth;
 
 /// What the MAC of a value is over, and the version of its form.
-const WHAT: &str = "clresolve.shared/1";
+const WHAT: &str = "clresolve.shared/2";
 
 /// Longest value, in bytes. The longest card, served by its host and proven under both of its CIDs, takes half of it in
 /// base64; the rest is for proofs of state. Evidence that is longer is not shared.

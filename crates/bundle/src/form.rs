@@ -11,7 +11,7 @@ use alloy_primitives::Address;
 use super::error::BundleError;
 use clresolve_core::fetch::{Cause, Forbidden};
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Proof, Reading};
+use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Latest, Proof, Reading};
 use clresolve_core::recordable::Recordable;
 use clresolve_ipfs::build::car as write_car;
 use clresolve_ipfs::{Budget, ContentId, ContentPath, Walk, WalkedBlocks};
@@ -120,6 +120,9 @@ pub(super) struct ReadingForm {
     pub(super) block: Block,
     answer: Answer,
     latest: Option<ResultForm<Answer, ChainError>>,
+    /// The holder at the newest block, where it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    latest_holder: Option<HolderForm>,
     holder: Option<Address>,
     expiry: Option<Timestamp>,
     proof: Proof,
@@ -129,13 +132,41 @@ pub(super) struct ReadingForm {
     failed_endpoints: Vec<(String, String)>,
 }
 
+/// Who holds a name.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum HolderForm {
+    Nobody,
+    Address(Address),
+}
+
+impl From<Option<Address>> for HolderForm {
+    fn from(holder: Option<Address>) -> Self {
+        holder.map_or(Self::Nobody, Self::Address)
+    }
+}
+
+impl From<HolderForm> for Option<Address> {
+    fn from(form: HolderForm) -> Self {
+        match form {
+            HolderForm::Nobody => None,
+            HolderForm::Address(holder) => Some(holder),
+        }
+    }
+}
+
 impl ReadingForm {
     fn of(reading: Reading, state_proof: Option<StateProof>) -> Self {
+        let latest_holder = match &reading.latest {
+            Some(Ok(latest)) if latest.holder != reading.holder => Some(latest.holder.into()),
+            _ => None,
+        };
         Self {
             backing: state_proof.map_or(Backing::Attested, |state_proof| Backing::Proven(Box::new(state_proof))),
             block: reading.block,
             answer: reading.answer,
-            latest: reading.latest.map(ResultForm::from),
+            latest: reading.latest.map(|latest| latest.map(|latest| latest.answer).into()),
+            latest_holder,
             holder: reading.holder,
             expiry: reading.expiry,
             proof: reading.proof,
@@ -149,10 +180,12 @@ impl ReadingForm {
 
 impl From<ReadingForm> for Reading {
     fn from(form: ReadingForm) -> Self {
+        let holder = form.latest_holder.map_or(form.holder, Into::into);
+        let latest = |answer: Answer| Latest { answer, holder };
         Self {
             block: form.block,
             answer: form.answer,
-            latest: form.latest.map(ResultForm::into_result),
+            latest: form.latest.map(|form| form.into_result().map(latest)),
             newest: None,
             holder: form.holder,
             expiry: form.expiry,

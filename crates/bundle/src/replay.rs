@@ -416,7 +416,7 @@ fn beside_proofs(state_proof: &StateProof, document: &Document, evidence: &Evide
         beside.push("off-chain records: what gateways answered, where the resolver does not check it".to_owned());
     }
     if reading.latest.is_some() {
-        beside.push("newest block: what the records were in it".to_owned());
+        beside.push("newest block: what the records were in it, and who held the name".to_owned());
     }
     if matches!(evidence.owner, OwnerEvidence::Failed(_)) {
         beside.push("owner: that it could not be read".to_owned());

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::fan_out::{Event, FanOut, Need, Plan};
 use crate::pool::{Clock, EndpointPool};
 use crate::query::Query;
-use crate::quorum::{Agreement, QuorumCounter, QuorumStatus, Vote};
+use crate::quorum::{Agreement, AtLatest, QuorumCounter, QuorumStatus, Vote, VotePart};
 
 /// Asks endpoints until enough of them agree on a block and on its content.
 ///
@@ -101,14 +101,38 @@ pub(crate) struct Newest<V> {
     pub(crate) payment: NewestVote<V>,
 }
 
+impl<V: Vote + Clone> Newest<V> {
+    /// The votes of these endpoints, whose labels are these, beside what was read.
+    pub(crate) fn of(
+        at: AtLatest,
+        counter: &QuorumCounter<V>,
+        pinned: &V,
+        label: impl Fn(usize) -> String,
+    ) -> Option<Self> {
+        let of = |endpoint: usize, part: VotePart| {
+            let is_objection = counter.is_objection(endpoint, pinned, part);
+            Some(NewestVote { label: label(endpoint), vote: counter.latest_vote(endpoint)?.clone(), is_objection })
+        };
+        Some(Self { records: of(at.records, VotePart::Records)?, payment: of(at.payment, VotePart::Payment)? })
+    }
+}
+
 /// A vote on the newest block.
 pub(crate) struct NewestVote<V> {
     /// Label of the endpoint that gave it.
     pub(crate) label: String,
     pub(crate) vote: Result<V, Failure>,
+    /// Whether it differs from what was read, and too few operators share it.
+    pub(crate) is_objection: bool,
 }
 
-impl<V> NewestVote<V> {
+impl<V: fmt::Display> NewestVote<V> {
+    /// Who objects, and with what words.
+    pub(crate) fn objection(&self) -> Option<ChainError> {
+        let vote = self.vote.as_ref().ok().filter(|_| self.is_objection)?;
+        Some(ChainError::Disagree(vec![(self.label.clone(), format!("in the newest block: {vote}"))]))
+    }
+
     /// The vote.
     ///
     /// # Errors
@@ -243,14 +267,13 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
         let others = (0..asked.len()).filter(|index| !endpoints.contains(index)).filter(is_usable);
         let of = |index: usize| Arc::clone(&order[index]);
         let label = |endpoint: usize| self.count.label(endpoint);
-        let newest =
-            |endpoint: usize| Some(NewestVote { label: label(endpoint), vote: counter.latest_vote(endpoint)?.clone() });
-        let reached = latest.and_then(|at| counter.reached(at));
-        let latest = latest.and_then(|at| Some(Newest { records: newest(at.records)?, payment: newest(at.payment)? }));
         let pinned = endpoints.first().and_then(|endpoint| counter.vote(*endpoint, block)).cloned();
+        let pinned = pinned.expect("an endpoint that agrees has voted");
+        let reached = latest.and_then(|at| counter.reached(at));
+        let latest = latest.and_then(|at| Newest::of(at, counter, &pinned, label));
         let consensus = Consensus {
             block: *block,
-            pinned: pinned.expect("an endpoint that agrees has voted"),
+            pinned,
             latest,
             newest: reached,
             members: endpoints.iter().copied().chain(others).map(of).collect(),

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use clresolve_core::cause::ResolverFault;
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::Coins;
-use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Grade, Holding, Proof, Reading};
+use clresolve_core::reading::{Block, BlockSelector, ChainError, Grade, Holding, Proof, Reading};
 use clresolve_core::records::{Key, Record};
 use clresolve_state::contracts::{Findings, Resolved};
 use clresolve_state::{CALL_GAS, Call, CallOutcome, Contracts, HashedHeader, Recording, StateProof};
@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::Chain;
-use crate::answers::Answers;
+use crate::answers::{Answers, NewestAnswer};
 use crate::ccip::CcipReadGateway;
 use crate::failure::Failure;
 use crate::header_source::{Head, HeaderSource};
@@ -174,15 +174,15 @@ impl ProvenChain {
         self.pool.header_of(&self.pool.in_order(), block.hash).await.map(Arc::new)
     }
 
-    /// The answer at the newest block, where it is requested. It is stated, not proven: enough operators must state what
-    /// was computed, or the name is withheld.
+    /// What the newest block says, where it is requested. It is stated, not proven: enough operators must state what was
+    /// computed, or the name is withheld.
     async fn newest(
         &self,
         hints: UnprovenHints,
         query: &Query,
         head: &Head,
         pinned: &Findings,
-    ) -> Result<(Answer, Option<u64>), ChainError> {
+    ) -> Result<(NewestAnswer, Option<u64>), ChainError> {
         let Some(NewestFindings { newest, reached, members, spares }) = hints.newest(head, pinned).await else {
             let few = "too few endpoints say what the newest block holds".to_owned();
             return Err(ChainError::Unreachable(vec![("newest block".to_owned(), few)]));
@@ -218,6 +218,7 @@ impl ProvenChain {
         let (answers, latest) = join(try_join(answer, payment), OptionFuture::from(latest)).await;
         let (answer, payment) = answers?;
         let reached = latest.as_ref().and_then(|latest| latest.as_ref().ok()?.1);
+        let latest = latest.map(|latest| latest?.0.beside(&answer, pinned.holder));
         let mut complaints = transport.complaints().await;
         if let Some(apart) = &apart {
             complaints.extend(apart.complaints().await);
@@ -226,7 +227,7 @@ impl ProvenChain {
         Ok(Reading {
             block: head.block,
             answer: query.with_payment(answer, payment),
-            latest: latest.map(|latest| latest.map(|(answer, _)| answer)),
+            latest,
             newest: newest(selector, &head.block, reached),
             holder: pinned.holder,
             expiry: pinned.expiry,

@@ -383,8 +383,29 @@ impl<V: Vote> QuorumCounter<V> {
         if self.operators(&same) >= self.agree && !clresolve_core::mutant!("one-objection-withholds") {
             return (same.first().copied(), true);
         }
-        let is_clear = self.operators(&changed) >= self.agree || same.len() + changed.len() + failed.len() == 0;
+        let stated = changed.iter().find(|endpoint| self.is_stated(**endpoint, part));
+        if let Some(stated) = stated.filter(|_| !clresolve_core::mutant!("the-first-objection-counts")) {
+            return (Some(*stated), true);
+        }
+        let is_clear = same.len() + changed.len() + failed.len() == 0;
         (changed.first().or_else(|| failed.first()).or_else(|| same.first()).copied(), is_clear)
+    }
+
+    /// Whether the vote of `endpoint` on this part of the newest block differs from `vote`, and too few operators share it. It
+    /// may hide what others object, so that it says that something changed and not what.
+    pub(crate) fn is_objection(&self, endpoint: usize, vote: &V, part: VotePart) -> bool {
+        let differs = |latest: &Result<V, Failure>| latest.as_ref().is_ok_and(|latest| !latest.same(vote, part));
+        self.latest_vote(endpoint).is_some_and(differs) && !self.is_stated(endpoint, part)
+    }
+
+    /// Whether enough operators share the vote of `endpoint` on this part of the newest block.
+    fn is_stated(&self, endpoint: usize, part: VotePart) -> bool {
+        let Some(Ok(vote)) = self.latest_vote(endpoint) else { return false };
+        let shares = |voter: &&Voter<V>| {
+            voter.latest.as_ref().is_some_and(|latest| latest.as_ref().is_ok_and(|latest| latest.same(vote, part)))
+        };
+        let sharing: Vec<usize> = self.voters.iter().filter(shares).map(|voter| voter.endpoint).collect();
+        self.operators(&sharing) >= self.agree
     }
 
     fn is_old(&self, block: &Block) -> bool {

@@ -70,9 +70,11 @@ impl RpcChain {
         let Consensus { block, pinned, .. } = &consensus;
         let answer = self.answers.both(&client, &query, pinned, Ok(pinned), by_hash(block));
         let (answer, latest) = join(answer, OptionFuture::from(at_latest)).await;
+        let answer = answer?;
+        let latest = latest.map(|latest| latest?.beside(&answer, pinned.holder));
         Ok(Reading {
             block: *block,
-            answer: answer?,
+            answer,
             latest,
             newest: newest(selector, block, consensus.newest),
             holder: pinned.holder,
@@ -144,6 +146,7 @@ impl Chain for RpcChain {
         let newest = consensus.latest.take();
         let client = self.pool.client(consensus.members.clone(), consensus.spares.clone());
         let (answers, query, count) = (&self.answers, &*query, keys.len());
+        let objection = newest.as_ref().and_then(|newest| newest.records.objection());
         let at_latest = newest.map(|newest| {
             let findings = newest.records.into_vote(self.pool.chain_id);
             let client = &client;
@@ -151,7 +154,12 @@ impl Chain for RpcChain {
         });
         let pinned = answers.further_records(&client, query, &consensus.pinned, by_hash(&consensus.block), count);
         let (records, latest) = join(pinned, OptionFuture::from(at_latest)).await;
-        Ok(TextReading { block: consensus.block, records: records?, latest, proof: consensus.proof(self.pool.demand) })
+        let records = records?;
+        let latest = latest.map(|latest| match objection {
+            Some(objection) if latest.as_ref() == Ok(&records) => Err(objection),
+            _ => latest,
+        });
+        Ok(TextReading { block: consensus.block, records, latest, proof: consensus.proof(self.pool.demand) })
     }
 
     /// A header of a fork that adds members unknown to this program has another hash here, and counts as missing.

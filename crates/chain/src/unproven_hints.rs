@@ -17,7 +17,7 @@ use crate::exchange::computed::Hint;
 use crate::failure::Failure;
 use crate::fan_out::{Event, FanOut, Need, Plan};
 use crate::header_source::Head;
-use crate::poll::{Newest, NewestVote};
+use crate::poll::Newest;
 use crate::pool::EndpointPool;
 use crate::query::{Query, not_before};
 use crate::quorum::{QuorumCounter, QuorumStatus};
@@ -108,10 +108,7 @@ impl UnprovenHints {
             QuorumStatus::Settled(agreement) | QuorumStatus::Provisional(agreement, _) => agreement.latest?,
             QuorumStatus::Open { .. } => counter.objections(pinned)?,
         };
-        let vote = |index: usize| {
-            Some(NewestVote { label: self.order[index].label.clone(), vote: counter.latest_vote(index)?.clone() })
-        };
-        let newest = Newest { records: vote(at.records)?, payment: vote(at.payment)? };
+        let newest = Newest::of(at, &counter, pinned, |index| self.order[index].label.clone())?;
         let counts = |endpoint: &&Arc<RpcEndpoint>| !head.excludes(&endpoint.label);
         let (asked, others) = self.order.split_at(self.fan_out.asked());
         Some(NewestFindings {

@@ -131,6 +131,8 @@ pub struct Agent {
     /// Records that differ in the newest block, which is not final yet.
     #[serde(default)]
     pub latest: BTreeMap<String, String>,
+    /// The account that holds the name in the newest block, where that is another one.
+    pub latest_holder: Option<String>,
     /// Address records (ENSIP-9), by the EIP-155 id of the chain, or under `default` for the one of all EVM chains
     /// (ENSIP-19). The bytes in hexadecimal; none for a record that is not set.
     #[serde(default)]

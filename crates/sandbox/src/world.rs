@@ -326,6 +326,8 @@ struct Draft {
     pending: Vec<(EnsName, String, String)>,
     /// The same of address records.
     pending_addresses: Vec<(EnsName, CoinType, alloy_primitives::Bytes)>,
+    /// Names that have another holder in the newest block.
+    pending_holders: Vec<(EnsName, Address)>,
     /// Agents of the registry whose wallets the newest block has no more, each with its account.
     pending_wallets: Vec<(Address, u64)>,
 }
@@ -334,8 +336,14 @@ impl Draft {
     fn new(spec: &Spec, published: &[(Agent, Published)], now: Timestamp) -> Result<Self, WorldError> {
         let builder = ChainBuilder::new()?;
         let newest = builder.clone();
-        let mut draft =
-            Self { builder, newest, pending: Vec::new(), pending_addresses: Vec::new(), pending_wallets: Vec::new() };
+        let mut draft = Self {
+            builder,
+            newest,
+            pending: Vec::new(),
+            pending_addresses: Vec::new(),
+            pending_holders: Vec::new(),
+            pending_wallets: Vec::new(),
+        };
         for plain in &spec.names {
             let name = parse(&plain.name)?;
             let mut registration = NameRegistration::new(name, account(&plain.holder));
@@ -422,6 +430,9 @@ impl Draft {
         for (coin, address) in &agent.latest_addresses.0 {
             self.pending_addresses.push((name.clone(), *coin, address.clone()));
         }
+        if let Some(holder) = &agent.latest_holder {
+            self.pending_holders.push((name.clone(), account(holder)));
+        }
         let expiry = now + SignedDuration::from_hours(24 * chain.expires_in_days);
         self.register(&NameRegistration {
             custody: chain.custody,
@@ -459,6 +470,9 @@ impl Draft {
         }
         for (name, coin, address) in &self.pending_addresses {
             newest.set_address(name, *coin, address)?;
+        }
+        for (name, holder) in &self.pending_holders {
+            newest.transfer(name, *holder)?;
         }
         for (account, number) in &self.pending_wallets {
             newest.unset_agent_wallet(*account, *number)?;

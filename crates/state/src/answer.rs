@@ -14,10 +14,40 @@ use clresolve_core::records::{Key, Record};
 pub enum Response<T> {
     /// The whole answer.
     Complete(T),
-    /// The Universal Resolver returned these bytes.
-    Encoded(Bytes),
+    /// The Universal Resolver has returned.
+    Returned(Returned),
     /// A look-up off the chain remains (EIP-3668).
     OffChain,
+}
+
+/// The bytes that the Universal Resolver returned.
+pub enum Returned {
+    /// At once.
+    OnChain(Bytes),
+    /// With what gateways responded (EIP-3668).
+    OffChain(Bytes),
+}
+
+impl Returned {
+    const fn data(&self) -> &Bytes {
+        match self {
+            Self::OnChain(data) | Self::OffChain(data) => data,
+        }
+    }
+
+    /// Whether look-ups came before.
+    pub const fn is_off_chain(&self) -> bool {
+        matches!(self, Self::OffChain(_))
+    }
+
+    /// What a bad answer means. After a look-up, a revert says that the callback refuses the gateway's response.
+    fn explain(&self, bad: BadAnswer) -> ChainError {
+        match bad {
+            BadAnswer::Gateway(cause) => ChainError::Ccip(cause),
+            BadAnswer::Reverted(cause) if self.is_off_chain() => ChainError::Ccip(CcipFault::Callback(cause)),
+            BadAnswer::Reverted(cause) | BadAnswer::Garbage(cause) => ChainError::Resolver(cause),
+        }
+    }
 }
 
 /// The response about a name's records.
@@ -26,7 +56,7 @@ pub enum Response<T> {
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
 pub fn records_response(findings: &Findings) -> Result<Response<Answer>, ChainError> {
     Ok(match &findings.resolved {
-        Resolved::Returned(data) => Response::Encoded(data.clone()),
+        Resolved::Returned(data) => Response::Returned(Returned::OnChain(data.clone())),
         Resolved::Offchain(_) => Response::OffChain,
         Resolved::NoResolver if findings.registered => Response::Complete(Answer::NoResolver(None)),
         Resolved::NoResolver => Response::Complete(Answer::Unregistered),
@@ -37,13 +67,12 @@ pub fn records_response(findings: &Findings) -> Result<Response<Answer>, ChainEr
     })
 }
 
-/// Decodes the records of these keys from what the Universal Resolver returned. `offchain`: look-ups came before. What the
-/// name says about payments is not in it; [`with_payment`] adds that.
+/// Decodes the records of these keys. What the name says about payments is not in them; [`with_payment`] adds that.
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
-pub fn records(findings: &Findings, keys: &[Key], data: &[u8], offchain: bool) -> Result<Answer, ChainError> {
-    let (resolver, records) = decode_texts(data, keys).map_err(|bad| bad_answer(bad, offchain))?;
+pub fn records(findings: &Findings, keys: &[Key], returned: &Returned) -> Result<Answer, ChainError> {
+    let (resolver, records) = decode_texts(returned.data(), keys).map_err(|bad| returned.explain(bad))?;
     if resolver != findings.source.resolver {
         return Err(ChainError::Resolver(ResolverFault::TwoResolvers));
     }
@@ -52,6 +81,7 @@ pub fn records(findings: &Findings, keys: &[Key], data: &[u8], offchain: bool) -
         ResolverName::Ancestor(ancestor) => Some(ancestor.clone()),
         ResolverName::Invalid => return Err(ChainError::Resolver(ResolverFault::OfNoAncestor)),
     };
+    let offchain = returned.is_off_chain();
     Ok(Answer::Records(Found { resolver, wildcard, offchain, records, payment: PaymentRecords::default() }))
 }
 
@@ -64,7 +94,7 @@ pub fn payment_response(findings: &Findings) -> Result<Response<PaymentRecords>,
         return Ok(Response::Complete(PaymentRecords::default()));
     };
     match payment {
-        Resolved::Returned(data) => Ok(Response::Encoded(data.clone())),
+        Resolved::Returned(data) => Ok(Response::Returned(Returned::OnChain(data.clone()))),
         Resolved::Offchain(_) => Ok(Response::OffChain),
         Resolved::NoResolver | Resolved::NotContract(_) | Resolved::Unsupported => {
             Err(ChainError::Resolver(ResolverFault::UnknownRecords))
@@ -74,14 +104,14 @@ pub fn payment_response(findings: &Findings) -> Result<Response<PaymentRecords>,
     }
 }
 
-/// Decodes what the Universal Resolver returned about payments.
+/// Decodes what is said about payments.
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`], where none of the records can be read. One that alone cannot be read
 /// says so in its place.
-pub fn payment(findings: &Findings, coins: &Coins, data: &[u8], offchain: bool) -> Result<PaymentRecords, ChainError> {
-    let explain = |bad| bad_answer(bad, offchain);
-    let (resolver, records) = decode_payment(data, coins, explain).map_err(explain)?;
+pub fn payment(findings: &Findings, coins: &Coins, returned: &Returned) -> Result<PaymentRecords, ChainError> {
+    let explain = |bad| returned.explain(bad);
+    let (resolver, records) = decode_payment(returned.data(), coins, explain).map_err(explain)?;
     if resolver == findings.source.resolver {
         Ok(records)
     } else {
@@ -102,12 +132,12 @@ pub fn with_payment(answer: Answer, coins: &Coins, payment: Result<PaymentRecord
     }
 }
 
-/// Decodes `count` further records from what the Universal Resolver returned.
+/// Decodes `count` further records.
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
-pub fn further_records(data: &[u8], count: usize, offchain: bool) -> Result<Vec<Record>, ChainError> {
-    decode_records(data, count).map(|(_, records)| records).map_err(|bad| bad_answer(bad, offchain))
+pub fn further_records(returned: &Returned, count: usize) -> Result<Vec<Record>, ChainError> {
+    decode_records(returned.data(), count).map(|(_, records)| records).map_err(|bad| returned.explain(bad))
 }
 
 /// The response about address and holder of an owner's name.
@@ -116,7 +146,7 @@ pub fn further_records(data: &[u8], count: usize, offchain: bool) -> Result<Vec<
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
 pub fn holding_response(findings: &Findings) -> Result<Response<Holding>, ChainError> {
     Ok(match &findings.resolved {
-        Resolved::Returned(data) => Response::Encoded(data.clone()),
+        Resolved::Returned(data) => Response::Returned(Returned::OnChain(data.clone())),
         Resolved::Offchain(_) => Response::OffChain,
         Resolved::NoResolver | Resolved::NotContract(_) | Resolved::Unsupported => {
             Response::Complete(Holding { address: None, holder: findings.holder })
@@ -126,20 +156,11 @@ pub fn holding_response(findings: &Findings) -> Result<Response<Holding>, ChainE
     })
 }
 
-/// Decodes the address from what the Universal Resolver returned, and adds the holder.
+/// Decodes the address, and adds the holder.
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
-pub fn holding(findings: &Findings, data: &[u8], offchain: bool) -> Result<Holding, ChainError> {
-    let address = decode_address(data).map_err(|bad| bad_answer(bad, offchain))?;
+pub fn holding(findings: &Findings, returned: &Returned) -> Result<Holding, ChainError> {
+    let address = decode_address(returned.data()).map_err(|bad| returned.explain(bad))?;
     Ok(Holding { address, holder: findings.holder })
-}
-
-/// After a look-up, a revert means that the callback refuses the gateway's response.
-fn bad_answer(bad: BadAnswer, offchain: bool) -> ChainError {
-    match bad {
-        BadAnswer::Gateway(cause) => ChainError::Ccip(cause),
-        BadAnswer::Reverted(cause) if offchain => ChainError::Ccip(CcipFault::Callback(cause)),
-        BadAnswer::Reverted(cause) | BadAnswer::Garbage(cause) => ChainError::Resolver(cause),
-    }
 }

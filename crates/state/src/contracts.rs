@@ -238,9 +238,11 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Whether the resolver and its response are the same, whatever the block and whatever it says about payments.
+    /// Whether the holder, the resolver and its response are the same, whatever the block and whatever it says about
+    /// payments.
     pub fn same_records(&self, other: &Self) -> bool {
-        (self.registered, &self.source, &self.resolved) == (other.registered, &other.source, &other.resolved)
+        (self.registered, self.holder, &self.source, &self.resolved)
+            == (other.registered, other.holder, &other.source, &other.resolved)
     }
 
     /// Whether the resolver and its response about payments are the same, whatever the block.
@@ -602,6 +604,16 @@ mod tests {
         decode_texts(&first(element), &Key::ALL).unwrap_err()
     }
 
+    /// Else one endpoint alone could hide that a name was sold, or make it up.
+    #[test]
+    fn another_holder_is_another_vote() {
+        let source = FoundResolver { resolver: RESOLVER, name: ResolverName::Own };
+        let (registered, resolved) = (true, Resolved::Unsupported);
+        let one = Findings { block: 1, registered, holder: None, expiry: None, source, resolved, payment: None };
+        assert!(one.same_records(&Findings { block: 2, ..one.clone() }));
+        assert!(!one.same_records(&Findings { holder: Some(RESOLVER), ..one.clone() }));
+    }
+
     #[test]
     fn a_record_of_a_mebibyte_is_read_once() {
         let text = "a".repeat(1 << 20);
@@ -656,7 +668,7 @@ mod tests {
     /// The answer that follows from [`findings`].
     fn answered(findings: &Findings) -> Result<Answer, ChainError> {
         match records_response(findings)? {
-            Response::Encoded(data) => records(findings, &Key::ALL, &data, false),
+            Response::Returned(returned) => records(findings, &Key::ALL, &returned),
             Response::Complete(answer) => Ok(answer),
             Response::OffChain => panic!("no look-up is demanded"),
         }
@@ -685,8 +697,8 @@ mod tests {
         let texts = vec![Bytes::from(String::new().abi_encode()); Key::ALL.len()];
         assert_eq!(fault(&findings(0, of_another(texts), failed())), ResolverFault::TwoResolvers);
         let beside = findings(0, good, of_another(absent));
-        let Ok(Response::Encoded(data)) = payment_response(&beside) else { panic!("there are payments") };
-        let refused = crate::answer::payment(&beside, &coins(), &data, false);
+        let Ok(Response::Returned(returned)) = payment_response(&beside) else { panic!("there are payments") };
+        let refused = crate::answer::payment(&beside, &coins(), &returned);
         assert_eq!(refused, Err(ChainError::Resolver(ResolverFault::TwoResolvers)));
     }
 

@@ -6,7 +6,7 @@ use clresolve_core::name::EnsName;
 use clresolve_core::reading::{Answer, ChainError, Holding};
 use clresolve_core::records::Key;
 
-use super::answer::{self, Response};
+use super::answer::{self, Response, Returned};
 use super::contracts::{CALL_GAS, Findings, Subject};
 use super::evm::{Call, CallOutcome};
 use super::header::HashedHeader;
@@ -41,8 +41,8 @@ impl ReplayContext<'_> {
         let resolve = subject.resolve_texts(Key::ALL.map(Key::as_str));
         let findings = self.findings(&subject, &resolve)?;
         let response = answer::records_response(&findings).map_err(StateProofError::Call)?;
-        let answer = self.complete(response, resolve, &self.proof.name_look_ups, |data, offchain| {
-            answer::records(&findings, &Key::ALL, data, offchain)
+        let answer = self.complete(response, resolve, &self.proof.name_look_ups, |returned| {
+            answer::records(&findings, &Key::ALL, returned)
         })?;
         let answer = self.with_payment(answer, &subject, &findings)?;
         Ok(ProvenReading { answer, holder: findings.holder, expiry: findings.expiry })
@@ -55,7 +55,7 @@ impl ReplayContext<'_> {
         let (Some(coins), Some(resolve)) = (subject.coins(), subject.resolve_payment()) else {
             return if look_ups.is_empty() { Ok(answer) } else { Err(StateProofError::LookUps("no call needs them")) };
         };
-        let decode = |data: &[u8], offchain| answer::payment(findings, coins, data, offchain);
+        let decode = |returned: &Returned| answer::payment(findings, coins, returned);
         let payment = match answer::payment_response(findings) {
             Err(cause) if look_ups.is_empty() => Err(cause),
             Err(_) => return Err(StateProofError::LookUps("no call needs them")),
@@ -77,9 +77,7 @@ impl ReplayContext<'_> {
         let resolve = subject.resolve_address();
         let findings = self.findings(&subject, &resolve)?;
         let response = answer::holding_response(&findings).map_err(StateProofError::Call)?;
-        self.complete(response, resolve, &self.proof.owner_look_ups, |data, offchain| {
-            answer::holding(&findings, data, offchain)
-        })
+        self.complete(response, resolve, &self.proof.owner_look_ups, |returned| answer::holding(&findings, returned))
     }
 
     fn findings(&self, subject: &Subject, resolve: &Bytes) -> Result<Findings, StateProofError> {
@@ -104,15 +102,15 @@ impl ReplayContext<'_> {
         response: Response<T>,
         resolve: Bytes,
         look_ups: &[Bytes],
-        decode: impl FnOnce(&[u8], bool) -> Result<T, ChainError>,
+        decode: impl FnOnce(&Returned) -> Result<T, ChainError>,
     ) -> Result<T, StateProofError> {
-        let (data, offchain) = match response {
-            Response::OffChain => (self.follow(resolve, look_ups)?, true),
+        let returned = match response {
+            Response::OffChain => Returned::OffChain(self.follow(resolve, look_ups)?),
             _ if !look_ups.is_empty() => return Err(StateProofError::LookUps("no call needs them")),
             Response::Complete(answer) => return Ok(answer),
-            Response::Encoded(data) => (data, false),
+            Response::Returned(returned) => returned,
         };
-        decode(&data, offchain).map_err(StateProofError::Call)
+        decode(&returned).map_err(StateProofError::Call)
     }
 
     /// The result of the Universal Resolver once it has the gateways' responses (EIP-3668).

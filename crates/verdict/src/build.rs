@@ -422,7 +422,7 @@ fn records_evidence(evidence: &Evidence) -> Value {
         "expiry": expiry_value(reading.expiry),
         "latest": match &reading.latest {
             None => "not asked".to_owned(),
-            Some(Ok(latest)) if latest.same_records(&reading.answer) => "the same".to_owned(),
+            Some(Ok(latest)) if latest.agrees_with(reading) => "the same".to_owned(),
             Some(Ok(_)) => "different".to_owned(),
             Some(Err(error)) => error.to_string(),
         },

@@ -69,8 +69,10 @@ impl Published {
         };
         let newest = match &reading.latest {
             None => Newest::NotCompared,
-            Some(Ok(Answer::Records(found))) => Newest::Read(found.payment.clone()),
-            Some(Ok(Answer::Unregistered | Answer::NoResolver(_))) => Newest::Gone,
+            Some(Ok(latest)) => match &latest.answer {
+                Answer::Records(found) => Newest::Read(found.payment.clone()),
+                Answer::Unregistered | Answer::NoResolver(_) => Newest::Gone,
+            },
             Some(Err(error)) => Newest::Unread(error.clone()),
         };
         Some(Self { settled, newest })
@@ -217,7 +219,7 @@ fn bytes(records: &PaymentRecords) -> usize {
 mod tests {
     use clresolve_core::cause::ResolverFault;
     use clresolve_core::payment::Coins;
-    use clresolve_core::reading::Found;
+    use clresolve_core::reading::{Found, Latest};
     use jiff::Timestamp;
 
     use super::*;
@@ -254,7 +256,9 @@ mod tests {
 
     fn published(settled: PaymentRecords, latest: Option<Result<Answer, ChainError>>) -> Published {
         let evidence = sample::evidence(&sample::good(), &bytes::Bytes::new(), Timestamp::UNIX_EPOCH);
-        let reading = Reading { answer: answer(settled), latest, ..evidence.reading.expect("it was read") };
+        let reading = evidence.reading.expect("it was read");
+        let latest = latest.map(|answer| answer.map(|answer| Latest { answer, holder: reading.holder }));
+        let reading = Reading { answer: answer(settled), latest, ..reading };
         Published::of(&reading).expect("there are records")
     }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use clresolve_core::digest::Digest;
 use clresolve_core::name::{EnsName, NameError};
 use clresolve_core::payment::PaymentRecords;
-use clresolve_core::reading::{Answer, Block, BlockSelector, Found, Grade, Holding, Proof, Reading};
+use clresolve_core::reading::{Answer, Block, BlockSelector, Found, Grade, Holding, Latest, Proof, Reading};
 use clresolve_core::reason::Reason;
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::state::State;
@@ -97,12 +97,13 @@ pub fn evidence(agent: &Value, card: &Bytes, now: Timestamp) -> Evidence {
         records,
         payment: PaymentRecords::default(),
     });
+    let holder = Some([3; 20].into());
     let reading = Reading {
         block: Block { number: 1, hash: [2; 32].into(), timestamp: now },
-        latest: Some(Ok(answer.clone())),
+        latest: Some(Ok(Latest { answer: answer.clone(), holder })),
         newest: None,
         answer,
-        holder: Some([3; 20].into()),
+        holder,
         expiry: None,
         proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: true },
         endpoints: vec!["own".to_owned()],
@@ -170,5 +171,6 @@ pub fn published(settled: PaymentRecords, newest: PaymentRecords) -> Option<Publ
     };
     let evidence = evidence(&good(), &Bytes::new(), Timestamp::UNIX_EPOCH);
     let reading = evidence.reading.expect("it was read");
-    Published::of(&Reading { answer: answer(settled), latest: Some(Ok(answer(newest))), ..reading })
+    let latest = Latest { answer: answer(newest), holder: reading.holder };
+    Published::of(&Reading { answer: answer(settled), latest: Some(Ok(latest)), ..reading })
 }

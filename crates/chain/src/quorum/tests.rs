@@ -222,6 +222,18 @@ fn a_change_at_latest_counts_unless_enough_say_that_there_is_none() {
 }
 
 #[test]
+fn what_enough_state_at_latest_counts_before_what_one_objects() {
+    let at = |votes: &[_]| at_latest(newest(votes));
+    assert_eq!(at(&[Ok("b"), Ok("c"), Ok("c")]), (Some(AtLatest { records: 1, payment: 0 }), true));
+    let mut counter = QuorumCounter::new(2);
+    for (endpoint, vote) in ["a", "b", "c", "c"].into_iter().enumerate() {
+        counter.observed(endpoint, &endpoint.to_string(), block(5, 0), "a", Some(Ok(vote)));
+    }
+    let objects = |endpoint| counter.is_objection(endpoint, &"a", VotePart::Records);
+    assert_eq!([0, 1, 2, 3].map(objects), [false, true, false, false]);
+}
+
+#[test]
 fn a_change_of_payments_at_latest_leaves_the_records_as_they_are() {
     let of = |votes: &[Result<&'static str, Failure>]| at_latest(newest(votes));
     let at = |records, payment| Some(AtLatest { records, payment });

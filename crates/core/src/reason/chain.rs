@@ -27,8 +27,8 @@ macro_rules! rows {
             "The endpoint's finalized block is too old."
             "The finalized header is more than 45 minutes old. The chain or the endpoint has stopped, so the records may have changed since. Use another endpoint, or wait. A block that was chosen by number is behind for the gate and for payments, which are about now: ask without one.";
         RecordPending "record-pending" Unknown Records "X-6" Nobody true
-            "The records have changed since the finalized block."
-            "The records at the newest block differ from those at the finalized one. Until the newer block is final neither can be relied on. Ask again in about 15 minutes.";
+            "What the chain says of the name has changed since the finalized block."
+            "The records or the holder at the newest block differ from those at the finalized one. Until the newer block is final neither can be relied on. Ask again in about 15 minutes.";
         SingleRpc "single-rpc" Warn Records "X-7" Operator false
             "One RPC operator alone vouches for the records."
             "Only one endpoint was asked, and nothing proves its answer. A lying endpoint could show any record. Configure endpoints of several operators, or your own node (own = true).";

@@ -4,6 +4,7 @@ use alloy_sol_types::sol;
 
 sol! {
     interface Registry {
+        function setOwner(bytes32 node, address owner);
         function setResolver(bytes32 node, address resolver);
         function setSubnodeOwner(bytes32 node, bytes32 label, address owner) returns (bytes32);
         function setSubnodeRecord(bytes32 node, bytes32 label, address owner, address resolver, uint64 ttl);

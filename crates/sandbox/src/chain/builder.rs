@@ -344,6 +344,21 @@ impl ChainBuilder {
         Ok(())
     }
 
+    /// Gives a name that the registry holds to another account. Its records stay.
+    ///
+    /// # Errors
+    /// [`BuildError::Unregistered`], [`BuildError::Custody`] for a wrapped name, or [`BuildError::Transaction`].
+    pub fn transfer(&mut self, name: &EnsName, to: Address) -> Result<(), BuildError> {
+        let node = name.node();
+        let holding = self.holding(name)?;
+        if holding.custody != Custody::Registry {
+            return Err(BuildError::Custody(name.to_string()));
+        }
+        self.transact(holding.owner, REGISTRY, Registry::setOwnerCall { node, owner: to })?;
+        self.names.insert(node, Holding { owner: to, ..holding });
+        Ok(())
+    }
+
     /// The address of the public resolver.
     pub const fn public_resolver(&self) -> Address {
         self.public_resolver

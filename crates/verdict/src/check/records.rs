@@ -84,11 +84,19 @@ fn pending(reading: &Reading) -> Option<Reason> {
             return Some(chain_error(error).at("latest").message("The records at the newest block could not be read."));
         }
     };
-    let changed = match (&reading.answer, latest) {
+    if latest.agrees_with(reading) {
+        return None;
+    }
+    let mut changed = match (&reading.answer, &latest.answer) {
         (Answer::Records(then), Answer::Records(now)) => changed_keys(&then.records, &now.records),
-        (then, now) if then == now => Vec::new(),
-        _ => vec!["the resolver"],
+        _ => Vec::new(),
     };
+    if reading.holder != latest.holder {
+        changed.push("the holder");
+    }
+    if changed.is_empty() && !clresolve_core::mutant!("twins-of-resolvers-are-settled") {
+        changed.push("the resolver");
+    }
     (!changed.is_empty()).then(|| Reason::new(Code::RecordPending).observed(format!("changed: {}", changed.join(", "))))
 }
 
@@ -196,4 +204,37 @@ fn owner(evidence: &Evidence, found: &Found) -> Option<Reason> {
         (_, Some(holder)) => format!("the holder is {holder}"),
     };
     Some(Reason::new(Code::OwnerUnproven).at(Key::Owner.as_str()).expected(owner).observed(observed))
+}
+
+#[cfg(test)]
+mod tests {
+    use clresolve_core::reading::Latest;
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::sample;
+
+    /// A reading whose newest block is changed.
+    fn told(change: impl FnOnce(&mut Latest)) -> Option<String> {
+        let evidence = sample::evidence(&sample::good(), &bytes::Bytes::new(), Timestamp::UNIX_EPOCH);
+        let mut reading = evidence.reading.expect("it was read");
+        change(reading.latest.as_mut().expect("it was asked").as_mut().expect("it was read"));
+        let reason = pending(&reading)?;
+        assert_eq!(reason.code, Code::RecordPending);
+        reason.observed
+    }
+
+    #[test]
+    fn whatever_differs_at_the_newest_block_is_pending() {
+        assert_eq!(told(|_| ()), None);
+        assert_eq!(told(|latest| latest.holder = None).as_deref(), Some("changed: the holder"));
+        let gone = told(|latest| latest.answer = Answer::Unregistered);
+        assert_eq!(gone.as_deref(), Some("changed: the resolver"));
+        // It says the same, for now.
+        let twin = told(|latest| match &mut latest.answer {
+            Answer::Records(found) => found.resolver = [9; 20].into(),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(twin.as_deref(), Some("changed: the resolver"));
+    }
 }
