@@ -87,6 +87,8 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use crate::text;
+
 /// Runs one command line, the program's own name first, and gives the code to end with.
 ///
 /// 0 trusted, 1 untrusted, 2 usage or configuration, 3 indeterminate, 4 an expectation unmet, 70 a bug, 74 output that
@@ -180,7 +182,7 @@ fn run_command(command: Command) -> anyhow::Result<Exit> {
 /// The code of what was done; an error is reported.
 fn finish(done: anyhow::Result<Exit>) -> Exit {
     done.unwrap_or_else(|error| {
-        log_queue::say(Level::ERROR, &format!("{error:#}"));
+        log_queue::say(Level::ERROR, &text::inert_lines(&format!("{error:#}")));
         Exit::from(&error)
     })
 }

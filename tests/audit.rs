@@ -887,12 +887,14 @@ fn a_report_that_was_cut_or_changed_is_refused() {
         (json_of(whole.as_bytes()).to_string(), "formatted anew"),
         (String::new(), "was cut"),
         (whole.replace("untrusted", "trusted"), "was changed"),
+        (format!("{}\"digest\": \"\u{1b}[2J\u{202e}\"\n}}\n", &whole[..end]), "\\u{1b}[2J\\u{202e}"),
         (sealed(&json!({"rows": []})), "is not the report"),
         (sealed(&other_world), "different worlds"),
     ] {
         let refused = diff(folder.path(), &changed, whole, &[]);
         let said = String::from_utf8_lossy(&refused.stderr);
         assert!(code(&refused) == Some(2) && said.contains(why), "{why}: {said}");
+        assert!(!said.contains(['\u{1b}', '\u{202e}']), "{said:?}");
     }
     let file = folder.path().join("mainnet.json");
     std::fs::write(&file, sealed(&other_world)).unwrap();

@@ -284,15 +284,7 @@ pub(super) fn plain_message(mut error: clap::Error) -> String {
     if let Some(tip) = hint::on_usage(&usage, &argument, &subcommand) {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
-    let mut message = String::new();
-    for c in error.render().to_string().chars() {
-        if c != '\n' && text::is_unsafe(c) {
-            message.extend(c.escape_unicode());
-        } else {
-            message.push(c);
-        }
-    }
-    message
+    text::inert_lines(&error.render().to_string())
 }
 
 /// What was typed, where the error is about such a thing.

@@ -41,6 +41,7 @@ use super::world::{Reader, World, WorldFiles};
 use crate::chain::{BlockSelector, GradeDemand};
 use crate::config::Config;
 use crate::report::{Demands, Ending, ListOfNames, PublishedSchema, Report, Scope};
+use crate::text::Foreign;
 use crate::verdict::{Depth, Pinned, canonical_digest};
 
 pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
@@ -175,7 +176,7 @@ fn finish(
         };
     }
     if let Some(warning) = ending.warning() {
-        anstream::eprintln!("clresolve: {warning}");
+        anstream::eprintln!("clresolve: {}", Foreign::new(&warning));
     }
     if let (Ending::Interrupted, Some(journal)) = (&ending, &args.resume) {
         anstream::eprintln!(

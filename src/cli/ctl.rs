@@ -123,7 +123,8 @@ async fn exchange(_: &Path, _: &OperatorRequest) -> anyhow::Result<(bool, Value)
 }
 
 fn flushed(said: &Value) -> String {
-    format!("flushed {} names; the next answer about each takes a run\n", said["names"])
+    let names = if said["names"] == 1 { "name" } else { "names" };
+    format!("flushed {} {names}; the next answer about each takes a run\n", said["names"])
 }
 
 fn reloaded(said: &Value) -> String {

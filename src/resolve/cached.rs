@@ -106,7 +106,7 @@ impl CachedWalker {
         self.cache.run_anew(key, run).await
     }
 
-    /// Tells every daemon of the fleet that a name was evicted here, once a run has shown a change.
+    /// What tells every daemon of the fleet that a name was evicted here, once a run has shown a change.
     fn tell_change(&self, name: &EnsName) -> Option<OnChange> {
         let (fleet, evicted) = (self.fleet.clone()?, (name.clone(), self.keys(name)));
         Some(OnChange::new(move || fleet.tell_evicted([evicted.clone()])))

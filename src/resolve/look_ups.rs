@@ -15,7 +15,7 @@ use crate::cpu_share;
 use crate::name::EnsName;
 use crate::verdict::{Resolution, State};
 
-/// Look-ups at the same time, over all names: each asks endpoints and hosts, and anybody's terms may start one.
+/// Look-ups of one kind at the same time, over all names: each asks endpoints and hosts, and anybody's terms may start one.
 const MAX_LOOK_UPS: usize = 16;
 
 /// Answers that are kept; each takes less than a kilobyte.

@@ -99,8 +99,8 @@ impl Evictions {
         self.bell.notify_one();
     }
 
-    /// Adds some again that the server did not take: they are given a second later, for as long as the fleet may have what
-    /// they are about.
+    /// Adds some again that the server did not take: they are given after a pause, which grows, for as long as the fleet may
+    /// have what they are about.
     pub fn try_again(&self, evictions: &[Eviction]) {
         let mut waiting = self.waiting();
         let open = evictions.iter().filter(|eviction| eviction.at.elapsed() < TRUSTED_FRESH);

@@ -76,3 +76,31 @@ async fn one_endpoint_beside_one_hides_no_change_either() {
         assert!(!latest.agrees_with(&reading), "{demand:?}");
     }
 }
+
+/// A record that its publisher has just removed vouches for nothing, whatever one endpoint makes of it.
+#[tokio::test]
+async fn one_endpoint_alone_hides_no_removed_text() {
+    let key = "agent-registration[0x01][1]";
+    let mut builder = ChainBuilder::new().unwrap();
+    let agent = agent();
+    builder.register(&agent).unwrap();
+    builder.set_text(&agent.name, key, "1").unwrap();
+    builder.seal(time(NOON)).unwrap();
+    builder.finalize().unwrap();
+    let newest = |value: &str| {
+        let mut builder = builder.clone();
+        builder.set_text(&agent.name, key, value).unwrap();
+        builder.seal(time(LATER)).unwrap();
+        Arc::new(builder.build().unwrap())
+    };
+    let (removed, other) = (newest(""), newest("x"));
+    let (_servers, endpoints) = endpoints_of(&[&other, &removed]).await;
+    let door = FirstFirst { door: http(), first: endpoints[0].url.clone(), answered: tokio::sync::Semaphore::new(0) };
+    let config = ChainConfig { demand: GradeDemand::Quorum(2), ..config(endpoints) };
+    let reader = graded(config, &(Arc::new(door) as _), Gateway::refusing());
+
+    let reading = reader.read_texts(&agent.name, FIRST, &[key.to_owned()]).await.unwrap();
+
+    assert_eq!(reading.records, [Record::Text("1".to_owned())]);
+    assert!(matches!(reading.latest, Some(Err(ChainError::Disagree(_)))), "{:?}", reading.latest);
+}

@@ -155,10 +155,7 @@ impl Chain for RpcChain {
         let pinned = answers.further_records(&client, query, &consensus.pinned, by_hash(&consensus.block), count);
         let (records, latest) = join(pinned, OptionFuture::from(at_latest)).await;
         let records = records?;
-        let latest = latest.map(|latest| match objection {
-            Some(objection) if latest.as_ref() == Ok(&records) => Err(objection),
-            _ => latest,
-        });
+        let latest = latest.map(|latest| objection.map_or(latest, Err));
         Ok(TextReading { block: consensus.block, records, latest, proof: consensus.proof(self.pool.demand) })
     }
 

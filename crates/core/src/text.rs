@@ -189,6 +189,19 @@ pub fn unsafe_character(text: &str) -> Option<char> {
     text.chars().find(|c| is_unsafe(*c) && !mutant!("unsafe-characters"))
 }
 
+/// A message of one or more lines, with its unsafe characters as escapes. It may hold foreign text.
+pub fn inert_lines(message: &str) -> String {
+    let mut inert = String::with_capacity(message.len());
+    for c in message.chars() {
+        if c != '\n' && is_unsafe(c) {
+            inert.extend(c.escape_unicode());
+        } else {
+            inert.push(c);
+        }
+    }
+    inert
+}
+
 /// Whether `c` is one of the characters that [`unsafe_character`] finds.
 pub fn is_unsafe(c: char) -> bool {
     if c.is_ascii() {
@@ -328,6 +341,11 @@ mod tests {
 
     fn shown(text: &str) -> String {
         Foreign::new(text).to_string()
+    }
+
+    #[test]
+    fn a_message_keeps_its_lines_and_nothing_else_that_acts() {
+        assert_eq!(inert_lines("größe\n\u{1b}[31m\r\\n\u{202e}"), "größe\n\\u{1b}[31m\\u{d}\\n\\u{202e}");
     }
 
     #[test]

@@ -188,8 +188,6 @@ fn unchecked(question: &PaymentQuestion<'_>, entries: &[Judged<'_>], objections:
     }
     if entries.is_empty() {
         unchecked.insert(Check::Resource);
-    }
-    if entries.is_empty() {
         unchecked.extend(OF_PRICE);
         unchecked.insert(Check::Signature);
     }

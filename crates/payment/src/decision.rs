@@ -20,7 +20,8 @@ pub const SCHEMA: &str = "clresolve.decision/1";
 pub struct Decision {
     /// Always [`SCHEMA`].
     pub schema: &'static str,
-    /// SHA-256 over the RFC 8785 form of what was decided about: terms, limits, policy, verdict and anchor.
+    /// SHA-256 over the RFC 8785 form of everything that was decided about: name, verb, terms, payment header, limits, route,
+    /// payees, policy, verdict and anchor.
     pub id: String,
     /// The agent, in normal form; as it was asked for where it has none.
     pub name: String,
@@ -41,11 +42,11 @@ pub struct Decision {
     pub state: State,
     /// `id` of the verdict.
     pub verdict: String,
-    /// SHA-256 over the RFC 8785 form of the terms: URL, and the entries that were decided about.
+    /// SHA-256 over the RFC 8785 form of the terms: URL, version, offers, and the entries that were decided about.
     pub terms_digest: Option<String>,
     /// A row for each entry that was decided about.
     pub entries: Vec<EntryRow>,
-    /// What the first of them that may be paid asks for, else the first.
+    /// What the first of them asks for whose payee is proven, else the first.
     pub price: Option<PriceRow>,
     /// Who is paid by it.
     pub payee: Option<PayeeRow>,
@@ -55,7 +56,7 @@ pub struct Decision {
     pub checked: Vec<Check>,
     /// Checks that could not be made.
     pub unchecked: Vec<Check>,
-    /// Until when the decision holds: the first end of verdict, offer and terms. Absent where it aborts.
+    /// Until when the decision holds: the first end of verdict, terms, and what proves the payee. Absent where it aborts.
     pub valid_until: Option<Timestamp>,
 }
 

@@ -90,7 +90,7 @@ pub fn records(findings: &Findings, keys: &[Key], returned: &Returned) -> Result
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
 pub fn payment_response(findings: &Findings) -> Result<Response<PaymentRecords>, ChainError> {
-    let (Some(payment), Resolved::Returned(_) | Resolved::Offchain(_)) = (&findings.payment, &findings.resolved) else {
+    let Some(payment) = findings.payment.as_ref().filter(|_| findings.has_response()) else {
         return Ok(Response::Complete(PaymentRecords::default()));
     };
     match payment {

@@ -245,10 +245,16 @@ impl Findings {
             == (other.registered, other.holder, &other.source, &other.resolved)
     }
 
-    /// Whether the resolver and its response about payments are the same, whatever the block.
+    /// Whether the resolver and its response about payments are the same, whatever the block. Without a response about
+    /// records none about payments is read.
     pub fn same_payment(&self, other: &Self) -> bool {
         let is_agreed = self.payment == other.payment || clresolve_core::mutant!("payments-at-latest-are-alike");
-        self.source == other.source && is_agreed
+        self.source == other.source && self.has_response() == other.has_response() && is_agreed
+    }
+
+    /// Whether the resolver has responded about records, or refers to a gateway.
+    pub const fn has_response(&self) -> bool {
+        matches!(self.resolved, Resolved::Returned(_) | Resolved::Offchain(_))
     }
 }
 
@@ -612,6 +618,17 @@ mod tests {
         let one = Findings { block: 1, registered, holder: None, expiry: None, source, resolved, payment: None };
         assert!(one.same_records(&Findings { block: 2, ..one.clone() }));
         assert!(!one.same_records(&Findings { holder: Some(RESOLVER), ..one.clone() }));
+    }
+
+    /// Else one endpoint alone could leave payments pending for ever: without a response none of them is read.
+    #[test]
+    fn payments_without_a_response_are_another_vote() {
+        let source = FoundResolver { resolver: RESOLVER, name: ResolverName::Own };
+        let payment = Some(Resolved::Returned(Bytes::new()));
+        let (registered, resolved) = (true, Resolved::Returned(Bytes::new()));
+        let one = Findings { block: 1, registered, holder: None, expiry: None, source, resolved, payment };
+        assert!(one.same_payment(&Findings { resolved: Resolved::Returned(vec![1].into()), ..one.clone() }));
+        assert!(!one.same_payment(&Findings { resolved: Resolved::NoResolver, ..one.clone() }));
     }
 
     #[test]

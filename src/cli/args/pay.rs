@@ -17,7 +17,8 @@ Exit codes: 0 allow, 1 deny, 2 usage, 3 undecided. Pay on 0 alone.
 Examples:
   clresolve decide a.eth summarize --terms 402.json \\
     --url https://api.a.example/summarize
-  curl -s URL | clresolve decide a.eth summarize --url URL --terms -")]
+  curl -so /dev/null -w '%header{payment-required}' URL |
+    clresolve decide a.eth summarize --url URL --terms -")]
 pub(in crate::cli) struct DecideArgs {
     /// The ENS name
     pub(in crate::cli) name: String,

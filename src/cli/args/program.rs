@@ -50,12 +50,18 @@ pub(in crate::cli) struct NameArgs {
   GET  /v1/cards/{name}                      the card's bytes, if proven
   GET  /v1/agents/{name}/.well-known/agent-card.json
                                              a trusted agent as an A2A card
+  POST /v1/decisions, /v1/decisions/signed   may this be paid, was that signed
+  POST /v1/requests/check                    is it what the agent's schema asks
+  POST /v1/receipts/verify                   does what the agent sent hold
+  GET  /v1/events?name=                      changes, as they happen
   POST /v1/lint?as=&profile=                 a card of any system by itself
   GET  /.well-known/agent-card.json
   GET  /v1/agent-systems/{name}/.well-known/agent-card.json
                                              where [orloj] names resources
   GET  /v1/discover?url=&as=&system=&bind=   a host's cards: http.discover
+  POST /v1/probes                            a seller's terms: explorer.probe
   POST /mcp                                  tools for agents: [mcp] names hosts
+  GET  /, /openapi.json                      a page for people; all routes
   GET  /v1/reasons, /v1/profiles, /livez, /readyz, /metrics
   GET  /.well-known/jwks.json                the key that signs, if any
 

@@ -80,6 +80,10 @@ pub fn behind(block: &Block, selector: BlockSelector, now: Timestamp) -> Option<
 fn pending(reading: &Reading) -> Option<Reason> {
     let latest = match reading.latest.as_ref()? {
         Ok(latest) => latest,
+        // What stays undecided counts as a change.
+        Err(error @ ChainError::Disagree(_)) => {
+            return Some(Reason::new(Code::RecordPending).observed(error.to_string()));
+        }
         Err(error) => {
             return Some(chain_error(error).at("latest").message("The records at the newest block could not be read."));
         }
@@ -214,12 +218,16 @@ mod tests {
     use super::*;
     use crate::sample;
 
-    /// A reading whose newest block is changed.
-    fn told(change: impl FnOnce(&mut Latest)) -> Option<String> {
+    /// What is said of a reading whose newest block is changed.
+    fn told_of(change: impl FnOnce(&mut Result<Latest, ChainError>)) -> Option<Reason> {
         let evidence = sample::evidence(&sample::good(), &bytes::Bytes::new(), Timestamp::UNIX_EPOCH);
         let mut reading = evidence.reading.expect("it was read");
-        change(reading.latest.as_mut().expect("it was asked").as_mut().expect("it was read"));
-        let reason = pending(&reading)?;
+        change(reading.latest.as_mut().expect("it was asked"));
+        pending(&reading)
+    }
+
+    fn told(change: impl FnOnce(&mut Latest)) -> Option<String> {
+        let reason = told_of(|latest| change(latest.as_mut().expect("it was read")))?;
         assert_eq!(reason.code, Code::RecordPending);
         reason.observed
     }
@@ -236,5 +244,10 @@ mod tests {
             other => panic!("{other:?}"),
         });
         assert_eq!(twin.as_deref(), Some("changed: the resolver"));
+        let disagree = ChainError::Disagree(vec![("a".to_owned(), "another".to_owned())]);
+        let undecided = told_of(|latest| *latest = Err(disagree)).expect("it counts as a change");
+        assert_eq!(undecided.code, Code::RecordPending);
+        let failed = told_of(|latest| *latest = Err(ChainError::Unreachable(Vec::new()))).expect("a failure");
+        assert_eq!((failed.code, failed.place.as_deref()), (Code::RpcUnreachable, Some("latest")));
     }
 }
