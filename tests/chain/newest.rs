@@ -46,7 +46,7 @@ impl HttpPost for Mask {
     }
 }
 
-/// Reads the name through a liar that answers first and so many honest endpoints.
+/// Reads the name through a liar, which answers first, and this number of honest endpoints.
 async fn read_behind_a_mask(demand: GradeDemand, honest: usize) -> Reading {
     let (chain, resolver) = sold_chain();
     let (_servers, endpoints): (Vec<RpcServer>, _) = endpoints_of(&vec![&chain; honest + 1]).await;
