@@ -391,8 +391,8 @@ impl<V: Vote> QuorumCounter<V> {
         (changed.first().or_else(|| failed.first()).or_else(|| same.first()).copied(), is_clear)
     }
 
-    /// Whether the vote of `endpoint` on this part of the newest block differs from `vote`, and too few operators share it. It
-    /// may hide what others object, so that it says that something changed and not what.
+    /// Whether the vote of `endpoint` on this part of the newest block differs from `vote`, and too few operators share it.
+    /// Then it says that something may have changed. What changed it does not say: its endpoint may lie.
     pub(crate) fn is_objection(&self, endpoint: usize, vote: &V, part: VotePart) -> bool {
         let differs = |latest: &Result<V, Failure>| latest.as_ref().is_ok_and(|latest| !latest.same(vote, part));
         self.latest_vote(endpoint).is_some_and(differs) && !self.is_stated(endpoint, part)

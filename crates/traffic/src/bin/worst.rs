@@ -1,8 +1,8 @@
 //! Searches for the documents of 256 KiB that cost most to judge, and judges those that are known.
 //!
 //! `worst search SECONDS` climbs from random documents towards more memory, more allocations and more time, and prints the
-//! finalists, one a line as in `tests/worst/corpus.json`; `tests/worst/rank` counts the instructions of each. `worst count`
-//! prints how many are known. `worst judge NUMBER` judges one of them, and `worst judge SEED` any other, once unmeasured and
+//! finalists, one a line as in `crates/cards/tests/worst/corpus.json`; `rank` beside it counts the instructions of each.
+//! `worst count` prints how many are known. `worst judge NUMBER` judges one of them, and `worst judge SEED` any other, once unmeasured and
 //! once in `judge_measured`, for a program that counts instructions. `worst time` prints how long each of them takes.
 
 #[path = "../../linked/cards/tests/worst/documents.rs"]
