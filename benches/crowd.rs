@@ -57,7 +57,7 @@ fn main() {
     let (file, socket) = (folder.path().join("clresolve.toml"), folder.path().join("admin.sock"));
     let mut config = world.config();
     config.admin.socket = Some(socket.display().to_string().parse().expect("a path"));
-    (config.cache.trusted, config.cache.verdict_bytes) = (HELD, HELD * ROOM);
+    (config.cache.untrusted, config.cache.verdict_bytes) = (HELD, HELD * ROOM);
     config.http.listen = clresolve::config::ListenAt::loopback(0);
     config.http.cold_runs_per_minute = u32::MAX;
     config.save(&file).expect("the folder can be written");
@@ -82,16 +82,16 @@ fn main() {
     .end("bench-crowd");
 }
 
-/// Trusted verdicts that the daemon holds, by its own word.
+/// Verdicts that the daemon holds, by its own word.
 fn held(socket: &Path) -> u64 {
     let socket = socket.display().to_string();
     let shown = program(&["ctl", "show", "--socket", &socket, "-o", "json"]).output().expect("it runs");
     assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
     let shown: Value = serde_json::from_slice(&shown.stdout).expect("JSON");
-    shown["cache"]["verdicts"]["trusted"]["entries"].as_u64().expect("a number")
+    shown["cache"]["untrusted"]["entries"].as_u64().expect("a number")
 }
 
-/// Every name below one is an agent with a card of its own.
+/// Every name below the parent has the records of this agent, and is untrusted for it.
 fn spec() -> Spec {
     let text = r#"
 [[name]]

@@ -3,7 +3,7 @@
 //! servers have one core and the load has another, so that it is the server that is measured.
 //!
 //! A warm decision about a payment is measured beside the verdict that it rests on: the same body over and over, whose
-//! answer is kept for a second, and bodies of which no two are the same.
+//! answer is kept for a second, and bodies of which no two are the same, either in what nobody reads or in what is read.
 //!
 //! The program calls itself for its parts: `bare FILE` serves a file, `load ADDRESS FILE SECONDS` sends the request in a
 //! file over and over, with another [`MARK`] each time.
@@ -88,10 +88,15 @@ fn measure() {
     assert_eq!(head_lines(&theirs), head_lines(&answer), "both answer with the same head, but for the time");
 
     let same = decision_body();
-    let other = format!("{}{same}", String::from_utf8_lossy(&MARK));
-    let requests =
-        [("verdict.http", request(&path)), ("decision.http", posted(&same, "")), ("others.http", posted(&other, ""))];
-    let [verdict, decision, others] = requests.map(|(name, request)| {
+    let mark = String::from_utf8_lossy(&MARK);
+    let (alike, other) = (format!("{mark}{same}"), same.replacen('{', &format!("{{\"limits\":{{{mark}}},"), 1));
+    let requests = [
+        ("verdict.http", request(&path)),
+        ("decision.http", posted(&same, "")),
+        ("alike.http", posted(&alike, "")),
+        ("others.http", posted(&other, "")),
+    ];
+    let [verdict, decision, alike, others] = requests.map(|(name, request)| {
         let file = folder.path().join(name);
         std::fs::write(&file, request).expect("the folder can be written");
         file
@@ -102,17 +107,19 @@ fn measure() {
         "the daemon allows the honest terms"
     );
 
-    let [mut theirs, mut ours, mut decisions, mut others_decided] = [const { Figures::NONE }; 4];
+    let [mut theirs, mut ours, mut decisions, mut alike_decided, mut others_decided] = [const { Figures::NONE }; 5];
     for _ in 0..ROUNDS {
         ours.add(&daemon, &verdict);
         theirs.add(&bare, &verdict);
         decisions.add(&daemon, &decision);
+        alike_decided.add(&daemon, &alike);
         others_decided.add(&daemon, &others);
     }
     for (name, figures) in [
         ("clresolve serve", &ours),
         ("bare axum handler", &theirs),
         ("clresolve serve, the same decision", &decisions),
+        ("clresolve serve, decisions that read alike", &alike_decided),
         ("clresolve serve, other decisions", &others_decided),
     ] {
         let (rate, cpu) = (median(&figures.rates), median(&figures.micros));
@@ -137,6 +144,7 @@ fn measure() {
         good: Good::AtLeast,
     }
     .end("bench-http");
+    println!("of decisions that read alike, {:.2} of it", median_ratio(&alike_decided.rates, &ours.rates));
     println!("of decisions that differ, {:.2} of it", median_ratio(&others_decided.rates, &ours.rates));
 }
 

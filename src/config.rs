@@ -226,7 +226,7 @@ table! {
     /// Bytes of proven content kept.
     content_bytes: u64 = 64 * 1024 * 1024;
     /// Most runs at once that refresh trusted verdicts before they end; 0 refreshes none. They stand behind the runs of
-    /// clients, and each takes little: a few follow a thousand names.
+    /// clients until a verdict is about to end, and each takes little: a few follow a thousand names.
     refresh_runs: usize = 4;
     /// The file that keeps the names that are asked for most from one run of the daemon to the next; an empty path means
     /// none.

@@ -1,8 +1,8 @@
 //! A small pool of threads for work that takes the processor: judging evidence and cards.
 //!
 //! The worst card takes some milliseconds. On a worker of the asynchronous runtime that time would be taken from every
-//! connection, the gate's included; here it is taken from other judgements alone. Half of the processors are enough,
-//! because a run waits for the network most of its time.
+//! connection, the gate's included; here it is taken from other judgements alone. Half of the processors, or a
+//! few, are enough, because a run waits for the network most of its time.
 
 use std::any::Any;
 #[cfg(feature = "mcp")]
@@ -25,8 +25,9 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::cpu_share;
 
-/// Most threads, however many processors there are: thousands of judgements a second.
-pub(crate) const MAX_THREADS: usize = 16;
+/// Most threads, however many processors there are: thousands of judgements a second, and together 64 MiB where each of
+/// them judges the worst document.
+pub(crate) const MAX_THREADS: usize = 4;
 
 /// Most jobs of one pool that are running or waiting to. At 20 ms each, the last of them begins after some seconds on one
 /// thread; each holds at most a few documents of 256 KiB.

@@ -70,7 +70,7 @@ use std::time::Duration;
 #[cfg(feature = "cli")]
 use bytes::Bytes;
 use clresolve_payment::terms::Reply as SellerReply;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 #[cfg(feature = "cli")]
@@ -405,9 +405,10 @@ impl Resolver {
     }
 
     /// Refreshes the trusted verdicts that were asked for and are in the last tenth of their freshness, as many at once as
-    /// `cache.refresh_runs` says, for as long as `may_start` says so. Ends with the last of them; to be called every few
-    /// seconds. The chain is read anew; content is fetched again where the chain says something else, and after an hour.
-    pub async fn refresh_ahead(&self, may_start: impl Fn() -> bool) {
+    /// `cache.refresh_runs` says, for as long as `may_start` says so of the time that a verdict has left; what ends first
+    /// stands first. Ends with the last of them; to be called every few seconds. The chain is read anew; content is
+    /// fetched again where the chain says something else, and after an hour.
+    pub async fn refresh_ahead(&self, may_start: impl Fn(SignedDuration) -> bool) {
         self.0.cached.refresh_ahead(&self.0.configured.policy, may_start).await;
     }
 
@@ -597,7 +598,6 @@ pub(crate) fn policy(rules: &RulesConfig) -> Policy {
 mod tests {
     use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
-    use jiff::SignedDuration;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 

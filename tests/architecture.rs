@@ -234,6 +234,20 @@ fn trust_is_made_in_few_places() {
     assert_no_words(&elsewhere(verifies), &["Trusted :: signed"]);
 }
 
+/// Who signs for a name is decided by one rule: what grade of proof the records have, where they come from, and at which
+/// block they were read. `plan` names a record that publishers set, and reads none.
+#[test]
+fn the_records_of_signers_are_read_by_one_module() {
+    let words = ["Key :: SIGNER", "Key :: SigPub", "Key :: SigKid", "Key :: SigCanonical", "Key :: ReceiptSigner"];
+    let reads = |source: &Source| source.module.starts_with(&["resolve".to_owned(), "signer".to_owned()]);
+    let (reader, others): (Vec<Source>, Vec<Source>) = sources("").into_iter().partition(reads);
+    let read: String = reader.iter().map(Source::code).collect();
+    let unread: Vec<_> = words.iter().filter(|word| !read.contains(**word)).collect();
+    assert!(unread.is_empty(), "{unread:?}");
+    let others: Vec<Source> = others.into_iter().filter(|source| source.module != ["plan"]).collect();
+    assert_no_words(&others, &words);
+}
+
 /// The file of a module counts like any other: a child that takes a definition from its parent, which takes one from the
 /// child, is a circle. What a file only hands on is taken from the file that defines it.
 #[test]

@@ -153,8 +153,7 @@ fn of_any_sandbox(row: &Value) -> Value {
 
 /// The rows of a governance log, as drafts of them stand in the JSON forms.
 fn rows_of_log(form: Form, rows: &str) -> Vec<Value> {
-    let log = GovernanceLog::parse(&format!("{}{rows}\n", form.head()));
-    let log = log.unwrap_or_else(|error| panic!("{error}: {rows}"));
+    let log = GovernanceLog::parse(format!("{}{rows}\n", form.head()));
     let row = |row: LogRow| {
         let LogRow { date, subject, kind, action, decision, reason, .. } = row;
         json!({"date": date, "subject": subject, "kind": kind, "action": action, "decision": decision, "reason": reason})
@@ -717,11 +716,47 @@ fn a_governance_log_must_say_what_audits_saw_and_nothing_else() {
     let long = held(&"\n".repeat(4 << 20), None);
     let why = String::from_utf8_lossy(&long.stderr).into_owned();
     assert!(code(&long) == Some(2) && why.contains("more than 4194304 bytes"), "{why}");
-    std::fs::write(folder.path().join("log.md"), "# A log without a table\n").unwrap();
-    let arguments = ["audit", "resolution", "--log", "log.md", "report.json"];
-    let none = without_configuration().current_dir(folder.path()).args(arguments).output().unwrap();
-    let why = String::from_utf8_lossy(&none.stderr).into_owned();
-    assert!(code(&none) == Some(2) && why.contains("log.md has no table"), "{why}");
+}
+
+/// Bytes that are no text, no table at all, and more malformed rows than anybody reads: each is a row, and none the end.
+#[test]
+fn what_cannot_be_read_of_a_governance_log_is_a_row_and_never_an_end() {
+    let folder = TempDir::new().unwrap();
+    let audited = run(NAMES, &["--format", "json", "--depth", "identity", "--timeout", "2m"]);
+    let report = json_of(&audited.stdout);
+    let today = report["rows"][0]["checked_at"].as_str().expect("a time")[..10].to_owned();
+    std::fs::write(folder.path().join("report.json"), &audited.stdout).unwrap();
+    let schema: Value = serde_json::from_str(include_str!("../schemas/audit-resolution.schema.json")).expect("JSON");
+    let schema = jsonschema::validator_for(&schema).expect("a schema");
+    let held = |log: &[u8]| {
+        std::fs::write(folder.path().join("log.md"), log).unwrap();
+        let arguments = ["audit", "resolution", "--log", "log.md", "report.json"];
+        let run = |options: &[&str]| {
+            without_configuration().current_dir(folder.path()).args(arguments).args(options).output().unwrap()
+        };
+        let (printed, found) = (run(&[]), run(&["--json"]));
+        assert_eq!((code(&printed), code(&found)), (Some(1), Some(1)), "{}", String::from_utf8_lossy(&found.stderr));
+        let found = json_of(&found.stdout);
+        assert!(schema.is_valid(&found), "{found:#}");
+        (text_of(&printed).to_owned(), found)
+    };
+    let good = format!("| {today} | checksum-mismatch.eth | incident | accepted | checksum-mismatch |\n");
+    let table = format!("{LOG_HEAD}{good}");
+    let (printed, found) = held(&[table.as_bytes(), b"| 2026-11-20 | \xff\x1b[2J |\n", good.as_bytes()].concat());
+    assert_eq!(printed, "not read   line 6, column 16: expected UTF-8\n");
+    assert_eq!((&found["rows"], &found["missing"]), (&json!(2), &json!([])), "the rest is read: {found:#}");
+
+    let (printed, found) = held(b"# A log without a table\n");
+    assert!(printed.starts_with("not read   line 1, column 1: expected a table with the head | Date |"), "{printed}");
+    assert!(printed.contains("missing    checksum-mismatch.eth"), "it is held against the report: {printed}");
+    assert_eq!(found["rows"], 0);
+
+    let bad = "| 2026-11-20 | a.eth | incident | b |\n";
+    let (_, found) = held(format!("{table}{}{good}", bad.repeat(1_003)).as_bytes());
+    let malformed = found["malformed"].as_array().expect("a list");
+    assert_eq!((malformed.len(), &found["rows"]), (1_001, &json!(2)));
+    let why = "from here on 3 more are malformed, and are not named one by one";
+    assert_eq!(malformed[1_000], json!({"line": 1_006, "column": 35, "why": why}));
 }
 
 #[test]
@@ -1099,8 +1134,11 @@ fn a_registry_that_cannot_be_read_is_a_row_that_says_where() {
     let descriptor = "https://commandlayer.sandbox.example/.well-known/agent.json";
     let missing = "ipfs://bafkreibm6jg3ux5qumhcn2b3flc3tyu6dmlb4xa7u5bf44yegnrjhc4yeq";
     let (malformed, silent) = ((1, "untrusted", "registry-malformed"), (3, "indeterminate", "registry-unreachable"));
-    for (manifest, why) in [
+    let not_utf8 = (b"{\n\"\xc3\xa9\xff\": 1}".to_vec(), "line 2, column 3: not UTF-8 at byte 5");
+    let texts = [
         ("{\n\"entries\": 1}".to_owned(), "line 2, column 12: `entries` is a number, not a list"),
+        ("\u{feff}{\"entries\": []}".to_owned(), "line 1, column 1: a byte order mark stands before the JSON text"),
+        ("[]".to_owned(), "line 1, column 1: the JSON text is a list, not an object"),
         (
             "{\"entries\": [],\n \"entries\": []}".to_owned(),
             "line 2, column 10: the member /entries stands there twice",
@@ -1115,7 +1153,8 @@ fn a_registry_that_cannot_be_read_is_a_row_that_says_where() {
         (leads_to(descriptor), "is a descriptor too"),
         (leads_to("https://hostile.sandbox.example/.well-known/agent.json"), "EOF while parsing"),
         (leads_to(missing), missing),
-    ] {
+    ];
+    for (manifest, why) in texts.map(|(text, why)| (text.into_bytes(), why)).into_iter().chain([not_utf8]) {
         std::fs::write(&file, &manifest).unwrap();
         let options = ["--registry", file.to_str().unwrap(), "--depth", "identity", "--json"];
         let output = audit(&options).output().unwrap();
@@ -1185,6 +1224,39 @@ fn beside_a_list_a_registry_that_cannot_be_read_is_a_row_and_not_an_end() {
     }
     let missing = run(b"summarizeagent.eth\n", &["--registry", "no-such-file.json"]);
     assert_eq!((code(&missing), missing.stdout.len()), (Some(2), 0), "a file that is not there is a slip of the pen");
+}
+
+/// What no gateway proves says nothing, neither for the registry nor against it.
+#[test]
+fn a_registry_behind_a_gateway_that_lies_alone_is_unreachable_and_never_proven() {
+    let (_runtime, world, mut config) = start_two_agents();
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("config.toml");
+    let audited = |config: &Config, registry: &str| {
+        config.save(&file).unwrap();
+        let mut command = without_configuration();
+        command.args(["audit", "--depth", "identity", "--json", "--registry", registry, "--config"]).arg(&file);
+        let output = command.output().expect("the binary runs");
+        assert!(!output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+        (code(&output), json_of(&output.stdout))
+    };
+    let (_, honest) = audited(&config, REGISTRY);
+    let registry = &honest["scope"]["registry"];
+    let manifest = registry["manifest"].as_str().expect("a location");
+    assert!(manifest.starts_with("ipfs://") && registry["proven"] == true, "{registry}");
+    for manners in [GatewayManners::Lie, GatewayManners::Stranger] {
+        config.gateways = vec![world.gateway(manners)];
+        for location in [manifest, REGISTRY] {
+            let (exit, report) = audited(&config, location);
+            assert!(fits_schema(&report), "{report:#}");
+            let [row] = &report["rows"].as_array().expect("rows")[..] else { panic!("{report:#}") };
+            assert_eq!(
+                (exit, &row["state"], &row["reasons"][0]["code"]),
+                (Some(3), &json!("indeterminate"), &json!("registry-unreachable"))
+            );
+            assert_eq!((&report["scope"]["registry"], &report["complete"]), (&Value::Null, &json!(false)));
+        }
+    }
 }
 
 /// Whom a registry lists that cannot be read is not known.
@@ -1569,6 +1641,34 @@ fn a_full_disk_loses_nothing_that_was_judged() {
     assert!(!Path::new(journal).exists());
 }
 
+#[cfg(unix)]
+#[test]
+fn a_full_disk_leaves_the_report_of_what_was_judged_where_no_journal_holds_it() {
+    let world = &Served::start();
+    let (names, block) = (&long_list(world, 800), &block_of(world));
+    let arguments = ["audit", "--names", names, "--block", block, "--depth", "identity", "--json", "--timeout", "2m"];
+    let whole = json_of(&world.clresolve(&arguments).stdout);
+    let limited = |blocks: u32| {
+        let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
+        let mut limited = Command::new("sh");
+        limited.args(["-c", &script, "sh", BINARY]).args(world.command(&arguments).get_args());
+        let full = limited.output().expect("a shell");
+        let said = String::from_utf8_lossy(&full.stderr).into_owned();
+        assert_eq!(code(&full), Some(74), "{said}");
+        (full, said)
+    };
+    let (full, said) = limited(32);
+    assert!(said.contains("No more rows could be kept, so later names of the list are missing"), "{said}");
+    let report = json_of(&full.stdout);
+    assert!(fits_schema(&report), "{report:#}");
+    assert_eq!((&report["complete"], &report["scope"]), (&json!(false), &whole["scope"]));
+    let (judged, all) = (report["rows"].as_array().expect("rows"), whole["rows"].as_array().expect("rows"));
+    assert!(judged.len() > 2 && judged.len() < all.len(), "{} of {}", judged.len(), all.len());
+    assert_eq!(&judged[..], &all[..judged.len()]);
+    let (nothing, said) = limited(0);
+    assert!(text_of(&nothing).is_empty() && said.contains("cannot write the scratch file"), "{said}");
+}
+
 /// An audit of two agents under this configuration, with a pin; the pin's file.
 struct PinnedAudit {
     folder: TempDir,
@@ -1651,6 +1751,61 @@ fn shards_share_the_block_that_the_first_of_them_pins() {
     refused(json!({"blocks": 7}), "is no pin");
     let both = audit.run(&["--block", "3"]);
     assert_eq!(code(&both), Some(2), "{}", String::from_utf8_lossy(&both.stderr));
+}
+
+/// The second shard never saw the pin of the first one.
+#[test]
+fn shards_of_two_pins_merge_and_every_form_names_both_blocks() {
+    let (runtime, world, mut config) = start_two_agents();
+    let later = runtime.block_on(world.endpoint(RpcFault::None, ChainState::Ahead, true)).unwrap().url;
+    let audit = PinnedAudit::of(&config);
+    let path = |name: &str| audit.folder.path().join(name).display().to_string();
+    // So many that each shard has some.
+    let list: String = (0..8).map(|number| format!("nobody-{number}.eth\n")).collect();
+    std::fs::write(path("names.txt"), format!("deep.eth\nplain.eth\n{list}")).unwrap();
+    let shard = |part: &str, label: &str| {
+        let (report, pin) = (path(&format!("{label}.json")), path(&format!("{label}.pin")));
+        let done = audit.unpinned(&["--pin", &pin, "--shard", part, "--out", &report]);
+        assert!(matches!(code(&done), Some(0 | 1 | 3)), "{}", String::from_utf8_lossy(&done.stderr));
+        let block = report_at(Path::new(&pin))["blocks"][0]["number"].as_u64().expect("a number");
+        (report, block)
+    };
+    let rows_of = |report: &Value| -> BTreeSet<(String, String)> {
+        let rows = report["rows"].as_array().expect("rows").iter();
+        rows.map(|row| (row["input"].as_str().expect("a name").to_owned(), row["block"].to_string())).collect()
+    };
+    let (first, early) = shard("1/2", "first");
+    config.chain.endpoints[0].url = later;
+    config.save(Path::new(&path("config.toml"))).unwrap();
+    let (second, late) = shard("2/2", "second");
+    assert!(early < late, "{early} {late}");
+    let own = [(&first, early), (&second, late)].map(|(report, block)| {
+        let rows = rows_of(&report_at(Path::new(report)));
+        assert!(!rows.is_empty() && rows.iter().all(|(_, read)| *read == block.to_string()), "{block}: {rows:?}");
+        rows
+    });
+    let own: BTreeSet<_> = own.into_iter().flatten().collect();
+    assert_eq!(own.len(), 10);
+
+    let merged = |form: &str| {
+        let mut command = without_configuration();
+        let merged = command.args(["audit", "merge", "--format", form, &second, &first]).output().unwrap();
+        assert!(!merged.stdout.is_empty(), "{form}: {}", String::from_utf8_lossy(&merged.stderr));
+        merged
+    };
+    let report = json_of(&merged("json").stdout);
+    assert_eq!(report["scope"]["block"], json!(format!("{early}, {late}")));
+    assert_eq!(rows_of(&report), own, "each row has its own block");
+    for form in ["md", "html"] {
+        let text = merged(form);
+        let both = format!("blocks {early} to {late} ({early}, {late})");
+        assert!(text_of(&text).contains(&both), "{form}: {}", text_of(&text));
+    }
+    let table = csv(text_of(&merged("csv")));
+    let column = |name: &str| table[0].iter().position(|head| head == name).expect("a column");
+    let (input, block) = (column("input"), column("block"));
+    let cells: BTreeSet<_> = table[1..].iter().map(|line| (line[input].clone(), line[block].clone())).collect();
+    assert_eq!(cells, own);
 }
 
 #[test]
@@ -2307,6 +2462,61 @@ fn names_that_the_chain_tells_of_are_a_list_that_is_audited() {
     let dead = list(&["--changed", "0..", "--rpc", &gone]);
     assert_eq!((code(&dead), text_of(&dead)), (Some(3), ""));
     assert!(String::from_utf8_lossy(&dead.stderr).contains("has not sent all its logs"));
+}
+
+/// What the chain tells of, a list that spells it, and a registry: one audit, in which each name is judged once.
+#[test]
+fn names_of_the_chain_and_of_a_registry_are_one_audit_through_a_pipe() {
+    let publisher = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n";
+    let agents = ["plain.eth", "summarizeagent.eth", "unspelt.eth"].map(|name| {
+        format!("[[agent]]\nname = \"{name}\"\nabout = \"Makes long texts short.\"\nstate = \"trusted\"\n")
+    });
+    let spec = Spec::parse(&(publisher.to_owned() + &agents.concat())).unwrap_or_else(|error| panic!("{error}"));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let world = runtime.block_on(World::start(&spec)).unwrap();
+    let mut config = world.config();
+    config.timeout = Duration::from_secs(120);
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    config.save(Path::new(&path("config.toml"))).unwrap();
+    std::fs::write(path("known.txt"), "absent.eth\nsummarizeagent.eth\nPlain.eth\npublisher.eth\n").unwrap();
+    let clresolve = |arguments: &[&str]| {
+        let mut command = without_configuration();
+        command.args(arguments).args(["--config", &path("config.toml")]);
+        command
+    };
+    let arguments = ["audit", "list", "--changed", "0..", "--below", "eth", "--known", &path("known.txt")];
+    let listed = clresolve(&arguments).output().expect("the binary runs");
+    assert_eq!(code(&listed), Some(0), "{}", String::from_utf8_lossy(&listed.stderr));
+
+    let manifest = "https://commandlayer.sandbox.example/agent-cards/meta/manifest.json";
+    let mut audit = clresolve(&["audit", "--names", "-", "--registry", manifest, "--depth", "identity", "--json"]);
+    let piped = audit.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = piped.spawn().expect("the binary runs");
+    running.stdin.take().expect("a pipe").write_all(&listed.stdout).unwrap();
+    let output = running.wait_with_output().unwrap();
+    assert_eq!(code(&output), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = json_of(&output.stdout);
+    assert!(fits_schema(&report), "{report:#}");
+    let row = |row: &Value| {
+        let of_registry = &row["registry"];
+        json!([row["line"], row["input"], row["state"], of_registry["entry"], of_registry["in_list"]])
+    };
+    let rows: Vec<Value> = report["rows"].as_array().expect("rows").iter().map(row).collect();
+    let node = clresolve::name::EnsName::parse("unspelt.eth").unwrap().node().to_string();
+    assert_eq!(
+        rows,
+        [
+            json!([1, "plain.eth", "trusted", null, true]),
+            json!([2, "publisher.eth", "untrusted", null, true]),
+            json!([3, "summarizeagent.eth", "trusted", 1, true]),
+            json!([4, node, "untrusted", null, true]),
+            json!([6, "checksum-mismatch.eth", "untrusted", 2, false]),
+            json!([7, "no-records.eth", "untrusted", 3, false]),
+            json!([8, "unregistered.eth", "untrusted", 4, false]),
+        ]
+    );
+    assert_eq!(report["counts"]["listed_again"], 1, "the registry lists summarizeagent.eth too");
 }
 
 #[test]

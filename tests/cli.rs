@@ -620,6 +620,8 @@ fn an_expectation_that_a_trusted_name_does_not_meet_has_an_exit_code_of_its_own(
         let other = asked(unmet);
         assert_eq!((code(&other), err(&other).contains(unmet)), (4, true), "{expectation}: {}", err(&other));
     }
+    let second = run(["--sandbox", "several-verbs.eth", "--expect-verb", "format", "-o", "short"]);
+    assert_eq!(code(&second), 0, "each verb that the card implements is meant: {}", err(&second));
 }
 
 #[test]

@@ -1116,6 +1116,16 @@ fn the_program_serves_logs_and_drains_at_sigterm() {
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
+    let started = said.lines().find(|line| line.contains(" started ")).unwrap_or_else(|| panic!("{said}"));
+    for held in [
+        &*format!("version=\"{}\"", env!("CARGO_PKG_VERSION")),
+        "world=\"sandbox\"",
+        "profile=\"agent-cards/1.0.0\"",
+        "endpoints=\"sandbox-rpc\"",
+        "cache=10000 trusted, 10000 untrusted, 134217728 bytes",
+    ] {
+        assert!(started.contains(held), "{held}: {started}");
+    }
 }
 
 /// The counts after one verdict of a run, one name refused by the gate, and a path that only looks like the gate's.

@@ -35,7 +35,7 @@ use clresolve::sandbox::{Sandbox, World};
 use serde_json::{Value, json};
 
 /// Sandbox names with what is decided about their sellers, and all codes of it.
-const SELLERS: [(&str, Outcome, &[&str]); 23] = [
+const SELLERS: [(&str, Outcome, &[&str]); 24] = [
     ("summarizeagent.eth", Outcome::Allow, &[]),
     ("payment-terms-malformed.eth", Outcome::Deny, &["payment-terms-malformed"]),
     ("payment-terms-ambiguous.eth", Outcome::Deny, &["payment-terms-ambiguous"]),
@@ -55,6 +55,7 @@ const SELLERS: [(&str, Outcome, &[&str]); 23] = [
     ("payee-pending.eth", Outcome::Undecided, &["record-pending"]),
     ("resource-mismatch.eth", Outcome::Deny, &["resource-mismatch"]),
     ("resource-differs.eth", Outcome::Allow, &["resource-differs"]),
+    ("endpoint-mismatch.eth", Outcome::Deny, &["endpoint-mismatch", "resource-mismatch"]),
     ("seller-redirects.eth", Outcome::Deny, &["payment-terms-malformed"]),
     ("invoke-no-route.eth", Outcome::Undecided, &["invoke-no-route"]),
     ("offered-payee.eth", Outcome::Allow, &[]),
@@ -66,8 +67,7 @@ const SELLERS: [(&str, Outcome, &[&str]); 23] = [
 ];
 
 /// Codes that the plain question to no seller of the sandbox shows, and the test of this file that does.
-const SHOWN_BY: [(&str, &str); 3] = [
-    ("endpoint-mismatch", "a_redirect_that_is_followed_leads_to_another_seller"),
+const SHOWN_BY: [(&str, &str); 2] = [
     ("payment-signature-mismatch", "a_seller_that_asks_for_a_further_signature_gets_none"),
     ("invoke-refused-untrusted", "an_agent_that_the_gate_denies_is_not_asked"),
 ];
@@ -454,6 +454,39 @@ fn decide_takes_terms_in_each_form_and_pays_on_exit_0_alone() {
     assert!(said.contains(why), "{said}");
     let route = run(&["route", "--sandbox", "summarizeagent.eth", "-o", "short"], "");
     assert_eq!(printed(&route), format!("summarizeagent.eth\ttrusted\t{URL}\tcl.endpoint.runtime\n"));
+}
+
+/// Whatever form is printed, no text of a seller acts on a terminal, or hides or turns what stands beside it.
+#[test]
+fn no_text_of_a_seller_is_printed_raw() {
+    const HOSTILE: &str = "\u{202e}\u{1b}[2J\u{7f}";
+    let terms = |url: &str, pay_to: &str| {
+        json!({
+            "x402Version": 2,
+            "resource": {"url": url},
+            "accepts": [{
+                "scheme": "exact",
+                "network": "eip155:31337",
+                "amount": "10000",
+                "asset": "0x00000000000000000000000000000000d0114400",
+                "payTo": pay_to,
+                "maxTimeoutSeconds": 60,
+                "extra": {"name": "Sandbox Dollar", "version": "1"},
+            }],
+        })
+    };
+    let elsewhere = terms(&format!("https://other.example/{HOSTILE}"), "0x70997970C51812dc3A010C7d01b50e0d17dc79C8");
+    for (terms, code) in [(elsewhere, "resource-mismatch"), (terms(URL, HOSTILE), "payment-terms-malformed")] {
+        for form in ["json", "text", "short"] {
+            let arguments = ["decide", "--sandbox", NAME, "summarize", "--url", URL, "--terms", "-", "-o", form];
+            let output = run(&arguments, &terms.to_string());
+            let said = printed(&output);
+            assert_eq!(output.status.code(), Some(1), "{form}: {said}");
+            assert!(said.contains(code), "{form}: {said}");
+            assert!(!said.contains(['\u{202e}', '\u{1b}', '\u{7f}']), "{form}: {said:?}");
+            assert_eq!(said.contains("\\u202e"), form == "json", "{form}: {said:?}");
+        }
+    }
 }
 
 /// What is cut out of one line is called.

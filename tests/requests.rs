@@ -237,6 +237,25 @@ async fn a_schema_is_fetched_once() {
     assert_eq!(check(&resolver).await, 0);
 }
 
+/// A schema is known by its digest: every agent whose card binds it has it fetched and compiled once for all.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schema_that_another_agent_binds_too_is_not_fetched_again() {
+    let spec = "[[agent]]\nname = \"one.eth\"\nabout = \"Good.\"\n[[agent]]\nname = \"other.eth\"\nabout = \"Good.\"\n";
+    let sandbox = World::start(&Spec::parse(spec).expect("it is a world")).await.expect("it starts");
+    let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+    let mut costs = Vec::new();
+    for name in ["one.eth", "other.eth"] {
+        // The verdict is known, so that nothing but the schema is left to fetch.
+        resolver.resolve(name).await;
+        let before = sandbox.counts();
+        let found = resolver.check_request(&question(name, "summarize", Sandbox::request().1)).await;
+        assert_eq!((found.state, found.bound.is_some()), (State::Trusted, true), "{found:#?}");
+        let now = sandbox.counts();
+        costs.push((now.gateway - before.gateway) + (now.schemas - before.schemas));
+    }
+    assert!(costs[0] > 0 && costs[1] == 0, "{costs:?}");
+}
+
 fn agent() -> Spec {
     Spec::parse("[[agent]]\nname = \"agent.eth\"\nabout = \"Good.\"\n").expect("it is a world")
 }

@@ -7,13 +7,12 @@ use anyhow::Context as _;
 
 use super::args::{AevumCommand, Format, MetadataArgs};
 use super::exit::Exit;
-use super::input::read;
+use super::input::{read, shown};
 use super::output::{Output, Results, Unwritable};
 use super::{ledger, new_file};
 use crate::card::Card;
 use crate::ledger::{AgentId, AgentMetadata, Projection, into_card};
 use crate::lint::MAX_BYTES;
-use crate::text::Foreign;
 
 pub(super) fn run(command: AevumCommand) -> anyhow::Result<Exit> {
     match command {
@@ -23,7 +22,7 @@ pub(super) fn run(command: AevumCommand) -> anyhow::Result<Exit> {
 
 fn metadata(args: MetadataArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.output.out)?;
-    let name = Foreign::new(&args.ledger.display().to_string()).to_string();
+    let name = shown(&args.ledger);
     let card = args.into.as_deref().map(Target::read).transpose()?;
     let mut projection = match ledger::projection(&args.ledger, args.weights)? {
         Ok(projection) => projection,
@@ -42,7 +41,7 @@ fn metadata(args: MetadataArgs) -> anyhow::Result<Exit> {
     if let (Some(card), [only]) = (&card, projection.agents.as_slice()) {
         card.write(only)?;
     }
-    let mut results = Results::new(output, args.output.form(), false);
+    let mut results = Results::one(output, args.output.form());
     results.push(&projection, |format| match format {
         Format::Short => projection.agents.iter().map(short).collect(),
         _ => people(&projection),
@@ -60,7 +59,7 @@ struct Target<'p> {
 
 impl<'p> Target<'p> {
     fn read(file: &'p Path) -> anyhow::Result<Self> {
-        let name = Foreign::new(&file.display().to_string()).to_string();
+        let name = shown(file);
         let bytes = read(file, MAX_BYTES)?;
         let card = Card::parse(&bytes).with_context(|| format!("--into {name}: not a card"))?;
         let agent = card.text("/agent_id").and_then(|agent| agent.parse().ok());
@@ -70,7 +69,7 @@ impl<'p> Target<'p> {
     }
 
     fn write(&self, figures: &AgentMetadata) -> anyhow::Result<()> {
-        let name = Foreign::new(&self.file.display().to_string()).to_string();
+        let name = shown(self.file);
         let text = into_card(&self.text, &figures.metadata).with_context(|| format!("--into {name}"))?;
         if text == self.text {
             return Ok(());

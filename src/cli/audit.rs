@@ -15,7 +15,6 @@ mod schemas;
 mod signing;
 mod sources;
 
-use std::io::{BufWriter, Write as _};
 use std::path::Path;
 use std::pin::pin;
 
@@ -26,7 +25,7 @@ pub(super) use self::block_pin::BlockPin;
 use self::history::History;
 pub(super) use self::judge::{ListAudit, Pace};
 use self::registry::Registry;
-use self::report::{ToOutput, exit};
+use self::report::{About, exit};
 pub(super) use self::rows::RowWriter;
 use self::rows::{Job, Spool};
 pub(super) use self::sources::Sources;
@@ -38,10 +37,10 @@ use super::output::{Output, Unwritable, is_same_file};
 use super::stop::asked_to_stop;
 use super::uri;
 use super::world::{Reader, World, WorldFiles};
-use crate::chain::{BlockSelector, GradeDemand};
+use crate::chain::GradeDemand;
 use crate::config::Config;
-use crate::report::{Demands, Ending, ListOfNames, PublishedSchema, Report, Scope};
-use crate::text::Foreign;
+use crate::report::{Demands, Ending, ListOfNames, Scope};
+use crate::resolve::UpstreamSurvey;
 use crate::verdict::{Depth, Pinned, canonical_digest};
 
 pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
@@ -64,59 +63,22 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         Output::file("--resume", journal)?;
     }
     let list = args.names.as_deref().map(names::open).transpose()?;
-    let mut interrupt = pin!(asked_to_stop());
     let history = History::read(&args.earlier)?;
-    let world = tokio::select! {
-        world = World::open_for_list(&args.world, Reader::People, Depth::Schemas, args.concurrency) => world?,
+    let mut interrupt = pin!(asked_to_stop());
+    let Prepared { world, registry, survey, mut scope, pin, mut kept } = tokio::select! {
+        prepared = Prepared::of(&args, &history) => prepared?,
         () = &mut interrupt => return Ok(Exit::Interrupted),
     };
-    let registry = tokio::select! {
-        registry = Registry::of(&args, &world.resolver) => registry?,
-        () = &mut interrupt => return Ok(Exit::Interrupted),
-    };
-    let survey = if args.agreement { world.resolver.upstream_survey()? } else { None };
-    let pin = tokio::select! {
-        pin = BlockPin::of(args.pin.as_deref(), &world) => pin?,
-        () = &mut interrupt => return Ok(Exit::Interrupted),
-    };
-    let mut scope = Scope {
-        registry: registry.as_ref().and_then(|registry| registry.about.clone()),
-        agreement: survey.is_some(),
-        schema_layers: args.schema_layers,
-        ..scope(&world)?
-    };
-    if let Some(pin) = &pin {
-        scope.block = pin.first().await;
-    }
     let unread = registry.as_ref().and_then(Registry::unread);
-    let sources = Sources { list, registry };
-    if args.shard.is_some() && pin.is_none() && !matches!(world.config.chain.block, BlockSelector::Number(_)) {
-        bail!(
-            "--shard: all shards read one block; share a file with --pin, or name a block with --block, such as the \
-             finalized one of `clresolve doctor`"
-        );
-    }
-    // Before anything is asked: an audit of many names must not fail at its end.
-    history.check_worlds(&scope)?;
-    let mut kept = kept(&args, &scope)?;
-    let pin_file = kept.pin_file()?;
-    let pin = match pin {
-        Some(pin) => Some(pin),
-        None => tokio::select! {
-            pin = BlockPin::of_its_own(pin_file.as_deref(), &world.resolver, &world.config.chain) => pin?,
-            () = &mut interrupt => return Ok(Exit::Interrupted),
-        },
-    };
-    let pace = Pace::of(&world.config, args.concurrency);
     let listed = ListAudit {
         resolver: &world.resolver,
         pin: pin.as_ref(),
         survey: survey.as_ref(),
         earlier: history.last.as_ref(),
         shard: args.shard,
-        pace,
+        pace: Pace::of(&world.config, args.concurrency),
     };
-    let (ending, digest) = listed.run(sources, &mut kept, interrupt).await?;
+    let (ending, digest) = listed.run(Sources { list, registry }, &mut kept, interrupt).await?;
     let ending = match unread {
         Some(why) if ending == Ending::Complete => Ending::RegistryUnread(why),
         _ => ending,
@@ -133,8 +95,51 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     // The layers are the same for all shards: the first one looks at them.
     let looks = args.schema_layers && ending.has_all_rows() && args.shard.is_none_or(|shard| shard.index() == 1);
     let schema_layers = if looks { Some(schemas::layers(&world).await?) } else { None };
-    let about = About { scope, ending, list, schema_layers };
+    let about = About { scope, ending, shard: args.shard, list, schema_layers, flags: args.world.flags() };
     finish(kept, about, &history, &args, output)
+}
+
+/// What an audit has before it judges a name.
+struct Prepared {
+    world: World,
+    registry: Option<Registry>,
+    survey: Option<UpstreamSurvey>,
+    scope: Scope,
+    pin: Option<BlockPin>,
+    kept: RowWriter,
+}
+
+impl Prepared {
+    /// Whatever can be seen to be wrong is an error here: an audit of many names must not fail at its end.
+    async fn of(args: &AuditArgs, history: &History) -> anyhow::Result<Self> {
+        let world = World::open_for_list(&args.world, Reader::People, Depth::Schemas, args.concurrency).await?;
+        let registry = Registry::of(args, &world.resolver).await?;
+        let survey = if args.agreement { world.resolver.upstream_survey()? } else { None };
+        let shared = BlockPin::of(args.pin.as_deref(), &world).await?;
+        let mut scope = Scope {
+            registry: registry.as_ref().and_then(|registry| registry.about.clone()),
+            agreement: survey.is_some(),
+            schema_layers: args.schema_layers,
+            ..scope(&world)?
+        };
+        if let Some(pin) = &shared {
+            scope.block = pin.first().await;
+        }
+        if args.shard.is_some() && shared.is_none() && world.config.chain.block.number().is_none() {
+            bail!(
+                "--shard: all shards read one block; share a file with --pin, or name a block with --block, such as \
+                 the finalized one of `clresolve doctor`"
+            );
+        }
+        history.check_worlds(&scope)?;
+        let kept = kept(args, &scope)?;
+        let own_file = kept.pin_file()?;
+        let pin = match shared {
+            Some(pin) => Some(pin),
+            None => BlockPin::of_its_own(own_file.as_deref(), &world.resolver, &world.config.chain).await?,
+        };
+        Ok(Self { world, registry, survey, scope, pin, kept })
+    }
 }
 
 /// Where the report goes: not over a file that is read.
@@ -149,14 +154,6 @@ fn output_of(args: &AuditArgs) -> anyhow::Result<Output> {
     Output::apart_from(&args.output.out, files.into_iter().chain(args.earlier.files()).chain(world.iter()))
 }
 
-/// What a report says beside its rows.
-struct About {
-    scope: Scope,
-    ending: Ending,
-    list: ListOfNames,
-    schema_layers: Option<Vec<PublishedSchema>>,
-}
-
 /// Writes the report; its exit code.
 fn finish(
     kept: RowWriter,
@@ -165,49 +162,38 @@ fn finish(
     args: &AuditArgs,
     mut output: Output,
 ) -> anyhow::Result<Exit> {
-    let About { scope, ending, list, schema_layers } = about;
-    let mut exit = exit(&kept.counts, &ending);
-    if kept.counts.names == 0 && (args.shard.is_none() || !ending.has_all_rows()) {
-        return match ending {
+    let has_all_rows = about.ending.has_all_rows();
+    if kept.counts.names == 0 && (args.shard.is_none() || !has_all_rows) {
+        return match about.ending {
             Ending::Complete if args.names.is_none() => bail!("--registry: the manifest has no entry"),
             Ending::Complete => bail!("--names: the list holds no name"),
             Ending::ListFailed(why) => bail!("--names: {why}"),
-            Ending::Interrupted | Ending::RegistryUnread(_) | Ending::ShardsCut(_) | Ending::ShardsLack(_) => Ok(exit),
+            Ending::DiskFull(why) => Err(RowWriter::full(why)),
+            ending => Ok(exit(&kept.counts, &ending)),
         };
     }
-    if let Some(warning) = ending.warning() {
-        anstream::eprintln!("clresolve: {}", Foreign::new(&warning));
-    }
-    if let (Ending::Interrupted, Some(journal)) = (&ending, &args.resume) {
+    // Before the report, which may go to a reader that stalls.
+    if let (Ending::Interrupted, Some(journal)) = (&about.ending, &args.resume) {
         anstream::eprintln!(
             "clresolve: the same command goes on from here; {} holds what is judged",
             journal.display()
         );
     }
     let (counts, spool) = kept.finish()?;
-    let since = history.changes(&scope, &ending, &spool, schema_layers.as_deref())?;
-    if let Some(since) = &since {
-        exit = exit.max(since.outcome(&args.earlier.fail_on).into());
-    }
-    let (before, earlier) = (history.before(), history.counts());
-    let flags = args.world.flags();
-    let report =
-        Report { scope, counts, ending, since, before, earlier, shard: args.shard, list, schema_layers, flags };
-    let mut out = BufWriter::new(ToOutput(&mut output));
-    let written = report.write(args.output.form().into(), &spool, &mut out).and_then(|()| out.flush());
-    written.map_err(|error| unwritable(&spool, Unwritable::new("the report", error)))?;
-    drop(out);
+    let exit = about
+        .write(counts, &spool, history, args.output.form().into(), &mut output)
+        .map_err(|error| advised(&spool, error))?;
     let is_gone = output.is_gone();
-    output.finish().map_err(|error| unwritable(&spool, error))?;
-    if report.ending.has_all_rows() && !is_gone {
+    output.finish().map_err(|error| advised(&spool, error.into()))?;
+    if has_all_rows && !is_gone {
         spool.discard()?;
     }
     Ok(exit)
 }
 
-fn unwritable(rows: &Spool, error: Unwritable) -> anyhow::Error {
-    let error = anyhow::Error::new(error);
-    match rows.journal() {
+/// Where the report cannot be written, what is judged is kept.
+fn advised(rows: &Spool, error: anyhow::Error) -> anyhow::Error {
+    match rows.journal().filter(|_| error.is::<Unwritable>()) {
         Some(journal) => error.context(RowWriter::advice(journal)),
         None => error,
     }

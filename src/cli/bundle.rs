@@ -76,7 +76,7 @@ fn replay(args: ReplayArgs) -> anyhow::Result<Exit> {
     let signer = signer_of(&args)?;
     let output = Output::new(&args.output.out)?;
     let bytes = read(&args.document, MAX_BYTES)?;
-    let mut results = Results::new(output, args.output.form(), false);
+    let mut results = Results::one(output, args.output.form());
     let config = configuration(&WorldArgs::from(&args.about), Reader::Programs, Layer::default())?;
     let demands = Demands { name, max_age: args.max_age, block: args.block, signer };
     let profiles = local_profiles(&config)?;

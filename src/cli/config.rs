@@ -58,7 +58,7 @@ fn show(args: &ShowConfigArgs) -> anyhow::Result<Exit> {
         );
     }
     let sources = world::sources(&args.world, Reader::People)?;
-    let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), true);
+    let mut results = Results::list(Output::new(&args.output.out)?, args.output.form());
     for setting in settings(&sources)? {
         results.push(&setting, |format| line(&setting, format))?;
     }

@@ -29,7 +29,7 @@ pub(super) fn run(args: CtlArgs) -> anyhow::Result<Exit> {
     let (admin, order) = ordered(args.command);
     super::runtime::run_async(async move {
         // What could not be said is not done.
-        let results = Results::new(Output::new(&admin.output.out)?, admin.output.form(), false);
+        let results = Results::one(Output::new(&admin.output.out)?, admin.output.form());
         let said = ask(&admin.socket, &order).await?;
         print(results, &said, order.text)
     })

@@ -26,11 +26,11 @@ pub(super) fn run(args: DecideArgs) -> anyhow::Result<Exit> {
 }
 
 async fn decide(args: DecideArgs) -> anyhow::Result<Exit> {
-    let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), false);
+    let mut results = Results::one(Output::new(&args.output.out)?, args.output.form());
     let request = request(&args)?;
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
     let world = World::open_for_programs(&args.world).await?;
-    check_block(&world)?;
+    world.check_now()?;
     let decision = world.resolver.decide(&request).await;
     drop(progress);
     results.push(&decision, |format| match format {
@@ -39,14 +39,6 @@ async fn decide(args: DecideArgs) -> anyhow::Result<Exit> {
     })?;
     results.finish()?;
     Ok(exit(decision.decision))
-}
-
-/// A decision is about now.
-pub(super) fn check_block(world: &World) -> anyhow::Result<()> {
-    if world.config.chain.block.number().is_some() {
-        bail!("--block: a decision is about now; a numbered block is for `verify`");
-    }
-    Ok(world.config.check_gate()?)
 }
 
 /// The decision for people.

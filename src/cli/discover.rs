@@ -30,7 +30,7 @@ pub(super) fn run(args: DiscoverArgs) -> anyhow::Result<Exit> {
         let profile = profile.context("the profile in force is not there")?;
         let discovery = discover::discover(&world.resolver, &question, &profile).await;
         let palette = output.palette();
-        let mut results = Results::new(output, args.output.form(), false);
+        let mut results = Results::one(output, args.output.form());
         results.push(&discovery, |format| match format {
             Format::Short => short(&discovery, &palette),
             _ => people(&discovery, &palette),

@@ -21,7 +21,7 @@ pub(super) fn run(args: DoctorArgs) -> anyhow::Result<Exit> {
         let progress = Progress::start("asking endpoints and gateways".to_owned());
         let found = examine(&config, &SystemClock).await?;
         drop(progress);
-        let mut results = Results::new(output, args.output.form(), false).with_short_digests();
+        let mut results = Results::one(output, args.output.form()).with_short_digests();
         results.push(&found, |format| match format {
             Format::Short => short(&found),
             _ => people(&found, &palette),

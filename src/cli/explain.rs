@@ -21,7 +21,7 @@ pub(super) fn run(args: ExplainArgs) -> anyhow::Result<Exit> {
     let width = output.width().map_or(LINE_WIDTH, |width| width.saturating_sub(INDENT).min(LINE_WIDTH));
     let all = args.codes.is_empty();
     let codes = if all { Code::ALL.iter().copied().map(Explained::Reason).collect() } else { find(&args.codes)? };
-    let mut results = Results::new(output, args.output.form(), codes.len() > 1);
+    let mut results = Results::named(output, args.output.form(), codes.len());
     for (i, code) in codes.into_iter().enumerate() {
         let gap = if i > 0 { "\n" } else { "" };
         match code {

@@ -1,6 +1,5 @@
 //! `gate`: may a request to the agent pass? The daemon's gate, asked once.
 
-use anyhow::bail;
 use serde::Serialize;
 
 use super::args::{Format, GateArgs};
@@ -37,13 +36,10 @@ pub(super) fn run(args: GateArgs) -> anyhow::Result<Exit> {
 }
 
 async fn decide(args: GateArgs) -> anyhow::Result<Exit> {
-    let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), false);
+    let mut results = Results::one(Output::new(&args.output.out)?, args.output.form());
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
     let world = World::open_for_programs(&args.world).await?;
-    if world.config.chain.block.number().is_some() {
-        bail!("--block: a gate decides about now; a numbered block is for `verify`");
-    }
-    world.config.check_gate()?;
+    world.check_now()?;
     let resolution = world.resolver.resolve(&args.name).await;
     drop(progress);
     let verdict = resolution.verdict();

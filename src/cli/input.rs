@@ -32,3 +32,8 @@ pub(super) fn read(path: &Path, most: usize) -> anyhow::Result<Vec<u8>> {
 pub(super) fn name(path: &Path) -> String {
     if path == Path::new(STDIN) { "standard input".to_owned() } else { path.display().to_string() }
 }
+
+/// What a message calls the file: a path can hold what acts on a terminal.
+pub(super) fn shown(path: &Path) -> String {
+    Foreign::new(&path.display().to_string()).to_string()
+}

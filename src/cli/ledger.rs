@@ -7,15 +7,15 @@ use std::path::Path;
 use anyhow::Context as _;
 
 use super::args::WeightArgs;
+use super::input::shown;
 use crate::clock::{Clock as _, SystemClock};
 use crate::ledger::{Ledger, LedgerError, MAX_LINE_BYTES, MAX_RECORDS, Projection};
-use crate::text::Foreign;
 
 /// The figures of a ledger in a file or on standard input. The outer error is that of reading, the inner one that of
 /// what was read.
 pub(super) fn projection(file: &Path, weights: WeightArgs) -> anyhow::Result<Result<Projection, LedgerError>> {
     let at = weights.at.unwrap_or_else(|| SystemClock.now());
-    let cannot = || format!("cannot read {}", Foreign::new(&file.display().to_string()));
+    let cannot = || format!("cannot read {}", shown(file));
     let mut ledger = Ledger::default();
     let read = if file == Path::new("-") {
         read(io::stdin().lock(), &mut ledger)

@@ -174,7 +174,8 @@ impl Judged {
             Some(format) => (None, format),
             None => (Some(Vec::new()), Format::Json),
         };
-        let results = Results::new(output, format, are_several && sarif.is_none());
+        let results =
+            if are_several && sarif.is_none() { Results::list(output, format) } else { Results::one(output, format) };
         Self { results, palette, width, sarif, are_several, are_valid: true, missing: Exit::Trusted }
     }
 

@@ -1,7 +1,6 @@
 //! `mcp`: the tools of the Model Context Protocol over standard input and output.
 
 use super::args::McpArgs;
-use super::decide::check_block;
 use super::exit::Exit;
 use super::world::World;
 use crate::mcp::{self, Face, Own};
@@ -12,7 +11,7 @@ pub(super) fn run(args: McpArgs) -> anyhow::Result<Exit> {
 
 async fn serve(args: McpArgs) -> anyhow::Result<Exit> {
     let world = World::open_for_programs(&args.world).await?;
-    check_block(&world)?;
+    world.check_now()?;
     let own = Own::new(world.resolver.clone(), world.config.rules.profile.clone());
     mcp::serve(Face::new(own), tokio::io::stdin(), tokio::io::stdout()).await?;
     Ok(Exit::Trusted)

@@ -39,8 +39,7 @@ pub(super) fn run(args: MemoryArgs) -> anyhow::Result<Exit> {
 
 async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
     let (config, store) = open(&args.world).await?;
-    let several = args.names.len() > 1;
-    let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), several);
+    let mut results = Results::named(Output::new(&args.output.out)?, args.output.form(), args.names.len());
     for name in names(&args.names)? {
         let history = store.recall(&place(&config, &name))?;
         let (world, chain) = (config.chain.world.as_str(), format!("eip155:{}", config.chain.id));

@@ -37,6 +37,14 @@ struct Row {
 }
 
 impl Row {
+    /// Of a line that is a JSON string.
+    fn of_json(line: String) -> Self {
+        match serde_json::from_str(&line) {
+            Ok(name) => Self::of(name),
+            Err(_) => Self::refused(line, "the line is not a JSON string".to_owned()),
+        }
+    }
+
     fn of(input: String) -> Self {
         let normal = match name::normalize(&input) {
             Ok(normal) => normal,
@@ -90,7 +98,9 @@ pub(super) fn run(args: NameArgs) -> anyhow::Result<Exit> {
     if args.names.is_empty() && !args.json_input && io::stdin().is_terminal() {
         bail!("expected names, as arguments or one per line on standard input");
     }
-    let mut results = Results::new(output, args.output.form(), piped || args.names.len() > 1);
+    let format = args.output.form();
+    let mut results =
+        if piped { Results::list(output, format) } else { Results::named(output, format, args.names.len()) };
     let mut worst = Exit::Trusted;
     let mut answer = |row: Row| -> anyhow::Result<bool> {
         worst = worst.max(row.exit());
@@ -98,7 +108,8 @@ pub(super) fn run(args: NameArgs) -> anyhow::Result<Exit> {
         Ok(!results.is_gone())
     };
     if piped {
-        each_line(io::stdin().lock(), args.json_input, &mut answer)?;
+        let row_of = if args.json_input { Row::of_json } else { Row::of };
+        each_line(io::stdin().lock(), row_of, &mut answer)?;
     } else {
         for name in args.names {
             answer(Row::of(name))?;
@@ -111,7 +122,7 @@ pub(super) fn run(args: NameArgs) -> anyhow::Result<Exit> {
 /// Gives each line's row to `answer`, until it says no more.
 fn each_line(
     mut input: impl BufRead,
-    json: bool,
+    row_of: fn(String) -> Row,
     answer: &mut impl FnMut(Row) -> anyhow::Result<bool>,
 ) -> anyhow::Result<()> {
     for _ in 0..MAX_NAMES {
@@ -119,28 +130,21 @@ fn each_line(
         if line.is_empty() {
             continue;
         }
-        if !answer(row(line, json))? {
+        if !answer(read(line, row_of))? {
             return Ok(());
         }
     }
     bail!("standard input holds more than {MAX_NAMES} names")
 }
 
-fn row(line: Vec<u8>, json: bool) -> Row {
+fn read(line: Vec<u8>, row_of: fn(String) -> Row) -> Row {
     if line.len() > MAX_LINE_BYTES {
         let start = String::from_utf8_lossy(&line[..80]).into_owned();
         return Row::refused(start, format!("the line is longer than {MAX_LINE_BYTES} bytes"));
     }
-    let line = match String::from_utf8(line) {
-        Ok(line) => line,
-        Err(e) => return Row::refused(String::from_utf8_lossy(e.as_bytes()).into_owned(), "not UTF-8".to_owned()),
-    };
-    if !json {
-        return Row::of(line);
-    }
-    match serde_json::from_str(&line) {
-        Ok(name) => Row::of(name),
-        Err(_) => Row::refused(line, "the line is not a JSON string".to_owned()),
+    match String::from_utf8(line) {
+        Ok(line) => row_of(line),
+        Err(e) => Row::refused(String::from_utf8_lossy(e.as_bytes()).into_owned(), "not UTF-8".to_owned()),
     }
 }
 
@@ -166,9 +170,9 @@ fn read_line(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
 mod tests {
     use super::*;
 
-    fn rows(input: &[u8], json: bool) -> Vec<Row> {
+    fn rows(input: &[u8], row_of: fn(String) -> Row) -> Vec<Row> {
         let mut rows = Vec::new();
-        each_line(input, json, &mut |row| {
+        each_line(input, row_of, &mut |row| {
             rows.push(row);
             Ok(true)
         })
@@ -178,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_line_is_a_name() {
-        let rows = rows(b"Vitalik.eth\r\n\na b\n\xff.eth\n", false);
+        let rows = rows(b"Vitalik.eth\r\n\na b\n\xff.eth\n", Row::of);
         assert_eq!(rows.len(), 3);
         assert_eq!(rows[0].normalized.as_deref(), Some("vitalik.eth"));
         assert_eq!(rows[0].dns.as_deref(), Some("0x07766974616c696b0365746800"));
@@ -189,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_json_line_may_hold_anything() {
-        let rows = rows(b"\"a.eth\"\n\"\"\n\"a\\nb\"\nnull\n", true);
+        let rows = rows(b"\"a.eth\"\n\"\"\n\"a\\nb\"\nnull\n", Row::of_json);
         assert_eq!(rows[0].normalized.as_deref(), Some("a.eth"));
         assert_eq!((rows[1].normalized.as_deref(), rows[1].dns.as_deref()), (Some(""), Some("0x00")));
         assert!(rows[1].note.is_some());
@@ -201,7 +205,7 @@ mod tests {
     fn a_long_line_is_a_row_and_the_next_is_read() {
         let mut input = vec![b'a'; 3 * MAX_LINE_BYTES];
         input.extend(b"\na.eth\n");
-        let rows = rows(&input, false);
+        let rows = rows(&input, Row::of);
         assert_eq!(rows.len(), 2);
         assert!(rows[0].error.as_deref().is_some_and(|e| e.contains("longer than")));
         assert_eq!(rows[1].normalized.as_deref(), Some("a.eth"));

@@ -243,16 +243,26 @@ pub(super) struct Results {
     output: Output,
     format: Format,
     /// Whether `json` gives an array.
-    several: bool,
+    is_list: bool,
     /// Whether digests are shortened for a terminal.
     has_short_digests: bool,
     written: usize,
 }
 
 impl Results {
-    /// `several` makes `-o json` an array.
-    pub(super) const fn new(output: Output, format: Format, several: bool) -> Self {
-        Self { output, format, several, has_short_digests: false, written: 0 }
+    /// For one result: `-o json` gives it alone.
+    pub(super) const fn one(output: Output, format: Format) -> Self {
+        Self { output, format, is_list: false, has_short_digests: false, written: 0 }
+    }
+
+    /// For any number of results: `-o json` gives an array.
+    pub(super) const fn list(output: Output, format: Format) -> Self {
+        Self { output, format, is_list: true, has_short_digests: false, written: 0 }
+    }
+
+    /// For what was asked for by naming it, `count` times: one result is no list.
+    pub(super) const fn named(output: Output, format: Format, count: usize) -> Self {
+        if count > 1 { Self::list(output, format) } else { Self::one(output, format) }
     }
 
     /// Shortens digests where the results go to a terminal.
@@ -266,7 +276,7 @@ impl Results {
         let text = match self.format {
             Format::Text | Format::Short => self.fitted(people(self.format)),
             Format::Jsonl => json_line(value)? + "\n",
-            Format::Json if self.several => {
+            Format::Json if self.is_list => {
                 let separator = if self.written == 0 { "[\n" } else { ",\n" };
                 format!("{separator}{}", json(value)?)
             }
@@ -285,7 +295,7 @@ impl Results {
 
     /// Ends the array, if there is one, and puts the results in their place.
     pub(super) fn finish(mut self) -> anyhow::Result<()> {
-        if self.format == Format::Json && self.several {
+        if self.format == Format::Json && self.is_list {
             let end: &[u8] = if self.written == 0 { b"[]\n" } else { b"\n]\n" };
             self.output.write(end)?;
         }

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 
 use super::args::{Format, PlanArgs};
 use super::exit::Exit;
+use super::input;
 use super::notice;
 use super::output::{Output, Results};
 use super::render::{self, Palette};
@@ -42,7 +43,7 @@ pub(super) fn run(args: PlanArgs) -> anyhow::Result<Exit> {
     let publication = Publication::build(&reader.root(&args.target)?, args.import)?;
     if publication.cards().is_empty() {
         report_unreadable(&publication);
-        bail!("{} holds no card", Foreign::new(&args.target.display().to_string()));
+        bail!("{} holds no card", input::shown(&args.target));
     }
     let LocalRules { profiles, profile, policy } = LocalRules::read(&args.offline)?;
     let rules = Rules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::now() };
@@ -55,7 +56,7 @@ pub(super) fn run(args: PlanArgs) -> anyhow::Result<Exit> {
 
 fn write(plans: &[CardPlan], output: Output, format: Format) -> anyhow::Result<Exit> {
     let palette = output.palette();
-    let mut results = Results::new(output, format, plans.len() > 1);
+    let mut results = Results::named(output, format, plans.len());
     let mut worst = Exit::Trusted;
     for (at, plan) in plans.iter().enumerate() {
         worst = worst.max(plan.would_be.into());
@@ -205,7 +206,7 @@ impl Reader {
     }
 
     fn node(&mut self, path: &Path, depth: usize) -> anyhow::Result<Node> {
-        let shown = || Foreign::new(&path.display().to_string()).to_string();
+        let shown = || input::shown(path);
         let read = if clresolve_core::mutant!("symlinks-are-published") { fs::metadata } else { fs::symlink_metadata };
         let kind = read(path).with_context(|| format!("cannot read {}", shown()))?.file_type();
         self.nodes += 1;
@@ -226,7 +227,7 @@ impl Reader {
     }
 
     fn folder(&mut self, path: &Path, depth: usize) -> anyhow::Result<BTreeMap<String, Node>> {
-        let shown = Foreign::new(&path.display().to_string()).to_string();
+        let shown = input::shown(path);
         let mut nodes = BTreeMap::new();
         for entry in fs::read_dir(path).with_context(|| format!("cannot read {shown}"))? {
             let entry = entry.with_context(|| format!("cannot read {shown}"))?;

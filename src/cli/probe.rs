@@ -6,7 +6,7 @@ use clresolve_payment::limits::Limits;
 use clresolve_payment::terms::Terms;
 
 use super::args::{Format, ProbeArgs, ProbeMethod};
-use super::decide::{check_block, conclusion, exit, further, short};
+use super::decide::{conclusion, exit, further, short};
 use super::exit::Exit;
 use super::output::{Output, Results};
 use super::progress::Progress;
@@ -23,10 +23,10 @@ pub(super) fn run(args: ProbeArgs) -> anyhow::Result<Exit> {
 async fn probe(args: ProbeArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.output.out)?;
     let palette = output.palette();
-    let mut results = Results::new(output, args.output.form(), false);
+    let mut results = Results::one(output, args.output.form());
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
     let world = World::open(&args.world).await?;
-    check_block(&world)?;
+    world.check_now()?;
     let resolution = world.resolver.resolve(&args.name).await;
     let request = world.resolver.probe(&resolution, &asked(&args)).await;
     let decision = world.resolver.decide(&request).await;

@@ -1,7 +1,5 @@
 //! `cards project`: a trusted agent as an A2A card.
 
-use anyhow::bail;
-
 use super::args::{ProjectArgs, Projection};
 use super::exit::Exit;
 use super::output::{self, Output};
@@ -23,10 +21,7 @@ async fn write_card(args: ProjectArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.out)?;
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
     let world = World::open_with(&args.world, args.sign.into()).await?;
-    if world.config.chain.block.number().is_some() {
-        bail!("--block: a card is for those who call now; a numbered block is for `verify`");
-    }
-    world.config.check_gate()?;
+    world.check_now()?;
     let signer = sign::open(&world.config.sign)?;
     let resolution = world.resolver.resolve(&args.name).await;
     drop(progress);

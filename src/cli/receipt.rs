@@ -105,7 +105,7 @@ async fn export(args: &ReceiptVerifyArgs, to: &Path) -> anyhow::Result<Exit> {
 
 fn show(output: Output, format: Format, found: &Verification, signed: Option<String>) -> anyhow::Result<Exit> {
     let palette = output.palette();
-    let mut results = Results::new(output, format, false);
+    let mut results = Results::one(output, format);
     results.push(found, |format| match (signed, format) {
         (Some(signed), _) => signed + "\n",
         (None, Format::Short) => short(found, &palette),

@@ -37,7 +37,7 @@ pub(super) fn run(args: RecordsArgs) -> anyhow::Result<Exit> {
 async fn show(args: RecordsArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.output.out)?;
     let names = names::given(args.names)?;
-    let mut results = Results::new(output, args.output.form(), names.len() > 1);
+    let mut results = Results::named(output, args.output.form(), names.len());
     let progress = Progress::start(waiting_for(&names));
     let world = World::open(&args.world).await?;
     let mut worst = Exit::Trusted;

@@ -39,7 +39,7 @@ async fn check(args: RequestCheckArgs) -> anyhow::Result<Exit> {
     let world = World::open(&args.world).await?;
     let found = world.resolver.check_request(&question).await;
     drop(progress);
-    let mut results = Results::new(output, args.output.form(), false);
+    let mut results = Results::one(output, args.output.form());
     let shown = Shown { found: &found, file: &args.request, text: String::from_utf8_lossy(&question.request).into() };
     results.push(&found, |format| match format {
         Format::Short => shown.short(&palette),

@@ -19,7 +19,7 @@ pub(super) fn run(args: RouteArgs) -> anyhow::Result<Exit> {
 }
 
 async fn show(args: RouteArgs) -> anyhow::Result<Exit> {
-    let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), false);
+    let mut results = Results::one(Output::new(&args.output.out)?, args.output.form());
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
     let world = World::open(&args.world).await?;
     let resolution = world.resolver.resolve(&args.name).await;

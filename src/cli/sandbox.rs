@@ -32,7 +32,7 @@ pub(super) fn run(args: SandboxArgs) -> anyhow::Result<Exit> {
 
 /// Each name of the world with the verdict that it should get. Nothing is started.
 fn list(args: SandboxArgs) -> anyhow::Result<Exit> {
-    let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), true);
+    let mut results = Results::list(Output::new(&args.output.out)?, args.output.form());
     for expected in Sandbox::expected() {
         let row = serde_json::to_value(&expected)?;
         results.push(&row, |_| line(&row))?;
@@ -48,7 +48,7 @@ fn unwritable(path: &Path, error: io::Error) -> Unwritable {
 /// Writes the receipts, the request that they answer, its payment and the replies to that, and lists each with what should
 /// be said of it.
 fn receipts(args: SandboxArgs, folder: &Path) -> anyhow::Result<Exit> {
-    let mut results = Results::new(Output::new(&args.output.out)?, args.output.form(), true);
+    let mut results = Results::list(Output::new(&args.output.out)?, args.output.form());
     let write = |file: &str, text: &str| {
         let path = folder.join(file);
         fs::write(&path, text).map_err(|error| unwritable(&path, error))

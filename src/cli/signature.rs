@@ -93,7 +93,7 @@ async fn check(args: SignatureVerifyArgs) -> anyhow::Result<Exit> {
     let verification = verify(card.document(), &roots);
     let labels = roots.iter().map(|root| root.label().to_owned()).collect();
     let answer = Answer { verification: &verification, roots: labels };
-    let mut results = Results::new(output, args.output.form(), false);
+    let mut results = Results::one(output, args.output.form());
     results.push(&answer, |format| match format {
         Format::Short => short(&verification, &name, &palette),
         _ => people(&verification, &name, &palette),

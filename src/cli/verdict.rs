@@ -81,7 +81,7 @@ fn show(args: VerdictVerifyArgs, verified: &VerifiedVerdict) -> anyhow::Result<E
     if format != Format::Text {
         report_unmet(verdict, &unmet);
     }
-    let mut results = Results::new(output, format, false);
+    let mut results = Results::one(output, format);
     results.push(verdict, |format| match format {
         Format::Short => render::short(verdict, &palette),
         _ => render::walk(verdict, &unmet, &palette),

@@ -53,7 +53,7 @@ pub(super) async fn judge(args: VerifyArgs, view: View) -> anyhow::Result<Exit> 
     let progress = Progress::start(waiting_for(&names));
     let world = World::open_with(&args.world, args.sign.into()).await?;
     let (signer, format) = signer_and_form(&world, args.output.form())?;
-    let mut results = Results::new(output, format, names.len() > 1);
+    let mut results = Results::named(output, format, names.len());
     if view == View::Walk {
         results = results.with_short_digests();
     }

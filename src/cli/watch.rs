@@ -183,6 +183,7 @@ impl Watch {
         match ending {
             Ending::Complete => {}
             Ending::ListFailed(why) => bail!("--names: {why}"),
+            Ending::DiskFull(why) => return Err(RowWriter::full(why)),
             cut @ (Ending::Interrupted | Ending::RegistryUnread(_) | Ending::ShardsCut(_) | Ending::ShardsLack(_)) => {
                 bail!(cut.warning().unwrap_or_default())
             }

@@ -67,6 +67,14 @@ impl World {
         Ok(Self { resolver, config, _sandbox: sandbox })
     }
 
+    /// Whether a command can answer about now, by the gate's policy.
+    pub(super) fn check_now(&self) -> anyhow::Result<()> {
+        if self.config.chain.block.number().is_some() {
+            bail!("--block: this command answers about now; a numbered block is for `verify`");
+        }
+        Ok(self.config.check_gate()?)
+    }
+
     /// Without a fleet: what ends after a few questions has nothing to share, and no time to learn what it may take.
     async fn of(mut config: Config, sandbox: Option<Sandbox>) -> anyhow::Result<Self> {
         config.redis = RedisConfig::default();

@@ -31,7 +31,7 @@ table! {
     /// what a proxy in front keeps open, and so far below `connections` that one client leaves room for others.
     connections_per_client: usize = 256, [deserialize_with = "positive"];
     /// Most requests in work at once; more are refused rather than queued.
-    requests: usize = 512, [deserialize_with = "positive"];
+    requests: usize = 384, [deserialize_with = "positive"];
     /// Most runs under way at once for names that are not in the cache. Each holds a few upstream connections.
     cold_runs: usize = 32, [deserialize_with = "positive"];
     /// Most such runs of one client at once: a client that knows slow names does not take all runs.

@@ -27,7 +27,6 @@ fn parse_collector(text: &str) -> Result<BaseUrl, String> {
 mod tests {
     use crate::config::testing::read;
 
-    #[cfg(feature = "otel")]
     #[test]
     fn a_collector_has_a_url_without_secrets() {
         let collector = |text: &str| {
@@ -40,12 +39,5 @@ mod tests {
             let error = collector(bad).expect_err(bad);
             assert!(error.contains("http://127.0.0.1:4318") && !error.contains("SECRET"), "{error}");
         }
-    }
-
-    #[cfg(not(feature = "otel"))]
-    #[test]
-    fn a_build_that_sends_no_traces_refuses_a_collector() {
-        let error = read("[telemetry]\notlp = \"http://127.0.0.1:4318\"").expect_err("the feature is missing");
-        assert!(error.to_string().contains("otel"), "{error}");
     }
 }

@@ -1,11 +1,12 @@
 //! What the daemon does by itself: it refreshes trusted verdicts before they end, and asks for the names that were hot
-//! before its start. All of it stands behind the runs of clients.
+//! before its start. All of it stands behind the runs of clients, until a verdict is about to end.
 
 use std::convert::Infallible;
 use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use tokio::time::sleep;
 
 use super::hot_names::HotNames;
@@ -14,6 +15,11 @@ use super::in_force::InForce;
 /// Time between two looks at what is due. The last tenth of a verdict's freshness, 30 s, has room for many, and a look
 /// goes over every trusted verdict.
 const PAUSE: Duration = Duration::from_secs(2);
+
+/// Time before its end from which on a verdict is refreshed also where a client's run would wait: clients that keep every
+/// run taken must not have the gate close for the names that others rely on. It has room for a look that waits for the
+/// slowest refresh of the one before, as long as `timeout` is the default.
+const LAST_MOMENT: SignedDuration = SignedDuration::from_secs(20);
 
 /// Hot names that are asked again in one round, so that refreshes do not wait for all of them.
 const NAMES_A_ROUND: usize = 32;
@@ -26,15 +32,16 @@ pub(super) async fn run(in_force: &InForce, hot_names: Option<&HotNames>) -> Inf
     }
 }
 
-/// Refreshes what is due, then asks for names that were hot before the start. Begins nothing while a client's run waits,
-/// the daemon is about to end or another configuration is in force.
+/// Refreshes what is due, then asks for names that were hot before the start. Begins nothing while the daemon is about to
+/// end or another configuration is in force, and only what is about to end where a client's run would wait.
 async fn round(in_force: &InForce, hot_names: Option<&HotNames>) {
     let state = in_force.state();
     let has_room = || state.admission.has_room() || clresolve_core::mutant!("refreshes-jump-the-queue");
-    let may_start = || has_room() && !state.is_draining() && Arc::ptr_eq(&state, &in_force.state());
-    state.resolver.refresh_ahead(may_start).await;
+    let may_work = || !state.is_draining() && Arc::ptr_eq(&state, &in_force.state());
+    let is_last_moment = |left| left <= LAST_MOMENT && !clresolve_core::mutant!("taken-runs-end-verdicts");
+    state.resolver.refresh_ahead(|left| may_work() && (has_room() || is_last_moment(left))).await;
     if let Some(hot_names) = hot_names {
-        let next = || if may_start() { hot_names.next() } else { None };
+        let next = || if may_work() && has_room() { hot_names.next() } else { None };
         let names = iter::from_fn(next).take(NAMES_A_ROUND);
         state.resolver.warm(names, |name| hot_names.is_decided(name)).await;
     }
@@ -45,7 +52,7 @@ mod tests {
     use std::net::Ipv4Addr;
     use std::sync::atomic::{AtomicI64, Ordering};
 
-    use jiff::{SignedDuration, Timestamp};
+    use jiff::Timestamp;
 
     use super::*;
     use crate::clock::Clock;
@@ -54,6 +61,7 @@ mod tests {
     use crate::http::state::AppState;
     use crate::resolve::{CacheStatus, Question, Resolver};
     use crate::sandbox::Sandbox;
+    use crate::verdict::State;
 
     const NAME: &str = "summarizeagent.eth";
     const CLIENT: Client = Client::Address(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST));
@@ -79,7 +87,7 @@ mod tests {
         let checked_at = async || resolver.resolve(NAME).await.verdict().freshness.checked_at;
         resolver.resolve(NAME).await;
         let first = checked_at().await;
-        clock.0.store(280, Ordering::Relaxed);
+        clock.0.store(275, Ordering::Relaxed);
 
         let state = in_force.state();
         let (end, ends) = tokio::sync::oneshot::channel::<()>();
@@ -95,11 +103,33 @@ mod tests {
         round(&in_force, None).await;
         assert_ne!(checked_at().await, first);
 
-        clock.0.store(560, Ordering::Relaxed);
+        clock.0.store(555, Ordering::Relaxed);
         let second = checked_at().await;
         state.drain();
         round(&in_force, None).await;
         assert_eq!(checked_at().await, second, "what is about to end begins nothing");
+    }
+
+    #[tokio::test]
+    async fn clients_that_keep_every_run_taken_end_no_trusted_verdict() {
+        let sandbox = Sandbox::start().await.expect("the sandbox starts");
+        let mut config = sandbox.config();
+        (config.timeout, config.http.cold_runs) = (Duration::from_secs(120), 1);
+        let clock = Arc::new(Shifted::default());
+        let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
+        let in_force = InForce::new(serving(AppState::new(resolver.clone(), &config, None, None)));
+        let state = in_force.state();
+        let mut of_client = Box::pin(state.admission.admitted(CLIENT, std::future::pending::<()>()));
+        assert!(futures_util::poll!(&mut of_client).is_pending() && !state.admission.has_room());
+
+        for _ in 0..2 {
+            assert_eq!(resolver.resolve(NAME).await.verdict().state, State::Trusted);
+        }
+        clock.0.store(295, Ordering::Relaxed);
+        round(&in_force, None).await;
+        clock.0.store(310, Ordering::Relaxed);
+        let status = resolver.cache_status(&Question::new(NAME)).await.expect("the profile exists");
+        assert!(matches!(status, CacheStatus::Fresh(_)), "it ends after 300 s unless it is refreshed");
     }
 
     #[tokio::test]

@@ -131,7 +131,8 @@ async fn whole(request: Request, limit: usize) -> Result<Vec<u8>, RequestError> 
     if announced(&head.headers).is_some_and(|length| length > limit) {
         return Err(RequestError::too_large(limit));
     }
-    let mut bytes = Vec::new();
+    // What it announces is counted already; a buffer that grows would take up to twice as much.
+    let mut bytes = Vec::with_capacity(announced(&head.headers).unwrap_or_default());
     let mut chunks = body.into_data_stream();
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk.map_err(|_| RequestError::malformed("the body is cut off, or its chunks are malformed"))?;

@@ -32,10 +32,12 @@ pub(super) async fn one(
         Ok(answered) => answered,
         Err(refusal) => return problem::refused(refusal, None),
     };
-    let Some(card) = answered.resolution.card().cloned() else {
-        return problem::not_trusted(answered.resolution.verdict());
+    let verdict = answered.resolution.verdict();
+    // The judgement has hashed the card, apart from the workers, which serve the gate.
+    let digest = verdict.identity.as_ref().and_then(|agent| agent.card.sha256.parse::<Digest>().ok());
+    let Some((card, digest)) = answered.resolution.card().cloned().zip(digest) else {
+        return problem::not_trusted(verdict);
     };
-    let digest = Digest::of(&card);
     let tag = format!("\"{}\"", digest.hex());
     let mut response = if is_known_to_client(&headers, &tag) {
         not_modified()
@@ -46,10 +48,9 @@ pub(super) async fn one(
         insert(headers, REPR_DIGEST, &format!("sha-256=:{}:", STANDARD.encode(digest.as_bytes())));
         response
     };
-    let lease = Lease::of(&answered.resolution.verdict().freshness);
-    lease.declare(response.headers_mut(), answered.cache_use, state.resolver.now());
+    Lease::of(&verdict.freshness).declare(response.headers_mut(), answered.cache_use, state.resolver.now());
     insert(response.headers_mut(), ETAG, &tag);
-    response.extensions_mut().insert(LogEntry::of_verdict(answered.resolution.verdict()));
+    response.extensions_mut().insert(LogEntry::of_verdict(verdict));
     response
 }
 

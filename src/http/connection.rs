@@ -1,4 +1,5 @@
-//! One connection: HTTP/1 by hyper, with limits on the head of a request, and an end that loses no answer.
+//! One connection: HTTP/1 by hyper, with limits on the head of a request, and an end that loses no answer, unless the
+//! connection has to make room.
 //!
 //! hyper refuses a malformed or too large head with a bare 4xx, which no proxy takes for the gate's 200.
 
@@ -115,7 +116,7 @@ where
         End::HeadIsLate => {
             let mut stream = connection.into_parts().io.into_inner();
             if activity.can_be_refused() && stream.write_all(HEAD_IS_LATE).await.is_ok() {
-                linger(stream, LINGER_TIME).await;
+                linger_for(stream, activity).await;
             }
             return Ok(());
         }
@@ -127,7 +128,7 @@ where
     };
     // What makes room is waited for: a client that sent ahead may lose its last answer.
     if !activity.ends_after_answer() && finished.as_ref().err().is_none_or(hyper::Error::is_parse) {
-        linger(connection.into_parts().io.into_inner(), LINGER_TIME).await;
+        linger_for(connection.into_parts().io.into_inner(), activity).await;
     }
     finished
 }
@@ -142,6 +143,14 @@ fn builder(limits: &HttpConfig) -> http1::Builder {
         // A client that has sent everything, and says so, still gets its answer.
         .half_close(true);
     http
+}
+
+/// Lingers for a client whose answer is written, until the connection is told to make room.
+async fn linger_for(stream: impl AsyncRead + AsyncWrite + Unpin, activity: &Activity) {
+    tokio::select! {
+        () = linger(stream, LINGER_TIME) => {}
+        () = activity.told_to_make_room(), if !clresolve_core::mutant!("lingering-connections-stay") => {}
+    }
 }
 
 /// Ends the sending side, then reads what the client still sends until it ends its own, [`LINGER_BYTES`] at most and

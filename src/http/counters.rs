@@ -92,47 +92,15 @@ fn route(path: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::sync::Arc;
 
     use super::*;
-    use crate::config::Config;
-    use crate::http::router;
-    use crate::http::signatures::Signatures;
-    use crate::http::state::AppState;
-    use crate::http::systems::Systems;
-    use crate::resolve::Resolver;
+    use crate::http::router::{self, tests::with_every_route};
     use crate::sandbox::Sandbox;
-    use crate::sign::{Signer, SigningKey};
-
-    /// Resources that make a card.
-    const SYSTEM: &str = "\
-apiVersion: orloj.dev/v1
-kind: AgentSystem
-metadata: {name: research, labels: {orloj.dev/version: 2.0.0}, annotations: {orloj.dev/description: Reads papers.}}
-spec: {agents: [], a2a: {enabled: true}}
----
-a2a: {protocolVersion: '1.0'}
-";
-
-    /// Of a daemon with all that adds a route.
-    async fn every_path(sandbox: &Sandbox) -> Vec<&'static str> {
-        let resources = tempfile::NamedTempFile::new().expect("a file");
-        std::fs::write(resources.path(), SYSTEM).expect("written");
-        let mut config: Config = sandbox.config();
-        (config.http.discover, config.explorer.probe) = (true, true);
-        config.mcp.hosts = vec!["127.0.0.1".to_owned()];
-        config.orloj.base_url = Some("https://orloj.example".parse().expect("a URL"));
-        config.orloj.resources = vec![resources.path().to_owned()];
-        let resolver = Resolver::new(&config).await.expect("its configuration is good");
-        let systems = Systems::open(&config.orloj, resolver.now()).expect("resources");
-        let signer = Signer::new(SigningKey::generate().expect("a key"), "https://clresolve.example".to_owned());
-        router::paths(&AppState::new(resolver, &config, Some(Arc::new(Signatures::new(signer))), systems))
-    }
 
     #[tokio::test]
     async fn every_route_is_counted_under_a_name_and_every_name_has_a_route() {
         let sandbox = Sandbox::start().await.expect("it starts");
-        let paths = every_path(&sandbox).await;
+        let paths = router::paths(&with_every_route(&sandbox).await);
         let uncounted: Vec<_> = paths.iter().filter(|path| route(path).is_none()).collect();
         assert!(uncounted.is_empty(), "counted as {NO_ROUTE}: {uncounted:?}");
         let counted: BTreeSet<usize> = paths.iter().filter_map(|path| route(path)).collect();

@@ -1,6 +1,7 @@
 //! `POST /v1/decisions` and `POST /v1/decisions/signed`: may this payment be made; is what was signed what was decided.
 //!
-//! What a seller sent, however broken, gets a decision that aborts. A problem is the answer to what is no request.
+//! What a seller sent, however broken, gets a decision that aborts, and none of it comes raw. A problem is the answer to
+//! what is no request.
 
 use std::sync::Arc;
 
@@ -20,11 +21,13 @@ use super::in_force::InForce;
 use super::log::LogEntry;
 use super::negotiate::Form;
 use super::problem;
+use super::recent_decisions::{QuestionKey, Recent};
 use super::state::AppState;
 use crate::digest::Digest;
 use crate::reason::Refusal;
 use crate::resolve::{DecisionEvent, Question, Resolution};
 use crate::sign;
+use crate::text::inert_json;
 
 /// `POST /v1/decisions`
 pub(super) async fn decide(
@@ -69,30 +72,31 @@ async fn answered(
     let form = Form::asked(request.headers());
     let document = body::document(request, state, client, MAX_REQUEST_BYTES).await?;
     let digest = Digest::of(&document.0);
-    let recent = state.recent_decisions.get(digest, state.resolver.now()).filter(|_| moment == Moment::BeforeSigning);
-    if let (Some(recent), Form::Plain) = (&recent, form) {
-        let answered = state.admission.ask(client, Question::new(&*recent.name)).await?;
-        if recent.is_about(answered.resolution.verdict()) && std::ptr::eq(&*in_force.state(), state) {
-            recent.event.report();
-            return Ok(sent(recent.body.clone(), "application/json", &answered.resolution));
-        }
+    let as_sent = QuestionKey::Sent(digest);
+    let may_be_known = moment == Moment::BeforeSigning && form == Form::Plain;
+    if may_be_known && let Some((_, response)) = given_again(state, in_force, client, as_sent).await? {
+        return Ok(response);
     }
-    let read = |bytes: &[u8]| DecisionRequest::from_json(bytes).map_err(|error| error.to_string());
-    let (request, place) = body::read_apart(state, document, read).await?;
+    let (question, place) = body::read_apart(state, document, read).await?;
+    let (request, as_read) = (&question.0, QuestionKey::Read(question.1));
     match (moment, &request.header) {
         (Moment::BeforeSigning, Some(_)) => return Err(RequestError::malformed("header is for /v1/decisions/signed")),
         (Moment::BeforeSending, None) => return Err(RequestError::malformed("expected header: the payment header")),
         _ => {}
     }
+    if may_be_known && let Some((recent, response)) = given_again(state, in_force, client, as_read).await? {
+        state.recent_decisions.add(as_sent, recent);
+        return Ok(response);
+    }
     let (state, answered) = in_force.ask(state, client, Question::new(&*request.name)).await?;
-    let (resolver, asked) = (state.resolver.clone(), Arc::clone(&request));
+    let (resolver, asked) = (state.resolver.clone(), Arc::clone(request));
     let work = async move { resolver.decide_on(answered.resolution, &asked).await };
     let (decision, resolution) = to_its_end(keeping(place, work)).await?;
     let event = DecisionEvent::of(&decision);
     event.report();
-    let body = Bytes::from(serde_json::to_vec(&decision).unwrap_or_default());
+    let body = Bytes::from(inert_json(&serde_json::to_string(&decision).unwrap_or_default()));
     if moment == Moment::BeforeSigning {
-        state.recent_decisions.keep(digest, &request.name, &decision, event, &body, state.resolver.now());
+        state.recent_decisions.keep([as_sent, as_read], &request.name, &decision, event, &body, state.resolver.now());
     }
     let signed = || signature(&state, &decision, &resolution, digest);
     Ok(match (form, (form != Form::Plain).then(signed)) {
@@ -100,6 +104,29 @@ async fn answered(
         (Form::Signed, Some(Err(detail))) => problem::refused(Refusal::NotAcceptable, Some(detail.into())),
         _ => sent(body, "application/json", &resolution),
     })
+}
+
+/// A question, with the digest of everything in it that a decision goes by.
+fn read(bytes: &[u8]) -> Result<(Arc<DecisionRequest>, Digest), String> {
+    let (request, digest) = DecisionRequest::with_digest(bytes).map_err(|error| error.to_string())?;
+    Ok((Arc::new(request), digest))
+}
+
+/// What was answered to the same question a moment ago, where that rests on the verdict and the configuration of now.
+async fn given_again(
+    state: &AppState,
+    in_force: &InForce,
+    client: Client,
+    question: QuestionKey,
+) -> Result<Option<(Recent, Response)>, RequestError> {
+    let Some(recent) = state.recent_decisions.get(question, state.resolver.now()) else { return Ok(None) };
+    let answered = state.admission.ask(client, Question::new(&*recent.name)).await?;
+    if !recent.is_about(answered.resolution.verdict()) || !std::ptr::eq(&*in_force.state(), state) {
+        return Ok(None);
+    }
+    recent.event.report();
+    let response = sent(recent.body.clone(), "application/json", &answered.resolution);
+    Ok(Some((recent, response)))
 }
 
 fn sent(body: Bytes, media: &'static str, resolution: &Resolution) -> Response {

@@ -54,6 +54,15 @@ pub(super) struct EventStreams {
     ended: watch::Sender<bool>,
 }
 
+/// Most streams of a daemon that has at most `connections` connections.
+fn most(connections: usize) -> usize {
+    part(connections, PART_OF_CONNECTIONS).min(MAX_STREAMS)
+}
+
+fn part(of: usize, share: usize) -> usize {
+    (of / share).max(1)
+}
+
 /// A permit for a stream.
 pub(super) struct StreamPermit {
     _place: HeldPlaces,
@@ -63,8 +72,7 @@ pub(super) struct StreamPermit {
 impl EventStreams {
     /// The permits of a daemon that has at most `connections` connections.
     pub(super) fn new(connections: usize) -> Self {
-        let part = |of: usize, share: usize| (of / share).max(1);
-        let streams = part(connections, PART_OF_CONNECTIONS).min(MAX_STREAMS);
+        let streams = most(connections);
         let of_one_client = if clresolve_core::mutant!("one-client-takes-all-streams") {
             streams
         } else {
@@ -97,6 +105,14 @@ mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
     use super::*;
+    use crate::config::HttpConfig;
+
+    /// What is in work makes no room: it must never hold all connections.
+    #[test]
+    fn requests_in_work_and_streams_leave_connections_to_newcomers() {
+        let HttpConfig { connections, requests, .. } = HttpConfig::default();
+        assert!(requests + most(connections) < connections);
+    }
 
     #[test]
     fn streams_are_few_and_fewer_of_one_client() {

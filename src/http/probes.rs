@@ -16,6 +16,7 @@ use super::in_force::InForce;
 use super::receipts::{JSON, sent};
 use super::state::AppState;
 use crate::resolve::{DecisionEvent, EMPTY, Probe, ProbeAnswer, Question, Sellers};
+use crate::text::inert_json;
 
 /// Where sellers are asked from.
 pub(super) const PATH: &str = "/v1/probes";
@@ -58,9 +59,6 @@ async fn answered(
     let (decision, resolution) = state.resolver.decide_on(answered.resolution, &asked).await;
     DecisionEvent::of(&decision).report();
     let answer = ProbeAnswer::new(asked.terms().as_ref().ok(), &decision);
-    Ok(sent(
-        serde_json::to_vec(&answer).expect("an answer has a JSON form: its keys are strings"),
-        JSON,
-        resolution.verdict(),
-    ))
+    let answer = serde_json::to_string(&answer).expect("an answer has a JSON form: its keys are strings");
+    Ok(sent(inert_json(&answer).into_bytes(), JSON, resolution.verdict()))
 }

@@ -62,8 +62,12 @@ fn add(router: Router<Arc<AppState>>, route: Route) -> Router<Arc<AppState>> {
 /// The paths of all routes that the configuration switches on.
 #[cfg(test)]
 pub(super) fn paths(state: &AppState) -> Vec<&'static str> {
-    let all = gate_routes().into_iter().chain(report_routes(state)).chain(tool_routes(state));
-    all.map(|route| route.path).chain([DESCRIPTION]).collect()
+    routes(state).map(|route| route.path).chain([DESCRIPTION]).collect()
+}
+
+#[cfg(test)]
+fn routes(state: &AppState) -> impl Iterator<Item = Route> {
+    gate_routes().into_iter().chain(report_routes(state)).chain(tool_routes(state))
 }
 
 /// The gate: any method is answered alike.
@@ -126,4 +130,54 @@ fn tool_routes(state: &AppState) -> Option<Route> {
 #[cfg(not(feature = "mcp"))]
 const fn tool_routes(_: &AppState) -> Option<Route> {
     None
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::http::signatures::Signatures;
+    use crate::http::systems::Systems;
+    use crate::resolve::Resolver;
+    use crate::sandbox::Sandbox;
+    use crate::sign::{Signer, SigningKey};
+
+    /// Resources that make a card.
+    const SYSTEM: &str = "\
+apiVersion: orloj.dev/v1
+kind: AgentSystem
+metadata: {name: research, labels: {orloj.dev/version: 2.0.0}, annotations: {orloj.dev/description: Reads papers.}}
+spec: {agents: [], a2a: {enabled: true}}
+---
+a2a: {protocolVersion: '1.0'}
+";
+
+    /// A daemon with all that adds a route.
+    pub(in crate::http) async fn with_every_route(sandbox: &Sandbox) -> AppState {
+        let resources = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(resources.path(), SYSTEM).expect("written");
+        let mut config: Config = sandbox.config();
+        (config.http.discover, config.explorer.probe) = (true, true);
+        config.mcp.hosts = vec!["127.0.0.1".to_owned()];
+        config.orloj.base_url = Some("https://orloj.example".parse().expect("a URL"));
+        config.orloj.resources = vec![resources.path().to_owned()];
+        let resolver = Resolver::new(&config).await.expect("its configuration is good");
+        let systems = Systems::open(&config.orloj, resolver.now()).expect("resources");
+        let signer = Signer::new(SigningKey::generate().expect("a key"), "https://clresolve.example".to_owned());
+        AppState::new(resolver, &config, Some(Arc::new(Signatures::new(signer))), systems)
+    }
+
+    /// A route without an operation would be served, and stand in no description.
+    #[tokio::test]
+    async fn each_route_is_described() {
+        let sandbox = Sandbox::start().await.expect("it starts");
+        let state = with_every_route(&sandbox).await;
+        for Route { path, operations, .. } in routes(&state) {
+            assert!(!operations.is_empty(), "{path} is not described");
+            for (method, described) in operations.iter().map(Operation::document) {
+                let answers = described["responses"].as_object();
+                assert!(answers.is_some_and(|answers| !answers.is_empty()), "{method} {path} answers nothing");
+            }
+        }
+    }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use futures_util::stream;
+use futures_util::{Stream, StreamExt as _, stream};
 use serde_json::{Value, json};
 
 use super::request::RequestPlace;
@@ -32,19 +32,9 @@ pub(super) async fn stream(
     if let Event::Verdict(Err(refusal)) = first {
         return problem::refused(refusal, None);
     }
-    let events = stream::unfold((walk, Some(first)), move |(mut walk, first)| {
+    let events = walk.events(first).map(move |event| {
         let _held = &permit;
-        async move {
-            if walk.has_ended {
-                return None;
-            }
-            let event = match first {
-                Some(first) => first,
-                None => walk.next().await,
-            };
-            walk.has_ended = matches!(event, Event::Verdict(_));
-            Some((event.written(), (walk, None)))
-        }
+        event
     });
     event_stream::response(events)
 }
@@ -77,6 +67,21 @@ impl WatchedRun {
             verdict = &mut self.verdict => Event::Verdict(verdict),
         }
     }
+
+    /// All events as they are written, from the first one on. The verdict is the last, and so is a refusal.
+    fn events(self, first: Event) -> impl Stream<Item = Bytes> {
+        stream::unfold((self, Some(first)), |(mut walk, first)| async move {
+            if walk.has_ended {
+                return None;
+            }
+            let event = match first {
+                Some(first) => first,
+                None => walk.next().await,
+            };
+            walk.has_ended = matches!(event, Event::Verdict(_));
+            Some((event.written(), (walk, None)))
+        })
+    }
 }
 
 impl Event {
@@ -103,5 +108,30 @@ fn told(StepSeen { step, moment }: StepSeen) -> Value {
         Moment::Began => json!({"step": step, "status": "began"}),
         Moment::Ended(None) => json!({"step": step, "status": "ended"}),
         Moment::Ended(Some(result)) => json!({"step": step, "status": "ended", "result": result}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+
+    use super::*;
+    use crate::reason::Step;
+
+    /// The status is sent before the first step, so a refusal that comes later can only be an event.
+    #[tokio::test]
+    async fn a_refusal_after_a_step_is_a_problem_and_ends_the_answer() {
+        for (refusal, status, pause) in [(Refusal::RunOverdue, 504, Value::Null), (Refusal::Overloaded, 503, json!(1))]
+        {
+            let walk = WatchedRun { watch: None, verdict: Box::pin(ready(Answer::Err(refusal))), has_ended: false };
+            let began = StepSeen { step: Step::Records, moment: Moment::Began };
+            let told: Vec<Bytes> = walk.events(Event::Step(began)).collect().await;
+            let [step, end] = &told[..] else { panic!("{told:?}") };
+            assert!(step.starts_with(b"event: step\n"), "{step:?}");
+            let data = end.strip_prefix(b"event: problem\ndata: ").and_then(|rest| rest.strip_suffix(b"\n\n"));
+            let problem: Value = serde_json::from_slice(data.expect("a problem")).expect("JSON");
+            assert_eq!(problem["code"], refusal.slug());
+            assert_eq!((&problem["status"], &problem["retry_after"]), (&json!(status), &pause), "{problem}");
+        }
     }
 }

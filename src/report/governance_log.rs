@@ -1,8 +1,9 @@
 //! A governance log (`RESOLUTION.md`): the rows of its table. Pure.
 //!
 //! A table counts by its head, which is one of two [forms](Form). Other text, other tables, blocks of code and comments
-//! are passed over.
+//! are passed over. What cannot be read is named with its place, and keeps nothing else from being read.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use jiff::civil::Date;
@@ -16,8 +17,15 @@ pub const MAX_LOG_BYTES: usize = 4 << 20;
 /// Most names of one row: each takes some dozens of bytes of memory for three of the file.
 const MAX_NAMES_PER_ROW: usize = 256;
 
-/// Most rows of another form: a text with more is no log.
+/// Most malformed rows that are named one by one: nobody reads more. The others are counted.
 const MAX_MALFORMED: usize = 1_000;
+
+/// What is told of a log without a table.
+const NO_TABLE: &str = "expected a table with the head | Date | Agent Name(s) | Action | Reason | Resolution | \
+                        Approver(s) | or | date | subject | kind | decision | reason |";
+
+/// What is told of a line that is no text.
+const NOT_UTF8: &str = "expected UTF-8";
 
 /// How the decision of a row begins that nobody has decided yet.
 pub const DRAFT: &str = "draft:";
@@ -84,7 +92,8 @@ pub struct GovernanceLog {
     pub form: Form,
     /// In the order of the file.
     pub rows: Vec<LogRow>,
-    /// What stands where rows should, in the order of the file. It records nothing.
+    /// What stands where rows should, in the order of the file. It records nothing. Behind the first thousand one row
+    /// counts the others.
     pub malformed: Vec<MalformedRow>,
 }
 
@@ -96,7 +105,7 @@ pub struct MalformedRow {
     /// In characters, from 1.
     pub column: usize,
     /// What was expected.
-    pub why: &'static str,
+    pub why: Cow<'static, str>,
 }
 
 /// One row.
@@ -198,95 +207,15 @@ impl Action {
     }
 }
 
-/// Why a log cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum LogError {
-    /// There is no table.
-    #[error(
-        "has no table with the head | Date | Agent Name(s) | Action | Reason | Resolution | Approver(s) | or \
-         | date | subject | kind | decision | reason |"
-    )]
-    NoTable,
-    /// More rows are malformed than are told of.
-    #[error("line {line}: more than {MAX_MALFORMED} rows are malformed; name the governance log")]
-    TooManyMalformed {
-        /// The line of the first that is too many, from 1.
-        line: usize,
-    },
-}
-
 impl GovernanceLog {
     /// Reads a log of at most [`MAX_LOG_BYTES`]. A malformed row keeps no other one from being read.
-    ///
-    /// # Errors
-    /// [`LogError`]
-    pub fn parse(text: &str) -> Result<Self, LogError> {
-        let mut log = Self { form: Form::default(), rows: Vec::new(), malformed: Vec::new() };
-        let mut form = None;
-        let (mut position, mut hidden) = (Position::Outside, None);
-        for (line, text) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
-            if let Some(until) = &hidden {
-                if Hidden::ends(until, text) {
-                    hidden = None;
-                }
-                continue;
-            }
-            let mut malformed = |why| log.malformed.push(MalformedRow { line, column: 1, why });
-            position = match (position, cells(text)) {
-                (Position::Head(form), Some(cells)) if is_delimiter(form, &cells) => Position::Rows(form),
-                (Position::Head(form), Some(_)) => {
-                    malformed(form.columns().delimiter);
-                    Position::Rows(form)
-                }
-                (Position::Head(form), None) => {
-                    malformed(form.columns().delimiter);
-                    hidden = Hidden::begins(text);
-                    Position::Outside
-                }
-                (Position::Rows(form), Some(cells)) => {
-                    match LogRow::of(line, form, &cells) {
-                        Ok(row) => log.rows.extend(row),
-                        Err(row) => log.malformed.push(row),
-                    }
-                    Position::Rows(form)
-                }
-                (Position::Rows(_), None) if text.trim().is_empty() => Position::Outside,
-                (Position::Rows(form), None) => {
-                    malformed("expected a row, which begins with |, or an empty line below the table");
-                    hidden = Hidden::begins(text);
-                    if hidden.is_some() { Position::Outside } else { Position::Rows(form) }
-                }
-                (Position::Outside, Some(cells)) => match Form::of_head(cells.iter().map(|cell| &*cell.text)) {
-                    Some(form) => Position::Head(form),
-                    None => {
-                        if is_astray(&cells) {
-                            malformed("expected the head of the table above this row, with no empty line between");
-                        }
-                        Position::Outside
-                    }
-                },
-                (Position::Outside, None) if is_bare_head(text) => {
-                    malformed("expected | at the start of each line of the table");
-                    Position::Outside
-                }
-                (Position::Outside, None) => {
-                    hidden = Hidden::begins(text);
-                    Position::Outside
-                }
-            };
-            if let Position::Rows(of) = position {
-                form.get_or_insert(of);
-            }
-            if log.malformed.len() > MAX_MALFORMED {
-                return Err(LogError::TooManyMalformed { line });
-            }
+    pub fn parse(log: impl AsRef<[u8]>) -> Self {
+        let bytes = log.as_ref();
+        let mut parser = Parser::new();
+        for (number, line) in (1..).zip(lines(bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes))) {
+            parser.take(number, line);
         }
-        if form.is_none() && log.malformed.is_empty() {
-            return Err(LogError::NoTable);
-        }
-        log.form = form.unwrap_or_default();
-        Ok(log)
+        parser.finish()
     }
 
     /// The rows that record what happened, by the names that they are about.
@@ -301,6 +230,122 @@ impl GovernanceLog {
     /// The rows that record what happened.
     pub fn events(&self) -> impl Iterator<Item = &LogRow> {
         self.rows.iter().filter(|row| row.kind != LogKind::Decision)
+    }
+}
+
+/// What some editors put before a text.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// The lines of a text, as [`str::lines`] gives them.
+fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.split_inclusive(|byte| *byte == b'\n').map(without_end)
+}
+
+fn without_end(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r\n").or_else(|| line.strip_suffix(b"\n")).unwrap_or(line)
+}
+
+/// Reads a log line by line.
+struct Parser {
+    log: GovernanceLog,
+    /// The form of the first table.
+    form: Option<Form>,
+    position: Position,
+    hidden: Option<Hidden>,
+    /// Whether something looks like a part of a table.
+    has_parts: bool,
+    /// Line and column of the first malformed row that is not named, and how many there are.
+    more: Option<(usize, usize, u64)>,
+}
+
+impl Parser {
+    const fn new() -> Self {
+        let log = GovernanceLog { form: Form::Published, rows: Vec::new(), malformed: Vec::new() };
+        Self { log, form: None, position: Position::Outside, hidden: None, has_parts: false, more: None }
+    }
+
+    /// Takes a line. What is not UTF-8 is no row, but begins and ends what it would as text.
+    fn take(&mut self, line: usize, bytes: &[u8]) {
+        let text = String::from_utf8_lossy(bytes);
+        let found = self.step(line, &text);
+        self.has_parts |= found.is_err();
+        match (std::str::from_utf8(bytes), found) {
+            (Ok(_), Ok(row)) => self.log.rows.extend(row),
+            (Ok(_), Err(row)) => self.refuse(row),
+            (Err(error), _) => {
+                let column = text[..error.valid_up_to()].chars().count() + 1;
+                self.refuse(MalformedRow { line, column, why: NOT_UTF8.into() });
+            }
+        }
+    }
+
+    /// Where the next line stands, and the row of this one.
+    fn step(&mut self, line: usize, text: &str) -> Result<Option<LogRow>, MalformedRow> {
+        if let Some(until) = &self.hidden {
+            if until.ends(text) {
+                self.hidden = None;
+            }
+            return Ok(None);
+        }
+        let malformed = |why: &'static str| Err(MalformedRow { line, column: 1, why: why.into() });
+        let (position, found) = match (self.position, cells(text)) {
+            (Position::Head(form), Some(cells)) if is_delimiter(form, &cells) => (Position::Rows(form), Ok(None)),
+            (Position::Head(form), Some(_)) => (Position::Rows(form), malformed(form.columns().delimiter)),
+            (Position::Head(form), None) => {
+                self.hidden = Hidden::begins(text);
+                (Position::Outside, malformed(form.columns().delimiter))
+            }
+            (Position::Rows(form), Some(cells)) => (Position::Rows(form), LogRow::of(line, form, &cells)),
+            (Position::Rows(_), None) if text.trim().is_empty() => (Position::Outside, Ok(None)),
+            (Position::Rows(form), None) => {
+                self.hidden = Hidden::begins(text);
+                let next = if self.hidden.is_some() { Position::Outside } else { Position::Rows(form) };
+                (next, malformed("expected a row, which begins with |, or an empty line below the table"))
+            }
+            (Position::Outside, Some(cells)) => match Form::of_head(cells.iter().map(|cell| &*cell.text)) {
+                Some(form) => (Position::Head(form), Ok(None)),
+                None if is_astray(&cells) => {
+                    let why = "expected the head of the table above this row, with no empty line between";
+                    (Position::Outside, malformed(why))
+                }
+                None => (Position::Outside, Ok(None)),
+            },
+            (Position::Outside, None) if is_bare_head(text) => {
+                (Position::Outside, malformed("expected | at the start of each line of the table"))
+            }
+            (Position::Outside, None) => {
+                self.hidden = Hidden::begins(text);
+                (Position::Outside, Ok(None))
+            }
+        };
+        self.position = position;
+        if let Position::Rows(form) = position {
+            self.form.get_or_insert(form);
+        }
+        found
+    }
+
+    /// Names what is malformed, or counts it where enough is named.
+    fn refuse(&mut self, row: MalformedRow) {
+        if self.log.malformed.len() < MAX_MALFORMED {
+            self.log.malformed.push(row);
+        } else {
+            let (_, _, count) = self.more.get_or_insert((row.line, row.column, 0));
+            *count += 1;
+        }
+    }
+
+    fn finish(self) -> GovernanceLog {
+        let Self { mut log, form, has_parts, more, .. } = self;
+        if form.is_none() && !has_parts {
+            log.malformed.insert(0, MalformedRow { line: 1, column: 1, why: NO_TABLE.into() });
+        }
+        log.malformed.extend(more.map(|(line, column, count)| {
+            let why = format!("from here on {count} more are malformed, and are not named one by one").into();
+            MalformedRow { line, column, why }
+        }));
+        log.form = form.unwrap_or_default();
+        log
     }
 }
 
@@ -432,13 +477,13 @@ impl LogRow {
             _ => {
                 let Columns { names, expected, .. } = form.columns();
                 let column = cells.get(names.len()).or_else(|| cells.last()).map_or(1, |cell| cell.column);
-                return Err(MalformedRow { line, column, why: expected });
+                return Err(MalformedRow { line, column, why: expected.into() });
             }
         };
         if cells.iter().all(Cell::is_nothing) {
             return Ok(None);
         }
-        row.map(Some).map_err(|(cell, why)| MalformedRow { line, column: cell.column, why })
+        row.map(Some).map_err(|(cell, why)| MalformedRow { line, column: cell.column, why: why.into() })
     }
 
     fn published(line: usize, cells: [&Cell; 6]) -> Result<Self, Wrong<'_>> {
@@ -542,7 +587,7 @@ mod tests {
 
     /// What is malformed in a log.
     fn malformed(text: &str) -> Vec<String> {
-        let log = GovernanceLog::parse(text).expect("a log");
+        let log = GovernanceLog::parse(text);
         log.malformed.iter().map(|row| format!("line {}, column {}: {}", row.line, row.column, row.why)).collect()
     }
 
@@ -552,7 +597,7 @@ mod tests {
             "\u{feff}{HEAD}| 2026-11-20 | `A.eth`, b.eth | incident | stop \\| wait | `x` |\n\ntext | with | bars\n\n\
              | other | table |\n|---|---|\n| 1 | 2 |\n"
         );
-        let log = GovernanceLog::parse(&text).expect("a log");
+        let log = GovernanceLog::parse(text);
         let [row] = &log.rows[..] else { panic!("{log:?}") };
         assert_eq!((row.line, row.kind, &*row.decision, &*row.reason), (5, LogKind::Incident, "stop | wait", "`x`"));
         assert_eq!(row.names, ["a.eth", "b.eth"], "in normal form");
@@ -574,8 +619,7 @@ mod tests {
             "```x``` is code\n".to_owned(),
             "<!-- one line -->\n".to_owned(),
         ] {
-            let log =
-                GovernanceLog::parse(&format!("{hidden}\n{HEAD}{row}")).unwrap_or_else(|e| panic!("{e}: {hidden}"));
+            let log = GovernanceLog::parse(format!("{hidden}\n{HEAD}{row}"));
             let names: Vec<_> = log.rows.iter().map(|row| row.names.clone()).collect();
             assert_eq!(names, [["a.eth"]], "{hidden}");
         }
@@ -586,7 +630,7 @@ mod tests {
     fn what_only_looks_like_a_comment_or_a_fence_hides_nothing() {
         for shown in ["write `<!--` to hide\n", "text <!-- a --> b <!--\n", "    <!-- code\n", "    ```\n", "<!-->\n"] {
             let row = "| 2026-11-21 | a.eth | change | b | c |\n";
-            let log = GovernanceLog::parse(&format!("{shown}\n{HEAD}{row}")).unwrap_or_else(|e| panic!("{e}: {shown}"));
+            let log = GovernanceLog::parse(format!("{shown}\n{HEAD}{row}"));
             assert_eq!(log.rows.len(), 1, "{shown}");
         }
     }
@@ -608,7 +652,7 @@ mod tests {
                 decision: "draft: set `x`".to_owned(),
                 reason: "`a` | / <b>".to_owned(),
             };
-            let log = GovernanceLog::parse(&(form.head() + &draft.markdown(form) + "\n")).expect("a log");
+            let log = GovernanceLog::parse(form.head() + &draft.markdown(form) + "\n");
             let [row] = &log.rows[..] else { panic!("{log:?}") };
             assert!(row.is_draft() && row.names == [subject] && log.form == form, "{row:?}");
             let LogRow { date, subject, kind, action, decision, reason, .. } = row.clone();
@@ -622,11 +666,11 @@ mod tests {
     fn a_published_log_that_says_nothing_yet_has_no_rows() {
         let verbs = "\n| Date | Verb(s) | Action | Class | Reason | Resolution | Approver(s) |\n|--|--|--|--|--|--|--|\n\
                      | 2025-12-06 | fetch, parse | Added | Commons | first set | v1.0.0 | a steward |\n";
-        let log = GovernanceLog::parse(&format!("{PUBLISHED}| — | — | — | — | — | — |\n{verbs}")).expect("a log");
+        let log = GovernanceLog::parse(format!("{PUBLISHED}| — | — | — | — | — | — |\n{verbs}"));
         assert_eq!(log, GovernanceLog { form: Form::Published, rows: Vec::new(), malformed: Vec::new() });
-        assert_eq!(GovernanceLog::parse(verbs), Err(LogError::NoTable));
-        let one = PUBLISHED.replace("Approver(s)", "Approver");
-        assert_eq!(GovernanceLog::parse(&one).map(|log| log.form), Ok(Form::Published));
+        assert_eq!(malformed(verbs), [format!("line 1, column 1: {NO_TABLE}")]);
+        let one = GovernanceLog::parse(PUBLISHED.replace("Approver(s)", "Approver"));
+        assert_eq!((one.form, one.malformed), (Form::Published, vec![]));
     }
 
     #[test]
@@ -635,7 +679,7 @@ mod tests {
             let word = action.as_str();
             let row = |names: &str, reason: &str, decision: &str, approver: &str| {
                 let row = format!("| 2026-11-20 | {names} | {word} | {reason} | {decision} | {approver} |\n");
-                let log = GovernanceLog::parse(&format!("{PUBLISHED}{row}")).expect("a log");
+                let log = GovernanceLog::parse(format!("{PUBLISHED}{row}"));
                 assert_eq!(log.malformed, [], "{row}");
                 log.rows.into_iter().next().expect("a row")
             };
@@ -682,7 +726,7 @@ mod tests {
 
     #[test]
     fn the_projects_own_log_can_be_read() {
-        let log = GovernanceLog::parse(include_str!("../../RESOLUTION.md")).expect("a log");
+        let log = GovernanceLog::parse(include_str!("../../RESOLUTION.md"));
         assert!(log.rows.len() > 10 && log.events().count() == 0);
     }
 
@@ -716,7 +760,34 @@ mod tests {
             let found = malformed(&log);
             assert!(found.len() == 1 && found[0].starts_with(expected), "{found:?}");
         }
-        assert_eq!(GovernanceLog::parse("# Log\n"), Err(LogError::NoTable));
+    }
+
+    #[test]
+    fn a_line_that_is_not_utf_8_is_a_row_with_its_place_and_hides_no_other() {
+        let good = "| 2026-11-20 | a.eth | incident | b | c |\n";
+        let bad = b"| 2026-11-20 | \xc3\xa9\xff.eth | incident | b | c |\r\n";
+        let table = [HEAD.as_bytes(), good.as_bytes(), bad, good.as_bytes()].concat();
+        // It ends what it would end as text.
+        let hidden = [&b"\xef\xbb\xbf<!--\n"[..], good.as_bytes(), b"\xff -->\n"].concat();
+        for (log, lines, place) in [
+            (table.clone(), &[5, 7][..], (6, 17)),
+            ([hidden, table[..HEAD.len() + good.len()].to_vec()].concat(), &[8], (3, 1)),
+        ] {
+            let log = GovernanceLog::parse(log);
+            assert_eq!(log.rows.iter().map(|row| row.line).collect::<Vec<_>>(), lines);
+            let (line, column) = place;
+            assert_eq!(log.malformed, [MalformedRow { line, column, why: NOT_UTF8.into() }]);
+        }
+    }
+
+    #[test]
+    fn a_log_without_a_table_is_one_malformed_row() {
+        for text in ["", "# Log\n", "| a | b |\n|---|---|\n", "| date | subject | kind | decision | reason |\n"] {
+            assert_eq!(malformed(text), [format!("line 1, column 1: {NO_TABLE}")], "{text}");
+        }
+        let log = GovernanceLog::parse(b"# Log\n\xff\n");
+        let places: Vec<_> = log.malformed.iter().map(|row| (row.line, row.column, &*row.why)).collect();
+        assert_eq!(places, [(1, 1, NO_TABLE), (2, 1, NOT_UTF8)]);
     }
 
     #[test]
@@ -725,17 +796,20 @@ mod tests {
         let bad = "| 2026-11-20 | a.eth | incident | b |\n";
         let head = "| date | subject | kind | decision | reason |";
         let text = format!("{HEAD}{good}{bad}text\n{good}\n{good}\n{head}\n{good}{good}");
-        let log = GovernanceLog::parse(&text).expect("a log");
+        let log = GovernanceLog::parse(&text);
         assert_eq!(log.rows.iter().map(|row| row.line).collect::<Vec<_>>(), [5, 8, 14], "{text}");
         assert_eq!(log.malformed.iter().map(|row| row.line).collect::<Vec<_>>(), [6, 7, 10, 13], "{text}");
         for hidden in [format!("```\n{good}```\n"), format!("<!--\n{good}-->\n")] {
             for above in [HEAD, "| date | subject | kind | decision | reason |\n"] {
-                let log = GovernanceLog::parse(&format!("{above}{hidden}")).expect("a log");
+                let log = GovernanceLog::parse(format!("{above}{hidden}"));
                 assert_eq!((log.rows.len(), log.malformed.len()), (0, 1), "{above}{hidden}");
             }
         }
-        let long = |rows: usize| GovernanceLog::parse(&format!("{HEAD}{}", bad.repeat(rows)));
-        assert_eq!(long(MAX_MALFORMED).expect("a log").malformed.len(), MAX_MALFORMED);
-        assert_eq!(long(MAX_MALFORMED + 1), Err(LogError::TooManyMalformed { line: MAX_MALFORMED + 5 }));
+        let long = |rows: usize| GovernanceLog::parse(format!("{HEAD}{}{good}", bad.repeat(rows)));
+        assert_eq!(long(MAX_MALFORMED).malformed.len(), MAX_MALFORMED);
+        let mut many = long(MAX_MALFORMED + 7);
+        assert_eq!((many.rows.len(), many.malformed.len()), (1, MAX_MALFORMED + 1), "the rest is read");
+        let why = "from here on 7 more are malformed, and are not named one by one".into();
+        assert_eq!(many.malformed.pop(), Some(MalformedRow { line: MAX_MALFORMED + 5, column: 35, why }));
     }
 }

@@ -100,8 +100,8 @@ mod tests {
 
     fn row(decision: &str, reason: &str) -> LogRow {
         let head = "| date | subject | kind | decision | reason |\n|---|---|---|---|---|\n";
-        let log = GovernanceLog::parse(&format!("{head}| 2026-11-20 | a.eth | change | {decision} | {reason} |\n"));
-        log.expect("a log").rows.remove(0)
+        let log = GovernanceLog::parse(format!("{head}| 2026-11-20 | a.eth | change | {decision} | {reason} |\n"));
+        log.rows.into_iter().next().expect("a row")
     }
 
     #[test]
@@ -160,8 +160,8 @@ mod tests {
             let change = Change { name: subject, kind, before, after };
             let draft = draft_of(&change);
             for form in [Form::Published, Form::Plain] {
-                let log = GovernanceLog::parse(&format!("{}{}\n", form.head(), draft.markdown(form)));
-                let row = log.expect("a log").rows.remove(0);
+                let log = GovernanceLog::parse(format!("{}{}\n", form.head(), draft.markdown(form)));
+                let row = log.rows.into_iter().next().expect("a row");
                 prop_assert!(tells_of_change(&row, &change), "{:?}", row);
                 let read = crate::report::Draft {
                     date: row.date.to_string(),

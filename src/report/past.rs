@@ -1,23 +1,24 @@
 //! A report that was written earlier, read again: whole and unchanged, or not at all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io::{self, BufRead, Read as _, Seek, SeekFrom};
 
 use clresolve_verdict::agreement::UpstreamAgreement;
 use jiff::Timestamp;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::known::{Carried, Decided, Known};
 use super::layers::PublishedSchema;
-use super::row::{MAX_REASONS_PER_ROW, Row, Rows, is_of_registry};
+use super::row::{MAX_REASONS_PER_ROW, MEMBERS, Row, Rows, is_of_registry};
 use super::scope::{SCHEMA, Scope};
 use super::shard::{self, Shard};
 use crate::check::edition;
 use crate::digest::{Digest, Digester};
 use crate::evidence::edition::Edition;
 use crate::reason::{self, Code, Effect, Step};
-use crate::text::excerpt;
+use crate::text::{Foreign, excerpt};
 use crate::verdict::State;
 
 /// Longest report that is read, in bytes: that of some hundred thousand names.
@@ -117,10 +118,9 @@ impl Past {
     pub fn read(mut report: impl BufRead + Seek) -> Result<Self, PastError> {
         let digest = check_digest(&mut report)?;
         report.seek(SeekFrom::Start(0))?;
+        check_members(&mut report)?;
+        report.seek(SeekFrom::Start(0))?;
         let document: Document<Vec<PastName>> = serde_json::from_reader(report.take(MAX_REPORT_BYTES))?;
-        if document.schema != SCHEMA {
-            return Err(PastError::Schema(document.schema));
-        }
         let mut past = Self {
             checked: document.counts.checked.map(|checked| (checked.first, checked.last)),
             digest: Some(digest),
@@ -309,10 +309,41 @@ struct Document<R> {
     _digest: IgnoredAny,
 }
 
-/// Checks the members of a report, whose rows are not kept.
+/// Checks the members of a report and of its rows, which are not kept.
 pub(super) fn check_members(report: impl BufRead) -> Result<(), PastError> {
-    let document: Document<IgnoredAny> = serde_json::from_reader(report.take(MAX_REPORT_BYTES))?;
+    let document: Document<Vec<RowMembers>> = serde_json::from_reader(report.take(MAX_REPORT_BYTES))?;
     if document.schema == SCHEMA { Ok(()) } else { Err(PastError::Schema(document.schema)) }
+}
+
+/// A row that has the members of one, each once at most. It takes no memory, and its values are not looked at.
+struct RowMembers;
+
+impl<'de> Deserialize<'de> for RowMembers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Self)
+    }
+}
+
+impl<'de> Visitor<'de> for RowMembers {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a row")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut row: A) -> Result<Self, A::Error> {
+        let mut seen = BTreeSet::new();
+        while let Some(member) = row.next_key::<String>()? {
+            let Some(known) = MEMBERS.iter().find(|known| **known == member) else {
+                return Err(A::Error::custom(format_args!("unknown field `{}` of a row", Foreign::new(&member))));
+            };
+            if !seen.insert(*known) {
+                return Err(A::Error::duplicate_field(known));
+            }
+            row.next_value::<IgnoredAny>()?;
+        }
+        Ok(self)
+    }
 }
 
 #[derive(Deserialize)]

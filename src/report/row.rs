@@ -24,6 +24,33 @@ pub(super) const MAX_REASONS_PER_ROW: usize = 64;
 /// Longest name of a row, in bytes: longer than any name that can be resolved, so that no valid name is cut.
 pub const MAX_NAME_BYTES: usize = 512;
 
+/// The members of a row in the JSON form, those of [`Known`] too.
+pub(super) const MEMBERS: [&str; 23] = [
+    "line",
+    "input",
+    "input_digest",
+    "normalized",
+    "state",
+    "summary",
+    "reasons",
+    "more_reasons",
+    "drift",
+    "txt",
+    "near_misses",
+    "block",
+    "checked_at",
+    "conclusion",
+    "edition",
+    "proven",
+    "served",
+    "records",
+    "on_chain",
+    "carried",
+    "unchanged_since",
+    "registry",
+    "agreement",
+];
+
 /// The part of a verdict that the report keeps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {

@@ -84,6 +84,8 @@ pub enum Ending {
     Interrupted,
     /// The list of names could not be read to the end.
     ListFailed(String),
+    /// The disk took no more rows. Later names have none.
+    DiskFull(String),
     /// The registry could not be read, which is a row. Whom it lists is not known.
     RegistryUnread(String),
     /// The reports of these shards are incomplete.
@@ -104,6 +106,9 @@ impl Ending {
             Self::Complete => None,
             Self::Interrupted => Some("The audit was interrupted: later names of the list are missing.".to_owned()),
             Self::ListFailed(why) => Some(format!("Later names of the list are missing: {}.", excerpt(why))),
+            Self::DiskFull(why) => {
+                Some(format!("No more rows could be kept, so later names of the list are missing: {}.", excerpt(why)))
+            }
             Self::RegistryUnread(why) => Some(format!("The names of the registry are missing: {}.", excerpt(why))),
             Self::ShardsLack(warning) => Some(warning.clone()),
             Self::ShardsCut(shards) => {

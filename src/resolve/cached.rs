@@ -2,7 +2,6 @@
 
 #[cfg(feature = "daemon")]
 use std::collections::BTreeSet;
-use std::iter;
 use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -11,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::{StreamExt as _, stream};
+use jiff::SignedDuration;
 use tokio::time::Instant;
 
 use super::fleet::Fleet;
@@ -226,10 +226,11 @@ impl CachedWalker {
         self.cache.stale(&key, input, self.walker.now()).await
     }
 
-    /// Refreshes what is due, as many entries at once as are configured, for as long as `may_start` says so.
-    pub(super) async fn refresh_ahead(&self, policy: &Policy, may_start: impl Fn() -> bool) {
-        let mut due = self.cache.due(self.walker.now()).into_iter();
-        let due = iter::from_fn(|| if may_start() { due.next() } else { None });
+    /// Refreshes what is due, as many entries at once as are configured, for as long as `may_start` says so of the time
+    /// that an entry has left.
+    pub(super) async fn refresh_ahead(&self, policy: &Policy, may_start: impl Fn(SignedDuration) -> bool) {
+        let due = self.cache.due(self.walker.now()).into_iter();
+        let due = due.take_while(|(until, _)| may_start(until.duration_since(self.walker.now()))).map(|(_, key)| key);
         self.in_background(due, |key| self.refresh(key, policy)).await;
     }
 

@@ -9,7 +9,6 @@ use super::walk::Walker;
 use crate::evidence::Source;
 use crate::name::EnsName;
 use crate::reason::{Code, Reason};
-use crate::records::Key;
 use crate::signature::{DidWeb, Root, RootError};
 
 /// Where a verifier lets keys come from, where they must be fetched.
@@ -62,7 +61,7 @@ async fn record(walker: &Walker, name: &EnsName, limit: Duration) -> Root {
 }
 
 fn root(name: &EnsName, records: &SignerRecords) -> Result<Root, SignerError> {
-    let root = Root::from_record(name, records.public_key()?, records.text(Key::SigKid)?);
+    let root = Root::from_record(name, records.public_key()?, records.key_id()?);
     Ok(Root::or_unusable(root, name.as_str()))
 }
 

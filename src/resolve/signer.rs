@@ -15,7 +15,7 @@ use super::walk::Walker;
 use crate::chain::{Answer, Block, Reading};
 use crate::check::records::{chain_error, unsettled};
 use crate::config::Grade;
-use crate::name::EnsName;
+use crate::name::{EnsName, NameError};
 use crate::reason::{Code, Reason};
 use crate::records::{Key, Record, RecordSet};
 use crate::verdict::{GatePolicy, State};
@@ -51,6 +51,15 @@ pub(super) enum SignerError {
     /// This record is not UTF-8.
     #[error("{0} is not UTF-8")]
     NotUtf8(Key),
+    /// The gate would not rely on them, for this cause.
+    #[error("{0}")]
+    NotReliedOn(&'static str),
+    /// What `cl.receipt.signer` holds is no name.
+    #[error(transparent)]
+    NoName(#[from] NameError),
+    /// The records of a name and those of its signer are of two blocks; asking again may help.
+    #[error("the two names were read at two blocks")]
+    TwoBlocks,
 }
 
 impl SignerRecords {
@@ -96,7 +105,7 @@ impl SignerRecords {
     }
 
     /// The text under a key; `None` where the record is not set.
-    pub(super) fn text(&self, key: Key) -> Result<Option<&str>, SignerError> {
+    fn text(&self, key: Key) -> Result<Option<&str>, SignerError> {
         match self.records.get(key) {
             Record::Text(text) => Ok(Some(text)),
             Record::Absent => Ok(None),
@@ -108,6 +117,38 @@ impl SignerRecords {
     pub(super) fn public_key(&self) -> Result<&str, SignerError> {
         self.text(Key::SigPub)?.ok_or(SignerError::Absent(Key::SigPub))
     }
+
+    /// The text of `cl.sig.kid`; `None` where the record is not set.
+    #[cfg(any(feature = "cards", feature = "receipts"))]
+    pub(super) fn key_id(&self) -> Result<Option<&str>, SignerError> {
+        self.text(Key::SigKid)
+    }
+}
+
+/// The name that signs for `name`, with its records: the one that `cl.receipt.signer` names, or the name itself where
+/// that record is not set. `records_of` reads the records of a name; those of both names are those of one block.
+async fn at_one_block<F: Future<Output = Result<SignerRecords, SignerError>>>(
+    name: &EnsName,
+    records_of: impl Fn(EnsName) -> F,
+) -> Result<(EnsName, SignerRecords), SignerError> {
+    let mut own = records_of(name.clone()).await?;
+    // The settled block moves on about every six minutes: two readings fall into two of them once at most. The newest one
+    // may do so twice, and then nothing is said.
+    for _ in 0..2 {
+        let signer = match own.text(Key::ReceiptSigner)? {
+            Some(text) => EnsName::parse(text)?,
+            None => name.clone(),
+        };
+        if signer == *name {
+            return Ok((signer, own));
+        }
+        let records = records_of(signer.clone()).await?;
+        if records.block.hash == own.block.hash || clresolve_core::mutant!("signers-at-two-blocks") {
+            return Ok((signer, records));
+        }
+        own = records_of(name.clone()).await?;
+    }
+    Err(SignerError::TwoBlocks)
 }
 
 /// Addresses of the name that stand at the newest block too: they sign by EIP-712. The key that signs by JWS was not asked
@@ -129,6 +170,19 @@ pub(super) enum OfferKey {
 }
 
 impl OfferKey {
+    /// The key in the records of the name that signs, or what follows from why they were not read.
+    fn of(signer: Result<(EnsName, SignerRecords), SignerError>) -> Self {
+        let key = signer.and_then(|(_, records)| Ok(PublicKey::from_record(records.public_key()?).ok()));
+        match key {
+            Ok(Some(key)) => Self::Is(Box::new(key)),
+            Ok(None) | Err(SignerError::Unregistered | SignerError::NoResolver) => Self::None,
+            Err(SignerError::Absent(_) | SignerError::NotUtf8(_)) => Self::None,
+            Err(SignerError::NotReliedOn(_) | SignerError::NoName(_)) => Self::None,
+            Err(error @ (SignerError::Unavailable(_) | SignerError::TwoBlocks)) => Self::undecided(&error.to_string()),
+            Err(SignerError::Pending(reason)) => Self::Unread(reason),
+        }
+    }
+
     /// Adds to the keys of the name what is known of this one.
     pub(super) fn add_to(&self, keys: &mut SignerKeys) {
         keys.unread = None;
@@ -167,37 +221,38 @@ pub(super) type OfferKeys = LookUps<(), OfferKey>;
 /// beside a verdict.
 pub(super) async fn offer_key(keys: &OfferKeys, walker: &Arc<Walker>, beside: &Beside) -> OfferKey {
     let (asking, name) = (Arc::clone(walker), beside.name.clone());
-    let look_up = async move {
-        match read_offer_key(&asking, &name).await {
-            Ok(Some(key)) => OfferKey::Is(Box::new(key)),
-            Ok(None) | Err(SignerError::Unregistered | SignerError::NoResolver) => OfferKey::None,
-            Err(SignerError::Absent(_) | SignerError::NotUtf8(_)) => OfferKey::None,
-            Err(SignerError::Unavailable(cause)) => OfferKey::undecided(&cause),
-            Err(SignerError::Pending(reason)) => OfferKey::Unread(reason),
-        }
-    };
+    let look_up = async move { read_offer_key(&asking, &name).await };
     keys.answer(beside.clone(), (), &walker.clock, look_up).await
 }
 
-/// `None` for what is no key, and for records on which the gate would not rely.
-async fn read_offer_key(walker: &Walker, name: &EnsName) -> Result<Option<PublicKey>, SignerError> {
-    let Some(own) = relied_on(walker, name).await? else { return Ok(None) };
-    let signer = match own.text(Key::ReceiptSigner)?.map(EnsName::parse) {
-        Some(Ok(signer)) if signer != *name => signer,
-        Some(Err(_)) => return Ok(None),
-        Some(Ok(_)) | None => return Ok(PublicKey::from_record(own.public_key()?).ok()),
-    };
-    let Some(records) = relied_on(walker, &signer).await? else { return Ok(None) };
-    Ok(PublicKey::from_record(records.public_key()?).ok())
+/// The key is none where a record is no key, or where the gate would not rely on the records.
+async fn read_offer_key(walker: &Walker, name: &EnsName) -> OfferKey {
+    offer_key_by(name, |name| relied_on(walker, name)).await
 }
 
-/// The records of a name, if the gate would rely on them.
-async fn relied_on(walker: &Walker, name: &EnsName) -> Result<Option<SignerRecords>, SignerError> {
-    let records = SignerRecords::read(walker, name, walker.config.timeout / 2).await?;
-    Ok(records.objection(&walker.config.gate.policy()).is_none().then_some(records))
+/// As [`read_offer_key`], by what is read of a name.
+async fn offer_key_by<F: Future<Output = Result<SignerRecords, SignerError>>>(
+    name: &EnsName,
+    records_of: impl Fn(EnsName) -> F,
+) -> OfferKey {
+    OfferKey::of(at_one_block(name, records_of).await)
+}
+
+/// The records of a name, on which the gate would rely.
+async fn relied_on(walker: &Walker, name: EnsName) -> Result<SignerRecords, SignerError> {
+    let records = SignerRecords::read(walker, &name, walker.config.timeout / 2).await?;
+    records.if_relied_on(&walker.config.gate.policy())
 }
 
 impl SignerRecords {
+    /// These records, if the gate would rely on them.
+    fn if_relied_on(self, gate: &GatePolicy) -> Result<Self, SignerError> {
+        match self.objection(gate) {
+            Some(why) => Err(SignerError::NotReliedOn(why)),
+            None => Ok(self),
+        }
+    }
+
     /// Why the gate would not rely on them: a weaker grade of proof than it demands, or where they come from.
     fn objection(&self, gate: &GatePolicy) -> Option<&'static str> {
         if gate.min_proof.is_some_and(|least| self.grade < least) {
@@ -213,14 +268,92 @@ impl SignerRecords {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::future::{Ready, ready};
+
     use alloy_primitives::B256;
     use jiff::Timestamp;
 
     use super::*;
 
+    const AGENT: &str = "agent.eth";
+
     pub(super) fn records(of: impl IntoIterator<Item = (Key, Record)>) -> SignerRecords {
         let block = Block { number: 7, hash: B256::ZERO, timestamp: Timestamp::UNIX_EPOCH };
         SignerRecords { records: of.into_iter().collect(), grade: Grade::Quorum, block, lent: Vec::new() }
+    }
+
+    /// An agent that names a signer. Both are read in turn, each time at the next of some blocks.
+    pub(super) struct InTurn<'a> {
+        blocks: &'a [u8],
+        reads: Cell<usize>,
+    }
+
+    impl<'a> InTurn<'a> {
+        pub(super) fn at(blocks: &'a [u8]) -> Self {
+            Self { blocks, reads: Cell::new(0) }
+        }
+
+        pub(super) fn agent(&self) -> EnsName {
+            EnsName::parse(AGENT).expect("a name")
+        }
+
+        /// How many were read.
+        pub(super) fn reads(&self) -> usize {
+            self.reads.get()
+        }
+
+        pub(super) fn read(&self, name: &EnsName) -> Ready<Result<SignerRecords, SignerError>> {
+            let number = self.blocks[self.reads.get()];
+            self.reads.set(self.reads.get() + 1);
+            let names_signer = (Key::ReceiptSigner, "signer.eth");
+            let has_key = (Key::SigPub, "ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=");
+            let (key, text) = if name.as_str() == AGENT { names_signer } else { has_key };
+            let mut found = records([(key, Record::Text(text.to_owned()))]);
+            found.block = Block { number: number.into(), hash: B256::repeat_byte(number), ..found.block };
+            ready(Ok(found))
+        }
+    }
+
+    /// The key of the agent's offers, read at these blocks, and how many names were read for it.
+    async fn offer_key_at(blocks: &[u8]) -> (OfferKey, usize) {
+        let chain = InTurn::at(blocks);
+        let key = offer_key_by(&chain.agent(), |name| chain.read(&name)).await;
+        (key, chain.reads())
+    }
+
+    /// Else the key of an old signer, or an old key of the signer, would prove a payee today.
+    #[tokio::test]
+    async fn both_names_of_an_offer_are_read_at_one_block() {
+        for (blocks, count) in [(&[1, 1][..], 2), (&[1, 2, 2, 2], 4)] {
+            let (key, reads) = offer_key_at(blocks).await;
+            assert!(matches!(key, OfferKey::Is(_)), "{blocks:?}: {key:?}");
+            assert_eq!(reads, count, "{blocks:?}");
+        }
+        let (key, _) = offer_key_at(&[1, 2, 3, 4, 5, 6]).await;
+        let OfferKey::Unread(reason) = key else { panic!("it moved on each time: {key:?}") };
+        let said = (reason.code, reason.observed, reason.retryable);
+        assert_eq!(said, (Code::OfferSignerUnproven, Some(SignerError::TwoBlocks.to_string()), true));
+    }
+
+    #[test]
+    fn only_what_was_not_read_leaves_open_who_signs_offers() {
+        for none in [
+            SignerError::Unregistered,
+            SignerError::NoResolver,
+            SignerError::Absent(Key::SigPub),
+            SignerError::NotUtf8(Key::ReceiptSigner),
+            SignerError::NotReliedOn("a reason"),
+            SignerError::NoName(NameError::Empty),
+        ] {
+            let key = OfferKey::of(Err(none.clone()));
+            assert!(matches!(key, OfferKey::None), "{none}: {key:?}");
+        }
+        for open in [SignerError::Unavailable("it is down".to_owned()), SignerError::TwoBlocks] {
+            let key = OfferKey::of(Err(open.clone()));
+            let OfferKey::Unread(reason) = key else { panic!("{open}: {key:?}") };
+            assert_eq!(reason.observed, Some(open.to_string()));
+        }
     }
 
     #[test]

@@ -175,15 +175,25 @@ impl Ear {
             drop(tried.take());
             let is_late = !std::mem::take(&mut is_first);
             if let Ok((bus, allowance)) = joined {
-                if is_late && !clresolve_core::mutant!("missed-messages-are-forgotten") {
-                    let now = self.clock.now();
-                    self.missed.note(now);
-                    self.cache.changes.missed_messages().iter().for_each(|name| self.cache.evict(name, now));
+                if is_late {
+                    self.note_missed();
                 }
                 self.hear_all(bus, &allowance).await;
             }
             telemetry::bus_heard(Heard::Broken);
             sleep(PAUSE).await;
+        }
+    }
+
+    /// Until now messages may have been missed. What was shared before is not taken, and what is cached is read again:
+    /// another daemon may have evicted it. Where nothing is followed it is evicted.
+    fn note_missed(&self) {
+        let now = self.clock.now();
+        if !clresolve_core::mutant!("missed-messages-are-forgotten") {
+            self.missed.note(now);
+        }
+        if !clresolve_core::mutant!("missed-evictions-are-forgotten") {
+            self.cache.changes.missed_messages().iter().for_each(|name| self.cache.evict(name, now));
         }
     }
 

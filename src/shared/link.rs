@@ -166,8 +166,8 @@ impl Link {
                 self.circuit.succeeded();
                 Ok(answer)
             }
-            // It is there, and refuses: it is full, loads its data, or forbids the command.
-            Ok(Err(error)) if matches!(error.kind(), ErrorKind::Server(_)) => {
+            // It is there, and refuses: it is full (`OOM`, which is no kind of its own), loads its data, or forbids the command.
+            Ok(Err(error)) if matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension) => {
                 tracing::debug!(code = error.code(), "the shared tier refuses a command");
                 Err(Gone)
             }

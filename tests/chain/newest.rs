@@ -1,5 +1,7 @@
 //! What the newest block says, where an endpoint lies about it: it can neither hide a change nor say what changed.
 
+use clresolve::chain::EndpointRecord;
+
 use super::*;
 
 const GRADES: [GradeDemand; 2] = [GradeDemand::Quorum(2), GradeDemand::StateProof(2)];
@@ -103,4 +105,129 @@ async fn one_endpoint_alone_hides_no_removed_text() {
 
     assert_eq!(reading.records, [Record::Text("1".to_owned())]);
     assert!(matches!(reading.latest, Some(Err(ChainError::Disagree(_)))), "{:?}", reading.latest);
+}
+
+/// A door behind which each look-up at the newest block names that block: in the host of its gateway.
+struct Dated {
+    door: Arc<dyn HttpPost>,
+    /// What stands for the newest block of each endpoint.
+    blocks: BTreeMap<Url, &'static str>,
+}
+
+#[async_trait]
+impl HttpPost for Dated {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
+        let asked: Value = serde_json::from_slice(&body).unwrap();
+        let reply = self.door.post(url, body, cap, timeout).await?;
+        let host = |first: &str| alloy_primitives::hex::encode(format!("{first}.sandbox"));
+        let (from, to) = (host("ccip"), host(self.blocks[url]));
+        let is_at_latest = |reply: &Value| {
+            each(&asked).iter().any(|request| request["id"] == reply["id"] && request["params"][1] == "latest")
+        };
+        let dated = |reply: &Value| match is_at_latest(reply) {
+            true => reply.to_string().replace(&from, &to),
+            false => reply.to_string(),
+        };
+        let said: Value = serde_json::from_slice(&reply).unwrap();
+        let replies: Vec<String> = each(&said).iter().map(dated).collect();
+        let text = if said.is_array() { format!("[{}]", replies.join(",")) } else { replies.concat() };
+        Ok(text.into())
+    }
+}
+
+/// The requests or replies in a body: one, or a batch.
+fn each(body: &Value) -> &[Value] {
+    match body {
+        Value::Array(all) => all,
+        one => std::slice::from_ref(one),
+    }
+}
+
+/// The newest block of the endpoint that is ahead, as its look-ups name it.
+const AHEAD: &str = "b003";
+/// That of the one that is a block behind.
+const BEHIND: &str = "b002";
+
+/// Reads a name off the chain through two endpoints a block apart, whose look-ups name their newest blocks. `change` is
+/// made in the block that one of them alone has, and `other` in what the gateway says to look-ups of that block.
+async fn read_a_block_apart(
+    demand: GradeDemand,
+    change: impl FnOnce(&mut ChainBuilder),
+    other: impl FnOnce(&mut ChainBuilder),
+) -> Reading {
+    let mut builder = ChainBuilder::new().unwrap();
+    builder.register(&registration("off.eth", offchain())).unwrap();
+    builder.seal(time(NOON)).unwrap();
+    builder.finalize().unwrap();
+    builder.seal(time("2026-11-20T12:00:12Z")).unwrap();
+    let behind = Arc::new(builder.build().unwrap());
+    change(&mut builder);
+    builder.seal(time("2026-11-20T12:00:24Z")).unwrap();
+    let ahead = Arc::new(builder.build().unwrap());
+    other(&mut builder);
+    let others = builder.build().unwrap();
+    let (_servers, endpoints) = endpoints_of(&[&ahead, &behind]).await;
+    let blocks = endpoints.iter().map(|endpoint| endpoint.url.clone()).zip([AHEAD, BEHIND]).collect();
+    let gateway = Gateway::new(move |request| {
+        let chain = if request.urls[0].contains(AHEAD) { &others } else { &*ahead };
+        chain.answer(request.sender, &request.data).map_err(|error| CcipReadGatewayError::new(error.to_string()))
+    });
+    let door = Dated { door: http(), blocks };
+    let reader = graded(ChainConfig { demand, ..config(endpoints) }, &(Arc::new(door) as _), gateway);
+    reader.read(&name("off.eth"), FIRST).await.unwrap()
+}
+
+/// The endpoints share no look-up and can follow none together. Nothing has changed all the same.
+#[tokio::test]
+async fn look_ups_that_name_their_block_are_compared_by_what_they_read() {
+    for demand in GRADES {
+        let reading = read_a_block_apart(demand, |_| (), |_| ()).await;
+
+        assert_eq!(reading.latest, Some(Ok(latest_of(&reading))), "{demand:?}");
+        let found = found(reading.answer);
+        assert_eq!((found.records.text(Key::Entry), found.offchain), (Some(ENTRY), true), "{demand:?}");
+        assert_eq!(reading.newest, Some(2), "{demand:?}: both have it");
+    }
+}
+
+/// Where one endpoint reads other records, nobody can say who lies.
+#[tokio::test]
+async fn look_ups_that_name_their_block_hide_no_other_records() {
+    for demand in GRADES {
+        let other = |builder: &mut ChainBuilder| {
+            builder.set_text(&name("off.eth"), "cl.entry", "x402://off.eth/other/v1").unwrap();
+        };
+        let reading = read_a_block_apart(demand, |_| (), other).await;
+
+        assert_eq!(found(reading.answer.clone()).records.text(Key::Entry), Some(ENTRY), "{demand:?}");
+        assert!(matches!(reading.latest, Some(Err(ChainError::Disagree(_)))), "{demand:?}: {:?}", reading.latest);
+    }
+}
+
+#[tokio::test]
+async fn look_ups_that_name_their_block_hide_no_new_holder() {
+    for demand in GRADES {
+        let sale = |builder: &mut ChainBuilder| builder.transfer(&name("off.eth"), BUYER).unwrap();
+        let reading = read_a_block_apart(demand, sale, |_| ()).await;
+
+        assert_eq!(reading.holder, Some(ALICE), "{demand:?}");
+        assert!(matches!(reading.latest, Some(Err(ChainError::Disagree(_)))), "{demand:?}: {:?}", reading.latest);
+    }
+}
+
+/// An endpoint that one of them alone reads leaves the records as they are.
+#[tokio::test]
+async fn look_ups_about_payments_that_name_their_block_are_compared_for_themselves() {
+    for demand in GRADES {
+        let other = |builder: &mut ChainBuilder| {
+            builder.set_text(&name("off.eth"), EndpointKey::Runtime.as_str(), "https://other.example").unwrap();
+        };
+        let reading = read_a_block_apart(demand, |_| (), other).await;
+
+        let latest = reading.latest.clone().unwrap().unwrap();
+        assert!(latest.agrees_with(&reading), "{demand:?}");
+        let payment = found(latest.answer).payment;
+        let runtime = &payment.endpoints[&EndpointKey::Runtime];
+        assert!(matches!(runtime, EndpointRecord::Failed(ChainError::Disagree(_))), "{demand:?}: {runtime:?}");
+    }
 }

@@ -1,5 +1,5 @@
 //! What is shipped for operators against the daemon: alert rules, dashboard and `docs/operations.md` name metrics and codes
-//! that exist, and each alert is explained.
+//! that exist, and each alert is explained. Image, manifests, compose file, unit and proxies have what they are for.
 
 use clresolve::reason::{Code, Refusal};
 use clresolve::telemetry::{FAMILIES, Kind};
@@ -10,6 +10,9 @@ const RULES: &str = "deploy/prometheus/alerts.yml";
 const RULE_TESTS: &str = "deploy/prometheus/alerts.test.yml";
 const DASHBOARD: &str = "deploy/grafana/dashboard.json";
 const DOCUMENT: &str = "docs/operations.md";
+const MANIFESTS: &str = "deploy/kubernetes/clresolve.yaml";
+const COMPOSE: &str = "deploy/compose.yml";
+const UNIT: &str = "deploy/clresolve.service";
 
 /// What `/metrics` says beside the families.
 const MEMORY: &str = "process_resident_memory_bytes";
@@ -155,5 +158,111 @@ fn what_is_shipped_is_built_with_its_commit() {
         ("deploy/compose.yml", "COMMIT: \"${COMMIT:-unknown}\""),
     ] {
         assert!(read(file).contains(given), "{file}: {given}");
+    }
+}
+
+/// The features that a plain build has: the default ones, and what these switch on.
+fn default_features() -> BTreeSet<String> {
+    let manifest: toml::Table = read("Cargo.toml").parse().expect("a manifest is TOML");
+    let (mut on, mut found) = (BTreeSet::new(), vec!["default".to_owned()]);
+    while let Some(feature) = found.pop() {
+        let switched_on = manifest["features"].get(feature.as_str()).and_then(toml::Value::as_array);
+        if on.insert(feature) {
+            found.extend(switched_on.into_iter().flatten().filter_map(toml::Value::as_str).map(str::to_owned));
+        }
+    }
+    on
+}
+
+/// Tools for agents, traces and shared evidence bring crates that a plain build does without.
+#[test]
+fn image_and_release_have_the_features() {
+    const FEATURES: [&str; 3] = ["mcp", "otel", "redis"];
+    let given = format!("cargo build --locked --release --features {} --bin clresolve", FEATURES.join(","));
+    for file in ["deploy/Dockerfile", ".github/workflows/release.yml"] {
+        assert!(read(file).contains(&given), "{file}: {given}");
+    }
+    let plain = default_features();
+    assert!(plain.contains("cli") && plain.contains("daemon"), "{plain:?}");
+    assert!(FEATURES.iter().all(|feature| !plain.contains(*feature)), "{plain:?}");
+}
+
+/// Probes ask for what the daemon answers, and a node that is emptied takes no more daemons than one.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_manifests_have_what_a_cluster_needs() {
+    assert_eq!(starting_with(MANIFESTS, "kind: "), ["Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy"]);
+    let number = |key: &str| {
+        let values = starting_with(MANIFESTS, key);
+        values.first().and_then(|value| value.parse::<u32>().ok()).unwrap_or_else(|| panic!("{key}: {values:?}"))
+    };
+    assert_eq!(number("replicas: "), number("minAvailable: ") + 1);
+    let text = read(MANIFESTS);
+    for port in ["--listen, \"0.0.0.0:8402\"", "{ name: http, containerPort: 8402 }", "{ name: http, port: 8402,"] {
+        assert!(text.contains(port), "{port}");
+    }
+    let daemon = Daemon::start(|_| {}).await;
+    for (probe, path) in [("startupProbe", "/livez"), ("livenessProbe", "/livez"), ("readinessProbe", "/readyz")] {
+        let (_, of_probe) = text.split_once(&format!(" {probe}:\n")).unwrap_or_else(|| panic!("{probe}"));
+        let asks = of_probe.lines().next().unwrap_or_default().trim();
+        assert_eq!(asks, format!("httpGet: {{ path: {path}, port: http }}"), "{probe}");
+        let answer = reqwest::get(format!("{}{path}", daemon.url)).await.expect("the daemon answers");
+        assert_eq!(answer.status(), 200, "{path}");
+    }
+}
+
+/// What the daemon and Prometheus are told of each other and of Valkey is what the file calls them.
+#[test]
+fn compose_brings_valkey_and_prometheus() {
+    let images = starting_with(COMPOSE, "image: ");
+    let names: Vec<&str> = images.iter().filter_map(|image| Some(image.split_once(':')?.0)).collect();
+    assert_eq!(names, ["clresolve", "valkey/valkey", "prom/prometheus"]);
+    assert!(images.iter().all(|image| !image.ends_with(":latest")), "{images:?}");
+    let text = read(COMPOSE);
+    for told in [
+        "\n  clresolve:\n",
+        "\n  valkey:\n",
+        "\n  prometheus:\n",
+        "redis://valkey:6379/",
+        "./prometheus/prometheus.yml:/etc/prometheus/prometheus.yml:ro",
+        "./prometheus/alerts.yml:/etc/prometheus/alerts.yml:ro",
+    ] {
+        assert!(text.contains(told), "{told}");
+    }
+    let scraped = read("deploy/prometheus/prometheus.yml");
+    for told in ["rule_files: [/etc/prometheus/alerts.yml]", "targets: [\"clresolve:8402\"]"] {
+        assert!(scraped.contains(told), "{told}");
+    }
+}
+
+/// `clresolve ctl` looks in the unit's folder unless it is told another one.
+#[test]
+fn the_unit_notifies_and_has_a_folder_for_sockets() {
+    assert_eq!(starting_with(UNIT, "Type="), ["notify"]);
+    let watchdog = starting_with(UNIT, "WatchdogSec=");
+    let seconds = watchdog.first().and_then(|time| time.strip_suffix('s')?.parse::<u32>().ok());
+    assert!(seconds.is_some_and(|seconds| seconds > 0), "{watchdog:?}");
+    let folders = starting_with(UNIT, "RuntimeDirectory=");
+    assert_eq!(folders.len(), 1, "{folders:?}");
+    let help = shell(&workplace(), "clresolve ctl show --help").stdout;
+    let help = String::from_utf8(help).expect("UTF-8");
+    let default = format!("/run/{}/admin.sock]", folders[0]);
+    assert!(help.split_whitespace().any(|word| word == default), "{default}: {help}");
+    assert!(read(UNIT).contains(&format!("socket = \"{}\"", default.trim_end_matches(']'))), "{UNIT}");
+}
+
+/// Each of these lets a call pass whose gate is down, slow or wrong. docs/proxies.md shows the first one.
+#[test]
+fn no_shipped_proxy_fails_open() {
+    assert_eq!(starting_with("deploy/envoy.yaml", "failure_mode_allow: "), ["false"]);
+    for (file, opens) in [
+        ("deploy/envoy.yaml", "failure_mode_allow: true"),
+        ("deploy/envoy.yaml", "status_on_error"),
+        ("deploy/nginx.conf", "error_page"),
+        ("deploy/nginx.conf", "satisfy any"),
+        ("deploy/nginx-tls.conf", "error_page"),
+        ("deploy/Caddyfile", "handle_errors"),
+        ("deploy/Caddyfile", "handle_response"),
+    ] {
+        assert!(!read(file).contains(opens), "{file}: {opens}");
     }
 }

@@ -93,7 +93,7 @@ async fn a_refresh_is_shared_with_the_age_of_its_content() {
     let one = stage.sharer().await;
     one.resolve(AGENT).await;
     stage.clock.advance(280);
-    one.refresh_ahead(|| true).await;
+    one.refresh_ahead(|_| true).await;
     one.settled().await;
     let other = stage.daemon().await;
     let (found, requests) = stage.requests(other.resolve(AGENT)).await;

@@ -1,6 +1,7 @@
 //! What is counted of what daemons share. Each test runs on one thread, and sees what that thread counts.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clresolve::cache::CacheKey;
@@ -11,11 +12,19 @@ use clresolve::shared::value::{Binding, Value};
 use clresolve::telemetry::Exposition;
 use jiff::Timestamp;
 use redis::Commands as _;
+use tokio::sync::{Mutex, mpsc};
 
+use super::server::has;
 use super::{AGENT, BUS, FIRST, KEY, OTHER, Stage, is_evicted_within_a_second, name};
 
 /// Longest wait for a count, on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Values that a daemon keeps until they can be written.
+const WAITING: u64 = 64;
+
+/// What becomes of what a daemon writes is counted under this name.
+const WRITES: &str = "clresolve_shared_writes_total";
 
 /// The counts of a family, by outcome.
 fn outcomes(counts: &Exposition, family: &str) -> BTreeMap<String, u64> {
@@ -30,18 +39,36 @@ async fn reads(counts: &Exposition, daemon: &Resolver, name: &str) -> Vec<(Strin
     let family = "clresolve_shared_reads_total";
     let before = outcomes(counts, family);
     daemon.resolve(name).await;
-    let since = |(outcome, count): (String, u64)| {
-        let more = count - before.get(&outcome).copied().unwrap_or_default();
-        (more > 0).then_some((outcome, more))
-    };
-    let reads = outcomes(counts, family).into_iter().filter_map(since).collect();
+    let reads = since(&before, outcomes(counts, family));
     daemon.settled().await;
     reads
 }
 
-fn is(reads: &[(String, u64)], expected: &[(&str, u64)]) {
-    let reads: Vec<(&str, u64)> = reads.iter().map(|(outcome, count)| (outcome.as_str(), *count)).collect();
-    assert_eq!(reads, expected);
+/// What became of what the daemon writes while something is done, and how often.
+async fn writes(counts: &Exposition, daemon: &Resolver, done: impl Future<Output = ()>) -> Vec<(String, u64)> {
+    let before = outcomes(counts, WRITES);
+    done.await;
+    daemon.settled().await;
+    since(&before, outcomes(counts, WRITES))
+}
+
+/// What there is more than before.
+fn since(before: &BTreeMap<String, u64>, after: BTreeMap<String, u64>) -> Vec<(String, u64)> {
+    let since = |(outcome, count): (String, u64)| {
+        let more = count - before.get(&outcome).copied().unwrap_or_default();
+        (more > 0).then_some((outcome, more))
+    };
+    after.into_iter().filter_map(since).collect()
+}
+
+fn is(counted: &[(String, u64)], expected: &[(&str, u64)]) {
+    let counted: Vec<(&str, u64)> = counted.iter().map(|(outcome, count)| (outcome.as_str(), *count)).collect();
+    assert_eq!(counted, expected);
+}
+
+/// Has a daemon find out about a name, and share it.
+async fn run(daemon: &Resolver, name: &str) {
+    daemon.ask_anew(&Question::new(name)).await.expect("a good question");
 }
 
 /// The place of the evidence under a key, at the server.
@@ -99,6 +126,82 @@ async fn shared_evidence_is_counted_by_what_became_of_it() {
     let without = stage.daemon().await;
     stage.redis.kill();
     is(&reads(&counts, &without, AGENT).await, &[("gone", 1)]);
+}
+
+/// Values wait behind one that the server does not take yet, each for its turn.
+#[tokio::test]
+async fn what_is_written_is_counted_by_what_became_of_it() {
+    let counts = Exposition::default();
+    let _counting = metrics::set_default_local_recorder(&counts);
+    let Some(mut stage) = Stage::new(&[]).await else { return };
+    let direct = stage.newcomer().await;
+    let memory = |most: &str| {
+        let set = redis::cmd("CONFIG").arg(&["SET", "maxmemory", most]).query::<()>(&mut stage.redis.open());
+        set.expect("the server answers");
+    };
+    is(&writes(&counts, &direct, run(&direct, FIRST)).await, &[("written", 1)]);
+    memory("1");
+    is(&writes(&counts, &direct, run(&direct, FIRST)).await, &[("gone", 1)]);
+    memory("0");
+
+    let (sends, mut sent) = mpsc::unbounded_channel();
+    let gate = Arc::new(Mutex::new(()));
+    let waits = {
+        let gate = Arc::clone(&gate);
+        move |bytes: Vec<u8>| {
+            let (sends, gate) = (sends.clone(), Arc::clone(&gate));
+            async move {
+                if has(&bytes, &["\nSET\r", ":evidence:"]) {
+                    sends.send(()).expect("the test listens");
+                    drop(gate.lock().await);
+                }
+            }
+        }
+    };
+    stage.config.redis.write_timeout = PATIENCE * 2;
+    stage.config.redis.url = Some(stage.redis.way(waits).await);
+    let one = stage.newcomer().await;
+
+    let evicts = async {
+        let closed = gate.lock().await;
+        run(&one, FIRST).await;
+        sent.recv().await.expect("it is on its way");
+        run(&one, AGENT).await;
+        one.evict(&name(AGENT));
+        drop(closed);
+    };
+    is(&writes(&counts, &one, evicts).await, &[("evicted", 1), ("told", 1), ("written", 1)]);
+    let ages = async {
+        let closed = gate.lock().await;
+        run(&one, FIRST).await;
+        sent.recv().await.expect("it is on its way");
+        run(&one, AGENT).await;
+        stage.clock.advance(301);
+        drop(closed);
+    };
+    is(&writes(&counts, &one, ages).await, &[("aged", 1), ("written", 1)]);
+
+    let closed = gate.lock().await;
+    let before = outcomes(&counts, WRITES);
+    run(&one, FIRST).await;
+    sent.recv().await.expect("it is on its way");
+    for _ in 0..=WAITING {
+        run(&one, FIRST).await;
+    }
+    is(&since(&before, outcomes(&counts, WRITES)), &[("dropped", 1)]);
+    drop(closed);
+    let all = before["written"] + 1 + WAITING;
+    let written = async {
+        while outcomes(&counts, WRITES)["written"] < all {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, written).await.expect("what had room is written");
+
+    stage.redis.kill();
+    // It is told again, as often as time permits.
+    let untold = writes(&counts, &direct, async { direct.evict(&name(AGENT)) }).await;
+    assert!(matches!(untold.as_slice(), [(outcome, 1..)] if outcome == "untold"), "{untold:?}");
 }
 
 /// A verdict of evidence that is not accepted is neither counted nor reported: the daemon's own run tells what it finds.

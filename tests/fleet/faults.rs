@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use clresolve::cache::CacheStatus;
 use clresolve::config::Config;
 use clresolve::reason::{Code, Reason};
 use clresolve::resolve::{Question, Resolver};
 use clresolve::telemetry::Exposition;
 use clresolve::verdict::State;
+use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UnixStream};
 
@@ -257,11 +259,8 @@ async fn an_eviction_is_told_as_soon_as_the_server_is_back() {
     assert!(heard.await.expect("it ends").is_ok_and(|bytes| bytes > AGENT.len()), "it is told");
 }
 
-/// The other one could not hear whose evidence is from before a change.
-#[tokio::test]
-async fn what_was_shared_before_the_bus_broke_is_not_taken_after_it() {
-    let Some(stage) = Stage::new(&[]).await else { return };
-    let (_one, other) = (stage.sharer().await, stage.daemon().await);
+/// Has the server drop the bus, which so many hear, and waits until they hear it again.
+async fn break_the_bus(stage: &Stage, hearing: u64) {
     let listeners = || {
         let counts: Vec<(String, u64)> = redis::cmd("PUBSUB")
             .arg("NUMSUB")
@@ -270,14 +269,48 @@ async fn what_was_shared_before_the_bus_broke_is_not_taken_after_it() {
             .expect("the server answers");
         counts.first().map(|(_, count)| *count)
     };
-    assert_eq!(listeners(), Some(2));
+    assert_eq!(listeners(), Some(hearing));
     let killed: u64 = redis::cmd("CLIENT")
         .arg(&["KILL", "TYPE", "pubsub"])
         .query(&mut stage.redis.open())
         .expect("the server answers");
-    assert_eq!(killed, 2);
-    while listeners() != Some(2) {
+    assert_eq!(killed, hearing);
+    while listeners() != Some(hearing) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// The other one could not hear whose evidence is from before a change.
+#[tokio::test]
+async fn what_was_shared_before_the_bus_broke_is_not_taken_after_it() {
+    let Some(stage) = Stage::new(&[]).await else { return };
+    let (_one, other) = (stage.sharer().await, stage.daemon().await);
+    break_the_bus(&stage, 2).await;
     stage.runs_by_itself(&other, AGENT).await;
+}
+
+/// When the agent was read for what a daemon has cached, and answers with.
+async fn read_at(daemon: &Resolver) -> Timestamp {
+    match daemon.cache_status(&Question::new(AGENT)).await.expect("a good question") {
+        CacheStatus::Fresh(found) => found.verdict().freshness.checked_at,
+        other => panic!("it has left the cache: {other:?}"),
+    }
+}
+
+/// Another daemon may have evicted it meanwhile. It is answered with until then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_is_read_again_after_the_bus_broke() {
+    let Some(mut stage) = Stage::new(&[]).await else { return };
+    stage.config.follow.enabled = true;
+    let daemon = stage.newcomer().await;
+    stage.serve(&daemon).await;
+    assert_eq!(daemon.resolve(AGENT).await.verdict().state, State::Trusted);
+    let before = read_at(&daemon).await;
+    break_the_bus(&stage, 1).await;
+    let reads = async {
+        while read_at(&daemon).await == before {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, reads).await.expect("it is read again");
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Bytes;
+use clresolve::chain::transport::MAX_REPLY_BYTES;
 use clresolve::clock::Clock;
 use clresolve::config::{Config, ProofDemand};
 use clresolve::http::Server;
@@ -191,17 +192,24 @@ struct Siege {
 
 /// What stands before an endpoint, and counts the logs that it sends.
 fn counted(upstream: Url, logs: Arc<AtomicU64>) -> Url {
+    relay(upstream, move |_, reply| {
+        logs.fetch_add(reply.matches("\"logIndex\"").count() as u64, Ordering::Relaxed);
+        reply
+    })
+}
+
+/// What stands before an endpoint, and sends what `hear` makes of each request and its reply.
+fn relay(upstream: Url, hear: impl Fn(&[u8], String) -> String + Clone + Send + Sync + 'static) -> Url {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
     let listener = tokio::net::TcpListener::from_std(listener).unwrap();
     let http = Client::builder().no_proxy().build().unwrap();
     let passes = move |body: Bytes| {
-        let (http, upstream, logs) = (http.clone(), upstream.clone(), Arc::clone(&logs));
+        let (http, upstream, hear) = (http.clone(), upstream.clone(), hear.clone());
         async move {
-            let reply = http.post(upstream).body(body).send().await.unwrap().text().await.unwrap();
-            logs.fetch_add(reply.matches("\"logIndex\"").count() as u64, Ordering::Relaxed);
-            reply
+            let reply = http.post(upstream).body(body.clone()).send().await.unwrap().text().await.unwrap();
+            hear(&body, reply)
         }
     };
     tokio::spawn(async move { axum::serve(listener, Router::new().fallback(passes)).await });
@@ -283,6 +291,26 @@ async fn silent_endpoints_hide_no_change() {
     stage.until_gate(GOOD, (200, "")).await;
     stage.write(GOOD, "thief.eth");
     stage.until_gate(GOOD, (403, "record-pending")).await;
+}
+
+/// Where the only endpoint answers each question for logs with more than is read, no log tells of a change.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_no_endpoint_gives_logs_of_is_found_by_reading_again() {
+    let mut stage = Stage::of("no-logs", &[], |config| {
+        let only = &mut config.chain.endpoints[0].url;
+        *only = relay(only.clone(), |request, reply| {
+            let is_about_logs = String::from_utf8_lossy(request).contains("eth_getLogs");
+            if is_about_logs { " ".repeat(MAX_REPLY_BYTES + 1) } else { reply }
+        });
+    })
+    .await;
+    let gaps = "clresolve_follow_gaps_total{endpoint=\"no-logs-own\"}";
+    stage.until_gate(GOOD, (200, "")).await;
+    let before = stage.metric(gaps).await;
+    stage.write(GOOD, "thief.eth");
+    stage.until_gate(GOOD, (403, "record-pending")).await;
+    assert!(stage.metric(gaps).await > before);
+    assert_eq!(stage.metric("clresolve_follow_hints_total{endpoint=\"no-logs-own\"}").await, 0);
 }
 
 /// Blocks that are too far ahead are nobody's: no name is withheld for them.

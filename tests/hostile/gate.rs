@@ -292,6 +292,8 @@ async fn overtakes(daemon: &Daemon, what: &str, message: impl Fn(usize) -> Strin
     tokio::join!(judged, gate);
     let floods = floods.get().unwrap_or_default();
     println!("{what}: {} answers of the gate while {} messages were judged", answers.get(), floods * FLOOD);
+    // An answer that waited for a flood to end would come once a flood.
+    assert!(answers.get() > 2 * floods, "{what}: {} answers during {floods} floods", answers.get());
 }
 
 /// That judging has threads of its own is shown by the tests of `src/resolve.rs` and `src/cpu_pool.rs`.

@@ -15,6 +15,7 @@ use serde_json::Value;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
+use crate::events::Events;
 use crate::{GOOD, START, answer, patient, program};
 
 /// Most connections of the socket at once.
@@ -161,6 +162,22 @@ async fn the_operator_sees_what_is_held_and_drops_it() {
     assert!(daemon.refused(&["flush", "no name"]).await.contains("request-malformed"));
     assert!(daemon.refused(&["flush", "--cid", "Qm"]).await.contains("request-malformed"));
     assert!(daemon.refused(&["flush"]).await.contains("required"));
+}
+
+/// Clients that hold verdicts ask anew for what the operator has dropped.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_operator_drops_is_told_as_an_eviction() {
+    let daemon = Daemon::start().await;
+    let client = Client::builder().no_proxy().build().expect("a client");
+    let followed = client.get(format!("http://{}/v1/events?name={GOOD}", daemon.address)).send().await;
+    let mut events = Events::of(followed.expect("an answer"));
+    events.next().await.expect("where it stands");
+    for what in [GOOD, "--all"] {
+        assert!(daemon.cache_status(GOOD).await.contains("fwd=miss"), "{what}");
+        events.expect("verdict").await;
+        daemon.done(&["flush", what]).await;
+        assert_eq!(events.expect("eviction").await.data["name"], GOOD, "{what}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

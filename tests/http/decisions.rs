@@ -151,7 +151,6 @@ async fn what_a_seller_sends_gets_a_decision_and_what_is_no_request_a_problem() 
     for (what, request) in from_seller {
         let decision = decision(&decide(&daemon, "/v1/decisions", &request).await);
         assert_eq!((codes(&decision), &decision["abort"]), (vec![malformed], &json!(true)), "{what}");
-        assert!(!decision.to_string().contains('\u{1b}'), "{what}");
     }
     let no_request = [
         json!({}),
@@ -173,6 +172,26 @@ async fn what_a_seller_sends_gets_a_decision_and_what_is_no_request_a_problem() 
     let signed = daemon.request(Method::POST, "/v1/decisions").header("content-type", "application/json");
     let signed = signed.header("accept", "application/jose").body(honest().to_string());
     answer(signed).await.is_problem(406, "not-acceptable");
+}
+
+/// A reader of the answer's bytes sees no text that acts on a terminal, or that hides or turns what stands beside it.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_text_of_a_seller_is_answered_raw() {
+    const HOSTILE: &str = "\u{202e}\u{1b}[2J\u{7f}";
+    let daemon = Daemon::start(payable).await;
+    let mut elsewhere = terms(&[entry(PAYEE)]);
+    elsewhere["resource"]["url"] = format!("https://other.example/{HOSTILE}").into();
+    let mut to_nobody = terms(&[entry(PAYEE)]);
+    to_nobody["accepts"][0]["payTo"] = HOSTILE.into();
+    for (terms, code) in [(elsewhere, "resource-mismatch"), (to_nobody, "payment-terms-malformed")] {
+        let answer = decide(&daemon, "/v1/decisions", &asked(GOOD, &encoded(&terms))).await;
+        let decision = decision(&answer);
+        assert_eq!(codes(&decision), [code], "{decision}");
+        let observed = decision["reasons"][0]["observed"].as_str().expect("what was found");
+        assert!(observed.contains('\u{202e}') && observed.contains('\u{7f}'), "{observed:?}");
+        let raw = String::from_utf8(answer.body.clone()).expect("UTF-8");
+        assert!(raw.contains("\\u202e") && !raw.contains(['\u{202e}', '\u{1b}', '\u{7f}']), "{raw:?}");
+    }
 }
 
 /// For guards that do not ask over loopback: the daemon's signature over the decision, and over what was asked.

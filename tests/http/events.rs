@@ -22,18 +22,25 @@ use super::{Answer, BAD, Daemon, GOOD, PATIENCE, answer, patient};
 /// The header by which a client goes on from where it was.
 const LAST: &str = "last-event-id";
 
+/// Evictions at once: fewer than the daemon keeps, so that a reader that reads never falls behind.
+const AT_ONCE: usize = 1_600;
+
+/// How often. With a long name all of them take some 11 MB: more than the daemon keeps and both ends of a connection
+/// hold.
+const TURNS: usize = 20;
+
 /// A stream, as a client reads it.
-struct Events {
+pub(super) struct Events {
     chunks: BoxStream<'static, Vec<u8>>,
     text: String,
 }
 
 /// An event.
 #[derive(Debug, PartialEq)]
-struct Event {
+pub(super) struct Event {
     id: String,
     kind: Option<String>,
-    data: Value,
+    pub(super) data: Value,
 }
 
 /// What a stream is to send about a name.
@@ -56,7 +63,7 @@ fn has_form(kind: &str, data: &Value) {
 }
 
 impl Events {
-    fn of(response: Response) -> Self {
+    pub(super) fn of(response: Response) -> Self {
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         assert_eq!(response.headers()["cache-control"], "no-store");
@@ -65,7 +72,7 @@ impl Events {
     }
 
     /// The next event; `None` at the end. A comment is none.
-    async fn next(&mut self) -> Option<Event> {
+    pub(super) async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some((block, rest)) = self.text.split_once("\n\n") {
                 let (block, rest) = (block.to_owned(), rest.to_owned());
@@ -86,7 +93,7 @@ impl Events {
     }
 
     /// The next event, which is of this kind and has the form that is published for it.
-    async fn expect(&mut self, kind: &str) -> Event {
+    pub(super) async fn expect(&mut self, kind: &str) -> Event {
         let event = self.next().await.expect("an event");
         assert_eq!(event.kind.as_deref(), Some(kind), "{event:?}");
         has_form(kind, &event.data);
@@ -115,9 +122,22 @@ impl Daemon {
 /// A daemon, and the resolver behind it.
 async fn daemon() -> (Daemon, Resolver) {
     let sandbox = Sandbox::start().await.expect("the sandbox starts");
-    let config = patient(&sandbox);
+    let mut config = patient(&sandbox);
+    // A reader that takes nothing is cut off by what it falls behind, and not by the time.
+    config.http.read_timeout = PATIENCE;
     let resolver = Resolver::new(&config).await.expect("a resolver");
     (Daemon::run(server(&config, &resolver).await, sandbox), resolver)
+}
+
+/// A daemon over a world that can be written to, with one agent.
+async fn of_world(change: impl FnOnce(&mut Config)) -> (Daemon, Resolver, World) {
+    let spec = Spec::parse("[[agent]]\nname = \"good.eth\"\nabout = \"A good agent.\"\n").expect("it is a world");
+    let world = World::start(&spec).await.expect("it starts");
+    let mut config = world.config();
+    (config.timeout, config.http.listen) = (PATIENCE, clresolve::config::ListenAt::loopback(0));
+    change(&mut config);
+    let resolver = Resolver::new(&config).await.expect("a resolver");
+    (Daemon::run(server(&config, &resolver).await, ()), resolver, world)
 }
 
 async fn server(config: &Config, resolver: &Resolver) -> Server {
@@ -157,14 +177,11 @@ async fn a_follower_learns_of_each_other_verdict_and_each_eviction() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_says_what_was_held_before() {
-    let spec = Spec::parse("[[agent]]\nname = \"good.eth\"\nabout = \"A good agent.\"\n").expect("it is a world");
-    let mut world = World::start(&spec).await.expect("it starts");
-    let mut config = world.config();
-    (config.timeout, config.http.listen) = (PATIENCE, clresolve::config::ListenAt::loopback(0));
-    // What is written counts at once, and the chain announces nothing: a hint would evict what was held.
-    (config.chain.block, config.follow.enabled) = (BlockSelector::Latest, false);
-    let resolver = Resolver::new(&config).await.expect("a resolver");
-    let daemon = Daemon::run(server(&config, &resolver).await, ());
+    let (daemon, resolver, mut world) = of_world(|config| {
+        // What is written counts at once, and the chain announces nothing: a hint would evict what was held.
+        (config.chain.block, config.follow.enabled) = (BlockSelector::Latest, false);
+    })
+    .await;
     let (mut events, _) = daemon.follow(&["good.eth"], None).await;
     let good = daemon.verdict("good.eth").await;
     assert_eq!(events.expect("verdict").await.data, decided(Value::Null, "trusted", &good));
@@ -175,6 +192,22 @@ async fn a_change_says_what_was_held_before() {
         let bad = daemon.verdict("good.eth").await;
         assert_eq!(events.expect("verdict").await.data, decided(json!(before), "untrusted", &bad));
     }
+}
+
+/// Nobody asks anew: the daemon follows the chain.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_on_chain_is_told_as_an_eviction() {
+    let poll = Duration::from_millis(5);
+    let (daemon, _, mut world) = of_world(|config| {
+        config.follow.enabled = true;
+        (config.follow.poll, config.follow.poll_public) = (poll, poll);
+    })
+    .await;
+    let (mut events, _) = daemon.follow(&["good.eth"], None).await;
+    let good = daemon.verdict("good.eth").await;
+    assert_eq!(events.expect("verdict").await.data, decided(Value::Null, "trusted", &good));
+    world.write_text(&name("good.eth"), "cl.owner", "thief.eth").expect("it has a resolver");
+    assert_eq!(events.expect("eviction").await.data["name"], "good.eth");
 }
 
 #[test]
@@ -229,6 +262,33 @@ async fn what_cannot_be_followed_is_refused() {
         }
     };
     timeout(PATIENCE, opens).await.expect("a place is free again");
+}
+
+/// It gets what was sent before, and an end. Others get every event meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_falls_behind_is_cut() {
+    let (daemon, resolver) = daemon().await;
+    let evicted = name(&format!("{}.eth", "a".repeat(240)));
+    let (mut slow, place) = daemon.follow(&[evicted.as_str()], None).await;
+    let (mut quick, _) = daemon.follow(&[evicted.as_str()], None).await;
+    let mut last_told = String::new();
+    for turn in 0..TURNS {
+        (0..AT_ONCE).for_each(|_| resolver.evict(&evicted));
+        for _ in 0..AT_ONCE {
+            last_told = quick.next().await.unwrap_or_else(|| panic!("it is cut in turn {turn}")).id;
+        }
+    }
+    let (mut read, mut last_read) = (0, place.id);
+    while read < TURNS * AT_ONCE
+        && let Some(event) = slow.next().await
+    {
+        (read, last_read) = (read + 1, event.id);
+    }
+    assert!(read < TURNS * AT_ONCE, "all of it fits in between");
+    let (_, back) = daemon.follow(&[evicted.as_str()], Some(&last_read)).await;
+    assert_eq!(back.kind.as_deref(), Some("reset"), "{read} were read");
+    let (_, back) = daemon.follow(&[evicted.as_str()], Some(&last_told)).await;
+    assert_eq!((back.kind, back.id), (None, last_told));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,8 +7,10 @@ use clresolve::reason::Code;
 use clresolve::sandbox::Sandbox;
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
-use super::{Answer, BAD, Daemon, GOOD, answer, percent_encoded};
+use super::freshness::{Manner, NAME, Scene};
+use super::{Answer, BAD, Daemon, GOOD, PATIENCE, answer, percent_encoded};
 
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; \
                       base-uri 'none'; frame-ancestors 'none'";
@@ -33,17 +35,21 @@ async fn a_page_says_what_the_verdict_says() {
     assert!(status == 200 && start.contains("to be proven") && !start.contains("class=\"hero"), "{start}");
     let (_, good) = daemon.page(&format!("?name={GOOD}")).await;
     let verdict = daemon.get(&format!("/v1/verdicts/{GOOD}")).await.json();
-    let sha256 = verdict["identity"]["card"]["sha256"].as_str().expect("a digest");
-    for told in
-        ["<title>Trusted: summarizeagent.eth</title>", sha256, "single-rpc", "clresolve --sandbox summarizeagent.eth"]
-    {
+    let identity = &verdict["identity"];
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let (sha256, owner) = (text(&identity["card"]["sha256"]), text(&identity["owner"]["name"]));
+    let owner = format!("<dt>Owner</dt><dd><code>{owner}</code> <span class=\"soft\">proven on chain</span></dd>");
+    let version = format!("<dt>Version</dt><dd>{}</dd>", text(&identity["version"]));
+    let command = "clresolve --sandbox summarizeagent.eth";
+    for told in ["<title>Trusted: summarizeagent.eth</title>", &*sha256, &*owner, &*version, "single-rpc", command] {
         assert!(good.contains(told), "{told}: {good}");
     }
     assert!(good.contains(verdict["steps"][1]["evidence"]["addresses"]["2147514985"].as_str().expect("a payee")));
     let (status, bad) = daemon.page(&format!("?name={BAD}")).await;
     let reason = daemon.get(&format!("/v1/verdicts/{BAD}")).await.json()["reasons"][0].clone();
-    let observed = reason["observed"].as_str().expect("a value");
-    for told in ["Untrusted", "entry-version-noncompliant", "CL-22", observed] {
+    let row = |label: &str, value: &Value| format!("<dt>{label}</dt><dd><code>{}</code></dd>", text(value));
+    let (expected, observed) = (row("Expected", &reason["expected"]), row("Observed", &reason["observed"]));
+    for told in ["Untrusted", "entry-version-noncompliant", "CL-22", &*expected, &*observed] {
         assert!(status == 200 && bad.contains(told), "{told}: {bad}");
     }
     let (_, offered) = daemon.page("?name=offered-payee.eth").await;
@@ -335,9 +341,31 @@ async fn steps_are_told_as_they_happen_and_the_verdict_ends_them() {
     daemon.watched(&format!("{GOOD}?depth=deep")).await.is_problem(400, "request-malformed");
 }
 
+/// The chain does not answer yet, and the first step is told all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_is_told_while_its_run_goes_on() {
+    let (daemon, _clock, manner, _asked) = Scene::new(|_| {}).await.daemon().await;
+    manner.send_replace(Manner::Holding);
+    let watched = daemon.request(Method::GET, &format!("/v1/verdicts/{NAME}")).header("accept", "text/event-stream");
+    let mut response = watched.send().await.expect("an answer");
+    let mut begun = Vec::new();
+    while !begun.ends_with(b"\n\n") {
+        let chunk = timeout(PATIENCE, response.chunk()).await.expect("a step in time").expect("the answer goes on");
+        begun.extend_from_slice(&chunk.expect("it has not ended"));
+    }
+    assert_eq!(events(&begun), [("step".to_owned(), json!({"step": "records", "status": "began"}))]);
+
+    manner.send_replace(Manner::Honest);
+    let rest = timeout(PATIENCE, response.bytes()).await.expect("an end in time").expect("a whole answer");
+    let told = events(&rest);
+    let (last, steps) = told.split_last().expect("events");
+    assert_eq!(steps[0].1, json!({"step": "records", "status": "ended", "result": "pass"}), "{told:?}");
+    assert_eq!((last.0.as_str(), &last.1["state"]), ("verdict", &json!("trusted")), "{told:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_daemon_that_ends_lets_nobody_watch() {
-    let daemon = Daemon::start(|config| config.http.drain_notice = super::PATIENCE).await;
+    let daemon = Daemon::start(|config| config.http.drain_notice = PATIENCE).await;
     assert_eq!(events(&daemon.watched(GOOD).await.body).last().expect("a verdict").1["state"], "trusted");
     let Daemon { client, authority, stop, ended, .. } = daemon;
     stop.send(()).expect("the daemon runs");

@@ -142,7 +142,7 @@ async fn a_refresh_reads_the_chain_alone_and_the_host_hourly() {
     for round in 1..=14 {
         scene.at(round * 280);
         let (asked, known) = (*scene.asked.borrow(), scene.world.counts());
-        scene.resolver.refresh_ahead(|| true).await;
+        scene.resolver.refresh_ahead(|_| true).await;
         assert!(*scene.asked.borrow() - asked <= 2, "one request for the records, one for the owner");
         assert_eq!(scene.world.counts().gateway, before.gateway, "what was proven under its CID stays proven");
         looks.extend((scene.world.counts().https > known.https).then_some(round * 280));
@@ -155,7 +155,7 @@ async fn a_refresh_reads_the_chain_alone_and_the_host_hourly() {
     assert_eq!(looks, [3360], "the last round whose verdict would end within an hour was before it");
     scene.at(15 * 280);
     let asked = *scene.asked.borrow();
-    scene.resolver.refresh_ahead(|| false).await;
+    scene.resolver.refresh_ahead(|_| false).await;
     assert_eq!(*scene.asked.borrow(), asked, "it may not start");
 }
 
@@ -179,7 +179,7 @@ async fn a_budget_of_no_runs_refreshes_nothing() {
     scene.resolver.resolve(NAME).await;
     scene.at(280);
     let asked = *scene.asked.borrow();
-    scene.resolver.refresh_ahead(|| true).await;
+    scene.resolver.refresh_ahead(|_| true).await;
     assert_eq!(*scene.asked.borrow(), asked);
 }
 
@@ -193,7 +193,7 @@ async fn refreshes_keep_to_their_number_of_runs() {
     scene.manner.send_replace(Manner::Holding);
     let asked = *scene.asked.borrow();
     let resolver = scene.resolver.clone();
-    let refreshing = tokio::spawn(async move { resolver.refresh_ahead(|| true).await });
+    let refreshing = tokio::spawn(async move { resolver.refresh_ahead(|_| true).await });
     let mut requests = scene.asked.clone();
     requests.wait_for(|requests| *requests > asked).await.expect("the first refresh reads the chain");
     let under_way = async |name| {

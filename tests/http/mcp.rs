@@ -113,6 +113,48 @@ async fn every_tool_answers_as_its_schema_says() {
     }
 }
 
+/// A call of the revision with a handshake, which nobody has made.
+fn call_without_handshake(daemon: &Daemon) -> RequestBuilder {
+    posted(daemon, request("tools/call", &json!({"name": "explain_reason", "arguments": {"code": "cid-mismatch"}})))
+}
+
+/// The same of the revision that has none.
+fn call_of_newest(daemon: &Daemon) -> RequestBuilder {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "a test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({"name": "explain_reason", "arguments": {"code": "cid-mismatch"}, "_meta": meta});
+    daemon
+        .request(Method::POST, "/mcp")
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", "tools/call")
+        .header("mcp-name", "explain_reason")
+        .body(request("tools/call", &params))
+}
+
+/// Each call is a question by itself. None is opened, and an identifier of one that a client makes up changes nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn there_are_no_sessions() {
+    let daemon = Daemon::start(on).await;
+    let calls: [fn(&Daemon) -> RequestBuilder; 2] = [call_without_handshake, call_of_newest];
+    for call in calls {
+        let plain = answer(call(&daemon)).await;
+        assert_eq!((plain.status, plain.headers.get("mcp-session-id")), (200, None), "{}", plain.json());
+        assert_eq!(plain.json()["result"]["isError"], false, "{}", plain.json());
+        let named = answer(call(&daemon).header("mcp-session-id", "made-up")).await;
+        assert_eq!((named.status, named.headers.get("mcp-session-id"), named.json()), (200, None, plain.json()));
+    }
+    let client_info = json!({"name": "a test", "version": "1"});
+    let params = json!({"protocolVersion": VERSION, "capabilities": {}, "clientInfo": client_info});
+    let begun = asked(&daemon, "initialize", params).await;
+    assert_eq!((begun.status, begun.headers.get("mcp-session-id")), (200, None), "{}", begun.json());
+    assert_eq!(begun.json()["result"]["protocolVersion"], VERSION);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_arguments_get_an_error_with_a_code() {
     let daemon = Daemon::start(on).await;

@@ -296,6 +296,10 @@ async fn a_question_about_a_payment_has_the_form_that_is_described() {
     for (limits, is_read) in [
         (json!({"maxAmount": "1", "maxTimeoutSeconds": 60}), true),
         (json!({"max_amount": "1", "max_timeout_seconds": 60}), true),
+        (json!({"maxTimeoutSeconds": 60.0}), true),
+        (json!({"maxTimeoutSeconds": 60.5}), false),
+        (json!({"max_amount": "1", "maxAmount": "1"}), false),
+        (json!({"max_timeout_seconds": 60, "maxTimeoutSeconds": 60}), false),
         (json!({"networks": ["eip155:1"], "schemes": ["exact"]}), true),
         (json!({"assets": {"eip155:84532": [asset]}}), true),
         (json!({"assets": {"eip155:84532": {asset: "10"}}}), true),
@@ -308,6 +312,13 @@ async fn a_question_about_a_payment_has_the_form_that_is_described() {
         let asked = asked.body(question.to_string());
         let status = answer(asked).await.status;
         assert_eq!((status == 200, fits(&description, schema, &question).is_ok()), (is_read, is_read), "{question}");
+    }
+    question["limits"] = Value::Null;
+    for (status, is_read) in [(json!(402.0), true), (json!(402.5), false), (json!(65536), false)] {
+        question["response"]["status"] = status;
+        let asked = daemon.request(Method::POST, "/v1/decisions").header("content-type", "application/json");
+        let answered = answer(asked.body(question.to_string())).await.status;
+        assert_eq!((answered == 200, fits(&description, schema, &question).is_ok()), (is_read, is_read), "{question}");
     }
 }
 
@@ -360,6 +371,12 @@ async fn options_and_head_are_answered_as_people_expect() {
     assert_eq!(head.header("content-length"), get.body.len().to_string());
 }
 
+/// A page, as a browser names it.
+const PAGE: &str = "https://app.example";
+
+/// The header that lets a page read an answer.
+const PERMITTED: &str = "access-control-allow-origin";
+
 /// What a browser asks before it sends a page's request.
 async fn preflight(daemon: &Daemon, path: &str, origin: &str) -> super::Answer {
     let request = daemon.request(Method::OPTIONS, path).header("origin", origin);
@@ -368,8 +385,6 @@ async fn preflight(daemon: &Daemon, path: &str, origin: &str) -> super::Answer {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_configured_origins_may_read_and_the_gate_has_no_part_in_it() {
-    const PAGE: &str = "https://app.example";
-    const PERMITTED: &str = "access-control-allow-origin";
     let verdict = format!("/v1/verdicts/{GOOD}");
     let closed = Daemon::start(|_| {}).await;
     assert_eq!(preflight(&closed, &verdict, PAGE).await.header(PERMITTED), "");
@@ -385,5 +400,17 @@ async fn pages_of_configured_origins_may_read_and_the_gate_has_no_part_in_it() {
     for path in ["/v1/gate/entry-version.eth", "/v1/gate/", "/v1/envoy/entry-version.eth/summarize/x", "//v1/gate/a"] {
         let asked = preflight(&daemon, path, PAGE).await;
         assert!(asked.status >= 400 && asked.header(PERMITTED).is_empty(), "{path}: {}", asked.status);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_any_origin_may_read_where_that_is_configured_and_the_gate_has_no_part_in_it() {
+    let daemon = Daemon::start(|config| config.cors.origins = vec!["*".to_owned()]).await;
+    for (face, permitted) in [("verdicts", "*"), ("gate", "")] {
+        let path = format!("/v1/{face}/{GOOD}");
+        let read = answer(daemon.request(Method::GET, &path).header("origin", PAGE)).await;
+        assert_eq!((read.status, read.header(PERMITTED)), (200, permitted), "{path}");
+        let asked = preflight(&daemon, &path, PAGE).await;
+        assert_eq!((asked.status, asked.header(PERMITTED)), (200, permitted), "{path}");
     }
 }

@@ -36,6 +36,15 @@ async fn a_request_is_judged_as_in_the_library() {
     }
 }
 
+/// The verdict is known, and judging goes on costing.
+#[tokio::test(flavor = "multi_thread")]
+async fn judging_a_request_of_a_known_agent_counts_as_a_run() {
+    let daemon = Daemon::start(|config| config.http.cold_runs_per_minute = 2).await;
+    assert_eq!(checked(&daemon, question("{}")).await.status, 200, "a run for the verdict and one for the request");
+    checked(&daemon, question("{}")).await.is_problem(429, "client-over-quota");
+    assert_eq!(daemon.get("/v1/verdicts/summarizeagent.eth").await.status, 200);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_question_about_a_request_gets_a_problem() {
     let daemon = Daemon::start(|_| {}).await;

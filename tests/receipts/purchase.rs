@@ -176,8 +176,10 @@ async fn no_bundle_passes_its_signer_off_as_proven() {
     let exchanged = forged(&good, "/signer/key", |place| *place = json!(key));
     let exchanged = forged(&exchanged, "/receipt", |place| *place = json!(STANDARD.encode(receipt.to_string())));
 
-    let honest = replayed(&good).expect("it follows from its evidence").verification;
-    for found in [honest, judged(&exchanged).1.expect("nothing contradicts it")] {
+    let replayed = replayed(&good).expect("it follows from its evidence");
+    assert_eq!(replayed.proven[0], "that the receipt is trusted by the signer's key: its checks were made again");
+    assert_eq!(replayed.attested[0], "that runtime.sandbox.eth signs for the agent, and its key");
+    for found in [replayed.verification, judged(&exchanged).1.expect("nothing contradicts it")] {
         let grade = found.anchor.as_ref().map(|anchor| anchor.proof.grade);
         assert_eq!((found.state, grade), (State::Trusted, Some(Grade::StateProof)), "{found:#?}");
         assert!(found.unchecked.contains(&"signer"), "{found:#?}");

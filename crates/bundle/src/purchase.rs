@@ -26,7 +26,7 @@ use clresolve_receipt::{Family, ReceiptQuestion, Verification, judge};
 use clresolve_state::receipts::TransactionReading;
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::trust::Replay;
-use clresolve_verdict::verdict::canonical_digest;
+use clresolve_verdict::verdict::document_id;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -446,9 +446,7 @@ fn difference(bundled: &Value, found: &Verification, agents: Option<&Value>) -> 
         return first_difference(bundled, &found);
     }
     if !mutant!("other-versions-say-anything") {
-        let mut whole = bundled.clone();
-        let id = whole.as_object_mut().and_then(|members| members.remove("id"));
-        if id != Some(canonical_digest(&whole).into()) {
+        if bundled.get("id") != Some(&document_id(bundled.clone()).into()) {
             return Some("/id".to_owned());
         }
         if bundled.get("verdict") != agents {
@@ -470,7 +468,9 @@ fn outcomes(verification: &Value) -> Option<Vec<(&Value, &Value)>> {
 fn proven(document: &Document, verification: &Verification, payee: Option<&str>) -> Vec<String> {
     let passed =
         |check: ReceiptCheck| verification.checks.iter().any(|row| row.check == check && row.status == Status::Pass);
-    let mut clauses = vec![format!("that the receipt is {}: its checks were made again", verification.state)];
+    // Whose key it is, is no part of what is shown.
+    let by = document.signer.as_ref().map_or("", |_| " by the signer's key");
+    let mut clauses = vec![format!("that the receipt is {}{by}: its checks were made again", verification.state)];
     if passed(ReceiptCheck::Signature) {
         let whose = document.signer.as_ref().map_or("an address that the name's bundle has", |_| "the signer's key");
         clauses.push(format!("the receipt's signature by {whose}"));

@@ -113,7 +113,7 @@ pub fn lifetime(resolution: &Resolution, now: Timestamp) -> Result<(i64, i64), S
     if anchor.is_some_and(|anchor| anchor.world == SANDBOX) && !clresolve_core::mutant!("sandbox-is-signed") {
         return Err(SignError::Sandbox);
     }
-    if anchor.is_some_and(|anchor| anchor.block.tag.bytes().all(|byte| byte.is_ascii_digit())) {
+    if anchor.is_some_and(|anchor| anchor.block.is_chosen_by_number()) {
         return Err(SignError::NumberedBlock);
     }
     let iat = now.as_second();
@@ -216,8 +216,11 @@ pub fn verify(
     let payload = parse(&payload, limits).map_err(VerifyError::Payload)?;
     let claims: ForeignClaims =
         serde_json::from_value(payload).map_err(|error| VerifyError::Claims { detail: error.to_string() })?;
-    check_time(&claims, now.as_second())?;
+    check_times(claims.iat, claims.exp, now)?;
     let ForeignClaims { iss: issuer, exp: expires, verdict, .. } = claims;
+    if verdict.freshness.fresh_until.as_second() != expires {
+        return Err(VerifyError::Lifetime);
+    }
     if let Some(expected) = expected.issuer.as_ref().filter(|expected| **expected != issuer) {
         return Err(VerifyError::Issuer { expected: expected.clone(), observed: issuer });
     }
@@ -225,10 +228,14 @@ pub fn verify(
     Ok(VerifiedVerdict { verdict: Arc::new(verdict), issuer, key_id, expires })
 }
 
-fn check_time(claims: &ForeignClaims, now: i64) -> Result<(), VerifyError> {
-    let ForeignClaims { iat, exp, .. } = *claims;
-    let lifetime = exp.checked_sub(iat).filter(|seconds| (1..=MAX_LIFETIME).contains(seconds));
-    if lifetime.is_none() || claims.verdict.freshness.fresh_until.as_second() != exp {
+/// Checks `iat` and `exp` of what is signed about a verdict, in seconds since 1970: they are at most [`MAX_LIFETIME`]
+/// apart, and `now` is between them, give or take [`SKEW`].
+///
+/// # Errors
+/// Says which of them does not hold.
+pub fn check_times(iat: i64, exp: i64, now: Timestamp) -> Result<(), VerifyError> {
+    let now = now.as_second();
+    if !exp.checked_sub(iat).is_some_and(|seconds| (1..=MAX_LIFETIME).contains(&seconds)) {
         return Err(VerifyError::Lifetime);
     }
     if now >= exp.saturating_add(SKEW) && !clresolve_core::mutant!("late-replay") {

@@ -1,7 +1,10 @@
 //! From findings to answers. What the findings leave to a look-up off the chain is looked up.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
+use std::time::Duration;
 
 use alloy_primitives::{Address, Bytes};
 use alloy_rpc_client::RpcClient;
@@ -13,11 +16,15 @@ use clresolve_core::records::Record;
 use clresolve_state::answer;
 use clresolve_state::answer::{Response, Returned};
 use clresolve_state::contracts::Findings;
+use futures_util::StreamExt as _;
 use futures_util::future::try_join;
+use futures_util::stream::FuturesUnordered;
+use tokio::time::timeout;
 
 use crate::ccip::{CcipReadGateway, Lookups};
-use crate::poll::Newest;
-use crate::pool::ChainConfig;
+use crate::endpoint::RpcEndpoint;
+use crate::poll::{Newest, NewestVote};
+use crate::pool::{ChainConfig, EndpointPool};
 use crate::query::Query;
 
 /// Reads answers out of findings.
@@ -31,25 +38,29 @@ pub(crate) struct Answers {
 
 /// What the newest block says, before it is held against what was read.
 pub(crate) struct NewestAnswer {
-    latest: Latest,
+    latest: Result<Latest, ChainError>,
     /// The objection to the records, where they are one.
     objection: Option<ChainError>,
+    /// All votes that are the same as what was read up to look-ups off the chain, with the endpoints that gave them.
+    look_ups: Vec<(Arc<RpcEndpoint>, Findings)>,
+    /// Number of operators that must agree.
+    agree: usize,
 }
 
 impl NewestAnswer {
-    /// What counts of it beside `answer` and `holder`, which were read.
+    /// What the votes that count say beside `answer` and `holder`, which were read.
     ///
     /// # Errors
     /// The objection, where it reads the same: an endpoint that makes one up could hide that of others.
-    pub(crate) fn beside(self, answer: &Answer, holder: Option<Address>) -> Result<Latest, ChainError> {
-        let Self { latest, objection } = self;
-        match objection {
+    fn beside(&self, answer: &Answer, holder: Option<Address>) -> Result<Latest, ChainError> {
+        let latest = self.latest.clone()?;
+        match &self.objection {
             Some(objection)
                 if latest.holder == holder
                     && latest.answer.same_records(answer)
                     && !clresolve_core::mutant!("objections-hide-objections") =>
             {
-                Err(objection)
+                Err(objection.clone())
             }
             _ => Ok(latest),
         }
@@ -59,6 +70,10 @@ impl NewestAnswer {
 /// The part of the time for one request that a look-up about payments may take: half, so that a gateway that stalls there
 /// does not hold back records that were read in time.
 const PAYMENT_PATIENCE: u32 = 2;
+
+/// Time for the look-ups that each endpoint follows for itself: as long as those of a gateway that answers well take. The
+/// objection that they may settle must not be lost with the time for the name.
+const MAX_OWN_LOOK_UPS: Duration = Duration::from_secs(2);
 
 impl Answers {
     /// Follows look-ups through `gateway`, if the configuration says so.
@@ -114,25 +129,107 @@ impl Answers {
         }
     }
 
-    /// What the newest block says, from the votes on it that count. A look-up asks `rpc`.
-    ///
-    /// # Errors
-    /// [`ChainError`].
+    /// What the newest block says, from the votes on it that count. A look-up asks `rpc`, the endpoints of `pool` as one.
     pub(crate) async fn newest(
         &self,
         rpc: &RpcClient,
         query: &Query,
         newest: Newest<Findings>,
+        pool: &EndpointPool,
+    ) -> NewestAnswer {
+        let Newest { records, payment, look_ups } = newest;
+        let objection = records.objection();
+        let latest = self.voted(rpc, query, records, payment, pool.chain_id).await;
+        // Who objects by what cannot be read may have made it up: the publisher is not to blame.
+        let latest = latest.map_err(|error| objection.clone().unwrap_or(error));
+        NewestAnswer { latest, objection, look_ups, agree: pool.agree() }
+    }
+
+    /// What these votes on the newest block say.
+    async fn voted(
+        &self,
+        rpc: &RpcClient,
+        query: &Query,
+        records: NewestVote<Findings>,
+        payment: NewestVote<Findings>,
         chain_id: u64,
-    ) -> Result<NewestAnswer, ChainError> {
-        let Newest { records, payment } = newest;
-        let (objection, payment_objection) = (records.objection(), payment.objection());
+    ) -> Result<Latest, ChainError> {
+        let payment_objection = payment.objection();
         let records = records.into_vote(chain_id)?;
         let payment = payment_objection.map_or_else(|| payment.into_vote(chain_id), Err);
-        let answer = self.both(rpc, query, &records, payment.as_ref(), BlockId::latest()).await;
-        // Who objects by what cannot be read may have made it up: the publisher is not to blame.
-        let answer = answer.map_err(|error| objection.clone().unwrap_or(error))?;
-        Ok(NewestAnswer { latest: Latest { answer, holder: records.holder }, objection })
+        let answer = self.both(rpc, query, &records, payment.as_ref(), BlockId::latest()).await?;
+        Ok(Latest { answer, holder: records.holder })
+    }
+
+    /// What counts of the newest block beside `answer` and `holder`, which were read. Where that was found in what each
+    /// endpoint reads, it comes with the height up to which it was.
+    pub(crate) async fn beside(
+        &self,
+        query: &Query,
+        newest: NewestAnswer,
+        answer: &Answer,
+        holder: Option<Address>,
+    ) -> (Result<Latest, ChainError>, Option<u64>) {
+        match newest.beside(answer, holder) {
+            Err(error @ ChainError::Disagree(_)) if newest.objection.is_some() => {
+                match self.read_by_each(query, &newest, answer, &error).await {
+                    Some((answer, reached)) => (Ok(Latest { answer, holder }), Some(reached)),
+                    None => (Err(error), None),
+                }
+            }
+            latest => (latest, None),
+        }
+    }
+
+    /// The answer at the newest block where as many operators as must agree read this one there, and the height that all
+    /// of them have reached with it. Where they differ about payments, these are pending by `error`.
+    ///
+    /// Endpoints a block apart share no look-up that names its block, and cannot follow one together. So each follows its
+    /// own, and what they read is compared. Only those count that state what was read in all else: one that lies alone
+    /// hides neither another resolver nor other records. One that stalls holds up nobody for long: what the others say
+    /// must be known before the time for the name ends.
+    async fn read_by_each(
+        &self,
+        query: &Query,
+        newest: &NewestAnswer,
+        answer: &Answer,
+        error: &ChainError,
+    ) -> Option<(Answer, u64)> {
+        let mut readings = FuturesUnordered::new();
+        // As many as voted, of the configured endpoints.
+        for (endpoint, vote) in &newest.look_ups {
+            readings.push(self.read_by(endpoint, query, vote));
+        }
+        let mut alike = ReadAlike { agree: newest.agree, records: BTreeMap::new(), all: BTreeMap::new() };
+        let compare = async {
+            while let Some(reading) = readings.next().await {
+                if let Some((operator, height, read)) = reading {
+                    alike.add(operator, height, &read, answer);
+                }
+                if alike.are_decided(readings.len()) {
+                    break;
+                }
+            }
+        };
+        // At the end of the time counts what was read until then.
+        let _ = timeout(MAX_OWN_LOOK_UPS, compare).await;
+        if let Some(height) = alike.reached(&alike.all) {
+            return Some((answer.clone(), height));
+        }
+        let height = alike.reached(&alike.records)?;
+        Some((query.with_payment(answer.clone(), Err(error.clone())), height))
+    }
+
+    /// What the vote of an endpoint on the newest block reads as by the word of that endpoint alone, with its operator and
+    /// the height of the vote. `None` where that cannot be read.
+    async fn read_by<'e>(
+        &self,
+        endpoint: &'e RpcEndpoint,
+        query: &Query,
+        vote: &Findings,
+    ) -> Option<(&'e str, u64, Answer)> {
+        let answer = self.both(&endpoint.rpc, query, vote, Ok(vote), BlockId::latest()).await.ok()?;
+        Some((endpoint.operator.as_str(), vote.block, answer))
     }
 
     /// The answer at `block`: the records from the one findings, what the name says about payments from the other. Look-ups
@@ -209,6 +306,41 @@ impl Answers {
     }
 }
 
+/// The operators that read the same at the newest block, each with a height that it has reached.
+struct ReadAlike<'e> {
+    /// Number of operators that must agree.
+    agree: usize,
+    /// On the records.
+    records: BTreeMap<&'e str, u64>,
+    /// On payments too.
+    all: BTreeMap<&'e str, u64>,
+}
+
+impl<'e> ReadAlike<'e> {
+    /// An operator reads `read` at this height, beside `answer`.
+    fn add(&mut self, operator: &'e str, height: u64, read: &Answer, answer: &Answer) {
+        if read.same_records(answer) {
+            self.records.insert(operator, height);
+        }
+        if read == answer {
+            self.all.insert(operator, height);
+        }
+    }
+
+    /// Whether so many further operators could change nothing.
+    fn are_decided(&self, further: usize) -> bool {
+        self.all.len() >= self.agree || self.records.len() + further < self.agree
+    }
+
+    /// The height that as many of these as must agree have reached.
+    fn reached(&self, operators: &BTreeMap<&str, u64>) -> Option<u64> {
+        let mut heights: Vec<_> = operators.values().copied().collect();
+        heights.sort_unstable_by_key(|height| Reverse(*height));
+        let agree = if clresolve_core::mutant!("one-look-up-speaks-for-all") { 1 } else { self.agree };
+        heights.get(agree.checked_sub(1)?).copied()
+    }
+}
+
 /// What the Universal Resolver returned, after the look-up that remains if any. Breaks with an answer that is complete.
 ///
 /// # Errors
@@ -230,13 +362,28 @@ mod tests {
 
     use super::*;
 
+    /// One that claims to be far behind lowers no height, and one that stalls is not waited for in vain.
+    #[test]
+    fn operators_that_read_alike_count_once_and_by_the_height_that_enough_have_reached() {
+        let read = Answer::NoResolver(None);
+        let mut alike = ReadAlike { agree: 2, records: BTreeMap::new(), all: BTreeMap::new() };
+        alike.add("a", 7, &read, &read);
+        alike.add("a", 9, &read, &read);
+        assert_eq!((alike.reached(&alike.all), alike.are_decided(1), alike.are_decided(0)), (None, false, true));
+        alike.add("b", 1, &read, &read);
+        alike.add("c", 8, &read, &read);
+        assert_eq!((alike.reached(&alike.all), alike.are_decided(9)), (Some(8), true));
+    }
+
     /// Who makes up an objection that reads as if nothing had changed would hide what others object.
     #[test]
     fn an_objection_that_reads_alike_leaves_the_newest_block_unknown() {
         let objection = ChainError::Disagree(vec![("a".to_owned(), "records".to_owned())]);
         let newest = |answer: &Answer, holder, objection: Option<&ChainError>| NewestAnswer {
-            latest: Latest { answer: answer.clone(), holder },
+            latest: Ok(Latest { answer: answer.clone(), holder }),
             objection: objection.cloned(),
+            look_ups: Vec::new(),
+            agree: 2,
         };
         let (read, holder) = (Answer::NoResolver(None), Some(Address::ZERO));
         let alike = Latest { answer: read.clone(), holder };

@@ -18,9 +18,9 @@ use alloy_rpc_types_eth::{Filter, Log};
 use clresolve_core::reading::{Block, BlockSelector};
 use clresolve_state::{Contracts, HashedHeader};
 
-pub(crate) use self::events::subnode;
 pub use self::events::{Change, Source};
 use self::events::{Topics, changes, registration};
+pub(crate) use self::events::{first_bytes, subnode};
 use self::window::Window;
 use crate::endpoint::{Endpoint, RpcEndpoint};
 use crate::failure::Failure;

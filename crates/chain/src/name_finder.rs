@@ -13,8 +13,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use alloy_json_rpc::RpcError;
 use alloy_primitives::{Address, B256, Bytes, keccak256};
 use alloy_rpc_types_eth::{BlockId, Filter, Log};
+use alloy_transport::{TransportError, TransportErrorKind};
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::EndpointKey;
 use clresolve_core::reading::BlockSelector;
@@ -26,21 +28,31 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::endpoint::RpcEndpoint;
 use crate::failure::Failure;
-use crate::follow::subnode;
+use crate::follow::{first_bytes, subnode};
 use crate::pool::ChainConfig;
 use crate::request::eth_call;
-use crate::transport::HttpPost;
+use crate::transport::{HttpPost, PostError, TransportFault};
 
 /// Most nodes that are taken of one endpoint, some 10 MB: far more than there are agents, and a list that is audited in a
 /// few minutes. An endpoint that invents names without end ends here.
 const MAX_NODES: usize = 100_000;
 
-/// Most requests for logs to one endpoint: enough for all of mainnet in ranges of ten thousand blocks, the shortest that
-/// public endpoints prescribe.
+/// Most requests for the same logs to one endpoint: enough for the newest ten million blocks in ranges of ten thousand,
+/// the shortest that public endpoints prescribe. A range that is refused costs one as well.
 const MAX_REQUESTS: usize = 4096;
 
 /// Longest time that one endpoint may take for all of them, and longest time in which spellings are asked for.
 const MAX_TIME: Duration = Duration::from_secs(600);
+
+/// Most single blocks whose logs an endpoint may refuse, until it is asked for no more. An honest block is never so full;
+/// an endpoint that refuses every block costs so many requests, and not all of them.
+const MAX_REFUSED: usize = 16;
+
+/// How the keys of an agent's records begin.
+const AGENT_KEYS: &[u8] = b"cl.";
+
+/// The event of a text record, in the form without its value and in the one with it.
+const TEXT_CHANGED: [&str; 2] = ["TextChanged(bytes32,string,string)", "TextChanged(bytes32,string,string,string)"];
 
 /// Most nodes whose subnames are asked for in one request: endpoints refuse longer filters.
 const NODES_PER_REQUEST: usize = 64;
@@ -61,8 +73,8 @@ pub struct NameFinder {
 /// Which nodes are looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WantedNames {
-    /// Those whose records of an agent were set in these blocks, whose keys are known: logs are asked for by the hash of a
-    /// key. Without a last block up to the finalized one.
+    /// Those of which any record whose key begins with `cl.` was set in these blocks. Without a last block up to the
+    /// finalized one.
     Changed {
         /// The first block.
         first: u64,
@@ -192,38 +204,48 @@ impl LogReader<'_> {
         match wanted {
             WantedNames::Changed { first, last } => {
                 self.telling.last = last.unwrap_or(finalized).min(finalized);
-                self.changed(*first..=self.telling.last).await
+                self.changed(*first..=self.telling.last).await;
             }
             WantedNames::Below(parent) => {
                 self.telling.last = finalized;
-                self.below(parent.node(), finder.contracts.registry).await
+                self.below(parent.node(), finder.contracts.registry).await;
             }
         }
+        Ok(())
     }
 
-    async fn changed(&mut self, blocks: RangeInclusive<u64>) -> Result<(), Failure> {
-        let events = ["TextChanged(bytes32,string,string)", "TextChanged(bytes32,string,string,string)"];
-        let keys = Key::ALL.iter().chain(&Key::SIGNER).map(|key| key.as_str());
-        let keys = keys.chain([EndpointKey::Runtime.as_str()]).map(keccak256);
-        let filter = Filter::new().event_signature(events.map(keccak256).to_vec()).topic2(keys.collect::<Vec<_>>());
-        self.logs(filter, blocks, &mut |telling, log| {
-            if let (Some(node), Some(block)) = (log.topics().get(1), log.block_number) {
-                telling.note(*node, block);
+    /// Asks for the records of known keys by their hashes, then for those of any key, which says itself what it is. A
+    /// stranger who fills blocks with other records hides what is misspelt in them, and nothing else.
+    async fn changed(&mut self, blocks: RangeInclusive<u64>) {
+        let any_key = Filter::new().event_signature(TEXT_CHANGED.map(keccak256).to_vec());
+        let known_keys = any_key.clone().topic2(known_keys());
+        self.logs(&known_keys, blocks.clone(), &mut |telling, log| telling.note_record(log)).await;
+        if self.telling.failure.is_some() {
+            return;
+        }
+        self.requests = MAX_REQUESTS;
+        self.logs(&any_key, blocks, &mut |telling, log| {
+            if says_an_agents_key(log) {
+                telling.note_record(log);
             }
         })
-        .await
+        .await;
+        let cause = self.telling.failure.take();
+        self.telling.failure =
+            cause.map(|cause| format!("records of other keys than the specification's were not all read: {cause}"));
     }
 
     /// Level by level. Of a name that was given back nothing is noted, and its subnames are looked at all the same.
-    async fn below(&mut self, parent: B256, registry: Address) -> Result<(), Failure> {
+    async fn below(&mut self, parent: B256, registry: Address) {
         let new_owner = Filter::new().address(registry).event_signature(keccak256("NewOwner(bytes32,bytes32,address)"));
+        let blocks = 0..=self.telling.last;
         let mut seen = BTreeSet::from([parent]);
         let mut level = vec![parent];
         for _ in 0..MAX_LEVELS {
             let mut owners: BTreeMap<B256, Ownership> = BTreeMap::new();
             for parents in level.chunks(NODES_PER_REQUEST) {
                 let filter = new_owner.clone().topic1(parents.to_vec());
-                self.logs(filter, 0..=self.telling.last, &mut |telling, log| {
+                self.logs(&filter, blocks.clone(), &mut |telling, log| {
                     let Some((node, ownership)) = Ownership::of(log) else { return };
                     if seen.len() + owners.len() > MAX_NODES && !owners.contains_key(&node) {
                         return telling.fail(format!("it tells of more than {MAX_NODES} names"));
@@ -231,7 +253,7 @@ impl LogReader<'_> {
                     let known = owners.entry(node).or_insert(ownership);
                     *known = ownership.max(*known);
                 })
-                .await?;
+                .await;
             }
             level = owners.keys().copied().filter(|node| seen.insert(*node)).collect();
             for (node, Ownership { place: (block, _), is_held }) in owners {
@@ -240,54 +262,101 @@ impl LogReader<'_> {
                 }
             }
             if level.is_empty() || self.telling.failure.is_some() {
-                return Ok(());
+                return;
             }
         }
         self.telling.fail(format!("names stand more than {MAX_LEVELS} levels below"));
-        Ok(())
     }
 
-    /// Hands on each log of these blocks that the filter asks for. A range that is refused is parted.
-    async fn logs(
-        &mut self,
-        filter: Filter,
-        blocks: RangeInclusive<u64>,
-        take: &mut (dyn FnMut(&mut Telling, &Log) + Send),
-    ) -> Result<(), Failure> {
-        let mut open = vec![blocks];
+    /// Hands on each log of these blocks that the filter asks for, the newest blocks first. A range that is refused is
+    /// parted. What is not given is a failure; the other blocks are asked for all the same.
+    async fn logs(&mut self, filter: &Filter, blocks: RangeInclusive<u64>, take: &mut TakeLog<'_>) {
+        let (mut open, mut refused) = (vec![blocks], Vec::new());
         // Ends: each turn takes a request, and without one it ends.
         while let Some(blocks) = open.pop().filter(|blocks| !blocks.is_empty() && self.telling.failure.is_none()) {
-            if self.requests == 0 {
-                self.telling.fail(format!("it gives the logs of few blocks at a time: {MAX_REQUESTS} requests"));
-                break;
-            }
-            self.requests -= 1;
-            let (first, last) = (*blocks.start(), *blocks.end());
-            let part = filter.clone().from_block(first).to_block(last);
-            match self.endpoint.rpc.request::<_, Vec<Log>>("eth_getLogs", (part,)).await {
-                Ok(logs) => {
-                    let is_asked = |log: &&Log| {
-                        let is_of_blocks = log.block_number.is_some_and(|number| blocks.contains(&number));
-                        is_of_blocks && !log.removed && filter.matches(&log.inner)
-                    };
-                    logs.iter().filter(is_asked).for_each(|log| take(&mut self.telling, log));
-                }
-                Err(error) if !Failure::is_about_the_range(&error) => return Err(self.endpoint.failure(&error)),
-                Err(error) if first == last => {
-                    let cause = self.endpoint.failure(&error);
-                    self.telling.fail(format!("it does not give the logs of block {first}: {cause}"));
-                }
-                Err(_) => {
+            match self.part(filter, &blocks).await {
+                Ok(logs) => logs.iter().for_each(|log| take(&mut self.telling, log)),
+                Err(Refused::Range) => {
+                    let (first, last) = (*blocks.start(), *blocks.end());
                     let middle = first + (last - first) / 2;
-                    open.extend([middle + 1..=last, first..=middle]);
+                    open.extend([first..=middle, middle + 1..=last]);
                 }
+                Err(Refused::Block(cause)) if refused.len() + 1 < MAX_REFUSED => refused.push(cause),
+                Err(Refused::Block(cause) | Refused::All(cause)) => self.telling.fail(cause),
             }
         }
-        Ok(())
+        if let Some(cause) = refused.into_iter().next() {
+            self.telling.fail(cause);
+        }
+    }
+
+    /// The logs of these blocks that the filter asks for, in one request.
+    async fn part(&mut self, filter: &Filter, blocks: &RangeInclusive<u64>) -> Result<Vec<Log>, Refused> {
+        if self.requests == 0 {
+            return Err(Refused::All(format!("it gives the logs of few blocks at a time: {MAX_REQUESTS} requests")));
+        }
+        self.requests -= 1;
+        let (first, last) = (*blocks.start(), *blocks.end());
+        let part = filter.clone().from_block(first).to_block(last);
+        let is_asked = |log: &Log| {
+            let is_of_blocks = log.block_number.is_some_and(|number| blocks.contains(&number));
+            is_of_blocks && !log.removed && filter.matches(&log.inner)
+        };
+        match self.endpoint.rpc.request::<_, Vec<Log>>("eth_getLogs", (part,)).await {
+            Ok(logs) => Ok(logs.into_iter().filter(is_asked).collect()),
+            Err(error) => {
+                let cause = self.endpoint.failure(&error);
+                let may_be_long = Failure::is_about_the_range(&error) || is_late(&error);
+                Err(match (may_be_long, first == last) {
+                    (true, false) => Refused::Range,
+                    (true, true) => Refused::Block(format!("it does not give the logs of block {first}: {cause}")),
+                    (false, _) => Refused::All(cause.to_string()),
+                })
+            }
+        }
     }
 }
 
+/// Whether the answer did not come in time: fewer blocks take less.
+fn is_late(error: &TransportError) -> bool {
+    let RpcError::Transport(TransportErrorKind::Custom(cause)) = error else { return false };
+    matches!(cause.downcast_ref(), Some(TransportFault::Post(PostError::Timeout(_))))
+}
+
+/// What becomes of each log that was asked for.
+type TakeLog<'a> = dyn FnMut(&mut Telling, &Log) + Send + 'a;
+
+/// Why an endpoint has not given logs.
+enum Refused {
+    /// The range may be too long.
+    Range,
+    /// A single block may hold too many.
+    Block(String),
+    /// It will give no others.
+    All(String),
+}
+
+/// The hashes of the keys that an agent's records are known to have.
+fn known_keys() -> Vec<B256> {
+    let keys = Key::ALL.iter().chain(&Key::SIGNER).map(|key| key.as_str());
+    keys.chain([EndpointKey::Runtime.as_str()]).map(keccak256).collect()
+}
+
+/// Whether a log of a text record says in clear that its key is an agent's. One whose key is not that of its hash says
+/// nothing.
+fn says_an_agents_key(log: &Log) -> bool {
+    let key = first_bytes(&log.data().data).filter(|key| key.starts_with(AGENT_KEYS));
+    key.is_some_and(|key| log.topics().get(2) == Some(&keccak256(key)))
+}
+
 impl Telling {
+    /// Notes the node that a log of a text record is about.
+    fn note_record(&mut self, log: &Log) {
+        if let ([_, node, _], Some(block)) = (log.topics(), log.block_number) {
+            self.note(*node, block);
+        }
+    }
+
     fn note(&mut self, node: B256, block: u64) {
         let is_full = self.nodes.len() >= MAX_NODES && !clresolve_core::mutant!("nodes-without-end");
         if is_full && !self.nodes.contains_key(&node) {

@@ -99,21 +99,30 @@ pub(crate) struct Newest<V> {
     pub(crate) records: NewestVote<V>,
     /// For payments.
     pub(crate) payment: NewestVote<V>,
+    /// All votes that are the same as what was read up to look-ups off the chain, with the endpoints that gave them and
+    /// contradicted nothing in this reading.
+    pub(crate) look_ups: Vec<(Arc<RpcEndpoint>, V)>,
 }
 
 impl<V: Vote + Clone> Newest<V> {
-    /// The votes of these endpoints, whose labels are these, beside what was read.
+    /// The votes of these endpoints of `order` beside what was read; look-ups of those that are usable.
     pub(crate) fn of(
         at: AtLatest,
         counter: &QuorumCounter<V>,
         pinned: &V,
-        label: impl Fn(usize) -> String,
+        order: &[Arc<RpcEndpoint>],
+        is_usable: impl Fn(&usize) -> bool,
     ) -> Option<Self> {
         let of = |endpoint: usize, part: VotePart| {
-            let is_objection = counter.is_objection(endpoint, pinned, part);
-            Some(NewestVote { label: label(endpoint), vote: counter.latest_vote(endpoint)?.clone(), is_objection })
+            let (vote, label) = (counter.latest_vote(endpoint)?.clone(), order[endpoint].label.clone());
+            Some(NewestVote { label, vote, is_objection: counter.is_objection(endpoint, pinned, part) })
         };
-        Some(Self { records: of(at.records, VotePart::Records)?, payment: of(at.payment, VotePart::Payment)? })
+        let look_ups = counter.same_up_to_look_ups(pinned).filter(|(endpoint, _)| is_usable(endpoint));
+        Some(Self {
+            records: of(at.records, VotePart::Records)?,
+            payment: of(at.payment, VotePart::Payment)?,
+            look_ups: look_ups.map(|(endpoint, vote)| (Arc::clone(&order[endpoint]), vote.clone())).collect(),
+        })
     }
 }
 
@@ -270,7 +279,7 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
         let pinned = endpoints.first().and_then(|endpoint| counter.vote(*endpoint, block)).cloned();
         let pinned = pinned.expect("an endpoint that agrees has voted");
         let reached = latest.and_then(|at| counter.reached(at));
-        let latest = latest.and_then(|at| Newest::of(at, counter, &pinned, label));
+        let latest = latest.and_then(|at| Newest::of(at, counter, &pinned, order, is_usable));
         let consensus = Consensus {
             block: *block,
             pinned,

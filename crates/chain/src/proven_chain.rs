@@ -188,7 +188,7 @@ impl ProvenChain {
             return Err(ChainError::Unreachable(vec![("newest block".to_owned(), few)]));
         };
         let client = self.pool.client(members, spares);
-        Ok((self.answers.newest(&client, query, newest, self.pool.chain_id).await?, reached))
+        Ok((self.answers.newest(&client, query, newest, &self.pool).await, reached))
     }
 
     async fn reading(&self, query: Query, selector: BlockSelector) -> Result<Reading, ChainError> {
@@ -217,16 +217,24 @@ impl ProvenChain {
         let payment = self.answers.payment(&payment_client, &query, &pinned, block).map(Ok);
         let (answers, latest) = join(try_join(answer, payment), OptionFuture::from(latest)).await;
         let (answer, payment) = answers?;
-        let reached = latest.as_ref().and_then(|latest| latest.as_ref().ok()?.1);
-        let latest = latest.map(|latest| latest?.0.beside(&answer, pinned.holder));
+        let is_payment_read = payment.is_ok();
+        let answer = query.with_payment(answer, payment);
+        let (latest, reached) = match latest {
+            Some(Ok((latest, reached))) => {
+                let (latest, read_by_each) = self.answers.beside(&query, latest, &answer, pinned.holder).await;
+                (Some(latest), read_by_each.or(reached))
+            }
+            Some(Err(error)) => (Some(Err(error)), None),
+            None => (None, None),
+        };
         let mut complaints = transport.complaints().await;
         if let Some(apart) = &apart {
             complaints.extend(apart.complaints().await);
         }
-        self.record(&query, &transport, apart.as_ref().filter(|_| payment.is_ok())).await;
+        self.record(&query, &transport, apart.as_ref().filter(|_| is_payment_read)).await;
         Ok(Reading {
             block: head.block,
-            answer: query.with_payment(answer, payment),
+            answer,
             latest,
             newest: newest(selector, &head.block, reached),
             holder: pinned.holder,

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use clresolve_core::reading::Block;
 use clresolve_state::HashedHeader;
-use clresolve_state::contracts::Findings;
+use clresolve_state::contracts::{Findings, Resolved};
 use jiff::SignedDuration;
 
 use crate::failure::Failure;
@@ -29,6 +29,12 @@ const MAX_REPEATS: usize = 4;
 pub(crate) trait Vote: PartialEq {
     /// Whether the name's resolver and this part of its response are the same, whatever the block.
     fn same(&self, other: &Self, part: VotePart) -> bool;
+
+    /// Whether both leave the records to look-ups off the chain, and are the same up to these, whatever they say about
+    /// payments. Only what the look-ups read can tell then whether the records are the same.
+    fn same_up_to_look_ups(&self, _: &Self) -> bool {
+        false
+    }
 
     /// Height of the block that it is about, where it says that itself.
     fn height(&self) -> Option<u64> {
@@ -52,6 +58,12 @@ impl Vote for Findings {
             VotePart::Records => self.same_records(other),
             VotePart::Payment => self.same_payment(other),
         }
+    }
+
+    fn same_up_to_look_ups(&self, other: &Self) -> bool {
+        let is_alike = (self.registered, self.holder, &self.source) == (other.registered, other.holder, &other.source);
+        matches!((&self.resolved, &other.resolved), (Resolved::Offchain(_), Resolved::Offchain(_)))
+            && (is_alike || clresolve_core::mutant!("look-ups-hide-sales"))
     }
 
     fn height(&self) -> Option<u64> {
@@ -230,6 +242,14 @@ impl<V: Vote> QuorumCounter<V> {
     /// The endpoint's vote about the newest block.
     pub(crate) fn latest_vote(&self, endpoint: usize) -> Option<&Result<V, Failure>> {
         self.voter(endpoint)?.latest.as_ref()
+    }
+
+    /// The votes on the newest block that are the same as `vote` up to look-ups off the chain, by endpoint.
+    pub(crate) fn same_up_to_look_ups(&self, vote: &V) -> impl Iterator<Item = (usize, &V)> {
+        self.voters.iter().filter_map(move |voter| {
+            let latest = voter.latest.as_ref()?.as_ref().ok()?;
+            latest.same_up_to_look_ups(vote).then_some((voter.endpoint, latest))
+        })
     }
 
     /// The height that as many operators as must agree have reached with the votes on the newest block that count: the lower

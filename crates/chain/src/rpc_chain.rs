@@ -66,17 +66,18 @@ impl RpcChain {
         let mut consensus = self.consensus(&query, selector).await?;
         let client = self.pool.client(consensus.members.clone(), consensus.spares.clone());
         let votes = consensus.latest.take();
-        let at_latest = votes.map(|votes| self.answers.newest(&client, &query, votes, self.pool.chain_id));
+        let at_latest = votes.map(|votes| self.answers.newest(&client, &query, votes, &self.pool));
         let Consensus { block, pinned, .. } = &consensus;
         let answer = self.answers.both(&client, &query, pinned, Ok(pinned), by_hash(block));
         let (answer, latest) = join(answer, OptionFuture::from(at_latest)).await;
         let answer = answer?;
-        let latest = latest.map(|latest| latest?.beside(&answer, pinned.holder));
+        let latest = latest.map(|latest| self.answers.beside(&query, latest, &answer, pinned.holder));
+        let (latest, reached) = OptionFuture::from(latest).await.unzip();
         Ok(Reading {
             block: *block,
             answer,
             latest,
-            newest: newest(selector, block, consensus.newest),
+            newest: newest(selector, block, reached.flatten().or(consensus.newest)),
             holder: pinned.holder,
             expiry: pinned.expiry,
             proof: consensus.proof(self.pool.demand),

@@ -108,7 +108,7 @@ impl UnprovenHints {
             QuorumStatus::Settled(agreement) | QuorumStatus::Provisional(agreement, _) => agreement.latest?,
             QuorumStatus::Open { .. } => counter.objections(pinned)?,
         };
-        let newest = Newest::of(at, &counter, pinned, |index| self.order[index].label.clone())?;
+        let newest = Newest::of(at, &counter, pinned, &self.order, |_| true)?;
         let counts = |endpoint: &&Arc<RpcEndpoint>| !head.excludes(&endpoint.label);
         let (asked, others) = self.order.split_at(self.fan_out.asked());
         Some(NewestFindings {

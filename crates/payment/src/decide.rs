@@ -230,13 +230,13 @@ fn identity(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Option<Obj
 
 /// A decision is about now. Nothing is concluded from a block that was chosen by number.
 fn numbered(known: &Knowledge<'_>) -> Option<Objection> {
-    let tag = &known.resolution.verdict().anchor.as_ref()?.block.tag;
-    if !tag.bytes().all(|byte| byte.is_ascii_digit()) || clresolve_core::mutant!("the-past-is-paid") {
+    let block = &known.resolution.verdict().anchor.as_ref()?.block;
+    if !block.is_chosen_by_number() || clresolve_core::mutant!("the-past-is-paid") {
         return None;
     }
     let reason =
         Reason::new(Code::ChainBehind).message("A decision is about now, and this block was chosen by number.");
-    Some(Objection::new(Check::Identity, reason.observed(tag.as_str())))
+    Some(Objection::new(Check::Identity, reason.observed(block.tag.as_str())))
 }
 
 /// The entries that are decided about, with their places.

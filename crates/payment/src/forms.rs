@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use alloy_primitives::{Address, B256, U256};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serializer};
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use clresolve_core::mutant;
 
@@ -90,6 +90,28 @@ pub(crate) fn read_word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<B2
     word(&text).ok_or_else(|| D::Error::custom("expected 0x and 64 hex digits"))
 }
 
+/// For serde: a whole number. JSON has one kind of number, so `402.0` is 402.
+pub(crate) fn read_whole<'de, D: Deserializer<'de>, N: TryFrom<u64>>(deserializer: D) -> Result<N, D::Error> {
+    whole(&Number::deserialize(deserializer)?)
+}
+
+/// For serde: the same, or nothing.
+pub(crate) fn read_whole_or_null<'de, D, N>(deserializer: D) -> Result<Option<N>, D::Error>
+where
+    D: Deserializer<'de>,
+    N: TryFrom<u64>,
+{
+    Option::<Number>::deserialize(deserializer)?.as_ref().map(whole).transpose()
+}
+
+/// What is beyond 64 bits counts as the largest number of 64.
+fn whole<N: TryFrom<u64>, E: serde::de::Error>(number: &Number) -> Result<N, E> {
+    let without_fraction = |number: f64| (number >= 0.0 && number.fract() == 0.0).then_some(number as u64);
+    let found = number.as_u64().or_else(|| without_fraction(number.as_f64()?));
+    let fitting = found.and_then(|found| N::try_from(found).ok());
+    fitting.ok_or_else(|| E::custom(format_args!("expected a whole number that is not too large, found {number}")))
+}
+
 #[cfg(test)]
 mod tests {
     use alloy_primitives::address as literal;
@@ -109,6 +131,23 @@ mod tests {
         for text in others {
             assert_eq!(amount(text), None, "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_whole_number_is_read_however_it_is_written() {
+        let status = |text: &str| read_whole::<_, u16>(&mut serde_json::Deserializer::from_str(text)).ok();
+        for text in ["402", "402.0", "4.02e2"] {
+            assert_eq!(status(text), Some(402), "{text}");
+        }
+        assert_eq!([status("0"), status("-0.0"), status("65535.0")], [Some(0), Some(0), Some(u16::MAX)]);
+        for text in ["402.5", "-1", "-402.0", "65536", "1e300", "\"402\"", "null", "[402]"] {
+            assert_eq!(status(text), None, "{text}");
+        }
+        let seconds = |text: &str| read_whole_or_null::<_, u64>(&mut serde_json::Deserializer::from_str(text)).ok();
+        for (text, read) in [("60.0", Some(60)), ("null", None), ("18446744073709551616", Some(u64::MAX))] {
+            assert_eq!(seconds(text), Some(read), "{text}");
+        }
+        assert_eq!([seconds("0.5"), seconds("-1"), seconds("\"60\"")], [None; 3]);
     }
 
     #[test]

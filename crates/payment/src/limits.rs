@@ -122,7 +122,7 @@ pub struct CallerLimits {
     /// Schemes that remain permitted.
     pub schemes: Option<Vec<String>>,
     /// Longest time, in seconds.
-    #[serde(alias = "maxTimeoutSeconds")]
+    #[serde(default, alias = "maxTimeoutSeconds", deserialize_with = "forms::read_whole_or_null")]
     pub max_timeout_seconds: Option<u64>,
     /// Most atomic units, of every asset.
     #[serde(alias = "maxAmount")]
@@ -133,7 +133,11 @@ pub struct CallerLimits {
 
 /// Assets of one network, as a caller names them.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "expected a list of contracts, or an object from each contract, once, to its most atomic units; a \
+                 contract is 0x and 40 hex digits, where they are in mixed case with a valid EIP-55 checksum"
+)]
 pub enum CallerAssets {
     /// Contracts.
     Listed(#[serde(deserialize_with = "listed_addresses")] BTreeSet<Address>),
@@ -261,6 +265,8 @@ mod tests {
         assert_eq!(tightened(json!({"networks": ["eip155:1"]})).networks, BTreeSet::new());
         assert_eq!(tightened(json!({"schemes": ["upto"]})).schemes, BTreeSet::new());
         assert_eq!(tightened(json!({"max_timeout_seconds": 60})).max_timeout_seconds, 60);
+        assert_eq!(tightened(json!({"maxTimeoutSeconds": 60.0})).max_timeout_seconds, 60);
+        assert_eq!(tightened(json!({"max_timeout_seconds": null})).max_timeout_seconds, MAX_TIMEOUT_SECONDS);
         assert_eq!(tightened(json!({"max_timeout_seconds": 9000})).max_timeout_seconds, MAX_TIMEOUT_SECONDS);
     }
 
@@ -282,6 +288,8 @@ mod tests {
             r#"{"max_amount": "0x5"}"#,
             r#"{"assets": {"eip155:84532": ["0x036cbD53842c5426634e7929541eC2318f3dCF7e"]}}"#,
             r#"{"assets": {"eip155:84532": {"0x036cbD53842c5426634e7929541eC2318f3dCF7e": "5"}}}"#,
+            r#"{"max_timeout_seconds": 0.5}"#,
+            r#"{"max_timeout_seconds": 5, "maxTimeoutSeconds": 50}"#,
             r#"{"networks": ["base"]}"#,
             r#"{"assets": {"eip155:1": ["USDC"]}}"#,
         ] {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use clresolve_core::digest::{Digest, Digester};
 use clresolve_core::json::object::{Object, from_object};
 use clresolve_core::json::parse;
 use clresolve_core::reason::Reason;
@@ -89,22 +90,18 @@ impl DecisionRequest {
     /// # Errors
     /// [`RequestError`]: what is wrong is the asker's, not the seller's.
     pub fn from_json(bytes: &[u8]) -> Result<Self, RequestError> {
-        if bytes.len() > MAX_REQUEST_BYTES {
-            return Err(RequestError::TooLong);
-        }
-        let form: Form = from_object(bytes).map_err(|error| RequestError::Form(excerpt(&error.to_string())))?;
-        let (demand, url) = match (form.response, form.payment_required) {
-            (Some(Object(response)), None) => response.read(form.url)?,
-            (None, Some(terms)) => (Demand::PaymentRequired(terms.get().to_owned()), form.url),
-            _ => return Err(expected("either response or paymentRequired")),
-        };
-        let limits = form.limits.as_deref().map(tightened).transpose()?.unwrap_or_default();
-        let Form { name, verb, selected, header, .. } = form;
-        at_most(MAX_WORD_BYTES, "name", &name)?;
-        at_most(MAX_WORD_BYTES, "verb", &verb)?;
-        at_most(MAX_URL_BYTES, "url", url.as_deref().unwrap_or_default())?;
-        let selected = selected.as_deref().map(Selected::read);
-        Ok(Self { name, verb, demand, url, selected, limits, header })
+        Form::read(bytes)?.request()
+    }
+
+    /// The same, with a digest of everything in it that a decision goes by. Two requests with one digest differ at most
+    /// in headers of the reply that nobody reads, and in how the same is written.
+    ///
+    /// # Errors
+    /// As [`from_json`](Self::from_json).
+    pub fn with_digest(bytes: &[u8]) -> Result<(Self, Digest), RequestError> {
+        let form = Form::read(bytes)?;
+        let digest = form.digest();
+        Ok((form.request()?, digest))
     }
 
     /// The terms.
@@ -135,6 +132,62 @@ struct Form {
     header: Option<String>,
 }
 
+impl Form {
+    fn read(bytes: &[u8]) -> Result<Self, RequestError> {
+        if bytes.len() > MAX_REQUEST_BYTES {
+            return Err(RequestError::TooLong);
+        }
+        from_object(bytes).map_err(|error| RequestError::Form(excerpt(&error.to_string())))
+    }
+
+    fn request(self) -> Result<DecisionRequest, RequestError> {
+        let (demand, url) = match (self.response, self.payment_required) {
+            (Some(Object(response)), None) => response.read(self.url)?,
+            (None, Some(terms)) => (Demand::PaymentRequired(terms.get().to_owned()), self.url),
+            _ => return Err(expected("either response or paymentRequired")),
+        };
+        let limits = self.limits.as_deref().map(tightened).transpose()?.unwrap_or_default();
+        let Self { name, verb, selected, header, .. } = self;
+        at_most(MAX_WORD_BYTES, "name", &name)?;
+        at_most(MAX_WORD_BYTES, "verb", &verb)?;
+        at_most(MAX_URL_BYTES, "url", url.as_deref().unwrap_or_default())?;
+        let selected = selected.as_deref().map(Selected::read);
+        Ok(DecisionRequest { name, verb, demand, url, selected, limits, header })
+    }
+
+    /// See [`DecisionRequest::with_digest`].
+    fn digest(&self) -> Digest {
+        let Self { name, verb, response, payment_required, url, selected, limits, header } = self;
+        let mut parts = Parts::default();
+        parts.add(Some(name));
+        parts.add(Some(verb));
+        parts.add(url.as_deref());
+        parts.add(header.as_deref());
+        parts.add(payment_required.as_deref().map(RawValue::get));
+        parts.add(selected.as_deref().map(RawValue::get));
+        if !clresolve_core::mutant!("any-limits-are-the-same") {
+            parts.add(limits.as_deref().map(RawValue::get));
+        }
+        if let Some(Object(response)) = response {
+            response.add_to(&mut parts);
+        }
+        parts.0.digest()
+    }
+}
+
+/// The digest of a list of texts. Each stands there with its length before it, so that no other list is written alike.
+#[derive(Default)]
+struct Parts(Digester);
+
+impl Parts {
+    fn add(&mut self, part: Option<&str>) {
+        let text = part.unwrap_or_default();
+        self.0.update(&[u8::from(part.is_some())]);
+        self.0.update(&text.len().to_le_bytes());
+        self.0.update(text.as_bytes());
+    }
+}
+
 /// What the caller tightens. No limit may be given twice, so that which of them counts is never a question.
 fn tightened(raw: &RawValue) -> Result<CallerLimits, RequestError> {
     let refused = |why: &dyn fmt::Display| RequestError::Form(excerpt(&format!("limits: {why}")));
@@ -158,6 +211,7 @@ impl Selected {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Response {
+    #[serde(deserialize_with = "crate::forms::read_whole")]
     status: u16,
     url: String,
     #[serde(default)]
@@ -223,6 +277,19 @@ enum Values {
 }
 
 impl Response {
+    /// Adds what a decision goes by. The values of headers come last, since nobody knows how many there are.
+    fn add_to(&self, parts: &mut Parts) {
+        let Self { status, url, headers: Headers(headers), body, body_base64 } = self;
+        parts.add(Some(&status.to_string()));
+        parts.add(Some(url));
+        parts.add(body.as_deref());
+        parts.add(body_base64.as_deref());
+        parts.add(Some(&headers.len().to_string()));
+        for value in terms::values(headers) {
+            parts.add(Some(value));
+        }
+    }
+
     fn read(self, url: Option<String>) -> Result<(Demand, Option<String>), RequestError> {
         if url.is_some() {
             return Err(expected("url beside paymentRequired alone: a response has its own"));
@@ -354,6 +421,83 @@ mod tests {
             let error = with(member, "a".repeat(most + 1).into()).unwrap_err().to_string();
             assert_eq!(error, format!("expected {member}: at most {most} bytes"));
         }
+    }
+
+    /// A request about the reply of a seller.
+    fn about_reply() -> Value {
+        let headers = json!([["date", "now"], ["payment-required", "one"], ["Payment-Required", "two"]]);
+        json!({
+            "name": "a.eth", "verb": "v", "selected": 0, "limits": {}, "header": "h",
+            "response": {"status": 402, "url": "u", "headers": headers, "body": "{}"},
+        })
+    }
+
+    fn digest(request: &Value) -> Digest {
+        DecisionRequest::with_digest(request.to_string().as_bytes()).expect("a request").1
+    }
+
+    /// The same request, with another value at a place.
+    fn with(request: &Value, pointer: &str, value: Value) -> Value {
+        let mut changed = request.clone();
+        *changed.pointer_mut(pointer).expect("it is there") = value;
+        changed
+    }
+
+    /// Else one question would get the answer to another.
+    #[test]
+    fn whatever_a_decision_goes_by_is_in_the_digest_of_its_request() {
+        let reply = about_reply();
+        let mut base64 = reply.clone();
+        base64["response"] = json!({"status": 402, "url": "u", "headers": {}, "body_base64": "e30="});
+        let terms = json!({"name": "a.eth", "verb": "v", "paymentRequired": {"a": 1}, "url": "u"});
+        let date = || json!(["date", "now"]);
+        let of = |name: &str, value: &str| json!([name, value]);
+        let requests = [
+            with(&reply, "/name", json!("b.eth")),
+            with(&reply, "/verb", json!("w")),
+            with(&reply, "/selected", json!(1)),
+            with(&reply, "/selected", json!({"scheme": "exact"})),
+            with(&reply, "/selected", Value::Null),
+            with(&reply, "/limits", json!({"max_amount": "5"})),
+            with(&reply, "/limits", Value::Null),
+            with(&reply, "/header", json!("i")),
+            with(&reply, "/response/status", json!(200)),
+            with(&reply, "/response/url", json!("w")),
+            with(&reply, "/response/body", json!("[]")),
+            with(&reply, "/response/body", Value::Null),
+            with(&reply, "/response/headers/1/1", json!("three")),
+            with(&reply, "/response/headers", json!([date(), of("payment-required", "one")])),
+            with(&reply, "/response/headers", json!([date(), date(), of("payment-required", "one")])),
+            with(
+                &reply,
+                "/response/headers",
+                json!([date(), of("payment-required", "two"), of("payment-required", "one")]),
+            ),
+            with(&base64, "/response/body_base64", json!("W10=")),
+            with(&terms, "/paymentRequired/a", json!(2)),
+            with(&terms, "/url", json!("w")),
+            with(&terms, "/url", Value::Null),
+            reply,
+            base64,
+            terms,
+        ];
+        let digests: std::collections::BTreeSet<Digest> = requests.iter().map(digest).collect();
+        assert_eq!(digests.len(), requests.len(), "one for each");
+    }
+
+    /// A seller dates each of its replies, and gives it an identifier of its own.
+    #[test]
+    fn what_no_decision_goes_by_is_not_in_the_digest_of_its_request() {
+        let reply = about_reply();
+        for (pointer, value) in [
+            ("/response/headers/0/1", json!("a moment later")),
+            ("/response/headers/0/0", json!("x-request-id")),
+            ("/response/headers/1/0", json!("PAYMENT-REQUIRED")),
+        ] {
+            assert_eq!(digest(&with(&reply, pointer, value)), digest(&reply), "{pointer}");
+        }
+        let spaced = reply.to_string().replacen('{', " { ", 1);
+        assert_eq!(DecisionRequest::with_digest(spaced.as_bytes()).expect("a request").1, digest(&reply));
     }
 
     /// What a seller sent is judged as terms, however broken it is.

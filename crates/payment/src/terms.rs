@@ -151,13 +151,18 @@ enum BodyDemand {
     Another,
 }
 
+/// The values of the headers [`HEADER`], in their order. Of other headers nothing is read but how many there are.
+pub(crate) fn values(headers: &[(String, String)]) -> impl Iterator<Item = &str> {
+    headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(HEADER)).map(|(_, value)| &**value)
+}
+
 /// The value of the one header [`HEADER`], if there is one.
 fn header(headers: &[(String, String)]) -> Result<Option<&str>, Box<Reason>> {
     if headers.len() > MAX_HEADERS {
         let message = "The reply has more headers than are read.";
         return Err(malformed("headers", message).expected(format!("at most {MAX_HEADERS}")).into());
     }
-    let mut values = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(HEADER)).map(|(_, value)| &**value);
+    let mut values = values(headers);
     let first = values.next();
     if (values.next().is_some() || first.is_some_and(is_joined)) && !mutant!("second-header-is-ignored") {
         return Err(ambiguous(HEADER, "The header PAYMENT-REQUIRED stands there twice."));

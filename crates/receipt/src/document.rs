@@ -8,7 +8,7 @@ use clresolve_core::reason::{self, Code, Effect, Reason};
 use clresolve_core::state::State;
 use clresolve_payment::settlement::Settlement;
 use clresolve_verdict::schema::bound::BoundName;
-use clresolve_verdict::verdict::{Anchor, Tool, Verdict, canonical_digest};
+use clresolve_verdict::verdict::{Anchor, Tool, Verdict, canonical_digest, document_id};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -243,11 +243,7 @@ impl Verification {
     }
 
     fn identify(&self) -> String {
-        let mut value = serde_json::to_value(self).expect("it has a JSON form: its keys are strings");
-        if let Some(object) = value.as_object_mut() {
-            object.remove("id");
-        }
-        canonical_digest(&value)
+        document_id(serde_json::to_value(self).expect("it has a JSON form: its keys are strings"))
     }
 
     /// A sentence where nothing that is signed names the agent: the receipt may be one of another agent of the same signer.

@@ -7,7 +7,7 @@ use clresolve_core::reason::{self, Reason};
 use clresolve_core::state::State;
 use clresolve_core::text::excerpt;
 use clresolve_verdict::schema::bound::{BoundName, CompiledSchema};
-use clresolve_verdict::verdict::{Anchor, Tool, Verdict, canonical_digest};
+use clresolve_verdict::verdict::{Anchor, Tool, Verdict, canonical_digest, document_id};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -122,11 +122,7 @@ impl Checked {
     }
 
     fn identify(&self) -> String {
-        let mut value = self.to_value();
-        if let Some(object) = value.as_object_mut() {
-            object.remove("id");
-        }
-        canonical_digest(&value)
+        document_id(self.to_value())
     }
 
     /// The document as JSON.

@@ -94,6 +94,7 @@ fn bad(manners: &str, url: &str, verb: &str, now: Timestamp) -> Reply {
         "payee" => changed(&|entry| entry["payTo"] = json!(stranger())),
         "second" => version_2(url, verb, &[entry(payee()), to_stranger()]),
         "resource" => version_2(&format!("https://{THIEF_HOST}/{verb}/v1"), verb, &[entry(payee())]),
+        "tool" => version_2(&format!("mcp://tool/{verb}"), verb, &[entry(payee())]),
         "near" => version_2(&format!("{url}?from=sandbox"), verb, &[entry(payee())]),
         "redirect" => web::redirect(&format!("https://{THIEF_HOST}/{verb}/v1")),
         "fresh" => offering(url, verb, &[to_stranger()], &offer(url, &payee_key(), stranger(), now)),

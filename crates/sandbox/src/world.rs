@@ -107,8 +107,10 @@ pub struct Counts {
     pub https: u64,
     /// For blocks and CARs.
     pub gateway: u64,
-    /// JSON-RPC to the endpoint without faults; a batch counts as one.
+    /// JSON-RPC to the endpoint that each world has; a batch counts as one.
     pub rpc: u64,
+    /// The same to all that were asked for beside it.
+    pub further_rpc: u64,
     /// To the CCIP-Read gateway.
     pub ccip: u64,
     /// For schemas and manifests.
@@ -243,10 +245,12 @@ impl World {
     pub fn counts(&self) -> Counts {
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let site = &self.site;
+        let further = self.faulty.lock().unwrap_or_else(PoisonError::into_inner);
         Counts {
             https: count(&site.cards),
             gateway: count(&site.gateways),
             rpc: self.rpc.requests(),
+            further_rpc: further.iter().map(|(_, server)| server.requests()).sum(),
             ccip: count(&site.ccip),
             schemas: count(&site.schemas),
             sellers: count(&site.sellers),

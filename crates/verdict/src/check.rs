@@ -161,8 +161,12 @@ impl<'e> Prepared<'e> {
         let mut reasons: Vec<Reason> = reasons.into_iter().map(|reason| weigh(reason, profile, policy)).collect();
         reason::sort(&mut reasons);
         reasons.dedup_by(|a, b| (a.code, a.effect, a.step, &a.place) == (b.code, b.effect, b.step, &b.place));
-        let has_schemas = policy.depth == Depth::Schemas && bound.is_some();
-        let steps = statuses(evidence, proven, card.is_some(), has_schemas, &reasons, policy);
+        let reached = Reached {
+            proven_content: proven,
+            card: card.is_some(),
+            schemas: policy.depth == Depth::Schemas && bound.is_some(),
+        };
+        let steps = statuses(evidence, &reached, &reasons, policy);
         ProfileFindings { state: state(&reasons, &steps, policy), reasons, steps }
     }
 
@@ -227,15 +231,18 @@ fn state(reasons: &[Reason], steps: &BTreeMap<Step, Status>, policy: &Policy) ->
     }
 }
 
+/// What there was to check.
+struct Reached {
+    /// Bytes that the records prove.
+    proven_content: bool,
+    /// A card that can be read.
+    card: bool,
+    /// Schemas, where they are asked for.
+    schemas: bool,
+}
+
 /// How each step ended: what its evidence says, made worse by its reasons, never better.
-fn statuses(
-    evidence: &Evidence,
-    content_is_proven: bool,
-    has_card: bool,
-    has_schemas: bool,
-    reasons: &[Reason],
-    policy: &Policy,
-) -> BTreeMap<Step, Status> {
+fn statuses(evidence: &Evidence, reached: &Reached, reasons: &[Reason], policy: &Policy) -> BTreeMap<Step, Status> {
     let base = |step| match step {
         Step::Name => Status::Pass,
         Step::Records if evidence.found().is_some() => Status::Pass,
@@ -243,11 +250,11 @@ fn statuses(
         Step::FetchHttps => https_status(&evidence.https),
         Step::FetchIpfs => ipfs_status(&evidence.ipfs, policy),
         Step::Integrity if evidence.found().is_none() => Status::Skip,
-        Step::Integrity if content_is_proven => Status::Pass,
+        Step::Integrity if reached.proven_content => Status::Pass,
         Step::Integrity => Status::Unknown,
         Step::Card if evidence.card_bytes().is_some() => Status::Pass,
-        Step::Binding | Step::Entry | Step::Verbs if has_card => Status::Pass,
-        Step::Schemas if has_card && has_schemas => Status::Pass,
+        Step::Binding | Step::Entry | Step::Verbs if reached.card => Status::Pass,
+        Step::Schemas if reached.card && reached.schemas => Status::Pass,
         Step::Continuity => continuity::status(&evidence.continuity),
         Step::Card | Step::Binding | Step::Entry | Step::Verbs | Step::Schemas => Status::Skip,
         Step::Document | Step::Discovery | Step::Signature | Step::Payment | Step::Request | Step::Receipt => {

@@ -145,6 +145,13 @@ pub struct AnchorBlock {
     pub tag: String,
 }
 
+impl AnchorBlock {
+    /// Whether the question chose it by its number: it is about the past, and says nothing of now.
+    pub fn is_chosen_by_number(&self) -> bool {
+        self.tag.bytes().all(|byte| byte.is_ascii_digit())
+    }
+}
+
 /// Identifier and digest of a document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pinned {
@@ -318,19 +325,24 @@ impl Verdict {
 
     fn identify(&self) -> String {
         let mut value = serde_json::to_value(self).expect("a verdict has a JSON form: its keys are strings");
-        if let Some(object) = value.as_object_mut() {
-            object.remove("id");
-        }
         if let Some(freshness) = value.get_mut("freshness").and_then(Value::as_object_mut) {
             freshness.remove("served");
         }
-        canonical_digest(&value)
+        document_id(value)
     }
 
     /// Whether `id` and `conclusion` are the digests of what the verdict says.
     pub fn has_right_digests(&self) -> bool {
         self.conclusion == self.conclude() && self.id == self.identify()
     }
+}
+
+/// What a document carries as its `id`: the [`canonical_digest`] of its other members.
+pub fn document_id(mut document: Value) -> String {
+    if let Some(members) = document.as_object_mut() {
+        members.remove("id");
+    }
+    canonical_digest(&document)
 }
 
 /// `sha256:` and the digest of the RFC 8785 form of `value`.

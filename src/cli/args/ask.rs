@@ -294,10 +294,11 @@ pub(in crate::cli) struct WatchArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Every endpoint is asked for its logs, and their logs are put together: an
-endpoint that hides a name hides nothing. Logs hold hashes of names. The name
-of a hash is looked up in the names of --known, then in the NameWrapper. A
-hash without a known name stands in the list as it is, and an audit has a row
-for it.
+endpoint that hides a name hides nothing. Where it does not send the records
+of all keys, it is asked for the keys of the specification alone, and the
+command says so. Logs hold hashes of names. The name of a hash is looked up in
+the names of --known, then in the NameWrapper. A hash without a known name
+stands in the list as it is, and an audit has a row for it.
 Names off the chain, and those that a wildcard resolver makes up, leave no
 logs.
 Exit codes: 0 every endpoint sent all its logs, 3 one of them did not, or none
@@ -309,7 +310,7 @@ Examples:
     clresolve audit --names - --format html --out audit.html")]
 #[command(group = ArgGroup::new("wanted").args(["changed", "below"]).required(true).multiple(true))]
 pub(in crate::cli) struct AuditListArgs {
-    /// Names whose text records of an agent, such as cl.entry, were set in these blocks; without TO up to the finalized one
+    /// Names of which a text record that begins with cl. was set in these blocks; without TO up to the finalized one
     #[arg(long, value_name = "FROM..TO", value_parser = parse_blocks)]
     pub(in crate::cli) changed: Option<WantedNames>,
     /// All subnames of NAME that the registry has, on every level

@@ -13,6 +13,7 @@ use tokio::sync::Mutex;
 
 use crate::chain::{Block, BlockSelector, ChainError};
 use crate::check::records::behind;
+use crate::cli::input;
 use crate::cli::new_file::{self, NewFile};
 use crate::cli::notice;
 use crate::cli::output::{self, Unwritable};
@@ -83,7 +84,7 @@ impl BlockPin {
     pub(super) async fn of(file: Option<&Path>, world: &World) -> anyhow::Result<Option<Self>> {
         let Some(path) = file else { return Ok(None) };
         let (resolver, chain) = (&world.resolver, &world.config.chain);
-        let shown = || format!("--pin {}", Foreign::new(&path.display().to_string()));
+        let shown = || format!("--pin {}", input::shown(path));
         if chain.block != BlockSelector::Finalized {
             bail!("--pin: it names the block itself, so leave --block out");
         }
@@ -105,7 +106,7 @@ impl BlockPin {
         if chain.block != BlockSelector::Finalized {
             return Ok(None);
         }
-        let shown = || file.map(|path| Foreign::new(&path.display().to_string()).to_string()).unwrap_or_default();
+        let shown = || file.map(input::shown).unwrap_or_default();
         let found = match file.map(PinFile::read).transpose().with_context(shown)?.flatten() {
             Some(found) => found,
             None => match (PinFile::begin(resolver, chain).await, file) {

@@ -15,9 +15,9 @@ const NOTHING: &str = "nothing";
 pub(super) fn run(args: &AuditDiffArgs) -> anyhow::Result<Exit> {
     let read = [&args.before, &args.after].map(|report| ("a report", Some(&**report)));
     let output = Output::apart_from(&args.output.out, read)?;
-    let (before, after) = (super::report::past(&args.before)?, super::report::past(&args.after)?);
+    let (before, after) = (super::history::past(&args.before)?, super::history::past(&args.after)?);
     let difference = Difference::between(&before, &after)?;
-    let mut results = Results::new(output, args.output.form(), false);
+    let mut results = Results::one(output, args.output.form());
     results.push(&difference, |_| people(&difference))?;
     results.finish()?;
     Ok(difference.outcome(&args.fail_on).into())

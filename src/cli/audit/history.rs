@@ -1,11 +1,15 @@
 //! Earlier reports: one to compare with, and the counts of all for the picture of states over time.
 
-use anyhow::{Context as _, ensure};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
 
-use super::report::past;
+use anyhow::{Context as _, anyhow, ensure};
+
 use super::rows::Spool;
 use crate::cli::args::EarlierReportsArgs;
-use crate::report::difference::check_worlds;
+use crate::cli::input::shown;
+use crate::report::difference::{Kind, check_worlds};
 use crate::report::history::MAX_EARLIER_REPORTS;
 use crate::report::{Difference, Ending, Past, PastCounts, PublishedSchema, Scope};
 
@@ -15,12 +19,14 @@ pub(super) struct History {
     pub(super) last: Option<Past>,
     /// Scope and counts of all.
     counted: Vec<(Scope, PastCounts)>,
+    /// The kinds of changes since the last report that are a failure; all where none is named.
+    pub(super) fail_on: Vec<Kind>,
 }
 
 impl History {
     /// Reads the report of `--since` and those of `--history`. Of these only one at a time is in memory.
     pub(super) fn read(args: &EarlierReportsArgs) -> anyhow::Result<Self> {
-        let EarlierReportsArgs { since, history, .. } = args;
+        let EarlierReportsArgs { since, history, fail_on, .. } = args;
         ensure!(
             history.len() < MAX_EARLIER_REPORTS,
             "--history: take at most {} reports, such as one a month",
@@ -34,7 +40,7 @@ impl History {
         }
         counted.sort_by_key(|(_, counts)| counts.checked);
         counted.dedup();
-        Ok(Self { last, counted })
+        Ok(Self { last, counted, fail_on: fail_on.clone() })
     }
 
     /// Whether an audit of this scope can be compared with them.
@@ -66,4 +72,10 @@ impl History {
     pub(super) fn counts(&self) -> Vec<PastCounts> {
         self.counted.iter().map(|(_, counts)| *counts).collect()
     }
+}
+
+/// Reads the report of a whole list.
+pub(super) fn past(file: &Path) -> anyhow::Result<Past> {
+    let opened = File::open(file).with_context(|| shown(file))?;
+    Past::read(BufReader::new(opened)).and_then(Past::whole).map_err(|error| anyhow!("{} {error}", shown(file)))
 }

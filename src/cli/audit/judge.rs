@@ -126,7 +126,9 @@ impl ListAudit<'_> {
                     None => break Ending::Complete,
                     Some(Err(error)) => break Ending::ListFailed(error.to_string()),
                     Some(Ok(row)) => {
-                        kept.push(&row)?;
+                        if let Err(cause) = kept.push(&row) {
+                            break kept.ending(cause)?;
+                        }
                         tracing::info!(line = row.line, state = %row.state, "judged");
                         progress.advance(|| counts(&kept.counts));
                     }
@@ -215,4 +217,17 @@ fn lacks_content(resolution: &Resolution) -> bool {
 fn counts(counts: &AuditCounts) -> String {
     let AuditCounts { trusted, untrusted, indeterminate, .. } = counts;
     format!("{trusted} trusted, {untrusted} untrusted, {indeterminate} indeterminate")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_counts_the_names_of_each_state() {
+        let mut counted = AuditCounts::default();
+        assert_eq!(counts(&counted), "0 trusted, 0 untrusted, 0 indeterminate");
+        (counted.trusted, counted.untrusted, counted.indeterminate) = (30, 2, 1);
+        assert_eq!(counts(&counted), "30 trusted, 2 untrusted, 1 indeterminate");
+    }
 }

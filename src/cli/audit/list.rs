@@ -48,7 +48,7 @@ async fn list(args: AuditListArgs) -> anyhow::Result<Exit> {
         anstream::eprintln!("clresolve: no endpoint said in time how {unanswered} of the names are spelt");
         is_whole = false;
     }
-    let mut results = Results::new(output, args.output.form(), true);
+    let mut results = Results::list(output, args.output.form());
     for listed in listed(&nodes, &spelt) {
         results.push(&listed, |format| line(&listed, format))?;
     }

@@ -1,20 +1,19 @@
 //! `audit merge`: one report of those of all shards.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Write as _};
+use std::io::BufReader;
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
 
 use super::history::History;
-use super::report::{ToOutput, exit};
+use super::report::About;
 use super::rows::RowWriter;
 use crate::cli::args::AuditMergeArgs;
 use crate::cli::exit::Exit;
-use crate::cli::output::{Output, Unwritable};
-use crate::report::Report;
+use crate::cli::input::shown;
+use crate::cli::output::Output;
 use crate::report::merge::{MergeError, ReportReader, Shards};
-use crate::text::Foreign;
 
 pub(super) fn run(args: &AuditMergeArgs) -> anyhow::Result<Exit> {
     let read = args.reports.iter().map(|report| ("a report", Some(&**report)));
@@ -36,22 +35,10 @@ pub(super) fn run(args: &AuditMergeArgs) -> anyhow::Result<Exit> {
         }
         kept.push(&row)?;
     }
-    let mut exit = exit(&kept.counts, &ending);
-    if let Some(warning) = ending.warning() {
-        anstream::eprintln!("clresolve: {}", Foreign::new(&warning));
-    }
     kept.counts.listed_again = shards.listed_again();
     let (counts, spool) = kept.finish()?;
-    let since = history.changes(&scope, &ending, &spool, schema_layers.as_deref())?;
-    if let Some(since) = &since {
-        exit = exit.max(since.outcome(&args.earlier.fail_on).into());
-    }
-    let (before, earlier) = (history.before(), history.counts());
-    let report = Report { scope, counts, ending, since, before, earlier, shard: None, list, schema_layers, flags };
-    let mut out = BufWriter::new(ToOutput(&mut output));
-    let written = report.write(args.output.form().into(), &spool, &mut out).and_then(|()| out.flush());
-    written.map_err(|error| Unwritable::new("the report", error))?;
-    drop(out);
+    let about = About { scope, ending, shard: None, list, schema_layers, flags };
+    let exit = about.write(counts, &spool, &history, args.output.form().into(), &mut output)?;
     output.finish()?;
     Ok(exit)
 }
@@ -59,8 +46,4 @@ pub(super) fn run(args: &AuditMergeArgs) -> anyhow::Result<Exit> {
 fn open(file: &Path) -> anyhow::Result<ReportReader<BufReader<File>>> {
     let opened = File::open(file).with_context(|| format!("cannot read {}", shown(file)))?;
     ReportReader::open(BufReader::new(opened)).map_err(|error| anyhow!("{} {error}", shown(file)))
-}
-
-fn shown(file: &Path) -> String {
-    Foreign::new(&file.display().to_string()).to_string()
 }

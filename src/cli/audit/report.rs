@@ -1,15 +1,13 @@
-//! Reports that are read and written.
+//! Reports that are written, and what they are worth.
 
-use std::fs::File;
-use std::io::{self, BufReader, Write};
-use std::path::Path;
+use std::io::{self, BufWriter, Write};
 
-use anyhow::{Context as _, anyhow};
-
+use super::history::History;
+use super::rows::Spool;
 use crate::cli::args::ReportFormat;
 use crate::cli::exit::Exit;
-use crate::cli::output::Output;
-use crate::report::{AuditCounts, Ending, Format, Past};
+use crate::cli::output::{Output, Unwritable};
+use crate::report::{AuditCounts, Ending, Format, ListOfNames, PublishedSchema, Report, Scope, Shard};
 use crate::text::Foreign;
 
 /// As for several names, the worst wins; an audit that did not reach the end of its list says so.
@@ -22,20 +20,52 @@ pub(super) fn exit(counts: &AuditCounts, ending: &Ending) -> Exit {
     match ending {
         Ending::Complete => worst,
         Ending::ListFailed(_) => Exit::Usage,
+        Ending::DiskFull(_) => Exit::Unwritable,
         Ending::Interrupted => Exit::Interrupted,
         Ending::RegistryUnread(_) | Ending::ShardsCut(_) | Ending::ShardsLack(_) => worst.max(Exit::Indeterminate),
     }
 }
 
-/// Reads the report of a whole list.
-pub(super) fn past(file: &Path) -> anyhow::Result<Past> {
-    let shown = || Foreign::new(&file.display().to_string()).to_string();
-    let opened = File::open(file).with_context(shown)?;
-    Past::read(BufReader::new(opened)).and_then(Past::whole).map_err(|error| anyhow!("{} {error}", shown()))
+/// What a report says beside its rows.
+pub(super) struct About {
+    pub(super) scope: Scope,
+    pub(super) ending: Ending,
+    pub(super) shard: Option<Shard>,
+    pub(super) list: ListOfNames,
+    pub(super) schema_layers: Option<Vec<PublishedSchema>>,
+    pub(super) flags: Vec<String>,
+}
+
+impl About {
+    /// Writes the report of these rows, compared with what earlier audits found; its exit code.
+    pub(super) fn write(
+        self,
+        counts: AuditCounts,
+        rows: &Spool,
+        history: &History,
+        format: Format,
+        output: &mut Output,
+    ) -> anyhow::Result<Exit> {
+        let Self { scope, ending, shard, list, schema_layers, flags } = self;
+        let mut exit = exit(&counts, &ending);
+        if let Some(warning) = ending.warning() {
+            anstream::eprintln!("clresolve: {}", Foreign::new(&warning));
+        }
+        let since = history.changes(&scope, &ending, rows, schema_layers.as_deref())?;
+        if let Some(since) = &since {
+            exit = exit.max(since.outcome(&history.fail_on).into());
+        }
+        let (before, earlier) = (history.before(), history.counts());
+        let report = Report { scope, counts, ending, since, before, earlier, shard, list, schema_layers, flags };
+        let mut out = BufWriter::new(ToOutput(output));
+        let written = report.write(format, rows, &mut out).and_then(|()| out.flush());
+        written.map_err(|error| Unwritable::new("the report", error))?;
+        Ok(exit)
+    }
 }
 
 /// The results' stream as a writer.
-pub(super) struct ToOutput<'a>(pub(super) &'a mut Output);
+struct ToOutput<'a>(&'a mut Output);
 
 impl Write for ToOutput<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -76,6 +106,7 @@ mod tests {
         assert_eq!(exit(&counts(0, 2), &Ending::Complete), Exit::Indeterminate);
         assert_eq!(exit(&counts(1, 2), &Ending::Complete), Exit::Untrusted);
         assert_eq!(exit(&counts(1, 2), &Ending::ListFailed(String::new())), Exit::Usage);
+        assert_eq!(exit(&counts(1, 2), &Ending::DiskFull(String::new())), Exit::Unwritable);
         assert_eq!(exit(&counts(0, 0), &Ending::RegistryUnread(String::new())), Exit::Indeterminate);
         assert_eq!(exit(&counts(1, 2), &Ending::Interrupted), Exit::Interrupted);
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 
 use crate::cli::args::AuditResolutionArgs;
 use crate::cli::exit::Exit;
@@ -17,9 +17,9 @@ pub(super) fn run(args: &AuditResolutionArgs) -> anyhow::Result<Exit> {
     let read = [("--log", Some(&*args.log)), ("--since", args.since.as_deref()), ("the report", Some(&*args.report))];
     let output = Output::apart_from(&args.output.out, read)?;
     let log = log(&args.log).context("--log")?;
-    let earlier = args.since.as_deref().map(super::report::past).transpose()?;
-    let check = LogCheck::of(&log, earlier.as_ref(), &super::report::past(&args.report)?)?;
-    let mut results = Results::new(output, args.output.form(), false);
+    let earlier = args.since.as_deref().map(super::history::past).transpose()?;
+    let check = LogCheck::of(&log, earlier.as_ref(), &super::history::past(&args.report)?)?;
+    let mut results = Results::one(output, args.output.form());
     results.push(&check, |_| people(&check, log.form))?;
     results.finish()?;
     Ok(match (check.holds(), check.is_complete()) {
@@ -30,13 +30,11 @@ pub(super) fn run(args: &AuditResolutionArgs) -> anyhow::Result<Exit> {
 }
 
 fn log(file: &Path) -> anyhow::Result<GovernanceLog> {
-    let shown = || Foreign::new(&input::name(file)).to_string();
     let bytes = input::read(file, MAX_LOG_BYTES)?;
     if bytes.len() > MAX_LOG_BYTES {
-        bail!("{} has more than {MAX_LOG_BYTES} bytes", shown());
+        bail!("{} has more than {MAX_LOG_BYTES} bytes", Foreign::new(&input::name(file)));
     }
-    let text = String::from_utf8(bytes).map_err(|_| anyhow!("{} is not UTF-8", shown()))?;
-    GovernanceLog::parse(&text).map_err(|error| anyhow!("{} {error}", shown()))
+    Ok(GovernanceLog::parse(bytes))
 }
 
 /// What is wrong, and the rows to add in the form of the log.

@@ -11,13 +11,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::cli::input::STDIN;
+use crate::cli::input::{STDIN, shown};
 use crate::cli::new_file::beside;
 use crate::cli::output::Unwritable;
 use crate::digest::{Digest, Digester};
 use crate::report::merge::{MAX_LINE_BYTES, other_rules};
-use crate::report::{AuditCounts, Row, Rows, Scope, Shard};
-use crate::text::Foreign;
+use crate::report::{AuditCounts, Ending, Row, Rows, Scope, Shard};
 use crate::verdict::Tool;
 
 /// The schema identifier of a journal.
@@ -35,6 +34,8 @@ pub(in crate::cli) struct RowWriter {
     journal: Option<PathBuf>,
     /// Where the rows begin.
     start: u64,
+    /// Where the last row ends that was written whole.
+    end: u64,
     /// The digest at the beginning of the last line.
     chain: Digest,
     /// The line of the list that the last row is of.
@@ -78,7 +79,7 @@ impl RowWriter {
 
     fn new(file: File, journal: Option<PathBuf>, head: &[u8]) -> Self {
         let (chain, start) = (Digest::of(head), head.len() as u64);
-        Self { counts: AuditCounts::default(), file, journal, start, chain, last: 0, unsynced: 0 }
+        Self { counts: AuditCounts::default(), file, journal, start, end: start, chain, last: 0, unsynced: 0 }
     }
 
     /// The file beside the journal that the block of its audit stands in. That of an audit whose journal is gone is removed.
@@ -109,10 +110,29 @@ impl RowWriter {
     pub(super) fn push(&mut self, row: &Row) -> anyhow::Result<()> {
         let text = serde_json::to_string(row).context("a row")?;
         let chain = chained(self.chain, text.as_bytes());
-        self.write(format!("{chain} {text}\n").as_bytes())?;
+        let line = format!("{chain} {text}\n");
+        self.write(line.as_bytes())?;
+        self.end += line.len() as u64;
         self.count(row, chain);
         self.unsynced += 1;
         if self.unsynced >= ROWS_PER_SYNC { self.sync() } else { Ok(()) }
+    }
+
+    /// How an audit ends whose next row cannot be kept: with those before it, where no journal holds them.
+    ///
+    /// # Errors
+    /// The cause, where a journal holds them: the same command goes on from it.
+    pub(super) fn ending(&self, cause: anyhow::Error) -> anyhow::Result<Ending> {
+        let is_cut = || self.file.set_len(self.end).is_ok();
+        if self.journal.is_some() || !cause.is::<Unwritable>() || !is_cut() {
+            return Err(cause);
+        }
+        Ok(Ending::DiskFull(cause.root_cause().to_string()))
+    }
+
+    /// The error of an audit that ended with a full disk and has no row.
+    pub(in crate::cli) fn full(why: String) -> anyhow::Error {
+        Unwritable::new("the scratch file", io::Error::other(why)).into()
     }
 
     /// The counts and the rows.
@@ -173,6 +193,7 @@ impl RowWriter {
             self.file.set_len(end)?;
         }
         self.file.seek(SeekFrom::Start(end))?;
+        self.end = end;
         Ok(())
     }
 }
@@ -311,10 +332,6 @@ fn digest(path: &Path) -> anyhow::Result<Digest> {
 
 fn pin_beside(journal: &Path) -> PathBuf {
     beside(journal, "pin")
-}
-
-fn shown(path: &Path) -> String {
-    Foreign::new(&path.display().to_string()).to_string()
 }
 
 #[cfg(test)]

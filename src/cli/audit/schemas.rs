@@ -36,7 +36,7 @@ async fn audit(args: AuditSchemasArgs) -> anyhow::Result<Exit> {
     let world = World::open(&args.world).await?;
     let profile = profile(&world)?;
     let progress = Progress::counting(None);
-    let mut results = Results::new(output, args.output.form(), true);
+    let mut results = Results::list(output, args.output.form());
     let mut worst = Exit::Trusted;
     let mut judged = pin!(judged(&world, &profile));
     while let Some(schema) = judged.next().await {

@@ -23,7 +23,7 @@ pub(super) fn sign(args: &AuditSignArgs) -> anyhow::Result<Exit> {
     let output = Output::apart_from(&args.out, [("the report", Some(&*args.report)), ("--key", Some(&*args.key))])?;
     let key = read_signing_key(&args.key)?;
     let bytes = bytes(&args.report)?;
-    past(&bytes).map_err(|error| anyhow!("{} {error}", shown(&args.report)))?;
+    past(&bytes).map_err(|error| anyhow!("{} {error}", Foreign::new(&input::name(&args.report))))?;
     output.write_whole((sign_report(&key, &bytes) + "\n").as_bytes())?;
     Ok(Exit::Trusted)
 }
@@ -49,7 +49,7 @@ pub(super) fn verify(args: &AuditVerifyArgs) -> anyhow::Result<Exit> {
         },
         _ => None,
     };
-    let mut results = Results::new(output, args.output.form(), false);
+    let mut results = Results::one(output, args.output.form());
     results.push(&for_programs(&report, signed_by.as_deref()), |_| people(&report, signed_by.as_deref()))?;
     results.finish()?;
     Ok(Exit::Trusted)
@@ -59,7 +59,10 @@ pub(super) fn verify(args: &AuditVerifyArgs) -> anyhow::Result<Exit> {
 fn bytes(file: &Path) -> anyhow::Result<Vec<u8>> {
     let bytes = input::read(file, MAX_SIGNED_REPORT_BYTES)?;
     if bytes.len() > MAX_SIGNED_REPORT_BYTES {
-        bail!("{} has more than {MAX_SIGNED_REPORT_BYTES} bytes; audit fewer names in one report", shown(file));
+        bail!(
+            "{} has more than {MAX_SIGNED_REPORT_BYTES} bytes; audit fewer names in one report",
+            Foreign::new(&input::name(file))
+        );
     }
     Ok(bytes)
 }
@@ -74,12 +77,8 @@ fn signature(file: &Path) -> anyhow::Result<String> {
 }
 
 fn refused(file: &Path, why: &str) -> Exit {
-    anstream::eprintln!("clresolve: {} {}", shown(file), Foreign::new(why));
+    anstream::eprintln!("clresolve: {} {}", Foreign::new(&input::name(file)), Foreign::new(why));
     Exit::Untrusted
-}
-
-fn shown(file: &Path) -> String {
-    Foreign::new(&input::name(file)).to_string()
 }
 
 fn for_programs(report: &Past, signed_by: Option<&str>) -> Value {

@@ -11,12 +11,11 @@ use alloy_primitives::hex;
 use anyhow::{Context as _, anyhow, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::cli::input;
+use crate::cli::input::{self, shown};
 use crate::cli::new_file::{self, NewFile, beside};
 use crate::cli::output::{Output, Unwritable};
 use crate::digest::Digest;
 use crate::report::{Difference, Format, Past, Report, Rows};
-use crate::text::Foreign;
 
 /// Random bytes of an id, so many that no two messages share one.
 const ID_BYTES: usize = 16;
@@ -150,8 +149,4 @@ fn is_id(text: &str) -> bool {
 /// The files that stand beside a state: its lock, and the id of a message on its way.
 pub(super) fn files_beside(state: &Path) -> [PathBuf; 2] {
     ["lock", "untold"].map(|ending| beside(state, ending))
-}
-
-fn shown(path: &Path) -> String {
-    Foreign::new(&path.display().to_string()).to_string()
 }

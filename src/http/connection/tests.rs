@@ -225,6 +225,26 @@ async fn a_connection_whose_body_does_not_come_makes_room() {
     served.expect("it ends in order");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_lingers_makes_room() {
+    let (near, mut far) = duplex(1 << 20);
+    let activity = Arc::new(Activity::new());
+    let handle = async |_: Request<Body>| Response::new(Body::empty());
+    let (_end, ended) = watch::channel(false);
+    let limits = limits();
+    let client = async {
+        far.write_all(b"no head\r\n\r\n").await.expect("the pipe has room");
+        let mut answer = String::new();
+        far.read_to_string(&mut answer).await.expect("the pipe is open");
+        activity.make_room();
+        answer
+    };
+    let began = Instant::now();
+    let (_, answer) = tokio::join!(serve(near, &limits, &activity, handle, ended), client);
+    assert_eq!(statuses(&answer), ["400"]);
+    assert!(began.elapsed() < LINGER_TIME, "it reads on for a client that has its answer");
+}
+
 /// What was sent behind it is not read, and its answer is not lost.
 #[tokio::test]
 async fn a_connection_that_makes_room_gives_the_answer_in_work_and_no_other() {

@@ -399,7 +399,6 @@ fn limits() -> Value {
     let limited = json!({"type": "object", "propertyNames": contract, "additionalProperties": amount});
     let of_network = json!({"oneOf": [listed, limited]});
     let assets = json!({"type": ["object", "null"], "additionalProperties": of_network, "propertyNames": network});
-    // A limit is given in one of its two spellings, not in both.
     let members = [
         ("networks", networks),
         ("schemes", schemes),
@@ -409,7 +408,11 @@ fn limits() -> Value {
         ("maxAmount", or_null(amount)),
         ("assets", assets),
     ];
-    object([], members)
+    let mut limits = object([], members);
+    // A limit is given in one of its two spellings, not in both.
+    let both = [["max_timeout_seconds", "maxTimeoutSeconds"], ["max_amount", "maxAmount"]];
+    limits["not"] = json!({"anyOf": both.map(|spellings| json!({"required": spellings}))});
+    limits
 }
 
 /// An object with members that must be there, members that may be there, and no others.

@@ -119,6 +119,50 @@ fn both_depths_are_told_apart() {
 }
 
 #[test]
+fn both_depths_stand_in_table_and_article() {
+    let mut mutated = Row::of(2, &failing([Reason::new(Code::PublishedVersionMutated)]));
+    mutated.normalized = Some("b.eth".to_owned());
+    let page = written(Format::Html, &[Row::of(1, &wrong_checksum()), mutated], Ending::Complete);
+    let marks = |name: &str| {
+        let row = between(&page, &format!("<tr id=\"name-{name}\""), "</tr>");
+        ["identity", "schemas"].map(|depth| {
+            let cell = between(row, &format!("<td class=\"mark\" data-label=\"{depth}\">"), "</td>");
+            between(cell, "aria-label=\"", "\"")
+        })
+    };
+    assert_eq!(marks("a.eth"), ["differ", "agree"]);
+    assert_eq!(marks("b.eth"), ["agree", "differ"]);
+    let depths = |line: u64| {
+        let article = between(&page, &format!("<article id=\"findings-{line}\""), "</article>");
+        between(article, "<p class=\"depths\">", "</p>")
+    };
+    let (hold, fail) = ("<span class=\"agree\">✓ hold</span>", "<span class=\"differ\">✗ fail</span>");
+    assert_eq!(depths(1), format!("identity checks {fail} · schema checks {hold}"));
+    assert_eq!(depths(2), format!("identity checks {hold} · schema checks {fail}"));
+}
+
+/// What changes no state stands behind what fails, under who can end it.
+#[test]
+fn warnings_stand_beside_failures_with_who_ends_them() {
+    let mut broken = misrouted(1);
+    broken.reasons.push(Reason::new(Code::StatusDeprecated));
+    let page = written(Format::Html, &[broken, Row::of(2, &trusted())], Ending::Complete);
+    let under = |actor: &str| between(&page, &format!("<section id=\"act-{actor}\">"), "</section>");
+    let warned = |actor: &str| between(under(actor), "<h4>Warnings</h4>", "</ul>");
+    let publisher = warned("publisher");
+    assert!(publisher.contains("href=\"#code-status-deprecated\"") && !publisher.contains("single-rpc"), "{publisher}");
+    assert!(publisher.contains(" (1 name): <code>n1.eth</code></li>"), "{publisher}");
+    let (failures, _) = under("publisher").split_once("<h4>Warnings</h4>").expect("warnings");
+    assert!(failures.contains("<article id=\"findings-1\""), "{failures}");
+    let operator = warned("operator");
+    assert!(
+        operator.contains("href=\"#code-single-rpc\"") && operator.contains("<code>a.eth</code></li>"),
+        "{operator}"
+    );
+    assert!(!under("operator").contains("<article"), "nothing fails there: {}", under("operator"));
+}
+
+#[test]
 fn expiries_are_counted_by_month_and_the_soonest_listed() {
     let expiring = |line: u64, expiry: &str| {
         let mut row = read_as(&json!({"expiry": expiry}));

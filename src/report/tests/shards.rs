@@ -230,9 +230,29 @@ fn members_that_a_report_does_not_have_or_has_twice_are_refused() {
         let is_it = |refusal: &PastError| matches!(refusal, PastError::Other(error) if error.to_string().contains(why));
         assert!(refusals(&changed).iter().all(is_it), "{why}: {:?}", refusals(&changed));
     }
+    for (member, why) in [
+        ("\"line\":1", "duplicate field `line`"),
+        ("\"summary\":\"all is well\"", "duplicate field `summary`"),
+        ("\"edition\":null,\"edition\":null", "duplicate field `edition`"),
+        ("\"all\":1", "unknown field `all` of a row"),
+        ("\"\\u001b[2J\":1", "unknown field `\\u{1b}[2J` of a row"),
+    ] {
+        let changed = with_new_digest(&whole.replace("{\"line\":1,", &format!("{{{member},\"line\":1,")));
+        let is_it = |refusal: &PastError| matches!(refusal, PastError::Other(error) if error.to_string().contains(why));
+        assert!(refusals(&changed).iter().all(is_it), "{why}: {:?}", refusals(&changed));
+    }
     let other = with_new_digest(&whole.replace(SCHEMA, "clresolve.audit/0"));
     let is_it = |refusal: &PastError| matches!(refusal, PastError::Schema(schema) if schema == "clresolve.audit/0");
     assert!(refusals(&other).iter().all(is_it), "{:?}", refusals(&other));
+}
+
+/// The schema of the JSON form, which every report fits, names the same.
+#[test]
+fn the_members_of_rows_are_those_of_the_schema() {
+    let schema: Value = serde_json::from_str(include_str!("../../../schemas/audit.schema.json")).expect("JSON");
+    let named = schema["$defs"]["row"]["properties"].as_object().expect("the members");
+    let named: std::collections::BTreeSet<&str> = named.keys().map(String::as_str).collect();
+    assert_eq!(named, std::collections::BTreeSet::from(row::MEMBERS));
 }
 
 /// A report with the digest of its lines, whoever changed them.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clresolve_jose::PublicKey;
 use clresolve_receipt::judge::ReceiptSigner;
 
-use super::{SignerError, SignerRecords};
+use super::{SignerError, SignerRecords, at_one_block};
 use crate::name::EnsName;
 use crate::reason::{Code, Effect, Reason};
 use crate::records::Key;
@@ -43,41 +43,24 @@ pub(in crate::resolve) async fn of(signers: &ReceiptSigners, walker: &Arc<Walker
 /// The name that `cl.receipt.signer` of the agent names, or the agent itself where that record is not set. The records of
 /// both are those of one block.
 pub(in crate::resolve) async fn read(walker: &Walker, agent: &EnsName) -> Known {
-    at_one_block(agent, |name| relied_on(walker, name)).await
-}
-
-/// The records of a name, on which the gate would rely.
-async fn relied_on(walker: &Walker, name: EnsName) -> Result<SignerRecords, Box<Reason>> {
-    let records = SignerRecords::read_as_verdicts(walker, &name, walker.config.timeout / 2).await;
-    let records = records.map_err(|error| unpublished(Key::ReceiptSigner, &error))?;
-    match records.objection(&walker.config.gate.policy()) {
-        Some(why) => Err(unpublished(Key::ReceiptSigner, &why)),
-        None => Ok(records),
-    }
+    signer_by(agent, |name| relied_on(walker, name)).await
 }
 
 /// As [`read`], by what is read of a name.
-async fn at_one_block<F: Future<Output = Result<SignerRecords, Box<Reason>>>>(
+async fn signer_by<F: Future<Output = Result<SignerRecords, SignerError>>>(
     agent: &EnsName,
     records_of: impl Fn(EnsName) -> F,
 ) -> Known {
-    let mut own = records_of(agent.clone()).await?;
-    // The settled block moves on about every six minutes: two readings fall into two of them once at most.
-    for _ in 0..2 {
-        let name = match own.text(Key::ReceiptSigner).map_err(|error| unpublished(Key::ReceiptSigner, &error))? {
-            Some(text) => EnsName::parse(text).map_err(|error| unpublished(Key::ReceiptSigner, &error))?,
-            None => agent.clone(),
-        };
-        if name == *agent {
-            return Ok(own.into_signer(name));
-        }
-        let records = records_of(name.clone()).await?;
-        if records.block.hash == own.block.hash || clresolve_core::mutant!("signers-at-two-blocks") {
-            return Ok(records.into_signer(name));
-        }
-        own = records_of(agent.clone()).await?;
+    match at_one_block(agent, records_of).await {
+        Ok((name, records)) => Ok(records.into_signer(name)),
+        Err(error) => Err(unpublished(Key::ReceiptSigner, &error)),
     }
-    Err(unpublished(Key::ReceiptSigner, &"the two names were read at two blocks"))
+}
+
+/// The records of a name, on which the gate would rely.
+async fn relied_on(walker: &Walker, name: EnsName) -> Result<SignerRecords, SignerError> {
+    let records = SignerRecords::read_as_verdicts(walker, &name, walker.config.timeout / 2).await?;
+    records.if_relied_on(&walker.config.gate.policy())
 }
 
 fn unpublished(key: Key, why: &dyn Display) -> Box<Reason> {
@@ -96,7 +79,7 @@ impl SignerRecords {
             .public_key()
             .map_err(|error| unpublished(Key::SigPub, &error))
             .and_then(|text| PublicKey::from_record(text).map_err(|error| unpublished(Key::SigPub, &error)));
-        let kid = self.text(Key::SigKid).map_err(|error| unpublished(Key::SigKid, &error));
+        let kid = self.key_id().map_err(|error| unpublished(Key::SigKid, &error));
         let kid = kid.and_then(|kid| kid.ok_or_else(|| unpublished(Key::SigKid, &SignerError::Absent(Key::SigKid))));
         ReceiptSigner {
             name,
@@ -111,40 +94,25 @@ impl SignerRecords {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-
-    use alloy_primitives::B256;
     use clresolve_jose::KeyError;
 
-    use super::super::tests::records;
+    use super::super::tests::{InTurn, records};
     use super::*;
-    use crate::chain::Block;
     use crate::records::Record;
 
-    /// Reads agent and signer in turn, each time at the next of these blocks. The outcome, and how many were read.
-    async fn read_at(blocks: &[u8]) -> (Known, usize) {
-        let (agent, signer) = ("agent.eth", "signer.eth");
-        let reads = Cell::new(0);
-        let records_of = |name: EnsName| {
-            let number = blocks[reads.get()];
-            reads.set(reads.get() + 1);
-            let names_signer = (Key::ReceiptSigner, Record::Text(signer.to_owned()));
-            let mut found = records((name.as_str() == agent).then_some(names_signer));
-            found.block = Block { number: number.into(), hash: B256::repeat_byte(number), ..found.block };
-            std::future::ready(Ok(found))
-        };
-        let known = at_one_block(&EnsName::parse(agent).expect("a name"), records_of).await;
-        (known, reads.get())
+    /// The block at which the signer was read, or why it was not, and how many names were read.
+    async fn read_at(blocks: &[u8]) -> (Result<u64, Code>, usize) {
+        let chain = InTurn::at(blocks);
+        let known = signer_by(&chain.agent(), |name| chain.read(&name)).await;
+        (known.map(|signer| signer.block).map_err(|why| why.code), chain.reads())
     }
 
     /// Else the key of an old signer, or an old key of the signer, would pass for today's.
     #[tokio::test]
     async fn both_names_are_read_at_one_block() {
-        let outcome =
-            |(known, reads): (Known, usize)| (known.map(|signer| signer.block).map_err(|why| why.code), reads);
-        assert_eq!(outcome(read_at(&[1, 1]).await), (Ok(1), 2));
-        assert_eq!(outcome(read_at(&[1, 2, 2, 2]).await), (Ok(2), 4), "the block moved on once");
-        let (known, _) = outcome(read_at(&[1, 2, 3, 4, 5, 6]).await);
+        assert_eq!(read_at(&[1, 1]).await, (Ok(1), 2));
+        assert_eq!(read_at(&[1, 2, 2, 2]).await, (Ok(2), 4), "the block moved on once");
+        let (known, _) = read_at(&[1, 2, 3, 4, 5, 6]).await;
         assert_eq!(known, Err(Code::ReceiptKeyUnpublished), "it moved on each time");
     }
 

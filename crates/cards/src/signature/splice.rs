@@ -17,23 +17,21 @@ const SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 pub fn sign_text(text: &str, key: &dyn CardSigner) -> Result<String, CardSignError> {
     let card = parse(text.as_bytes(), Limits::CARD).map_err(CardSignError::Json)?;
     let entry = signature(&card, key)?;
-    Ok(spliced(text, &entry, card.get(SIGNATURES).is_some()))
+    Ok(spliced(text, &entry))
 }
 
 /// The text with the entry in its list, which is added if it is missing. The text is one JSON object, and `signatures`
 /// a list.
-fn spliced(text: &str, entry: &Value, has_list: bool) -> String {
+fn spliced(text: &str, entry: &Value) -> String {
     let lines = text.trim_matches(SPACE).contains('\n');
-    let list = locate::find(text, &format!("/{SIGNATURES}")).filter(|_| has_list);
-    let (end, item) = match list {
-        Some(place) => (place.value.end, shown(entry, lines, 2)),
-        None => (text.trim_end_matches(SPACE).len(), format!("\"{SIGNATURES}\":{}", list_of(entry, lines))),
+    let (end, item, depth) = match locate::find(text, &format!("/{SIGNATURES}")) {
+        Some(list) => (list.value.end, shown(entry, lines, 2), 1),
+        None => (text.trim_end_matches(SPACE).len(), format!("\"{SIGNATURES}\":{}", list_of(entry, lines)), 0),
     };
     // The bracket that ends the list, or the one that ends the card.
     let (before, after) = text.split_at(end - 1);
     let kept = before.trim_end_matches(SPACE);
     let comma = if kept.ends_with(['[', '{']) { "" } else { "," };
-    let depth = if has_list { 1 } else { 0 };
     let (start, close) = if lines { (line(depth + 1), line(depth)) } else { Default::default() };
     format!("{kept}{comma}{start}{item}{close}{after}")
 }

@@ -153,6 +153,13 @@ fn number(data: &[u8], at: usize) -> Option<usize> {
     high.iter().all(|byte| *byte == 0).then_some(low)
 }
 
+/// The bytes, or the string, whose offset is the first word.
+pub(crate) fn first_bytes(data: &[u8]) -> Option<&[u8]> {
+    let start = number(data, 0)?;
+    let length = number(data, start)?;
+    data.get(start.checked_add(32)?..)?.get(..length)
+}
+
 /// The elements of the array whose offset is the first word, as many as the data holds: a reply is bounded
 /// ([`MAX_REPLY_BYTES`](crate::transport::MAX_REPLY_BYTES)).
 fn array(data: &[u8]) -> Vec<B256> {
@@ -246,6 +253,17 @@ mod tests {
         let event = "TransferBatch(address,address,address,uint256[],uint256[])";
         let nodes = nodes_of(&log(Contracts::default().name_wrapper, event, &[], data));
         assert_eq!(nodes, ids.into_iter().map(B256::from).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_first_string_is_read_within_the_data_alone() {
+        let data = ("cl.owner".to_owned(), "owner.eth".to_owned()).abi_encode_params();
+        assert_eq!(first_bytes(&data), Some(&b"cl.owner"[..]));
+        for cut in [0, 31, 64, 95, 103] {
+            assert_eq!(first_bytes(&data[..cut]), None, "{cut}");
+        }
+        let long = [U256::from(32).abi_encode(), U256::from(u64::MAX).abi_encode(), vec![1; 40]].concat();
+        assert_eq!((first_bytes(&long), first_bytes(&U256::MAX.abi_encode())), (None, None));
     }
 
     #[test]

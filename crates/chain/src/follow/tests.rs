@@ -8,6 +8,7 @@ use bytes::Bytes;
 use clresolve_core::name::EnsName;
 use clresolve_sandbox::chain::{ChainBuilder, NameRegistration, REGISTRY, RpcFault, RpcServer};
 use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
 use url::Url;
 
 use super::*;
@@ -381,6 +382,77 @@ async fn a_block_with_too_many_changes_that_is_replaced_is_a_gap() {
     let instead = stage.seal();
     let news = stage.news().await.expect("another block");
     assert_eq!((news.replaced, news.missed), (Some(undone.number), Some(undone.number..=instead.number)));
+}
+
+/// What a request for logs asks for: each of its contracts with each of its events.
+fn asked_for(request: &str) -> BTreeSet<(Address, B256)> {
+    let request: Value = serde_json::from_str(request).unwrap();
+    let filter = &request["params"][0];
+    let (contracts, events) = (texts(&filter["address"]), texts(&filter["topics"][0]));
+    let mut asked = BTreeSet::new();
+    for contract in contracts {
+        asked.extend(events.iter().map(|event| (contract.parse::<Address>().unwrap(), event.parse::<B256>().unwrap())));
+    }
+    asked
+}
+
+/// One text, or those of an array.
+fn texts(value: &Value) -> Vec<&str> {
+    match value {
+        Value::Array(texts) => texts.iter().filter_map(Value::as_str).collect(),
+        one => one.as_str().into_iter().collect(),
+    }
+}
+
+/// An honest endpoint gives no log that it was not asked for.
+#[tokio::test]
+async fn every_event_is_asked_for_of_its_contract() {
+    let mut stage = Stage::new().await;
+    stage.news().await.expect("the first block is new");
+    let sent = stage.door.sent.lock().unwrap().clone();
+    let asked: BTreeSet<_> =
+        sent.iter().filter(|request| request.contains("eth_getLogs")).flat_map(|request| asked_for(request)).collect();
+    let Contracts { registry, base_registrar, name_wrapper, .. } = stage.follower.contracts;
+    let resolver = stage.builder.public_resolver();
+    let events: [(Address, &[&str]); 4] = [
+        (registry, &["NewOwner(bytes32,bytes32,address)", "NewResolver(bytes32,address)", "Transfer(bytes32,address)"]),
+        (
+            base_registrar,
+            &[
+                "NameRegistered(uint256,address,uint256)",
+                "NameRenewed(uint256,uint256)",
+                "Transfer(address,address,uint256)",
+            ],
+        ),
+        (
+            name_wrapper,
+            &[
+                "ExpiryExtended(bytes32,uint64)",
+                "FusesSet(bytes32,uint32)",
+                "NameUnwrapped(bytes32,address)",
+                "NameWrapped(bytes32,bytes,address,uint32,uint64)",
+                "TransferBatch(address,address,address,uint256[],uint256[])",
+                "TransferSingle(address,address,address,uint256,uint256)",
+            ],
+        ),
+        (
+            resolver,
+            &[
+                "AddrChanged(bytes32,address)",
+                "AddressChanged(bytes32,uint256,bytes)",
+                "ContenthashChanged(bytes32,bytes)",
+                "TextChanged(bytes32,string,string)",
+                "TextChanged(bytes32,string,string,string)",
+                "VersionChanged(bytes32,uint64)",
+            ],
+        ),
+    ];
+    for (contract, events) in events {
+        for event in events {
+            let topic = alloy_primitives::keccak256(event);
+            assert!(asked.contains(&(contract, topic)), "{event} of {contract}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -16,6 +16,8 @@ struct Door {
     http: reqwest::Client,
     /// Most blocks of one request for logs; others are refused, as public endpoints do.
     most_blocks: u64,
+    /// Blocks with more records than are given at once, unless a request names their keys.
+    full: Option<RangeInclusive<u64>>,
     /// What is replaced in every reply.
     lie: Option<(String, String)>,
     calls: Calls,
@@ -40,8 +42,16 @@ impl HttpPost for Door {
                 let number = request["params"][0][of].as_str().unwrap();
                 u64::from_str_radix(number.trim_start_matches("0x"), 16).unwrap()
             };
-            if block("toBlock") - block("fromBlock") >= self.most_blocks {
-                let error = serde_json::json!({"code": -32005, "message": "query exceeds max block range"});
+            let (first, last) = (block("fromBlock"), block("toBlock"));
+            let names_keys = !request["params"][0]["topics"][2].is_null();
+            let is_full = self.full.as_ref().is_some_and(|full| *full.start() <= last && first <= *full.end());
+            let message = if last - first >= self.most_blocks {
+                Some("query exceeds max block range")
+            } else {
+                (is_full && !names_keys).then_some("query returned more than 10000 results")
+            };
+            if let Some(message) = message {
+                let error = serde_json::json!({"code": -32005, "message": message});
                 let reply = serde_json::json!({"jsonrpc": "2.0", "id": request["id"], "error": error});
                 return Ok(reply.to_string().into());
             }
@@ -119,6 +129,7 @@ fn open_door() -> Door {
     Door {
         http: reqwest::Client::builder().no_proxy().build().unwrap(),
         most_blocks: u64::MAX,
+        full: None,
         lie: None,
         calls: Calls::Answered,
     }
@@ -177,15 +188,70 @@ async fn each_record_of_an_agent_tells_of_its_name() {
     }
 }
 
+/// One that the specification does not have is a misspelt one.
+#[tokio::test]
+async fn any_cl_key_tells_of_its_name() {
+    let keys = [("cl.agent-card", true), ("cl.", true), ("avatar", false), ("clx.a", false), ("cl", false)];
+    for (key, is_found) in keys {
+        let mut stage = two_agents();
+        stage.builder.set_text(&name("two.eth"), key, "https://a.example/").unwrap();
+        stage.seal();
+        let (found, ..) = stage.ask(&[RpcFault::None], open_door(), &changed(5, None)).await;
+        let expected = if is_found { vec![("two.eth", 5)] } else { vec![] };
+        assert_eq!(of(&found, &AGENTS), expected, "{key}");
+        assert!(found.failed.is_empty(), "{key}: {found:?}");
+    }
+    // Who says a key that is not that of the hash says nothing.
+    let door = Door { lie: Some((hex::encode("avatar"), hex::encode("cl.abc"))), ..open_door() };
+    let (found, ..) = two_agents().ask(&[RpcFault::None], door, &changed(4, None)).await;
+    assert!(found.nodes.is_empty() && found.failed.is_empty(), "{found:?}");
+}
+
+/// There are resolvers whose event has the value in the place of the key.
+#[tokio::test]
+async fn a_known_key_is_known_by_its_hash_alone() {
+    let door = Door { lie: Some((hex::encode("cl.owner"), hex::encode("cl.other"))), ..open_door() };
+    let (found, ..) = two_agents().ask(&[RpcFault::None], door, &changed(3, Some(3))).await;
+    assert_eq!(of(&found, &AGENTS), [("one.eth", 3)]);
+}
+
+/// Whoever fills a block with records hides what is misspelt in it, and nothing else.
+#[tokio::test]
+async fn a_block_with_too_many_records_is_asked_for_those_of_known_keys() {
+    for (full, expected) in [(2, [("one.eth", 5), ("two.eth", 2)]), (5, [("one.eth", 3), ("two.eth", 2)])] {
+        let mut stage = two_agents();
+        stage.builder.set_text(&name("one.eth"), "cl.agent-card", "https://a.example/").unwrap();
+        stage.seal();
+        let door = Door { full: Some(full..=full), ..open_door() };
+        let (found, ..) = stage.ask(&[RpcFault::None], door, &changed(0, None)).await;
+        assert_eq!(of(&found, &AGENTS), expected, "{full}");
+        let said = format!(
+            "records of other keys than the specification's were not all read: it does not give the logs of block {full}: "
+        );
+        assert!(found.told.is_empty() && found.failed[0].1.starts_with(&said), "{found:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_that_gives_no_records_of_any_key_gives_those_of_known_keys() {
+    let door = Door { full: Some(0..=u64::MAX), ..open_door() };
+    let (found, finder, _servers) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
+    assert_eq!(of(&found, &AGENTS), [("one.eth", 3), ("two.eth", 2)]);
+    let mut reader = LogReader { endpoint: &finder.endpoints[0], requests: 100, telling: Telling::default() };
+    reader.logs(&Filter::new(), 0..=63, &mut |_, _| {}).await;
+    assert_eq!(reader.requests, 100 - 33, "each range down to the sixteenth block");
+    assert!(reader.telling.failure.is_some());
+}
+
 #[tokio::test]
 async fn a_range_that_is_refused_is_parted() {
     let door = Door { most_blocks: 1, ..open_door() };
     let (found, _, servers) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
     assert_eq!(of(&found, &AGENTS), [("one.eth", 3), ("two.eth", 2)]);
-    assert!(found.failed.is_empty() && servers[0].requests() == 2 + 5, "{found:?}");
+    assert!(found.failed.is_empty() && servers[0].requests() == 2 + 2 * 5, "{found:?}");
     let door = Door { most_blocks: 0, ..open_door() };
     let (found, ..) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
-    assert!(found.told.is_empty() && found.failed[0].1.contains("logs of block 0"), "{found:?}");
+    assert!(found.told.is_empty() && found.failed[0].1.contains("logs of block 4"), "{found:?}");
 }
 
 #[tokio::test]

@@ -572,7 +572,7 @@ impl VectorWorld {
             verb,
             route: route.ok_or_else(|| Reason::new(Code::InvokeNoRoute)),
             limits: Self::limits(vector),
-            payees: Self::payees(&world["addresses_of_the_name"]),
+            payees: Self::payees(vector),
             now,
         }
     }
@@ -614,15 +614,24 @@ impl VectorWorld {
         Asset { name: text(name), version: text(version), decimals: 6, symbol: "".into() }
     }
 
-    fn payees(published: &Value) -> BTreeMap<Network, Payees> {
-        let published = published.as_object().into_iter().flatten();
-        let payee = |(chain, address): (&String, &Value)| {
-            let network = network(chain);
-            let coin = network.chain_id().and_then(CoinType::of_chain).expect("a coin type");
-            let address = address.as_str().and_then(|text| text.parse().ok()).expect("an address");
-            (network, Payees { record: Claim::Is(address, ClaimSource::Record(coin)), ..Payees::default() })
+    /// What the name says on the networks of the terms: its address there, and all of its addresses, which sign offers.
+    fn payees(vector: &Value) -> BTreeMap<Network, Payees> {
+        let stated = vector["world"]["addresses_of_the_name"].as_object().into_iter().flatten();
+        let address = |value: &Value| value.as_str().and_then(|text| text.parse().ok()).expect("an address");
+        let published: BTreeMap<Network, Address> =
+            stated.map(|(chain, value)| (network(chain), address(value))).collect();
+        let signers = SignerKeys { addresses: published.values().copied().collect(), ..SignerKeys::default() };
+        let of_network = |network: Network| {
+            let coin = network.chain_id().and_then(CoinType::of_chain);
+            let record = match (published.get(&network), coin) {
+                (Some(address), Some(coin)) => Claim::Is(*address, ClaimSource::Record(coin)),
+                _ => Claim::None,
+            };
+            (network, Payees { record, signers: signers.clone(), ..Payees::default() })
         };
-        published.map(payee).collect()
+        let terms = Self::request(vector, "").terms().ok();
+        let prices = terms.into_iter().flat_map(|terms| terms.entries).filter_map(|entry| entry.price.ok());
+        prices.map(|price| of_network(price.network)).collect()
     }
 
     fn request(vector: &Value, verb: &str) -> DecisionRequest {
@@ -738,6 +747,42 @@ fn vectors_of_every_form_get_their_result() {
         let kept = nowhere["world"].as_object_mut().expect("a world").remove(member).expect("it is there");
         assert_eq!(assert_stated_result(member, &nowhere).codes, [code]);
         nowhere["world"][member] = kept;
+    }
+}
+
+/// An address of the name signs its offers, whatever chain it is for: in a vector as in the resolver.
+#[test]
+fn vectors_of_offers_get_their_result() {
+    // As `offer-eip712-by-payee.json` of the published vectors has it.
+    let offer = json!({
+        "format": "eip712",
+        "acceptIndex": 0,
+        "payload": {
+            "version": 1,
+            "resourceUrl": URL,
+            "scheme": "exact",
+            "network": "eip155:84532",
+            "asset": "0x036CbD53842c5426634e7929541eC2318f3dCF7e",
+            "payTo": "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
+            "amount": "10000",
+            "validUntil": 1_795_296_421,
+        },
+        "signature": "0xc087865ee83dbac5fb3ad0ffa750dadcc820f3bb19073f97b584b2458175974d2d44b6e8fd7e49e9baf2a90067b5c\
+                      4142eca21c4cdcb237ac6338912ff5d29801b",
+    });
+    let entry = json!({"scheme": "exact", "network": "eip155:84532", "amount": "10000", "asset": USDC, "payTo": PAYEE,
+        "maxTimeoutSeconds": 60, "extra": {"name": "USDC", "version": "2"}});
+    let terms = json!({"x402Version": 2, "resource": {"url": URL}, "accepts": [entry],
+        "extensions": {"offer-receipt": {"info": {"offers": [offer]}}}});
+    for (address, honest, codes) in [(PAYEE, true, &[][..]), (THIEF, false, &["offer-signer-unproven"])] {
+        let mut vector = vector(honest, &terms);
+        vector["response"]["url"] = URL.into();
+        vector["response"]["headers"]["payment-required"] = STANDARD.encode(terms.to_string()).into();
+        vector["world"]["addresses_of_the_name"] = json!({"eip155:1": address});
+        vector["world"]["route"] = URL.into();
+        vector["world"]["policy"]["networks"] = json!(["eip155:84532"]);
+        vector["world"]["policy"]["assets"] = json!({"eip155:84532": [USDC]});
+        assert_eq!(assert_stated_result(&address.to_string(), &vector).codes, codes);
     }
 }
 

@@ -16,9 +16,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use clresolve::State;
+use clresolve::config::Config;
 use clresolve::reason::Code;
-use clresolve::sandbox::World;
+use clresolve::sandbox::chain::RpcFault;
 use clresolve::sandbox::spec::{Agent, Spec};
+use clresolve::sandbox::{ChainState, World};
 use clresolve_sandbox::agents;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
@@ -64,6 +66,13 @@ const OF_EACH_OTHER: usize = 3;
 /// Most requests to the chain for each name.
 const MOST_REQUESTS: f64 = 0.2;
 
+/// Most requests to each endpoint where two must agree: a group that one of them answers late is asked of another one.
+const MOST_REQUESTS_TO_EACH: f64 = 0.3;
+
+/// Endpoints that are asked where two must agree, as in the built-in configuration, and most names for which they are.
+const OF_A_QUORUM: usize = 3;
+const MOST_AGREED: usize = 1_000;
+
 /// Names that the plain loop asks about, one process each.
 const LOOPED: usize = 20;
 
@@ -90,21 +99,28 @@ async fn main() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let config = folder.path().join("clresolve.toml");
     world.config().save(&config)?;
+    let quorum = folder.path().join("quorum.toml");
+    quorum_of(&world).await?.save(&quorum)?;
 
     let tenth = audited(&world, &config, folder.path(), &expected[..count / 10]).await?;
     let whole = audited(&world, &config, folder.path(), &expected[..count]).await?;
     let beside = audited(&world, &config, folder.path(), &expected[count..]).await?;
+    let agreed = count.min(MOST_AGREED);
+    let by_quorum = audited(&world, &quorum, folder.path(), &expected[..agreed]).await?;
     let looped = looped(&config, &expected[..LOOPED])?;
 
     let growth = whole.peak_kib * 100 / tenth.peak_kib.max(1);
     let rate = count as f64 / whole.took.as_secs_f64();
     let requests = whole.requests as f64 / count as f64;
+    let of_each = by_quorum.requests as f64 / (agreed * OF_A_QUORUM) as f64;
     println!("names                  {count}");
     println!("defects                {} kinds, one name in {ONE_IN} each", DEFECTS.len());
     println!("other defects          {} kinds, {OF_EACH_OTHER} names each", others.len());
-    let wrong: Vec<&String> = [&tenth, &whole, &beside].into_iter().flat_map(|audited| &audited.wrong).collect();
+    let wrong: Vec<&String> =
+        [&tenth, &whole, &beside, &by_quorum].into_iter().flat_map(|audited| &audited.wrong).collect();
     println!("wrong rows             {}", wrong.len());
     println!("requests to the chain  {requests:.2} a name");
+    println!("where two must agree   {of_each:.2} a name to each of {OF_A_QUORUM} endpoints");
     println!("peak memory            {} KiB, {growth} % of that for {} names", whole.peak_kib, count / 10);
     println!("names a second         {rate:.0}, {:.0} times those of a loop over `verify`", rate / looped);
     for wrong in wrong.iter().take(SHOWN) {
@@ -112,6 +128,7 @@ async fn main() -> anyhow::Result<()> {
     }
     ensure!(wrong.is_empty(), "an audit overlooked a defect, or invented one");
     ensure!(requests <= MOST_REQUESTS, "names are not asked together");
+    ensure!(of_each <= MOST_REQUESTS_TO_EACH, "names are not asked together where two must agree");
     ensure!(count < FULL_SIZE || growth <= MOST_GROWTH_PER_CENT, "memory grows with the list");
     Ok(())
 }
@@ -133,6 +150,17 @@ fn registry(sandbox: &Spec, count: usize, others: &[&Agent]) -> anyhow::Result<S
     let named = |(number, like): (usize, &Agent)| Agent { name: format!("agent-{number}.eth"), ..like.clone() };
     let agents = listed.chain(beside).enumerate().map(named).collect();
     Ok(Spec { agents, names: sandbox.names.clone(), ..Spec::default() })
+}
+
+/// A configuration that believes two of these endpoints that say the same.
+async fn quorum_of(world: &World) -> anyhow::Result<Config> {
+    let mut config = world.config();
+    config.chain.endpoints.clear();
+    for _ in 0..OF_A_QUORUM {
+        config.chain.endpoints.push(world.endpoint(RpcFault::None, ChainState::default(), false).await?);
+    }
+    config.chain.quorum = Some(2);
+    Ok(config)
 }
 
 /// What an audit should say of a name.
@@ -174,7 +202,8 @@ async fn audited(world: &World, config: &Path, folder: &Path, expected: &[Expect
     let (names, report) = (folder.join("names.txt"), folder.join("report.json"));
     let list: Vec<&str> = expected.iter().map(|expected| expected.name.as_str()).collect();
     std::fs::write(&names, list.join("\n"))?;
-    let (before, began) = (world.counts().rpc, Instant::now());
+    let asked = || world.counts().rpc + world.counts().further_rpc;
+    let (before, began) = (asked(), Instant::now());
     let mut command = Command::new(program()?);
     command.arg("audit").arg("--config").arg(config).arg("--names").arg(&names).arg("--out").arg(&report);
     let mut child = command.args(["--depth", "identity", "--json", "--timeout", "2m"]).stderr(Stdio::null()).spawn()?;
@@ -186,7 +215,7 @@ async fn audited(world: &World, config: &Path, folder: &Path, expected: &[Expect
         peak_kib = peak_kib.max(memory(child.id(), "VmHWM:").unwrap_or(0));
         sleep(PAUSE).await;
     };
-    let (took, requests) = (began.elapsed(), world.counts().rpc - before);
+    let (took, requests) = (began.elapsed(), asked() - before);
     ensure!(status.code() == Some(1), "the audit ended with {status}");
     let report: Value = serde_json::from_slice(&std::fs::read(&report)?)?;
     let rows = report["rows"].as_array().context("a report without rows")?;

@@ -48,7 +48,7 @@ pub(super) enum ManifestError {
 /// # Errors
 /// [`ManifestError`]; an entry that names no agent is none, but a line that cannot be read.
 pub(super) fn parse(bytes: &[u8]) -> Result<Document, ManifestError> {
-    let value = json::parse(bytes, LIMITS)?;
+    let value = json::parse(bytes, LIMITS).map_err(|error| placed(bytes, error))?;
     let text = std::str::from_utf8(bytes).unwrap_or_default();
     let wrong = |at: &str, what: String| {
         let offset = locate::find(text, at).map_or(0, |place| place.value.start);
@@ -83,6 +83,18 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Document, ManifestError> {
             Err(wrong("", what.to_owned()))
         }
     }
+}
+
+/// The error, with line and column where it does not say them itself.
+fn placed(bytes: &[u8], error: JsonError) -> ManifestError {
+    let offset = match error {
+        JsonError::NotUtf8 { offset } => offset,
+        JsonError::ByteOrderMark | JsonError::NotObject { .. } => 0,
+        _ => return error.into(),
+    };
+    let before = std::str::from_utf8(&bytes[..offset]).unwrap_or_default();
+    let (line, column) = locate::line_and_column(before, offset);
+    ManifestError::Form { line, column, what: error.to_string() }
 }
 
 /// An entry as the line of a list. The name is taken as it stands: what would be trimmed off a line is part of it.
@@ -192,13 +204,16 @@ mod tests {
                 "{\"registry\": {\"manifest\": {\"http\": 7}}}",
                 "line 1, column 36: the location of the manifest is a number",
             ),
-            ("[]", "the JSON text is a list, not an object"),
+            (" []", "line 1, column 1: the JSON text is a list, not an object"),
+            ("\u{feff}{}", "line 1, column 1: a byte order mark"),
             ("{\"entries\": [], \"entries\": []}", "line 1, column 25: the member /entries stands there twice"),
             ("{\"entries\": [{\"id\": \"a\", \"id\": \"b\"}]}", "the member /entries/0/id stands there twice"),
             ("{\"entries\": [}", "line 1, column 14: "),
         ] {
             assert!(refused(text).contains(why), "{text}: {}", refused(text));
         }
+        let not_utf8 = parse(b"{\n\"\xc3\xa9\xff\": 1}").unwrap_err();
+        assert_eq!(not_utf8.to_string(), "line 2, column 3: not UTF-8 at byte 5");
     }
 
     #[test]
