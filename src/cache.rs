@@ -84,7 +84,7 @@ pub enum CacheStatus {
 /// The cache of finished verdicts.
 pub struct VerdictCache {
     trusted: Cache<CacheKey, Arc<Entry>>,
-    other: Cache<CacheKey, Arc<Entry>>,
+    untrusted: Cache<CacheKey, Arc<Entry>>,
     failures: Cache<CacheKey, Arc<Entry>>,
     flights: Flights,
     evicted: Evicted,
@@ -263,7 +263,7 @@ impl VerdictCache {
         };
         Self {
             trusted: pool(Pool::Trusted, config.trusted, TRUSTED_FRESH + STALE_FOR),
-            other: pool(Pool::Untrusted, config.untrusted, UNTRUSTED_FRESH),
+            untrusted: pool(Pool::Untrusted, config.untrusted, UNTRUSTED_FRESH),
             failures: pool(Pool::Failures, config.untrusted, 2 * LONGEST_BACKOFF),
             flights: Arc::default(),
             evicted: Evicted::default(),
@@ -368,7 +368,7 @@ impl VerdictCache {
     /// [`Duration::MAX`] where none is remembered.
     pub async fn since_run(&self, key: &CacheKey, now: Timestamp) -> Duration {
         let mut latest = Duration::MAX;
-        for pool in [&self.trusted, &self.other, &self.failures] {
+        for pool in [&self.trusted, &self.untrusted, &self.failures] {
             if let Some(entry) = pool.get(key).await {
                 latest = latest.min(entry.resolution.verdict().freshness.age(now));
             }
@@ -376,7 +376,7 @@ impl VerdictCache {
         latest
     }
 
-    /// The verdict under `key` that is fresh at `now`, if there is one.
+    /// The verdict under `key` that is fresh at `now`, if there is one. Counts as a hit, and as asked for.
     pub async fn fresh(&self, key: &CacheKey, now: Timestamp) -> Option<Resolution> {
         let (pool, entry) = self.find(key, now).await?;
         entry.was_asked();
@@ -386,7 +386,7 @@ impl VerdictCache {
 
     /// The entry that answers at `now`, and the place of its pool in [`POOLS`].
     async fn find(&self, key: &CacheKey, now: Timestamp) -> Option<(usize, Arc<Entry>)> {
-        for (pool, entries) in [&self.trusted, &self.other, &self.failures].into_iter().enumerate() {
+        for (pool, entries) in [&self.trusted, &self.untrusted, &self.failures].into_iter().enumerate() {
             if let Some(entry) = entries.get(key).await.filter(|entry| self.servable(key, entry, now, Serving::Answer))
             {
                 return Some((pool, entry));
@@ -519,7 +519,7 @@ impl VerdictCache {
     /// trusted ones under others, which were read from the same chain at the same kind of block.
     async fn contradicted(&self, key: &CacheKey, found: &Verdict) -> Vec<Arc<Entry>> {
         let mut entries = Vec::new();
-        for pool in [&self.trusted, &self.other] {
+        for pool in [&self.trusted, &self.untrusted] {
             let held = pool.get(key).await;
             entries.extend(held.filter(|entry| shows_change(entry.resolution.verdict(), found)));
         }
@@ -541,7 +541,7 @@ impl VerdictCache {
             return Some(failure);
         }
         let now = found.freshness.checked_at;
-        for pool in [&self.trusted, &self.other] {
+        for pool in [&self.trusted, &self.untrusted] {
             let fresh = |entry: &Arc<Entry>| is_standing(entry) && entry.is_young(now, Serving::Answer);
             if let Some(verdict) = pool.get(key).await.filter(fresh) {
                 return Some(verdict);
@@ -586,12 +586,12 @@ impl VerdictCache {
         let mut entry = Entry::new(found, failures_before, began);
         let earlier = self.trusted.get(&key).await;
         let (pool, others) = match found.resolution.verdict().state {
-            State::Trusted => (&self.trusted, [&self.other, &self.failures]),
-            State::Untrusted => (&self.other, [&self.trusted, &self.failures]),
+            State::Trusted => (&self.trusted, [&self.untrusted, &self.failures]),
+            State::Untrusted => (&self.untrusted, [&self.trusted, &self.failures]),
             State::Indeterminate => return self.insert_failure(key, entry, earlier).await,
         };
-        for other in others {
-            other.invalidate(&key).await;
+        for elsewhere in others {
+            elsewhere.invalidate(&key).await;
         }
         if pool
             .policy()

@@ -45,7 +45,7 @@ const ELSEWHERE: [&str; 14] = [
 ];
 
 /// Most bytes of a document that must be read in one sitting.
-const SIZES: [(&str, usize); 3] = [("README.md", 9_000), ("ARCHITECTURE.md", 10_000), ("SECURITY.md", 6_000)];
+const SIZES: [(&str, usize); 3] = [("README.md", 9_000), ("ARCHITECTURE.md", 10_500), ("SECURITY.md", 6_000)];
 
 /// Most characters of a line outside tables.
 const LINE: usize = 120;

@@ -56,7 +56,7 @@ impl VerdictCache {
     pub(crate) async fn sizes(&self) -> PoolSizes {
         PoolSizes {
             trusted: PoolSize::of(&self.trusted).await,
-            untrusted: PoolSize::of(&self.other).await,
+            untrusted: PoolSize::of(&self.untrusted).await,
             failures: PoolSize::of(&self.failures).await,
         }
     }
@@ -84,14 +84,14 @@ impl VerdictCache {
         let keys: Vec<Arc<CacheKey>> =
             self.entries().map(|(key, _)| key).filter(|key| names.contains(&key.name)).collect();
         for key in keys {
-            for pool in [&self.trusted, &self.other, &self.failures] {
+            for pool in [&self.trusted, &self.untrusted, &self.failures] {
                 pool.invalidate(&*key).await;
             }
         }
     }
 
     fn entries(&self) -> impl Iterator<Item = (Arc<CacheKey>, Arc<Entry>)> {
-        self.trusted.iter().chain(self.other.iter()).chain(self.failures.iter())
+        self.trusted.iter().chain(self.untrusted.iter()).chain(self.failures.iter())
     }
 
     fn described(&self, key: &CacheKey, entry: &Entry, now: Timestamp) -> Held {

@@ -122,6 +122,7 @@ impl Prepared {
             schema_layers: args.schema_layers,
             ..scope(&world)?
         };
+        // The first block alone: a journal knows its audit by it. The report gets all of them at the end.
         if let Some(pin) = &shared {
             scope.block = pin.first().await;
         }

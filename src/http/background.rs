@@ -17,8 +17,8 @@ use super::in_force::InForce;
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Time before its end from which on a verdict is refreshed also where a client's run would wait: clients that keep every
-/// run taken must not have the gate close for the names that others rely on. It has room for a look that waits for the
-/// slowest refresh of the one before, as long as `timeout` is the default.
+/// run taken must not have the gate close for the names that others rely on. It has room for a look that waits for a slow
+/// refresh of the one before.
 const LAST_MOMENT: SignedDuration = SignedDuration::from_secs(20);
 
 /// Hot names that are asked again in one round, so that refreshes do not wait for all of them.

@@ -20,8 +20,8 @@ use crate::reason::{Code, Reason};
 use crate::records::{Key, Record, RecordSet};
 use crate::verdict::{GatePolicy, State};
 
-/// The signer's records of a name: they stand at a settled block, at the newest one too, and more than one endpoint, or
-/// the operator's own, vouches for them.
+/// The signer's records of a name: they stand at a settled block, and at the newest one too. Offers and roots also demand
+/// that not one stranger alone vouches for them; receipts report that.
 pub(super) struct SignerRecords {
     records: RecordSet,
     grade: Grade,
@@ -63,7 +63,7 @@ pub(super) enum SignerError {
 }
 
 impl SignerRecords {
-    /// The records of `name`.
+    /// The records of `name`, where nothing at all speaks against the reading.
     pub(super) async fn read(walker: &Walker, name: &EnsName, limit: Duration) -> Result<Self, SignerError> {
         Self::read_unless(walker, name, limit, |_| true).await
     }
@@ -227,7 +227,7 @@ pub(super) async fn offer_key(keys: &OfferKeys, walker: &Arc<Walker>, beside: &B
 
 /// The key is none where a record is no key, or where the gate would not rely on the records.
 async fn read_offer_key(walker: &Walker, name: &EnsName) -> OfferKey {
-    offer_key_by(name, |name| relied_on(walker, name)).await
+    offer_key_by(name, |name| relied_on(walker, name, |_| true)).await
 }
 
 /// As [`read_offer_key`], by what is read of a name.
@@ -238,9 +238,13 @@ async fn offer_key_by<F: Future<Output = Result<SignerRecords, SignerError>>>(
     OfferKey::of(at_one_block(name, records_of).await)
 }
 
-/// The records of a name, on which the gate would rely.
-async fn relied_on(walker: &Walker, name: EnsName) -> Result<SignerRecords, SignerError> {
-    let records = SignerRecords::read(walker, &name, walker.config.timeout / 2).await?;
+/// The records of a name on which the gate would rely, unless one of the reasons against the reading counts.
+async fn relied_on(
+    walker: &Walker,
+    name: EnsName,
+    counts: impl Fn(&Reason) -> bool,
+) -> Result<SignerRecords, SignerError> {
+    let records = SignerRecords::read_unless(walker, &name, walker.config.timeout / 2, counts).await?;
     records.if_relied_on(&walker.config.gate.policy())
 }
 

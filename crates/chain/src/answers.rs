@@ -73,7 +73,7 @@ const PAYMENT_PATIENCE: u32 = 2;
 
 /// Time for the look-ups that each endpoint follows for itself: as long as those of a gateway that answers well take. The
 /// objection that they may settle must not be lost with the time for the name.
-const MAX_OWN_LOOK_UPS: Duration = Duration::from_secs(2);
+const MAX_OWN_LOOK_UP_TIME: Duration = Duration::from_secs(1);
 
 impl Answers {
     /// Follows look-ups through `gateway`, if the configuration says so.
@@ -202,17 +202,14 @@ impl Answers {
         }
         let mut alike = ReadAlike { agree: newest.agree, records: BTreeMap::new(), all: BTreeMap::new() };
         let compare = async {
-            while let Some(reading) = readings.next().await {
-                if let Some((operator, height, read)) = reading {
+            while !alike.are_decided(readings.len()) {
+                if let Some(Some((operator, height, read))) = readings.next().await {
                     alike.add(operator, height, &read, answer);
-                }
-                if alike.are_decided(readings.len()) {
-                    break;
                 }
             }
         };
         // At the end of the time counts what was read until then.
-        let _ = timeout(MAX_OWN_LOOK_UPS, compare).await;
+        let _ = timeout(MAX_OWN_LOOK_UP_TIME, compare).await;
         if let Some(height) = alike.reached(&alike.all) {
             return Some((answer.clone(), height));
         }
@@ -327,9 +324,9 @@ impl<'e> ReadAlike<'e> {
         }
     }
 
-    /// Whether so many further operators could change nothing.
+    /// Whether so many further operators could not change whether enough read alike. They could still raise the height.
     fn are_decided(&self, further: usize) -> bool {
-        self.all.len() >= self.agree || self.records.len() + further < self.agree
+        further == 0 || self.all.len() >= self.agree || self.records.len() + further < self.agree
     }
 
     /// The height that as many of these as must agree have reached.
@@ -362,7 +359,8 @@ mod tests {
 
     use super::*;
 
-    /// One that claims to be far behind lowers no height, and one that stalls is not waited for in vain.
+    /// Where more than enough have answered, one that claims to be far behind lowers no height. One that stalls is not waited
+    /// for in vain.
     #[test]
     fn operators_that_read_alike_count_once_and_by_the_height_that_enough_have_reached() {
         let read = Answer::NoResolver(None);
@@ -370,6 +368,8 @@ mod tests {
         alike.add("a", 7, &read, &read);
         alike.add("a", 9, &read, &read);
         assert_eq!((alike.reached(&alike.all), alike.are_decided(1), alike.are_decided(0)), (None, false, true));
+        let none = ReadAlike { agree: 2, records: BTreeMap::new(), all: BTreeMap::new() };
+        assert!(none.are_decided(1) && !none.are_decided(2), "one alone is not waited for");
         alike.add("b", 1, &read, &read);
         alike.add("c", 8, &read, &read);
         assert_eq!((alike.reached(&alike.all), alike.are_decided(9)), (Some(8), true));

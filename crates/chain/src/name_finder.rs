@@ -44,8 +44,8 @@ const MAX_REQUESTS: usize = 4096;
 /// Longest time that one endpoint may take for all of them, and longest time in which spellings are asked for.
 const MAX_TIME: Duration = Duration::from_secs(600);
 
-/// Most single blocks whose logs an endpoint may refuse, until it is asked for no more. An honest block is never so full;
-/// an endpoint that refuses every block costs so many requests, and not all of them.
+/// Most single blocks whose logs an endpoint may refuse, until it is asked for no more: one that refuses every block costs
+/// so many requests, and not all of them. Somebody who fills so many blocks hides what is older, and the caller hears of it.
 const MAX_REFUSED: usize = 16;
 
 /// How the keys of an agent's records begin.
@@ -214,15 +214,13 @@ impl LogReader<'_> {
         Ok(())
     }
 
-    /// Asks for the records of known keys by their hashes, then for those of any key, which says itself what it is. A
-    /// stranger who fills blocks with other records hides what is misspelt in them, and nothing else.
+    /// Asks for the records of known keys by their hashes, then for those of any key, which says itself what it is: who
+    /// fills blocks with records of other keys hides none of the known ones.
     async fn changed(&mut self, blocks: RangeInclusive<u64>) {
         let any_key = Filter::new().event_signature(TEXT_CHANGED.map(keccak256).to_vec());
         let known_keys = any_key.clone().topic2(known_keys());
         self.logs(&known_keys, blocks.clone(), &mut |telling, log| telling.note_record(log)).await;
-        if self.telling.failure.is_some() {
-            return;
-        }
+        let of_known_keys = self.telling.failure.take();
         self.requests = MAX_REQUESTS;
         self.logs(&any_key, blocks, &mut |telling, log| {
             if says_an_agents_key(log) {
@@ -230,9 +228,11 @@ impl LogReader<'_> {
             }
         })
         .await;
-        let cause = self.telling.failure.take();
-        self.telling.failure =
-            cause.map(|cause| format!("records of other keys than the specification's were not all read: {cause}"));
+        let of_others = self.telling.failure.take();
+        let of_others =
+            of_others.map(|cause| format!("records of other keys than the specification's were not all read: {cause}"));
+        let causes: Vec<_> = of_known_keys.into_iter().chain(of_others).collect();
+        self.telling.failure = (!causes.is_empty()).then(|| causes.join("; "));
     }
 
     /// Level by level. Of a name that was given back nothing is noted, and its subnames are looked at all the same.
@@ -343,16 +343,16 @@ fn known_keys() -> Vec<B256> {
 }
 
 /// Whether a log of a text record says in clear that its key is an agent's. One whose key is not that of its hash says
-/// nothing.
+/// nothing; the oldest resolvers give no hash.
 fn says_an_agents_key(log: &Log) -> bool {
     let key = first_bytes(&log.data().data).filter(|key| key.starts_with(AGENT_KEYS));
-    key.is_some_and(|key| log.topics().get(2) == Some(&keccak256(key)))
+    key.is_some_and(|key| log.topics().get(2).is_none_or(|hash| *hash == keccak256(key)))
 }
 
 impl Telling {
     /// Notes the node that a log of a text record is about.
     fn note_record(&mut self, log: &Log) {
-        if let ([_, node, _], Some(block)) = (log.topics(), log.block_number) {
+        if let ([_, node, ..], Some(block)) = (log.topics(), log.block_number) {
             self.note(*node, block);
         }
     }

@@ -294,11 +294,12 @@ pub(in crate::cli) struct WatchArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Every endpoint is asked for its logs, and their logs are put together: an
-endpoint that hides a name hides nothing. Where it does not send the records
-of all keys, it is asked for the keys of the specification alone, and the
-command says so. Logs hold hashes of names. The name of a hash is looked up in
-the names of --known, then in the NameWrapper. A hash without a known name
-stands in the list as it is, and an audit has a row for it.
+endpoint that hides a name hides nothing. The keys of the specification are
+asked for first, then those of all text records. Where an endpoint does not
+send the latter, the command says so, and the names of the former stand in the
+list. Logs hold hashes of names. The name of a hash is looked up in the names
+of --known, then in the NameWrapper. A hash without a known name stands in the
+list as it is, and an audit has a row for it.
 Names off the chain, and those that a wildcard resolver makes up, leave no
 logs.
 Exit codes: 0 every endpoint sent all its logs, 3 one of them did not, or none

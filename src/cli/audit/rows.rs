@@ -22,8 +22,8 @@ use crate::verdict::Tool;
 /// The schema identifier of a journal.
 const SCHEMA: &str = "clresolve.audit-journal/1";
 
-/// Rows between two calls that have the disk keep them. A row is written before the next one is judged, so that a kill loses
-/// none; a power failure loses at most these.
+/// Rows between two calls that have the disk keep them. Rows are written in the order of the list: a kill loses the names
+/// that had begun and were not yet written; a power failure loses at most these rows too.
 const ROWS_PER_SYNC: u32 = 64;
 
 /// The rows so far, counted and kept in a file.

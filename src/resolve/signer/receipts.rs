@@ -2,12 +2,11 @@
 
 use std::fmt::Display;
 use std::sync::Arc;
-use std::time::Duration;
 
 use clresolve_jose::PublicKey;
 use clresolve_receipt::judge::ReceiptSigner;
 
-use super::{SignerError, SignerRecords, at_one_block};
+use super::{SignerError, SignerRecords, at_one_block, relied_on};
 use crate::name::EnsName;
 use crate::reason::{Code, Effect, Reason};
 use crate::records::Key;
@@ -43,7 +42,9 @@ pub(in crate::resolve) async fn of(signers: &ReceiptSigners, walker: &Arc<Walker
 /// The name that `cl.receipt.signer` of the agent names, or the agent itself where that record is not set. The records of
 /// both are those of one block.
 pub(in crate::resolve) async fn read(walker: &Walker, agent: &EnsName) -> Known {
-    signer_by(agent, |name| relied_on(walker, name)).await
+    // One stranger's word is reported in the verdict, and refuses nothing.
+    let counts = |reason: &Reason| reason.effect != Effect::Warn;
+    signer_by(agent, |name| relied_on(walker, name, counts)).await
 }
 
 /// As [`read`], by what is read of a name.
@@ -57,23 +58,11 @@ async fn signer_by<F: Future<Output = Result<SignerRecords, SignerError>>>(
     }
 }
 
-/// The records of a name, on which the gate would rely.
-async fn relied_on(walker: &Walker, name: EnsName) -> Result<SignerRecords, SignerError> {
-    let records = SignerRecords::read_as_verdicts(walker, &name, walker.config.timeout / 2).await?;
-    records.if_relied_on(&walker.config.gate.policy())
-}
-
 fn unpublished(key: Key, why: &dyn Display) -> Box<Reason> {
     Box::new(Reason::new(Code::ReceiptKeyUnpublished).at(key.as_str()).observed(why.to_string()))
 }
 
 impl SignerRecords {
-    /// As [`SignerRecords::read`], by what a verdict would rely on: one stranger's word is reported there, and refuses
-    /// nothing.
-    async fn read_as_verdicts(walker: &Walker, name: &EnsName, limit: Duration) -> Result<Self, SignerError> {
-        Self::read_unless(walker, name, limit, |reason| reason.effect != Effect::Warn).await
-    }
-
     fn into_signer(self, name: EnsName) -> ReceiptSigner {
         let key = self
             .public_key()

@@ -1,6 +1,7 @@
 //! Names that the sandbox's chain tells of, through endpoints that are honest, hide, invent, flood and take few blocks.
 
 use alloy_primitives::hex;
+use alloy_sol_types::SolValue as _;
 use clresolve_sandbox::chain::{ChainBuilder, Custody, NameRegistration, RpcFault, RpcServer};
 use jiff::{SignedDuration, Timestamp};
 use url::Url;
@@ -207,6 +208,20 @@ async fn any_cl_key_tells_of_its_name() {
     assert!(found.nodes.is_empty() && found.failed.is_empty(), "{found:?}");
 }
 
+/// The oldest resolvers give the key twice in clear, and no hash of it.
+#[test]
+fn a_log_without_a_hash_says_its_key_in_clear() {
+    let says = |key: &str, hash: Option<B256>| {
+        let topics = [B256::ZERO, B256::ZERO].into_iter().chain(hash).collect();
+        let data = (key.to_owned(), key.to_owned()).abi_encode_params().into();
+        let inner = alloy_primitives::Log::new(Address::ZERO, topics, data).unwrap();
+        says_an_agents_key(&Log { inner, ..Log::default() })
+    };
+    let hash = |key: &str| Some(keccak256(key));
+    assert!(says("cl.owner", None) && says("cl.owner", hash("cl.owner")));
+    assert!(!says("avatar", None) && !says("cl.owner", hash("avatar")) && !says("avatar", hash("cl.owner")));
+}
+
 /// There are resolvers whose event has the value in the place of the key.
 #[tokio::test]
 async fn a_known_key_is_known_by_its_hash_alone() {
@@ -325,7 +340,7 @@ async fn an_endpoint_has_a_bound_on_requests_levels_and_time() {
     let door = Door { most_blocks: 1, ..open_door() };
     let (_, finder, _servers) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
     let mut reader = LogReader { endpoint: &finder.endpoints[0], requests: 3, telling: Telling::default() };
-    assert!(reader.read(&changed(0, None), &finder).await.is_ok());
+    reader.logs(&Filter::new(), 0..=63, &mut |_, _| {}).await;
     assert_eq!(reader.requests, 0);
     assert!(reader.telling.failure.expect("it is not all").contains("few blocks at a time"));
 
