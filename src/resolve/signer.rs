@@ -225,7 +225,7 @@ pub(super) async fn offer_key(keys: &OfferKeys, walker: &Arc<Walker>, beside: &B
     keys.answer(beside.clone(), (), &walker.clock, look_up).await
 }
 
-/// The key is none where a record is no key, or where the gate would not rely on the records.
+/// No key where the record holds none, or where the gate would not rely on the records.
 async fn read_offer_key(walker: &Walker, name: &EnsName) -> OfferKey {
     offer_key_by(name, |name| relied_on(walker, name, |_| true)).await
 }

@@ -259,7 +259,7 @@ async fn an_eviction_is_told_as_soon_as_the_server_is_back() {
     assert!(heard.await.expect("it ends").is_ok_and(|bytes| bytes > AGENT.len()), "it is told");
 }
 
-/// Has the server drop the bus, which so many hear, and waits until they hear it again.
+/// The server drops the bus, and all `hearing` daemons join it again.
 async fn break_the_bus(stage: &Stage, hearing: u64) {
     let listeners = || {
         let counts: Vec<(String, u64)> = redis::cmd("PUBSUB")

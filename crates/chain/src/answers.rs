@@ -324,7 +324,7 @@ impl<'e> ReadAlike<'e> {
         }
     }
 
-    /// Whether so many further operators could not change whether enough read alike. They could still raise the height.
+    /// Whether `further` operators cannot change whether enough read alike. They could still raise the height.
     fn are_decided(&self, further: usize) -> bool {
         further == 0 || self.all.len() >= self.agree || self.records.len() + further < self.agree
     }

@@ -45,7 +45,7 @@ const MAX_REQUESTS: usize = 4096;
 const MAX_TIME: Duration = Duration::from_secs(600);
 
 /// Most single blocks whose logs an endpoint may refuse, until it is asked for no more: one that refuses every block costs
-/// so many requests, and not all of them. Somebody who fills so many blocks hides what is older, and the caller hears of it.
+/// so many requests, and not all of them. A stranger who fills that many hides older blocks; the caller is told.
 const MAX_REFUSED: usize = 16;
 
 /// How the keys of an agent's records begin.
