@@ -51,6 +51,7 @@ mod operator;
 mod path;
 mod probes;
 mod problem;
+mod query;
 mod receipts;
 mod recent_decisions;
 mod registries;

@@ -1,5 +1,7 @@
 //! The registries of reasons and profiles as documents.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::profile::{Profile, Profiles};
@@ -30,18 +32,49 @@ fn of_request(refusal: Refusal) -> Value {
 }
 
 /// Every profile that a question may name.
-pub(crate) fn profiles(profiles: &Profiles, default: &str) -> Value {
-    json!({ "profiles": profiles.iter().map(|known| profile(known, default)).collect::<Vec<_>>() })
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct ProfileList<'p> {
+    profiles: Vec<ProfileEntry<'p>>,
 }
 
 /// One profile.
-pub(crate) fn profile(profile: &Profile, default: &str) -> Value {
-    let manifests = profile.manifests().map(|m| json!({"id": m.id(), "digest": m.digest().to_string()}));
-    json!({
-        "id": profile.id(),
-        "title": profile.title(),
-        "digest": profile.digest().to_string(),
-        "default": profile.id() == default,
-        "manifests": manifests.collect::<Vec<_>>(),
-    })
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct ProfileEntry<'p> {
+    id: &'p str,
+    title: &'p str,
+    #[schemars(regex(pattern = "^sha256:[0-9a-f]{64}$"))]
+    digest: String,
+    /// Whether it is the profile of questions that name none.
+    default: bool,
+    manifests: Vec<ManifestEntry<'p>>,
+}
+
+/// The manifest of a profile's line.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct ManifestEntry<'p> {
+    id: &'p str,
+    #[schemars(regex(pattern = "^sha256:[0-9a-f]{64}$"))]
+    digest: String,
+}
+
+impl<'p> ProfileList<'p> {
+    pub(crate) fn new(profiles: &'p Profiles, default: &str) -> Self {
+        Self { profiles: profiles.iter().map(|profile| ProfileEntry::new(profile, default)).collect() }
+    }
+}
+
+impl<'p> ProfileEntry<'p> {
+    pub(crate) fn new(profile: &'p Profile, default: &str) -> Self {
+        let manifests = profile.manifests().map(|m| ManifestEntry { id: m.id(), digest: m.digest().to_string() });
+        Self {
+            id: profile.id(),
+            title: profile.title(),
+            digest: profile.digest().to_string(),
+            default: profile.id() == default,
+            manifests: manifests.collect(),
+        }
+    }
 }

@@ -7,14 +7,18 @@ use axum::extract::{Extension, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderValue, Uri};
 use axum::response::{IntoResponse as _, Response};
-use url::form_urlencoded;
 
 use super::client_limits::Client;
 use super::problem;
+use super::query;
 use super::state::AppState;
 use crate::discover::{Question, SystemName, Target, discover};
 use crate::reason::Refusal;
 use crate::system::CardSystem;
+
+/// The parameters of the query: the host, the card's system, the system on a host that has many, and whether names are
+/// resolved.
+pub(super) const PARAMETERS: [&str; 4] = ["url", "as", "system", "bind"];
 
 pub(super) async fn host(
     State(state): State<Arc<AppState>>,
@@ -49,21 +53,9 @@ fn sent(found: Vec<u8>) -> Response {
     (head, found).into_response()
 }
 
-/// The question of a query: each parameter once, and no other.
+/// The question of a query.
 fn asked(query: &str) -> Result<Question, String> {
-    let (mut url, mut card_system, mut system, mut bind) = (None, None, None, None);
-    for (key, value) in form_urlencoded::parse(query.as_bytes()) {
-        let place = match &*key {
-            "url" => &mut url,
-            "as" => &mut card_system,
-            "system" => &mut system,
-            "bind" => &mut bind,
-            _ => return Err(format!("expected url, as, system or bind, found the parameter {key}")),
-        };
-        if place.replace(value.into_owned()).is_some() {
-            return Err(format!("{key} is given twice"));
-        }
-    }
+    let [url, card_system, system, bind] = query::read(query, PARAMETERS)?;
     let wrong = |key: &str, error: &dyn std::fmt::Display| format!("{key}: {error}");
     let url = url.ok_or_else(|| "expected the parameter url".to_owned())?;
     let mut target = Target::parse(&url).map_err(|error| wrong("url", &error))?;
@@ -86,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_parameter_is_read_once_and_no_other() {
+    fn a_query_names_a_host_and_what_is_wanted_of_it() {
         let question = asked("url=https%3A%2F%2Fa.example&as=orloj&system=b&bind=true").unwrap();
         assert_eq!((question.system, question.bind), (Some(CardSystem::Orloj), true));
         assert_eq!(question.target.to_string(), "https://a.example/v1/agent-systems/b");

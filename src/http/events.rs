@@ -24,7 +24,10 @@ use crate::name::EnsName;
 use crate::reason::Refusal;
 
 /// Most names that one stream follows (design §7). The log of all events is read once for them.
-const MAX_NAMES: usize = 100;
+pub(super) const MAX_NAMES: usize = 100;
+
+/// The parameter of the query, which may stand there more than once.
+pub(super) const PARAMETER: &str = "name";
 
 /// Pause after which a comment is sent: short beside the time after which proxies give up a silent connection (60 s), and
 /// the only way to see that a reader is gone.
@@ -70,8 +73,8 @@ fn names(query: &str) -> Result<BTreeSet<EnsName>, String> {
         if number == MAX_NAMES {
             return Err(format!("expected at most {MAX_NAMES} names"));
         }
-        if key != "name" {
-            return Err(format!("expected the parameter name, found {key}"));
+        if key != PARAMETER {
+            return Err(format!("expected the parameter {PARAMETER}, found {key}"));
         }
         names.insert(EnsName::parse(&value).map_err(|error| format!("{value}: {error}"))?);
     }

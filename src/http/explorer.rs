@@ -14,7 +14,6 @@ use axum::extract::{Extension, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, REFERRER_POLICY};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::Response;
-use url::form_urlencoded;
 
 use self::page::{AtGate, PageQuery, Shown};
 use super::caching::{is_known_to_client, not_modified};
@@ -22,7 +21,7 @@ use super::client_limits::Client;
 use super::in_force::InForce;
 use super::log::LogEntry;
 use super::state::AppState;
-use super::{probes, problem, verdicts};
+use super::{probes, problem, query, verdicts};
 use crate::digest::Digest;
 use crate::reason::Refusal;
 use crate::resolve::{Question, Resolution};
@@ -31,6 +30,9 @@ use crate::resolve::{Question, Resolution};
 /// ours let through would run nothing.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; \
                       base-uri 'none'; frame-ancestors 'none'";
+
+/// The parameters of the query: the agent's name, and what a verdict's query may choose.
+pub(super) const PARAMETERS: [&str; 3] = ["name", "profile", "depth"];
 
 const STYLE: &str = include_str!("explorer/page.css");
 const SCRIPT: &str = include_str!("explorer/page.js");
@@ -94,14 +96,9 @@ pub(super) async fn script(headers: HeaderMap) -> Response {
 
 /// The name that a query asks about, as it was typed, and the question; none where nothing is asked.
 fn asked(query: &str) -> Result<(String, Option<Question>), String> {
-    let (names, choices): (Vec<_>, Vec<_>) =
-        form_urlencoded::parse(query.as_bytes()).partition(|(key, _)| key == "name");
-    let name = match names.as_slice() {
-        [] => String::new(),
-        [(_, name)] => name.trim().to_owned(),
-        _ => return Err("name is given twice".to_owned()),
-    };
-    let question = verdicts::chosen(Question::new(&name), choices.into_iter())?;
+    let [name, profile, depth] = query::read(query, PARAMETERS)?;
+    let name = name.unwrap_or_default().trim().to_owned();
+    let question = verdicts::chosen(Question::new(&name), [profile, depth])?;
     let question = (!name.is_empty()).then_some(question);
     Ok((name, question))
 }

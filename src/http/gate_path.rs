@@ -1,8 +1,8 @@
 //! The path of a request to the gate, judged whole and raw: what the next hop could read as another agent is refused.
 
 use percent_encoding::percent_decode_str;
-use url::form_urlencoded;
 
+use super::query;
 use crate::name::EnsName;
 use crate::reason::Refusal;
 
@@ -59,16 +59,16 @@ fn is_harmless_escape(after_percent: &str) -> bool {
     byte.is_some_and(|byte| byte > 0x1f && !ENDS.contains(&byte))
 }
 
+/// The parameter of the query of `/v1/gate`.
+pub(super) const PARAMETERS: [&str; 1] = ["network"];
+
 /// The network that the query of `/v1/gate` asks for. Another parameter is refused: a misspelt one would leave the
 /// decision wider than the client asked for.
 pub(super) fn network(query: &str) -> Result<Option<String>, Refusal> {
-    let mut network = None;
-    for (key, value) in form_urlencoded::parse(query.as_bytes()) {
-        if key != "network" || value.is_empty() || network.replace(value.into_owned()).is_some() {
-            return Err(Refusal::RequestMalformed);
-        }
+    match query::read(query, PARAMETERS) {
+        Ok([network]) if network.as_deref() != Some("") => Ok(network),
+        _ => Err(Refusal::RequestMalformed),
     }
-    Ok(network)
 }
 
 #[cfg(test)]

@@ -6,12 +6,12 @@ use axum::extract::{Extension, Request, State};
 use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
-use url::form_urlencoded;
 
 use super::admission::keeping;
 use super::body::{self, RequestError};
 use super::client_limits::Client;
 use super::problem;
+use super::query;
 use super::state::AppState;
 use crate::card::Limits;
 use crate::cpu_pool::PoolFull;
@@ -19,6 +19,9 @@ use crate::lint::{CardJudgement, judge};
 use crate::profile::Profile;
 use crate::reason::{Code, Refusal};
 use crate::system::{CardSystem, Rules};
+
+/// The parameters of the query: the card's system, and the rules.
+pub(super) const PARAMETERS: [&str; 2] = ["as", "profile"];
 
 /// What a query asks for.
 struct Choice {
@@ -63,17 +66,7 @@ fn written(judgement: &CardJudgement) -> Result<Vec<u8>, Option<String>> {
 }
 
 fn chosen(query: &str, state: &AppState) -> Result<Choice, RequestError> {
-    let (mut system, mut profile) = (None, None);
-    for (key, value) in form_urlencoded::parse(query.as_bytes()) {
-        let place = match &*key {
-            "as" => &mut system,
-            "profile" => &mut profile,
-            _ => return Err(RequestError::malformed(format!("expected as or profile, found the parameter {key}"))),
-        };
-        if place.replace(value.into_owned()).is_some() {
-            return Err(RequestError::malformed(format!("{key} is given twice")));
-        }
-    }
+    let [system, profile] = query::read(query, PARAMETERS).map_err(RequestError::malformed)?;
     let id = profile.unwrap_or_else(|| state.default_profile.clone());
     let Some(profile) = state.resolver.profiles().get(&id) else { return Err(RequestError::unknown_profile(id)) };
     let system = system.map(|slug| slug.parse::<CardSystem>()).transpose();

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use axum::extract::{Extension, Request, State};
 use axum::response::Response;
 use clresolve_core::json::object::from_object;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::body::{self, RequestError};
@@ -22,10 +23,12 @@ use crate::text::inert_json;
 pub(super) const PATH: &str = "/v1/probes";
 
 /// A question: whose seller is asked, and about what.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ProbeQuestion {
+pub(super) struct ProbeQuestion {
+    /// The agent's ENS name.
     name: String,
+    /// What the agent is to do.
     verb: String,
 }
 

@@ -12,7 +12,7 @@ use super::path::segment;
 use super::problem;
 use super::state::AppState;
 use crate::reason::Refusal;
-use crate::registries;
+use crate::registries::{self, ProfileList};
 
 /// Every code: those of verdicts, and those of refusals.
 pub(super) async fn reasons() -> Json<Value> {
@@ -32,6 +32,6 @@ pub(super) async fn reason(uri: Uri) -> Response {
 }
 
 /// Every profile that a question may name.
-pub(super) async fn profiles(State(state): State<Arc<AppState>>) -> Json<Value> {
-    Json(registries::profiles(state.resolver.profiles(), &state.default_profile))
+pub(super) async fn profiles(State(state): State<Arc<AppState>>) -> Response {
+    Json(ProfileList::new(state.resolver.profiles(), &state.default_profile)).into_response()
 }

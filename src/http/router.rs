@@ -87,7 +87,7 @@ fn report_routes(state: &AppState) -> Vec<Route> {
         Route::new("/", get(explorer::page), [operations::explorer(profiles)]),
         Route::new("/explorer.css", get(explorer::style), [operations::explorer_style()]),
         Route::new("/explorer.js", get(explorer::script), [operations::explorer_script()]),
-        Route::new("/v1/verdicts", post(verdicts::batch), [operations::verdicts(profiles)]),
+        Route::new("/v1/verdicts", post(verdicts::batch), [operations::batch(profiles)]),
         Route::new("/v1/verdicts/{name}", get(verdicts::one), [operations::verdict(profiles)]),
         Route::new("/v1/events", get(events::follow), [operations::events()]),
         Route::new("/v1/cards/{name}", get(cards::one), [operations::card()]),

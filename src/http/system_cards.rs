@@ -8,19 +8,19 @@ use axum::extract::State;
 use axum::http::header::{AGE, CACHE_CONTROL, CONTENT_TYPE, ETAG};
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::response::Response;
-use url::form_urlencoded;
 
 use super::caching::{is_known_to_client, not_modified};
 use super::path::segment;
 use super::problem;
+use super::query;
 use super::state::AppState;
 use super::systems::FRESH_SECONDS;
 use crate::digest::Digest;
 use crate::generate::{Cards, Generated};
 use crate::reason::Refusal;
 
-/// Most parameters of a query that are looked at; there is one.
-const MAX_PARAMETERS: usize = 8;
+/// The parameter of the query: the system's namespace.
+pub(super) const PARAMETERS: [&str; 1] = ["namespace"];
 
 /// `GET /.well-known/agent-card.json`: the card, where exactly one system is exposed.
 pub(super) async fn root(State(state): State<Arc<AppState>>, headers: HeaderMap) -> Response {
@@ -40,8 +40,10 @@ pub(super) async fn root(State(state): State<Arc<AppState>>, headers: HeaderMap)
 /// `GET /v1/agent-systems/{name}/.well-known/agent-card.json` `?namespace=`
 pub(super) async fn one(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Response {
     let name = segment(&uri, 0);
-    let mut parameters = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()).take(MAX_PARAMETERS);
-    let namespace = parameters.find(|(key, _)| key == "namespace").map(|(_, namespace)| namespace);
+    let namespace = match query::read(uri.query().unwrap_or_default(), PARAMETERS) {
+        Ok([namespace]) => namespace,
+        Err(detail) => return problem::refused(Refusal::RequestMalformed, Some(detail.into())),
+    };
     answer(&state, &headers, |cards| {
         cards.get(namespace.as_deref(), &name).ok_or_else(|| "no AgentSystem of this name is exposed".into())
     })

@@ -12,8 +12,8 @@ use axum::response::Response;
 use bytes::Bytes;
 use clresolve_core::json::object::from_object;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
+use schemars::JsonSchema;
 use serde::Deserialize;
-use url::form_urlencoded;
 
 use super::admission::{Answered, CacheUse};
 use super::body::{self, RequestError};
@@ -25,7 +25,7 @@ use super::path::segment;
 use super::rendered::Rendered;
 use super::request::RequestPlace;
 use super::state::AppState;
-use super::{problem, steps};
+use super::{problem, query, steps};
 use crate::cpu_share;
 use crate::name::EnsName;
 use crate::reason::Refusal;
@@ -44,8 +44,8 @@ const AT_ONCE: usize = 8;
 /// Headers of a verdict's answer, with those that every answer has.
 const HEADERS: usize = 11;
 
-/// Longest query, in parameters; there are two.
-const MAX_PARAMETERS: usize = 8;
+/// The parameters of the query: the rules of a release line, and how much is proven.
+pub(super) const PARAMETERS: [&str; 2] = ["profile", "depth"];
 
 /// `GET /v1/verdicts/{name}`
 pub(super) async fn one(
@@ -178,11 +178,16 @@ async fn current(state: &AppState, question: &Question, answered: &Answered) -> 
 }
 
 /// The body of a batch.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Batch {
+pub(super) struct Batch {
+    /// The agents' ENS names.
+    #[schemars(length(min = 1, max = MAX_NAMES))]
     names: Vec<String>,
+    /// The rules of a release line; the configured ones by default.
     profile: Option<String>,
+    /// How much is proven; the configured depth by default.
+    #[schemars(with = "Option<String>")]
     depth: Option<Depth>,
 }
 
@@ -202,35 +207,19 @@ impl Batch {
 
 /// The question of a name and a query.
 fn asked(name: String, query: &str) -> Result<Question, String> {
-    chosen(Question::new(name), form_urlencoded::parse(query.as_bytes()))
+    chosen(Question::new(name), query::read(query, PARAMETERS)?)
 }
 
-/// A question with what parameters choose: `profile` and `depth` alone; an empty value chooses nothing.
-pub(super) fn chosen<'q>(
-    mut question: Question,
-    parameters: impl Iterator<Item = (Cow<'q, str>, Cow<'q, str>)>,
-) -> Result<Question, String> {
-    for (number, (key, value)) in parameters.enumerate() {
-        if number == MAX_PARAMETERS {
-            return Err(format!("expected at most {MAX_PARAMETERS} parameters"));
-        }
-        let value = Some(value).filter(|value| !value.is_empty());
-        match &*key {
-            "profile" if question.profile.is_none() => question.profile = value.map(Cow::into_owned),
-            "depth" if question.depth.is_none() => question.depth = value.as_deref().map(depth).transpose()?,
-            "profile" | "depth" => return Err(format!("{key} is given twice")),
-            _ => return Err(format!("expected profile or depth, found the parameter {key}")),
-        }
-    }
-    Ok(question)
+/// A question with what the parameters choose. An empty value chooses nothing.
+pub(super) fn chosen(question: Question, parameters: [Option<String>; 2]) -> Result<Question, String> {
+    let [profile, depth] = parameters.map(|value| value.filter(|value| !value.is_empty()));
+    let depth = depth.as_deref().map(read_depth).transpose()?;
+    Ok(Question { profile, depth, ..question })
 }
 
-fn depth(text: &str) -> Result<Depth, String> {
-    match text {
-        "identity" => Ok(Depth::Identity),
-        "schemas" => Ok(Depth::Schemas),
-        _ => Err("expected the depth identity or schemas".to_owned()),
-    }
+fn read_depth(text: &str) -> Result<Depth, String> {
+    let depth = Depth::ALL.into_iter().find(|depth| depth.as_str() == text);
+    depth.ok_or_else(|| "expected the depth identity or schemas".to_owned())
 }
 
 /// Whether the request says `Cache-Control: no-cache`.

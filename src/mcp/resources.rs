@@ -4,7 +4,7 @@ use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTempla
 use serde_json::Value;
 
 use super::asker::Asker;
-use crate::registries;
+use crate::registries::{self, ProfileEntry, ProfileList};
 
 const REASONS: &str = "clresolve://reasons";
 const PROFILES: &str = "clresolve://profiles";
@@ -41,16 +41,17 @@ pub(super) fn read(uri: &str, asker: &dyn Asker) -> Option<ReadResourceResult> {
 }
 
 fn found(uri: &str, asker: &dyn Asker) -> Option<Value> {
-    let profile = |profile: &_| registries::profile(profile, asker.default_profile());
+    let default = asker.default_profile();
     let below = |root: &str| uri.strip_prefix(root)?.strip_prefix('/');
     if uri == REASONS {
         return Some(registries::reasons());
     }
     if uri == PROFILES {
-        return Some(registries::profiles(asker.resolver().profiles(), asker.default_profile()));
+        return serde_json::to_value(ProfileList::new(asker.resolver().profiles(), default)).ok();
     }
     if let Some(slug) = below(REASONS) {
         return registries::reason(slug);
     }
-    asker.resolver().profiles().get(below(PROFILES)?).map(|found| profile(&found))
+    let profile = asker.resolver().profiles().get(below(PROFILES)?)?;
+    serde_json::to_value(ProfileEntry::new(&profile, default)).ok()
 }

@@ -322,6 +322,65 @@ async fn a_question_about_a_payment_has_the_form_that_is_described() {
     }
 }
 
+/// What the daemon reads is what its description permits.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_question_has_the_form_that_is_described() {
+    let daemon = Daemon::start(|_| {}).await;
+    let description = description(&daemon).await;
+    let with = |mut question: Value, further: Value| {
+        question.as_object_mut().expect("an object").extend(members(&further).clone());
+        question
+    };
+    let asked = |further| with(json!({"name": GOOD, "verb": "summarize"}), further);
+    let batch = |further| with(json!({"names": [GOOD]}), further);
+    let receipt = |further| with(json!({"name": GOOD}), further);
+    let terms = json!({"x402Version": 2, "accepts": []});
+    let about_terms = |header: Value| asked(json!({"paymentRequired": terms, "header": header}));
+    let about_reply = |body: Value, base64: Value| {
+        let response = json!({"status": 402, "url": "https://a.example/", "body": body, "body_base64": base64});
+        asked(json!({"response": response, "paymentRequired": null}))
+    };
+    let (decisions, signed, receipts) = ("/v1/decisions", "/v1/decisions/signed", "/v1/receipts/verify");
+    for (path, question, is_read) in [
+        ("/v1/verdicts", batch(json!({"profile": null, "depth": null})), true),
+        ("/v1/verdicts", batch(json!({"depth": "schemas"})), true),
+        ("/v1/verdicts", batch(json!({"depth": "deep"})), false),
+        ("/v1/verdicts", batch(json!({"names": []})), false),
+        ("/v1/verdicts", batch(json!({"names": vec![GOOD; 101]})), false),
+        ("/v1/verdicts", batch(json!({"another": 1})), false),
+        (decisions, about_terms(Value::Null), true),
+        (decisions, about_terms(json!("x")), false),
+        (signed, about_terms(json!("x")), true),
+        (signed, about_terms(Value::Null), false),
+        (decisions, asked(json!({"paymentRequired": terms, "response": null, "url": "https://a.example/"})), true),
+        (decisions, asked(json!({"paymentRequired": null, "response": null})), false),
+        (decisions, asked(json!({})), false),
+        (decisions, about_reply(Value::Null, json!("e30=")), true),
+        (decisions, about_reply(Value::Null, json!("e30")), false),
+        (decisions, about_reply(json!("{}"), Value::Null), true),
+        (decisions, about_reply(json!("{}"), json!("e30=")), false),
+        (receipts, receipt(json!({"receipt": null})), true),
+        (receipts, receipt(json!({"receipt": {}, "receipt_text": null, "request": {}})), true),
+        (receipts, receipt(json!({"receipt_text": "no JSON"})), true),
+        (receipts, receipt(json!({"receipt": null, "receipt_text": "{}"})), false),
+        (receipts, receipt(json!({"receipt_text": null})), false),
+        (receipts, receipt(json!({"receipt": {}, "request": []})), false),
+        ("/v1/requests/check", asked(json!({"request": null})), true),
+        ("/v1/requests/check", asked(json!({})), false),
+        ("/v1/probes", asked(json!({})), true),
+        ("/v1/probes", asked(json!({"another": 1})), false),
+    ] {
+        let body = &description["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"];
+        let posted = daemon.request(Method::POST, path).header("content-type", "application/json");
+        let status = answer(posted.body(question.to_string())).await.status;
+        assert_eq!(
+            (status == 200, fits(&description, body, &question).is_ok()),
+            (is_read, is_read),
+            "{path} {question}"
+        );
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_switched_off_route_is_not_described() {
     let daemon = Daemon::start(|config| config.explorer.probe = false).await;

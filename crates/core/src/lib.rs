@@ -17,6 +17,7 @@
 //! | [`json`] | strict JSON, JSON Pointer, places in a JSON text |
 //! | [`finding`] | reasons with their place in a text |
 //! | [`sarif`] | what reports in SARIF share |
+//! | `schema` | JSON Schemas of types (feature `schema`) |
 //! | [`digest`] | SHA-256 in its written form |
 //! | [`address`], [`base_url`] | which hosts and addresses are public; where a server is reached |
 
@@ -41,6 +42,8 @@ pub mod reason;
 pub mod recordable;
 pub mod records;
 pub mod sarif;
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod state;
 pub mod text;
 pub mod world;

@@ -30,6 +30,8 @@ pub mod payee;
 pub mod receipt;
 pub mod request;
 pub mod route;
+#[cfg(feature = "schema")]
+mod schema;
 pub mod settlement;
 pub mod signed;
 pub mod terms;

@@ -115,9 +115,11 @@ impl Scheme {
 
 /// What a caller tightens. What is not named stays as the operator has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(transform = crate::schema::two_spellings))]
 #[serde(deny_unknown_fields)]
 pub struct CallerLimits {
     /// Networks that remain permitted.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<Network>>"))]
     pub networks: Option<BTreeSet<Network>>,
     /// Schemes that remain permitted.
     pub schemes: Option<Vec<String>>,
@@ -133,6 +135,7 @@ pub struct CallerLimits {
 
 /// Assets of one network, as a caller names them.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(
     untagged,
     expecting = "expected a list of contracts, or an object from each contract, once, to its most atomic units; a \
@@ -140,9 +143,17 @@ pub struct CallerLimits {
 )]
 pub enum CallerAssets {
     /// Contracts.
-    Listed(#[serde(deserialize_with = "listed_addresses")] BTreeSet<Address>),
+    Listed(
+        #[serde(deserialize_with = "listed_addresses")]
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::Contract>"))]
+        BTreeSet<Address>,
+    ),
     /// Contracts, each with the most atomic units.
-    Limited(#[serde(deserialize_with = "each_once")] BTreeMap<Address, Atomic>),
+    Limited(
+        #[serde(deserialize_with = "each_once")]
+        #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<crate::schema::Contract, Atomic>"))]
+        BTreeMap<Address, Atomic>,
+    ),
 }
 
 fn listed_addresses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<Address>, D::Error> {

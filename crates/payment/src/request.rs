@@ -104,6 +104,12 @@ impl DecisionRequest {
         Ok((form.request()?, digest))
     }
 
+    /// The JSON Schema of what [`from_json`](Self::from_json) reads.
+    #[cfg(feature = "schema")]
+    pub fn schema() -> serde_json::Value {
+        clresolve_core::schema::read_as::<Form>()
+    }
+
     /// The terms.
     ///
     /// # Errors
@@ -119,16 +125,31 @@ impl DecisionRequest {
 
 /// The JSON form.
 #[derive(Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(description = "A payment that may be made.", transform = crate::schema::one_demand)
+)]
 #[serde(deny_unknown_fields)]
 struct Form {
+    /// The agent's ENS name.
     name: String,
+    /// What the agent is to do.
     verb: String,
+    /// The seller's reply, as it came.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Response>"))]
     response: Option<Object<Response>>,
+    /// The terms alone.
     #[serde(rename = "paymentRequired")]
     payment_required: Option<Box<RawValue>>,
+    /// Where the terms come from.
     url: Option<String>,
+    /// The entry that the client has chosen, or its place in `accepts`.
     selected: Option<Box<RawValue>>,
+    /// What the caller tightens.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<CallerLimits>"))]
     limits: Option<Box<RawValue>>,
+    /// The payment header that is about to be sent.
     header: Option<String>,
 }
 
@@ -209,14 +230,31 @@ impl Selected {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(extend("not" = {
+        "required": ["body", "body_base64"],
+        "properties": {"body": {"type": "string"}, "body_base64": {"type": "string"}},
+    }))
+)]
 #[serde(deny_unknown_fields)]
 struct Response {
+    /// The status of HTTP.
     #[serde(deserialize_with = "crate::forms::read_whole")]
     status: u16,
+    /// The URL that answered.
     url: String,
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Headers"))]
     headers: Headers,
+    /// The body, where it is text.
     body: Option<String>,
+    /// The body, whatever it is.
+    #[cfg_attr(
+        feature = "schema",
+        schemars(extend("contentEncoding" = "base64", "pattern" = crate::schema::BASE64))
+    )]
     body_base64: Option<String>,
 }
 
@@ -270,8 +308,9 @@ impl<'de> Visitor<'de> for HeadersVisitor {
 
 /// One value of a header, or several.
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
-enum Values {
+pub(crate) enum Values {
     One(String),
     Several(Vec<String>),
 }

@@ -60,17 +60,34 @@ impl Request {
 
 /// What `POST /v1/receipts/verify` takes. The receipt is judged by its own bytes, so they are kept as they stand there.
 #[derive(Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(description = "A receipt, and what is known of its purchase.", extend("oneOf" = [
+        {"required": ["receipt"], "properties": {"receipt_text": {"type": "null"}}},
+        {"required": ["receipt_text"], "properties": {"receipt": false, "receipt_text": {"type": "string"}}},
+    ]))
+)]
 #[serde(deny_unknown_fields)]
 struct Body<'a> {
+    /// The agent's ENS name.
     name: String,
+    /// The receipt as it came, where that is JSON.
     #[serde(borrow, default, deserialize_with = "present")]
     receipt: Option<&'a RawValue>,
+    /// The receipt as it came, whatever it is, as text.
     receipt_text: Option<String>,
+    /// The request that it is said to answer.
     #[serde(borrow)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Map<String, serde_json::Value>>"))]
     request: Option<&'a RawValue>,
+    /// The decision that the payment was made on, which allowed it.
     #[serde(borrow)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Map<String, serde_json::Value>>"))]
     decision: Option<&'a RawValue>,
+    /// The payment header that was sent: `PAYMENT-SIGNATURE`, or `X-PAYMENT`.
     payment: Option<String>,
+    /// The header of the reply: `PAYMENT-RESPONSE`, or `X-PAYMENT-RESPONSE`.
     settlement: Option<String>,
 }
 
@@ -103,6 +120,12 @@ impl ReceiptQuestion {
                 body.settlement,
             )?,
         })
+    }
+
+    /// The JSON Schema of what [`from_json`](Self::from_json) reads.
+    #[cfg(feature = "schema")]
+    pub fn schema() -> serde_json::Value {
+        clresolve_core::schema::read_as::<Body<'_>>()
     }
 }
 

@@ -25,10 +25,18 @@ pub struct RequestQuestion {
 
 /// What `POST /v1/requests/check` takes. The request is judged by its own bytes, so they are kept as they stand there.
 #[derive(Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(description = "A request that is to be sent to an agent.")
+)]
 #[serde(deny_unknown_fields)]
 struct Body<'a> {
+    /// The agent's ENS name.
     name: String,
+    /// What the agent is to do.
     verb: String,
+    /// The request, as it is to be sent.
     #[serde(borrow)]
     request: &'a RawValue,
 }
@@ -41,6 +49,12 @@ impl RequestQuestion {
     pub fn from_json(bytes: &[u8]) -> Result<Self, String> {
         let body: Body<'_> = from_object(bytes).map_err(|error| excerpt(&error.to_string()))?;
         Ok(Self { name: body.name, verb: body.verb, request: body.request.get().as_bytes().to_vec() })
+    }
+
+    /// The JSON Schema of what [`from_json`](Self::from_json) reads.
+    #[cfg(feature = "schema")]
+    pub fn schema() -> serde_json::Value {
+        clresolve_core::schema::read_as::<Body<'_>>()
     }
 }
 

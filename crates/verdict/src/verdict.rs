@@ -188,6 +188,9 @@ pub enum Depth {
 }
 
 impl Depth {
+    /// Every depth.
+    pub const ALL: [Self; 2] = [Self::Identity, Self::Schemas];
+
     /// The word for it in questions and verdicts.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,24 +1,30 @@
 //! What each method of each route takes and answers.
 
 use axum::http::StatusCode;
+use clresolve_core::schema::{read_as, written_of};
+use clresolve_payment::DecisionRequest;
+use clresolve_receipt::ReceiptQuestion;
+use clresolve_request::RequestQuestion;
 use serde_json::{Value, json};
 
-use super::super::problem;
 use super::components::Component;
 use super::operation::{Operation, RETRY_AFTER};
+use crate::http::probes::ProbeQuestion;
+use crate::http::verdicts::Batch;
+use crate::http::{discover, events, explorer, gate_path, lint, problem, system_cards, verdicts};
 use crate::profile::Profiles;
 use crate::reason::Refusal;
+use crate::registries::ProfileList;
 use crate::sign;
 use crate::system::CardSystem;
+use crate::verdict::Depth;
 
 /// Methods that a proxy may ask the gate with.
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
-/// Depths that a question may choose.
-const DEPTHS: [&str; 2] = ["identity", "schemas"];
-
 /// Meanings of parameters and headers that several routes have.
 const PROFILE: &str = "The rules of a release line; the configured ones by default.";
+const DEPTH: &str = "How much is proven; the configured depth by default.";
 const CACHE_STATUS: &str = "Whether the cache answered (RFC 9211).";
 const ANEW: &str = "`no-cache` forces a run, at most one per question in 10 s. Events never do.";
 const AGE: &str = "Seconds since it was made.";
@@ -73,10 +79,11 @@ pub(in crate::http) fn explorer(profiles: &Profiles) -> Operation {
         Refusal::RunOverdue,
         Refusal::InternalError,
     ];
+    let [name, profile, depth] = explorer::PARAMETERS;
     let page = Operation::get("explorer", "A page on which a person asks about a name")
-        .query("name", "The agent's ENS name; without one the page is empty.", text())
-        .query("profile", PROFILE, one_of(ids(profiles).chain([""])))
-        .query("depth", "How much is proven; the configured depth by default.", one_of(DEPTHS.into_iter().chain([""])))
+        .query(name, "The agent's ENS name; without one the page is empty.", text())
+        .query(profile, PROFILE, one_of(ids(profiles).chain([""])))
+        .query(depth, DEPTH, one_of(depths().chain([""])))
         .answers(StatusCode::OK, "The page.", HTML, text());
     let refused = |page: Operation, refusal| page.answers(problem::status(refusal), refusal.title(), HTML, text());
     refusals.into_iter().fold(page, refused).runs().refuses(&refusals)
@@ -97,9 +104,10 @@ pub(in crate::http) fn explorer_script() -> Operation {
 
 pub(in crate::http) fn verdict(profiles: &Profiles) -> Operation {
     let meaning = "The verdict, whatever its state.";
+    let [profile, depth] = verdicts::PARAMETERS;
     with_name(Operation::get("verdict", "What is proven about a name"))
-        .query("profile", PROFILE, one_of(ids(profiles).chain([""])))
-        .query("depth", "How much is proven; the configured depth by default.", one_of(DEPTHS.into_iter().chain([""])))
+        .query(profile, PROFILE, one_of(ids(profiles).chain([""])))
+        .query(depth, DEPTH, one_of(depths().chain([""])))
         .parameter(json!({"name": "Cache-Control", "in": "header", "description": ANEW, "schema": text()}))
         .answers_json(Component::Verdict.reference(), meaning)
         .answers(StatusCode::OK, meaning, sign::MEDIA_TYPE, text())
@@ -111,21 +119,24 @@ pub(in crate::http) fn verdict(profiles: &Profiles) -> Operation {
         .refuses(&[Refusal::ProfileUnknown, Refusal::NotAcceptable])
 }
 
-pub(in crate::http) fn verdicts(profiles: &Profiles) -> Operation {
-    let names = json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 100});
-    let (profile, depth) = (or_null(one_of(ids(profiles))), or_null(one_of(DEPTHS)));
+pub(in crate::http) fn batch(profiles: &Profiles) -> Operation {
+    let mut body = read_as::<Batch>();
+    body["properties"]["profile"]["enum"] = one_of_or_null(ids(profiles));
+    body["properties"]["depth"]["enum"] = one_of_or_null(depths());
     Operation::post("verdicts", "What is proven about many names")
-        .takes(object([("names", names)], [("profile", profile), ("depth", depth)]))
+        .takes(body)
         .answers_many("A verdict or a problem in each line.", "application/x-ndjson", Component::Line)
         .runs()
         .refuses(&[Refusal::ProfileUnknown])
 }
 
 pub(in crate::http) fn events() -> Operation {
-    let names = json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 100});
+    let names = json!({"type": "array", "items": text(), "minItems": 1, "maxItems": events::MAX_NAMES});
     let (name, last) = ("The agents' ENS names, each as a parameter of its own.", "Where a client was when it left.");
     Operation::get("events", "What happens to the answers about names")
-        .parameter(json!({"name": "name", "in": "query", "required": true, "description": name, "schema": names}))
+        .parameter(
+            json!({"name": events::PARAMETER, "in": "query", "required": true, "description": name, "schema": names}),
+        )
         .parameter(json!({"name": "Last-Event-ID", "in": "header", "description": last, "schema": text()}))
         .answers_many("Events, as they happen.", "text/event-stream", Component::Event)
         .refuses(&[Refusal::Draining])
@@ -151,14 +162,15 @@ pub(in crate::http) fn agent_card() -> Operation {
 }
 
 pub(in crate::http) fn decide() -> Operation {
-    Operation::post("decide", "May this payment be made?").takes(decision_request([])).answers_decision()
+    let none = json!({"type": "null"});
+    let question = with_header(&none, &[]);
+    Operation::post("decide", "May this payment be made?").takes(question).answers_decision()
 }
 
 pub(in crate::http) fn decide_signed() -> Operation {
     let header = json!({"type": "string", "description": "The payment header that is about to be sent."});
-    Operation::post("decideSigned", "Is what was signed what was decided?")
-        .takes(decision_request([("header", header)]))
-        .answers_decision()
+    let question = with_header(&header, &["header"]);
+    Operation::post("decideSigned", "Is what was signed what was decided?").takes(question).answers_decision()
 }
 
 pub(in crate::http) fn probe() -> Operation {
@@ -169,32 +181,21 @@ pub(in crate::http) fn probe() -> Operation {
         "required": ["terms", "decision"],
     });
     Operation::post("probe", "What does an agent demand, and may that be paid?")
-        .takes(object([("name", text()), ("verb", text())], []))
+        .takes(read_as::<ProbeQuestion>())
         .answers_json(answer, "The seller's terms, and the decision. Nothing was paid.")
         .runs()
 }
 
 pub(in crate::http) fn check_request() -> Operation {
-    let json = json!({"description": "As it is to be sent."});
     Operation::post("checkRequest", "Is a request what the agent's schema demands?")
-        .takes(object([("name", text()), ("verb", text()), ("request", json)], []))
+        .takes(RequestQuestion::schema())
         .answers_json(Component::Request.reference(), "What is found, each with its place.")
         .runs()
 }
 
 pub(in crate::http) fn verify_receipt() -> Operation {
-    let json = json!({"description": "The receipt as it came, where that is JSON. Either this or `receipt_text`."});
-    let kept = |kind: &str, description: &str| or_null(json!({"type": kind, "description": description}));
-    let kept = [
-        ("receipt", json),
-        ("receipt_text", kept("string", "The receipt as it came, whatever it is, as text.")),
-        ("request", kept("object", "The request that it is said to answer.")),
-        ("decision", kept("object", "The decision that the payment was made on, which allowed it.")),
-        ("payment", kept("string", "The payment header that was sent: `PAYMENT-SIGNATURE`, or `X-PAYMENT`.")),
-        ("settlement", kept("string", "The header of the reply: `PAYMENT-RESPONSE`, or `X-PAYMENT-RESPONSE`.")),
-    ];
     Operation::post("verifyReceipt", "Does what an agent sent as a receipt hold?")
-        .takes(object([("name", text())], kept))
+        .takes(ReceiptQuestion::schema())
         .answers_json(Component::Receipt.reference(), "What is found, check by check.")
         .answers(StatusCode::OK, "The same, signed.", sign::MEDIA_TYPE, text())
         .runs()
@@ -214,9 +215,10 @@ pub(in crate::http) fn mcp() -> Operation {
 }
 
 pub(in crate::http) fn lint(profiles: &Profiles) -> Operation {
+    let [system, profile] = lint::PARAMETERS;
     Operation::post("lint", "Is a card of any system valid by itself?")
-        .query("as", SYSTEM, systems())
-        .query("profile", PROFILE, one_of(ids(profiles)))
+        .query(system, SYSTEM, systems())
+        .query(profile, PROFILE, one_of(ids(profiles)))
         .takes(json!({}))
         .answers_json(card_judgement(), "What is found.")
         .answers_problem(StatusCode::UNPROCESSABLE_ENTITY, "The card is beyond what is judged.")
@@ -225,12 +227,13 @@ pub(in crate::http) fn lint(profiles: &Profiles) -> Operation {
 }
 
 pub(in crate::http) fn discover() -> Operation {
-    let url = json!({"name": "url", "in": "query", "required": true, "description": "The host.", "schema": text()});
+    let [url, card_system, system, bind] = discover::PARAMETERS;
+    let url = json!({"name": url, "in": "query", "required": true, "description": "The host.", "schema": text()});
     Operation::get("discover", "Which cards does a host have?")
         .parameter(url)
-        .query("as", SYSTEM, systems())
-        .query("system", "The system, where the host has many.", text())
-        .query("bind", "Whether names in the card are resolved.", one_of(["true", "false"]))
+        .query(card_system, SYSTEM, systems())
+        .query(system, "The system, where the host has many.", text())
+        .query(bind, "Whether names in the card are resolved.", one_of(["true", "false"]))
         .answers_json(Component::Discovery.reference(), "What is found.")
         .runs()
 }
@@ -240,9 +243,10 @@ pub(in crate::http) fn root_card() -> Operation {
 }
 
 pub(in crate::http) fn system_card() -> Operation {
+    let [namespace] = system_cards::PARAMETERS;
     Operation::get("systemCard", "The agent card of an AgentSystem")
         .segment("name", "The AgentSystem.")
-        .query("namespace", "Its namespace.", text())
+        .query(namespace, "Its namespace.", text())
         .answers_generated_card()
 }
 
@@ -275,15 +279,7 @@ pub(in crate::http) fn reason() -> Operation {
 }
 
 pub(in crate::http) fn profiles() -> Operation {
-    let manifest = object([("id", text()), ("digest", digest())], []);
-    let members = [
-        ("id", text()),
-        ("title", text()),
-        ("digest", digest()),
-        ("default", json!({"type": "boolean"})),
-        ("manifests", list(manifest)),
-    ];
-    let known = object([("profiles", list(object(members, [])))], []);
+    let known = written_of::<ProfileList<'_>>();
     Operation::get("profiles", "The rules that a question may choose").answers_json(known, "The profiles.")
 }
 
@@ -338,7 +334,8 @@ fn with_verb(operation: Operation) -> Operation {
 }
 
 fn with_network(operation: Operation) -> Operation {
-    operation.query("network", "A CAIP-2 network that the card must list.", text())
+    let [network] = gate_path::PARAMETERS;
+    operation.query(network, "A CAIP-2 network that the card must list.", text())
 }
 
 /// What a card is found to be by itself.
@@ -353,66 +350,15 @@ fn card_judgement() -> Value {
     object(members, [("profile", text())])
 }
 
-/// What a decision is made about, with further members that must be there.
-fn decision_request<const N: usize>(further: [(&'static str, Value); N]) -> Value {
-    let values = json!({"oneOf": [text(), {"type": "array", "items": text()}]});
-    let pair = json!({"type": "array", "items": text(), "minItems": 2, "maxItems": 2});
-    let headers = json!({"oneOf": [
-        {"type": "object", "additionalProperties": values},
-        {"type": "array", "items": pair},
-    ]});
-    let status = json!({"type": "integer", "minimum": 0, "maximum": 65535});
-    let base64 = json!({"type": "string", "contentEncoding": "base64", "pattern": "^([A-Za-z0-9+/]{4})*$"});
-    let mut response = object(
-        [("status", status), ("url", text())],
-        [("headers", headers), ("body", or_null(text())), ("body_base64", or_null(base64))],
-    );
-    response["not"] = json!({"required": ["body", "body_base64"]});
-    let of_response =
-        [("response", response), ("url", json!({"type": "null"})), ("paymentRequired", json!({"type": "null"}))];
-    let of_terms = [
-        ("paymentRequired", json!({"not": {"type": "null"}})),
-        ("url", or_null(text())),
-        ("response", json!({"type": "null"})),
-    ];
-    let common: Vec<(&str, Value)> = further.into_iter().chain([("name", text()), ("verb", text())]).collect();
-    let chosen = json!({"description": "The entry that the client has chosen, or its place in `accepts`."});
-    let limits = or_null(limits());
-    let each = [of_response, of_terms].map(|[demand, url, other]| {
-        let optional = [url, other, ("selected", chosen.clone()), ("limits", limits.clone())];
-        object(common.iter().cloned().chain([demand]), optional)
-    });
-    json!({"oneOf": each})
-}
-
-/// What a caller tightens.
-fn limits() -> Value {
-    let (network, amount) = (
-        json!({"pattern": "^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$"}),
-        json!({"type": "string", "pattern": "^(0|[1-9][0-9]{0,76})$"}),
-    );
-    let networks = json!({"type": ["array", "null"], "items": {"type": "string", "allOf": [network]}});
-    let schemes = json!({"type": ["array", "null"], "items": text()});
-    let seconds = json!({"type": ["integer", "null"], "minimum": 0});
-    let contract = json!({"type": "string", "pattern": "^0x[0-9a-fA-F]{40}$"});
-    let listed = json!({"type": "array", "items": contract});
-    let limited = json!({"type": "object", "propertyNames": contract, "additionalProperties": amount});
-    let of_network = json!({"oneOf": [listed, limited]});
-    let assets = json!({"type": ["object", "null"], "additionalProperties": of_network, "propertyNames": network});
-    let members = [
-        ("networks", networks),
-        ("schemes", schemes),
-        ("max_timeout_seconds", seconds.clone()),
-        ("maxTimeoutSeconds", seconds),
-        ("max_amount", or_null(amount.clone())),
-        ("maxAmount", or_null(amount)),
-        ("assets", assets),
-    ];
-    let mut limits = object([], members);
-    // A limit is given in one of its two spellings, not in both.
-    let both = [["max_timeout_seconds", "maxTimeoutSeconds"], ["max_amount", "maxAmount"]];
-    limits["not"] = json!({"anyOf": both.map(|spellings| json!({"required": spellings}))});
-    limits
+/// What a decision is made about, with this as the payment header, and further members that must be there.
+fn with_header(header: &Value, further: &[&str]) -> Value {
+    let mut question = DecisionRequest::schema();
+    for demand in question["oneOf"].as_array_mut().into_iter().flatten() {
+        demand["properties"]["header"] = header.clone();
+        let required = demand["required"].as_array_mut().into_iter();
+        required.for_each(|required| required.extend(further.iter().map(|member| Value::from(*member))));
+    }
+    question
 }
 
 /// An object with members that must be there, members that may be there, and no others.
@@ -435,6 +381,15 @@ fn or_null(schema: Value) -> Value {
     json!({"oneOf": [schema, {"type": "null"}]})
 }
 
+/// The same, of a member that may be null.
+fn one_of_or_null<'a>(values: impl IntoIterator<Item = &'a str>) -> Value {
+    values.into_iter().map(Value::from).chain([Value::Null]).collect()
+}
+
+fn depths() -> impl Iterator<Item = &'static str> {
+    Depth::ALL.iter().map(|depth| depth.as_str())
+}
+
 fn ids(profiles: &Profiles) -> impl Iterator<Item = &str> {
     profiles.iter().map(|profile| profile.id())
 }
@@ -445,10 +400,6 @@ fn systems() -> Value {
 
 fn text() -> Value {
     json!({"type": "string"})
-}
-
-fn digest() -> Value {
-    json!({"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"})
 }
 
 fn list(items: Value) -> Value {

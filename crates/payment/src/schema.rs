@@ -1,0 +1,114 @@
+//! What the types cannot say of the JSON Schema of a question: forms of texts, second spellings, and which members exclude
+//! each other.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Value, json};
+
+use crate::limits::Atomic;
+use crate::network::Network;
+use crate::request::Values;
+
+/// Base64 with its padding (RFC 4648, 4), whose last bits are zero.
+pub(crate) const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
+
+/// A contract, as it is written.
+pub(crate) struct Contract;
+
+/// The headers of a reply, by name or in pairs.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "it is read by a visitor; this is its form alone")]
+pub(crate) enum Headers {
+    ByName(BTreeMap<String, Values>),
+    Pairs(Vec<[String; 2]>),
+}
+
+/// A question is about a reply, which has its URL, or about terms alone.
+pub(crate) fn one_demand(question: &mut Schema) {
+    let about_reply = demanding(question, "response", &["paymentRequired", "url"]);
+    let about_terms = demanding(question, "paymentRequired", &["response"]);
+    *question = json_schema!({"oneOf": [about_reply, about_terms]});
+}
+
+/// The question with this member, and without those.
+fn demanding(question: &Schema, member: &str, others: &[&str]) -> Schema {
+    let mut question = question.clone();
+    if let Some(required) = question.get_mut("required").and_then(Value::as_array_mut) {
+        required.push(member.into());
+    }
+    if let Some(members) = question.get_mut("properties").and_then(Value::as_object_mut) {
+        for other in others {
+            members.insert((*other).to_owned(), json!({"type": "null"}));
+        }
+        if let Some(demanded) = members.get_mut(member) {
+            exclude_null(demanded);
+        }
+    }
+    question
+}
+
+/// The same without null, of a schema that names its types or takes anything.
+fn exclude_null(schema: &mut Value) {
+    match schema.get_mut("type") {
+        Some(Value::Array(types)) => types.retain(|named| named != "null"),
+        Some(_) => {}
+        None => schema["not"] = json!({"type": "null"}),
+    }
+}
+
+/// A limit is given in one of its two spellings, not in both.
+pub(crate) fn two_spellings(limits: &mut Schema) {
+    let pairs = [["max_timeout_seconds", "maxTimeoutSeconds"], ["max_amount", "maxAmount"]];
+    if let Some(members) = limits.get_mut("properties").and_then(Value::as_object_mut) {
+        for [spelling, other] in pairs {
+            let same = members.get(spelling).cloned().unwrap_or_default();
+            members.insert(other.to_owned(), same);
+        }
+    }
+    // Of an object alone: where limits may be left out, they may be null too.
+    let both = pairs.map(|both| json!({"required": both}));
+    limits.insert("not".to_owned(), json!({"type": "object", "anyOf": both}));
+}
+
+/// Texts of a form.
+macro_rules! texts {
+    ($($text:ty: $pattern:literal)*) => {
+        $(impl JsonSchema for $text {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($text).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({"type": "string", "pattern": $pattern})
+            }
+        })*
+    };
+}
+
+texts! {
+    // Of the numbers of 78 digits some are beyond 2^256.
+    Atomic: "^(0|[1-9][0-9]{0,76})$"
+    Contract: "^0x[0-9a-fA-F]{40}$"
+    Network: "^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$"
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use crate::limits::CallerLimits;
+
+    /// Serde names each spelling that it reads.
+    #[test]
+    fn limits_have_all_their_spellings() {
+        let schema = clresolve_core::schema::read_as::<CallerLimits>();
+        let described: BTreeSet<&str> =
+            schema["properties"].as_object().expect("members").keys().map(String::as_str).collect();
+        let refusal = serde_json::from_str::<CallerLimits>(r#"{"another": 1}"#).expect_err("no limit").to_string();
+        let read: BTreeSet<&str> = refusal.split('`').skip(3).step_by(2).collect();
+        assert_eq!(described, read);
+    }
+}

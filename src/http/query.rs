@@ -1,0 +1,36 @@
+//! The query of a request: parameters that its route names, each at most once, and no other. What is misspelt is refused,
+//! since the client would be answered something else than it asked. The names of `/v1/events`, of which a query has many,
+//! are read there.
+
+use url::form_urlencoded;
+
+/// The values of the parameters `names`, in that order.
+///
+/// # Errors
+/// What is wrong, in words: a parameter is unknown, or given twice.
+pub(super) fn read<const N: usize>(query: &str, names: [&str; N]) -> Result<[Option<String>; N], String> {
+    let mut values = [const { None }; N];
+    for (key, value) in form_urlencoded::parse(query.as_bytes()) {
+        let Some(place) = names.iter().position(|name| *name == key) else {
+            return Err(format!("expected {}, found the parameter {key}", names.join(" or ")));
+        };
+        if values[place].replace(value.into_owned()).is_some() {
+            return Err(format!("{key} is given twice"));
+        }
+    }
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_parameter_is_read_once_and_no_other() {
+        let value = |text: &str| Some(text.to_owned());
+        assert_eq!(read("b=+1%2B&a=", ["a", "b"]), Ok([value(""), value(" 1+")]));
+        assert_eq!(read("", ["a", "b"]), Ok([None, None]));
+        assert_eq!(read("a=1&c=2", ["a", "b"]), Err("expected a or b, found the parameter c".to_owned()));
+        assert_eq!(read("a=1&a=1", ["a", "b"]), Err("a is given twice".to_owned()));
+    }
+}
