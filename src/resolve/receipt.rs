@@ -128,8 +128,6 @@ impl Resolver {
         question: Arc<ReceiptQuestion>,
     ) -> (Verification, Option<Mark>) {
         let Inner { walker, receipt_signers, schemas, registries, settlements, .. } = &*self.0;
-        let verdict = resolution.verdict().clone();
-        let agent = self.agent(resolution);
         let beside = Beside::of(resolution);
         let signer = async {
             match &beside {
@@ -143,7 +141,9 @@ impl Resolver {
         let (signer, bound, settlement) = tokio::join!(signer, bound, settlement);
         let bound = bound.filter(is_judged_by);
         let now = self.now();
+        let (resolver, resolution) = (self.clone(), resolution.clone());
         let judged = move || {
+            let (verdict, agent) = (resolution.verdict(), resolver.agent(&resolution));
             let bought = question.purchase.bought();
             let known = ReceiptKnowledge {
                 agent: agent.as_ref(),
@@ -158,7 +158,7 @@ impl Resolver {
                 now,
             };
             let setting = ReceiptSetting {
-                verdict: &verdict,
+                verdict,
                 signer: signer.as_ref().ok(),
                 is_signer_attested: false,
                 request: question.request.as_ref().map(Request::sha256),

@@ -134,19 +134,20 @@ fn written(
     let mut reasons: Vec<Reason> = objections.iter().filter_map(|objection| objection.reason.clone()).collect();
     clresolve_core::reason::sort(&mut reasons);
     reasons.dedup();
-    let stated = stated(question, entries);
+    let (stated, payees) = (stated(question, entries), payees_digest(known));
+    let terms_digest = (!entries.is_empty()).then(|| canonical_digest(&stated));
     Decision {
         schema: SCHEMA,
-        id: identify(question, known, &name, &stated),
+        id: identify(question, known, &name, stated, &payees),
         reason: sentence(known, shown, &objections, outcome),
         codes: codes(&objections),
         reasons,
         state: verdict.state,
         verdict: verdict.id.clone(),
-        terms_digest: (!entries.is_empty()).then(|| canonical_digest(&stated)),
+        terms_digest,
         entries: rows,
         price: shown.and_then(price_row),
-        payee: shown.and_then(|judged| payee_row(known, judged)),
+        payee: shown.and_then(|judged| payee_row(judged, payees)),
         route: known.route.ok().cloned(),
         checked: ALL.into_iter().filter(|check| is_asked(*check, question) && !unchecked.contains(check)).collect(),
         valid_until: until,
@@ -457,13 +458,13 @@ fn price_row(judged: &Judged<'_>) -> Option<PriceRow> {
     Some(PriceRow { network: price.network.clone(), asset: price.asset, amount: price.amount.to_string() })
 }
 
-fn payee_row(known: &Knowledge<'_>, judged: &Judged<'_>) -> Option<PayeeRow> {
+fn payee_row(judged: &Judged<'_>, payees: String) -> Option<PayeeRow> {
     let price = judged.entry.price.as_ref().ok()?;
     Some(PayeeRow {
         address: price.pay_to,
         network: price.network.clone(),
         proven_by: judged.proven.map(|proven| proven.by),
-        digest: payees_digest(known),
+        digest: payees,
     })
 }
 
@@ -525,23 +526,24 @@ pub(crate) fn stated_terms(url: Option<&str>, terms: &Terms, entries: &[&Entry])
     })
 }
 
-fn identify(question: &PaymentQuestion<'_>, known: &Knowledge<'_>, name: &str, stated: &Value) -> String {
+fn identify(question: &PaymentQuestion<'_>, known: &Knowledge<'_>, name: &str, stated: Value, payees: &str) -> String {
     let verdict = known.resolution.verdict();
     let gate = known.gate;
     let deny: Vec<_> = gate.deny.iter().map(|code| code.slug()).collect();
-    canonical_digest(&json!({
+    let mut decided = json!({
         "schema": SCHEMA,
         "name": name,
         "verb": question.verb,
-        "terms": stated,
         "signed": question.signed,
         "limits": known.limits,
         "policy": {"deny": deny, "min-proof": gate.min_proof, "verbs": gate.verbs},
         "route": known.route.ok(),
-        "payees": payees_digest(known),
+        "payees": payees,
         "verdict": verdict.id,
         "anchor": verdict.anchor,
-    }))
+    });
+    decided["terms"] = stated;
+    canonical_digest(&decided)
 }
 
 /// Over everything that the name and the configuration say about payees, and the keys that sign offers.

@@ -2,7 +2,7 @@
 
 use clresolve_core::json::pointer;
 
-use crate::json::{Node, Text};
+use crate::json::{Node, Segment, Text};
 
 /// The order of the members of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,18 +31,20 @@ pub(crate) fn form(value: &Node, order: MemberOrder) -> Result<Vec<u8>, NoForm> 
     Ok(writer.text.into_bytes())
 }
 
-struct Writer {
+struct Writer<'n> {
     order: MemberOrder,
     text: String,
-    path: Vec<String>,
+    /// What is around the value, outermost first.
+    path: Vec<Segment<'n>>,
 }
 
-impl Writer {
+impl<'n> Writer<'n> {
     fn place(&self) -> String {
-        pointer::of(self.path.iter().map(String::as_str))
+        let segments: Vec<_> = self.path.iter().map(ToString::to_string).collect();
+        pointer::of(segments.iter().map(String::as_str))
     }
 
-    fn write(&mut self, value: &Node) -> Result<(), NoForm> {
+    fn write(&mut self, value: &'n Node) -> Result<(), NoForm> {
         match value {
             Node::Null => self.text.push_str("null"),
             Node::Bool(true) => self.text.push_str("true"),
@@ -56,7 +58,7 @@ impl Writer {
                 self.text.push('[');
                 for (at, item) in items.iter().enumerate() {
                     self.separate(at);
-                    self.below(at.to_string(), item)?;
+                    self.below(Segment::Item(at), item)?;
                 }
                 self.text.push(']');
             }
@@ -66,7 +68,7 @@ impl Writer {
                     self.separate(at);
                     self.quote(name);
                     self.text.push(':');
-                    self.below(name.lossy(), member)?;
+                    self.below(Segment::Member(name), member)?;
                 }
                 self.text.push('}');
             }
@@ -80,14 +82,14 @@ impl Writer {
         }
     }
 
-    fn below(&mut self, segment: String, value: &Node) -> Result<(), NoForm> {
+    fn below(&mut self, segment: Segment<'n>, value: &'n Node) -> Result<(), NoForm> {
         self.path.push(segment);
         self.write(value)?;
         self.path.pop();
         Ok(())
     }
 
-    fn ordered<'n>(&self, members: &'n [(Text, Node)]) -> Result<Vec<&'n (Text, Node)>, NoForm> {
+    fn ordered(&self, members: &'n [(Text, Node)]) -> Result<Vec<&'n (Text, Node)>, NoForm> {
         let mut list: Vec<_> = members.iter().collect();
         match self.order {
             MemberOrder::Sorted => list.sort_by_key(|(name, _)| name.units()),

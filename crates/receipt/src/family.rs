@@ -47,7 +47,7 @@ static TABLE: [Row; 11] = [
 ];
 
 fn is_artifact(receipt: &Node, format: &str) -> bool {
-    receipt.text_at(&["format"]).as_deref() == Some(format) && receipt.text_at(&["signature"]).is_some()
+    receipt.says(&["format"], format) && receipt.text_at(&["signature"]).is_some()
 }
 
 /// What the shape of a receipt says.

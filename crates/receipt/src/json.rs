@@ -66,6 +66,35 @@ impl From<&str> for Text {
     }
 }
 
+/// What a value is in the container around it. It is written out where something is wrong with the value alone.
+#[derive(Clone, Copy)]
+pub(crate) enum Segment<'n> {
+    Member(&'n Text),
+    Item(usize),
+}
+
+impl Segment<'_> {
+    /// Bytes of it as it is written.
+    fn bytes(self) -> usize {
+        const OF_REPLACEMENT: usize = char::REPLACEMENT_CHARACTER.len_utf8();
+        match self {
+            Self::Member(Text(units)) => char::decode_utf16(units.iter().copied())
+                .map(|character| character.map_or(OF_REPLACEMENT, char::len_utf8))
+                .sum(),
+            Self::Item(at) => at.checked_ilog10().map_or(1, |digits| digits as usize + 1),
+        }
+    }
+}
+
+impl fmt::Display for Segment<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Member(name) => f.write_str(&name.lossy()),
+            Self::Item(at) => at.fmt(f),
+        }
+    }
+}
+
 /// A number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Number {
@@ -125,6 +154,11 @@ impl Node {
     /// The text at a path.
     pub(crate) fn text_at(&self, path: &[&str]) -> Option<String> {
         self.at(path)?.text()
+    }
+
+    /// Whether this very text stands at a path.
+    pub(crate) fn says(&self, path: &[&str], text: &str) -> bool {
+        matches!(self.at(path), Some(Self::Text(known)) if known.is(text))
     }
 
     /// The value as other readers have it: a lone surrogate is a replacement character.
@@ -213,19 +247,23 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Node, Unreadable> {
     // What it reads has the grammar of JSON; only surrogates and the size of numbers are not looked at.
     let raw: &RawValue =
         serde_json::from_str(text).map_err(|error| Unreadable::NotJson(excerpt(&error.to_string())))?;
-    let mut reader = Reader { values: 0, path: Vec::new(), path_bytes: 0, paths: 0, fault: None };
+    let mut reader = Reader { values: 0, levels: 0, path_bytes: 0, paths: 0, fault: None };
     match reader.value(raw.get()) {
         Ok(node) if node.is_object() => Ok(node),
         Ok(_) => Err(Unreadable::NotJson("expected an object".to_owned())),
-        Err(error) => Err(reader.fault.unwrap_or_else(|| Unreadable::NotJson(excerpt(&error.to_string())))),
+        Err(error) => Err(match reader.fault {
+            Some(Unreadable::DuplicateKey { pointer }) => Unreadable::DuplicateKey { pointer: excerpt(&pointer) },
+            Some(fault) => fault,
+            None => Unreadable::NotJson(excerpt(&error.to_string())),
+        }),
     }
 }
 
 struct Reader {
     values: usize,
-    /// Names and indices of the containers around the value.
-    path: Vec<String>,
-    /// Bytes of that path.
+    /// Containers around the value.
+    levels: usize,
+    /// Bytes of the names and indices of these.
     path_bytes: usize,
     /// Bytes of the paths of all values so far.
     paths: usize,
@@ -260,24 +298,29 @@ impl Reader {
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<Node, serde_json::Error>,
     ) -> Result<Node, serde_json::Error> {
-        if self.path.len() == LIMITS.levels {
+        if self.levels == LIMITS.levels {
             return Err(self.refuse(Unreadable::TooMuch { what: "levels", limit: LIMITS.levels }));
         }
         read(self)
     }
 
     /// The value in a container, behind this segment.
-    fn below<E: serde::de::Error>(&mut self, segment: String, raw: &RawValue) -> Result<Node, E> {
-        let bytes = segment.len() + 1;
-        self.path.push(segment);
+    fn below<E: serde::de::Error>(&mut self, segment: Segment<'_>, raw: &RawValue) -> Result<Node, E> {
+        let bytes = segment.bytes() + 1;
+        self.levels += 1;
         self.path_bytes += bytes;
         self.paths += self.path_bytes;
         if self.paths > LIMITS.paths && !clresolve_core::mutant!("receipts-of-long-paths") {
             let what = "bytes in the paths of all values";
             return Err(self.refuse(Unreadable::TooMuch { what, limit: LIMITS.paths }));
         }
-        let value = self.value(raw.get()).map_err(E::custom)?;
-        self.path.pop();
+        let value = self.value(raw.get()).map_err(|error| {
+            if let Some(Unreadable::DuplicateKey { pointer }) = &mut self.fault {
+                *pointer = pointer::of([segment.to_string().as_str()]) + pointer;
+            }
+            E::custom(error)
+        })?;
+        self.levels -= 1;
         self.path_bytes -= bytes;
         Ok(value)
     }
@@ -293,7 +336,7 @@ impl<'de> Visitor<'de> for &mut Reader {
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
         let mut list = Vec::new();
         while let Some(raw) = items.next_element::<&RawValue>()? {
-            list.push(self.below(list.len().to_string(), raw)?);
+            list.push(self.below(Segment::Item(list.len()), raw)?);
         }
         Ok(Node::List(list))
     }
@@ -306,11 +349,9 @@ impl<'de> Visitor<'de> for &mut Reader {
                 return Err(self.refuse(Unreadable::TooMuch { what: "code units in a name", limit: LIMITS.name }));
             }
             if !names.insert(name.units().to_vec()) && !clresolve_core::mutant!("receipts-say-things-twice") {
-                let lossy = name.lossy();
-                let place = pointer::of(self.path.iter().map(String::as_str).chain([lossy.as_str()]));
-                return Err(self.refuse(Unreadable::DuplicateKey { pointer: excerpt(&place) }));
+                return Err(self.refuse(Unreadable::DuplicateKey { pointer: pointer::of([name.lossy().as_str()]) }));
             }
-            let value = self.below(name.lossy(), members.next_value()?)?;
+            let value = self.below(Segment::Member(&name), members.next_value()?)?;
             object.push((name, value));
         }
         Ok(Node::Object(object))
@@ -351,6 +392,16 @@ mod tests {
         }
         let below = parse(br#"{"x":[0,{"y/z":1,"y/z":2}]}"#);
         assert_eq!(below, Err(Unreadable::DuplicateKey { pointer: "/x/1/y~1z".to_owned() }));
+    }
+
+    #[test]
+    fn the_bytes_of_a_segment_are_those_that_are_written() {
+        let mut lone = Text::from("a\u{e9}\u{ffff}\u{1f600}");
+        lone.0.push(0xd800);
+        let items = [0, 9, 10, 99, 100, usize::MAX].map(Segment::Item);
+        for segment in items.into_iter().chain([Segment::Member(&lone), Segment::Member(&"".into())]) {
+            assert_eq!(segment.bytes(), segment.to_string().len(), "{segment}");
+        }
     }
 
     #[test]

@@ -138,22 +138,33 @@ pub fn judge(receipt: &[u8], known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
     ReceiptJudgement { sha256: (receipt.len() <= MAX_BYTES).then(|| Digest::of(receipt)), occasion, ..found }
 }
 
-/// Of the one family whose shape it has, or of one of the two with the same shape.
+/// Of the one family whose shape it has, or of one of the two with the same shape: the one whose digest it states, else the
+/// first. What one of them does not cover may have no form in the other.
 fn judged_by_shape(receipt: &Node, families: &[Candidate], known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
-    let mut checks = Checks::default();
-    let mut readings = Vec::new();
+    let (mut checks, mut taken) = (Checks::default(), None);
     for family in families {
-        match family.read(receipt) {
-            Reading::Parts(reading) => readings.push(*reading),
+        let reading = match family.read(receipt) {
+            Reading::Parts(reading) => CanonicalReceipt::of(*reading),
             Reading::Artifact { artifact, unsigned } => {
                 return checks.artifact_judged(family.family(), &artifact, unsigned, known);
             }
+        };
+        if reading.as_ref().is_ok_and(CanonicalReceipt::states_its_digest) {
+            taken = Some(reading);
+            break;
         }
+        taken.get_or_insert(reading);
     }
-    match checks.taken_apart(readings) {
-        None => checks.judged(),
-        Some(canonical) => checks.canonical_judged(canonical, known),
+    match taken {
+        Some(Ok(canonical)) => {
+            checks.family(canonical.parts.family);
+            return checks.canonical_judged(canonical, known);
+        }
+        Some(Err(NoReading::Form(error, root))) => checks.without_form(&error, root),
+        Some(Err(NoReading::Parts(error))) => checks.without_parts(&error),
+        None => {}
     }
+    checks.judged()
 }
 
 /// Of the family by whose form the signature holds: what nobody signs may give a receipt the shape of others too. The first
@@ -304,28 +315,6 @@ impl Checks {
     fn family(&mut self, family: Family) {
         let slug = Some(family.slug().to_owned());
         self.rows.push(Row { expected: slug.clone(), observed: slug, ..Row::new(ReceiptCheck::Family, Status::Pass) });
-    }
-
-    /// The reading of a receipt: of two with the same shape the one that states its digest, else the first. What one of
-    /// them does not cover may have no form in the other.
-    fn taken_apart(&mut self, readings: Vec<Result<SignedParts, NoSignedParts>>) -> Option<CanonicalReceipt> {
-        let mut first = None;
-        let stated = readings.into_iter().map(CanonicalReceipt::of).find_map(|reading| match reading {
-            Ok(canonical) if canonical.states_its_digest() => Some(canonical),
-            other => {
-                first.get_or_insert(other);
-                None
-            }
-        });
-        match stated.map(Ok).or(first)? {
-            Ok(canonical) => {
-                self.family(canonical.parts.family);
-                return Some(canonical);
-            }
-            Err(NoReading::Form(error, root)) => self.without_form(&error, root),
-            Err(NoReading::Parts(error)) => self.without_parts(&error),
-        }
-        None
     }
 
     fn without_form(&mut self, error: &NoForm, root: &str) {

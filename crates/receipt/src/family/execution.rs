@@ -11,7 +11,7 @@ use crate::json::Node;
 const SIGNED: [&str; 6] = ["clas", "schema", "receipt_id", "verb", "agent", "action"];
 
 pub(super) fn is(receipt: &Node) -> bool {
-    receipt.text_at(&["schema"]).as_deref() == Some("clas.execution.receipt.v1")
+    receipt.says(&["schema"], "clas.execution.receipt.v1")
 }
 
 pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
@@ -19,7 +19,7 @@ pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
         Some(Node::List(proofs)) => proofs.as_slice(),
         _ => &[],
     };
-    let is_of_execution = |proof: &Node| proof.text_at(&["type"]).as_deref() == Some("execution");
+    let is_of_execution = |proof: &Node| proof.says(&["type"], "execution");
     let mut of_execution = proofs.iter().enumerate().filter(|(_, proof)| is_of_execution(proof));
     let (Some((index, proof)), None) = (of_execution.next(), of_execution.next()) else {
         return Err(NoSignedParts { place: "/proofs".to_owned(), why: "expected one proof of the type execution" });

@@ -23,7 +23,7 @@ fn is_beside(receipt: &Node) -> bool {
 }
 
 fn stands(receipt: &Node, proof: [&str; 2]) -> bool {
-    let says = |member: &str, word: &str| receipt.text_at(&[proof[0], proof[1], member]).as_deref() == Some(word);
+    let says = |member: &str, word: &str| receipt.says(&[proof[0], proof[1], member], word);
     says("alg", sdk::ALG) && says("canonical", CANONICAL)
 }
 

@@ -16,8 +16,7 @@ const SIGNED: [&str; 10] =
     ["line", "contract", "verb", "version", "payload", "status", "trace", "result", "error", "commercial"];
 
 pub(super) fn is(receipt: &Node) -> bool {
-    receipt.get("receipt").is_some_and(Node::is_object)
-        && receipt.text_at(&["signature", "proof", "alg"]).as_deref() == Some("ed25519")
+    receipt.get("receipt").is_some_and(Node::is_object) && receipt.says(&["signature", "proof", "alg"], "ed25519")
 }
 
 pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {

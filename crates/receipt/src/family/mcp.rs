@@ -8,8 +8,9 @@ use crate::canonical::MemberOrder;
 use crate::json::Node;
 
 pub(super) fn is(receipt: &Node) -> bool {
-    let says = |member: &str, word: &str| receipt.text_at(&[member]).as_deref() == Some(word);
-    receipt.at(&["proof", "signature"]).is_some() && says("version", "1.1.0") && says("family", "trust-verification")
+    receipt.at(&["proof", "signature"]).is_some()
+        && receipt.says(&["version"], "1.1.0")
+        && receipt.says(&["family"], "trust-verification")
 }
 
 pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {

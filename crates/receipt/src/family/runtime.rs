@@ -10,8 +10,8 @@ use crate::json::Node;
 const CANONICAL: &str = "json-stringify";
 
 pub(super) fn is_commercial(receipt: &Node) -> bool {
-    receipt.text_at(&["metadata", "proof", "alg"]).as_deref() == Some(sdk::ALG)
-        && receipt.text_at(&["metadata", "proof", "canonical"]).as_deref() == Some(CANONICAL)
+    receipt.says(&["metadata", "proof", "alg"], sdk::ALG)
+        && receipt.says(&["metadata", "proof", "canonical"], CANONICAL)
 }
 
 /// Whether the receipt's id is the claimed digest, as the runtime has it. Nobody signs that: it says which reading of a

@@ -13,8 +13,7 @@ pub(super) const CANONICAL: &str = "cl-stable-json-v1";
 const SIGNED: [&str; 3] = ["alg", "canonical", "signer_id"];
 
 pub(super) fn is(receipt: &Node) -> bool {
-    receipt.text_at(&["metadata", "proof", "alg"]).as_deref() == Some(ALG)
-        && receipt.text_at(&["metadata", "proof", "canonical"]).as_deref() == Some(CANONICAL)
+    receipt.says(&["metadata", "proof", "alg"], ALG) && receipt.says(&["metadata", "proof", "canonical"], CANONICAL)
 }
 
 pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {

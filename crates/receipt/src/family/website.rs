@@ -16,8 +16,7 @@ pub(super) fn is(receipt: &Node) -> bool {
 
 /// Whether it says to be a receipt of another kind, of which nothing tells what is signed.
 pub(super) fn names_another(receipt: &Node) -> bool {
-    let says = |member: &str, word: &str| receipt.text_at(&[member]).as_deref() == Some(word);
-    says("family", "trust") || says("receipt_type", "genesis")
+    receipt.says(&["family"], "trust") || receipt.says(&["receipt_type"], "genesis")
 }
 
 pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {

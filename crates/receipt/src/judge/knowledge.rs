@@ -20,6 +20,10 @@ use crate::question::Request;
 /// How far the clock of a signer may be ahead of ours, or behind the buyer's.
 pub const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
 
+/// Most verbs of an agent whose URLs are looked for. A layer has a dozen or so; each URL may be as long as a record, and is
+/// compared with the others.
+const MAX_VERBS: usize = 64;
+
 /// What a receipt is judged by.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceiptKnowledge<'a> {
@@ -112,9 +116,11 @@ impl AgentRoutes {
         published: Option<&Published>,
         route: impl Fn(Option<&str>) -> Result<Route, Box<Reason>>,
     ) -> Self {
-        let verbs = verdict.identity.iter().flat_map(|agent| agent.verbs.iter().skip(1));
-        let of_verbs = iter::once(None).chain(verbs.map(|verb| Some(verb.as_str()))).map(route);
-        Self::of(of_verbs.chain(published.and_then(Route::of_tools)))
+        let verbs = verdict.identity.as_ref().map(|agent| agent.verbs.as_slice()).unwrap_or_default();
+        let most = if clresolve_core::mutant!("urls-of-every-verb") { usize::MAX } else { MAX_VERBS };
+        let further = verbs.iter().take(most).skip(1).map(|verb| Some(verb.as_str()));
+        let unread = (verbs.len() > most).then(|| Err(too_many_verbs(verbs.len()).into()));
+        Self::of(iter::once(None).chain(further).map(route).chain(unread).chain(published.and_then(Route::of_tools)))
     }
 
     /// From what was found for each verb of the agent. To have none is an answer; a record that is not known, or that
@@ -131,6 +137,11 @@ impl AgentRoutes {
         }
         routes
     }
+}
+
+fn too_many_verbs(count: usize) -> Reason {
+    let reason = Reason::new(Code::InvokeNoRoute).message("The agent has more verbs than are looked up.");
+    reason.at("card: /implements").expected(format!("at most {MAX_VERBS}")).observed(count.to_string())
 }
 
 impl ReceiptAgent {
@@ -181,8 +192,29 @@ mod tests {
     use clresolve_core::records::Record;
     use clresolve_core::state::State;
     use clresolve_verdict::sample;
+    use clresolve_verdict::verdict::Identity;
 
     use super::*;
+
+    /// Each verb takes a URL, and each URL is compared with those before it.
+    #[test]
+    fn the_verbs_whose_urls_are_looked_for_are_bounded() {
+        let routes_of = |count: usize| {
+            let mut verdict = sample::empty(State::Trusted, Timestamp::UNIX_EPOCH, 0).verdict().as_ref().clone();
+            let verbs = (0..count).map(|number| format!("v{number}")).collect();
+            verdict.identity = Some(Identity { verbs, ..Identity::default() });
+            let route = |verb: Option<&str>| {
+                let url = format!("https://agent.example/{}", verb.unwrap_or("v0"));
+                Ok(Route::configured(&url).expect("an https URL"))
+            };
+            AgentRoutes::of_verbs(&verdict, None, route)
+        };
+        let most = routes_of(MAX_VERBS);
+        assert_eq!((most.settled.len(), most.open), (MAX_VERBS, None));
+        let more = routes_of(MAX_VERBS + 1);
+        let open = more.open.expect("there may be others");
+        assert_eq!((more.settled.len(), open.effect), (MAX_VERBS, Effect::Unknown));
+    }
 
     #[test]
     fn the_place_of_an_agents_tools_is_one_of_its_places() {
