@@ -39,7 +39,7 @@ use super::uri;
 use super::world::{Reader, World, WorldFiles};
 use crate::chain::GradeDemand;
 use crate::config::Config;
-use crate::report::{Demands, Ending, ListOfNames, Scope};
+use crate::report::{AuditCounts, Demands, Ending, ListOfNames, Scope};
 use crate::resolve::UpstreamSurvey;
 use crate::verdict::{Depth, Pinned, canonical_digest};
 
@@ -65,7 +65,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let list = args.names.as_deref().map(names::open).transpose()?;
     let history = History::read(&args.earlier)?;
     let mut interrupt = pin!(asked_to_stop());
-    let Prepared { world, registry, survey, mut scope, pin, mut kept } = tokio::select! {
+    let Prepared { world, registry, survey, mut scope, pin, mut writer } = tokio::select! {
         prepared = Prepared::of(&args, &history) => prepared?,
         () = &mut interrupt => return Ok(Exit::Interrupted),
     };
@@ -78,7 +78,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         shard: args.shard,
         pace: Pace::of(&world.config, args.concurrency),
     };
-    let (ending, digest) = listed.run(Sources { list, registry }, &mut kept, interrupt).await?;
+    let (ending, digest) = listed.run(Sources { list, registry }, &mut writer, interrupt).await?;
     let ending = match unread {
         Some(why) if ending == Ending::Complete => Ending::RegistryUnread(why),
         _ => ending,
@@ -96,7 +96,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let looks = args.schema_layers && ending.has_all_rows() && args.shard.is_none_or(|shard| shard.index() == 1);
     let schema_layers = if looks { Some(schemas::layers(&world).await?) } else { None };
     let about = About { scope, ending, shard: args.shard, list, schema_layers, flags: args.world.flags() };
-    finish(kept, about, &history, &args, output)
+    finish(writer, about, &history, &args, output)
 }
 
 /// What an audit has before it judges a name.
@@ -106,7 +106,7 @@ struct Prepared {
     survey: Option<UpstreamSurvey>,
     scope: Scope,
     pin: Option<BlockPin>,
-    kept: RowWriter,
+    writer: RowWriter,
 }
 
 impl Prepared {
@@ -133,13 +133,13 @@ impl Prepared {
             );
         }
         history.check_worlds(&scope)?;
-        let kept = kept(args, &scope)?;
-        let own_file = kept.pin_file()?;
+        let writer = row_writer(args, &scope)?;
+        let own_file = writer.pin_file()?;
         let pin = match shared {
             Some(pin) => Some(pin),
             None => BlockPin::of_its_own(own_file.as_deref(), &world.resolver, &world.config.chain).await?,
         };
-        Ok(Self { world, registry, survey, scope, pin, kept })
+        Ok(Self { world, registry, survey, scope, pin, writer })
     }
 }
 
@@ -157,21 +157,15 @@ fn output_of(args: &AuditArgs) -> anyhow::Result<Output> {
 
 /// Writes the report; its exit code.
 fn finish(
-    kept: RowWriter,
+    writer: RowWriter,
     about: About,
     history: &History,
     args: &AuditArgs,
     mut output: Output,
 ) -> anyhow::Result<Exit> {
     let has_all_rows = about.ending.has_all_rows();
-    if kept.counts.names == 0 && (args.shard.is_none() || !has_all_rows) {
-        return match about.ending {
-            Ending::Complete if args.names.is_none() => bail!("--registry: the manifest has no entry"),
-            Ending::Complete => bail!("--names: the list holds no name"),
-            Ending::ListFailed(why) => bail!("--names: {why}"),
-            Ending::DiskFull(why) => Err(RowWriter::full(why)),
-            ending => Ok(exit(&kept.counts, &ending)),
-        };
+    if writer.counts.names == 0 && (args.shard.is_none() || !has_all_rows) {
+        return without_rows(&writer.counts, about.ending, args);
     }
     // Before the report, which may go to a reader that stalls.
     if let (Ending::Interrupted, Some(journal)) = (&about.ending, &args.resume) {
@@ -180,7 +174,7 @@ fn finish(
             journal.display()
         );
     }
-    let (counts, spool) = kept.finish()?;
+    let (counts, spool) = writer.finish()?;
     let exit = about
         .write(counts, &spool, history, args.output.form().into(), &mut output)
         .map_err(|error| advised(&spool, error))?;
@@ -192,6 +186,17 @@ fn finish(
     Ok(exit)
 }
 
+/// How an audit ends that has judged no name: it has no report. A shard without a name of its own has one.
+fn without_rows(counts: &AuditCounts, ending: Ending, args: &AuditArgs) -> anyhow::Result<Exit> {
+    match ending {
+        Ending::Complete if args.names.is_none() => bail!("--registry: the manifest has no entry"),
+        Ending::Complete => bail!("--names: the list holds no name"),
+        Ending::ListFailed(why) => bail!("--names: {why}"),
+        Ending::DiskFull(why) => Err(RowWriter::full(why)),
+        ending => Ok(exit(counts, &ending)),
+    }
+}
+
 /// Where the report cannot be written, what is judged is kept.
 fn advised(rows: &Spool, error: anyhow::Error) -> anyhow::Error {
     match rows.journal().filter(|_| error.is::<Unwritable>()) {
@@ -200,16 +205,16 @@ fn advised(rows: &Spool, error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// Where rows are kept, with those of a run that was killed.
-fn kept(args: &AuditArgs, scope: &Scope) -> anyhow::Result<RowWriter> {
+/// Where the rows are written, behind those of a run that was killed.
+fn row_writer(args: &AuditArgs, scope: &Scope) -> anyhow::Result<RowWriter> {
     let Some(journal) = &args.resume else { return RowWriter::scratch() };
     let job = Job::of(scope.clone(), args.shard, args.names.as_deref(), args.earlier.since.as_deref())?;
-    let kept = RowWriter::resume(journal, &job)?;
+    let writer = RowWriter::resume(journal, &job)?;
     // It may be new since the files were compared.
     if args.output.out.file.as_deref().is_some_and(|report| is_same_file(report, journal)) {
         bail!("--resume {}: --out names the same file; name another", journal.display());
     }
-    Ok(kept)
+    Ok(writer)
 }
 
 /// The file of the list, as reports name it.

@@ -174,12 +174,12 @@ impl Watch {
     async fn audited(&self, earlier: Option<&Past>) -> anyhow::Result<(Report, Box<dyn Rows>)> {
         let resolver = self.world.resolver.with_empty_cache();
         let sources = Sources::of_list(names::open(&self.args.names)?);
-        let mut kept = RowWriter::scratch()?;
+        let mut writer = RowWriter::scratch()?;
         let pace = Pace::of(&self.world.config, self.args.concurrency);
         let pin = BlockPin::of_its_own(None, &resolver, &self.world.config.chain).await?;
         let (pin, survey) = (pin.as_ref(), self.survey.as_ref());
         let listed = ListAudit { resolver: &resolver, pin, survey, earlier, shard: None, pace };
-        let (ending, digest) = listed.run(sources, &mut kept, std::future::pending()).await?;
+        let (ending, digest) = listed.run(sources, &mut writer, std::future::pending()).await?;
         match ending {
             Ending::Complete => {}
             Ending::ListFailed(why) => bail!("--names: {why}"),
@@ -188,10 +188,10 @@ impl Watch {
                 bail!(cut.warning().unwrap_or_default())
             }
         }
-        if kept.counts.names == 0 {
+        if writer.counts.names == 0 {
             bail!("--names: the list holds no name");
         }
-        let (counts, rows) = kept.finish()?;
+        let (counts, rows) = writer.finish()?;
         let mut scope = self.scope.clone();
         if let Some(pin) = pin {
             scope.block = pin.blocks().await;

@@ -76,6 +76,11 @@ impl Form {
         format!("| {} |\n{}|\n", names.join(" | "), "|---".repeat(names.len()))
     }
 
+    /// The form whose rows have so many cells.
+    fn of_length(cells: usize) -> Option<Self> {
+        Self::ALL.into_iter().find(|form| form.columns().names.len() == cells)
+    }
+
     /// The form whose head these cells are. One of the published logs has one `Approver`.
     fn of_head<'c>(cells: impl Iterator<Item = &'c str> + Clone) -> Option<Self> {
         let name = |cell: &str| cell.trim().to_ascii_lowercase().trim_end_matches("(s)").to_owned();
@@ -210,9 +215,8 @@ impl Action {
 impl GovernanceLog {
     /// Reads a log of at most [`MAX_LOG_BYTES`]. A malformed row keeps no other one from being read.
     pub fn parse(log: impl AsRef<[u8]>) -> Self {
-        let bytes = log.as_ref();
         let mut parser = Parser::new();
-        for (number, line) in (1..).zip(lines(bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes))) {
+        for (number, line) in (1..).zip(lines(without_marks(log.as_ref()))) {
             parser.take(number, line);
         }
         parser.finish()
@@ -233,16 +237,30 @@ impl GovernanceLog {
     }
 }
 
-/// What some editors put before a text.
+/// What some editors put before a text, and before one that has it already.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// The lines of a text, as [`str::lines`] gives them.
-fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    bytes.split_inclusive(|byte| *byte == b'\n').map(without_end)
+/// The text behind its byte order marks.
+fn without_marks(mut text: &[u8]) -> &[u8] {
+    // Ends: each mark is a part of the text.
+    while let Some(behind) = text.strip_prefix(BYTE_ORDER_MARK) {
+        text = behind;
+    }
+    text
 }
 
-fn without_end(line: &[u8]) -> &[u8] {
-    line.strip_suffix(b"\r\n").or_else(|| line.strip_suffix(b"\n")).unwrap_or(line)
+/// The lines of a text without their ends: a line feed, a carriage return, or both (CommonMark 0.31, 2.1).
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
+        let (line, end) = rest.split_at(rest.iter().position(is_end).unwrap_or(rest.len()));
+        rest = end.strip_prefix(b"\r\n").or_else(|| end.get(1..)).unwrap_or_default();
+        Some(line)
+    })
 }
 
 /// Reads a log line by line.
@@ -273,6 +291,10 @@ impl Parser {
             (Ok(_), Ok(row)) => self.log.rows.extend(row),
             (Ok(_), Err(row)) => self.refuse(row),
             (Err(error), _) => {
+                // One line is named once.
+                if let Position::BelowUnsettled(above) = &mut self.position {
+                    self.has_parts |= above.astray.take().is_some();
+                }
                 let column = text[..error.valid_up_to()].chars().count() + 1;
                 self.refuse(MalformedRow { line, column, why: NOT_UTF8.into() });
             }
@@ -280,49 +302,103 @@ impl Parser {
     }
 
     /// Where the next line stands, and the row of this one.
-    fn step(&mut self, line: usize, text: &str) -> Result<Option<LogRow>, MalformedRow> {
+    fn step(&mut self, line: usize, text: &str) -> LineRead {
         if let Some(until) = &self.hidden {
             if until.ends(text) {
                 self.hidden = None;
             }
             return Ok(None);
         }
-        let malformed = |why: &'static str| Err(MalformedRow { line, column: 1, why: why.into() });
-        let (position, found) = match (self.position, cells(text)) {
-            (Position::Head(form), Some(cells)) if is_delimiter(form, &cells) => (Position::Rows(form), Ok(None)),
-            (Position::Head(form), Some(_)) => (Position::Rows(form), malformed(form.columns().delimiter)),
-            (Position::Head(form), None) => {
-                self.hidden = Hidden::begins(text);
-                (Position::Outside, malformed(form.columns().delimiter))
+        match std::mem::take(&mut self.position) {
+            Position::Outside => self.outside(line, text),
+            Position::BelowUnsettled(above) => self.below_unsettled(above, line, text),
+            Position::OtherTable => self.in_other_table(line, text),
+            Position::BelowHead(form) => self.below_head(form, line, text),
+            Position::Table(form) => self.in_table(form, line, text),
+        }
+    }
+
+    /// A line outside of tables.
+    fn outside(&mut self, line: usize, text: &str) -> LineRead {
+        // The head above it may have no outer borders, or stand in a list.
+        if delimiter_columns(text).is_some() {
+            self.position = Position::OtherTable;
+            return Ok(None);
+        }
+        let Some(cells) = cells(text) else {
+            if is_bare_head(text) {
+                return Err(malformed(line, "expected | at the start of each line of the table"));
             }
-            (Position::Rows(form), Some(cells)) => (Position::Rows(form), LogRow::of(line, form, &cells)),
-            (Position::Rows(_), None) if text.trim().is_empty() => (Position::Outside, Ok(None)),
-            (Position::Rows(form), None) => {
-                self.hidden = Hidden::begins(text);
-                let next = if self.hidden.is_some() { Position::Outside } else { Position::Rows(form) };
-                (next, malformed("expected a row, which begins with |, or an empty line below the table"))
-            }
-            (Position::Outside, Some(cells)) => match Form::of_head(cells.iter().map(|cell| &*cell.text)) {
-                Some(form) => (Position::Head(form), Ok(None)),
-                None if is_astray(&cells) => {
-                    let why = "expected the head of the table above this row, with no empty line between";
-                    (Position::Outside, malformed(why))
-                }
-                None => (Position::Outside, Ok(None)),
-            },
-            (Position::Outside, None) if is_bare_head(text) => {
-                (Position::Outside, malformed("expected | at the start of each line of the table"))
-            }
-            (Position::Outside, None) => {
-                self.hidden = Hidden::begins(text);
-                (Position::Outside, Ok(None))
-            }
+            self.hidden = Hidden::begins(text);
+            return Ok(None);
         };
-        self.position = position;
-        if let Position::Rows(form) = position {
-            self.form.get_or_insert(form);
+        if let Some(form) = Form::of_head(cells.iter().map(|cell| &*cell.text)) {
+            self.position = Position::BelowHead(form);
+            return Ok(None);
+        }
+        if is_astray(&cells) {
+            return Err(malformed(line, "expected the head of the table above this row, with no empty line between"));
+        }
+        let of_length = Form::of_length(cells.len());
+        let may_be_row = of_length.is_some() || text.trim_end().ends_with('|');
+        let form = self.form.or(of_length).filter(|_| may_be_row);
+        let astray = form.and_then(|form| LogRow::of(line, form, &cells).err());
+        self.position = Position::BelowUnsettled(Unsettled { columns: cells.len(), astray });
+        Ok(None)
+    }
+
+    /// The line below one that is the head of another table, where this is its delimiter, and else a row in no table.
+    fn below_unsettled(&mut self, above: Unsettled, line: usize, text: &str) -> LineRead {
+        if delimiter_columns(text) != Some(above.columns) {
+            self.settle(above);
+        }
+        self.outside(line, text)
+    }
+
+    /// A line of another table, which goes on until an empty line, another block or the head of a log's table.
+    fn in_other_table(&mut self, line: usize, text: &str) -> LineRead {
+        let found = self.outside(line, text);
+        let has_ended = ends_table(text) || self.hidden.is_some();
+        if !has_ended && !matches!(self.position, Position::BelowHead(_)) {
+            self.position = Position::OtherTable;
         }
         found
+    }
+
+    /// The line below the head of a log's table. Where the delimiter is missing, rows may follow all the same.
+    fn below_head(&mut self, form: Form, line: usize, text: &str) -> LineRead {
+        let missing = malformed(line, form.columns().delimiter);
+        let Some(cells) = cells(text) else {
+            self.hidden = Hidden::begins(text);
+            return Err(missing);
+        };
+        self.position = Position::Table(form);
+        self.form.get_or_insert(form);
+        if is_delimiter(form, &cells) { Ok(None) } else { Err(missing) }
+    }
+
+    /// A line below the delimiter of a log's table.
+    fn in_table(&mut self, form: Form, line: usize, text: &str) -> LineRead {
+        if text.trim().is_empty() {
+            return Ok(None);
+        }
+        if let Some(cells) = cells(text) {
+            self.position = Position::Table(form);
+            return LogRow::of(line, form, &cells);
+        }
+        self.hidden = Hidden::begins(text);
+        if self.hidden.is_none() {
+            self.position = Position::Table(form);
+        }
+        Err(malformed(line, "expected a row, which begins with |, or an empty line below the table"))
+    }
+
+    /// Names a line that turned out to be no head.
+    fn settle(&mut self, line: Unsettled) {
+        self.has_parts |= line.astray.is_some();
+        if let Some(row) = line.astray {
+            self.refuse(row);
+        }
     }
 
     /// Names what is malformed, or counts it where enough is named.
@@ -335,7 +411,11 @@ impl Parser {
         }
     }
 
-    fn finish(self) -> GovernanceLog {
+    /// The log, after its last line.
+    fn finish(mut self) -> GovernanceLog {
+        if let Position::BelowUnsettled(above) = std::mem::take(&mut self.position) {
+            self.settle(above);
+        }
         let Self { mut log, form, has_parts, more, .. } = self;
         if form.is_none() && !has_parts {
             log.malformed.insert(0, MalformedRow { line: 1, column: 1, why: NO_TABLE.into() });
@@ -349,12 +429,31 @@ impl Parser {
     }
 }
 
+/// The row of a line; none of a line that says nothing.
+type LineRead = Result<Option<LogRow>, MalformedRow>;
+
+/// A line that is wrong as a whole.
+fn malformed(line: usize, why: &'static str) -> MalformedRow {
+    MalformedRow { line, column: 1, why: why.into() }
+}
+
 /// Where a line stands.
-#[derive(Clone, Copy)]
+#[derive(Default)]
 enum Position {
+    #[default]
     Outside,
-    Head(Form),
-    Rows(Form),
+    BelowUnsettled(Unsettled),
+    OtherTable,
+    BelowHead(Form),
+    Table(Form),
+}
+
+/// A line with cells outside of tables. The next line tells whether it is the head of another table.
+struct Unsettled {
+    columns: usize,
+    /// What is wrong with it as a row of the log, which it is else. An empty line ends a table, so the rendered log
+    /// shows such a row as text.
+    astray: Option<MalformedRow>,
 }
 
 /// What no reader of the rendered log sees as a table (CommonMark 0.31, 4.5 and 4.6).
@@ -440,18 +539,40 @@ fn is_bare_head(line: &str) -> bool {
 }
 
 fn is_delimiter(form: Form, cells: &[Cell]) -> bool {
-    let is_rule = |cell: &Cell| {
-        let rule = cell.text.strip_prefix(':').unwrap_or(&cell.text);
-        let rule = rule.strip_suffix(':').unwrap_or(rule);
-        !rule.is_empty() && rule.chars().all(|c| c == '-')
-    };
-    cells.len() == form.columns().names.len() && cells.iter().all(is_rule)
+    cells.len() == form.columns().names.len() && cells.iter().all(|cell| is_rule(&cell.text))
 }
 
-/// Whether a row that is in no table looks like one of a log.
+/// The number of columns of a delimiter, with or without its outer borders. A line without any underlines a heading.
+fn delimiter_columns(line: &str) -> Option<usize> {
+    let line = unindented(line).map(str::trim_end).filter(|line| line.contains('|'))?;
+    let line = line.strip_prefix('|').unwrap_or(line);
+    let line = line.strip_suffix('|').unwrap_or(line);
+    line.split('|').all(|cell| is_rule(cell.trim())).then(|| line.split('|').count())
+}
+
+/// Whether a table ends at a line: an empty one, a heading, a quote, a list item, a thematic break or a comment.
+fn ends_table(line: &str) -> bool {
+    let Some(word) = line.split_whitespace().next() else { return true };
+    let Some(text) = unindented(line) else { return false };
+    let number = word.strip_suffix(['.', ')']).unwrap_or_default();
+    let is_number = matches!(number.len(), 1..=9) && number.bytes().all(|byte| byte.is_ascii_digit());
+    let is_heading = word.len() <= 6 && word.bytes().all(|byte| byte == b'#');
+    let marks: String = text.split_whitespace().collect();
+    let is_break = marks.len() >= 3 && ['-', '*', '_'].iter().any(|mark| marks.trim_matches(*mark).is_empty());
+    let is_item = is_number || ["-", "+", "*"].contains(&word);
+    is_heading || is_item || is_break || text.starts_with('>') || text.starts_with("<!--")
+}
+
+/// Whether a cell is one of a delimiter.
+fn is_rule(cell: &str) -> bool {
+    let rule = cell.strip_prefix(':').unwrap_or(cell);
+    let rule = rule.strip_suffix(':').unwrap_or(rule);
+    !rule.is_empty() && rule.chars().all(|c| c == '-')
+}
+
+/// Whether a row that is in no table, or in another one, is one of a log beyond doubt.
 fn is_astray(cells: &[Cell]) -> bool {
-    let has_length = |form: Form| cells.len() == form.columns().names.len();
-    Form::ALL.into_iter().any(has_length) && cells[0].text.parse::<Date>().is_ok()
+    Form::of_length(cells.len()).is_some() && cells[0].text.parse::<Date>().is_ok()
 }
 
 impl Cell {
@@ -466,7 +587,7 @@ type Wrong<'c> = (&'c Cell, &'static str);
 
 impl LogRow {
     /// The row of these cells; none where no cell says anything.
-    fn of(line: usize, form: Form, cells: &[Cell]) -> Result<Option<Self>, MalformedRow> {
+    fn of(line: usize, form: Form, cells: &[Cell]) -> LineRead {
         let row = match (form, cells) {
             (Form::Published, [date, names, action, reason, resolution, approvers]) => {
                 Self::published(line, [date, names, action, reason, resolution, approvers])
@@ -778,6 +899,77 @@ mod tests {
             let (line, column) = place;
             assert_eq!(log.malformed, [MalformedRow { line, column, why: NOT_UTF8.into() }]);
         }
+    }
+
+    /// An empty line ends a table. What begins with | below it is a row all the same, unless it is in another table.
+    #[test]
+    fn a_row_in_no_table_is_named_with_what_is_wrong_in_it() {
+        let good = "| 2026-11-20 | a.eth | incident | b | c |\n";
+        for (row, expected) in [
+            ("| 2026-13-01 | a.eth | incident | b | c |", Some("line 7, column 3: expected a date")),
+            (" | soon | a.eth | incident | b | c |", Some("line 7, column 4: expected a date")),
+            ("| 2026-11-20 | a.eth | incident | b |", Some("line 7, column 35: expected five cells")),
+            ("text\n\n| soon | a.eth | incident | b | c |", Some("line 9, column 3: expected a date")),
+            ("| soon | a.eth | incident | b | c |\n|---|---|\n", Some("line 7, column 3: expected a date")),
+            ("| a | b | c | d | e |\n|---|---|:-:|---|---|\n| soon | a.eth | incident | b | c |", None),
+            ("| a | b |\n:-- | --:\n| soon | c |\ntext | d\n| soon | c |", None),
+            ("key | value\n--- | ---\n| a | b |", None),
+            ("- | key | value |\n  |-----|-------|\n  | a   | b     |", None),
+            ("|x| is the absolute value", None),
+            ("|x| is |x|", Some("line 7, column 9: expected five cells")),
+            ("| soon | a.eth | incident | b | c", Some("line 7, column 3: expected a date")),
+            ("| — | — | — | — | — |", None),
+            ("    | soon | a.eth | incident | b | c |", None),
+        ] {
+            let found = malformed(&format!("{HEAD}{good}\n{row}"));
+            let is_as_expected = match expected {
+                Some(expected) => found.first().is_some_and(|found| found.starts_with(expected)),
+                None => found.is_empty(),
+            };
+            assert!(is_as_expected, "{row}: {found:?}");
+        }
+        let bad = "| soon | a.eth | incident | b | c |\n";
+        for (below, ends) in [
+            (["## More", "#", "> quote", "- item", "12) item", "***", " - - -", "<!-- line -->", "~~~\n~~~"], true),
+            (["#tag", "text", "-item", "1.5", "**", "**bold**", "####### seven", "    # code", "1234567890. a"], false),
+        ] {
+            for below in below {
+                let found = malformed(&format!("{HEAD}{good}\n| a | b |\n|---|---|\n| 1 | 2 |\n{below}\n{bad}"));
+                assert_eq!(found.len(), usize::from(ends), "{below}: {found:?}");
+            }
+        }
+        let log = GovernanceLog::parse(format!("{HEAD}{good}\n{bad}{good}\n{HEAD}{good}"));
+        assert_eq!(log.rows.iter().map(|row| row.line).collect::<Vec<_>>(), [5, 14]);
+        let places: Vec<_> = log.malformed.iter().map(|row| (row.line, row.column)).collect();
+        assert_eq!(places, [(7, 3), (8, 1)], "in the order of the file");
+        // Above the table too, where its length is that of a form.
+        let above = malformed(&format!("{bad}\n| soon |\n\n{HEAD}{good}"));
+        assert!(above.len() == 1 && above[0].starts_with("line 1, column 3: expected a date"), "{above:?}");
+        // A line is named once, and is the head of another table whatever its bytes are.
+        let other = [HEAD.as_bytes(), b"\n| \xff | b |\n|---|---|\n| soon | c |\n\n| \xff | b |\n"].concat();
+        let log = GovernanceLog::parse(other);
+        let places: Vec<_> = log.malformed.iter().map(|row| (row.line, row.column, &*row.why)).collect();
+        assert_eq!(places, [(6, 3, NOT_UTF8), (10, 3, NOT_UTF8)]);
+    }
+
+    /// CommonMark 0.31, 2.1.
+    #[test]
+    fn a_line_ends_with_any_line_ending_and_marks_before_the_text_are_none_of_it() {
+        let log = format!("{HEAD}| 2026-11-20 | a.eth | incident | b | c |\n| soon | a.eth | incident | b | c |\n");
+        for end in ["\n", "\r", "\r\n"] {
+            for marks in 0..=3 {
+                let log = "\u{feff}".repeat(marks) + &log.replace('\n', end);
+                let log = GovernanceLog::parse(log);
+                let places: Vec<_> = log.malformed.iter().map(|row| (row.line, row.column)).collect();
+                let rows: Vec<_> = log.rows.iter().map(|row| row.line).collect();
+                assert_eq!((&rows[..], &places[..]), (&[5][..], &[(6, 3)][..]), "{end:?}, {marks}");
+            }
+        }
+        let all: Vec<_> = lines(b"a\r\rb\r\nc\n\rd\n").collect();
+        assert_eq!(all, [&b"a"[..], b"", b"b", b"c", b"", b"d"]);
+        assert_eq!((lines(b"").count(), lines(b"\n").count(), lines(b"a").count()), (0, 1, 1));
+        let only = malformed(&format!("\u{feff}\u{feff}{}", &HEAD["# Log\n\n".len()..]));
+        assert_eq!(only, [""; 0], "the head is in the first line");
     }
 
     #[test]

@@ -44,8 +44,13 @@ const MAX_REQUESTS: usize = 4096;
 /// Longest time that one endpoint may take for all of them, and longest time in which spellings are asked for.
 const MAX_TIME: Duration = Duration::from_secs(600);
 
-/// Most single blocks whose logs an endpoint may refuse, until it is asked for no more: one that refuses every block costs
-/// so many requests, and not all of them. A stranger who fills that many hides older blocks; the caller is told.
+/// Longest time for each of the two searches for records, so that a slow first one leaves time for the second. The chain
+/// and its last block are asked for before them.
+const MAX_SEARCH_TIME: Duration = Duration::from_secs(280);
+
+/// Most single blocks whose logs with one value an endpoint may refuse, until it is asked for that value no more: one
+/// that refuses every block costs some forty requests for each of them, and not all requests. A stranger who fills that
+/// many blocks in a row with records of one key hides the older records of that key, and of no other; the caller is told.
 const MAX_REFUSED: usize = 16;
 
 /// How the keys of an agent's records begin.
@@ -173,10 +178,14 @@ impl NameFinder {
         let failure = match read {
             Ok(Ok(())) => reader.telling.failure.take(),
             Ok(Err(failure)) => Some(failure.to_string()),
-            Err(_) => Some(format!("it takes longer than {} s", MAX_TIME.as_secs())),
+            Err(_) => Some(takes_longer_than(MAX_TIME)),
         };
         Telling { failure, ..reader.telling }
     }
+}
+
+fn takes_longer_than(time: Duration) -> String {
+    format!("it takes longer than {} s", time.as_secs())
 }
 
 /// What one endpoint tells.
@@ -217,22 +226,42 @@ impl LogReader<'_> {
     /// Asks for the records of known keys by their hashes, then for those of any key, which says itself what it is: who
     /// fills blocks with records of other keys hides none of the known ones.
     async fn changed(&mut self, blocks: RangeInclusive<u64>) {
-        let any_key = Filter::new().event_signature(TEXT_CHANGED.map(keccak256).to_vec());
-        let known_keys = any_key.clone().topic2(known_keys());
-        self.logs(&known_keys, blocks.clone(), &mut |telling, log| telling.note_record(log)).await;
-        let of_known_keys = self.telling.failure.take();
+        let signatures = TEXT_CHANGED.map(keccak256).to_vec();
+        let any_key = Search {
+            filter: Filter::new(),
+            with_values: Filter::event_signature::<Vec<B256>>,
+            values: signatures.clone(),
+        };
+        let known_keys = Search {
+            filter: Filter::new().event_signature(signatures),
+            with_values: Filter::topic2::<Vec<B256>>,
+            values: known_keys(),
+        };
+        let of_known_keys =
+            self.records(&known_keys, blocks.clone(), &mut |telling, log| telling.note_record(log)).await;
         self.requests = MAX_REQUESTS;
-        self.logs(&any_key, blocks, &mut |telling, log| {
+        let mut note_agents = |telling: &mut Telling, log: &Log| {
             if says_an_agents_key(log) {
                 telling.note_record(log);
             }
-        })
-        .await;
-        let of_others = self.telling.failure.take();
+        };
+        let of_others = self.records(&any_key, blocks, &mut note_agents).await;
         let of_others =
             of_others.map(|cause| format!("records of other keys than the specification's were not all read: {cause}"));
         let causes: Vec<_> = of_known_keys.into_iter().chain(of_others).collect();
         self.telling.failure = (!causes.is_empty()).then(|| causes.join("; "));
+    }
+
+    /// Hands on each record that is searched for, in the time of one search; why these are not all.
+    async fn records(
+        &mut self,
+        search: &Search,
+        blocks: RangeInclusive<u64>,
+        take: &mut TakeLog<'_>,
+    ) -> Option<String> {
+        let read = timeout(MAX_SEARCH_TIME, self.logs(search, blocks, take)).await;
+        let gap = read.unwrap_or_else(|_| Some(takes_longer_than(MAX_SEARCH_TIME)));
+        self.telling.failure.take().or(gap)
     }
 
     /// Level by level. Of a name that was given back nothing is noted, and its subnames are looked at all the same.
@@ -240,20 +269,24 @@ impl LogReader<'_> {
         let new_owner = Filter::new().address(registry).event_signature(keccak256("NewOwner(bytes32,bytes32,address)"));
         let blocks = 0..=self.telling.last;
         let mut seen = BTreeSet::from([parent]);
-        let mut level = vec![parent];
+        let (mut level, mut gap) = (vec![parent], None);
         for _ in 0..MAX_LEVELS {
             let mut owners: BTreeMap<B256, Ownership> = BTreeMap::new();
             for parents in level.chunks(NODES_PER_REQUEST) {
-                let filter = new_owner.clone().topic1(parents.to_vec());
-                self.logs(&filter, blocks.clone(), &mut |telling, log| {
+                let search = Search {
+                    filter: new_owner.clone(),
+                    with_values: Filter::topic1::<Vec<B256>>,
+                    values: parents.to_vec(),
+                };
+                let mut note = |telling: &mut Telling, log: &Log| {
                     let Some((node, ownership)) = Ownership::of(log) else { return };
                     if seen.len() + owners.len() > MAX_NODES && !owners.contains_key(&node) {
                         return telling.fail(format!("it tells of more than {MAX_NODES} names"));
                     }
                     let known = owners.entry(node).or_insert(ownership);
                     *known = ownership.max(*known);
-                })
-                .await;
+                };
+                gap = gap.or(self.logs(&search, blocks.clone(), &mut note).await);
             }
             level = owners.keys().copied().filter(|node| seen.insert(*node)).collect();
             for (node, Ownership { place: (block, _), is_held }) in owners {
@@ -262,32 +295,48 @@ impl LogReader<'_> {
                 }
             }
             if level.is_empty() || self.telling.failure.is_some() {
-                return;
+                break;
             }
         }
-        self.telling.fail(format!("names stand more than {MAX_LEVELS} levels below"));
+        if !level.is_empty() {
+            self.telling.fail(format!("names stand more than {MAX_LEVELS} levels below"));
+        }
+        if let Some(cause) = gap {
+            self.telling.fail(cause);
+        }
     }
 
-    /// Hands on each log of these blocks that the filter asks for, the newest blocks first. A range that is refused is
-    /// parted. What is not given is a failure; the other blocks are asked for all the same.
-    async fn logs(&mut self, filter: &Filter, blocks: RangeInclusive<u64>, take: &mut TakeLog<'_>) {
-        let (mut open, mut refused) = (vec![blocks], Vec::new());
-        // Ends: each turn takes a request, and without one it ends.
-        while let Some(blocks) = open.pop().filter(|blocks| !blocks.is_empty() && self.telling.failure.is_none()) {
-            match self.part(filter, &blocks).await {
+    /// Hands on each log of these blocks that is searched for, the newest blocks first. A range that is refused is
+    /// parted, and a single block that is too full by the values. Says why a block was not given, if one was not; the rest
+    /// is asked for all the same. A failure ends it, and all further searches.
+    async fn logs(&mut self, search: &Search, blocks: RangeInclusive<u64>, take: &mut TakeLog<'_>) -> Option<String> {
+        let mut open = vec![(blocks, search.values.clone())];
+        let (mut refusals, mut first_cause) = (BTreeMap::<B256, usize>::new(), None);
+        // Ends: each turn takes a request, or leaves less open, and without a request it ends.
+        while let Some((blocks, mut values)) = open.pop().filter(|_| self.telling.failure.is_none()) {
+            values.retain(|value| refusals.get(value).is_none_or(|blocks| *blocks < MAX_REFUSED));
+            if blocks.is_empty() || values.is_empty() {
+                continue;
+            }
+            match self.part(&search.filter(&values), &blocks).await {
                 Ok(logs) => logs.iter().for_each(|log| take(&mut self.telling, log)),
                 Err(Refused::Range) => {
                     let (first, last) = (*blocks.start(), *blocks.end());
                     let middle = first + (last - first) / 2;
-                    open.extend([first..=middle, middle + 1..=last]);
+                    open.extend([(first..=middle, values.clone()), (middle + 1..=last, values)]);
                 }
-                Err(Refused::Block(cause)) if refused.len() + 1 < MAX_REFUSED => refused.push(cause),
-                Err(Refused::Block(cause) | Refused::All(cause)) => self.telling.fail(cause),
+                Err(Refused::FullBlock(_)) if values.len() > 1 => {
+                    let others = values.split_off(values.len() / 2);
+                    open.extend([(blocks.clone(), others), (blocks, values)]);
+                }
+                Err(Refused::FullBlock(cause) | Refused::LateBlock(cause)) => {
+                    values.into_iter().for_each(|value| *refusals.entry(value).or_default() += 1);
+                    first_cause.get_or_insert(cause);
+                }
+                Err(Refused::All(cause)) => self.telling.fail(cause),
             }
         }
-        if let Some(cause) = refused.into_iter().next() {
-            self.telling.fail(cause);
-        }
+        first_cause
     }
 
     /// The logs of these blocks that the filter asks for, in one request.
@@ -306,11 +355,12 @@ impl LogReader<'_> {
             Ok(logs) => Ok(logs.into_iter().filter(is_asked).collect()),
             Err(error) => {
                 let cause = self.endpoint.failure(&error);
-                let may_be_long = Failure::is_about_the_range(&error) || is_late(&error);
-                Err(match (may_be_long, first == last) {
-                    (true, false) => Refused::Range,
-                    (true, true) => Refused::Block(format!("it does not give the logs of block {first}: {cause}")),
-                    (false, _) => Refused::All(cause.to_string()),
+                let of_block = || format!("it does not give the logs of block {first}: {cause}");
+                Err(match (Failure::is_about_the_range(&error), is_late(&error), first == last) {
+                    (false, false, _) => Refused::All(cause.to_string()),
+                    (_, _, false) => Refused::Range,
+                    (true, _, true) => Refused::FullBlock(of_block()),
+                    (false, true, true) => Refused::LateBlock(of_block()),
                 })
             }
         }
@@ -323,6 +373,21 @@ fn is_late(error: &TransportError) -> bool {
     matches!(cause.downcast_ref(), Some(TransportFault::Post(PostError::Timeout(_))))
 }
 
+/// Logs that are searched for: those of a filter that have one of these values at one place among their topics.
+struct Search {
+    filter: Filter,
+    /// The filter with values at that place.
+    with_values: fn(Filter, Vec<B256>) -> Filter,
+    values: Vec<B256>,
+}
+
+impl Search {
+    /// What asks for the logs with one of these values.
+    fn filter(&self, values: &[B256]) -> Filter {
+        (self.with_values)(self.filter.clone(), values.to_vec())
+    }
+}
+
 /// What becomes of each log that was asked for.
 type TakeLog<'a> = dyn FnMut(&mut Telling, &Log) + Send + 'a;
 
@@ -330,8 +395,10 @@ type TakeLog<'a> = dyn FnMut(&mut Telling, &Log) + Send + 'a;
 enum Refused {
     /// The range may be too long.
     Range,
-    /// A single block may hold too many.
-    Block(String),
+    /// A single block may hold too many with these values.
+    FullBlock(String),
+    /// Those of a single block do not come in time. Each further request for them may take as long.
+    LateBlock(String),
     /// It will give no others.
     All(String),
 }

@@ -1,9 +1,9 @@
 //! Requests at a pace that each server bears: for lists of names, which ask the same few servers thousands of times.
 //!
 //! A configured server that asks for a pause gets it. Any server that asks for one gets half as many requests at once
-//! afterwards, and one more again for as many answers as are on their way at once. So does one whose answers take several
-//! times as long as its best, unless how long they take says nothing of what it bears. Where a server refused one of
-//! several at once, it seldom gets as many again: each trial is a refusal.
+//! afterwards as it had, and one more again for as many answers as are on their way at once. One whose answers take
+//! several times as long as its best gets fewer too, unless how long they take says nothing of what it bears. Where a
+//! server refused one of several at once, it seldom gets as many again: each trial is a refusal.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -130,13 +130,18 @@ impl Pace {
         Next::Now { in_flight: self.in_flight }
     }
 
-    /// A request was refused that was one of `in_flight` when it was sent: by the time of the refusal, others may have
-    /// ended. A server that refuses a single one does not do it for their number, and what it bears stays known.
-    fn go_slower(&mut self, in_flight: u32) {
-        self.at_once = (self.at_once / 2.0).max(1.0);
+    /// A request was refused that was one of `when_sent` on their way when it was sent. Others may have been sent since,
+    /// and others may have ended: what counts is how many there were then or are now, whichever is more. Half of these
+    /// may go at once. Half of what might have gone says nothing of the server: where few requests come at a time, each
+    /// halving would take a refusal, and each refusal is a pause. A server that refuses a single one does not do it for
+    /// their number, and what it bears stays known.
+    fn go_slower(&mut self, when_sent: u32) {
+        let in_flight = when_sent.max(self.in_flight);
         if in_flight > 1 {
+            self.at_once = self.at_once.min(f64::from(in_flight));
             self.bears = Some(f64::from(in_flight - 1));
         }
+        self.at_once = (self.at_once / 2.0).max(1.0);
     }
 
     /// One more for as many answers as are on their way at once.
@@ -146,8 +151,8 @@ impl Pace {
         self.at_once = (self.at_once + 1.0 / step).min(MOST_AT_ONCE);
     }
 
-    fn rest(&mut self, in_flight: u32, pause: Duration, now: Instant) {
-        self.go_slower(in_flight);
+    fn rest(&mut self, when_sent: u32, pause: Duration, now: Instant) {
+        self.go_slower(when_sent);
         self.resting_until = self.resting_until.max(Some(now + pause.min(LONGEST_PAUSE)));
     }
 
@@ -297,11 +302,44 @@ mod tests {
         }
     }
 
+    /// How many may go at once after `refuse` has had `in_flight` requests, which were sent one after another.
+    async fn left_after(in_flight: usize, refuse: impl FnOnce(Vec<Leave>)) -> usize {
+        let pacer = Pacer::default();
+        let leave = async || pacer.leave(origin("https://one.example"), later()).now_or_never().flatten();
+        let mut sent = Vec::new();
+        while sent.len() < in_flight {
+            sent.push(leave().await.expect("it may be asked"));
+        }
+        refuse(sent);
+        let mut left = Vec::new();
+        while let Some(leave) = leave().await {
+            left.push(leave);
+        }
+        left.len()
+    }
+
+    /// The pace of before has room for many more.
+    #[tokio::test(start_paused = true)]
+    async fn one_refusal_halves_what_was_on_its_way_whichever_was_refused() {
+        for (in_flight, half) in [(3, 1), (4, 2), (10, 5), (64, 32)] {
+            for refused in [0, 1, in_flight / 2, in_flight - 1] {
+                let left = left_after(in_flight, |mut sent| sent.remove(refused).goes_slower()).await;
+                assert_eq!(left, half, "{refused} of {in_flight}, while the others are on their way");
+            }
+            let last_alone = |mut sent: Vec<Leave>| {
+                let last = sent.pop().expect("the last one");
+                drop(sent);
+                last.goes_slower();
+            };
+            assert_eq!(left_after(in_flight, last_alone).await, half, "the last of {in_flight}, after the others");
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_refusal_of_a_single_request_leaves_what_the_server_bears() {
         let mut pace = Pace { bears: Some(2.0), ..Pace::default() };
         pace.go_slower(1);
-        assert_eq!(pace.bears, Some(2.0));
+        assert_eq!((pace.bears, pace.at_once), (Some(2.0), MOST_AT_ONCE / 2.0));
         pace.go_slower(4);
         assert_eq!(pace.bears, Some(3.0));
     }

@@ -31,7 +31,7 @@ const SCHEMA: &str = "clresolve.pin/1";
 /// Most blocks of a pin: nodes keep the state of 128 blocks or more, so the last block of a pin is hours after the first.
 const MOST_BLOCKS: usize = 64;
 
-/// Most times that a name or a block is asked for while servers ask for pauses.
+/// Most times that a block is asked for while servers ask for pauses, and a name in a row while no other is served.
 pub(super) const MOST_TRIES: usize = 4;
 
 /// Longest file that is read, in bytes: [`MOST_BLOCKS`] take half of it.

@@ -1,6 +1,7 @@
 //! Names, judged in groups that are read together; the rows follow their sources.
 
 use std::future::Future;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt as _, future::ready, stream};
@@ -79,19 +80,19 @@ impl Pace {
 }
 
 impl ListAudit<'_> {
-    /// Judges what `kept` does not hold yet, until the list or `interrupt` ends; the digest of the list, where that could be
-    /// read to its end.
+    /// Judges what `writer` does not hold yet, until the list or `interrupt` ends; the digest of the list, where that
+    /// could be read to its end.
     ///
     /// # Errors
     /// If a row cannot be kept.
     pub(in crate::cli) async fn run(
         &self,
         sources: Sources,
-        kept: &mut RowWriter,
+        writer: &mut RowWriter,
         mut interrupt: impl Future<Output = ()> + Unpin,
     ) -> anyhow::Result<(Ending, Option<Digest>)> {
         let known = sources.digest();
-        let (left, last) = (sources.total().map(|total| total.saturating_sub(kept.counts.names)), kept.last());
+        let (left, last) = (sources.total().map(|total| total.saturating_sub(writer.counts.names)), writer.last());
         let progress = Progress::counting(left.filter(|_| self.shard.is_none()));
         let mut distinct = Distinct::default();
         let mut listed = ListDigester::default();
@@ -104,7 +105,7 @@ impl ListAudit<'_> {
             // A list that cannot be read on is everybody's matter.
             Err(_) => true,
         };
-        let (pace, places) = (self.pace, &self.pace.places());
+        let (pace, places, served) = (self.pace, &self.pace.places(), &AtomicUsize::new(0));
         let mut rows = Box::pin(
             stream::unfold(sources.read(), |mut lines| async { Some((lines.recv().await?, lines)) })
                 .filter(|asked| ready(is_due(asked)))
@@ -114,7 +115,7 @@ impl ListAudit<'_> {
                     asked
                 })
                 .map(async |asked| {
-                    let row = self.judged(asked).await;
+                    let row = self.judged(asked, served).await;
                     places.add_permits(1);
                     row
                 })
@@ -126,34 +127,39 @@ impl ListAudit<'_> {
                     None => break Ending::Complete,
                     Some(Err(error)) => break Ending::ListFailed(error.to_string()),
                     Some(Ok(row)) => {
-                        if let Err(cause) = kept.push(&row) {
-                            break kept.ending(cause)?;
+                        if let Err(cause) = writer.push(&row) {
+                            break writer.ending(cause)?;
                         }
                         tracing::info!(line = row.line, state = %row.state, "judged");
-                        progress.advance(|| counts(&kept.counts));
+                        progress.advance(|| counts(&writer.counts));
                     }
                 },
                 () = &mut interrupt => break Ending::Interrupted,
             }
         };
         drop((rows, progress));
-        kept.counts.listed_again = distinct.again;
+        writer.counts.listed_again = distinct.again;
         let digest = if ending == Ending::Complete { Some(listed.digest()) } else { known };
         Ok((ending, digest))
     }
 
     /// The verdict on a name. Where a server asks for a pause, which may be longer than the name's time, the name is judged
-    /// again after it.
-    async fn resolved(&self, name: &str) -> anyhow::Result<Resolution> {
-        let mut tries = 1;
+    /// again after it. `served` counts the names of the list that were served after such a wait.
+    async fn resolved(&self, name: &str, served: &AtomicUsize) -> anyhow::Result<Resolution> {
+        let mut patience = Patience::new(served.load(Ordering::Relaxed));
         loop {
             let began = Instant::now();
             let resolution = self.read(name).await?;
-            match self.rest(&resolution, began.elapsed()) {
-                Some(rest) if tries < MOST_TRIES => tokio::time::sleep(rest).await,
-                _ => return Ok(resolution),
+            let Some(rest) = self.rest(&resolution, began.elapsed()) else {
+                if patience.has_waited() && undecided(&resolution).next().is_none() {
+                    served.fetch_add(1, Ordering::Relaxed);
+                }
+                return Ok(resolution);
+            };
+            if !patience.lasts(served.load(Ordering::Relaxed)) {
+                return Ok(resolution);
             }
-            tries += 1;
+            tokio::time::sleep(rest).await;
         }
     }
 
@@ -174,11 +180,11 @@ impl ListAudit<'_> {
     }
 
     /// The row of a line.
-    async fn judged(&self, asked: Result<SourceLine, NamesError>) -> anyhow::Result<Row> {
+    async fn judged(&self, asked: Result<SourceLine, NamesError>, served: &AtomicUsize) -> anyhow::Result<Row> {
         let SourceLine { line, listed } = asked?;
         let row = match line {
             Line::Name { line, name } => {
-                let resolution = self.resolved(&name).await?;
+                let resolution = self.resolved(&name, served).await?;
                 let mut row = Row::of(line, resolution.verdict()).with_card(resolution.card().map(|bytes| &**bytes));
                 row.registry = listed.map(|listed| listed.with(Presence::of(resolution.verdict())));
                 if let Some(earlier) = self.earlier {
@@ -199,6 +205,38 @@ impl ListAudit<'_> {
     }
 }
 
+/// Most times that a name is judged, whatever is served meanwhile: more than names have begun by default, so that each of
+/// the others may be served before it. A gateway may rest for five minutes each time, which makes five hours.
+const MOST_TRIES_IN_ALL: usize = 64;
+
+/// How long a name waits for servers that ask for pauses: for [`MOST_TRIES`] of its tries in a row in which no other
+/// name was served that had waited as well, and for [`MOST_TRIES_IN_ALL`]. A server that bears few requests rests for
+/// the sake of others, so a rest alone says nothing against it. A name that never waited may have needed another server.
+struct Patience {
+    tries: usize,
+    in_vain: usize,
+    /// How many names had been served by the end of the last try.
+    served: usize,
+}
+
+impl Patience {
+    const fn new(served: usize) -> Self {
+        Self { tries: 0, in_vain: 0, served }
+    }
+
+    const fn has_waited(&self) -> bool {
+        self.tries > 0
+    }
+
+    /// Whether the name is to be judged again after a try by whose end so many names were served.
+    const fn lasts(&mut self, served: usize) -> bool {
+        self.tries += 1;
+        self.in_vain = if served > self.served { 0 } else { self.in_vain + 1 };
+        self.served = served;
+        self.in_vain < MOST_TRIES && self.tries < MOST_TRIES_IN_ALL
+    }
+}
+
 /// Whether something could not be asked that another time may answer.
 fn lacks_an_answer(resolution: &Resolution) -> bool {
     resolution.verdict().reasons.iter().any(|reason| reason.code.entry().retryable)
@@ -206,12 +244,14 @@ fn lacks_an_answer(resolution: &Resolution) -> bool {
 
 /// Whether it is undecided for want of what gateways have: with another source of it, nobody waits for them.
 fn lacks_content(resolution: &Resolution) -> bool {
-    let is_of_content = |step| matches!(step, Step::FetchHttps | Step::FetchIpfs | Step::Integrity | Step::Schemas);
-    let reasons = &resolution.verdict().reasons;
-    reasons
-        .iter()
-        .map(|reason| (reason.effect, reason.code.entry()))
-        .any(|(effect, entry)| effect == Effect::Unknown && entry.retryable && is_of_content(entry.step))
+    undecided(resolution)
+        .any(|step| matches!(step, Step::FetchHttps | Step::FetchIpfs | Step::Integrity | Step::Schemas))
+}
+
+/// The steps that are undecided for want of an answer that another time may give.
+fn undecided(resolution: &Resolution) -> impl Iterator<Item = Step> {
+    let reasons = resolution.verdict().reasons.iter().filter(|reason| reason.effect == Effect::Unknown);
+    reasons.map(|reason| reason.code.entry()).filter(|entry| entry.retryable).map(|entry| entry.step)
 }
 
 fn counts(counts: &AuditCounts) -> String {
@@ -222,6 +262,20 @@ fn counts(counts: &AuditCounts) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_waits_as_long_as_others_are_served() {
+        let mut patience = Patience::new(7);
+        assert!(!patience.has_waited());
+        assert!((8..18).all(|served| patience.lasts(served)), "in each rest another name was served");
+        assert!(patience.has_waited());
+        let in_vain = (0..).take_while(|_| patience.lasts(17)).count();
+        assert_eq!(in_vain, MOST_TRIES - 1, "the fruitful try before them does not count: the fourth in vain ends it");
+        let mut patience = Patience::new(7);
+        assert_eq!((0..).take_while(|_| patience.lasts(7)).count(), MOST_TRIES - 1);
+        let mut patience = Patience::new(7);
+        assert_eq!((8..).take_while(|served| patience.lasts(*served)).count(), MOST_TRIES_IN_ALL - 1);
+    }
 
     #[test]
     fn progress_counts_the_names_of_each_state() {

@@ -28,15 +28,15 @@ pub(super) fn run(args: &AuditMergeArgs) -> anyhow::Result<Exit> {
     let (scope, ending) = (shards.scope().context("no report")?, shards.ending());
     let (list, flags, schema_layers) = (shards.list(), shards.flags(), shards.schema_layers());
     history.check_worlds(&scope)?;
-    let mut kept = RowWriter::scratch()?;
+    let mut writer = RowWriter::scratch()?;
     while let Some(mut row) = shards.next_row().map_err(|(at, error)| of_file(at, error))? {
         if let Some(earlier) = &history.last {
             row.follow_in(earlier);
         }
-        kept.push(&row)?;
+        writer.push(&row)?;
     }
-    kept.counts.listed_again = shards.listed_again();
-    let (counts, spool) = kept.finish()?;
+    writer.counts.listed_again = shards.listed_again();
+    let (counts, spool) = writer.finish()?;
     let about = About { scope, ending, shard: None, list, schema_layers, flags };
     let exit = about.write(counts, &spool, &history, args.output.form().into(), &mut output)?;
     output.finish()?;

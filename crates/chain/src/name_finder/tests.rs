@@ -19,6 +19,10 @@ struct Door {
     most_blocks: u64,
     /// Blocks with more records than are given at once, unless a request names their keys.
     full: Option<RangeInclusive<u64>>,
+    /// The key of the records that fill them: a request that names it gets nothing of them either.
+    full_of: Option<&'static str>,
+    /// Blocks whose logs do not come in time.
+    late: Option<RangeInclusive<u64>>,
     /// What is replaced in every reply.
     lie: Option<(String, String)>,
     calls: Calls,
@@ -44,12 +48,18 @@ impl HttpPost for Door {
                 u64::from_str_radix(number.trim_start_matches("0x"), 16).unwrap()
             };
             let (first, last) = (block("fromBlock"), block("toBlock"));
-            let names_keys = !request["params"][0]["topics"][2].is_null();
-            let is_full = self.full.as_ref().is_some_and(|full| *full.start() <= last && first <= *full.end());
+            let keys = &request["params"][0]["topics"][2];
+            let is_of = |key: &str| keys.to_string().contains(&keccak256(key).to_string());
+            let is_few = !keys.is_null() && !self.full_of.is_some_and(is_of);
+            let is_among = |blocks: &RangeInclusive<u64>| *blocks.start() <= last && first <= *blocks.end();
+            if self.late.as_ref().is_some_and(is_among) {
+                return Err(PostError::Timeout(Duration::from_secs(10)));
+            }
+            let is_full = self.full.as_ref().is_some_and(is_among);
             let message = if last - first >= self.most_blocks {
                 Some("query exceeds max block range")
             } else {
-                (is_full && !names_keys).then_some("query returned more than 10000 results")
+                (is_full && !is_few).then_some("query returned more than 10000 results")
             };
             if let Some(message) = message {
                 let error = serde_json::json!({"code": -32005, "message": message});
@@ -131,6 +141,8 @@ fn open_door() -> Door {
         http: reqwest::Client::builder().no_proxy().build().unwrap(),
         most_blocks: u64::MAX,
         full: None,
+        full_of: None,
+        late: None,
         lie: None,
         calls: Calls::Answered,
     }
@@ -253,9 +265,59 @@ async fn an_endpoint_that_gives_no_records_of_any_key_gives_those_of_known_keys(
     let (found, finder, _servers) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
     assert_eq!(of(&found, &AGENTS), [("one.eth", 3), ("two.eth", 2)]);
     let mut reader = LogReader { endpoint: &finder.endpoints[0], requests: 100, telling: Telling::default() };
-    reader.logs(&Filter::new(), 0..=63, &mut |_, _| {}).await;
-    assert_eq!(reader.requests, 100 - 33, "each range down to the sixteenth block");
-    assert!(reader.telling.failure.is_some());
+    let gap = reader.logs(&any_key(), 0..=63, &mut |_, _| {}).await;
+    let (ranges, blocks) = (17, 16 * 3);
+    assert_eq!(reader.requests, 100 - ranges - blocks, "down to the sixteenth block, and each block for both events");
+    assert!(gap.is_some() && reader.telling.failure.is_none());
+}
+
+#[tokio::test]
+async fn a_block_whose_logs_come_late_is_asked_for_once_and_not_value_by_value() {
+    let door = Door { late: Some(2..=2), ..open_door() };
+    let (found, ..) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
+    assert_eq!(of(&found, &AGENTS), [("one.eth", 3)], "the other blocks are read");
+    assert!(found.failed[0].1.starts_with("it does not give the logs of block 2: "), "{found:?}");
+
+    let door = Door { late: Some(0..=u64::MAX), ..open_door() };
+    let (_, finder, _servers) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
+    let mut reader = LogReader { endpoint: &finder.endpoints[0], requests: 100, telling: Telling::default() };
+    assert!(reader.logs(&any_key(), 0..=63, &mut |_, _| {}).await.is_some());
+    let (ranges, blocks) = (17, 16);
+    assert_eq!(reader.requests, 100 - ranges - blocks);
+}
+
+/// The search for the records of any key.
+fn any_key() -> Search {
+    Search {
+        filter: Filter::new(),
+        with_values: Filter::event_signature::<Vec<B256>>,
+        values: TEXT_CHANGED.map(keccak256).to_vec(),
+    }
+}
+
+/// Whoever fills blocks with records of a key hides what else is said of that key, and no name that has another one.
+#[tokio::test]
+async fn blocks_that_are_full_of_one_key_hide_no_record_of_another() {
+    let texts = ["cl.owner", "cl.entry"].map(|key| (key.to_owned(), "x".to_owned())).into();
+    let old = NameRegistration { texts, ..NameRegistration::new(name("old.eth"), HOLDER) };
+    let mut stage = Stage::new(&[
+        old,
+        NameRegistration::new(name("among.eth"), HOLDER),
+        NameRegistration::new(name("filler.eth"), HOLDER),
+    ]);
+    let full = 4..=4 + 2 * MAX_REFUSED as u64;
+    for block in full.clone() {
+        stage.builder.set_text(&name("filler.eth"), "cl.owner", "owner.eth").unwrap();
+        if block == 9 {
+            stage.builder.set_text(&name("among.eth"), "cl.version", "1.0.0").unwrap();
+        }
+        stage.seal();
+    }
+    let first_cause = format!("it does not give the logs of block {}: ", full.end());
+    let door = Door { full: Some(full), full_of: Some("cl.owner"), ..open_door() };
+    let (found, ..) = stage.ask(&[RpcFault::None], door, &changed(0, None)).await;
+    assert_eq!(of(&found, &["among.eth", "old.eth"]), [("among.eth", 9), ("old.eth", 1)]);
+    assert!(found.told.is_empty() && found.failed[0].1.starts_with(&first_cause), "{found:?}");
 }
 
 #[tokio::test]
@@ -307,6 +369,17 @@ async fn subnames_of_every_level_are_found_and_wrapped_ones_are_spelt() {
     assert_eq!(spelt(&finder, "sub.wrapped.eth").await, (Some(name("sub.wrapped.eth")), 0));
 }
 
+#[tokio::test]
+async fn a_block_that_is_refused_hides_no_deeper_level() {
+    let names = ["a.publisher.eth", "b.a.publisher.eth", "x.publisher.eth"];
+    let mut stage = Stage::new(&[agent("publisher.eth")]);
+    stage.register(&names.map(agent));
+    let door = Door { full: Some(4..=4), ..open_door() };
+    let (found, ..) = stage.ask(&[RpcFault::None], door, &WantedNames::Below(name("publisher.eth"))).await;
+    assert_eq!(of(&found, &names), [("a.publisher.eth", 2), ("b.a.publisher.eth", 3)]);
+    assert!(found.failed[0].1.starts_with("it does not give the logs of block 4: "), "{found:?}");
+}
+
 /// How a name is spelt, and whether nobody answered.
 async fn spelt(finder: &NameFinder, text: &str) -> (Option<EnsName>, usize) {
     let Spellings { mut names, unanswered } = finder.spellings(BTreeSet::from([name(text).node()])).await;
@@ -340,7 +413,7 @@ async fn an_endpoint_has_a_bound_on_requests_levels_and_time() {
     let door = Door { most_blocks: 1, ..open_door() };
     let (_, finder, _servers) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
     let mut reader = LogReader { endpoint: &finder.endpoints[0], requests: 3, telling: Telling::default() };
-    reader.logs(&Filter::new(), 0..=63, &mut |_, _| {}).await;
+    reader.logs(&any_key(), 0..=63, &mut |_, _| {}).await;
     assert_eq!(reader.requests, 0);
     assert!(reader.telling.failure.expect("it is not all").contains("few blocks at a time"));
 
@@ -351,8 +424,13 @@ async fn an_endpoint_has_a_bound_on_requests_levels_and_time() {
 
     tokio::time::pause();
     let door = Door { calls: Calls::AllStalled, ..open_door() };
-    let (found, ..) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
+    let (found, finder, _servers) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
     assert_eq!(found.failed, [("node-0".to_owned(), "it takes longer than 600 s".to_owned())]);
+    let mut reader = LogReader { endpoint: &finder.endpoints[0], requests: 3, telling: Telling::default() };
+    reader.changed(0..=4).await;
+    let late = "it takes longer than 280 s";
+    let both = format!("{late}; records of other keys than the specification's were not all read: {late}");
+    assert_eq!(reader.telling.failure, Some(both), "a slow search leaves time for the other");
 }
 
 #[test]
