@@ -21,6 +21,7 @@ use super::cause::Cause;
 use super::duty::ACTORS;
 use super::history::PastCounts;
 use super::overview::{CHECKS, NOTICE_DAYS, Overview, days_between};
+use super::owners::Owner;
 use super::page::{self, Quota, circumstances, day, headline, names as counted, subject};
 use super::words::{self, do_together, effect, people, role, role_in_words};
 use super::{Group, Report, Rows, opening};
@@ -192,7 +193,7 @@ fn actors(overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
         }
         causes(overview, actor, longest, out)?;
         if actor == Fixer::Publisher {
-            writeln!(out, "<p class=\"soft\">{}</p>", owners(overview))?;
+            owners(overview, due, out)?;
         }
         writeln!(out, "<p><a href=\"#act-{}\">What to do</a></p></li>", role(actor))?;
     }
@@ -203,16 +204,23 @@ fn actors(overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
 fn longest_bar(overview: &Overview) -> u64 {
     let of_actor = |actor| {
         let (most, others) = causes_at_the_top(overview, actor);
-        most.into_iter().map(|(_, names)| names).chain([others]).max()
+        most.iter().map(|(_, names)| *names).chain([names_of(&others)]).max()
     };
     ACTORS.into_iter().filter_map(of_actor).max().unwrap_or(0)
 }
 
-/// The most frequent causes, and on how many names all others are the cause.
-fn causes_at_the_top(overview: &Overview, actor: Fixer) -> (Vec<(Cause, u64)>, u64) {
+/// Causes, each with the number of its names.
+type Causes = Vec<(Cause, u64)>;
+
+/// The most frequent causes, and all others.
+fn causes_at_the_top(overview: &Overview, actor: Fixer) -> (Causes, Causes) {
     let mut most = overview.causes_of(actor);
     let others = most.split_off(most.len().min(CAUSES_AT_THE_TOP));
-    (most, others.into_iter().map(|(_, names)| names).sum())
+    (most, others)
+}
+
+fn names_of(causes: &[(Cause, u64)]) -> u64 {
+    causes.iter().map(|(_, names)| names).sum()
 }
 
 /// Why an actor has to act: the numbers add up to those of the names on which they must.
@@ -224,23 +232,43 @@ fn causes(overview: &Overview, actor: Fixer, longest: u64, out: &mut dyn Write) 
         let (words, anchor) = (cause.in_words(), work::cause_anchor(actor, cause));
         writeln!(out, "<li><a href=\"#{anchor}\">{words}</a>{bar}<b>{names}</b></li>")?;
     }
-    if others > 0 {
-        writeln!(out, "<li>Other causes {}<b>{others}</b></li>", picture::length("plain", others, longest))?;
+    if let Some((first, _)) = others.first() {
+        let names = names_of(&others);
+        let (bar, anchor) = (picture::length("plain", names, longest), work::cause_anchor(actor, *first));
+        writeln!(out, "<li><a href=\"#{anchor}\">Other causes</a>{bar}<b>{names}</b></li>")?;
     }
     writeln!(out, "</ul>")
 }
 
-/// The owner of the most names, and how many others there are.
-fn owners(overview: &Overview) -> String {
+/// Who owns the names on which publishers must act: whoever owns the most, and all others.
+fn owners(overview: &Overview, due: u64, out: &mut dyn Write) -> io::Result<()> {
     let most = overview.owners.most();
-    let Some((owner, owned)) = most.first() else { return String::new() };
-    let others = most.len() - 1;
-    let more = match others {
-        0 => String::new(),
-        1 => "; <a href=\"#owners\">1 other owner</a>".to_owned(),
-        more => format!("; <a href=\"#owners\">{more} other owners</a>"),
-    };
-    format!("Owners: {} ({}){more}.", markup::owner(owner), counted(owned.names))
+    let Some(((owner, owned), others)) = most.split_first() else { return Ok(()) };
+    let mut rows = vec![(owner_in_words(owner), owned.names)];
+    match (others, due - owned.names) {
+        (_, 0) => {}
+        ([(other, owned)], names) if owned.names == names => rows.push((owner_in_words(other), names)),
+        (_, names) => rows.push((other_owners(overview), names)),
+    }
+    writeln!(out, "<ul class=\"lengths whose\">")?;
+    for (words, names) in rows {
+        writeln!(out, "<li><a href=\"#owners\">{words}</a><b>{names}</b></li>")?;
+    }
+    writeln!(out, "</ul>")
+}
+
+fn owner_in_words(owner: &Owner) -> String {
+    match owner {
+        Owner::Account(account) => format!("Owned by {}", code(account)),
+        Owner::Nobody | Owner::Unread => capitalized(owner.in_words()),
+    }
+}
+
+fn other_owners(overview: &Overview) -> String {
+    overview
+        .owners
+        .accounts()
+        .map_or_else(|| "Other owners, or none known".to_owned(), |owners| format!("Owned by {} others", owners - 1))
 }
 
 fn contents(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Result<()> {

@@ -28,7 +28,8 @@ pub(super) struct OpeningLine<'a> {
     pub(super) pieces: Vec<Piece<'a>>,
 }
 
-/// The lines, in their order.
+/// The lines, in their order. The world is the first: on a phone `html/page.css` leaves the first line below the headline
+/// and moves the others down.
 pub(super) fn lines<'a>(report: &'a Report, overview: &'a Overview) -> Vec<OpeningLine<'a>> {
     let lines =
         [Some(world(report)), Some(who_must_act(report, overview)), changed(report), Some(rules(report, overview))];

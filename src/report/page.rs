@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::io;
 
+use super::cause::Cause;
 use super::document::Report;
 use super::drift::Drift;
 use super::overview::Overview;
 use super::registry::Finding;
 use super::row::{Row, Rows};
 use super::scope::Ending;
-use super::words::{effect, people, rules};
+use super::words::{effect, in_sentence, people, rules};
 use crate::reason::{Code, Effect, Fixer, Reason};
 use crate::text::capitalized;
 
@@ -50,7 +51,7 @@ pub(super) fn names(count: u64) -> String {
     if count == 1 { "1 name".to_owned() } else { format!("{count} names") }
 }
 
-/// What is wrong, and who must act on most of it.
+/// How much is wrong, who must act on most of it, and why most often.
 pub(super) fn headline(report: &Report, overview: &Overview) -> String {
     let must_act = must_act(report, overview).map_or_else(String::new, |act| format!(". {act}"));
     states(report) + &must_act
@@ -74,7 +75,14 @@ fn must_act(report: &Report, overview: &Overview) -> Option<String> {
     };
     let owners = overview.owners.accounts().filter(|_| actor == Fixer::Publisher);
     let who = owners.map_or_else(|| capitalized(people(actor)), counted_owners);
-    Some(format!("{who} must act on {}", names(due)))
+    let most_often = overview.causes_of(actor).into_iter().next();
+    let why = most_often.map_or_else(String::new, |(cause, on)| because(cause, on, due));
+    Some(format!("{who} must act on {}{why}", names(due)))
+}
+
+fn because(cause: Cause, on: u64, due: u64) -> String {
+    let often = if on == due { "" } else { " most often" };
+    format!(",{often} because {}", in_sentence(cause.in_words()))
 }
 
 fn counted_owners(count: usize) -> String {

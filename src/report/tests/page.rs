@@ -286,13 +286,16 @@ fn the_title_names_registry_rules_block_and_day_without_a_list_too() {
     });
     let page = written_as(&whole, Format::Html, &rows);
     let title = "Audit of the registry https://registry.example/manifest.json, by the rules agent-cards/1.0.0, block 7, \
-                 2026-11-20: 1 of 2 names is not trusted. Publishers must act on 1 name";
+                 2026-11-20: 1 of 2 names is not trusted. Publishers must act on 1 name, because the card's x402 entry \
+                 breaks the rules";
     assert_eq!(between(&page, "<title>", "</title>"), title);
     let text = written_as(&whole, Format::Markdown, &rows);
     let title = "# Audit of the registry `https://registry.example/manifest.json`, by the rules `agent-cards/1.0.0`, \
                  block 7, 2026-11-20\n";
     assert!(text.starts_with(title), "{text}");
-    assert!(text.contains("**1 of 2 names is not trusted. Publishers must act on 1 name.**"), "{text}");
+    let headline = "**1 of 2 names is not trusted. Publishers must act on 1 name, because the card's x402 entry breaks the \
+                    rules.**";
+    assert!(text.contains(headline), "{text}");
 }
 
 /// A name that fails, and whose gateways gave nothing: publisher and operator have to act.
@@ -325,7 +328,8 @@ fn the_causes_of_an_actor_add_up_and_names_of_several_actors_are_told() {
     assert!(page.contains("1 of the names needs more than one of them, and is counted with each."), "{page}");
     let card = between(&page, "<h3>Publishers", "</ul>");
     assert_eq!(card.matches("<li>").count(), 5, "{card}");
-    assert!(card.contains("Other causes"), "{card}");
+    assert!(card.contains("<li><a href=\"#cause-publisher-card\">Other causes</a>"), "the first of them: {card}");
+    assert!(page.contains("<h4 id=\"cause-publisher-card\">"), "{page}");
     let text = written_as(&whole, Format::Markdown, &rows);
     assert!(text.contains("\nNames that need more than one of them are counted with each: 1.\n"), "{text}");
 }
@@ -344,7 +348,14 @@ fn names_that_publishers_must_act_on_are_grouped_by_owner() {
     let mut rows = vec![held(1, json!("0xaa")), held(2, json!("0xbb")), held(3, json!("0xbb"))];
     let whole = report(&rows, Ending::Complete);
     let page = written_as(&whole, Format::Html, &rows);
-    assert!(page.contains("<h1>3 of 3 names are not trusted. 2 owners must act on 3 names.</h1>"), "{page}");
+    assert!(
+        page.contains(
+            "<h1>3 of 3 names are not trusted. 2 owners must act on 3 names, because the card \
+                    says what the manifest does not allow.</h1>"
+        ),
+        "{page}"
+    );
+    assert_eq!(whose(&page), [("Owned by <code>0xbb</code>", "2"), ("Owned by <code>0xaa</code>", "1")]);
     let owners = between(&page, "id=\"owners-table\"", "</table>");
     let of_most = owners.find("<code>0xbb</code>").expect("an owner");
     assert!(of_most < owners.find("<code>0xaa</code>").expect("another"), "{owners}");
@@ -366,8 +377,36 @@ fn names_that_publishers_must_act_on_are_grouped_by_owner() {
     rows.push(misrouted(5));
     let whole = report(&rows, Ending::Complete);
     let page = written_as(&whole, Format::Html, &rows);
-    assert!(page.contains("Publishers must act on 5 names.</h1>"), "whose names two of them are is not known: {page}");
+    assert!(
+        page.contains("Publishers must act on 5 names, most often because the card says"),
+        "whose names two of them are is not known: {page}"
+    );
     assert!(page.contains(">nobody owns it</td>") && page.contains(">the owner could not be read</td>"), "{page}");
+    assert_eq!(whose(&page), [("Owned by <code>0xbb</code>", "2"), ("Other owners, or none known", "3")]);
+}
+
+/// Who owns the names on which publishers must act, as the card at the top says it.
+fn whose(page: &str) -> Vec<(&str, &str)> {
+    let list = between(page, "<ul class=\"lengths whose\">", "</ul>");
+    let row = |row| (between(row, "<a href=\"#owners\">", "</a>"), between(row, "<b>", "</b>"));
+    list.lines().filter(|line| line.starts_with("<li>")).map(row).collect()
+}
+
+#[test]
+fn the_card_of_the_publishers_says_who_owns_how_many_names() {
+    let of = |rows: &[Row]| written(Format::Html, rows, Ending::Complete);
+    let (aa, bb) = (json!("0xaa"), json!("0xbb"));
+    let mut rows = vec![held(1, aa.clone()), held(2, aa.clone()), held(3, aa)];
+    let of_most = ("Owned by <code>0xaa</code>", "3");
+    assert_eq!(whose(&of(&rows)), [of_most]);
+    rows.push(misrouted(4));
+    assert_eq!(whose(&of(&rows)), [of_most, ("The owner could not be read", "1")]);
+    rows[3] = held(4, Value::Null);
+    assert_eq!(whose(&of(&rows)), [of_most, ("Nobody owns it", "1")]);
+    rows[3] = held(4, bb);
+    rows.push(held(5, json!("0xcc")));
+    assert_eq!(whose(&of(&rows)), [of_most, ("Owned by 2 others", "2")]);
+    assert!(whose(&of(&[Row::of(1, &trusted())])).is_empty());
 }
 
 #[test]
@@ -376,12 +415,17 @@ fn owners_and_their_names_are_told_apart_up_to_a_bound() {
     let of_one = (301..=320).map(|line| held(line, json!(format!("0x{:040x}", 1))));
     let rows: Vec<Row> = of_others.chain(of_one).collect();
     let page = written(Format::Html, &rows, Ending::Complete);
+    let of_most = format!("Owned by <code>0x{:040x}</code>", 1);
+    assert_eq!(whose(&page), [(of_most.as_str(), "21"), ("Other owners, or none known", "299")]);
     let owners = between(&page, "id=\"owners-table\"", "</section>");
     assert_eq!(owners.matches("class=\"account\"").count(), 256, "{owners}");
     assert!(owners.contains("44 more names, of further owners, are left out."), "{owners}");
     let first = between(owners, "<tbody>", "</tr>");
     assert!(first.matches("<a href=\"#name-").count() == 12 && first.contains("and 9 more"), "{first}");
-    assert!(page.contains("Publishers must act on 320 names.</h1>"), "whose names 44 of them are is not counted");
+    assert!(
+        page.contains("Publishers must act on 320 names, because the card says"),
+        "whose names 44 of them are is not counted"
+    );
 }
 
 #[test]
