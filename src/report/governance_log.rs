@@ -76,7 +76,7 @@ impl Form {
         format!("| {} |\n{}|\n", names.join(" | "), "|---".repeat(names.len()))
     }
 
-    /// The form whose rows have so many cells.
+    /// The form whose rows have this number of cells.
     fn of_length(cells: usize) -> Option<Self> {
         Self::ALL.into_iter().find(|form| form.columns().names.len() == cells)
     }

@@ -240,7 +240,7 @@ fn causes(overview: &Overview, actor: Fixer, longest: u64, out: &mut dyn Write) 
     writeln!(out, "</ul>")
 }
 
-/// Who owns the names on which publishers must act: whoever owns the most, and all others.
+/// Who owns the names on which publishers must act: the owner of the most, and all others.
 fn owners(overview: &Overview, due: u64, out: &mut dyn Write) -> io::Result<()> {
     let most = overview.owners.most();
     let Some(((owner, owned), others)) = most.split_first() else { return Ok(()) };

@@ -228,7 +228,7 @@ impl Patience {
         self.tries > 0
     }
 
-    /// Whether the name is to be judged again after a try by whose end so many names were served.
+    /// Whether the name is judged again after a try. `served` names had been served by the end of it.
     const fn lasts(&mut self, served: usize) -> bool {
         self.tries += 1;
         self.in_vain = if served > self.served { 0 } else { self.in_vain + 1 };
