@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -1914,13 +1914,19 @@ fn what_names_share_is_fetched_once_in_an_audit_and_again_in_each_round_of_watch
     assert!((0..3).all(|source| after[source] - before[source] >= two[source]), "{before:?} {after:?} {two:?}");
 }
 
+/// Where a server of these routes listens.
+async fn listening(routes: axum::Router) -> url::Url {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+    tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+    url
+}
+
 /// An endpoint that sends each request to the upstream that `choose` names, as soon as it does.
 async fn endpoint_by<F>(choose: impl Fn(bytes::Bytes) -> F + Clone + Send + Sync + 'static) -> url::Url
 where
     F: Future<Output = url::Url> + Send,
 {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     let answer = move |body: bytes::Bytes| {
         let (http, choose) = (http.clone(), choose.clone());
@@ -1930,8 +1936,7 @@ where
             ([("content-type", "application/json")], sent.bytes().await.unwrap())
         }
     };
-    tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(answer)).await.unwrap() });
-    url
+    listening(axum::Router::new().fallback(answer)).await
 }
 
 /// An endpoint whose first request goes to one upstream, and all others to another one.
@@ -2228,8 +2233,6 @@ fn a_merged_report_follows_the_one_before() {
 
 /// An endpoint that stands before another one, and asks for a pause in the place of its first answers.
 async fn busy_endpoint(upstream: url::Url, refusals: usize, pause: &'static str) -> (url::Url, Arc<AtomicUsize>) {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
     let asked = Arc::new(AtomicUsize::new(0));
     let (counted, http) = (Arc::clone(&asked), reqwest::Client::builder().no_proxy().build().unwrap());
     let answer = move |body: bytes::Bytes| {
@@ -2242,8 +2245,7 @@ async fn busy_endpoint(upstream: url::Url, refusals: usize, pause: &'static str)
             (StatusCode::OK, [("content-type", "application/json")], sent.bytes().await.unwrap())
         }
     };
-    tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(answer)).await.unwrap() });
-    (url, asked)
+    (listening(axum::Router::new().fallback(answer)).await, asked)
 }
 
 /// Once within the time of a name, and once for longer than that.
@@ -2266,8 +2268,6 @@ fn a_server_gets_the_pause_that_it_asks_for_and_no_name_suffers_for_it() {
 
 /// A gateway of one block, which asks for a pause in the place of its first answers, and how often it was asked.
 async fn busy_gateway(block: bytes::Bytes, refusals: usize) -> (url::Url, Arc<AtomicUsize>) {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
     let answer = move |uri: axum::http::Uri| {
@@ -2279,21 +2279,28 @@ async fn busy_gateway(block: bytes::Bytes, refusals: usize) -> (url::Url, Arc<At
         };
         async move { (status, [("retry-after", "2")], body) }
     };
-    tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(answer)).await.unwrap() });
-    (url, asked)
+    (listening(axum::Router::new().fallback(answer)).await, asked)
+}
+
+/// Blocks by the path of each on a gateway.
+fn by_path(blocks: Vec<bytes::Bytes>) -> Arc<HashMap<String, bytes::Bytes>> {
+    let path = |block: &bytes::Bytes| format!("/ipfs/{}", ContentId::raw_of(block));
+    Arc::new(blocks.into_iter().map(|block| (path(&block), block)).collect())
+}
+
+/// The block that is asked for as such.
+fn asked_for(blocks: &HashMap<String, bytes::Bytes>, uri: &axum::http::Uri) -> Option<bytes::Bytes> {
+    blocks.get(uri.path()).filter(|_| uri.query() == Some("format=raw")).cloned()
 }
 
 /// A gateway of these blocks, which bears `at_once` requests, holds each for a moment, and refuses what comes besides. How
 /// many it gave, and how many it refused.
 async fn narrow_gateway(blocks: Vec<bytes::Bytes>, at_once: usize) -> (url::Url, [Arc<AtomicUsize>; 2]) {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
-    let path = |block: &bytes::Bytes| format!("/ipfs/{}", ContentId::raw_of(block));
-    let blocks: Arc<HashMap<_, _>> = Arc::new(blocks.into_iter().map(|block| (path(&block), block)).collect());
+    let blocks = by_path(blocks);
     let counts: [Arc<AtomicUsize>; 2] = Default::default();
     let (inside, [given, refused]) = (Arc::new(AtomicUsize::new(0)), counts.clone());
     let answer = move |uri: axum::http::Uri| {
-        let block = blocks.get(uri.path()).filter(|_| uri.query() == Some("format=raw")).cloned();
+        let block = asked_for(&blocks, &uri);
         let (inside, given, refused) = (Arc::clone(&inside), Arc::clone(&given), Arc::clone(&refused));
         async move {
             let is_one_too_many = inside.fetch_add(1, Ordering::SeqCst) >= at_once;
@@ -2310,15 +2317,30 @@ async fn narrow_gateway(blocks: Vec<bytes::Bytes>, at_once: usize) -> (url::Url,
             (status, [("retry-after", "1")], body)
         }
     };
-    tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(answer)).await.unwrap() });
-    (url, counts)
+    (listening(axum::Router::new().fallback(answer)).await, counts)
 }
 
-/// Nobody else has the cards. Each name asks twice: for a CAR, and for its block.
-#[test]
-fn a_gateway_that_bears_few_requests_at_once_gets_as_many_and_no_name_is_lost() {
-    const NAMES: usize = 48;
-    let runtime = tokio::runtime::Runtime::new().unwrap();
+/// A gateway of these blocks that refuses one request after each block that it gave.
+async fn hesitant_gateway(blocks: Vec<bytes::Bytes>) -> url::Url {
+    let blocks = by_path(blocks);
+    let has_given = Arc::new(AtomicBool::new(false));
+    let answer = move |uri: axum::http::Uri| {
+        let block = asked_for(&blocks, &uri);
+        let (status, body) = match block {
+            _ if has_given.swap(false, Ordering::SeqCst) => (StatusCode::TOO_MANY_REQUESTS, bytes::Bytes::new()),
+            Some(block) => {
+                has_given.store(true, Ordering::SeqCst);
+                (StatusCode::OK, block)
+            }
+            None => (StatusCode::NOT_ACCEPTABLE, bytes::Bytes::new()),
+        };
+        std::future::ready((status, [("retry-after", "1")], body))
+    };
+    listening(axum::Router::new().fallback(answer)).await
+}
+
+/// Agents whose cards one gateway alone has, and these cards.
+fn agents_of_one_gateway(runtime: &tokio::runtime::Runtime, names: usize) -> (World, Config, Vec<bytes::Bytes>) {
     let agent = |number: usize| {
         format!(
             "[[agent]]\nname = \"a{number}.eth\"\nabout = \"Shortens text {number}.\"\nstate = \"trusted\"\n\
@@ -2326,25 +2348,51 @@ fn a_gateway_that_bears_few_requests_at_once_gets_as_many_and_no_name_is_lost() 
         )
     };
     let publisher = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n";
-    let spec = publisher.to_owned() + &(0..NAMES).map(agent).collect::<String>();
+    let spec = publisher.to_owned() + &(0..names).map(agent).collect::<String>();
     let world = runtime.block_on(World::start(&Spec::parse(&spec).unwrap())).unwrap();
     let mut config = world.config();
     config.timeout = Duration::from_secs(120);
     config.gateways.truncate(1);
-    let (url, [given, refused]) = runtime.block_on(async {
+    let cards = runtime.block_on(async {
         let resolver = Resolver::new(&config).await.unwrap();
         let mut cards = Vec::new();
-        for number in 0..NAMES {
+        for number in 0..names {
             let resolution = resolver.resolve(&format!("a{number}.eth")).await;
             cards.push(resolution.card().expect("a trusted card").to_vec().into());
         }
-        narrow_gateway(cards, 2).await
+        cards
     });
-    config.gateways[0].url = url;
-    let audit = PinnedAudit::of(&config);
-    let list: String = (0..NAMES).map(|number| format!("a{number}.eth\n")).collect();
+    (world, config, cards)
+}
+
+/// The report on so many of these agents.
+fn report_on_agents(config: &Config, names: usize) -> Value {
+    let audit = PinnedAudit::of(config);
+    let list: String = (0..names).map(|number| format!("a{number}.eth\n")).collect();
     std::fs::write(audit.folder.path().join("names.txt"), list).unwrap();
-    let report = json_of(&audit.unpinned(&["--concurrency", "16"]).stdout);
+    json_of(&audit.unpinned(&["--concurrency", "16"]).stdout)
+}
+
+/// It rests as often as it serves, and each rest finds all others waiting.
+#[test]
+fn a_gateway_that_rests_after_each_name_loses_none() {
+    const NAMES: usize = 10;
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (_world, mut config, cards) = agents_of_one_gateway(&runtime, NAMES);
+    config.gateways[0].url = runtime.block_on(hesitant_gateway(cards));
+    let report = report_on_agents(&config, NAMES);
+    assert_eq!(report["counts"]["trusted"], NAMES, "{:#}", report["reasons"]);
+}
+
+/// Nobody else has the cards. Each name asks twice: for a CAR, and for its block.
+#[test]
+fn a_gateway_that_bears_few_requests_at_once_gets_as_many_and_no_name_is_lost() {
+    const NAMES: usize = 48;
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (_world, mut config, cards) = agents_of_one_gateway(&runtime, NAMES);
+    let (url, [given, refused]) = runtime.block_on(narrow_gateway(cards, 2));
+    config.gateways[0].url = url;
+    let report = report_on_agents(&config, NAMES);
     let (given, refused) = (given.load(Ordering::SeqCst), refused.load(Ordering::SeqCst));
     assert_eq!(report["counts"]["trusted"], NAMES, "{:#}, {refused} refused, {given} given", report["reasons"]);
     assert!((1..=NAMES).contains(&refused), "{refused} refused, {given} given");

@@ -1,7 +1,10 @@
 //! Verdicts as they are sent, kept for as long as there is room.
 
+use std::time::Duration;
+
 use axum::http::HeaderValue;
 use bytes::Bytes;
+use clresolve_core::freshness::UNTRUSTED_FRESH;
 use moka::future::Cache;
 
 use super::caching::Lease;
@@ -9,6 +12,10 @@ use crate::verdict::{self, Verdict};
 
 /// Most bytes of bodies kept; a verdict has a few thousand, so there is room for some thousand names.
 const KEPT_BYTES: u64 = 32 * 1024 * 1024;
+
+/// Time after which a body leaves that nobody has asked for. Each run gives a verdict another id, so the bodies of earlier
+/// ones are asked for no more.
+const KEPT_UNASKED: Duration = UNTRUSTED_FRESH;
 
 /// A verdict as it is sent.
 #[derive(Clone)]
@@ -35,7 +42,7 @@ pub(super) struct RenderedCache(Cache<String, Rendered>);
 impl RenderedCache {
     pub(super) fn new() -> Self {
         let weigh = |_: &String, rendered: &Rendered| u32::try_from(rendered.body.len()).unwrap_or(u32::MAX);
-        Self(Cache::builder().max_capacity(KEPT_BYTES).weigher(weigh).build())
+        Self(Cache::builder().max_capacity(KEPT_BYTES).weigher(weigh).time_to_idle(KEPT_UNASKED).build())
     }
 
     /// The verdict as `render` makes it. Only one that came from the cache of verdicts is kept: it is likely to be

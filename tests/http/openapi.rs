@@ -322,6 +322,30 @@ async fn a_question_about_a_payment_has_the_form_that_is_described() {
     }
 }
 
+/// The names of all members of a document.
+fn names_in(document: &Value) -> Vec<&str> {
+    match document {
+        Value::Object(members) => {
+            members.iter().flat_map(|(name, below)| [name.as_str()].into_iter().chain(names_in(below))).collect()
+        }
+        Value::Array(items) => items.iter().flat_map(names_in).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A client that fills in a default could send two members that exclude each other, and our names of types are no titles.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_question_has_a_default_or_the_name_of_a_type() {
+    let daemon = Daemon::start(|_| {}).await;
+    let description = description(&daemon).await;
+    let bodies: Vec<_> = members(&description["paths"]).values().map(|item| &item["post"]["requestBody"]).collect();
+    assert!(bodies.iter().filter(|body| !body.is_null()).count() >= 7, "{bodies:?}");
+    for body in bodies {
+        let names = names_in(body);
+        assert!(!names.contains(&"default") && !names.contains(&"title"), "{body}");
+    }
+}
+
 /// What the daemon reads is what its description permits.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_question_has_the_form_that_is_described() {

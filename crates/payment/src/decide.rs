@@ -542,6 +542,7 @@ fn identify(question: &PaymentQuestion<'_>, known: &Knowledge<'_>, name: &str, s
         "verdict": verdict.id,
         "anchor": verdict.anchor,
     });
+    // Moved: the macro would copy the terms, which are the longest part.
     decided["terms"] = stated;
     canonical_digest(&decided)
 }
