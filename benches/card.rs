@@ -34,6 +34,8 @@ fn main() {
     if let Some(bytes) = published() {
         let released = Profiles::builtin().get("agent-cards/1.0.0+released").expect("it is built in");
         measure("a published card", &bytes, &released).print("bench-card");
+    } else {
+        eprintln!("not measured: a published card, {PUBLISHED} below the folder that CLRESOLVE_CORPUS names");
     }
     let digests = in_turn(ROUNDS, [&mut timed(|| verdict.clone().with_digests()), &mut timed(|| verdict.clone())]);
     println!(

@@ -44,6 +44,9 @@ const IN_USE: usize = 1000;
 /// The number of requests of which one is about a name that is not in use.
 const STRANGERS: usize = 10;
 
+/// What the unit and the image set for the allocator.
+const ALLOCATOR: [(&str, &str); 2] = [("MALLOC_MMAP_THRESHOLD_", "131072"), ("MALLOC_ARENA_MAX", "2")];
+
 /// Requests at the same time.
 const CONNECTIONS: usize = 16;
 
@@ -108,7 +111,11 @@ chain.resolver = "parent-wildcard"
 }
 
 fn start(config: &str) -> (Child, SocketAddr) {
-    let mut child = program(&["serve", "--config", config]).stderr(Stdio::piped()).spawn().expect("the daemon starts");
+    let mut child = program(&["serve", "--config", config])
+        .envs(ALLOCATOR)
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the daemon starts");
     let mut log = BufReader::new(child.stderr.take().expect("it is a pipe"));
     let mut line = String::new();
     log.read_line(&mut line).expect("it says something");

@@ -38,7 +38,7 @@ use tokio::task::JoinSet;
 use tower::Service as _;
 
 use support::http::{MAX_ANSWER, answer};
-use support::{GOOD, Good, Row, median, median_ratio, program};
+use support::{GOOD, Good, Row, median, median_ratio, print_row, program};
 
 /// At least so much of what the bare handler does.
 const BUDGET: f64 = 0.9;
@@ -145,7 +145,14 @@ fn measure() {
     }
     .end("bench-http");
     println!("of decisions that read alike, {:.2} of it", median_ratio(&alike_decided.rates, &ours.rates));
-    println!("of decisions that differ, {:.2} of it", median_ratio(&others_decided.rates, &ours.rates));
+    print_row(
+        "warm decision over HTTP, questions that differ",
+        &format!("{:.0} µs of processor time", median(&others_decided.micros)),
+        &format!("warm verdict over HTTP: {:.1} µs", median(&ours.micros)),
+        median_ratio(&ours.micros, &others_decided.micros),
+        "none",
+        "bench-http",
+    );
 }
 
 /// A question about the terms of an honest seller. A guard hands on all headers of the reply; with `Date` among them its

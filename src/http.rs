@@ -14,6 +14,7 @@ mod admin;
 mod admission;
 mod agent_requests;
 mod agents;
+mod answer_limits;
 mod background;
 mod body;
 mod caching;

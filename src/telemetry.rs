@@ -204,7 +204,8 @@ pub const FAMILIES: [Family; 38] = [
     Family {
         name: FOLLOW_HINTS_IGNORED,
         kind: Kind::Counter,
-        help: "Hints that were not taken, by endpoint and cause: budget, too-far (a block to come) or unasked.",
+        help: "Hints that were not taken, by endpoint and cause: budget, too-far (a block to come), \
+               unasked or malformed.",
     },
     Family {
         name: FOLLOW_GAPS,

@@ -249,6 +249,15 @@ fn a_record_is_proposed_only_where_the_cid_proves_it() {
     assert_eq!(row("summarizeagent.eth")["drift"]["https_ipfs"], "agree");
 }
 
+/// The owner of the card that the CID proves.
+#[test]
+fn an_owner_is_proposed_whatever_is_wrong_with_its_record() {
+    let names = b"missing-owner.eth\nvalue-inexact.eth\nunsafe-characters.eth\nnot-utf8-record.eth\n";
+    let report = json_of(&run(names, &["--format", "json", "--depth", "identity"]).stdout);
+    let proposed: Vec<&Value> = report["rows"].as_array().expect("rows").iter().map(|row| &row["txt"]).collect();
+    assert_eq!(proposed, [&json!([{"key": "cl.owner", "value": "publisher.eth"}]); 4]);
+}
+
 #[test]
 fn every_form_holds_hostile_names_in_check() {
     let output = run(LIST, &["--format", "csv", "--depth", "identity"]);
@@ -418,6 +427,37 @@ fn keeps_what_was_judged(signal: &str) {
     let states: Vec<_> = report["rows"].as_array().unwrap().iter().map(|row| row["state"].clone()).collect();
     assert_eq!(states, ["trusted", "untrusted"]);
     drop(list);
+}
+
+/// The gateway answers nothing, so that the layers take longer than the test.
+#[cfg(unix)]
+#[test]
+fn an_interrupt_while_the_schema_layers_are_read_keeps_every_row() {
+    let (runtime, _world, mut config) = start_two_agents();
+    let gateway = runtime.block_on(Server::plain(|_| Answer::Stall(Vec::new())));
+    config.gateways.truncate(1);
+    config.gateways[0].url = gateway.url();
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    config.save(Path::new(&path("config.toml"))).unwrap();
+    // Nobody asks a gateway about these.
+    std::fs::write(path("names.txt"), "nobody.eth\nno name\n").unwrap();
+    let mut command = without_configuration();
+    command.args(["audit", "--schema-layers", "--json", "--config", &path("config.toml")]);
+    command.args(["--names", &path("names.txt"), "--out", &path("report.json")]);
+    let mut child = command.stderr(Stdio::null()).spawn().expect("the binary runs");
+    while gateway.paths().is_empty() {
+        assert_eq!(child.try_wait().unwrap().map(|status| status.code()), None, "it waits for the layers");
+        runtime.block_on(tokio::time::sleep(Duration::from_millis(20)));
+    }
+
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
+    assert!(kill.success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let report = report_at(Path::new(&path("report.json")));
+    assert_eq!((&report["complete"], &report["schema_layers"]), (&json!(false), &Value::Null));
+    assert_eq!((&report["counts"]["names"], &report["counts"]["untrusted"]), (&json!(2), &json!(2)));
+    assert!(report["warning"].as_str().unwrap().contains("interrupted"));
 }
 
 fn report_at(path: &Path) -> Value {
@@ -1501,12 +1541,12 @@ fn shards_of_a_list_and_a_registry_merge_to_the_report_of_one_run() {
         let fixed = ["audit", "--names", &names, "--registry", registry, "--block", &block, "--depth", "identity"];
         world.clresolve(&[&fixed[..], &["--agreement", "--json", "--timeout", "2m"], options].concat())
     };
-    let whole = audit(REGISTRY, &[]);
+    let whole = audit(REGISTRY, &["--schema-layers"]);
     assert_eq!(json_of(&whole.stdout)["counts"]["names"], 6, "{}", String::from_utf8_lossy(&whole.stderr));
     let shards: Vec<String> = (1..=3)
         .map(|index| {
             let report = world.path(&format!("{index}.json"));
-            audit(REGISTRY, &["--shard", &format!("{index}/3"), "--out", &report]);
+            audit(REGISTRY, &["--schema-layers", "--shard", &format!("{index}/3"), "--out", &report]);
             report
         })
         .collect();
@@ -1517,7 +1557,10 @@ fn shards_of_a_list_and_a_registry_merge_to_the_report_of_one_run() {
             .output()
             .expect("the binary runs")
     };
-    assert_eq!(text_of(&merge()), text_of(&whole));
+    let merged = merge();
+    assert_eq!(text_of(&merged), text_of(&whole));
+    let layers = json_of(&merged.stdout)["schema_layers"].clone();
+    assert!(layers.as_array().is_some_and(|schemas| !schemas.is_empty()), "{layers}");
 
     let gone = "https://sandbox.example/no-registry.json";
     let whole = audit(gone, &[]);
@@ -1796,7 +1839,9 @@ fn shards_of_two_pins_merge_and_every_form_names_both_blocks() {
     let report = json_of(&merged("json").stdout);
     assert_eq!(report["scope"]["block"], json!(format!("{early}, {late}")));
     assert_eq!(rows_of(&report), own, "each row has its own block");
-    for form in ["md", "html"] {
+    let log = json_of(&merged("sarif").stdout);
+    assert_eq!(log["runs"][0]["properties"]["block"], report["scope"]["block"]);
+    for form in ["md", "html", "junit"] {
         let text = merged(form);
         let both = format!("blocks {early} to {late} ({early}, {late})");
         assert!(text_of(&text).contains(&both), "{form}: {}", text_of(&text));
@@ -2459,9 +2504,14 @@ fn names_that_the_chain_tells_of_are_a_list_that_is_audited() {
     let run = |arguments: &[&str]| world.command(arguments).output().expect("the binary runs");
     let list = |arguments: &[&str]| run(&[&["audit", "list"], arguments].concat());
     let (known, changed) = (world.path("known.txt"), world.path("changed.txt"));
-    std::fs::write(&known, "checksum-mismatch.eth\nsummarizeagent.eth\nno-agent.eth\n").unwrap();
+    let nameless = format!("\n# no more names\na\u{202e} b.eth\n{}", "no name\n".repeat(11));
+    std::fs::write(&known, format!("checksum-mismatch.eth\nsummarizeagent.eth\nno-agent.eth{nameless}")).unwrap();
     let made = list(&["--changed", "0..", "--known", &known, "--out", &changed]);
-    assert_eq!(code(&made), Some(0), "{}", String::from_utf8_lossy(&made.stderr));
+    let said = String::from_utf8_lossy(&made.stderr).into_owned();
+    assert_eq!(code(&made), Some(0), "{said}");
+    assert!(said.contains("clresolve: --known, line 5: the name does not normalise") && !said.contains('\u{202e}'));
+    assert!(said.contains("--known, line 14: ") && !said.contains("--known, line 15: "), "{said}");
+    assert!(said.contains("clresolve: --known: 2 more lines are no names"), "{said}");
     let names = std::fs::read_to_string(&changed).unwrap();
     let spelt: Vec<_> =
         names.lines().filter(|line| !line.starts_with("0x")).map(|line| line.split(' ').next()).collect();
@@ -2595,8 +2645,7 @@ fn the_published_schemas_are_held_against_the_manifests() {
     }
 }
 
-/// A world with two agents, whose publisher is spelt as `about` says, so that each text makes a ledger of its own.
-/// The second of two agents publishes this record, and is not trusted.
+/// A world with two agents. The second of them publishes this record, and is not trusted.
 fn two_agents_but(key: &str, value: &str) -> Spec {
     let publisher = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n";
     let agent =
@@ -2668,6 +2717,7 @@ fn records_that_are_proven_to_be_gone_are_a_change_and_nothing_is_carried_over_t
     }
 }
 
+/// A world with two agents whose cards say `about`, so that each text makes a ledger of its own.
 fn two_agents(about: &str) -> Spec {
     let agent = |name: &str, layout: &str| {
         format!("[[agent]]\nname = \"{name}\"\nabout = \"{about}\"\n{layout}state = \"trusted\"\n")

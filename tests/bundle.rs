@@ -761,6 +761,22 @@ fn a_member_that_stands_twice_is_refused() {
     assert!(matches!(Bundle::read(twice.as_bytes()), Err(BundleError::Json(_))));
 }
 
+/// A bundle of a purchase from the good agent, as the program writes it.
+fn purchase() -> Vec<u8> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |file: &str| folder.path().join(file).display().to_string();
+    let run = |arguments: &[&str]| {
+        let output = fed(Command::new(env!("CARGO_BIN_EXE_clresolve")).args(arguments), b"");
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    run(&["sandbox", "--receipts", &path("")]);
+    let [receipt, request, payment, settlement, bundle] =
+        ["agent-sdk.json", "request.json", "payment.txt", "settlement.txt", "bundle.json"].map(path);
+    let verify = ["receipt", "verify", &receipt, "--name", GOOD, "--sandbox", "--request", &request];
+    run(&[&verify[..], &["--payment", &payment, "--settlement", &settlement, "--bundle", &bundle]].concat());
+    std::fs::read(bundle).expect("it was written")
+}
+
 #[test]
 fn the_program_verifies_without_a_network_interface() {
     let mut command = Command::new("unshare");
@@ -778,6 +794,10 @@ fn the_program_verifies_without_a_network_interface() {
     let check: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(check["conclusion"], good()["verdict"]["conclusion"]);
     assert_eq!((&check["state"], &check["verdict"]["anchor"]["world"]), (&json!("trusted"), &json!("sandbox")));
+    let output = fed(&mut command, &purchase());
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let check: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(check["purchase"]["state"], "trusted");
     let mut asks = Command::new("unshare");
     let output = fed(asks.args(["-rn", env!("CARGO_BIN_EXE_clresolve"), "--sandbox", GOOD]), b"");
     assert_ne!(output.status.code(), Some(0), "the namespace has no loopback: what needs a network fails in it");

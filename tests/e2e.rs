@@ -290,6 +290,7 @@ fn an_audit_of_the_released_cards_and_documented_records() {
     let (decision, reason) = released.draft("runtime.commandlayer.eth");
     assert_eq!(decision, "draft: not to be called or paid until its publisher has corrected what it published");
     assert!(reason.starts_with("txt-missing (CL-35, CL-36, CL-37, CL-38, CL-39, CL-40); "), "{reason}");
+    released.is_quoted();
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The sandbox's receipts through the library, the command and the daemon, and what an agent may send beside.
 
+#[path = "receipts/keys.rs"]
+mod keys;
 #[path = "receipts/purchase.rs"]
 mod purchase;
 #[path = "receipts/remembered.rs"]
@@ -10,7 +12,7 @@ mod settlement;
 use std::collections::BTreeSet;
 use std::process::{Command, Output};
 
-use clresolve::config::{BlockSelector, Config};
+use clresolve::config::{BlockSelector, Config, Grade};
 use clresolve::name::EnsName;
 use clresolve::payment::settlement::Purchase;
 use clresolve::reason::{Code, Step};
@@ -34,6 +36,13 @@ fn question(name: &str, receipt: &str) -> ReceiptQuestion {
 fn schema() -> jsonschema::Validator {
     let text = std::fs::read_to_string("schemas/receipt.schema.json").expect("a schema");
     jsonschema::draft202012::new(&serde_json::from_str(&text).expect("JSON")).expect("a schema")
+}
+
+/// That what is said is written down as the schema says.
+#[track_caller]
+fn fits(found: &Verification) {
+    let errors: Vec<_> = schema().iter_errors(&found.to_value()).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}: {found:#?}");
 }
 
 fn sample(file: &str) -> &'static str {
@@ -165,6 +174,26 @@ async fn where_the_signer_s_records_come_from_is_told() {
     assert_eq!((denied.state, denied.codes), (State::Indeterminate, as_strings(&["receipt-key-unpublished"])));
     let on_chain = world_with_its_signer().await;
     assert!(!verified(&on_chain.config()).await.warnings.contains(&"record-offchain"));
+}
+
+/// An address of the agent has signed: who signs for it by a key need not be known.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receipt_by_an_address_of_the_agent_needs_no_signer() {
+    let spec = "[[agent]]\nname = \"agent.eth\"\nabout = \"It sells.\"\nseller = \"\"\n\
+                records.\"cl.receipt.signer\" = \"not a name\"\n";
+    let world = World::start(&Spec::parse(spec).expect("it is a world")).await.expect("it starts");
+    let unasked = ReceiptQuestion { request: None, ..question("agent.eth", sample("x402-eip712.json")) };
+    let verified = async |config: &Config| {
+        let resolver = Resolver::new(config).await.expect("its configuration is good");
+        resolver.verify_receipt(&unasked).await
+    };
+    let mut config = world.config();
+    let found = verified(&config).await;
+    assert_eq!((found.state, &found.signer), (State::Trusted, &None), "{found:#?}");
+    fits(&found);
+    config.gate.min_proof = Some(Grade::Quorum);
+    let found = verified(&config).await;
+    assert_eq!((found.state, found.codes), (State::Indeterminate, as_strings(&["receipt-key-unpublished"])));
 }
 
 /// The signer's key is another one from the next block on.

@@ -48,11 +48,11 @@ pub(crate) struct Row<'r> {
 }
 
 impl Row<'_> {
-    /// Prints the row in the form of the table of docs/performance.md. `bench` is the recipe that prints it.
+    /// As [`print_row`], with its budget.
     pub(crate) fn print(&self, bench: &str) {
         let Self { what, measured, beside, ratio, budget, .. } = self;
         let (side, _) = self.side();
-        println!("| {what} | {measured} | {beside} | {ratio:.2} | {side} {budget:.2} | `just {bench}` |");
+        print_row(what, measured, beside, *ratio, &format!("{side} {budget:.2}"), bench);
     }
 
     /// Prints the row and ends the run with its ratio.
@@ -74,6 +74,11 @@ impl Row<'_> {
             Good::AtLeast => ("at least", self.ratio >= self.budget),
         }
     }
+}
+
+/// Prints a row in the form of the table of docs/performance.md. `bench` is the recipe that prints it.
+pub(crate) fn print_row(what: &str, measured: &str, beside: &str, ratio: f64, budget: &str, bench: &str) {
+    println!("| {what} | {measured} | {beside} | {ratio:.2} | {budget} | `just {bench}` |");
 }
 
 /// Whether `cargo bench` runs this, and not `cargo test --all-targets`, which has no business with figures.

@@ -477,6 +477,35 @@ async fn what_is_not_cached_is_counted_by_its_reason() {
     );
 }
 
+/// The log of a thread.
+#[cfg(feature = "cli")]
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+#[cfg(feature = "cli")]
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("no panic").write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(feature = "cli")]
+#[tokio::test]
+async fn what_is_not_cached_is_logged_with_its_reason() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_ansi(false);
+    let _logging = tracing::subscriber::set_default(subscriber.with_writer(move || writer.clone()).finish());
+    let undecided = |_| async { resolution(State::Indeterminate, START, 0) };
+    cache().run_anew(key("a.eth"), undecided).await;
+    let lines = String::from_utf8(log.0.lock().expect("no panic").clone()).expect("text");
+    assert!(lines.contains("not cached name=a.eth why=\"undecided\""), "{lines}");
+}
+
 /// It may have read what stood before the eviction.
 #[tokio::test]
 async fn a_verdict_that_an_eviction_overtook_is_not_kept_and_counted() {

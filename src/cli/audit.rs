@@ -62,7 +62,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         // Only whether it can be one: it is opened once the audit is known.
         Output::file("--resume", journal)?;
     }
-    let list = args.names.as_deref().map(names::open).transpose()?;
+    let list = args.names.as_deref().map(|list| names::open_part(list, args.shard)).transpose()?;
     let history = History::read(&args.earlier)?;
     let mut interrupt = pin!(asked_to_stop());
     let Prepared { world, registry, survey, mut scope, pin, mut writer } = tokio::select! {
@@ -78,7 +78,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         shard: args.shard,
         pace: Pace::of(&world.config, args.concurrency),
     };
-    let (ending, digest) = listed.run(Sources { list, registry }, &mut writer, interrupt).await?;
+    let (ending, digest) = listed.run(Sources { list, registry }, &mut writer, &mut interrupt).await?;
     let ending = match unread {
         Some(why) if ending == Ending::Complete => Ending::RegistryUnread(why),
         _ => ending,
@@ -86,15 +86,22 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     if let Some(pin) = &pin {
         scope.block = pin.blocks().await;
     }
+    let list = ListOfNames { file: list_file(args.names.as_deref()), digest };
+    // The layers are the same for all shards: the first one looks at them.
+    let looks = args.schema_layers && ending.has_all_rows() && args.shard.is_none_or(|shard| shard.index() == 1);
+    let (ending, schema_layers) = if looks {
+        tokio::select! {
+            layers = schemas::layers(&world) => (ending, Some(layers?)),
+            () = &mut interrupt => (Ending::Interrupted, None),
+        }
+    } else {
+        (ending, None)
+    };
     // The report may go to a reader that stalls: a second signal ends the program as the first would have.
     tokio::spawn(async {
         asked_to_stop().await;
         std::process::exit(i32::from(Exit::Interrupted.code()));
     });
-    let list = ListOfNames { file: list_file(args.names.as_deref()), digest };
-    // The layers are the same for all shards: the first one looks at them.
-    let looks = args.schema_layers && ending.has_all_rows() && args.shard.is_none_or(|shard| shard.index() == 1);
-    let schema_layers = if looks { Some(schemas::layers(&world).await?) } else { None };
     let about = About { scope, ending, shard: args.shard, list, schema_layers, flags: args.world.flags() };
     finish(writer, about, &history, &args, output)
 }

@@ -11,7 +11,7 @@ use super::input::STDIN;
 use crate::digest::{Digest, Digester};
 use crate::reason::Code;
 use crate::report::kept_input;
-use crate::report::shard::{self, ListDigester, identity};
+use crate::report::shard::{self, ListDigester, Shard, identity};
 
 /// Longest line, in bytes: several times the longest name that can be resolved, and room for a comment after it.
 pub(super) const MAX_LINE_BYTES: usize = 4096;
@@ -70,7 +70,7 @@ pub(super) struct List {
 /// What a list holds.
 #[derive(Default)]
 pub(super) struct Counted {
-    /// How many different names.
+    /// How many different names, of the part that was counted.
     pub(super) names: u64,
     /// How many lines.
     pub(super) lines: u64,
@@ -179,6 +179,11 @@ pub(super) enum NamesError {
 
 /// Opens a list, and counts the names of one that is a file.
 pub(super) fn open(path: &Path) -> anyhow::Result<List> {
+    open_part(path, None)
+}
+
+/// As [`open`]; only the names of `shard` count, where there is one.
+pub(super) fn open_part(path: &Path, shard: Option<Shard>) -> anyhow::Result<List> {
     if path == Path::new(STDIN) {
         return Ok(List { counted: None, reader: Reader::of_stdin() });
     }
@@ -187,18 +192,20 @@ pub(super) fn open(path: &Path) -> anyhow::Result<List> {
     let mut counted = None;
     if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
         let copy = file.try_clone().with_context(context)?;
-        counted = count(Reader::new(Box::new(BufReader::new(copy)))).ok();
+        counted = count(Reader::new(Box::new(BufReader::new(copy))), shard).ok();
         file.rewind().with_context(context)?;
     }
     Ok(List { counted, reader: Reader::new(Box::new(BufReader::new(file))) })
 }
 
-fn count(mut reader: Reader) -> Result<Counted, NamesError> {
+fn count(mut reader: Reader, shard: Option<Shard>) -> Result<Counted, NamesError> {
     let (mut counted, mut distinct) = (Counted::default(), Distinct::default());
     for line in reader.by_ref() {
         let line = line?;
-        counted.names += u64::from(distinct.is_first(&line));
-        counted.digester.add(line.number(), &line.key());
+        let key = line.key();
+        counted.digester.add(line.number(), &key);
+        let is_of_part = shard.is_none_or(|shard| shard.has(&key));
+        counted.names += u64::from(is_of_part && distinct.is_first(&line));
     }
     counted.lines = reader.lines();
     Ok(counted)
@@ -377,7 +384,7 @@ mod tests {
         let first: Vec<u64> =
             reader().map(Result::unwrap).filter(|line| distinct.is_first(line)).map(|line| line.number()).collect();
         assert_eq!((first, distinct.again), (vec![1, 3, 4, 6, 8], 3));
-        assert_eq!(count(reader()).map(|counted| (counted.names, counted.lines)), Ok((5, 8)));
+        assert_eq!(count(reader(), None).map(|counted| (counted.names, counted.lines)), Ok((5, 8)));
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! Verdicts as they are sent, kept for as long as there is room.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use axum::http::HeaderValue;
 use bytes::Bytes;
-use clresolve_core::freshness::UNTRUSTED_FRESH;
 use moka::future::Cache;
 
 use super::caching::Lease;
@@ -12,10 +11,6 @@ use crate::verdict::{self, Verdict};
 
 /// Most bytes of bodies kept; a verdict has a few thousand, so there is room for some thousand names.
 const KEPT_BYTES: u64 = 32 * 1024 * 1024;
-
-/// Time after which a body leaves that nobody has asked for. Each run gives a verdict another id, so the bodies of earlier
-/// ones are asked for no more.
-const KEPT_UNASKED: Duration = UNTRUSTED_FRESH;
 
 /// A verdict as it is sent.
 #[derive(Clone)]
@@ -31,18 +26,28 @@ impl Rendered {
         // Weak: the same verdict says `served: fresh` to the first client and `cached` to the next.
         let tag = format!("W/\"{}\"", verdict.id);
         let tag = HeaderValue::from_str(&tag).expect("an id is hex digits after a word");
-        let body = serde_json::to_vec(verdict).unwrap_or_default().into();
+        // Without the room that writing left: it is kept for as long as the body.
+        let body = serde_json::to_vec(verdict).unwrap_or_default().into_boxed_slice().into();
         Self { body, tag, lease: Lease::of(&verdict.freshness) }
     }
 }
 
-/// Rendered verdicts by id; the least used go first.
-pub(super) struct RenderedCache(Cache<String, Rendered>);
+/// A rendered verdict of each name as it was asked for: that of the last run, since those of earlier ones are asked for no
+/// more. The least used go first.
+pub(super) struct RenderedCache(Cache<String, CachedRendering>);
+
+#[derive(Clone)]
+struct CachedRendering {
+    verdict: Arc<str>,
+    rendered: Rendered,
+}
 
 impl RenderedCache {
     pub(super) fn new() -> Self {
-        let weigh = |_: &String, rendered: &Rendered| u32::try_from(rendered.body.len()).unwrap_or(u32::MAX);
-        Self(Cache::builder().max_capacity(KEPT_BYTES).weigher(weigh).time_to_idle(KEPT_UNASKED).build())
+        let weigh = |asked: &String, kept: &CachedRendering| {
+            u32::try_from(asked.len() + kept.rendered.body.len()).unwrap_or(u32::MAX)
+        };
+        Self(Cache::builder().max_capacity(KEPT_BYTES).weigher(weigh).build())
     }
 
     /// The verdict as `render` makes it. Only one that came from the cache of verdicts is kept: it is likely to be
@@ -55,11 +60,52 @@ impl RenderedCache {
         if verdict.freshness.served != verdict::Served::Cached {
             return render();
         }
-        if let Some(rendered) = self.0.get(&verdict.id).await {
-            return Ok(rendered);
+        let (asked, id) = (verdict.name.input.as_str(), verdict.id.as_str());
+        if let Some(kept) = self.0.get(asked).await.filter(|kept| *kept.verdict == *id) {
+            return Ok(kept.rendered);
         }
         let rendered = render()?;
-        self.0.insert(verdict.id.clone(), rendered.clone()).await;
+        self.0.insert(asked.to_owned(), CachedRendering { verdict: id.into(), rendered: rendered.clone() }).await;
         Ok(rendered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use clresolve_verdict::sample;
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::verdict::{Served, State};
+
+    /// What is sent for `verdict`, and whether it was made for this.
+    async fn sent(cache: &RenderedCache, verdict: &Verdict) -> (Bytes, bool) {
+        let mut is_made = false;
+        let render = || {
+            is_made = true;
+            Ok::<_, Infallible>(Rendered::json(verdict))
+        };
+        let Ok(rendered) = cache.get_or_render(verdict, render).await;
+        (rendered.body, is_made)
+    }
+
+    #[tokio::test]
+    async fn the_body_of_a_later_run_takes_the_place_of_the_earlier_one() {
+        let cache = RenderedCache::new();
+        let mut first = Verdict::clone(sample::empty(State::Trusted, Timestamp::UNIX_EPOCH, 0).verdict());
+        assert!(sent(&cache, &first).await.1);
+        assert!(sent(&cache, &first).await.1, "nobody may ask again for what was not in the cache");
+        first.freshness.served = Served::Cached;
+        let later = Verdict { id: "later".to_owned(), ..first.clone() };
+        for verdict in [&first, &later] {
+            let (body, is_made) = sent(&cache, verdict).await;
+            assert_eq!(serde_json::from_slice::<serde_json::Value>(&body).expect("JSON")["id"], verdict.id);
+            assert!(is_made);
+            assert_eq!(sent(&cache, verdict).await, (body, false));
+        }
+        cache.0.run_pending_tasks().await;
+        assert_eq!(cache.0.entry_count(), 1);
     }
 }

@@ -83,7 +83,8 @@ pub(super) async fn answer(
         let routed = AssertUnwindSafe(routed).catch_unwind().await;
         routed.unwrap_or_else(|_| face.refuse(Refusal::InternalError))
     };
-    let mut response = pages.around(face, request, routed).await;
+    let response = pages.around(face, request, routed).await;
+    let mut response = state.answers.hold(client, response).unwrap_or_else(|refusal| face.refuse(refusal));
     protect(response.headers_mut());
     if is_chunked {
         // On a connection that ends here nothing is read after the chunks, however another server would read them.

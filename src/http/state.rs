@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::admission::Admission;
+use super::answer_limits::AnswerLimits;
 use super::client_limits::{BodyLimits, Client, ClientLimits, Places, ShareOfClient};
 use super::counters::Counters;
 use super::event_stream::EventStreams;
@@ -50,6 +51,8 @@ pub(super) struct AppState {
     job_places: Arc<ClientLimits>,
     /// Bodies of documents to judge.
     pub(super) documents: BodyLimits,
+    /// Answers that are not written yet.
+    pub(super) answers: AnswerLimits,
     pub(super) counters: Counters,
     /// Labels of the endpoints and gateways.
     pub(super) upstreams: BTreeSet<String>,
@@ -87,6 +90,7 @@ impl AppState {
             remembers_receipts: config.receipts.remember,
             event_streams: Arc::new(EventStreams::new(config.http.connections)),
             documents: BodyLimits::new(),
+            answers: AnswerLimits::new(),
             upstreams: upstreams(config),
             draining: Arc::default(),
         }

@@ -156,11 +156,11 @@ pub fn fixing_lines(verdict: &Verdict) -> Vec<TxtLine> {
         return Vec::new();
     }
     let identity = verdict.identity.as_ref().filter(|identity| identity.card.sha256 == proven.hex());
-    let owner = facts.failing(Code::TxtOwnerMismatch).and_then(|reason| reason.expected.clone());
+    let owner = identity.and_then(|_| facts.owner_of_card());
     let values = [
         (Key::Checksum, Some(proven.to_string()).filter(|_| facts.checksum_is_not(proven))),
         (Key::Entry, identity.and_then(|i| i.entry.clone()).filter(|_| facts.record_fails(Key::Entry))),
-        (Key::Owner, identity.and(owner)),
+        (Key::Owner, owner.filter(|_| facts.record_fails(Key::Owner))),
     ];
     let proposed = values.into_iter().filter_map(|(key, value)| Some((key, value.filter(|v| can_be_copied(v))?)));
     proposed.map(|(key, value)| TxtLine { key: key.as_str().to_owned(), value }).collect()
@@ -194,18 +194,21 @@ impl<'a> Facts<'a> {
         records[Key::Checksum.as_str()].as_str()?.trim().parse().ok()
     }
 
-    fn failing(&self, code: Code) -> Option<&'a Reason> {
-        self.0.reasons.iter().find(|reason| reason.code == code && reason.effect == Effect::Fail)
+    /// The owner that the card names.
+    fn owner_of_card(&self) -> Option<String> {
+        self.step(Step::Card)?.evidence["owner"].as_str().map(str::to_owned)
     }
 
     fn fails(&self, code: Code) -> bool {
-        self.failing(code).is_some()
+        self.0.reasons.iter().any(|reason| reason.code == code && reason.effect == Effect::Fail)
     }
 
-    /// Whether a reason says that the record of `key` is wrong.
+    /// Whether a reason says that the value of the record of `key` is wrong. Who may publish, and who holds the name, is
+    /// no matter of the value.
     fn record_fails(&self, key: Key) -> bool {
         let here = |reason: &&Reason| reason.effect == Effect::Fail && reason.place.as_deref() == Some(key.as_str());
-        self.0.reasons.iter().filter(here).any(|reason| reason.code != Code::PublisherNotAllowed)
+        let of_value = |reason: &Reason| !matches!(reason.code, Code::PublisherNotAllowed | Code::OwnerUnproven);
+        self.0.reasons.iter().filter(here).any(of_value)
     }
 
     /// Whether the checksum record must change to name the `proven` bytes.

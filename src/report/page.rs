@@ -51,7 +51,7 @@ pub(super) fn names(count: u64) -> String {
     if count == 1 { "1 name".to_owned() } else { format!("{count} names") }
 }
 
-/// How much is wrong, who must act on most of it, and why most often.
+/// How much is wrong, who must act on most of it, and the most frequent cause.
 pub(super) fn headline(report: &Report, overview: &Overview) -> String {
     let must_act = must_act(report, overview).map_or_else(String::new, |act| format!(". {act}"));
     states(report) + &must_act
@@ -81,8 +81,8 @@ fn must_act(report: &Report, overview: &Overview) -> Option<String> {
 }
 
 fn because(cause: Cause, on: u64, due: u64) -> String {
-    let often = if on == due { "" } else { " most often" };
-    format!(",{often} because {}", in_sentence(cause.in_words()))
+    let of_these = if on == due { String::new() } else { format!(" on {on}") };
+    format!(",{of_these} because {}", in_sentence(cause.in_words()))
 }
 
 fn counted_owners(count: usize) -> String {

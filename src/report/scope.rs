@@ -80,7 +80,7 @@ impl Demands {
 pub enum Ending {
     /// Every name has its row.
     Complete,
-    /// It was interrupted. Later names have no row.
+    /// It was interrupted. Later names have no row, or the schema layers were not read to their end.
     Interrupted,
     /// The list of names could not be read to the end.
     ListFailed(String),
@@ -104,7 +104,7 @@ impl Ending {
     pub fn warning(&self) -> Option<String> {
         match self {
             Self::Complete => None,
-            Self::Interrupted => Some("The audit was interrupted: later names of the list are missing.".to_owned()),
+            Self::Interrupted => Some("The audit was interrupted: what it had not judged yet is missing.".to_owned()),
             Self::ListFailed(why) => Some(format!("Later names of the list are missing: {}.", excerpt(why))),
             Self::DiskFull(why) => {
                 Some(format!("No more rows could be kept, so later names of the list are missing: {}.", excerpt(why)))

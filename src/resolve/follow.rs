@@ -20,7 +20,7 @@ use self::hints::{Hints, Subscriber};
 use super::Resolver;
 use super::upstream::Upstream;
 use crate::cache::{Changes, EndpointId};
-use crate::chain::{Endpoint, Follower, News};
+use crate::chain::{Endpoint, FollowError, Follower, News};
 use crate::name::EnsName;
 use crate::telemetry;
 
@@ -118,6 +118,9 @@ impl FollowedEndpoint {
             let follows = |source, node| self.changes.follows(source, node);
             let news = follower.next(&self.changes.resolvers(), &follows).await;
             let is_up = news.is_ok();
+            if let Err(FollowError::Malformed(_)) = &news {
+                telemetry::hints_ignored(&follower.endpoint().label, "malformed", 1);
+            }
             match news {
                 Ok(Some(news)) => self.take(&follower.endpoint().label, &news),
                 Ok(None) => {}
@@ -141,6 +144,7 @@ impl FollowedEndpoint {
         telemetry::head_time(label, news.head.timestamp);
         outcome.count(label);
         telemetry::hints_ignored(label, "unasked", news.unasked as u64);
+        telemetry::hints_ignored(label, "malformed", news.malformed as u64);
         let Some(missed) = &news.missed else { return };
         telemetry::gap(label);
         let (first, last) = (missed.start(), missed.end());
@@ -225,7 +229,8 @@ mod tests {
         cached.cache.run_anew(cached.key(name.clone(), &resolver.0.configured), |_| async { trusted }).await;
         let change = Change { block: 5, source: Source::Registration, node: name.node() };
         let head = Block { number: 5, hash: [9; 32].into(), timestamp: resolver.now() };
-        let news = News { head, changes: vec![change], replaced: None, missed: None, unasked: 0 };
+        let changed = vec![change];
+        let news = News { head, changes: changed, replaced: None, missed: None, unasked: 0, malformed: 0 };
         assert_eq!(changes.news(ids[0], &news, resolver.now()).hints, 1);
 
         for _ in 0..3 {

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures_util::TryStreamExt as _;
+use futures_util::stream::FuturesOrdered;
 use url::Url;
 
 use super::content::Content;
@@ -294,12 +296,11 @@ pub(super) fn gateways(config: &Config, egress: &Egress) -> Result<IpfsClient, S
     client.map_err(|error| invalid("gateway", error))
 }
 
-/// The built-in profiles, with the manifests that the configuration replaces and the profiles that it adds.
+/// The built-in profiles, with the manifests that the configuration replaces and the profiles that it adds. Manifests are
+/// fetched at the same time; of several that are unusable the first one is reported.
 pub(super) async fn profiles(config: &Config, egress: &Egress) -> Result<Profiles, SetupError> {
-    let mut manifests = Vec::new();
-    for source in &config.rules.manifests {
-        manifests.push(manifest(source, egress).await?);
-    }
+    let fetched: FuturesOrdered<_> = config.rules.manifests.iter().map(|source| manifest(source, egress)).collect();
+    let manifests: Vec<Bytes> = fetched.try_collect().await?;
     with(&manifests, config)
 }
 
@@ -356,8 +357,10 @@ fn invalid(what: &str, detail: impl Display) -> SetupError {
 mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
+    use tokio::time::timeout;
 
     use super::*;
+    use crate::fetch::SystemLookup;
 
     /// What the operator's door makes of a server that answers so, or not at all.
     async fn posted(answer: &[u8], timeout: Duration) -> Result<Bytes, PostError> {
@@ -385,5 +388,33 @@ mod tests {
         assert_eq!(refused, Err(PostError::Status(429)));
         assert_eq!(posted(b"", short).await, Err(PostError::Timeout(short)));
         assert!(matches!(posted(b"no HTTP\r\n\r\n", long).await, Err(PostError::Connection(_))));
+    }
+
+    /// Else each of them adds its round trips to the start.
+    #[tokio::test]
+    async fn manifests_are_fetched_at_the_same_time() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let hosts = ["one.example", "two.example", "three.example"];
+        let mut config = Config::default();
+        let detour = |host: &&str| format!("{host}:443:{address}").parse().unwrap();
+        config.network.connect_to = hosts.iter().map(detour).collect();
+        let source = |host: &str| ManifestSource::Url {
+            url: format!("https://{host}/manifest.json").parse().unwrap(),
+            digest: Digest::of(b"").to_string(),
+        };
+        config.rules.manifests = hosts.map(source).into();
+        let egress = egress(&config, Arc::new(SystemLookup), Load::Questions).unwrap();
+        // None of them gets an answer before all have come.
+        let all_come = async {
+            let mut open = Vec::new();
+            while open.len() < hosts.len() {
+                open.push(listener.accept().await.unwrap());
+            }
+        };
+        let (fetched, came) = tokio::join!(profiles(&config, &egress), timeout(MANIFEST_TIMEOUT, all_come));
+        came.expect("each is asked for while the others wait");
+        let SetupError::Invalid { what, detail } = fetched.expect_err("the hosts hang up");
+        assert!(what == "manifest" && detail.contains(hosts[0]), "{what}: {detail}");
     }
 }

@@ -17,8 +17,7 @@ use crate::cache::{ContentCache, ProvenContent};
 use crate::card::Card;
 use crate::chain::Found;
 use crate::check::verbs::holds_placeholder;
-use crate::cid;
-use crate::cid::{Budget, ContentId, ContentPath, WalkedBlocks};
+use crate::cid::{Budget, ContentId, ContentPath, Proven, Walk, WalkError, WalkedBlocks};
 use crate::cpu_pool::CpuPool;
 use crate::evidence::{
     BoundSchema, Evidence, IpfsFault, Mirror, ProvenBy, SchemaAnswer, SchemaEvidence, SchemaFault, Source, Targets,
@@ -158,7 +157,7 @@ impl ContentSources {
     }
 
     /// Where the gateways sent all but the last block, the bytes that the URL served may be that block. The blocks that
-    /// they sent are walked again here, so that no gateway has to answer twice.
+    /// they sent are walked again, so that no gateway has to answer twice. That hashes megabytes, so it is a job.
     async fn with_known_leaf(
         &self,
         walk: Retrieved,
@@ -166,20 +165,12 @@ impl ContentSources {
         path: &ContentPath,
         https: &Source,
     ) -> Retrieved {
-        let (Walked::Unproven(causes), Some(served)) = (&walk.walked, https.bytes()) else { return walk };
+        let Walked::Unproven(causes) = &walk.walked else { return walk };
+        let Some(served) = https.bytes().cloned() else { return walk };
         let Some(cid) = cid.filter(|cid| !cid.is_raw()) else { return walk };
-        let mut again = cid::Walk::new(*cid, path, Budget::card());
-        // Ends with the blocks at hand: a walk wants each of them once.
-        while let Some(wanted) = again.wanted().copied() {
-            let leaf =
-                || Some(served).filter(|_| wanted.is_raw() && !clresolve_core::mutant!("leaf-of-the-host-is-ignored"));
-            let Some(block) = walk.blocks.get(&wanted).or_else(leaf) else { break };
-            if again.supply(block.clone()).is_err() {
-                break;
-            }
-        }
-        let blocks = again.take_blocks();
-        let walked = Walked::of(again.finish(), ProvenBy::Gateway, causes.clone());
+        let (again, at_hand) = (Walk::new(*cid, path, Budget::card()), walk.blocks);
+        let (ended, blocks) = self.pool.run(move || walked_over(again, &at_hand, &served)).await;
+        let walked = Walked::of(ended, ProvenBy::Gateway, causes.clone());
         if let Some(bytes) = walked.bytes() {
             self.keep(|kept| kept.extend(blocks.clone()));
             self.proven.insert(cid, path, bytes.clone()).await;
@@ -288,6 +279,21 @@ impl ContentSources {
     }
 }
 
+/// Where a walk over blocks at hand ends, with those that it proved. A raw block that is not among them may be `served`.
+fn walked_over(mut walk: Walk, at_hand: &WalkedBlocks, served: &Bytes) -> (Result<Proven, WalkError>, WalkedBlocks) {
+    // Ends with the blocks at hand: a walk wants each of them once.
+    while let Some(wanted) = walk.wanted().copied() {
+        let leaf =
+            || Some(served).filter(|_| wanted.is_raw() && !clresolve_core::mutant!("leaf-of-the-host-is-ignored"));
+        let Some(block) = at_hand.get(&wanted).or_else(leaf) else { break };
+        if walk.supply(block.clone()).is_err() {
+            break;
+        }
+    }
+    let blocks = walk.take_blocks();
+    (walk.finish(), blocks)
+}
+
 /// Why the location of a registry gives no document.
 #[cfg(feature = "cli")]
 #[derive(Debug, thiserror::Error)]
@@ -328,6 +334,7 @@ mod tests {
     use clresolve_core::recordable::Recordable;
 
     use super::*;
+    use crate::cid::build::{Layout, tree};
     use crate::resolve::Resolver;
     use crate::sandbox::Sandbox;
 
@@ -340,5 +347,25 @@ mod tests {
         let (answer, _) = resolver.0.walker.sources.schema(&location, config.timeout).await;
         let Err(Recordable::Met(SchemaFault::Ipfs(IpfsFault::Walk(walked)))) = &answer else { panic!("{answer:?}") };
         assert!(matches!(**walked, Walked::Unproven(_)), "{walked}");
+    }
+
+    /// A publisher's directories may have megabytes, and who answers must not wait for their hashes.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn blocks_are_walked_again_apart_from_those_who_answer() {
+        let sandbox = Sandbox::start().await.expect("it starts");
+        let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+        let card = Bytes::from_static(b"{}");
+        let (root, blocks) = tree(&BTreeMap::from([("card.json".to_owned(), card.clone())]), Layout::default());
+        let mut sent = WalkedBlocks::default();
+        sent.add(&root, blocks[&root].clone());
+        let walk = Retrieved { blocks: sent, ..Walked::Unproven(Vec::new()).into() };
+        let https = Source::Body { bytes: card.clone(), url: "https://a.example/card.json".to_owned() };
+        let path = ContentPath::literal("card.json").expect("a path");
+
+        let sources = &resolver.0.walker.sources;
+        let before = sources.pool.begun();
+        let proven = sources.with_known_leaf(walk, Some(&root), &path, &https).await;
+        assert_eq!(proven.walked, Walked::Proven { bytes: card, by: ProvenBy::Gateway, blocks: 2 });
+        assert_eq!(sources.pool.begun() - before, 1);
     }
 }

@@ -140,12 +140,17 @@ fn each_alert_is_explained() {
 fn unit_and_image_set_the_allocator_that_the_load_programs_set() {
     let text = read("crates/traffic/src/lib.rs");
     let line = text.lines().find(|line| line.starts_with("const ALLOCATOR: ")).expect("what the load programs set");
-    let parts: Vec<&str> = line.split('"').collect();
-    let set = format!("{}={}", parts[1], parts[3]);
+    let words: Vec<&str> = line.split('"').skip(1).step_by(2).collect();
+    let set: Vec<String> = words.chunks(2).map(|pair| pair.join("=")).collect();
     for (file, keyword) in [("deploy/clresolve.service", "Environment="), ("deploy/Dockerfile", "ENV ")] {
-        assert!(read(file).lines().any(|line| line == format!("{keyword}{set}")), "{file}: {set}");
+        let line = format!("{keyword}{}", set.join(" "));
+        assert!(read(file).lines().any(|written| written == line), "{file}: {line}");
     }
-    assert!(read(DOCUMENT).contains(&format!("`{set}`")), "{DOCUMENT}: {set}");
+    let bench = read("benches/crowd.rs");
+    for (pair, variable) in words.chunks(2).zip(&set) {
+        assert!(read(DOCUMENT).contains(&format!("`{variable}`")), "{DOCUMENT}: {variable}");
+        assert!(bench.contains(&format!("({:?}, {:?})", pair[0], pair[1])), "benches/crowd.rs: {variable}");
+    }
 }
 
 /// An alert compares the commits that daemons say they were built from.

@@ -20,6 +20,12 @@ const MANIFEST: &str = "https://commandlayer.org/agent-cards/meta/manifest.json"
 const NAMES: &str = "names.txt";
 const CONFIG: &str = "config.toml";
 
+/// The document that counts what each audit finds, and the one that quotes a report.
+const FINDINGS: &str = include_str!("../../docs/audits/published-registry.md");
+const AUDITS: &str = include_str!("../../docs/audits.md");
+/// The line before the quotation.
+const QUOTED: &str = "From the report on it under `agent-cards/1.0.0+released`:\n";
+
 /// What an audit should find.
 pub(crate) struct Expected {
     /// The profile.
@@ -32,22 +38,27 @@ pub(crate) struct Expected {
     pub(crate) reasons: &'static [(&'static str, &'static str, u64)],
 }
 
-/// A report in JSON.
-pub(crate) struct Report(Value);
+/// A report, in JSON and in Markdown.
+pub(crate) struct Report {
+    json: Value,
+    markdown: String,
+}
 
-/// Audits all names of `net` under each profile: the reports, whose counts and reasons are the expected ones. `release`
-/// names the files.
+/// Audits all names of `net` under each profile: the reports, whose counts and reasons are the expected ones, and whose
+/// counts stand in the document. `release` names the files.
 pub(crate) fn audit<const N: usize>(net: &Net, release: &str, expected: [Expected; N]) -> [Report; N] {
     let scratch = TempDir::new().expect("a temporary folder");
     let wanted = env::var_os("CLRESOLVE_AUDIT_OUT").map(PathBuf::from);
     let folder = wanted.as_deref().unwrap_or_else(|| scratch.path());
-    let formats: &[&str] = if wanted.is_some() { &["json", "md", "csv", "html"] } else { &["json"] };
+    let formats: &[&str] = if wanted.is_some() { &["json", "md", "csv", "html"] } else { &["json", "md"] };
     fs::create_dir_all(folder).expect("the folder of the reports");
     let write = |name: &str, content: &str| fs::write(scratch.path().join(name), content).expect("a temporary folder");
     write(NAMES, &net.names.join("\n"));
     // Every report says that its chain is not mainnet's.
     let world = format!("world = \"published-cards-in-a-test-world\"\nchain-id = {}\n", net.chain_id);
     write(CONFIG, &format!("{world}rpc = [{:?}]\n", net.rpc()));
+    let documented = rows_of_document(release, &expected);
+    assert!(FINDINGS.contains(&documented), "docs/audits/published-registry.md does not have:\n{documented}");
 
     expected.map(|expected| {
         let stem = format!("{release}-under-{}", expected.profile.replace('/', "-"));
@@ -56,10 +67,26 @@ pub(crate) fn audit<const N: usize>(net: &Net, release: &str, expected: [Expecte
             let exit = run(net, scratch.path(), expected.profile, format, &file(format));
             assert_eq!(exit, expected.exit(), "{stem}");
         }
-        let report = Report::read(&file("json"));
+        let report = Report::read(&file("json"), &file("md"));
         report.holds(&expected);
         report
     })
+}
+
+/// The rows of the document's table on the audits of a release.
+fn rows_of_document(release: &str, expected: &[Expected]) -> String {
+    let cards = match release {
+        "before-release" => "before release 1.0.0",
+        "released" => "release 1.0.0",
+        "hosted" => "1.1.0, as hosted",
+        other => panic!("the document has no cards {other}"),
+    };
+    let firsts = [format!("| {cards} |")].into_iter().chain(std::iter::repeat("| |".to_owned()));
+    let row = |(first, Expected { profile, counts, .. }): (String, &Expected)| {
+        let [trusted, untrusted, indeterminate, _] = counts;
+        format!("{first} `{profile}` | {trusted} | {untrusted} | {indeterminate} |\n")
+    };
+    firsts.zip(expected).map(row).collect()
 }
 
 fn run(net: &Net, folder: &Path, profile: &str, format: &str, out: &Path) -> Exit {
@@ -83,13 +110,28 @@ impl Expected {
 }
 
 impl Report {
-    fn read(file: &Path) -> Self {
-        let bytes = fs::read(file).expect("the audit has written it");
-        Self(serde_json::from_slice(&bytes).expect("a report is JSON"))
+    fn read(json: &Path, markdown: &Path) -> Self {
+        let text = |file: &Path| fs::read_to_string(file).expect("the audit has written it");
+        Self { json: serde_json::from_str(&text(json)).expect("a report is JSON"), markdown: text(markdown) }
+    }
+
+    /// Checks that the document quotes this report.
+    pub(crate) fn is_quoted(&self) {
+        let (_, quotation) = AUDITS.split_once(QUOTED).expect("docs/audits.md quotes a report");
+        let quoted = quotation.lines().skip_while(|line| line.is_empty()).map_while(|line| line.strip_prefix('>'));
+        let quoted: Vec<&str> = quoted.map(str::trim_start).filter(|line| !line.is_empty()).collect();
+        assert!(quoted.len() > 3, "a headline, the head of a table and rows: {quoted:?}");
+        for line in quoted {
+            assert!(
+                self.markdown.lines().any(|own| own == line),
+                "the report does not have:\n{line}\n{}",
+                self.markdown
+            );
+        }
     }
 
     fn holds(&self, expected: &Expected) {
-        let Self(report) = self;
+        let report = &self.json;
         assert_eq!((&report["complete"], &report["scope"]["depth"]), (&json!(true), &json!("schemas")));
         assert_eq!(report["scope"]["profile"]["id"], expected.profile);
         let counts = ["trusted", "untrusted", "indeterminate", "drifting"].map(|what| &report["counts"][what]);
@@ -119,7 +161,7 @@ impl Report {
 
     /// The row of a name: state, codes that fail or leave it undecided, and what the six pairs of sources say.
     pub(crate) fn row(&self, name: &str) -> (String, Vec<String>, [&str; 6]) {
-        let rows = self.0["rows"].as_array().expect("an array");
+        let rows = self.json["rows"].as_array().expect("an array");
         let row = rows.iter().find(|row| row["input"] == name).unwrap_or_else(|| panic!("no row of {name}"));
         let reasons = row["reasons"].as_array().expect("an array").iter().filter(|reason| reason["effect"] != "warn");
         let mut codes: Vec<String> =
@@ -132,7 +174,7 @@ impl Report {
 
     /// The decision and the reason of a name's draft for the governance log.
     pub(crate) fn draft(&self, name: &str) -> (&str, &str) {
-        let drafts = self.0["resolution"].as_array().expect("an array");
+        let drafts = self.json["resolution"].as_array().expect("an array");
         let draft =
             drafts.iter().find(|draft| draft["subject"] == name).unwrap_or_else(|| panic!("no draft for {name}"));
         (draft["decision"].as_str().expect("a text"), draft["reason"].as_str().expect("a text"))

@@ -24,6 +24,12 @@ const WIDTHS = { 390: 844, 1280: 1000 };
 /** Lines that are no names, with something against every reader. */
 const HOSTILE = ["=cmd|'/c calc'!A1 \"<script>alert(1)</script>`", "<img src=x onerror=alert(1)>.eth", "a\u202e.eth", "-.eth"];
 
+/** What leads to the manifest of the sandbox's registry. */
+const REGISTRY = "https://commandlayer.sandbox.example/.well-known/agent.json";
+
+/** The width of A4 within its margins, in pixels. */
+const PAPER = { width: 688, height: 1000 };
+
 const at = (file) => join(scratch, file);
 
 /** What the program prints; the exit code of an audit tells its worst name. */
@@ -62,6 +68,7 @@ function makePages() {
   writeFileSync(at("registry.txt"), [...sandbox.map(({ name }) => name), ...HOSTILE].join("\n"));
   audit("good.txt", "--format", "html", "--out", "good.html");
   audit("registry.txt", "--format", "html", "--out", "bad.html");
+  audit("good.txt", "--registry", REGISTRY, "--agreement", "--schema-layers", "--format", "html", "--out", "whole.html");
   audit("registry.txt", "--json", "--out", "now.json");
   const now = JSON.parse(readFileSync(at("now.json"), "utf8"));
   [["2026-07-01", 40], ["2026-08-01", 31], ["2026-09-01", 22], ["2026-10-01", 6]].forEach(([day, trusted], number) =>
@@ -69,7 +76,8 @@ function makePages() {
   audit("registry.txt", "--since", "3.json", "--history", "0.json", "1.json", "2.json", "--format", "html", "--out", "since.html");
   const { untrusted, trusted, names } = now.counts;
   return [["good", /12 of 12 names are trusted\. Nobody has to act\.[^]*Nothing is wrong\./],
-    ["bad", new RegExp(`${names - trusted} of ${names} names are not trusted\\. Publishers must act on \\d+ names, most often because [^]*${untrusted}\\s*untrusted`)],
+    ["bad", new RegExp(`${names - trusted} of ${names} names are not trusted\\. Publishers must act on \\d+ names, on \\d+ because [^]*${untrusted}\\s*untrusted`)],
+    ["whole", /\d+ of \d+ names are not trusted\.[^]*Registry[^]*Endpoints and gateways[^]*Schema layers/],
     ["since", /What changed: since 2026-10-01, 6 newly broken, 0 newly trusted, \d+ with another owner\. Trusted in the last 5 reports: \d/]];
 }
 
@@ -88,10 +96,10 @@ async function opened(browser, name, options = {}) {
   return page;
 }
 
-/** Nothing that axe objects to, and nothing wider than the screen. */
-async function isSound(page, where) {
+/** Nothing that axe objects to, by all its rules or by some, and nothing wider than the screen. */
+async function isSound(page, where, options = {}) {
   await page.evaluate(axe);
-  const { violations } = await page.evaluate(() => globalThis.axe.run());
+  const { violations } = await page.evaluate((options) => globalThis.axe.run(document, options), options);
   const told = violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 5).map((node) => node.target).join(" ")}`);
   assert.deepEqual(told, [], where);
   assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth <= 0), true, `${where} is too wide`);
@@ -143,6 +151,15 @@ async function everyPageIsSound(browser, pages) {
       }
     }
   }
+}
+
+/** The sections that an audit has on demand have what they can have. */
+async function noSectionIsEmpty(browser) {
+  const page = await opened(browser, "whole");
+  for (const part of ["registry", "endpoints", "gateways", "layers"]) {
+    assert.notEqual(await page.locator(`#${part}-table tbody tr`).count(), 0, part);
+  }
+  await page.context().close();
 }
 
 async function itIsCompleteWithoutScript(browser) {
@@ -243,10 +260,17 @@ async function itPrints(browser) {
   for (const part of ["nav", "#tools", "summary >> nth=0", "a[href='#act-publisher'] >> nth=0"]) assert.equal(await page.locator(part).isVisible(), false, part);
   assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(255, 255, 255)");
   assert.equal(await page.locator("#others-changed").isVisible(), true, "what was folded is printed");
-  // The width of A4 within its margins, in pixels.
-  await page.setViewportSize({ width: 688, height: 1000 });
-  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, "the print is too wide");
   await page.context().close();
+}
+
+/** Links lead nowhere on paper and have no line below them: of the rules, that on contrast speaks of paper too. */
+async function everyPrintIsSound(browser, pages) {
+  for (const [name] of pages) {
+    const page = await opened(browser, name, { colorScheme: "dark", viewport: PAPER });
+    await page.emulateMedia({ media: "print" });
+    await isSound(page, `${name}, printed`, { runOnly: ["color-contrast"] });
+    await page.context().close();
+  }
 }
 
 async function takePictures(browser, folder) {
@@ -294,6 +318,7 @@ const pages = makePages();
 const browser = await chromium.launch({ executablePath, args: QUIET });
 try {
   await everyPageIsSound(browser, pages);
+  await noSectionIsEmpty(browser);
   await aPhoneSaysFirstWhoMustActAndWhy(browser);
   await itIsCompleteWithoutScript(browser);
   await itIsFilteredAndSorted(browser);
@@ -303,6 +328,7 @@ try {
   await spacesAreSeen(browser);
   await itsPolicyHolds(browser);
   await itPrints(browser);
+  await everyPrintIsSound(browser, pages);
   if (write === "--write") {
     await takePictures(browser, pictures);
     if (process.env.CLRESOLVE_AUDIT_OUT) await takeTheRegistry(browser, process.env.CLRESOLVE_AUDIT_OUT);

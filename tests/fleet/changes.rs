@@ -2,13 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use clresolve::cache::CacheStatus;
 use clresolve::config::ProofDemand;
 use clresolve::reason::Step;
 use clresolve::resolve::{Question, Resolver};
 use clresolve::sandbox::{ChainState, chain::RpcFault};
-use clresolve::verdict::{Resolution, State};
+use clresolve::verdict::{Resolution, Served, State};
+use jiff::Timestamp;
 
-use super::{AGENT, OTHER, Stage, is_evicted_within_a_second, name};
+use super::{AGENT, FIRST, OTHER, Stage, is_evicted_within_a_second, name};
 
 /// How often endpoints are asked here: at once.
 const POLL: Duration = Duration::from_millis(10);
@@ -25,8 +27,29 @@ impl Stage {
     async fn follower(&self) -> Resolver {
         let daemon = self.newcomer().await;
         self.serve(&daemon).await;
-        daemon.resolve(super::FIRST).await;
+        daemon.resolve(FIRST).await;
         daemon
+    }
+
+    /// A record that no verdict depends on changes, and a follower that has cached the name reads it again.
+    async fn change(&mut self, follower: &Resolver, changed: &str, value: &str) {
+        let before = checked_at(follower, changed, |_| true).await;
+        self.world.write_text(&name(changed), "note", value).expect("it has a resolver");
+        checked_at(follower, changed, |checked_at| checked_at > before).await;
+    }
+}
+
+/// When a name was read that is trusted and cached. Waits until it is cached with such a time.
+async fn checked_at(daemon: &Resolver, cached: &str, is_due: impl Fn(Timestamp) -> bool) -> Timestamp {
+    let question = Question::new(cached);
+    loop {
+        if let CacheStatus::Fresh(found) = daemon.cache_status(&question).await.expect("a good question")
+            && found.verdict().state == State::Trusted
+            && is_due(found.verdict().freshness.checked_at)
+        {
+            return found.verdict().freshness.checked_at;
+        }
+        tokio::task::yield_now().await;
     }
 }
 
@@ -101,7 +124,7 @@ async fn a_refresh_is_shared_with_the_age_of_its_content() {
     let fetched_at = |resolution: &Resolution| {
         let step = resolution.verdict().steps.iter().find(|step| step.step == Step::FetchHttps);
         let time = step.and_then(|step| step.evidence["fetched_at"].as_str()).expect("it was not fetched now");
-        time.parse::<jiff::Timestamp>().expect("a time").as_millisecond()
+        time.parse::<Timestamp>().expect("a time").as_millisecond()
     };
     let own = one.resolve(AGENT).await;
     assert_eq!(fetched_at(&found), fetched_at(&own));
@@ -110,19 +133,11 @@ async fn a_refresh_is_shared_with_the_age_of_its_content() {
 
 /// Longer ago than endpoints repeat what they said, so that nobody would have told of the change.
 async fn pass_blocks(stage: &mut Stage, follower: &Resolver) {
-    let first = Question::new(super::FIRST);
-    let is_fresh = async || super::is_fresh(&follower.cache_status(&first).await.expect("a good question"));
     for round in 0..3 {
         for number in 0..4 {
             stage.world.write_text(&name(OTHER), "note", &format!("{round}.{number}")).expect("it has a resolver");
         }
-        stage.world.write_text(&name(super::FIRST), "note", &round.to_string()).expect("it has a resolver");
-        // It has read up to here, and then again.
-        for expected in [false, true] {
-            while is_fresh().await != expected {
-                tokio::task::yield_now().await;
-            }
-        }
+        stage.change(follower, FIRST, &round.to_string()).await;
     }
 }
 
@@ -152,4 +167,27 @@ async fn of_evidence_that_is_too_old_to_be_followed_the_content_is_taken() {
     assert_eq!(found.verdict().state, State::Trusted);
     assert_eq!((after.https, after.gateway), (before.https, before.gateway));
     assert!(after.rpc > before.rpc, "the records were read here");
+}
+
+/// Both were told of every change. So the one that is asked later reads nothing that the other has read.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follower_takes_the_run_of_another_follower() {
+    let Some(mut stage) = Stage::new(&[]).await else { return };
+    stage.config.follow.poll = POLL;
+    let one = stage.follower().await;
+    stage.change(&one, FIRST, "one follows").await;
+    let other = stage.follower().await;
+    // What one of them evicts, it evicts on the other: so each knows by a name of its own that it follows.
+    assert_eq!(other.resolve(OTHER).await.verdict().state, State::Trusted);
+    stage.change(&other, OTHER, "the other follows").await;
+
+    let own = one.resolve(AGENT).await;
+    one.settled().await;
+    let before = stage.world.counts();
+    let found = other.resolve(AGENT).await;
+    let after = stage.world.counts();
+    assert_eq!((own.verdict().state, found.verdict().state), (State::Trusted, State::Trusted));
+    assert_eq!((after.https, after.gateway), (before.https, before.gateway), "content is fetched once in the fleet");
+    let (found, own) = (&found.verdict().freshness, &own.verdict().freshness);
+    assert_eq!((found.served, found.fresh_until), (Served::Cached, own.fresh_until), "its records are not read again");
 }

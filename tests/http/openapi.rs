@@ -394,11 +394,13 @@ async fn every_question_has_the_form_that_is_described() {
         ("/v1/probes", asked(json!({})), true),
         ("/v1/probes", asked(json!({"another": 1})), false),
     ] {
-        let body = &description["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"];
+        let operation = &description["paths"][path]["post"];
+        let body = &operation["requestBody"]["content"]["application/json"]["schema"];
         let posted = daemon.request(Method::POST, path).header("content-type", "application/json");
-        let status = answer(posted.body(question.to_string())).await.status;
+        let got = answer(posted.body(question.to_string())).await;
+        is_as_described(&description, (operation, path), &got);
         assert_eq!(
-            (status == 200, fits(&description, body, &question).is_ok()),
+            (got.status == 200, fits(&description, body, &question).is_ok()),
             (is_read, is_read),
             "{path} {question}"
         );

@@ -1,10 +1,14 @@
 //! Receipts over HTTP: the same as the library's, judged by the bytes that stand in the body.
 
+use clresolve::digest::Digest;
+use clresolve::name::EnsName;
 use clresolve::sandbox::Sandbox;
+use clresolve::sign::{ExpectedReceipt, SettlementDemand, SigningKey, TrustedKeys, save_signing_key, verify_receipt};
+use jiff::Timestamp;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Answer, Daemon, answer};
+use super::{Answer, Daemon, GOOD, answer};
 
 const ROUTE: &str = "/v1/receipts/verify";
 
@@ -93,7 +97,7 @@ async fn judging_a_receipt_of_a_known_agent_counts_as_a_run() {
 
 /// The sandbox signs nothing: who accepts nothing else gets nothing, as for a decision.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_said_of_a_receipt_is_signed_on_demand() {
+async fn a_daemon_without_a_key_signs_nothing_that_it_says_of_a_receipt() {
     let daemon = Daemon::start(|_| {}).await;
     let body = r#"{"name":"summarizeagent.eth","receipt":{}}"#;
     let asked = async |accept: &str| {
@@ -103,4 +107,45 @@ async fn what_is_said_of_a_receipt_is_signed_on_demand() {
     asked("application/jose").await.is_problem(406, "not-acceptable");
     let plain = asked("application/jose, application/json;q=0.5").await;
     assert_eq!((plain.status, plain.header("vary")), (200, "accept"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_with_a_key_signs_what_it_says_of_a_receipt() {
+    const ISSUER: &str = "https://clresolve.example";
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("k.pem");
+    save_signing_key(&SigningKey::generate().expect("a key"), &path).expect("written");
+    let daemon = Daemon::start(|config| {
+        // Another world than the sandbox's, which is never signed for.
+        config.chain.world = "lab".to_owned();
+        config.sign.key = Some(path);
+        config.sign.issuer = Some(ISSUER.to_owned());
+    })
+    .await;
+    let keys = TrustedKeys::from_jwks(&daemon.get("/.well-known/jwks.json").await.body).expect("a key set");
+    let request = Sandbox::request().1.trim();
+    for file in ["agent-sdk.json", "receipt-hash-mismatch.json"] {
+        let sample = Sandbox::receipts().iter().find(|sample| sample.file == file).expect("a receipt");
+        let receipt = sample.text.trim();
+        let body = format!(r#"{{"name":"{GOOD}","receipt":{receipt},"request":{request}}}"#);
+        let asked = daemon.request(Method::POST, ROUTE).header("content-type", "application/json");
+        let signed = answer(asked.header("accept", "application/jose").body(body)).await;
+        assert_eq!((signed.status, signed.header("content-type")), (200, "application/jose"), "{file}");
+        assert_eq!((signed.header("cache-control"), signed.header("vary")), ("no-store", "accept"));
+        let expected = ExpectedReceipt {
+            name: EnsName::parse(GOOD).expect("a name"),
+            receipt: Digest::of(receipt.as_bytes()),
+            request: Some(Digest::of(request.as_bytes())),
+            decision: None,
+            settlement: SettlementDemand::Any,
+            chain: "eip155:31337".to_owned(),
+            world: "lab".to_owned(),
+            proof: None,
+            issuer: Some(ISSUER.to_owned()),
+        };
+        let jws = std::str::from_utf8(&signed.body).expect("ASCII");
+        let found = verify_receipt(jws, &keys, &expected, Timestamp::now()).expect("it holds");
+        let codes: Vec<Value> = sample.codes.iter().map(|code| code.slug().into()).collect();
+        assert_eq!((found.state, &found.document["codes"]), (sample.state, &codes.into()), "{file}");
+    }
 }

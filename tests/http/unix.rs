@@ -12,12 +12,12 @@ use clresolve::config::{Config, ListenAt};
 use clresolve::http::{ServeError, Server};
 use clresolve::sandbox::Sandbox;
 use reqwest::Client;
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
-use crate::{GOOD, START, answer, patient, program};
+use crate::{GOOD, PATIENCE, START, answer, patient, program};
 
 fn listener(path: &Path) -> ListenAt {
     format!("unix:{}", path.display()).parse().expect("a path")
@@ -95,6 +95,52 @@ async fn a_user_behind_a_socket_has_the_limits_of_a_client() {
     stop.send(()).expect("the daemon runs");
     ended.await.expect("it ends by itself");
     assert!(!all.exists() && !gate.exists());
+}
+
+/// A Unix socket holds few bytes of its own, so what is not read stays with the daemon.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_a_user_does_not_read_leave_room_for_small_ones_and_for_the_gate() {
+    /// Requests of one connection: their answers are more than its socket takes.
+    const AHEAD: usize = 32;
+    /// More silent connections than fill 4 MiB.
+    const MOST: usize = 250;
+    let (sandbox, folder) = (Sandbox::start().await.expect("a sandbox"), tempfile::tempdir().expect("a folder"));
+    let path = folder.path().join("clresolve.sock");
+    let mut config = patient(&sandbox);
+    config.http.listen = listener(&path);
+    config.http.connections_per_client = 2 * MOST;
+    (config.http.idle_timeout, config.http.read_timeout) = (PATIENCE, PATIENCE);
+    let server = Server::bind(&config).await.expect("the daemon starts");
+    let (stop, stopped) = oneshot::channel();
+    let ended = tokio::spawn(server.run(async { stopped.await.unwrap_or_default() }));
+    let client = client(&path);
+    let ask = async |path: &str| answer(client.get(format!("http://clresolve{path}"))).await;
+
+    let mut silent = Vec::new();
+    let refused = loop {
+        assert!(silent.len() < MOST, "nothing bounds answers that are not read");
+        let mut stream = UnixStream::connect(&path).await.expect("the daemon listens");
+        let requests = "GET /openapi.json HTTP/1.1\r\n\r\n".repeat(AHEAD);
+        stream.write_all(requests.as_bytes()).await.expect("the daemon reads");
+        silent.push(stream);
+        let said = ask("/openapi.json").await;
+        if said.status != 200 {
+            break said;
+        }
+    };
+    refused.is_problem(429, "client-over-quota");
+    assert_eq!(ask("/livez").await.status, 200);
+    assert_eq!(ask(&format!("/v1/gate/{GOOD}")).await.status, 200);
+
+    drop(silent);
+    let served = async {
+        while ask("/openapi.json").await.status != 200 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, served).await.expect("what was held for them is free");
+    stop.send(()).expect("the daemon runs");
+    ended.await.expect("it ends by itself");
 }
 
 #[tokio::test(flavor = "multi_thread")]

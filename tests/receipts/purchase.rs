@@ -17,7 +17,7 @@ use ed25519_dalek::{Signer as _, SigningKey};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::{run, sample};
+use super::{fits, run, sample};
 
 const NAME: &str = "summarizeagent.eth";
 
@@ -107,11 +107,13 @@ async fn what_the_name_publishes_is_judged_by_its_bundle() {
     let good = exported(&alone("x402-eip712.json")).await;
     let shown = replayed(&good).expect("it follows from its evidence");
     assert_eq!((shown.state(), &*shown.verification.unchecked), (State::Trusted, &["bound-schema"][..]));
+    fits(&shown.verification);
     let attested = vec!["that the name publishes these addresses and endpoints".to_owned()];
     assert_eq!((good["signer"].clone(), shown.attested), (Value::Null, attested));
     assert!(shown.proven.contains(&"the receipt's signature by an address that the name's bundle has".to_owned()));
     let by_key = replayed(&exported(&alone("x402-jws.json")).await).expect("it follows from its evidence");
     assert_eq!((by_key.state(), by_key.verification.unchecked.contains(&"signer")), (State::Trusted, true));
+    fits(&by_key.verification);
     for file in ["x402-eip712-forged.json", "x402-eip712-altered.json"] {
         let receipt = json!(STANDARD.encode(sample(file)));
         let found = judged(&forged(&good, "/receipt", |place| *place = receipt)).1.expect("it is judged");

@@ -198,3 +198,20 @@ fn the_command_checks_a_signed_document() {
         assert_eq!(refused.status.code(), Some(1), "{further:?}: {refused:?}");
     }
 }
+
+#[test]
+fn what_is_said_of_a_receipt_is_signed_and_checked_by_the_program() {
+    let world = Devnet::start();
+    let [receipt, said, keys, config] =
+        ["r.json", "said.jws", "keys.json", "devnet.toml"].map(|file| world.desk.path(file));
+    let sample = Sandbox::receipts().iter().find(|sample| sample.file == "agent-sdk.json").expect("a receipt");
+    fs::write(&receipt, sample.text).expect("written");
+    let (jws, _) = ends(&world.run(&["receipt", "verify", &receipt, "--name", NAME, "-o", "jws"], true), 0);
+    fs::write(&said, jws).expect("written");
+    let check = ["receipt", "check", &said, "--receipt", &receipt, "--jwks", &keys, "--name", NAME, "--issuer", ISSUER];
+    let mut program = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+    let checked = program.args(check).env("CLRESOLVE_CONFIG", &config).output().expect("the program runs");
+    let (document, _) = ends(&checked, 0);
+    let document: Value = serde_json::from_str(&document).expect("JSON");
+    assert_eq!((&document["name"], &document["state"]), (&json!(NAME), &json!("trusted")));
+}

@@ -83,6 +83,17 @@ impl Failure {
         }
     }
 
+    /// Whether there was a reply, but none to what was asked.
+    pub(crate) fn is_malformed(error: &TransportError) -> bool {
+        match error {
+            RpcError::DeserError { .. } => true,
+            RpcError::Transport(TransportErrorKind::Custom(cause)) => {
+                matches!(cause.downcast_ref(), Some(TransportFault::NotJsonRpc(_)))
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the endpoint may be at fault, and not what it was asked for. So it rests. A reply that is too long is one
     /// of these, although a name may cause it: an endpoint that floods must not be asked first the next time.
     pub(crate) const fn is_endpoints_fault(&self) -> bool {

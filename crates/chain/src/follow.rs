@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256};
 use alloy_rpc_types_eth::{Filter, Log};
+use alloy_transport::TransportError;
 use clresolve_core::reading::{Block, BlockSelector};
 use clresolve_state::{Contracts, HashedHeader};
 
@@ -77,12 +78,26 @@ pub struct News {
     pub missed: Option<RangeInclusive<u64>>,
     /// Logs that were not asked for.
     pub unasked: usize,
+    /// Logs that were asked for, and have another shape than their event.
+    pub malformed: usize,
 }
 
 /// An endpoint could not be followed: the cause, without its URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct FollowError(String);
+pub enum FollowError {
+    /// It gave no answer, or one that cannot be used.
+    #[error("{0}")]
+    Unusable(String),
+    /// It answered a request for logs with something else.
+    #[error("{0}")]
+    Malformed(String),
+}
+
+impl From<Failure> for FollowError {
+    fn from(failure: Failure) -> Self {
+        Self::Unusable(failure.to_string())
+    }
+}
 
 impl fmt::Debug for Follower {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -122,10 +137,6 @@ impl Follower {
         resolvers: &BTreeSet<Address>,
         follows: &Follows<'_>,
     ) -> Result<Option<News>, FollowError> {
-        self.news(resolvers, follows).await.map_err(|failure| FollowError(failure.to_string()))
-    }
-
-    async fn news(&mut self, resolvers: &BTreeSet<Address>, follows: &Follows<'_>) -> Result<Option<News>, Failure> {
         // The rest of what an endpoint says is a hint in any case.
         self.endpoint.show_chain(self.chain_id).await?;
         let (header, head) = self.endpoint.header(BlockSelector::Latest).await?;
@@ -185,7 +196,7 @@ impl Follower {
         resolvers: &BTreeSet<Address>,
         follows: &Follows<'_>,
         beginning: Beginning,
-    ) -> Result<News, Failure> {
+    ) -> Result<News, FollowError> {
         let Beginning { first, replaced, missed } = beginning;
         let mut harvest = Harvest::new(follows, missed);
         let mut requests = MAX_LOG_REQUESTS;
@@ -206,7 +217,8 @@ impl Follower {
             self.seen.push(head, fresh);
         }
         self.asked.clone_from(resolvers);
-        Ok(News { head, changes, replaced, missed: harvest.missed, unasked: harvest.unasked })
+        let Harvest { missed, unasked, malformed, .. } = harvest;
+        Ok(News { head, changes, replaced, missed, unasked, malformed })
     }
 
     /// Reads the logs of a range in as few requests as the endpoint permits.
@@ -216,7 +228,7 @@ impl Follower {
         range: RangeInclusive<u64>,
         requests: &mut usize,
         harvest: &mut Harvest<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), FollowError> {
         let mut open = vec![(wanted, range)];
         // Ends: each turn takes a request, and without one nothing is added.
         while let Some((wanted, range)) = open.pop() {
@@ -228,7 +240,7 @@ impl Follower {
             let filter = wanted.filter(&range);
             match self.endpoint.rpc.request::<_, Vec<Log>>("eth_getLogs", (filter,)).await {
                 Ok(logs) => harvest.take(logs, &wanted, &range, &self.contracts),
-                Err(error) if !Failure::is_about_the_range(&error) => return Err(self.endpoint.failure(&error)),
+                Err(error) if !Failure::is_about_the_range(&error) => return Err(self.without_logs(&error)),
                 Err(_) => match wanted.parts(&range) {
                     Some(parts) => open.extend(parts),
                     None => harvest.miss(range),
@@ -236,6 +248,12 @@ impl Follower {
             }
         }
         Ok(())
+    }
+
+    /// A request for logs was answered with none.
+    fn without_logs(&self, error: &TransportError) -> FollowError {
+        let failure = self.endpoint.failure(error);
+        if Failure::is_malformed(error) { FollowError::Malformed(failure.to_string()) } else { failure.into() }
     }
 }
 
@@ -314,6 +332,7 @@ struct Harvest<'a> {
     /// Those of other names. A run that is under way may be about one of them.
     others: Places,
     unasked: usize,
+    malformed: usize,
     missed: Option<RangeInclusive<u64>>,
 }
 
@@ -321,7 +340,7 @@ type Places = BTreeMap<(Source, B256), u64>;
 
 impl<'a> Harvest<'a> {
     const fn new(follows: &'a Follows<'a>, missed: Option<RangeInclusive<u64>>) -> Self {
-        Self { follows, followed: BTreeMap::new(), others: BTreeMap::new(), unasked: 0, missed }
+        Self { follows, followed: BTreeMap::new(), others: BTreeMap::new(), unasked: 0, malformed: 0, missed }
     }
 
     /// The changes that it holds, those that are followed first.
@@ -337,7 +356,11 @@ impl<'a> Harvest<'a> {
                 continue;
             }
             if wanted.contracts.contains(&log.address()) || clresolve_core::mutant!("unasked-logs-count") {
-                for change in changes(log, contracts) {
+                let Some(changes) = changes(log, contracts) else {
+                    self.malformed += 1;
+                    continue;
+                };
+                for change in changes {
                     self.note(change);
                 }
             }

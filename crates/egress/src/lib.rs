@@ -228,6 +228,7 @@ pub fn origin_text(url: &Url) -> String {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
@@ -257,6 +258,36 @@ mod tests {
                 other => panic!("{other}"),
             });
             assert_eq!(observed, expected);
+        }
+    }
+
+    /// A server is slow before it refuses.
+    #[tokio::test]
+    async fn a_server_whose_answers_take_much_longer_than_its_best_gets_fewer_requests_at_once() {
+        const HOUR: Duration = Duration::from_secs(3600);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+        let config = EgressConfig { is_paced: true, head_timeout: HOUR, ..EgressConfig::default() };
+        let egress = Egress::new(config).unwrap();
+        let answer_after = async |time| {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 1024]).await.unwrap();
+            tokio::time::pause();
+            tokio::time::advance(time).await;
+            tokio::time::resume();
+            stream.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}").await.unwrap();
+            stream
+        };
+        let at_once = || {
+            let pacer = egress.clients.pacer.as_ref().unwrap();
+            let leave = || pacer.leave(url.origin(), deadline_in(HOUR)).now_or_never().flatten();
+            std::iter::from_fn(leave).collect::<Vec<_>>().len()
+        };
+        for (time, left) in [(Duration::ZERO, 64), (HOUR / 60, 48)] {
+            let sent = egress.configured(&url, Call::get("*/*").patient(), deadline_in(HOUR));
+            let (sent, _open) = tokio::join!(sent, answer_after(time));
+            assert_eq!(sent.map(|reply| reply.status()), Ok(200));
+            assert_eq!(at_once(), left, "after an answer that took {time:?}");
         }
     }
 }

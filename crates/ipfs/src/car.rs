@@ -41,7 +41,9 @@ pub struct CarFeed {
 /// Whether to read on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The walk still wants a block.
+    /// The walk has taken a block, and the CAR may hold the next one.
+    Moved,
+    /// The walk wants a block that what was read does not hold.
     Wanting,
     /// The walk is over: stop reading and call [`Walk::finish`].
     Over,
@@ -54,22 +56,36 @@ impl CarFeed {
         Self { reader: CarReader::new(CarLimits::of(budget)), waiting: HashMap::new(), room }
     }
 
-    /// Takes the next bytes of the CAR. Another source may have fed the walk in between.
+    /// Takes the next bytes of the CAR, and gives the walk all blocks that it wants of them.
+    ///
+    /// # Errors
+    /// As [`CarFeed::step`].
+    pub fn push(&mut self, walk: &mut Walk, chunk: Bytes) -> Result<Progress, WalkError> {
+        self.read(chunk);
+        loop {
+            match self.step(walk)? {
+                Progress::Moved => {}
+                progress => return Ok(progress),
+            }
+        }
+    }
+
+    /// Takes the next bytes of the CAR. Call [`CarFeed::step`] until the walk moves no more, before the next ones.
+    pub fn read(&mut self, chunk: Bytes) {
+        self.reader.push(chunk);
+    }
+
+    /// Gives the walk the block that it wants, out of what was read: the work of one step is to hash one block. Another
+    /// source may have fed the walk in between.
     ///
     /// # Errors
     /// Only what is the fault of this CAR: [`WalkError::BadCar`], [`WalkError::CarLimit`],
     /// [`WalkError::HashMismatch`]. The walk stays as it was.
-    pub fn push(&mut self, walk: &mut Walk, chunk: Bytes) -> Result<Progress, WalkError> {
-        self.settle(walk)?;
-        if walk.wanted().is_none() {
-            return Ok(Progress::Over);
-        }
-        self.reader.push(chunk);
-        while walk.wanted().is_some() {
-            let Some(section) = self.reader.section()? else { return Ok(Progress::Wanting) };
-            self.take(walk, section)?;
-        }
-        Ok(Progress::Over)
+    pub fn step(&mut self, walk: &mut Walk) -> Result<Progress, WalkError> {
+        let Some(wanted) = walk.wanted().map(ContentId::multihash) else { return Ok(Progress::Over) };
+        let Some(block) = self.block(walk, &wanted)? else { return Ok(Progress::Wanting) };
+        walk.supply(block)?;
+        Ok(Progress::Moved)
     }
 
     /// Bytes of a section that has not arrived whole yet.
@@ -77,30 +93,29 @@ impl CarFeed {
         self.reader.buffer.len()
     }
 
-    fn take(&mut self, walk: &mut Walk, section: Section) -> Result<(), WalkError> {
-        let hash = section.cid.multihash();
-        if walk.wanted().is_some_and(|wanted| wanted.multihash() == hash) {
-            walk.supply(section.block)?;
-            return self.settle(walk);
+    /// The block that `wanted` names, if it was kept or is read now.
+    fn block(&mut self, walk: &Walk, wanted: &Multihash<MAX_DIGEST_BYTES>) -> Result<Option<Bytes>, CarError> {
+        if let Some(kept) = self.waiting.remove(wanted) {
+            self.room += kept.len();
+            return Ok(Some(kept));
         }
-        if walk.has(&section.cid) || self.waiting.contains_key(&hash) || section.block.len() > self.room {
-            return Ok(());
+        while let Some(section) = self.reader.section()? {
+            if section.cid.multihash() == *wanted {
+                return Ok(Some(section.block));
+            }
+            self.keep(walk, section);
         }
-        self.room -= section.block.len();
-        self.waiting.insert(hash, section.block);
-        Ok(())
+        Ok(None)
     }
 
-    /// Supplies the kept blocks that the walk wants now.
-    ///
-    /// # Errors
-    /// [`WalkError::HashMismatch`]. The walk stays as it was.
-    pub fn settle(&mut self, walk: &mut Walk) -> Result<(), WalkError> {
-        while let Some(block) = walk.wanted().and_then(|cid| self.waiting.remove(&cid.multihash())) {
-            self.room += block.len();
-            walk.supply(block)?;
+    /// Keeps a block that is not wanted yet, while there is room.
+    fn keep(&mut self, walk: &Walk, Section { cid, block }: Section) {
+        let hash = cid.multihash();
+        if walk.has(&cid) || self.waiting.contains_key(&hash) || block.len() > self.room {
+            return;
         }
-        Ok(())
+        self.room -= block.len();
+        self.waiting.insert(hash, block);
     }
 }
 
@@ -508,6 +523,17 @@ mod tests {
                 assert_eq!(walk.finish().unwrap().bytes, expected);
             }
         }
+    }
+
+    #[test]
+    fn a_step_gives_the_walk_one_block() {
+        let (root, blocks) = sample();
+        let (mut walk, mut feed) = start(root);
+        feed.read(Bytes::from(car(&root, &blocks)));
+        for count in 1..blocks.len() {
+            assert_eq!((feed.step(&mut walk), walk.blocks()), (Ok(Progress::Moved), count));
+        }
+        assert_eq!(feed.step(&mut walk), Ok(Progress::Over), "the other file is not wanted");
     }
 
     #[test]

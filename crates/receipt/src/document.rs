@@ -68,7 +68,7 @@ pub struct Verification {
     pub reasons: Vec<Reason>,
     /// CLAS's codes for what failed.
     pub clas: Vec<&'static str>,
-    /// JSON Pointers of members that no signature covers: evidence of nothing.
+    /// JSON Pointers of members that no signature covers and no check compares: evidence of nothing.
     pub unsigned: Vec<String>,
     /// What this program does not check.
     pub unchecked: Vec<&'static str>,

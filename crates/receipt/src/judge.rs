@@ -65,7 +65,7 @@ pub struct ReceiptJudgement {
     pub sha256: Option<Digest>,
     /// SHA-256 of the canonical bytes, where there are any.
     pub canonical_sha256: Option<Digest>,
-    /// JSON Pointers of members that no signature covers: evidence of nothing.
+    /// JSON Pointers of members that no signature covers and no check compares: evidence of nothing.
     pub unsigned: Vec<String>,
     /// SHA-256 of what it was shown for, by its meaning.
     pub occasion: Option<Digest>,

@@ -23,8 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// What the unit and the image set for the daemon. By itself the C library keeps ever larger blocks in its heaps once one
-/// was given back, and a flood of large documents leaves holes there that nothing else fills.
-const ALLOCATOR: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "131072");
+/// was given back, and a flood of large documents leaves holes there that nothing else fills. And it has more heaps than
+/// processors, each with holes of its own.
+const ALLOCATOR: [(&str, &str); 2] = [("MALLOC_MMAP_THRESHOLD_", "131072"), ("MALLOC_ARENA_MAX", "2")];
 
 /// A daemon, running. It is killed when this is dropped.
 #[derive(Debug)]
@@ -44,7 +45,7 @@ impl Daemon {
     pub async fn start(config: &Path) -> anyhow::Result<Self> {
         let program = program()?;
         let mut command = Command::new(&program);
-        command.args(["serve", "--config"]).arg(config).env(ALLOCATOR.0, ALLOCATOR.1).stderr(Stdio::piped());
+        command.args(["serve", "--config"]).arg(config).envs(ALLOCATOR).stderr(Stdio::piped());
         let child = command.spawn().with_context(|| format!("{}: build it first", program.display()))?;
         spawn_blocking(|| Self::listening(child)).await?
     }

@@ -348,6 +348,7 @@ fn step_evidence(step: Step, run: &Run, judgement: &Judgement) -> Value {
                     "sha256": judgement.digests.of(bytes).to_string(),
                     "bytes": bytes.len(),
                     "from": card_origin(evidence),
+                    "owner": card.and_then(Card::owner),
                     "license": card.and_then(|card| card.text("/license")).map(|text| Licence::of(text).as_str()),
                 })
             },

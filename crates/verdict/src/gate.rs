@@ -104,6 +104,11 @@ impl GatePolicy {
         if proof.is_one_strangers_word() && !clresolve_core::mutant!("strangers-word-opens") {
             return Some(Code::SingleRpc.slug());
         }
+        self.against_grade(proof)
+    }
+
+    /// What the policy has against the grade of a proof: weaker than [`GatePolicy::min_proof`].
+    pub fn against_grade(&self, proof: &Proof) -> Option<&'static str> {
         self.min_proof.is_some_and(|least| proof.grade < least).then_some(Refusal::ProofTooWeak.slug())
     }
 
@@ -192,6 +197,17 @@ mod tests {
     }
 
     #[test]
+    fn the_verbs_of_an_agent_are_those_that_pass() {
+        let of = |verbs, agent: &Identity| -> Vec<String> {
+            GatePolicy { verbs, ..GatePolicy::default() }.verbs_of(agent).map(str::to_owned).collect()
+        };
+        let agent = Identity { verbs: ["summarize", "classify"].map(str::to_owned).to_vec(), ..Identity::default() };
+        assert_eq!(of(GateVerbs::Entry, &agent), ["summarize"]);
+        assert_eq!(of(GateVerbs::Implemented, &agent), ["summarize", "classify"]);
+        assert_eq!(of(GateVerbs::Implemented, &Identity::default()), [""; 0]);
+    }
+
+    #[test]
     fn a_network_that_is_asked_for_must_be_listed() {
         let said = |verb, network| GatePolicy::default().objection(&agent(&[]), verb, Some(network));
         assert_eq!(said(None, "eip155:1"), None);
@@ -210,6 +226,7 @@ mod tests {
         assert_eq!(other.objection(&withdrawn, None, None), None);
         assert_eq!(other.objection(&agent(&[Code::StatusDeprecated]), None, None), Some("status-deprecated"));
     }
+
     #[test]
     fn nothing_but_a_trusted_verdict_passes() {
         for state in [State::Untrusted, State::Indeterminate] {

@@ -90,7 +90,7 @@ fn text_of(node: &str, block: u64) -> Change {
 fn news(changes: Vec<Change>) -> News {
     let number = changes.iter().map(|change| change.block).max().unwrap_or(READ);
     let head = Block { number, hash: [9; 32].into(), timestamp: START };
-    News { head, changes, replaced: None, missed: None, unasked: 0 }
+    News { head, changes, replaced: None, missed: None, unasked: 0, malformed: 0 }
 }
 
 /// News of no change up to this block. The logs of the `missed` blocks were not read.

@@ -37,7 +37,8 @@ cl.sig.pub of that name. A key or a name that the receipt brings proves
 nothing. Without --request a receipt that somebody else was given is trusted
 too. Whether the call was paid takes --payment, --settlement and [chains.ID]
 endpoints. A bundle holds neither the bound schema nor the agent's addresses
-and URL. Nothing is written without --remember or --bundle.
+and URL. Of the receipt nothing is written without --remember or --bundle; a
+memory (memory.path) takes the agent's verdict, as with every command.
 Exit codes: 0 trusted, 1 untrusted, 2 usage, 3 indeterminate.
 
 Examples:

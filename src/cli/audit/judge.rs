@@ -92,8 +92,8 @@ impl ListAudit<'_> {
         mut interrupt: impl Future<Output = ()> + Unpin,
     ) -> anyhow::Result<(Ending, Option<Digest>)> {
         let known = sources.digest();
-        let (left, last) = (sources.total().map(|total| total.saturating_sub(writer.counts.names)), writer.last());
-        let progress = Progress::counting(left.filter(|_| self.shard.is_none()));
+        let last = writer.last();
+        let progress = Progress::counting(sources.left(self.shard, writer.counts.names));
         let mut distinct = Distinct::default();
         let mut listed = ListDigester::default();
         let mut is_due = |asked: &Result<SourceLine, NamesError>| match asked {

@@ -40,7 +40,7 @@ async fn list(args: AuditListArgs) -> anyhow::Result<Exit> {
         }
     }
     let mut unspelt: BTreeSet<B256> = nodes.keys().copied().collect();
-    let mut spelt = known_names(&mut unspelt, known.map(|list| list.reader))?;
+    let mut spelt = progress.aside(|| known_names(&mut unspelt, known.map(|list| list.reader)))?;
     let Spellings { names, unanswered } = finder.spellings(unspelt).await;
     spelt.extend(names);
     drop(progress);
@@ -75,19 +75,41 @@ fn tell(wanted: &WantedNames, found: &FoundNames) -> bool {
     found.failed.is_empty()
 }
 
-/// The names of the list that have one of these nodes, which are taken out.
+/// Most lines of a list without a name that are told one by one.
+const MOST_TOLD: u64 = 10;
+
+/// The names of the list that have one of these nodes, which are taken out. What is no name has no node, and is told.
 fn known_names(nodes: &mut BTreeSet<B256>, list: Option<names::Reader>) -> anyhow::Result<BTreeMap<B256, EnsName>> {
-    let mut known = BTreeMap::new();
+    let (mut known, mut nameless) = (BTreeMap::new(), 0_u64);
     for line in list.into_iter().flatten() {
-        let Line::Name { name, .. } = line.context("--known")? else { continue };
-        // What is no name has no node.
-        if let Ok(name) = EnsName::parse(&name)
-            && nodes.remove(&name.node())
-        {
-            known.insert(name.node(), name);
+        let line = line.context("--known")?;
+        let number = line.number();
+        match name_of(line) {
+            Ok(name) => {
+                if nodes.remove(&name.node()) {
+                    known.insert(name.node(), name);
+                }
+            }
+            Err(why) => {
+                nameless += 1;
+                if nameless <= MOST_TOLD {
+                    notice::note(format_args!("clresolve: --known, line {number}: {}", Foreign::new(&why)));
+                }
+            }
         }
     }
+    if nameless > MOST_TOLD {
+        notice::note(format_args!("clresolve: --known: {} more lines are no names", nameless - MOST_TOLD));
+    }
     Ok(known)
+}
+
+/// The name of a line, or why there is none.
+fn name_of(line: Line) -> Result<EnsName, String> {
+    match line {
+        Line::Name { name, .. } => EnsName::parse(&name).map_err(|error| error.to_string()),
+        Line::Unreadable { why, .. } => Err(why),
+    }
 }
 
 /// A line of the list.

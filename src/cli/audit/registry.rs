@@ -12,11 +12,11 @@ use url::Url;
 use self::manifest::Document;
 use crate::cli::args::AuditArgs;
 use crate::cli::input::{self, STDIN};
-use crate::cli::names::Line;
+use crate::cli::names::{Distinct, Line};
 use crate::digest::Digest;
 use crate::reason::Code;
 use crate::report;
-use crate::report::shard::identity;
+use crate::report::shard::{Shard, identity};
 use crate::resolve::REGISTRY_LIMIT;
 use crate::resolve::Resolver;
 use crate::text::{Foreign, excerpt, without_secrets};
@@ -104,10 +104,11 @@ impl Registry {
         &self.entries
     }
 
-    /// How many different names it has, those that cannot be read included.
-    pub(super) fn names(&self) -> u64 {
-        let unreadable = self.entries.iter().filter(|entry| matches!(entry, Line::Unreadable { .. })).count();
-        (self.numbers.len() + unreadable) as u64
+    /// How many different names it has, of `shard` where there is one, those that cannot be read included.
+    pub(super) fn names(&self, shard: Option<Shard>) -> u64 {
+        let mut distinct = Distinct::default();
+        let is_of_part = |entry: &Line| shard.is_none_or(|shard| shard.has(&entry.key()));
+        self.entries.iter().filter(|entry| is_of_part(entry) && distinct.is_first(entry)).count() as u64
     }
 
     /// The first entry of a name, in whatever spelling.
@@ -225,6 +226,6 @@ mod tests {
     #[test]
     fn a_name_has_its_first_entry_in_whatever_spelling() {
         let registry = Registry::of_names(&["a.eth", "b.eth", "A.eth"]);
-        assert_eq!((registry.names(), registry.entry_of("A.ETH"), registry.entry_of("c.eth")), (2, Some(1), None));
+        assert_eq!((registry.names(None), registry.entry_of("A.ETH"), registry.entry_of("c.eth")), (2, Some(1), None));
     }
 }

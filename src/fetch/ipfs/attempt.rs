@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use tokio::task::yield_now;
 use tokio::time::Instant;
 use url::Url;
 
@@ -91,6 +92,10 @@ impl<'a> Retrieving<'a> {
         }
     }
 
+    fn wanted(&self) -> Option<ContentId> {
+        self.shared().walk.wanted().copied()
+    }
+
     fn shared(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -126,7 +131,7 @@ impl Race for Retrieving<'_> {
     }
 
     fn is_over(&self) -> bool {
-        self.shared().walk.wanted().is_none()
+        self.wanted().is_none()
     }
 
     fn last_progress(&self) -> Option<Instant> {
@@ -195,15 +200,16 @@ impl<'a> Attempt<'a> {
         self.feed = CarFeed::new(budget, ahead.bytes());
         let mut reservation = None;
         while let Ok(Some(chunk)) = body.next().await {
-            match self.advance(|feed, walk| feed.push(walk, chunk)) {
-                Ok(Progress::Wanting) if self.feed.unread() <= SHORT_BODY => reservation = None,
-                Ok(Progress::Wanting) if reservation.is_some() => {}
-                Ok(Progress::Wanting) => {
+            self.feed.read(chunk);
+            match self.take_read().await {
+                Ok(Some(_)) if self.feed.unread() <= SHORT_BODY => reservation = None,
+                Ok(Some(_)) if reservation.is_some() => {}
+                Ok(Some(_)) => {
                     let block_size = self.all.want.budget.block_size;
                     let Ok(block) = self.route.bodies.reserve(block_size, body.deadline()).await else { break };
                     reservation = Some(block);
                 }
-                Ok(Progress::Over) => break,
+                Ok(None) => break,
                 Err(WalkError::HashMismatch { cid }) => return Err(GatewayFault::WrongBlock(cid)),
                 Err(_) => break,
             }
@@ -215,7 +221,7 @@ impl<'a> Attempt<'a> {
     /// one, or is the last, so that [`Budget::blocks`](crate::cid::Budget::blocks) bounds how many there are.
     async fn blocks(&mut self, deadline: Instant) -> Result<(), GatewayFault> {
         let mut bytes_left = self.all.want.budget.dag_bytes;
-        while let Some(cid) = self.wanted()? {
+        while let Some(cid) = self.wanted().await? {
             let reply = self.send(&self.route.block_url(&cid), ACCEPT_RAW, deadline).await?;
             let is_page = media_type(&reply) == Some(PAGE);
             let block = whole_body(reply, self.all.want.budget.block_size.min(bytes_left), &self.route.bodies).await?;
@@ -239,11 +245,20 @@ impl<'a> Attempt<'a> {
     }
 
     /// The wanted block, after what the CAR of this gateway held of it.
-    fn wanted(&mut self) -> Result<Option<ContentId>, GatewayFault> {
-        self.advance(|feed, walk| match feed.settle(walk) {
+    async fn wanted(&mut self) -> Result<Option<ContentId>, GatewayFault> {
+        match self.take_read().await {
             Err(WalkError::HashMismatch { cid }) => Err(GatewayFault::WrongBlock(cid)),
-            _ => Ok(walk.wanted().copied()),
-        })
+            _ => Ok(self.all.wanted()),
+        }
+    }
+
+    /// Takes what was read of the CAR, and says which block is wanted then. Each block ends the poll: to hash a large one
+    /// takes milliseconds, for which the other connections of this worker wait.
+    async fn take_read(&mut self) -> Result<Option<ContentId>, WalkError> {
+        while self.advance(CarFeed::step)? == Progress::Moved {
+            yield_now().await;
+        }
+        Ok(self.all.wanted())
     }
 
     /// Takes the block that was asked for as `cid`; false if it is not its content. Another gateway may have been
@@ -255,13 +270,13 @@ impl<'a> Attempt<'a> {
         })
     }
 
-    /// Lets `change` work on the walk, adds the bytes at hand, and notes when that got it on.
+    /// Lets `change` work on the walk. Where that got it on, this notes when, and adds the bytes at hand.
     fn advance<T>(&mut self, change: impl FnOnce(&mut CarFeed, &mut Walk) -> T) -> T {
         let mut shared = self.all.shared();
         let before = shared.walk.blocks();
         let done = change(&mut self.feed, &mut shared.walk);
-        shared.try_known(self.all.want.known);
         if shared.walk.blocks() > before {
+            shared.try_known(self.all.want.known);
             shared.last_progress = Some(Instant::now());
             self.watch.stop_at_first_block();
         }
@@ -332,6 +347,9 @@ fn looks_like_a_page(bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use futures_util::poll;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::{TcpListener, TcpStream};
     use tokio::task::JoinSet;
@@ -339,6 +357,7 @@ mod tests {
     use super::super::gateway::Gateway;
     use super::super::score::{Hedging, LEAST};
     use super::*;
+    use crate::cid::build::{Layout, car, tree};
     use crate::cid::{Budget, ContentPath};
     use crate::fetch::egress::{Call, Egress, EgressConfig};
 
@@ -399,6 +418,30 @@ mod tests {
                 return crowd;
             }
         }
+    }
+
+    #[tokio::test]
+    async fn each_block_of_a_car_ends_the_poll() {
+        let file = Bytes::from_iter(0..=u8::MAX);
+        let (cid, blocks) =
+            tree(&BTreeMap::from([("card.json".to_owned(), file.clone())]), Layout { chunk: 100, ..Layout::default() });
+        let (path, budget) = (ContentPath::literal("card.json").expect("a path"), Budget::card());
+        let want = Want { cid, path: &path, known: &[], budget, total: AMPLE };
+        let egress = Egress::new(EgressConfig::default()).expect("an egress");
+        let routes = [Route::new(&egress, gateway().await).expect("a route")];
+        let (scores, reorder) = (Scores::new(1, Hedging::Learnt), ReorderBudget::new());
+        let retrieving = Retrieving::new(&want, &routes, &scores, &reorder, Timestamp::UNIX_EPOCH);
+        let mut attempt = Attempt::new(&retrieving, 0);
+        attempt.feed = CarFeed::new(&budget, budget.dag_bytes);
+        attempt.feed.read(Bytes::from(car(&cid, &blocks)));
+        let mut taken = Box::pin(attempt.take_read());
+        for count in 1..=blocks.len() {
+            assert!(poll!(&mut taken).is_pending());
+            assert_eq!(retrieving.shared().walk.blocks(), count);
+        }
+        assert_eq!(taken.await, Ok(None));
+        drop(attempt);
+        assert_eq!(retrieving.finish().ended.map(|proven| proven.bytes), Ok(file));
     }
 
     /// What waits for leave of our own has cost the gateway nothing, and holds nothing that others could use.

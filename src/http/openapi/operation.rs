@@ -137,8 +137,11 @@ impl Operation {
 
     /// Answers that the client has the current body, where `If-None-Match` names its tag.
     pub(super) fn tagged(self) -> Self {
-        let meaning = "An entity tag; send it as If-None-Match.";
-        self.answers_bare(StatusCode::NOT_MODIFIED, "The client has the current body.").with_header("ETag", meaning)
+        let (meaning, asks) = ("An entity tag; send it as If-None-Match.", "The entity tag of a body that you have.");
+        let schema = json!({"type": "string"});
+        self.parameter(json!({"name": "If-None-Match", "in": "header", "description": asks, "schema": schema}))
+            .answers_bare(StatusCode::NOT_MODIFIED, "The client has the current body.")
+            .with_header("ETag", meaning)
     }
 
     /// May start a run, which the daemon bounds.

@@ -378,7 +378,7 @@ fn names_that_publishers_must_act_on_are_grouped_by_owner() {
     let whole = report(&rows, Ending::Complete);
     let page = written_as(&whole, Format::Html, &rows);
     assert!(
-        page.contains("Publishers must act on 5 names, most often because the card says"),
+        page.contains("Publishers must act on 5 names, on 4 because the card says"),
         "whose names two of them are is not known: {page}"
     );
     assert!(page.contains(">nobody owns it</td>") && page.contains(">the owner could not be read</td>"), "{page}");

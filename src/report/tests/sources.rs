@@ -32,8 +32,27 @@ fn a_record_is_proposed_where_the_cid_proves_its_value() {
     assert_eq!(txt(&missing), [format!("cl.checksum.agentcard={}", digest("card"))]);
     let entry = failing([Reason::new(Code::TxtEntryMismatch).at("cl.entry")]);
     assert_eq!(txt(&entry), ["cl.entry=x402://a.eth/summarize/v1"]);
-    let owner = failing([Reason::new(Code::TxtOwnerMismatch).at("cl.owner").expected("o.eth")]);
-    assert_eq!(txt(&owner), ["cl.owner=o.eth"]);
+}
+
+#[test]
+fn the_owner_of_a_proven_card_is_proposed_whatever_is_wrong_with_its_record() {
+    let owned = |reason: Reason| {
+        let mut verdict = failing([reason.at("cl.owner").expected("trimmed")]);
+        see(&mut verdict, Step::Card, json!({"owner": "o.eth"}));
+        verdict
+    };
+    for code in [Code::TxtOwnerMismatch, Code::TxtMissing, Code::TxtValueInexact, Code::TxtUnsafeCharacters] {
+        let mut verdict = owned(Reason::new(code));
+        assert_eq!(txt(&verdict), ["cl.owner=o.eth"], "{code}");
+        verdict.identity.as_mut().expect("a card").card.sha256 = Digest::of(b"other").hex();
+        assert_eq!(txt(&verdict), [""; 0], "{code}: another card than the proven one");
+    }
+    for code in [Code::OwnerUnproven, Code::PublisherNotAllowed] {
+        let of_no_value = Reason { effect: Effect::Fail, ..Reason::new(code) };
+        assert_eq!(txt(&owned(of_no_value)), [""; 0], "{code}");
+    }
+    let nameless = failing([Reason::new(Code::TxtValueInexact).at("cl.owner").expected("trimmed")]);
+    assert_eq!(txt(&nameless), [""; 0]);
 }
 
 #[test]
@@ -56,7 +75,8 @@ fn a_card_with_a_defect_gets_no_record() {
 #[test]
 fn a_value_that_cannot_be_copied_is_not_proposed() {
     for owner in ["a`b.eth", "a|b.eth", "a\u{202e}.eth", "a b.eth", "a\\b.eth", &"a".repeat(201)] {
-        let verdict = failing([Reason::new(Code::TxtOwnerMismatch).at("cl.owner").expected(owner)]);
+        let mut verdict = failing([Reason::new(Code::TxtOwnerMismatch).at("cl.owner")]);
+        see(&mut verdict, Step::Card, json!({"owner": owner}));
         assert_eq!(txt(&verdict), [""; 0], "{owner}");
     }
 }

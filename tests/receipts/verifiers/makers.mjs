@@ -1,5 +1,5 @@
-// Receipts that @x402/extensions makes for the sandbox's agent, with keys that everybody has, three that were changed, and two
-// as CommandLayer's SDKs and runtime write them: makers.mjs FOLDER.
+// Receipts that @x402/extensions makes for the sandbox's agent, with keys that everybody has, three that were changed, and
+// three as CommandLayer's SDKs and runtime write them: makers.mjs FOLDER.
 import { createHash, createPrivateKey, createPublicKey, sign } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -46,6 +46,13 @@ function stable(value) {
   return `{${Object.keys(value).sort().map((name) => `${JSON.stringify(name)}:${stable(value[name])}`).join(",")}}`;
 }
 
+// As the agent SDK has it: every object made anew, which puts names that look like indices first.
+function rebuilt(value) {
+  if (Array.isArray(value)) return value.map(rebuilt);
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(Object.keys(value).sort().map((name) => [name, rebuilt(value[name])]));
+}
+
 const read = (file) => JSON.parse(readFileSync(join(folder, file), "utf8"));
 const make = async (file, receipt) => writeFileSync(join(folder, file), JSON.stringify(await receipt));
 await make("made-eip712.json", createReceiptEIP712(input, (data) => payee.signTypedData(data)));
@@ -56,13 +63,15 @@ await make("made-by-did-key.json", createReceiptJWS(input, signer(didOf(stranger
 const good = read("x402-eip712.json");
 const payer = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
 await make("other-payer.json", { ...good, payload: { ...good.payload, payer } });
-// Two that the signer's own key has signed, as they are written: of the SDKs under the identifier of another key, of the
-// runtime under another name.
+// Three that the signer's own key has signed, as they are written: of the SDKs under the identifier of another key, of the
+// runtime under another name, and of the agent SDK with names that its form orders in another way than the website's.
+const proven = (text) => {
+  const hash_sha256 = createHash("sha256").update(text).digest("hex");
+  return { hash_sha256, signature_b64: sign(null, Buffer.from(hash_sha256), key).toString("base64") };
+};
 const seal = (signed) => {
-  const hash_sha256 = createHash("sha256").update(stable(signed)).digest("hex");
-  const signature_b64 = sign(null, Buffer.from(hash_sha256), key).toString("base64");
-  const proof = { ...signed.metadata.proof, hash_sha256, signature_b64 };
-  return { ...signed, metadata: { ...signed.metadata, receipt_id: hash_sha256, proof } };
+  const proof = { ...signed.metadata.proof, ...proven(stable(signed)) };
+  return { ...signed, metadata: { ...signed.metadata, receipt_id: proof.hash_sha256, proof } };
 };
 const sdk = read("sdk.json");
 const { alg, canonical, signer_id } = sdk.metadata.proof;
@@ -70,7 +79,15 @@ await make("sdk-other-kid.json", seal({ ...sdk, kid: "another-key", metadata: { 
 const runtime = read("runtime.json");
 const blank = { ...runtime.metadata.proof, signer_id: "stranger.sandbox.eth", hash_sha256: "", signature_b64: "" };
 await make("runtime-other-signer.json", seal({ ...runtime, metadata: { ...runtime.metadata, receipt_id: "", proof: blank } }));
-// Whole, but for a signature of which it says that it is by another algorithm.
 const agentSdk = read("agent-sdk.json");
+const { metadata, signature, ...content } = agentSdk;
+const named = { ...content, input: { 9: "nine", 10: "ten", b: 1, B: 2, _: 3, "｡": "halfwidth", "😀": "emoji" } };
+const { hash_sha256, signature_b64: sig } = proven(JSON.stringify(rebuilt(named)));
+await make("agent-sdk-keys.json", {
+  ...named,
+  metadata: { proof: { ...metadata.proof, hash_sha256 } },
+  signature: { ...signature, sig },
+});
+// Whole, but for a signature of which it says that it is by another algorithm.
 await make("agent-sdk-other-alg.json", { ...agentSdk, signature: { ...agentSdk.signature, alg: "ed448" } });
 await make("year-2100.json", { ...good, payload: { ...good.payload, issuedAt: 4102444800 }, signature: "0x00" });

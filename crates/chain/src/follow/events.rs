@@ -108,9 +108,9 @@ pub(super) const fn registration(contracts: &Contracts) -> [Address; 3] {
     [contracts.registry, contracts.base_registrar, contracts.name_wrapper]
 }
 
-/// The changes that a log tells of; none for one of another kind, or of another shape.
-pub(super) fn changes(log: &Log, contracts: &Contracts) -> Vec<Change> {
-    let Some(block) = log.block_number else { return Vec::new() };
+/// The changes that a log tells of; `None` for one of another kind, or of another shape.
+pub(super) fn changes(log: &Log, contracts: &Contracts) -> Option<Vec<Change>> {
+    let (block, topic) = (log.block_number?, log.topic0()?);
     let address = log.address();
     let (events, source) = if address == contracts.registry {
         (&REGISTRY, Source::Registration)
@@ -121,12 +121,11 @@ pub(super) fn changes(log: &Log, contracts: &Contracts) -> Vec<Change> {
     } else {
         (&RESOLVER, Source::Resolver(address))
     };
-    let place = log.topic0().and_then(|topic| events.iter().find(|(event, _)| event == topic));
-    let nodes = place.map(|(_, place)| nodes(log, *place)).unwrap_or_default();
-    nodes.into_iter().map(|node| Change { source, node, block }).collect()
+    let (_, place) = events.iter().find(|(event, _)| event == topic)?;
+    Some(nodes(log, *place)?.into_iter().map(|node| Change { source, node, block }).collect())
 }
 
-fn nodes(log: &Log, place: Node) -> Vec<B256> {
+fn nodes(log: &Log, place: Node) -> Option<Vec<B256>> {
     let topic = |index: usize| log.topics().get(index).copied();
     let one = match place {
         Node::First => topic(1),
@@ -135,7 +134,7 @@ fn nodes(log: &Log, place: Node) -> Vec<B256> {
         Node::Data => word(log.data().data.as_ref(), 0),
         Node::DataArray => return array(log.data().data.as_ref()),
     };
-    one.into_iter().collect()
+    one.map(|node| vec![node])
 }
 
 /// The node of the name with this label below `node` (EIP-137).
@@ -162,13 +161,10 @@ pub(crate) fn first_bytes(data: &[u8]) -> Option<&[u8]> {
 
 /// The elements of the array whose offset is the first word, as many as the data holds: a reply is bounded
 /// ([`MAX_REPLY_BYTES`](crate::transport::MAX_REPLY_BYTES)).
-fn array(data: &[u8]) -> Vec<B256> {
-    let elements = || {
-        let offset = number(data, 0)?;
-        let count = number(data, offset)?;
-        Some((1..=count).map_while(move |index| word(data, offset.checked_add(index.checked_mul(32)?)?)).collect())
-    };
-    elements().unwrap_or_default()
+fn array(data: &[u8]) -> Option<Vec<B256>> {
+    let offset = number(data, 0)?;
+    let count = number(data, offset)?;
+    Some((1..=count).map_while(|index| word(data, offset.checked_add(index.checked_mul(32)?)?)).collect())
 }
 
 #[cfg(test)]
@@ -185,7 +181,7 @@ mod tests {
     }
 
     fn nodes_of(log: &Log) -> Vec<B256> {
-        changes(log, &Contracts::default()).into_iter().map(|change| change.node).collect()
+        changes(log, &Contracts::default()).into_iter().flatten().map(|change| change.node).collect()
     }
 
     /// Nodes by the library's namehash, so that the paths to them are not our own arithmetic alone.
@@ -272,16 +268,19 @@ mod tests {
         let batch = "TransferBatch(address,address,address,uint256[],uint256[])";
         let far = U256::MAX.abi_encode();
         let long = [U256::from(32).abi_encode(), U256::from(u64::MAX).abi_encode(), vec![1; 40]].concat();
+        let empty = (Vec::<U256>::new(), Vec::<U256>::new()).abi_encode_params();
         for (event, topics, data, count) in [
-            ("NewOwner(bytes32,bytes32,address)", vec![B256::ZERO], vec![], 0),
-            ("FusesSet(bytes32,uint32)", vec![], vec![], 0),
-            (batch, vec![], vec![], 0),
-            (batch, vec![], far, 0),
-            (batch, vec![], long, 1),
+            ("NewOwner(bytes32,bytes32,address)", vec![B256::ZERO], vec![], None),
+            ("FusesSet(bytes32,uint32)", vec![], vec![], None),
+            (batch, vec![], vec![], None),
+            (batch, vec![], far, None),
+            (batch, vec![], long, Some(1)),
+            (batch, vec![], empty, Some(0)),
         ] {
             let address = if event.starts_with("NewOwner") { at.registry } else { at.name_wrapper };
-            assert_eq!(nodes_of(&log(address, event, &topics, data)).len(), count, "{event}");
+            let told = changes(&log(address, event, &topics, data), &at);
+            assert_eq!(told.map(|changes| changes.len()), count, "{event}");
         }
-        assert_eq!(changes(&Log::<LogData>::default(), &at), []);
+        assert_eq!(changes(&Log::<LogData>::default(), &at), None);
     }
 }

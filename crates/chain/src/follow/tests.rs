@@ -21,6 +21,8 @@ struct Door {
     sent: Mutex<Vec<String>>,
     /// What the logs of are too much for a reply, in a request with these words.
     flooded: Mutex<Vec<String>>,
+    /// What becomes of the result of a request for logs.
+    bent: Mutex<Option<fn(&mut Value)>>,
 }
 
 impl Door {
@@ -28,13 +30,20 @@ impl Door {
         let flooded = self.flooded.lock().unwrap();
         request.contains("eth_getLogs") && !flooded.is_empty() && flooded.iter().all(|word| request.contains(word))
     }
+
+    fn bend(&self, reply: Bytes) -> Bytes {
+        let Some(bend) = *self.bent.lock().unwrap() else { return reply };
+        let mut reply: Value = serde_json::from_slice(&reply).unwrap();
+        bend(&mut reply["result"]);
+        reply.to_string().into()
+    }
 }
 
 #[async_trait::async_trait]
 impl HttpPost for Door {
     async fn post(&self, url: &Url, body: Bytes, cap: usize, _: Duration) -> Result<Bytes, PostError> {
         let request = String::from_utf8(body.to_vec()).unwrap();
-        let is_flooded = self.is_flooded(&request);
+        let (is_flooded, is_about_logs) = (self.is_flooded(&request), request.contains("eth_getLogs"));
         self.sent.lock().unwrap().push(request);
         if is_flooded {
             return Err(PostError::TooLarge(cap));
@@ -45,6 +54,7 @@ impl HttpPost for Door {
             return Err(PostError::Status(response.status().as_u16()));
         }
         let body = response.bytes().await.map_err(broken)?;
+        let body = if is_about_logs { self.bend(body) } else { body };
         if body.len() > cap { Err(PostError::TooLarge(cap)) } else { Ok(body) }
     }
 }
@@ -77,7 +87,7 @@ impl Stage {
         builder.seal(time).unwrap();
         let server = RpcServer::bind(Arc::new(builder.build().unwrap())).await.unwrap();
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        let door = Arc::new(Door { http, sent: Mutex::default(), flooded: Mutex::default() });
+        let door = Arc::new(Door { http, sent: Mutex::default(), flooded: Mutex::default(), bent: Mutex::default() });
         let config = config(std::slice::from_ref(&server));
         let follower = Follower::all(&config, &(Arc::clone(&door) as Arc<dyn HttpPost>)).remove(0);
         let resolvers = BTreeSet::from([builder.public_resolver()]);
@@ -267,6 +277,35 @@ async fn logs_that_were_not_asked_for_do_not_count() {
     assert!(news.unasked > 0);
     assert!(news.changes.iter().all(|change| change.block + OVERLAP > block.number), "{:?}", news.changes);
     assert!(news.changes.iter().all(|change| change.source != Source::Resolver(REGISTRY)));
+}
+
+/// Else an endpoint could hide a change in logs that say nothing, and nobody would see that it does.
+#[tokio::test]
+async fn logs_of_another_shape_are_counted() {
+    let without_node = |logs: &mut Value| {
+        for log in logs.as_array_mut().unwrap() {
+            log["topics"].as_array_mut().unwrap().truncate(1);
+        }
+    };
+    let mut stage = Stage::new().await;
+    assert_eq!(stage.news().await.expect("the first block is new").malformed, 0);
+    stage.write("one.eth", "other.eth");
+    stage.seal();
+    *stage.door.bent.lock().unwrap() = Some(without_node);
+    let news = stage.news().await.expect("a new block");
+    assert!(news.malformed > 0);
+    assert_eq!((news.unasked, stage.of("one.eth", &news)), (0, vec![]));
+}
+
+#[tokio::test]
+async fn an_answer_without_logs_is_malformed() {
+    let mut stage = Stage::new().await;
+    *stage.door.bent.lock().unwrap() = Some(|logs: &mut Value| *logs = "none".into());
+    let error = stage.follower.next(&stage.resolvers, &nothing_follows).await.unwrap_err();
+    assert!(matches!(error, FollowError::Malformed(_)), "{error}");
+    stage.server.set_fault(RpcFault::Status(503));
+    let error = stage.follower.next(&stage.resolvers, &nothing_follows).await.unwrap_err();
+    assert!(matches!(error, FollowError::Unusable(_)), "{error}");
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Counting, with words in place of findings; and polls of scripted endpoints.
 
 use alloy_consensus::Header;
-use alloy_primitives::{Address, B256};
+use alloy_primitives::{Address, B256, Bytes};
 use clresolve_state::contracts::{FoundResolver, Resolved, ResolverName};
 use jiff::Timestamp;
 use proptest::prelude::*;
@@ -291,6 +291,64 @@ fn the_votes_of_both_readers_are_the_same_answer_where_they_state_the_same() {
         (Some(5), None),
         "a header tells no height of records"
     );
+}
+
+/// What is found of a name whose resolver demands this look-up off the chain.
+fn looked_up(look_up: &'static [u8]) -> Findings {
+    Findings {
+        block: 5,
+        registered: true,
+        holder: Some(Address::ZERO),
+        expiry: None,
+        source: FoundResolver { resolver: Address::ZERO, name: ResolverName::Own },
+        resolved: Resolved::Offchain(Bytes::from_static(look_up)),
+        payment: None,
+    }
+}
+
+#[test]
+fn votes_are_the_same_up_to_look_ups_where_they_differ_in_these_and_in_payments_alone() {
+    let one = looked_up(b"one");
+    let same = [
+        looked_up(b"one"),
+        looked_up(b"another"),
+        Findings { block: 6, payment: Some(Resolved::NoResolver), ..looked_up(b"one") },
+    ];
+    assert!(same.iter().all(|other| one.same_up_to_look_ups(other)));
+    let of = |resolver, name| FoundResolver { resolver, name };
+    let returned = Findings { resolved: Resolved::Returned(Bytes::from_static(b"one")), ..looked_up(b"one") };
+    assert!(!returned.same_up_to_look_ups(&returned), "both are read on the chain");
+    for other in [
+        Findings { registered: false, ..looked_up(b"one") },
+        Findings { holder: Some(Address::repeat_byte(1)), ..looked_up(b"one") },
+        Findings { holder: None, ..looked_up(b"one") },
+        Findings { source: of(Address::repeat_byte(1), ResolverName::Own), ..looked_up(b"one") },
+        Findings { source: of(Address::ZERO, ResolverName::Invalid), ..looked_up(b"one") },
+        returned,
+    ] {
+        assert!(!one.same_up_to_look_ups(&other), "{other:?}");
+        assert!(!other.same_up_to_look_ups(&one), "{other:?}");
+    }
+    let header = HashedHeader::new(Header::default());
+    assert!(!header.same_up_to_look_ups(&header), "a header leaves nothing to look-ups");
+}
+
+#[test]
+fn the_newest_votes_that_are_the_same_up_to_look_ups_are_named_with_their_endpoints() {
+    let latest = [
+        Some(Ok(looked_up(b"another"))),
+        Some(Ok(Findings { registered: false, ..looked_up(b"one") })),
+        Some(Err(Failure::Unusable("busy".to_owned()))),
+        None,
+        Some(Ok(looked_up(b"third"))),
+    ];
+    let mut counter = QuorumCounter::new(2);
+    for (endpoint, latest) in latest.into_iter().enumerate() {
+        counter.observed(endpoint, &endpoint.to_string(), block(5, 0), looked_up(b"one"), latest);
+    }
+    let same: Vec<(usize, Findings)> =
+        counter.same_up_to_look_ups(&looked_up(b"one")).map(|(endpoint, vote)| (endpoint, vote.clone())).collect();
+    assert_eq!(same, [(0, looked_up(b"another")), (4, looked_up(b"third"))]);
 }
 
 /// The endpoint that is ahead may not have the higher block at all: then a lower one is tried.

@@ -76,10 +76,15 @@ pub struct SignerAddresses {
 }
 
 impl SignerAddresses {
-    /// The addresses that the name of a verdict publishes. It leaves out those from places that the gate denies.
+    /// The addresses that the name of a verdict publishes. It leaves out those on which the gate would not rely: vouched for
+    /// by too little, or from places that it denies.
     pub fn of(verdict: &Verdict, published: Option<&Published>, gate: &GatePolicy) -> Self {
         let Some(published) = published else { return Self::default() };
         let open = |why: String| Some(Box::new(Reason::new(Code::ReceiptKeyUnpublished).at("addr").observed(why)));
+        let too_weak = verdict.anchor.as_ref().and_then(|anchor| gate.against_grade(&anchor.proof));
+        if let Some(code) = too_weak {
+            return Self { settled: Vec::new(), open: open(format!("{code}, which the gate refuses")) };
+        }
         let of_verdict = |code: &&Code| verdict.reasons.iter().any(|reason| reason.code == **code);
         let lends = [Code::RecordOffchain, Code::NameWildcard];
         if let Some(code) = lends.iter().filter(|code| gate.deny.contains(code)).find(of_verdict) {

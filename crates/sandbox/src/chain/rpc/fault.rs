@@ -28,6 +28,9 @@ const ALIASED_BYTES: usize = 16 << 10;
 const FLOOD: usize = 1000;
 /// Logs in each reply under [`RpcFault::InventedBlocks`]: about half of what a client takes at most.
 const FILL: usize = 500;
+/// The key that signs the sandbox's receipts, and the one that signs a stranger's (`receipts.rs`).
+const RECEIPT_KEY: &[u8; 44] = b"6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=";
+const STRANGERS_KEY: &[u8; 44] = b"E5j2LG0aRXxRumpLXz29L2n8qTIWIY3ImX5Ba9F9k8o=";
 /// How many blocks were invented. Each of them is another one.
 static INVENTED: AtomicU64 = AtomicU64::new(0);
 
@@ -68,6 +71,8 @@ pub enum RpcFault {
     OtherRecords,
     /// The same, at the newest block only.
     OtherLatest,
+    /// In every record the key of the sandbox's receipts is a stranger's.
+    OtherKeys,
     /// Every `eth_call` that returns one address returns another one.
     OtherWallets,
     /// No `eth_getProof`: the block is outside the window, as nodes say that prune their tries.
@@ -152,6 +157,7 @@ impl RpcFault {
             | Self::OtherGenesis
             | Self::OtherRecords
             | Self::OtherLatest
+            | Self::OtherKeys
             | Self::OtherWallets
             | Self::NoProofs
             | Self::OtherAccounts
@@ -183,6 +189,7 @@ impl RpcFault {
             Self::AliasedOffsets => aliased(number),
             Self::OtherRecords => other_records(&sound),
             Self::OtherLatest if *id == BlockId::latest() => other_records(&sound),
+            Self::OtherKeys => reworded(&sound, RECEIPT_KEY, STRANGERS_KEY),
             Self::OtherWallets if sound.len() == 32 => stranger().into_word().into(),
             _ => sound,
         }
@@ -303,14 +310,16 @@ fn with_other_end(bytes: &mut Bytes) {
     *bytes = changed.into();
 }
 
-/// The same answer with other words of the same length in it.
 fn other_records(sound: &[u8]) -> Bytes {
-    let (honest, lie) = (b"x402://", b"x403://");
+    reworded(sound, b"x402://", b"x403://")
+}
+
+/// The same answer with other words of the same length in it.
+fn reworded<const N: usize>(sound: &[u8], honest: &[u8; N], lie: &[u8; N]) -> Bytes {
     let mut bytes = sound.to_vec();
-    let places: Vec<usize> =
-        sound.windows(honest.len()).enumerate().filter(|(_, w)| *w == honest).map(|(at, _)| at).collect();
+    let places: Vec<usize> = sound.windows(N).enumerate().filter(|(_, w)| *w == honest).map(|(at, _)| at).collect();
     for at in places {
-        bytes[at..at + lie.len()].copy_from_slice(lie);
+        bytes[at..at + N].copy_from_slice(lie);
     }
     bytes.into()
 }

@@ -11,7 +11,7 @@
 //!
 //! - an endpoint is silent, hangs up, or serves the whole ledger of another world in which bad names are good ones; now
 //!   and then all of them are silent;
-//! - the hosts of cards and the IPFS gateway are silent, or hang up;
+//! - the hosts of cards and the IPFS gateway are silent, hang up, or serve other bytes than the chain names;
 //! - the server is killed and started again, stands still, is full, and holds other bytes than were written;
 //! - a daemon is killed and started again, and another one reads its configuration again;
 //! - the owner of a name writes a record that takes the name's trust away, and later the old one.

@@ -42,8 +42,9 @@ pub(crate) struct Stage {
     pub(crate) endpoints: Vec<(Laid, Line)>,
     /// The line to all hosts and the gateway.
     pub(crate) hosts: (Laid, Line),
-    /// Where the ledger of the other world is.
+    /// Where the ledger of the other world is, and where its hosts and its gateway are.
     pub(crate) liar: Line,
+    pub(crate) lying_hosts: Line,
     pub(crate) redis: std::sync::Mutex<Redis>,
     /// Held while all endpoints are silent, and while a change becomes known: nobody could know of it.
     pub(crate) sight: Mutex<World>,
@@ -61,6 +62,9 @@ impl Stage {
         let mut config = world.config();
         let endpoints = lay_endpoints(&world, &mut config).await?;
         let hosts = lay_hosts(&mut config).await?;
+        let of_liar = lying.config();
+        // Its hosts have the names of the others, and a certificate that is believed.
+        config.network.ca_pems.extend_from_slice(&of_liar.network.ca_pems);
         config.http.listen = clresolve::config::ListenAt::loopback(0);
         config.http.cold_runs_per_minute = u32::MAX;
         // The sandbox shares nothing; this is a world like any other.
@@ -80,6 +84,7 @@ impl Stage {
             endpoints,
             hosts,
             liar: leads_to(&liar.url)?,
+            lying_hosts: Line::To(host_server(&of_liar)?.parse()?),
             redis: std::sync::Mutex::new(redis),
             sight: Mutex::new(world),
             report: Report::default(),
@@ -160,15 +165,19 @@ async fn lay_endpoints(world: &World, config: &mut Config) -> anyhow::Result<Vec
 
 /// All hosts behind one line: they are one server.
 async fn lay_hosts(config: &mut Config) -> anyhow::Result<(Laid, Line)> {
-    let rules = &mut config.network.connect_to;
-    let server = rules.first().context("a world has hosts")?.to_string();
-    let server = server.splitn(3, ':').nth(2).context("HOST:PORT:ADDRESS:PORT")?.to_owned();
+    let server = host_server(config)?;
     let line = Line::To(server.parse()?);
     let before = Laid::new(line).await?;
-    for rule in rules {
+    for rule in &mut config.network.connect_to {
         *rule = rule.to_string().replace(&server, &before.address.to_string()).parse()?;
     }
     Ok((before, line))
+}
+
+/// The address of the server that is all hosts of a world.
+fn host_server(config: &Config) -> anyhow::Result<String> {
+    let rule = config.network.connect_to.first().context("a world has hosts")?.to_string();
+    Ok(rule.splitn(3, ':').nth(2).context("HOST:PORT:ADDRESS:PORT")?.to_owned())
 }
 
 fn leads_to(url: &url::Url) -> anyhow::Result<Line> {
@@ -179,9 +188,12 @@ pub(crate) fn turning(number: usize) -> String {
     format!("turning-{number}.eth")
 }
 
-/// Good, bad and turning names. In the liar's world all of them are good.
+/// Good, bad and turning names. In the liar's world the ledger calls all of them good. Its hosts serve another version of
+/// each card, and its gateway blocks with a changed byte, under the names that the true ones have.
 fn spec(is_lie: bool) -> Spec {
-    let agent = |name: &str, rest: &str| format!("[[agent]]\nname = \"{name}\"\nabout = \"In the chaos.\"\n{rest}\n");
+    let served = if is_lie { "web = \"other\"\nipfs = \"lie\"\n" } else { "" };
+    let agent =
+        |name: &str, rest: &str| format!("[[agent]]\nname = \"{name}\"\nabout = \"In the chaos.\"\n{served}{rest}\n");
     let bad = |defect: &'static str| if is_lie { "" } else { defect };
     let mut agents = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n".to_owned();
     agents += &agent("good.eth", "");

@@ -84,13 +84,18 @@ pub(crate) async fn of_endpoints(stage: Arc<Stage>, mut lot: Lot) -> anyhow::Res
     Ok(())
 }
 
-/// The hosts and the gateway are silent, or hang up.
+/// The hosts and the gateway are silent, hang up, or serve other bytes than the chain names.
 pub(crate) async fn of_hosts(stage: Arc<Stage>, mut lot: Lot) -> anyhow::Result<()> {
     let (laid, line) = &stage.hosts;
     while stage.goes_on() {
         sleep(lot.rest()).await;
-        stage.report.trouble("hosts and gateway gone");
-        laid.set([Line::Silent, Line::Cut][lot.below(2)]);
+        let (trouble, instead) = match lot.below(3) {
+            0 => ("hosts and gateway gone", Line::Silent),
+            1 => ("hosts and gateway gone", Line::Cut),
+            _ => ("hosts and gateway lying", stage.lying_hosts),
+        };
+        stage.report.trouble(trouble);
+        laid.set(instead);
         sleep(lot.trouble()).await;
         laid.set(*line);
     }

@@ -270,12 +270,12 @@ impl Run {
             }
             let asked = Instant::now();
             match self.answer_on_kept(&mut line, from, path).await {
-                // The verdict on an untrusted name ends after a minute, and is not refreshed ahead.
-                Ok(said) if wanted == "403" && said.contains("clresolve-code: deadline-passed\r\n") => {
-                    self.refused_at_the_deadline.fetch_add(1, Ordering::Relaxed);
-                }
                 Ok(said) if said[9..].starts_with(wanted) => {
                     self.gate.lock().expect("no panic").push(asked.elapsed());
+                    // The verdict on an untrusted name ends after a minute, and is not refreshed ahead.
+                    if said.contains("clresolve-code: deadline-passed\r\n") {
+                        self.refused_at_the_deadline.fetch_add(1, Ordering::Relaxed);
+                    }
                 }
                 other => self.is_wrong(format!("{path}: {other:?}")),
             }

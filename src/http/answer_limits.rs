@@ -1,0 +1,125 @@
+//! Answers in memory until they are written: few bytes at once, and fewer of one client, so that clients that ask for much
+//! and read nothing cost little.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use axum::body::{Body, HttpBody};
+use axum::response::Response;
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
+
+use super::client_limits::{Client, HeldPlaces, Places};
+use crate::reason::Refusal;
+
+/// Places for answers. What is sent part by part has none: its next part is made once the last one is on its way.
+pub(super) struct AnswerLimits(Places);
+
+impl AnswerLimits {
+    /// Most bytes of an answer that needs no place. Each connection has buffers of that size, and no answer of the gate or of
+    /// health is larger.
+    const FREE: u64 = 8 * 1024;
+
+    /// Bytes of one place.
+    const UNIT: u64 = 16 * 1024;
+
+    /// Most places that are taken at once: 16 MiB.
+    const MOST: usize = 1024;
+
+    /// Most of them for one client: 4 MiB, as 16 cards of the full size. Who reads what it asks for has them back at once.
+    const MOST_OF_CLIENT: usize = 256;
+
+    pub(super) fn new() -> Self {
+        Self(Places::new(Self::MOST, Self::MOST_OF_CLIENT))
+    }
+
+    /// The answer, which holds its places until the last byte is written or the connection has ended.
+    ///
+    /// # Errors
+    /// When the client has used up its share, or no place is free.
+    pub(super) fn hold(&self, client: Client, answer: Response) -> Result<Response, Refusal> {
+        let bytes = answer.body().size_hint().exact().unwrap_or_default();
+        if bytes <= Self::FREE || clresolve_core::mutant!("answers-without-places") {
+            return Ok(answer);
+        }
+        let places = u32::try_from(bytes.div_ceil(Self::UNIT)).unwrap_or(u32::MAX);
+        let places = Arc::new(self.0.take(client, places)?);
+        Ok(answer.map(|body| Body::new(HeldBody { body, places })))
+    }
+}
+
+/// A body whose bytes hold places.
+struct HeldBody {
+    body: Body,
+    places: Arc<HeldPlaces>,
+}
+
+impl HttpBody for HeldBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        // hyper drops a body before it has written the last bytes of it.
+        let held = |bytes| Bytes::from_owner(HeldBytes { bytes, _places: Arc::clone(&self.places) });
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(held))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+struct HeldBytes {
+    bytes: Bytes,
+    _places: Arc<HeldPlaces>,
+}
+
+impl AsRef<[u8]> for HeldBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    fn client(number: u8) -> Client {
+        Client::Address(Ipv4Addr::new(192, 0, 2, number).into())
+    }
+
+    fn of(bytes: usize) -> Response {
+        Response::new(Body::from(vec![b'x'; bytes]))
+    }
+
+    #[tokio::test]
+    async fn answers_are_bounded_in_all_and_for_each_client_until_their_bytes_are_gone() {
+        const BYTES: usize = 256 * 1024;
+        let limits = AnswerLimits::new();
+        let take = |number: usize| limits.hold(client(u8::try_from(number).expect("few")), of(BYTES));
+        let of_places = |places: usize| places * AnswerLimits::UNIT as usize / BYTES;
+        let (of_client, all) = (of_places(AnswerLimits::MOST_OF_CLIENT), of_places(AnswerLimits::MOST));
+        let mut held: Vec<_> = (0..of_client).map(|_| take(1).expect("a place")).collect();
+        assert_eq!(take(1).err(), Some(Refusal::ClientOverQuota));
+        assert!(limits.hold(client(1), of(8 * 1024)).is_ok(), "a small answer needs no place");
+        held.extend((of_client..all).map(|number| take(2 + number).expect("a place")));
+        assert_eq!(take(200).err(), Some(Refusal::Overloaded));
+
+        let read = axum::body::to_bytes(held.remove(0).into_body(), BYTES).await.expect("a body");
+        assert_eq!(read.len(), BYTES);
+        assert!(take(1).is_err(), "its bytes are still in memory");
+        drop(read);
+        assert!(take(1).is_ok());
+    }
+}

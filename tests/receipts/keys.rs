@@ -1,0 +1,55 @@
+//! The signer's key under each grade of proof, and endpoints that lie about it.
+
+use clresolve::config::{Endpoint, Grade, ProofDemand};
+use clresolve::resolve::Resolver;
+use clresolve::sandbox::chain::RpcFault;
+use clresolve::sandbox::{ChainState, World};
+use clresolve::verdict::State;
+use clresolve::verdict::receipt::Verification;
+
+use super::{as_strings, question, sample, world_with_its_signer};
+
+/// What is said of a receipt where endpoints with these faults are asked: one's own alone, or several of strangers.
+async fn judged(world: &World, faults: &[RpcFault], least: Option<Grade>, receipt: &str) -> Verification {
+    let mut config = world.config();
+    let is_alone = faults.len() == 1;
+    config.chain.endpoints.clear();
+    for fault in faults {
+        let endpoint = world.endpoint(*fault, ChainState::Growing, is_alone).await.expect("a port");
+        config.chain.endpoints.push(Endpoint { operator: endpoint.label.clone(), ..endpoint });
+    }
+    config.chain.proof = Some(if is_alone { ProofDemand::SingleRpc } else { ProofDemand::Quorum });
+    config.gate.min_proof = least;
+    let resolver = Resolver::new(&config).await.expect("its configuration is good");
+    resolver.verify_receipt(&question("agent.eth", receipt)).await
+}
+
+/// A liar says that the key is a stranger's, so that the stranger's forgery holds.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_lies_about_the_signer_s_key_alone_is_not_believed() {
+    const LIAR: RpcFault = RpcFault::OtherKeys;
+    let world = world_with_its_signer().await;
+    for (faults, state, codes) in [
+        (&[LIAR][..], State::Trusted, &[] as &[&str]),
+        (&[LIAR, RpcFault::None], State::Indeterminate, &["receipt-key-unpublished"]),
+        (&[LIAR, RpcFault::None, RpcFault::None], State::Untrusted, &["receipt-signature-invalid"]),
+    ] {
+        let found = judged(&world, faults, None, sample("receipt-signature-invalid.json")).await;
+        assert_eq!((found.state, &found.codes), (state, &as_strings(codes)), "{faults:?}: {found:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_vouched_for_by_less_than_the_gate_demands_is_not_relied_on() {
+    const HONEST: RpcFault = RpcFault::None;
+    let world = world_with_its_signer().await;
+    for (faults, least, state, codes) in [
+        (&[HONEST][..], Grade::SingleRpc, State::Trusted, &[] as &[&str]),
+        (&[HONEST], Grade::Quorum, State::Indeterminate, &["receipt-key-unpublished"]),
+        (&[HONEST, HONEST], Grade::Quorum, State::Trusted, &[]),
+        (&[HONEST, HONEST], Grade::StateProof, State::Indeterminate, &["receipt-key-unpublished"]),
+    ] {
+        let found = judged(&world, faults, Some(least), sample("agent-sdk.json")).await;
+        assert_eq!((found.state, &found.codes), (state, &as_strings(codes)), "{faults:?} {least:?}: {found:#?}");
+    }
+}
