@@ -448,7 +448,7 @@ fn an_interrupt_while_the_schema_layers_are_read_keeps_every_row() {
     let mut child = command.stderr(Stdio::null()).spawn().expect("the binary runs");
     while gateway.paths().is_empty() {
         assert_eq!(child.try_wait().unwrap().map(|status| status.code()), None, "it waits for the layers");
-        runtime.block_on(tokio::time::sleep(Duration::from_millis(20)));
+        runtime.block_on(async { tokio::time::sleep(Duration::from_millis(20)).await });
     }
 
     let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");

@@ -92,7 +92,10 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let (ending, schema_layers) = if looks {
         tokio::select! {
             layers = schemas::layers(&world) => (ending, Some(layers?)),
-            () = &mut interrupt => (Ending::Interrupted, None),
+            () = &mut interrupt => match ending {
+                Ending::Complete => (Ending::Interrupted, None),
+                worse => (worse, None),
+            },
         }
     } else {
         (ending, None)

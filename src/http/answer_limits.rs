@@ -1,5 +1,5 @@
-//! Answers in memory until they are written: few bytes at once, and fewer of one client, so that clients that ask for much
-//! and read nothing cost little.
+//! Answers of the report face in memory until they are written: few bytes at once, and fewer of one client, so that clients
+//! that ask for much and read nothing cost little.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,8 +17,7 @@ use crate::reason::Refusal;
 pub(super) struct AnswerLimits(Places);
 
 impl AnswerLimits {
-    /// Most bytes of an answer that needs no place. Each connection has buffers of that size, and no answer of the gate or of
-    /// health is larger.
+    /// Most bytes of an answer that needs no place: each connection has buffers of that size.
     const FREE: u64 = 8 * 1024;
 
     /// Bytes of one place.

@@ -32,8 +32,8 @@ impl Rendered {
     }
 }
 
-/// A rendered verdict of each name as it was asked for: that of the last run, since those of earlier ones are asked for no
-/// more. The least used go first.
+/// A rendered verdict of each question: that of the last run, since those of earlier ones are asked for no more. The least
+/// used go first.
 pub(super) struct RenderedCache(Cache<String, CachedRendering>);
 
 #[derive(Clone)]
@@ -60,14 +60,19 @@ impl RenderedCache {
         if verdict.freshness.served != verdict::Served::Cached {
             return render();
         }
-        let (asked, id) = (verdict.name.input.as_str(), verdict.id.as_str());
-        if let Some(kept) = self.0.get(asked).await.filter(|kept| *kept.verdict == *id) {
+        let (asked, id) = (question(verdict), verdict.id.as_str());
+        if let Some(kept) = self.0.get(&asked).await.filter(|kept| *kept.verdict == *id) {
             return Ok(kept.rendered);
         }
         let rendered = render()?;
-        self.0.insert(asked.to_owned(), CachedRendering { verdict: id.into(), rendered: rendered.clone() }).await;
+        self.0.insert(asked, CachedRendering { verdict: id.into(), rendered: rendered.clone() }).await;
         Ok(rendered)
     }
+}
+
+/// What was asked: the name as it was typed, the profile and the depth.
+fn question(verdict: &Verdict) -> String {
+    [verdict.profile.depth.as_str(), &verdict.profile.id, &verdict.name.input].join(" ")
 }
 
 #[cfg(test)]
@@ -105,7 +110,12 @@ mod tests {
             assert!(is_made);
             assert_eq!(sent(&cache, verdict).await, (body, false));
         }
+        let mut other = later.clone();
+        other.profile.id = "another".to_owned();
+        other.id = "other".to_owned();
+        assert!(sent(&cache, &other).await.1);
+        assert!(!sent(&cache, &later).await.1, "each profile has a body of its own");
         cache.0.run_pending_tasks().await;
-        assert_eq!(cache.0.entry_count(), 1);
+        assert_eq!(cache.0.entry_count(), 2);
     }
 }

@@ -81,10 +81,13 @@ pub(super) async fn answer(
             }
         };
         let routed = AssertUnwindSafe(routed).catch_unwind().await;
-        routed.unwrap_or_else(|_| face.refuse(Refusal::InternalError))
+        let answer = routed.unwrap_or_else(|_| face.refuse(Refusal::InternalError));
+        if face != Face::Report {
+            return answer;
+        }
+        state.answers.hold(client, answer).unwrap_or_else(|refusal| face.refuse(refusal))
     };
-    let response = pages.around(face, request, routed).await;
-    let mut response = state.answers.hold(client, response).unwrap_or_else(|refusal| face.refuse(refusal));
+    let mut response = pages.around(face, request, routed).await;
     protect(response.headers_mut());
     if is_chunked {
         // On a connection that ends here nothing is read after the chunks, however another server would read them.

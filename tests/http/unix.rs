@@ -129,7 +129,9 @@ async fn answers_that_a_user_does_not_read_leave_room_for_small_ones_and_for_the
         }
     };
     refused.is_problem(429, "client-over-quota");
-    assert_eq!(ask("/livez").await.status, 200);
+    for path in ["/livez", "/metrics"] {
+        assert_eq!(ask(path).await.status, 200, "{path}");
+    }
     assert_eq!(ask(&format!("/v1/gate/{GOOD}")).await.status, 200);
 
     drop(silent);
