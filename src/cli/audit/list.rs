@@ -104,7 +104,7 @@ fn known_names(nodes: &mut BTreeSet<B256>, list: Option<names::Reader>) -> anyho
     Ok(known)
 }
 
-/// The name of a line, or why there is none.
+/// The name of a line, or the reason why it has no name.
 fn name_of(line: Line) -> Result<EnsName, String> {
     match line {
         Line::Name { name, .. } => EnsName::parse(&name).map_err(|error| error.to_string()),
