@@ -2410,7 +2410,7 @@ fn agents_of_one_gateway(runtime: &tokio::runtime::Runtime, names: usize) -> (Wo
     (world, config, cards)
 }
 
-/// The report on these agents, as many as are asked for.
+/// The report on the first `names` agents.
 fn report_on_agents(config: &Config, names: usize) -> Value {
     let audit = PinnedAudit::of(config);
     let list: String = (0..names).map(|number| format!("a{number}.eth\n")).collect();
