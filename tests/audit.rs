@@ -1238,6 +1238,22 @@ fn a_registry_that_cannot_be_read_is_a_row_that_says_where() {
     assert_eq!(code(&empty), Some(2), "a registry without an entry is nothing to audit");
 }
 
+/// A manifest names its members itself.
+#[test]
+fn what_warnings_quote_of_a_registry_acts_on_no_terminal() {
+    let folder = TempDir::new().unwrap();
+    let member = r#""\u001b[2J\u202e": 1"#;
+    std::fs::write(folder.path().join("manifest.json"), format!("{{{member}, {member}}}")).unwrap();
+    let mut command = audit(&["--registry", "manifest.json", "--depth", "identity", "--json"]);
+    let output = command.current_dir(folder.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    for warning in ["clresolve: --registry: ", "clresolve: The names of the registry are missing: "] {
+        let line = said.lines().find(|line| line.starts_with(warning)).unwrap_or_else(|| panic!("{said:?}"));
+        assert!(line.contains("the member /\\u{1b}[2J\\u{202e} stands there twice"), "{line:?}");
+    }
+    assert!(!said.contains(['\u{1b}', '\u{202e}']), "{said:?}");
+}
+
 #[test]
 fn beside_a_list_a_registry_that_cannot_be_read_is_a_row_and_not_an_end() {
     let folder = TempDir::new().unwrap();
@@ -2560,6 +2576,18 @@ fn names_that_the_chain_tells_of_are_a_list_that_is_audited() {
     let dead = list(&["--changed", "0..", "--rpc", &gone]);
     assert_eq!((code(&dead), text_of(&dead)), (Some(3), ""));
     assert!(String::from_utf8_lossy(&dead.stderr).contains("has not sent all its logs"));
+}
+
+#[test]
+fn what_warnings_quote_of_an_endpoint_acts_on_no_terminal() {
+    let refusal = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"\u001b[2J\u202e"}}"#;
+    let answer = move || async move { ([("content-type", "application/json")], refusal) };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let endpoint = runtime.block_on(listening(axum::Router::new().fallback(answer)));
+    let output = Served::start().clresolve(&["audit", "list", "--changed", "0..", "--rpc", endpoint.as_str()]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains(" has not sent all its logs: the endpoint refused: \\u{1b}[2J\\u{202e}\n"), "{said:?}");
+    assert!(!said.contains(['\u{1b}', '\u{202e}']), "{said:?}");
 }
 
 /// What the chain tells of, a list that spells it, and a registry: one audit, in which each name is judged once.

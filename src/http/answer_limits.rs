@@ -92,7 +92,20 @@ impl AsRef<[u8]> for HeldBytes {
 mod tests {
     use std::net::Ipv4Addr;
 
+    use axum::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, ORIGIN};
+    use axum::http::{Request, StatusCode};
+
     use super::*;
+    use crate::config::Config;
+    use crate::http::activity::Activity;
+    use crate::http::face::ListenerRole;
+    use crate::http::in_force::InForce;
+    use crate::http::state::AppState;
+    use crate::http::{request, serving};
+    use crate::resolve::Resolver;
+
+    /// An origin whose pages may read answers.
+    const PAGE: &str = "https://app.example";
 
     fn client(number: u8) -> Client {
         Client::Address(Ipv4Addr::new(192, 0, 2, number).into())
@@ -120,5 +133,31 @@ mod tests {
         assert!(take(1).is_err(), "its bytes are still in memory");
         drop(read);
         assert!(take(1).is_ok());
+    }
+
+    /// The answer of a daemon to a page whose client has no place left.
+    async fn answered_without_places(path: &str) -> Response {
+        let mut config = Config::default();
+        (config.follow.enabled, config.cors.origins) = (false, vec![PAGE.to_owned()]);
+        let resolver = Resolver::new(&config).await.expect("a resolver");
+        let in_force = Arc::new(InForce::new(serving(AppState::new(resolver, &config, None, None))));
+        let all = of(AnswerLimits::MOST_OF_CLIENT * AnswerLimits::UNIT as usize);
+        let _held = in_force.state().answers.hold(client(1), all).expect("places");
+        let asked = Request::get(path).header(ORIGIN, PAGE).body(Body::empty()).expect("a request");
+        request::answer(&in_force, ListenerRole::All, client(1), &Activity::new(), asked).await
+    }
+
+    #[tokio::test]
+    async fn a_page_may_read_why_there_is_no_place_for_its_answer() {
+        let refused = answered_without_places("/openapi.json").await;
+        assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(refused.headers()[ACCESS_CONTROL_ALLOW_ORIGIN], PAGE);
+    }
+
+    #[tokio::test]
+    async fn metrics_need_no_place_however_long_they_are() {
+        let metrics = answered_without_places("/metrics").await;
+        assert_eq!(metrics.status(), StatusCode::OK);
+        assert!(metrics.body().size_hint().exact() > Some(AnswerLimits::FREE), "a short answer needs none anyway");
     }
 }

@@ -355,9 +355,15 @@ async fn returned<T>(
 
 #[cfg(test)]
 mod tests {
+    use clresolve_core::cause::ResolverFault;
+    use clresolve_core::name::EnsName;
     use clresolve_core::reading::Found;
+    use clresolve_state::Contracts;
+    use clresolve_state::contracts::{FoundResolver, Resolved, ResolverName};
 
     use super::*;
+    use crate::testing::{self, NoDoor};
+    use crate::transport::HttpPost;
 
     /// Where more than enough have answered, one that claims to be far behind lowers no height. One that stalls is not waited
     /// for in vain.
@@ -400,5 +406,31 @@ mod tests {
             let changed = Latest { answer: answer.clone(), holder: of };
             assert_eq!(newest(answer, of, Some(&objection)).beside(&read, holder), Ok(changed), "it shows");
         }
+    }
+
+    /// Who objects by what cannot be read must not put the blame on the publisher.
+    #[tokio::test]
+    async fn an_objection_that_cannot_be_read_is_told_as_an_objection() {
+        let door: Arc<dyn HttpPost> = Arc::new(NoDoor);
+        let pool = EndpointPool::new(testing::config(&[]), &door);
+        let answers = Answers { universal_resolver: Address::ZERO, lookups: None, payment_lookups: None };
+        let query = Query::address(&EnsName::parse("a.eth").unwrap(), &Contracts::default());
+        let unreadable = Findings {
+            block: 5,
+            registered: true,
+            holder: None,
+            expiry: None,
+            source: FoundResolver { resolver: Address::ZERO, name: ResolverName::Own },
+            resolved: Resolved::Failed(ResolverFault::CallReverted),
+            payment: None,
+        };
+        let vote = |is_objection| NewestVote { label: "a".to_owned(), vote: Ok(unreadable.clone()), is_objection };
+        let newest = async |is_objection| {
+            let newest = Newest { records: vote(is_objection), payment: vote(false), look_ups: Vec::new() };
+            answers.newest(&pool.client(Vec::new(), Vec::new()), &query, newest, &pool).await.latest
+        };
+        let stated = ChainError::Resolver(ResolverFault::CallReverted);
+        assert_eq!(newest(false).await, Err(stated), "enough operators say so");
+        assert_eq!(newest(true).await, Err(vote(true).objection().expect("an objection")));
     }
 }

@@ -158,19 +158,8 @@ impl RpcEndpoint {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-
     use super::*;
-    use crate::transport::PostError;
-
-    struct NoDoor;
-
-    #[async_trait::async_trait]
-    impl HttpPost for NoDoor {
-        async fn post(&self, _: &Url, _: Bytes, _: usize, _: Duration) -> Result<Bytes, PostError> {
-            Err(PostError::Connection("there is no door".to_owned()))
-        }
-    }
+    use crate::testing::NoDoor;
 
     #[test]
     fn no_part_of_a_url_gets_out_that_may_be_a_key() {

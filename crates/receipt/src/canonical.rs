@@ -2,7 +2,7 @@
 
 use clresolve_core::json::pointer;
 
-use crate::json::{Node, Segment, Text};
+use crate::json::{Node, Piece, Segment, Text};
 
 /// The order of the members of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,14 +26,14 @@ pub(crate) enum NoForm {
 
 /// The form of `value`. The depth of a receipt is bounded by its reader, so the recursion is.
 pub(crate) fn form(value: &Node, order: MemberOrder) -> Result<Vec<u8>, NoForm> {
-    let mut writer = Writer { order, text: String::new(), path: Vec::new() };
+    let mut writer = Writer { order, bytes: Vec::new(), path: Vec::new() };
     writer.write(value)?;
-    Ok(writer.text.into_bytes())
+    Ok(writer.bytes)
 }
 
 struct Writer<'n> {
     order: MemberOrder,
-    text: String,
+    bytes: Vec<u8>,
     /// What is around the value, outermost first.
     path: Vec<Segment<'n>>,
 }
@@ -46,39 +46,43 @@ impl<'n> Writer<'n> {
 
     fn write(&mut self, value: &'n Node) -> Result<(), NoForm> {
         match value {
-            Node::Null => self.text.push_str("null"),
-            Node::Bool(true) => self.text.push_str("true"),
-            Node::Bool(false) => self.text.push_str("false"),
+            Node::Null => self.push("null"),
+            Node::Bool(true) => self.push("true"),
+            Node::Bool(false) => self.push("false"),
             Node::Number(number) if !number.is_exact && !clresolve_core::mutant!("receipts-state-numbers-loosely") => {
                 return Err(NoForm::Number(self.place()));
             }
-            Node::Number(number) => self.text.push_str(ryu_js::Buffer::new().format(number.value)),
+            Node::Number(number) => self.push(ryu_js::Buffer::new().format(number.value)),
             Node::Text(text) => self.quote(text),
             Node::List(items) => {
-                self.text.push('[');
+                self.push("[");
                 for (at, item) in items.iter().enumerate() {
                     self.separate(at);
                     self.below(Segment::Item(at), item)?;
                 }
-                self.text.push(']');
+                self.push("]");
             }
             Node::Object(members) => {
-                self.text.push('{');
+                self.push("{");
                 for (at, (name, member)) in self.ordered(members)?.into_iter().enumerate() {
                     self.separate(at);
                     self.quote(name);
-                    self.text.push(':');
+                    self.push(":");
                     self.below(Segment::Member(name), member)?;
                 }
-                self.text.push('}');
+                self.push("}");
             }
         }
         Ok(())
     }
 
+    fn push(&mut self, text: &str) {
+        self.bytes.extend_from_slice(text.as_bytes());
+    }
+
     fn separate(&mut self, at: usize) {
         if at > 0 {
-            self.text.push(',');
+            self.push(",");
         }
     }
 
@@ -92,8 +96,11 @@ impl<'n> Writer<'n> {
     fn ordered(&self, members: &'n [(Text, Node)]) -> Result<Vec<&'n (Text, Node)>, NoForm> {
         let mut list: Vec<_> = members.iter().collect();
         match self.order {
-            MemberOrder::Sorted => list.sort_by_key(|(name, _)| name.units()),
-            MemberOrder::Rebuilt => list.sort_by_key(|(name, _)| (index(name).unwrap_or(u32::MAX), name.units())),
+            MemberOrder::Sorted => by_units(&mut list),
+            MemberOrder::Rebuilt => {
+                by_units(&mut list);
+                list.sort_by_key(|(name, _)| index(name).unwrap_or(u32::MAX));
+            }
             MemberOrder::ByLocale => {
                 let names: Option<Vec<_>> = list.iter().map(|(name, _)| collation_key(name)).collect();
                 let names = names.ok_or_else(|| NoForm::MemberOrder(self.place()))?;
@@ -108,43 +115,57 @@ impl<'n> Writer<'n> {
         Ok(list)
     }
 
-    /// A text as `JSON.stringify` writes it: a lone surrogate as its escape.
+    /// A text as `JSON.stringify` writes it: as the JSON library does, but a lone surrogate as its escape.
     fn quote(&mut self, text: &Text) {
-        self.text.push('"');
-        for unit in char::decode_utf16(text.units().iter().copied()) {
-            match unit {
-                Err(lone) => self.escape(lone.unpaired_surrogate().into()),
-                Ok('"') => self.text.push_str("\\\""),
-                Ok('\\') => self.text.push_str("\\\\"),
-                Ok('\u{8}') => self.text.push_str("\\b"),
-                Ok('\u{c}') => self.text.push_str("\\f"),
-                Ok('\n') => self.text.push_str("\\n"),
-                Ok('\r') => self.text.push_str("\\r"),
-                Ok('\t') => self.text.push_str("\\t"),
-                Ok(control) if control < ' ' => self.escape(control.into()),
-                Ok(character) => self.text.push(character),
+        if let Some(text) = text.as_str() {
+            return self.quote_whole(text);
+        }
+        self.push("\"");
+        for piece in text.pieces() {
+            match piece {
+                Piece::Whole(text) => {
+                    let before = self.bytes.len();
+                    self.quote_whole(text);
+                    self.bytes.pop();
+                    self.bytes.remove(before);
+                }
+                Piece::Lone(unit) => self.escape(unit),
             }
         }
-        self.text.push('"');
+        self.push("\"");
+    }
+
+    fn quote_whole(&mut self, text: &str) {
+        serde_json::to_writer(&mut self.bytes, text).expect("a text has a JSON form, and a vector takes it");
     }
 
     /// Four hex digits in lower case, without a text of their own: a receipt may hold forty thousand of them.
-    fn escape(&mut self, unit: u32) {
-        self.text.push_str("\\u");
-        let digits = [12, 8, 4, 0].map(|shift| unit >> shift & 0xf);
-        self.text.extend(digits.into_iter().filter_map(|digit| char::from_digit(digit, 16)));
+    fn escape(&mut self, unit: u16) {
+        self.push("\\u");
+        self.bytes.extend([12, 8, 4, 0].map(|shift| b"0123456789abcdef"[usize::from(unit >> shift & 0xf)]));
+    }
+}
+
+/// Sorts members by the UTF-16 code units of their names. Those are in the order of the bytes, unless a name has a character
+/// beyond U+FFFF, whose units are surrogates.
+fn by_units(members: &mut [&(Text, Node)]) {
+    const FIRST_OF_PAIRS: u8 = 0xf0;
+    if members.iter().any(|(name, _)| name.bytes().iter().any(|byte| *byte >= FIRST_OF_PAIRS)) {
+        members.sort_by_cached_key(|(name, _)| name.units().collect::<Vec<_>>());
+    } else {
+        members.sort_by_key(|(name, _)| name.bytes());
     }
 }
 
 /// The index that a name is to ECMAScript: a decimal without a needless zero, below 2^32 - 1.
 fn index(name: &Text) -> Option<u32> {
     const MAX_DIGITS: usize = 10;
-    let units = name.units();
-    if units.is_empty() || units.len() > MAX_DIGITS || (units[0] == u16::from(b'0') && units.len() > 1) {
+    let digits = name.bytes();
+    if digits.is_empty() || digits.len() > MAX_DIGITS || (digits[0] == b'0' && digits.len() > 1) {
         return None;
     }
-    let value = units.iter().try_fold(0_u64, |value, unit| {
-        let digit = unit.checked_sub(u16::from(b'0')).filter(|digit| *digit < 10)?;
+    let value = digits.iter().try_fold(0_u64, |value, digit| {
+        let digit = digit.checked_sub(b'0').filter(|digit| *digit < 10)?;
         Some(value * 10 + u64::from(digit))
     })?;
     u32::try_from(value).ok().filter(|index| *index < u32::MAX)
@@ -157,8 +178,7 @@ const COLLATION: &str =
 /// What `localeCompare` compares in the root locale: first the letters, then, where those are equal, their case, small
 /// ones first. `None` for a name that is not printable ASCII.
 fn collation_key(name: &Text) -> Option<(Vec<usize>, Vec<bool>)> {
-    let letters: Option<Vec<char>> = name.units().iter().map(|unit| u8::try_from(*unit).ok().map(char::from)).collect();
-    let letters = letters?;
+    let letters: Vec<char> = name.as_str()?.chars().collect();
     let weights: Option<Vec<usize>> =
         letters.iter().map(|letter| COLLATION.find(letter.to_ascii_lowercase())).collect();
     Some((weights?, letters.iter().map(char::is_ascii_uppercase).collect()))
@@ -191,6 +211,9 @@ mod tests {
     fn names_are_ordered_by_code_units_and_not_by_characters() {
         let text = "{\"\u{ff61}\":1,\"\u{1f600}\":2,\"\\ud800\":3}";
         assert_eq!(formed(text, MemberOrder::Sorted), "{\"\\ud800\":3,\"\u{1f600}\":2,\"\u{ff61}\":1}");
+        let without_pairs = "{\"\u{ff61}\":1,\"\\ud800\":2,\"\u{e9}\":3,\"z\":4}";
+        let expected = "{\"z\":4,\"\u{e9}\":3,\"\\ud800\":2,\"\u{ff61}\":1}";
+        assert_eq!(formed(without_pairs, MemberOrder::Sorted), expected);
     }
 
     #[test]

@@ -107,7 +107,7 @@ fn identifiers(content: &Node, request: &Node) -> Vec<(Tie, String, Claim)> {
 
 /// What stands at a place of [`clresolve_core::call`].
 pub(crate) fn said(node: &Node, place: &str) -> Claim {
-    Claim::at(node, &path(place))
+    Claim { place: place.to_owned(), value: node.text_at(&path(place)).map(str::to_owned) }
 }
 
 fn path(place: &str) -> Vec<&str> {

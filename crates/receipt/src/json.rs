@@ -1,8 +1,8 @@
 //! Receipts as their signers read them: strict JSON, but with the values that ECMAScript has and other readers lack.
 //!
-//! A text keeps its UTF-16 code units, lone surrogates too. A number keeps its double, and whether that is all that stands
-//! in the text. So the canonical forms can be written as the published code writes them, and what they would not tell
-//! apart is known. Each container is read by the JSON library from the text of its own, which it has checked before.
+//! A text keeps its lone surrogates. A number keeps its double, and whether that is all that stands in the text. So the
+//! canonical forms can be written as the published code writes them, and what they would not tell apart is known. Each
+//! container is read by the JSON library from the text of its own, which it has checked before.
 
 use std::fmt;
 
@@ -20,49 +20,98 @@ const LIMITS: Limits = Limits::CARD;
 /// Most bytes of a receipt. It may hold input and output of a call whole; the largest published one has 2 KiB.
 pub const MAX_BYTES: usize = LIMITS.bytes;
 
-/// Text as UTF-16 code units; surrogates may be lone.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Text(Vec<u16>);
+/// Text in which surrogates may be lone: UTF-8 where these are coded as if they were characters (WTF-8), as the JSON library
+/// gives it. Equal texts have equal bytes, since the library makes a character of every pair.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Text(Box<[u8]>);
+
+/// A part of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Piece<'t> {
+    /// Characters.
+    Whole(&'t str),
+    /// A lone surrogate.
+    Lone(u16),
+}
 
 impl Text {
-    pub(crate) fn units(&self) -> &[u16] {
+    pub(crate) fn is(&self, text: &str) -> bool {
+        *self.0 == *text.as_bytes()
+    }
+
+    /// The text, if it is one without a lone surrogate.
+    pub(crate) fn as_str(&self) -> Option<&str> {
+        std::str::from_utf8(&self.0).ok()
+    }
+
+    /// The bytes of its characters and surrogates.
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    pub(crate) fn is(&self, text: &str) -> bool {
-        self.0.iter().copied().eq(text.encode_utf16())
+    /// Its parts, none of them empty.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
+        let mut rest = &*self.0;
+        std::iter::from_fn(move || {
+            let (piece, tail) = first_piece(rest)?;
+            rest = tail;
+            Some(piece)
+        })
+    }
+
+    /// Its UTF-16 code units.
+    pub(crate) fn units(&self) -> impl Iterator<Item = u16> {
+        self.pieces().flat_map(|piece| {
+            let (characters, lone) = match piece {
+                Piece::Whole(text) => (text, None),
+                Piece::Lone(unit) => ("", Some(unit)),
+            };
+            characters.encode_utf16().chain(lone)
+        })
     }
 
     /// The text for people: a lone surrogate is a replacement character.
     pub(crate) fn lossy(&self) -> String {
-        String::from_utf16_lossy(&self.0)
+        let shown = |piece| match piece {
+            Piece::Whole(text) => text,
+            Piece::Lone(_) => "\u{fffd}",
+        };
+        self.pieces().map(shown).collect()
     }
 
-    /// From UTF-8 in which lone surrogates are coded as if they were characters: so the JSON library gives them.
     fn from_wtf8(bytes: &[u8]) -> Option<Self> {
-        let mut units = Vec::with_capacity(bytes.len());
-        let mut rest = bytes;
-        loop {
-            let valid = match std::str::from_utf8(rest) {
-                Ok(text) => text,
-                Err(error) => std::str::from_utf8(&rest[..error.valid_up_to()]).ok()?,
-            };
-            units.extend(valid.encode_utf16());
-            match &rest[valid.len()..] {
-                [] => return Some(Self(units)),
-                [0xed, middle, low, tail @ ..] => {
-                    units.push(0xd000 | u16::from(middle & 0x3f) << 6 | u16::from(low & 0x3f));
-                    rest = tail;
-                }
-                _ => return None,
-            }
+        let text = Self(bytes.into());
+        let read: usize = text.pieces().map(Piece::len).sum();
+        (read == bytes.len()).then_some(text)
+    }
+}
+
+impl Piece<'_> {
+    /// Bytes of it in the text, and as it is shown.
+    const fn len(self) -> usize {
+        match self {
+            Self::Whole(text) => text.len(),
+            Self::Lone(_) => char::REPLACEMENT_CHARACTER.len_utf8(),
         }
     }
 }
 
+/// The first part of WTF-8 and what comes after it; `None` where nothing does, or nothing that is WTF-8.
+fn first_piece(bytes: &[u8]) -> Option<(Piece<'_>, &[u8])> {
+    let whole = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()?,
+    };
+    if !whole.is_empty() {
+        return Some((Piece::Whole(whole), &bytes[whole.len()..]));
+    }
+    let [0xed, middle, low, tail @ ..] = bytes else { return None };
+    Some((Piece::Lone(0xd000 | u16::from(middle & 0x3f) << 6 | u16::from(low & 0x3f)), tail))
+}
+
 impl From<&str> for Text {
     fn from(text: &str) -> Self {
-        Self(text.encode_utf16().collect())
+        Self(text.as_bytes().into())
     }
 }
 
@@ -76,11 +125,9 @@ pub(crate) enum Segment<'n> {
 impl Segment<'_> {
     /// Bytes of it as it is written.
     fn bytes(self) -> usize {
-        const OF_REPLACEMENT: usize = char::REPLACEMENT_CHARACTER.len_utf8();
         match self {
-            Self::Member(Text(units)) => char::decode_utf16(units.iter().copied())
-                .map(|character| character.map_or(OF_REPLACEMENT, char::len_utf8))
-                .sum(),
+            // A replacement character takes as many as a surrogate.
+            Self::Member(name) => name.bytes().len(),
             Self::Item(at) => at.checked_ilog10().map_or(1, |digits| digits as usize + 1),
         }
     }
@@ -146,13 +193,13 @@ impl Node {
     }
 
     /// The text, if it is one without a lone surrogate.
-    pub(crate) fn text(&self) -> Option<String> {
+    pub(crate) fn text(&self) -> Option<&str> {
         let Self::Text(text) = self else { return None };
-        String::from_utf16(text.units()).ok()
+        text.as_str()
     }
 
     /// The text at a path.
-    pub(crate) fn text_at(&self, path: &[&str]) -> Option<String> {
+    pub(crate) fn text_at(&self, path: &[&str]) -> Option<&str> {
         self.at(path)?.text()
     }
 
@@ -345,10 +392,10 @@ impl<'de> Visitor<'de> for &mut Reader {
         let mut names = std::collections::HashSet::new();
         let mut object = Vec::new();
         while let Some(Name(name)) = members.next_key()? {
-            if name.units().len() > LIMITS.name {
+            if name.bytes().len() > LIMITS.name && name.units().count() > LIMITS.name {
                 return Err(self.refuse(Unreadable::TooMuch { what: "code units in a name", limit: LIMITS.name }));
             }
-            if !names.insert(name.units().to_vec()) && !clresolve_core::mutant!("receipts-say-things-twice") {
+            if !names.insert(name.clone()) && !clresolve_core::mutant!("receipts-say-things-twice") {
                 return Err(self.refuse(Unreadable::DuplicateKey { pointer: pointer::of([name.lossy().as_str()]) }));
             }
             let value = self.below(Segment::Member(&name), members.next_value()?)?;
@@ -396,8 +443,8 @@ mod tests {
 
     #[test]
     fn the_bytes_of_a_segment_are_those_that_are_written() {
-        let mut lone = Text::from("a\u{e9}\u{ffff}\u{1f600}");
-        lone.0.push(0xd800);
+        let lone = ["a\u{e9}\u{ffff}\u{1f600}".as_bytes(), &[0xed, 0xa0, 0x80]].concat();
+        let lone = Text::from_wtf8(&lone).expect("a lone surrogate at the end");
         let items = [0, 9, 10, 99, 100, usize::MAX].map(Segment::Item);
         for segment in items.into_iter().chain([Segment::Member(&lone), Segment::Member(&"".into())]) {
             assert_eq!(segment.bytes(), segment.to_string().len(), "{segment}");
@@ -408,7 +455,8 @@ mod tests {
     fn a_text_keeps_its_lone_surrogates() {
         let node = parse(br#"{"a":"x\ud800y\ude00\ud83d\ude00"}"#).expect("an object");
         let Some(Node::Text(text)) = node.get("a") else { panic!("a text") };
-        assert_eq!(text.units(), [0x78, 0xd800, 0x79, 0xde00, 0xd83d, 0xde00]);
+        assert_eq!(text.units().collect::<Vec<_>>(), [0x78, 0xd800, 0x79, 0xde00, 0xd83d, 0xde00]);
+        assert!(text.bytes().ends_with("\u{1f600}".as_bytes()), "a pair is one character");
     }
 
     #[test]

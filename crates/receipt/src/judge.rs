@@ -380,20 +380,12 @@ impl Checks {
             (!has_text(&["x402", "version"]), "/x402/version", "a text"),
             (!has_text(&["trace", "trace_id"]), "/trace/trace_id", "a text"),
             (
-                !status.as_deref().is_some_and(|word| ["success", "error", "delegated"].contains(&word)),
+                !status.is_some_and(|word| ["success", "error", "delegated"].contains(&word)),
                 "/status",
                 "success, error or delegated",
             ),
-            (
-                status.as_deref() == Some("success") && !content.get("result").is_some_and(Node::is_object),
-                "/result",
-                "an object",
-            ),
-            (
-                status.as_deref() == Some("error") && !content.get("error").is_some_and(Node::is_object),
-                "/error",
-                "an object",
-            ),
+            (status == Some("success") && !content.get("result").is_some_and(Node::is_object), "/result", "an object"),
+            (status == Some("error") && !content.get("error").is_some_and(Node::is_object), "/error", "an object"),
         ];
         match missing.into_iter().find(|(is_missing, ..)| *is_missing) {
             None => self.bound_schema(parts, bound),
@@ -409,7 +401,7 @@ impl Checks {
     /// say in it.
     fn bound_schema(&mut self, parts: &SignedParts, bound: Option<BoundReceipt<'_>>) {
         let verb = parts.content.text_at(&["x402", "verb"]);
-        let Some(BoundReceipt { schema, .. }) = bound.filter(|bound| verb.as_deref() == Some(bound.verb)) else {
+        let Some(BoundReceipt { schema, .. }) = bound.filter(|bound| verb == Some(bound.verb)) else {
             return self.rows.push(Row::new(ReceiptCheck::Schema, Status::Pass));
         };
         let schema = match schema {
@@ -559,7 +551,7 @@ impl Checks {
                 let reason = differs(Code::ReceiptTimeImplausible, &format!("no later than {latest}"), &claim);
                 return self.object(ReceiptCheck::Time, reason, None);
             }
-            let began = parts.content.text_at(&[path[0], "started_at"]).as_deref().and_then(instant);
+            let began = parts.content.text_at(&[path[0], "started_at"]).and_then(instant);
             if let Some(began) = began
                 && path.ends_with(&["completed_at"])
                 && moment < began

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use alloy_consensus::Header;
-use bytes::Bytes;
 use clresolve_core::payment::Coins;
 use clresolve_state::{Contracts, HashedHeader};
 use jiff::Timestamp;
@@ -12,17 +11,8 @@ use url::Url;
 use super::*;
 use crate::endpoint::Endpoint;
 use crate::pool::ChainConfig;
-use crate::transport::{HttpPost, PostError};
-
-/// A door that nothing goes through.
-struct NoDoor;
-
-#[async_trait]
-impl HttpPost for NoDoor {
-    async fn post(&self, _: &Url, _: Bytes, _: usize, _: Duration) -> Result<Bytes, PostError> {
-        Err(PostError::Connection("there is no door".to_owned()))
-    }
-}
+use crate::testing::NoDoor;
+use crate::transport::HttpPost;
 
 /// Has a bug where the endpoint `first` is observed, or where `ahead` attests.
 struct Buggy;

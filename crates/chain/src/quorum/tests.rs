@@ -82,7 +82,7 @@ fn one_is_not_enough_and_neither_are_two_of_one_operator() {
 
 #[test]
 fn a_liar_is_outvoted_and_named() {
-    for liar in [(5, 1, "a"), (5, 0, "b")] {
+    for liar in [(5, 1, "a"), (5, 0, "b"), (5, 0, "a/another payee")] {
         let counter = two(&[liar, (5, 0, "a"), (5, 0, "a")]);
         assert_eq!(settled(&counter), (block(5, 0), vec![1, 2]));
         let QuorumStatus::Settled(agreement) = counter.status() else { unreachable!() };

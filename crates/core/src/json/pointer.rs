@@ -14,6 +14,9 @@ pub fn of<'a>(segments: impl IntoIterator<Item = &'a str>) -> String {
 /// Appends one segment, `~` and `/` escaped.
 pub fn push(pointer: &mut String, segment: &str) {
     pointer.push('/');
+    if !segment.contains(['~', '/']) {
+        return pointer.push_str(segment);
+    }
     for character in segment.chars() {
         match character {
             '~' => pointer.push_str("~0"),

@@ -119,7 +119,10 @@ pub(crate) struct Claim {
 impl Claim {
     /// The text at a path of a receipt.
     pub(crate) fn at(receipt: &Node, path: &[&str]) -> Self {
-        Self { place: clresolve_core::json::pointer::of(path.iter().copied()), value: receipt.text_at(path) }
+        Self {
+            place: clresolve_core::json::pointer::of(path.iter().copied()),
+            value: receipt.text_at(path).map(str::to_owned),
+        }
     }
 
     /// The same of a part that stands at `root` in the receipt.
