@@ -1,4 +1,4 @@
-//! A configuration of endpoints that serve the sandbox's chain, and a door that leads to none.
+//! A configuration of endpoints that serve the sandbox's chain, and a door that nothing goes through.
 
 use std::time::Duration;
 

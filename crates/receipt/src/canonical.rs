@@ -214,14 +214,18 @@ mod tests {
         let without_pairs = "{\"\u{ff61}\":1,\"\\ud800\":2,\"\u{e9}\":3,\"z\":4}";
         let expected = "{\"z\":4,\"\u{e9}\":3,\"\\ud800\":2,\"\u{ff61}\":1}";
         assert_eq!(formed(without_pairs, MemberOrder::Sorted), expected);
+        let rebuilt = "{\"\u{ff61}\":1,\"\u{1f600}\":2,\"7\":3}";
+        assert_eq!(formed(rebuilt, MemberOrder::Rebuilt), "{\"7\":3,\"\u{1f600}\":2,\"\u{ff61}\":1}");
     }
 
     #[test]
     fn values_are_written_as_ecmascript_writes_them() {
-        let text = r#"{"a":[-0,1.0,1e21,1E-7,123456789012345680000],"b":"\u0000\b\u007f\/\u2028\"\\\udfff"}"#;
+        let text = r#"{"a":[-0,1.0,1e21,1E-7,123456789012345680000],"b":"\u0000\u001F\b\u007f\/\u2028\"\\"}"#;
         let expected =
-            "{\"a\":[0,1,1e+21,1e-7,123456789012345680000],\"b\":\"\\u0000\\b\u{7f}/\u{2028}\\\"\\\\\\udfff\"}";
+            "{\"a\":[0,1,1e+21,1e-7,123456789012345680000],\"b\":\"\\u0000\\u001f\\b\u{7f}/\u{2028}\\\"\\\\\"}";
         assert_eq!(formed(text, MemberOrder::Sorted), expected);
+        let lone = "{\"a\":\"\\udfff\\\"\\uD800\u{e9}\\n\"}";
+        assert_eq!(formed(lone, MemberOrder::Sorted), "{\"a\":\"\\udfff\\\"\\ud800\u{e9}\\n\"}");
     }
 
     #[test]

@@ -9,10 +9,9 @@ use clresolve_core::reason::{self, Code, Effect, Reason};
 use clresolve_core::state::State;
 use clresolve_payment::settlement::Settlement;
 use clresolve_verdict::schema::bound::BoundName;
-use clresolve_verdict::verdict::{Anchor, Tool, Verdict, canonical_digest};
+use clresolve_verdict::verdict::{Anchor, Tool, Verdict, canonical_digest, document_id};
 use jiff::Timestamp;
-use serde::ser::Error as _;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::family::Family;
@@ -44,11 +43,16 @@ const SIGNER: &str = "signer";
 /// The same as a sentence.
 const ATTESTS_SIGNER: &str = "Who signs for the agent, and by which key, is the word of whoever made the bundle.";
 
-/// Whether a receipt holds, and why. The document that serde writes of it has three members more: `schema`, `id` and
-/// [`conclusion`](Self::conclusion). Its digests are made where it is written, since those who act on the state need none.
+/// Whether a receipt holds, and why.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(remote = "Self")]
 pub struct Verification {
+    /// Always [`SCHEMA`].
+    pub schema: &'static str,
+    /// SHA-256 over the RFC 8785 form of the whole document less `id`.
+    pub id: String,
+    /// SHA-256 over the RFC 8785 form of what two honest verifiers agree on at the same block; so not over what one of them
+    /// remembers.
+    pub conclusion: String,
     /// The agent, in normal form; as it was asked for where it has none.
     pub name: String,
     /// The state.
@@ -86,9 +90,6 @@ pub struct Verification {
     pub settlement: Option<Settlement>,
     /// `id` of the verdict on the agent.
     pub verdict: String,
-    /// `conclusion` of that verdict, on which this one's rests.
-    #[serde(skip)]
-    verdict_conclusion: String,
     /// Codes of what the verdict warns of, by name, and of who else has a hand in the signer's records.
     pub warnings: Vec<&'static str>,
     /// Where on which chain agent and signer were read.
@@ -173,7 +174,10 @@ impl Verification {
         let unchecked = unchecked(&judgement, setting);
         let summary = summary(state, &judgement, setting);
         let beside = [settled(*settlement, unsettled.first()), Row::new(ReceiptCheck::Replay, Status::Skip)];
-        Self {
+        let mut document = Self {
+            schema: SCHEMA,
+            id: String::new(),
+            conclusion: String::new(),
             name: verdict.name.normalized.clone().unwrap_or_else(|| verdict.name.input.clone()),
             state,
             summary,
@@ -192,12 +196,14 @@ impl Verification {
             signer: signer.map(SignerRow::of),
             settlement: settlement.cloned(),
             verdict: verdict.id.clone(),
-            verdict_conclusion: verdict.conclusion.clone(),
             warnings: warnings(verdict, *signer),
             anchor: verdict.anchor.clone(),
             checked_at: setting.now,
             tool: Tool::default(),
-        }
+        };
+        document.conclusion = document.conclude(&verdict.conclusion);
+        document.id = document.identify();
+        document
     }
 
     /// The same, with what the memory says of the receipt. It stays out of the conclusion: others remember other things.
@@ -213,17 +219,16 @@ impl Verification {
             self.codes.push(reason.code.slug().to_owned());
             self.reasons.push(reason);
         }
+        self.id = self.identify();
         self
     }
 
-    /// SHA-256 over the RFC 8785 form of what two honest verifiers agree on at the same block; so not over what one of them
-    /// remembers.
-    pub fn conclusion(&self) -> String {
+    fn conclude(&self, verdict: &str) -> String {
         // An address of the agent signs for itself.
         let is_by_address = self.family.is_some_and(|family| family.id == Family::X1);
         let by_key = self.signer.as_ref().filter(|_| !is_by_address);
         canonical_digest(&json!({
-            "schema": SCHEMA,
+            "schema": self.schema,
             "name": self.name,
             "state": self.state,
             "codes": self.codes,
@@ -233,8 +238,12 @@ impl Verification {
             "decision": self.decision,
             "signer": by_key.map(|signer| (&signer.name, &signer.key, &signer.kid)),
             "settlement": self.settlement.as_ref().map(|settlement| (&settlement.due, &settlement.block)),
-            "verdict": self.verdict_conclusion,
+            "verdict": verdict,
         }))
+    }
+
+    fn identify(&self) -> String {
+        document_id(serde_json::to_value(self).expect("it has a JSON form: its keys are strings"))
     }
 
     /// A sentence where nothing that is signed names the agent: the receipt may be one of another agent of the same signer.
@@ -254,27 +263,6 @@ impl Verification {
     /// The document as JSON.
     pub fn to_value(&self) -> Value {
         serde_json::to_value(self).expect("it has a JSON form: its keys are strings")
-    }
-}
-
-/// A verification as it is written.
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    /// SHA-256 over the RFC 8785 form of all other members.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
-    conclusion: String,
-    #[serde(flatten, serialize_with = "Verification::serialize")]
-    said: &'a Verification,
-}
-
-impl Serialize for Verification {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut document = Document { schema: SCHEMA, id: None, conclusion: self.conclusion(), said: self };
-        let identified = serde_json::to_value(&document).map_err(S::Error::custom)?;
-        document.id = Some(canonical_digest(&identified));
-        document.serialize(serializer)
     }
 }
 

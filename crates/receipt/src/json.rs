@@ -468,7 +468,11 @@ mod tests {
         assert_eq!(limit(" ".repeat(MAX_BYTES + 1)), MAX_BYTES);
         assert_eq!(limit(format!("{}{}", r#"{"a":"#.repeat(5000), "1}".to_owned() + &"}".repeat(4999))), LIMITS.levels);
         assert_eq!(limit(format!(r#"{{"a":[0{}]}}"#, ",0".repeat(LIMITS.values))), LIMITS.values);
-        assert_eq!(limit(format!(r#"{{"{}":0}}"#, "n".repeat(LIMITS.name + 1))), LIMITS.name);
+        for unit in ["n", "\u{ff61}", r"\ud800"] {
+            let named = |units: usize| format!(r#"{{"{}":0}}"#, unit.repeat(units));
+            assert!(parse(named(LIMITS.name).as_bytes()).is_ok(), "{unit}");
+            assert_eq!(limit(named(LIMITS.name + 1)), LIMITS.name, "{unit}");
+        }
     }
 
     /// Whoever objects to a value names its path.
