@@ -19,7 +19,8 @@ mod systems;
 use std::fmt;
 
 pub use refusal::{Refusal, title_of};
-use serde::{Deserialize, Serialize};
+use serde::de::{Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::text::clipped;
 
@@ -164,10 +165,10 @@ macro_rules! registry {
     ([] $($variant:ident $slug:literal $effect:ident $step:ident $requirement:literal $fixer:ident $retryable:literal
        $title:literal $explanation:literal;)*) => {
         /// A stable reason code.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum Code {
-            $(#[doc = $title] #[serde(rename = $slug)] $variant,)*
+            $(#[doc = $title] $variant,)*
         }
 
         impl Code {
@@ -218,6 +219,33 @@ impl Code {
     /// The code with this slug.
     pub fn from_slug(slug: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|c| c.slug() == slug)
+    }
+}
+
+// Derives would compile a branch for each code into every document that holds one.
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.slug())
+    }
+}
+
+impl<'de> Deserialize<'de> for Code {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(SlugVisitor)
+    }
+}
+
+struct SlugVisitor;
+
+impl Visitor<'_> for SlugVisitor {
+    type Value = Code;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a reason code")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, slug: &str) -> Result<Code, E> {
+        Code::from_slug(slug).ok_or_else(|| E::invalid_value(Unexpected::Str(slug), &self))
     }
 }
 
@@ -341,7 +369,7 @@ pub fn codes(found: impl IntoIterator<Item = (Effect, Code)>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
 
@@ -353,6 +381,25 @@ mod tests {
             assert!(code.slug().bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'));
             assert_eq!(Code::from_slug(code.slug()), Some(*code));
             assert_eq!(code.entry().code, *code);
+        }
+    }
+
+    #[test]
+    fn codes_are_written_as_their_slugs_and_nothing_else_is_one() {
+        for code in Code::ALL {
+            let text = format!("\"{}\"", code.slug());
+            assert_eq!(serde_json::to_string(code).expect("a text"), text);
+            assert_eq!(serde_json::from_str::<Code>(&text).expect("a code"), *code);
+            let member = format!("{{{text}:1}}");
+            let map: BTreeMap<Code, u8> = serde_json::from_str(&member).expect("a code as a name");
+            assert_eq!(serde_json::to_string(&map).expect("an object"), member);
+        }
+        let refused = |text: &str| serde_json::from_str::<Code>(text).expect_err("no code").to_string();
+        assert!(
+            refused("\"no-such-code\"").starts_with("invalid value: string \"no-such-code\", expected a reason code")
+        );
+        for text in ["5", "null", "{\"txt-missing\":null}", "\"TxtMissing\"", "\"\""] {
+            assert!(refused(text).contains("expected a reason code"), "{text}");
         }
     }
 
