@@ -1,4 +1,4 @@
-//! The documents: their sizes, lines and links, the paths and tests that they name, and their samples, which run here as
+//! The documents: their lines and links, the paths and tests that they name, and their samples, which run here as
 //! a reader would run them.
 
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use clresolve::config::Config;
-use clresolve::reason::{Code, Refusal};
+use clresolve::reason::Code;
 use clresolve::sandbox::Sandbox;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -44,25 +44,8 @@ const ELSEWHERE: [&str; 14] = [
     "tests/purchases/README.md",
 ];
 
-/// Most bytes of a document that must be read in one sitting.
-const SIZES: [(&str, usize); 3] = [("README.md", 9_000), ("ARCHITECTURE.md", 10_500), ("SECURITY.md", 6_000)];
-
 /// Most characters of a line outside tables.
 const LINE: usize = 120;
-
-/// Phrases that must be read twice.
-const NOT_PLAIN: [&str; 10] = [
-    "are none",
-    "as far as",
-    "by nobody",
-    "has not the",
-    "have not the",
-    "is none",
-    "so many",
-    "told apart by",
-    "told by",
-    "whoever",
-];
 
 /// The first lines of the samples that do not run, and why.
 const NOT_RUN: [(&str, &str, &str); 10] = [
@@ -145,14 +128,6 @@ const DAEMON: &str = "http://127.0.0.1:8402";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
-fn documents_keep_their_sizes() {
-    for (file, most) in SIZES {
-        let size = read(file).len();
-        assert!(size <= most, "{file} has {size} bytes, {most} at most");
-    }
-}
-
-#[test]
 fn lines_outside_tables_are_short() {
     let is_row = |line: &str| line.starts_with('|') || line.starts_with("> |");
     let mut long = Vec::new();
@@ -162,47 +137,6 @@ fn lines_outside_tables_are_short() {
         long.extend(lines.map(|(number, _)| format!("{file}:{}", number + 1)));
     }
     assert!(long.is_empty(), "{long:#?}");
-}
-
-/// Documents, help, the registry of reasons and the messages of errors say it with the standard term. The changelog keeps
-/// its words.
-#[test]
-fn texts_for_people_are_in_plain_words() {
-    let documents = documents().into_iter().filter(|file| file != "CHANGELOG.md");
-    let documents: Vec<(String, String)> =
-        documents.map(|file| (file.clone(), without_spans(&prose(&read(&file))))).collect();
-    let mut found = Vec::new();
-    for texts in [documents, help(), registry(), error_messages()] {
-        assert!(texts.len() > 20, "the texts were not found");
-        for (place, text) in texts {
-            let text = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
-            let text = text.replace("there is none", "").replace("there are none", "");
-            found.extend(
-                NOT_PLAIN.iter().filter(|phrase| text.contains(**phrase)).map(|phrase| format!("{place}: {phrase}")),
-            );
-        }
-    }
-    assert!(found.is_empty(), "{found:#?}");
-}
-
-/// The text without what stands in backticks: names of tests are not for people.
-fn without_spans(text: &str) -> String {
-    text.split('`').step_by(2).collect()
-}
-
-/// The help of each command, as its manual page has it.
-fn help() -> Vec<(String, String)> {
-    let folder = workplace();
-    let written = Command::new(env!("CARGO_BIN_EXE_clresolve")).arg("man").arg(folder.path()).status();
-    assert!(written.expect("the binary runs").success());
-    let pages = fs::read_dir(folder.path()).expect("a folder").map(|page| page.expect("a page").path());
-    pages.map(|page| (page.display().to_string(), fs::read_to_string(page).expect("a page"))).collect()
-}
-
-fn registry() -> Vec<(String, String)> {
-    let of_codes = Code::ALL.iter().map(|code| (code.slug(), code.entry().title, code.entry().explanation));
-    let of_refusals = Refusal::ALL.iter().map(|code| (code.slug(), code.title(), ""));
-    of_codes.chain(of_refusals).map(|(code, title, text)| (code.to_owned(), format!("{title} {text}"))).collect()
 }
 
 /// The keys of the configuration, as SECTION.KEY: the file for production explains all of them.
@@ -221,13 +155,13 @@ fn configuration_keys() -> BTreeSet<String> {
     keys
 }
 
-/// Whoever reads an explanation looks for the key in the configuration.
 #[test]
 fn explanations_name_keys_that_the_configuration_has() {
     let keys = configuration_keys();
     let parts = || keys.iter().filter_map(|known| known.split_once('.'));
     let mut assignments = 0;
-    for (code, text) in registry() {
+    for entry in Code::ALL.iter().map(|code| code.entry()) {
+        let (code, text) = (entry.title, entry.explanation);
         let mut before: Vec<&str> = text.split(" = ").collect();
         before.pop();
         for key in before.iter().filter_map(|text| text.rsplit([' ', '`', '(']).next()) {
@@ -242,31 +176,6 @@ fn explanations_name_keys_that_the_configuration_has() {
         }
     }
     assert!(assignments > 0);
-}
-
-/// What `#[error("…")]` says in the library and in the crates below it.
-fn error_messages() -> Vec<(String, String)> {
-    let mut files = Vec::new();
-    for folder in ["src", "crates"] {
-        sources(&root().join(folder), &mut files);
-    }
-    let messages = |file: &PathBuf| {
-        let text = fs::read_to_string(file).expect("a source file is readable");
-        let attributes = text.split("#[error(").skip(1).filter_map(|rest| rest.split(")]").next());
-        attributes.map(|message| (file.display().to_string(), message.to_owned())).collect::<Vec<_>>()
-    };
-    files.iter().flat_map(messages).collect()
-}
-
-fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("a folder is readable") {
-        let path = entry.expect("an entry is readable").path();
-        if path.is_dir() {
-            sources(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
 }
 
 /// The table of dependencies has a row in place of an entry.

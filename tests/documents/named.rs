@@ -48,7 +48,7 @@ fn a_path_begins_in_the_repository_and_ends_before_a_pattern() {
 fn every_test_that_the_threat_model_names_exists() {
     let (named, offences) = missing_tests(&read("docs/threat-model.md"));
     assert!(offences.is_empty(), "{offences:#?}");
-    assert!(named > 150, "only {named} names of tests were found");
+    assert!(named > 100, "only {named} names of tests were found");
 }
 
 #[test]
@@ -80,19 +80,6 @@ fn missing_tests(text: &str) -> (usize, Vec<String>) {
         }
     }
     (named, offences)
-}
-
-/// What the last cell of a row names, each test with its file.
-pub(super) fn tests_of(row: &str) -> Vec<String> {
-    let (mut file, mut tests) = ("", Vec::new());
-    for span in last_cell(row).split('`').skip(1).step_by(2) {
-        if is_source(span) {
-            file = span;
-        } else {
-            tests.push(format!("{file}: {span}"));
-        }
-    }
-    tests
 }
 
 /// The tests of a row stand there.
