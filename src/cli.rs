@@ -74,7 +74,6 @@ mod uri;
 mod verdict;
 mod verify;
 mod version;
-mod watch;
 mod world;
 
 use args::{Command, GlobalArgs, LogFormat, Parsed};
@@ -158,7 +157,6 @@ fn run_command(command: Command) -> anyhow::Result<Exit> {
         Command::Cat(args) => cat::run(args),
         Command::Bundle(args) => bundle::run(args.command),
         Command::Audit(args) => audit::run(*args),
-        Command::Watch(args) => watch::run(args),
         Command::Lint(args) => lint::run(args),
         Command::Discover(args) => discover::run(args),
         Command::Cards(args) => cards::run(args.command),

@@ -49,8 +49,6 @@ internal! {
     #[cfg(feature = "redis")]
     shared,
     telemetry,
-    #[cfg(feature = "cli")]
-    webhook,
 }
 
 #[cfg(feature = "cli")]

@@ -28,7 +28,6 @@ mod overview;
 mod owners;
 mod page;
 pub mod past;
-pub mod payload;
 mod registry;
 mod resolution;
 mod row;

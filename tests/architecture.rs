@@ -173,11 +173,9 @@ fn plans_and_reports_do_no_io_and_read_no_clock() {
 /// One clock reaches everything that a resolver does. Commands without one read the system's.
 #[test]
 fn what_has_a_resolver_has_its_clock() {
-    let is_watch = |source: &Source| source.module.starts_with(&["cli".to_owned(), "watch".to_owned()]);
     let is_below = |source: &Source| source.module.len() > 1 && source.module[0] == "resolve";
-    let sources: Vec<Source> = root_modules(&["cli", "resolve", "http", "mcp", "cache", "shared", "webhook"])
+    let sources: Vec<Source> = root_modules(&["resolve", "http", "mcp", "cache", "shared"])
         .into_iter()
-        .filter(|source| source.module[0] != "cli" || is_watch(source))
         .filter(|source| source.module[0] != "resolve" || is_below(source))
         .collect();
     assert_no_words(&sources, &["SystemClock", "Timestamp :: now"]);

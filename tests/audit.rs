@@ -1364,7 +1364,6 @@ fn the_report_of_a_shard_is_compared_with_nothing() {
         &["audit", "resolution", "--log", &log, "--since", &half, &whole],
         &["audit", "--sandbox", "--names", &list, "--since", &half],
         &["audit", "--sandbox", "--names", &list, "--history", &half],
-        &["watch", "--sandbox", "--names", &list, "--state", &half, "--once", "--out", &path("out.md")],
     ] {
         let refused = clresolve(command);
         let said = String::from_utf8_lossy(&refused.stderr);
@@ -1928,7 +1927,7 @@ fn one_card(runtime: &tokio::runtime::Runtime, names: usize) -> Spec {
 
 #[cfg(unix)]
 #[test]
-fn what_names_share_is_fetched_once_in_an_audit_and_again_in_each_round_of_watch() {
+fn shared_content_is_fetched_once_per_audit() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let world = runtime.block_on(World::start(&one_card(&runtime, 40))).unwrap();
     let mut config = world.config();
@@ -1960,19 +1959,6 @@ fn what_names_share_is_fetched_once_in_an_audit_and_again_in_each_round_of_watch
     seventh["line"] = json!(1);
     assert_eq!(row[0], seventh, "what is shared changes no row");
     assert_eq!(rows[0]["state"], "trusted");
-
-    let before = fetched();
-    let mut watch = without_configuration();
-    watch.args(["watch", "--depth", "schemas", "--every", "1s", "--config", &path("config.toml")]);
-    watch.args(["--names", &path("names.txt"), "--state", &path("state.json"), "--out", &path("changes.md")]);
-    let mut watch = watch.stderr(Stdio::piped()).spawn().expect("the binary runs");
-    let mut said = BufReader::new(watch.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
-    assert!(said.any(|line| line.contains("this report is the first")));
-    assert!(said.any(|line| line.contains("0 changes; 40 names")));
-    let after = fetched();
-    watch.kill().and_then(|()| watch.wait()).expect("it runs");
-    let two = [2 * one[0], 2 * one[1], one[2] + mirrors];
-    assert!((0..3).all(|source| after[source] - before[source] >= two[source]), "{before:?} {after:?} {two:?}");
 }
 
 /// Where a server of these routes listens.
@@ -2162,7 +2148,7 @@ fn a_run_that_was_killed_after_its_block_was_gone_goes_on_at_the_one_that_took_i
 }
 
 #[test]
-fn an_audit_and_a_round_of_watch_read_one_block_while_the_chain_goes_on() {
+fn audit_reads_one_block_while_the_chain_advances() {
     let (runtime, world, config) = start_two_agents();
     let now = config.chain.endpoints[0].url.clone();
     let later = runtime.block_on(world.endpoint(RpcFault::None, ChainState::Ahead, true)).unwrap().url;
@@ -2181,14 +2167,6 @@ fn an_audit_and_a_round_of_watch_read_one_block_while_the_chain_goes_on() {
         assert_eq!(report["scope"]["block"].as_str(), blocks.first().map(String::as_str));
     };
     said_by(&json_of(&moving().unpinned(&[]).stdout));
-    let watched = moving();
-    let path = |name: &str| watched.folder.path().join(name);
-    let mut watch = without_configuration();
-    watch.args(["watch", "--once", "--depth", "identity", "--config"]).arg(path("config.toml"));
-    watch.arg("--names").arg(path("names.txt")).arg("--state").arg(path("state.json")).arg("--out").arg(path("out.md"));
-    let round = watch.output().expect("the binary runs");
-    assert_eq!(code(&round), Some(0), "{}", String::from_utf8_lossy(&round.stderr));
-    said_by(&report_at(&path("state.json")));
 }
 
 #[test]

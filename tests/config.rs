@@ -485,7 +485,7 @@ enum OwnFile {
 /// Every command, its arguments, and whether it reads your own configuration file. `{}` is a folder, and `NOBODY` an
 /// endpoint that does not answer.
 #[cfg(unix)]
-const READERS: [(&str, &str, OwnFile); 54] = [
+const READERS: [(&str, &str, OwnFile); 53] = [
     ("verify", "a.eth NOBODY", OwnFile::Read),
     ("trace", "a.eth NOBODY", OwnFile::Read),
     ("records", "a.eth NOBODY", OwnFile::Read),
@@ -518,7 +518,6 @@ const READERS: [(&str, &str, OwnFile); 54] = [
     ("audit resolution", "{}/object --log {}/names", OwnFile::NoConfiguration),
     ("audit sign", "{}/object --key {}/object", OwnFile::NoConfiguration),
     ("audit verify", "{}/object", OwnFile::NoConfiguration),
-    ("watch", "--names {}/names --state {}/state --once --out {}/out NOBODY", OwnFile::NotRead),
     ("memory show", "a.eth", OwnFile::Read),
     ("memory forget", "a.eth", OwnFile::Read),
     ("serve", "--check-config", OwnFile::NotRead),

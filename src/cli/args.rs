@@ -26,7 +26,6 @@ pub(super) use ask::{
     AuditArgs, AuditCommand, AuditDiffArgs, AuditListArgs, AuditMergeArgs, AuditResolutionArgs, AuditSchemasArgs,
     AuditSignArgs, AuditVerifyArgs, BundleArgs, BundleCommand, CardArgs, CatArgs, DiscoverArgs, EarlierReportsArgs,
     ExportArgs, ForgetArgs, GateArgs, MemoryArgs, MemoryCommand, RecordsArgs, ReplayArgs, ShowArgs, VerifyArgs,
-    WatchArgs,
 };
 pub(super) use cards::{
     AevumArgs, AevumCommand, CardsArgs, CardsCommand, ConvertArgs, GenerateArgs, LintArgs, MetadataArgs, PlanArgs,
@@ -182,8 +181,6 @@ Examples:
     Bundle(BundleArgs),
     /// Judge a list of names and write a report
     Audit(Box<AuditArgs>),
-    /// Judge a list of names again and again, and report what changed
-    Watch(WatchArgs),
     /// Show or forget what is remembered of names
     Memory(MemoryArgs),
     /// Answer over HTTP: verdicts for programs, and a gate for proxies
@@ -272,10 +269,7 @@ pub(super) fn parse(arguments: Vec<OsString>) -> Result<Parsed, clap::Error> {
 pub(super) fn plain_message(mut error: clap::Error) -> String {
     let (argument, subcommand) =
         (typed(&error, ContextKind::InvalidArg), typed(&error, ContextKind::InvalidSubcommand));
-    if ["--rpc", "--gateway", "--webhook", "<HOST|URL>", "<FILE|URL|->"]
-        .iter()
-        .any(|secret| argument.starts_with(secret))
-    {
+    if ["--rpc", "--gateway", "<HOST|URL>", "<FILE|URL|->"].iter().any(|secret| argument.starts_with(secret)) {
         let value = typed(&error, ContextKind::InvalidValue);
         let shown = if value.contains("://") { text::without_secrets(&value) } else { "…".to_owned() };
         error.insert(ContextKind::InvalidValue, ContextValue::String(shown));

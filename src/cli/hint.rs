@@ -35,6 +35,9 @@ pub(super) fn on_bare_word(given: &str, command: &clap::Command) -> Option<Strin
     if let Some(hint) = on_name(given) {
         return Some(hint);
     }
+    if given == "watch" {
+        return Some("`watch` is no command: run `clresolve audit` and `clresolve audit diff` from a timer".to_owned());
+    }
     let shown = Foreign::new(given).at_most(SHOWN_CHARACTERS);
     let commands = || command.get_subcommands().filter(|known| !known.is_hide_set()).map(clap::Command::get_name);
     if commands().any(|known| known == given) {
@@ -117,6 +120,7 @@ mod tests {
     fn a_bare_word_is_refused_unless_it_can_be_a_name() {
         for (given, part) in [
             ("trcae", "the command `trace`"),
+            ("watch", "`clresolve audit diff` from a timer"),
             ("summarizer", "`clresolve help` lists the commands"),
             ("https://localhost/card", "is a URL"),
             ("a\u{1b}b", "a\\u{1b}b"),

@@ -15,7 +15,6 @@ pub(super) const NOT_READ_BY: &[&str] = &[
     "serve",
     "gate",
     "decide",
-    "watch",
     #[cfg(feature = "mcp")]
     "mcp",
     "bundle verify",

@@ -140,27 +140,26 @@ impl Kind {
 
     /// What holds for it, wherever changes are told.
     pub(super) const fn about(self) -> About {
-        use Values::{Code, Foreign, Own};
-        let (word, log_words, values): (_, &[_], _) = match self {
-            Self::Added => ("added", &["added"], Own),
-            Self::Removed => ("removed", &["removed"], Own),
-            Self::NewlyTrusted => ("newly-trusted", &[], Own),
-            Self::NewlyBroken => ("newly-broken", &[], Own),
-            Self::State => ("state", &[], Own),
-            Self::Findings => ("findings", &[], Own),
-            Self::Bytes => ("bytes", &["bytes", "card", "cid", "checksum"], Own),
-            Self::Version => ("version", &["version"], Foreign),
-            Self::Records => ("records", &["records", "record", "txt"], Foreign),
-            Self::UpdateMissing => ("update-missing", &["update-missing", "updated_at", "version"], Code),
-            Self::Owner => ("owner", &["owner", "holder"], Foreign),
-            Self::Resolver => ("resolver", &["resolver"], Foreign),
-            Self::Expiry => ("expiry", &["expiry", "expires", "renewed"], Foreign),
-            Self::Payee => ("payee", &["payee", "address"], Foreign),
-            Self::Endpoint => ("endpoint", &["endpoint"], Foreign),
-            Self::Upstream => ("upstream", &[], Foreign),
-            Self::Schema => ("schema", &[], Own),
+        let (word, log_words): (_, &[_]) = match self {
+            Self::Added => ("added", &["added"]),
+            Self::Removed => ("removed", &["removed"]),
+            Self::NewlyTrusted => ("newly-trusted", &[]),
+            Self::NewlyBroken => ("newly-broken", &[]),
+            Self::State => ("state", &[]),
+            Self::Findings => ("findings", &[]),
+            Self::Bytes => ("bytes", &["bytes", "card", "cid", "checksum"]),
+            Self::Version => ("version", &["version"]),
+            Self::Records => ("records", &["records", "record", "txt"]),
+            Self::UpdateMissing => ("update-missing", &["update-missing", "updated_at", "version"]),
+            Self::Owner => ("owner", &["owner", "holder"]),
+            Self::Resolver => ("resolver", &["resolver"]),
+            Self::Expiry => ("expiry", &["expiry", "expires", "renewed"]),
+            Self::Payee => ("payee", &["payee", "address"]),
+            Self::Endpoint => ("endpoint", &["endpoint"]),
+            Self::Upstream => ("upstream", &[]),
+            Self::Schema => ("schema", &[]),
         };
-        About { word, log_words, values }
+        About { word, log_words }
     }
 }
 
@@ -170,19 +169,6 @@ pub(super) struct About {
     word: &'static str,
     /// The words by which a row of a governance log tells of it, beside its values. None for what needs no row.
     pub(super) log_words: &'static [&'static str],
-    /// What its values are.
-    pub(super) values: Values,
-}
-
-/// Who wrote the values of a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Values {
-    /// This program: words and digests.
-    Own,
-    /// This program: a code, and behind it what it says of the card.
-    Code,
-    /// Others.
-    Foreign,
 }
 
 impl fmt::Display for Kind {
@@ -257,13 +243,6 @@ impl Difference {
             return Comparison::Differs;
         }
         if self.is_complete() { Comparison::Same } else { Comparison::Undecided }
-    }
-
-    /// The same with the changes of these kinds alone; where no kind is named, with all.
-    #[must_use]
-    pub fn of_kinds(mut self, kinds: &[Kind]) -> Self {
-        self.changes.retain(|change| kinds.is_empty() || kinds.contains(&change.kind));
-        self
     }
 
     /// Whether both reports have all names of their lists.

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Subcommand};
-use url::Url;
 
 use super::cards::card_system;
-use super::output::{OutArgs, OutputArgs, ReportFormat, ReportOutputArgs, VerdictFormat};
+use super::output::{OutArgs, OutputArgs, ReportOutputArgs, VerdictFormat};
 use super::signing::SignArgs;
 use super::world::{AboutArgs, WorldArgs};
 use crate::chain::WantedNames;
@@ -234,65 +233,6 @@ impl EarlierReportsArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each round judges the list anew, as audit does, and compares with the report
-in --state, which is that of the last round whose changes were delivered. The
-first round writes it. A round that was cut, or whose changes could not be
-delivered, leaves it as it is: the next round delivers them again. Rounds never
-overlap.
-Ctrl-C and SIGTERM end the watch. The webhook is called as Standard Webhooks
-has it. The key file holds whsec_ and the base64 of 24 to 64 random bytes.
-Redirects are refused. The message has names, changes, codes and digests, and
-nothing that others wrote.
-Exit codes with --once: 0 nothing changed, 1 a change was delivered, 2 usage,
-a list or a state that cannot be used, 3 no name of a first round could be
-decided, 74 a change could not be delivered, 130 interrupted.
-
-Examples:
-  clresolve watch --names names.txt --state last.json --every 10m \\
-    --webhook https://ops.example/hook --webhook-key hook.key
-  clresolve watch --names names.txt --state last.json --once \\
-    --on newly-broken,payee --out changes.md")]
-#[command(group = ArgGroup::new("told").args(["webhook", "file"]).required(true).multiple(true))]
-pub(in crate::cli) struct WatchArgs {
-    /// File with the names, one per line; it is read anew in each round
-    #[arg(long, value_name = "FILE")]
-    pub(in crate::cli) names: PathBuf,
-    /// The report of the last round, in its JSON form; that of an audit will do to begin with
-    #[arg(long, value_name = "FILE")]
-    pub(in crate::cli) state: PathBuf,
-    /// Time from the beginning of a round to that of the next
-    #[arg(long, value_name = "DUR", default_value = "10m", value_parser = parse_every)]
-    pub(in crate::cli) every: Duration,
-    /// End after one round, for a timer
-    #[arg(long, conflicts_with = "every")]
-    pub(in crate::cli) once: bool,
-    /// Report only these kinds of change [default: all]
-    #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = change())]
-    pub(in crate::cli) on: Vec<Kind>,
-    /// Your own endpoint that is called on a change
-    #[arg(long, value_name = "URL", value_parser = parse_webhook, requires = "webhook_key")]
-    pub(in crate::cli) webhook: Option<Url>,
-    /// The file with the key of its signatures, which only its owner can read
-    #[arg(long, value_name = "FILE", requires = "webhook")]
-    pub(in crate::cli) webhook_key: Option<PathBuf>,
-    /// Ask every RPC endpoint and every gateway about each name too: a change of what one of them says is a change
-    #[arg(long)]
-    pub(in crate::cli) agreement: bool,
-    /// Form of the report that --out takes on a change
-    #[arg(long, value_enum, value_name = "FORM", default_value_t, requires = "file")]
-    pub(in crate::cli) format: ReportFormat,
-    /// Names that ask hosts and gateways at the same time
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
-    pub(in crate::cli) concurrency: u8,
-    /// Replace FILE on a change: by the report of the round, with what changed
-    #[arg(id = "file", long = "out", value_name = "FILE")]
-    pub(in crate::cli) out: Option<PathBuf>,
-    #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
 Every endpoint is asked for its logs, and their logs are put together: an
 endpoint that hides a name hides nothing. The keys of the specification are
 asked for first, then those of all text records. Where an endpoint does not
@@ -361,24 +301,6 @@ fn parse_blocks(text: &str) -> Result<WantedNames, String> {
 /// Reads the name of [`AuditListArgs`].
 fn parse_below(text: &str) -> Result<WantedNames, String> {
     EnsName::parse(text).map(WantedNames::Below).map_err(|error| error.to_string())
-}
-
-/// Shortest time between rounds: a shorter one is a mistyped unit, and would ask the endpoints without a pause.
-const MIN_EVERY: Duration = Duration::from_secs(1);
-
-/// Longest time between rounds. A watch that sleeps longer is hardly alive.
-const MAX_EVERY: Duration = Duration::from_secs(366 * 24 * 3600);
-
-/// Reads the time between rounds.
-fn parse_every(text: &str) -> Result<Duration, String> {
-    let every = humantime::parse_duration(text).map_err(|_| "expected a duration such as 10m or 1h".to_owned())?;
-    if (MIN_EVERY..=MAX_EVERY).contains(&every) { Ok(every) } else { Err("expected 1s to 366d".to_owned()) }
-}
-
-/// Reads the URL of a webhook.
-fn parse_webhook(text: &str) -> Result<Url, String> {
-    let url = text.parse::<Url>().ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-    url.ok_or_else(|| "expected an http or https URL with a host".to_owned())
 }
 
 /// Reads the word for a change.

@@ -41,11 +41,6 @@ pub(in crate::cli) struct Sources {
 }
 
 impl Sources {
-    /// A list alone.
-    pub(in crate::cli) const fn of_list(list: List) -> Self {
-        Self { list: Some(list), registry: None }
-    }
-
     /// How many different names are left behind the `held` ones, where that is known before they are read: what a list and
     /// a registry share is not. Of a shard, those that it has; a list was counted for the same shard.
     pub(super) fn left(&self, shard: Option<Shard>, held: u64) -> Option<u64> {
@@ -160,7 +155,7 @@ mod tests {
         names.push("A7.eth");
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), names.join("\n")).unwrap();
-        let listed = |shard| Sources::of_list(names::open_part(file.path(), shard).unwrap());
+        let listed = |shard| Sources { list: Some(names::open_part(file.path(), shard).unwrap()), registry: None };
         let of_registry = || Sources { list: None, registry: Some(Registry::of_names(&names)) };
         let left = |shard, held| [listed(shard), of_registry()].map(|sources| sources.left(shard, held));
         assert_eq!(left(None, 0), [Some(40); 2], "fresh");

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::card::Side;
-use crate::report::payload::{MAX_CHANGES, Payload};
 
 /// The changes from one row of a name to another: kind, before and after.
 fn changes(before: &Row, after: &Row) -> Vec<(&'static str, Option<String>, Option<String>)> {
@@ -120,47 +119,6 @@ fn what_was_carried_is_written_and_read_again() {
         serde_json::from_str::<Value>(&text).expect("JSON")["digest"].as_str().and_then(|digest| digest.parse().ok());
     assert_eq!(read, Past { digest, ..Past::of(&scope, true, &Listed(&rows)).expect("rows in memory") });
     assert!(read.digest.is_some() && fits_schema(&serde_json::from_str(&text).expect("JSON")), "{text}");
-}
-
-#[test]
-fn a_message_has_a_bounded_number_of_changes_and_each_kind_fits_its_schema() {
-    let told = |changes: Vec<Change>| {
-        let rows = [row_of(State::Trusted, "one", "0x01")];
-        let scope = report(&rows, Ending::Complete).scope;
-        let mut past = Past::of(&scope, true, &Listed(&rows)).expect("rows in memory");
-        past.digest = Some(Digest::of(b"report"));
-        let mut difference = Difference::between(&past, &past).expect("one world");
-        difference.changes = changes;
-        let payload = Payload::of(&difference, &past, &past, &AuditCounts::default(), Timestamp::UNIX_EPOCH);
-        serde_json::to_value(&payload).expect("JSON")
-    };
-    let change = |kind: Kind, value: &str| Change {
-        name: "a.eth".to_owned(),
-        kind,
-        before: None,
-        after: Some(value.to_owned()),
-    };
-    let value = |kind: Kind| match kind {
-        Kind::Added | Kind::Removed | Kind::NewlyTrusted | Kind::NewlyBroken => "trusted".to_owned(),
-        Kind::State => "indeterminate, untrusted before".to_owned(),
-        Kind::Findings => "cid-mismatch, checksum-mismatch".to_owned(),
-        Kind::Bytes => digest("card"),
-        Kind::Schema => "published-version-mutated".to_owned(),
-        Kind::UpdateMissing => format!("version-not-raised: {HOSTILE}"),
-        _ => HOSTILE.to_owned(),
-    };
-    let each = told(Kind::ALL.into_iter().map(|kind| change(kind, &value(kind))).collect());
-    let schema: Value = serde_json::from_str(include_str!("../../../schemas/audit-changes.schema.json")).expect("JSON");
-    let schema = jsonschema::validator_for(&schema).expect("a schema");
-    assert!(schema.is_valid(&each), "{each:#}");
-    assert!(!each["data"]["changes"].to_string().contains("script"), "{each:#}");
-
-    let many = told(vec![change(Kind::Owner, "0x01"); MAX_CHANGES + 7]);
-    assert!(schema.is_valid(&many));
-    assert_eq!(
-        (many["data"]["changes"].as_array().map(Vec::len), &many["data"]["left_out"]),
-        (Some(MAX_CHANGES), &json!(7))
-    );
 }
 
 #[test]
