@@ -15,7 +15,6 @@ pub mod governance_log;
 pub mod history;
 mod html;
 mod json;
-mod junit;
 mod known;
 mod layers;
 pub mod log_check;
@@ -67,8 +66,6 @@ pub enum Format {
     Html,
     /// SARIF 2.1.0 (OASIS), for code hosts.
     Sarif,
-    /// JUnit's XML, for continuous integration.
-    Junit,
 }
 
 impl Report {
@@ -83,7 +80,6 @@ impl Report {
             Format::Csv => csv::write(self, rows, out),
             Format::Html => html::write(self, rows, out),
             Format::Sarif => sarif::write(self, rows, out),
-            Format::Junit => junit::write(self, rows, out),
         }
     }
 }

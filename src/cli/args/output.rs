@@ -163,6 +163,4 @@ pub(in crate::cli) enum ReportFormat {
     Html,
     /// SARIF 2.1.0, for code hosts
     Sarif,
-    /// JUnit's XML, for continuous integration
-    Junit,
 }

@@ -86,7 +86,6 @@ impl From<ReportFormat> for Format {
             ReportFormat::Csv => Self::Csv,
             ReportFormat::Html => Self::Html,
             ReportFormat::Sarif => Self::Sarif,
-            ReportFormat::Junit => Self::Junit,
         }
     }
 }

@@ -56,32 +56,6 @@ fn csv_cells_are_no_formulas() {
 }
 
 #[test]
-fn junit_has_a_test_for_each_name_and_one_for_what_is_missing() {
-    let mut undecided = trusted();
-    undecided.state = State::Indeterminate;
-    undecided.reasons = vec![Reason::new(Code::CidUnproven)];
-    let rows = [hostile(), Row::of(2, &changed_host()), Row::of(3, &trusted()), Row::of(4, &undecided)];
-    let text = written(Format::Junit, &rows, Ending::Interrupted);
-    let document = roxmltree::Document::parse(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
-    let suite = document.root_element().first_element_child().expect("a suite");
-    for (count, expected) in [("tests", "5"), ("failures", "2"), ("errors", "2"), ("skipped", "0")] {
-        assert_eq!(suite.attribute(count), Some(expected), "{count}");
-    }
-    let tests: Vec<_> = suite.children().filter(|child| child.has_tag_name("testcase")).collect();
-    let told = |test: &roxmltree::Node<'_, '_>| {
-        let child = test.first_element_child().expect("it says something");
-        (child.tag_name().name().to_owned(), child.attribute("message").map(str::to_owned))
-    };
-    let codes = |codes: &str| Some(codes.to_owned());
-    assert_eq!(told(&tests[0]), ("failure".to_owned(), codes("name-invalid")));
-    assert_eq!(told(&tests[1]), ("failure".to_owned(), codes("checksum-mismatch, cid-mismatch")));
-    assert_eq!(told(&tests[2]), ("system-out".to_owned(), None), "it warns");
-    assert_eq!(told(&tests[3]).0, "error");
-    assert_eq!(told(&tests[4]).0, "error");
-    assert_eq!((tests.len(), tests[1].attribute("name")), (5, Some("a.eth")));
-}
-
-#[test]
 fn json_keeps_the_values_and_fits_its_schema() {
     let rows = [hostile(), Row::of(2, &wrong_checksum()), Row::of(3, &trusted())];
     let text = written(Format::Json, &rows, Ending::ListFailed("gone".to_owned()));
