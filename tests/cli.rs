@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use clresolve::reason::Code;
+use clresolve::sandbox::Sandbox;
 use serde_json::Value;
 
 #[cfg(target_os = "linux")]
@@ -605,6 +606,42 @@ fn a_verb_that_was_nearly_typed_is_named() {
     let verify = run(["--sandbox", "summarizeagent.eth", "--expect-verb", "sumarize", "-o", "short"]);
     let expected = "it is trusted, but its verb is summarize, not sumarize (did you mean `summarize`?).\n";
     assert_eq!((code(&verify), err(&verify).ends_with(expected)), (4, true), "{}", err(&verify));
+}
+
+/// A verdict is about identity: the payee of this name is wrong.
+#[test]
+fn text_of_a_trusted_name_promises_no_payment() {
+    let wrong_payee = run(["--sandbox", "payee-mismatch.eth"]);
+    let bound = "\npayee-mismatch.eth is bound to this card and entry. This does not cover whom to pay: \
+                 `clresolve decide` judges the terms of a seller.\n";
+    assert_eq!((code(&wrong_payee), out(&wrong_payee).ends_with(bound)), (0, true), "{}", out(&wrong_payee));
+}
+
+/// The gate is that of the same configuration, and its word is in the text alone: the JSON is the verdict's.
+#[tokio::test(flavor = "multi_thread")]
+async fn text_of_a_trusted_name_names_the_gates_denial() {
+    let sandbox = Sandbox::start().await.expect("the sandbox starts");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("clresolve.toml");
+    let mut config = sandbox.config();
+    config.gate.deny.push(Code::NameWildcard);
+    config.save(&file).expect("the folder can be written");
+    let file = file.display().to_string();
+    let name = "alice.wildcard.eth";
+    let asked = |arguments: &[&str]| run(arguments.iter().chain(&["--config", &file]));
+    let title = Code::NameWildcard.entry().title;
+    let denied =
+        format!("\nDo not call or pay {name}: it is trusted, but the gate would deny it (name-wildcard). {title}\n");
+    for command in ["verify", "trace"] {
+        let text = asked(&[command, name]);
+        assert_eq!((code(&text), out(&text).ends_with(&denied)), (0, true), "{}", out(&text));
+    }
+    let gate = asked(&["gate", name]);
+    assert!(out(&gate).starts_with("deny: name-wildcard\n"), "{}", out(&gate));
+    let json = asked(&["verify", name, "-o", "json"]);
+    let verdict: Value = serde_json::from_str(out(&json)).expect("JSON");
+    assert_eq!(verdict["summary"], format!("The binding of {name} is real: name, records, card and entry agree."));
+    assert_eq!((code(&json), err(&json)), (0, ""));
 }
 
 #[test]

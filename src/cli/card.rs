@@ -4,9 +4,10 @@ use super::args::CardArgs;
 use super::exit::Exit;
 use super::output::Output;
 use super::progress::Progress;
+use super::render::{self, Objections};
+use super::verify;
 use super::verify::{exit_of, waiting_for};
 use super::world::World;
-use super::{render, verify};
 use crate::verdict::State;
 
 pub(super) fn run(args: CardArgs) -> anyhow::Result<Exit> {
@@ -25,7 +26,10 @@ async fn write_card(args: CardArgs) -> anyhow::Result<Exit> {
     match resolution.card() {
         Some(card) if exit == Exit::Trusted => output.write_whole(card)?,
         _ if verdict.state == State::Trusted => verify::report_unmet(verdict, &unmet),
-        _ => anstream::eprint!("{}", render::walk(verdict, &unmet, &render::Palette::plain())),
+        _ => anstream::eprint!(
+            "{}",
+            render::walk(verdict, Objections::of_expectations(&unmet), &render::Palette::plain())
+        ),
     }
     Ok(exit)
 }

@@ -133,9 +133,9 @@ mod tests {
     #[test]
     fn long_lines_are_wrapped_with_a_hanging_indent() {
         let text = "name  trusted\n  ✓ records      mainnet eip155:1, block 21000000, resolver 0x231b; quorum 2/2\n\
-            Go ahead: requests and payments for a.eth may go there.\n";
+            a.eth is bound to this card. It does not cover whom to pay.\n";
         let expected = "name  trusted\n  ✓ records      mainnet eip155:1, block\n                 21000000, resolver\n                 0x231b; quorum 2/2\n\
-            Go ahead: requests and payments for a.eth\nmay go there.\n";
+            a.eth is bound to this card. It does not\ncover whom to pay.\n";
         assert_eq!(fit(text, 42), expected);
         assert_eq!(fit(text, 200), text);
     }

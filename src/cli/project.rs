@@ -4,7 +4,7 @@ use super::args::{ProjectArgs, Projection};
 use super::exit::Exit;
 use super::output::{self, Output};
 use super::progress::Progress;
-use super::render;
+use super::render::{self, Objections};
 use super::verify::waiting_for;
 use super::world::World;
 use crate::lint;
@@ -37,7 +37,10 @@ async fn write_card(args: ProjectArgs) -> anyhow::Result<Exit> {
             Ok(Exit::Untrusted)
         }
         Err(_) => {
-            anstream::eprint!("{}", render::walk(resolution.verdict(), &[], &render::Palette::plain()));
+            anstream::eprint!(
+                "{}",
+                render::walk(resolution.verdict(), Objections::default(), &render::Palette::plain())
+            );
             Ok(if resolution.verdict().state == State::Untrusted { Exit::Untrusted } else { Exit::Indeterminate })
         }
     }

@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use serde_json::Value;
 
 use crate::build::IN_PARALLEL_WITH;
-use crate::reason::{Effect, Fixer, Reason, Step};
+use crate::reason::{Effect, Fixer, Reason, Step, title_of};
 use crate::text::Foreign;
 use crate::verdict::{Anchor, CardDigest, Identity, State, Status, StepReport, Verdict};
 
@@ -18,6 +18,9 @@ const MAX_EVIDENCE_DEPTH: usize = 4;
 
 /// Characters of evidence that the short walk shows for a step.
 const BRIEF_CHARACTERS: usize = 100;
+
+/// What decides whom to pay, which no verdict does.
+const WHOM_TO_PAY: &str = "`clresolve decide` judges the terms of a seller";
 
 /// Most characters on a line of running text: longer lines are hard to read.
 pub(super) const LINE_WIDTH: usize = 92;
@@ -102,10 +105,39 @@ pub(super) fn warned(verdict: &Verdict, separator: &str, palette: &Palette) -> S
     }
 }
 
+/// What speaks against an agent although its verdict is trusted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Objections<'a> {
+    /// A clause for each `--expect-*` that the verdict does not meet.
+    pub(super) unmet: &'a [String],
+    /// The code with which the gate under the same configuration denies the agent. `None` too where the verdict does not
+    /// come from a live resolution: the gate decides on nothing else.
+    pub(super) denied: Option<&'static str>,
+}
+
+impl<'a> Objections<'a> {
+    /// Those of the command line alone.
+    pub(super) const fn of_expectations(unmet: &'a [String]) -> Self {
+        Self { unmet, denied: None }
+    }
+
+    fn is_none(self) -> bool {
+        self.unmet.is_empty() && self.denied.is_none()
+    }
+
+    /// All of them, as the end of a sentence, and what the gate's code means.
+    fn clauses(self) -> String {
+        let denied = self.denied.map(|code| format!("the gate would deny it ({code})"));
+        let clauses: Vec<String> = self.unmet.iter().cloned().chain(denied).collect();
+        let meaning = self.denied.and_then(title_of).map_or_else(String::new, |title| format!(" {title}"));
+        format!("{}.{meaning}", clauses.join(", and "))
+    }
+}
+
 /// The walk: each step with its mark and what was seen, the reasons, and what to do.
-pub(super) fn walk(verdict: &Verdict, unmet: &[String], palette: &Palette) -> String {
+pub(super) fn walk(verdict: &Verdict, against: Objections<'_>, palette: &Palette) -> String {
     let mut text = steps(verdict, palette);
-    ending(&mut text, verdict, unmet, palette);
+    ending(&mut text, verdict, against, palette);
     text
 }
 
@@ -121,7 +153,7 @@ pub(super) fn steps(verdict: &Verdict, palette: &Palette) -> String {
 }
 
 /// The walk with all of each step's evidence, and its time.
-pub(super) fn trace(verdict: &Verdict, unmet: &[String], palette: &Palette) -> String {
+pub(super) fn trace(verdict: &Verdict, against: Objections<'_>, palette: &Palette) -> String {
     let mut text = heading(verdict, palette);
     for step in &verdict.steps {
         let style = palette.status(step.status);
@@ -147,7 +179,7 @@ pub(super) fn trace(verdict: &Verdict, unmet: &[String], palette: &Palette) -> S
     }
     let dim = palette.dim;
     let _ = writeln!(text, "  {dim}{}; verdict {}{dim:#}", took(&verdict.steps), Foreign::new(&verdict.id));
-    ending(&mut text, verdict, unmet, palette);
+    ending(&mut text, verdict, against, palette);
     text
 }
 
@@ -173,17 +205,17 @@ fn took(steps: &[StepReport]) -> String {
     }
 }
 
-/// One sentence that says what to do.
-pub(super) fn advice(verdict: &Verdict, unmet: &[String]) -> String {
+/// What to do. A trusted verdict is about identity, and promises nothing about payments.
+pub(super) fn advice(verdict: &Verdict, against: Objections<'_>) -> String {
     let name = name(verdict);
     match verdict.state {
-        State::Trusted if !unmet.is_empty() => {
-            format!("Do not call or pay {name}: it is trusted, but {}.", unmet.join(", and "))
+        State::Trusted if !against.is_none() => {
+            format!("Do not call or pay {name}: it is trusted, but {}", against.clauses())
         }
-        State::Trusted => match entry(verdict) {
-            Some(entry) => format!("Go ahead: requests and payments for {name} may go to {}.", Foreign::new(entry)),
-            None => format!("Go ahead: {name} is bound to its card."),
-        },
+        State::Trusted => {
+            let bound = if entry(verdict).is_some() { "this card and entry" } else { "this card" };
+            format!("{name} is bound to {bound}. This does not cover whom to pay: {WHOM_TO_PAY}.")
+        }
         State::Untrusted => refuse(verdict, &name),
         State::Indeterminate => wait(verdict, &name),
     }
@@ -252,7 +284,7 @@ fn heading(verdict: &Verdict, palette: &Palette) -> String {
     text
 }
 
-fn ending(text: &mut String, verdict: &Verdict, unmet: &[String], palette: &Palette) {
+fn ending(text: &mut String, verdict: &Verdict, against: Objections<'_>, palette: &Palette) {
     for reason in &verdict.reasons {
         text.push('\n');
         write_reason(text, reason, palette);
@@ -271,8 +303,9 @@ fn ending(text: &mut String, verdict: &Verdict, unmet: &[String], palette: &Pale
             Foreign::new(&verdict.profile.id)
         );
     }
-    let style = if unmet.is_empty() { palette.state(verdict.state) } else { palette.bad };
-    let _ = writeln!(text, "\n{style}{}{style:#}", advice(verdict, unmet));
+    let is_denied = verdict.state == State::Trusted && !against.is_none();
+    let style = if is_denied { palette.bad } else { palette.state(verdict.state) };
+    let _ = writeln!(text, "\n{style}{}{style:#}", advice(verdict, against));
 }
 
 /// One reason, with its values.
@@ -575,16 +608,16 @@ summarizeagent.eth  trusted
   ! single-rpc (warn, X-7)
       One RPC operator alone vouches for the records.
 
-Go ahead: requests and payments for summarizeagent.eth may go to x402://summarizeagent.eth/summarize/v1.
+summarizeagent.eth is bound to this card and entry. This does not cover whom to pay: `clresolve decide` judges the terms of a seller.
 ";
-        assert_eq!(walk(&trusted(), &[], &Palette::plain()), expected);
+        assert_eq!(walk(&trusted(), Objections::default(), &Palette::plain()), expected);
         let line = short(&trusted(), &Palette::plain());
         assert_eq!(line, "trusted  summarizeagent.eth  x402://summarizeagent.eth/summarize/v1  warn: single-rpc\n");
     }
 
     #[test]
     fn a_refusal_says_what_where_and_who() {
-        let text = walk(&untrusted(), &[], &Palette::plain());
+        let text = walk(&untrusted(), Objections::default(), &Palette::plain());
         let reasons = "
   ✗ checksum-mismatch (fail, CL-50) at https
       The SHA-256 of the card is not the one in cl.checksum.agentcard.
@@ -610,7 +643,7 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
         let mut verdict = untrusted();
         verdict.profile.near_misses =
             vec![NearMiss { profile: "agent-cards/1.0.0+released".to_owned(), would_be: State::Trusted }];
-        let text = walk(&verdict, &[], &Palette::plain());
+        let text = walk(&verdict, Objections::default(), &Palette::plain());
         assert!(text.contains(
             "The same evidence is trusted under agent-cards/1.0.0+released; judged here by agent-cards/1.0.0."
         ));
@@ -620,10 +653,35 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
     #[test]
     fn an_unmet_expectation_has_the_last_word() {
         let unmet = ["its verb is summarize, not translate".to_owned()];
-        let text = walk(&trusted(), &unmet, &Palette::plain());
+        let text = walk(&trusted(), Objections::of_expectations(&unmet), &Palette::plain());
         assert!(text.ends_with(
             "\nDo not call or pay summarizeagent.eth: it is trusted, but its verb is summarize, not translate.\n"
         ));
+    }
+
+    #[test]
+    fn trusted_verdict_promises_no_payment_and_names_the_gates_denial() {
+        let denied = Objections { unmet: &[], denied: Some("status-withdrawn") };
+        let because = "the gate would deny it (status-withdrawn). The publisher has withdrawn the agent.";
+        let said = advice(&trusted(), denied);
+        assert_eq!(said, format!("Do not call or pay summarizeagent.eth: it is trusted, but {because}"));
+        for text in [walk(&trusted(), denied, &Palette::plain()), trace(&trusted(), denied, &Palette::plain())] {
+            assert!(text.ends_with(&format!("\n{said}\n")), "{text}");
+        }
+        let coloured = walk(&trusted(), denied, &Palette::colours());
+        assert!(coloured.contains(&format!("{0}{said}{0:#}", Palette::colours().bad)), "{coloured}");
+        let unmet = ["its verb is summarize, not translate".to_owned()];
+        let both = advice(&trusted(), Objections { unmet: &unmet, ..denied });
+        assert!(both.ends_with(&format!("but its verb is summarize, not translate, and {because}")), "{both}");
+        let mut without_entry = trusted();
+        without_entry.identity.as_mut().expect("a card").entry = None;
+        let said = advice(&without_entry, Objections::default());
+        assert!(
+            said.starts_with("summarizeagent.eth is bound to this card. This does not cover whom to pay:"),
+            "{said}"
+        );
+        // What is not trusted has reasons of its own.
+        assert_eq!(advice(&untrusted(), denied), advice(&untrusted(), Objections::default()));
     }
 
     #[test]
@@ -633,16 +691,18 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
         verdict.reasons = vec![Reason::new(Code::RpcUnreachable)];
         verdict.freshness.retry_after = Some(8);
         assert_eq!(
-            advice(&verdict, &[]),
+            advice(&verdict, Objections::default()),
             "Do not rely on summarizeagent.eth yet (rpc-unreachable); ask again in 8 s, or elsewhere (--rpc, --gateway)."
         );
         verdict.reasons = vec![Reason::new(Code::RpcWrongChain)];
-        assert!(advice(&verdict, &[]).contains("`clresolve explain rpc-wrong-chain` says what to change"));
+        assert!(
+            advice(&verdict, Objections::default()).contains("`clresolve explain rpc-wrong-chain` says what to change")
+        );
     }
 
     #[test]
     fn a_trace_shows_evidence_and_time_and_nothing_raw() {
-        let text = trace(&trusted(), &[], &Palette::plain());
+        let text = trace(&trusted(), Objections::default(), &Palette::plain());
         assert!(
             text.contains("  ✓ fetch-https      12 ms  pass\n      host  commandlayer.org\n      status  200\n"),
             "{text}"
@@ -660,7 +720,7 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
             .steps
             .insert(at + 1, step(Step::Binding, Status::Pass, serde_json::json!({IN_PARALLEL_WITH: ["fetch-https"]})));
         verdict.steps[at + 1].ms = 30;
-        let text = trace(&verdict, &[], &Palette::plain());
+        let text = trace(&verdict, Objections::default(), &Palette::plain());
         let step = "  ✓ fetch-https      12 ms  pass, in parallel with binding\n      url  https://a.example/\n";
         assert!(text.contains(step), "{text}");
         assert!(text.contains("  114 ms in all; fetch-https and binding ran in parallel; verdict "), "{text}");
@@ -673,13 +733,13 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
         verdict.reasons = vec![Reason::new(Code::NameInvalid)];
         (verdict.identity, verdict.anchor) = (None, None);
         assert_eq!(short(&verdict, &Palette::plain()), "untrusted  a\\u{200b}b.eth\\u{a}  name-invalid\n");
-        assert!(advice(&verdict, &[]).starts_with("Check the spelling of a\\u{200b}b.eth\\u{a}"));
+        assert!(advice(&verdict, Objections::default()).starts_with("Check the spelling of a\\u{200b}b.eth\\u{a}"));
     }
 
     #[test]
     fn colour_is_only_in_the_palette() {
-        assert!(!walk(&untrusted(), &[], &Palette::plain()).contains('\u{1b}'));
-        assert!(walk(&untrusted(), &[], &Palette::colours()).contains("\u{1b}[31m"));
+        assert!(!walk(&untrusted(), Objections::default(), &Palette::plain()).contains('\u{1b}'));
+        assert!(walk(&untrusted(), Objections::default(), &Palette::colours()).contains("\u{1b}[31m"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use clresolve_request::question::MAX_BYTES;
@@ -17,6 +18,7 @@ use super::progress::Progress;
 use super::render::{Palette, write_reason};
 use super::verify::waiting_for;
 use super::world::World;
+use crate::reason::title_of;
 use crate::text::Foreign;
 use crate::verdict::State;
 
@@ -37,10 +39,13 @@ async fn check(args: RequestCheckArgs) -> anyhow::Result<Exit> {
     let question = RequestQuestion { name: args.name, verb: args.verb, request };
     let progress = Progress::start(waiting_for(std::slice::from_ref(&question.name)));
     let world = World::open(&args.world).await?;
-    let found = world.resolver.check_request(&question).await;
+    let resolution = world.resolver.resolve(&question.name).await;
+    let denied = world.resolver.denied(&resolution, Some(&question.verb));
+    let text = String::from_utf8_lossy(&question.request).into();
+    let found = world.resolver.check_request_of(&resolution, Arc::new(question)).await;
     drop(progress);
     let mut results = Results::one(output, args.output.form());
-    let shown = Shown { found: &found, file: &args.request, text: String::from_utf8_lossy(&question.request).into() };
+    let shown = Shown { found: &found, denied, file: &args.request, text };
     results.push(&found, |format| match format {
         Format::Short => shown.short(&palette),
         _ => shown.people(&palette, width),
@@ -62,7 +67,7 @@ async fn template(args: RequestTemplateArgs) -> anyhow::Result<Exit> {
             Ok(Exit::Trusted)
         }
         Err(found) => {
-            let shown = Shown { found: &found, file: Path::new("-"), text: String::new() };
+            let shown = Shown { found: &found, denied: None, file: Path::new("-"), text: String::new() };
             anstream::eprint!("{}", shown.people(&Palette::plain(), None));
             Ok(exit(found.state))
         }
@@ -97,6 +102,8 @@ const fn exit(state: State) -> Exit {
 /// What is said of a request, and its text.
 struct Shown<'a> {
     found: &'a Checked,
+    /// The code with which the gate denies the agent.
+    denied: Option<&'static str>,
     file: &'a Path,
     text: String,
 }
@@ -127,10 +134,16 @@ impl Shown<'_> {
         for reason in reasons {
             write_reason(&mut text, reason, palette);
         }
-        let advice = match state {
-            State::Trusted => " It may be sent.",
-            State::Untrusted => " Do not send it.",
-            State::Indeterminate => " Do not send it yet.",
+        let advice = match (state, self.denied) {
+            (State::Trusted, None) => " It may be sent.".to_owned(),
+            (State::Trusted, Some(code)) => {
+                format!(
+                    " Do not send it: the gate would deny the agent ({code}). {}",
+                    title_of(code).unwrap_or_default()
+                )
+            }
+            (State::Untrusted, _) => " Do not send it.".to_owned(),
+            (State::Indeterminate, _) => " Do not send it yet.".to_owned(),
         };
         let gap = if reasons.is_empty() { "" } else { "\n" };
         let _ = writeln!(text, "{gap}{style}{}{advice}{style:#}", Foreign::new(&self.found.summary));

@@ -5,7 +5,7 @@ use super::exit::Exit;
 use super::input::read;
 use super::notice;
 use super::output::{Output, Results};
-use super::render;
+use super::render::{self, Objections};
 use super::verify::{exit_of, report_unmet};
 use super::world::{self, Reader};
 use crate::chain::Grade;
@@ -84,7 +84,7 @@ fn show(args: VerdictVerifyArgs, verified: &VerifiedVerdict) -> anyhow::Result<E
     let mut results = Results::one(output, format);
     results.push(verdict, |format| match format {
         Format::Short => render::short(verdict, &palette),
-        _ => render::walk(verdict, &unmet, &palette),
+        _ => render::walk(verdict, Objections::of_expectations(&unmet), &palette),
     })?;
     results.finish()?;
     Ok(exit_of(verdict, &unmet))

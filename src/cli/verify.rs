@@ -10,7 +10,7 @@ use super::names;
 use super::notice;
 use super::output::{Output, Results};
 use super::progress::Progress;
-use super::render::{self, Palette};
+use super::render::{self, Objections, Palette};
 use super::world::World;
 use crate::config::{Layer, SignLayer};
 use crate::sign::{self, SANDBOX, SignError, Signer};
@@ -30,10 +30,10 @@ pub(super) enum View {
 }
 
 impl View {
-    fn text(self, verdict: &Verdict, unmet: &[String], palette: &Palette) -> String {
+    fn text(self, verdict: &Verdict, against: Objections<'_>, palette: &Palette) -> String {
         match self {
-            Self::Walk => render::walk(verdict, unmet, palette),
-            Self::Trace => render::trace(verdict, unmet, palette),
+            Self::Walk => render::walk(verdict, against, palette),
+            Self::Trace => render::trace(verdict, against, palette),
         }
     }
 }
@@ -63,6 +63,7 @@ pub(super) async fn judge(args: VerifyArgs, view: View) -> anyhow::Result<Exit> 
     while let Some(resolution) = verdicts.next().await {
         let verdict = resolution.verdict();
         let unmet = args.expect.unmet(verdict);
+        let against = Objections { unmet: &unmet, denied: world.resolver.denied(&resolution, None) };
         worst = worst.max(exit_of(verdict, &unmet));
         progress.aside(|| {
             if format != Format::Text {
@@ -79,8 +80,8 @@ pub(super) async fn judge(args: VerifyArgs, view: View) -> anyhow::Result<Exit> 
             results.push(verdict.as_ref(), |format| match format {
                 _ if signed.is_some() => signed.unwrap_or_default() + "\n",
                 Format::Short => render::short(verdict, &palette),
-                _ if first => view.text(verdict, &unmet, &palette),
-                _ => format!("\n{}", view.text(verdict, &unmet, &palette)),
+                _ if first => view.text(verdict, against, &palette),
+                _ => format!("\n{}", view.text(verdict, against, &palette)),
             })
         })?;
         first = false;
@@ -131,7 +132,7 @@ pub(super) fn exit_of(verdict: &Verdict, unmet: &[String]) -> Exit {
 /// Says on stderr what a trusted verdict does not meet.
 pub(super) fn report_unmet(verdict: &Verdict, unmet: &[String]) {
     if !unmet.is_empty() {
-        anstream::eprintln!("{}", render::advice(verdict, unmet));
+        anstream::eprintln!("{}", render::advice(verdict, Objections::of_expectations(unmet)));
     }
 }
 

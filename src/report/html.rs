@@ -36,7 +36,8 @@ const SCRIPT: &str = include_str!("html/page.js");
 const CAUSES_AT_THE_TOP: usize = 4;
 
 /// What each state means, to a reader who knows none of them.
-const MEANINGS: [&str; 3] = ["every check holds", "a check fails: do not call or pay", "a check could not be made"];
+const MEANINGS: [&str; 3] =
+    ["the name is bound to its card and entry", "a check fails: do not call or pay", "a check could not be made"];
 
 /// Most names that the page shows where registry and chain do not agree: more are another registry. The JSON form has all.
 const MAX_REGISTRY_FINDINGS_SHOWN: usize = 500;

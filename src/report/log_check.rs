@@ -387,7 +387,7 @@ impl Missing {
     /// The row to add.
     fn draft(&self, today: &str) -> Draft {
         let decision = match self.kind {
-            LogKind::Correction => "may be called and paid again",
+            LogKind::Correction => "bound to its card and entry again",
             LogKind::Incident => "not to be called or paid until its publisher has corrected what it published",
             LogKind::Change | LogKind::Decision => "accepted, or not to be paid until its publisher has announced it",
         };

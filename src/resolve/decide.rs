@@ -103,7 +103,7 @@ impl Resolver {
     }
 
     /// Why the gate denies requests to the agent of a verdict, for a verb; `None` where it lets them pass.
-    pub(super) fn denied(&self, resolution: &Resolution, verb: Option<&str>) -> Option<&'static str> {
+    pub(crate) fn denied(&self, resolution: &Resolution, verb: Option<&str>) -> Option<&'static str> {
         let config = &self.0.walker.config;
         if config.chain.block.number().is_some() && !clresolve_core::mutant!("the-past-opens-the-gate") {
             return Some(Code::ChainBehind.slug());

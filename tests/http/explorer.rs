@@ -118,7 +118,7 @@ async fn a_name_with_a_joiner_is_sent_and_copied_as_it_is() {
     }
 }
 
-/// A page never says "go ahead" where the gate refuses.
+/// A page promises no payment, and says so where the gate denies what is trusted.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_to_do_is_what_the_gate_says() {
     type Change = fn(&mut Config);
@@ -135,7 +135,7 @@ async fn what_to_do_is_what_the_gate_says() {
         let (_, page) = daemon.page(&format!("?name={name}{rules}")).await;
         let advice = format!("Do not call or pay it: the gate denies it, <code>{code}</code>.");
         assert!(page.contains(&format!("<title>Denied: {name}</title>")) && page.contains(&advice), "{page}");
-        assert!(!page.contains("Go ahead") && !page.contains("data-seller"), "{page}");
+        assert!(!page.contains("is bound to") && !page.contains("data-seller"), "{page}");
         assert_eq!(page.contains("class=\"rules\""), !rules.is_empty(), "{page}");
     }
     let daemon = Daemon::start(|config| config.rules.profile = "agent-cards/1.0.0+released".to_owned()).await;
@@ -143,7 +143,13 @@ async fn what_to_do_is_what_the_gate_says() {
     assert!(page.contains("and lets it pass.") && page.contains("Do not call or pay it; its publisher"), "{page}");
     let daemon = Daemon::start(|config| config.http.cold_runs_per_minute = 1).await;
     let (_, page) = daemon.page(&format!("?name={GOOD}&depth=schemas")).await;
-    assert!(page.contains("were not asked: <code>client-over-quota</code>") && !page.contains("Go ahead"), "{page}");
+    assert!(page.contains("were not asked: <code>client-over-quota</code>") && !page.contains("is bound to"), "{page}");
+    // Its payee is wrong, which no verdict covers.
+    let daemon = Daemon::start(|_| {}).await;
+    let (_, page) = daemon.page("?name=payee-mismatch.eth").await;
+    let advice = "<p class=\"advice\">The name is bound to this card and to the entry \
+                  <code>x402://payee-mismatch.eth/summarize/v1</code>. This does not cover whom to pay: ";
+    assert!(page.contains(advice) && !page.contains("payments may"), "{page}");
 }
 
 /// Names are typed by anybody, and a link may hold any name; cards and records are written by publishers.

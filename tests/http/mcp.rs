@@ -215,6 +215,37 @@ async fn no_answer_repeats_a_long_argument() {
 }
 
 /// Two agents that differ only in what their publishers wrote get the same sentences.
+/// The gate judges by the rules of the daemon, whatever rules the client chooses.
+#[tokio::test(flavor = "multi_thread")]
+async fn trusted_agent_that_the_gate_denies_is_named_so() {
+    let daemon = Daemon::start(on).await;
+    let text = async |daemon: &Daemon, tool, arguments| {
+        let result = called(daemon, tool, arguments).await;
+        result["content"][0]["text"].as_str().expect("a text").to_owned()
+    };
+    let good = text(&daemon, "verify_agent", json!({"name": GOOD})).await;
+    assert!(good.contains("belong together. Whom to pay is another question: ask check_payment."), "{good}");
+    let released = json!({"name": "released-form.eth", "profile": "agent-cards/1.0.0+released"});
+    let denied = text(&daemon, "verify_agent", released).await;
+    let lead = "trusted: the name, its card and its entry belong together, but the gate does not let requests pass. Do not \
+                call or pay this agent.\n- ";
+    assert!(denied.starts_with(&format!("{lead}entry-version-noncompliant: ")), "{denied}");
+    let strangers = Daemon::start(|config| {
+        on(config);
+        config.chain.endpoints[0].own = false;
+    });
+    let strangers = strangers.await;
+    let denied = text(&strangers, "verify_agent", json!({"name": GOOD})).await;
+    assert!(denied.starts_with(&format!("{lead}single-rpc: ")), "{denied}");
+    assert_eq!(denied.matches("single-rpc").count(), 1, "{denied}");
+    let (_, request) = Sandbox::request();
+    let request = json!({"name": GOOD, "verb": "summarize", "request": request});
+    let may = text(&daemon, "check_request", request.clone()).await;
+    assert!(may.contains("It may be sent."), "{may}");
+    let may_not = text(&strangers, "check_request", request).await;
+    assert!(may_not.contains("the gate denies the agent. Do not send it.\n- single-rpc: "), "{may_not}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_card_says_never_gets_into_content() {
     let agent = |name: &str, text: &str| {

@@ -30,7 +30,8 @@ pub(in crate::cli) enum RequestCommand {
 #[command(after_help = "\
 The schema is the one that the agent's card binds for the verb, its bytes
 proven by their digest. Nothing is sent. Each finding has its line and column.
-Exit codes: 0 it may be sent, 1 it must not, 2 usage, 3 it is not known.
+Exit codes: 0 it fits, 1 it must not be sent, 2 usage, 3 it is not known.
+Where the gate would deny the agent, the text says so.
 
 Examples:
   clresolve request check summarizeagent.eth summarize request.json

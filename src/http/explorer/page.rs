@@ -10,6 +10,10 @@ use crate::config::{ChainConfig, DEFAULT_PROFILE};
 use crate::reason::{Code, Effect, Fixer, Reason, Refusal, Step, title_of};
 use crate::verdict::{Anchor, Depth, Identity, Served, State, Verdict};
 
+/// What follows on a proven identity, as HTML: no verdict says whom to pay.
+const WHOM_TO_PAY: &str =
+    "This does not cover whom to pay: <code>POST /v1/decisions</code> judges the terms of a seller.";
+
 /// What the sandbox calls its world: its verdicts prove nothing.
 const SANDBOX: &str = clresolve_core::world::SANDBOX;
 
@@ -67,8 +71,8 @@ pub(super) enum Shown<'a> {
 /// The page before anything is asked.
 pub(super) fn start(profile: &str) -> String {
     let lead = format!(
-        "<p class=\"lead\">An ENS name says where an agent’s card is, what its hash is, and where to pay it. This page \
-         proves it, or says what is wrong. It asks the chain, the web host and IPFS, and believes none of them alone. \
+        "<p class=\"lead\">An ENS name says where an agent’s card is, what its hash is, and which entry to call. This page \
+         proves that they belong together, or says what is wrong. It asks the chain, the web host and IPFS, and believes none of them alone. \
          Rules: {}.</p>\n",
         code(profile)
     );
@@ -277,8 +281,8 @@ fn at_gate(gate: Result<AtGate<'_>, Refusal>) -> String {
         return format!("Do not call or pay it: the gate denies it, {}. {}", code(slug), foreign(title));
     }
     match verdict.identity.as_ref().and_then(|identity| identity.entry.as_deref()) {
-        Some(entry) => format!("Go ahead: requests and payments may go to {}.", code(entry)),
-        None => "Go ahead: the name is bound to its card.".to_owned(),
+        Some(entry) => format!("The name is bound to this card and to the entry {}. {WHOM_TO_PAY}", code(entry)),
+        None => format!("The name is bound to this card. {WHOM_TO_PAY}"),
     }
 }
 

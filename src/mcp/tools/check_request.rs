@@ -38,7 +38,7 @@ impl Tool for CheckRequest {
 
     fn description(&self) -> &'static str {
         "Holds a request against the schema that the agent's card binds for the verb, before it is sent. Send it only where \
-         the state is trusted; findings come with line and column. Nothing is sent."
+         the text says that it may be sent; findings come with line and column. Nothing is sent."
     }
 
     fn arguments(&self) -> (Value, &'static [&'static str]) {
@@ -59,14 +59,24 @@ impl Tool for CheckRequest {
         let question =
             Arc::new(RequestQuestion { name: name.into(), verb: verb.into(), request: request.into_bytes() });
         let AgentAnswer { resolver, resolution } = asker.ask(Question::new(&*question.name)).await?;
+        let denied = resolver.denied(&resolution, Some(&question.verb));
         let work = async move {
             let found = resolver.check_request_of(&resolution, question).await;
-            let said = of_state(found.state).codes(found.codes.iter().map(String::as_str));
+            let denied = denied.filter(|_| found.state == State::Trusted);
+            let said = match denied {
+                Some(_) => OwnText::new(DENIED),
+                None => of_state(found.state),
+            };
+            let said = said.codes(denied.into_iter().chain(found.codes.iter().map(String::as_str)));
             Answer::about(&resolver, said, &form::REQUEST, found).await
         };
         asker.admitted(Box::pin(work)).await
     }
 }
+
+/// What is said of a request that fits its schema, to an agent that the gate denies.
+const DENIED: &str =
+    "trusted: the request is what the agent's schema demands, but the gate denies the agent. Do not send it.";
 
 fn of_state(state: State) -> OwnText {
     OwnText::new(match state {

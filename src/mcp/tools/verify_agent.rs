@@ -34,8 +34,8 @@ impl Tool for VerifyAgent {
 
     fn description(&self) -> &'static str {
         "Proves from the Ethereum chain and IPFS whether an ENS name, its Agent-Card and its x402:// entry belong together. \
-         Call it before you call or pay an agent. Go on only where the state is trusted; untrusted and indeterminate come \
-         with their reasons."
+         Call it before you call an agent. Go on only where the state is trusted and the text names no denial by the gate. \
+         It does not say whom to pay: check_payment does."
     }
 
     fn arguments(&self) -> (Value, &'static [&'static str]) {
@@ -53,20 +53,42 @@ impl Tool for VerifyAgent {
 
     async fn call(&self, asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
         let Arguments { name, profile, depth } = arguments(given)?;
-        let mut question = Question::new(name);
+        let of_gate = Question::new(name);
+        let mut question = of_gate.clone();
         question.profile = profile.clone().map(String::from);
         question.depth = depth;
+        let is_of_gate = question == of_gate;
         let asked = asker.ask(question).await;
         let AgentAnswer { resolver, resolution } = asked.map_err(|refusal| unanswered(refusal, profile))?;
         let verdict = resolution.verdict().clone();
-        let said = of_state(verdict.state).codes(verdict.reasons.iter().map(|reason| reason.code.slug()));
+        let denied = match verdict.state {
+            State::Trusted if is_of_gate => resolver.denied(&resolution, None),
+            // The gate takes no rules from a client.
+            State::Trusted => {
+                let judged = asker.ask(of_gate).await;
+                judged.map_or_else(
+                    |refusal| Some(refusal.slug()),
+                    |judged| judged.resolver.denied(&judged.resolution, None),
+                )
+            }
+            State::Untrusted | State::Indeterminate => None,
+        };
+        let said = if denied.is_some() { OwnText::new(DENIED) } else { of_state(verdict.state) };
+        let codes = verdict.reasons.iter().map(|reason| reason.code.slug()).filter(|code| Some(*code) != denied);
+        let said = said.codes(denied.into_iter().chain(codes));
         Answer::about(&resolver, said, self.form(), verdict).await
     }
 }
 
+/// What is said of an agent whose identity is proven, and that the gate denies or cannot judge.
+const DENIED: &str = "trusted: the name, its card and its entry belong together, but the gate does not let requests pass. \
+                      Do not call or pay this agent.";
+
 fn of_state(state: State) -> OwnText {
     OwnText::new(match state {
-        State::Trusted => "trusted: the name, its card and its entry belong together.",
+        State::Trusted => {
+            "trusted: the name, its card and its entry belong together. Whom to pay is another question: ask check_payment."
+        }
         State::Untrusted => "untrusted: the evidence contradicts the rules. Do not call or pay this agent.",
         State::Indeterminate => {
             "indeterminate: it could not be decided whether the evidence holds. Do not call or pay this agent yet."
