@@ -15,7 +15,9 @@ use std::time::{Duration, Instant};
 use clresolve::config::Config;
 use clresolve::sandbox::Sandbox;
 
-use programs::{Impostor, OpenGate, PATIENCE, Proxy, Runtime, Then, Waits, daemon, status_of};
+use programs::{
+    Impostor, JUDGED, OpenGate, PATIENCE, Proxy, Runtime, Then, Waits, daemon, headers, status_of, status_with,
+};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/proxies.md");
 const MARK: &str = "<!-- the matrix, by `just proxies write` -->";
@@ -373,8 +375,8 @@ fn documented(document: &str, proxy: Proxy) -> Tables {
 /// The seconds that a pod goes on for, once no new connection is made to it.
 fn pause_of_a_pod() -> Duration {
     let manifest = include_str!("../deploy/kubernetes/clresolve.yaml");
-    let (_, rest) = manifest.split_once("preStop: { exec: { command: [sleep, \"").expect("a pause");
-    Duration::from_secs(rest.split('"').next().and_then(|seconds| seconds.parse().ok()).expect("seconds"))
+    let (_, rest) = manifest.split_once("preStop: { sleep: { seconds: ").expect("a pause");
+    Duration::from_secs(rest.split(' ').next().and_then(|seconds| seconds.parse().ok()).expect("seconds"))
 }
 
 /// A connection that is never idle stays with a pod that goes. It must have ended before the pod refuses, and what is left
@@ -401,6 +403,123 @@ async fn no_connection_to_the_gate_outlives_the_pause_of_a_pod() {
         let lives = gate.lives();
         assert!(lives.iter().any(|life| !life.is_zero()), "{proxy:?} keeps no connection");
         assert!(lives.iter().all(|life| *life + NEWS < pause), "{proxy:?} keeps connections for {lives:?}");
+    }
+}
+
+/// Header lines with which a client speaks for the gate, in spellings that a server behind CGI or WSGI takes for one.
+const FORGED: [&str; 9] = [
+    "Clresolve-Card-Sha256: forged",
+    "Clresolve_Card_Sha256: forged",
+    "clresolve-card_sha256: forged",
+    "CLRESOLVE-STATE: trusted",
+    "Clresolve_State: trusted",
+    "cLreSolve-cOde: none",
+    "clresolve_code: none",
+    "Clresolve.Code: none",
+    "Clresolve-Verdict: sha256:00",
+];
+
+/// What a buyer's browser adds. The proxy asks the gate, and no browser.
+const OF_BROWSERS: [&str; 2] = ["Sec-Fetch-Site: cross-site", "Origin: https://shop.example"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forged_headers_of_the_gate_reach_nobody() {
+    let all = std::env::var_os("PROXIES").is_some();
+    let (runtime, gate) = (Runtime::start().await, OpenGate::start().await);
+    for proxy in [Proxy::Nginx, Proxy::Caddy, Proxy::Envoy] {
+        if !all && (proxy != Proxy::Nginx || !proxy.is_installed()) {
+            println!("skipped: {}; `just proxies` runs it", proxy.title());
+            continue;
+        }
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (_proxy, port) = proxy.start(folder.path(), gate.port, runtime.port, Waits::Long);
+        let asked = format!("{}{GOOD}/v1", proxy.prefix());
+        // Each alone, and all at once: a proxy joins or drops headers that come twice.
+        let together = [FORGED.as_slice(), &OF_BROWSERS].concat();
+        let each = FORGED.iter().chain(&OF_BROWSERS).map(|line| vec![*line]);
+        for lines in each.chain([together]) {
+            let lines = lines.iter().map(|line| format!("{line}\r\n")).collect::<String>();
+            assert_eq!(status_with(port, "GET", asked.as_bytes(), &lines).await, "200", "{proxy:?}: {lines}");
+            for head in gate.take_heads() {
+                let told = |name: &str| ["clresolve", "sec-fetch-site", "origin"].iter().any(|it| name.starts_with(it));
+                assert!(!headers(&head).any(|(name, _)| told(&name)), "{proxy:?}: {lines}: {head}");
+            }
+            let heads = runtime.take_heads();
+            let told: Vec<_> = heads.iter().flat_map(|head| headers(head)).collect();
+            let of_gate: Vec<_> = told.iter().filter(|(name, _)| name.starts_with("clresolve")).collect();
+            let expected = ("clresolve-card-sha256".to_owned(), JUDGED.to_owned());
+            assert_eq!(of_gate, [&expected], "{proxy:?}: {lines}");
+            // The runtime may want to know which page asked.
+            for line in OF_BROWSERS.iter().filter(|line| lines.contains(**line)) {
+                let (name, value) = line.split_once(": ").expect("a header");
+                let sent = (name.to_ascii_lowercase(), value.to_owned());
+                assert!(told.contains(&sent), "{proxy:?}: {heads:?}");
+            }
+        }
+    }
+}
+
+/// What a guard asks of the daemon through `deploy/nginx-tls.conf`.
+const OF_GUARDS: [&str; 7] = [
+    "/v1/gate/summarizeagent.eth/summarize",
+    "/v1/gate/summarizeagent.eth/summarize?network=eip155:1",
+    "/v1/gate/%F0%9F%A4%96.eth/summarize",
+    "/v1/gate/%24cash.eth/summarize",
+    "/v1/decisions",
+    "/v1/decisions/signed",
+    "http://h/v1/decisions",
+];
+
+/// Targets whose normal form is one of those, and that the daemon would read otherwise; and routes that are not for guards.
+const NOT_OF_GUARDS: [&str; 24] = [
+    "/",
+    "/metrics",
+    "/v1/verdicts/a.eth",
+    "/v1/gate/a.eth",
+    "/v1/gate/a.eth/x/y",
+    "/v1/gate//x",
+    "/v1/gate/../decisions",
+    "/v1/gate/./decisions",
+    "/v1/gate/a.eth/..",
+    "/v1/gate/.a.eth/x",
+    "/v1/verdicts/../decisions",
+    "/v1/verdicts/a.eth/../../decisions",
+    "/metrics/../v1/decisions",
+    "/v1/%2e%2e/v1/decisions",
+    "/v1/verdicts/%2E%2e/decisions",
+    "/v1/verdicts/x%2f..%2f..%2fdecisions",
+    "//v1/decisions",
+    "/v1//decisions",
+    "/v1/./decisions",
+    "/v1/%64ecisions",
+    "/%761/decisions",
+    "/v1/gate/a%2eeth/x",
+    "/metrics#/../v1/decisions",
+    "http://h/metrics/../v1/decisions",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nginx_with_tls_hands_on_only_what_guards_ask() {
+    let proxy = Proxy::NginxTls;
+    if !proxy.is_installed() {
+        assert!(std::env::var_os("PROXIES").is_none(), "nginx is not installed");
+        println!("skipped: nginx; `just proxies` runs it");
+        return;
+    }
+    // In the place of the daemon: it notes each target as it came.
+    let daemon = Runtime::start().await;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (_proxy, port) = proxy.start(folder.path(), daemon.port, daemon.port, Waits::Long);
+    for target in OF_GUARDS {
+        assert_eq!(status_of(port, "POST", target.as_bytes()).await, "200", "{target}");
+        let reached: Vec<String> = daemon.take().into_iter().map(|(target, _)| target).collect();
+        assert_eq!(reached, [target.strip_prefix("http://h").unwrap_or(target)]);
+    }
+    let gate_paths = DISGUISES.iter().map(|path| [b"/v1/gate", *path].concat());
+    for target in NOT_OF_GUARDS.iter().map(|target| target.as_bytes().to_vec()).chain(gate_paths) {
+        let status = status_of(port, "POST", &target).await;
+        let (target, reached) = (target.escape_ascii().to_string(), daemon.take());
+        assert!(matches!(status.as_str(), "400" | "404") && reached.is_empty(), "{target}: {status}, {reached:?}");
     }
 }
 

@@ -22,9 +22,14 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// Longest head of a request that the runtime reads.
 const HEAD: usize = 16 * 1024;
 
-/// What reached the runtime: the target as it came, with what is no printable ASCII escaped, and the card's digest in the
-/// header.
-type Reached = Arc<Mutex<Vec<(String, String)>>>;
+/// The heads of the requests that reached a server, with what is no printable ASCII escaped.
+type Heads = Arc<Mutex<Vec<String>>>;
+
+/// The digest of the card in each answer of [`OpenGate`].
+pub(crate) const JUDGED: &str = "the-gate-judged-this-card";
+
+/// A client's own header, which must not pass for the gate's.
+const FORGED: &str = "clresolve-card-sha256: forged\r\n";
 
 /// A program that ends with the test.
 pub(crate) struct Program(Child);
@@ -64,6 +69,8 @@ pub(crate) enum Proxy {
     Envoy,
     /// The trap: `failure_mode_allow`.
     OpenEnvoy,
+    /// nginx in front of the daemon's API, without its TLS: `deploy/check` has nginx read that.
+    NginxTls,
 }
 
 /// How long a proxy waits for the gate.
@@ -83,6 +90,7 @@ impl Proxy {
             Self::Caddy => "Caddy",
             Self::Envoy => "Envoy",
             Self::OpenEnvoy => "Envoy that fails open",
+            Self::NginxTls => "nginx with TLS",
         }
     }
 
@@ -90,13 +98,13 @@ impl Proxy {
     pub(crate) const fn prefix(self) -> &'static str {
         match self {
             Self::Nginx | Self::Caddy => "/agents",
-            Self::Envoy | Self::OpenEnvoy => "",
+            Self::Envoy | Self::OpenEnvoy | Self::NginxTls => "",
         }
     }
 
     const fn program(self) -> &'static str {
         match self {
-            Self::Nginx => "nginx",
+            Self::Nginx | Self::NginxTls => "nginx",
             Self::Caddy => "caddy",
             Self::Envoy | Self::OpenEnvoy => "envoy",
         }
@@ -104,7 +112,7 @@ impl Proxy {
 
     pub(crate) fn is_installed(self) -> bool {
         let question = match self {
-            Self::Nginx => "-v",
+            Self::Nginx | Self::NginxTls => "-v",
             Self::Caddy => "version",
             Self::Envoy | Self::OpenEnvoy => "--version",
         };
@@ -125,6 +133,9 @@ impl Proxy {
             Self::Envoy | Self::OpenEnvoy => {
                 ("deploy/envoy.yaml", "port_value: 8081", ("timeout: 0.2s", "timeout: 60s"))
             }
+            Self::NginxTls => {
+                ("deploy/nginx-tls.conf", "listen 127.0.0.1:8443", ("proxy_read_timeout 30s", "proxy_read_timeout 60s"))
+            }
         }
     }
 
@@ -143,7 +154,7 @@ impl Proxy {
         std::fs::write(&file, text).expect("the folder can be written");
         let mut command = Command::new(self.program());
         match self {
-            Self::Nginx => command.arg("-p").arg(folder).args(["-e", "stderr", "-c"]).arg(&file),
+            Self::Nginx | Self::NginxTls => command.arg("-p").arg(folder).args(["-e", "stderr", "-c"]).arg(&file),
             Self::Caddy => command.args(["run", "--adapter", "caddyfile", "--config"]).arg(&file),
             Self::Envoy | Self::OpenEnvoy => {
                 command.args(["--disable-hot-restart", "--concurrency", "1", "-l", "off", "-c"]).arg(&file)
@@ -165,8 +176,10 @@ impl Proxy {
     /// The shipped file, with other ports.
     fn configuration(self, folder: &Path, port: u16, gate: u16, runtime: u16, waits: Waits) -> String {
         let (file, listens, (waits_short, waits_long)) = self.shipped();
-        let text =
-            std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect("the file is there");
+        let read = |file| {
+            std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect("the file is there")
+        };
+        let mut text = read(file);
         let mut changes = vec![
             (listens.to_owned(), listens_at(listens, port)),
             (waits_short.to_owned(), if waits == Waits::Long { waits_long } else { waits_short }.to_owned()),
@@ -178,11 +191,19 @@ impl Proxy {
         if self == Self::OpenEnvoy {
             changes.push(("failure_mode_allow: false".to_owned(), "failure_mode_allow: true".to_owned()));
         }
+        if self == Self::NginxTls {
+            let without_tls: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("ssl_")).collect();
+            let plain = without_tls.join("\n").replace("listen 8443 ssl;", "listen 127.0.0.1:8443;");
+            // The upstream is in the file beside it.
+            text = read(Self::Nginx.shipped().0) + &plain;
+            changes.push(("allow 192.0.2.0/24;".to_owned(), "allow 127.0.0.1;".to_owned()));
+            changes.push(("127.0.0.1:8083".to_owned(), format!("127.0.0.1:{}", free_port())));
+        }
         let changed = changes.into_iter().fold(text, |text, (from, to)| {
             assert!(text.contains(&from), "{file}: {from}");
             text.replace(&from, &to)
         });
-        if self == Self::Nginx { whole_nginx(folder, port, &changed) } else { changed }
+        if self.program() == "nginx" { whole_nginx(folder, port, &changed) } else { changed }
     }
 }
 
@@ -219,12 +240,12 @@ fn whole_nginx(folder: &Path, port: u16, gate: &str) -> String {
 /// The runtime behind the proxy: it notes what reaches it and answers 200, whatever that is.
 pub(crate) struct Runtime {
     pub(crate) port: u16,
-    reached: Reached,
+    reached: Heads,
 }
 
 impl Runtime {
     pub(crate) async fn start() -> Self {
-        let reached = Reached::default();
+        let reached = Heads::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("bound").port();
         let noted = Arc::clone(&reached);
@@ -236,14 +257,19 @@ impl Runtime {
         Self { port, reached }
     }
 
-    /// What reached it since the last look.
+    /// The targets that reached it since the last look, and the card's digest in the header.
     pub(crate) fn take(&self) -> Vec<(String, String)> {
+        self.take_heads().iter().map(|head| noted(head)).collect()
+    }
+
+    /// The heads that reached it since the last look.
+    pub(crate) fn take_heads(&self) -> Vec<String> {
         std::mem::take(&mut *self.reached.lock().expect("no handler panics"))
     }
 }
 
 /// Notes one request by its bytes: a server that refuses some targets would hide that they came through.
-async fn note(mut stream: TcpStream, reached: Reached) {
+async fn note(mut stream: TcpStream, reached: Heads) {
     let mut head = Vec::new();
     while head.len() < HEAD && !head.windows(4).any(|end| end == b"\r\n\r\n") {
         match stream.read_buf(&mut head).await {
@@ -253,7 +279,7 @@ async fn note(mut stream: TcpStream, reached: Reached) {
             Ok(_) => {}
         }
     }
-    reached.lock().expect("no test panics with it").push(noted(&head));
+    reached.lock().expect("no test panics with it").push(head.escape_ascii().to_string());
     // The proxy takes its answer, or has gone.
     let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\npaid").await;
     let _ = stream.shutdown().await;
@@ -263,16 +289,18 @@ async fn note(mut stream: TcpStream, reached: Reached) {
 }
 
 /// Target and digest of a head.
-fn noted(head: &[u8]) -> (String, String) {
-    let head = head.escape_ascii().to_string();
+fn noted(head: &str) -> (String, String) {
     let mut lines = head.split("\\r\\n");
     let target = lines.next().and_then(|line| line.split_once(' ')).map_or("", |(_, rest)| rest);
     let target = target.rsplit_once(' ').map_or(target, |(target, _)| target);
-    let card = lines
-        .filter_map(|line| line.split_once(": "))
-        .find(|(name, _)| name.eq_ignore_ascii_case("clresolve-card-sha256"))
-        .map_or("", |(_, card)| card);
-    (target.to_owned(), card.to_owned())
+    let card = headers(head).find(|(name, _)| name == "clresolve-card-sha256").map(|(_, card)| card);
+    (target.to_owned(), card.unwrap_or_default())
+}
+
+/// The headers of a head, their names in lower case.
+pub(crate) fn headers(head: &str) -> impl Iterator<Item = (String, String)> {
+    let lines = head.split("\\r\\n").skip(1).filter_map(|line| line.split_once(": "));
+    lines.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
 }
 
 /// The daemon under a configuration, and the port of its gate.
@@ -288,6 +316,7 @@ pub(crate) struct OpenGate {
     pub(crate) port: u16,
     /// Of each connection the times of the first and the last request.
     asked: Arc<Mutex<Vec<(Instant, Instant)>>>,
+    heads: Heads,
 }
 
 impl OpenGate {
@@ -295,13 +324,19 @@ impl OpenGate {
         let asked = Arc::<Mutex<Vec<(Instant, Instant)>>>::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("bound").port();
-        let noted = Arc::clone(&asked);
+        let heads = Heads::default();
+        let (noted, noted_heads) = (Arc::clone(&asked), Arc::clone(&heads));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(allow(stream, Arc::clone(&noted)));
+                tokio::spawn(allow(stream, Arc::clone(&noted), Arc::clone(&noted_heads)));
             }
         });
-        Self { port, asked }
+        Self { port, asked, heads }
+    }
+
+    /// The heads of the requests since the last look.
+    pub(crate) fn take_heads(&self) -> Vec<String> {
+        std::mem::take(&mut *self.heads.lock().expect("no task panics with it"))
     }
 
     /// How long each connection was asked on.
@@ -310,21 +345,23 @@ impl OpenGate {
     }
 }
 
-async fn allow(mut stream: TcpStream, asked: Arc<Mutex<Vec<(Instant, Instant)>>>) {
+async fn allow(mut stream: TcpStream, asked: Arc<Mutex<Vec<(Instant, Instant)>>>, heads: Heads) {
     let mut place = None;
     let mut head = Vec::new();
     while stream.read_buf(&mut head).await.is_ok_and(|read| read > 0) {
         if !head.ends_with(b"\r\n\r\n") {
             continue;
         }
+        heads.lock().expect("no test panics with it").push(head.escape_ascii().to_string());
         head.clear();
         {
             let (now, mut asked) = (Instant::now(), asked.lock().expect("no test panics with it"));
             let place = *place.get_or_insert(asked.len());
             if place == asked.len() { asked.push((now, now)) } else { asked[place].1 = now }
         }
+        let allowed = format!("HTTP/1.1 200 OK\r\nclresolve-card-sha256: {JUDGED}\r\ncontent-length: 0\r\n\r\n");
         // Whoever is gone needs no answer.
-        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+        let _ = stream.write_all(allowed.as_bytes()).await;
     }
 }
 
@@ -374,11 +411,16 @@ async fn answer(mut stream: TcpStream, bytes: Vec<u8>, then: Then) {
 
 /// The status for a request whose target is sent as it stands here; `closed` where there is no answer.
 pub(crate) async fn status_of(port: u16, method: &str, target: &[u8]) -> String {
+    status_with(port, method, target, FORGED).await
+}
+
+/// The same for a request with these header lines.
+pub(crate) async fn status_with(port: u16, method: &str, target: &[u8], lines: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("the proxy listens");
     let mut request = format!("{method} ").into_bytes();
     request.extend_from_slice(target);
     let body = if method == "POST" { "content-length: 2\r\n\r\n{}" } else { "\r\n" };
-    let head = format!(" HTTP/1.1\r\nhost: x\r\nconnection: close\r\nclresolve-card-sha256: forged\r\n{body}");
+    let head = format!(" HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{lines}{body}");
     request.extend_from_slice(head.as_bytes());
     stream.write_all(&request).await.expect("the proxy reads");
     let mut said = Vec::new();
