@@ -166,6 +166,63 @@ fn what_is_shipped_is_built_with_its_commit() {
     }
 }
 
+/// The workflows, and what a user copies as one.
+const WORKFLOWS: [&str; 3] = [".github/workflows/ci.yml", ".github/workflows/release.yml", "deploy/github-watch.yml"];
+
+/// A tag of an action may move, and a commit does not.
+#[test]
+fn actions_are_pinned_by_commit() {
+    for file in WORKFLOWS {
+        let text = read(file);
+        let used = text.lines().filter_map(|line| line.trim_start().trim_start_matches("- ").strip_prefix("uses: "));
+        for action in used.filter(|action| !action.starts_with("./")) {
+            let (_, version) = action.split_once('@').unwrap_or_else(|| panic!("{file}: {action}"));
+            let (commit, tag) = version.split_once(" # v").unwrap_or_else(|| panic!("{file}: {action}"));
+            let is_commit = commit.len() == 40 && commit.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+            assert!(is_commit && tag.split('.').count() == 3, "{file}: {action}");
+        }
+    }
+}
+
+/// What runs in a build is code of dependencies too: it must not be able to change a release.
+#[test]
+fn release_job_that_can_write_compiles_nothing() {
+    const COMPILES: [&str; 5] = ["checkout", "cargo", "rustup", "apt-get", "npm"];
+    let text = read(".github/workflows/release.yml");
+    let (head, jobs) = text.split_once("\njobs:\n").expect("jobs");
+    assert!(head.contains("\npermissions:\n  contents: read\n") && !head.contains("write\n"), "{head}");
+    let is_name = |line: &&str| line.starts_with("  ") && !line.starts_with("   ") && line.ends_with(':');
+    let names: Vec<&str> = jobs.lines().filter(is_name).collect();
+    assert_eq!(names, ["  check:", "  build:", "  components:", "  publish:"]);
+    let mut writing = Vec::new();
+    for (at, name) in names.iter().enumerate() {
+        let (_, rest) = jobs.split_once(&format!("{name}\n")).expect("the job");
+        let job = names.get(at + 1).and_then(|next| rest.split_once(&format!("{next}\n"))).map_or(rest, |(job, _)| job);
+        if job.contains(": write") {
+            writing.push(*name);
+            assert!(!COMPILES.iter().any(|word| job.contains(word)), "{name}: {job}");
+            assert!(job.contains("subject-checksums: dist/SHA256SUMS"), "{name}: {job}");
+        }
+    }
+    assert_eq!(writing, ["  publish:"]);
+}
+
+/// Nothing is in the image that a request could start but the program, and it finds its roots.
+#[test]
+fn image_holds_a_static_program_and_roots_alone() {
+    let text = read("deploy/Dockerfile");
+    let (build, image) = text.split_once("\nFROM scratch\n").expect("the image begins with nothing");
+    assert!(build.contains("crt-static") && build.contains("grep NEEDED; then exit 1"), "{build}");
+    let copied = image.lines().filter_map(|line| line.strip_prefix("COPY --from=build "));
+    let copied: Vec<&str> = copied.filter_map(|line| line.split(' ').nth(1)).collect();
+    assert_eq!(copied, ["/etc/ssl/certs/ca-certificates.crt", "/usr/local/bin/clresolve"]);
+    assert!(image.contains("\nENV SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt\n"), "{image}");
+    assert!(image.contains("\nUSER 65532:65532\n") && image.contains("\nENTRYPOINT [\""), "{image}");
+    assert!(!image.lines().any(|line| line.starts_with("RUN ") || line.starts_with("HEALTHCHECK ")), "{image}");
+    // What the manifests run in a container must not need a shell either.
+    assert!(!read(MANIFESTS).contains("exec:"), "{MANIFESTS}");
+}
+
 /// The features that a plain build has: the default ones, and what these switch on.
 fn default_features() -> BTreeSet<String> {
     let manifest: toml::Table = read("Cargo.toml").parse().expect("a manifest is TOML");
