@@ -88,7 +88,9 @@ pub fn convert(card: &Card, from: CardSystem, to: CardSystem, rules: &Rules<'_>)
     } else {
         Outline::read(card, from.mapping(card)).write(to)
     };
-    let mut lost = Losses { carried, listed: Vec::new(), further: 0 };
+    // Protocol buffers read null as an absent member, and so does A2A since 1.0.
+    let is_of_messages = std::ptr::eq(from.mapping(card), CardSystem::A2a.written());
+    let mut lost = Losses { carried, null_is_absent: is_of_messages, listed: Vec::new(), further: 0 };
     lost.find(card.document(), &mut String::new());
     let report = lint(new.to_string().as_bytes(), Some(to), rules);
     Conversion { from, to, card: new, lost: lost.listed, lost_further: lost.further, report }
@@ -97,8 +99,13 @@ pub fn convert(card: &Card, from: CardSystem, to: CardSystem, rules: &Rules<'_>)
 /// A value in common terms, and its place.
 #[derive(Clone, Debug)]
 enum CommonValue {
-    One { value: Value, at: String },
+    One {
+        value: Value,
+        at: String,
+    },
     Many(Vec<(String, String)>),
+    /// An object whose members are read one by one.
+    Holder,
 }
 
 /// The common fields of a card.
@@ -106,12 +113,15 @@ enum CommonValue {
 struct Outline {
     fields: BTreeMap<Field, CommonValue>,
     skills: Vec<BTreeMap<SkillField, CommonValue>>,
+    /// The place of a list of skills that is empty.
+    no_skills: Option<&'static str>,
 }
 
 impl Outline {
     fn read(card: &Card, mapping: &Mapping) -> Self {
         let said = |(field, at, form): &(Field, &str, Form)| Some((*field, read(card.at(at)?, at, *form)?));
-        let skills = card.at(mapping.skills).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let listed = card.at(mapping.skills).and_then(Value::as_array);
+        let skills = listed.map_or(&[][..], Vec::as_slice);
         let skill = |(number, skill): (usize, &Value)| {
             let said = |(field, below, form): &(SkillField, &str, Form)| {
                 let at = format!("{}/{number}{below}", mapping.skills);
@@ -122,13 +132,28 @@ impl Outline {
         let mut outline = Self {
             fields: mapping.fields.iter().filter_map(said).collect(),
             skills: skills.iter().enumerate().map(skill).collect(),
+            no_skills: listed.filter(|list| list.is_empty()).map(|_| mapping.skills),
         };
+        outline.add_defaults(card, mapping);
         let has_schemes =
             mapping.fields.iter().any(|(field, at, _)| *field == Field::SchemeMap && card.at(at).is_some());
         if has_schemes && !outline.fields.contains_key(&Field::SchemeMap) {
             outline.forget_requirements();
         }
         outline
+    }
+
+    /// Adds what the card states by leaving it out.
+    fn add_defaults(&mut self, card: &Card, mapping: &Mapping) {
+        if !self.fields.contains_key(&Field::Endpoint) {
+            return;
+        }
+        for (field, word) in mapping.defaults {
+            let absent = mapping.fields.iter().find(|(other, at, _)| other == field && card.at(at).is_none());
+            if let Some(value) = absent.and_then(|(_, at, form)| read(&Value::from(*word), at, *form)) {
+                self.fields.insert(*field, value);
+            }
+        }
     }
 
     /// Drops the security requirements. They refer to schemes by name, and without the schemes they mean nothing.
@@ -148,9 +173,10 @@ impl Outline {
             card.carried.extend(skill.carried);
             skills.extend(Some(skill.document).filter(|new| !new.is_null()));
         }
-        if !skills.is_empty() {
+        if !skills.is_empty() || self.no_skills.is_some() {
             set(&mut card.document, mapping.skills, skills.into());
         }
+        card.carried.extend(self.no_skills.map(str::to_owned));
         (card.document, card.carried)
     }
 }
@@ -208,9 +234,15 @@ fn read(value: &Value, at: &str, form: Form) -> Option<CommonValue> {
     };
     let many = |said: Vec<(String, String)>| (!said.is_empty()).then_some(CommonValue::Many(said));
     match form {
-        Form::Text | Form::Fitting(_) => value.as_str().map(|text| one(text.into())),
+        Form::Text | Form::Fitting(_) | Form::Rewritten(_) => value.as_str().map(|text| one(text.into())),
         Form::Flag => value.as_bool().map(|flag| one(flag.into())),
         Form::Object => value.as_object().map(|_| one(value.clone())),
+        Form::Holder => value.as_object().map(|members| match members.is_empty() {
+            true => one(value.clone()),
+            false => CommonValue::Holder,
+        }),
+        // A list that is empty is not one that is missing.
+        Form::Texts if value.as_array().is_some_and(Vec::is_empty) => Some(one(value.clone())),
         Form::List | Form::Requirements => value.as_array().map(|_| one(value.clone())),
         Form::Older(current) => current(value).map(one),
         Form::Following => None,
@@ -249,13 +281,19 @@ fn write(said: &CommonValue, form: Form) -> Option<Written> {
     };
     match (said, form) {
         (CommonValue::One { value, .. }, Form::Fitting(fits)) if !value.as_str().is_some_and(fits) => None,
+        (CommonValue::One { value, at }, Form::Rewritten(own)) => {
+            Some(Written { value: own(value.as_str()?).into(), carries: vec![at.clone()] })
+        }
+        (CommonValue::Holder, Form::Holder) => Some(Written { value: json!({}), carries: Vec::new() }),
         (
             CommonValue::One { value, at },
             Form::Text
             | Form::Fitting(_)
             | Form::Flag
             | Form::Object
+            | Form::Holder
             | Form::List
+            | Form::Texts
             | Form::Requirements
             | Form::Following,
         ) => Some(Written { value: value.clone(), carries: vec![at.clone()] }),
@@ -357,6 +395,7 @@ fn identity(interface: &Value) -> String {
 /// The values of a document that are not carried over.
 struct Losses {
     carried: BTreeSet<String>,
+    null_is_absent: bool,
     listed: Vec<Lost>,
     further: usize,
 }
@@ -364,7 +403,7 @@ struct Losses {
 impl Losses {
     /// Lists the outermost values of which nothing is carried over. The depth of a card bounds the recursion.
     fn find(&mut self, value: &Value, at: &mut String) {
-        if self.carried.contains(at.as_str()) {
+        if self.carried.contains(at.as_str()) || self.null_is_absent && value.is_null() {
             return;
         }
         if !self.has_carried_below(at) {
@@ -545,13 +584,61 @@ mod tests {
         });
         let conversion = converted(&card, CardSystem::A2a, CardSystem::A2a);
         let expected = json!([
-            {"url": "https://a.example", "protocolBinding": "JSONRPC", "protocolVersion": "0.3.0"},
-            {"url": "https://a.example/grpc", "protocolBinding": "GRPC", "protocolVersion": "0.3.0"},
+            {"url": "https://a.example", "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
+            {"url": "https://a.example/grpc", "protocolBinding": "GRPC", "protocolVersion": "0.3"},
         ]);
         assert_eq!(conversion.card["supportedInterfaces"], expected);
         assert_eq!(lost(&conversion), ["/signatures"]);
         let malformed = json!({"url": "https://a.example", "additionalInterfaces": [{"url": "https://b.example"}]});
         assert_eq!(lost(&converted(&malformed, CardSystem::A2a, CardSystem::A2a)), ["/additionalInterfaces"]);
+    }
+
+    #[test]
+    fn required_members_that_are_empty_are_kept() {
+        let older = |capabilities: Value, skills: Value| {
+            json!({
+                "name": "A", "description": "d", "version": "1.0.0", "url": "https://a.example", "protocolVersion": "0.3.1",
+                "preferredTransport": "GRPC", "capabilities": capabilities, "defaultInputModes": [], "defaultOutputModes": [],
+                "skills": skills,
+            })
+        };
+        let skill = json!([{"id": "s", "name": "s", "description": "d", "tags": []}]);
+        for (capabilities, skills, gone) in [
+            (json!({}), skill.clone(), vec![]),
+            (json!({}), json!([]), vec![]),
+            (json!({"stateTransitionHistory": true}), skill, vec!["/capabilities"]),
+        ] {
+            let card = older(capabilities, skills.clone());
+            let conversion = converted(&card, CardSystem::A2a, CardSystem::A2a);
+            assert_eq!((lost(&conversion), conversion.report.findings.as_slice()), (gone, &[][..]));
+            assert_eq!((&conversion.card["capabilities"], &conversion.card["skills"]), (&json!({}), &skills));
+            assert_eq!(conversion.card["defaultInputModes"], json!([]));
+        }
+        let unread =
+            converted(&json!({"url": "https://a.example", "capabilities": 5}), CardSystem::A2a, CardSystem::A2a);
+        assert_eq!((unread.card.get("capabilities"), lost(&unread)), (None, vec!["/capabilities"]));
+    }
+
+    #[test]
+    fn null_of_a_1_0_card_is_no_loss() {
+        let card = json!({"supportedInterfaces": [], "securityRequirements": null, "iconUrl": null, "name": "A"});
+        let conversion = converted(&card, CardSystem::A2a, CardSystem::Orloj);
+        assert_eq!((lost(&conversion), conversion.loses_security()), (vec!["/supportedInterfaces"], false));
+        let older = json!({"url": "https://a.example", "security": null});
+        assert!(converted(&older, CardSystem::A2a, CardSystem::Orloj).loses_security());
+    }
+
+    #[test]
+    fn a_binding_that_an_older_card_leaves_out_is_json_rpc() {
+        let binding = |card: Value| {
+            let conversion = converted(&card, CardSystem::A2a, CardSystem::A2a);
+            conversion.card.pointer("/supportedInterfaces/0/protocolBinding").cloned()
+        };
+        assert_eq!(binding(json!({"url": "https://a.example"})), Some("JSONRPC".into()));
+        assert_eq!(binding(json!({"url": "https://a.example", "preferredTransport": "pigeon"})), None);
+        assert_eq!(binding(json!({"url": 5})), None);
+        let elsewhere = converted(&json!({"url": "https://a.example"}), CardSystem::A2a, CardSystem::Aevum);
+        assert_eq!(elsewhere.card["endpoint"]["protocol"], "google_a2a");
     }
 
     #[test]
@@ -576,7 +663,8 @@ mod tests {
             Value::from(texts.into_iter().find(|text| fits(text)).expect("a text that fits"))
         };
         let mut value = |form: Form| match form {
-            Form::Text => text(&|_| true),
+            Form::Text | Form::Rewritten(_) => text(&|_| true),
+            Form::Holder => json!({}),
             Form::Fitting(fits) => text(&fits),
             Form::Flag => Value::Bool(true),
             Form::Texts => json!([text(&|_| true), text(&|_| true)]),

@@ -20,6 +20,8 @@ pub(crate) enum Field {
     Interfaces,
     /// Version of the A2A protocol.
     ProtocolVersion,
+    /// The object that holds what the agent can do.
+    Capabilities,
     Documentation,
     Icon,
     Repository,
@@ -75,12 +77,16 @@ pub(crate) enum Form {
     Text,
     /// A string that is written only if the system allows it.
     Fitting(fn(&str) -> bool),
+    /// A string that the system writes in its own way.
+    Rewritten(fn(&str) -> &str),
     /// A boolean.
     Flag,
     /// A list of strings.
     Texts,
     /// A JSON object.
     Object,
+    /// An object whose members have fields of their own. It is written even if it is empty.
+    Holder,
     /// A JSON list of any content.
     List,
     /// A value of an older shape. It is read as one of the current shape and never written.
@@ -115,6 +121,8 @@ pub(crate) enum SchemeForm {
 pub(crate) struct Mapping {
     /// JSON Pointers below the card.
     pub(crate) fields: &'static [(Field, &'static str, Form)],
+    /// Fields that a card states by leaving out their member, in the system's words. They count beside an endpoint.
+    pub(crate) defaults: &'static [(Field, &'static str)],
     /// JSON Pointer of the list of skills.
     pub(crate) skills: &'static str,
     /// JSON Pointers below a skill; an empty one is the skill itself.

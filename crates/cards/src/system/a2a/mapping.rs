@@ -17,13 +17,14 @@ pub(crate) static CURRENT: Mapping = Mapping {
         (Field::Description, "/description", Form::Text),
         (Field::Endpoint, "/supportedInterfaces/0/url", Form::Text),
         (Field::Protocol, "/supportedInterfaces/0/protocolBinding", Form::Word(A2A_BINDINGS)),
-        (Field::ProtocolVersion, "/supportedInterfaces/0/protocolVersion", Form::Text),
+        (Field::ProtocolVersion, "/supportedInterfaces/0/protocolVersion", Form::Rewritten(line_of)),
         (Field::Interfaces, "/supportedInterfaces", Form::Following),
         (Field::Organization, "/provider/organization", Form::Text),
         (Field::OrganizationUrl, "/provider/url", Form::Text),
         (Field::Version, "/version", Form::Text),
         (Field::Documentation, "/documentationUrl", Form::Text),
         (Field::Icon, "/iconUrl", Form::Text),
+        (Field::Capabilities, "/capabilities", Form::Holder),
         (Field::Streaming, "/capabilities/streaming", Form::Flag),
         (Field::PushNotifications, "/capabilities/pushNotifications", Form::Flag),
         (Field::InputModes, "/defaultInputModes", Form::Texts),
@@ -34,6 +35,7 @@ pub(crate) static CURRENT: Mapping = Mapping {
         (Field::Extensions, "/capabilities/extensions", Form::List),
         (Field::ExtendedCard, "/capabilities/extendedAgentCard", Form::Flag),
     ],
+    defaults: &[],
     skills: "/skills",
     skill: &[
         (SkillField::Id, "/id", Form::Text),
@@ -60,6 +62,7 @@ static OLDER: Mapping = Mapping {
         (Field::Version, "/version", Form::Text),
         (Field::Documentation, "/documentationUrl", Form::Text),
         (Field::Icon, "/iconUrl", Form::Text),
+        (Field::Capabilities, "/capabilities", Form::Holder),
         (Field::Streaming, "/capabilities/streaming", Form::Flag),
         (Field::PushNotifications, "/capabilities/pushNotifications", Form::Flag),
         (Field::StateTransitionHistory, "/capabilities/stateTransitionHistory", Form::Flag),
@@ -71,6 +74,8 @@ static OLDER: Mapping = Mapping {
         (Field::Extensions, "/capabilities/extensions", Form::List),
         (Field::ExtendedCard, "/supportsAuthenticatedExtendedCard", Form::Flag),
     ],
+    // 0.3.0, AgentCard.preferredTransport: "If not specified, defaults to 'JSONRPC'." Older agents speak nothing else.
+    defaults: &[(Field::Protocol, "JSONRPC")],
     skills: "/skills",
     skill: &[
         (SkillField::Id, "/id", Form::Text),
@@ -83,6 +88,20 @@ static OLDER: Mapping = Mapping {
         (SkillField::Requirements, "/security", Form::Older(requirements)),
     ],
 };
+
+/// The version without the patch number of a release: `0.3` of `0.3.0`. Other texts stay as they are.
+pub(super) fn line_of(version: &str) -> &str {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    match version.rsplit_once('.') {
+        Some((line, patch))
+            if is_number(patch)
+                && line.split_once('.').is_some_and(|(major, minor)| is_number(major) && is_number(minor)) =>
+        {
+            line
+        }
+        _ => version,
+    }
+}
 
 /// Further interfaces, as 1.0 writes them; all or none.
 fn interfaces(older: &Value) -> Option<Value> {
@@ -133,6 +152,16 @@ fn requirements(older: &Value) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patch_number_is_left_out_of_a_version() {
+        for (version, line) in [("0.3.0", "0.3"), ("1.0.12", "1.0"), ("1.0", "1.0"), ("1", "1"), ("", "")] {
+            assert_eq!(line_of(version), line, "{version}");
+        }
+        for version in ["1.0.0-beta", "1.0.", "1..0", ".1.0", "1.0.0.0", "v1.0.0", "a.b.c"] {
+            assert_eq!(line_of(version), version);
+        }
+    }
 
     #[test]
     fn security_is_read_as_the_current_shape() {

@@ -24,6 +24,7 @@ pub(crate) static MAPPING: Mapping = Mapping {
         (Field::Authentication, "/endpoint/auth/scheme", Form::Word(AUTHENTICATION)),
         (Field::Requirements, "/endpoint/auth/scheme", Form::Word(AUTHENTICATION)),
     ],
+    defaults: &[],
     skills: "/capabilities",
     skill: &[
         (SkillField::Id, "/id", Form::Text),

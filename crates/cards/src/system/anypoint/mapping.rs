@@ -33,6 +33,7 @@ pub(crate) static MAPPING: Mapping = Mapping {
         (Field::Updated, "/metadata/updated_at", Form::Text),
         (Field::Tags, "/metadata/tags", Form::Texts),
     ],
+    defaults: &[],
     skills: "/skills",
     skill: &[
         (SkillField::Name, "/name", Form::Fitting(is_skill_name)),

@@ -19,6 +19,7 @@ pub(crate) static MAPPING: Mapping = Mapping {
         (Field::InputModes, "/capabilities/input_types", Form::Texts),
         (Field::OutputModes, "/capabilities/output_types", Form::Texts),
     ],
+    defaults: &[],
     skills: "/implements",
     skill: &[(SkillField::Name, "", Form::Text), (SkillField::Id, "", Form::Text)],
 };

@@ -9,6 +9,7 @@ pub(crate) static MAPPING: Mapping = Mapping {
         (Field::Endpoint, "/url", Form::Text),
         (Field::Version, "/version", Form::Text),
         (Field::ProtocolVersion, "/protocolVersion", Form::Text),
+        (Field::Capabilities, "/capabilities", Form::Holder),
         (Field::Streaming, "/capabilities/streaming", Form::Flag),
         (Field::PushNotifications, "/capabilities/pushNotifications", Form::Flag),
         (Field::StateTransitionHistory, "/capabilities/stateTransitionHistory", Form::Flag),
@@ -17,6 +18,7 @@ pub(crate) static MAPPING: Mapping = Mapping {
         (Field::Organization, "/provider/organization", Form::Text),
         (Field::OrganizationUrl, "/provider/url", Form::Text),
     ],
+    defaults: &[],
     skills: "/skills",
     skill: &[
         (SkillField::Id, "/id", Form::Text),
