@@ -329,7 +329,7 @@ fn the_command_line_refuses_with_line_and_reason() {
     assert!(error.starts_with("clresolve: cannot read /nowhere/l.jsonl"), "{error}");
 }
 
-/// AE-23.
+/// AE-23, AE-30.
 #[test]
 fn ae_23_figures_are_written_into_a_card_and_compared_with_its_claims() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -352,13 +352,13 @@ fn ae_23_figures_are_written_into_a_card_and_compared_with_its_claims() {
     assert!(document["metadata"]["pacr:interaction_count"] != json!(99) && document["metadata"]["team"] == "x");
     assert!(written.starts_with(&text[..text.find("99").expect("it is there")]), "{written}");
     let found = said(&run(&lint, b"")).1;
-    assert!(found.contains("ae-pacr-self-declared") && !found.contains("ae-pacr-differs"), "{found}");
+    assert!(found.contains("ae-field-missing") && !found.contains("ae-pacr"), "{found}");
 
     let weights = ["--lambda", LAMBDA, "--at", "2026-01-01T00:00:00Z"];
     assert_eq!(said(&run(&[&into[..], &weights].concat(), b"")).0, 0);
     assert!(said(&run(&lint, b"")).1.contains("ae-pacr-differs"), "records weigh otherwise now, by default");
     let found = said(&run(&[&lint[..], &weights].concat(), b"")).1;
-    assert!(found.contains("ae-pacr-self-declared") && !found.contains("ae-pacr-differs"), "{found}");
+    assert!(found.contains("ae-field-missing") && !found.contains("ae-pacr"), "{found}");
     let (code, _, error) = said(&run(&["lint", card, "--lambda", LAMBDA], b""));
     assert!(code == 2 && error.contains("--ledger"), "{error}");
 

@@ -292,6 +292,10 @@ fn or_14_versions_are_texts() {
         "o.yaml, line 10: metadata.labels.orloj.dev/version: expected text; put it in quotes, found a number"
     );
     assert!(refused(&changed("'0.2'", "0.2")).contains("a2a.protocolVersion: expected text; put it in quotes"));
+    // Orloj's specification gives the setting no form, so the card says it as it is.
+    for (text, version) in [("latest", "latest"), ("'1'", "1")] {
+        assert_eq!(card(&changed("'0.2'", text))["protocolVersion"], version);
+    }
 }
 
 #[test]

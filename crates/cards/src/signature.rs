@@ -22,7 +22,7 @@ mod canonical;
 mod error;
 mod header;
 mod key;
-mod message;
+pub(crate) mod message;
 mod root;
 mod splice;
 

@@ -37,6 +37,11 @@ impl Card {
         Ok(Self { document, texts: OnceLock::new() })
     }
 
+    /// A card that was parsed before, and of which members were left out since.
+    pub fn reduced(document: Value) -> Self {
+        Self { document, texts: OnceLock::new() }
+    }
+
     /// The document.
     pub fn document(&self) -> &Value {
         &self.document

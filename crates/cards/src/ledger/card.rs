@@ -1,4 +1,4 @@
-//! The ledger's figures in a card: written into it, and compared with what it claims (AE-23).
+//! The ledger's figures in a card: written into it, and compared with what it claims (AE-23, AE-30).
 
 use serde_json::{Map, Value};
 
@@ -64,13 +64,11 @@ fn with(object: &str, name: &str, value: &str, indent: &str) -> String {
     text
 }
 
-/// AE-23: the figures that the card claims and the ledger knows otherwise. A reputation is not computed and not compared.
+/// AE-30: the figures that the card claims and the ledger refutes. A reputation is not computed and not compared.
 pub(crate) fn compare(card: &Card, ledger: &Projection, found: &mut Findings) {
     let agent = card.text("/agent_id").unwrap_or_default();
     let known = ledger.of(agent).map(Metadata::members);
-    let computed = Metadata::default().members();
-    let claims = card.at(HOLDER).and_then(Value::as_object).into_iter().flatten();
-    for (name, claimed) in claims.filter(|(name, _)| computed.contains_key(*name)) {
+    for (name, claimed) in claims(card) {
         let figure = known.as_ref().and_then(|known| known.get(name));
         if figure.is_some_and(|figure| agree(claimed, figure)) {
             continue;
@@ -79,6 +77,37 @@ pub(crate) fn compare(card: &Card, ledger: &Projection, found: &mut Findings) {
         let reason = Reason::new(Code::AePacrDiffers).expected(expected).observed(excerpt(&claimed.to_string()));
         found.add(reason.at(format!("{HOLDER}/{name}")));
     }
+}
+
+/// AE-30: figures that no ledger yields.
+pub(crate) fn types(card: &Card, found: &mut Findings) {
+    for (name, claimed) in claims(card) {
+        let (is_figure, expected) = match name {
+            "pacr:interaction_count" => {
+                let is_count = |figure: f64| figure >= 0.0 && figure.fract() == 0.0;
+                (claimed.as_f64().is_some_and(is_count), "an integer of 0 or more")
+            }
+            "pacr:influence_rank" | "pacr:critical_score" => {
+                (claimed.as_f64().is_some_and(|figure| (0.0..=1.0).contains(&figure)), "a number from 0 to 1")
+            }
+            _ => (claimed.as_f64().is_some_and(|figure| figure >= 0.0), "a number of 0 or more"),
+        };
+        if !is_figure {
+            let reason = Reason::new(Code::AePacrType).expected(expected).observed(excerpt(&claimed.to_string()));
+            found.add(reason.at(format!("{HOLDER}/{name}")));
+        }
+    }
+}
+
+/// The card's members whose figures a ledger yields.
+fn claims(card: &Card) -> impl Iterator<Item = (&str, &Value)> {
+    let members = card.at(HOLDER).and_then(Value::as_object).into_iter().flatten();
+    members.map(|(name, value)| (name.as_str(), value)).filter(|(name, _)| is_computed(name))
+}
+
+/// Whether a ledger yields the figure of this member.
+pub(crate) fn is_computed(name: &str) -> bool {
+    Metadata::default().members().contains_key(name)
 }
 
 fn agree(claimed: &Value, figure: &Value) -> bool {

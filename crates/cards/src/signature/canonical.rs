@@ -163,21 +163,11 @@ fn leave_out(members: &mut Map<String, Value>, message: &[Member], form: Form) {
 
 /// Leaves members out of the messages in a value. A value of an unexpected type stays as it is.
 fn inside(value: &mut Value, kind: Kind, form: Form) {
-    let each = |value: &mut Value, message| {
+    kind.each_message(value, |value, message| {
         if let Some(members) = value.as_object_mut() {
             leave_out(members, message, form);
         }
-    };
-    match kind {
-        Kind::Message(message) => each(value, message),
-        Kind::Messages(message) => {
-            value.as_array_mut().into_iter().flatten().for_each(|item| each(item, message));
-        }
-        Kind::Map(message) => {
-            value.as_object_mut().into_iter().flatten().for_each(|(_, entry)| each(entry, message));
-        }
-        Kind::Any | Kind::Flag | Kind::Text | Kind::TextMap | Kind::Texts => {}
-    }
+    });
 }
 
 fn is_default(value: &Value, kind: Kind) -> bool {

@@ -5,19 +5,35 @@
 //! normative form from 1.0 on: `field_behavior = REQUIRED` is [`Presence::Required`]; `optional`, a `oneof` and every
 //! single message are [`Presence::Explicit`]; all else is [`Presence::Implicit`]. Names are those of the JSON form.
 
+use serde_json::Value;
+
 use Kind::{Any, Flag, Map, Message, Messages, Text, TextMap, Texts};
 use Presence::{Explicit, Implicit, Required};
 
 /// One member of a message.
-pub(super) struct Member {
-    pub(super) name: &'static str,
-    pub(super) kind: Kind,
-    pub(super) presence: Presence,
+pub(crate) struct Member {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) presence: Presence,
+}
+
+impl Member {
+    /// The member's name in the message definition, which its JSON name is made of.
+    pub(crate) fn snake_case(&self) -> String {
+        let mut name = String::new();
+        for letter in self.name.chars() {
+            if letter.is_ascii_uppercase() {
+                name.push('_');
+            }
+            name.push(letter.to_ascii_lowercase());
+        }
+        name
+    }
 }
 
 /// The type of a member.
 #[derive(Clone, Copy)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// `google.protobuf.Struct`: any value, of which nothing is left out.
     Any,
     Flag,
@@ -30,9 +46,23 @@ pub(super) enum Kind {
     Texts,
 }
 
+impl Kind {
+    /// Calls `apply` for each message in a value of this type. A value of another type holds none.
+    pub(super) fn each_message(self, value: &mut Value, mut apply: impl FnMut(&mut Value, &'static [Member])) {
+        match self {
+            Message(message) => apply(value, message),
+            Messages(message) => value.as_array_mut().into_iter().flatten().for_each(|item| apply(item, message)),
+            Map(message) => {
+                value.as_object_mut().into_iter().flatten().for_each(|(_, entry)| apply(entry, message));
+            }
+            Any | Flag | Text | TextMap | Texts => {}
+        }
+    }
+}
+
 /// Whether a member with its default value counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Presence {
+pub(crate) enum Presence {
     /// It does: its presence means something.
     Explicit,
     /// It does not: it means the same as an absent member.
@@ -45,8 +75,26 @@ const fn member(name: &'static str, kind: Kind, presence: Presence) -> Member {
     Member { name, kind, presence }
 }
 
-/// `AgentCard`. Without `signatures`, which are removed before.
-pub(super) static AGENT_CARD: &[Member] = &[
+/// The card without the members that are `null`: the JSON form of protocol buffers reads them as absent. Entries of lists
+/// and maps stay, and so do members that the messages do not name.
+pub(crate) fn without_nulls(card: &Value) -> Value {
+    let mut card = card.clone();
+    drop_nulls(&mut card, AGENT_CARD);
+    card
+}
+
+/// Messages do not contain themselves, so the recursion ends at any depth of the value.
+fn drop_nulls(value: &mut Value, message: &'static [Member]) {
+    let Some(members) = value.as_object_mut() else { return };
+    members.retain(|name, value| {
+        let Some(member) = message.iter().find(|member| member.name == name) else { return true };
+        member.kind.each_message(value, drop_nulls);
+        !value.is_null()
+    });
+}
+
+/// `AgentCard`.
+pub(crate) static AGENT_CARD: &[Member] = &[
     member("name", Text, Required),
     member("description", Text, Required),
     member("supportedInterfaces", Messages(AGENT_INTERFACE), Required),
@@ -59,8 +107,12 @@ pub(super) static AGENT_CARD: &[Member] = &[
     member("defaultInputModes", Texts, Required),
     member("defaultOutputModes", Texts, Required),
     member("skills", Messages(AGENT_SKILL), Required),
+    member("signatures", Messages(AGENT_CARD_SIGNATURE), Implicit),
     member("iconUrl", Text, Explicit),
 ];
+
+static AGENT_CARD_SIGNATURE: &[Member] =
+    &[member("protected", Text, Required), member("signature", Text, Required), member("header", Any, Explicit)];
 
 static AGENT_INTERFACE: &[Member] = &[
     member("url", Text, Required),
@@ -100,7 +152,7 @@ static SECURITY_REQUIREMENT: &[Member] = &[member("schemes", Map(STRING_LIST), I
 
 static STRING_LIST: &[Member] = &[member("list", Texts, Implicit)];
 
-static SECURITY_SCHEME: &[Member] = &[
+pub(crate) static SECURITY_SCHEME: &[Member] = &[
     member("apiKeySecurityScheme", Message(API_KEY), Explicit),
     member("httpAuthSecurityScheme", Message(HTTP_AUTH), Explicit),
     member("oauth2SecurityScheme", Message(OAUTH2), Explicit),
@@ -125,7 +177,7 @@ static OPEN_ID_CONNECT: &[Member] =
 
 static MUTUAL_TLS: &[Member] = &[member("description", Text, Implicit)];
 
-static OAUTH_FLOWS: &[Member] = &[
+pub(crate) static OAUTH_FLOWS: &[Member] = &[
     member("authorizationCode", Message(AUTHORIZATION_CODE), Explicit),
     member("clientCredentials", Message(CLIENT_CREDENTIALS), Explicit),
     member("implicit", Message(IMPLICIT_FLOW), Explicit),
@@ -159,3 +211,36 @@ static DEVICE_CODE: &[Member] = &[
     member("refreshUrl", Text, Implicit),
     member("scopes", TextMap, Required),
 ];
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn null_members_of_messages_are_dropped() {
+        let card = json!({
+            "name": null, "further": null, "signatures": [{"protected": "e30", "header": null}, null],
+            "capabilities": {"streaming": null, "extensions": [{"uri": null, "params": {"a": null}}]},
+            "securitySchemes": {"a": {"mtlsSecurityScheme": {"description": null}, "apiKeySecurityScheme": null}, "b": null},
+            "securityRequirements": [{"schemes": {"a": {"list": null}, "b": null}}, {"schemes": null}],
+            "skills": [{"id": "s", "tags": null}, null, 5],
+        });
+        let expected = json!({
+            "further": null, "signatures": [{"protected": "e30"}, null],
+            "capabilities": {"extensions": [{"params": {"a": null}}]},
+            "securitySchemes": {"a": {"mtlsSecurityScheme": {}}, "b": null},
+            "securityRequirements": [{"schemes": {"a": {}, "b": null}}, {}],
+            "skills": [{"id": "s"}, null, 5],
+        });
+        assert_eq!(without_nulls(&card), expected);
+    }
+
+    #[test]
+    fn snake_case_names_are_those_of_the_definition() {
+        let names: Vec<String> = SECURITY_SCHEME.iter().map(Member::snake_case).collect();
+        assert_eq!(names[..2], ["api_key_security_scheme", "http_auth_security_scheme"]);
+        assert_eq!(names[2..4], ["oauth2_security_scheme", "open_id_connect_security_scheme"]);
+    }
+}

@@ -1,10 +1,13 @@
 //! The A2A project's agent card, 0.2 to 1.0. The version is recognised by the card's shape.
 //!
-//! A card with the interfaces of 1.0 is judged as a card of 1.0, even if it has older members for older readers.
+//! A card with the interfaces of 1.0 is judged as a card of 1.0, even if it has older members for older readers. Its JSON
+//! is that of protocol buffers: a member that is `null` reads as absent. In 0.2 and 0.3 it has a wrong type.
 //! [`crate::signature`] verifies signatures; here only their shape counts.
 
 mod mapping;
+mod security;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
@@ -12,7 +15,8 @@ use serde_json::Value;
 
 use super::shape::{self, Line, OwnSchema, line};
 use super::{Definition, DiscoveryRules, Rules, no_descriptor, no_fixes, present};
-use clresolve_core::reason::{Code, Reason};
+use crate::signature::message::{self, AGENT_CARD, Presence};
+use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_core::text::excerpt;
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::{Findings, content};
@@ -159,6 +163,16 @@ const LINES: &[Line] = &[
     line("/capabilities/extensions", &[Code::A2aExtensionMalformed], "a list of extensions"),
     line("/capabilities/extensions/*/*", &[Code::A2aExtensionMalformed], "a URI, and params in an object"),
     line("/capabilities/extensions/*", &[Code::A2aExtensionMalformed], "an object with a URI"),
+    line("/securitySchemes/*/*/*", &[Code::A2aFieldMissing], "the member").by("required"),
+    line("/securitySchemes/*/*/flows/*/*", &[Code::A2aFieldMissing], "the member").by("required"),
+    line("/securityRequirements/*/schemes", &[Code::A2aSecurityMisnamed], "an object, by the names of schemes"),
+    line("/securityRequirements/*/schemes/*", &[Code::A2aSecurityMisnamed], "an object with a list of scopes"),
+    line(
+        "/skills/*/securityRequirements/*/schemes",
+        &[Code::A2aSecurityMisnamed],
+        "an object, by the names of schemes",
+    ),
+    line("/skills/*/securityRequirements/*/schemes/*", &[Code::A2aSecurityMisnamed], "an object with a list of scopes"),
 ];
 
 /// Members that only these cards have.
@@ -171,6 +185,9 @@ fn distinctive(card: &Card) -> Vec<&'static str> {
             "preferredTransport",
             "defaultInputModes",
             "defaultOutputModes",
+            "supported_interfaces",
+            "default_input_modes",
+            "default_output_modes",
         ],
     );
     if card.get("protocolVersion").is_some() && card.get("url").is_some() {
@@ -190,28 +207,73 @@ fn version(card: &Card) -> Option<String> {
 
 fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
     let release = Release::of(card);
+    let is_of_1_0 = release == Release::V1_0;
     let mut found = Findings::default();
-    shape::objections(card, release.schema(), LINES, &mut found);
-    claims(card, release, &mut found);
-    let requirements = if release == Release::V1_0 { "securityRequirements" } else { "security" };
-    security(card, requirements, release, &mut found);
-    modes(card, &mut found);
-    skills(card, &mut found);
+    let read = match is_of_1_0 {
+        true => Cow::Owned(Card::reduced(message::without_nulls(card.document()))),
+        false => Cow::Borrowed(card),
+    };
+    if is_of_1_0 {
+        snake_case(&read, &mut found);
+    }
+    shape::objections(&read, release.schema(), LINES, &mut found);
+    claims(&read, release, &mut found);
+    if is_of_1_0 {
+        security::schemes(&read, &mut found);
+    }
+    security::requirements(&read, is_of_1_0, &mut found);
+    modes(&read, &mut found);
+    skills(&read, &mut found);
     content::secrets(card, "", &mut found);
     found.weighed(rules.profile)
+}
+
+/// Members of a 1.0 card whose names are those of the message definition, not of its JSON form. It matters where the
+/// member is required, or asks something of callers.
+fn snake_case(card: &Card, found: &mut Findings) {
+    for member in AGENT_CARD {
+        let name = member.snake_case();
+        if name == member.name || card.get(member.name).is_some() || card.get(&name).is_none() {
+            continue;
+        }
+        let (code, place) = match member.presence {
+            Presence::Required => (Code::A2aFieldMissing, format!("/{}", member.name)),
+            _ if member.name.starts_with("security") => (Code::A2aSecurityMisnamed, format!("/{name}")),
+            _ => continue,
+        };
+        let message = "This is an A2A 1.0 card with names in snake_case; its JSON form has names in camelCase.";
+        found.add(Reason::new(code).message(message).expected(member.name).observed(name).at(place));
+    }
 }
 
 /// Members that contradict the version of the card.
 fn claims(card: &Card, release: Release, found: &mut Findings) {
     let claimed = card.text("/protocolVersion");
     if release == Release::V1_0 {
+        let has = |member: &str| card.get(member).is_some_and(|value| !value.is_null());
         for member in ["url", "preferredTransport", "additionalInterfaces"] {
-            if card.get(member).is_some() {
+            if has(member) {
                 found.add(Reason::new(Code::A2aVersionMixed).observed(member).at(format!("/{member}")));
             }
         }
-        if card.get("security").is_some() && card.get("securityRequirements").is_none() {
-            found.add(Reason::new(Code::A2aSecurityMisnamed).expected("securityRequirements").at("/security"));
+        if has("security") && !has("securityRequirements") {
+            // The sample in the specification's text has the older name.
+            let mut reason = Reason::new(Code::A2aSecurityMisnamed).expected("securityRequirements").at("/security");
+            reason.effect = Effect::Warn;
+            found.add(reason);
+        }
+        for (at, interface) in items(card, "supportedInterfaces").enumerate() {
+            if let Some(version) = interface.get("protocolVersion").and_then(Value::as_str)
+                && mapping::line_of(version) != version
+            {
+                found.add(
+                    Reason::new(Code::A2aProtocolVersionUnknown)
+                        .message("An interface of the A2A card states a patch number.")
+                        .expected(excerpt(mapping::line_of(version)))
+                        .observed(excerpt(version))
+                        .at(format!("/supportedInterfaces/{at}/protocolVersion")),
+                );
+            }
         }
     } else if let Some(version) = claimed
         && !KNOWN_CLAIMS.iter().any(|line| is_of(version, line))
@@ -223,30 +285,6 @@ fn claims(card: &Card, release: Release, found: &mut Findings) {
                 .observed(excerpt(version))
                 .at("/protocolVersion"),
         );
-    }
-}
-
-/// A requirement may only name declared schemes.
-fn security(card: &Card, member: &str, release: Release, found: &mut Findings) {
-    let declared = card.get("securitySchemes").and_then(Value::as_object);
-    let mut judge = |list: Option<&Value>, place: &str| {
-        for (at, requirement) in list.and_then(Value::as_array).into_iter().flatten().enumerate() {
-            // The JSON of protocol buffers has the schemes one level deeper.
-            let named = match (release, requirement.get("schemes")) {
-                (Release::V1_0, Some(Value::Object(schemes))) => Some(schemes),
-                _ => requirement.as_object(),
-            };
-            for scheme in named.into_iter().flat_map(|named| named.keys()) {
-                if !declared.is_some_and(|declared| declared.contains_key(scheme)) {
-                    let reason = Reason::new(Code::A2aSecurityUnknown).expected("a name of securitySchemes");
-                    found.add(reason.observed(excerpt(scheme)).at(format!("{place}/{at}")));
-                }
-            }
-        }
-    };
-    judge(card.get(member), &format!("/{member}"));
-    for (at, skill) in items(card, "skills").enumerate() {
-        judge(skill.get(member), &format!("/skills/{at}/{member}"));
     }
 }
 

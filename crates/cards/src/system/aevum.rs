@@ -1,4 +1,4 @@
-//! Aevum AgentCard 1.0: AE-1 to AE-23.
+//! Aevum AgentCard 1.0: AE-1 to AE-23, AE-30 and AE-31.
 //!
 //! The specification's text decides and, where it is silent, the schema that it names: the id of a capability needs no
 //! dot (a missing one is a warning), `auth` may have further members, tags may be repeated.
@@ -8,7 +8,7 @@
 //! Three rules need no reason code. AE-19: metadata without the prefix `pacr:` gives no
 //! finding. AE-21: pure functions read a card, and nothing that it names is contacted; a test
 //! holds that this module does no I/O. The second half of AE-17: rules only report `pacr:` members, except
-//! AE-18, which gives the reputation a range. AE-20 is checked by discovery.
+//! AE-18, which gives the reputation a range, and AE-30, where a ledger is given. AE-20 is checked by discovery.
 //!
 //! AE-22 can be strict: a profile whose `effects` make `ae-unknown-member` a failure refuses unknown members.
 //!
@@ -80,7 +80,11 @@ const LINES: &[Line] = &[
     line("/capabilities", &[Code::AeCapabilitiesEmpty], "a list with at least one capability"),
     line("/capabilities/*/*", &[Code::AeCapabilityIncomplete], "the member").by("required"),
     line("/capabilities/*", &[Code::AeCapabilityIncomplete], "an object with id and description"),
-    line("/capabilities/*/id", &[Code::AeCapabilityIdMalformed], "at most 128 of a-z, 0-9, dot, hyphen, underscore"),
+    line(
+        "/capabilities/*/id",
+        &[Code::AeCapabilityIdMalformed],
+        "at most 128 letters, digits, dots, hyphens, underscores",
+    ),
     line("/capabilities/*/description", &[Code::AeDescriptionLength], "1 to 512 characters"),
     line("/capabilities/*/tags", &[Code::AeTagsType], "a list of strings"),
     line("/capabilities/*/tags/*", &[Code::AeTagsType], "a string"),
@@ -125,7 +129,7 @@ fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
     ulid(card, &mut found);
     for (at, capability) in capabilities(card).enumerate() {
         let place = format!("/capabilities/{at}");
-        namespace(capability, &place, &mut found);
+        id(capability, &place, &mut found);
         schemas(capability, &place, &mut found);
         unknown(capability, &place, CAPABILITY, &mut found);
     }
@@ -133,10 +137,12 @@ fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
     for (member, known) in [("endpoint", ENDPOINT), ("pricing", PRICING)] {
         unknown(card.get(member).unwrap_or(&Value::Null), &format!("/{member}"), known, &mut found);
     }
-    self_declared(card, &mut found);
+    currency(card, &mut found);
+    ledger::card::types(card, &mut found);
     if let Some(ledger) = rules.ledger {
         ledger::card::compare(card, ledger, &mut found);
     }
+    self_declared(card, rules.ledger.is_some(), &mut found);
     found.weighed(rules.profile)
 }
 
@@ -156,17 +162,39 @@ fn ulid(card: &Card, found: &mut Findings) {
     }
 }
 
-/// AE-8, the custom of namespaces.
-fn namespace(capability: &Value, place: &str, found: &mut Findings) {
+/// AE-8, the customs: a namespace, and no upper case. The published schema forbids upper case, the text does not.
+fn id(capability: &Value, place: &str, found: &mut Findings) {
     let place = format!("{place}/id");
     let Some(id) = capability.get("id").and_then(Value::as_str) else { return };
-    let has_namespace = id.contains('.') && id.split('.').all(|part| !part.is_empty());
-    if has_namespace || found.speak_of(&place, Code::DocumentSchemaInvalid) {
+    if found.speak_of(&place, Code::DocumentSchemaInvalid) {
         return;
     }
-    let mut reason = Reason::new(Code::AeCapabilityIdMalformed).message("The id of a capability has no namespace.");
-    reason.effect = Effect::Warn;
-    found.add(reason.expected("a namespace, a dot and a name").observed(excerpt(id)).at(place));
+    let mut warn = |message: &str, expected: &str| {
+        let mut reason = Reason::new(Code::AeCapabilityIdMalformed).message(message).expected(expected);
+        reason.effect = Effect::Warn;
+        found.add(reason.observed(excerpt(id)).at(place.clone()));
+    };
+    if !(id.contains('.') && id.split('.').all(|part| !part.is_empty())) {
+        warn("The id of a capability has no namespace.", "a namespace, a dot and a name");
+    }
+    if id.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        warn("The id of a capability has upper case.", "lower case");
+    }
+}
+
+/// AE-31.
+fn currency(card: &Card, found: &mut Findings) {
+    let place = "/pricing/currency";
+    if let Some(currency) = card.text(place).filter(|currency| !is_currency(currency)) {
+        let reason = Reason::new(Code::AeCurrencyUnknown).expected("a code of ISO 4217, or a token's symbol");
+        found.add(reason.observed(excerpt(currency)).at(place));
+    }
+}
+
+/// `^[A-Z][A-Z0-9]{2,9}$`: every code of ISO 4217 has this form too.
+fn is_currency(text: &str) -> bool {
+    let is_of_symbols = text.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
+    (3..=10).contains(&text.len()) && is_of_symbols && text.starts_with(|first: char| first.is_ascii_uppercase())
 }
 
 /// AE-11, beyond the type.
@@ -189,9 +217,9 @@ fn unknown(holder: &Value, place: &str, known: &[&str], found: &mut Findings) {
     }
 }
 
-/// AE-17.
-fn self_declared(card: &Card, found: &mut Findings) {
-    for name in pacr_members(card) {
+/// AE-17, for the members that no ledger was asked about (AE-30).
+fn self_declared(card: &Card, has_ledger: bool, found: &mut Findings) {
+    for name in pacr_members(card).filter(|name| !(has_ledger && ledger::card::is_computed(name))) {
         found.add(Reason::new(Code::AePacrSelfDeclared).observed(excerpt(name)).at(below("/metadata", name)));
     }
 }

@@ -68,6 +68,9 @@ const ORDER: &[&str] = &[
 /// The version of the text. No member of a card names it.
 const VERSION: &str = "1.0";
 
+/// The methods of RFC 9110 and RFC 5789.
+const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
+
 static SCHEMA: OwnSchema =
     LazyLock::new(|| shape::compiled(include_bytes!("../../schemas/anypoint.agent-card-1.0.schema.json")));
 
@@ -99,7 +102,7 @@ const LINES: &[Line] = &[
     line("/invocation/authentication/type", &[Code::AnAuthUnknown], "none, bearer, api_key, oauth2, basic or mtls"),
     line("/invocation/authentication/required", &[Code::AnAuthUnknown], "a boolean"),
     line("/invocation/format", &[Code::AnFormatUnknown], "json-rpc, rest or graphql"),
-    line("/invocation/method", &[Code::AnMethodUnknown], "a method of HTTP, in capitals"),
+    line("/invocation/method", &[Code::AnMethodUnknown], "a string").failing(),
     line("/examples", &[Code::AnExampleIncomplete], "a list of examples"),
     line("/examples/*", &[Code::AnExampleIncomplete], "an object with skill, input and output"),
     line("/examples/*/skill", &[Code::AnExampleIncomplete], "a string"),
@@ -133,6 +136,7 @@ fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
     let mut found = Findings::default();
     shape::objections(card, &SCHEMA, LINES, &mut found);
     urls(card, &mut found);
+    method(card, &mut found);
     timestamps(card, &mut found);
     skills(card, &mut found);
     examples(card, &mut found);
@@ -155,6 +159,16 @@ fn urls(card: &Card, found: &mut Findings) {
         {
             found.add_once(Reason::new(code).expected(URL).observed(excerpt(text)).at(place));
         }
+    }
+}
+
+/// AN-23, for strings: the text has no list of methods.
+fn method(card: &Card, found: &mut Findings) {
+    let place = "/invocation/method";
+    if let Some(method) = card.text(place)
+        && !METHODS.iter().any(|known| known.eq_ignore_ascii_case(method))
+    {
+        found.add(Reason::new(Code::AnMethodUnknown).expected(METHODS.join(", ")).observed(excerpt(method)).at(place));
     }
 }
 

@@ -16,7 +16,7 @@ use url::Url;
 
 use super::shape::{self, Line, OwnSchema, line};
 use super::{CardSystem, Definition, DiscoveryRules, Rules, no_descriptor, no_fixes};
-use clresolve_core::reason::{Code, Reason};
+use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_core::text::excerpt;
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::{Findings, content};
@@ -79,7 +79,7 @@ const LINES: &[Line] = &[
     line("/provider", &[Code::OrProviderUrlMalformed], "an object with a url"),
     line("/provider/url", &[Code::OrProviderUrlMalformed], "an absolute URI"),
     line("/version", &[Code::OrVersionType], "a string"),
-    line("/protocolVersion", &[Code::OrVersionType], "a dotted number, such as 1.0"),
+    line("/protocolVersion", &[Code::OrVersionType], "a string"),
 ];
 
 /// The path of the endpoint has its own form (OR-3); it is recognised even in a broken URL. A2A cards need no input
@@ -105,6 +105,7 @@ fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
     shape::objections(card, &SCHEMA, LINES, &mut found);
     endpoint(card, &mut found);
     input_schemas(card, &mut found);
+    protocol_version(card, &mut found);
     content::secrets(card, "OR-7", &mut found);
     found.weighed(rules.profile)
 }
@@ -118,6 +119,22 @@ fn endpoint(card: &Card, found: &mut Findings) {
     }
     let expected = format!("a path that ends in /v1/agent-systems/{}/a2a", excerpt(name));
     found.add(Reason::new(Code::OrUrlNameMismatch).expected(expected).observed(excerpt(text)).at("/url"));
+}
+
+/// OR-17: the specification says only that it is the server's setting.
+fn protocol_version(card: &Card, found: &mut Findings) {
+    let place = "/protocolVersion";
+    if let Some(version) = card.text(place).filter(|version| !is_dotted_number(version)) {
+        let mut reason =
+            Reason::new(Code::OrVersionType).message("The Orloj card's protocolVersion is no dotted number.");
+        reason.effect = Effect::Warn;
+        found.add(reason.expected("a dotted number, such as 1.0").observed(excerpt(version)).at(place));
+    }
+}
+
+fn is_dotted_number(text: &str) -> bool {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    text.contains('.') && text.split('.').all(is_number)
 }
 
 /// OR-17, beyond the type.

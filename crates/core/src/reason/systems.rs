@@ -46,12 +46,12 @@ macro_rules! rows {
             "provider.url is an absolute URI where it is there.";
         OrVersionType "or-version-type" Fail Document "OR-14" Publisher false
             "A version in the Orloj card is not of its form."
-            "version is a string and protocolVersion a dotted number, such as 1.0, where they are there; none of them is required.";
+            "version and protocolVersion are strings where they are there; none of them is required. A protocolVersion that is no dotted number, such as 1.0, is a warning.";
 
         // A2A
         A2aFieldMissing "a2a-field-missing" Fail Document "" Publisher false
             "A required member of the A2A card is missing."
-            "The card's version of A2A requires the member. Readers that follow the specification refuse the card.";
+            "The card's version of A2A requires the member, or the security scheme or requirement is empty without it. Readers that follow the specification refuse the card. In a card of 1.0 a member that is null is missing.";
         A2aInterfaceMalformed "a2a-interface-malformed" Fail Document "" Publisher false
             "An interface of the A2A card is malformed."
             "An interface of 1.0 has url, protocolBinding and protocolVersion; one of additionalInterfaces in 0.2 and 0.3 has url and transport. All are strings.";
@@ -76,15 +76,15 @@ macro_rules! rows {
         A2aSecurityUnknown "a2a-security-unknown" Fail Document "" Publisher false
             "The A2A card demands a security scheme that it does not declare."
             "Each name in the security requirements is one of securitySchemes; else no client knows what is asked of it.";
-        A2aSecurityMisnamed "a2a-security-misnamed" Warn Document "" Publisher false
-            "The A2A card of 1.0 has its requirements under the older name."
-            "In 1.0 the member is securityRequirements. Readers that follow the message definition do not see security, and call without credentials; the sample in the specification's text has the older name.";
+        A2aSecurityMisnamed "a2a-security-misnamed" Fail Document "" Publisher false
+            "A security member of the A2A 1.0 card does not have the name or form of 1.0."
+            "Readers that follow the message definition do not see such a member, and call without credentials. Each of securitySchemes has exactly one of apiKeySecurityScheme, httpAuthSecurityScheme, oauth2SecurityScheme, openIdConnectSecurityScheme and mtlsSecurityScheme; an OAuth scheme has one flow. Each of securityRequirements has a member schemes, with a list of scopes for each name. Names are in camelCase, and in is location. The older name security is only a warning, since the sample in the specification's text has it.";
         A2aVersionMixed "a2a-version-mixed" Warn Document "" Publisher false
             "The A2A card of 1.0 has members of older versions."
             "The card has supportedInterfaces, so it is judged as one of 1.0. Older members beside them are read by older clients alone: make sure that both say the same.";
         A2aProtocolVersionUnknown "a2a-protocol-version-unknown" Warn Document "" Publisher false
-            "The A2A card claims a version whose form it does not have."
-            "protocolVersion is 0.2 or 0.3, or a patch of these, in a card of this shape; it is judged as one of 0.3. A card of 1.0 lists its interfaces in supportedInterfaces.";
+            "The A2A card states a version that its form does not have."
+            "Before 1.0, protocolVersion is 0.2 or 0.3, or a patch of these; a card with another one is judged as one of 0.3. A card of 1.0 lists its interfaces in supportedInterfaces, each with major and minor version and without a patch number: 1.0, not 1.0.0.";
 
         // Aevum
         AeFieldMissing "ae-field-missing" Fail Document "AE-1" Publisher false
@@ -110,7 +110,7 @@ macro_rules! rows {
             "Each capability has an id for machines and a description for people.";
         AeCapabilityIdMalformed "ae-capability-id-malformed" Fail Document "AE-8" Publisher false
             "A capability's id is not machine-readable."
-            "The id holds lower-case letters, digits, dots, hyphens and underscores, begins with a letter or digit and has at most 128 characters. A namespace before a dot (text.generate) is the custom; an id without one is only a warning.";
+            "The id holds letters, digits, dots, hyphens and underscores, begins with a letter or digit and has at most 128 characters. A namespace before a dot and lower case (text.generate) are the custom; an id that departs from it is only a warning.";
         AeDescriptionLength "ae-description-length" Fail Document "AE-9" Publisher false
             "A capability's description does not have 1 to 512 characters."
             "The description is a text for people of at most 512 characters.";
@@ -137,13 +137,19 @@ macro_rules! rows {
             "base_cost_joules, estimated_latency_ms and cost_per_request are numbers that are not negative, currency is a string; each may be null.";
         AePacrSelfDeclared "ae-pacr-self-declared" Warn Document "AE-17" Publisher false
             "The card's operator states what only the ledger can say."
-            "Members of metadata that begin with pacr: are computed from the causal ledger, and an operator must not forge them. In a card that its operator serves nothing shows where they come from: they are unverified, and no decision rests on them. `clresolve cards aevum metadata` computes them from a ledger.";
+            "Members of metadata that begin with pacr: are computed from the causal ledger, and an operator must not forge them. In a card that its operator serves nothing shows where they come from: they are unverified, and no decision rests on them. `clresolve cards aevum metadata` computes them from a ledger, and `clresolve lint --ledger` compares them with one.";
         AeReputationRange "ae-reputation-range" Fail Document "AE-18" Publisher false
             "pacr:reputation_score is not between 0 and 1."
             "The score is a number from 0 to 1.";
-        AePacrDiffers "ae-pacr-differs" Warn Document "AE-23" Publisher false
+        AePacrDiffers "ae-pacr-differs" Fail Document "AE-30" Publisher false
             "A pacr: member differs from the ledger."
-            "The ledger that was given yields another figure for the agent, or has no record of it. Write the ledger's figures into the card (clresolve cards aevum metadata --into), or name the ledger that the card's come from. They must agree to six digits.";
+            "The ledger that was given yields another figure for the agent, or has no record of it, and an operator must not forge these figures. Write the ledger's figures into the card (clresolve cards aevum metadata --into), or name the ledger that the card's come from. They must agree to six digits.";
+        AePacrType "ae-pacr-type" Warn Document "AE-30" Publisher false
+            "A pacr: member cannot be such a figure."
+            "pacr:interaction_count is an integer of 0 or more, pacr:avg_latency_ms and pacr:avg_cost_joules are numbers of 0 or more, pacr:influence_rank and pacr:critical_score are numbers from 0 to 1. No ledger yields another value.";
+        AeCurrencyUnknown "ae-currency-unknown" Warn Document "AE-31" Publisher false
+            "pricing.currency is neither a currency code nor a token symbol."
+            "It is a code of ISO 4217, such as USD, or the symbol of a token: 3 to 10 capital letters and digits, a letter first, such as USDC. Clients that compare texts do not know another spelling.";
         AeUnknownMember "ae-unknown-member" Warn Document "AE-22" Publisher false
             "Aevum 1.0 does not define this member."
             "The schema is append-only: a later version may have added the member, so it is kept and does not change what the known ones mean. It may as well be a misspelling. A strict reader of 1.0 refuses the card.";
@@ -209,9 +215,9 @@ macro_rules! rows {
         AnVersionNotRaised "an-version-not-raised" Warn Document "AN-21" Publisher false
             "The card has changed without the version that the change demands."
             "Compared with the earlier card: a skill that is gone, other parameters of a skill or another invocation break the agent's callers and raise the major version; a further skill raises at least the minor one, any other change at least the patch. A version never goes down. After a major version of 0 or a pre-release any higher version will do. Raise the version.";
-        AnMethodUnknown "an-method-unknown" Fail Document "AN-23" Publisher false
+        AnMethodUnknown "an-method-unknown" Warn Document "AN-23" Publisher false
             "invocation.method is not a method of HTTP."
-            "The method is one that HTTP defines (GET, HEAD, POST, PUT, DELETE, CONNECT, OPTIONS, TRACE, PATCH), in capitals; POST when absent. Correct it, or leave it out.";
+            "The methods that HTTP defines are GET, HEAD, POST, PUT, DELETE, CONNECT, OPTIONS, TRACE and PATCH, here in any case; POST when absent. A method that is no string makes the card invalid. Correct it, or leave it out.";
         AnSkillDuplicate "an-skill-duplicate" Fail Document "AN-23" Publisher false
             "Two skills have one name."
             "A skill is called by its name, so each name stands once. Rename one of the skills, or leave it out.";

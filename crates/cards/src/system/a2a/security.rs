@@ -1,0 +1,113 @@
+//! Security schemes and requirements of an A2A card. The schemas state their types; here is the rest.
+
+use serde_json::{Map, Value};
+
+use crate::signature::message::{Kind, Member, OAUTH_FLOWS, SECURITY_SCHEME};
+use clresolve_core::json::pointer;
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::text::excerpt;
+use clresolve_verdict::card::Card;
+use clresolve_verdict::check::Findings;
+
+/// A member of a 1.0 scheme that 0.3 has under another name: the new name and the old one.
+const RENAMED: (&str, &str) = ("location", "in");
+
+/// The schemes of a 1.0 card: each has exactly one of five members, and an OAuth scheme at most one flow.
+pub(super) fn schemes(card: &Card, found: &mut Findings) {
+    for (name, scheme) in card.get("securitySchemes").and_then(Value::as_object).into_iter().flatten() {
+        let Some(members) = scheme.as_object() else { continue };
+        let mut place = "/securitySchemes".to_owned();
+        pointer::push(&mut place, name);
+        let place = excerpt(&place);
+        let is_misnamed = misnamed(members, SECURITY_SCHEME, &place, found);
+        let kinds = at_most_one(members, SECURITY_SCHEME, &place, found);
+        if kinds == 0 && !is_misnamed {
+            found.add(not_one(members.get("type")).expected(listed(SECURITY_SCHEME)).at(place.clone()));
+        }
+        if let Some(flows) = scheme.pointer("/oauth2SecurityScheme/flows").and_then(Value::as_object) {
+            at_most_one(flows, OAUTH_FLOWS, &format!("{place}/oauth2SecurityScheme/flows"), found);
+        }
+    }
+}
+
+/// The finding for a scheme without one of the five members: 0.3 has the kind in `type`.
+fn not_one(older_kind: Option<&Value>) -> Reason {
+    match older_kind {
+        Some(kind) => Reason::new(Code::A2aSecurityMisnamed)
+            .message("A security scheme of the A2A 1.0 card has the form of 0.3.")
+            .observed(format!("type {}", excerpt(&kind.to_string()))),
+        None => Reason::new(Code::A2aFieldMissing).message("A security scheme of the A2A 1.0 card is of no kind."),
+    }
+}
+
+/// How many of a oneof's members are there; more than one is a finding.
+fn at_most_one(members: &Map<String, Value>, one_of: &[Member], place: &str, found: &mut Findings) -> usize {
+    let kinds: Vec<&str> = one_of.iter().map(|kind| kind.name).filter(|kind| members.contains_key(*kind)).collect();
+    if kinds.len() > 1 {
+        let reason = Reason::new(Code::A2aSecurityMisnamed)
+            .message("A part of the A2A 1.0 card has several members of which the message definition allows one.");
+        found.add(reason.expected(listed(one_of)).observed(kinds.join(", ")).at(place));
+    }
+    kinds.len()
+}
+
+fn listed(one_of: &[Member]) -> String {
+    format!("one of {}", one_of.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", "))
+}
+
+/// Members under the name that the message definition or 0.3 has, where the right one is missing. Messages do not contain
+/// themselves, so the recursion ends.
+fn misnamed(members: &Map<String, Value>, message: &'static [Member], place: &str, found: &mut Findings) -> bool {
+    let mut is_misnamed = false;
+    for member in message {
+        if let Some(value) = members.get(member.name) {
+            if let (Kind::Message(inner), Some(members)) = (member.kind, value.as_object()) {
+                misnamed(members, inner, &format!("{place}/{}", member.name), found);
+            }
+            continue;
+        }
+        let (new, old) = RENAMED;
+        let other = if member.name == new { old.to_owned() } else { member.snake_case() };
+        if other != member.name && members.contains_key(&other) {
+            is_misnamed = true;
+            let reason = Reason::new(Code::A2aSecurityMisnamed).expected(member.name).observed(other.as_str());
+            found.add(reason.at(format!("{place}/{other}")));
+        }
+    }
+    is_misnamed
+}
+
+/// A requirement names schemes, and each of them is declared.
+pub(super) fn requirements(card: &Card, is_of_1_0: bool, found: &mut Findings) {
+    let member = if is_of_1_0 { "securityRequirements" } else { "security" };
+    let declared = card.get("securitySchemes").and_then(Value::as_object);
+    let mut judge = |list: Option<&Value>, place: &str| {
+        for (at, requirement) in list.and_then(Value::as_array).into_iter().flatten().enumerate() {
+            let Some(members) = requirement.as_object() else { continue };
+            let place = format!("{place}/{at}");
+            // The JSON of protocol buffers has the schemes one level deeper.
+            let schemes = members.get("schemes").filter(|_| is_of_1_0);
+            let named = schemes.and_then(Value::as_object).unwrap_or(members);
+            if is_of_1_0 && named.is_empty() {
+                let reason = Reason::new(Code::A2aFieldMissing)
+                    .message("A security requirement of the A2A 1.0 card names no scheme: it asks for nothing.");
+                found.add(reason.expected("names of securitySchemes").at(format!("{place}/schemes")));
+            } else if is_of_1_0 && schemes.is_none() {
+                let reason = Reason::new(Code::A2aSecurityMisnamed)
+                    .message("A security requirement has the form of 0.3: a reader of A2A 1.0 sees an empty one.");
+                found.add(reason.expected("schemes").at(place.clone()));
+            }
+            for scheme in named.keys() {
+                if !declared.is_some_and(|declared| declared.contains_key(scheme)) {
+                    let reason = Reason::new(Code::A2aSecurityUnknown).expected("a name of securitySchemes");
+                    found.add(reason.observed(excerpt(scheme)).at(place.clone()));
+                }
+            }
+        }
+    };
+    judge(card.get(member), &format!("/{member}"));
+    let skills = card.get("skills").and_then(Value::as_array).into_iter().flatten();
+    for (at, skill) in skills.enumerate() {
+        judge(skill.get(member), &format!("/skills/{at}/{member}"));
+    }
+}
