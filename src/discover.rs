@@ -1,8 +1,8 @@
 //! Discovery: which cards a host serves at the paths of the card systems, and what their rules find in each.
 //!
 //! A host is asked for the well-known paths of every card system ([`DiscoveryRules`](crate::system::DiscoveryRules))
-//! through the foreign door: https only, no credentials, few re-checked redirects, 256 KiB each. [`lint`](crate::lint)
-//! judges what is served. URLs in a card are not contacted. The result is not a verdict on a name: a card that only a
+//! through the foreign door: https only, no credentials, few re-checked redirects, 256 KiB each. Plain http is for a host
+//! whose origin the operator named ([`Target::parse_plain`]). [`lint`](crate::lint) judges what is served. URLs in a card are not contacted. The result is not a verdict on a name: a card that only a
 //! host serves is that host's claim. On demand the names in CommandLayer cards are resolved. [`Discovery::ens_bound`]
 //! then says whether a trusted verdict proved the same bytes.
 
@@ -189,7 +189,14 @@ pub struct EnsBound {
 pub async fn discover(resolver: &Resolver, question: &Question, profile: &Arc<Profile>) -> Discovery {
     let deadline = Instant::now() + resolver.time_limit();
     let candidates = question.target.candidates(question.system);
-    let answers = join_all(candidates.iter().map(|candidate| resolver.document(candidate.url.as_str()))).await;
+    let is_plain = question.target.is_plain();
+    let answers = join_all(candidates.iter().map(|candidate| async move {
+        match is_plain {
+            true => resolver.plain_document(candidate.url.as_str()).await,
+            false => resolver.document(candidate.url.as_str()).await,
+        }
+    }))
+    .await;
     let mut judging = Judging { pool: resolver.pool(), system: question.system, profile, judged: Vec::new() };
     let mut answered = Vec::new();
     for (candidate, answer) in candidates.into_iter().zip(answers) {

@@ -543,6 +543,16 @@ impl Resolver {
         self.0.walker.sources.content.document(url, self.time_limit()).await
     }
 
+    /// The document at a plain `http` URL whose origin the operator named, without any judgement. Nothing authenticates its
+    /// server.
+    ///
+    /// # Errors
+    /// As [`crate::fetch::https::get`].
+    #[cfg(feature = "cards")]
+    pub(crate) async fn plain_document(&self, url: &str) -> Result<Body, FetchError> {
+        self.0.walker.sources.content.plain_document(url, self.time_limit()).await
+    }
+
     /// The manifest of a registry, or the descriptor that leads to it, at an `https` or `ipfs` URL. What came by `ipfs` is
     /// proven by its CID.
     ///

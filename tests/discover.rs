@@ -453,6 +453,81 @@ async fn addresses_that_are_not_public_are_not_asked() {
     assert_eq!(canary.connections(), 0);
 }
 
+// --- plain http ---
+
+/// A plain host that the operator named, a plain host that nobody named, and a resolver that knows the first one.
+async fn plain_world() -> (Server, Server, Config) {
+    let canary = canary().await;
+    let inside = format!("http://127.0.0.1:{}/card.json", canary.address.port());
+    let server = Server::plain(move |head| match head.split(' ').nth(1).unwrap_or_default() {
+        CARD => ok(A2A.as_bytes()),
+        "/moved.json" => redirect(CARD),
+        "/inside.json" => redirect(&inside),
+        "/up.json" => redirect("https://agent.example/back.json"),
+        _ => nothing(),
+    })
+    .await;
+    let mut config = Config::default();
+    config.timeout = PATIENCE;
+    config.network.allow_hosts.push(server.address.to_string().parse().unwrap());
+    (server, canary, config)
+}
+
+fn plain(server: &Server, path: &str) -> Question {
+    Question::new(Target::parse_plain(&format!("http://{}{path}", server.address)).expect("a target"))
+}
+
+#[tokio::test]
+async fn plain_host_is_asked_only_where_the_operator_named_it() {
+    let (server, canary, config) = plain_world().await;
+    let discovery = ask(&config, &plain(&server, "")).await;
+    assert_eq!((discovery.outcome, discovery.cards.len()), (DiscoveryOutcome::Valid, 1), "{discovery:#?}");
+    assert_eq!(discovery.origin, format!("http://{}", server.address));
+    assert_eq!(ask(&config, &plain(&server, "/moved.json")).await.outcome, DiscoveryOutcome::Valid);
+    let asked = server.connections();
+    for question in [plain(&canary, ""), plain(&server, "/inside.json")] {
+        let discovery = ask(&config, &question).await;
+        assert!(discovery.places.iter().all(|place| place.outcome == UrlOutcome::Forbidden), "{discovery:#?}");
+    }
+    assert_eq!((canary.connections(), server.connections()), (0, asked + 1));
+    let discovery = ask(&Config::default(), &plain(&server, "")).await;
+    assert!(discovery.places.iter().all(|place| place.outcome == UrlOutcome::Forbidden), "{discovery:#?}");
+    assert_eq!(server.connections(), asked + 1);
+}
+
+#[tokio::test]
+async fn redirect_from_https_to_a_named_plain_host_is_refused() {
+    let (server, _canary, config) = plain_world().await;
+    let back = format!("http://{}{CARD}", server.address);
+    let mut world = World::new(move |path| if path == "/back.json" { redirect(&back) } else { nothing() }).await;
+    world.config.network.allow_hosts.extend(config.network.allow_hosts);
+    for question in [at("https://agent.example/back.json"), plain(&server, "/up.json")] {
+        let asked = server.connections();
+        let discovery = world.ask(&question).await;
+        assert_eq!(discovery.places[0].outcome, UrlOutcome::Forbidden, "{discovery:#?}");
+        assert_eq!(server.connections() - asked, usize::from(question.target.is_plain()));
+    }
+    assert_eq!(world.server.connections(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plain_discovery_says_that_nothing_was_authenticated() {
+    let (server, _canary, _) = plain_world().await;
+    let (origin, url) = (server.address.to_string(), format!("http://{}", server.address));
+    let ask = move |rest: &'static [&'static str]| {
+        let (origin, url) = (origin.clone(), url.clone());
+        tokio::task::spawn_blocking(move || {
+            run(&[&["discover", &url, "--no-config", "--allow-host", &origin][..], rest].concat())
+        })
+    };
+    let output = ask(&[]).await.expect("it runs");
+    let (text, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{text}{said}");
+    assert!(text.ends_with("Nothing authenticated that host.\n") && said.contains("nothing authenticated"), "{text}");
+    let output = ask(&["-o", "json"]).await.expect("it runs");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("nothing authenticated"));
+}
+
 // --- ENS, and the embedded world ---
 
 #[tokio::test]
@@ -535,7 +610,8 @@ fn the_exit_code_says_what_was_found() {
             0,
             "summarizeagent.eth on ENS is trusted",
         ),
-        (&["discover", "http://a2a.sandbox.example"], 2, ""),
+        (&["--sandbox", "discover", "http://a2a.sandbox.example"], 2, ""),
+        (&["discover", "http://a.example", "--no-config", "--allow-host", "a.example:443"], 2, ""),
         (&["discover", "https://u:p@a2a.sandbox.example"], 2, ""),
         (&["discover", "https://a2a.sandbox.example/card.json", "--system", "a"], 2, ""),
         (&["discover", "a2a.sandbox.example", "--as", "a3a"], 2, ""),

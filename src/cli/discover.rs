@@ -2,14 +2,16 @@
 
 use std::fmt::Write as _;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 
 use super::args::{DiscoverArgs, Format};
 use super::exit::Exit;
+use super::notice;
 use super::output::{Output, Results};
 use super::render::Palette;
 use super::world::World;
-use crate::discover::{self, DiscoveredCard, Discovery, DiscoveryOutcome, Question, UrlOutcome, UrlResult};
+use crate::config::OriginSpec;
+use crate::discover::{self, DiscoveredCard, Discovery, DiscoveryOutcome, Question, Target, UrlOutcome, UrlResult};
 use crate::reason::Effect;
 use crate::text::Foreign;
 use crate::verdict::State;
@@ -26,9 +28,13 @@ pub(super) fn run(args: DiscoverArgs) -> anyhow::Result<Exit> {
     let question = Question { system: args.card_system, bind: args.bind, ..Question::new(target) };
     super::runtime::run_async(async move {
         let world = World::open(&args.world).await?;
+        named(&question.target, &world.config.network.allow_hosts)?;
         let profile = world.resolver.profiles().get(&world.config.rules.profile);
         let profile = profile.context("the profile in force is not there")?;
         let discovery = discover::discover(&world.resolver, &question, &profile).await;
+        if question.target.is_plain() {
+            notice::note(format_args!("Plain http: nothing authenticated {}.", Foreign::new(&discovery.origin)));
+        }
         let palette = output.palette();
         let mut results = Results::one(output, args.output.form());
         results.push(&discovery, |format| match format {
@@ -42,6 +48,15 @@ pub(super) fn run(args: DiscoverArgs) -> anyhow::Result<Exit> {
             DiscoveryOutcome::Undecided => Exit::Indeterminate,
         })
     })
+}
+
+/// Plain `http` is for origins that the operator named.
+fn named(target: &Target, allowed: &[OriginSpec]) -> anyhow::Result<()> {
+    let origin = target.host_port();
+    if target.is_plain() && !allowed.iter().any(|named| named.to_string() == origin) {
+        bail!("cards are read over https; for plain http to this host, add --allow-host {}", Foreign::new(&origin));
+    }
+    Ok(())
 }
 
 /// A line for each place.
@@ -125,6 +140,7 @@ fn title(card: &DiscoveredCard) -> String {
 /// One sentence that says what it is worth.
 fn summary(discovery: &Discovery) -> String {
     let host = Foreign::new(&discovery.origin);
+    let by_tls = if discovery.origin.starts_with("http:") { " Nothing authenticated that host." } else { "" };
     let found = match (discovery.outcome, discovery.cards.len()) {
         (DiscoveryOutcome::Undecided, _) => return format!("{host} gave no card that could be judged."),
         (DiscoveryOutcome::Valid, 1) => format!("{host} serves a valid card"),
@@ -139,7 +155,7 @@ fn summary(discovery: &Discovery) -> String {
             bound.state,
             bound.sha256
         ),
-        None => format!("{found}. It is that host's word: no name on ENS vouches for it here."),
+        None => format!("{found}. It is that host's word: no name on ENS vouches for it here.{by_tls}"),
     }
 }
 

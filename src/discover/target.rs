@@ -107,13 +107,21 @@ impl Target {
     /// # Errors
     /// [`TargetError`].
     pub fn parse(text: &str) -> Result<Self, TargetError> {
+        Self::parse_plain(text).and_then(|target| if target.is_plain() { Err(TargetError::Scheme) } else { Ok(target) })
+    }
+
+    /// As [`parse`](Self::parse), also plain `http` URLs. Requests go out only if the operator named the origin.
+    ///
+    /// # Errors
+    /// [`TargetError`].
+    pub fn parse_plain(text: &str) -> Result<Self, TargetError> {
         let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
         if text.is_empty() || text.len() > MAX_BYTES || !is_plain {
             return Err(TargetError::NotUrl);
         }
         let with_scheme = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
         let mut url = Url::parse(&with_scheme).map_err(|_| TargetError::NotUrl)?;
-        if url.scheme() != "https" {
+        if !matches!(url.scheme(), "https" | "http") {
             return Err(TargetError::Scheme);
         }
         if !url.username().is_empty() || url.password().is_some() || with_scheme.contains("://@") {
@@ -145,6 +153,18 @@ impl Target {
             What::Document(_) => Err(TargetError::SystemOfDocument),
             What::Host | What::System(_) => Ok(Self { what: What::System(name), ..self }),
         }
+    }
+
+    /// Whether requests go out over plain `http`, so that nothing authenticates the host.
+    pub fn is_plain(&self) -> bool {
+        self.origin.scheme() == "http"
+    }
+
+    /// Host and port, as `--allow-host` takes them.
+    #[cfg(feature = "cli")]
+    pub(crate) fn host_port(&self) -> String {
+        let port = self.origin.port_or_known_default().unwrap_or_default();
+        format!("{}:{port}", self.origin.host_str().unwrap_or_default())
     }
 
     /// Scheme, host and port, without a slash at the end.
@@ -320,6 +340,20 @@ mod tests {
             places("a.example:8443", Some(CardSystem::Aevum)),
             ["https://a.example:8443/.well-known/agent.json"]
         );
+    }
+
+    #[test]
+    fn plain_targets_are_read_only_where_they_are_wanted() {
+        for (text, host_port) in
+            [("http://a.example", "a.example:80"), ("http://10.0.0.1:8080/a.json", "10.0.0.1:8080")]
+        {
+            assert_eq!(Target::parse(text), Err(TargetError::Scheme));
+            let target = Target::parse_plain(text).unwrap();
+            assert!(target.is_plain() && target.candidates(None).iter().all(|asked| asked.url.scheme() == "http"));
+            assert_eq!(target.host_port(), host_port);
+        }
+        assert!(!Target::parse_plain("a.example").unwrap().is_plain());
+        assert_eq!(Target::parse_plain("ftp://a.example"), Err(TargetError::Scheme));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Documents at foreign `https` URLs: cards and schemas, with a few re-checked redirects.
+//! Documents at foreign `https` URLs: cards and schemas, with a few re-checked redirects. Discovery alone may send requests
+//! over plain `http`, to origins that the operator named.
 
 use std::time::Duration;
 
@@ -35,13 +36,15 @@ pub struct Limits {
     pub total: Duration,
     /// Who may be asked instead.
     pub redirects: Redirects,
+    /// Whether plain `http` is allowed for an origin that the operator named.
+    pub plain: bool,
 }
 
 impl Limits {
     /// Those of an Agent-Card.
     #[must_use]
     pub const fn card() -> Self {
-        Self { bytes: CARD_LIMIT, total: FETCH_TIMEOUT, redirects: Redirects::Anywhere }
+        Self { bytes: CARD_LIMIT, total: FETCH_TIMEOUT, redirects: Redirects::Anywhere, plain: false }
     }
 
     /// Those of a registry's manifest.
@@ -116,7 +119,11 @@ pub async fn get(egress: &Egress, url: &str, limits: Limits) -> Result<Body, Fet
     let mut chain = Chain::start(url, limits.redirects)?;
     loop {
         let call = Call::get("application/json, */*;q=0.5").gzip().patient();
-        let reply = egress.foreign(chain.current(), call, deadline).await.map_err(|e| chain.locate(e))?;
+        let sent = match limits.plain && chain.is_plain() {
+            true => egress.plain(chain.current(), call, deadline).await,
+            false => egress.foreign(chain.current(), call, deadline).await,
+        };
+        let reply = sent.map_err(|e| chain.locate(e))?;
         if let 301 | 302 | 303 | 307 | 308 = reply.status() {
             chain.follow(&reply)?;
             continue;
@@ -154,6 +161,11 @@ impl Chain {
 
     fn current(&self) -> &ForeignUrl {
         &self.current
+    }
+
+    /// Whether every URL so far is plain `http`: no redirect leads from `https` to it.
+    fn is_plain(&self) -> bool {
+        self.visited.iter().chain([&self.current]).all(|url| url.as_url().scheme() == "http")
     }
 
     fn hops(&self) -> u8 {

@@ -48,6 +48,14 @@ pub trait Content: Send + Sync {
         Err(Forbidden { hop: 0, target: "the URL".to_owned(), why: EgressViolation::Disabled }.into())
     }
 
+    /// The same at a plain `http` URL, if the operator named its origin. The default implementation fetches nothing.
+    ///
+    /// # Errors
+    /// As [`document`](Self::document).
+    async fn plain_document(&self, _url: &str, _limit: Duration) -> Result<Body, FetchError> {
+        Err(Forbidden { hop: 0, target: "the URL".to_owned(), why: EgressViolation::Disabled }.into())
+    }
+
     /// The manifest of a registry at a URL that a caller names, which may be longer than a card. The default implementation
     /// takes it for any other document.
     ///

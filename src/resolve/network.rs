@@ -88,6 +88,10 @@ impl Content for Network {
         self.fetched(Upstream::Card, url, Limits { total: limit, ..Limits::card() }).await
     }
 
+    async fn plain_document(&self, url: &str, limit: Duration) -> Result<Body, FetchError> {
+        self.fetched(Upstream::Card, url, Limits { total: limit, plain: true, ..Limits::card() }).await
+    }
+
     async fn registry(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError> {
         let served = self.fetched(Upstream::Card, url, Limits { total: limit, ..Limits::registry() }).await;
         served.map(|body| body.bytes)

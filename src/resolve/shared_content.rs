@@ -115,6 +115,10 @@ impl Content for SharedContent {
         self.documents.get(url.to_owned(), limit, document, is_late).await.map(|got| got.value)
     }
 
+    async fn plain_document(&self, url: &str, limit: Duration) -> Result<Body, FetchError> {
+        self.source.plain_document(url, limit).await
+    }
+
     async fn registry(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError> {
         self.source.registry(url, limit).await
     }

@@ -21,7 +21,8 @@ const MAX_TOTAL: Duration = Duration::from_secs(24 * 3600);
 /// What the operator allows and denies beyond the built-in rules.
 #[derive(Clone, Debug)]
 pub struct EgressConfig {
-    /// Origins for which the foreign door is loosened: private names, addresses and that port. Still `https` only.
+    /// Origins for which the foreign door is loosened: private names, addresses and that port. It is `https` only all the
+    /// same; [`Egress::plain`](crate::Egress::plain) takes plain `http`.
     pub allow_host: Vec<OriginSpec>,
     /// Detours, for both doors.
     pub connect_to: Vec<ConnectTo>,

@@ -22,6 +22,8 @@ const MAX_ADDRESSES: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Door {
     Foreign,
+    /// Plain `http`, to origins that the operator named.
+    Plain,
     Operator,
 }
 
@@ -57,6 +59,18 @@ impl Guard {
             }
         }
         self.target(Door::Foreign, url, host, port)
+    }
+
+    /// A plain `http` URL of an origin that the operator named in `allow_host`.
+    pub(super) fn admit_plain(&self, url: &Url) -> Result<Target, EgressViolation> {
+        let (host, port) = host_and_port(url)?;
+        if url.scheme() != "http" || !self.is_allowed(&host, port) {
+            return Err(EgressViolation::Scheme);
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(EgressViolation::UserInfo);
+        }
+        self.target(Door::Plain, url, host, port)
     }
 
     pub(super) fn admit_configured(&self, url: &Url) -> Result<Target, EgressViolation> {
@@ -316,6 +330,27 @@ mod tests {
         assert_eq!(foreign(&plain, "https://a.example/x#part"), admitted("a.example 443 None https://a.example/x"));
         let other_port = admitted("a.example 8443 Some(\"a.example:8443\") https://a.example/");
         assert_eq!(foreign(&plain, "https://a.example:8443/"), other_port);
+    }
+
+    #[test]
+    fn plain_door_admits_only_origins_that_the_operator_named() {
+        let allow_host = vec!["host:8080".parse().unwrap(), "127.0.0.1:80".parse().unwrap()];
+        let connect_to = vec!["a.example:80:127.0.0.1:1".parse().unwrap()];
+        let guard = guard(EgressConfig { allow_host, connect_to, ..EgressConfig::default() });
+        let plain = |url: &str| described(guard.admit_plain(&url.parse().unwrap()));
+        assert_eq!(plain("http://host:8080/x"), Ok("host 8080 Some(\"host:8080\") http://host/x".to_owned()));
+        assert!(plain("http://127.0.0.1/").is_ok());
+        for (url, why) in [
+            ("https://host:8080/", EgressViolation::Scheme),
+            ("http://host/", EgressViolation::Scheme),
+            ("http://host:8081/", EgressViolation::Scheme),
+            ("http://other:8080/", EgressViolation::Scheme),
+            ("http://a.example/", EgressViolation::Scheme),
+            ("http://name@host:8080/", EgressViolation::UserInfo),
+        ] {
+            assert_eq!(plain(url), Err(why), "{url}");
+        }
+        assert_eq!(foreign(&guard, "http://host:8080/"), Err(EgressViolation::Scheme));
     }
 
     #[test]

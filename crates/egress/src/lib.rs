@@ -112,6 +112,16 @@ impl Egress {
         sent.await.map_err(|error| error.at(|| origin_text(url.as_url())))
     }
 
+    /// Sends `call` to the plain `http` URL of an origin that the operator named ([`EgressConfig::allow_host`]) and waits
+    /// for the response head. Nothing authenticates the server.
+    pub async fn plain(&self, url: &ForeignUrl, call: Call, deadline: Instant) -> Result<Reply, FetchError> {
+        let sent = async {
+            let target = self.clients.guard.admit_plain(url.as_url())?;
+            self.send(Door::Plain, &target, call, deadline).await
+        };
+        sent.await.map_err(|error| error.at(|| origin_text(url.as_url())))
+    }
+
     /// Sends `call` to `url`, whose origin the operator configured, and waits for the response head.
     pub(crate) async fn configured(&self, url: &Url, call: Call, deadline: Instant) -> Result<Reply, FetchError> {
         let sent = async {
@@ -148,7 +158,7 @@ impl Egress {
             match door {
                 Door::Operator => leave.rests(pause),
                 // Other names share a foreign host, and one of them must not hold up the others.
-                Door::Foreign => leave.goes_slower(),
+                Door::Foreign | Door::Plain => leave.goes_slower(),
             }
             refused = Some(reply);
             if next >= deadline {

@@ -117,6 +117,8 @@ Asks /.well-known/agent-card.json, /.well-known/agent.json and the descriptor
 of a registry; with --system, or the URL of a system, that system's own path
 too; for a URL that ends in .json that document alone. Over https only,
 without credentials, on public hosts only. No URL in a card is followed.
+An http URL is for an origin that --allow-host names: nothing authenticates
+such a host.
 The answer is not a verdict: a card that only a host serves is that host's
 word. With --bind the name that a CommandLayer card states is looked up on
 ENS, and the answer says whether a verdict proved the same bytes.
@@ -128,7 +130,7 @@ Examples:
   clresolve discover agent.example --as a2a --json")]
 pub(in crate::cli) struct DiscoverArgs {
     /// A host, its URL, or that of a document
-    #[arg(value_name = "HOST|URL")]
+    #[arg(value_name = "HOST|URL", value_parser = Target::parse_plain)]
     pub(in crate::cli) target: Target,
     /// Look for cards of this system only, and judge by its rules
     #[arg(long = "as", value_name = "SYSTEM", value_parser = card_system(), ignore_case = true)]
