@@ -334,7 +334,10 @@ fn items<'c>(card: &'c Card, member: &str) -> impl Iterator<Item = &'c Value> {
 
 #[cfg(test)]
 mod tests {
+    use clresolve_verdict::profile::{DEFAULT, Profiles};
+
     use super::*;
+    use crate::system::{CardSystem, Detection, detect};
 
     #[test]
     fn the_version_is_recognised_by_the_members() {
@@ -350,6 +353,20 @@ mod tests {
             let card = Card::parse(card.as_bytes()).expect("strict JSON");
             assert_eq!(Release::of(&card).name(), expected, "{card:?}");
         }
+    }
+
+    #[test]
+    fn snake_case_card_is_recognised_and_named_as_such() {
+        let card =
+            br#"{"supported_interfaces": [], "default_input_modes": [], "defaultOutputModes": [], "icon_url": ""}"#;
+        let card = Card::parse(card).expect("strict JSON");
+        assert_eq!(detect(&card), Detection::One(CardSystem::A2a));
+        let profile = Profiles::builtin().get(DEFAULT).expect("built in");
+        let reasons = check(&card, &Rules::of(&profile));
+        let named: Vec<_> = reasons.iter().filter(|reason| reason.message.contains("snake_case")).collect();
+        let observed: Vec<_> = named.iter().filter_map(|reason| reason.observed.as_deref()).collect();
+        assert_eq!(observed, ["supported_interfaces", "default_input_modes"]);
+        assert!(named.iter().all(|reason| reason.code == Code::A2aFieldMissing));
     }
 
     #[test]
