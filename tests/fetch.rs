@@ -435,6 +435,11 @@ async fn faults_are_told_apart() {
         ("a short gzip body", Answer::Whole(short_zip()), Cause::Truncated),
         ("gzip that is none", Answer::Whole(coded("gzip")), Cause::Encoding),
         ("a coding that was not asked for", Answer::Whole(coded("br")), Cause::Encoding),
+        (
+            "a second coding on a line of its own",
+            Answer::Whole(coded("identity\r\nContent-Encoding: gzip")),
+            Cause::Encoding,
+        ),
         ("no head", Answer::Whole(Vec::new()), Cause::Truncated),
         ("half a head", Answer::Cut(b"HTTP/1.1 200".to_vec()), Cause::Truncated),
         ("garbage", Answer::Whole(b"SSH-2.0-OpenSSH\r\n\r\n".to_vec()), Cause::Head),

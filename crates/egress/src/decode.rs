@@ -20,9 +20,18 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder for the value of `Content-Encoding` (`None`: no such header).
-    pub(super) fn new(content_encoding: Option<&str>, limit: usize) -> Result<Self, DecodeError> {
-        let coding = match content_encoding.map(str::trim) {
+    /// A decoder for the values of `Content-Encoding`, one for each header line. A body has at most one coding: a second
+    /// header line is refused as a list of codings is.
+    pub(super) fn new<'a>(
+        content_encoding: impl IntoIterator<Item = &'a str>,
+        limit: usize,
+    ) -> Result<Self, DecodeError> {
+        let mut lines = content_encoding.into_iter();
+        let line = lines.next();
+        if lines.next().is_some() {
+            return Err(DecodeError::Coding);
+        }
+        let coding = match line.map(str::trim) {
             None | Some("") => Coding::Identity,
             Some(name) if name.eq_ignore_ascii_case("identity") => Coding::Identity,
             Some(name) if name.eq_ignore_ascii_case("gzip") || name.eq_ignore_ascii_case("x-gzip") => {
@@ -181,6 +190,9 @@ mod tests {
         assert_eq!(decode(Some("gzip"), b"plain text", 5, 1000), Err(DecodeError::Coding));
         assert_eq!(decode(Some("br"), b"", 5, 1000), Err(DecodeError::Coding));
         assert_eq!(decode(Some("gzip, gzip"), b"", 5, 1000), Err(DecodeError::Coding));
+        for lines in [["gzip", "gzip"], ["identity", "gzip"], ["gzip", "identity"]] {
+            assert_eq!(Decoder::new(lines, 1000).err(), Some(DecodeError::Coding));
+        }
         assert_eq!(decode(Some("gzip"), b"", 5, 1000), Ok(Vec::new()));
     }
 }

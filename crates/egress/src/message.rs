@@ -153,9 +153,9 @@ impl Reply {
     /// The body as a stream of decoded pieces, at most `limit` bytes. The length in the head is ignored, since
     /// a reader may stop early.
     pub fn into_body(self, limit: usize) -> Result<BodyStream, FetchError> {
-        let coding = self.response.headers().get(header::CONTENT_ENCODING);
-        let coding = coding.map(|value| value.to_str().unwrap_or("unreadable"));
-        let decoder = Decoder::new(coding, limit).map_err(|e| of_decode(e, limit))?;
+        let codings = self.response.headers().get_all(header::CONTENT_ENCODING).iter();
+        let codings = codings.map(|value| value.to_str().unwrap_or("unreadable"));
+        let decoder = Decoder::new(codings, limit).map_err(|e| of_decode(e, limit))?;
         Ok(BodyStream {
             response: self.response,
             deadline: self.deadline,
