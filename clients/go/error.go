@@ -16,7 +16,7 @@ const (
 	Unavailable Code = "unavailable"
 	// Redirected: the seller sends us to another URL.
 	Redirected Code = "redirected"
-	// Unreadable: the 402 is longer than 64 KiB, or breaks off.
+	// Unreadable: the 402 is longer than 64 KiB, breaks off, or is coded more than once.
 	Unreadable Code = "unreadable"
 	// NoDecision: a payment for which no decision waits at this URL; none was made, it is over, or it was used.
 	NoDecision Code = "no-decision"
@@ -24,16 +24,19 @@ const (
 	TwoPayments Code = "two-payments"
 	// PaymentDenied: what is signed is not what was allowed.
 	PaymentDenied Code = "payment-denied"
+	// OtherProtocol: the request carries a credential of another payment protocol, of Payment, L402 or LSAT.
+	OtherProtocol Code = "other-protocol"
 )
 
 var messages = map[Code]string{
 	Denied:        "clresolve denies it",
 	Unavailable:   "clresolve gave no answer that can be relied on",
 	Redirected:    "the seller sends us to another URL",
-	Unreadable:    "the seller's 402 is longer than 64 KiB, or breaks off",
+	Unreadable:    "the seller's 402 is longer than 64 KiB, breaks off, or cannot be decoded",
 	NoDecision:    "a payment without a decision for this URL: none was made, it is over, or it was used",
 	TwoPayments:   "more than one payment in one request",
 	PaymentDenied: "what is signed is not what was allowed",
+	OtherProtocol: "a payment by another protocol than x402",
 }
 
 // Error is a refusal: nothing was paid.
@@ -42,6 +45,13 @@ type Error struct {
 	Code Code
 	// Codes are the daemon's reasons; `clresolve explain CODE` explains them.
 	Codes []string
+	// Cause is the local error behind Unreadable, or nil. Its text is in no message.
+	Cause error
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error {
+	return e.Cause
 }
 
 // Error implements error.

@@ -2,13 +2,15 @@
 //
 // A [Transport] stands between the payment client and the network. There every request, every reply and the signed
 // payment are seen as they go over the wire. The guard asks clresolve about each of them and lets no payment out that
-// was not allowed. It reads no payment terms itself: what the seller sent goes to the daemon as it came. README.md has
-// the rules.
+// was not allowed. It reads no payment terms itself: what the seller sent goes to the daemon as it came, without the
+// payment challenges of other protocols. README.md has the rules.
 package guard
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -79,6 +81,9 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 func (t *Transport) guarded(request *http.Request) (*http.Response, error) {
+	if carriesCredentials(request.Header) {
+		return nil, &Error{Code: OtherProtocol}
+	}
 	switch payments := paymentsIn(request.Header); len(payments) {
 	case 0:
 		return t.browse(request)
@@ -102,13 +107,17 @@ func (t *Transport) browse(request *http.Request) (*http.Response, error) {
 		response.Body.Close()
 		return nil, &Error{Code: Redirected}
 	}
+	removeChallenges(response.Header)
 	if response.StatusCode != http.StatusPaymentRequired {
 		return response, nil
 	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxReplyBytes+1))
+	body, err := bodyOf(response)
 	response.Body.Close()
-	if err != nil || len(body) > maxReplyBytes {
-		return nil, &Error{Code: Unreadable}
+	if err != nil {
+		if caller := request.Context().Err(); caller != nil {
+			return nil, caller
+		}
+		return nil, &Error{Code: Unreadable, Cause: err}
 	}
 	allowed, err := t.daemon.decide(request.Context(), replyOf(request, response, body))
 	if err != nil {
@@ -138,7 +147,7 @@ func (t *Transport) pay(request *http.Request, payment string) (*http.Response, 
 			if decision.abort {
 				refusal = newError(PaymentDenied, decision.codes)
 			} else if t.waiting.take(allowed, entry) {
-				return staying(t.leave(request, decision.document, payment))
+				return afterPayment(t.leave(request, decision.document, payment))
 			}
 		}
 	}
@@ -180,10 +189,8 @@ func settlementOf(header http.Header) string {
 func paymentsIn(header http.Header) []string {
 	var found []string
 	for name, values := range header {
-		for _, payment := range paymentHeaders {
-			if strings.EqualFold(name, payment) {
-				found = append(found, values...)
-			}
+		if isOneOf(name, paymentHeaders) {
+			found = append(found, values...)
 		}
 	}
 	return found
@@ -199,13 +206,39 @@ func isRedirect(status int) bool {
 	return false
 }
 
-// staying returns the reply to a payment: a redirect leads nowhere, else a client above the guard would buy again.
-func staying(response *http.Response, err error) (*http.Response, error) {
-	if err == nil && isRedirect(response.StatusCode) {
+// afterPayment returns the reply to a payment, without the payment challenges of other protocols. A redirect leads nowhere,
+// else a client above the guard would buy again.
+func afterPayment(response *http.Response, err error) (*http.Response, error) {
+	if err != nil {
+		return nil, err
+	}
+	removeChallenges(response.Header)
+	if isRedirect(response.StatusCode) {
 		response.Header.Del("Location")
 		response.Header.Del("Refresh")
 	}
-	return response, err
+	return response, nil
+}
+
+// gzipMagic begins each gzip member.
+const gzipMagic = "\x1f\x8b"
+
+// bodyOf returns the body of a 402. A transport undoes one gzip, piece by piece as the body is read, and removes
+// Content-Encoding then.
+func bodyOf(response *http.Response) ([]byte, error) {
+	if codings := strings.Join(response.Header.Values("Content-Encoding"), ","); strings.Contains(codings, ",") {
+		return nil, errors.New("more than one content coding")
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxReplyBytes+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(body) > maxReplyBytes:
+		return nil, errors.New("too long")
+	case response.Uncompressed && bytes.HasPrefix(body, []byte(gzipMagic)):
+		return nil, errors.New("more than one content coding")
+	}
+	return body, nil
 }
 
 // urlOf returns the URL as it is asked: without what is not sent.

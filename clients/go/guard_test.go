@@ -24,6 +24,16 @@ import (
 var world struct {
 	Agent, Thief, Daemon, Secure, Socket, CA, Issuer, Name, Verb, Honest, Stranger string
 	JWKS                                                                           json.RawMessage
+	Kept                                                                           map[string]string
+}
+
+// cases are the values that all four guards are tested with.
+var cases struct {
+	Challenges, Credentials, Others [][2]string
+	Repeat                          struct {
+		Text  string
+		Times int
+	}
 }
 
 // payments were made by the TypeScript clients, by the seller that they are for.
@@ -47,6 +57,9 @@ func TestMain(m *testing.M) {
 	recorded, err := os.ReadFile("testdata/payments.json")
 	must(err)
 	must(json.Unmarshal(recorded, &payments))
+	values, err := os.ReadFile("../testing/challenges.json")
+	must(err)
+	must(json.Unmarshal(values, &cases))
 	code := m.Run()
 	stdin.Close()
 	command.Wait()
@@ -479,6 +492,155 @@ func TestTheLongest402IsReadAndALongerOneIsNotPaid(t *testing.T) {
 	refusesBrowsing(t, guarded(t, configured("")), longer.url, Unreadable)
 	if len(longer.asked()) != 0 {
 		t.Error(longer.asked())
+	}
+}
+
+func TestA402ThatBreaksOffIsRefusedWithItsLocalCause(t *testing.T) {
+	for _, which := range []string{"cut-off", "cut-off-chunked"} {
+		one := newPurchase(which)
+		_, _, err := get(guarded(t, configured("")), one.url, nil)
+		refuses(t, err, Unreadable)
+		if !errors.Is(err, io.ErrUnexpectedEOF) || strings.Contains(err.Error(), "accepts") || len(one.asked()) != 0 {
+			t.Errorf("%s: %v, %v", which, err, one.asked())
+		}
+	}
+}
+
+func TestACallerThatGivesUpOnA402GetsItsOwnReason(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, newPurchase("honest").url, nil)
+	must(err)
+	guard, err := New(stalling(cancel), configured(""))
+	must(err)
+	if _, err := guard.RoundTrip(request); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// stalling answers with a 402 whose caller gives up while its body is read.
+type stalling func()
+
+func (s stalling) RoundTrip(request *http.Request) (*http.Response, error) {
+	body, writer := io.Pipe()
+	go func() {
+		s()
+		writer.CloseWithError(io.ErrUnexpectedEOF)
+	}()
+	return &http.Response{StatusCode: http.StatusPaymentRequired, Header: http.Header{}, Body: body, Request: request}, nil
+}
+
+func TestABodyWithTwoCodingsOrOneThatGrowsBeyondTheLimitIsRefused(t *testing.T) {
+	for _, which := range []string{"gzip-twice", "gzip-on-two-lines", "gzip-bomb"} {
+		one := newPurchase(which)
+		refusesBrowsing(t, guarded(t, configured("")), one.url, Unreadable)
+		if len(one.asked()) != 0 {
+			t.Error(which, one.asked())
+		}
+	}
+	// A transport that leaves the coding alone shows both lines.
+	raw, err := New(&http.Transport{DisableCompression: true}, configured(""))
+	must(err)
+	refusesBrowsing(t, raw, newPurchase("gzip-on-two-lines").url, Unreadable)
+}
+
+func TestABodyWithOneCodingIsJudgedAsTheClientReadsIt(t *testing.T) {
+	one := newPurchase("gzip")
+	if body := browse(t, guarded(t, configured("")), one.url); body != "{}" {
+		t.Error(body)
+	}
+	if sent := one.asked()[0]["response"].(map[string]any)["body_base64"]; sent != "e30=" {
+		t.Error(sent)
+	}
+}
+
+// latin1 has a byte for each character, as all of HTTP's headers do.
+func latin1(text string) string {
+	var all []byte
+	for _, one := range strings.ReplaceAll(text, "#", strings.Repeat(cases.Repeat.Text, cases.Repeat.Times)) {
+		all = append(all, byte(one))
+	}
+	return string(all)
+}
+
+func TestPaymentChallengesAreRemovedAndOthersStay(t *testing.T) {
+	for _, one := range cases.Challenges {
+		if kept := withoutPayments(latin1(one[0])); kept != latin1(one[1]) {
+			t.Errorf("%q leaves %q", one[0], kept)
+		}
+	}
+}
+
+// assertKept compares the challenges of a reply with those that a guard hands on.
+func assertKept(t *testing.T, header http.Header) {
+	t.Helper()
+	for name, kept := range world.Kept {
+		if values := header.Values(name); len(values) != 1 || values[0] != kept {
+			t.Errorf("%s: %q", name, values)
+		}
+	}
+}
+
+func handedOn(t *testing.T, guard *Transport, url string, header http.Header, status int) http.Header {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodGet, url, nil)
+	must(err)
+	if header != nil {
+		request.Header = header
+	}
+	response, err := guard.RoundTrip(request)
+	if err != nil || response.StatusCode != status {
+		t.Fatalf("%v, %v", response, err)
+	}
+	response.Body.Close()
+	return response.Header
+}
+
+func TestNeitherClientNorDaemonSeesThePaymentChallengeOfAnotherProtocol(t *testing.T) {
+	one := newPurchase("other-protocols")
+	assertKept(t, handedOn(t, guarded(t, configured("")), one.url, nil, 402))
+	seen := http.Header{}
+	for _, pair := range one.asked()[0]["response"].(map[string]any)["headers"].([]any) {
+		seen.Add(pair.([]any)[0].(string), pair.([]any)[1].(string))
+	}
+	assertKept(t, seen)
+}
+
+func TestNoReplyIsHandedOnWithAPaymentChallengeOfAnotherProtocol(t *testing.T) {
+	for _, status := range []int{200, 204, 401, 403, 503} {
+		url := newPurchase(fmt.Sprintf("status-%d", status)).url
+		assertKept(t, handedOn(t, guarded(t, configured("")), url, nil, status))
+	}
+	one, guard := newPurchase("asks-otherwise"), guarded(t, configured(""))
+	browse(t, guard, one.url)
+	assertKept(t, handedOn(t, guard, one.url, recorded("honest"), 402))
+	lower := http.Header{"www-authenticate": {"Payment id=c1", "Bearer"}}
+	if removeChallenges(lower); fmt.Sprint(lower) != "map[www-authenticate:[Bearer]]" {
+		t.Error(lower)
+	}
+}
+
+func TestA402ThatDemandsAPaymentByAnotherProtocolAloneIsRefused(t *testing.T) {
+	for _, which := range []string{"mpp-thief", "mpp-honest"} {
+		refusesBrowsing(t, guarded(t, configured("")), newPurchase(which).url, Denied, "payment-terms-malformed")
+	}
+}
+
+func TestACredentialOfAnotherPaymentProtocolDoesNotLeave(t *testing.T) {
+	one, guard := newPurchase("honest"), guarded(t, configured(""))
+	browse(t, guard, one.url)
+	for _, credential := range cases.Credentials {
+		refusesPaying(t, guard, one.url, http.Header{credential[0]: {credential[1]}}, OtherProtocol)
+		both := recorded("honest")
+		both[credential[0]] = []string{"other", credential[1]}
+		refusesPaying(t, guard, one.url, both, OtherProtocol)
+	}
+	if arrived := one.arrived(); arrived.Requests != 1 {
+		t.Error(arrived)
+	}
+	for _, other := range cases.Others {
+		if _, _, err := get(guard, one.url, http.Header{other[0]: {other[1]}}); err != nil {
+			t.Errorf("%q: %v", other, err)
+		}
 	}
 }
 

@@ -4,9 +4,11 @@
 // `/agent/CASE?id=ID` is one purchase. CASES says what each case demands; ID keeps the ledgers of two tests apart.
 // `/agent/redirect-STATUS` redirects to the other seller. `/agent/paid-STATUS-itself` and `/agent/paid-STATUS-elsewhere`
 // demand what is honest, and redirect who has paid to the same URL or to the other seller. `/agent/breaks-off` takes a payment
-// and hangs up, `/agent/silent` takes one and says nothing.
+// and hangs up, `/agent/silent` takes one and says nothing. `/agent/status-STATUS` answers with that status and with the
+// challenges of OTHERS. A credential of another payment protocol is a payment in the ledger, too.
 
 import http from "node:http";
+import { gzipSync } from "node:zlib";
 
 export const HONEST = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 export const THIEF = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
@@ -27,6 +29,31 @@ const HONEST_ENTRY = {
   extra: { name: "USDC", version: "2" },
 };
 const entry = (change) => ({ ...HONEST_ENTRY, ...change });
+
+// What a client that speaks MPP pays to an account: a challenge of the auth scheme Payment.
+const mpp = (recipient) => {
+  const methodDetails = { chainId: 84532, credentialTypes: ["authorization"], decimals: 6 };
+  const request = { amount: AMOUNT, currency: ASSET, recipient, methodDetails };
+  const expires = new Date(Date.now() + 3_600_000).toISOString();
+  const text = Buffer.from(JSON.stringify(request)).toString("base64url");
+  return `Payment id="c1", realm="127.0.0.1", method="evm", intent="charge", request="${text}", expires="${expires}"`;
+};
+const demandsMpp = (recipient) => ({ "www-authenticate": mpp(recipient) });
+
+// Challenges of several protocols in several headers. KEPT is what a guard hands on of them.
+const OTHERS = {
+  "www-authenticate": [`Basic realm="a, Payment b", ${mpp(THIEF)}, Bearer`, 'l402 macaroon="bQ==", invoice="lnbc1"'],
+  "proxy-authenticate": 'LSAT macaroon="bQ==", invoice="lnbc1", Digest realm="d", nonce="n"',
+};
+export const KEPT = {
+  "www-authenticate": 'Basic realm="a, Payment b", Bearer',
+  "proxy-authenticate": 'Digest realm="d", nonce="n"',
+};
+
+// On the wire it is shorter than a 402 may be, decoded it has 32 MiB.
+const bomb = gzipSync(Buffer.alloc(32 * 1024 * 1024));
+const twice = gzipSync(gzipSync("{}"));
+const coded = (body, ...codings) => ({ body, more: { "content-encoding": codings } });
 
 // Terms of version 2, in the header.
 const v2 = (...accepts) => ({ accepts });
@@ -59,6 +86,19 @@ const CASES = {
   "longest-body": { ...v2(entry()), bytes: MAX_BODY_BYTES },
   "longer-body": { ...v2(entry()), bytes: MAX_BODY_BYTES + 1 },
   garbage: { ...v2(), header: "%" },
+  "mpp-thief-beside": { ...v2(entry()), more: demandsMpp(THIEF) },
+  "mpp-thief-in-a-proxy": { ...v2(entry()), more: { "proxy-authenticate": mpp(THIEF) } },
+  "mpp-honest-beside-a-thief": { ...v2(entry({ payTo: THIEF })), more: demandsMpp(HONEST) },
+  "mpp-honest": { ...v2(), header: [], more: demandsMpp(HONEST) },
+  "mpp-thief": { ...v2(), header: [], more: demandsMpp(THIEF) },
+  "other-protocols": { ...v2(entry()), more: OTHERS },
+  "asks-otherwise": { ...v2(entry()), insists: true, more: OTHERS },
+  "cut-off": { ...v2(entry()), cut: { "content-length": 100 } },
+  "cut-off-chunked": { ...v2(entry()), cut: { "transfer-encoding": "chunked" } },
+  gzip: { ...v2(entry()), ...coded(gzipSync("{}"), "gzip") },
+  "gzip-bomb": { ...v2(entry()), ...coded(bomb, "gzip") },
+  "gzip-twice": { ...v2(entry()), ...coded(twice, "gzip, gzip") },
+  "gzip-on-two-lines": { ...v2(entry()), ...coded(twice, "gzip", "gzip") },
 };
 
 // Starts a seller. `other` gives the URL of the one that it redirects to.
@@ -76,8 +116,13 @@ export function startSeller(name, other) {
     for (const header of payments) {
       kept.payments.push({ seller: name, path: url.pathname, header, ...signedIn(request.headers[header]) });
     }
+    const credential = /^payment (.*)$/i.exec(request.headers.authorization)?.[1];
+    if (credential) {
+      const { to } = JSON.parse(Buffer.from(credential, "base64url").toString("utf8")).payload;
+      kept.payments.push({ seller: name, path: url.pathname, header: "authorization", to: spelt(to) });
+    }
     request.resume();
-    reply(response, url, name, other, payments.length > 0);
+    reply(response, url, name, other, payments.length > 0 || credential !== undefined);
   });
   return server;
 }
@@ -96,6 +141,8 @@ const spelt = (address) => [HONEST, THIEF].find((known) => known.toLowerCase() =
 function reply(response, url, name, other, paid) {
   const which = url.pathname.split("/")[2];
   if (which === "free") return answer(response, 200, {}, "free");
+  const [, plain] = /^status-(\d+)$/.exec(which) ?? [];
+  if (plain) return answer(response, Number(plain), OTHERS, "");
   const elsewhere = (there) => `${other()}/agent/${there}${url.search}`;
   const [, status, version] = /^redirect-(\d+)(-v1)?$/.exec(which) ?? [];
   if (status) return redirect(response, status, elsewhere(version ? "v1-honest" : "honest"));
@@ -112,16 +159,24 @@ function reply(response, url, name, other, paid) {
   demand(response, url, { ...terms, accepts });
 }
 
-function demand(response, url, { version = 2, accepts, body, header, twice, bytes }) {
+function demand(response, url, { version = 2, accepts, body, header, twice, bytes, more, cut }) {
   const resource = resourceOf(response, url);
   const first = Buffer.from(
     JSON.stringify({ x402Version: 2, error: "payment required", resource: { url: resource }, accepts }),
   ).toString("base64");
-  const names = header ? [header] : version === 2 ? [first] : [];
-  const headers = { "payment-required": twice ? [first, first] : names };
+  const names = header ?? (version === 2 ? first : []);
+  const headers = { "payment-required": twice ? [first, first] : names, ...more };
+  if (cut) return cutOff(response, { ...headers, ...cut });
+  if (Buffer.isBuffer(body)) return answer(response, 402, headers, body);
   const old = version === 1 ? accepts : body && accepts.map((one) => ({ ...one, ...body }));
   const demand = { x402Version: 1, error: "payment required", accepts: old?.map((one) => inVersion1(one, resource)) };
   answer(response, 402, headers, (old ? JSON.stringify(demand) : "{}").padEnd(bytes ?? 0));
+}
+
+// A 402 whose connection ends before its body does.
+function cutOff(response, headers) {
+  response.writeHead(402, { "content-type": "application/json", ...headers });
+  response.write('{"accepts":', () => setTimeout(() => response.destroy(), 50));
 }
 
 // Whoever paid before is told of the settlement, as by any other reply.

@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { AGENT, ISSUER, VERB, daemon, jwks } from "./daemon.mjs";
-import { ASSET, HONEST, THIEF, startSeller } from "./sellers.mjs";
+import { ASSET, HONEST, KEPT, THIEF, startSeller } from "./sellers.mjs";
 
 const beside = (file) => new URL(file, import.meta.url);
 const folder = mkdtempSync(join(tmpdir(), "clresolve-world-"));
@@ -47,6 +47,7 @@ const world = {
   honest: HONEST,
   stranger: THIEF,
   asset: ASSET,
+  kept: KEPT,
 };
 await listen(local, socket);
 console.log(JSON.stringify(world));

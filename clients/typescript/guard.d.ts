@@ -6,18 +6,20 @@ export type GuardErrorCode =
   | "unavailable"
   /** The seller redirects, or another URL answered. */
   | "redirected"
-  /** The 402 is longer than 64 KiB. */
+  /** The 402 is longer than 64 KiB, breaks off or cannot be decoded; `cause` is the local error. */
   | "unreadable"
   /** A payment for which no decision waits at this URL: none was made, it is over, or it was used. */
   | "no-decision"
   /** More than one payment header, or one with more than one value. */
   | "two-payments"
   /** What is signed is not what was allowed; `codes` says why. */
-  | "payment-denied";
+  | "payment-denied"
+  /** The request carries a credential of another payment protocol: Payment, L402 or LSAT. */
+  | "other-protocol";
 
 /** The guard refused. Nothing was paid. */
 export class GuardError extends Error {
-  constructor(code: GuardErrorCode, codes?: unknown[]);
+  constructor(code: GuardErrorCode, codes?: unknown[], cause?: unknown);
   readonly code: GuardErrorCode;
   /** Codes of the daemon; `clresolve explain CODE` explains them. */
   readonly codes: readonly string[];

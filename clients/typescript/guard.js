@@ -4,9 +4,10 @@
  *
  * Below the wrapper every request, every reply and the signed payment are seen as they go over the wire. The guard asks
  * clresolve about each of them and lets no payment out that was not allowed. It reads no payment terms itself: what the
- * seller sent goes to the daemon as it came. `README.md` has the rules.
+ * seller sent goes to the daemon as it came, without the payment challenges of other protocols. `README.md` has the rules.
  */
 
+import { carriesCredentials, removeChallenges } from "./challenges.js";
 import { Daemon } from "./daemon.js";
 import { GuardError } from "./error.js";
 
@@ -61,6 +62,7 @@ class Guard {
 
   /** @param {Request} request */
   async send(request) {
+    if (carriesCredentials(request.headers)) throw new GuardError("other-protocol");
     const payments = paymentsIn(request.headers);
     if (payments.length > 1) throw new GuardError("two-payments");
     return payments.length === 1 ? await this.#pay(request, payments[0]) : await this.#browse(request);
@@ -73,14 +75,15 @@ class Guard {
    */
   async #browse(request) {
     await this.#daemon.gate(request.signal);
-    const response = await this.#fetch(request);
+    const answer = await this.#fetch(request);
     const url = urlOf(request);
-    if (isElsewhere(response, url)) {
-      await response.body?.cancel();
+    if (isElsewhere(answer, url)) {
+      await answer.body?.cancel();
       throw new GuardError("redirected");
     }
+    const response = cleaned(answer);
     if (response.status !== 402) return response;
-    const body = await bodyOf(response);
+    const body = await bodyOf(response, request.signal);
     const reply = { status: 402, url, headers: [...response.headers], body_base64: body.toString("base64") };
     this.#waiting.add(url, await this.#daemon.decide(reply, request.signal));
     const { status, statusText, headers } = response;
@@ -101,7 +104,7 @@ class Guard {
       const { allowed, codes, document } = answer;
       if (!allowed) refusal = new GuardError("payment-denied", codes);
       // Nothing else runs between these two conditions: of two payments one takes the decision.
-      else if (this.#waiting.take(decision, entry)) return staying(await this.#leave(request, document, payment));
+      else if (this.#waiting.take(decision, entry)) return cleaned(await this.#leave(request, document, payment), true);
     }
     throw refusal;
   }
@@ -175,32 +178,45 @@ function isElsewhere(response, url) {
 }
 
 /**
- * The reply to a payment: a redirect leads nowhere, else a client above the guard would buy again.
+ * A reply without the payment challenges of other protocols. The redirect of a paid request leads nowhere, else a client
+ * above the guard would buy again. A reply that needs no change is returned as it came.
  *
  * @param {Response} response
+ * @param {boolean} isPaid
  */
-function staying(response) {
-  if (!REDIRECTS.includes(response.status)) return response;
-  const { body, status, statusText } = response;
+function cleaned(response, isPaid = false) {
   const headers = new Headers(response.headers);
-  for (const name of ELSEWHERE) headers.delete(name);
+  const leads = isPaid && REDIRECTS.includes(response.status);
+  if (leads) for (const name of ELSEWHERE) headers.delete(name);
+  if (!removeChallenges(headers) && !leads) return response;
+  const { body, status, statusText } = response;
   return new Response(body, { status, statusText, headers });
 }
 
 /**
- * The body of a 402.
+ * The body of a 402. `fetch` undoes its content coding piece by piece, as the body is read.
  *
  * @param {Response} response
+ * @param {AbortSignal} caller
  */
-async function bodyOf(response) {
-  const chunks = [];
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length;
-    if (bytes > MAX_REPLY_BYTES) throw new GuardError("unreadable");
-    chunks.push(chunk);
+async function bodyOf(response, caller) {
+  try {
+    // `fetch` would undo several codings, and joins the values of a header that comes twice.
+    if (response.headers.get("content-encoding")?.includes(",")) throw new Error("more than one content coding");
+    const chunks = [];
+    let bytes = 0;
+    for await (const chunk of response.body ?? []) {
+      bytes += chunk.length;
+      if (bytes > MAX_REPLY_BYTES) throw new Error("too long");
+      chunks.push(chunk);
+    }
+    return Buffer.concat(chunks);
+  } catch (cause) {
+    // Nobody waits for the rest, and a body that broke off cannot be cancelled.
+    response.body?.cancel().catch(() => {});
+    caller.throwIfAborted();
+    throw new GuardError("unreadable", [], cause);
   }
-  return Buffer.concat(chunks);
 }
 
 /** The decisions that wait for their payment. */

@@ -6,17 +6,25 @@ import re
 from typing import Any, Literal
 
 Code = Literal[
-    "denied", "unavailable", "redirected", "unreadable", "no-decision", "two-payments", "payment-denied"
+    "denied",
+    "unavailable",
+    "redirected",
+    "unreadable",
+    "no-decision",
+    "two-payments",
+    "payment-denied",
+    "other-protocol",
 ]
 
 _MESSAGES: dict[Code, str] = {
     "denied": "clresolve denies it",
     "unavailable": "clresolve gave no answer that can be relied on",
     "redirected": "another URL answers, or the seller sends us to one",
-    "unreadable": "the seller's 402 is longer than 64 KiB, or cannot be decoded",
+    "unreadable": "the seller's 402 is longer than 64 KiB, breaks off, or cannot be decoded",
     "no-decision": "a payment without a decision for this URL: none was made, it is over, or it was used",
     "two-payments": "more than one payment in one request",
     "payment-denied": "what is signed is not what was allowed",
+    "other-protocol": "a payment by another protocol than x402",
 }
 
 # A code as the daemon writes it. Nothing else of an answer is put into a message.
@@ -27,7 +35,8 @@ _MAX_CODE_LENGTH = 64
 class GuardError(Exception):
     """The guard refused: nothing was paid.
 
-    `code` says what it was, `codes` are the daemon's reasons (`clresolve explain CODE`).
+    `code` says what it was, `codes` are the daemon's reasons (`clresolve explain CODE`). `__cause__` is the local error
+    behind `unreadable`; its text is in no message.
     """
 
     def __init__(self, code: Code, codes: list[Any] | None = None) -> None:

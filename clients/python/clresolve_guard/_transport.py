@@ -18,12 +18,17 @@ from typing import Any, cast
 import anyio
 import httpx
 
+from ._challenges import carries_credentials, without_challenges
 from ._daemon import Answer, Daemon, Signer
 from ._decision import Entry
-from ._error import GuardError
+from ._error import Code, GuardError
 
 # Longest 402 reply, in bytes, on the wire and decoded: the daemon refuses a longer one.
 _MAX_REPLY_BYTES = 64 * 1024
+
+# Bytes of a coded 402 that are decoded at a time. By gzip and deflate they become at most 1032 times as many, by zstd
+# half a MiB. Brotli bounds a piece at 16 MiB, whatever its length.
+_MAX_CODED_BYTES = 16
 
 # Longest answer of the daemon, in bytes. A decision on 32 entries has some 10 KiB.
 _MAX_ANSWER_BYTES = 256 * 1024
@@ -171,6 +176,8 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             await self._async_line.aclose()
 
     def _flow(self, request: httpx.Request) -> _Steps:
+        if carries_credentials(request.headers):
+            raise GuardError("other-protocol")
         payments = [value for name, value in request.headers.raw if name.lower() in _PAYMENT_HEADERS]
         if len(payments) > 1:
             raise GuardError("two-payments")
@@ -185,8 +192,12 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         if response.status_code in _REDIRECTS:
             yield _Close(response)
             raise GuardError("redirected")
+        response.headers = without_challenges(response.headers)
         if response.status_code != 402:
             return response
+        if _has_several_codings(response):
+            yield _Close(response)
+            raise GuardError("unreadable")
         wire: bytes = yield _Read(response)
         copy, body = _readable(response, wire)
         reply = {
@@ -220,7 +231,7 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             elif not decision.is_about(entry.index):
                 raise GuardError("unavailable")
             elif self._waiting.take(allowed, entry):
-                return _staying((yield from self._leave(request, decision.document, payment)))
+                return _after_payment((yield from self._leave(request, decision.document, payment)))
         raise refusal
 
     def _leave(self, request: httpx.Request, decision: dict[str, Any], payment: str) -> _Steps:
@@ -243,7 +254,7 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         match step:
             case _Ask(request):
                 until = time.monotonic() + self._timeout
-                with _refusing():
+                with _refusing("unavailable"):
                     response = self._line.handle_request(self._timed(request))
                     return _answer(response, _bytes_of(response, _MAX_ANSWER_BYTES, until))
             case _Pause(seconds):
@@ -251,14 +262,15 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             case _Send(request):
                 return self._inner.handle_request(request)
             case _Read(response):
-                return _bytes_of(response, _MAX_REPLY_BYTES, until=math.inf)
+                with _refusing("unreadable"):
+                    return _bytes_of(response, _MAX_REPLY_BYTES, until=math.inf)
             case _Close(response):
                 response.close()
 
     async def _take_async(self, step: _Step) -> Any:
         match step:
             case _Ask(request):
-                with _refusing(), anyio.fail_after(self._timeout):
+                with _refusing("unavailable"), anyio.fail_after(self._timeout):
                     response = await self._async_line.handle_async_request(self._timed(request))
                     return _answer(response, await _async_bytes_of(response, _MAX_ANSWER_BYTES))
             case _Pause(seconds):
@@ -266,7 +278,8 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             case _Send(request):
                 return await self._inner.handle_async_request(request)
             case _Read(response):
-                return await _async_bytes_of(response, _MAX_REPLY_BYTES)
+                with _refusing("unreadable"):
+                    return await _async_bytes_of(response, _MAX_REPLY_BYTES)
             case _Close(response):
                 await response.aclose()
 
@@ -325,26 +338,47 @@ def _is_in_time(entry: Entry) -> bool:
     return time.time() < entry.until
 
 
-def _readable(response: httpx.Response, wire: bytes) -> tuple[httpx.Response, bytes]:
-    """The reply as it came, to be read again, and its decoded body."""
+def _has_several_codings(response: httpx.Response) -> bool:
+    """Whether a body is coded more than once, in one header or in several."""
+    return len(response.headers.get_list("content-encoding", split_commas=True)) > 1
 
-    def copy() -> httpx.Response:
-        stream = httpx.ByteStream(wire)
+
+class _Pieces(httpx.SyncByteStream):
+    """A body in pieces so short that each of them decodes to little."""
+
+    def __init__(self, wire: bytes) -> None:
+        self._wire = wire
+
+    def __iter__(self) -> Iterator[bytes]:
+        for at in range(0, len(self._wire), _MAX_CODED_BYTES):
+            yield self._wire[at : at + _MAX_CODED_BYTES]
+
+
+def _readable(response: httpx.Response, wire: bytes) -> tuple[httpx.Response, bytes]:
+    """The reply to hand on, to be read again, and its decoded body, as the client above the guard decodes it."""
+
+    def copy(stream: httpx.SyncByteStream) -> httpx.Response:
         return httpx.Response(402, headers=response.headers, stream=stream, extensions=response.extensions)
 
     if len(wire) > _MAX_REPLY_BYTES:
         raise GuardError("unreadable")
-    try:
-        body = copy().read()
-    except httpx.DecodingError:
-        raise GuardError("unreadable") from None
-    if len(body) > _MAX_REPLY_BYTES:
-        raise GuardError("unreadable")
-    return copy(), body
+    if "content-encoding" not in response.headers:
+        return copy(httpx.ByteStream(wire)), wire
+    body = bytearray()
+    with _refusing("unreadable"):
+        for piece in copy(_Pieces(wire)).iter_bytes():
+            body += piece
+            if len(body) > _MAX_REPLY_BYTES:
+                raise GuardError("unreadable")
+    return copy(httpx.ByteStream(wire)), bytes(body)
 
 
-def _staying(response: httpx.Response) -> httpx.Response:
-    """The reply to a payment: a redirect leads nowhere, else a client above the guard would buy again."""
+def _after_payment(response: httpx.Response) -> httpx.Response:
+    """The reply to a payment, without the payment challenges of other protocols.
+
+    A redirect leads nowhere, else a client above the guard would buy again.
+    """
+    response.headers = without_challenges(response.headers)
     if response.status_code in _REDIRECTS:
         for name in _ELSEWHERE:
             response.headers.pop(name, None)
@@ -397,9 +431,9 @@ async def _async_bytes_of(response: httpx.Response, most: int) -> bytes:
 
 
 @contextmanager
-def _refusing() -> Iterator[None]:
-    """No answer of the daemon is a refusal."""
+def _refusing(code: Code) -> Iterator[None]:
+    """No answer of the daemon, or a reply that breaks off, is a refusal. The error behind it is its cause."""
     try:
         yield
-    except (httpx.HTTPError, httpx.StreamError, OSError, TimeoutError):
-        raise GuardError("unavailable") from None
+    except (httpx.HTTPError, httpx.StreamError, OSError, TimeoutError) as error:
+        raise GuardError(code) from error

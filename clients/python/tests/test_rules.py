@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import gzip
+import json
+import tracemalloc
 import unittest
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from unittest import mock
@@ -13,8 +16,12 @@ from unittest import mock
 import httpx
 
 from clresolve_guard import GuardError, GuardTransport, Paid, Signer
+from clresolve_guard._challenges import is_credential, without_payments
 
-from .world import Purchase, World
+from .world import CLIENTS, Purchase, World
+
+# The values that all four guards are tested with.
+CASES = json.loads((CLIENTS / "testing" / "challenges.json").read_text())
 
 DENIED = {
     "other-payto": ["payee-mismatch"],
@@ -223,6 +230,63 @@ class Rules:
         self.refuses_browsing("unreadable", self.guard(), longer.url)
         self.case.assertEqual(longer.asked(), [])
 
+    def test_a_402_that_breaks_off_is_refused_with_its_local_cause(self) -> None:
+        for which in ("cut-off", "cut-off-chunked"):
+            purchase = world.purchase(which)
+            with self.case.assertRaises(GuardError) as caught:
+                self.get(self.guard(), purchase.url)
+            self.case.assertEqual(caught.exception.code, "unreadable")
+            self.case.assertIsInstance(caught.exception.__cause__, httpx.RemoteProtocolError)
+            self.case.assertNotIn("accepts", str(caught.exception))
+            self.case.assertEqual(purchase.asked(), [])
+
+    def test_a_body_with_two_codings_or_one_that_grows_beyond_the_limit_is_refused(self) -> None:
+        for which in ("gzip-twice", "gzip-on-two-lines", "gzip-bomb"):
+            with self.case.subTest(which):
+                purchase = world.purchase(which)
+                self.refuses_browsing("unreadable", self.guard(), purchase.url)
+                self.case.assertEqual(purchase.asked(), [])
+
+    def test_a_body_with_one_coding_is_judged_as_the_client_reads_it(self) -> None:
+        purchase = world.purchase("gzip")
+        self.case.assertEqual(self.get(self.guard(), purchase.url).content, b"{}")
+        self.case.assertEqual(base64.b64decode(purchase.asked()[0]["response"]["body_base64"]), b"{}")
+
+    def kept(self, headers: httpx.Headers) -> dict[str, str | None]:
+        return {name: headers.get(name) for name in world.kept}
+
+    def test_neither_client_nor_daemon_sees_the_payment_challenge_of_another_protocol(self) -> None:
+        purchase = world.purchase("other-protocols")
+        self.case.assertEqual(self.kept(self.get(self.guard(), purchase.url).headers), world.kept)
+        asked = [(name, value) for name, value in purchase.asked()[0]["response"]["headers"]]
+        self.case.assertEqual(self.kept(httpx.Headers(asked)), world.kept)
+
+    def test_no_reply_is_handed_on_with_a_payment_challenge_of_another_protocol(self) -> None:
+        for status in (200, 204, 401, 403, 503):
+            answer = self.get(self.guard(), world.purchase(f"status-{status}").url)
+            self.case.assertEqual((answer.status_code, self.kept(answer.headers)), (status, world.kept))
+        purchase, guard = world.purchase("asks-otherwise"), self.guard()
+        self.get(guard, purchase.url)
+        answer = self.pay(guard, purchase.url)
+        self.case.assertEqual((answer.status_code, self.kept(answer.headers)), (402, world.kept))
+
+    def test_a_402_that_demands_a_payment_by_another_protocol_alone_is_refused(self) -> None:
+        for which in ("mpp-thief", "mpp-honest"):
+            url = world.purchase(which).url
+            self.refuses_browsing("denied", self.guard(), url, "payment-terms-malformed")
+
+    def test_a_credential_of_another_payment_protocol_does_not_leave(self) -> None:
+        purchase, guard = world.purchase("honest"), self.guard()
+        self.get(guard, purchase.url)
+        for name, value in CASES["credentials"]:
+            self.refuses("other-protocol", [], guard, purchase.url, value, name)
+            with self.case.assertRaises(GuardError) as caught:
+                self.get(guard, purchase.url, [("PAYMENT-SIGNATURE", world.payment()), (name, value)])
+            self.case.assertEqual(caught.exception.code, "other-protocol")
+        self.case.assertEqual(purchase.arrived()["requests"], 1)
+        for name, value in CASES["others"]:
+            self.case.assertEqual(self.get(guard, purchase.url, {name: value}).status_code, 402)
+
     def test_the_daemon_sees_the_url_every_header_and_the_whole_body(self) -> None:
         purchase, limits = world.purchase("v1-honest"), {"networks": ["eip155:84532"]}
         guard, header = self.guard(limits=limits), world.payment()
@@ -428,6 +492,38 @@ class NotBlocking(Rules, unittest.TestCase):
             return await asyncio.gather(*(one(request) for request in requests), return_exceptions=True)
 
         return self.loop.run_until_complete(all_of_them())
+
+
+class Challenges(unittest.TestCase):
+    def test_payment_challenges_are_removed_and_others_stay(self) -> None:
+        repeated = CASES["repeat"]["text"] * CASES["repeat"]["times"]
+        for value, kept in CASES["challenges"]:
+            with self.subTest(value):
+                self.assertEqual(without_payments(value.replace("#", repeated)), kept.replace("#", repeated))
+
+    def test_credentials_of_other_payment_protocols_are_recognized(self) -> None:
+        for name, value in CASES["credentials"]:
+            self.assertTrue(is_credential(name, value), f"{name}: {value}")
+        for name, value in CASES["others"]:
+            self.assertFalse(is_credential(name, value), f"{name}: {value}")
+
+
+class Decoding(unittest.TestCase):
+    def test_a_body_is_decoded_in_bounded_pieces(self) -> None:
+        zeros = bytes(32 * 1024 * 1024)
+        bomb = gzip.compress(zeros)
+        for coding, wire in (("gzip", bomb), ("deflate", zlib.compress(zeros)), ("gzip, gzip", gzip.compress(bomb))):
+            with self.subTest(coding):
+                reply = httpx.Response(402, headers={"content-encoding": coding}, stream=httpx.ByteStream(wire))
+                guard = world.guard(httpx.MockTransport(lambda _, reply=reply: reply))
+                tracemalloc.start()
+                try:
+                    with self.assertRaises(GuardError) as caught:
+                        guard.handle_request(httpx.Request("GET", world.purchase("free").url))
+                    self.assertLess(tracemalloc.get_traced_memory()[1], 1024 * 1024)
+                finally:
+                    tracemalloc.stop()
+                self.assertEqual(caught.exception.code, "unreadable")
 
 
 class Configuration(unittest.TestCase):

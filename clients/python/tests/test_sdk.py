@@ -89,6 +89,8 @@ ROWS: list[tuple[str, str, dict[str, Any], list[str], str | None]] = [
     ("ten-year timeout, version 1", "v1-ten-years", {}, ["honest"], "denied"),
     ("fake USDC", "fake-usdc", {}, [], "denied"),
     ("wrong chain", "wrong-chain", {}, ["honest"], "denied"),
+    ("a thief's challenge beside honest terms", "mpp-thief-beside", {}, ["honest"], None),
+    ("an honest challenge beside a thief's terms", "mpp-honest-beside-a-thief", {}, ["stranger"], "denied"),
     ("two payments for one demand", "asks-again", {"prepare": pays_again}, ["honest", "honest"], "no-decision"),
 ]
 

@@ -70,6 +70,7 @@ class World:
         self.verb: str = told["verb"]
         self.honest: str = told["honest"]
         self.stranger: str = told["stranger"]
+        self.kept: dict[str, str] = told["kept"]
 
     def stop(self) -> None:
         self.http.close()

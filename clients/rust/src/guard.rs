@@ -4,12 +4,13 @@ use std::time::SystemTime;
 
 use async_trait::async_trait;
 use http::Extensions;
-use http::header::{LOCATION, REFRESH};
+use http::header::{CONTENT_ENCODING, LOCATION, REFRESH};
 use reqwest::redirect::Policy;
 use reqwest::{Request, Response, ResponseBuilderExt as _, StatusCode, Url};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
 use serde_json::Value;
 
+use crate::challenges::{carries_credentials, remove_challenges};
 use crate::paid::{Hook, Leaving, Paid, latin1};
 use crate::refusal::{Refusal, Why};
 use crate::waiting::{Decision, Waiting};
@@ -45,7 +46,7 @@ pub trait Decides: Send + Sync + 'static {
     async fn signed(&self, reply: &Reply, header: &str, entry: usize) -> Result<Value, Refusal>;
 }
 
-/// A 402 as it came from a seller.
+/// A 402 as it came from a seller, without the payment challenges of other protocols.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The URL that answered.
@@ -123,6 +124,9 @@ impl<D: Decides> Guard<D> {
     }
 
     async fn send(&self, request: Request) -> reqwest_middleware::Result<Response> {
+        if carries_credentials(request.headers()) {
+            return Err(Refusal::of_kind(Why::OtherProtocol).into());
+        }
         match payments_in(&request).as_slice() {
             [] => self.browse(request).await,
             [payment] => self.pay(request, payment).await,
@@ -134,10 +138,11 @@ impl<D: Decides> Guard<D> {
     async fn browse(&self, request: Request) -> reqwest_middleware::Result<Response> {
         self.decides.gate().await?;
         let url = asked(request.url());
-        let response = self.client.execute(request).await?;
+        let mut response = self.client.execute(request).await?;
         if is_redirect(response.status()) || asked(response.url()) != url {
             return Err(Refusal::of_kind(Why::Redirected).into());
         }
+        remove_challenges(response.headers_mut());
         if response.status() != StatusCode::PAYMENT_REQUIRED {
             return Ok(response);
         }
@@ -154,7 +159,7 @@ impl<D: Decides> Guard<D> {
         for (decision, payable) in questions.into_iter().take(MAX_QUESTIONS) {
             match self.decides.signed(&decision.reply, payment, payable.entry).await {
                 Ok(document) if self.waiting.take(&decision, payable) => {
-                    return Ok(staying(self.leave(request, document, payment).await?));
+                    return Ok(after_payment(self.leave(request, document, payment).await?));
                 }
                 Ok(_) => {}
                 Err(other) if other.why() == Why::PaymentDenied => refusal = other,
@@ -191,8 +196,10 @@ fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-/// The reply to a payment: a redirect leads nowhere, else a client above the guard would buy again.
-fn staying(mut response: Response) -> Response {
+/// The reply to a payment, without the payment challenges of other protocols. A redirect leads nowhere, else a client above
+/// the guard would buy again.
+fn after_payment(mut response: Response) -> Response {
+    remove_challenges(response.headers_mut());
     if is_redirect(response.status()) {
         for name in [LOCATION, REFRESH] {
             response.headers_mut().remove(name);
@@ -210,11 +217,16 @@ fn asked(url: &Url) -> Url {
     url
 }
 
-/// Reads a 402: the reply to hand on, as it came, and what is asked about it.
+/// Reads a 402: the reply to hand on, and what is asked about it. A client that is built to decode bodies undoes one coding,
+/// piece by piece as the body is read, and removes `Content-Encoding` then.
 async fn read(mut response: Response, url: Url) -> Result<(Response, Reply), Refusal> {
     let unreadable = || Refusal::of_kind(Why::Unreadable);
+    let codings = response.headers().get_all(CONTENT_ENCODING).iter();
+    if codings.flat_map(|value| value.as_bytes().split(|&byte| byte == b',')).count() > 1 {
+        return Err(unreadable());
+    }
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|_| unreadable())? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| unreadable().caused_by(error))? {
         body.extend_from_slice(&chunk);
         if body.len() > MAX_REPLY_BYTES {
             return Err(unreadable());

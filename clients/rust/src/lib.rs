@@ -2,7 +2,8 @@
 //!
 //! [`Guard`] is a middleware that stands between the payment client and the network, and is the last one: it sends by
 //! itself. There every request, every reply and the signed payment are seen as they go over the wire. The guard asks
-//! [`Decides`] about each of them. It reads no payment terms itself: what the seller sent is handed on as it came.
+//! [`Decides`] about each of them. It reads no payment terms itself: what the seller sent is handed on as it came,
+//! without the payment challenges of other protocols.
 //!
 //! ```no_run
 //! # fn example(payments: impl reqwest_middleware::Middleware) -> Result<(), Box<dyn std::error::Error>> {
@@ -16,6 +17,7 @@
 //!
 //! With the feature `resolver`, `InProcess` decides in this process, in place of a [`Daemon`].
 
+mod challenges;
 mod daemon;
 mod decision;
 mod guard;

@@ -1,16 +1,28 @@
 //! Why a request, or a payment, did not leave.
 
+use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 
 /// Longest code of the daemon.
 const MAX_CODE_LENGTH: usize = 64;
 
-/// The guard refused: nothing was paid.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The guard refused: nothing was paid. Its source is the local error behind it, where there is one; the text of that is in
+/// no message. Two refusals are equal where they give the same reasons.
+#[derive(Clone, Debug)]
 pub struct Refusal {
     why: Why,
     codes: Vec<String>,
+    cause: Option<Arc<dyn Error + Send + Sync>>,
 }
+
+impl PartialEq for Refusal {
+    fn eq(&self, other: &Self) -> bool {
+        (self.why, &self.codes) == (other.why, &other.codes)
+    }
+}
+
+impl Eq for Refusal {}
 
 /// What it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,7 +33,7 @@ pub enum Why {
     Unavailable,
     /// The seller sends us to another URL.
     Redirected,
-    /// The 402 is longer than 64 KiB, or breaks off.
+    /// The 402 is longer than 64 KiB, breaks off, or cannot be decoded.
     Unreadable,
     /// A payment for which no decision waits at this URL: none was made, it is over, or it was used.
     NoDecision,
@@ -29,17 +41,23 @@ pub enum Why {
     TwoPayments,
     /// What is signed is not what was allowed.
     PaymentDenied,
+    /// The request carries a credential of another payment protocol: Payment, L402 or LSAT.
+    OtherProtocol,
 }
 
 impl Refusal {
     /// A refusal for this reason, with the codes of who decided. What is not written as a code is left out: nothing else
     /// that came from elsewhere gets into a message.
     pub fn new(why: Why, codes: impl IntoIterator<Item = String>) -> Self {
-        Self { why, codes: codes.into_iter().filter(|code| is_code(code)).collect() }
+        Self { why, codes: codes.into_iter().filter(|code| is_code(code)).collect(), cause: None }
     }
 
     pub(crate) const fn of_kind(why: Why) -> Self {
-        Self { why, codes: Vec::new() }
+        Self { why, codes: Vec::new(), cause: None }
+    }
+
+    pub(crate) fn caused_by(self, error: impl Error + Send + Sync + 'static) -> Self {
+        Self { cause: Some(Arc::new(error)), ..self }
     }
 
     /// The refusal in an error of a client with a guard.
@@ -82,15 +100,20 @@ impl fmt::Display for Why {
             Self::Denied => "clresolve denies it",
             Self::Unavailable => "clresolve gave no answer that can be relied on",
             Self::Redirected => "the seller sends us to another URL",
-            Self::Unreadable => "the seller's 402 is longer than 64 KiB, or breaks off",
+            Self::Unreadable => "the seller's 402 is longer than 64 KiB, breaks off, or cannot be decoded",
             Self::NoDecision => "a payment without a decision for this URL: none was made, it is over, or it was used",
             Self::TwoPayments => "more than one payment in one request",
             Self::PaymentDenied => "what is signed is not what was allowed",
+            Self::OtherProtocol => "a payment by another protocol than x402",
         })
     }
 }
 
-impl std::error::Error for Refusal {}
+impl Error for Refusal {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause.as_deref().map(|cause| cause as &(dyn Error + 'static))
+    }
+}
 
 impl From<Refusal> for reqwest_middleware::Error {
     fn from(refusal: Refusal) -> Self {

@@ -1,11 +1,13 @@
 // The rules of the guard, each against the stand-in daemon and a seller that keeps count.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { after, before, mock, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
+import { isCredential, withoutPayments } from "../challenges.js";
 import { GuardError, guardFetch } from "../guard.js";
 import { World } from "./world.js";
 
@@ -292,6 +294,109 @@ test("the longest 402 is read, a longer one is not paid", async () => {
   const longer = world.purchase("longer-body");
   await assert.rejects(world.guard()(longer.url), refused("unreadable"));
   assert.deepEqual(await longer.asked(), []);
+});
+
+for (const which of ["cut-off", "cut-off-chunked"]) {
+  test(`a 402 that breaks off is refused with its local cause: ${which}`, async () => {
+    const { url, asked } = world.purchase(which);
+    await assert.rejects(world.guard()(url), (error) => {
+      assert.ok(error.cause instanceof TypeError, `${error.cause}`);
+      assert.doesNotMatch(error.message, /accepts/);
+      return refused("unreadable")(error);
+    });
+    assert.deepEqual(await asked(), []);
+  });
+}
+
+test("a caller that gives up on a 402 gets its own reason", async () => {
+  const [{ url }, controller, reason] = [world.purchase("honest"), new AbortController(), new Error("no longer")];
+  const inner = async ({ signal }) => {
+    const start = (body) => signal.addEventListener("abort", () => body.error(new TypeError("terminated")));
+    setTimeout(() => controller.abort(reason));
+    return new Response(new ReadableStream({ start }), { status: 402 });
+  };
+  await assert.rejects(guardFetch(inner, world.options())(url, { signal: controller.signal }), reason);
+});
+
+for (const which of ["gzip-twice", "gzip-on-two-lines", "gzip-bomb"]) {
+  test(`a body with two codings, or one that grows beyond the limit, is refused: ${which}`, async () => {
+    const { url, asked } = world.purchase(which);
+    await assert.rejects(world.guard()(url), refused("unreadable"));
+    assert.deepEqual(await asked(), []);
+  });
+}
+
+test("a body is decoded no further than it is read", async () => {
+  let decoded = 0;
+  const inner = async () => {
+    const pull = (body) => body.enqueue(new Uint8Array(16 * 1024).fill((decoded += 1)));
+    return new Response(new ReadableStream({ pull }), { status: 402 });
+  };
+  await assert.rejects(guardFetch(inner, world.options())(world.purchase("honest").url), refused("unreadable"));
+  assert.ok(decoded <= 6, `${decoded} pieces of 16 KiB`);
+});
+
+test("a body with one coding is judged as the client reads it", async () => {
+  const { url, asked } = world.purchase("gzip");
+  assert.equal(await (await world.guard()(url)).text(), "{}");
+  assert.equal(Buffer.from((await asked())[0].response.body_base64, "base64").toString("utf8"), "{}");
+});
+
+const shared = JSON.parse(readFileSync(new URL("../../testing/challenges.json", import.meta.url), "utf8"));
+
+test("payment challenges are removed from a value, and others stay", () => {
+  const long = (text) => text.replaceAll("#", shared.repeat.text.repeat(shared.repeat.times));
+  for (const [value, kept] of shared.challenges) assert.equal(withoutPayments(long(value)), long(kept), value);
+});
+
+test("credentials of other payment protocols are recognized", () => {
+  for (const [name, value] of shared.credentials) assert.ok(isCredential(name.toLowerCase(), value), `${name}: ${value}`);
+  for (const [name, value] of shared.others) assert.ok(!isCredential(name.toLowerCase(), value), `${name}: ${value}`);
+});
+
+const keptOf = (headers) => Object.fromEntries(Object.keys(world.kept).map((name) => [name, headers.get(name)]));
+
+test("neither client nor daemon sees the payment challenge of another protocol", async () => {
+  const { url, asked } = world.purchase("other-protocols");
+  const demand = await world.guard()(url);
+  assert.equal(demand.status, 402);
+  assert.deepEqual(keptOf(demand.headers), world.kept);
+  assert.deepEqual(keptOf(new Headers((await asked())[0].response.headers)), world.kept);
+});
+
+for (const status of [200, 204, 401, 403, 503]) {
+  test(`a ${status} is handed on without payment challenges of other protocols`, async () => {
+    const answer = await world.guard()(world.purchase(`status-${status}`).url);
+    assert.deepEqual([answer.status, keptOf(answer.headers)], [status, world.kept]);
+  });
+}
+
+test("the reply to a payment is handed on without payment challenges of other protocols", async () => {
+  const { url } = world.purchase("asks-otherwise");
+  const guarded = world.guard();
+  await guarded(url);
+  const answer = await guarded(url, paying());
+  assert.deepEqual([answer.status, keptOf(answer.headers)], [402, world.kept]);
+});
+
+test("a 402 that demands a payment by another protocol alone is refused", async () => {
+  for (const which of ["mpp-thief", "mpp-honest"]) {
+    const { url } = world.purchase(which);
+    await assert.rejects(world.guard()(url), refused("denied", "payment-terms-malformed"));
+  }
+});
+
+test("a credential of another payment protocol does not leave", async () => {
+  const { url, arrived } = world.purchase("honest");
+  const guarded = world.guard();
+  await guarded(url);
+  for (const [name, value] of shared.credentials) {
+    await assert.rejects(guarded(url, { headers: { [name]: value } }), refused("other-protocol"));
+    const both = { headers: { "PAYMENT-SIGNATURE": payment(), [name]: value } };
+    await assert.rejects(guarded(url, both), refused("other-protocol"));
+  }
+  assert.equal((await arrived()).requests, 1);
+  for (const [name, value] of shared.others) await guarded(url, { headers: { [name]: value } });
 });
 
 test("the daemon sees the URL that answered, every header and the whole body", async () => {

@@ -7,6 +7,8 @@ import { after, before, test } from "node:test";
 
 import { ExactEvmScheme } from "@x402/evm/exact/client";
 import { wrapFetchWithPayment, x402Client } from "@x402/fetch";
+import { Fetch } from "mppx/client";
+import { evm } from "mppx/evm/client";
 import { privateKeyToAccount } from "viem/accounts";
 import { createSigner, wrapFetchWithPayment as wrapFetchV1 } from "x402-fetch";
 
@@ -33,6 +35,15 @@ function v2(fetch, { select, prepare = () => {} } = {}) {
 const v1 = (select) => async (url, fetch) => {
   const signer = await createSigner("base-sepolia", PAYER_KEY);
   return await wrapFetchV1(fetch, signer, undefined, select)(url);
+};
+
+/** A client that speaks MPP and x402. */
+const both = () => async (url, fetch) => {
+  const authorization = { name: "USDC", version: "2" };
+  const account = privateKeyToAccount(PAYER_KEY);
+  const currencies = [world.asset];
+  const limits = { networks: [84532], currencies, maxAtomicAmount: "50000", decimals: 6, authorization };
+  return await Fetch.from({ fetch, methods: [evm.charge({ account, ...limits })] })(url);
 };
 
 const last = (accepts) => accepts.at(-1);
@@ -67,6 +78,8 @@ const ROWS = [
   ["v2", "wrong chain", "wrong-chain", with2(), ["honest"], "denied"],
   ["v2", "hook without abort", "other-payto", with2({ prepare: deniesWithoutAbort }), ["stranger"], "denied"],
   ["v2", "two payments", "asks-again", with2({ prepare: paysAgain }), ["honest", "honest"], "no-decision"],
+  ["v2", "a thief's challenge beside honest terms", "mpp-thief-beside", with2(), ["honest"], undefined],
+  ["v2", "an honest challenge beside a thief's terms", "mpp-honest-beside-a-thief", with2(), ["stranger"], "denied"],
   ["v1", "none", "v1-honest", v1(), ["honest"], undefined],
   ["v1", "other payTo", "v1-other-payto", v1(), ["stranger"], "denied"],
   ["v1", "second entry poisoned", "v1-second-poisoned", v1(last), ["stranger"], "payment-denied"],
@@ -75,6 +88,12 @@ const ROWS = [
   ["v1", "broken header", "broken-header", v1(), ["stranger"], "denied"],
   ["v1", "ten-year timeout", "v1-ten-years", v1(), ["honest"], "denied"],
   ["v1", "fake USDC", "v1-fake-usdc", v1(last), ["honest"], "denied"],
+  ["mppx", "none", "honest", both(), ["honest"], undefined],
+  ["mppx", "other payTo", "other-payto", both(), ["stranger"], "denied"],
+  ["mppx", "a thief's challenge beside honest terms", "mpp-thief-beside", both(), ["stranger"], undefined],
+  ["mppx", "an honest challenge beside a thief's terms", "mpp-honest-beside-a-thief", both(), ["honest"], "denied"],
+  ["mppx", "a thief's challenge alone", "mpp-thief", both(), ["stranger"], "denied"],
+  ["mppx", "an honest challenge alone", "mpp-honest", both(), ["honest"], "denied"],
 ];
 
 for (const [client, attack, which, buy, paid, code] of ROWS) {

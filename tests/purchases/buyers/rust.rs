@@ -203,6 +203,7 @@ fn failure(error: &Error) -> Value {
         Why::NoDecision => "no-decision",
         Why::TwoPayments => "two-payments",
         Why::PaymentDenied => "payment-denied",
+        Why::OtherProtocol => "other-protocol",
     };
     json!({"refused": refused, "codes": refusal.codes()})
 }

@@ -1,6 +1,7 @@
 //! The rules of the guard, each against a seller that keeps count. Those that ask nothing of a daemon alone hold under
 //! each that decides.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -72,6 +73,11 @@ under_each! {
     of_several_entries_the_one_that_is_signed_counts,
     of_a_payment_that_left_is_handed_out_what_is_to_be_kept,
     of_a_payment_without_a_reply_it_is_handed_out_too,
+    a_402_that_breaks_off_is_refused_with_its_local_cause,
+    a_body_with_two_codings_is_refused,
+    no_reply_is_handed_on_with_a_payment_challenge_of_another_protocol,
+    a_402_that_demands_a_payment_by_another_protocol_alone_is_refused,
+    a_credential_of_another_payment_protocol_does_not_leave,
 }
 
 async fn get(client: &ClientWithMiddleware, url: &str, headers: &[(&str, &str)]) -> Result<Response, Refusal> {
@@ -249,6 +255,96 @@ async fn the_longest_402_is_read_and_a_longer_one_is_not_paid(world: World) {
     let longer = world.purchase("longer-body", "2");
     assert_refused(get(&guarded(&longer).await, &longer.url, &[]).await, Why::Unreadable, &[]);
     assert!(longer.asked().await.is_empty());
+}
+
+async fn a_402_that_breaks_off_is_refused_with_its_local_cause(world: World) {
+    for which in ["cut-off", "cut-off-chunked"] {
+        let purchase = world.purchase(which, which);
+        let refusal = get(&guarded(&purchase).await, &purchase.url, &[]).await.expect_err("a refusal");
+        assert_eq!(refusal.why(), Why::Unreadable);
+        let cause = std::error::Error::source(&refusal).expect("a cause");
+        assert!(cause.is::<reqwest::Error>(), "{cause:?}");
+        assert!(!refusal.to_string().contains("accepts"), "{refusal}");
+        assert!(purchase.asked().await.is_empty());
+    }
+}
+
+async fn a_body_with_two_codings_is_refused(world: World) {
+    for which in ["gzip-twice", "gzip-on-two-lines"] {
+        let purchase = world.purchase(which, which);
+        assert_refused(get(&guarded(&purchase).await, &purchase.url, &[]).await, Why::Unreadable, &[]);
+        assert!(purchase.asked().await.is_empty());
+    }
+    let purchase = world.purchase("gzip", "gzip");
+    assert_eq!(browse(&guarded(&purchase).await, &purchase).await.headers()["content-encoding"], "gzip");
+}
+
+/// The challenges of a reply, by the name of their header.
+fn challenges_of(world: &World, response: &Response) -> BTreeMap<String, String> {
+    let value = |name: &String| {
+        let values: Vec<_> =
+            response.headers().get_all(name).iter().map(|value| value.to_str().expect("text")).collect();
+        (name.clone(), values.join(" and "))
+    };
+    world.at.kept.keys().map(value).collect()
+}
+
+async fn no_reply_is_handed_on_with_a_payment_challenge_of_another_protocol(world: World) {
+    for status in [200, 204, 401, 403, 503] {
+        let purchase = world.purchase(&format!("status-{status}"), &status.to_string());
+        let answer = get(&guarded(&purchase).await, &purchase.url, &[]).await.expect("a reply");
+        assert_eq!((answer.status().as_u16(), challenges_of(&world, &answer)), (status, world.at.kept.clone()));
+    }
+    let purchase = world.purchase("asks-otherwise", "1");
+    let (client, payment) = (guarded(&purchase).await, world.payment(json!({})));
+    assert_eq!(challenges_of(&world, &browse(&client, &purchase).await), world.at.kept);
+    let again = get(&client, &purchase.url, &[("PAYMENT-SIGNATURE", &payment)]).await.expect("it is paid");
+    assert_eq!((again.status(), challenges_of(&world, &again)), (StatusCode::PAYMENT_REQUIRED, world.at.kept.clone()));
+}
+
+#[tokio::test]
+async fn the_daemon_sees_no_payment_challenge_of_another_protocol() {
+    let world = World::start().await;
+    let purchase = world.purchase("other-protocols", "1");
+    browse(&client(world.config("")), &purchase).await;
+    let asked = purchase.asked().await;
+    let headers = asked[0]["response"]["headers"].as_array().expect("pairs");
+    let challenges = headers.iter().filter(|pair| pair[0].as_str().is_some_and(|name| name.ends_with("-authenticate")));
+    let kept = world.at.kept.iter().map(|(name, value)| json!([name, value])).collect::<Vec<_>>();
+    let (mut challenges, mut kept) =
+        (challenges.map(Value::to_string).collect::<Vec<_>>(), kept.iter().map(Value::to_string).collect::<Vec<_>>());
+    challenges.sort();
+    kept.sort();
+    assert_eq!(challenges, kept);
+}
+
+async fn a_402_that_demands_a_payment_by_another_protocol_alone_is_refused(world: World) {
+    for which in ["mpp-thief", "mpp-honest"] {
+        let purchase = world.purchase(which, which);
+        assert_refused(
+            get(&guarded(&purchase).await, &purchase.url, &[]).await,
+            Why::Denied,
+            &["payment-terms-malformed"],
+        );
+    }
+}
+
+async fn a_credential_of_another_payment_protocol_does_not_leave(world: World) {
+    let cases: Value = serde_json::from_str(include_str!("../../../testing/challenges.json")).expect("the cases");
+    let pairs = |kind: &str| -> Vec<(String, String)> { serde_json::from_value(cases[kind].clone()).expect("pairs") };
+    let purchase = world.purchase("honest", "1");
+    let (client, payment) = (guarded(&purchase).await, world.payment(json!({})));
+    browse(&client, &purchase).await;
+    for (name, value) in pairs("credentials") {
+        for first in [(name.as_str(), "other"), ("PAYMENT-SIGNATURE", payment.as_str())] {
+            let end = get(&client, &purchase.url, &[first, (&name, &value)]).await;
+            assert_refused(end, Why::OtherProtocol, &[]);
+        }
+    }
+    assert_eq!(purchase.arrived().await.requests, 1);
+    for (name, value) in pairs("others") {
+        get(&client, &purchase.url, &[(&name, &value)]).await.expect("terms");
+    }
 }
 
 #[tokio::test]

@@ -36,7 +36,7 @@ fn plain() -> ClientWithMiddleware {
 
 /// Attack, seller, for whom the payments are that the plain client sends (a redirected one passes by both hosts), and
 /// why the guard refuses.
-const ROWS: [(&str, &str, &[bool], Option<Why>); 15] = [
+const ROWS: [(&str, &str, &[bool], Option<Why>); 17] = [
     ("none", "honest", &[HONEST], None),
     ("none, version 1", "v1-honest", &[HONEST], None),
     ("other payTo", "other-payto", &[THIEF], Some(Why::Denied)),
@@ -52,6 +52,8 @@ const ROWS: [(&str, &str, &[bool], Option<Why>); 15] = [
     ("fake USDC", "fake-usdc", &[HONEST], Some(Why::Denied)),
     ("fake USDC, version 1", "v1-fake-usdc", &[HONEST], Some(Why::Denied)),
     ("wrong chain", "wrong-chain", &[HONEST], Some(Why::Denied)),
+    ("a thief's challenge beside honest terms", "mpp-thief-beside", &[HONEST], None),
+    ("an honest challenge beside a thief's terms", "mpp-honest-beside-a-thief", &[THIEF], Some(Why::Denied)),
 ];
 
 const HONEST: bool = true;

@@ -1,5 +1,6 @@
 //! The world of `../testing`, for the tests of this crate, and who decides in it.
 
+use std::collections::BTreeMap;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -70,6 +71,8 @@ pub(crate) struct Addresses {
     pub(crate) honest: String,
     pub(crate) stranger: String,
     pub(crate) asset: String,
+    /// What a guard hands on of the challenges of several protocols.
+    pub(crate) kept: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Deserialize)]

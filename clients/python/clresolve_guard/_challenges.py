@@ -1,0 +1,103 @@
+"""Payment challenges and credentials of protocols other than x402.
+
+A seller can demand a payment by x402 and by another protocol in one reply. The daemon judges the x402 terms alone, so a
+client must never see the other demand.
+"""
+
+from __future__ import annotations
+
+import re
+
+import httpx
+
+# The auth schemes that demand a payment, in lower case.
+_SCHEMES = ("payment", "l402", "lsat")
+_SCHEME = f"(?:{'|'.join(_SCHEMES)})"
+
+# The headers that carry challenges.
+_CHALLENGE_HEADERS = (b"www-authenticate", b"proxy-authenticate")
+
+# The headers in which the published clients send credentials.
+_CREDENTIAL_HEADERS = ("authorization", "proxy-authorization", "payment-authorization")
+
+# Longest value of a challenge header that is parsed, in bytes. A longer one is removed if it mentions a scheme.
+_MAX_CHALLENGES_BYTES = 16 * 1024
+
+# The grammar of RFC 9110, sections 11.2 and 11.3.
+_TCHAR = r"!#$%&'*+\-.^_`|~0-9A-Za-z"
+_TOKEN = f"[{_TCHAR}]+"
+_QUOTED = r'"(?:[^"\\\x00-\x08\x0a-\x1f\x7f]|\\[^\x00-\x08\x0a-\x1f\x7f])*"'
+_PARAM = rf"{_TOKEN}[ \t]*=[ \t]*(?:{_TOKEN}|{_QUOTED})"
+_TOKEN68 = r"[0-9A-Za-z\-._~+/]+=*"
+
+# One element of the list: the beginning of a challenge (its scheme is captured), or a further parameter of it.
+_ELEMENT = re.compile(rf"[ \t,]*(({_TOKEN})(?: +(?:{_PARAM}|{_TOKEN68}))?|{_PARAM})[ \t]*(?:,|\Z)")
+_SEPARATORS = re.compile(r"[ \t,]*\Z")
+
+_MENTION = re.compile(_SCHEME, re.IGNORECASE)
+
+# Text that a client which searches for a challenge takes for one, also within a quoted string.
+_LOOKALIKE = re.compile(rf"{_SCHEME}[^!-~]+(?:[!#-+\--<>-~]+[^!-~]*)?=", re.IGNORECASE)
+
+# A credential where one belongs, and one in any other header: a seller can name the header in its challenge.
+_CREDENTIAL = re.compile(rf"(?:\A|,)[^!-~]*{_SCHEME}(?:[^{_TCHAR}]|\Z)", re.IGNORECASE)
+_CREDENTIAL_ELSEWHERE = re.compile(rf"(?:\A|,)[^!-~]*{_SCHEME}[^!-~]+[!-~]{{32}}", re.IGNORECASE)
+
+
+def carries_credentials(headers: httpx.Headers) -> bool:
+    """Whether a request carries a credential of another payment protocol."""
+    return any(is_credential(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers.raw)
+
+
+def is_credential(name: str, value: str) -> bool:
+    """Whether a header is such a credential."""
+    form = _CREDENTIAL if name.lower() in _CREDENTIAL_HEADERS else _CREDENTIAL_ELSEWHERE
+    return form.search(value) is not None
+
+
+def without_challenges(headers: httpx.Headers) -> httpx.Headers:
+    """The headers of a reply without the payment challenges of other protocols."""
+    kept = []
+    for name, value in headers.raw:
+        if name.lower() in _CHALLENGE_HEADERS:
+            text = without_payments(value.decode("latin-1"))
+            if not text:
+                continue
+            value = text.encode("latin-1")
+        kept.append((name, value))
+    return httpx.Headers(kept)
+
+
+def without_payments(value: str) -> str:
+    """A value without its payment challenges.
+
+    A value that is ambiguous and mentions such a scheme is removed whole (the result is empty); a value without such a
+    challenge is returned unchanged.
+    """
+    if _MENTION.search(value) is None:
+        return value
+    challenges = _parsed(value) if len(value) <= _MAX_CHALLENGES_BYTES else None
+    if challenges is None:
+        return ""
+    others = [value[start:end] for scheme, start, end in challenges if scheme not in _SCHEMES]
+    kept = value if len(others) == len(challenges) else ", ".join(others)
+    return "" if _LOOKALIKE.search(kept) else kept
+
+
+def _parsed(value: str) -> list[tuple[str, int, int]] | None:
+    """Scheme, beginning and end of each challenge of a value, or `None` where it does not follow the grammar."""
+    challenges: list[tuple[str, int, int]] = []
+    at = 0
+    while not _SEPARATORS.match(value, at):
+        element = _ELEMENT.match(value, at)
+        if element is None:
+            return None
+        at = element.end()
+        if element[2]:
+            challenges.append((element[2].lower(), element.start(1), element.end(1)))
+        elif challenges:
+            scheme, start, _ = challenges[-1]
+            challenges[-1] = (scheme, start, element.end(1))
+        else:
+            return None
+    return challenges

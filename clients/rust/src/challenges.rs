@@ -1,0 +1,246 @@
+//! Payment challenges and credentials of protocols other than x402.
+//!
+//! A seller can demand a payment by x402 and by another protocol in one reply. Who decides judges the x402 terms alone, so
+//! a client must never see the other demand.
+
+use std::ops::Range;
+
+use http::header::{AUTHORIZATION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+/// The auth schemes that demand a payment.
+const SCHEMES: [&str; 3] = ["payment", "l402", "lsat"];
+
+/// The headers that carry challenges.
+const CHALLENGE_HEADERS: [HeaderName; 2] = [WWW_AUTHENTICATE, PROXY_AUTHENTICATE];
+
+/// The headers in which the published clients send credentials.
+const CREDENTIAL_HEADERS: [HeaderName; 3] =
+    [AUTHORIZATION, PROXY_AUTHORIZATION, HeaderName::from_static("payment-authorization")];
+
+/// Shortest credential that is recognized in any other header, in bytes: a seller can name the header in its challenge.
+const CREDENTIAL_BYTES: usize = 32;
+
+/// Longest value of a challenge header that is parsed, in bytes. A longer one is removed if it mentions a scheme.
+const MAX_CHALLENGES_BYTES: usize = 16 * 1024;
+
+/// Whether a request carries a credential of another payment protocol.
+pub(crate) fn carries_credentials(headers: &HeaderMap) -> bool {
+    headers.iter().any(|(name, value)| is_credential(name, value.as_bytes()))
+}
+
+fn is_credential(name: &HeaderName, value: &[u8]) -> bool {
+    let belongs_here = CREDENTIAL_HEADERS.contains(name);
+    value.split(|&byte| byte == b',').any(|element| {
+        let Some(rest) = scheme_at(element, skip(element, 0, is_invisible)) else { return false };
+        if belongs_here {
+            return !element.get(rest).copied().is_some_and(is_token);
+        }
+        let start = skip(element, rest, is_invisible);
+        start > rest
+            && element.len() - start >= CREDENTIAL_BYTES
+            && skip(element, start, is_visible) - start >= CREDENTIAL_BYTES
+    })
+}
+
+/// Removes the payment challenges of other protocols from the headers of a reply.
+pub(crate) fn remove_challenges(headers: &mut HeaderMap) {
+    for name in CHALLENGE_HEADERS {
+        let values: Vec<HeaderValue> = headers.get_all(&name).iter().cloned().collect();
+        let kept: Vec<_> = values.iter().map(|value| without_payments(value.as_bytes())).collect();
+        if values.iter().zip(&kept).all(|(value, kept)| value.as_bytes() == kept) {
+            continue;
+        }
+        headers.remove(&name);
+        // What was cut out of a value that is valid is valid, too.
+        for value in kept.iter().filter(|kept| !kept.is_empty()).filter_map(|kept| HeaderValue::from_bytes(kept).ok()) {
+            headers.append(name.clone(), value);
+        }
+    }
+}
+
+/// A value without its payment challenges. A value that is ambiguous and mentions such a scheme is removed whole (the
+/// result is empty); a value without such a challenge is returned unchanged.
+fn without_payments(value: &[u8]) -> Vec<u8> {
+    if mentions(value).next().is_none() {
+        return value.to_vec();
+    }
+    let challenges = if value.len() <= MAX_CHALLENGES_BYTES { parsed(value) } else { None };
+    let Some(challenges) = challenges else { return Vec::new() };
+    let is_other = |one: &&Challenge| scheme_at(value, one.whole.start) != Some(one.scheme_end);
+    let others: Vec<&[u8]> = challenges.iter().filter(is_other).map(|one| &value[one.whole.clone()]).collect();
+    let kept = if others.len() == challenges.len() { value.to_vec() } else { others.join(&b", "[..]) };
+    if is_lookalike(&kept) { Vec::new() } else { kept }
+}
+
+/// Whether a client which searches for a challenge takes this text for one, also within a quoted string: a scheme, a gap,
+/// and a name with a value.
+fn is_lookalike(text: &[u8]) -> bool {
+    mentions(text).any(|end| {
+        let name = skip(text, end, is_invisible);
+        let after = skip(text, name, |byte| is_visible(byte) && !b"\",=".contains(&byte));
+        let equals = if after > name { skip(text, after, is_invisible) } else { name };
+        name > end && text.get(equals) == Some(&b'=')
+    })
+}
+
+/// Where each mention of a scheme ends.
+fn mentions(text: &[u8]) -> impl Iterator<Item = usize> {
+    (0..text.len()).filter_map(|at| scheme_at(text, at))
+}
+
+/// Where the scheme that begins here ends, in any case.
+fn scheme_at(text: &[u8], at: usize) -> Option<usize> {
+    let ends = SCHEMES.iter().map(|scheme| (scheme, at + scheme.len()));
+    let found = |&(scheme, end): &(&&str, usize)| {
+        text.get(at..end).is_some_and(|word| word.eq_ignore_ascii_case(scheme.as_bytes()))
+    };
+    ends.into_iter().find(found).map(|(_, end)| end)
+}
+
+struct Challenge {
+    scheme_end: usize,
+    whole: Range<usize>,
+}
+
+/// The challenges of a value by RFC 9110, sections 11.2 and 11.3; `None` where it does not follow the grammar.
+fn parsed(value: &[u8]) -> Option<Vec<Challenge>> {
+    let mut challenges: Vec<Challenge> = Vec::new();
+    let mut at = skip(value, 0, is_separator);
+    while at < value.len() {
+        let name_end = token(value, at)?;
+        let end = if let Some(end) = parameter(value, at) {
+            challenges.last_mut()?.whole.end = end;
+            end
+        } else {
+            let argument = skip(value, name_end, |byte| byte == b' ');
+            let has_argument = argument > name_end;
+            let end = has_argument.then(|| parameter(value, argument).or_else(|| token68(value, argument))).flatten();
+            let end = end.unwrap_or(name_end);
+            challenges.push(Challenge { scheme_end: name_end, whole: at..end });
+            end
+        };
+        let next = skip(value, end, is_blank);
+        if value.get(next).is_some_and(|&byte| byte != b',') {
+            return None;
+        }
+        at = skip(value, next, is_separator);
+    }
+    Some(challenges)
+}
+
+/// Where the token that begins here ends.
+fn token(value: &[u8], at: usize) -> Option<usize> {
+    Some(skip(value, at, is_token)).filter(|&end| end > at)
+}
+
+/// Where the parameter that begins here ends.
+fn parameter(value: &[u8], at: usize) -> Option<usize> {
+    let equals = skip(value, token(value, at)?, is_blank);
+    if value.get(equals) != Some(&b'=') {
+        return None;
+    }
+    let at = skip(value, equals + 1, is_blank);
+    token(value, at).or_else(|| quoted(value, at))
+}
+
+fn quoted(value: &[u8], at: usize) -> Option<usize> {
+    if value.get(at) != Some(&b'"') {
+        return None;
+    }
+    let mut at = at + 1;
+    loop {
+        match value.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' if value.get(at + 1).copied().is_some_and(is_text) => at += 2,
+            &byte if is_text(byte) && byte != b'\\' => at += 1,
+            _ => return None,
+        }
+    }
+}
+
+fn token68(value: &[u8], at: usize) -> Option<usize> {
+    let end = skip(value, at, |byte| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte));
+    Some(skip(value, end, |byte| byte == b'=')).filter(|_| end > at)
+}
+
+/// The first place from here on of a byte that is not one of these.
+fn skip(text: &[u8], from: usize, is_one: impl Fn(u8) -> bool) -> usize {
+    text[from..].iter().position(|&byte| !is_one(byte)).map_or(text.len(), |count| from + count)
+}
+
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+fn is_blank(byte: u8) -> bool {
+    byte == b' ' || byte == b'\t'
+}
+
+fn is_separator(byte: u8) -> bool {
+    is_blank(byte) || byte == b','
+}
+
+fn is_visible(byte: u8) -> bool {
+    byte.is_ascii_graphic()
+}
+
+fn is_invisible(byte: u8) -> bool {
+    !is_visible(byte)
+}
+
+fn is_text(byte: u8) -> bool {
+    byte == b'\t' || !byte.is_ascii_control()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::paid::latin1;
+
+    /// The values that all four guards are tested with.
+    #[derive(Deserialize)]
+    struct Cases {
+        challenges: Vec<(String, String)>,
+        credentials: Vec<(String, String)>,
+        others: Vec<(String, String)>,
+        repeat: Repeat,
+    }
+
+    #[derive(Deserialize)]
+    struct Repeat {
+        text: String,
+        times: usize,
+    }
+
+    fn cases() -> Cases {
+        serde_json::from_str(include_str!("../../testing/challenges.json")).expect("the cases")
+    }
+
+    /// Each character as a byte, as in all of HTTP's headers.
+    fn bytes(text: &str) -> Vec<u8> {
+        text.chars().map(|one| u8::try_from(u32::from(one)).expect("latin-1")).collect()
+    }
+
+    #[test]
+    fn payment_challenges_are_removed_and_others_stay() {
+        let Cases { challenges, repeat, .. } = cases();
+        for (value, kept) in challenges {
+            let long = |text: &str| text.replace('#', &repeat.text.repeat(repeat.times));
+            assert_eq!(latin1(&without_payments(&bytes(&long(&value)))), long(&kept), "{value}");
+        }
+    }
+
+    #[test]
+    fn credentials_of_other_payment_protocols_are_recognized() {
+        let Cases { credentials, others, .. } = cases();
+        for (cases, expected) in [(credentials, true), (others, false)] {
+            for (name, value) in cases {
+                let header = name.parse().expect("a name");
+                assert_eq!(is_credential(&header, &bytes(&value)), expected, "{name}: {value}");
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+// @ts-check
+/**
+ * Payment challenges and credentials of protocols other than x402.
+ *
+ * A seller can demand a payment by x402 and by another protocol in one reply. The daemon judges the x402 terms alone, so
+ * a client must never see the other demand.
+ */
+
+/** The auth schemes that demand a payment, in lower case. */
+const SCHEMES = ["payment", "l402", "lsat"];
+const SCHEME = `(?:${SCHEMES.join("|")})`;
+
+/** The headers that carry challenges. */
+const CHALLENGE_HEADERS = ["www-authenticate", "proxy-authenticate"];
+
+/** The headers in which the published clients send credentials. */
+const CREDENTIAL_HEADERS = ["authorization", "proxy-authorization", "payment-authorization"];
+
+/** Longest value of a challenge header that is parsed, in bytes. A longer one is removed if it mentions a scheme. */
+const MAX_CHALLENGES_BYTES = 16 * 1024;
+
+/** The grammar of RFC 9110, sections 11.2 and 11.3. */
+const TCHAR = "!#$%&'*+\\-.^_`|~0-9A-Za-z";
+const TOKEN = `[${TCHAR}]+`;
+const QUOTED = '"(?:[^"\\\\\\x00-\\x08\\x0a-\\x1f\\x7f]|\\\\[^\\x00-\\x08\\x0a-\\x1f\\x7f])*"';
+const PARAM = `${TOKEN}[ \\t]*=[ \\t]*(?:${TOKEN}|${QUOTED})`;
+const TOKEN68 = "[0-9A-Za-z\\-._~+/]+=*";
+
+/** One element of the list: the beginning of a challenge (its scheme is captured), or a further parameter of it. */
+const ELEMENT = new RegExp(`[ \\t,]*((${TOKEN})(?: +(?:${PARAM}|${TOKEN68}))?|${PARAM})[ \\t]*(?:,|$)`, "dy");
+
+const MENTION = new RegExp(SCHEME, "i");
+
+/** Text that a client which searches for a challenge takes for one, also within a quoted string. */
+const LOOKALIKE = new RegExp(`${SCHEME}[^!-~]+(?:[!#-+\\--<>-~]+[^!-~]*)?=`, "i");
+
+/** A credential where one belongs, and one in any other header: a seller can name the header in its challenge. */
+const CREDENTIAL = new RegExp(`(?:^|,)[^!-~]*${SCHEME}(?:[^${TCHAR}]|$)`, "i");
+const CREDENTIAL_ELSEWHERE = new RegExp(`(?:^|,)[^!-~]*${SCHEME}[^!-~]+[!-~]{32}`, "i");
+
+/**
+ * Whether a request carries a credential of another payment protocol.
+ *
+ * @param {Headers} headers
+ */
+export function carriesCredentials(headers) {
+  return [...headers].some(([name, value]) => isCredential(name, value));
+}
+
+/**
+ * @param {string} name in lower case
+ * @param {string} value
+ */
+export function isCredential(name, value) {
+  return CREDENTIAL_HEADERS.includes(name) ? CREDENTIAL.test(value) : CREDENTIAL_ELSEWHERE.test(value);
+}
+
+/**
+ * Removes the payment challenges of other protocols from the headers of a reply. Returns whether there were any.
+ *
+ * @param {Headers} headers
+ */
+export function removeChallenges(headers) {
+  let removed = false;
+  for (const name of CHALLENGE_HEADERS) {
+    const value = headers.get(name);
+    const kept = value === null ? value : withoutPayments(value);
+    if (kept === value) continue;
+    removed = true;
+    if (kept) headers.set(name, kept);
+    else headers.delete(name);
+  }
+  return removed;
+}
+
+/**
+ * A value without its payment challenges. A value that is ambiguous and mentions such a scheme is removed whole (`""`);
+ * a value without such a challenge is returned unchanged.
+ *
+ * @param {string} value
+ */
+export function withoutPayments(value) {
+  if (!MENTION.test(value)) return value;
+  const challenges = value.length <= MAX_CHALLENGES_BYTES ? parsed(value) : undefined;
+  if (!challenges) return "";
+  const others = challenges.filter(({ scheme }) => !SCHEMES.includes(scheme));
+  const texts = others.map(({ start, end }) => value.slice(start, end));
+  const kept = others.length === challenges.length ? value : texts.join(", ");
+  return LOOKALIKE.test(kept) ? "" : kept;
+}
+
+/**
+ * The challenges of a value, or `undefined` where it does not follow the grammar.
+ *
+ * @param {string} value
+ */
+function parsed(value) {
+  /** @type {{ scheme: string, start: number, end: number }[]} */
+  const challenges = [];
+  ELEMENT.lastIndex = 0;
+  while (/[^ \t,]/.test(value.slice(ELEMENT.lastIndex))) {
+    const element = ELEMENT.exec(value);
+    const [start, end] = element?.indices?.[1] ?? [0, 0];
+    const last = challenges.at(-1);
+    if (element?.[2]) challenges.push({ scheme: element[2].toLowerCase(), start, end });
+    else if (element && last) last.end = end;
+    else return undefined;
+  }
+  return challenges;
+}
