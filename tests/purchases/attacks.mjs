@@ -1,5 +1,6 @@
 // The attacks: what the sellers demand, what happens in the buyer's program, what the plain client pays and how the
 // guard refuses.
+import { randomUUID } from 'node:crypto'
 import { OFFER_RECEIPT, createOfferEIP712 } from '@x402/extensions/offer-receipt'
 import { DOLLAR } from './chains.mjs'
 
@@ -16,8 +17,8 @@ const permit2 = { assetTransferMethod: 'permit2' }
 
 /**
  * `version` is that of x402 which has it; both do where there is none. A `shop` (shops.mjs) demands
- * what it wants; else `entries` change the honest entry. `trick` is what the program around the client does (README.md). `plain` is whom the
- * plain client pays; `guarded` is how the guard refuses, with at least these `codes` of the daemon; `leaves` is whom it
+ * what it wants; else `entries` change the honest entry, and `challenge` changes the one that is demanded by MPP in the
+ * same reply. `trick` is what the program around the client does (README.md). `plain` is whom the plain client pays; `guarded` is how the guard refuses, with at least these `codes` of the daemon; `leaves` is whom it
  * lets be paid all the same, and `status` what the seller answers then, 200 unless given; `shownBy` says how the
  * settlement of an honest offer is known.
  */
@@ -86,6 +87,14 @@ export const ATTACKS = [
     plain: ['thief'], guarded: 'denied', codes: ['payee-mismatch'],
   },
   {
+    id: 'other-thief', name: "thief's challenge of another protocol", challenge: thief, entries: [{}],
+    plain: ['agent'], leaves: ['agent'],
+  },
+  {
+    id: 'other-agent', name: "thief's terms beside another protocol's challenge", challenge: {}, entries: [thief],
+    plain: ['thief'], guarded: 'denied', codes: ['payee-mismatch'],
+  },
+  {
     id: 'twice', name: 'two signed headers for one decision', trick: 'twice', insists: true, entries: [{}],
     plain: ['agent', 'agent'], guarded: 'no-decision', codes: [], leaves: ['agent'],
   },
@@ -109,7 +118,23 @@ export async function offerOf(world, attack, version) {
   const payees = { agent: world.agent.address, thief: world.thief.address }
   const { redirects, moves, insists } = attack
   const shop = world.shops[attack.shop]
-  return { version, token, payees, redirects, moves, insists, shop, ...other, ...poisoned }
+  const challenge = attack.challenge && challengeOf(entryOf(world, token, attack.challenge), token)
+  return { version, token, payees, redirects, moves, insists, shop, challenge, ...other, ...poisoned }
+}
+
+/** An entry as MPP demands it: a challenge of the auth scheme Payment. */
+function challengeOf({ amount, asset, payTo, maxTimeoutSeconds }, { chain }) {
+  const methodDetails = { chainId: chain.id, credentialTypes: ['authorization'], decimals: DOLLAR.decimals }
+  const request = { amount, currency: asset, recipient: payTo, methodDetails }
+  const parameters = {
+    id: randomUUID(),
+    realm: 'seller',
+    method: 'evm',
+    intent: 'charge',
+    request: Buffer.from(JSON.stringify(request)).toString('base64url'),
+    expires: new Date(Date.now() + maxTimeoutSeconds * 1000).toISOString(),
+  }
+  return `Payment ${Object.entries(parameters).map(([name, value]) => `${name}="${value}"`).join(', ')}`
 }
 
 function entryOf(world, token, { payTo = 'agent', amount = PRICE, maxTimeoutSeconds = HONEST_SECONDS, permit2 }) {

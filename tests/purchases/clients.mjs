@@ -36,6 +36,14 @@ export const CLIENTS = {
     version: 2,
     command: ({ rust }) => [rust, []],
   },
+  // It speaks MPP, too, and is attacked by what that changes.
+  mppx: {
+    title: '`mppx` 0.11.0',
+    version: 2,
+    command: () => [process.execPath, [path('buyers/mppx.mjs')]],
+    attacks: ['none', 'payee', 'moves', 'header', 'other-thief', 'other-agent'],
+    plain: { 'other-thief': ['thief'], 'other-agent': ['agent'] },
+  },
   // Go's guard below a client that has a column already.
   go: {
     title: "`@x402/fetch` 2.27.0 with Go's guard",

@@ -109,15 +109,16 @@ function newKeys() {
   return { keys: [{ crv, kty, x, kid, use: 'sig', alg: 'EdDSA' }] }
 }
 
-/** Whether a client can be attacked so: it speaks that version, and the shop is there. */
-function isMade({ version, shop }, client) {
+/** Whether a client is attacked so: it is not limited to others, it speaks that version, and the shop is there. */
+function isMade({ id, version, shop }, client) {
+  if (client.attacks?.includes(id) === false) return false
   return (version ?? client.version) === client.version && (shop === undefined || shop in world.shops)
 }
 
-/** Whole purchases with one client on signed decisions, if it is one of version 2: one by each way to move a token. */
+/** Whole purchases with one client on signed decisions, if it buys from each honest seller: one by each way to move a token. */
 async function whole(name) {
   const client = CLIENTS[name]
-  if (client.version !== 2) return []
+  if (!HONEST.every((honest) => isMade(honest, client))) return []
   await world.daemon.revive()
   const buyer = new Service(...client.command(options))
   const guard = guardOf(await ownKeys())

@@ -38,9 +38,8 @@ async function answer(sellers, who, request, response) {
   if (offer.shop !== undefined) return await pass(request, response, offer.shop)
   const asked = await text(request)
   if (offer.redirects && who === 'agent') return reply(response, 307, { location: sellers.thief }, '')
-  const payment = PAYMENT_HEADERS.map((name) => request.headers[name]).find((value) => value !== undefined)
-  if (payment === undefined) return demand(response, offer)
-  const { payload } = JSON.parse(Buffer.from(payment, 'base64').toString())
+  const payload = payloadOf(request.headers)
+  if (payload === undefined) return demand(response, offer)
   const { transactionHash } = await settle(offer.token, payload)
   sellers.settled.push(paymentOf(payload, offer))
   const settlement = settlementOf(offer, transactionHash)
@@ -48,6 +47,16 @@ async function answer(sellers, who, request, response) {
   if (offer.insists) return demand(response, offer)
   if (offer.moves) return reply(response, 307, { ...settlement, location: sellers.agent }, '')
   return reply(response, 200, settlement, offer.serve?.(asked) ?? '{"summary":"short"}')
+}
+
+/** What was signed: a payment of x402, or a credential of MPP. */
+function payloadOf(headers) {
+  const payment = PAYMENT_HEADERS.map((name) => headers[name]).find((value) => value !== undefined)
+  if (payment !== undefined) return JSON.parse(Buffer.from(payment, 'base64').toString()).payload
+  const [, credential] = /^Payment (.+)$/.exec(headers.authorization) ?? []
+  if (credential === undefined) return undefined
+  const { signature, ...authorization } = JSON.parse(Buffer.from(credential, 'base64url').toString()).payload
+  return { authorization, signature }
 }
 
 /** Asks the shop behind this host, as a proxy does: it sees the host that was asked. */
@@ -71,8 +80,10 @@ const permitted = ({ permit2Authorization: { witness, permitted, deadline } }) =
   return { to: witness.to, value: permitted.amount, end: deadline }
 }
 
-function demand(response, { header, body }) {
-  reply(response, 402, header === undefined ? {} : { 'payment-required': encoded(header) }, JSON.stringify(body ?? {}))
+function demand(response, { header, body, challenge }) {
+  const terms = header === undefined ? {} : { 'payment-required': encoded(header) }
+  const other = challenge === undefined ? {} : { 'www-authenticate': challenge }
+  reply(response, 402, { ...terms, ...other }, JSON.stringify(body ?? {}))
 }
 
 function settlementOf({ version, token: { chain } }, transaction) {
