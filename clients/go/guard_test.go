@@ -529,7 +529,7 @@ func (s stalling) RoundTrip(request *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusPaymentRequired, Header: http.Header{}, Body: body, Request: request}, nil
 }
 
-func TestABodyWithTwoCodingsOrOneThatGrowsBeyondTheLimitIsRefused(t *testing.T) {
+func TestABodyWithTwoCodingsOrBeyondTheLimitIsRefused(t *testing.T) {
 	for _, which := range []string{"gzip-twice", "gzip-on-two-lines", "gzip-bomb"} {
 		one := newPurchase(which)
 		refusesBrowsing(t, guarded(t, configured("")), one.url, Unreadable)
@@ -595,7 +595,7 @@ func handedOn(t *testing.T, guard *Transport, url string, header http.Header, st
 	return response.Header
 }
 
-func TestNeitherClientNorDaemonSeesThePaymentChallengeOfAnotherProtocol(t *testing.T) {
+func TestClientAndDaemonSeeNoChallengeOfAnotherProtocol(t *testing.T) {
 	one := newPurchase("other-protocols")
 	assertKept(t, handedOn(t, guarded(t, configured("")), one.url, nil, 402))
 	seen := http.Header{}
@@ -605,7 +605,7 @@ func TestNeitherClientNorDaemonSeesThePaymentChallengeOfAnotherProtocol(t *testi
 	assertKept(t, seen)
 }
 
-func TestNoReplyIsHandedOnWithAPaymentChallengeOfAnotherProtocol(t *testing.T) {
+func TestRepliesCarryNoChallengeOfAnotherPaymentProtocol(t *testing.T) {
 	for _, status := range []int{200, 204, 401, 403, 503} {
 		url := newPurchase(fmt.Sprintf("status-%d", status)).url
 		assertKept(t, handedOn(t, guarded(t, configured("")), url, nil, status))
@@ -619,7 +619,7 @@ func TestNoReplyIsHandedOnWithAPaymentChallengeOfAnotherProtocol(t *testing.T) {
 	}
 }
 
-func TestA402ThatDemandsAPaymentByAnotherProtocolAloneIsRefused(t *testing.T) {
+func TestA402WithAnotherProtocolsDemandAloneIsRefused(t *testing.T) {
 	for _, which := range []string{"mpp-thief", "mpp-honest"} {
 		refusesBrowsing(t, guarded(t, configured("")), newPurchase(which).url, Denied, "payment-terms-malformed")
 	}

@@ -240,7 +240,7 @@ class Rules:
             self.case.assertNotIn("accepts", str(caught.exception))
             self.case.assertEqual(purchase.asked(), [])
 
-    def test_a_body_with_two_codings_or_one_that_grows_beyond_the_limit_is_refused(self) -> None:
+    def test_a_body_with_two_codings_or_beyond_the_limit_is_refused(self) -> None:
         for which in ("gzip-twice", "gzip-on-two-lines", "gzip-bomb"):
             with self.case.subTest(which):
                 purchase = world.purchase(which)
@@ -255,13 +255,13 @@ class Rules:
     def kept(self, headers: httpx.Headers) -> dict[str, str | None]:
         return {name: headers.get(name) for name in world.kept}
 
-    def test_neither_client_nor_daemon_sees_the_payment_challenge_of_another_protocol(self) -> None:
+    def test_client_and_daemon_see_no_challenge_of_another_protocol(self) -> None:
         purchase = world.purchase("other-protocols")
         self.case.assertEqual(self.kept(self.get(self.guard(), purchase.url).headers), world.kept)
         asked = [(name, value) for name, value in purchase.asked()[0]["response"]["headers"]]
         self.case.assertEqual(self.kept(httpx.Headers(asked)), world.kept)
 
-    def test_no_reply_is_handed_on_with_a_payment_challenge_of_another_protocol(self) -> None:
+    def test_replies_carry_no_challenge_of_another_payment_protocol(self) -> None:
         for status in (200, 204, 401, 403, 503):
             answer = self.get(self.guard(), world.purchase(f"status-{status}").url)
             self.case.assertEqual((answer.status_code, self.kept(answer.headers)), (status, world.kept))
@@ -270,7 +270,7 @@ class Rules:
         answer = self.pay(guard, purchase.url)
         self.case.assertEqual((answer.status_code, self.kept(answer.headers)), (402, world.kept))
 
-    def test_a_402_that_demands_a_payment_by_another_protocol_alone_is_refused(self) -> None:
+    def test_a_402_with_another_protocols_demand_alone_is_refused(self) -> None:
         for which in ("mpp-thief", "mpp-honest"):
             url = world.purchase(which).url
             self.refuses_browsing("denied", self.guard(), url, "payment-terms-malformed")

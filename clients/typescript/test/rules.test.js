@@ -319,7 +319,7 @@ test("a caller that gives up on a 402 gets its own reason", async () => {
 });
 
 for (const which of ["gzip-twice", "gzip-on-two-lines", "gzip-bomb"]) {
-  test(`a body with two codings, or one that grows beyond the limit, is refused: ${which}`, async () => {
+  test(`a body with two codings or beyond the limit is refused: ${which}`, async () => {
     const { url, asked } = world.purchase(which);
     await assert.rejects(world.guard()(url), refused("unreadable"));
     assert.deepEqual(await asked(), []);
@@ -356,7 +356,7 @@ test("credentials of other payment protocols are recognized", () => {
 
 const keptOf = (headers) => Object.fromEntries(Object.keys(world.kept).map((name) => [name, headers.get(name)]));
 
-test("neither client nor daemon sees the payment challenge of another protocol", async () => {
+test("client and daemon see no challenge of another protocol", async () => {
   const { url, asked } = world.purchase("other-protocols");
   const demand = await world.guard()(url);
   assert.equal(demand.status, 402);
@@ -365,13 +365,13 @@ test("neither client nor daemon sees the payment challenge of another protocol",
 });
 
 for (const status of [200, 204, 401, 403, 503]) {
-  test(`a ${status} is handed on without payment challenges of other protocols`, async () => {
+  test(`a ${status} carries no challenge of another payment protocol`, async () => {
     const answer = await world.guard()(world.purchase(`status-${status}`).url);
     assert.deepEqual([answer.status, keptOf(answer.headers)], [status, world.kept]);
   });
 }
 
-test("the reply to a payment is handed on without payment challenges of other protocols", async () => {
+test("the reply to a payment carries no challenge of another protocol", async () => {
   const { url } = world.purchase("asks-otherwise");
   const guarded = world.guard();
   await guarded(url);
@@ -379,7 +379,7 @@ test("the reply to a payment is handed on without payment challenges of other pr
   assert.deepEqual([answer.status, keptOf(answer.headers)], [402, world.kept]);
 });
 
-test("a 402 that demands a payment by another protocol alone is refused", async () => {
+test("a 402 with another protocol's demand alone is refused", async () => {
   for (const which of ["mpp-thief", "mpp-honest"]) {
     const { url } = world.purchase(which);
     await assert.rejects(world.guard()(url), refused("denied", "payment-terms-malformed"));

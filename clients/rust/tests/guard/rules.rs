@@ -75,8 +75,8 @@ under_each! {
     of_a_payment_without_a_reply_it_is_handed_out_too,
     a_402_that_breaks_off_is_refused_with_its_local_cause,
     a_body_with_two_codings_is_refused,
-    no_reply_is_handed_on_with_a_payment_challenge_of_another_protocol,
-    a_402_that_demands_a_payment_by_another_protocol_alone_is_refused,
+    replies_carry_no_challenge_of_another_payment_protocol,
+    a_402_with_another_protocols_demand_alone_is_refused,
     a_credential_of_another_payment_protocol_does_not_leave,
 }
 
@@ -289,7 +289,7 @@ fn challenges_of(world: &World, response: &Response) -> BTreeMap<String, String>
     world.at.kept.keys().map(value).collect()
 }
 
-async fn no_reply_is_handed_on_with_a_payment_challenge_of_another_protocol(world: World) {
+async fn replies_carry_no_challenge_of_another_payment_protocol(world: World) {
     for status in [200, 204, 401, 403, 503] {
         let purchase = world.purchase(&format!("status-{status}"), &status.to_string());
         let answer = get(&guarded(&purchase).await, &purchase.url, &[]).await.expect("a reply");
@@ -318,7 +318,7 @@ async fn the_daemon_sees_no_payment_challenge_of_another_protocol() {
     assert_eq!(challenges, kept);
 }
 
-async fn a_402_that_demands_a_payment_by_another_protocol_alone_is_refused(world: World) {
+async fn a_402_with_another_protocols_demand_alone_is_refused(world: World) {
     for which in ["mpp-thief", "mpp-honest"] {
         let purchase = world.purchase(which, which);
         assert_refused(
