@@ -93,5 +93,5 @@ fn rows(passage: &str) -> Vec<&str> {
 }
 
 fn is_source(span: &str) -> bool {
-    ["tests/", "src/", "crates/"].iter().any(|folder| span.starts_with(folder)) && !span.ends_with('/')
+    ["tests/", "src/", "crates/", "clients/"].iter().any(|folder| span.starts_with(folder)) && !span.ends_with('/')
 }
