@@ -438,7 +438,7 @@ async fn forged_headers_of_the_gate_reach_nobody() {
         let together = [FORGED.as_slice(), &OF_BROWSERS].concat();
         let each = FORGED.iter().chain(&OF_BROWSERS).map(|line| vec![*line]);
         for lines in each.chain([together]) {
-            let lines = lines.iter().map(|line| format!("{line}\r\n")).collect::<String>();
+            let lines = lines.iter().map(|line| format!("{line}\r\n")).collect::<Vec<_>>().concat();
             assert_eq!(status_with(port, "GET", asked.as_bytes(), &lines).await, "200", "{proxy:?}: {lines}");
             for head in gate.take_heads() {
                 let told = |name: &str| ["clresolve", "sec-fetch-site", "origin"].iter().any(|it| name.starts_with(it));

@@ -63,10 +63,7 @@ impl Tool for CheckRequest {
         let work = async move {
             let found = resolver.check_request_of(&resolution, question).await;
             let denied = denied.filter(|_| found.state == State::Trusted);
-            let said = match denied {
-                Some(_) => OwnText::new(DENIED),
-                None => of_state(found.state),
-            };
+            let said = if denied.is_some() { OwnText::new(DENIED) } else { of_state(found.state) };
             let said = said.codes(denied.into_iter().chain(found.codes.iter().map(String::as_str)));
             Answer::about(&resolver, said, &form::REQUEST, found).await
         };
