@@ -14,6 +14,8 @@
 //! | [`call`] | where requests and receipts say which call they are about |
 //! | [`state`], [`freshness`], [`world`] | the state of a verdict, how long it is fresh, which world it is about |
 //! | [`text`] | foreign text, escaped and cut |
+//! | [`characters`] | which characters values and names for people must not hold |
+//! | [`uri`] | schemes of URIs, and which URIs are equivalent |
 //! | [`json`] | strict JSON, JSON Pointer, places in a JSON text |
 //! | [`finding`] | reasons with their place in a text |
 //! | [`sarif`] | what reports in SARIF share |
@@ -29,6 +31,7 @@ pub mod base_url;
 pub mod call;
 pub mod cause;
 pub mod chain_error;
+pub mod characters;
 pub mod digest;
 pub mod execution;
 pub mod fetch;
@@ -46,4 +49,5 @@ pub mod sarif;
 pub mod schema;
 pub mod state;
 pub mod text;
+pub mod uri;
 pub mod world;
