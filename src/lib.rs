@@ -100,7 +100,7 @@ pub use verdict::{Depth, Resolution, State, Trusted, Verdict};
 mod below {
     #[cfg(feature = "cards")]
     pub use clresolve_cards::{convert, generate, ledger, lint, project, signature, system};
-    pub use clresolve_core::{address, digest, name, records, text};
+    pub use clresolve_core::{address, digest, name, records, text, uri};
     pub use clresolve_ipfs as cid;
     pub use clresolve_verdict::{build, check, evidence, manifest, profile, schema};
 

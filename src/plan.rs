@@ -446,6 +446,7 @@ fn evidence(
         schemas: None,
         continuity: Continuity::NotAsked,
         links: None,
+        misspelt_keys: Vec::new(),
     }
 }
 

@@ -235,6 +235,7 @@ fn gather(world: &World) -> Evidence {
         schemas: None,
         continuity: clresolve::evidence::continuity::Continuity::NotAsked,
         links: None,
+        misspelt_keys: Vec::new(),
     }
 }
 

@@ -13,6 +13,7 @@ use super::progress::Progress;
 use super::world::World;
 use crate::cid::{Budget, CidError, ContentId, ContentPath, WalkError, cat_car};
 use crate::text::Foreign;
+use crate::uri;
 
 /// Largest CAR file that is read, in bytes: what [`Budget::cat`] may have to read of it, and as much again of blocks
 /// that are not wanted.
@@ -28,7 +29,7 @@ struct Target {
 
 impl Target {
     fn parse(text: &str) -> Result<Self, Unproven> {
-        let text = text.strip_prefix("ipfs://").or_else(|| text.strip_prefix("/ipfs/")).unwrap_or(text);
+        let text = uri::strip_scheme(text, "ipfs").or_else(|| text.strip_prefix("/ipfs/")).unwrap_or(text);
         let (cid, path) = text.split_once('/').unwrap_or((text, ""));
         let root = ContentId::parse(cid).map_err(|e| Unproven::of_cid(&e))?;
         let path = ContentPath::literal(path).map_err(|e| Unproven::of_walk(&e.into()))?;

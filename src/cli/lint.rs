@@ -104,7 +104,7 @@ async fn bytes(document: &Path, world: &World) -> Result<Vec<u8>, Exit> {
 }
 
 fn url(document: &Path) -> Option<&str> {
-    document.to_str().filter(|text| text.starts_with("https://"))
+    document.to_str().filter(|text| crate::uri::strip_scheme(text, "https").is_some())
 }
 
 /// Neither standard input nor a URL.

@@ -281,6 +281,7 @@ impl Fleet {
     ) -> Result<Vec<u8>, BundleError> {
         // What each daemon reads and remembers by itself.
         (run.evidence.continuity, run.evidence.links) = (Continuity::NotAsked, None);
+        run.evidence.misspelt_keys.clear();
         // A bundle has no room for it: it goes beside it.
         run.content_fetched_at = None;
         let mut chain = OfChain { header: None, state_proof: proofs.and_then(|proofs| proofs.take()) };

@@ -27,6 +27,7 @@ use crate::evidence::{
 use crate::fetch::{FetchError, https::REGISTRY_LIMIT};
 use crate::manifest::Side;
 use crate::reason::Step;
+use crate::uri;
 use crate::verdict::Status;
 
 /// The sources, and what was proven of them before.
@@ -203,7 +204,7 @@ impl ContentSources {
     /// What a schema's location serves (an `https` URL, or an `ipfs` one, walked and proven), and the gateways that lied
     /// on the way.
     pub(super) async fn schema(&self, location: &str, limit: Duration) -> (SchemaAnswer, Liars) {
-        let (answer, liars) = if location.starts_with("ipfs://") {
+        let (answer, liars) = if uri::strip_scheme(location, "ipfs").is_some() {
             let (bytes, liars) = self.ipfs_file(location, Budget::card(), limit).await;
             (bytes.map_err(SchemaFault::Ipfs), liars)
         } else {
@@ -258,7 +259,7 @@ impl ContentSources {
         if let Some(data) = uri.strip_prefix("data:application/json;base64,") {
             return STANDARD.decode(data).map(Bytes::from).map_err(|_| "its data URI is not base64".to_owned());
         }
-        if uri.starts_with("ipfs://") {
+        if uri::strip_scheme(uri, "ipfs").is_some() {
             return self.ipfs_file(uri, Budget::card(), limit).await.0.map_err(|fault| fault.to_string());
         }
         self.content.document(uri, limit).await.map(|body| body.bytes).map_err(|error| error.to_string())
@@ -271,7 +272,7 @@ impl ContentSources {
     /// [`RegistryFault`]
     #[cfg(feature = "cli")]
     pub(super) async fn registry(&self, location: &str, limit: Duration) -> Result<Bytes, RegistryFault> {
-        if location.starts_with("ipfs://") {
+        if uri::strip_scheme(location, "ipfs").is_some() {
             let budget = Budget { total_bytes: REGISTRY_LIMIT, ..Budget::card() };
             return Ok(self.ipfs_file(location, budget, limit).await.0?);
         }

@@ -32,7 +32,7 @@ use crate::evidence::{Evidence, OwnerEvidence, OwnerFault, Source, Targets, Usab
 use crate::name::EnsName;
 use crate::profile::{Profile, Profiles};
 use crate::reason::Step;
-use crate::records::Key;
+use crate::records::{Key, Record};
 use crate::telemetry::{self, INCIDENTS};
 use crate::text::excerpt;
 use crate::verdict::{Depth, Incident, Resolution, State, Status, Verdict};
@@ -189,6 +189,7 @@ impl Walker {
             schemas: None,
             continuity: Continuity::NotAsked,
             links: None,
+            misspelt_keys: Vec::new(),
         };
         evidence.continuity = self.recall(&evidence).await;
         let (Ok(reading), Some(found)) = (&evidence.reading, evidence.found()) else {
@@ -201,6 +202,7 @@ impl Walker {
             tokio::join!(
                 self.owner(found, reading, limit),
                 OptionFuture::from(self.config.rules.links.then(|| self.links(&evidence.name, found, reading, limit))),
+                self.misspelt_keys(&evidence.name, found, reading, limit),
             )
         };
         let content = async {
@@ -211,12 +213,13 @@ impl Walker {
             };
             (sources, turn)
         };
-        let (((owner, links), binding_ms), (sources, turn)) =
+        let (((owner, links, misspelt_keys), binding_ms), (sources, turn)) =
             tokio::join!(timed(progress.during(Step::Binding, binding, |_| None)), content);
         let deadline = deadline + turn.waited;
         milliseconds.extend(sources.milliseconds);
         milliseconds.insert(Step::Binding, binding_ms);
         evidence.links = links;
+        evidence.misspelt_keys = misspelt_keys;
         evidence.owner = owner;
         evidence.https = sources.https;
         evidence.ipfs = sources.ipfs.walked;
@@ -263,14 +266,43 @@ impl Walker {
         }
     }
 
-    /// The evidence that links back to the card, where it is asked for, and what is remembered of the name: what a bundle
-    /// does not hold.
+    /// The evidence that links back to the card, where it is asked for, misspelt keys, and what is remembered of the name:
+    /// what a bundle does not hold.
     #[cfg(feature = "redis")]
     pub(super) async fn complete(&self, evidence: &mut Evidence) {
         evidence.continuity = self.recall(evidence).await;
         if let (true, Ok(reading), Some(found)) = (self.config.rules.links, &evidence.reading, evidence.found()) {
             evidence.links = Some(self.links(&evidence.name, found, reading, self.config.timeout).await);
         }
+        if let (Ok(reading), Some(found)) = (&evidence.reading, evidence.found()) {
+            evidence.misspelt_keys = self.misspelt_keys(&evidence.name, found, reading, self.config.timeout).await;
+        }
+    }
+
+    /// The other spellings of missing keys under which records are set. One request beside those for the content, and none
+    /// where every key is set, where the name has no record of an agent, or where an off-chain gateway would be asked once
+    /// for each key. What cannot be read is not reported: nothing follows from it.
+    async fn misspelt_keys(
+        &self,
+        name: &EnsName,
+        found: &Found,
+        reading: &Reading,
+        limit: Duration,
+    ) -> Vec<(Key, &'static str)> {
+        let is_missing = |key: &Key| *found.records.get(*key) == Record::Absent;
+        if found.offchain || Key::ALL.iter().all(is_missing) {
+            return Vec::new();
+        }
+        let spellings = |key: Key| key.near_misses().iter().map(move |spelt| (key, *spelt));
+        let near: Vec<_> = Key::CARD.into_iter().filter(is_missing).flat_map(spellings).collect();
+        if near.is_empty() {
+            return near;
+        }
+        let keys: Vec<_> = near.iter().map(|(_, spelt)| (*spelt).to_owned()).collect();
+        let asked = self.chain.texts(name, &reading.block, &reading.endpoints, &keys);
+        let records = tokio::time::timeout(limit, asked).await.ok().and_then(Result::ok).unwrap_or_default();
+        let set = near.into_iter().zip(records).filter(|(_, record)| *record != Record::Absent);
+        set.map(|(near, _)| near).collect()
     }
 
     /// The evidence that links back to the card. What cannot be read in time is an error in words.

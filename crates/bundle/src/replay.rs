@@ -211,6 +211,7 @@ fn evidence(document: &Document) -> Result<Evidence, BundleError> {
         schemas: document.schemas.clone().map(Into::into),
         continuity: Continuity::NotAsked,
         links: None,
+        misspelt_keys: Vec::new(),
     };
     let targets = evidence.found().map(|found| Targets::of(&found.records));
     let ipfs = targets.as_ref().and_then(|targets| Some((targets.cid?, &targets.path)));

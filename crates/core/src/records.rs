@@ -104,6 +104,60 @@ impl Key {
         }
     }
 
+    /// Other spellings of a key of the Agent-Card specification under which a record may have been set in error: other
+    /// separators, another case, another order. They are never read as the record.
+    pub const fn near_misses(self) -> &'static [&'static str] {
+        match self {
+            Self::Entry => {
+                &["CL.ENTRY", "CL.Entry", "CL.entry", "cl-entry", "cl.Entry", "cl:entry", "clEntry", "cl_entry"]
+            }
+            Self::Agentcard => &[
+                "CL.AgentCard",
+                "CL.agentcard",
+                "cl.AgentCard",
+                "cl.agent-card",
+                "cl.agent.card",
+                "cl.agentCard",
+                "cl.agent_card",
+                "cl_agentcard",
+            ],
+            Self::CidAgentcard => &[
+                "CL.cid.agentcard",
+                "cl.CID.agentcard",
+                "cl.agentcard.cid",
+                "cl.cid.agent-card",
+                "cl.cid.agent.card",
+                "cl.cid.agentCard",
+                "cl.cidagentcard",
+                "cl_cid_agentcard",
+            ],
+            Self::MirrorIpfs => &[
+                "cl.agent-card.mirror.ipfs",
+                "cl.agent.card.mirror.ipfs",
+                "cl.agentCard.mirror.ipfs",
+                "cl.agentcard.ipfs.mirror",
+                "cl.agentcard.mirror.IPFS",
+                "cl.ipfs.mirror.agentcard",
+                "cl.mirror.ipfs.agentcard",
+                "cl_agentcard_mirror_ipfs",
+            ],
+            Self::Checksum => &[
+                "CL.checksum.agentcard",
+                "cl.agentcard.checksum",
+                "cl.checkSum.agentcard",
+                "cl.checksum.agent-card",
+                "cl.checksum.agent.card",
+                "cl.checksum.agentCard",
+                "cl.checksumagentcard",
+                "cl_checksum_agentcard",
+            ],
+            Self::Owner => {
+                &["CL.OWNER", "CL.Owner", "CL.owner", "cl-owner", "cl.Owner", "cl:owner", "clOwner", "cl_owner"]
+            }
+            _ => &[],
+        }
+    }
+
     /// The key of the walk with this spelling.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|k| k.as_str() == name)
@@ -172,5 +226,30 @@ impl<'de> Deserialize<'de> for RecordSet {
             None => Err(serde::de::Error::custom(format_args!("{name} is not a known record"))),
         });
         known.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn near_misses_have_the_letters_of_their_key() {
+        let letters = |key: &str| {
+            let mut letters: Vec<u8> = key.bytes().filter(u8::is_ascii_alphanumeric).collect();
+            letters.make_ascii_lowercase();
+            letters.sort_unstable();
+            letters
+        };
+        let mut spellings = BTreeSet::from(Key::ALL.map(Key::as_str));
+        for key in Key::CARD {
+            assert_eq!(key.near_misses().len(), 8, "{key}");
+            for near in key.near_misses() {
+                assert_eq!(letters(near), letters(key.as_str()), "{near}");
+                assert!(spellings.insert(near), "{near} is a key or stands twice");
+            }
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use clresolve_core::payment::EndpointKey;
 use clresolve_core::reason::{Code, Reason};
+use clresolve_core::uri;
 use clresolve_verdict::published::{Published, PublishedRecord};
 use clresolve_verdict::verdict::Identity;
 use serde::{Serialize, Serializer};
@@ -146,7 +147,7 @@ impl Route {
 
 /// The URL under which a seller is reached that writes this one, where it could stand behind a proxy which ends TLS.
 pub(crate) fn behind_proxy(resource: &str) -> Option<String> {
-    Some(format!("https://{}", resource.strip_prefix("http://")?))
+    Some(format!("https://{}", uri::strip_scheme(resource, "http")?))
 }
 
 /// Whether a resource is a tool: MCP names tools, not hosts.

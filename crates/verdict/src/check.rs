@@ -182,7 +182,7 @@ impl<'e> Prepared<'e> {
     }
 }
 
-/// CL-74, which speaks of what is not fetched: at depth `schemas` a mirror is asked.
+/// CL-74 and CL-82, which speak of what is not fetched: at depth `schemas` a mirror is asked.
 fn mirrors(card: &Card, profile: &Profile, depth: Depth, reasons: &mut Vec<Reason>) {
     match depth {
         Depth::Identity => reasons.extend(verbs::unproven_mirrors(card, profile)),

@@ -15,13 +15,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
 use crate::schema::served::ServedSchema;
+use clresolve_core::characters::unsafe_in_value;
 use clresolve_core::digest::Digest;
 use clresolve_core::fetch::{Cause, FetchError, Forbidden};
 use clresolve_core::name::{EnsName, NameError};
 use clresolve_core::reading::{Answer, BlockSelector, ChainError, Found, Holding, Reading};
 use clresolve_core::recordable::Recordable;
 use clresolve_core::records::{Key, Record, RecordSet};
-use clresolve_core::text;
+use clresolve_core::uri;
 use clresolve_ipfs::{CidError, ContentId, ContentPath, PathError, Proven, Refutation, WalkError};
 use continuity::{Continuity, Sighting, record_digests};
 use edition::Edition;
@@ -54,6 +55,8 @@ pub struct Evidence {
     pub continuity: Continuity,
     /// What links back to the card; `None` where it was not asked for.
     pub links: Option<Links>,
+    /// Records that are set under another spelling of a missing key: that key, and how it is spelt.
+    pub misspelt_keys: Vec<(Key, &'static str)>,
 }
 
 /// What was fetched for the two bound schemas: each document hashed and read, or its bytes alone.
@@ -336,7 +339,7 @@ impl<'a> Usable<'a> {
         match records.get(key) {
             Record::Absent => Self::Absent,
             Record::NotUtf8(_) => Self::Unsafe,
-            Record::Text(text) if text::unsafe_character(text).is_some() || text.trim().is_empty() => Self::Unsafe,
+            Record::Text(text) if unsafe_in_value(text).is_some() || text.trim().is_empty() => Self::Unsafe,
             Record::Text(text) => Self::Text(text.trim()),
         }
     }
@@ -431,12 +434,12 @@ fn split_mirror(value: &str) -> Option<(&str, &str)> {
         return None;
     }
     let cut = |rest: &'_ str| -> usize { rest.find('/').unwrap_or(rest.len()) };
-    if let Some(rest) = value.strip_prefix("ipfs://") {
+    if let Some(rest) = uri::strip_scheme(value, "ipfs") {
         let rest = rest.strip_prefix("ipfs/").unwrap_or(rest);
         let (cid, path) = rest.split_at(cut(rest));
         return Some((cid, path.strip_prefix('/').unwrap_or(path)));
     }
-    let rest = value.strip_prefix("https://").or_else(|| value.strip_prefix("http://"))?;
+    let rest = ["https", "http"].into_iter().find_map(|scheme| uri::strip_scheme(value, scheme))?;
     url::Url::parse(value).ok().filter(|url| url.has_host())?;
     let (host, path) = rest.split_at(cut(rest));
     if let Some(rest) = path.strip_prefix("/ipfs/") {
@@ -444,13 +447,13 @@ fn split_mirror(value: &str) -> Option<(&str, &str)> {
         return Some((cid, path.strip_prefix('/').unwrap_or(path)));
     }
     let (cid, domain) = host.split_once('.')?;
-    domain.starts_with("ipfs.").then_some((cid, path.strip_prefix('/').unwrap_or(path)))
+    let is_gateway = domain.get(..5).is_some_and(|label| label.eq_ignore_ascii_case("ipfs."));
+    is_gateway.then_some((cid, path.strip_prefix('/').unwrap_or(path)))
 }
 
 /// Whether the value of `cl.agentcard` is an absolute https URL.
 pub fn is_https_url(value: &str) -> bool {
-    value.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
-        && url::Url::parse(value).is_ok_and(|url| url.has_host())
+    uri::strip_scheme(value, "https").is_some() && url::Url::parse(value).is_ok_and(|url| url.has_host())
 }
 
 #[cfg(test)]

@@ -123,6 +123,7 @@ pub fn evidence(agent: &Value, card: &Bytes, now: Timestamp) -> Evidence {
         schemas: None,
         continuity: Continuity::NotAsked,
         links: None,
+        misspelt_keys: Vec::new(),
     }
 }
 

@@ -20,6 +20,7 @@ use crate::report::shard::{Shard, identity};
 use crate::resolve::REGISTRY_LIMIT;
 use crate::resolve::Resolver;
 use crate::text::{Foreign, excerpt, without_secrets};
+use crate::uri;
 
 /// A registry that is audited.
 pub(super) struct Registry {
@@ -153,7 +154,7 @@ impl Location {
 
     /// What a descriptor names, which is never a file of ours: all that is not in IPFS is a URL, good or bad.
     fn named(text: String) -> Self {
-        if text.starts_with("ipfs://") {
+        if uri::strip_scheme(&text, "ipfs").is_some() {
             Self::Ipfs(text)
         } else if clresolve_core::mutant!("descriptors-lead-to-files") && !text.contains("://") {
             Self::File(text)

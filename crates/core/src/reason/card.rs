@@ -62,7 +62,7 @@ macro_rules! rows {
             "implements and networks are read as sets, whose first entry has a meaning of its own. Remove the repetition.";
         CardUnsafeCharacters "card-unsafe-characters" Fail Card "CL-73" Publisher false
             "A text by which the agent is known can be mistaken for another one."
-            "display_name, slug or id holds control, bidirectional, invisible or other unsafe characters, or the slug is a dot segment (. or ..), which a path takes for a folder. Publish the card again with plain text.";
+            "slug, id, owner or entry holds a control, bidirectional, invisible or other unsafe character that is not part of an ENS name in normal form, or the slug is a dot segment (. or ..), which a path takes for a folder. display_name may hold joiners, variation selectors and tags where a valid emoji has them or where they are ordinary in their script; a control of the direction of text in it is a warning. Publish the card again with plain text.";
         CardIdMismatch "card-id-mismatch" Warn Card "CL-72" Publisher false
             "The card's $id or $schema is not the published one."
             "$id is the URL in cl.agentcard, and the folder in it is the card's class; $schema is the base schema of the release line. Nothing is bound to them, but readers expect them to agree. Correct the member, or leave it out.";
@@ -92,10 +92,10 @@ macro_rules! rows {
             "A URL or host in the card is a loopback, private, link-local or otherwise non-public one. It leads nowhere for others, or into their own network.";
         PiiInCard "pii-in-card" Warn Card "CL-33" Publisher false
             "The card seems to hold personal data."
-            "An e-mail address or telephone number stands outside the publisher's contact members.";
+            "Outside the publisher's contact members stands an e-mail address, a telephone number, a payment card number or IBAN whose checksum is right, a national identifier, passport number or date of birth under a member named for it, or a postal address, IP address or location of a person. A card is public: remove it.";
         ScriptInCard "script-in-card" Fail Card "CL-34" Publisher false
             "The card holds a script."
-            "A string holds executable code: a script element, a javascript: or data: script URL, or a shebang line. A card is data.";
+            "A string holds executable code: a script element, a javascript: or data: script URL, a shebang line, a function or arrow function with its body, a command substitution, or an encoded program for PowerShell. A card is data.";
 
         // binding
         TxtEntryMismatch "txt-entry-mismatch" Fail Binding "CL-41" Publisher false
@@ -150,6 +150,10 @@ macro_rules! rows {
         SchemaMirrorUnproven "schema-mirror-unproven" Warn Verbs "CL-74" Publisher false
             "Nothing here shows what a schema mirror holds."
             "The manifest of the layer knows no CID of its schemas, so at depth identity the mirror's bytes are not shown to be those of the schema: --depth schemas fetches and compares them. Or the mirror is not an https URL, so a reader without IPFS cannot fetch it: name a gateway.";
+
+        SchemaMirrorElsewhere "schema-mirror-elsewhere" Warn Verbs "CL-82" Publisher false
+            "A schema mirror is on another host than the manifest's."
+            "Mirrors are typically under the hosts that the manifest of the layer names. At depth identity this mirror's bytes are not fetched: --depth schemas fetches them and accepts any https host whose bytes have the digest that the manifest pins.";
 
         // depth schemas
         PrimaryVerbMismatch "primary-verb-mismatch" Fail Schemas "CL-11" Publisher false

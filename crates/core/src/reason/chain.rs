@@ -65,9 +65,12 @@ macro_rules! rows {
         TxtMissing "txt-missing" Fail Records "CL-35" Publisher false
             "A required text record is not set."
             "The specification demands six text records: cl.entry, cl.agentcard, cl.cid.agentcard, cl.agentcard.mirror.ipfs, cl.checksum.agentcard and cl.owner. The resolver answered that this one is not set.";
+        TxtKeyNearMiss "txt-key-near-miss" Warn Records "CL-86" Publisher false
+            "A text record has almost the key of a missing one."
+            "A required record is not set, and one is set whose key differs from it in its separators, case or order, such as cl.agent.card. It is never read as the missing record. Set the value under the right key, and clear the other.";
         TxtUnsafeCharacters "txt-unsafe-characters" Fail Records "X-2" Publisher false
             "A text record holds characters that must not be there."
-            "The value holds control, bidirectional, invisible or other unsafe characters, or is not valid UTF-8. Such a value can look like another one. Set the record again as plain text.";
+            "The value holds control, bidirectional, invisible or other unsafe characters outside of ENS names in normal form, or is not valid UTF-8. Such a value can look like another one. Set the record again as plain text.";
         TxtValueInexact "txt-value-inexact" Fail Records "CL-52" Publisher false
             "A text record equals its value only after clean-up."
             "The value has surrounding white space, or differs from the card only in upper and lower case. Records must match exactly, byte for byte. Set the record again without the difference.";

@@ -12,13 +12,16 @@ use super::{Findings, content, entry, home, licence, verbs};
 use crate::card::{Card, instant};
 use crate::profile::Profile;
 use crate::schema::{MAX_OBJECTIONS, Violation};
+use clresolve_core::characters::{Hidden, hidden_in_name, unsafe_in_value};
 use clresolve_core::json::kind;
-use clresolve_core::reason::{Code, Reason};
-use clresolve_core::text::{excerpt, unsafe_character};
+use clresolve_core::reason::{Code, Effect, Reason};
+use clresolve_core::text::excerpt;
 
 const DISPLAY_NAME: &str = "/display_name";
 const SLUG: &str = "/slug";
 const ID: &str = "/id";
+const OWNER: &str = "/owner";
+const ENTRY: &str = "/entry";
 
 /// Everything that is wrong with the card as a document.
 pub fn card(card: &Card, profile: &Profile) -> Vec<Reason> {
@@ -179,7 +182,18 @@ fn duplicates(card: &Card, found: &mut Findings) {
 
 /// CL-73: texts by which the agent is known, and of which another one may be made to look the same.
 fn characters(card: &Card, found: &mut Findings) {
-    for place in [DISPLAY_NAME, SLUG, ID] {
+    if let Some(text) = card.text(DISPLAY_NAME)
+        && let Some(hidden) = hidden_in_name(text)
+        && !clresolve_core::mutant!("lookalikes-pass")
+    {
+        let mut reason = observed(Code::CardUnsafeCharacters, DISPLAY_NAME, text);
+        if matches!(hidden, Hidden::Direction(_)) {
+            reason = reason.message("The display name holds a control of the direction of text.");
+            reason.effect = Effect::Warn;
+        }
+        found.add(reason);
+    }
+    for place in [SLUG, ID, OWNER, ENTRY] {
         if let Some(text) = card.text(place)
             && is_deceptive(place, text)
             && !clresolve_core::mutant!("lookalikes-pass")
@@ -189,9 +203,13 @@ fn characters(card: &Card, found: &mut Findings) {
     }
 }
 
-/// Whether the text at `place` holds unsafe characters, or is a slug that a path takes for a folder.
+/// Whether the text at `place` holds unsafe characters, or is a slug that a path takes for a folder. A control character in
+/// the entry is a matter of [`entry`] alone.
 fn is_deceptive(place: &str, text: &str) -> bool {
-    unsafe_character(text).is_some() || place == SLUG && matches!(text, "." | "..")
+    if place == ENTRY && text.contains(char::is_control) {
+        return false;
+    }
+    unsafe_in_value(text).is_some() || place == SLUG && matches!(text, "." | "..")
 }
 
 /// CL-27, CL-28.
@@ -337,6 +355,8 @@ mod tests {
             ("networks", json!(["eip155:1", "eip155:1"]), "card-duplicate-entry"),
             ("display_name", json!("Summarize\u{200b}Agent"), "card-unsafe-characters"),
             ("display_name", json!("Agent\u{202e}tnegA"), "card-unsafe-characters"),
+            ("owner", json!("command\u{200d}layer.eth"), "card-unsafe-characters"),
+            ("entry", json!("x402://summarize\u{200d}agent.eth/summarize/v1"), "card-unsafe-characters"),
             ("slug", json!("summarize\u{ad}agent"), "card-unsafe-characters"),
             ("slug", json!(".."), "card-unsafe-characters"),
             ("id", json!("summarizeagent\u{2060}.eth"), "card-unsafe-characters"),
@@ -349,6 +369,19 @@ mod tests {
         ] {
             assert_eq!(with(member, value.clone()), [code], "{member}: {value}");
         }
+    }
+
+    #[test]
+    fn display_name_may_hold_emoji_and_warns_of_directions() {
+        let named = |name: &str| {
+            let mut document = good();
+            document["display_name"] = json!(name);
+            judged(&document, card)
+        };
+        assert_eq!(named("👨\u{200d}👩\u{200d}👧 می\u{200c}خواهم"), []);
+        let effects = |name: &str| named(name).iter().map(|reason| reason.effect).collect::<Vec<_>>();
+        assert_eq!(effects("Agent\u{202e}tnegA"), [Effect::Warn]);
+        assert_eq!(effects("Agent\u{202e}tneg\u{200b}A"), [Effect::Fail]);
     }
 
     #[test]

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use self::addresses::Sighting;
+use self::personal::DatumSearch;
 use self::secrets::PhraseSearch;
 use self::text::{Marks, Separators, begins_with, colons, contains, ends_with, last_run, last_word};
 use super::{Findings, MAX_REASONS_PER_CODE};
@@ -41,6 +42,7 @@ fn search(document: &Value) -> Vec<Reason> {
         mentioned: Vec::new(),
         hits: BTreeMap::new(),
         phrases: PhraseSearch::new(),
+        data: DatumSearch::new(),
     };
     walk.value(document);
     let Traversal { mentioned, .. } = walk;
@@ -69,6 +71,7 @@ struct Traversal<'c, 'f> {
     /// How often each rule was broken: of places too long to be told apart only the first is a reason.
     hits: BTreeMap<Code, usize>,
     phrases: PhraseSearch,
+    data: DatumSearch,
 }
 
 #[derive(Clone, Copy)]
@@ -82,7 +85,14 @@ impl<'c> Traversal<'c, '_> {
     fn value(&mut self, value: &'c Value) {
         match value {
             Value::String(text) => self.text(text),
-            Value::Number(number) => self.credential(secrets::in_number(self.member(), number)),
+            Value::Number(number) => {
+                self.credential(secrets::in_number(self.member(), number));
+                if self.looks_for(Code::PiiInCard) && !self.in_contact() {
+                    let name = self.own_member();
+                    let found = personal::in_number(name, number, &mut self.data);
+                    self.hit(Code::PiiInCard, found);
+                }
+            }
             Value::Array(items) => {
                 let found = secrets::in_list(self.member(), items, &mut self.phrases);
                 self.credential(found);
@@ -113,8 +123,11 @@ impl<'c> Traversal<'c, '_> {
             self.credential(found);
         }
         self.forms(self.member(), text, marks);
-        if !self.in_contact() {
-            self.hit(Code::PiiInCard, personal::find(text, marks).as_deref());
+        if self.looks_for(Code::PiiInCard) && !self.in_contact() {
+            let name = self.own_member();
+            let found = personal::find(text, marks, &mut self.data);
+            let named = if found.is_none() { personal::in_member(name, text, &mut self.data) } else { None };
+            self.hit(Code::PiiInCard, found.as_deref().or(named));
         }
     }
 
@@ -197,6 +210,17 @@ impl<'c> Traversal<'c, '_> {
             (Some("default" | "const" | "enum" | "examples"), Some(property), Some("properties")) => property,
             (name, ..) => name.unwrap_or(""),
         }
+    }
+
+    /// The name of the member that holds the value, also when it holds it in a list.
+    fn own_member(&self) -> &'c str {
+        let mut names = self.path.iter().rev();
+        names
+            .find_map(|segment| match segment {
+                Segment::Member(name) => Some(*name),
+                Segment::Item(_) => None,
+            })
+            .unwrap_or("")
     }
 
     /// Whether the value stands in a member of `meta` that is there for the publisher's contact.

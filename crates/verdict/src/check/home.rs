@@ -10,6 +10,7 @@ use crate::profile::Profile;
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::records::Key;
 use clresolve_core::text::excerpt;
+use clresolve_core::uri;
 
 const ID: &str = "/$id";
 const SCHEMA: &str = "/$schema";
@@ -24,7 +25,7 @@ pub fn home(card: &Card, profile: &Profile) -> Vec<Reason> {
         found.add(differs(ID, &format!("a URL in the folder {class}"), id));
     }
     if let (Some(schema), Some(known)) = (card.text(SCHEMA), profile.card_schema())
-        && schema != known
+        && !uri::are_equivalent(schema, known)
     {
         found.add(differs(SCHEMA, known, schema));
     }
@@ -38,7 +39,7 @@ pub fn against_record(evidence: &Evidence, card: &Card, profile: &Profile) -> Op
         return None;
     }
     let id = own_id(card, profile)?;
-    (id != url).then(|| profile.weigh(differs(ID, url, id)))
+    (!uri::are_equivalent(id, url)).then(|| profile.weigh(differs(ID, url, id)))
 }
 
 /// Drops what this file says of a member that the base schema refuses.

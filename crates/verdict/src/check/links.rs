@@ -7,6 +7,7 @@ use crate::evidence::links::{Links, RegistrationFile, is_name};
 use clresolve_core::name::EnsName;
 use clresolve_core::records::Record;
 use clresolve_core::text::excerpt;
+use clresolve_core::uri;
 
 /// Most words of `agent-context` that are looked at: it is free text of any length.
 const MAX_WORDS: usize = 4096;
@@ -69,7 +70,7 @@ fn of_record(key: &str, record: &Record, card: &Card, url: Option<&str>) -> Vec<
             .take(MAX_WORDS)
             .filter_map(|word| match word {
                 word if word.starts_with("x402://") => Some(compared(key, word, card.entry())),
-                word if word.starts_with("https://") => Some(mentioned(key, word, card, url)),
+                word if uri::strip_scheme(word, "https").is_some() => Some(mentioned(key, word, card, url)),
                 _ => None,
             })
             .take(super::MAX_REASONS_PER_CODE)
@@ -112,10 +113,10 @@ fn compared(source: &str, says: &str, card: Option<&str>) -> Link {
 /// A URL beside the card's own and every text in it: that it is not among them contradicts nothing.
 fn mentioned(source: &str, says: &str, card: &Card, url: Option<&str>) -> Link {
     let mut open = vec![card.document()];
-    let mut found = url == Some(says);
+    let mut found = url.is_some_and(|url| uri::are_equivalent(url, says));
     // Ends with the document, which strict JSON bounds.
     while let Some(value) = open.pop().filter(|_| !found) {
-        found = value.as_str() == Some(says);
+        found = value.as_str().is_some_and(|text| uri::are_equivalent(text, says));
         open.extend(value.as_array().into_iter().flatten());
         open.extend(value.as_object().into_iter().flat_map(serde_json::Map::values));
     }

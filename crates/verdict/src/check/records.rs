@@ -6,10 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::evidence::{Evidence, OwnerEvidence, Usable};
 use crate::profile::Profile;
+use clresolve_core::characters::unsafe_in_value;
 use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Found, Reading};
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::records::{Key, Record, RecordSet};
-use clresolve_core::text;
 use clresolve_core::text::Foreign;
 
 /// A finalized header older than this means that the chain or the endpoint has stopped. Ethereum finalizes
@@ -33,6 +33,7 @@ pub fn records(evidence: &Evidence, profile: &Profile) -> Vec<Reason> {
             reasons.extend(origin(found));
             reasons.extend(expiry(reading.expiry, reading.block.timestamp));
             reasons.extend(values(&found.records, profile));
+            reasons.extend(evidence.misspelt_keys.iter().map(|(key, spelt)| near_miss(*key, spelt)));
             reasons.extend(owner(evidence, found));
         }
     }
@@ -153,6 +154,11 @@ fn values(records: &RecordSet, profile: &Profile) -> Vec<Reason> {
     missing.chain(present).collect()
 }
 
+/// A record under almost the key of a missing one. Its value is not read.
+fn near_miss(key: Key, spelt: &str) -> Reason {
+    Reason::new(Code::TxtKeyNearMiss).at(spelt).expected(key.as_str()).observed(spelt)
+}
+
 /// The row of the checklist that demands `key`.
 fn missing_requirement(key: Key) -> &'static str {
     match key {
@@ -176,7 +182,7 @@ fn value(key: Key, record: &Record) -> Option<Reason> {
         }
         Record::Text(text) => text,
     };
-    if let Some(character) = text::unsafe_character(text) {
+    if let Some(character) = unsafe_in_value(text) {
         let found = format!("U+{:04X} in {}", u32::from(character), Foreign::new(text));
         return Some(Reason::new(Code::TxtUnsafeCharacters).at(key.as_str()).observed(found));
     }

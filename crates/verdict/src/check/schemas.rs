@@ -29,6 +29,7 @@ use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_core::recordable::Recordable;
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::text::excerpt;
+use clresolve_core::uri;
 
 /// Everything that is wrong with the bound schemas and their text records. A card whose class or primary verb the
 /// manifests do not know binds no schema: that is a matter of [`super::verbs`].
@@ -295,7 +296,7 @@ fn is_location_of(text: &str, entry: &SchemaEntry) -> bool {
     let known = [&entry.canonical, &entry.id].into_iter().chain(&entry.mirrors);
     let mut known = known.map(String::as_str);
     known.any(|known| {
-        text == known
+        uri::are_equivalent(text, known)
             || matches!((verbs::ipfs_root(text), verbs::ipfs_root(known)),
                 (Some((a, below)), Some((b, path))) if below == path && verbs::same_cid(a, b))
     })

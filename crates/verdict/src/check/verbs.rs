@@ -2,7 +2,7 @@
 //!
 //! A canonical location of another shape, verb or side is `schema-uri-not-canonical`; one of the right shape that
 //! names another CID or release is `schema-manifest-mismatch`, and so is a mirror that leads anywhere else than to the
-//! schema of the primary verb. What sits under a class that it must not sit under gives `commercial-as-commons` alone.
+//! schema of the primary verb. Whether a mirror on a host of its own serves the schema shows at depth `schemas`. What sits under a class that it must not sit under gives `commercial-as-commons` alone.
 
 use serde_json::Value;
 
@@ -12,6 +12,7 @@ use crate::manifest::{Manifest, SchemaEntry, Side};
 use crate::profile::{Layer, Profile};
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::text::{excerpt, nearest};
+use clresolve_core::uri;
 use clresolve_ipfs::{CidError, ContentId};
 
 /// Verbs at the head of the list for which a likely one is looked for: an honest card has a handful, and each is compared
@@ -95,19 +96,45 @@ fn listed(manifest: &Manifest) -> String {
     excerpt(&names.join(", "))
 }
 
-/// CL-74: mirrors whose bytes nothing shows, where they are not fetched: the manifest knows no CID of its schemas. A
-/// placeholder and a mirror that is no https URL have been named.
+/// CL-74, CL-82: mirrors whose bytes nothing shows, where they are not fetched: they are on a host of their own, or the
+/// manifest knows no CID of its schemas. A placeholder and a mirror that is no https URL have been named.
 pub fn unproven_mirrors(card: &Card, profile: &Profile) -> Vec<Reason> {
     let mut found = Findings::default();
-    if let Some(layer) = layer(card, profile)
-        && layer.manifest().directory_cid().is_none()
-    {
+    if let Some(layer) = layer(card, profile) {
         let mirrors = Side::ALL.into_iter().filter_map(|side| Some((side, card.schema_mirror(side)?)));
         for (side, location) in mirrors.filter(|(_, location)| is_https(location) && !holds_placeholder(location)) {
-            found.add(unproven(location, side).message("The mirror's bytes are shown at depth schemas only."));
+            let entry = bound(card, side, &layer);
+            if let Some(entry) = entry.filter(|entry| is_elsewhere(location, entry)) {
+                let known = entry.mirrors.first().unwrap_or(&entry.canonical);
+                let reason = Reason::new(Code::SchemaMirrorElsewhere).expected(excerpt(known));
+                found.add(reason.observed(excerpt(location)).at(side.mirror_pointer()));
+            } else if layer.manifest().directory_cid().is_none() {
+                found.add(unproven(location, side).message("The mirror's bytes are shown at depth schemas only."));
+            }
         }
     }
     found.weighed(profile)
+}
+
+/// CL-82: whether a mirror is an https URL on a host that the manifest does not name for the schema, and names no CID. Its
+/// digest alone can show what it serves.
+fn is_elsewhere(location: &str, entry: &SchemaEntry) -> bool {
+    let known = entry.mirrors.iter().chain([&entry.canonical, &entry.id]);
+    let is_of_manifest =
+        |host: &str| known.filter_map(|known| https_host(known)).any(|known| known.eq_ignore_ascii_case(host));
+    Ipfs::cut(location).is_none() && https_host(location).is_some_and(|host| !is_of_manifest(host))
+}
+
+/// The host, with its port, of an https URL without a user, a fragment and characters that no URI holds.
+fn https_host(location: &str) -> Option<&str> {
+    let rest = uri::strip_scheme(location, "https")?;
+    let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    let (name, port) = authority.split_once(':').unwrap_or((authority, ""));
+    let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'.');
+    let is_path = |b: u8| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?%".contains(&b);
+    let is_encoded = |rest: &str| rest.as_bytes().get(..2).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit));
+    let is_uri = path.bytes().all(is_path) && path.split('%').skip(1).all(is_encoded);
+    (is_name && port.bytes().all(|b| b.is_ascii_digit()) && is_uri).then_some(authority)
 }
 
 fn unproven(location: &str, side: Side) -> Reason {
@@ -116,7 +143,7 @@ fn unproven(location: &str, side: Side) -> Reason {
 
 /// Whether a reader without IPFS can fetch the location.
 pub(super) fn is_https(location: &str) -> bool {
-    location.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
+    uri::strip_scheme(location, "https").is_some()
 }
 
 /// Whether the card's `$id` sits under a folder that its class must not sit under.
@@ -183,7 +210,9 @@ fn mirror(card: &Card, side: Side, layer: &Layer<'_>, found: &mut Findings) {
         found.add(reason(Code::SchemaMirrorPlaceholder).expected("a CID"));
     }
     if !leads_to(location, ipfs.as_ref(), entry, layer.manifest()) {
-        found.add(reason(Code::SchemaManifestMismatch));
+        if !is_elsewhere(location, entry) {
+            found.add(reason(Code::SchemaManifestMismatch));
+        }
     } else if !is_https(location) {
         found.add(unproven(location, side).message("A mirror is an https URL.").expected("an https URL"));
     }
@@ -193,7 +222,7 @@ fn mirror(card: &Card, side: Side, layer: &Layer<'_>, found: &mut Findings) {
 /// CID and the schema's path. Where the manifest knows no CID of the release, none can contradict it; a placeholder is
 /// judged apart.
 fn leads_to(location: &str, ipfs: Option<&Ipfs<'_>>, entry: &SchemaEntry, manifest: &Manifest) -> bool {
-    let named = || entry.mirrors.iter().chain([&entry.canonical]).any(|known| known == location);
+    let named = || entry.mirrors.iter().chain([&entry.canonical]).any(|known| uri::are_equivalent(known, location));
     let proven = |ipfs: &Ipfs<'_>| {
         let root = match manifest.directory_cid() {
             Some(cid) => same_cid(ipfs.root, cid),
@@ -222,7 +251,7 @@ enum Likeness {
 }
 
 fn compare(location: &str, known: &str) -> Likeness {
-    if location == known {
+    if uri::are_equivalent(location, known) {
         return Likeness::Same;
     }
     let mut likeness = Likeness::Same;
@@ -233,7 +262,8 @@ fn compare(location: &str, known: &str) -> Likeness {
             return Likeness::Other;
         };
         let root = ipfs && at == "ipfs://".matches('/').count();
-        match segment == known || root && same_cid(segment, known) {
+        let is_same = if at == 0 { segment.eq_ignore_ascii_case(known) } else { segment == known };
+        match is_same || root && same_cid(segment, known) {
             true => {}
             false if root && is_cid(segment) => likeness = Likeness::OtherRelease,
             false if !ipfs && is_version(segment) && is_version(known) => likeness = Likeness::OtherRelease,
@@ -259,10 +289,10 @@ struct Ipfs<'l> {
 impl<'l> Ipfs<'l> {
     /// Cuts `ipfs://root/path` and `https://host/ipfs/root/path`; `None` for anything else.
     fn cut(location: &'l str) -> Option<Self> {
-        let below = match location.strip_prefix("ipfs://") {
+        let below = match uri::strip_scheme(location, "ipfs") {
             Some(rest) => rest,
             None => {
-                let (host, rest) = location.strip_prefix("https://")?.split_once('/')?;
+                let (host, rest) = uri::strip_scheme(location, "https")?.split_once('/')?;
                 let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'.' || b == b':';
                 rest.strip_prefix("ipfs/").filter(|_| !host.is_empty() && host.bytes().all(plain))?
             }
@@ -425,11 +455,41 @@ mod tests {
         assert_eq!(set(format!("ipfs://{CID_BASE16}/{good}")), ["schema-mirror-unproven"]);
         assert_eq!(set(format!("https://ipfs.io/ipfs/{OTHER}/{good}")), ["schema-manifest-mismatch"]);
         assert_eq!(set(format!("https://ipfs.io/ipfs/{}/{good}", &CID[..58])), ["schema-manifest-mismatch"]);
-        assert_eq!(set(format!("https://evil.example/schemas/v1.0.0/{good}")), ["schema-manifest-mismatch"]);
+        assert_eq!(set(format!("HTTPS://ipfs.io/ipfs/{CID}/{good}")), NONE);
+        assert_eq!(set(format!("HTTPS://CommandLayer.org/schemas/v1.0.0/{good}")), NONE);
+        assert_eq!(set(format!("IPFS://{CID}/{good}")), ["schema-mirror-unproven"]);
         let other = "commons/clean/requests/clean.request.schema.json";
         assert_eq!(set(format!("https://commandlayer.org/schemas/v1.0.0/{other}")), ["schema-manifest-mismatch"]);
         assert_eq!(set("no uri at all".into()), ["schema-manifest-mismatch"]);
         assert_eq!(set(format!("https://ipfs.io/ipfs/<cid-schemas>/{good}")), ["schema-mirror-placeholder"]);
+    }
+
+    #[test]
+    fn mirror_on_a_host_of_its_own_is_shown_by_its_digest() {
+        let with = |mut document: Value, mirror: &str| {
+            document["schemas_mirror"] = json!({"request": mirror});
+            (codes(&judged(&document, verbs)), codes(&judged(&document, unproven_mirrors)))
+        };
+        let elsewhere = (vec![], vec!["schema-mirror-elsewhere"]);
+        let mirrors =
+            ["https://mirror.example/any/path.json", "https://mirror.example:8443", "HTTPS://m.example/a%20b?c=d"];
+        for mirror in mirrors {
+            assert_eq!(with(good(), mirror), elsewhere, "{mirror}");
+            assert_eq!(with(good_commercial(), mirror), elsewhere, "{mirror}");
+        }
+        let mismatch = vec!["schema-manifest-mismatch"];
+        for mirror in [
+            "http://mirror.example/any/path.json",
+            "https://commandlayer.org/any/path.json",
+            "https://COMMANDLAYER.org/any/path.json",
+            "https://user@mirror.example/any/path.json",
+            "https://mirror.example/a b",
+            "https://mirror.example/%zz",
+            "https:///any/path.json",
+            &format!("https://mirror.example/ipfs/{OTHER}/commons/clean.json"),
+        ] {
+            assert_eq!(with(good(), mirror).0, mismatch, "{mirror}");
+        }
     }
 
     #[test]

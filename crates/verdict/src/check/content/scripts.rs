@@ -188,9 +188,23 @@ static SHEBANG: LazyLock<Regex> =
 static BINARY: LazyLock<Regex> =
     LazyLock::new(|| compiled(r"(?-u)AGFzbQEAAA|f0VMRg(?:EBAQ|IBAQ|EBAA|IBAA)|TVqQAAMAAAAEAAAA"));
 
-/// A program for PowerShell in base64, as its command line takes it.
+/// A program for PowerShell in base64, as its command line takes it. Any beginning of `-EncodedCommand` is its name; the
+/// shortest ones may be another program's option in prose, so they take a longer program.
 static ENCODED: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(r"(?i-u)\b(?:powershell|pwsh)(?:\.exe)?\s[^\n]*?[-/]e(?:c|nc|ncodedcommand)?\s+[a-z0-9+/=]{16,}")
+    compiled(
+        r#"(?i-u)\b(?:powershell|pwsh)(?:\.exe)?["']?\s[^\n]*?[-/]
+            (?:ec?\s+["']?[a-z0-9+/=]{16,}|en(?:c(?:o(?:d(?:e(?:d[a-z]*)?)?)?)?)?\s+["']?[a-z0-9+/=]{8,})"#,
+    )
+});
+
+/// A function expression, or an arrow function, with its body. `=> {` also maps words to sets: behind a bare name the body
+/// must show that it is one.
+static FUNCTION: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(
+        r"(?s-u)\bfunction\b\s*\*?\s*[A-Za-z0-9_$]*\s*\([^()]*\)\s*\{
+        |\)\s*=>\s*\{
+        |[A-Za-z0-9_$]\s*=>\s*\{[^{}]*(?:;|\breturn\b|[A-Za-z0-9_$]\()",
+    )
 });
 
 /// Compiles a pattern that is written over several lines.
@@ -209,7 +223,8 @@ pub(super) fn find(text: &str, marks: Marks) -> Option<&'static str> {
         () if marks.any(Marks::HASH_BANG) && holds(&SHEBANG) => Some("a shebang line"),
         () if marks.any(Marks::SHELL | Marks::ANGLE) && holds(&SUBSTITUTION) => Some("a command substitution"),
         () if marks.any(Marks::SHELL) && is_substitution(text) => Some("a command substitution"),
-        () if marks.any(Marks::DASH) && names_powershell(text) && holds(&ENCODED) => Some("a program in base64"),
+        () if names_powershell(text) && holds(&ENCODED) => Some("a program in base64"),
+        () if has_function_mark(text, marks) && holds(&FUNCTION) => Some("a function with its body"),
         () if marks.any(Marks::PAREN) && holds(&CALL) => Some("code for an interpreter"),
         () if text.len() >= MIN_BINARY_BYTES && !text.contains(' ') && holds(&BINARY) => Some("a program in base64"),
         () => None,
@@ -244,7 +259,13 @@ fn is_substitution(text: &str) -> bool {
 
 /// Told fast, as most texts do not.
 fn names_powershell(text: &str) -> bool {
-    ["shell", "SHELL", "Shell", "pwsh"].iter().any(|name| text.contains(name))
+    let names = |part: &[u8]| part.eq_ignore_ascii_case(b"hell") || part.eq_ignore_ascii_case(b"pwsh");
+    text.contains(['-', '/']) && text.as_bytes().windows(4).any(names)
+}
+
+/// Told fast, as most texts do not.
+fn has_function_mark(text: &str, marks: Marks) -> bool {
+    marks.any(Marks::EQUALS) && text.contains("=>") || marks.any(Marks::PAREN) && text.contains("function")
 }
 
 /// A browser drops tabs and line ends from a URL, and white space and control characters before it.
@@ -325,6 +346,50 @@ fn is_bare_markup(url: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn functions_with_their_body_are_scripts() {
+        for script in [
+            "function (x) { return x }",
+            "const f = async function* walk(a, b) {\n yield a; }",
+            "(input) => { send(input) }",
+            "async () => {}",
+            "x => { return x + 1 }",
+            "items.map(item => { total += item; })",
+        ] {
+            assert_eq!(text(script), Some("a function with its body"), "{script}");
+        }
+        for honest in [
+            "A pure function (of its input).",
+            "The function {name} is called once.",
+            "transfer(address to) => bool",
+            "maps (a, b) => a + b",
+            "status => {ok, failed}",
+            "status => { \"ok\": 200 }",
+            "a >= b, c => d",
+            "functional (2.0) {beta}",
+        ] {
+            assert_eq!(text(honest), None, "{honest}");
+        }
+    }
+
+    #[test]
+    fn encoded_commands_of_powershell_are_scripts() {
+        for script in [
+            "powershell -enc ZQBjAGgAbwA=",
+            "PoWeRsHeLl.exe -NoP -EncodedCommand 'ZQBjAGgAbwAgADEA'",
+            "pwsh -en ZQBjAGgAbwA=",
+            "powershell /enc ZQBjAGgAbwA=",
+            "powershell -w hidden -e ZQBjAGgAbwAgADEAMgA=",
+        ] {
+            assert_eq!(text(script), Some("a program in base64"), "{script}");
+        }
+        for honest in
+            ["powershell -enc takes base64", "PowerShell 7 - ends here", "a shell -e something", "pwsh -e thing"]
+        {
+            assert_eq!(text(honest), None, "{honest}");
+        }
+    }
 
     fn text(text: &str) -> Option<&'static str> {
         find(text, Marks::of(text))
