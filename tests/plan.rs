@@ -81,6 +81,33 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
+/// What a publisher copies from the terminal must be the record, not an escape of it.
+#[test]
+fn records_with_joiners_can_be_pasted() {
+    let name = "👨\u{200d}👩\u{200d}👧.eth";
+    let family = card("family")
+        .replace("family.eth", name)
+        .replace("cards.example/👨\u{200d}👩\u{200d}👧.eth", "cards.example/family");
+    let folder = folder(&[("👨\u{200d}👩\u{200d}👧.eth.json", &family)]);
+    let plans = json(&plan(folder.path(), &["-o", "json"]));
+    assert_eq!(plans["would_be"], "trusted", "{plans:#}");
+    let text = plan_text(folder.path());
+    for (key, value) in plans["records"].as_object().expect("records") {
+        let line = format!("  {key}={}\n", value.as_str().expect("a text"));
+        assert!(text.contains(&line), "{line:?} is not in {text:?}");
+    }
+    assert!(text.contains("then ask `clresolve \"$(printf %b '"), "{text}");
+}
+
+#[test]
+fn records_that_must_not_be_set_are_not_shown_as_ones() {
+    let hidden = card("cleanagent").replace("\"commandlayer.eth\"", "\"command\\u200dlayer.eth\"");
+    let folder = folder(&[("a.json", &hidden)]);
+    let text = String::from_utf8(plan(folder.path(), &[]).stdout).expect("UTF-8");
+    assert!(text.contains("  cl.owner: not to be set; it reads command\\u{200d}layer.eth\n"), "{text}");
+    assert!(!text.contains("cl.owner="), "{text}");
+}
+
 #[test]
 fn a_folder_of_cards_gives_a_plan_each() {
     let folder = folder(&[

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
+use clresolve_core::characters::unsafe_in_value;
 use jiff::Timestamp;
 
 use super::args::{Format, PlanArgs};
@@ -19,7 +20,7 @@ use super::render::{self, Palette};
 use super::world::LocalRules;
 use crate::plan::{self, CardPlan, Declared, Node, PaymentRecord, Publication, Rules};
 use crate::profile::DEFAULT;
-use crate::text::Foreign;
+use crate::text::{Foreign, in_shell};
 use crate::verdict::{Depth, State};
 
 /// Most files and folders of a publication: hundreds of times the published registry, and few enough to be held.
@@ -34,8 +35,8 @@ const MAX_DEPTH: usize = 32;
 /// Most notes of one kind; who has more such files knows what they are.
 const MAX_NOTES: usize = 10;
 
-/// Characters of a record that are shown: more than any record may sensibly have, since a line that is set must be whole.
-const RECORD_CHARACTERS: usize = 4096;
+/// Longest record that is shown, in bytes: more than any record may sensibly have, since a line that is set must be whole.
+const MAX_RECORD_BYTES: usize = 4096;
 
 pub(super) fn run(args: PlanArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.output.out)?;
@@ -135,7 +136,12 @@ fn people(plan: &CardPlan, palette: &Palette) -> String {
     }
     let _ = writeln!(text, "\nrecords to set:");
     for (key, value) in &plan.records {
-        let _ = writeln!(text, "  {key}={}", Foreign::new(value).at_most(RECORD_CHARACTERS));
+        let _ = match unsafe_in_value(value) {
+            // Escapes would make another record.
+            None if value.len() <= MAX_RECORD_BYTES => writeln!(text, "  {key}={value}"),
+            None => writeln!(text, "  {key}: {} bytes, too long to be shown; --format json has it", value.len()),
+            Some(_) => writeln!(text, "  {key}: not to be set; it reads {}", Foreign::new(value)),
+        };
     }
     for PaymentRecord { record, value, .. } in &plan.payment_records {
         let _ = value.as_ref().map_or(Ok(()), |value| writeln!(text, "  {record}={value}"));
@@ -171,7 +177,8 @@ fn advice(plan: &CardPlan, name: &str) -> String {
         State::Trusted => {
             let flags = flags(plan);
             format!(
-                "This is a plan, not a verdict: publish the CID, set the records on {name}, then ask `clresolve {flags}{name}`; it would be trusted under {profile}."
+                "This is a plan, not a verdict: publish the CID, set the records on {name}, then ask `clresolve {flags}{}`; it would be trusted under {profile}.",
+                in_shell(plan.name.as_deref().unwrap_or("NAME"))
             )
         }
         State::Untrusted | State::Indeterminate => {
