@@ -27,10 +27,11 @@ mod serve;
 use self::serve::serve;
 
 /// The documents outside `docs/`.
-const ELSEWHERE: [&str; 14] = [
+const ELSEWHERE: [&str; 15] = [
     "README.md",
     "ARCHITECTURE.md",
     "SECURITY.md",
+    "SECURITY_PROVENANCE.md",
     "RESOLUTION.md",
     "CHANGELOG.md",
     "clients/README.md",
