@@ -328,7 +328,7 @@ fn has_cpf(text: &str, search: &mut DatumSearch) -> bool {
         let fits = part.iter().zip(SHAPE).all(|(b, s)| if *s == b'0' { b.is_ascii_digit() } else { b == s });
         let digits: Vec<u32> = part.iter().filter(|b| b.is_ascii_digit()).map(|b| u32::from(b - b'0')).collect();
         let check = |count: usize| {
-            let sum: u32 = digits[..count].iter().zip((2..=count as u32 + 1).rev()).map(|(d, w)| d * w).sum();
+            let sum: u32 = digits[..count].iter().rev().zip(2..).map(|(digit, weight)| digit * weight).sum();
             sum * 10 % 11 % 10 == digits[count]
         };
         fits && digits.iter().any(|digit| *digit != digits[0]) && check(9) && check(10)
