@@ -158,6 +158,8 @@ pub struct ChainConfig {
     pub block: BlockSelector,
     /// Whether CCIP-Read gateways may be asked.
     pub ccip_read: bool,
+    /// The age that the newest block may have. Nothing said: see [`ChainConfig::head_age`].
+    pub max_head_age: Option<Duration>,
 }
 
 /// What the doors to the network permit beyond their defaults.
@@ -276,6 +278,7 @@ impl Default for ChainConfig {
             universal_resolver: alloy_ens::UNIVERSAL_RESOLVER_ADDRESS,
             block: BlockSelector::Finalized,
             ccip_read: true,
+            max_head_age: None,
         }
     }
 }
@@ -302,6 +305,27 @@ impl ChainConfig {
     pub fn demand(&self) -> Result<GradeDemand, ConfigError> {
         demanded(&self.endpoints, self.proof, self.quorum)
     }
+
+    /// The age that the newest block may have: as configured, else five slots of the chain. `None`: any, since the slot
+    /// time of the chain is not known.
+    pub fn head_age(&self) -> Option<Duration> {
+        self.max_head_age.or_else(|| five_slots(self.id))
+    }
+}
+
+/// Five slots of the chain with this id, if its blocks come at a fixed rate that is known here. A slot may stay empty, and
+/// an endpoint may be a block behind.
+fn five_slots(chain_id: u64) -> Option<Duration> {
+    let seconds = match chain_id {
+        // Ethereum, and its test networks Holesky, Hoodi and Sepolia.
+        MAINNET | 17_000 | 560_048 | 11_155_111 => 12,
+        // Gnosis and its test network Chiado.
+        100 | 10_200 => 5,
+        // OP Mainnet, Base, and their test networks on Sepolia.
+        10 | 8453 | 11_155_420 | 84_532 => 2,
+        _ => return None,
+    };
+    Some(5 * Duration::from_secs(seconds))
 }
 
 impl Default for RulesConfig {

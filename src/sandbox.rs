@@ -141,6 +141,15 @@ impl Sandbox {
         profiles
     }
 
+    /// The configuration for other programs that ask it while it runs. It says how old the newest block may be: the chain
+    /// seals one every few minutes.
+    pub fn shared_config(&self) -> Config {
+        let mut config = self.config();
+        config.chain.max_head_age = Some(clresolve_sandbox::MAX_HEAD_AGE);
+        config.chains.values_mut().for_each(|chain| chain.max_head_age = config.chain.max_head_age);
+        config
+    }
+
     /// Keeps the sandbox running, and its chain growing, for as long as this is awaited.
     pub async fn stopped(self) {
         self.0.run().await;

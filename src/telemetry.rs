@@ -14,7 +14,7 @@ mod shared;
 use jiff::Timestamp;
 use metrics::{Counter, Histogram, counter, gauge, histogram};
 
-use clresolve_chain::RPC_LIES;
+use clresolve_chain::{HEADS_REFUSED, RPC_LIES};
 use clresolve_core::reason::Refusal;
 use clresolve_core::text::Foreign;
 use clresolve_egress::count::{UPSTREAM_REQUESTS, UPSTREAM_UP};
@@ -92,7 +92,7 @@ const START_TIME: &str = "process_start_time_seconds";
 pub const COMMIT: Option<&str> = option_env!("CLRESOLVE_COMMIT");
 
 /// Every family.
-pub const FAMILIES: [Family; 38] = [
+pub const FAMILIES: [Family; 39] = [
     Family { name: BUILD_INFO, kind: Kind::Gauge, help: "The program that runs, by version and commit; always 1." },
     Family { name: START_TIME, kind: Kind::Gauge, help: "When the daemon was started, in seconds of Unix time." },
     Family { name: HTTP_REQUESTS, kind: Kind::Counter, help: "Requests answered, by route and class of status." },
@@ -238,6 +238,11 @@ pub const FAMILIES: [Family; 38] = [
         kind: Kind::Counter,
         help: "Messages of an endpoint's WebSocket that woke nothing, by endpoint and cause: waiting (the poll for another \
                block was still to come), unasked.",
+    },
+    Family {
+        name: HEADS_REFUSED,
+        kind: Kind::Counter,
+        help: "Newest blocks that did not count, by endpoint and by whether they were too old or ahead of the clock.",
     },
     Family {
         name: RPC_LIES,

@@ -6,6 +6,8 @@ mod batch;
 mod newest;
 #[path = "chain/payment.rs"]
 mod payment;
+#[path = "chain/stalled.rs"]
+mod stalled;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -165,6 +167,7 @@ fn config(endpoints: Vec<Endpoint>) -> ChainConfig {
         hedge_after: Duration::from_secs(8),
         ccip: true,
         coins: Coins::default(),
+        max_head_age: None,
     }
 }
 

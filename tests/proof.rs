@@ -162,6 +162,7 @@ fn config(demand: GradeDemand, urls: Vec<Url>) -> ChainConfig {
         hedge_after: Duration::from_secs(60),
         ccip: true,
         coins: Coins::default(),
+        max_head_age: None,
     }
 }
 

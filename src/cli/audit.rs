@@ -244,6 +244,7 @@ fn settings_digest(config: &Config) -> String {
     canonical_digest(&json!({
         "universal_resolver": chain.universal_resolver.to_string(),
         "genesis": chain.genesis.map(|hash| hash.to_string()),
+        "max_head_age": chain.head_age(),
         "ccip_read": chain.ccip_read,
         "own_endpoint": believes_own,
         "require_all_sources": rules.require_all_sources,
@@ -274,6 +275,8 @@ pub(super) fn scope(world: &World) -> anyhow::Result<Scope> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -284,10 +287,11 @@ mod tests {
             settings_digest(&config)
         };
         let usual = with(&|_| {});
-        let changes: [&dyn Fn(&mut Config); 8] = [
+        let changes: [&dyn Fn(&mut Config); 9] = [
             &|config| config.chain.universal_resolver = [1; 20].into(),
             &|config| config.chain.genesis = Some([1; 32].into()),
             &|config| config.chain.ccip_read ^= true,
+            &|config| config.chain.max_head_age = Some(Duration::from_secs(90)),
             &|config| {
                 config.chain.endpoints.truncate(1);
                 config.chain.endpoints[0].own = true;

@@ -111,6 +111,7 @@ fn in_force(config: &Config) -> anyhow::Result<Layer> {
     };
     let mut layer = Layer::of(config);
     (layer.proof, layer.quorum, layer.depth) = (Some(proof), quorum, Some(config.rules.depth));
+    layer.max_head_age = config.chain.head_age();
     Ok(layer)
 }
 

@@ -86,7 +86,7 @@ async fn keep_running(args: SandboxArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.output.out)?;
     let sandbox = Sandbox::start().await?;
     if let Some(path) = &args.write_config {
-        sandbox.config().save(path)?;
+        sandbox.shared_config().save(path)?;
     }
     let endpoints = sandbox.endpoints();
     let config = args.write_config.map(|path| path.display().to_string());

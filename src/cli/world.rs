@@ -209,6 +209,7 @@ fn layer(args: &WorldArgs) -> Layer {
         universal_resolver: args.universal_resolver,
         chain_id: args.chain_id,
         block: args.block,
+        max_head_age: args.max_head_age,
         profile: args.rules.profile.clone(),
         depth: args.rules.depth.map(Depth::from),
         links: args.links.then_some(true),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use alloy_primitives::Address;
 use clresolve_core::payment::CoinType;
@@ -16,7 +17,7 @@ use super::keys::One;
 use super::labels::labelled;
 use super::paths::without_paths;
 use super::payment::is_normal;
-use super::value::{Contract, ProofDemand, ProofForm, quorum_number};
+use super::value::{Contract, ProofDemand, ProofForm, Time, quorum_number};
 
 /// `[chains]`: by EIP-155 chain id.
 pub type Chains = BTreeMap<ChainId, RegistryChain>;
@@ -75,6 +76,9 @@ pub struct RegistryChain {
     /// How many operators must agree, in a quorum.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "quorum_number")]
     pub quorum: Option<usize>,
+    /// The age that the chain's newest block may have; nothing said: five slots, where they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "One::<Time>")]
+    pub max_head_age: Option<Duration>,
     /// The identity registry; by default that of ERC-8004's authors.
     #[serde(default = "published", with = "contract")]
     pub registry: Address,
@@ -91,7 +95,14 @@ const fn published() -> Address {
 impl RegistryChain {
     /// The published registry, read through these endpoints.
     pub const fn new(endpoints: Vec<Endpoint>) -> Self {
-        Self { endpoints, proof: None, quorum: None, registry: IDENTITY_REGISTRY, agents: BTreeMap::new() }
+        Self {
+            endpoints,
+            proof: None,
+            quorum: None,
+            max_head_age: None,
+            registry: IDENTITY_REGISTRY,
+            agents: BTreeMap::new(),
+        }
     }
 
     /// What its endpoints must do for an answer: as [`ChainConfig::demand`](super::ChainConfig::demand) says. State proofs
@@ -107,6 +118,11 @@ impl RegistryChain {
             }),
             demand => Ok(demand),
         }
+    }
+
+    /// The age that the newest block of this chain may have, as [`ChainConfig::head_age`](super::ChainConfig::head_age).
+    pub fn head_age(&self, id: ChainId) -> Option<Duration> {
+        self.max_head_age.or_else(|| super::five_slots(id.number()))
     }
 
     /// The endpoints, each under a label of its own that tells the chain too: `rpc-8453-1` where none is given.
@@ -189,6 +205,7 @@ mod tests {
 [chains.8453]
 rpc = ["https://a.example/SECRET", { url = "https://b.example", label = "b" }]
 quorum = 2
+max-head-age = "20s"
 registry = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 agents = { "summarizeagent.eth" = 22 }
 
@@ -201,6 +218,7 @@ rpc = [{ url = "http://127.0.0.1:8545", own = true }]
         let config = read(FULL).unwrap();
         let base = &config.chains[&ChainId::new(8453).unwrap()];
         assert_eq!(base.demand(), Ok(GradeDemand::Quorum(2)));
+        assert_eq!(base.max_head_age, Some(Duration::from_secs(20)));
         assert_eq!(base.agents["summarizeagent.eth"], 22);
         let labels: Vec<&str> = base.endpoints.iter().map(|endpoint| endpoint.label.as_str()).collect();
         assert_eq!(labels, ["rpc-8453-1", "b"]);

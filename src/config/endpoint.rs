@@ -27,33 +27,39 @@ impl Endpoint {
     pub const UNNAMED: &str = "rpc";
 
     /// The operator of an endpoint of which nothing is said: the last two labels of its host, which takes strangers
-    /// below one public suffix for one rather than one for several; host and port where the host is an IP address or
-    /// `localhost`, since there the port tells nodes and tunnels apart. All addresses of this machine are `localhost`.
+    /// below one public suffix for one rather than one for several; address and port where the host is an IP address.
+    /// Whatever this machine or its own network gives a name to is one operator, `localhost`: addresses that are loopback
+    /// or unspecified, names below `localhost`, and names of one label.
     pub fn operator_of(url: &Url) -> String {
         let address = match url.host() {
-            Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
-            Some(Host::Ipv6(address)) => Some(address.to_canonical()),
-            Some(Host::Domain(_)) | None => None,
+            Some(Host::Ipv4(address)) => IpAddr::V4(address),
+            Some(Host::Ipv6(address)) => address.to_canonical(),
+            Some(Host::Domain(name)) => return operator_of_name(name),
+            None => return LOCAL.to_owned(),
         };
-        let name = match address {
-            Some(address) if address.is_loopback() => "localhost",
-            Some(_) => "",
-            None => url.host_str().unwrap_or_default().trim_end_matches('.'),
-        };
-        let dots: Vec<usize> = name.rmatch_indices('.').map(|(at, _)| at).collect();
-        match dots.as_slice() {
-            [] => {
-                let port = url.port_or_known_default().map_or_else(String::new, |port| format!(":{port}"));
-                let address = match address.filter(|_| name.is_empty()) {
-                    Some(IpAddr::V4(address)) => address.to_string(),
-                    Some(IpAddr::V6(address)) => format!("[{address}]"),
-                    None => String::new(),
-                };
-                format!("{name}{address}{port}")
-            }
-            [_] => name.to_owned(),
-            [_, before, ..] => name[before + 1..].to_owned(),
+        if address.is_loopback() || address.is_unspecified() {
+            return LOCAL.to_owned();
         }
+        let port = url.port_or_known_default().map_or_else(String::new, |port| format!(":{port}"));
+        match address {
+            IpAddr::V4(address) => format!("{address}{port}"),
+            IpAddr::V6(address) => format!("[{address}]{port}"),
+        }
+    }
+}
+
+/// The operator of this machine and its own network.
+const LOCAL: &str = "localhost";
+
+/// The operator of a host name. A URL holds it in lower case.
+fn operator_of_name(name: &str) -> String {
+    let name = name.trim_end_matches('.');
+    let mut dots = name.rmatch_indices('.').map(|(at, _)| at);
+    match (dots.next(), dots.next()) {
+        (None, _) => LOCAL.to_owned(),
+        (Some(dot), _) if name[dot + 1..] == *LOCAL => LOCAL.to_owned(),
+        (Some(_), None) => name.to_owned(),
+        (Some(_), Some(before)) => name[before + 1..].to_owned(),
     }
 }
 

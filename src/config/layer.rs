@@ -200,6 +200,8 @@ layer! {
         quorum: usize, [deserialize_with = "quorum_number"];
         /// Hash of block 0.
         genesis: B256, [with = "One::<Hash>"];
+        /// The age that the newest block may have.
+        max_head_age: Duration, [with = "One::<Time>"];
         /// Owners whose commons cards are accepted, in normal form.
         allowed_publishers: Vec<String>;
     }
@@ -232,14 +234,16 @@ impl Config {
         Ok(())
     }
 
-    /// Another chain has another world and another block 0.
+    /// Another chain has another world, another block 0 and other slots.
     fn lay_chain_id(&mut self, layer: &Layer) {
         if let Some(id) = layer.chain_id.filter(|id| *id != self.chain.id) {
             self.chain.id = id;
             self.chain.world = if id == MAINNET { "mainnet".to_owned() } else { format!("eip155-{id}") };
             self.chain.genesis = None;
+            self.chain.max_head_age = None;
         }
         self.chain.genesis = layer.genesis.or(self.chain.genesis);
+        self.chain.max_head_age = layer.max_head_age.or(self.chain.max_head_age);
     }
 
     /// A stronger layer's `proof` undoes a weaker layer's `quorum`, and the other way round.
@@ -387,6 +391,7 @@ impl Layer {
             proof: config.chain.proof,
             quorum: config.chain.quorum,
             genesis: config.chain.genesis,
+            max_head_age: config.chain.max_head_age,
             depth: Some(config.rules.depth).filter(|depth| *depth != Depth::default()),
             allowed_publishers: Some(config.rules.allowed_publishers.clone()),
             ..Self::without_handmade(config)

@@ -303,6 +303,7 @@ pub(super) fn world_digest(config: &Config, trust_roots: &[Bytes]) -> Arc<str> {
         "proof": chain.proof.map(|proof| proof.to_string()),
         "quorum": chain.quorum,
         "genesis": chain.genesis.map(|hash| hash.to_string()),
+        "max_head_age": chain.head_age(),
         "gateways": gateways,
         "allow_hosts": texts(&config.network.allow_hosts),
         "connect_to": texts(&config.network.connect_to),

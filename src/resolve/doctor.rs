@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::{SetupError, setup};
 
+use crate::chain::MAX_AHEAD;
 use crate::cid::{Budget, ContentId, ContentPath};
 use crate::clock::Clock;
 use crate::config::{Config, Endpoint, Gateway, GradeDemand, Hedging};
@@ -31,6 +32,9 @@ const MAX_REQUEST_TIME: Duration = Duration::from_secs(5);
 
 /// How far two clocks may be apart before it is worth a word: answers travel, and blocks come every twelve seconds.
 const MAX_SKEW_SECONDS: i64 = 30;
+
+/// How far a block may be ahead of this machine's clock, in seconds. Readings draw the same line.
+const MAX_AHEAD_SECONDS: i64 = MAX_AHEAD.as_secs() as i64;
 
 /// The age from which a finalized block is stale, in seconds. Verdicts draw the same line (`chain-behind`).
 const MAX_FINALIZED_AGE: i64 = 45 * 60;
@@ -362,8 +366,26 @@ fn of_endpoint(config: &Config, health: &EndpointHealth) -> Option<String> {
         let behind = format!("{label} is behind, its finalized block is {minutes} minutes old");
         return Some(format!("{behind}: let it finish its synchronisation"));
     }
+    if let Some(advice) = of_head(config, health) {
+        return Some(advice);
+    }
     (health.ws == Some(false))
         .then(|| format!("{label} announces no new blocks ({error}): correct its ws, or take it out"))
+}
+
+/// Whether the newest block of an endpoint counts. Its word about changes does not, where that block is too old or lies in
+/// the future.
+fn of_head(config: &Config, health: &EndpointHealth) -> Option<String> {
+    let (most, head) = (config.chain.head_age()?, health.latest.as_ref()?);
+    let label = &health.label;
+    if head.age_s > i64::try_from(most.as_secs()).unwrap_or(i64::MAX) {
+        let stands = format!("{label} stands still, its newest block {} is {} s old", head.number, head.age_s);
+        return Some(format!("{stands} (max-head-age: {} s): restart it, or take it out", most.as_secs()));
+    }
+    (head.age_s < -MAX_AHEAD_SECONDS).then(|| {
+        let runs = format!("{label} runs ahead, its newest block {} lies {} s in the future", head.number, -head.age_s);
+        format!("{runs}: set the clock of this machine, or take the endpoint out")
+    })
 }
 
 /// Whether enough operators answer.
@@ -373,7 +395,9 @@ fn of_demand(config: &Config, found: &Examination) -> Option<String> {
         GradeDemand::Quorum(agree) | GradeDemand::StateProof(agree) => agree,
     };
     let usable = config.chain.endpoints.iter().zip(&found.endpoints);
-    let usable = usable.filter(|(_, health)| health.chain == Some(config.chain.id) && health.finalized.is_some());
+    let usable = usable.filter(|(_, health)| {
+        health.chain == Some(config.chain.id) && health.finalized.is_some() && of_head(config, health).is_none()
+    });
     let operators: BTreeSet<&str> = usable.map(|(endpoint, _)| endpoint.operator.as_str()).collect();
     (operators.len() < needed).then(|| {
         let (has, plural) = (operators.len(), if needed == 1 { "" } else { "s" });

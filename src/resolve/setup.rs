@@ -133,6 +133,7 @@ pub(super) fn upstream(config: &Config, egress: &Egress) -> Result<Upstream, Set
         hedge_after: timeout.mul_f64(HEDGE_SHARE),
         ccip: config.chain.ccip_read,
         coins: config.coins(),
+        max_head_age: config.chain.head_age(),
     };
     Ok(Upstream {
         settings,
@@ -242,6 +243,7 @@ pub(super) fn registries(
             hedge_after: timeout.mul_f64(HEDGE_SHARE),
             ccip: false,
             coins: chain::Coins::default(),
+            max_head_age: chain.head_age(*id),
         };
         Ok(Registry::new(chain, settings, &http, clock))
     };

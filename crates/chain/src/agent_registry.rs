@@ -1,7 +1,8 @@
 //! [`AgentRegistry`]: what the identity registry of ERC-8004 on some chain says of an agent.
 //!
-//! The endpoints first agree on a finalized block, and then on what the registry says in it: two round trips, but no
-//! other contract is needed on that chain, and whatever its `block.number` means is of no concern.
+//! The endpoints first agree on a finalized block and on a newest one, and then on what the registry says in both: two
+//! round trips, but no other contract is needed on that chain, and whatever its `block.number` means is of no concern. The
+//! newest block is named by its hash, so that no endpoint that stands still answers in its place.
 
 use std::sync::Arc;
 
@@ -63,13 +64,20 @@ impl AgentRegistry {
     /// # Errors
     /// [`AgentError`].
     pub async fn agent(&self, agent: U256) -> Result<AgentReading, AgentError> {
-        let consensus = poll(&self.pool, Arc::new(HeaderOnly), BlockSelector::Finalized).await?;
-        let (block, proof) = (consensus.block, consensus.proof(self.pool.demand));
-        let client = self.pool.client(consensus.members, consensus.spares);
+        let header = |selector| poll(&self.pool, Arc::new(HeaderOnly), selector);
+        let (finalized, newest) = tokio::try_join!(header(BlockSelector::Finalized), header(BlockSelector::Latest))?;
+        let (block, proof) = (finalized.block, finalized.proof(self.pool.demand));
+        if newest.block.number < block.number {
+            let below = Failure::HeadBelowFinalized { head: newest.block.number, finalized: block.number };
+            return Err(below.into_error(&newest.labels().join(", "), "latest", self.pool.chain_id).into());
+        }
+        let newest_block = by_hash(&newest.block);
+        let client = self.pool.client(finalized.members, finalized.spares);
+        let newest_client = self.pool.client(newest.members, newest.spares);
         let wallet_call = || agent_registry::wallet_call(agent);
         let (wallet, latest_wallet, uri) = tokio::try_join!(
             self.called(&client, wallet_call(), by_hash(&block)),
-            self.called(&client, wallet_call(), BlockId::latest()),
+            self.called(&newest_client, wallet_call(), newest_block),
             self.called(&client, agent_registry::uri_call(agent), by_hash(&block)),
         )?;
         let wallet_of = |data: Option<Bytes>| data.map_or(Ok(None), |data| agent_registry::wallet(&data));

@@ -129,15 +129,11 @@ impl Answers {
         }
     }
 
-    /// What the newest block says, from the votes on it that count. A look-up asks `rpc`, the endpoints of `pool` as one.
-    pub(crate) async fn newest(
-        &self,
-        rpc: &RpcClient,
-        query: &Query,
-        newest: Newest<Findings>,
-        pool: &EndpointPool,
-    ) -> NewestAnswer {
-        let Newest { records, payment, look_ups } = newest;
+    /// What the newest block says, from the votes on it that count. A look-up asks the endpoints whose newest block counts:
+    /// any other could lead it through an older one.
+    pub(crate) async fn newest(&self, query: &Query, newest: Newest<Findings>, pool: &EndpointPool) -> NewestAnswer {
+        let Newest { records, payment, look_ups, current } = newest;
+        let rpc = &pool.client(current, Vec::new());
         let objection = records.objection();
         let latest = self.voted(rpc, query, records, payment, pool.chain_id).await;
         // Who objects by what cannot be read may have made it up: the publisher is not to blame.
@@ -417,6 +413,7 @@ mod tests {
         let query = Query::address(&EnsName::parse("a.eth").unwrap(), &Contracts::default());
         let unreadable = Findings {
             block: 5,
+            time: None,
             registered: true,
             holder: None,
             expiry: None,
@@ -426,8 +423,9 @@ mod tests {
         };
         let vote = |is_objection| NewestVote { label: "a".to_owned(), vote: Ok(unreadable.clone()), is_objection };
         let newest = async |is_objection| {
-            let newest = Newest { records: vote(is_objection), payment: vote(false), look_ups: Vec::new() };
-            answers.newest(&pool.client(Vec::new(), Vec::new()), &query, newest, &pool).await.latest
+            let (records, payment) = (vote(is_objection), vote(false));
+            let newest = Newest { records, payment, look_ups: Vec::new(), current: Vec::new() };
+            answers.newest(&query, newest, &pool).await.latest
         };
         let stated = ChainError::Resolver(ResolverFault::CallReverted);
         assert_eq!(newest(false).await, Err(stated), "enough operators say so");

@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use url::{Host, Url};
 
 use crate::failure::Failure;
+use crate::head_age;
 use crate::header;
 use crate::request::tag;
 use crate::transport::{EndpointTransport, HttpPost};
@@ -130,6 +131,13 @@ impl RpcEndpoint {
             Ok(_) => self.failed_at.store(i64::MIN, Ordering::Relaxed),
             Err(failure) if failure.is_endpoints_fault() => self.failed(now),
             Err(_) => {}
+        }
+    }
+
+    /// Counts a newest block that is not recent, and lets its endpoint rest.
+    pub(crate) fn note_head(&self, failure: &Failure, now: Timestamp) {
+        if head_age::count_refused(&self.label, failure) {
+            self.failed(now);
         }
     }
 

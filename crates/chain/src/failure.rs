@@ -30,6 +30,25 @@ pub(crate) enum Failure {
     WrongGenesis(B256),
     /// The endpoint does not have the block.
     NoBlock(String),
+    /// The endpoint's newest block is older than it may be: the endpoint stands still.
+    HeadOld {
+        /// Age of the block, by the clock of this machine.
+        seconds: i64,
+        /// The age that it may have, in seconds.
+        most: u64,
+    },
+    /// A block of the endpoint lies in the future.
+    HeadAhead {
+        /// How far, by the clock of this machine.
+        seconds: i64,
+    },
+    /// The endpoint's newest block lies below one that enough operators have finalized.
+    HeadBelowFinalized {
+        /// Its height.
+        head: u64,
+        /// The height of the finalized block.
+        finalized: u64,
+    },
     /// The call ran and failed: too much gas, or time. The resolver is at fault, as a rule.
     CallFailed(ResolverFault),
     /// A bound of this program was reached.
@@ -102,6 +121,9 @@ impl Failure {
             Self::Unusable(_)
                 | Self::WrongChain(_)
                 | Self::WrongGenesis(_)
+                | Self::HeadOld { .. }
+                | Self::HeadAhead { .. }
+                | Self::HeadBelowFinalized { .. }
                 | Self::LocalLimit(LocalLimit::Reply { .. })
         )
     }
@@ -120,6 +142,9 @@ impl Failure {
     pub(crate) fn into_error(self, label: &str, block: &str, expected: u64) -> ChainError {
         match self {
             Self::Unusable(cause) => ChainError::Unreachable(vec![(label.to_owned(), cause)]),
+            Self::HeadOld { .. } | Self::HeadAhead { .. } | Self::HeadBelowFinalized { .. } => {
+                ChainError::Unreachable(vec![(label.to_owned(), self.to_string())])
+            }
             Self::WrongChain(observed) => ChainError::WrongChain { endpoint: label.to_owned(), expected, observed },
             Self::WrongGenesis(observed) => ChainError::WrongGenesis { endpoint: label.to_owned(), observed },
             Self::NoBlock(detail) => ChainError::BlockUnavailable { block: block.to_owned(), detail },
@@ -146,6 +171,13 @@ impl fmt::Display for Failure {
             Self::Unusable(cause) => f.write_str(cause),
             Self::WrongChain(id) => write!(f, "it serves chain {id}"),
             Self::WrongGenesis(hash) => write!(f, "its chain begins with block {hash}"),
+            Self::HeadOld { seconds, most } => {
+                write!(f, "its newest block is {seconds} s old by this machine's clock; at most {most} s are allowed")
+            }
+            Self::HeadAhead { seconds } => write!(f, "its block is {seconds} s ahead of this machine's clock"),
+            Self::HeadBelowFinalized { head, finalized } => {
+                write!(f, "its newest block {head} lies below the block {finalized} that is finalized")
+            }
             Self::NoBlock(detail) => write!(f, "it does not have the block: {detail}"),
             Self::CallFailed(cause) => write!(f, "the call failed: {cause}"),
             Self::LocalLimit(limit) => limit.fmt(f),

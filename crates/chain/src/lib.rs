@@ -15,6 +15,7 @@ mod failure;
 mod fan_out;
 mod follow;
 pub mod gateway;
+mod head_age;
 mod header;
 mod header_only;
 #[cfg(feature = "state-proof")]
@@ -64,6 +65,7 @@ pub use self::agent_registry::{AgentError, AgentReading, AgentRegistry};
 pub use self::endpoint::Endpoint;
 pub use self::endpoint_survey::{EndpointStatement, EndpointSurvey, NameStatement};
 pub use self::follow::{Change, FollowError, Follower, Follows, News, OVERLAP, Source};
+pub use self::head_age::{HEADS_REFUSED, MAX_AHEAD};
 #[cfg(feature = "state-proof")]
 pub use self::header_source::{Head, HeaderSource};
 pub use self::name_finder::{FoundNames, NameFinder, Spellings, WantedNames};

@@ -17,6 +17,7 @@ use crate::endpoint::RpcEndpoint;
 use crate::exchange::{Attestation, ChainIdentity, Observation};
 use crate::failure::Failure;
 use crate::fan_out::{Event, FanOut, Need, Plan};
+use crate::head_age::HeadAge;
 use crate::pool::{Clock, EndpointPool};
 use crate::query::Query;
 use crate::quorum::{Agreement, AtLatest, QuorumCounter, QuorumStatus, Vote, VotePart};
@@ -34,7 +35,11 @@ pub(crate) async fn poll<Q: Votable>(
     poll.run().await;
     match poll.count.counter.status() {
         QuorumStatus::Settled(agreement) | QuorumStatus::Provisional(agreement, _) => Ok(poll.consensus(&agreement)),
-        QuorumStatus::Open { .. } => Err(poll.disagreement()),
+        QuorumStatus::Open { .. } => {
+            let error = poll.disagreement();
+            poll.note_liars(None);
+            Err(error)
+        }
     }
 }
 
@@ -102,6 +107,9 @@ pub(crate) struct Newest<V> {
     /// All votes that are the same as what was read up to look-ups off the chain, with the endpoints that gave them and
     /// contradicted nothing in this reading.
     pub(crate) look_ups: Vec<(Arc<RpcEndpoint>, V)>,
+    /// The endpoints that may be asked about the newest block: their own one counts, and they contradicted nothing in this
+    /// reading.
+    pub(crate) current: Vec<Arc<RpcEndpoint>>,
 }
 
 impl<V: Vote + Clone> Newest<V> {
@@ -118,10 +126,12 @@ impl<V: Vote + Clone> Newest<V> {
             Some(NewestVote { label, vote, is_objection: counter.is_objection(endpoint, pinned, part) })
         };
         let look_ups = counter.same_up_to_look_ups(pinned).filter(|(endpoint, _)| is_usable(endpoint));
+        let current = counter.with_latest().filter(&is_usable).map(|endpoint| Arc::clone(&order[endpoint])).collect();
         Some(Self {
             records: of(at.records, VotePart::Records)?,
             payment: of(at.payment, VotePart::Payment)?,
             look_ups: look_ups.map(|(endpoint, vote)| (Arc::clone(&order[endpoint]), vote.clone())).collect(),
+            current,
         })
     }
 }
@@ -214,7 +224,13 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
         let plan = Plan::new(order.len(), pool.width(), pool.width());
         Self {
             pool,
-            request: Request { query, selector, identity: pool.identity(), clock: Arc::clone(&pool.clock) },
+            request: Request {
+                query,
+                selector,
+                identity: pool.identity(),
+                clock: Arc::clone(&pool.clock),
+                head_age: pool.head_age,
+            },
             fan_out: FanOut::new(plan, pool.patience()),
             count: Count {
                 order,
@@ -294,7 +310,7 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
         };
         if self.pool.demand != GradeDemand::SingleRpc {
             self.remember_genesis(endpoints);
-            self.note_liars(agreement.clone());
+            self.note_liars(Some(agreement.clone()));
         }
         consensus
     }
@@ -339,19 +355,19 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
         }
     }
 
-    /// Counts the endpoints that contradict the agreement, also those that answer late, and lets them rest.
-    fn note_liars(self, agreement: Agreement) {
+    /// Counts the endpoints that contradict what enough operators state alike, also those that answer late, and lets them
+    /// rest.
+    fn note_liars(self, agreement: Option<Agreement>) {
         let Self { request, mut fan_out, mut count, .. } = self;
         let clock = request.clock;
         tokio::spawn(async move {
             while let Some(reply) = fan_out.drain().await {
                 count.add(reply);
             }
-            for (endpoint, _) in count.counter.against(&agreement) {
+            for (endpoint, Block { number: block, .. }) in count.counter.against(agreement.as_ref()) {
                 let liar = &count.order[endpoint];
                 liar.failed(clock());
                 crate::rpc_lied(&liar.label);
-                let block = agreement.block.number;
                 tracing::warn!(endpoint = liar.label, block, "endpoint contradicts the quorum");
             }
         });
@@ -385,7 +401,7 @@ impl<V: Vote + fmt::Display> Count<V> {
             let vote = self.counter.vote(endpoint, &other);
             (endpoint, vote.map_or_else(|| height(&other), |vote| statement(&other, vote)))
         };
-        self.counter.against(agreement).into_iter().map(describe).collect()
+        self.counter.against(Some(agreement)).into_iter().map(describe).collect()
     }
 
     /// The statements of all endpoints that answered.
@@ -410,6 +426,7 @@ struct Request<Q> {
     selector: BlockSelector,
     identity: ChainIdentity,
     clock: Clock,
+    head_age: HeadAge,
 }
 
 /// A request is a task of its own. It goes on after the poll has ended, so that its connection stays open and its
@@ -417,10 +434,16 @@ struct Request<Q> {
 impl<Q: Votable> Request<Q> {
     fn observe(&self, index: usize, endpoint: Arc<RpcEndpoint>) -> BoxFuture<'static, Reply<Q::Vote>> {
         let (query, clock) = (Arc::clone(&self.query), Arc::clone(&self.clock));
-        let (selector, identity) = (self.selector, self.identity);
+        let (selector, identity, head_age) = (self.selector, self.identity, self.head_age);
         let task = tokio::spawn(async move {
-            let observation = query.observe(&endpoint, selector, identity).await;
+            let observed = query.observe(&endpoint, selector, identity).await;
+            let observation = observed.and_then(|observed| head_age.checked(observed, selector, clock()));
             endpoint.note(&observation, clock());
+            let failure = match &observation {
+                Ok(observation) => observation.latest.as_ref().and_then(|latest| latest.as_ref().err()),
+                Err(failure) => Some(failure),
+            };
+            failure.into_iter().for_each(|failure| endpoint.note_head(failure, clock()));
             observation
         });
         let ended = task.map(|ended| ended.unwrap_or_else(|error| Err(Failure::broken_off(&error))));

@@ -16,6 +16,7 @@ use crate::endpoint::{Endpoint, RpcEndpoint};
 use crate::exchange::ChainIdentity;
 use crate::failure::Failure;
 use crate::fan_out::first;
+use crate::head_age::HeadAge;
 use crate::query::Query;
 use crate::quorum_transport::QuorumTransport;
 use crate::transport::HttpPost;
@@ -46,9 +47,11 @@ pub struct ChainConfig {
     pub ccip: bool,
     /// The coin types for which addresses are read with the records of the walk.
     pub coins: Coins,
+    /// The age that the newest block may have. `None`: any, where nobody states the chain's slot time.
+    pub max_head_age: Option<Duration>,
 }
 
-/// Gives the time. Only how long a failed endpoint rests depends on it.
+/// Gives the time, by which endpoints that stand still are refused, and those that failed rest.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// The endpoints of a chain.
@@ -57,6 +60,7 @@ pub(crate) struct EndpointPool {
     pub(crate) demand: GradeDemand,
     pub(crate) hedge_after: Duration,
     pub(crate) clock: Clock,
+    pub(crate) head_age: HeadAge,
     genesis: Option<B256>,
     /// What a quorum agreed on, where nothing is configured.
     agreed_genesis: OnceLock<B256>,
@@ -71,6 +75,7 @@ impl EndpointPool {
             demand: config.demand,
             hedge_after: config.hedge_after,
             clock: Arc::new(Timestamp::now),
+            head_age: HeadAge(config.max_head_age),
             genesis: config.genesis,
             agreed_genesis: OnceLock::new(),
             endpoints: config.endpoints.into_iter().map(endpoint).collect(),

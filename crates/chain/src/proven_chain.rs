@@ -183,12 +183,11 @@ impl ProvenChain {
         head: &Head,
         pinned: &Findings,
     ) -> Result<(NewestAnswer, Option<u64>), ChainError> {
-        let Some(NewestFindings { newest, reached, members, spares }) = hints.newest(head, pinned).await else {
+        let Some(NewestFindings { newest, reached }) = hints.newest(head, pinned).await else {
             let few = "too few endpoints say what the newest block holds".to_owned();
             return Err(ChainError::Unreachable(vec![("newest block".to_owned(), few)]));
         };
-        let client = self.pool.client(members, spares);
-        Ok((self.answers.newest(&client, query, newest, &self.pool).await, reached))
+        Ok((self.answers.newest(query, newest, &self.pool).await, reached))
     }
 
     async fn reading(&self, query: Query, selector: BlockSelector) -> Result<Reading, ChainError> {

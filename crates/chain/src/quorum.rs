@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use clresolve_core::reading::Block;
 use clresolve_state::HashedHeader;
 use clresolve_state::contracts::{Findings, Resolved};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::failure::Failure;
 use crate::fan_out::Need;
@@ -38,6 +38,11 @@ pub(crate) trait Vote: PartialEq {
 
     /// Height of the block that it is about, where it says that itself.
     fn height(&self) -> Option<u64> {
+        None
+    }
+
+    /// Time of the block that it is about, where it says that itself.
+    fn time(&self) -> Option<Timestamp> {
         None
     }
 }
@@ -68,6 +73,10 @@ impl Vote for Findings {
 
     fn height(&self) -> Option<u64> {
         Some(self.block)
+    }
+
+    fn time(&self) -> Option<Timestamp> {
+        self.time
     }
 }
 
@@ -171,6 +180,24 @@ impl<V: Vote> QuorumCounter<V> {
             unanswered: Vec::new(),
             latest,
         });
+        self.refuse_heads_below_finalized();
+    }
+
+    /// Turns votes on a newest block that lies below a finalized one into failures: their endpoints stand still.
+    fn refuse_heads_below_finalized(&mut self) {
+        let Some(finalized) = self.finalized() else { return };
+        for latest in self.voters.iter_mut().filter_map(|voter| voter.latest.as_mut()) {
+            let head = latest.as_ref().ok().and_then(Vote::height);
+            if let Some(head) = head.filter(|head| *head < finalized) {
+                *latest = Err(Failure::HeadBelowFinalized { head, finalized });
+            }
+        }
+    }
+
+    /// The height that as many operators as must agree have reached with their own block. It only grows.
+    fn finalized(&self) -> Option<u64> {
+        let heads = self.voters.iter().map(|voter| (voter.head.number, voter.operator.as_str()));
+        highest_shared(heads.collect(), self.agree)
     }
 
     /// An endpoint is asked again, about a block of others.
@@ -276,14 +303,8 @@ impl<V: Vote> QuorumCounter<V> {
             let latest = voter.latest.as_ref()?.as_ref().ok()?;
             latest.same(vote, part).then_some((latest.height()?, voter.operator.as_str()))
         });
-        let mut heights: Vec<(u64, &str)> = same.collect();
-        heights.sort_unstable_by_key(|(height, _)| Reverse(*height));
-        let mut operators = BTreeSet::new();
-        let enough = heights.into_iter().find(|(_, operator)| {
-            operators.insert(*operator);
-            operators.len() >= self.agree || clresolve_core::mutant!("the-furthest-vouches")
-        });
-        enough.map(|(height, _)| height)
+        let agree = if clresolve_core::mutant!("the-furthest-vouches") { 1 } else { self.agree };
+        highest_shared(same.collect(), agree)
     }
 
     /// The endpoints whose votes on the newest block count where too few endpoints answered: those that object to `vote`. An
@@ -322,18 +343,34 @@ impl<V: Vote> QuorumCounter<V> {
         has_two_votes || self.voters.iter().any(|voter| !voter.others.is_empty())
     }
 
-    /// The endpoints that contradict the agreement, and the block that they have at its height. An endpoint that agrees
-    /// late is not among them.
-    pub(crate) fn against(&self, agreement: &Agreement) -> Vec<(usize, Block)> {
-        let agreed = agreement.endpoints.first().and_then(|endpoint| self.vote(*endpoint, &agreement.block));
+    /// The endpoints that contradict the agreement or anything else that enough operators state alike, and the block that
+    /// they have in its place. An endpoint that agrees late is not among them.
+    pub(crate) fn against(&self, agreement: Option<&Agreement>) -> Vec<(usize, Block)> {
+        let groups = self.groups();
+        let agreed = agreement.and_then(|Agreement { block, endpoints, .. }| {
+            groups.iter().find(|group| group.block == *block && group.endpoints.first() == endpoints.first())
+        });
+        let is_unrivalled = |group: &&AgreementGroup<'_, V>| {
+            let is_rival = |other: &AgreementGroup<'_, V>| {
+                other.block.number == group.block.number && self.operators(&other.endpoints) >= self.agree
+            };
+            groups.iter().filter(|other| is_rival(other)).count() == 1 && is_rival(group)
+        };
+        let stated: Vec<_> = agreed.into_iter().chain(groups.iter().filter(is_unrivalled)).collect();
         let contradiction = |voter: &Voter<V>| {
-            let votes = voter.votes.iter().filter(|(block, vote)| *block != agreement.block || Some(vote) != agreed);
-            let denials = voter.others.iter().filter(|block| **block != agreement.block);
-            let mut others = votes.map(|(block, _)| block).chain(denials);
-            let other = others.find(|block| block.number == agreement.block.number)?;
-            Some((voter.endpoint, *other))
+            let of = |AgreementGroup { block, vote, .. }: &AgreementGroup<'_, V>| {
+                let votes = voter.votes.iter().filter(|(of, theirs)| of != block || theirs != *vote).map(|(of, _)| of);
+                let mut others = votes.chain(voter.others.iter().filter(|other| *other != block));
+                others.find(|other| other.number == block.number).copied()
+            };
+            stated.iter().find_map(|group| Some((voter.endpoint, of(group)?)))
         };
         self.voters.iter().filter_map(contradiction).collect()
+    }
+
+    /// The endpoints that voted on the newest block.
+    pub(crate) fn with_latest(&self) -> impl Iterator<Item = usize> {
+        self.voters.iter().filter(|voter| matches!(voter.latest, Some(Ok(_)))).map(|voter| voter.endpoint)
     }
 
     /// Whether an answer about a block of others is expected.
@@ -359,18 +396,33 @@ impl<V: Vote> QuorumCounter<V> {
     }
 
     /// The group with the highest block among those that are large enough; `None` where two of them contradict each
-    /// other.
+    /// other, or where enough operators have a block as high and differ about it: a lower one is no way out.
     fn winner<'g>(&self, groups: &'g [AgreementGroup<'_, V>]) -> Option<&'g AgreementGroup<'g, V>> {
         let large = groups.iter().filter(|group| self.operators(&group.endpoints) >= self.agree);
         let winner = large.clone().max_by_key(|group| group.block.number)?;
         let rivals = large.filter(|group| group.block.number == winner.block.number).count();
+        if self.disputed(groups).is_some_and(|height| height >= winner.block.number) {
+            return None;
+        }
         (rivals == 1 || clresolve_core::mutant!("rivals-are-ignored")).then_some(winner)
+    }
+
+    /// Height of the highest block that enough operators have, and on which too few of them vote alike.
+    fn disputed(&self, groups: &[AgreementGroup<'_, V>]) -> Option<u64> {
+        let is_disputed = |block: &Block| {
+            let of_block = || groups.iter().filter(|group| group.block == *block);
+            let all: Vec<usize> = of_block().flat_map(|group| group.endpoints.iter().copied()).collect();
+            self.operators(&all) >= self.agree && of_block().all(|group| self.operators(&group.endpoints) < self.agree)
+        };
+        groups.iter().map(|group| group.block).filter(is_disputed).map(|block| block.number).max()
     }
 
     /// Where endpoints that are ahead may bring a group to a sufficient size: those that were not asked yet, about the
     /// highest such block.
     fn repeats(&self, groups: &[AgreementGroup<'_, V>]) -> Vec<(usize, Block)> {
-        let mut by_height: Vec<&AgreementGroup<'_, V>> = groups.iter().collect();
+        let disputed = self.disputed(groups);
+        let mut by_height: Vec<&AgreementGroup<'_, V>> =
+            groups.iter().filter(|group| disputed.is_none_or(|height| group.block.number >= height)).collect();
         by_height.sort_by_key(|group| Reverse(group.block.number));
         let target = by_height.into_iter().find(|group| {
             let may_join = self.voters.iter().filter(|voter| voter.may_join(&group.block)).map(|voter| voter.endpoint);
@@ -442,6 +494,18 @@ impl<V: Vote> QuorumCounter<V> {
     fn voter(&self, endpoint: usize) -> Option<&Voter<V>> {
         self.voters.iter().find(|voter| voter.endpoint == endpoint)
     }
+}
+
+/// The height that this many operators have reached, of heights with their operators. One that is ahead does not vouch for
+/// those that are behind.
+fn highest_shared(mut heights: Vec<(u64, &str)>, agree: usize) -> Option<u64> {
+    heights.sort_unstable_by_key(|(height, _)| Reverse(*height));
+    let mut operators = BTreeSet::new();
+    let enough = heights.into_iter().find(|(_, operator)| {
+        operators.insert(*operator);
+        operators.len() >= agree
+    });
+    enough.map(|(height, _)| height)
 }
 
 /// The endpoints that share a vote about a block.

@@ -66,7 +66,7 @@ impl RpcChain {
         let mut consensus = self.consensus(&query, selector).await?;
         let client = self.pool.client(consensus.members.clone(), consensus.spares.clone());
         let votes = consensus.latest.take();
-        let at_latest = votes.map(|votes| self.answers.newest(&client, &query, votes, &self.pool));
+        let at_latest = votes.map(|votes| self.answers.newest(&query, votes, &self.pool));
         let Consensus { block, pinned, .. } = &consensus;
         let answer = self.answers.both(&client, &query, pinned, Ok(pinned), by_hash(block));
         let (answer, latest) = join(answer, OptionFuture::from(at_latest)).await;
@@ -150,8 +150,8 @@ impl Chain for RpcChain {
         let objection = newest.as_ref().and_then(|newest| newest.records.objection());
         let at_latest = newest.map(|newest| {
             let findings = newest.records.into_vote(self.pool.chain_id);
-            let client = &client;
-            async move { answers.further_records(client, query, &findings?, BlockId::latest(), count).await }
+            let client = self.pool.client(newest.current, Vec::new());
+            async move { answers.further_records(&client, query, &findings?, BlockId::latest(), count).await }
         });
         let pinned = answers.further_records(&client, query, &consensus.pinned, by_hash(&consensus.block), count);
         let (records, latest) = join(pinned, OptionFuture::from(at_latest)).await;

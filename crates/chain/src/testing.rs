@@ -50,5 +50,6 @@ pub(crate) fn config(servers: &[RpcServer]) -> ChainConfig {
         hedge_after: UNHURRIED,
         ccip: false,
         coins: Coins::default(),
+        max_head_age: None,
     }
 }

@@ -16,9 +16,10 @@ use crate::endpoint::RpcEndpoint;
 use crate::exchange::computed::Hint;
 use crate::failure::Failure;
 use crate::fan_out::{Event, FanOut, Need, Plan};
+use crate::head_age::HeadAge;
 use crate::header_source::Head;
 use crate::poll::Newest;
-use crate::pool::EndpointPool;
+use crate::pool::{Clock, EndpointPool};
 use crate::query::{Query, not_before};
 use crate::quorum::{QuorumCounter, QuorumStatus};
 
@@ -28,6 +29,8 @@ pub(crate) struct UnprovenHints {
     selector: BlockSelector,
     /// Number of operators that must agree on the newest block.
     agree: usize,
+    head_age: HeadAge,
+    clock: Clock,
     /// The endpoints in the order in which they are asked.
     order: Vec<Arc<RpcEndpoint>>,
     /// A request is a task of its own, so that it goes on while the answer is computed.
@@ -47,10 +50,6 @@ pub(crate) struct NewestFindings {
     pub(crate) newest: Newest<Findings>,
     /// Height that enough endpoints have reached with them.
     pub(crate) reached: Option<u64>,
-    /// The endpoints that were asked, without those that contradict the header.
-    pub(crate) members: Vec<Arc<RpcEndpoint>>,
-    /// The same for the endpoints that were not asked.
-    pub(crate) spares: Vec<Arc<RpcEndpoint>>,
 }
 
 impl UnprovenHints {
@@ -62,6 +61,8 @@ impl UnprovenHints {
             query,
             selector,
             agree: pool.agree(),
+            head_age: pool.head_age,
+            clock: Arc::clone(&pool.clock),
             order,
             fan_out: FanOut::new(plan, pool.patience()),
             touched: None,
@@ -109,22 +110,25 @@ impl UnprovenHints {
             QuorumStatus::Open { .. } => counter.objections(pinned)?,
         };
         let newest = Newest::of(at, &counter, pinned, &self.order, |_| true)?;
-        let counts = |endpoint: &&Arc<RpcEndpoint>| !head.excludes(&endpoint.label);
-        let (asked, others) = self.order.split_at(self.fan_out.asked());
-        Some(NewestFindings {
-            reached: counter.reached(at),
-            newest,
-            members: asked.iter().filter(counts).cloned().collect(),
-            spares: others.iter().filter(counts).cloned().collect(),
-        })
+        Some(NewestFindings { reached: counter.reached(at), newest })
     }
 
     /// Waits for the next response. Returns whether one came.
     async fn receive(&mut self, need: Need) -> bool {
-        let Self { fan_out, order, query, selector, .. } = self;
+        let Self { fan_out, order, query, selector, head_age, clock, .. } = self;
         let ask = |index: usize| {
             let (endpoint, query, selector) = (Arc::clone(&order[index]), Arc::clone(query), *selector);
-            tokio::spawn(async move { (index, endpoint.hint(&query, selector).await) })
+            let (head_age, clock) = (*head_age, Arc::clone(clock));
+            tokio::spawn(async move {
+                let mut hint = endpoint.hint(&query, selector).await;
+                if let Ok(Hint { latest: Some(latest), .. }) = &mut hint {
+                    *latest = latest.clone().and_then(|latest| head_age.checked_vote(latest, clock()));
+                    if let Err(failure) = latest {
+                        endpoint.note_head(failure, clock());
+                    }
+                }
+                (index, hint)
+            })
         };
         match fan_out.next(need, ask).await {
             Event::Answer(reply) => {

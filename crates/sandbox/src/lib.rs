@@ -25,4 +25,4 @@ mod tests;
 pub use self::chain::{CHAIN_ID, UNIVERSAL_RESOLVER};
 pub use self::gateway::GatewayManners;
 pub use self::web::Manners;
-pub use self::world::{At, ChainState, Counts, Manifest, World, WorldError};
+pub use self::world::{At, ChainState, Counts, MAX_HEAD_AGE, Manifest, World, WorldError};

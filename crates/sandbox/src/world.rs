@@ -57,6 +57,9 @@ const NEWEST: SignedDuration = SignedDuration::from_secs(12);
 /// How often a long-lived world seals a block; well within the age at which a chain counts as stopped.
 const SEAL_EVERY: Duration = Duration::from_secs(300);
 
+/// The age up to which the newest block of a long-lived world may grow: one seal may be late.
+pub const MAX_HEAD_AGE: Duration = Duration::from_secs(2 * SEAL_EVERY.as_secs());
+
 /// Time between the blocks of records that are written later: the least that a chain knows.
 const BETWEEN_WRITES: SignedDuration = SignedDuration::from_secs(1);
 

@@ -69,6 +69,7 @@ sol! {
 
     function tryBlockAndAggregate(bool requireSuccess, Call[] calls)
         returns (uint256 blockNumber, bytes32 blockHash, CallResult[] returnData);
+    function getCurrentBlockTimestamp() returns (uint256);
 
     function owner(bytes32 node) returns (address);
     function ownerOf(uint256 id) returns (address);
@@ -125,14 +126,15 @@ impl Subject {
         self.coins.as_ref()
     }
 
-    /// Call data for Multicall3: holder, expiry, resolver, `resolve` and, last, the call about payments. The safe calls
-    /// come first because a hostile resolver may burn all the gas that is left. Payments have a call of their own, so that
-    /// whatever a resolver makes of it leaves the records as they are.
+    /// Call data for Multicall3: the block's time, holder, expiry, resolver, `resolve` and, last, the call about payments.
+    /// The safe calls come first because a hostile resolver may burn all the gas that is left. Payments have a call of
+    /// their own, so that whatever a resolver makes of it leaves the records as they are.
     pub fn aggregate(&self, resolve: Bytes) -> Bytes {
         let node = self.name.node();
         let id = U256::from_be_bytes(node.0);
         let at = &self.contracts;
         let mut calls = vec![
+            call(at.multicall3, &getCurrentBlockTimestampCall {}),
             call(at.registry, &ownerCall { node }),
             call(at.name_wrapper, &ownerOfCall { id }),
             call(at.name_wrapper, &getDataCall { id }),
@@ -198,8 +200,8 @@ impl Subject {
             Some(_) => Some(Resolved::new(results.pop().ok_or(Garbled::Count)?)),
             None => None,
         };
-        let [owner, wrapper_owner, wrapped, expires, found, resolved] =
-            <[CallResult; 6]>::try_from(results).map_err(|_| Garbled::Count)?;
+        let [now, owner, wrapper_owner, wrapped, expires, found, resolved] =
+            <[CallResult; 7]>::try_from(results).map_err(|_| Garbled::Count)?;
         let owner = value::<ownerCall>(&owner).ok_or(Garbled::NoRegistry)?;
         let found = value::<findResolverCall>(&found).ok_or(Garbled::NoUniversalResolver)?;
         let in_wrapper = owner == self.contracts.name_wrapper;
@@ -208,6 +210,7 @@ impl Subject {
         let wrapped = value::<getDataCall>(&wrapped).filter(|_| in_wrapper).map(|data| U256::from(data.expiry));
         Ok(Findings {
             block,
+            time: value::<getCurrentBlockTimestampCall>(&now).and_then(time),
             registered: !owner.is_zero(),
             holder: holder.filter(|holder| !holder.is_zero()),
             expiry: registered.and_then(time).or_else(|| wrapped.and_then(time)),
@@ -223,6 +226,8 @@ impl Subject {
 pub struct Findings {
     /// Height of the block that the calls ran in.
     pub block: u64,
+    /// Time of that block. `None` where Multicall3 does not return one.
+    pub time: Option<Timestamp>,
     /// Whether the registry has an owner for the name.
     pub registered: bool,
     /// The address that holds the name.
@@ -615,7 +620,8 @@ mod tests {
     fn another_holder_is_another_vote() {
         let source = FoundResolver { resolver: RESOLVER, name: ResolverName::Own };
         let (registered, resolved) = (true, Resolved::Unsupported);
-        let one = Findings { block: 1, registered, holder: None, expiry: None, source, resolved, payment: None };
+        let one =
+            Findings { block: 1, time: None, registered, holder: None, expiry: None, source, resolved, payment: None };
         assert!(one.same_records(&Findings { block: 2, ..one.clone() }));
         assert!(!one.same_records(&Findings { holder: Some(RESOLVER), ..one.clone() }));
     }
@@ -626,7 +632,7 @@ mod tests {
         let source = FoundResolver { resolver: RESOLVER, name: ResolverName::Own };
         let payment = Some(Resolved::Returned(Bytes::new()));
         let (registered, resolved) = (true, Resolved::Returned(Bytes::new()));
-        let one = Findings { block: 1, registered, holder: None, expiry: None, source, resolved, payment };
+        let one = Findings { block: 1, time: None, registered, holder: None, expiry: None, source, resolved, payment };
         assert!(one.same_payment(&Findings { resolved: Resolved::Returned(vec![1].into()), ..one.clone() }));
         assert!(!one.same_payment(&Findings { resolved: Resolved::NoResolver, ..one.clone() }));
     }
@@ -671,8 +677,9 @@ mod tests {
         let found = findResolverReturn { resolver: RESOLVER, node: [0; 32].into(), offset: U256::from(offset) };
         let owner = Address::repeat_byte(7).abi_encode();
         let found = findResolverCall::abi_encode_returns(&found);
+        let now = (true, U256::from(1_700_000_000).abi_encode());
         let results =
-            [(true, owner), (false, vec![]), (false, vec![]), (false, vec![]), (true, found), resolved, payment];
+            [now, (true, owner), (false, vec![]), (false, vec![]), (false, vec![]), (true, found), resolved, payment];
         let result = |(success, data): (bool, Vec<u8>)| CallResult { success, returnData: data.into() };
         let answer = tryBlockAndAggregateReturn {
             blockNumber: U256::ONE,
@@ -788,7 +795,7 @@ mod tests {
         };
         let bare = Subject::new(&name, &Contracts::default());
         let asking = Subject::new(&name, &Contracts::default()).with_payment(Some(Coins::default()));
-        for (subject, count) in [(bare, 6), (asking, 7)] {
+        for (subject, count) in [(bare, 7), (asking, 8)] {
             assert!(!matches!(subject.decode(&returned(count)), Err(Garbled::Count)), "{count}");
             for other in [0, 1, count - 1, count + 1] {
                 assert_eq!(subject.decode(&returned(other)), Err(Garbled::Count), "{other} for {count}");
@@ -805,7 +812,7 @@ mod tests {
             let answer = tryBlockAndAggregateReturn {
                 blockNumber: U256::ONE,
                 blockHash: [0; 32].into(),
-                returnData: [owner, vec![], vec![], vec![], found, vec![]].map(result).into(),
+                returnData: [vec![], owner, vec![], vec![], vec![], found, vec![]].map(result).into(),
             };
             subject.decode(&tryBlockAndAggregateCall::abi_encode_returns(&answer)).map(|_| ())
         };

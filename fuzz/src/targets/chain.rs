@@ -213,6 +213,7 @@ fn read(wire: Wire, gateway: Gateway) -> (Result<Reading, ChainError>, usize) {
         hedge_after: Duration::from_secs(10),
         ccip: true,
         coins: Coins::default(),
+        max_head_age: None,
     };
     let http: Arc<dyn HttpPost> = Arc::new(wire);
     let chain = RpcChain::new(config, &http, Arc::new(gateway));

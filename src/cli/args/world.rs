@@ -41,6 +41,9 @@ pub(in crate::cli) struct WorldArgs {
     /// Block to read: finalized, safe, latest or a number
     #[arg(long, value_name = "TAG")]
     pub(in crate::cli) block: Option<BlockSelector>,
+    /// Longest age of a newest block that counts, such as 60s; an endpoint with an older one stands still
+    #[arg(long, value_name = "DUR", value_parser = parse_duration)]
+    pub(in crate::cli) max_head_age: Option<Duration>,
     /// IPFS gateway; repeatable
     #[arg(long, value_name = "URL")]
     pub(in crate::cli) gateway: Vec<Gateway>,

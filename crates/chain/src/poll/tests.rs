@@ -58,6 +58,7 @@ fn pool(labels: [&str; 2], demand: GradeDemand) -> EndpointPool {
         hedge_after: Duration::from_secs(60),
         ccip: false,
         coins: Coins::default(),
+        max_head_age: None,
     };
     let http: Arc<dyn HttpPost> = Arc::new(NoDoor);
     EndpointPool::new(config, &http)

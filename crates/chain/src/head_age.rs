@@ -1,0 +1,113 @@
+//! [`HeadAge`]: which blocks are recent enough to be the newest one, by the clock of this machine.
+//!
+//! An endpoint that has stopped reports, truthfully, that nothing has changed. So a reading of the newest block counts only
+//! while that block is recent. A block's time is its endpoint's word: it can only lead to a refusal.
+
+use std::time::Duration;
+
+use clresolve_core::reading::BlockSelector;
+use jiff::{SignedDuration, Timestamp};
+use metrics::counter;
+
+use crate::exchange::Observation;
+use crate::failure::Failure;
+use crate::quorum::Vote;
+
+/// How far a block may be ahead of the clock of this machine: more than the clocks of honest machines differ.
+pub const MAX_AHEAD: Duration = Duration::from_secs(15);
+
+/// Name of the counter of newest blocks that did not count, by endpoint and by whether they were `old` or `ahead`.
+pub const HEADS_REFUSED: &str = "clresolve_rpc_heads_refused_total";
+
+/// The age that the newest block may have. `None`: any, since nobody states the chain's slot time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HeadAge(pub(crate) Option<Duration>);
+
+impl HeadAge {
+    /// Checks a block that is not the newest one: it may be old.
+    ///
+    /// # Errors
+    /// [`Failure::HeadAhead`].
+    pub(crate) fn check_ahead(self, block: Timestamp, now: Timestamp) -> Result<(), Failure> {
+        let ahead = block.duration_since(now);
+        let is_ahead = self.0.is_some() && ahead > signed(MAX_AHEAD);
+        if is_ahead { Err(Failure::HeadAhead { seconds: ahead.as_secs() }) } else { Ok(()) }
+    }
+
+    /// Checks the newest block.
+    ///
+    /// # Errors
+    /// [`Failure::HeadOld`], [`Failure::HeadAhead`].
+    pub(crate) fn check(self, head: Timestamp, now: Timestamp) -> Result<(), Failure> {
+        let Some(most) = self.0 else { return Ok(()) };
+        self.check_ahead(head, now)?;
+        let age = now.duration_since(head);
+        let is_old = age > signed(most);
+        if is_old { Err(Failure::HeadOld { seconds: age.as_secs(), most: most.as_secs() }) } else { Ok(()) }
+    }
+
+    /// The vote on the newest block, if that block is recent.
+    ///
+    /// # Errors
+    /// [`Failure`], also where the vote does not say how old its block is.
+    pub(crate) fn checked_vote<V: Vote>(self, vote: V, now: Timestamp) -> Result<V, Failure> {
+        if self.0.is_some() {
+            let head =
+                vote.time().ok_or_else(|| Failure::Unusable("it gives no time of its newest block".to_owned()))?;
+            self.check(head, now)?;
+        }
+        Ok(vote)
+    }
+
+    /// The observation, in which a vote on the newest block counts as a failure where that block is not recent.
+    ///
+    /// # Errors
+    /// [`Failure`], where the block of the observation is ahead of the clock, or is itself the newest block and old.
+    pub(crate) fn checked<V: Vote>(
+        self,
+        observation: Observation<V>,
+        selector: BlockSelector,
+        now: Timestamp,
+    ) -> Result<Observation<V>, Failure> {
+        match selector {
+            BlockSelector::Latest => self.check(observation.block.timestamp, now)?,
+            BlockSelector::Finalized | BlockSelector::Safe => self.check_ahead(observation.block.timestamp, now)?,
+            BlockSelector::Number(_) | BlockSelector::Pinned(_) => {}
+        }
+        let latest = observation.latest.map(|latest| self.checked_vote(latest?, now));
+        Ok(Observation { latest, ..observation })
+    }
+}
+
+/// Counts a failure of `label` that is a newest block which does not count. Returns whether it is one.
+pub(crate) fn count_refused(label: &str, failure: &Failure) -> bool {
+    let why = match failure {
+        Failure::HeadOld { .. } => "old",
+        Failure::HeadAhead { .. } => "ahead",
+        _ => return false,
+    };
+    counter!(HEADS_REFUSED, "endpoint" => label.to_owned(), "why" => why).increment(1);
+    true
+}
+
+fn signed(duration: Duration) -> SignedDuration {
+    SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newest_block_counts_within_its_bounds_alone() {
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        let at = |seconds: i64| now + SignedDuration::from_secs(seconds);
+        let bound = HeadAge(Some(Duration::from_secs(60)));
+        for (seconds, counts) in [(-61, false), (-60, true), (0, true), (15, true), (16, false)] {
+            assert_eq!(bound.check(at(seconds), now).is_ok(), counts, "{seconds}");
+            assert!(HeadAge(None).check(at(seconds * 1000), now).is_ok(), "{seconds}");
+        }
+        assert!(bound.check_ahead(at(-100_000), now).is_ok(), "a finalized block may be old");
+        assert!(bound.check_ahead(at(16), now).is_err());
+    }
+}

@@ -1,0 +1,127 @@
+//! Endpoints that have stopped, beside one that lies: neither alone nor together do they hide a change.
+
+use super::*;
+
+const GRADES: [GradeDemand; 2] = [GradeDemand::Quorum(2), GradeDemand::StateProof(2)];
+const OLD: &str = "x402://summarizeagent.eth/summarize/v1";
+const NEW: &str = "x402://summarizeagent.eth/summarize/v2";
+/// When the names are read: shortly after the newest block.
+const NOW: &str = "2026-11-20T13:00:00Z";
+
+/// How an endpoint sees the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum View {
+    Honest,
+    /// It has stopped before the record was replaced, and the change is final by now.
+    Stalled,
+    /// It has every block, and states the old record.
+    Lying,
+}
+
+/// The chain as it is, and as an endpoint has it that stopped three quarters of an hour ago.
+fn chains() -> (Arc<SandboxChain>, Arc<SandboxChain>) {
+    let mut builder = ChainBuilder::new().unwrap();
+    let agent = agent();
+    builder.register(&agent).unwrap();
+    builder.seal(time("2026-11-20T12:00:00Z")).unwrap();
+    builder.finalize().unwrap();
+    builder.seal(time("2026-11-20T12:15:00Z")).unwrap();
+    let stalled = Arc::new(builder.build().unwrap());
+    builder.set_text(&agent.name, "cl.entry", NEW).unwrap();
+    builder.seal(time("2026-11-20T12:45:00Z")).unwrap();
+    builder.finalize().unwrap();
+    builder.seal(time("2026-11-20T12:59:48Z")).unwrap();
+    (Arc::new(builder.build().unwrap()), stalled)
+}
+
+/// A door behind which some endpoints state the old record in place of the new one.
+struct Liars {
+    door: Arc<dyn HttpPost>,
+    urls: Vec<Url>,
+}
+
+#[async_trait]
+impl HttpPost for Liars {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
+        let reply = self.door.post(url, body, cap, timeout).await?;
+        if !self.urls.contains(url) {
+            return Ok(reply);
+        }
+        let [old, new] = [OLD, NEW].map(alloy_primitives::hex::encode);
+        Ok(String::from_utf8_lossy(&reply).replace(&new, &old).into())
+    }
+}
+
+/// What is read of the name through these endpoints, in this order.
+async fn read(demand: GradeDemand, views: &[View], max_head_age: Option<Duration>) -> Result<Reading, ChainError> {
+    let (current, stalled) = chains();
+    let of = |view: &View| if *view == View::Stalled { &stalled } else { &current };
+    let (_servers, endpoints) = endpoints_of(&views.iter().map(of).collect::<Vec<_>>()).await;
+    let liars = endpoints.iter().zip(views).filter(|(_, view)| **view == View::Lying);
+    let urls = liars.map(|(endpoint, _)| endpoint.url.clone()).collect();
+    let door: Arc<dyn HttpPost> = Arc::new(Liars { door: http(), urls });
+    let config = ChainConfig { demand, max_head_age, ..config(endpoints) };
+    let clock = Arc::new(|| time(NOW));
+    let chain: Box<dyn Chain> = match demand {
+        GradeDemand::StateProof(_) => Box::new(ProvenChain::new(config, &door, Gateway::refusing()).with_clock(clock)),
+        _ => Box::new(RpcChain::new(config, &door, Gateway::refusing()).with_clock(clock)),
+    };
+    chain.read(&name("summarizeagent.eth"), FIRST).await
+}
+
+/// The entry that a verdict could rest on: it was read, and the newest block holds it too.
+fn settled(reading: Result<Reading, ChainError>) -> Option<String> {
+    let reading = reading.ok()?;
+    let latest = reading.latest.clone()?.ok()?;
+    let is_settled = latest.agrees_with(&reading);
+    is_settled.then(|| found(reading.answer).records.text(Key::Entry).unwrap_or_default().to_owned())
+}
+
+const BOUND: Option<Duration> = Some(Duration::from_secs(60));
+
+/// All orders of three endpoints.
+fn orders([a, b, c]: [View; 3]) -> [[View; 3]; 6] {
+    [[a, b, c], [a, c, b], [b, a, c], [b, c, a], [c, a, b], [c, b, a]]
+}
+
+#[tokio::test]
+async fn liar_beside_a_stalled_endpoint_settles_nothing() {
+    for demand in GRADES {
+        for views in orders([View::Honest, View::Stalled, View::Lying]) {
+            let entry = settled(read(demand, &views, BOUND).await);
+            assert_eq!(entry, None, "{demand:?} {views:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn stalled_endpoints_settle_nothing() {
+    for demand in GRADES {
+        for views in orders([View::Honest, View::Stalled, View::Stalled]) {
+            assert_eq!(settled(read(demand, &views, BOUND).await), None, "{demand:?} {views:?}");
+        }
+        assert_eq!(settled(read(demand, &[View::Stalled, View::Stalled], BOUND).await), None, "{demand:?}");
+    }
+    let one = read(GradeDemand::SingleRpc, &[View::Stalled], BOUND).await;
+    assert!(matches!(one.unwrap().latest, Some(Err(ChainError::Unreachable(_)))));
+}
+
+#[tokio::test]
+async fn endpoints_that_keep_up_settle_in_any_order() {
+    for demand in GRADES {
+        for third in [View::Stalled, View::Lying] {
+            for views in orders([View::Honest, View::Honest, third]) {
+                let entry = settled(read(demand, &views, BOUND).await);
+                assert_eq!(entry.as_deref(), Some(NEW), "{demand:?} {views:?}");
+            }
+        }
+    }
+}
+
+/// Without a bound on its age, a newest block below a finalized one is refused all the same.
+#[tokio::test]
+async fn newest_block_below_a_finalized_one_settles_nothing() {
+    for views in orders([View::Honest, View::Stalled, View::Lying]) {
+        assert_eq!(settled(read(GradeDemand::Quorum(2), &views, None).await), None, "{views:?}");
+    }
+}
