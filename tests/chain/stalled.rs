@@ -118,6 +118,52 @@ async fn endpoints_that_keep_up_settle_in_any_order() {
     }
 }
 
+/// A door that leads some endpoints to where they are now: one that keeps up moves on, one that has stopped does not.
+struct Moving {
+    door: Arc<dyn HttpPost>,
+    moved: Mutex<BTreeMap<Url, Url>>,
+}
+
+#[async_trait]
+impl HttpPost for Moving {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
+        let to = self.moved.lock().unwrap().get(url).cloned();
+        self.door.post(&to.unwrap_or_else(|| url.clone()), body, cap, timeout).await
+    }
+}
+
+/// The daemon reads a name again through the reader that read it before.
+#[tokio::test]
+async fn refresh_beside_a_stalled_endpoint_settles_nothing() {
+    for demand in GRADES {
+        let (current, stalled) = chains();
+        let (_before, endpoints) = endpoints_of(&[&stalled, &stalled, &stalled]).await;
+        let (_after, moved) = endpoints_of(&[&current, &current]).await;
+        let urls = |endpoints: &[Endpoint]| endpoints.iter().map(|endpoint| endpoint.url.clone()).collect::<Vec<_>>();
+        let (honest, liar) = (urls(&endpoints[1..]), urls(&moved[1..]));
+        let liars: Arc<dyn HttpPost> = Arc::new(Liars { door: http(), urls: liar });
+        let door = Arc::new(Moving { door: liars, moved: Mutex::default() });
+        let config = ChainConfig { demand, max_head_age: BOUND, ..config(endpoints) };
+        let seconds = Arc::new(AtomicI64::new(time("2026-11-20T12:15:10Z").as_second()));
+        let now = Arc::clone(&seconds);
+        let clock = Arc::new(move || Timestamp::from_second(now.load(Ordering::Relaxed)).unwrap());
+        let post: Arc<dyn HttpPost> = Arc::clone(&door) as _;
+        let chain: Box<dyn Chain> = match demand {
+            GradeDemand::StateProof(_) => {
+                Box::new(ProvenChain::new(config, &post, Gateway::refusing()).with_clock(clock))
+            }
+            _ => Box::new(RpcChain::new(config, &post, Gateway::refusing()).with_clock(clock)),
+        };
+        let agent = name("summarizeagent.eth");
+        let read = || chain.read(&agent, FIRST);
+        assert_eq!(settled(read().await).as_deref(), Some(OLD), "{demand:?}");
+
+        door.moved.lock().unwrap().extend(honest.into_iter().zip(urls(&moved)));
+        seconds.store(time(NOW).as_second(), Ordering::Relaxed);
+        assert_eq!(settled(read().await), None, "{demand:?}");
+    }
+}
+
 /// Without a bound on its age, a newest block below a finalized one is refused all the same.
 #[tokio::test]
 async fn newest_block_below_a_finalized_one_settles_nothing() {
