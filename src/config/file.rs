@@ -237,6 +237,26 @@ file = "commons.json"
     }
 
     #[test]
+    fn newest_block_of_a_chain_may_be_five_slots_old_where_these_are_known() {
+        let of = |text: &str| {
+            let rpc = "rpc = [\"https://rpc.example\"]\n";
+            Config::default().with([Layer::from_toml(&format!("{rpc}{text}"), "f.toml").unwrap()]).unwrap().chain
+        };
+        let seconds = |text: &str| of(text).head_age().map(|age| age.as_secs());
+        assert_eq!(seconds(""), Some(60));
+        assert_eq!(seconds("chain-id = 11155111"), Some(60));
+        assert_eq!(seconds("chain-id = 8453"), Some(10));
+        assert_eq!(seconds("chain-id = 31337"), None);
+        assert_eq!(seconds("chain-id = 31337\nmax-head-age = \"10m\""), Some(600));
+        assert_eq!(seconds("max-head-age = \"90s\""), Some(90));
+        // Another chain has other slots.
+        let mainnet = Config { chain: of("max-head-age = \"90s\""), ..Config::default() };
+        let other = Layer { chain_id: Some(31_337), ..Layer::default() };
+        assert_eq!(mainnet.with([other]).unwrap().chain.head_age(), None);
+        assert!(Layer::from_toml("max-head-age = \"0s\"", "f.toml").is_err());
+    }
+
+    #[test]
     fn what_is_written_reads_back() {
         let config = Config::default().with([Layer::from_toml(FULL, "f.toml").unwrap()]).unwrap();
         let text = Layer::of(&config).to_toml(Path::new("f.toml")).unwrap();

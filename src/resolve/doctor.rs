@@ -516,12 +516,16 @@ mod tests {
         let other_chain = EndpointHealth { chain: Some(5), ..healthy("b") };
         let syncing = EndpointHealth { finalized: None, ..healthy("b") };
         let behind = EndpointHealth { finalized: block(3600), ..healthy("b") };
+        let still = EndpointHealth { latest: block(300), ..healthy("b") };
+        let ahead = EndpointHealth { latest: block(-20), ..healthy("b") };
         let deaf = EndpointHealth { ws: Some(false), error: Some("ws: HTTP status 404".to_owned()), ..healthy("b") };
         for (health, part) in [
             (down, "b.example cannot be reached (timeout)"),
             (other_chain, "b.example serves chain 5, not chain 1"),
             (syncing, "b.example has no finalized block"),
             (behind, "its finalized block is 60 minutes old"),
+            (still, "b.example stands still, its newest block 7 is 300 s old (max-head-age: 60 s)"),
+            (ahead, "b.example runs ahead, its newest block 7 lies 20 s in the future"),
             (deaf, "b.example announces no new blocks (ws: HTTP status 404): correct its ws"),
         ] {
             let advice = advice(&config(&["a", "b"]), &found(vec![healthy("a"), health]));
@@ -535,6 +539,8 @@ mod tests {
         let advice = advice(&config(&["a", "b"]), &found(vec![healthy("a"), down]));
         let needed = "endpoints of 2 operators are needed, and 1 can be used: name more with --rpc";
         assert_eq!(advice[1..], [needed]);
+        let still = EndpointHealth { latest: block(300), ..healthy("b") };
+        assert_eq!(super::advice(&config(&["a", "b"]), &found(vec![healthy("a"), still]))[1..], [needed]);
     }
 
     #[test]

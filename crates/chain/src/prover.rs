@@ -14,13 +14,14 @@ mod source;
 #[cfg(test)]
 mod tests;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use alloy_primitives::U256;
+use alloy_primitives::{Address, U256};
 use alloy_rpc_types_eth::{AccessList, AccessListItem, BlockId};
 use clresolve_state::{
-    CALLER, Call, CallOutcome, Execution, HashedHeader, MAX_ACCOUNTS, MAX_GAS, MAX_ROUNDS, MAX_SLOTS, ProofError,
-    ProofNodes, Proven, Wanted,
+    CALLER, Call, CallOutcome, Execution, HashedHeader, MAX_ACCOUNTS, MAX_GAS, MAX_HINTED_ACCOUNTS, MAX_HINTED_SLOTS,
+    MAX_ROUNDS, MAX_SLOTS, ProofError, ProofNodes, Proven, Wanted,
 };
 
 pub(crate) use self::error::ProverError;
@@ -44,8 +45,33 @@ pub(super) struct Prover {
 pub(super) struct Session {
     header: Arc<HashedHeader>,
     proven: Proven,
+    /// The accounts and slots that calls have read, or that they lacked. These alone count against the bounds.
+    read: Wanted,
+    hints_left: HintBudget,
     /// The proofs themselves, where they are kept.
     nodes: Option<ProofNodes>,
+}
+
+/// How much may be proven because of hints. It is a budget of its own: the hint of one endpoint takes nothing from what a
+/// call may read by the proofs of others.
+#[derive(Clone, Copy)]
+struct HintBudget {
+    accounts: usize,
+    slots: usize,
+}
+
+impl HintBudget {
+    const FULL: Self = Self { accounts: MAX_HINTED_ACCOUNTS, slots: MAX_HINTED_SLOTS };
+
+    /// Adds to `wanted` as much of the hint as the budget allows.
+    fn grant(&mut self, hinted: Wanted, wanted: &mut Wanted) {
+        for (address, slots) in hinted.accounts.into_iter().take(self.accounts) {
+            let slots: Vec<U256> = slots.into_iter().take(self.slots).collect();
+            self.accounts -= 1;
+            self.slots -= slots.len();
+            wanted.accounts.entry(address).or_default().extend(slots);
+        }
+    }
 }
 
 /// What a source proves before the header is known. Nothing of it is checked.
@@ -78,18 +104,23 @@ impl Prover {
             None => Some(self.prefetch(source, session.header.id(), call).await),
         };
         let items = known.iter().flat_map(|known| &known.0).chain(hint.iter().flat_map(|hint| &hint.0));
-        let mut wanted = first_wanted(call, items);
+        let mut hinted = hinted(items);
+        session.proven.without_known(&mut hinted);
+        let mut wanted = always_wanted(call);
         session.proven.without_known(&mut wanted);
+        session.hints_left.grant(hinted, &mut wanted);
         let mut gas_left = MAX_GAS;
         for _ in 0..MAX_ROUNDS {
             self.prove(source, session, wanted).await?;
             match self.run(session, call).await? {
                 Execution::Complete { outcome, read } => {
+                    session.note_read(&read)?;
                     self.hints.learn(call, read).await;
                     return Ok(outcome);
                 }
                 Execution::Incomplete { missed, gas } => {
                     gas_left = gas_left.checked_sub(gas).ok_or(ProofError::TooMuchGas)?;
+                    session.note_read(&missed.accounts)?;
                     wanted = missed;
                 }
             }
@@ -102,7 +133,8 @@ impl Prover {
     /// ran, and where the source does not answer.
     pub(super) async fn guess(&self, source: &dyn StateSource, tag: BlockId, call: &Call) -> Option<Guess> {
         let known = self.hints.get(call).await?;
-        let mut wanted = first_wanted(call, known.0.iter());
+        let mut wanted = always_wanted(call);
+        HintBudget::FULL.grant(hinted(known.0.iter()), &mut wanted);
         self.want_codes(&Proven::default(), &mut wanted).await;
         let items = source.fetch(&wanted, tag).await.ok()?;
         Some(Guess { wanted, items })
@@ -113,6 +145,11 @@ impl Prover {
     pub(super) async fn adopt(&self, session: &mut Session, guess: Guess) {
         let mut guessed = session.clone();
         if self.accept(&mut guessed, &guess.wanted, guess.items).await.is_ok() {
+            let HintBudget { accounts, slots } = guessed.hints_left;
+            guessed.hints_left = HintBudget {
+                accounts: accounts.saturating_sub(guess.wanted.accounts.len()),
+                slots: slots.saturating_sub(guess.wanted.slots()),
+            };
             *session = guessed;
         }
     }
@@ -144,12 +181,6 @@ impl Prover {
         session: &mut Session,
         mut wanted: Wanted,
     ) -> Result<(), ProverError> {
-        if session.proven.accounts() + wanted.accounts.len() > MAX_ACCOUNTS {
-            return Err(ProofError::TooManyAccounts.into());
-        }
-        if session.proven.slots() + wanted.slots() > MAX_SLOTS && !clresolve_core::mutant!("endless-slots") {
-            return Err(ProofError::TooManySlots.into());
-        }
         self.want_codes(&session.proven, &mut wanted).await;
         if wanted.is_empty() {
             return Ok(());
@@ -209,7 +240,22 @@ impl Prover {
 impl Session {
     /// Begins with nothing proven.
     pub(super) fn new(header: Arc<HashedHeader>) -> Self {
-        Self { header, proven: Proven::default(), nodes: None }
+        let (read, hints_left) = (Wanted::default(), HintBudget::FULL);
+        Self { header, proven: Proven::default(), read, hints_left, nodes: None }
+    }
+
+    /// Counts what a call has read, or lacked.
+    fn note_read(&mut self, read: &BTreeMap<Address, BTreeSet<U256>>) -> Result<(), ProofError> {
+        for (address, slots) in read {
+            self.read.accounts.entry(*address).or_default().extend(slots);
+        }
+        if self.read.accounts.len() > MAX_ACCOUNTS {
+            return Err(ProofError::TooManyAccounts);
+        }
+        if self.read.slots() > MAX_SLOTS && !clresolve_core::mutant!("endless-slots") {
+            return Err(ProofError::TooManySlots);
+        }
+        Ok(())
     }
 
     /// The same, and keeps the proofs.
@@ -228,14 +274,17 @@ impl Session {
     }
 }
 
-/// What every call reads, and what is hinted at within half of the bounds.
-fn first_wanted<'h>(call: &Call, hint: impl Iterator<Item = &'h AccessListItem>) -> Wanted {
+/// What every call reads.
+fn always_wanted(call: &Call) -> Wanted {
+    let accounts = [call.to, CALLER].map(|address| (address, BTreeSet::new()));
+    Wanted { accounts: accounts.into(), ..Wanted::default() }
+}
+
+/// What is hinted at, as far as any budget for hints goes.
+fn hinted<'h>(hint: impl Iterator<Item = &'h AccessListItem>) -> Wanted {
     let mut wanted = Wanted::default();
-    for address in [call.to, CALLER] {
-        wanted.accounts.entry(address).or_default();
-    }
-    let mut room = MAX_SLOTS / 2;
-    for item in hint.take(MAX_ACCOUNTS / 2) {
+    let mut room = MAX_HINTED_SLOTS;
+    for item in hint.take(MAX_HINTED_ACCOUNTS) {
         let slots = item.storage_keys.iter().take(room).map(|key| U256::from_be_bytes(key.0));
         let known = wanted.accounts.entry(item.address).or_default();
         let before = known.len();

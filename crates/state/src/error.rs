@@ -17,6 +17,12 @@ pub const MAX_ACCOUNTS: usize = 64;
 /// Most slots that a call may read: sixteen records of two thousand bytes each. A name takes about fifty.
 pub const MAX_SLOTS: usize = 1024;
 
+/// Most accounts and slots that are proven because an endpoint hinted at them, whether or not a call reads them. They do
+/// not count against [`MAX_ACCOUNTS`] and [`MAX_SLOTS`].
+pub const MAX_HINTED_ACCOUNTS: usize = MAX_ACCOUNTS / 2;
+/// The same for slots.
+pub const MAX_HINTED_SLOTS: usize = MAX_SLOTS / 2;
+
 /// Most nodes of one proof: a branch for each of the 64 nibbles of a key, and the leaf.
 pub(crate) const MAX_NODES: usize = 65;
 

@@ -38,7 +38,9 @@ mod replay;
 mod trie;
 
 pub use contracts::{CALL_GAS, Contracts, MULTICALL3, UNIVERSAL_RESOLVER};
-pub use error::{Blame, Flaw, MAX_ACCOUNTS, MAX_GAS, MAX_ROUNDS, MAX_SLOTS, ProofError};
+pub use error::{
+    Blame, Flaw, MAX_ACCOUNTS, MAX_GAS, MAX_HINTED_ACCOUNTS, MAX_HINTED_SLOTS, MAX_ROUNDS, MAX_SLOTS, ProofError,
+};
 pub use header::HashedHeader;
 pub use look_up::{
     CcipReadRequest, LookUp, LookUpError, MAX_LOOK_UP_BYTES, MAX_LOOK_UPS, batch_failure, batch_response,

@@ -6,7 +6,7 @@ use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use alloy_rpc_types_eth::EIP1186AccountProofResponse;
 
 use super::code::checked_code;
-use super::error::{MAX_ACCOUNTS, MAX_SLOTS, ProofError};
+use super::error::{MAX_ACCOUNTS, MAX_HINTED_ACCOUNTS, MAX_HINTED_SLOTS, MAX_SLOTS, ProofError};
 use super::evm::{self, Call, CallOutcome, Execution};
 use super::header::HashedHeader;
 use super::proof_nodes::ProofNodes;
@@ -29,10 +29,10 @@ impl ProvenState {
     /// # Errors
     /// [`ProofError`], for the first thing wrong.
     pub(crate) fn new(header: HashedHeader, chain_id: u64, nodes: &ProofNodes) -> Result<Self, ProofError> {
-        if nodes.accounts.len() > SESSIONS * MAX_ACCOUNTS {
+        if nodes.accounts.len() > SESSIONS * (MAX_ACCOUNTS + MAX_HINTED_ACCOUNTS) {
             return Err(ProofError::TooManyAccounts);
         }
-        if nodes.accounts.values().map(BTreeSet::len).sum::<usize>() > SESSIONS * MAX_SLOTS {
+        if nodes.accounts.values().map(BTreeSet::len).sum::<usize>() > SESSIONS * (MAX_SLOTS + MAX_HINTED_SLOTS) {
             return Err(ProofError::TooManySlots);
         }
         let mut pool = Pool::new(&nodes.nodes).map_err(ProofError::Node)?;

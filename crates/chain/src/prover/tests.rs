@@ -81,6 +81,33 @@ async fn a_hint_saves_rounds_and_is_neither_believed_nor_kept() {
     }
 }
 
+/// Else the endpoint that answers first could have a name refused that another one proves.
+#[tokio::test]
+async fn long_hint_takes_nothing_from_what_a_call_may_read() {
+    let many = |accounts: u8, slots: u64| {
+        let item = |account| AccessListItem {
+            address: Address::repeat_byte(account),
+            storage_keys: (0..slots).map(|slot| U256::from(slot + 1000).into()).collect(),
+        };
+        AccessList((0x80..0x80 + accounts).map(item).collect())
+    };
+    // Slots 0 to 699, and balances of 0 to 49.
+    let slots: &[u8] = &hex!("5f5b80545060010180" "6102bc" "11600157" "00");
+    let balances: &[u8] = &hex!("5f5b80315060010180" "6032" "11600157" "00");
+    for (code, hint) in [(slots, many(1, 2000)), (slots, many(40, 100)), (balances, many(100, 0))] {
+        let ledger = Ledger::of([(CONTRACT, Account::contract(code, &[(0, 1)]))]);
+        let (endpoint, mut session) = (Endpoint::honest(&ledger), ledger.session());
+        let prover = Prover::new(CHAIN);
+        let outcome = prover.call(&endpoint, &mut session, &call(CONTRACT), Some(hint.clone())).await;
+        assert_eq!(outcome, Ok(CallOutcome::Returned(Bytes::new())));
+        // Another call in the same block is hinted at in vain, and what hints cost is bounded for all of them.
+        let again = Call { data: vec![1].into(), ..call(CONTRACT) };
+        assert!(prover.call(&endpoint, &mut session, &again, Some(hint)).await.is_ok());
+        assert!(session.proven.accounts() <= MAX_ACCOUNTS + MAX_HINTED_ACCOUNTS);
+        assert!(session.proven.slots() <= MAX_SLOTS + MAX_HINTED_SLOTS);
+    }
+}
+
 /// The state of the block in which a call ran before, proven before the header is there.
 #[tokio::test]
 async fn a_guess_that_holds_leaves_nothing_to_ask_and_any_other_is_dropped_whole() {

@@ -1,5 +1,7 @@
 //! Counting, with words in place of findings; and polls of scripted endpoints.
 
+mod moving;
+
 use alloy_consensus::Header;
 use alloy_primitives::{Address, B256, Bytes};
 use clresolve_state::contracts::{FoundResolver, Resolved, ResolverName};
@@ -97,6 +99,25 @@ fn no_two_alike_is_no_agreement() {
         assert_eq!(counter.status(), QuorumStatus::Open { most: 1, repeats: vec![] });
         assert!(counter.is_divided());
     }
+}
+
+#[test]
+fn dispute_about_a_shared_block_is_settled_by_no_lower_one() {
+    let mut counter = two(&[(5, 0, "a"), (5, 0, "x"), (4, 0, "a")]);
+    assert_eq!(again(&counter), [], "nobody is asked about a lower block");
+    counter.attested(0, block(4, 0), "a");
+    counter.attested(1, block(4, 0), "a");
+    assert!(matches!(counter.status(), QuorumStatus::Open { .. }) && counter.is_divided());
+    counter.observed(3, "3", block(5, 0), "a", Some(Ok("a")));
+    assert_eq!(settled(&counter), (block(5, 0), vec![0, 3]));
+}
+
+#[test]
+fn lie_about_a_lower_block_is_named_without_an_agreement() {
+    let mut counter = two(&[(5, 0, "a"), (5, 0, "x"), (4, 0, "a")]);
+    counter.attested(0, block(4, 0), "a");
+    counter.attested(1, block(4, 0), "x");
+    assert_eq!(counter.against(None), [(1, block(4, 0))]);
 }
 
 #[test]
@@ -574,6 +595,16 @@ impl Vote for At {
     fn height(&self) -> Option<u64> {
         Some(self.0)
     }
+}
+
+#[test]
+fn newest_block_below_one_that_enough_have_finalized_is_a_failure() {
+    let mut counter = QuorumCounter::new(2);
+    counter.observed(0, "0", block(5, 0), At(5, "a"), Some(Ok(At(4, "a"))));
+    assert!(counter.latest_vote(0).is_some_and(Result::is_ok), "one alone has finalized nothing");
+    counter.observed(1, "1", block(6, 0), At(6, "a"), Some(Ok(At(5, "a"))));
+    assert!(matches!(counter.latest_vote(0), Some(Err(Failure::HeadBelowFinalized { head: 4, finalized: 5 }))));
+    assert!(counter.latest_vote(1).is_some_and(Result::is_ok));
 }
 
 /// Else an endpoint that is far ahead, or makes blocks up, would vouch for one that has not seen a change yet.

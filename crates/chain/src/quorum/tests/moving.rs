@@ -1,0 +1,187 @@
+//! A chain that moves, a block every slot and finality behind it, seen through every arrangement of honest, stalled and
+//! lying endpoints.
+
+use std::time::Duration;
+
+use super::*;
+use crate::head_age::HeadAge;
+
+/// Height of the newest block. A block comes every 12 s, from time 0 on.
+const HEAD: u64 = 100;
+
+/// Blocks between the newest and the finalized one.
+const FINALITY: u64 = 32;
+
+/// The age that a newest block may have, in blocks.
+const FRESH: u64 = 5;
+
+/// What an endpoint states about a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Stated {
+    height: u64,
+    time: Timestamp,
+    word: &'static str,
+}
+
+impl Vote for Stated {
+    fn same(&self, other: &Self, part: VotePart) -> bool {
+        self.word.same(&other.word, part)
+    }
+
+    fn height(&self) -> Option<u64> {
+        Some(self.height)
+    }
+
+    fn time(&self) -> Option<Timestamp> {
+        Some(self.time)
+    }
+}
+
+fn stated(height: u64, word: &'static str) -> Stated {
+    Stated { height, time: block(height, 0).timestamp, word }
+}
+
+/// How an endpoint sees the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum View {
+    /// It has the true chain up to this height: it keeps up, or has stopped.
+    UpTo(u64),
+    /// It has every true block, and states the old record in all of them.
+    OldRecords,
+    /// The same, and claims to have stopped at this height, while its newest block is recent.
+    OldRecordsFrom(u64),
+    /// It states the truth about the finalized block, and the old record in the newest one.
+    Hiding,
+    /// It has blocks of its own.
+    Forked,
+    /// It has true blocks, states old records, and claims a newest block of the future.
+    Ahead,
+}
+
+impl View {
+    const ALL: [Self; 10] = [
+        Self::UpTo(HEAD),
+        Self::UpTo(HEAD - 1),
+        Self::UpTo(HEAD - FRESH - 1),
+        Self::UpTo(60),
+        Self::UpTo(40),
+        Self::OldRecords,
+        Self::OldRecordsFrom(40),
+        Self::Hiding,
+        Self::Forked,
+        Self::Ahead,
+    ];
+
+    const fn is_honest(self) -> bool {
+        matches!(self, Self::UpTo(_))
+    }
+
+    const fn keeps_up(self) -> bool {
+        matches!(self, Self::UpTo(head) if head + FRESH >= HEAD)
+    }
+
+    /// Its finalized block and the word there; its newest one.
+    fn observed(self, changed: u64) -> (Block, Stated, Stated) {
+        let truth = |height: u64| stated(height, if height >= changed { "new" } else { "old" });
+        let finalized = HEAD - FINALITY;
+        let (height, fork, word, newest) = match self {
+            Self::UpTo(head) => (head - FINALITY, 0, truth(head - FINALITY), truth(head)),
+            Self::OldRecords => (finalized, 0, stated(finalized, "old"), stated(HEAD, "old")),
+            Self::OldRecordsFrom(head) => (head - FINALITY, 0, stated(head - FINALITY, "old"), stated(HEAD, "old")),
+            Self::Hiding => (finalized, 0, truth(finalized), stated(HEAD, "old")),
+            Self::Forked => (finalized, 1, stated(finalized, "old"), stated(HEAD, "old")),
+            Self::Ahead => (finalized, 0, stated(finalized, "old"), stated(HEAD + 9, "old")),
+        };
+        (block(height, fork), word, newest)
+    }
+
+    /// What it states about a block of others. `None` where it does not have the block.
+    fn attested(self, about: Block, changed: u64) -> Option<Result<Stated, Block>> {
+        let truth = stated(about.number, if about.number >= changed { "new" } else { "old" });
+        let is_true = about == block(about.number, 0);
+        match self {
+            Self::UpTo(head) if about.number > head => None,
+            Self::Forked => Some(Err(block(about.number, 1))),
+            _ if !is_true => Some(Err(block(about.number, 0))),
+            Self::UpTo(_) | Self::Hiding => Some(Ok(truth)),
+            Self::OldRecords | Self::OldRecordsFrom(_) | Self::Ahead => Some(Ok(stated(about.number, "old"))),
+        }
+    }
+}
+
+/// The word that a verdict could rest on, where two of these endpoints must agree, and they answer in this order: it was
+/// read, and holds at the newest block too. The record was replaced in the block `changed`.
+fn settled_on(views: &[View], changed: u64, age: HeadAge) -> Option<&'static str> {
+    let now = block(HEAD, 0).timestamp;
+    let mut counter = QuorumCounter::new(2);
+    for (endpoint, view) in views.iter().enumerate() {
+        let (head, pinned, newest) = view.observed(changed);
+        counter.observed(endpoint, &endpoint.to_string(), head, pinned, Some(age.checked_vote(newest, now)));
+        while let QuorumStatus::Open { repeats, .. } = counter.status() {
+            if repeats.is_empty() {
+                break;
+            }
+            for (endpoint, about) in repeats {
+                counter.asked_again(endpoint, about);
+                match views[endpoint].attested(about, changed) {
+                    Some(Ok(vote)) => counter.attested(endpoint, about, vote),
+                    Some(Err(other)) => counter.denied(endpoint, other),
+                    None => counter.unanswered(endpoint, about),
+                }
+            }
+        }
+        if matches!(counter.status(), QuorumStatus::Settled(_)) {
+            break;
+        }
+    }
+    let (QuorumStatus::Settled(agreement) | QuorumStatus::Provisional(agreement, _)) = counter.status() else {
+        return None;
+    };
+    let pinned = counter.vote(*agreement.endpoints.first()?, &agreement.block)?;
+    let at = agreement.latest?.records;
+    let newest = counter.latest_vote(at)?.as_ref().ok()?;
+    let holds = newest.same(pinned, VotePart::Records) && !counter.is_objection(at, pinned, VotePart::Records);
+    holds.then_some(pinned.word)
+}
+
+/// Every sequence of endpoints of these lengths with one liar at most.
+fn arrangements() -> Vec<Vec<View>> {
+    let mut all: Vec<Vec<View>> = vec![Vec::new()];
+    let mut found = Vec::new();
+    for _ in 0..4 {
+        let longer = |views: &Vec<View>| {
+            View::ALL.map(|view| views.iter().copied().chain([view]).collect::<Vec<_>>()).into_iter()
+        };
+        all = all.iter().flat_map(longer).collect();
+        all.retain(|views: &Vec<View>| views.iter().filter(|view| !view.is_honest()).count() <= 1);
+        found.extend(all.iter().filter(|views| views.len() > 1).cloned());
+    }
+    found
+}
+
+/// The heights at which the record was replaced: below every finalized block of an endpoint that keeps up, and above all.
+const CHANGES: [u64; 3] = [50, HEAD - FINALITY, HEAD - 2 * FRESH];
+
+#[test]
+fn stalled_endpoints_and_liars_hide_no_change_in_any_order() {
+    let age = HeadAge(Some(Duration::from_secs(12 * FRESH)));
+    for views in arrangements() {
+        for changed in CHANGES {
+            let settled = settled_on(&views, changed, age);
+            assert_ne!(settled, Some("old"), "{views:?}, replaced in block {changed}");
+        }
+    }
+}
+
+#[test]
+fn enough_endpoints_that_keep_up_always_settle_what_is_final() {
+    let age = HeadAge(Some(Duration::from_secs(12 * FRESH)));
+    for views in arrangements() {
+        // Those at one height share the finalized block: of two that do not, a liar may dispute the higher one.
+        let at_head = views.iter().filter(|view| **view == View::UpTo(HEAD)).count();
+        if views.iter().any(|view| view.keeps_up() && *view != View::UpTo(HEAD)) || at_head < 2 {
+            continue;
+        }
+        assert_eq!(settled_on(&views, CHANGES[0], age), Some("new"), "{views:?}");
+    }
+}
