@@ -45,7 +45,7 @@ use self::evicted::{Evicted, Mark, PermittedUpTo};
 pub use self::key::CacheKey;
 pub use self::proven::ProvenContent;
 use crate::config::CacheConfig;
-use crate::cpu_share;
+use crate::cpu_share::{self, Work};
 use crate::name::EnsName;
 use crate::telemetry::{self, Eviction, NotCached, Pool};
 use crate::verdict::{Published, Resolution, Stale, State, Verdict};
@@ -134,6 +134,7 @@ type Answer = Shared<BoxFuture<'static, Option<Resolution>>>;
 struct Flight {
     began: Began,
     answer: Answer,
+    work: Work,
 }
 
 /// When a run began.
@@ -461,12 +462,14 @@ impl VerdictCache {
     {
         let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(flight) = flights.get(&key).filter(|flight| flight.began.ticket > since) {
+            flight.work.is_awaited_by(&Work::current());
             return flight.answer.clone();
         }
         let began = self.begin();
+        let work = Work::current().apart();
         let guard = FlightGuard { key: key.clone(), began, flights: Arc::clone(&self.flights) };
         let cache = Arc::clone(self);
-        let task = cpu_share::spawn(async move {
+        let task = cpu_share::spawn_for(work.clone(), async move {
             let before = cache.before(&guard.key).await;
             let failures = before.failures;
             let found = run(before).await.into();
@@ -475,7 +478,7 @@ impl VerdictCache {
             found.resolution
         });
         let answer = task.map(Result::ok).boxed().shared();
-        flights.insert(key, Flight { began, answer: answer.clone() });
+        flights.insert(key, Flight { began, answer: answer.clone(), work });
         answer
     }
 

@@ -3,16 +3,20 @@
 //! The worst card takes some milliseconds. On a worker of the asynchronous runtime that time would be taken from every
 //! connection, the gate's included; here it is taken from other judgements alone. Half of the processors, or a
 //! few, are enough, because a run waits for the network most of its time.
+//!
+//! Jobs are begun by their [urgency](Urgency), and no job is interrupted. So one more thread begins nothing but the
+//! gate's: whatever a document of a client costs, the gate does not wait for it.
 
-use std::any::Any;
-#[cfg(feature = "mcp")]
+#[cfg(test)]
+use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 #[cfg(test)]
 use std::sync::atomic::{AtomicUsize, Ordering};
+#[cfg(test)]
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 #[cfg(feature = "mcp")]
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
@@ -21,32 +25,37 @@ use std::thread;
 use tokio::runtime::Handle;
 #[cfg(feature = "mcp")]
 use tokio::sync::Notify;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use crate::cpu_share;
+use crate::cpu_share::{ClientPlace, Urgency, Work};
 
-/// Most threads, however many processors there are: thousands of judgements a second, and together 64 MiB where each of
-/// them judges the worst document.
-pub(crate) const MAX_THREADS: usize = 4;
+/// Most threads, however many processors there are, with the gate's: thousands of judgements a second, and together 80 MiB
+/// where each of them judges the worst document.
+pub(crate) const MAX_THREADS: usize = 5;
 
-/// Most jobs of one pool that are running or waiting to. At 20 ms each, the last of them begins after some seconds on one
-/// thread; each holds at most a few documents of 256 KiB.
+/// Most jobs of one urgency that are running or waiting to. At 20 ms each, the last of them begins after some seconds on
+/// one thread; each holds at most a few documents of 256 KiB.
 const MAX_JOBS: usize = 64;
 
-/// Places of one client, for each thread: one job that runs, and the next. Others wait as long as these take.
+/// Places of one client for work of one urgency, for each thread that all share: one job that runs, and the next.
 #[cfg(feature = "daemon")]
 const PLACES_OF_CLIENT: usize = 2;
 
-/// One job, ready to run.
-type Job = Box<dyn FnOnce() + Send>;
+/// One job, ready to run. It holds its place until it has ended.
+type Job = Box<dyn FnOnce(Option<JobPlace>) + Send>;
+
+/// What a job sends when it has ended: its result, or its panic.
+type JobResult<T> = oneshot::Receiver<thread::Result<T>>;
 
 /// The threads, and the way to them. They end after the pool is dropped and the last job is done.
 pub(crate) struct CpuPool {
-    jobs: Sender<Job>,
-    /// One permit for each job. It bounds the queue, which has no bound of its own.
-    places: Arc<Semaphore>,
+    queue: Arc<JobQueue>,
+    /// One permit for each job of an urgency. They bound the queue, which has no bound of its own.
+    places: [Arc<Semaphore>; Urgency::ALL.len()],
     #[cfg(feature = "daemon")]
     threads: usize,
+    #[cfg(test)]
+    most: usize,
     /// Jobs that were begun.
     #[cfg(test)]
     begun: Arc<AtomicUsize>,
@@ -56,6 +65,88 @@ pub(crate) struct CpuPool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PoolFull;
 
+/// Jobs that no thread has begun.
+#[derive(Default)]
+struct JobQueue {
+    waiting: Mutex<WaitingJobs>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct WaitingJobs {
+    jobs: Vec<WaitingJob>,
+    /// The number of the next job.
+    next: u64,
+    /// No more jobs will come.
+    has_ended: bool,
+}
+
+struct WaitingJob {
+    order: JobOrder,
+    place: Option<JobPlace>,
+    job: Job,
+}
+
+/// The order in which jobs are begun: by urgency, then in turn by client, then by arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct JobOrder {
+    urgency: Urgency,
+    /// How many jobs of its client were running or waiting before it.
+    rank: usize,
+    number: u64,
+}
+
+impl JobQueue {
+    fn waiting(&self) -> MutexGuard<'_, WaitingJobs> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a job. Gives its number.
+    fn add(&self, urgency: Urgency, rank: usize, place: Option<JobPlace>, job: Job) -> u64 {
+        let mut waiting = self.waiting();
+        let number = waiting.next;
+        waiting.next += 1;
+        waiting.jobs.push(WaitingJob { order: JobOrder { urgency, rank, number }, place, job });
+        self.changed.notify_all();
+        number
+    }
+
+    /// Makes a job more urgent, unless it was begun.
+    fn raise(&self, number: u64, urgency: Urgency) {
+        if let Some(waiting) = self.waiting().jobs.iter_mut().find(|waiting| waiting.order.number == number) {
+            waiting.order.urgency = urgency;
+            self.changed.notify_all();
+        }
+    }
+
+    fn end(&self) {
+        self.waiting().has_ended = true;
+        self.changed.notify_all();
+    }
+
+    /// The first job that is `least` urgent or more, once there is one. `None` where none will come.
+    fn next(&self, least: Urgency) -> Option<WaitingJob> {
+        let mut waiting = self.waiting();
+        loop {
+            let fit = waiting.jobs.iter().enumerate().filter(|(_, waiting)| waiting.order.urgency <= least);
+            if let Some((place, _)) = fit.min_by_key(|(_, waiting)| waiting.order) {
+                return Some(waiting.jobs.swap_remove(place));
+            }
+            if waiting.has_ended {
+                return None;
+            }
+            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// The places of a job: one of its client's, and one of all.
+struct JobPlace {
+    client: Option<ClientPlace>,
+    urgency: Urgency,
+    _of_all: OwnedSemaphorePermit,
+}
+
 impl CpuPool {
     /// Starts the threads.
     ///
@@ -63,28 +154,37 @@ impl CpuPool {
     /// When the system gives no thread.
     pub(crate) fn start() -> io::Result<Self> {
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        Self::of((processors / 2).clamp(1, MAX_THREADS), MAX_JOBS)
+        Self::of((processors / 2).clamp(1, MAX_THREADS - 1), MAX_JOBS)
     }
 
+    /// A pool of so many threads for all jobs, and one for the gate's.
     fn of(threads: usize, places: usize) -> io::Result<Self> {
-        let (jobs, waiting) = channel();
-        let waiting = Arc::new(Mutex::new(waiting));
-        for _ in 0..threads {
-            let waiting = Arc::clone(&waiting);
-            thread::Builder::new().name("judge".to_owned()).spawn(move || work(&waiting))?;
+        let queue = Arc::<JobQueue>::default();
+        let gate = if clresolve_core::mutant!("the-gate-has-no-thread") { Urgency::Document } else { Urgency::Gate };
+        let for_all = std::iter::repeat_n(Urgency::Document, threads);
+        for least in for_all.chain([gate]) {
+            let queue = Arc::clone(&queue);
+            let work = move || {
+                while let Some(WaitingJob { job, place, .. }) = queue.next(least) {
+                    job(place);
+                }
+            };
+            thread::Builder::new().name("judge".to_owned()).spawn(work)?;
         }
         let places = if clresolve_core::mutant!("endless-jobs") { Semaphore::MAX_PERMITS } else { places };
         Ok(Self {
-            jobs,
-            places: Arc::new(Semaphore::new(places)),
+            queue,
+            places: Urgency::ALL.map(|_| Arc::new(Semaphore::new(places))),
             #[cfg(feature = "daemon")]
             threads,
+            #[cfg(test)]
+            most: places,
             #[cfg(test)]
             begun: Arc::default(),
         })
     }
 
-    /// How many places a client has.
+    /// How many places a client has for work of one urgency.
     #[cfg(feature = "daemon")]
     pub(crate) const fn share(&self) -> usize {
         self.threads * PLACES_OF_CLIENT
@@ -92,13 +192,29 @@ impl CpuPool {
 
     /// The result of `job`, once there is a place for it. For callers whose number is bounded. A caller that gives up does
     /// not end a job that it has handed over.
-    pub(crate) async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
-        let share = cpu_share::place().await;
-        let place = Arc::clone(&self.places).acquire_owned().await.expect("the semaphore is never closed");
-        if clresolve_core::mutant!("jobs-on-workers") {
-            return job();
+    pub(crate) fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> impl Future<Output = T> + Send {
+        // Before all else: a future that holds what a job takes with it would be large.
+        let (job, result) = self.packed(job);
+        async move {
+            let work = Work::current();
+            let place = loop {
+                let urgency = work.urgency();
+                let place = async {
+                    let client = work.place(urgency).await;
+                    let of_all = Arc::clone(self.places_for(urgency)).acquire_owned().await;
+                    JobPlace { client, urgency, _of_all: of_all.expect("the semaphore is never closed") }
+                };
+                tokio::select! {
+                    place = place => break place,
+                    // Places for what is more urgent are others.
+                    () = work.is_raised(urgency) => {}
+                }
+            };
+            self.hand_over(&work, place, job, result).await
         }
-        self.run_at((share, place), job).await
     }
 
     /// As [`CpuPool::run`], but refused where there is no place once there is one in the client's share.
@@ -106,16 +222,22 @@ impl CpuPool {
     /// # Errors
     /// [`PoolFull`].
     #[cfg(feature = "cards")]
-    pub(crate) async fn try_run<T: Send + 'static>(
+    pub(crate) fn try_run<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, PoolFull> {
-        let share = cpu_share::place().await;
-        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| PoolFull)?;
-        if clresolve_core::mutant!("jobs-on-workers") {
-            return Ok(job());
+    ) -> impl Future<Output = Result<T, PoolFull>> + Send {
+        let (job, result) = self.packed(job);
+        async move {
+            let work = Work::current();
+            let urgency = work.urgency();
+            let client = work.place(urgency).await;
+            let of_all = Arc::clone(self.places_for(urgency)).try_acquire_owned().map_err(|_| PoolFull)?;
+            Ok(self.hand_over(&work, JobPlace { client, urgency, _of_all: of_all }, job, result).await)
         }
-        Ok(self.run_at((share, place), job).await)
+    }
+
+    fn places_for(&self, urgency: Urgency) -> &Arc<Semaphore> {
+        &self.places[urgency as usize]
     }
 
     /// The result of `work` whose own steps take the processor: each of them is a job, and what it waits for takes no thread.
@@ -140,7 +262,19 @@ impl CpuPool {
     /// How many jobs are running or waiting to.
     #[cfg(test)]
     pub(crate) fn jobs(&self) -> usize {
-        MAX_JOBS - self.places.available_permits()
+        self.places.iter().map(|places| self.most - places.available_permits()).sum()
+    }
+
+    /// How many threads begin all jobs.
+    #[cfg(all(test, feature = "mcp"))]
+    pub(crate) const fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// How many jobs wait for a thread.
+    #[cfg(test)]
+    pub(crate) fn queued(&self) -> usize {
+        self.queue.waiting().jobs.len()
     }
 
     /// How many jobs were ever begun.
@@ -149,29 +283,52 @@ impl CpuPool {
         self.begun.load(Ordering::Relaxed)
     }
 
-    async fn run_at<T: Send + 'static>(
-        &self,
-        places: impl Send + 'static,
-        job: impl FnOnce() -> T + Send + 'static,
-    ) -> T {
-        let mut places = Some(places);
-        if clresolve_core::mutant!("places-freed-early") {
-            places = None;
-        }
-        let (done, result) = oneshot::channel::<Result<T, Box<dyn Any + Send>>>();
+    /// A job that sends its result, and frees its places before.
+    fn packed<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> (Job, JobResult<T>) {
+        let (done, result) = oneshot::channel();
         #[cfg(test)]
         let begun = Arc::clone(&self.begun);
-        let job = move || {
+        let job = move |place: Option<JobPlace>| {
             #[cfg(test)]
             begun.fetch_add(1, Ordering::Relaxed);
             let result = catch_unwind(AssertUnwindSafe(job));
-            drop(places);
+            drop(place);
             // A caller that gave up takes no result.
             let _ = done.send(result);
         };
-        self.jobs.send(Box::new(job)).expect("the threads outlive the pool");
-        let result = result.await.expect("a job that panics gives its panic");
-        result.unwrap_or_else(|panic| resume_unwind(panic))
+        (Box::new(job), result)
+    }
+
+    /// Puts a job in the queue. Gives its result.
+    async fn hand_over<T>(&self, work: &Work, place: JobPlace, job: Job, mut result: JobResult<T>) -> T {
+        let (mut urgency, rank) = (place.urgency, place.client.as_ref().map_or(0, |client| client.rank));
+        let rank = if clresolve_core::mutant!("clients-have-no-turns") { 0 } else { rank };
+        let place = (!clresolve_core::mutant!("places-freed-early")).then_some(place);
+        if clresolve_core::mutant!("jobs-on-workers") {
+            job(None);
+            return given(result.await);
+        }
+        let number = self.queue.add(urgency, rank, place, job);
+        loop {
+            tokio::select! {
+                result = &mut result => return given(result),
+                () = work.is_raised(urgency) => {
+                    urgency = work.urgency();
+                    self.queue.raise(number, urgency);
+                }
+            }
+        }
+    }
+}
+
+/// The result of a job that has ended. A panic in it goes on in its caller.
+fn given<T>(result: Result<thread::Result<T>, oneshot::error::RecvError>) -> T {
+    result.expect("a job that panics gives its panic").unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+impl Drop for CpuPool {
+    fn drop(&mut self) {
+        self.queue.end();
     }
 }
 
@@ -187,35 +344,44 @@ impl Wake for Woken {
     }
 }
 
-/// One thread: job after job, until the pool is dropped.
-fn work(waiting: &Mutex<Receiver<Job>>) {
-    loop {
-        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(job) = next else { return };
-        job();
-    }
-}
-
-/// A pool all of whose threads have a job that goes on.
+/// A pool that has jobs which go on.
 #[cfg(test)]
 pub(crate) struct Occupied {
     jobs: Vec<tokio::task::JoinHandle<bool>>,
-    release: Vec<Sender<()>>,
+    /// One for each job, the first one first.
+    release: VecDeque<Sender<()>>,
 }
 
 #[cfg(test)]
 impl Occupied {
     /// Gives every thread such a job.
     pub(crate) fn whole(pool: &Arc<CpuPool>) -> Self {
-        let (release, waiting): (Vec<_>, Vec<_>) = (0..MAX_THREADS).map(|_| channel::<()>()).unzip();
+        Self::by(pool, MAX_THREADS, Urgency::Gate)
+    }
+
+    /// Gives every thread but the gate's such a job, and lets others wait: so many jobs, each of another client.
+    pub(crate) fn by_documents(pool: &Arc<CpuPool>, jobs: usize) -> Self {
+        Self::by(pool, jobs, Urgency::Document)
+    }
+
+    fn by(pool: &Arc<CpuPool>, jobs: usize, urgency: Urgency) -> Self {
+        let (release, waiting): (VecDeque<_>, Vec<_>) = (0..jobs).map(|_| channel::<()>()).unzip();
         let job = |wait: Receiver<()>| {
             let pool = Arc::clone(pool);
             tokio::spawn(async move {
-                let place = Arc::clone(&pool.places).acquire_owned().await.expect("the semaphore is never closed");
-                pool.run_at(place, move || wait.recv().is_ok()).await
+                let of_all = Arc::clone(pool.places_for(urgency)).acquire_owned().await;
+                let of_all = of_all.expect("the semaphore is never closed");
+                let place = JobPlace { client: None, urgency, _of_all: of_all };
+                let (job, result) = pool.packed(move || wait.recv().is_ok());
+                pool.hand_over(&Work::of_nobody(urgency), place, job, result).await
             })
         };
         Self { jobs: waiting.into_iter().map(job).collect(), release }
+    }
+
+    /// Ends the first job that goes on.
+    pub(crate) fn release_one(&mut self) {
+        self.release.pop_front().expect("a job goes on");
     }
 
     /// Whether other jobs wait for these.
@@ -246,6 +412,8 @@ mod tests {
     use futures_util::{FutureExt as _, poll};
 
     use super::*;
+    #[cfg(feature = "daemon")]
+    use crate::cpu_share::{self, CpuShare};
 
     #[tokio::test]
     async fn a_full_pool_refuses_and_makes_patient_callers_wait() {
@@ -276,13 +444,25 @@ mod tests {
 
     /// So many places.
     #[cfg(feature = "daemon")]
-    struct Share(Arc<Semaphore>);
+    struct Share {
+        places: [Arc<Semaphore>; Urgency::ALL.len()],
+        most: usize,
+    }
+
+    #[cfg(feature = "daemon")]
+    impl Share {
+        fn of(most: usize) -> Arc<dyn CpuShare> {
+            Arc::new(Self { places: Urgency::ALL.map(|_| Arc::new(Semaphore::new(most))), most })
+        }
+    }
 
     #[cfg(feature = "daemon")]
     #[async_trait::async_trait]
-    impl cpu_share::CpuShare for Share {
-        async fn place(&self) -> Box<dyn Send> {
-            Box::new(Arc::clone(&self.0).acquire_owned().await.expect("it is never closed"))
+    impl CpuShare for Share {
+        async fn place(&self, urgency: Urgency) -> ClientPlace {
+            let places = &self.places[urgency as usize];
+            let held = Arc::clone(places).acquire_owned().await.expect("it is never closed");
+            ClientPlace { rank: self.most - places.available_permits() - 1, _held: Box::new(held) }
         }
     }
 
@@ -290,11 +470,11 @@ mod tests {
     #[tokio::test]
     async fn a_client_takes_its_share_of_the_places_and_no_more() {
         let pool = Arc::new(CpuPool::of(1, 4).expect("a thread"));
-        let share: Arc<dyn cpu_share::CpuShare> = Arc::new(Share(Arc::new(Semaphore::new(2))));
+        let share = Work::new(Share::of(2), Urgency::Gate);
         let (go, wait) = mpsc::channel::<()>();
         let of_client = |pool: &Arc<CpuPool>, job: Box<dyn FnOnce() + Send>| {
             let pool = Arc::clone(pool);
-            Box::pin(cpu_share::within(Arc::clone(&share), async move {
+            Box::pin(cpu_share::within(share.clone(), async move {
                 // What a client has spawned is its own.
                 cpu_share::spawn(async move { pool.run(job).await }).await.expect("it ends");
             }))
@@ -308,13 +488,102 @@ mod tests {
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(pool.places.available_permits(), 2, "its share is two places");
+        assert_eq!(pool.jobs(), 2, "its share is two places");
         drop(others);
         let mut of_another = Box::pin(pool.try_run(|| 3));
         assert!(poll!(&mut of_another).is_pending(), "another has a place");
         go.send(()).expect("the job waits");
         first.await;
         assert_eq!(of_another.await, Ok(3));
+    }
+
+    /// What is begun, in its order. A job of the gate's comes first: it goes on until the rest waits.
+    #[cfg(feature = "daemon")]
+    struct Line {
+        pool: Arc<CpuPool>,
+        begun: Arc<Mutex<Vec<&'static str>>>,
+        jobs: Vec<tokio::task::JoinHandle<()>>,
+    }
+
+    #[cfg(feature = "daemon")]
+    impl Line {
+        fn new() -> Self {
+            Self {
+                pool: Arc::new(CpuPool::of(1, MAX_JOBS).expect("a thread")),
+                begun: Arc::default(),
+                jobs: Vec::new(),
+            }
+        }
+
+        /// Lets a job wait for its turn.
+        async fn add(&mut self, work: &Work, name: &'static str) {
+            let (pool, begun, before) = (Arc::clone(&self.pool), Arc::clone(&self.begun), self.pool.queued());
+            let job = async move { pool.run(move || begun.lock().expect("no panic").push(name)).await };
+            self.jobs.push(cpu_share::spawn_for(work.clone(), job));
+            while self.pool.queued() == before {
+                tokio::task::yield_now().await;
+            }
+        }
+
+        async fn begun(self, busy: Occupied) -> Vec<&'static str> {
+            busy.release().await;
+            for job in self.jobs {
+                job.await.expect("it ends");
+            }
+            let begun = self.begun.lock().expect("no panic");
+            begun.clone()
+        }
+    }
+
+    #[cfg(feature = "daemon")]
+    #[tokio::test]
+    async fn decisions_come_before_documents_and_clients_take_turns() {
+        let mut line = Line::new();
+        let busy = Occupied::whole(&line.pool);
+        while line.pool.begun() < 2 {
+            tokio::task::yield_now().await;
+        }
+        let [one, other] = [Share::of(2), Share::of(2)];
+        let work = |share: &Arc<dyn CpuShare>, urgency| Work::new(Arc::clone(share), urgency);
+        line.add(&work(&one, Urgency::Document), "a document of one").await;
+        line.add(&work(&other, Urgency::Document), "a document of the other").await;
+        let [one, other] = [Share::of(2), Share::of(2)];
+        line.add(&work(&one, Urgency::Decision), "a decision of one").await;
+        line.add(&work(&one, Urgency::Decision), "the next of one").await;
+        line.add(&work(&other, Urgency::Decision), "a decision of the other").await;
+        let expected = [
+            "a decision of one",
+            "a decision of the other",
+            "the next of one",
+            "a document of one",
+            "a document of the other",
+        ];
+        assert_eq!(line.begun(busy).await, expected);
+    }
+
+    /// Else a client could hold a name up for the gate by asking for it first.
+    #[cfg(feature = "daemon")]
+    #[tokio::test]
+    async fn work_that_the_gate_waits_for_becomes_the_gates() {
+        let pool = Arc::new(CpuPool::of(1, MAX_JOBS).expect("a thread"));
+        let busy = Occupied::by_documents(&pool, 1);
+        while pool.begun() == 0 {
+            tokio::task::yield_now().await;
+        }
+        let share = Share::of(1);
+        let works = [(); 2].map(|()| Work::new(Arc::clone(&share), Urgency::Document));
+        let run = |work: &Work| {
+            let pool = Arc::clone(&pool);
+            cpu_share::spawn_for(work.clone(), async move { pool.run(|| ()).await })
+        };
+        let [queued, without_place] = [run(&works[0]), run(&works[1])];
+        Occupied::wait_for_jobs(&pool, 2).await;
+        assert_eq!(pool.begun(), 1, "the document holds them up");
+        for (work, job) in works.iter().zip([queued, without_place]).rev() {
+            work.is_awaited_by(&Work::current());
+            job.await.expect("the gate's thread has done it");
+        }
+        busy.release().await;
     }
 
     #[cfg(feature = "mcp")]
@@ -328,7 +597,7 @@ mod tests {
             wait.await.expect("it is told");
             (first, name())
         }));
-        while pool.begun() == 0 || pool.places.available_permits() == 0 {
+        while pool.begun() == 0 || pool.jobs() != 0 {
             assert!(poll!(&mut driven).is_pending());
             tokio::task::yield_now().await;
         }

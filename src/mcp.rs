@@ -61,8 +61,8 @@ impl Face {
 impl Face {
     async fn called(&self, tool: &dyn tools::Tool, arguments: Value) -> Result<Answer, Failure> {
         let called = tool.call(&*self.asker, arguments);
-        match self.asker.cpu_share() {
-            Some(share) => cpu_share::within(share, called).await,
+        match self.asker.work(tool.urgency()) {
+            Some(work) => cpu_share::within(work, called).await,
             None => called.await,
         }
     }

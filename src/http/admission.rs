@@ -102,6 +102,7 @@ impl Admission {
             CacheStatus::Fresh(resolution) => return Ok(Answered { resolution, cache_use: CacheUse::Hit }),
             CacheStatus::UnderWay => None,
             CacheStatus::Missing => {
+                client.may_start()?;
                 self.spend(client)?;
                 let of_client = self.per_client.wait(client).await;
                 let run = Arc::clone(&self.runs).acquire_owned().await.map_err(|_| Refusal::Overloaded)?;
@@ -114,6 +115,10 @@ impl Admission {
 
     /// The answer of a new run, or the one in the cache where the limits forbid a run.
     pub(super) async fn ask_anew(&self, client: Client, question: Question) -> Result<Answered, Refusal> {
+        if client.may_start().is_err() {
+            let answered = self.ask(client, question).await?;
+            return Ok(Answered { cache_use: CacheUse::ForceRefused, ..answered });
+        }
         let permit = match self.cache_status(&question).await? {
             CacheStatus::Fresh(resolution) => match self.admit_forced(client, &question).await {
                 Ok(permit) => Some(permit),
@@ -191,6 +196,7 @@ impl Admission {
     }
 
     fn admit(&self, client: Client) -> Result<Permit, Refusal> {
+        client.may_start()?;
         let of_client = self.per_client.take(client).ok_or(Refusal::ClientOverQuota)?;
         let run = Arc::clone(&self.runs).try_acquire_owned().map_err(|_| Refusal::Overloaded)?;
         self.spend(client)?;

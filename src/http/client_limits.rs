@@ -2,28 +2,41 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::cpu_share::CpuShare;
+use crate::cpu_share::{ClientPlace, CpuShare, Urgency};
 use crate::reason::Refusal;
 
 /// A client, as the limits and the log see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Client {
-    /// An IPv4 address, or the first 64 bits of an IPv6 one, which one customer holds.
+    /// An IPv4 address, or the first 64 bits of an IPv6 one, which one customer holds. All addresses of this machine alone
+    /// are `127.0.0.1`, since each process may use any of them.
     Address(IpAddr),
     /// A user of this machine, whose processes connect through a Unix socket. There is no address behind it.
     #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix sockets have such clients"))]
     User(u32),
+    /// The web pages of other sites, whatever browser sends their requests. They start no resolution.
+    Pages,
+    /// The web pages whose requests a proxy asks the gate about. These start resolutions.
+    PagesAtGate,
+}
+
+impl Client {
+    /// Whether the client may have work started for it that costs more than an answer from the cache.
+    pub(super) fn may_start(self) -> Result<(), Refusal> {
+        if self == Self::Pages { Err(Refusal::HostUnexpected) } else { Ok(()) }
+    }
 }
 
 impl From<IpAddr> for Client {
     fn from(address: IpAddr) -> Self {
         Self::Address(match address.to_canonical() {
+            local if local.is_loopback() => Ipv4Addr::LOCALHOST.into(),
             IpAddr::V6(six) => Ipv6Addr::from_bits(six.to_bits() >> 64 << 64).into(),
             four @ IpAddr::V4(_) => four,
         })
@@ -35,6 +48,8 @@ impl fmt::Display for Client {
         match self {
             Self::Address(address) => address.fmt(f),
             Self::User(user) => write!(f, "user {user}"),
+            Self::Pages => f.write_str("pages of other sites"),
+            Self::PagesAtGate => f.write_str("pages of other sites at the gate"),
         }
     }
 }
@@ -49,7 +64,16 @@ pub(super) struct ClientLimits {
 /// A permit that a client holds.
 pub(super) struct ClientPermit {
     _permit: OwnedSemaphorePermit,
-    _listed: Listed,
+    listed: Listed,
+    /// How many permits a client has.
+    most: usize,
+}
+
+impl ClientPermit {
+    /// How many other permits the client holds.
+    fn others(&self) -> usize {
+        self.most.saturating_sub(self.listed.permits.available_permits() + 1)
+    }
 }
 
 impl ClientLimits {
@@ -67,14 +91,14 @@ impl ClientLimits {
     fn take_many(&self, client: Client, permits: u32) -> Option<ClientPermit> {
         let listed = self.list(client);
         let permit = Arc::clone(&listed.permits).try_acquire_many_owned(permits).ok()?;
-        Some(ClientPermit { _permit: permit, _listed: listed })
+        Some(ClientPermit { _permit: permit, listed, most: self.permits })
     }
 
     /// A permit for `client`, once it has one left.
     pub(super) async fn wait(&self, client: Client) -> ClientPermit {
         let listed = self.list(client);
         let permit = Arc::clone(&listed.permits).acquire_owned().await.expect("the semaphore is never closed");
-        ClientPermit { _permit: permit, _listed: listed }
+        ClientPermit { _permit: permit, listed, most: self.permits }
     }
 
     fn list(&self, client: Client) -> Listed {
@@ -84,16 +108,27 @@ impl ClientLimits {
     }
 }
 
-/// What a client has of the places of the pool for work that computes.
+/// What each client has of the places of the pool for work that computes. Those for work of one urgency are apart from
+/// those for another, so that documents of a client hold up none of its decisions.
+pub(super) struct JobPlaces([ClientLimits; Urgency::ALL.len()]);
+
+impl JobPlaces {
+    pub(super) fn new(of_client: usize) -> Self {
+        Self(Urgency::ALL.map(|_| ClientLimits::new(of_client)))
+    }
+}
+
+/// What one client has of them.
 pub(super) struct ShareOfClient {
     pub(super) client: Client,
-    pub(super) places: Arc<ClientLimits>,
+    pub(super) places: Arc<JobPlaces>,
 }
 
 #[async_trait]
 impl CpuShare for ShareOfClient {
-    async fn place(&self) -> Box<dyn Send> {
-        Box::new(self.places.wait(self.client).await)
+    async fn place(&self, urgency: Urgency) -> ClientPlace {
+        let held = self.places.0[urgency as usize].wait(self.client).await;
+        ClientPlace { rank: held.others(), _held: Box::new(held) }
     }
 }
 
@@ -191,6 +226,16 @@ mod tests {
     }
 
     #[test]
+    fn addresses_of_this_machine_are_one_client() {
+        for local in ["127.0.0.2", "127.255.255.254", "::1", "::ffff:127.0.0.1", "::ffff:127.9.9.9"] {
+            assert_eq!(client(local), client("127.0.0.1"), "{local}");
+        }
+        for other in ["126.255.255.255", "128.0.0.1", "::2", "::ffff:10.0.0.1", "2001:db8::1", "0.0.0.0"] {
+            assert_ne!(client(other), client("127.0.0.1"), "{other}");
+        }
+    }
+
+    #[test]
     fn bodies_are_bounded_in_all_and_for_each_client() {
         const BYTES: usize = 1 << 20;
         let limits = BodyLimits::new();
@@ -211,7 +256,9 @@ mod tests {
         let (one, other) = (client("192.0.2.1"), client("192.0.2.2"));
         let (first, second) = (limits.take(one).expect("a permit"), limits.take(one).expect("a permit"));
         assert!(limits.take(one).is_none());
+        assert_eq!((first.others(), second.others()), (1, 1));
         let others = limits.take(other).expect("a permit of its own");
+        assert_eq!(others.others(), 0);
         let mut waiting = Box::pin(limits.wait(one));
         assert!(poll!(&mut waiting).is_pending());
         drop(first);

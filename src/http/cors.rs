@@ -1,12 +1,15 @@
-//! Which web pages may read answers (CORS): those of the configured origins, and none by default.
+//! Which web pages may read answers (CORS): those of the configured origins, and none by default. Requests of other pages
+//! count for a [client](Client) of their own.
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::header::{
-    ACCEPT, ACCESS_CONTROL_REQUEST_METHOD, AGE, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, RETRY_AFTER,
+    ACCEPT, ACCESS_CONTROL_REQUEST_METHOD, AGE, CACHE_CONTROL, CONTENT_TYPE, ETAG, HOST, IF_NONE_MATCH, ORIGIN,
+    RETRY_AFTER,
 };
 use axum::http::{HeaderName, HeaderValue, Method, Request};
 use axum::response::Response;
@@ -17,6 +20,7 @@ use url::Url;
 
 use super::caching::CACHE_STATUS;
 use super::cards::REPR_DIGEST;
+use super::client_limits::Client;
 use super::events::LAST_EVENT_ID;
 use super::face::Face;
 use crate::config::{ANY_ORIGIN, CorsConfig, McpConfig};
@@ -28,14 +32,32 @@ const REMEMBERED: Duration = Duration::from_secs(600);
 const SENT: [HeaderName; 5] = [ACCEPT, CACHE_CONTROL, CONTENT_TYPE, IF_NONE_MATCH, LAST_EVENT_ID];
 const READ: [HeaderName; 5] = [AGE, CACHE_STATUS, ETAG, REPR_DIGEST, RETRY_AFTER];
 
+/// What a browser says of the page that sends a request (Fetch Metadata): `same-origin`, `same-site`, `cross-site`, or
+/// `none` where no page does.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
 /// The path of the tools, whose pages `[mcp]` names.
 const TOOLS: &str = "/mcp";
 
 /// What pages may read, where the configuration names some.
 #[derive(Clone)]
 pub(super) struct PagePermissions {
-    report: Option<CorsLayer>,
-    tools: Option<CorsLayer>,
+    report: Option<Permission>,
+    tools: Option<Permission>,
+}
+
+/// What the pages of some origins may do.
+#[derive(Clone)]
+struct Permission {
+    /// The origins as browsers write them, or [`ANY_ORIGIN`].
+    origins: Arc<[String]>,
+    cors: CorsLayer,
+}
+
+impl Permission {
+    fn includes(&self, origin: &HeaderValue) -> bool {
+        self.origins.iter().any(|permitted| permitted == ANY_ORIGIN || permitted.as_bytes() == origin.as_bytes())
+    }
 }
 
 impl PagePermissions {
@@ -54,7 +76,8 @@ impl PagePermissions {
     where
         F: Future<Output = Response>,
     {
-        let Some(permission) = self.of(face, request.uri().path()).filter(|_| !asks_for_methods(&request)) else {
+        let permission = if is_gate(face) { None } else { self.of(request.uri().path()) };
+        let Some(Permission { cors, .. }) = permission.filter(|_| !asks_for_methods(&request)) else {
             return answer(request).await;
         };
         let mut answer = Some(answer);
@@ -62,16 +85,57 @@ impl PagePermissions {
             let answer = answer.take().expect("a request is answered once");
             answer(request).map(Ok::<_, Infallible>)
         };
-        permission.layer(service_fn(once)).call(request).await.unwrap_or_else(|never| match never {})
+        cors.layer(service_fn(once)).call(request).await.unwrap_or_else(|never| match never {})
     }
 
-    fn of(&self, face: Face, path: &str) -> Option<&CorsLayer> {
-        match face {
-            Face::Gate | Face::DisguisedGate => None,
-            Face::Health | Face::Report if path.strip_suffix('/').unwrap_or(path) == TOOLS => self.tools.as_ref(),
-            Face::Health | Face::Report => self.report.as_ref(),
+    /// The client that a request counts for: the `connected` one, unless a browser sent it for a page of another site.
+    pub(super) fn client(&self, face: Face, connected: Client, request: &Request<Body>) -> Client {
+        match self.is_of_another_site(request) {
+            false => connected,
+            true if is_gate(face) => Client::PagesAtGate,
+            true => Client::Pages,
         }
     }
+
+    /// Whether a page sent the request that is neither this daemon's own nor one of the permitted origins. Where a browser
+    /// names the origin, that decides; a request without one goes by its mark.
+    fn is_of_another_site(&self, request: &Request<Body>) -> bool {
+        let headers = request.headers();
+        let permission = self.of(request.uri().path());
+        let is_permitted = |origin: &HeaderValue| permission.is_some_and(|permission| permission.includes(origin));
+        let origins = || headers.get_all(ORIGIN).iter();
+        if headers.contains_key(ORIGIN) && origins().all(is_permitted) {
+            return false;
+        }
+        let is_harmless = |site: &HeaderValue| matches!(site.as_bytes(), b"same-origin" | b"none");
+        let is_marked = !headers.get_all(SEC_FETCH_SITE).iter().all(is_harmless);
+        is_marked || !origins().all(|origin| is_permitted(origin) || is_own(origin, request))
+    }
+
+    fn of(&self, path: &str) -> Option<&Permission> {
+        if path.strip_suffix('/').unwrap_or(path) == TOOLS { self.tools.as_ref() } else { self.report.as_ref() }
+    }
+}
+
+const fn is_gate(face: Face) -> bool {
+    matches!(face, Face::Gate | Face::DisguisedGate)
+}
+
+/// Whether the origin is that of the host which the request is for.
+fn is_own(origin: &HeaderValue, request: &Request<Body>) -> bool {
+    let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+    let host = request.uri().authority().map(|authority| authority.as_str()).or(host);
+    let (Some(host), Some((scheme, own))) = (host, origin.to_str().ok().and_then(|origin| origin.split_once("://")))
+    else {
+        return false;
+    };
+    // Browsers leave out the port of the scheme; a proxy may write it.
+    let port = match scheme {
+        "http" => ":80",
+        "https" => ":443",
+        _ => return false,
+    };
+    host.strip_suffix(port).unwrap_or(host).eq_ignore_ascii_case(own)
 }
 
 /// Whether it is an `OPTIONS` that is no preflight: the library would answer it too, and without `Allow`.
@@ -80,7 +144,7 @@ fn asks_for_methods(request: &Request<Body>) -> bool {
 }
 
 /// Pages of the configured origins may use the report face.
-fn of_report(config: &CorsConfig) -> Option<CorsLayer> {
+fn of_report(config: &CorsConfig) -> Option<Permission> {
     if config.origins.is_empty() {
         return None;
     }
@@ -89,31 +153,101 @@ fn of_report(config: &CorsConfig) -> Option<CorsLayer> {
     } else {
         list(&config.origins)
     };
-    let permitted = CorsLayer::new()
+    let cors = CorsLayer::new()
         .allow_origin(origins)
         .allow_methods([Method::GET, Method::POST])
         .allow_headers(SENT)
         .expose_headers(READ)
         .max_age(REMEMBERED);
-    Some(permitted)
+    Some(Permission { origins: config.origins.as_slice().into(), cors })
 }
 
 /// Pages of the origins in `[mcp]` may use the tools. Their clients send headers of the protocol, which are judged there.
-fn of_tools(config: &McpConfig) -> Option<CorsLayer> {
+fn of_tools(config: &McpConfig) -> Option<Permission> {
     if config.origins.is_empty() {
         return None;
     }
     // As browsers write them: without the port that goes without saying.
-    let written =
-        config.origins.iter().filter_map(|origin| Some(Url::parse(origin).ok()?.origin().ascii_serialization()));
-    let permitted = CorsLayer::new()
-        .allow_origin(list(&written.collect::<Vec<_>>()))
+    let written = |origin: &String| Some(Url::parse(origin).ok()?.origin().ascii_serialization());
+    let origins: Arc<[String]> = config.origins.iter().filter_map(written).collect();
+    let cors = CorsLayer::new()
+        .allow_origin(list(&origins))
         .allow_methods([Method::POST])
         .allow_headers(AllowHeaders::mirror_request())
         .max_age(REMEMBERED);
-    Some(permitted)
+    Some(Permission { origins, cors })
 }
 
 fn list(origins: &[String]) -> AllowOrigin {
     AllowOrigin::list(origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    const CONNECTED: Client = Client::Address(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST));
+
+    /// The client of a request for `127.0.0.1:8402` with these headers, at a daemon that permits one page and one of tools.
+    fn client_of(path: &str, headers: &[(&str, &str)]) -> Client {
+        let mut config = crate::config::Config::default();
+        config.cors.origins = vec!["https://app.example".to_owned()];
+        config.mcp.origins = vec!["https://tools.example:443".to_owned()];
+        let pages = PagePermissions::new(&config.cors, &config.mcp);
+        let mut request = Request::get(path);
+        for (name, value) in [("host", "127.0.0.1:8402")].iter().chain(headers) {
+            request = request.header(*name, *value);
+        }
+        pages.client(Face::of(path), CONNECTED, &request.body(Body::empty()).expect("a request"))
+    }
+
+    #[test]
+    fn pages_of_other_sites_are_clients_of_their_own() {
+        for headers in [
+            &[("sec-fetch-site", "cross-site")][..],
+            &[("sec-fetch-site", "same-site")],
+            &[("sec-fetch-site", "same-origin"), ("sec-fetch-site", "cross-site")],
+            &[("sec-fetch-site", "Cross-Site")],
+            &[("sec-fetch-site", "")],
+            &[("origin", "https://evil.example")],
+            &[("origin", "null")],
+            &[("origin", "")],
+            &[("origin", "https://app.example.evil.example")],
+            &[("origin", "https://app.example"), ("origin", "https://evil.example")],
+            &[("origin", "http://127.0.0.1:8402"), ("sec-fetch-site", "cross-site")],
+            &[("origin", "http://127.0.0.1:8403")],
+            &[("origin", "http://127.0.0.1")],
+            &[("origin", "127.0.0.1:8402")],
+            &[("origin", "app://127.0.0.1:8402")],
+        ] {
+            assert_eq!(client_of("/v1/verdicts/a.eth", headers), Client::Pages, "{headers:?}");
+            assert_eq!(client_of("/mcp", headers), Client::Pages, "{headers:?}");
+            assert_eq!(client_of("/v1/gate/a.eth", headers), Client::PagesAtGate, "{headers:?}");
+        }
+        assert_eq!(client_of("/mcp", &[("origin", "https://app.example")]), Client::Pages);
+        assert_eq!(client_of("/", &[("origin", "https://tools.example")]), Client::Pages);
+    }
+
+    #[test]
+    fn own_and_permitted_pages_count_for_who_is_connected() {
+        for headers in [
+            &[][..],
+            &[("sec-fetch-site", "none")],
+            &[("sec-fetch-site", "same-origin")],
+            &[("origin", "http://127.0.0.1:8402"), ("sec-fetch-site", "same-origin")],
+            &[("origin", "https://app.example"), ("sec-fetch-site", "cross-site")],
+        ] {
+            for path in ["/v1/verdicts/a.eth", "/v1/gate/a.eth"] {
+                assert_eq!(client_of(path, headers), CONNECTED, "{headers:?} {path}");
+            }
+        }
+        let of_tools = [("origin", "https://tools.example"), ("sec-fetch-site", "cross-site")];
+        assert_eq!(client_of("/mcp", &of_tools), CONNECTED);
+        for (host, origin) in [("a.example:443", "https://a.example"), ("A.example:80", "http://a.example")] {
+            let request = Request::get("/").header(HOST, host).body(Body::empty()).expect("a request");
+            assert!(is_own(&HeaderValue::from_static(origin), &request), "{host}");
+        }
+    }
 }

@@ -16,7 +16,7 @@ const ENDS: &[u8] = br"#%./;?\";
 /// Whether the path is one and the same for every server that reads it.
 ///
 /// The name is decoded once and must be in normal form; one that has no normal form is left to the resolver. After it
-/// stand whole segments alone, with at most one slash at the end.
+/// stand whole segments alone, with at most one slash at the end. No control character stands anywhere.
 pub(super) fn check(path: &str) -> Result<(), Refusal> {
     let mut segments = path.split('/').skip(BEFORE_NAME);
     let Some(name) = segments.next() else { return Ok(()) };
@@ -24,7 +24,7 @@ pub(super) fn check(path: &str) -> Result<(), Refusal> {
     if rest.last().is_some_and(|last| last.is_empty()) && !name.is_empty() {
         rest.pop();
     }
-    let is_one = !is_step(name) && is_normal_or_no_name(name) && rest.iter().all(|segment| is_plain(segment));
+    let is_one = !is_step(name) && is_name(name) && rest.iter().all(|segment| is_plain(segment));
     let is_named = !name.is_empty() || rest.is_empty();
     if (is_one && is_named) || clresolve_core::mutant!("ambiguous-paths-pass") {
         Ok(())
@@ -38,25 +38,35 @@ fn is_step(segment: &str) -> bool {
     matches!(segment, "." | "..")
 }
 
-fn is_normal_or_no_name(segment: &str) -> bool {
+/// Whether the segment is a name in normal form, or none that the resolver knows, without control characters.
+fn is_name(segment: &str) -> bool {
     let Ok(name) = percent_decode_str(segment).decode_utf8() else { return true };
-    EnsName::parse(&name).map_or(true, |normal| normal.as_str() == name)
+    !name.contains(is_control) && EnsName::parse(&name).map_or(true, |normal| normal.as_str() == name)
 }
 
-/// Whether the segment is not empty, no step, and holds neither a separator nor an escape of one.
+/// Whether some server ends, drops or reorders text at this character: the control characters of ASCII and of Latin-1
+/// (C1), and those of bidirectional text (Unicode's `Bidi_Control`).
+fn is_control(character: char) -> bool {
+    let is_bidi =
+        matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    character.is_control() || is_bidi
+}
+
+/// Whether the segment is not empty, no step, and holds neither a control character nor a separator, nor an escape of one.
 fn is_plain(segment: &str) -> bool {
     if segment.is_empty() || is_step(segment) || segment.contains(['\\', ';']) {
         return false;
     }
     // Bytes that are no UTF-8 may be an overlong form of a dot or a slash.
-    percent_decode_str(segment).decode_utf8().is_ok() && segment.split('%').skip(1).all(is_harmless_escape)
+    percent_decode_str(segment).decode_utf8().is_ok_and(|text| !text.contains(is_control))
+        && segment.split('%').skip(1).all(is_harmless_escape)
 }
 
 /// Whether the two digits at the start are an escape of a byte that separates nothing.
 fn is_harmless_escape(after_percent: &str) -> bool {
     let digits = after_percent.get(..2).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
     let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-    byte.is_some_and(|byte| byte > 0x1f && !ENDS.contains(&byte))
+    byte.is_some_and(|byte| !ENDS.contains(&byte))
 }
 
 /// The parameter of the query of `/v1/gate`.
@@ -115,6 +125,28 @@ mod tests {
     }
 
     #[test]
+    fn controls_anywhere_in_a_path_are_ambiguous() {
+        let escaped =
+            |character: char| character.to_string().bytes().map(|byte| format!("%{byte:02x}")).collect::<String>();
+        let controls = [
+            '\0', '\t', '\r', '\n', '\u{1f}', '\u{7f}', '\u{80}', '\u{85}', '\u{9f}', '\u{61c}', '\u{200e}', '\u{200f}',
+        ];
+        for character in controls.into_iter().chain('\u{202a}'..='\u{202e}').chain('\u{2066}'..='\u{2069}') {
+            let (raw, escaped) = (character.to_string(), escaped(character));
+            for text in [&raw, &escaped, &escaped.to_uppercase()] {
+                for path in [
+                    format!("/v1/gate/good{text}.eth"),
+                    format!("/v1/gate/{text}/summarize"),
+                    format!("/v1/gate/good.eth/{text}"),
+                    format!("/v1/envoy/good.eth/summarize/a{text}b/c"),
+                ] {
+                    assert_eq!(check(&path), Err(Refusal::RequestAmbiguous), "{path:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn whole_segments_after_a_name_in_normal_form_pass() {
         for path in [
             "/v1/gate",
@@ -124,6 +156,7 @@ mod tests {
             "/v1/gate/good%2eeth/sum%6darize/",
             "/v1/envoy/good.eth/summarize/x402/a%20b/v1.0/...",
             "/v1/envoy/g%C3%B6od.eth/summarize/%e2%82%ac",
+            "/v1/envoy/good.eth/summarize/~/%c2%a0/%e2%80%8d/%e2%81%a5",
             "/v1/gate/no%20name/summarize",
             "/v1/gate/%ff.eth",
         ] {

@@ -1,9 +1,16 @@
 //! What hyper does not show of the head of a request: a fragment in its target, which hyper cuts off, and a length
 //! beside chunks, of which hyper drops the length.
+//!
+//! A client may send its next head together with the body before it. So the scan reads all that a client sends, and
+//! counts the bytes of bodies to know where the next head begins.
 
-/// So much of a line is kept, in bytes: one more than the longest name that is looked for, which shows that a name is
-/// longer.
-const KEPT: usize = "transfer-encoding".len() + 1;
+use std::collections::VecDeque;
+
+/// Bytes of a line that are kept: the longest name that is looked for, and a length with some space around it.
+const KEPT: usize = 64;
+
+/// Most heads that are scanned before their requests are in work. Those that follow are unseen.
+const MOST_AHEAD: usize = 64;
 
 /// What was found in the head of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,22 +20,23 @@ pub(super) struct HeadFindings {
     /// There are both `Content-Length` and `Transfer-Encoding`, which is how a second request is smuggled past a proxy
     /// (RFC 9112, 6.3).
     pub(super) two_lengths: bool,
-    /// A part of the head came before the answer to the request before it, so that it was not scanned.
+    /// The head was not scanned.
     pub(super) unseen: bool,
 }
 
-/// A scan of one head, in as many pieces as it comes.
+/// A scan of the heads of one connection, in as many pieces as they arrive.
 #[derive(Debug, Default)]
 pub(super) struct HeadScan {
-    /// The start of the line, in lower case.
-    line: [u8; KEPT],
-    /// How much of it there is, in bytes.
-    kept: usize,
+    /// The start of the line, in lower case: [`KEPT`] bytes at most.
+    line: Vec<u8>,
+    /// The length of the line so far, in bytes. It may exceed what is kept.
+    length: usize,
     stage: Stage,
     fragment: bool,
-    length: bool,
+    body: Option<BodyLength>,
     encoding: bool,
-    beyond: bool,
+    /// Findings of the heads whose requests are not in work yet, the oldest first.
+    found: VecDeque<HeadFindings>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,67 +44,114 @@ enum Stage {
     #[default]
     RequestLine,
     Headers,
-    End,
+    /// So many bytes of a body are still to come.
+    Body(u64),
+    /// Where the next head begins is unknown, so all heads that follow are unseen.
+    Lost,
+}
+
+/// What `Content-Length` states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BodyLength {
+    Bytes(u64),
+    Unreadable,
 }
 
 impl HeadScan {
-    /// Takes the next bytes. What stands behind the head is not read.
-    pub(super) fn take(&mut self, bytes: &[u8]) {
-        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            if self.stage == Stage::End {
-                self.beyond = true;
-                return;
-            }
-            self.fragment |= self.stage == Stage::RequestLine && piece.contains(&b'#');
-            let (text, is_line) = piece.strip_suffix(b"\n").map_or((piece, false), |text| (text, true));
-            self.keep(text);
-            if is_line {
+    /// Takes the next bytes.
+    pub(super) fn take(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            bytes = match self.stage {
+                Stage::Lost => return,
+                Stage::Body(left) => self.take_body(bytes, left),
+                Stage::RequestLine | Stage::Headers => self.take_line(bytes),
+            };
+        }
+    }
+
+    /// What was found in the next head whose request begins.
+    pub(super) fn next(&mut self) -> HeadFindings {
+        self.found.pop_front().unwrap_or_else(|| {
+            self.stage = Stage::Lost;
+            HeadFindings { unseen: true, ..HeadFindings::default() }
+        })
+    }
+
+    /// Skips the body. Gives the bytes after it.
+    fn take_body<'a>(&mut self, bytes: &'a [u8], left: u64) -> &'a [u8] {
+        let here = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+        let left = left - here as u64;
+        self.stage = if left == 0 { Stage::RequestLine } else { Stage::Body(left) };
+        &bytes[here..]
+    }
+
+    /// Takes the rest of a line, or a part of it. Gives the bytes after it.
+    fn take_line<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let text = &bytes[..end.unwrap_or(bytes.len())];
+        self.fragment |= self.stage == Stage::RequestLine && text.contains(&b'#');
+        self.keep(text);
+        match end {
+            Some(end) => {
                 self.end_line();
+                &bytes[end + 1..]
             }
+            None => &[],
         }
     }
 
     fn keep(&mut self, text: &[u8]) {
-        let room = &mut self.line[self.kept..];
-        let taken = text.len().min(room.len());
-        room[..taken].copy_from_slice(&text[..taken]);
-        room[..taken].make_ascii_lowercase();
-        self.kept += taken;
-    }
-
-    pub(super) fn found(&self) -> HeadFindings {
-        HeadFindings {
-            fragment: self.fragment,
-            two_lengths: self.length && self.encoding,
-            unseen: self.stage != Stage::End,
-        }
-    }
-
-    /// Whether the request may have a body.
-    pub(super) fn has_body(&self) -> bool {
-        self.length || self.encoding
-    }
-
-    /// Whether bytes came behind the head.
-    pub(super) fn is_exceeded(&self) -> bool {
-        self.beyond
+        let room = KEPT - self.line.len();
+        self.line.extend(text.iter().take(room).map(u8::to_ascii_lowercase));
+        self.length = self.length.saturating_add(text.len());
     }
 
     fn end_line(&mut self) {
-        let line = &self.line[..self.kept];
-        let is_empty = matches!(line, b"" | b"\r");
+        let line = std::mem::take(&mut self.line);
+        let is_whole = std::mem::take(&mut self.length) <= KEPT;
+        let is_empty = matches!(&line[..], b"" | b"\r");
         match self.stage {
             // Empty lines before a request are no part of it.
             Stage::RequestLine if is_empty => {}
             Stage::RequestLine => self.stage = Stage::Headers,
-            Stage::Headers if is_empty => self.stage = Stage::End,
-            Stage::Headers | Stage::End => {
-                let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
-                self.length |= name == b"content-length";
+            Stage::Headers if is_empty => self.end_head(),
+            Stage::Headers | Stage::Body(_) | Stage::Lost => {
+                let mut parts = line.splitn(2, |byte| *byte == b':');
+                let (name, value) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
                 self.encoding |= name == b"transfer-encoding";
+                if name == b"content-length" {
+                    let stated = if is_whole { BodyLength::of(value) } else { BodyLength::Unreadable };
+                    let agrees = self.body.is_none_or(|before| before == stated);
+                    self.body = Some(if agrees { stated } else { BodyLength::Unreadable });
+                }
             }
         }
-        self.kept = 0;
+    }
+
+    fn end_head(&mut self) {
+        let (body, encoding) = (self.body.take(), std::mem::take(&mut self.encoding));
+        let fragment = std::mem::take(&mut self.fragment);
+        if self.found.len() == MOST_AHEAD {
+            self.stage = Stage::Lost;
+            return;
+        }
+        self.found.push_back(HeadFindings { fragment, two_lengths: encoding && body.is_some(), unseen: false });
+        self.stage = match body {
+            // A connection ends with the answer to a request in chunks.
+            _ if encoding => Stage::Lost,
+            Some(BodyLength::Unreadable) => Stage::Lost,
+            None | Some(BodyLength::Bytes(0)) => Stage::RequestLine,
+            Some(BodyLength::Bytes(bytes)) => Stage::Body(bytes),
+        };
+    }
+}
+
+impl BodyLength {
+    fn of(value: &[u8]) -> Self {
+        let digits = value.trim_ascii();
+        let is_number = digits.iter().all(u8::is_ascii_digit);
+        let number = std::str::from_utf8(digits).ok().filter(|_| is_number).and_then(|digits| digits.parse().ok());
+        number.map_or(Self::Unreadable, Self::Bytes)
     }
 }
 
@@ -104,31 +159,85 @@ impl HeadScan {
 mod tests {
     use super::*;
 
-    fn found(head: &str) -> HeadFindings {
-        let (mut whole, mut bytewise) = (HeadScan::default(), HeadScan::default());
-        whole.take(head.as_bytes());
-        head.bytes().for_each(|byte| bytewise.take(&[byte]));
-        assert_eq!(whole.found(), bytewise.found());
-        whole.found()
+    /// What is found in the heads of `sent`, in whatever pieces it arrives.
+    fn found<const N: usize>(sent: &str) -> [HeadFindings; N] {
+        let in_pieces = |size: usize| {
+            let mut scan = HeadScan::default();
+            sent.as_bytes().chunks(size).for_each(|piece| scan.take(piece));
+            [(); N].map(|()| scan.next())
+        };
+        let whole = in_pieces(sent.len().max(1));
+        for size in 1..sent.len() {
+            assert_eq!(in_pieces(size), whole, "{size} of {sent:?}");
+        }
+        whole
     }
 
     #[test]
     fn a_fragment_counts_in_the_target_alone() {
-        assert!(found("GET /v1/gate/a.eth#b HTTP/1.1\r\n\r\n").fragment);
-        assert!(found("\r\nGET /# HTTP/1.1\n\n").fragment);
-        assert_eq!(found("GET / HTTP/1.1\r\nx: #\r\n\r\n#"), HeadFindings::default());
-        assert!(found("GET / HTTP/1.1\r\nx: y\r\n").unseen, "its end has not come");
+        assert!(found::<1>("GET /v1/gate/a.eth#b HTTP/1.1\r\n\r\n")[0].fragment);
+        assert!(found::<1>("\r\nGET /# HTTP/1.1\n\n")[0].fragment);
+        assert_eq!(found("GET / HTTP/1.1\r\nx: #\r\n\r\n#"), [HeadFindings::default()]);
+        assert!(found::<1>("GET / HTTP/1.1\r\nx: y\r\n")[0].unseen, "its end has not come");
     }
 
     #[test]
     fn two_lengths_count_in_either_order_and_in_the_head_alone() {
         let both = |one: &str, other: &str| found(&format!("PUT / HTTP/1.1\r\n{one}\r\nx: y\r\n{other}\r\n\r\n"));
         let (length, chunks) = ("Content-Length: 5", "TRANSFER-encoding:chunked");
-        assert!(both(length, chunks).two_lengths && both(chunks, length).two_lengths);
+        for (one, other) in [(length, chunks), (chunks, length)] {
+            let [both] = both(one, other);
+            assert!(both.two_lengths, "{one} {other}");
+        }
         for (one, other) in [(length, length), (chunks, "x-content-length: 5"), (chunks, "content-length-x: 5")] {
-            assert_eq!(both(one, other), HeadFindings::default(), "{one} {other}");
+            assert_eq!(both(one, other), [HeadFindings::default()], "{one} {other}");
         }
         let in_the_body = format!("PUT / HTTP/1.1\r\n{length}\r\n\r\n{chunks}\r\n\r\n");
-        assert_eq!(found(&in_the_body), HeadFindings::default());
+        assert_eq!(found(&in_the_body), [HeadFindings::default()]);
+    }
+
+    /// What hyper cuts off a target that was not scanned, the next hop may read.
+    #[test]
+    fn a_head_is_scanned_whole_wherever_the_body_before_it_ends() {
+        let next = "GET /v1/gate/a.eth#b HTTP/1.1\r\n\r\n";
+        for (before, body) in [
+            ("", ""),
+            ("content-length: 2\r\n", "{}"),
+            ("CONTENT-LENGTH:\t  002 \r\n", "{}"),
+            ("content-length: 2\r\ncontent-length: 2\r\n", "{}"),
+            ("content-length: 0\r\n", ""),
+            ("content-length: 20\r\n", "GET / HTTP/1.1\r\n\r\n##"),
+        ] {
+            let first = format!("POST /v1/lint HTTP/1.1\r\n{before}\r\n{body}");
+            let [first, then, last] = found(&format!("{first}{next}{first}"));
+            assert_eq!(first, HeadFindings::default(), "{before}");
+            assert_eq!(then, HeadFindings { fragment: true, ..first }, "{before}");
+            assert_eq!(last, first, "{before}");
+        }
+    }
+
+    #[test]
+    fn heads_after_a_body_of_unknown_length_are_unseen() {
+        let next = "GET / HTTP/1.1\r\n\r\n";
+        let spaces = " ".repeat(KEPT);
+        for header in [
+            "transfer-encoding: chunked",
+            "content-length: +2",
+            "content-length:",
+            "content-length: 2, 2",
+            "content-length: 2\r\ncontent-length: 3",
+            "content-length: 99999999999999999999",
+            &format!("content-length: {spaces}2"),
+        ] {
+            let [first, then] = found(&format!("POST / HTTP/1.1\r\n{header}\r\n\r\n{next}{next}"));
+            assert!(!first.unseen && then.unseen, "{header}");
+        }
+        let [.., last, beyond] = found::<{ MOST_AHEAD + 1 }>(&next.repeat(MOST_AHEAD + 2));
+        assert!(!last.unseen && beyond.unseen);
+        // A request that came without a head means that the scan has lost the place.
+        let mut scan = HeadScan::default();
+        assert!(scan.next().unseen);
+        scan.take(next.as_bytes());
+        assert!(scan.next().unseen);
     }
 }

@@ -28,7 +28,7 @@ use super::request::RequestPlace;
 use super::state::AppState;
 use crate::config::McpConfig;
 use crate::cpu_pool::PoolFull;
-use crate::cpu_share::CpuShare;
+use crate::cpu_share::{Urgency, Work};
 use crate::mcp::{self, AgentAnswer, Answer, Asker, Face, Failure, MAX_MESSAGE_BYTES};
 use crate::reason::Refusal;
 use crate::resolve::{Question, Resolver};
@@ -196,8 +196,8 @@ impl Asker for Admitted {
         Arc::clone(&self.place) as _
     }
 
-    fn cpu_share(&self) -> Option<Arc<dyn CpuShare>> {
-        Some(self.state.cpu_share(self.client))
+    fn work(&self, urgency: Urgency) -> Option<Work> {
+        Some(self.state.work(self.client, urgency))
     }
 
     fn resolver(&self) -> &Resolver {

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use axum::Router;
 use axum::body::{Body, HttpBody as _};
 use axum::http::header::{
-    ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS,
+    ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HOST, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, Request};
 use axum::response::Response;
@@ -22,7 +22,7 @@ use super::head_scan::HeadFindings;
 use super::in_force::{InForce, Serving};
 use super::log::{self, LoggedRequest};
 use super::state::AppState;
-use crate::cpu_share;
+use crate::cpu_share::{self, Urgency};
 use crate::reason::Refusal;
 
 /// A policy under which a browser that shows an answer runs nothing of it.
@@ -71,6 +71,7 @@ pub(super) async fn answer(
     let face = Face::behind(role, uri.path());
     let found = activity.request_begins(face == Face::Gate);
     let Serving { state, router, pages } = in_force.serving();
+    let client = pages.client(face, client, &request);
     let is_chunked = request.headers().contains_key(TRANSFER_ENCODING);
     request.extensions_mut().insert(Arc::clone(in_force));
     let routed = async |request| {
@@ -106,12 +107,25 @@ fn objection(face: Face, found: HeadFindings, request: &Request<Body>) -> Option
     if two_lengths || (headers.contains_key(CONTENT_LENGTH) && headers.contains_key(TRANSFER_ENCODING)) {
         return Some(Refusal::RequestMalformed);
     }
+    if !names_one_host(request) {
+        return Some(Refusal::RequestMalformed);
+    }
     match face {
         // A fragment that was not looked for is refused as one that was found.
         Face::Gate if found.fragment || found.unseen => Some(Refusal::RequestAmbiguous),
         Face::Gate => gate_path::check(request.uri().path()).err(),
         Face::DisguisedGate | Face::Health | Face::Report => None,
     }
+}
+
+/// Whether every server takes the request for the same host (RFC 9112, 3.2): it has one `Host` at most, which is also
+/// the target's authority where that has one, and no user information.
+fn names_one_host(request: &Request<Body>) -> bool {
+    let mut hosts = request.headers().get_all(HOST).iter().map(HeaderValue::as_bytes);
+    let (host, is_one) = (hosts.next(), hosts.next().is_none());
+    let target = request.uri().authority().map(|authority| authority.as_str().as_bytes());
+    let agree = host.zip(target).is_none_or(|(host, target)| host.eq_ignore_ascii_case(target));
+    is_one && agree && !host.into_iter().chain(target).any(|host| host.contains(&b'@'))
 }
 
 async fn route(
@@ -142,10 +156,20 @@ async fn route(
         request.extensions_mut().insert(place.clone());
     }
     request.extensions_mut().insert(client);
-    let response = cpu_share::within(state.cpu_share(client), router.call(request)).await;
+    let work = state.work(client, urgency(face, request.uri().path()));
+    let response = cpu_share::within(work, router.call(request)).await;
     // Held until here, since a handler that ignores its copy drops it at once.
     drop(held);
     response.unwrap_or_else(|never| match never {})
+}
+
+/// Who waits for the answer: a purchase stops until a decision is made.
+fn urgency(face: Face, path: &str) -> Urgency {
+    match path.strip_suffix('/').unwrap_or(path) {
+        _ if face == Face::Gate => Urgency::Gate,
+        "/v1/decisions" | "/v1/decisions/signed" => Urgency::Decision,
+        _ => Urgency::Document,
+    }
 }
 
 /// Whether the cache may have the answer, which needs no place then. Its handler refuses what the cache has not.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::admission::Admission;
 use super::answer_limits::AnswerLimits;
-use super::client_limits::{BodyLimits, Client, ClientLimits, Places, ShareOfClient};
+use super::client_limits::{BodyLimits, Client, JobPlaces, Places, ShareOfClient};
 use super::counters::Counters;
 use super::event_stream::EventStreams;
 use super::recent_decisions::RecentDecisions;
@@ -14,7 +14,7 @@ use super::rendered::RenderedCache;
 use super::signatures::Signatures;
 use super::systems::Systems;
 use crate::config::{ChainConfig, Config, CorsConfig, ExplorerConfig, GateConfig, HttpConfig, McpConfig};
-use crate::cpu_share::CpuShare;
+use crate::cpu_share::{Urgency, Work};
 use crate::resolve::{Following, Resolver};
 
 /// The part of all requests in work that one client may have, so that it leaves room for others. A proxy counts as one
@@ -48,7 +48,7 @@ pub(super) struct AppState {
     /// Permits for streams of events, which outlive a reload.
     pub(super) event_streams: Arc<EventStreams>,
     /// What each client has of the pool's places.
-    job_places: Arc<ClientLimits>,
+    job_places: Arc<JobPlaces>,
     /// Bodies of documents to judge.
     pub(super) documents: BodyLimits,
     /// Answers that are not written yet.
@@ -73,7 +73,7 @@ impl AppState {
             counters: Counters::new(),
             admission: Admission::new(resolver.clone(), config),
             following: resolver.follow(),
-            job_places: Arc::new(ClientLimits::new(resolver.pool().share())),
+            job_places: Arc::new(JobPlaces::new(resolver.pool().share())),
             resolver,
             http: config.http.clone(),
             cors: config.cors.clone(),
@@ -109,9 +109,9 @@ impl AppState {
         }
     }
 
-    /// What `client` has of the pool's places.
-    pub(super) fn cpu_share(&self, client: Client) -> Arc<dyn CpuShare> {
-        Arc::new(ShareOfClient { client, places: Arc::clone(&self.job_places) })
+    /// Work for `client`, within its share of the pool's places.
+    pub(super) fn work(&self, client: Client, urgency: Urgency) -> Work {
+        Work::new(Arc::new(ShareOfClient { client, places: Arc::clone(&self.job_places) }), urgency)
     }
 
     /// Whether the daemon is about to end.

@@ -26,7 +26,7 @@ use super::rendered::Rendered;
 use super::request::RequestPlace;
 use super::state::AppState;
 use super::{problem, query, steps};
-use crate::cpu_share;
+use crate::cpu_share::{self, Urgency};
 use crate::name::EnsName;
 use crate::reason::Refusal;
 use crate::resolve::{Question, Resolution, Stale};
@@ -103,12 +103,12 @@ async fn watched(state: Arc<AppState>, client: Client, permit: RequestPlace, que
         return problem::refused(Refusal::Draining, None);
     }
     let watch = state.resolver.watch(&question);
-    let share = state.cpu_share(client);
+    let work = state.work(client, Urgency::Document);
     let verdict = async move {
         let answered = state.admission.ask(client, question.clone()).await?;
         Ok(current(&state, &question, &answered).await)
     };
-    steps::stream(watch, cpu_share::within(share, verdict).boxed(), permit).await
+    steps::stream(watch, cpu_share::within(work, verdict).boxed(), permit).await
 }
 
 /// An answer that would be another for another `Accept`.
@@ -139,8 +139,8 @@ pub(super) async fn batch(
             question.profile.clone_from(&profile);
             question.depth = depth;
             // The lines are made after this handler has ended.
-            let share = state.cpu_share(client);
-            async move { cpu_share::within(share, line(&state, client, question)).await }
+            let work = state.work(client, Urgency::Document);
+            async move { cpu_share::within(work, line(&state, client, question)).await }
         })
         .buffer_unordered(AT_ONCE)
         .map(move |line| {

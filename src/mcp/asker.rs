@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 
 use super::answer::{Answer, Failure};
 use crate::cpu_pool::PoolFull;
-use crate::cpu_share::CpuShare;
+use crate::cpu_share::{Urgency, Work};
 use crate::reason::Refusal;
 use crate::resolve::{Question, Resolver};
 use crate::verdict::Resolution;
@@ -25,8 +25,8 @@ pub(crate) trait Asker: Send + Sync {
     /// The place of the client's message. Work on it keeps this to its end.
     fn place(&self) -> Arc<dyn Any + Send + Sync>;
 
-    /// What the client has of the pool for work that computes; `None` where it shares it with nobody.
-    fn cpu_share(&self) -> Option<Arc<dyn CpuShare>>;
+    /// Work for the client within its share of the pool; `None` where it shares the pool with nobody.
+    fn work(&self, urgency: Urgency) -> Option<Work>;
 
     /// The resolver whose profiles and rules hold.
     fn resolver(&self) -> &Resolver;

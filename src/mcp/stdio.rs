@@ -19,7 +19,7 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::message::{self, MAX_MESSAGE_BYTES};
 use super::{AgentAnswer, Answer, Asker, Face, Failure};
-use crate::cpu_share::CpuShare;
+use crate::cpu_share::{Urgency, Work};
 use crate::reason::Refusal;
 use crate::resolve::{Question, Resolver, SetupError};
 
@@ -57,7 +57,7 @@ impl Asker for Own {
         Arc::new(())
     }
 
-    fn cpu_share(&self) -> Option<Arc<dyn CpuShare>> {
+    fn work(&self, _: Urgency) -> Option<Work> {
         None
     }
 

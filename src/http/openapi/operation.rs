@@ -146,7 +146,7 @@ impl Operation {
 
     /// May start a run, which the daemon bounds.
     pub(super) fn runs(self) -> Self {
-        self.refuses(&[Refusal::Draining, Refusal::RunOverdue])
+        self.refuses(&[Refusal::Draining, Refusal::RunOverdue, Refusal::HostUnexpected])
     }
 
     pub(super) fn refuses(mut self, refusals: &[Refusal]) -> Self {

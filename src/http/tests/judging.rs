@@ -168,6 +168,50 @@ async fn messages_are_judged_apart_from_those_who_answer() {
     }
 }
 
+async fn wait_for_queue(pool: &CpuPool, jobs: usize) {
+    while pool.queued() != jobs {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Eight documents come at once, each of another client, and nobody knows how long they take. The gate does not wait for
+/// them, also where one of their clients asked for the name first. Each step of a decision waits for the document that is
+/// being judged, and for no other.
+#[tokio::test(flavor = "multi_thread")]
+async fn dear_documents_hold_up_neither_the_gate_nor_decisions() {
+    const DOCUMENTS: usize = 8;
+    let daemon = Daemon::start().await;
+    let mut dear = Occupied::by_documents(daemon.pool(), DOCUMENTS);
+    Occupied::wait_for_jobs(daemon.pool(), DOCUMENTS).await;
+    let threads = daemon.pool().threads();
+    wait_for_queue(daemon.pool(), DOCUMENTS - threads).await;
+    for path in ["/v1/gate/a.wildcard.eth", "/v1/gate/b.wildcard.eth/summarize"] {
+        let (status, _) = daemon.ask(9, Sent::get(path)).await.expect("it is answered");
+        assert_eq!(status, StatusCode::OK, "{path}");
+    }
+    let first = daemon.ask(1, Sent::get("/v1/verdicts/c.wildcard.eth"));
+    while daemon.pool().queued() == DOCUMENTS - threads {
+        tokio::task::yield_now().await;
+    }
+    let (status, _) = daemon.ask(9, Sent::get("/v1/gate/c.wildcard.eth")).await.expect("it is answered");
+    assert_eq!(status, StatusCode::OK, "a document's client asked first");
+    assert_eq!(first.await.expect("it is answered").0, StatusCode::OK);
+
+    let terms = json!({"x402Version": 2, "accepts": []});
+    let question = json!({"name": NAME, "verb": "summarize", "paymentRequired": terms});
+    let deciding = daemon.ask(9, Sent::post("/v1/decisions", &question));
+    for step in 0..2 {
+        // The second step may come in time for the thread that the first one had.
+        let is_held_up = || daemon.pool().queued() == DOCUMENTS - step - threads + 1;
+        while !is_held_up() && (step == 0 || !deciding.is_finished()) {
+            tokio::task::yield_now().await;
+        }
+        dear.release_one();
+    }
+    assert_eq!(deciding.await.expect("it is answered").0, StatusCode::OK);
+    dear.release().await;
+}
+
 /// Eighty questions of one client take as many places as one client has. Others find theirs, whatever they ask.
 #[tokio::test]
 async fn one_client_leaves_others_their_places() {

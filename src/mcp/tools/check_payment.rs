@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::label::Label;
 use super::tool::{Tool, name_argument};
+use crate::cpu_share::Urgency;
 use crate::mcp::answer::{Answer, Failure, OwnText};
 use crate::mcp::asker::{AgentAnswer, Asker, read_apart};
 use crate::mcp::form::{self, Form};
@@ -63,6 +64,10 @@ impl Tool for CheckPayment {
 
     fn form(&self) -> &'static Form {
         &form::DECISION
+    }
+
+    fn urgency(&self) -> Urgency {
+        Urgency::Decision
     }
 
     async fn call(&self, asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {

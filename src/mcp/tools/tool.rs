@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::label::Label;
+use crate::cpu_share::Urgency;
 use crate::mcp::answer::{Answer, Failure};
 use crate::mcp::asker::Asker;
 use crate::mcp::form::Form;
@@ -26,6 +27,11 @@ pub(in crate::mcp) trait Tool: Send + Sync {
 
     /// What its answers look like.
     fn form(&self) -> &'static Form;
+
+    /// Who waits for its answer.
+    fn urgency(&self) -> Urgency {
+        Urgency::Document
+    }
 
     /// Its answer.
     async fn call(&self, asker: &dyn Asker, arguments: Value) -> Result<Answer, Failure>;

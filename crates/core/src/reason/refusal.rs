@@ -21,7 +21,7 @@ pub enum Refusal {
     MediaTypeUnsupported,
     /// There is no answer in a media type that the request accepts.
     NotAcceptable,
-    /// The header `Host` or `Origin` names nobody that the route answers.
+    /// The header `Host`, `Origin` or `Sec-Fetch-Site` names nobody for whom the route does this.
     HostUnexpected,
     /// No route has this path.
     RouteUnknown,
@@ -112,9 +112,10 @@ impl Refusal {
             Self::BodyTooLarge => ("body-too-large", "The body is too long."),
             Self::MediaTypeUnsupported => ("media-type-unsupported", "The route reads application/json only."),
             Self::NotAcceptable => ("not-acceptable", "There is no answer in a media type that the request accepts."),
-            Self::HostUnexpected => {
-                ("host-unexpected", "The header Host or Origin names nobody that the route answers.")
-            }
+            Self::HostUnexpected => (
+                "host-unexpected",
+                "The header Host, Origin or Sec-Fetch-Site names nobody for whom the route does this.",
+            ),
             Self::RouteUnknown => ("route-unknown", "No route has this path."),
             Self::MethodUnsupported => ("method-unsupported", "The route does not answer this method."),
             Self::ProfileUnknown => ("profile-unknown", "No profile has this identifier."),
