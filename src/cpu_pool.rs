@@ -160,9 +160,8 @@ impl CpuPool {
     /// A pool of so many threads for all jobs, and one for the gate's.
     fn of(threads: usize, places: usize) -> io::Result<Self> {
         let queue = Arc::<JobQueue>::default();
-        let gate = if clresolve_core::mutant!("the-gate-has-no-thread") { Urgency::Document } else { Urgency::Gate };
         let for_all = std::iter::repeat_n(Urgency::Document, threads);
-        for least in for_all.chain([gate]) {
+        for least in for_all.chain([Urgency::Gate]) {
             let queue = Arc::clone(&queue);
             let work = move || {
                 while let Some(WaitingJob { job, place, .. }) = queue.next(least) {

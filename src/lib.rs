@@ -56,6 +56,8 @@ pub mod cli;
 pub mod config;
 mod cpu_pool;
 mod cpu_share;
+#[cfg(all(unix, feature = "daemon"))]
+mod exposed_path;
 #[cfg(feature = "daemon")]
 pub mod http;
 #[cfg(feature = "mcp")]

@@ -628,6 +628,45 @@ fn a_file_that_others_may_write_is_refused() {
     }
 }
 
+/// Who may write it chooses who is paid.
+#[cfg(unix)]
+#[test]
+fn serve_refuses_a_file_of_payees_or_limits_that_others_may_write() {
+    const PAYEES: &str = "[payees]\n\"a.eth\" = [\"eip155:1:0x5FbDB2315678afecb367f032d93F642f64180aa3\"]\n";
+    let served = |file: &Path| {
+        let output = run(&["serve", "--check-config", "--config", file.to_str().expect("UTF-8")], &[]);
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for text in [PAYEES, "[limits]\nnetworks = [\"eip155:1\"]\n", "[limits]\n"] {
+        let (_home, file) = own_configuration(text);
+        let folder = file.parent().expect("a folder").to_path_buf();
+        let link = folder.join("link.toml");
+        std::os::unix::fs::symlink(&file, &link).expect("a symlink");
+        for (path, good, bad) in
+            [(&file, 0o600, 0o620), (&file, 0o644, 0o602), (&folder, 0o700, 0o770), (&folder, 0o1777, 0o777)]
+        {
+            with_mode(path, bad);
+            for named in [&file, &link] {
+                let (code, error) = served(named);
+                assert_eq!(code, Some(2), "{text} {bad:o}: {error}");
+                let expected =
+                    format!("others may write {0}, and [payees] and [limits] say who may be paid", path.display());
+                assert!(error.contains(&expected), "{error}");
+                assert!(error.contains(&format!("`chmod go-w {}`", path.display())), "{error}");
+            }
+            with_mode(path, good);
+            assert_eq!(served(&link).0, Some(0), "{text} {good:o}");
+        }
+    }
+    let (_home, file) = own_configuration("timeout = \"3s\"\n");
+    with_mode(&file, 0o666);
+    assert_eq!(served(&file).0, Some(0), "it says nothing about payments");
+    let (_home, file) = own_configuration(PAYEES);
+    with_mode(&file, 0o666);
+    let other = run(&["config", "show", "--config", file.to_str().expect("UTF-8")], &[]);
+    assert_eq!(other.status.code(), Some(0), "another command");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_link_is_judged_by_where_it_leads() {

@@ -810,15 +810,121 @@ async fn whatever_is_sent_to_the_gate_it_says_200_or_403() {
     assert_eq!(statuses, ["200", "403", "400"]);
 }
 
-/// hyper cuts the fragment off a target, and a head that comes ahead of an answer is not scanned for one.
+/// hyper cuts the fragment off a target, wherever its head comes from.
 #[tokio::test]
-async fn a_question_to_the_gate_that_is_sent_ahead_of_an_answer_is_refused() {
+async fn a_fragment_in_a_head_that_is_sent_ahead_is_refused() {
     let daemon = Daemon::start(|_| {}).await;
+    assert_eq!(
+        daemon.get(&format!("/v1/gate/{GOOD}")).await.status,
+        200,
+        "what follows is denied although it is known"
+    );
+    let body = json!({"names": [GOOD]}).to_string();
+    let post = format!(
+        "POST /v1/verdicts HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let (begin, end) = (format!("GET /v1/gate/{GOOD}#"), format!("/../{BAD} HTTP/1.1\r\nconnection: close\r\n\r\n"));
+    for at in [post.len() - 1, post.len(), post.len() + 1] {
+        let sent = format!("{post}{begin}");
+        let (before, with_the_end_of_the_body) = sent.split_at(at);
+        let mut stream = daemon.raw(before).await;
+        stream.write_all(with_the_end_of_the_body.as_bytes()).await.expect("the daemon reads");
+        let mut start = [0; 12];
+        stream.read_exact(&mut start).await.expect("the first answer");
+        stream.write_all(end.as_bytes()).await.expect("the daemon reads");
+        let said = rest(stream).await;
+        let (_, gate) = said.split_once("HTTP/1.1 ").expect("the second answer");
+        is_shut(&format!("HTTP/1.1 {gate}"), "request-ambiguous");
+    }
     let question = format!("GET /v1/gate/{GOOD}#/../{BAD} HTTP/1.1\r\nconnection: close\r\n\r\n");
     let said = said_to(&daemon, &format!("GET /livez HTTP/1.1\r\n\r\n{question}")).await;
     let (live, gate) = said.split_once("live\n").expect("the first answer has a body");
     assert!(live.starts_with("HTTP/1.1 200 "), "{said}");
     is_shut(gate, "request-ambiguous");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_for_two_hosts_is_malformed() {
+    let daemon = Daemon::start(|_| {}).await;
+    let gate = format!("/v1/gate/{GOOD}");
+    assert_eq!(daemon.get(&gate).await.status, 200, "what follows is denied although it is known");
+    for (authority, headers) in [
+        ("", "host: a.example\r\nhost: b.example\r\n"),
+        ("", "Host: a.example\r\nx: y\r\nHOST: a.example\r\n"),
+        ("", "host: user@a.example\r\n"),
+        ("", "host: user:secret@a.example:80\r\n"),
+        ("", "host: a.example@b.example\r\n"),
+        ("http://b.example", "host: a.example\r\n"),
+        ("http://a.example:8402", "host: a.example\r\n"),
+        ("http://user@a.example", "host: a.example\r\n"),
+        ("http://user@a.example", "host: user@a.example\r\n"),
+        ("http://user@a.example", ""),
+    ] {
+        let ask = async |path: &str| {
+            said_to(&daemon, format!("GET {authority}{path} HTTP/1.1\r\n{headers}connection: close\r\n\r\n")).await
+        };
+        is_shut(&ask(&gate).await, "request-malformed");
+        is_shut(&ask(&format!("/v1//gate/{GOOD}")).await, "request-malformed");
+        for path in ["/v1/verdicts/a.eth", "/livez", "/mcp", "/nowhere"] {
+            let said = ask(path).await;
+            assert!(said.starts_with("HTTP/1.1 400 ") && said.contains("\"request-malformed\""), "{headers}: {said}");
+        }
+    }
+    for (authority, headers) in [("", ""), ("http://A.example", "host: a.EXAMPLE\r\n"), ("", "host: \r\n")] {
+        let said = said_to(&daemon, format!("GET {authority}{gate} HTTP/1.1\r\n{headers}connection: close\r\n\r\n"));
+        assert!(said.await.starts_with("HTTP/1.1 200 "), "{authority} {headers}");
+    }
+}
+
+/// A browser sends their requests from this machine, so its address does not tell them from those of a runtime.
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_other_sites_start_no_resolution() {
+    let daemon = Daemon::start(|config| config.cors.origins = vec!["https://app.example".to_owned()]).await;
+    let foreign = [
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-site", "same-site"),
+        ("origin", "https://evil.example"),
+        ("origin", "null"),
+    ];
+    let own = format!("http://{}", daemon.authority);
+    let of_page =
+        |method: Method, path: &str, (name, value): (&str, &str)| daemon.request(method, path).header(name, value);
+    let message = json!({"name": GOOD, "verb": "summarize", "paymentRequired": {"x402Version": 2, "accepts": []}});
+    for page in foreign {
+        for path in [
+            format!("/v1/verdicts/{GOOD}"),
+            format!("/v1/cards/{GOOD}"),
+            format!("/v1/agents/{GOOD}/.well-known/agent-card.json"),
+        ] {
+            let request = of_page(Method::GET, &path, page);
+            answer(request.header("cache-control", "no-cache")).await.is_problem(403, "host-unexpected");
+            let watched = of_page(Method::GET, &path, page).header("accept", "text/event-stream");
+            answer(watched).await.is_problem(403, "host-unexpected");
+        }
+        assert_eq!(answer(of_page(Method::GET, &format!("/?name={GOOD}"), page)).await.status, 403);
+        let decision = of_page(Method::POST, "/v1/decisions", page).header("content-type", "application/json");
+        answer(decision.body(message.to_string())).await.is_problem(403, "host-unexpected");
+        let batch = of_page(Method::POST, "/v1/verdicts", page).header("content-type", "application/json");
+        let lines = answer(batch.body(json!({"names": [GOOD]}).to_string())).await;
+        assert_eq!((lines.status, &lines.json()["code"]), (200, &json!("host-unexpected")));
+        let lint = of_page(Method::POST, "/v1/lint", page).header("content-type", "application/json");
+        answer(lint.body("{}")).await.is_problem(403, "host-unexpected");
+    }
+    for (page, name) in [
+        (("origin", "https://app.example"), GOOD),
+        (("origin", &*own), BAD),
+        (("sec-fetch-site", "same-origin"), "third.eth"),
+        (("sec-fetch-site", "none"), "fourth.eth"),
+    ] {
+        assert_eq!(answer(of_page(Method::GET, &format!("/v1/verdicts/{name}"), page)).await.status, 200, "{name}");
+    }
+    for page in foreign {
+        let known = answer(of_page(Method::GET, &format!("/v1/verdicts/{GOOD}"), page)).await;
+        assert_eq!((known.status, &known.json()["state"]), (200, &json!("trusted")), "the cache has it");
+    }
+    let at_the_gate = answer(of_page(Method::GET, "/v1/gate/checkoutagent.eth", foreign[0])).await;
+    assert_eq!(at_the_gate.status, 200, "a buyer's browser sends the headers that a proxy passes on");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -880,7 +986,7 @@ async fn ask_from(address: &str, daemon: &Daemon, path: &str) -> String {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_takes_all_connections_that_it_can_leaves_those_of_others() {
+async fn all_addresses_of_this_machine_share_one_clients_connections() {
     let daemon = Daemon::start(|config| (config.http.connections, config.http.connections_per_client) = (4, 2)).await;
     let mut held = Vec::new();
     for _ in 0..2 {
@@ -890,11 +996,9 @@ async fn a_client_that_takes_all_connections_that_it_can_leaves_those_of_others(
         stream.read_exact(&mut start).await.expect("an answer");
         held.push(stream);
     }
-    for _ in 0..20 {
-        assert_eq!(ask_from("127.0.0.2", &daemon, "/livez").await, "");
+    for last in 2..20 {
+        assert_eq!(ask_from(&format!("127.0.{last}.{last}"), &daemon, "/livez").await, "");
     }
-    let said = ask_from("127.0.0.3", &daemon, &format!("/v1/gate/{GOOD}")).await;
-    assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
     drop(held);
     while ask_from("127.0.0.2", &daemon, "/livez").await.is_empty() {}
 }
@@ -917,9 +1021,12 @@ async fn a_client_that_asks_for_slow_names_leaves_runs_to_others() {
     let said = ask_from("127.0.0.2", &daemon, &format!("/v1/verdicts/{BAD}")).await;
     assert!(said.starts_with("HTTP/1.1 429 ") && said.contains("client-over-quota"), "{said}");
     is_shut(&ask_from("127.0.0.2", &daemon, &format!("/v1/gate/{BAD}")).await, "client-over-quota");
-    let mut other = from("127.0.0.3", &daemon).await;
-    other.write_all(format!("GET /v1/gate/{BAD} HTTP/1.1\r\n\r\n").as_bytes()).await.expect("the daemon reads");
+    // The proxy passes on what a buyer's browser says.
+    let question = format!("GET /v1/gate/{BAD} HTTP/1.1\r\nsec-fetch-site: cross-site\r\n\r\n");
+    let _other = daemon.raw(&question).await;
     let (_second, _) = node.accept().await.expect("the other's run asks the node too");
+    let again = question.replace(BAD, "third.eth").replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n");
+    is_shut(&said_to(&daemon, again).await, "client-over-quota");
 }
 
 /// A chain whose reader has a bug.

@@ -29,7 +29,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
     // Before all else: without a handler the signal would end the process.
     let reloads = ReloadAsks::listen();
     let digest = operator::digest(&args);
-    let (mut config, sandbox) = world::settings(&args.world, Reader::Programs, Depth::default()).await?;
+    let (mut config, sandbox) = world::settings(&args.world, Reader::Daemon, Depth::default()).await?;
     config.http.listen = args.listen.clone().unwrap_or(config.http.listen);
     if args.check_config {
         http::check(&config)?;
@@ -37,6 +37,8 @@ async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
         notice::note(format_args!("clresolve: the configuration is good"));
         return Ok(Exit::Trusted);
     }
+    // Else the first name beyond ASCII would hold up a thread that answers.
+    crate::name::prepare();
     let mut server = Server::bind(&config).await?;
     let mut asks = StopAsks::listen();
     log_queue::say(Level::INFO, &format!("listening on {}", shown(server.address())));

@@ -74,8 +74,7 @@ fn open_checked(path: &Path) -> anyhow::Result<Option<File>> {
 fn refuse_others(opened: &File, place: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::MetadataExt as _;
 
-    /// Write permission of group and others.
-    const WRITABLE_BY_OTHERS: u32 = 0o022;
+    use crate::exposed_path::WRITABLE_BY_OTHERS;
 
     let found = opened.metadata()?;
     let place = place.display();

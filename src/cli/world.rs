@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+#[cfg(unix)]
+use anyhow::Context as _;
 use anyhow::bail;
 
 use super::args::{DepthArg, OfflineArgs, WorldArgs};
@@ -123,6 +125,9 @@ pub(super) enum Reader {
     /// A program, or somebody who must get the same answer as everybody else: only the file that is named is read.
     /// [`user_config::NOT_READ_BY`] lists the commands.
     Programs,
+    /// The daemon, which decides about payments of others. As programs, but a file that says who is paid must be one that
+    /// others cannot write.
+    Daemon,
 }
 
 /// The configuration, and the embedded world that it is about, if it is.
@@ -164,7 +169,20 @@ pub(super) fn sources(args: &WorldArgs, reader: Reader) -> anyhow::Result<Vec<(S
     let variable = |key: &str| std::env::var(key).ok();
     let mut sources = Vec::new();
     if let Some(path) = named_file(args) {
+        // Looked at before it is read: what others cannot write from then on is what is read.
+        #[cfg(unix)]
+        let exposed = if reader == Reader::Daemon { crate::exposed_path::written_by_others(&path) } else { Ok(None) };
         let layer = Layer::from_file(&path)?;
+        #[cfg(unix)]
+        if layer.says_who_is_paid()
+            && let Some(place) = exposed.with_context(|| path.display().to_string())?
+        {
+            let (path, place) = (path.display(), place.display());
+            bail!(
+                "{path}: others may write {place}, and [payees] and [limits] say who may be paid, and how much. \
+                 `chmod go-w {place}` changes that"
+            );
+        }
         sources.push((Source::File(path), layer));
     } else if reader == Reader::People && !args.rules.no_config {
         sources.extend(user_config::layer()?.map(|(path, layer)| (Source::File(path), layer)));

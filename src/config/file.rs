@@ -35,6 +35,12 @@ impl Layer {
         Self::from_text(&read_open(file, path)?, path)
     }
 
+    /// Whether it has keys of `[payees]` or `[limits]`.
+    #[cfg(all(unix, feature = "cli"))]
+    pub(crate) fn says_who_is_paid(&self) -> bool {
+        self.payees.is_some() || self.limits.is_some()
+    }
+
     fn from_text(text: &str, path: &Path) -> Result<Self, ConfigError> {
         let mut layer = Self::from_toml(text, &path.display().to_string())?;
         let folder = path.parent().unwrap_or_else(|| Path::new(""));

@@ -1,7 +1,6 @@
 //! A Unix socket that is listened on: its file is nobody else's, has its mode before anyone can connect, replaces none
 //! but what a daemon of ours left behind, and goes when the listener goes.
 
-use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
@@ -13,18 +12,10 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{sleep, timeout};
 
 use crate::config::SocketPath;
+use crate::exposed_path::{STICKY, WRITABLE_BY_OTHERS, led_through};
 
 /// Most connections that wait to be accepted, as many as tokio lets wait over TCP.
 const BACKLOG: u32 = 1024;
-
-/// Write permission of group and others.
-const WRITABLE_BY_OTHERS: u32 = 0o022;
-
-/// In a folder with this bit others may add files, but neither remove nor rename ours.
-const STICKY: u32 = 0o1000;
-
-/// Most links that the path of a folder may have, as Linux permits.
-const MAX_LINKS: usize = 40;
 
 /// Longest wait for another daemon that binds the same socket, which takes it a moment.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -102,25 +93,6 @@ fn refuse_replaceable(folder: &Path) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Every folder that a path leads through, those behind its links too.
-fn led_through(path: &Path) -> io::Result<BTreeSet<PathBuf>> {
-    let (mut folders, mut links) = (BTreeSet::new(), 0);
-    let mut open = vec![path.to_owned()];
-    while let Some(path) = open.pop() {
-        for above in path.ancestors().filter(|above| folders.insert(above.to_path_buf())).collect::<Vec<_>>() {
-            if !fs::symlink_metadata(above)?.is_symlink() {
-                continue;
-            }
-            links += 1;
-            if links > MAX_LINKS {
-                return Err(io::Error::other("its folder has too many links"));
-            }
-            open.push(above.parent().unwrap_or(above).join(fs::read_link(above)?));
-        }
-    }
-    Ok(folders)
 }
 
 /// Why a folder of this mode and owner is not safe for a socket of `user`.
@@ -201,22 +173,5 @@ mod tests {
         {
             assert_eq!(objection(mode, owner, 33).is_none(), is_good, "{mode:o} of {owner}");
         }
-    }
-
-    #[test]
-    fn folders_behind_links_are_looked_at_too() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = |name: &str| folder.path().join(name);
-        fs::create_dir_all(path("own/inner")).expect("a folder");
-        fs::create_dir(path("between")).expect("a folder");
-        std::os::unix::fs::symlink("../own/inner", path("between/second")).expect("a link");
-        std::os::unix::fs::symlink(path("between/second"), path("first")).expect("a link");
-        let found = led_through(&path("first")).expect("all can be read");
-        for name in ["first", "between", "between/../own"] {
-            assert!(found.contains(&path(name)), "{name}: {found:?}");
-        }
-        std::os::unix::fs::symlink("own/../round", path("round")).expect("a link");
-        let endless = led_through(&path("round")).expect_err("each step leads to one more link");
-        assert!(endless.to_string().contains("too many links"), "{endless}");
     }
 }

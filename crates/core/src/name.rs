@@ -91,6 +91,12 @@ pub fn normalize(input: &str) -> Result<String, NameError> {
     ens_normalize::normalize(input).map_err(|e| NameError::NotNormalizable(e.to_string().replace('\u{200e}', "")))
 }
 
+/// Reads the tables of ENSIP-15, which takes tens of milliseconds. Else the first name beyond ASCII reads them.
+pub fn prepare() {
+    // What it says of a name is of no interest.
+    let _ = ens_normalize::normalize("\u{e9}");
+}
+
 impl serde::Serialize for EnsName {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())

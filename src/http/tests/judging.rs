@@ -185,15 +185,15 @@ async fn dear_documents_hold_up_neither_the_gate_nor_decisions() {
     Occupied::wait_for_jobs(daemon.pool(), DOCUMENTS).await;
     let threads = daemon.pool().threads();
     wait_for_queue(daemon.pool(), DOCUMENTS - threads).await;
-    for path in ["/v1/gate/a.wildcard.eth", "/v1/gate/b.wildcard.eth/summarize"] {
+    for path in ["/v1/gate/checkoutagent.eth", "/v1/gate/raw-cid.eth"] {
         let (status, _) = daemon.ask(9, Sent::get(path)).await.expect("it is answered");
         assert_eq!(status, StatusCode::OK, "{path}");
     }
-    let first = daemon.ask(1, Sent::get("/v1/verdicts/c.wildcard.eth"));
+    let first = daemon.ask(1, Sent::get("/v1/verdicts/file-cid.eth"));
     while daemon.pool().queued() == DOCUMENTS - threads {
         tokio::task::yield_now().await;
     }
-    let (status, _) = daemon.ask(9, Sent::get("/v1/gate/c.wildcard.eth")).await.expect("it is answered");
+    let (status, _) = daemon.ask(9, Sent::get("/v1/gate/file-cid.eth")).await.expect("it is answered");
     assert_eq!(status, StatusCode::OK, "a document's client asked first");
     assert_eq!(first.await.expect("it is answered").0, StatusCode::OK);
 
