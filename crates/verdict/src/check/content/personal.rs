@@ -318,7 +318,7 @@ fn is_luhn(number: &str) -> bool {
             digit / 10 + digit % 10
         })
         .sum();
-    sum % 10 == 0
+    sum.is_multiple_of(10)
 }
 
 /// Brazil's CPF as it is written, `000.000.000-00`, with its two check digits.
