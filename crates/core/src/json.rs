@@ -61,6 +61,7 @@ pub fn parse(bytes: &[u8], limits: Limits) -> Result<Value, JsonError> {
     if text.starts_with('\u{feff}') && !mutant!("byte-order-mark") {
         return Err(JsonError::ByteOrderMark);
     }
+    number::bound(text)?;
     let state = LimitState { limits, values: Cell::new(0), paths: Cell::new(0), fault: RefCell::new(None) };
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = Seed { state: &state, level: 0, path: 0 }
@@ -166,6 +167,12 @@ pub enum Excess {
     /// More than [`Limits::paths`].
     #[error("bytes in the paths of all values")]
     Paths,
+    /// More than [`number::MAX_NUMERAL_BYTES`].
+    #[error("bytes in a number")]
+    NumeralBytes,
+    /// More than [`number::MAX_LONG_NUMERALS`].
+    #[error("numbers of more than {} significant digits", number::DOUBLE_DIGITS)]
+    LongNumerals,
 }
 
 impl Excess {
@@ -174,11 +181,33 @@ impl Excess {
             Self::Values => limits.values,
             Self::Name => limits.name,
             Self::Paths => limits.paths,
+            Self::NumeralBytes | Self::LongNumerals => self.fixed_limit(),
+        }
+    }
+
+    /// The limit, where it is the same for all documents.
+    const fn fixed_limit(self) -> usize {
+        match self {
+            Self::NumeralBytes => number::MAX_NUMERAL_BYTES,
+            Self::LongNumerals => number::MAX_LONG_NUMERALS,
+            Self::Values | Self::Name | Self::Paths => usize::MAX,
         }
     }
 }
 
 impl JsonError {
+    /// Where the text has too much of something: its line and column.
+    pub fn position(&self) -> Option<String> {
+        let Self::TooComplex { line, column, .. } = self else { return None };
+        Some(format!("line {line}, column {column}"))
+    }
+
+    /// What a text may have at most of what this one has too much of.
+    pub fn at_most(&self) -> Option<String> {
+        let Self::TooComplex { excess, limit, .. } = self else { return None };
+        Some(format!("at most {limit} {excess}"))
+    }
+
     /// The reason that a card with this error gets.
     pub fn reason(&self) -> Reason {
         let (code, place) = match self {
@@ -190,6 +219,10 @@ impl JsonError {
             Self::NotJson { .. } | Self::ByteOrderMark | Self::NotObject { .. } => (Code::CardNotJson, None),
         };
         let reason = Reason::new(code).in_step(Step::Card).observed(excerpt(&self.to_string()));
+        let reason = match self.at_most() {
+            Some(most) => reason.expected(most),
+            None => reason,
+        };
         match place {
             Some(place) => reason.at(place),
             None => reason,

@@ -15,8 +15,11 @@ use clresolve_core::json::{Limits, parse};
 
 use crate::BASE64URL;
 
-/// `alg` of keys and signatures, the only one.
+/// `alg` of the keys and signatures that are made here.
 pub const ALGORITHM: &str = "EdDSA";
+
+/// The registered names of EdDSA with Ed25519: that of RFC 8037, and the one that replaces it (RFC 9864, 2.2).
+pub const ED25519_ALGORITHMS: [&str; 2] = [ALGORITHM, "Ed25519"];
 
 /// Most keys of a set: the one that signs, the next, and those before it.
 pub const MAX_KEYS: usize = 64;
@@ -191,7 +194,7 @@ impl PublicKey {
         let forbids = |member: &str, allowed: &[&str]| {
             jwk.get(member).is_some_and(|value| !value.as_str().is_some_and(|value| allowed.contains(&value)))
         };
-        if forbids("use", &["sig"]) || forbids("alg", &[ALGORITHM, "Ed25519"]) {
+        if forbids("use", &["sig"]) || forbids("alg", &ED25519_ALGORITHMS) {
             return Ok(None);
         }
         let key = Self::from_x(text("x").unwrap_or_default())?;

@@ -6,4 +6,4 @@ mod key;
 
 pub use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
 pub use jws::{JwsError, Kind, verify_compact, verify_detached};
-pub use key::{ALGORITHM, KeyError, MAX_KEYS, PublicKey, SigningKey, TrustedKeys, key_list};
+pub use key::{ALGORITHM, ED25519_ALGORITHMS, KeyError, MAX_KEYS, PublicKey, SigningKey, TrustedKeys, key_list};

@@ -7,14 +7,15 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use clresolve_core::digest::Digest;
 use clresolve_core::json::{Limits, parse};
 use clresolve_core::mutant;
 use clresolve_core::reason::Reason;
 use clresolve_core::text::excerpt;
-use clresolve_jose::{ALGORITHM, BASE64URL, PublicKey};
+use clresolve_jose::{BASE64URL, ED25519_ALGORITHMS, PublicKey};
 
 use crate::forms;
-use crate::typed_data::{NoSigner, signer};
+use crate::typed_data::{NoSigner, es256k_signers, signer};
 
 /// Most bytes of an artifact's signature, and of the header and payload in a JWS. Those of the SDK have one kilobyte.
 pub const MAX_ARTIFACT_BYTES: usize = 16 * 1024;
@@ -27,12 +28,27 @@ const LIMITS: Limits =
 /// The one version of payloads that is defined.
 const VERSION: u64 = 1;
 
+/// `alg` of a JWS by the key of an address (RFC 8812).
+const ES256K: &str = "ES256K";
+
+/// Which published keys can have made a signature, by its algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyKind {
+    /// The key of an address: EIP-712, or a JWS by ES256K.
+    Address,
+    /// An Ed25519 key.
+    Ed25519,
+    /// One that no name can publish: such a signature is not checked.
+    Unpublishable,
+}
+
 /// Keys that a name publishes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SignerKeys {
-    /// Its addresses, whatever the coin type: a key that signs by EIP-712.
+    /// Its addresses, whatever the coin type: keys that sign by EIP-712, or by JWS with ES256K.
     pub addresses: Vec<Address>,
-    /// `cl.sig.pub` of the name that `cl.receipt.signer` names: keys that sign by JWS.
+    /// `cl.sig.pub` of the name that `cl.receipt.signer` names: keys that sign by JWS with
+    /// Ed25519.
     pub ed25519: Vec<PublicKey>,
     /// Why it is not known which key signs by JWS; `None` where all that is published stands here.
     pub unread: Option<Box<Reason>>,
@@ -63,8 +79,8 @@ pub enum SignedBy {
     Stranger,
     /// Nobody: no key can have made this signature.
     Nobody,
-    /// Not said here: a contract wallet, which only the chain can ask, a build that checks no signatures, or a key that
-    /// was not read.
+    /// Not said here: a contract wallet, which only the chain can ask, a build that checks no signatures, an algorithm that
+    /// is not checked, or a key that was not read.
     Undecided,
 }
 
@@ -143,33 +159,56 @@ impl<P: Payload> Artifact<P> {
         }
     }
 
-    /// Who has signed it. What a JWS says of its key (`kid`, `jwk` and the like) is not looked at.
-    pub fn signed_by(&self, keys: &SignerKeys) -> SignedBy {
-        match &self.signature {
-            Signature::Eip712(signature) => self.signed_by_address(signature, keys),
-            Signature::Jws(jws) => jws.signed_by(keys),
+    /// Which keys can have signed it.
+    pub fn key_kind(&self) -> KeyKind {
+        match self.algorithm() {
+            None | Some(ES256K) => KeyKind::Address,
+            Some(algorithm) if ED25519_ALGORITHMS.contains(&algorithm) => KeyKind::Ed25519,
+            Some(_) => KeyKind::Unpublishable,
         }
     }
 
-    fn signed_by_address(&self, signature: &str, keys: &SignerKeys) -> SignedBy {
-        match signer(self.payload.signing_hash(), signature) {
-            Ok(signer) if keys.addresses.contains(&signer) || mutant!("any-address-signs") => SignedBy::Published,
-            Ok(_) => SignedBy::Stranger,
-            Err(NoSigner::Contract | NoSigner::NotBuilt) => SignedBy::Undecided,
-            Err(NoSigner::Malformed) => SignedBy::Nobody,
+    /// Who has signed it. What a JWS says of its key (`kid`, `jwk` and the like) is not looked at.
+    pub fn signed_by(&self, keys: &SignerKeys) -> SignedBy {
+        match &self.signature {
+            Signature::Eip712(signature) => {
+                by_address(signer(self.payload.signing_hash(), signature).map(|signer| vec![signer]), keys)
+            }
+            Signature::Jws(jws) if jws.is_nobodys() => SignedBy::Nobody,
+            Signature::Jws(jws) => match self.key_kind() {
+                KeyKind::Address => by_address(es256k_signers(jws.hash(), &jws.signature), keys),
+                KeyKind::Ed25519 => jws.signed_by_ed25519(keys),
+                KeyKind::Unpublishable => SignedBy::Undecided,
+            },
         }
     }
 }
 
+/// `signers` are those of whom one has signed.
+fn by_address(signers: Result<Vec<Address>, NoSigner>, keys: &SignerKeys) -> SignedBy {
+    match signers {
+        Ok(signers) if signers.iter().any(|signer| keys.addresses.contains(signer)) || mutant!("any-address-signs") => {
+            SignedBy::Published
+        }
+        Ok(_) => SignedBy::Stranger,
+        Err(NoSigner::Contract | NoSigner::NotBuilt) => SignedBy::Undecided,
+        Err(NoSigner::Malformed) => SignedBy::Nobody,
+    }
+}
+
 impl Jws {
-    fn signed_by(&self, keys: &SignerKeys) -> SignedBy {
-        if self.algorithm == "none" || self.signature.is_empty() {
-            return SignedBy::Nobody;
-        }
+    /// Whether it carries no signature.
+    fn is_nobodys(&self) -> bool {
+        self.algorithm == "none" || self.signature.is_empty()
+    }
+
+    /// The hash that ES256K signs.
+    fn hash(&self) -> B256 {
+        B256::from(*Digest::of(self.signed.as_bytes()).as_bytes())
+    }
+
+    fn signed_by_ed25519(&self, keys: &SignerKeys) -> SignedBy {
         let has_signed = |key: &PublicKey| key.has_signed(self.signed.as_bytes(), &self.signature);
-        if self.algorithm != ALGORITHM {
-            return SignedBy::Stranger;
-        }
         match keys.ed25519.iter().any(has_signed) {
             true => SignedBy::Published,
             false if keys.unread.is_some() => SignedBy::Undecided,

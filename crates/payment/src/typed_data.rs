@@ -109,6 +109,23 @@ fn recover(hash: B256, bytes: &[u8; SIGNATURE_BYTES]) -> Result<Address, NoSigne
     signature.recover_address_from_prehash(&hash).map_err(|_| NoSigner::Malformed)
 }
 
+/// The two addresses of which one has signed a hash by ES256K (RFC 8812): such a signature does not say which.
+#[cfg(feature = "signatures")]
+pub(crate) fn es256k_signers(hash: B256, signature: &[u8]) -> Result<Vec<Address>, NoSigner> {
+    let bytes = <[u8; SIGNATURE_BYTES - 1]>::try_from(signature).map_err(|_| NoSigner::Malformed)?;
+    let of_parity = |is_odd| {
+        let signature = alloy_primitives::Signature::from_bytes_and_parity(&bytes, is_odd);
+        signature.recover_address_from_prehash(&hash).ok()
+    };
+    let signers: Vec<_> = [false, true].into_iter().filter_map(of_parity).collect();
+    if signers.is_empty() { Err(NoSigner::Malformed) } else { Ok(signers) }
+}
+
+#[cfg(not(feature = "signatures"))]
+pub(crate) fn es256k_signers(_: B256, _: &[u8]) -> Result<Vec<Address>, NoSigner> {
+    Err(NoSigner::NotBuilt)
+}
+
 #[cfg(not(feature = "signatures"))]
 fn recover(_: B256, _: &[u8; SIGNATURE_BYTES]) -> Result<Address, NoSigner> {
     Err(NoSigner::NotBuilt)

@@ -2,7 +2,7 @@
 
 use clresolve_core::json::pointer;
 
-use crate::json::{Node, Piece, Segment, Text};
+use crate::json::{Node, Number, Piece, Segment, Text};
 
 /// The order of the members of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,10 +49,8 @@ impl<'n> Writer<'n> {
             Node::Null => self.push("null"),
             Node::Bool(true) => self.push("true"),
             Node::Bool(false) => self.push("false"),
-            Node::Number(number) if !number.is_exact && !clresolve_core::mutant!("receipts-state-numbers-loosely") => {
-                return Err(NoForm::Number(self.place()));
-            }
-            Node::Number(number) => self.push(ryu_js::Buffer::new().format(number.value)),
+            Node::Number(Number(None)) => return Err(NoForm::Number(self.place())),
+            Node::Number(Number(Some(value))) => self.push(ryu_js::Buffer::new().format(*value)),
             Node::Text(text) => self.quote(text),
             Node::List(items) => {
                 self.push("[");

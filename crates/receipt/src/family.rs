@@ -10,6 +10,7 @@ mod hash_bound;
 mod layered;
 mod mcp;
 mod parts;
+mod raw_proof;
 mod runtime;
 mod sdk;
 mod website;
@@ -31,17 +32,19 @@ struct Row {
 /// Takes a receipt of a family apart.
 type Take = fn(&Node) -> Result<SignedParts, NoSignedParts>;
 
-/// A1 stands before A2, which has the same shape.
-static TABLE: [Row; 11] = [
+/// A1 stands before A2, B2 before B3 and E before E2, which have the same shapes.
+static TABLE: [Row; 13] = [
     Row { family: Family::A1, is: sdk::is, take_apart: Some(sdk::take_apart) },
     Row { family: Family::A2, is: sdk::is, take_apart: Some(runtime::take_apart) },
     Row { family: Family::A3, is: runtime::is_commercial, take_apart: Some(runtime::take_commercial_apart) },
     Row { family: Family::B1, is: agent_sdk::is, take_apart: Some(agent_sdk::take_apart) },
     Row { family: Family::B2, is: website::is, take_apart: Some(website::take_apart) },
+    Row { family: Family::B3, is: website::is, take_apart: Some(raw_proof::take_apart) },
     Row { family: Family::C, is: mcp::is, take_apart: Some(mcp::take_apart) },
     Row { family: Family::D, is: layered::is, take_apart: Some(layered::take_apart) },
     Row { family: Family::D0, is: hash_bound::is, take_apart: Some(hash_bound::take_apart) },
     Row { family: Family::E, is: execution::is, take_apart: Some(execution::take_apart) },
+    Row { family: Family::E2, is: execution::is_scoped, take_apart: Some(execution::take_scoped_apart) },
     Row { family: Family::X1, is: |receipt| is_artifact(receipt, "eip712"), take_apart: None },
     Row { family: Family::X2, is: |receipt| is_artifact(receipt, "jws"), take_apart: None },
 ];
@@ -103,9 +106,8 @@ pub(crate) fn shape(receipt: &Node) -> Shape {
     let mut candidates: Vec<_> = TABLE.iter().filter(|row| (row.is)(receipt)).map(Candidate).collect();
     let families: Vec<_> = candidates.iter().map(|candidate| candidate.family()).collect();
     let is_clear = match families[..] {
-        [Family::A1, Family::A2] => true,
-        [Family::B2] => !website::names_another(receipt),
-        [_] => true,
+        [Family::A1, Family::A2] | [Family::E, Family::E2] | [_] => true,
+        [Family::B2, Family::B3] => !website::names_another(receipt),
         _ => false,
     };
     if !is_clear && !clresolve_core::mutant!("receipts-of-any-shape") {

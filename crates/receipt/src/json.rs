@@ -1,12 +1,12 @@
 //! Receipts as their signers read them: strict JSON, but with the values that ECMAScript has and other readers lack.
 //!
-//! A text keeps its lone surrogates. A number keeps its double, and whether that is all that stands in the text. So the
+//! A text keeps its lone surrogates. A number keeps its double, where that is all that stands in the text. So the
 //! canonical forms can be written as the published code writes them, and what they would not tell apart is known. Each
 //! container is read by the JSON library from the text of its own, which it has checked before.
 
 use std::fmt;
 
-use clresolve_core::json::{Limits, number, pointer};
+use clresolve_core::json::{JsonError, Limits, number, pointer};
 use clresolve_core::text::excerpt;
 use serde::de::{Deserializer as _, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
@@ -142,29 +142,26 @@ impl fmt::Display for Segment<'_> {
     }
 }
 
-/// A number.
+/// A number: the double whose form in ECMAScript states the same as the text. `None` where there is no such double: a
+/// signature over the form of the nearest one covers other numbers as well.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Number {
-    /// The nearest double; infinite where the text states more than there is.
-    pub(crate) value: f64,
-    /// Whether ECMAScript's form of the double states the same number as the text. Where it does not, a signature over
-    /// that form covers other numbers as well.
-    pub(crate) is_exact: bool,
-}
+pub(crate) struct Number(pub(crate) Option<f64>);
 
 impl Number {
-    fn of(text: &str) -> Option<Self> {
-        Some(Self { value: text.parse().ok()?, is_exact: number::is_exact(text) })
+    fn of(text: &str) -> Self {
+        let loose = || text.parse().ok().filter(|_| clresolve_core::mutant!("receipts-state-numbers-loosely"));
+        Self(number::exact(text).or_else(loose))
     }
 
-    /// A whole number as one, however it was written.
+    /// A whole number as one, however it was written; null where no double states the number.
     fn to_value(self) -> Value {
         const MOST: f64 = 9_007_199_254_740_992.0;
+        let Some(value) = self.0 else { return Value::Null };
         #[expect(clippy::cast_possible_truncation, reason = "it is whole, and not beyond what a double counts to")]
-        if self.value.fract() == 0.0 && self.value.abs() <= MOST {
-            return Value::from(self.value as i64);
+        if value.fract() == 0.0 && value.abs() <= MOST {
+            return Value::from(value as i64);
         }
-        Value::from(self.value)
+        Value::from(value)
     }
 }
 
@@ -277,6 +274,9 @@ pub enum Unreadable {
     /// Not one JSON object in UTF-8.
     #[error("not one strict JSON object: {0}")]
     NotJson(String),
+    /// Numbers that cost too much to read.
+    #[error("{0}")]
+    TooCostly(JsonError),
     /// A member stands in an object twice.
     #[error("the member {pointer} stands there twice")]
     DuplicateKey {
@@ -291,6 +291,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Node, Unreadable> {
         return Err(Unreadable::TooMuch { what: "bytes", limit: MAX_BYTES });
     }
     let text = std::str::from_utf8(bytes).map_err(|error| Unreadable::NotJson(error.to_string()))?;
+    number::bound(text).map_err(Unreadable::TooCostly)?;
     // What it reads has the grammar of JSON; only surrogates and the size of numbers are not looked at.
     let raw: &RawValue =
         serde_json::from_str(text).map_err(|error| Unreadable::NotJson(excerpt(&error.to_string())))?;
@@ -337,7 +338,7 @@ impl Reader {
             Some(b'n') => Ok(Node::Null),
             Some(b't') => Ok(Node::Bool(true)),
             Some(b'f') => Ok(Node::Bool(false)),
-            _ => Number::of(text).map(Node::Number).ok_or_else(|| serde_json::Error::custom("expected a value")),
+            _ => Ok(Node::Number(Number::of(text))),
         }
     }
 

@@ -115,7 +115,8 @@ fn unreadable(error: &JsonError) -> Reason {
         JsonError::TooLarge { limit, .. } => {
             Reason::new(Code::RequestTooComplex).observed(format!("more than {limit} bytes"))
         }
-        JsonError::TooDeep { .. } | JsonError::TooComplex { .. } => observed(Code::RequestTooComplex),
+        JsonError::TooDeep { .. } => observed(Code::RequestTooComplex),
+        JsonError::TooComplex { .. } => observed(Code::RequestTooComplex).expected(error.at_most().unwrap_or_default()),
         JsonError::NotUtf8 { .. }
         | JsonError::ByteOrderMark
         | JsonError::NotJson { .. }

@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 
 use super::error::CardSignError;
 use clresolve_core::digest::Digest;
-use clresolve_jose::KeyError;
+use clresolve_jose::{ED25519_ALGORITHMS, KeyError};
 
 /// Bytes of a coordinate of P-256.
 const P256_BYTES: usize = 32;
@@ -60,8 +60,11 @@ impl Algorithm {
         }
     }
 
-    /// The algorithm that `alg` names, in exactly this spelling.
+    /// The algorithm that `alg` of a header names, in exactly this spelling; Ed25519 has two names (RFC 9864, 2.2).
     pub fn from_name(name: &str) -> Option<Self> {
+        if ED25519_ALGORITHMS.contains(&name) {
+            return Some(Self::EdDsa);
+        }
         Self::ALL.into_iter().find(|algorithm| algorithm.as_str() == name)
     }
 }
@@ -218,7 +221,7 @@ fn permits(jwk: &Value, algorithm: Algorithm) -> bool {
     };
     let names: &[&str] = match algorithm {
         // RFC 9864 gives the same algorithm a name of its own.
-        Algorithm::EdDsa => &["EdDSA", "Ed25519"],
+        Algorithm::EdDsa => &ED25519_ALGORITHMS,
         Algorithm::Es256 => &["ES256"],
         Algorithm::Rs256 => &["RS256"],
     };
@@ -431,5 +434,20 @@ impl CardSigner for clresolve_jose::SigningKey {
 
     fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, CardSignError> {
         Ok(self.sign(message).to_vec())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ed25519_has_two_names_and_no_other_spelling() {
+        for name in ["EdDSA", "Ed25519"] {
+            assert_eq!(Algorithm::from_name(name), Some(Algorithm::EdDsa), "{name}");
+        }
+        for name in ["ed25519", "EDDSA", "Ed448", "none", "HS256"] {
+            assert_eq!(Algorithm::from_name(name), None, "{name}");
+        }
     }
 }

@@ -1,12 +1,86 @@
-//! Numbers in a JSON text: which of them are the same to all readers.
+//! Numbers in a JSON text: which of them are the same to all readers, and how many may be dear to read.
+
+use std::fmt;
+
+use super::{Excess, JsonError};
+
+/// Most bytes of a numeral. A double that is written without an exponent has up to 343.
+pub const MAX_NUMERAL_BYTES: usize = 400;
+
+/// Significant digits that tell every two doubles apart. The nearest double to a numeral with more is dear to find where
+/// the numeral lies near the middle between two.
+pub const DOUBLE_DIGITS: usize = 17;
+
+/// Most numerals of more than [`DOUBLE_DIGITS`] significant digits in a document.
+pub const MAX_LONG_NUMERALS: usize = 1000;
 
 /// Whether the double nearest to a numeral is the number that it states. Readers in ECMAScript have doubles alone, so
 /// they read another number where it is not.
 pub fn is_exact(numeral: &str) -> bool {
-    let value = numeral.parse::<f64>().ok().filter(|value| value.is_finite());
-    let read_as = value.map(|value| format!("{value:e}"));
-    let read_as = read_as.as_deref().and_then(Decimal::read);
-    read_as.zip(Decimal::read(numeral)).is_some_and(|(read_as, stated)| read_as.states_the_same_as(&stated))
+    exact(numeral).is_some()
+}
+
+/// The double that is printed as the number that a numeral states; `None` where there is none.
+pub fn exact(numeral: &str) -> Option<f64> {
+    let stated = Decimal::read(numeral)?;
+    // No double is printed with more digits. With no more of them, the nearest double is found without long division.
+    if stated.digits() > DOUBLE_DIGITS {
+        return None;
+    }
+    let value: f64 = stated.to_string().parse().ok().filter(|value: &f64| value.is_finite())?;
+    // The library prints every double in the same few steps; the formatter of the standard library does not.
+    let printed = serde_json::to_string(&value).ok()?;
+    Decimal::read(&printed)?.states_the_same_as(&stated).then_some(value)
+}
+
+/// Refuses a JSON text with numerals that are too long, or with too many long ones. What is no JSON is the parser's to say.
+///
+/// # Errors
+/// [`JsonError::TooComplex`].
+pub fn bound(text: &str) -> Result<(), JsonError> {
+    let bytes = text.as_bytes();
+    let (mut at, mut long) = (0, 0);
+    while let Some(byte) = bytes.get(at) {
+        let start = at;
+        at += 1;
+        match byte {
+            b'"' => at = end_of_string(bytes, at),
+            b'-' | b'0'..=b'9' => {
+                let is_inside = |byte: &u8| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-');
+                at += bytes[at..].iter().take_while(|byte| is_inside(byte)).count();
+                if at - start > MAX_NUMERAL_BYTES {
+                    return Err(too_complex(text, start, Excess::NumeralBytes));
+                }
+                let is_long = at - start > DOUBLE_DIGITS
+                    && Decimal::read(&text[start..at]).is_none_or(|decimal| decimal.digits() > DOUBLE_DIGITS);
+                long += usize::from(is_long);
+                if long > MAX_LONG_NUMERALS {
+                    return Err(too_complex(text, start, Excess::LongNumerals));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The offset behind the string whose first character is at `at`.
+fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(byte) = bytes.get(at) {
+        at += match byte {
+            b'"' => return at + 1,
+            b'\\' => 2,
+            _ => 1,
+        };
+    }
+    bytes.len()
+}
+
+fn too_complex(text: &str, at: usize, excess: Excess) -> JsonError {
+    let before = &text[..at];
+    let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+    let column = at - before.rfind('\n').map_or(0, |newline| newline + 1) + 1;
+    JsonError::TooComplex { line, column, excess, limit: excess.fixed_limit() }
 }
 
 /// What a decimal numeral states: its sign, its digits without zeros at either end, and the power of ten of the last of
@@ -39,9 +113,22 @@ impl<'a> Decimal<'a> {
         Some(Self { is_negative, digits: [whole, fraction], power })
     }
 
+    /// How many digits are significant.
+    fn digits(&self) -> usize {
+        self.digits.iter().map(|digits| digits.len()).sum()
+    }
+
     fn states_the_same_as(&self, other: &Self) -> bool {
         let [one, another] = [self, other].map(|decimal| decimal.digits.into_iter().flat_map(str::bytes));
         (self.is_negative, self.power) == (other.is_negative, other.power) && one.eq(another)
+    }
+}
+
+impl fmt::Display for Decimal<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [whole, fraction] = self.digits;
+        let (sign, zero) = (if self.is_negative { "-" } else { "" }, if self.digits() == 0 { "0" } else { "" });
+        write!(f, "{sign}{zero}{whole}{fraction}e{}", self.power)
     }
 }
 
@@ -77,6 +164,48 @@ mod tests {
         }
         for other in ["9007199254740993", "12345678901234567890", "0.1000000000000000000001", "1e400", "1e-400", "x"] {
             assert!(!is_exact(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn numerals_of_a_document_are_bounded() {
+        let excess = |text: &str| match bound(text) {
+            Err(JsonError::TooComplex { line, column, excess, limit }) => Some((line, column, excess, limit)),
+            Err(other) => panic!("{other}"),
+            Ok(()) => None,
+        };
+        let list = |numeral: &str, count: usize| format!("[\n{}]", vec![numeral; count].join(","));
+        for long in [
+            "8.43387743279489105278063e-294",
+            "-123456789012345678",
+            "0.000123456789012345678",
+            "1e99999999999999999999",
+        ] {
+            assert_eq!(excess(&list(long, MAX_LONG_NUMERALS)), None, "{long}");
+            let (line, _, excess, limit) = excess(&list(long, MAX_LONG_NUMERALS + 1)).expect(long);
+            assert_eq!((line, excess, limit), (2, Excess::LongNumerals, MAX_LONG_NUMERALS), "{long}");
+        }
+        let zeros = "0".repeat(60);
+        for short in [format!("1.3{zeros}"), format!("0.{zeros}1"), format!("-7{zeros}"), format!("0.{zeros}")] {
+            assert_eq!(excess(&list(&short, 2 * MAX_LONG_NUMERALS)), None, "{short}");
+        }
+        let digits = "1".repeat(MAX_NUMERAL_BYTES);
+        assert_eq!(excess(&format!("[{digits}]")), None);
+        let too_long = Some((1, 2, Excess::NumeralBytes, MAX_NUMERAL_BYTES));
+        assert_eq!(excess(&format!("[{digits}1]")), too_long);
+        assert_eq!(excess(&format!("[\"{digits}1\\\"{digits}1\", {}]", f64::MIN_POSITIVE / 4.0)), None);
+    }
+
+    #[test]
+    fn a_long_numeral_has_no_exact_double() {
+        // Exactly between two doubles, beside it, and the expansion of a double that is printed with fewer digits.
+        for long in
+            ["9007199254740993.0000000000000000001", "1.00000000000000011102230246251565404", "1180591620717411303424"]
+        {
+            assert_eq!(exact(long), None, "{long}");
+        }
+        for (numeral, value) in [("4.9e-324", None), ("5e-324", Some(5e-324)), ("1e309", None), ("-0.0", Some(0.0))] {
+            assert_eq!(exact(numeral), value, "{numeral}");
         }
     }
 

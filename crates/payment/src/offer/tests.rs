@@ -39,6 +39,18 @@ fn eip712(payload: Value, key: u8) -> Value {
     json!({"format": "eip712", "acceptIndex": 0, "payload": payload, "signature": sign(offer.signing_hash(), key)})
 }
 
+#[test]
+fn offer_by_either_name_of_the_algorithm_is_proven() {
+    let key = SigningKey::generate().unwrap();
+    for algorithm in ["EdDSA", "Ed25519"] {
+        let offer = jws(&json!({"alg": algorithm, "kid": "k"}), &payload(), &key);
+        assert!(matches!(proven(offer, &keys(&key)), Some(Ok(_))), "{algorithm}");
+        let other = SigningKey::generate().unwrap();
+        let strange = jws(&json!({"alg": algorithm, "kid": "k"}), &payload(), &other);
+        assert_eq!(proven(strange, &keys(&key)), unproven(), "{algorithm}");
+    }
+}
+
 fn header() -> Value {
     json!({"alg": "EdDSA", "kid": "did:web:api.example.org#key-1"})
 }

@@ -1,54 +1,109 @@
 //! E, CLAS execution receipts: `schema` `clas.execution.receipt.v1`, proofs in a list.
 //!
-//! Signed are six members, whatever `covers` of the proof says. Of the proofs only the one of execution counts.
+//! E signs six members, whatever `covers` of the proof says; E2 signs the members that it lists. Of the proofs only the one
+//! of execution counts.
+
+use std::iter;
 
 use super::agent_sdk::CANONICAL;
 use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others};
 use crate::canonical::MemberOrder;
 use crate::json::Node;
 
-/// The members that are signed.
-const SIGNED: [&str; 6] = ["clas", "schema", "receipt_id", "verb", "agent", "action"];
+/// The members that E signs.
+const SIGNED: [&str; 6] = ["clas", "schema", "receipt_id", "verb", "agent", ACTION];
+
+/// The member that says what was done.
+const ACTION: &str = "action";
+
+/// Most members that a proof covers. A receipt has six beside the proofs.
+const MAX_COVERED: usize = 32;
 
 pub(super) fn is(receipt: &Node) -> bool {
     receipt.says(&["schema"], "clas.execution.receipt.v1")
 }
 
+/// Whether its proof of execution lists what it covers.
+pub(super) fn is_scoped(receipt: &Node) -> bool {
+    is(receipt) && proof(receipt).is_ok_and(|(_, proof)| proof.get("covers").is_some())
+}
+
 pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
+    Ok(parts(receipt, proof(receipt)?, Family::E, Signs::HexDigest, &SIGNED))
+}
+
+/// Signed are the canonical bytes of the members that `covers` lists, and of no other.
+pub(super) fn take_scoped_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
+    let (index, proof) = proof(receipt)?;
+    let no_scope = |why| NoSignedParts { place: format!("/proofs/{index}/covers"), why };
+    let Some(Node::List(names)) = proof.get("covers") else { return Err(no_scope("expected a list")) };
+    if names.len() > MAX_COVERED {
+        return Err(no_scope("more members than a receipt has"));
+    }
+    let mut covered = Vec::new();
+    for name in names {
+        let name = name.text().filter(|name| *name != "proofs" && receipt.get(name).is_some());
+        let name = name.ok_or_else(|| no_scope("it lists what is no member beside the proofs"))?;
+        if covered.contains(&name) {
+            return Err(no_scope("it lists a member twice"));
+        }
+        covered.push(name);
+    }
+    if !covered.contains(&ACTION) {
+        return Err(no_scope("a proof of execution covers the action"));
+    }
+    Ok(parts(receipt, (index, proof), Family::E2, Signs::CanonicalBytes, &covered))
+}
+
+/// The one proof of execution, and its place in the list.
+fn proof(receipt: &Node) -> Result<(usize, &Node), NoSignedParts> {
     let proofs = match receipt.get("proofs") {
         Some(Node::List(proofs)) => proofs.as_slice(),
         _ => &[],
     };
     let is_of_execution = |proof: &Node| proof.says(&["type"], "execution");
     let mut of_execution = proofs.iter().enumerate().filter(|(_, proof)| is_of_execution(proof));
-    let (Some((index, proof)), None) = (of_execution.next(), of_execution.next()) else {
-        return Err(NoSignedParts { place: "/proofs".to_owned(), why: "expected one proof of the type execution" });
-    };
+    match (of_execution.next(), of_execution.next()) {
+        (Some(proof), None) => Ok(proof),
+        _ => Err(NoSignedParts { place: "/proofs".to_owned(), why: "expected one proof of the type execution" }),
+    }
+}
+
+/// What stands in the receipt, of which the proof at `index` signs the members `signed`.
+fn parts(receipt: &Node, (index, proof): (usize, &Node), family: Family, signs: Signs, signed: &[&str]) -> SignedParts {
     let at = |path: &[&str]| Claim::at(proof, path).below(&format!("/proofs/{index}"));
     let below = |path: &[&str], known: &[&str]| {
         others(proof, path, known).into_iter().map(|place| format!("/proofs/{index}{place}")).collect::<Vec<_>>()
     };
-    let further = (0..proofs.len()).filter(|at| *at != index).map(|at| format!("/proofs/{at}")).collect();
+    let count = match receipt.get("proofs") {
+        Some(Node::List(proofs)) => proofs.len(),
+        _ => 0,
+    };
+    let further = (0..count).filter(|at| *at != index).map(|at| format!("/proofs/{at}")).collect();
+    let known = ["type", "signer", "canonicalization", "signature", "covers"];
+    let known = if family == Family::E2 { &known[..] } else { &known[..4] };
     let unsigned = [
-        others(receipt, &[], &[&SIGNED[..], &["proofs"]].concat()),
+        others(receipt, &[], &[signed, &["schema", "proofs"]].concat()),
         further,
-        below(&[], &["type", "signer", "canonicalization", "signature"]),
+        below(&[], known),
         below(&["signature"], &["alg", "kid", "value"]),
     ];
-    Ok(SignedParts {
-        family: Family::E,
-        content: receipt.only(&SIGNED),
+    let names_agent = signed.contains(&"agent");
+    let kid = names_agent.then(|| Claim::at(receipt, &["agent", "kid"]));
+    SignedParts {
+        family,
+        content: receipt.only(signed),
         root: "",
         order: MemberOrder::Sorted,
-        signs: Signs::HexDigest,
+        signs,
         algorithms: vec![(at(&["signature", "alg"]), "Ed25519")],
         canonical: (at(&["canonicalization"]), CANONICAL),
         hash: None,
         signature: at(&["signature", "value"]),
         alphabet: Alphabet::Standard,
-        kids: vec![at(&["signature", "kid"]), Claim::at(receipt, &["agent", "kid"])],
+        kids: iter::once(at(&["signature", "kid"])).chain(kid).collect(),
         signers: vec![at(&["signer"])],
-        agent: Some(Claim::at(receipt, &["agent", "ens"])),
+        agent: names_agent.then(|| Claim::at(receipt, &["agent", "ens"])),
         unsigned: unsigned.concat(),
-    })
+    }
 }

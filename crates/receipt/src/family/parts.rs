@@ -19,6 +19,8 @@ pub enum Family {
     B1,
     /// The website.
     B2,
+    /// The agent SDK from 1.1 on: the shape of the website's receipts, another form.
+    B3,
     /// The MCP server.
     C,
     /// The layered receipts of runtime-core.
@@ -27,6 +29,8 @@ pub enum Family {
     D0,
     /// CLAS execution receipts.
     E,
+    /// CLAS execution receipts whose proof covers the members that it lists.
+    E2,
     /// x402's own receipts (extension offer-receipt), signed by EIP-712.
     X1,
     /// x402's own receipts, as a JWS.
@@ -35,8 +39,21 @@ pub enum Family {
 
 impl Family {
     /// Every family.
-    pub const ALL: [Self; 11] =
-        [Self::A1, Self::A2, Self::A3, Self::B1, Self::B2, Self::C, Self::D, Self::D0, Self::E, Self::X1, Self::X2];
+    pub const ALL: [Self; 13] = [
+        Self::A1,
+        Self::A2,
+        Self::A3,
+        Self::B1,
+        Self::B2,
+        Self::B3,
+        Self::C,
+        Self::D,
+        Self::D0,
+        Self::E,
+        Self::E2,
+        Self::X1,
+        Self::X2,
+    ];
 
     /// The family's stable slug.
     pub const fn slug(self) -> &'static str {
@@ -46,10 +63,12 @@ impl Family {
             Self::A3 => "commercial-json-stringify",
             Self::B1 => "agent-sdk-top-level-signature",
             Self::B2 => "website-metadata-proof",
+            Self::B3 => "agent-sdk-1.1-metadata-proof",
             Self::C => "mcp-1.1.0-top-level-proof",
             Self::D => "runtime-core-layered",
             Self::D0 => "runtime-core-legacy-hash-bound",
             Self::E => "clas-execution-v1",
+            Self::E2 => "clas-execution-scoped",
             Self::X1 => "x402-receipt-eip712",
             Self::X2 => "x402-receipt-jws",
         }
@@ -132,6 +151,12 @@ impl Claim {
 }
 
 impl SignedParts {
+    /// Whether the proof names the canonical form of the family.
+    pub(crate) fn names_its_form(&self) -> bool {
+        let (claim, expected) = &self.canonical;
+        claim.value.as_deref() == Some(*expected)
+    }
+
     /// The text at a path of the content.
     pub(crate) fn claim(&self, path: &[&str]) -> Claim {
         Claim::at(&self.content, path).below(self.root)

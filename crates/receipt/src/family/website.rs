@@ -4,6 +4,8 @@
 //! and for `receipt_type` `genesis` it signs other members: neither is taken apart here. Nobody signs that member, nor
 //! `family`, so a receipt that names another kind is of this family where the signature holds by its form.
 
+use std::iter;
+
 use super::agent_sdk::{CANONICAL, SIGNED};
 use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others};
 use crate::canonical::MemberOrder;
@@ -24,18 +26,19 @@ pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
         let place = format!("/{missing}");
         return Err(NoSignedParts { place, why: "a receipt of this family without the member has no canonical form" });
     }
-    let content = receipt.only(&SIGNED);
+    let mut unsigned = others(receipt, &[], &[&SIGNED[..], &["metadata"]].concat());
+    unsigned.extend(others(receipt, &["metadata"], &["proof"]));
+    unsigned.extend(unsigned_in_proof(receipt));
+    Ok(SignedParts { content: receipt.only(&SIGNED), unsigned, ..parts(receipt) })
+}
+
+/// What the proof says.
+pub(super) fn parts(receipt: &Node) -> SignedParts {
     let at = |path: &[&str]| Claim::at(receipt, &[&["metadata", "proof"], path].concat());
-    let unsigned = [
-        others(receipt, &[], &[&SIGNED[..], &["metadata"]].concat()),
-        others(receipt, &["metadata"], &["proof"]),
-        others(receipt, &["metadata", "proof"], &["canonicalization", "hash", "signature", "signer_id"]),
-        others(receipt, &["metadata", "proof", "hash"], &["alg", "value"]),
-        others(receipt, &["metadata", "proof", "signature"], &["alg", "kid", "value"]),
-    ];
-    Ok(SignedParts {
+    let signer_id = receipt.at(&["metadata", "proof", "signer_id"]).map(|_| at(&["signer_id"]));
+    SignedParts {
         family: Family::B2,
-        content,
+        content: Node::Null,
         root: "",
         order: MemberOrder::Sorted,
         signs: Signs::HexDigest,
@@ -45,8 +48,19 @@ pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
         signature: at(&["signature", "value"]),
         alphabet: Alphabet::Standard,
         kids: vec![at(&["signature", "kid"])],
-        signers: vec![Claim::at(receipt, &["signer"]), at(&["signer_id"])],
+        signers: iter::once(Claim::at(receipt, &["signer"])).chain(signer_id).collect(),
         agent: None,
-        unsigned: unsigned.concat(),
-    })
+        unsigned: Vec::new(),
+    }
+}
+
+/// The members of the proof that nobody signs and no check compares.
+pub(super) fn unsigned_in_proof(receipt: &Node) -> Vec<String> {
+    let below = |path: &[&str], known: &[&str]| others(receipt, &[&["metadata", "proof"], path].concat(), known);
+    [
+        below(&[], &["canonicalization", "hash", "signature", "signer_id"]),
+        below(&["hash"], &["alg", "value"]),
+        below(&["signature"], &["alg", "kid", "value"]),
+    ]
+    .concat()
 }

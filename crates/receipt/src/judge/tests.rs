@@ -274,6 +274,178 @@ fn an_algorithm_that_the_family_lacks_is_refused() {
     assert_eq!((codes(&found), found.clas()), (vec![Code::ReceiptSignatureInvalid], vec!["ERR_UNSUPPORTED_ALGORITHM"]));
 }
 
+/// It may hold by that algorithm.
+#[test]
+fn signature_by_an_unknown_algorithm_is_undecided() {
+    let world = World::new();
+    let other = World::new();
+    for receipt in [world.of_the_agent_sdk(call()), other.of_the_agent_sdk(call())] {
+        for algorithm in [json!("ml-dsa-65"), json!("Ed448"), json!(null)] {
+            let mut receipt = receipt.clone();
+            receipt["signature"]["alg"] = algorithm;
+            let found = world.judged(&receipt);
+            assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]));
+            assert_eq!(status(&found, ReceiptCheck::Signature), Status::Unknown);
+        }
+    }
+}
+
+#[test]
+fn signature_over_an_unknown_form_is_undecided() {
+    let world = World::new();
+    let mut receipt = World::new().of_the_agent_sdk(call());
+    receipt["metadata"]["proof"]["canonicalization"] = json!("json.other_form.v7");
+    receipt["metadata"]["proof"]["hash_sha256"] = json!("00");
+    let found = world.judged(&receipt);
+    assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]));
+}
+
+impl World {
+    /// An execution receipt whose proof covers these of its members.
+    fn scoped(&self, covers: &[&str]) -> Value {
+        let mut receipt = json!({"clas": "1.0", "schema": "clas.execution.receipt.v1", "receipt_id": "r-9", "verb": "summarize",
+            "agent": {"ens": "summarizeagent.eth", "kid": KID},
+            "action": {"input_hash": "sha256:11", "completed_at": "2026-01-01T10:00:00Z"}, "note": "as agreed"});
+        let mut covered = receipt.clone();
+        covered.as_object_mut().expect("an object").retain(|name, _| covers.contains(&name.as_str()));
+        let signature = self.sign_raw(&covered);
+        receipt["proofs"] = json!([{"type": "execution", "covers": covers, "signer": SIGNER,
+            "canonicalization": "json.sorted_keys.v1",
+            "signature": {"alg": "Ed25519", "kid": KID, "value": signature}}]);
+        receipt
+    }
+
+    /// Of the agent SDK from 1.1 on.
+    fn with_a_raw_proof(&self, content: Value) -> Value {
+        let (hash, _) = self.sealed(&content);
+        let signature = self.sign_raw(&content);
+        let mut receipt = content;
+        receipt["metadata"]["proof"] = json!({"canonicalization": "json.sorted_keys.v1",
+            "hash": {"alg": "SHA-256", "value": hash},
+            "signature": {"alg": "Ed25519", "kid": KID, "value": signature}});
+        receipt
+    }
+
+    fn sign_raw(&self, content: &Value) -> String {
+        STANDARD.encode(self.key.sign(&serde_json_canonicalizer::to_vec(content).expect("a form")))
+    }
+}
+
+const SCOPE: [&str; 4] = ["receipt_id", "verb", "agent", "action"];
+
+#[test]
+fn scoped_proof_signs_the_members_that_it_lists() {
+    let world = World::new();
+    let receipt = world.scoped(&SCOPE);
+    let found = world.judged(&receipt);
+    assert_eq!((found.state(), found.family), (State::Trusted, Some(Family::E2)), "{found:#?}");
+    assert_eq!(found.unsigned, ["/clas", "/note"]);
+    for place in ["/receipt_id", "/verb", "/agent/ens", "/agent/kid", "/action/input_hash", "/action/completed_at"] {
+        let mut altered = receipt.clone();
+        *altered.pointer_mut(place).expect("a member") = json!("2026-01-01T10:00:01Z");
+        let found = world.judged(&altered);
+        assert_eq!(found.state(), State::Untrusted, "{place}");
+        assert!(codes(&found).contains(&Code::ReceiptSignatureInvalid), "{place}: {found:#?}");
+    }
+    for place in ["/clas", "/note"] {
+        let mut altered = receipt.clone();
+        *altered.pointer_mut(place).expect("a member") = json!({"verb": "other"});
+        assert_eq!(world.judged(&altered).state(), State::Trusted, "{place}");
+    }
+    let longest = world.judged(&world.scoped(&["clas", "schema", "receipt_id", "verb", "agent", "action", "note"]));
+    assert_eq!((longest.state(), longest.unsigned.len()), (State::Trusted, 0), "{longest:#?}");
+}
+
+#[test]
+fn scope_other_than_the_signed_one_is_refused() {
+    let world = World::new();
+    let receipt = world.scoped(&SCOPE);
+    let with = |covers: Value| {
+        let mut receipt = receipt.clone();
+        receipt["proofs"][0]["covers"] = covers;
+        let found = world.judged(&receipt);
+        (found.state(), codes(&found))
+    };
+    // The order of the list changes nothing that is signed.
+    assert_eq!(with(json!(["action", "agent", "verb", "receipt_id"])).0, State::Trusted);
+    for covers in [
+        json!(["verb", "agent", "action"]),
+        json!(["action"]),
+        json!(["clas", "receipt_id", "verb", "agent", "action"]),
+    ] {
+        assert_eq!(with(covers.clone()), (State::Untrusted, vec![Code::ReceiptSignatureInvalid]), "{covers}");
+    }
+    let many: Vec<_> = (0..40).map(|number| format!("m{number}")).collect();
+    for covers in [
+        json!(["receipt_id", "verb", "agent", "action", "action"]),
+        json!(["receipt_id", "verb", "agent", "action", "absent"]),
+        json!(["receipt_id", "verb", "agent", "action", 7]),
+        json!(["receipt_id", "verb", "agent", "action", "proofs"]),
+        json!(["receipt_id", "verb", "agent"]),
+        json!(many),
+        json!([]),
+        json!("action"),
+        json!(null),
+    ] {
+        assert_eq!(with(covers.clone()), (State::Untrusted, vec![Code::ReceiptSchemaInvalid]), "{covers}");
+    }
+}
+
+#[test]
+fn member_outside_the_scope_is_not_used() {
+    let world = World::new();
+    let mut receipt = world.scoped(&["receipt_id", "verb", "action"]);
+    assert!(!world.judged(&receipt).is_agent_compared);
+    receipt["agent"] = json!({"ens": "another.eth", "kid": "key-9"});
+    receipt["ts"] = json!("2999-01-01T00:00:00Z");
+    let found = world.judged(&receipt);
+    assert_eq!((found.state(), codes(&found)), (State::Trusted, vec![]), "{found:#?}");
+    assert!(!found.is_agent_compared);
+}
+
+#[test]
+fn raw_proof_signs_the_receipt_without_itself() {
+    let world = World::new();
+    let mut content = call();
+    content["version"] = json!("1.1.0");
+    content["family"] = json!("trust-verification");
+    let mut with_metadata = content.clone();
+    with_metadata["metadata"] = json!({"note": "kept"});
+    for content in [content, with_metadata] {
+        let receipt = world.with_a_raw_proof(content);
+        let found = world.judged(&receipt);
+        assert_eq!((found.state(), found.family), (State::Trusted, Some(Family::B3)), "{found:#?}");
+        assert!(found.unsigned.is_empty());
+        for member in ["version", "family", "signer", "verb", "ts", "input", "output", "execution", "metadata", "added"]
+        {
+            let mut altered = receipt.clone();
+            let place = if member == "metadata" { &mut altered["metadata"]["note"] } else { &mut altered[member] };
+            *place = json!("2026-01-01T00:00:01Z");
+            let found = world.judged(&altered);
+            assert_eq!(found.state(), State::Untrusted, "{member}");
+            assert!(codes(&found).contains(&Code::ReceiptSignatureInvalid), "{member}: {found:#?}");
+        }
+        let mut other = receipt;
+        other["metadata"]["proof"]["hash"]["value"] = json!("00");
+        assert_eq!(codes(&world.judged(&other)), [Code::ReceiptHashMismatch]);
+    }
+}
+
+#[test]
+fn receipt_with_too_many_long_numbers_is_refused_unread() {
+    let world = World::new();
+    let receipt = world.of_the_agent_sdk(call()).to_string();
+    let with = |count: usize| {
+        let numbers = vec!["8.43387743279489105278063e-294"; count].join(",");
+        let found = world.judged_bytes(receipt.replace(r#"{"status":"ok"}"#, &format!("[{numbers}]")).as_bytes(), None);
+        let reason = found.reasons[0].clone();
+        (reason.code, reason.expected, reason.place.is_some(), reason.observed.is_some())
+    };
+    assert_eq!(with(1000).0, Code::ReceiptSchemaInvalid);
+    let most = Some("at most 1000 numbers of more than 17 significant digits".to_owned());
+    assert_eq!(with(1001), (Code::ReceiptFamilyUnknown, most, true, true));
+}
+
 #[test]
 fn hash_signature_and_key_are_reported_apart() {
     let world = World::new();

@@ -1,12 +1,11 @@
 //! x402's own receipts (extension offer-receipt 0.6): that a seller was paid, for which URL, by whom. They name no amount,
 //! asset or payee, and echo no request.
 //!
-//! Who signs is tied to the agent as for offers: an address of the name (EIP-712), or the key in `cl.sig.pub` of the signer
-//! that its records name (JWS). What a JWS says of its own key is not looked at.
+//! Who signs is tied to the agent as for offers: an address of the name (EIP-712, or a JWS by ES256K), or the key in
+//! `cl.sig.pub` of the signer that its records name (a JWS by EdDSA). What a JWS says of its own key is not looked at.
 
 use clresolve_core::reason::{Code, Effect, Reason};
-use clresolve_jose::ALGORITHM;
-use clresolve_payment::artifact::{SignedBy, SignerKeys};
+use clresolve_payment::artifact::{KeyKind, SignedBy, SignerKeys};
 use clresolve_payment::receipt::{Receipt, SignedReceipt};
 use clresolve_payment::route::Route;
 use jiff::Timestamp;
@@ -18,6 +17,9 @@ use crate::canonical::{MemberOrder, form};
 use crate::echo;
 use crate::family::{Claim, Family};
 use crate::json::Node;
+
+/// The algorithms of a JWS that are checked.
+const CHECKED: &str = "EdDSA, Ed25519 or ES256K";
 
 impl Checks {
     /// What is signed, where the artifact can be read.
@@ -56,20 +58,13 @@ impl Checks {
     }
 
     fn artifact_signature(&mut self, artifact: &SignedReceipt, known: &ReceiptKnowledge<'_>) {
-        let (keys, expected) = match artifact.algorithm() {
-            None => match self.addresses(known.agent) {
+        let kind = artifact.key_kind();
+        let (keys, expected) = match kind {
+            KeyKind::Address => match self.addresses(known.agent) {
                 Some(keys) => (keys, "a signature by an address of the agent"),
                 None => return,
             },
-            Some(algorithm) if algorithm != ALGORITHM => {
-                let reason = Reason::new(Code::ReceiptSignatureInvalid).expected(ALGORITHM).observed(algorithm);
-                return self.object(
-                    ReceiptCheck::Signature,
-                    reason.at("/signature"),
-                    Some("ERR_UNSUPPORTED_ALGORITHM"),
-                );
-            }
-            Some(_) => match known.signer.and_then(|signer| signer.key.as_ref().map_err(|reason| &**reason)) {
+            KeyKind::Ed25519 => match known.signer.and_then(|signer| signer.key.as_ref().map_err(|reason| &**reason)) {
                 Ok(key) => {
                     let ed25519 = vec![key.clone()];
                     (SignerKeys { ed25519, ..SignerKeys::default() }, "a signature by the key of cl.sig.pub")
@@ -78,10 +73,11 @@ impl Checks {
                     return self.object(ReceiptCheck::Signature, reason.clone(), Some("ERR_ENS_KEY_NOT_FOUND"));
                 }
             },
+            KeyKind::Unpublishable => (SignerKeys::default(), CHECKED),
         };
         let invalid = || Reason::new(Code::ReceiptSignatureInvalid).expected(expected).at("/signature");
         let open = known.agent.and_then(|agent| agent.addresses.open.as_deref());
-        let (reason, clas) = match (artifact.signed_by(&keys), open.filter(|_| artifact.algorithm().is_none())) {
+        let (reason, clas) = match (artifact.signed_by(&keys), open.filter(|_| kind == KeyKind::Address)) {
             (SignedBy::Published, _) => {
                 let row = Row::new(ReceiptCheck::Signature, Status::Pass);
                 let (expected, place) = (Some(expected.to_owned()), Some("/signature".to_owned()));
@@ -89,6 +85,11 @@ impl Checks {
             }
             (SignedBy::Nobody, _) | (SignedBy::Stranger, None) => (invalid(), "ERR_INVALID_SIGNATURE"),
             (SignedBy::Stranger, Some(open)) => (open.clone(), "ERR_ENS_KEY_NOT_FOUND"),
+            (SignedBy::Undecided, _) if kind == KeyKind::Unpublishable => {
+                let reason = Reason::new(Code::ReceiptFamilyUnknown).message(super::UNCHECKED_ALGORITHM);
+                let algorithm = artifact.algorithm().unwrap_or_default();
+                (reason.expected(expected).observed(algorithm).at("/signature"), "ERR_UNSUPPORTED_ALGORITHM")
+            }
             (SignedBy::Undecided, _) => {
                 let reason = Reason::new(Code::ReceiptKeyUnpublished).at("/signature");
                 let cause = "a contract wallet's, which only the chain can check, or this build checks none";
@@ -343,6 +344,32 @@ mod tests {
             let jws = serde_json::json!({"format": "jws", "signature": format!("{header}.{payload}.AAAA")});
             assert_eq!(of(jws), (State::Untrusted, vec![Code::ReceiptSignatureInvalid]), "{header}");
         }
+        // By RS256, which is not checked.
+        let jws = serde_json::json!({"format": "jws", "signature": format!("eyJhbGciOiJSUzI1NiIsImtpZCI6ImsifQ.{payload}.AAAA")});
+        assert_eq!(of(jws), (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]));
+    }
+
+    /// A JWS by the key of the payee's address, with a signature of its own for each of two algorithms.
+    #[test]
+    fn a_receipt_by_es256k_is_of_the_address_whose_key_signed() {
+        const SIGNED: &str = "eyJhbGciOiJFUzI1NksiLCJraWQiOiJkaWQ6cGtoOmVpcDE1NToxOjB4NzA5OTc5NzBDNTE4MTJkYzNBMDEwQzdkMDFiNTBlMGQxN2RjNzlDOCJ9.eyJ2ZXJzaW9uIjoxLCJuZXR3b3JrIjoiZWlwMTU1OjMxMzM3IiwicmVzb3VyY2VVcmwiOiJodHRwczovL2FwaS5zYW5kYm94LmV4YW1wbGUvc3VtbWFyaXplL3YxIiwicGF5ZXIiOiIweGYzOUZkNmU1MWFhZDg4RjZGNGNlNmFCODgyNzI3OWNmZkZiOTIyNjYiLCJpc3N1ZWRBdCI6MTc3MDc5NjgwMCwidHJhbnNhY3Rpb24iOiIifQ.";
+        const SIGNATURE: &str =
+            "f0gX-zlwLi8AieNbuXOapgVuofwTFEbRR70AGBJpDUTEbJ32Bvblsja0CcvdoskPvMh2--xg2-nmCrfS2ynhkg";
+        let of = |jws: &str, agent: &ReceiptAgent| {
+            outcome(&judged(&serde_json::json!({"format": "jws", "signature": jws}).to_string(), agent, None))
+        };
+        let (own, signed) = (agent(&[PAYEE], HOME), format!("{SIGNED}{SIGNATURE}"));
+        assert_eq!(of(&signed, &own), (State::Trusted, vec![]));
+        let invalid = (State::Untrusted, vec![Code::ReceiptSignatureInvalid]);
+        assert_eq!(of(&signed, &agent(&["0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"], HOME)), invalid);
+        let altered = signed.replace("MTc3MDc5NjgwMC", "MTc3MDc5NjgwMS");
+        assert_ne!(altered, signed);
+        assert_eq!(of(&altered, &own), invalid);
+        for broken in ["AAAA", &SIGNATURE[2..], &"A".repeat(86), ""] {
+            assert_eq!(of(&format!("{SIGNED}{broken}"), &own), invalid, "{broken}");
+        }
+        let none = agent(&[], HOME);
+        assert_eq!(of(&signed, &none), (State::Indeterminate, vec![Code::ReceiptKeyUnpublished]));
     }
 
     #[test]

@@ -25,6 +25,12 @@ pub(crate) enum Kind {
     Wide,
     /// Numbers with many digits.
     Numbers,
+    /// Numbers just beside the middle of two doubles, with the most digits that a double is printed with.
+    Exponents,
+    /// As many as are read that have more digits, as long as fit.
+    LongNumbers,
+    /// The smallest doubles.
+    Subnormals,
     /// As many members as fit that nobody signs.
     Unsigned,
     /// Long names of members that nobody signs.
@@ -44,13 +50,16 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Values,
         Self::Members,
         Self::Levels,
         Self::Escapes,
         Self::Wide,
         Self::Numbers,
+        Self::Exponents,
+        Self::LongNumbers,
+        Self::Subnormals,
         Self::Unsigned,
         Self::Names,
         Self::Jws,
@@ -76,6 +85,11 @@ impl Kind {
             Self::Escapes => format!("\"{}\"", r"\u0001".repeat(room / 6)),
             Self::Wide => format!("\"{}\"", "\u{ffff}".repeat(room / 3)),
             Self::Numbers | Self::Shapes => format!("[{}]", list(&format!("1.3{}", "0".repeat(27)), 8000)),
+            Self::Exponents => format!("[{}]", list("8.4338774327948910e-294", 8000)),
+            Self::LongNumbers => {
+                format!("[{}]", list(&format!("8.43387743279489105278063{}1e-294", "0".repeat(220)), 1000))
+            }
+            Self::Subnormals => format!("[{}]", list("2.2250738585072011e-308", 8000)),
             Self::Unsigned | Self::Names | Self::Jws => "{}".to_owned(),
         }
     }

@@ -7,6 +7,10 @@ use clresolve_request::question::MAX_BYTES;
 pub(crate) enum Kind {
     /// Numbers that no double holds, as many as are read, below a long name.
     Numbers,
+    /// As many numbers as are read that are dear to round, as long as fit.
+    LongNumbers,
+    /// The smallest doubles, with the most digits that a double is printed with.
+    Subnormals,
     /// The same, each below a name of its own.
     Members,
     /// Values that the schema takes by the last of three alternatives, and then one that it refuses.
@@ -38,8 +42,10 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Numbers,
+        Self::LongNumbers,
+        Self::Subnormals,
         Self::Members,
         Self::Values,
         Self::Refused,
@@ -67,9 +73,15 @@ impl Kind {
         let room = MAX_BYTES - 2048;
         let list = |item: &str, most: usize| vec![item; (room / (item.len() + 1)).min(most)].join(",");
         let members = |count: usize, member: &dyn Fn(usize) -> String| (0..count).map(member).collect::<String>();
-        let inexact = format!("0.{}", "1".repeat(27));
+        // With no more digits than a double is printed with, so that as many are read as there are values.
+        let inexact = format!("9007199254740993.{}", "0".repeat(12));
         let inner = match self {
             Self::Numbers => format!(r#","any":{{"{}":[{}]}}"#, "n".repeat(240), list(&inexact, 8000)),
+            Self::LongNumbers => {
+                let long = format!("8.43387743279489105278063{}1e-294", "0".repeat(220));
+                format!(r#","any":{{"n":[{}]}}"#, list(&long, 1000))
+            }
+            Self::Subnormals => format!(r#","any":{{"n":[{}]}}"#, list("2.2250738585072011e-308", 8000)),
             Self::Members => format!(r#","any":{{"":0{}}}"#, members(6000, &|at| format!(r#","{at:08}":{inexact}"#))),
             Self::Values => format!(r#","values":[{},1]"#, list("0", 8000)),
             Self::Refused => format!(r#","values":[{}]"#, list("true", 8000)),
