@@ -8,7 +8,7 @@ use std::fmt;
 
 use clresolve_core::json::{JsonError, Limits, number, pointer};
 use clresolve_core::text::excerpt;
-use serde::de::{Deserializer as _, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer as _, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 

@@ -174,7 +174,9 @@ fn what_nobody_signs_never_changes_the_state() {
             }
         }
     }
-    assert_eq!(families, Family::ALL.into(), "of each family some place is not signed");
+    // Receipts of these two forms are made where their checks are tested.
+    let made = Family::ALL.into_iter().filter(|family| ![Family::B3, Family::E2].contains(family));
+    assert_eq!(families, made.collect(), "of each family some place is not signed");
 }
 
 /// The two exceptions: the receipt is not read at all then.
