@@ -134,7 +134,8 @@ impl Prover {
     pub(super) async fn guess(&self, source: &dyn StateSource, tag: BlockId, call: &Call) -> Option<Guess> {
         let known = self.hints.get(call).await?;
         let mut wanted = always_wanted(call);
-        HintBudget::FULL.grant(hinted(known.0.iter()), &mut wanted);
+        let mut budget = HintBudget::FULL;
+        budget.grant(hinted(known.0.iter()), &mut wanted);
         self.want_codes(&Proven::default(), &mut wanted).await;
         let items = source.fetch(&wanted, tag).await.ok()?;
         Some(Guess { wanted, items })
