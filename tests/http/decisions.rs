@@ -175,6 +175,52 @@ async fn what_a_seller_sends_gets_a_decision_and_what_is_no_request_a_problem() 
 }
 
 /// A reader of the answer's bytes sees no text that acts on a terminal, or that hides or turns what stands beside it.
+/// The second question differs from the first by a header alone, so an answer that is given again must be another one.
+#[tokio::test(flavor = "multi_thread")]
+async fn challenge_of_another_protocol_is_denied() {
+    let daemon = Daemon::start(payable).await;
+    let with = |name: &str, value: &str| {
+        let mut question = honest();
+        let headers = question["response"]["headers"].as_array_mut().expect("a list");
+        headers.push(json!([name, value]));
+        question
+    };
+    let ask = async |question: Value| decision(&decide(&daemon, "/v1/decisions", &question).await);
+    assert_eq!(ask(with("www-authenticate", "Bearer realm=\"a\"")).await["abort"], false);
+    for (name, value, place) in [
+        ("www-authenticate", "Bearer realm=\"a\", payment id=\"1\", request=\"e30\"", "WWW-Authenticate"),
+        ("Proxy-Authenticate", "LSAT macaroon=\"m\", invoice=\"i\"", "Proxy-Authenticate"),
+        ("WWW-AUTHENTICATE", "L402 macaroon=\"m\", invoice=\"i\"", "WWW-Authenticate"),
+    ] {
+        let denied = ask(with(name, value)).await;
+        assert_eq!((&denied["decision"], codes(&denied)), (&json!("deny"), vec!["payment-terms-ambiguous"]), "{value}");
+        assert_eq!(denied["reasons"][0]["place"], place);
+        assert!(denied["reason"].as_str().is_some_and(|reason| reason.contains("Remove that challenge")), "{denied}");
+    }
+    assert_eq!(ask(honest()).await["abort"], false);
+}
+
+/// Sellers write fewer entries in the body, lists of something else, and `null` for what they leave out.
+#[tokio::test(flavor = "multi_thread")]
+async fn body_that_repeats_some_entries_is_no_contradiction() {
+    let daemon = Daemon::start(payable).await;
+    let upto = json!({"scheme": "upto", "network": "eip155:84532", "amount": "1", "payTo": PAYEE, "asset": USDC});
+    let mut both = terms(&[entry(PAYEE), upto]);
+    both["extensions"] = Value::Null;
+    let ask = async |body: Value| {
+        let mut question = asked(GOOD, &encoded(&both));
+        question["selected"] = json!(0);
+        question["response"]["body"] = body.to_string().into();
+        decision(&decide(&daemon, "/v1/decisions", &question).await)
+    };
+    for body in [json!({}), terms(&[entry(PAYEE)]), json!({"accepts": ["x402"]}), both.clone()] {
+        assert_eq!(ask(body.clone()).await["abort"], false, "{body}");
+    }
+    for body in [terms(&[entry(THIEF)]), terms(&[entry(PAYEE), entry(THIEF)])] {
+        assert_eq!(codes(&ask(body.clone()).await), ["payment-terms-ambiguous"], "{body}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_text_of_a_seller_is_answered_raw() {
     const HOSTILE: &str = "\u{202e}\u{1b}[2J\u{7f}";

@@ -323,6 +323,54 @@ async fn a_tool_of_the_agents_own_endpoint_may_be_paid() {
     }
 }
 
+/// Published clients pay from each of these places, so each of them must demand what was judged.
+#[tokio::test(flavor = "multi_thread")]
+async fn places_of_a_tools_result_demand_one_payment() {
+    const PAYEE: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+    const THIEF: &str = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
+    const ENDPOINT: &str = "https://api.sandbox.example/mcp";
+    let daemon = Daemon::start(on).await;
+    let terms = |pay_to: &str, resource: &str| {
+        json!({"x402Version": 2, "error": null, "extensions": null, "resource": {"url": resource, "mimeType": null},
+            "accepts": [{"scheme": "exact", "network": "eip155:31337", "amount": "20000", "payTo": pay_to,
+                "asset": "0x00000000000000000000000000000000d0114400", "maxTimeoutSeconds": 30,
+                "extra": {"name": "Sandbox Dollar", "version": "1"}}]})
+    };
+    let ask = async |result: Value| {
+        let arguments =
+            json!({"name": "endpoint-mismatch.eth", "verb": "summarize", "url": ENDPOINT, "toolResult": result});
+        let decision = called(&daemon, "check_payment", arguments).await["structuredContent"]["decision"].clone();
+        (decision["abort"].clone(), decision["codes"].clone(), decision["reasons"][0]["place"].clone())
+    };
+    let text = |text: String| json!([{"type": "text", "text": text}]);
+    let (honest, stolen) = (terms(PAYEE, "mcp://tool/summarize"), terms(THIEF, "mcp://tool/summarize"));
+    let of_cloudflare = terms(PAYEE, "x402://summarize");
+    for result in [
+        json!({"isError": true, "structuredContent": honest, "content": text(honest.to_string())}),
+        json!({"isError": true, "structuredContent": null, "content": text(format!("{honest:#}"))}),
+        json!({"isError": true, "structuredContent": {"ok": false}, "content": text(honest.to_string())}),
+        json!({"isError": true, "content": text("Pay first".to_owned()), "_meta": {"x402/error": of_cloudflare}}),
+        json!({"resultType": "payment_required", "paymentRequired": honest}),
+        json!({"error": {"code": 402, "message": "Pay first", "data": honest}}),
+    ] {
+        let (abort, codes, _) = ask(result.clone()).await;
+        assert_eq!((abort, codes), (json!(false), json!(["resource-differs"])), "{result}");
+    }
+    for (result, place) in [
+        (json!({"structuredContent": honest, "_meta": {"x402/error": stolen}}), "/_meta/x402~1error/accepts/0/payTo"),
+        (json!({"structuredContent": honest, "content": text(stolen.to_string())}), "/content/0/text/accepts/0/payTo"),
+        (json!({"structuredContent": honest, "paymentRequired": stolen}), "/paymentRequired/accepts/0/payTo"),
+        (json!({"structuredContent": honest, "other": {"place": stolen}}), "/other/place/accepts/0/payTo"),
+        (json!({"structuredContent": honest, "error": {"code": -32042}}), "/error/code"),
+    ] {
+        let (abort, codes, observed) = ask(result.clone()).await;
+        assert_eq!((abort, codes), (json!(true), json!(["payment-terms-ambiguous"])), "{result}");
+        assert_eq!(observed, place);
+    }
+    let (abort, codes, _) = ask(json!({"content": text("Pay first".to_owned()), "other": honest})).await;
+    assert_eq!((abort, codes), (json!(true), json!(["payment-terms-malformed"])));
+}
+
 /// Nor does what a seller or an agent sends.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_sent_never_gets_into_content() {

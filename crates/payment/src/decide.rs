@@ -71,7 +71,8 @@ pub struct Knowledge<'a> {
 
 /// Whether the payment may be made.
 pub fn decide(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Decision {
-    let known = &Knowledge { route: route(question, known), ..*known };
+    let tools = configured(question, known).map(Ok).or(known.tools);
+    let known = &Knowledge { route: route(question, known), tools, ..*known };
     let common = common(question, known);
     let judged = match question.terms {
         Ok(terms) => chosen(terms, question.selected).map(|entries| judge_all(terms, &entries, question, known)),
@@ -106,6 +107,12 @@ fn route<'a>(question: &PaymentQuestion<'_>, known: &Knowledge<'a>) -> Result<&'
     }
 }
 
+/// The configured route, where that is what answered: it decides for tools before the name's record does.
+fn configured<'a>(question: &PaymentQuestion<'_>, known: &Knowledge<'a>) -> Option<&'a Route> {
+    let has_answered = |route: &&Route| question.url.is_some_and(|url| route.objection(url).is_none());
+    known.route.ok().filter(|route| route.source() == RouteSource::Configured).filter(has_answered)
+}
+
 /// One entry, judged.
 struct Judged<'a> {
     index: usize,
@@ -125,7 +132,7 @@ fn written(
 ) -> Decision {
     let verdict = known.resolution.verdict();
     let outcome = if entries.is_empty() { Outcome::of(&objections).without_terms() } else { Outcome::of(&objections) };
-    let unchecked = unchecked(question, entries, &objections);
+    let unchecked = unchecked(question, known, entries, &objections);
     let abort = outcome != Outcome::Allow || !unchecked.is_empty();
     let until = (!abort).then(|| valid_until(known, entries)).flatten();
     let rows = entries.iter().map(|judged| row(common, judged, known, until)).collect();
@@ -178,7 +185,12 @@ fn is_asked(check: Check, question: &PaymentQuestion<'_>) -> bool {
     check != Check::Signature || question.signed.is_some()
 }
 
-fn unchecked(question: &PaymentQuestion<'_>, entries: &[Judged<'_>], objections: &[Objection]) -> BTreeSet<Check> {
+fn unchecked(
+    question: &PaymentQuestion<'_>,
+    known: &Knowledge<'_>,
+    entries: &[Judged<'_>],
+    objections: &[Objection],
+) -> BTreeSet<Check> {
     let mut unchecked: BTreeSet<Check> = objections
         .iter()
         .filter(|objection| objection.effect == Effect::Unknown)
@@ -186,6 +198,9 @@ fn unchecked(question: &PaymentQuestion<'_>, entries: &[Judged<'_>], objections:
         .collect();
     if question.url.is_none() {
         unchecked.extend([Check::Route, Check::Resource]);
+    }
+    if question.terms.is_err() && route_objection(question, known).is_some() {
+        unchecked.insert(Check::Route);
     }
     if entries.is_empty() {
         unchecked.insert(Check::Resource);
@@ -201,8 +216,10 @@ fn unchecked(question: &PaymentQuestion<'_>, entries: &[Judged<'_>], objections:
 fn common(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Vec<Objection> {
     let mut objections: Vec<Objection> = identity(question, known).into_iter().collect();
     match (known.route, question.url) {
-        (Ok(route), Some(url)) => {
-            objections.extend(route.objection(url).map(|reason| Objection::new(Check::Route, reason)));
+        // What sells a tool is called elsewhere, and these terms do not say whether they do.
+        (Ok(_), Some(_)) if question.terms.is_err() => {}
+        (Ok(_), Some(_)) => {
+            objections.extend(route_objection(question, known).map(|reason| Objection::new(Check::Route, reason)));
         }
         (Err(reason), _) => objections.push(Objection::new(Check::Route, reason.clone())),
         (Ok(route), None) => {
@@ -212,6 +229,11 @@ fn common(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Vec<Objectio
         }
     }
     objections
+}
+
+/// What is wrong with the URL that answered.
+fn route_objection(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Option<Reason> {
+    known.route.ok()?.objection(question.url?)
 }
 
 /// The gate's own decision.
@@ -248,6 +270,11 @@ pub(crate) fn chosen<'t>(
     let all = terms.entries.iter().enumerate();
     let entries: Vec<_> = match selected {
         None => return Ok(all.collect()),
+        Some(Selected::Index(index)) if terms.moved.contains(index) => {
+            let message = "Another place of the reply has another entry at the index that the client selected.";
+            let reason = Reason::new(Code::PaymentTermsAmbiguous).message(message).at(format!("/accepts/{index}"));
+            return Err(Box::new(reason.expected("the entry itself").observed(index.to_string())));
+        }
         Some(Selected::Index(index)) => all.filter(|(place, _)| place == index).collect(),
         Some(Selected::Entry(entry)) => {
             let wanted = canonical_digest(entry);

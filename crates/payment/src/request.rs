@@ -54,8 +54,10 @@ pub struct DecisionRequest {
 pub enum Demand {
     /// Its reply, as it came.
     Reply(Reply),
-    /// The terms alone, a JSON text, as an SDK hands them on, or an MCP result's `structuredContent`.
+    /// The terms alone, a JSON text, as an SDK hands them on.
     PaymentRequired(String),
+    /// The result of an MCP tool, a JSON text, or the JSON-RPC error in its place.
+    ToolResult(String),
     /// Nothing: the seller was not asked, for this reason.
     Unasked(Box<Reason>),
 }
@@ -118,6 +120,7 @@ impl DecisionRequest {
         match &self.demand {
             Demand::Reply(reply) => Terms::of_reply(reply),
             Demand::PaymentRequired(text) => Terms::of_json(text),
+            Demand::ToolResult(text) => Terms::of_tool_result(text),
             Demand::Unasked(reason) => Err(reason.clone()),
         }
     }
@@ -324,7 +327,8 @@ impl Response {
         parts.add(body.as_deref());
         parts.add(body_base64.as_deref());
         parts.add(Some(&headers.len().to_string()));
-        for value in terms::values(headers) {
+        for (place, value) in terms::read_headers(headers) {
+            parts.add(Some(&place.to_string()));
             parts.add(Some(value));
         }
     }
@@ -506,6 +510,9 @@ mod tests {
             with(&reply, "/response/body", Value::Null),
             with(&reply, "/response/headers/1/1", json!("three")),
             with(&reply, "/response/headers", json!([date(), of("payment-required", "one")])),
+            with(&reply, "/response/headers/0/0", json!("www-authenticate")),
+            with(&reply, "/response/headers/0", of("WWW-Authenticate", "Payment id=1")),
+            with(&reply, "/response/headers/0", of("Proxy-Authenticate", "Payment id=1")),
             with(&reply, "/response/headers", json!([date(), date(), of("payment-required", "one")])),
             with(
                 &reply,

@@ -150,13 +150,15 @@ pub(crate) fn behind_proxy(resource: &str) -> Option<String> {
     Some(format!("https://{}", uri::strip_scheme(resource, "http")?))
 }
 
-/// Whether a resource is a tool: MCP names tools, not hosts.
+/// Whether a resource is a tool: MCP names tools, not hosts. The specification writes `mcp://tool/NAME`, Cloudflare's
+/// `agents` write `x402://NAME`.
 pub(crate) fn is_tool(resource: &str) -> bool {
     Url::parse(resource).is_ok_and(|url| names_tool(&url))
 }
 
 fn names_tool(url: &Url) -> bool {
-    url.scheme() == "mcp"
+    let is_bare_name = || url.has_host() && matches!(url.path(), "" | "/") && url.query().is_none();
+    url.scheme() == "mcp" || (url.scheme() == "x402" && is_bare_name())
 }
 
 /// What is wrong with the resource that terms name, where `answered` is the URL that answered, and the tools of the name
@@ -332,6 +334,17 @@ mod tests {
         assert_eq!(said("https://api.sandbox.example/classify/v1", Some(Ok(&tools))), Some("resource-mismatch"));
         assert_eq!(said(ROUTE, Some(Err(&pending))), Some("record-pending"));
         assert_eq!(said(ROUTE, None), Some("resource-mismatch"));
+        for (tool, is_tool) in [
+            ("x402://a", true),
+            ("x402://get_weather", true),
+            ("x402://a/", true),
+            ("x402://a.eth/summarize/v1", false),
+            ("x402://a?b=c", false),
+            ("x402:a", false),
+        ] {
+            let expected = if is_tool { "resource-differs" } else { "resource-mismatch" };
+            assert_eq!(code(resource_objection(Some(tool), ROUTE, Some(Ok(&tools)))), Some(expected), "{tool}");
+        }
         let of_a_host = resource_objection(Some("https://evil.example/"), ROUTE, Some(Ok(&tools)));
         assert_eq!(code(of_a_host), Some("resource-mismatch"));
     }

@@ -24,7 +24,7 @@ use crate::asset::Asset;
 use crate::encoding::decode;
 use crate::forms;
 use crate::network::Network;
-use crate::terms::{self, Price, Terms, Transfer, Version};
+use crate::terms::{self, Price, Terms, Transfer, Version, without_nulls};
 use crate::typed_data::{self, signer};
 use payload::{Eip3009, Permit2};
 
@@ -162,24 +162,31 @@ fn check_accepted(payment: &Value, entry: &Value, price: &Price) -> Result<(), B
 fn repeats_entry(accepted: &Value, entry: &Value) -> bool {
     // The client in Python writes an empty `extra` where the entry has none.
     let is_default = |name: &str, said: &Value| name == "extra" && said.as_object().is_some_and(Map::is_empty);
-    let is_known = |(name, said): (&String, &Value)| match entry.get(name) {
+    let is_known = |(name, said): (&String, &Value)| match entry.get(name).filter(|own| !own.is_null()) {
         Some(own) => repeats(said, own),
-        None => is_default(name, said) || mutant!("any-member-leaves"),
+        None => said.is_null() || is_default(name, said) || mutant!("any-member-leaves"),
     };
     accepted.as_object().is_none_or(|accepted| accepted.iter().all(is_known))
 }
 
-/// Whether `said` repeats `own`, but for members that it leaves out: clients drop those that they do not know, and `null`.
+/// Whether `said` repeats `own`, but for members that it leaves out: clients drop those that they do not know. A member
+/// that is `null` is left out too, as x402's schemas let clients write it.
 fn repeats(said: &Value, own: &Value) -> bool {
     if mutant!("any-member-leaves") {
         return true;
     }
     match (said, own) {
         (Value::Object(said), Value::Object(own)) => {
-            said.iter().all(|(name, said)| own.get(name).is_some_and(|own| repeats(said, own)))
+            let is_said = |(name, said): (&String, &Value)| own.get(name).is_some_and(|own| repeats(said, own));
+            said.iter().all(|member| member.1.is_null() || is_said(member))
         }
-        _ => said == own || canonical_digest(said) == canonical_digest(own),
+        _ => said == own || is_echo(said, own),
     }
+}
+
+/// Whether two values differ by members that are `null` at most.
+fn is_echo(said: &Value, own: &Value) -> bool {
+    canonical_digest(&without_nulls(said)) == canonical_digest(&without_nulls(own))
 }
 
 /// Refuses headers that say more of what is paid for than the seller did.
@@ -200,11 +207,11 @@ fn check_extensions(payment: &Value, demanded: &Map<String, Value>) -> Result<()
     let Some(extensions) = extensions.as_object() else {
         return Err(differs("/extensions", "an object", shown(Some(extensions))));
     };
-    let is_echo = |name: &str, said: &Value| {
-        let same = |said: &Value| demanded.get(name).is_some_and(|own| canonical_digest(own) == canonical_digest(said));
-        same(said) || (name == PAYMENT_IDENTIFIER && unnamed(said).is_some_and(|said| same(&said)))
+    let repeats = |name: &str, said: &Value| {
+        let same = |said: &Value| demanded.get(name).is_some_and(|own| is_echo(said, own));
+        said.is_null() || same(said) || (name == PAYMENT_IDENTIFIER && unnamed(said).is_some_and(|said| same(&said)))
     };
-    let further = extensions.iter().find(|(name, said)| !is_echo(name, said) && !mutant!("further-signatures-leave"));
+    let further = extensions.iter().find(|(name, said)| !repeats(name, said) && !mutant!("further-signatures-leave"));
     let Some((name, _)) = further else { return Ok(()) };
     let message =
         "An extension in the payment header says something else than the terms, and what that permits is not checked.";

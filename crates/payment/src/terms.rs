@@ -1,6 +1,9 @@
 //! What a seller demands: x402 version 1 and 2, read strictly from the raw reply into one type.
 
+mod agreement;
+mod challenge;
 mod demand;
+mod places;
 mod reading;
 #[cfg(test)]
 mod tests;
@@ -9,12 +12,15 @@ use serde_json::Value;
 
 use clresolve_core::json::{Limits, parse};
 use clresolve_core::mutant;
-use clresolve_core::reason::{Code, Reason};
+use clresolve_core::reason::Reason;
 use clresolve_core::text::excerpt;
 
 use crate::encoding::{decode, longest};
-use reading::{malformed, terms};
+use places::{Place, may_be_an_object};
+use reading::{ambiguous, malformed, terms};
 
+pub(crate) use agreement::without_nulls;
+pub use challenge::check_meta;
 pub use demand::{Entry, MAX_ENTRIES, Price, StatedDomain, Terms, Transfer, Version};
 pub(crate) use reading::price;
 
@@ -34,6 +40,15 @@ pub const HEADER: &str = "PAYMENT-REQUIRED";
 /// that they describe; published terms stay below half of each limit.
 pub(crate) const LIMITS: Limits =
     Limits { bytes: MAX_TERMS_BYTES, levels: 32, values: 4096, name: 1024, paths: 512 * 1024 };
+
+/// What the JSON text of a tool's result may use up: room for terms in each of its places, some of them in texts.
+const RESULT_LIMITS: Limits = Limits {
+    bytes: 4 * MAX_TERMS_BYTES,
+    levels: LIMITS.levels + 4,
+    values: 2 * LIMITS.values,
+    name: LIMITS.name,
+    paths: 4 * LIMITS.paths,
+};
 
 /// The status of a demand for payment.
 const STATUS: u16 = 402;
@@ -60,20 +75,22 @@ impl Terms {
             return Err(malformed("status", message).expected("402").observed(reply.status.to_string()).into());
         }
         let header = header(&reply.headers)?;
+        challenge::check_headers(&reply.headers)?;
         let header = header.filter(|value| !mutant!("broken-header-is-no-header") || decode(value, LIMITS).is_ok());
         let Some(header) = header else { return Self::of_body(&reply.body) };
         let terms = Self::of_header(header)?;
-        match terms.compared_with(&reply.body) {
-            BodyDemand::Another if !mutant!("body-beside-the-header-is-ignored") => {
-                let message = "The body demands something else than the header beside it, or cannot be read strictly.";
-                Err(ambiguous("body", message))
-            }
-            BodyDemand::Same(Version::V1) => Ok(Self { also_v1: true, ..terms }),
-            BodyDemand::Same(Version::V2) | BodyDemand::Nothing | BodyDemand::Another => Ok(terms),
+        if !may_be_an_object(&reply.body) || mutant!("body-beside-the-header-is-ignored") {
+            return Ok(terms);
         }
+        let body = parse(&reply.body, LIMITS).map_err(|error| {
+            let message =
+                "The body beside the header PAYMENT-REQUIRED cannot be read strictly, so it may demand anything.";
+            Box::new(ambiguous("body", message).observed(excerpt(&error.to_string())))
+        })?;
+        terms.agreed(&places::of_document(&body, "body")?)
     }
 
-    /// The terms in a JSON value of their own: what an SDK hands on, or an MCP result's `structuredContent`.
+    /// The terms in a JSON value of their own, as an SDK hands them on.
     ///
     /// # Errors
     /// `payment-terms-malformed`.
@@ -84,12 +101,52 @@ impl Terms {
     /// The same, of the JSON text as it came: a member that stands there twice makes it malformed.
     ///
     /// # Errors
-    /// `payment-terms-malformed`.
+    /// `payment-terms-malformed`, or `payment-terms-ambiguous` where the text holds other terms below.
     pub fn of_json(text: &str) -> Result<Self, Box<Reason>> {
         let document = parse(text.as_bytes(), LIMITS).map_err(|error| {
             malformed("paymentRequired", "The terms cannot be read.").observed(excerpt(&error.to_string()))
         })?;
-        terms(&document)
+        terms(&document)?.agreed(&others(places::of_document(&document, "")?, &document))
+    }
+
+    /// The terms in the result of an MCP tool, a JSON text. Clients read `structuredContent`, a text of `content`,
+    /// `_meta["x402/error"]`, `paymentRequired`, or the data of a JSON-RPC error.
+    ///
+    /// # Errors
+    /// `payment-terms-malformed`, or `payment-terms-ambiguous` where two places differ.
+    pub fn of_tool_result(result: &str) -> Result<Self, Box<Reason>> {
+        let result = parse(result.as_bytes(), RESULT_LIMITS).map_err(|error| {
+            malformed("toolResult", "The tool's result cannot be read.").observed(excerpt(&error.to_string()))
+        })?;
+        challenge::check_result(&result)?;
+        let texts = places::texts(&result, LIMITS)?;
+        let places = places::of_result(&result, &texts)?;
+        let is_v2 = |place: &&Place<'_>| place.document.get("x402Version").and_then(Value::as_u64) == Some(2);
+        let read = || places.iter().filter(|place| place.is_read);
+        let judged = read().find(is_v2).or_else(|| read().next());
+        let unreadable = texts.iter().find_map(|(name, text)| Some((name, text.as_ref().err()?)));
+        match (judged, unreadable) {
+            (Some(_), Some((name, error))) => {
+                let message = "A text of the tool's result cannot be read strictly, so it may demand anything.";
+                Err(Box::new(ambiguous(name, message).observed(excerpt(&error.to_string()))))
+            }
+            (None, Some((name, error))) => {
+                let message = "A text of the tool's result cannot be read, and no other place holds terms.";
+                Err(malformed(name, message).observed(excerpt(&error.to_string())).into())
+            }
+            (None, None) => {
+                let message = "The tool's result holds no terms in the places where clients of x402 read them.";
+                Err(malformed("toolResult", message).expected("accepts, with an entry").into())
+            }
+            (Some(judged), None) => {
+                let document = judged.document;
+                let terms = terms(document).map_err(|reason| {
+                    let place = format!("{}{}", judged.name, reason.place.as_deref().unwrap_or_default());
+                    Box::new(reason.at(place))
+                })?;
+                terms.agreed(&others(places, document))
+            }
+        }
     }
 
     fn of_header(header: &str) -> Result<Self, Box<Reason>> {
@@ -104,7 +161,8 @@ impl Terms {
             malformed("body", "There is no header PAYMENT-REQUIRED, and the body holds no terms.")
                 .observed(excerpt(&error.to_string()))
         })?;
-        terms(&document)?.written_in(Version::V1)
+        let terms = terms(&document)?.written_in(Version::V1)?;
+        terms.agreed(&others(places::of_document(&document, "body")?, &document))
     }
 
     /// These terms, if a client looks for terms of their version in this place.
@@ -121,38 +179,26 @@ impl Terms {
     pub(crate) fn can_be_paid_in(&self, version: Version) -> bool {
         version == self.version || (version == Version::V1 && self.also_v1)
     }
-
-    /// What a client that reads the body finds there. A body that is no JSON object demands nothing, and neither does one
-    /// without `accepts`. One that looks like an object, but is not strict JSON or too long, may demand anything.
-    fn compared_with(&self, body: &[u8]) -> BodyDemand {
-        if !may_be_an_object(body) {
-            return BodyDemand::Nothing;
-        }
-        let Ok(document) = parse(body, LIMITS) else { return BodyDemand::Another };
-        if document.get("accepts").is_none() {
-            return BodyDemand::Nothing;
-        }
-        let other = terms(&document).ok().filter(|other| self.demands_the_same_as(other));
-        other.map_or(BodyDemand::Another, |other| BodyDemand::Same(other.version))
-    }
-
-    /// Entry by entry: the price, and what is paid for. Two that state no price are the same: neither is ever allowed.
-    fn demands_the_same_as(&self, other: &Self) -> bool {
-        let demand = |entry: &'_ Entry| entry.price.clone().ok().map(|price| (price, entry.resource.clone()));
-        self.entries.iter().map(demand).eq(other.entries.iter().map(demand))
-    }
 }
 
-/// What the body beside a header demands.
-enum BodyDemand {
-    Nothing,
-    /// What the header demands, in this version.
-    Same(Version),
-    Another,
+/// The places beside the one whose document is judged.
+fn others<'v>(mut places: Vec<Place<'v>>, judged: &Value) -> Vec<Place<'v>> {
+    places.retain(|place| !std::ptr::eq(place.document, judged));
+    places
 }
 
-/// The values of the headers [`HEADER`], in their order. Of other headers nothing is read but how many there are.
-pub(crate) fn values(headers: &[(String, String)]) -> impl Iterator<Item = &str> {
+/// The headers that a decision goes by, in their order: where each stands in the list of those that are read, and its
+/// value. Of other headers nothing is read but how many there are.
+pub(crate) fn read_headers(headers: &[(String, String)]) -> impl Iterator<Item = (usize, &str)> {
+    let place = |name: &str| {
+        let mut read = std::iter::once(HEADER).chain(challenge::HEADERS);
+        read.position(|known| known.eq_ignore_ascii_case(name))
+    };
+    headers.iter().filter_map(move |(name, value)| Some((place(name)?, &**value)))
+}
+
+/// The values of the headers [`HEADER`], in their order.
+fn values(headers: &[(String, String)]) -> impl Iterator<Item = &str> {
     headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(HEADER)).map(|(_, value)| &**value)
 }
 
@@ -165,7 +211,7 @@ fn header(headers: &[(String, String)]) -> Result<Option<&str>, Box<Reason>> {
     let mut values = values(headers);
     let first = values.next();
     if (values.next().is_some() || first.is_some_and(is_joined)) && !mutant!("second-header-is-ignored") {
-        return Err(ambiguous(HEADER, "The header PAYMENT-REQUIRED stands there twice."));
+        return Err(ambiguous(HEADER, "The header PAYMENT-REQUIRED stands there twice.").into());
     }
     Ok(first)
 }
@@ -174,15 +220,4 @@ fn header(headers: &[(String, String)]) -> Result<Option<&str>, Box<Reason>> {
 /// read, and a comma, which base64 does not have.
 fn is_joined(value: &str) -> bool {
     value.split_once(',').is_some_and(|(first, _)| decode(first, LIMITS).is_ok())
-}
-
-/// Whether a lenient reader could take `body` for a JSON object: whether its first byte is a brace, after white space,
-/// byte order marks, and the zeros of UTF-16 and UTF-32.
-fn may_be_an_object(body: &[u8]) -> bool {
-    const PASSED_OVER: [u8; 12] = *b" \t\n\r\x0b\x0c\0\xef\xbb\xbf\xfe\xff";
-    body.iter().find(|byte| !PASSED_OVER.contains(byte)) == Some(&b'{')
-}
-
-fn ambiguous(place: &str, message: &str) -> Box<Reason> {
-    Box::new(Reason::new(Code::PaymentTermsAmbiguous).message(message).at(place))
 }

@@ -43,6 +43,7 @@ pub(crate) fn decision_request(input: &[u8]) {
         Demand::PaymentRequired(terms) => {
             assert_eq!(asked["paymentRequired"], serde_json::from_str::<Value>(terms).expect("JSON"));
         }
+        Demand::ToolResult(_) => panic!("the result of a tool is asked about over MCP alone"),
         Demand::Unasked(reason) => panic!("nobody said so: {reason:?}"),
     }
     match request.selected {

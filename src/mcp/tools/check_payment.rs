@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use clresolve_payment::decision::Outcome;
 use clresolve_payment::request::Demand;
+use clresolve_payment::terms::check_meta;
 use clresolve_payment::{Decision, DecisionRequest};
 use serde_json::{Value, json};
 
@@ -14,6 +17,7 @@ use crate::cpu_share::Urgency;
 use crate::mcp::answer::{Answer, Failure, OwnText};
 use crate::mcp::asker::{AgentAnswer, Asker, read_apart};
 use crate::mcp::form::{self, Form};
+use crate::reason::Reason;
 use crate::resolve::{DecisionEvent, Question};
 
 pub(super) struct CheckPayment;
@@ -32,7 +36,8 @@ impl Tool for CheckPayment {
         "Decides whether an x402 payment may be made: that the agent is trusted, that the terms come from its URL and pay it, \
          and that they are within the operator's limits. Give what the agent answered: response for an HTTP 402, toolResult \
          for the result of an MCP tool that asks to be paid, or paymentRequired for the terms alone. Ask before you sign, and \
-         again with header before you send. Pay only where abort is false."
+         again with what you signed, as header, before you send: only then is it compared with what was decided. Pay only \
+         where abort is false in both answers."
     }
 
     fn arguments(&self) -> (Value, &'static [&'static str]) {
@@ -53,11 +58,17 @@ impl Tool for CheckPayment {
                 "additionalProperties": false,
             },
             "paymentRequired": {"type": "object", "description": "The terms alone"},
-            "toolResult": {"type": "object", "description": "The result of an MCP tool, as it came"},
+            "toolResult": {
+                "type": "object",
+                "description": "The result of an MCP tool, as it came, with _meta; or {\"error\": …} with the JSON-RPC error",
+            },
             "url": {"type": "string", "description": "Where paymentRequired or toolResult comes from"},
             "selected": {"description": "The entry that is to be paid: its index in accepts, or the entry itself"},
             "limits": {"type": "object", "description": "Limits that are tighter than the operator's"},
-            "header": {"type": "string", "description": "The payment header that is about to be sent"},
+            "header": {
+                "type": ["string", "object"],
+                "description": "What is about to be sent: the payment header, or _meta of the tool call that pays",
+            },
         });
         (members, &["name", "verb"])
     }
@@ -96,18 +107,21 @@ fn of_decision(decision: &Decision) -> OwnText {
 
 /// The question in the arguments.
 fn request(mut given: Value) -> Result<Arc<DecisionRequest>, Failure> {
-    let of_tool = take_terms(&mut given)?;
+    let result = take_result(&mut given)?;
+    let refused = take_meta(&mut given)?;
     let bytes = serde_json::to_vec(&given).unwrap_or_default();
     let mut request = DecisionRequest::from_json(&bytes).map_err(|error| Failure::malformed(&error.to_string()))?;
-    if let Some(terms) = of_tool {
-        request.demand = Demand::PaymentRequired(terms);
+    if let Some(result) = result {
+        request.demand = Demand::ToolResult(result);
+    }
+    if let Some(reason) = refused {
+        request.demand = Demand::Unasked(reason);
     }
     Ok(Arc::new(request))
 }
 
-/// Takes the terms of a tool's result out of the arguments: its `structuredContent`, else its first text, as x402 has them
-/// in MCP. The tool's text may be no JSON at all, so nothing of it stays there.
-fn take_terms(given: &mut Value) -> Result<Option<String>, Failure> {
+/// Takes the result of a tool out of the arguments. It may be anything at all, so nothing of it stays there.
+fn take_result(given: &mut Value) -> Result<Option<String>, Failure> {
     let Some(members) = given.as_object_mut() else { return Ok(None) };
     let Some(result) = members.remove("toolResult") else { return Ok(None) };
     if members.contains_key("paymentRequired") || members.contains_key("response") {
@@ -117,28 +131,81 @@ fn take_terms(given: &mut Value) -> Result<Option<String>, Failure> {
         return Err(Failure::malformed("toolResult: expected an object"));
     }
     members.insert("paymentRequired".to_owned(), json!({}));
-    let text = || result.pointer("/content/0/text").and_then(Value::as_str).unwrap_or_default().to_owned();
-    Ok(Some(result.get("structuredContent").map_or_else(text, Value::to_string)))
+    Ok(Some(result.to_string()))
+}
+
+/// Puts the payment header in the place of a `_meta` that holds one: as the object of the specification, in base64 as
+/// Cloudflare's client writes it, or as the specification's extension has it. Or says why that `_meta` must not be sent.
+fn take_meta(given: &mut Value) -> Result<Option<Box<Reason>>, Failure> {
+    let Some(header) = given.get_mut("header") else { return Ok(None) };
+    let Value::Object(meta) = header else { return Ok(None) };
+    if let Err(reason) = check_meta(meta) {
+        *header = Value::Null;
+        return Ok(Some(reason));
+    }
+    let of_extension = meta.get("org.x402/payment").map(|payment| payment.get("paymentPayload").unwrap_or(payment));
+    let header_of = |payment: &Value| match payment {
+        Value::String(encoded) => encoded.clone(),
+        payment => STANDARD.encode(payment.to_string()),
+    };
+    let encoded = match (meta.get("x402/payment"), of_extension) {
+        (Some(payment), None) | (None, Some(payment)) => header_of(payment),
+        _ => return Err(Failure::malformed("header: expected _meta with one payment, or the payment header as text")),
+    };
+    *header = Value::String(encoded);
+    Ok(None)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::request as request_of;
     use super::*;
 
     fn asked(result: Value) -> Result<Arc<DecisionRequest>, Failure> {
-        request(json!({"name": "a.eth", "verb": "v", "toolResult": result}))
+        request_of(json!({"name": "a.eth", "verb": "v", "toolResult": result}))
     }
 
     #[test]
-    fn terms_of_a_tools_result_are_its_structured_content_or_its_text() {
-        let terms = Demand::PaymentRequired(r#"{"accepts":[]}"#.to_owned());
-        let structured = json!({"structuredContent": {"accepts": []}, "content": [{"type": "text", "text": "{}"}]});
-        assert_eq!(asked(structured).map(|request| request.demand.clone()), Ok(terms.clone()));
-        let text = json!({"content": [{"type": "text", "text": r#"{"accepts":[]}"#}]});
-        assert_eq!(asked(text).map(|request| request.demand.clone()), Ok(terms));
+    fn result_of_a_tool_is_handed_on_whole() {
+        let result =
+            json!({"structuredContent": {"accepts": []}, "content": [{"type": "text", "text": "{}"}], "_meta": {}});
+        let request = asked(result.clone()).expect("a question");
+        let Demand::ToolResult(text) = &request.demand else { panic!("the result of a tool") };
+        assert_eq!(serde_json::from_str::<Value>(text).ok(), Some(result));
         assert!(asked(json!(3)).is_err());
         let twice = json!({"name": "a.eth", "verb": "v", "toolResult": {}, "paymentRequired": {}});
-        assert!(request(twice).is_err());
+        assert!(request_of(twice).is_err());
+    }
+
+    #[test]
+    fn payment_header_is_read_from_the_meta_of_a_call() {
+        let with =
+            |header: Value| request_of(json!({"name": "a.eth", "verb": "v", "toolResult": {}, "header": header}));
+        let encoded = Some("eyJhIjoxfQ==".to_owned());
+        for header in [
+            json!("eyJhIjoxfQ=="),
+            json!({"x402/payment": "eyJhIjoxfQ=="}),
+            json!({"x402/payment": {"a": 1}, "progressToken": 3}),
+            json!({"org.x402/payment": {"paymentPayload": {"a": 1}}}),
+        ] {
+            assert_eq!(with(header.clone()).map(|request| request.header.clone()), Ok(encoded.clone()), "{header}");
+        }
+        for header in [json!({}), json!({"x402/payment": {}, "org.x402/payment": {"paymentPayload": {}}}), json!(7)] {
+            assert!(with(header.clone()).is_err(), "{header}");
+        }
+    }
+
+    #[test]
+    fn credential_of_another_protocol_is_refused() {
+        let terms = json!({"x402Version": 2, "accepts": [{}], "resource": {"url": "mcp://tool/a"}});
+        for meta in [
+            json!({"org.paymentauth/credential": {}}),
+            json!({"org.paymentauth/credential": {}, "x402/payment": {"a": 1}}),
+        ] {
+            let given = json!({"name": "a.eth", "verb": "v", "paymentRequired": terms, "header": meta});
+            let code = request_of(given).expect("a question").terms().expect_err("a credential").code;
+            assert_eq!(code.slug(), "payment-terms-ambiguous", "{meta}");
+        }
     }
 
     /// What a tool sent is judged as terms, however broken it is.

@@ -7,8 +7,8 @@ macro_rules! rows {
             "The reply is no well-formed x402 demand for payment."
             "Terms come with status 402, in the header PAYMENT-REQUIRED (x402 version 2: one strict JSON object in base64), in the body (version 1) or in an MCP result's structuredContent. A header that is present decides: one that is empty or cannot be decoded is never replaced by the body. Networks are CAIP-2 identifiers (version 1: the published names), amounts decimal integers of atomic units below 2^256 without a leading zero, addresses 20 bytes in hex, in mixed case with a valid EIP-55 checksum. At most 64 KiB and 32 entries are read. The seller must send what the specification demands.";
         PaymentTermsAmbiguous "payment-terms-ambiguous" Fail Payment "" Publisher false
-            "The reply holds two sets of terms."
-            "The header PAYMENT-REQUIRED came twice, or the body demands something else than the header. Clients differ in which of the two they read, so what is decided here may not be what is paid. The seller must send one set of terms.";
+            "The reply demands two different payments."
+            "The header PAYMENT-REQUIRED came twice, two places of the reply demand different payments, or the reply also asks to be paid by another protocol than x402 (`Payment`, `L402` or `LSAT`, over MCP the error -32042). Clients differ in what they read, so what is decided here may not be what is paid. The seller must demand the same everywhere. A challenge of another protocol must be removed before a client sees the reply.";
         PaymentSchemeUnchecked "payment-scheme-unchecked" Unknown Payment "" Publisher false
             "The scheme or the transfer method of the terms is not one that is checked."
             "Only the scheme `exact` states a price, and only where it moves the asset by EIP-3009 or through the canonical Permit2 proxy is it known what a signature permits. `upto` names a maximum, `erc7710` an opaque delegation. The limits may permit fewer schemes still. Choose another entry of the terms.";

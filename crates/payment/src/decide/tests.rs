@@ -96,7 +96,15 @@ fn terms(prices: Vec<Result<Price, Box<Reason>>>) -> Terms {
     let entry = |(index, price)| Entry { json: json!({ "index": index }), resource: Some(URL.to_owned()), price };
     let entries = prices.into_iter().enumerate().map(entry).collect();
     let extensions = Map::new();
-    Terms { version: Version::V2, also_v1: false, resource: None, entries, extensions, offers: Vec::new() }
+    Terms {
+        version: Version::V2,
+        also_v1: false,
+        moved: Default::default(),
+        resource: None,
+        entries,
+        extensions,
+        offers: Vec::new(),
+    }
 }
 
 fn limits() -> Limits {
@@ -270,14 +278,17 @@ fn an_offer_is_for_what_answered_or_for_the_resource_that_is_taken_for_it() {
     let case = Case::default;
     let tools = || Case { tools: Some(Ok(tools())), ..case() };
     let asked = || Case { url: Some("https://api.sandbox.example/summarize/v1?q=1"), ..case() };
-    let cases: [(&str, &str, Case, &[&str]); 10] = [
+    let published = || Route::of_record(EndpointKey::Web, URL, "", "").expect("an https URL");
+    let without_tools = || Case { route: Ok(published()), ..case() };
+    let cases: [(&str, &str, Case, &[&str]); 11] = [
         (URL, URL, case(), &[]),
         (BEHIND_A_PROXY, BEHIND_A_PROXY, case(), &["resource-differs"]),
         (BEHIND_A_PROXY, URL, case(), &["resource-differs"]),
         (URL, URL, asked(), &["resource-differs"]),
         (TOOL, TOOL, tools(), &["resource-differs"]),
         (TOOL, "mcp://tool/classify", tools(), &["offer-invalid", "resource-differs"]),
-        (TOOL, TOOL, case(), &["resource-mismatch", "offer-invalid"]),
+        (TOOL, TOOL, case(), &["resource-differs"]),
+        (TOOL, TOOL, without_tools(), &["resource-mismatch", "offer-invalid"]),
         (URL, BEHIND_A_PROXY, case(), &["offer-invalid"]),
         (URL, ELSEWHERE, case(), &["offer-invalid"]),
         (ELSEWHERE, ELSEWHERE, case(), &["resource-mismatch", "offer-invalid"]),
@@ -333,6 +344,40 @@ fn what_sells_a_tool_is_called_where_the_tools_of_the_name_are() {
         let case = Case { terms: Ok(terms), route, tools: Some(Ok(tools())), ..Case::default() };
         assert_eq!(case.decide().codes, said, "{url}");
     }
+}
+
+#[test]
+fn configured_route_decides_for_tools_without_a_record() {
+    for tools in [None, Some(Err(Reason::new(Code::RecordPending)))] {
+        let mut terms = terms(vec![Ok(price())]);
+        terms.entries[0].resource = Some("x402://summarize".to_owned());
+        let route = Ok(Route::configured(URL).expect("an https URL"));
+        let decision = Case { terms: Ok(terms), route, tools, ..Case::default() }.decide();
+        assert_eq!((decision.abort, decision.codes), (false, vec!["resource-differs".to_owned()]));
+    }
+}
+
+#[test]
+fn unreadable_terms_are_not_held_against_a_route() {
+    for url in [URL, "https://tools.sandbox.example/mcp"] {
+        let unread = Case { terms: Err(Reason::new(Code::PaymentTermsMalformed)), url: Some(url), ..Case::default() };
+        let decision = unread.decide();
+        assert_eq!((decision.abort, decision.codes), (true, vec!["payment-terms-malformed".to_owned()]));
+        assert_eq!(decision.unchecked.contains(&Check::Route), url != URL, "{url}");
+        assert_eq!(decision.checked.contains(&Check::Route), url == URL, "{url}");
+    }
+}
+
+#[test]
+fn index_that_means_two_entries_selects_none() {
+    let mut terms = terms(vec![Ok(price()), Ok(price())]);
+    terms.entries[1].json = json!({"index": 1});
+    terms.moved = [0].into();
+    let selected = |selected| Case { terms: Ok(terms.clone()), selected: Some(selected), ..Case::default() }.decide();
+    assert_eq!(selected(Selected::Index(0)).codes, ["payment-terms-ambiguous"]);
+    assert!(selected(Selected::Index(0)).abort);
+    assert!(!selected(Selected::Index(1)).abort);
+    assert!(!selected(Selected::Entry(json!({"index": 1}))).abort);
 }
 
 /// The terms name no resource, and another host sent them.

@@ -61,7 +61,15 @@ fn terms(version: Version, extensions: Value) -> Terms {
     let resource = (version == Version::V2).then(
         || json!({"url": "https://api.sandbox.example/summarize/v1", "description": "", "mimeType": "application/json"}),
     );
-    Terms { version, also_v1: false, resource, entries: Vec::new(), extensions, offers: Vec::new() }
+    Terms {
+        version,
+        also_v1: false,
+        moved: Default::default(),
+        resource,
+        entries: Vec::new(),
+        extensions,
+        offers: Vec::new(),
+    }
 }
 
 fn found_in(payment: &Value, terms: &Terms, price: &Price, now: u64) -> Option<String> {
@@ -305,7 +313,6 @@ fn no_further_signature_of_the_payer_leaves_with_the_header() {
         json!({"erc20ApprovalGasSponsoring": {"info": {"signedTransaction": "0x"}}}),
         json!({"offer-receipt": {"info": {"offers": []}}}),
         json!({"unknown": {}}),
-        json!({"bazaar": null}),
         json!({"payment-identifier": {"info": {"required": false, "id": "short"}}}),
         json!({"payment-identifier": {"info": {"required": false, "id": "0x".repeat(65)}}}),
         json!({"payment-identifier": {"info": {"required": false, "id": "pay_7d5d747be160", "signature": "0x"}}}),
@@ -317,6 +324,8 @@ fn no_further_signature_of_the_payer_leaves_with_the_header() {
     assert_eq!(with(demanded.clone()), None);
     for echo in [
         json!({"bazaar": {"number": 1}}),
+        json!({"bazaar": null, "unknown": null}),
+        json!({"bazaar": {"number": 1.0, "schema": null}}),
         json!({"payment-identifier": {"info": {"required": false, "id": "pay_7d5d747be160e280504c099d984bcfe0"}}}),
         json!({}),
         Value::Null,
@@ -354,12 +363,41 @@ fn nothing_leaves_beside_what_x402_has() {
             assert_eq!(found.as_deref(), Some(&*place), "{below}/{member}");
         }
     }
-    for (member, value) in [
-        ("/resource", json!("0x")),
-        ("/accepted/0x", Value::Null),
-        ("/accepted/of_the_seller", json!({"more": [1, 2]})),
-    ] {
+    for (member, value) in [("/resource", json!("0x")), ("/accepted/of_the_seller", json!({"more": [1, 2]}))] {
         assert!(with(Version::V2, member, &value).is_some(), "{member}");
+    }
+}
+
+/// The client in Python writes every member that its model has, those without a value as `null`.
+#[test]
+fn echo_that_differs_by_nulls_alone_is_an_echo() {
+    let price = price_of_sdk(Transfer::Eip3009);
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut payment = payment_of_sdk(0);
+        change(&mut payment);
+        found(&payment, Version::V2, &price)
+    };
+    for pointer in ["/resource/iconUrl", "/resource/mimeType", "/accepted/outputSchema", "/accepted/extra/permit"] {
+        let (parent, member) = pointer.rsplit_once('/').unwrap();
+        let null = with(&|payment| payment.pointer_mut(parent).unwrap()[member] = Value::Null);
+        assert_eq!(null, None, "{pointer}");
+        let more = with(&|payment| payment.pointer_mut(parent).unwrap()[member] = "0x".into());
+        assert!(more.is_some(), "{pointer}");
+    }
+    assert_eq!(with(&|payment| payment["extensions"] = Value::Null), None);
+    for pointer in ["/accepted/payTo", "/accepted/amount", "/accepted/asset", "/payload", "/payload/signature"] {
+        let unsaid = with(&|payment| *payment.pointer_mut(pointer).unwrap() = Value::Null);
+        assert!(unsaid.is_some(), "{pointer}");
+    }
+    let entry = json!({"scheme": "exact", "extra": null, "more": {"of": [{"a": 1}]}});
+    for (accepted, is_echo) in [
+        (json!({"scheme": "exact", "extra": {}}), true),
+        (json!({"scheme": "exact", "extra": {"name": "USDC"}}), false),
+        (json!({"more": {"of": [{"a": 1, "b": null}], "further": null}}), true),
+        (json!({"more": {"of": [{"a": 1, "b": 0}]}}), false),
+        (json!({"more": {"of": [{"a": 1}, null]}}), false),
+    ] {
+        assert_eq!(repeats_entry(&accepted, &entry), is_echo, "{accepted}");
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a seller demands, as a type.
 
+use std::collections::BTreeSet;
+
 use alloy_primitives::{Address, U256};
 use serde_json::{Map, Value};
 
@@ -36,6 +38,9 @@ pub struct Terms {
     pub version: Version,
     /// Whether the body beside terms of version 2 demands the same in version 1, so that clients of either can pay.
     pub also_v1: bool,
+    /// Indexes in `entries` at which another place of the reply has another one of the entries. A client that reads the
+    /// other place means that one by the index.
+    pub moved: BTreeSet<usize>,
     /// `resource`, as it came; none in version 1, where each entry has its own.
     pub resource: Option<Value>,
     /// Ways to pay, of which the client chooses one; at least one, at most [`MAX_ENTRIES`].

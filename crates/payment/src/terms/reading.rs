@@ -1,6 +1,8 @@
 //! Terms as JSON, member by member. What is wrong within one entry is that entry's own; what is wrong around the entries
 //! is wrong with all of them.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use clresolve_core::json::kind;
@@ -41,6 +43,7 @@ pub(crate) fn terms(document: &Value) -> Result<Terms, Box<Reason>> {
     Ok(Terms {
         version,
         also_v1: false,
+        moved: BTreeSet::new(),
         resource: resource.map(|resource| Value::Object(resource.members.clone())),
         entries: entries.collect(),
         extensions,
@@ -93,7 +96,7 @@ pub(crate) fn price(entry: &Value, version: Version, place: String) -> Result<Pr
         return Err(entry.unchecked("scheme", EXACT, scheme));
     }
     let (network, chain_id) = network(&entry, version)?;
-    let extra = entry.optional_part("extra")?;
+    let extra = entry.part("extra")?;
     let transfer = extra.as_ref().map_or(Ok(Transfer::Eip3009), transfer)?;
     if version == Version::V1 {
         entry.text("resource")?;
@@ -183,27 +186,30 @@ impl<'v> JsonObject<'v> {
         Self::of(self.required(member, "an object")?, self.below(member))
     }
 
+    /// `null` counts as missing: x402's schemas let sellers write it, and every client reads it so.
     fn part(&self, member: &str) -> Result<Option<Self>, Box<Reason>> {
-        self.members.get(member).map(|value| Self::of(value, self.below(member))).transpose()
+        self.present(member).map(|value| Self::of(value, self.below(member))).transpose()
     }
 
-    /// As [`JsonObject::part`]; `null` counts as missing, as Python's sellers of version 1 write it and every client reads it.
-    fn optional_part(&self, member: &str) -> Result<Option<Self>, Box<Reason>> {
-        if self.members.get(member).is_some_and(Value::is_null) { Ok(None) } else { self.part(member) }
+    fn present(&self, member: &str) -> Option<&'v Value> {
+        self.members.get(member).filter(|value| !value.is_null())
     }
 
     fn list(&self, member: &str) -> Result<Option<&'v Vec<Value>>, Box<Reason>> {
-        let value = self.members.get(member);
+        let value = self.present(member);
         value.map(|value| value.as_array().ok_or_else(|| self.wrong(member, "a list", shown(value)))).transpose()
     }
 
     fn optional_text(&self, member: &str) -> Result<Option<&'v str>, Box<Reason>> {
-        let value = self.members.get(member);
-        value.map(|value| value.as_str().ok_or_else(|| self.wrong(member, "a text", shown(value)))).transpose()
+        self.present(member).map(|value| self.as_text(member, value)).transpose()
     }
 
     fn text(&self, member: &str) -> Result<&'v str, Box<Reason>> {
-        self.optional_text(member)?.ok_or_else(|| self.missing(member, "a text"))
+        self.as_text(member, self.required(member, "a text")?)
+    }
+
+    fn as_text(&self, member: &str, value: &'v Value) -> Result<&'v str, Box<Reason>> {
+        value.as_str().ok_or_else(|| self.wrong(member, "a text", shown(value)))
     }
 
     /// A text in one of the forms of [`forms`].
@@ -234,6 +240,11 @@ fn wrong(place: &str, expected: impl Into<String>, observed: String) -> Box<Reas
 /// `payment-terms-malformed`, found at `place`.
 pub(crate) fn malformed(place: &str, message: &str) -> Reason {
     Reason::new(Code::PaymentTermsMalformed).message(message).at(place)
+}
+
+/// `payment-terms-ambiguous`, found at `place`.
+pub(super) fn ambiguous(place: &str, message: &str) -> Reason {
+    Reason::new(Code::PaymentTermsAmbiguous).message(message).at(place)
 }
 
 /// A value for a message: in itself if it is short, else what kind it is.

@@ -1,8 +1,12 @@
+mod places;
+
 use alloy_primitives::U256;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
 use serde_json::json;
+
+use clresolve_core::reason::Code;
 
 use super::*;
 
@@ -195,9 +199,6 @@ fn a_body_that_demands_something_else_than_the_header_is_ambiguous() {
         &with(honest.clone(), "/accepts/0/extra/name", "Evil Dollar".into()).to_string(),
         &with(honest.clone(), "/accepts/0/resource", "https://evil.example/summarize/v1".into()).to_string(),
         &with(terms.clone(), "/resource/url", "https://evil.example/summarize/v1".into()).to_string(),
-        &v1(json!([entry_v1(), entry_v1()])).to_string(),
-        &v1(json!([])).to_string(),
-        &with(v1(json!([])), "/accepts", "exact".into()).to_string(),
         &with(honest.clone(), "/x402Version", "1".into()).to_string(),
         &with(terms.clone(), "/accepts/0/payTo", THIEF.into()).to_string(),
         // What a lenient reader would make of these is not known.
@@ -208,7 +209,8 @@ fn a_body_that_demands_something_else_than_the_header_is_ambiguous() {
     ];
     for body in other {
         let refusal = refused(Terms::of_reply(&headed(&terms, body)));
-        assert_eq!(refusal, (Code::PaymentTermsAmbiguous, "body".to_owned()), "{body}");
+        assert_eq!(refusal.0, Code::PaymentTermsAmbiguous, "{body}");
+        assert!(refusal.1.starts_with("body"), "{refusal:?}");
     }
     let utf_16: Vec<u8> = stolen.to_string().encode_utf16().flat_map(u16::to_be_bytes).collect();
     let reply = Reply { body: utf_16, ..headed(&terms, "") };
@@ -257,7 +259,6 @@ fn what_is_wrong_around_the_entries_is_wrong_with_all_of_them() {
         ("/accepts", json!([])),
         ("/accepts", json!(vec![entry(); MAX_ENTRIES + 1])),
         ("/extensions", json!([])),
-        ("/extensions", Value::Null),
         ("/extensions/offer-receipt", json!("x")),
     ];
     for (place, value) in changes {
@@ -325,8 +326,6 @@ fn members_of_an_entry_have_one_form() {
         ("extra", json!([])),
         ("extra/name", json!(1)),
         ("extra/version", json!(2)),
-        ("extra/version", json!(null)),
-        ("extra/assetTransferMethod", json!(null)),
     ];
     for (member, value) in changes {
         assert_eq!(priced(member, value.clone()), Err(malformed_at(&format!("/accepts/0/{member}"))), "{value}");

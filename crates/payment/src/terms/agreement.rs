@@ -1,0 +1,140 @@
+//! One reply, one demand: whether every place of a reply that carries terms demands what the judged terms demand.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fmt::Display;
+
+use alloy_primitives::hex;
+use serde_json::{Map, Value};
+
+use clresolve_core::reason::Reason;
+use clresolve_core::text::excerpt;
+use clresolve_verdict::verdict::canonical_digest;
+
+use super::places::Place;
+use super::reading::{ambiguous, terms};
+use super::{Entry, Terms, Transfer, Version};
+use crate::network::Network;
+
+impl Terms {
+    /// These terms, if the places demand nothing else.
+    ///
+    /// # Errors
+    /// `payment-terms-ambiguous`, saying which place differs, and in which member.
+    pub(super) fn agreed(self, places: &[Place<'_>]) -> Result<Self, Box<Reason>> {
+        if places.is_empty() {
+            return Ok(self);
+        }
+        let own: Vec<Outline<'_>> = self.entries.iter().map(|entry| Outline::of(entry, self.version)).collect();
+        let mut moved = BTreeSet::new();
+        let mut also_v1 = self.also_v1;
+        for place in places {
+            let other = terms(place.document).map_err(|reason| unreadable(place, &reason))?;
+            for (index, entry) in other.entries.iter().enumerate().filter(|(_, entry)| entry.json.is_object()) {
+                let outline = Outline::of(entry, other.version);
+                if own.get(index) == Some(&outline) {
+                    continue;
+                }
+                if !own.contains(&outline) {
+                    return Err(outline.differs(&own, other.version, &format!("{}/accepts/{index}", place.name)));
+                }
+                moved.insert(index);
+            }
+            also_v1 |= place.is_read && self.version == Version::V2 && other.version == Version::V1;
+        }
+        drop(own);
+        Ok(Self { moved, also_v1, ..self })
+    }
+}
+
+/// What an entry demands, as JSON in words that versions 1 and 2 share. Those of an entry with a checked price are the
+/// price's; others are compared as they are written.
+#[derive(PartialEq, Eq)]
+struct Outline<'e>([(&'static str, Cow<'e, str>); 8]);
+
+impl<'e> Outline<'e> {
+    fn of(entry: &'e Entry, version: Version) -> Self {
+        let resource = ("resource", Cow::Borrowed(entry.resource.as_deref().unwrap_or("nothing")));
+        let Ok(price) = &entry.price else { return Self::as_written(&entry.json, version, resource) };
+        let transfer = match price.transfer {
+            Transfer::Eip3009 => "eip3009",
+            Transfer::Permit2 => "permit2",
+        };
+        let domain = [&price.domain.name, &price.domain.version].map(|part| part.as_deref().unwrap_or("nothing"));
+        Self([
+            ("scheme", quoted("exact")),
+            ("network", quoted(price.network.as_str())),
+            (AMOUNT, quoted(price.amount)),
+            ("asset", quoted(hex::encode_prefixed(price.asset))),
+            ("payTo", quoted(hex::encode_prefixed(price.pay_to))),
+            ("maxTimeoutSeconds", price.max_timeout_seconds.to_string().into()),
+            ("extra", format!("{transfer}, name {:?}, version {:?}", domain[0], domain[1]).into()),
+            resource,
+        ])
+    }
+
+    fn as_written(entry: &Value, version: Version, resource: (&'static str, Cow<'e, str>)) -> Self {
+        let text = |member: &str| entry.get(member).map_or_else(|| "nothing".to_owned(), Value::to_string);
+        let named =
+            entry.get("network").and_then(Value::as_str).filter(|_| version == Version::V1).and_then(Network::of_v1);
+        let network = named.map(|network| Value::from(network.as_str()).to_string());
+        let extra = entry.get("extra").filter(|extra| !extra.is_null());
+        Self([
+            ("scheme", text("scheme").into()),
+            ("network", network.unwrap_or_else(|| text("network")).into()),
+            (AMOUNT, text(amount_of(version)).into()),
+            ("asset", text("asset").to_ascii_lowercase().into()),
+            ("payTo", text("payTo").to_ascii_lowercase().into()),
+            ("maxTimeoutSeconds", text("maxTimeoutSeconds").into()),
+            ("extra", extra.map_or("nothing".into(), |extra| canonical_digest(&without_nulls(extra)).into())),
+            resource,
+        ])
+    }
+
+    /// How this entry, at a place, differs from the one that is most like it.
+    fn differs(&self, own: &[Self], version: Version, place: &str) -> Box<Reason> {
+        let differing = |like: &&Self| like.0.iter().zip(&self.0).filter(|(like, this)| like != this).count();
+        let nearest = own.iter().min_by_key(differing).map_or([].as_slice(), |nearest| nearest.0.as_slice());
+        let first = nearest.iter().zip(&self.0).find(|(like, this)| like != this);
+        let message =
+            "One place of the reply demands something else than another. Clients differ in which of them they pay.";
+        let Some(((member, expected), (_, observed))) = first else { return Box::new(ambiguous(place, message)) };
+        let member = if *member == AMOUNT { amount_of(version) } else { member };
+        let reason = ambiguous(&format!("{place}/{member}"), message);
+        Box::new(reason.expected(excerpt(expected)).observed(excerpt(observed)))
+    }
+}
+
+fn quoted(text: impl Display) -> Cow<'static, str> {
+    format!("\"{text}\"").into()
+}
+
+/// The amount's name in version 2.
+const AMOUNT: &str = "amount";
+
+const fn amount_of(version: Version) -> &'static str {
+    match version {
+        Version::V1 => "maxAmountRequired",
+        Version::V2 => AMOUNT,
+    }
+}
+
+/// A place whose terms cannot be compared.
+fn unreadable(place: &Place<'_>, reason: &Reason) -> Box<Reason> {
+    let message = "One place of the reply demands a payment in terms that cannot be read, beside others that can.";
+    let mut ambiguous = ambiguous(&format!("{}{}", place.name, reason.place.as_deref().unwrap_or_default()), message);
+    (ambiguous.expected, ambiguous.observed) = (reason.expected.clone(), reason.observed.clone());
+    Box::new(ambiguous)
+}
+
+/// The value without the members that are `null`: x402's schemas let sellers and clients write an absent member so.
+pub(crate) fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let present = members.iter().filter(|(_, member)| !member.is_null());
+            Value::Object(present.map(|(name, member)| (name.clone(), without_nulls(member))).collect::<Map<_, _>>())
+        }
+        Value::Array(items) => items.iter().map(without_nulls).collect(),
+        other => other.clone(),
+    }
+}

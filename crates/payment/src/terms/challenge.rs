@@ -1,0 +1,198 @@
+//! Demands of other payment protocols beside the terms of x402. What they ask for is not checked, and a client that speaks
+//! both protocols may prefer the other one.
+
+use serde_json::{Map, Value};
+
+use clresolve_core::reason::Reason;
+
+use super::reading::ambiguous;
+
+/// Headers in which a server challenges its client (RFC 9110, section 11.6 and 11.7).
+pub(super) const HEADERS: [&str; 2] = ["WWW-Authenticate", "Proxy-Authenticate"];
+
+/// Authentication schemes that ask for a payment: that of the Machine Payments Protocol, and Lightning's.
+const SCHEMES: [&str; 3] = ["Payment", "L402", "LSAT"];
+
+/// Before the names of the Machine Payments Protocol in `_meta` of an MCP message.
+const META_PREFIX: &str = "org.paymentauth/";
+
+/// The one of these names that asks for nothing and permits nothing.
+const META_RECEIPT: &str = "org.paymentauth/receipt";
+
+/// The code of a JSON-RPC error that carries challenges of the Machine Payments Protocol.
+const ERROR_CODE: i64 = -32042;
+
+/// Refuses headers that hold a payment challenge.
+pub(super) fn check_headers(headers: &[(String, String)]) -> Result<(), Box<Reason>> {
+    for (name, value) in headers {
+        let Some(header) = HEADERS.into_iter().find(|header| header.eq_ignore_ascii_case(name)) else { continue };
+        let Some(scheme) = payment_scheme(value) else { continue };
+        let message = format!(
+            "The reply asks in {header} to be paid by another protocol than x402, which is not checked. Remove that \
+             challenge before the client sees the reply."
+        );
+        let reason = ambiguous(header, &message).expected("no challenge of a payment protocol").observed(scheme);
+        return Err(Box::new(reason));
+    }
+    Ok(())
+}
+
+/// Refuses a tool's result, or the JSON-RPC error in its place, that holds a payment challenge.
+pub(super) fn check_result(result: &Value) -> Result<(), Box<Reason>> {
+    if let Some(Value::Object(meta)) = result.get("_meta") {
+        check_meta(meta)?;
+    }
+    for pointer in ["/error/code", "/code"] {
+        if result.pointer(pointer).and_then(Value::as_f64) == Some(ERROR_CODE as f64) {
+            let reason =
+                ambiguous(pointer, "The tool asks to be paid by another protocol than x402, which is not checked.");
+            return Err(Box::new(reason.expected("another code").observed(ERROR_CODE.to_string())));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses `_meta` of an MCP message, in either direction, that challenges or pays by another protocol.
+///
+/// # Errors
+/// `payment-terms-ambiguous`.
+pub fn check_meta(meta: &Map<String, Value>) -> Result<(), Box<Reason>> {
+    let of_payment = |name: &&String| name.starts_with(META_PREFIX) && *name != META_RECEIPT;
+    let Some(name) = meta.keys().find(of_payment) else { return Ok(()) };
+    let place = format!("/_meta/{}", name.replace('~', "~0").replace('/', "~1"));
+    let message = "The message challenges or pays by another protocol than x402, which is not checked.";
+    Err(Box::new(ambiguous(&place, message).expected("no such member").observed(clresolve_core::text::excerpt(name))))
+}
+
+/// The payment scheme that a header's value challenges with, read by RFC 9110 and as loosely as a client may read it.
+fn payment_scheme(value: &str) -> Option<&'static str> {
+    let strictly = challenges(value).find_map(|challenge| {
+        let (token, rest) = challenge.split_at(token_length(challenge));
+        let is_parameter = rest.trim_start().starts_with('=');
+        SCHEMES.into_iter().find(|scheme| scheme.eq_ignore_ascii_case(token) && !is_parameter)
+    });
+    strictly.or_else(|| loosely(value))
+}
+
+/// The elements of a list, which commas separate outside of quoted texts.
+fn challenges(value: &str) -> impl Iterator<Item = &str> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    let elements = value.split(move |character: char| {
+        let is_separator = character == ',' && !is_quoted;
+        match character {
+            _ if is_escaped => is_escaped = false,
+            '\\' if is_quoted => is_escaped = true,
+            '"' => is_quoted = !is_quoted,
+            _ => {}
+        }
+        is_separator
+    });
+    elements.map(str::trim)
+}
+
+/// A scheme with a parameter behind it, wherever it stands: clients that search the value by a pattern find it in quoted
+/// texts too.
+fn loosely(value: &str) -> Option<&'static str> {
+    let mut rest = value;
+    while !rest.is_empty() {
+        let (token, behind) = rest.split_at(token_length(rest));
+        let scheme = SCHEMES.into_iter().find(|scheme| ends_with(token, scheme));
+        if scheme.is_some() && has_parameter(behind) {
+            return scheme;
+        }
+        rest = behind.get(behind.chars().next().map_or(0, char::len_utf8)..).unwrap_or_default();
+    }
+    None
+}
+
+/// Whether a parameter follows, behind white space.
+fn has_parameter(behind: &str) -> bool {
+    let parameter = behind.trim_start();
+    let (name, equals) = parameter.split_at(token_length(parameter));
+    parameter.len() < behind.len() && !name.is_empty() && equals.trim_start().starts_with('=')
+}
+
+fn ends_with(token: &str, scheme: &str) -> bool {
+    token
+        .len()
+        .checked_sub(scheme.len())
+        .and_then(|at| token.get(at..))
+        .is_some_and(|end| end.eq_ignore_ascii_case(scheme))
+}
+
+/// Length of the token (RFC 9110, section 5.6.2) that a text begins with.
+fn token_length(text: &str) -> usize {
+    let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+    text.bytes().position(|byte| !is_token(&byte)).unwrap_or(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn challenge_of_a_payment_protocol_is_found() {
+        for value in [
+            r#"Payment id="c1", realm="a", method="evm", intent="charge", request="e30""#,
+            "payment",
+            "PAYMENT id=c1",
+            "Payment e30=",
+            r#"Bearer realm="a", Payment id="c1""#,
+            r#"Basic realm="a, b \" c", charset="UTF-8" , L402 macaroon="m", invoice="i""#,
+            r#"LSAT macaroon="m", invoice="i", Bearer"#,
+            r#", ,	lsat macaroon="m""#,
+            r#"Bearer realm="a, Payment id="c1""#,
+            r#"Bearer realm="a, Payment id = c1""#,
+            r#"Bearer Payment id="c1""#,
+            "Bearer realm=\"\u{e9}\",Payment\tid=\"c1\"",
+        ] {
+            assert!(payment_scheme(value).is_some(), "{value}");
+        }
+    }
+
+    #[test]
+    fn challenge_of_another_scheme_is_none_of_a_payment() {
+        for value in [
+            "",
+            "Bearer",
+            r#"Basic realm="Payment required", charset="UTF-8""#,
+            r#"Bearer realm="a", scope="payment", error="l402""#,
+            r#"Digest realm="a", payment="b""#,
+            r#"DPoP algs="ES256", payment = b"#,
+            "Negotiate YWFh, Payments id=1",
+        ] {
+            assert_eq!(payment_scheme(value), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn header_with_a_payment_challenge_is_refused_in_any_case() {
+        for (name, expected) in [
+            ("www-authenticate", Some("WWW-Authenticate")),
+            ("PROXY-Authenticate", Some("Proxy-Authenticate")),
+            ("x-authenticate", None),
+        ] {
+            let headers = [("date".to_owned(), "now".to_owned()), (name.to_owned(), r#"pAyMeNt id="c1""#.to_owned())];
+            let place = check_headers(&headers).err().and_then(|reason| reason.place);
+            assert_eq!(place.as_deref(), expected);
+        }
+    }
+
+    #[test]
+    fn result_with_a_payment_challenge_is_refused() {
+        for (result, place) in [
+            (json!({"error": {"code": -32042, "data": {"challenges": []}}}), Some("/error/code")),
+            (json!({"code": -32042.0}), Some("/code")),
+            (
+                json!({"_meta": {"org.paymentauth/payment-required": {}}}),
+                Some("/_meta/org.paymentauth~1payment-required"),
+            ),
+            (json!({"_meta": {"org.paymentauth/credential": {}}}), Some("/_meta/org.paymentauth~1credential")),
+            (json!({"_meta": {"org.paymentauth/receipt": {}, "x402/error": {}}, "error": {"code": 402}}), None),
+        ] {
+            assert_eq!(check_result(&result).err().and_then(|reason| reason.place).as_deref(), place, "{result}");
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The places of one reply, and what becomes of a reply whose places differ.
+
+use super::*;
+use crate::terms::places::MAX_PLACES;
+
+/// The places in which published clients of MCP read terms.
+const PLACES: [&str; 7] = [
+    "/structuredContent",
+    "/content/0/text",
+    "/content/3/text",
+    "/content/1/resource/text",
+    "/_meta/x402~1error",
+    "/paymentRequired",
+    "/error/data",
+];
+
+/// The result of a tool with a document in each of these places. The others are as sellers leave them.
+fn result(places: &[(&str, &Value)]) -> Value {
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let mut result = json!({
+        "isError": true, "structuredContent": null, "paymentRequired": null, "_meta": {"x402/error": null},
+        "content": [text("Payment required"), {"resource": {"text": ""}}, text("[1, 2]"), text("")],
+        "error": {"code": 402, "data": null},
+    });
+    for (place, document) in places {
+        let is_text = place.ends_with("/text");
+        let written = if is_text { Value::String(format!(" \n{document:#}\t")) } else { (*document).clone() };
+        *result.pointer_mut(place).expect("a place") = written;
+    }
+    result
+}
+
+fn of_tool(result: &Value) -> Result<Terms, Box<Reason>> {
+    Terms::of_tool_result(&result.to_string())
+}
+
+/// Every member that says what is paid to whom, with another value, as its version names it.
+fn other_entries(entry: &Value) -> Vec<(String, Value)> {
+    let amount = if entry.get("amount").is_some() { "amount" } else { "maxAmountRequired" };
+    let network = if amount == "amount" { "eip155:8453" } else { "base" };
+    let changes = [
+        ("payTo", json!(THIEF)),
+        (amount, json!("10001")),
+        (amount, json!(10_000)),
+        ("asset", json!(THIEF)),
+        ("network", json!(network)),
+        ("scheme", json!("upto")),
+        ("maxTimeoutSeconds", json!(61)),
+    ];
+    changes
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), with(entry.clone(), &format!("/{name}"), value)))
+        .collect()
+}
+
+#[test]
+fn terms_of_a_tools_result_are_read_in_every_place() {
+    for document in [v2(json!([entry()])), v1(json!([entry_v1()]))] {
+        for place in PLACES {
+            assert_eq!(of_tool(&result(&[(place, &document)])), Terms::of_value(&document), "{place}");
+        }
+        let everywhere = PLACES.map(|place| (place, &document));
+        assert_eq!(of_tool(&result(&everywhere)), Terms::of_value(&document));
+    }
+    for prose in ["{summarize} costs a cent", "{\"ok\": false}", "{"] {
+        let mut own = result(&[("/structuredContent", &v2(json!([entry()])))]);
+        own["content"][0]["text"] = prose.into();
+        assert!(of_tool(&own).is_ok(), "{prose}");
+    }
+    // A tool's own structured content, and the bare extension binding.
+    let document = v2(json!([entry()]));
+    let mut own = result(&[("/content/0/text", &document)]);
+    own["structuredContent"] =
+        json!({"ok": false, "accepts": ["x402"], "nested": {"accepts": [{"type": "image/png"}]}});
+    assert_eq!(of_tool(&own), Terms::of_value(&document));
+    let extension = json!({"resultType": "payment_required", "paymentRequired": document});
+    assert_eq!(of_tool(&extension), Terms::of_value(&document));
+}
+
+#[test]
+fn each_place_that_differs_in_a_member_is_named() {
+    let [first, second] = [v2(json!([entry()])), v1(json!([entry_v1()]))];
+    for (honest_place, other_place) in PLACES.iter().flat_map(|one| PLACES.map(|other| (*one, other))) {
+        if honest_place == other_place {
+            continue;
+        }
+        for (member, changed) in other_entries(&entry()) {
+            let other = v2(json!([changed]));
+            let reason = of_tool(&result(&[(honest_place, &first), (other_place, &other)])).expect_err(&member);
+            assert_eq!(reason.code, Code::PaymentTermsAmbiguous, "{honest_place}, {other_place}: {member}");
+            assert!(reason.place.expect("a place").contains("/accepts/0/"), "{honest_place}, {other_place}: {member}");
+            assert!(reason.expected.is_some() && reason.observed.is_some(), "{member}");
+        }
+        for (member, changed) in other_entries(&entry_v1()) {
+            let other = v1(json!([changed]));
+            let refusal = refused(of_tool(&result(&[(honest_place, &first), (other_place, &other)])));
+            assert_eq!(refusal, (Code::PaymentTermsAmbiguous, format!("{other_place}/accepts/0/{member}")));
+        }
+        let agreed =
+            of_tool(&result(&[(honest_place, &first), (other_place, &second)])).expect("the same in other words");
+        assert!(agreed.also_v1 && agreed.version == Version::V2);
+    }
+}
+
+#[test]
+fn message_says_which_place_differs_where_and_how() {
+    let stolen = v2(json!([with(entry(), "/payTo", THIEF.into())]));
+    let result = result(&[("/structuredContent", &v2(json!([entry()]))), ("/_meta/x402~1error", &stolen)]);
+    let reason = of_tool(&result).unwrap_err();
+    assert_eq!(reason.place.as_deref(), Some("/_meta/x402~1error/accepts/0/payTo"));
+    assert_eq!(reason.expected.as_deref(), Some("\"0x70997970c51812dc3a010c7d01b50e0d17dc79c8\""));
+    assert_eq!(reason.observed, Some(format!("\"{}\"", THIEF.to_ascii_lowercase())));
+}
+
+#[test]
+fn entry_that_only_one_place_holds_is_ambiguous() {
+    let upto = |payee: &str| with(with(entry(), "/scheme", "upto".into()), "/payTo", payee.into());
+    let honest = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+    let both = v2(json!([entry(), upto(honest)]));
+    for (other, is_read) in [
+        (v2(json!([entry()])), true),
+        (v2(json!([upto(honest)])), true),
+        (v2(json!([upto(honest), entry()])), true),
+        (v2(json!(["x402", entry()])), true),
+        (v1(json!([entry_v1()])), true),
+        (v2(json!([entry(), upto(THIEF)])), false),
+        (v2(json!([entry(), with(entry(), "/payTo", THIEF.into())])), false),
+        (v1(json!([entry_v1(), with(entry_v1(), "/payTo", THIEF.into())])), false),
+        (v2(json!([with(upto(honest), "/extra/facilitatorAddress", THIEF.into())])), false),
+        (v2(json!([{}])), false),
+        (with(v2(json!([])), "/accepts", json!({"0": upto(THIEF)})), false),
+    ] {
+        let over_mcp = of_tool(&result(&[("/structuredContent", &both), ("/content/0/text", &other)]));
+        assert_eq!(over_mcp.is_ok(), is_read, "{other}: {over_mcp:?}");
+        let over_http = Terms::of_reply(&headed(&both, &other.to_string()));
+        assert_eq!(over_http.is_ok(), is_read, "{other}: {over_http:?}");
+    }
+}
+
+#[test]
+fn body_that_names_no_entry_is_no_contradiction() {
+    let terms = v2(json!([entry()]));
+    for body in [r#"{"accepts": ["x402"]}"#, r#"{"accepts": []}"#, r#"{"accepts": "exact"}"#, r#"{"accepts": null}"#] {
+        assert_eq!(Terms::of_reply(&headed(&terms, body)), Terms::of_value(&terms), "{body}");
+    }
+}
+
+#[test]
+fn terms_in_an_unexpected_place_are_compared_and_never_judged() {
+    let (honest, stolen) = (v2(json!([entry()])), v2(json!([with(entry(), "/payTo", THIEF.into())])));
+    let hide = |document: &Value| {
+        let unknown =
+            ["/_meta/x402~1terms", "/x402", "/structuredContent/detail", "/content/0/_meta", "/error/data/terms"];
+        unknown.map(|place| {
+            let mut result = result(&[]);
+            result["_meta"]["x402/terms"] = Value::Null;
+            result["x402"] = Value::Null;
+            result["structuredContent"] = json!({"detail": null});
+            result["error"]["data"] = json!({"terms": null});
+            result["content"][0]["_meta"] = Value::Null;
+            *result.pointer_mut(place).expect("a place") = document.clone();
+            result
+        })
+    };
+    for result in hide(&honest) {
+        assert_eq!(refused(of_tool(&result)), malformed_at("toolResult"), "{result}");
+    }
+    assert_eq!(refused(of_tool(&honest)), malformed_at("toolResult"), "terms in the place of the result");
+    for (document, is_read) in [(&honest, true), (&stolen, false)] {
+        for mut result in hide(document) {
+            result["paymentRequired"] = honest.clone();
+            assert_eq!(of_tool(&result).is_ok(), is_read, "{result}");
+        }
+        let nested = json!({"error": {"data": document}}).to_string();
+        assert_eq!(Terms::of_reply(&headed(&honest, &nested)).is_ok(), is_read);
+        let nested = with(v1(json!([entry_v1()])), "/detail", document.clone());
+        assert_eq!(Terms::of_reply(&reply(&[], &nested.to_string())).is_ok(), is_read);
+        let nested = with(honest.clone(), "/detail", document.clone());
+        assert_eq!(Terms::of_json(&nested.to_string()).is_ok(), is_read);
+    }
+}
+
+#[test]
+fn text_that_a_lenient_reader_may_take_for_terms_is_refused() {
+    let (honest, stolen) = (v2(json!([entry()])), v2(json!([with(entry(), "/payTo", THIEF.into())])));
+    let texts = [
+        stolen.to_string().replacen("accepts", "acc\\u0065pts", 1),
+        honest.to_string().replacen("\"payTo\"", &format!("\"payTo\":\"{THIEF}\",\"payTo\""), 1),
+        stolen.to_string().replacen("\"x402Version\"", "\"x402Version\":2,\"x402Version\"", 1),
+        format!("\u{feff}{stolen}"),
+        format!("{stolen},"),
+        stolen.to_string().replacen("60", "NaN", 1),
+    ];
+    for text in texts {
+        let mut result = result(&[("/structuredContent", &honest)]);
+        result["content"][3]["text"] = text.clone().into();
+        let (code, place) = refused(of_tool(&result));
+        assert_eq!(code, Code::PaymentTermsAmbiguous, "{text}");
+        assert!(place.starts_with("/content/3/text"), "{place}");
+        result["structuredContent"] = Value::Null;
+        assert!(of_tool(&result).is_err() || text.contains("\\u0065"), "{text}");
+    }
+}
+
+#[test]
+fn places_of_a_result_are_bounded_in_number_and_size() {
+    let document = v2(json!([entry()]));
+    let texts = |count| {
+        let text = json!({"type": "text", "text": document.to_string()});
+        of_tool(&json!({"content": vec![text; count]}))
+    };
+    assert!(texts(MAX_PLACES).is_ok());
+    assert_eq!(texts(MAX_PLACES + 1).unwrap_err().code, Code::PaymentTermsAmbiguous);
+    let nested = |count| of_tool(&json!({"structuredContent": document, "more": vec![&document; count]}));
+    assert!(nested(MAX_PLACES - 1).is_ok());
+    assert_eq!(nested(MAX_PLACES).unwrap_err().code, Code::PaymentTermsAmbiguous);
+    assert_eq!(nested(50).unwrap_err().code, Code::PaymentTermsAmbiguous);
+    let body = with(document.clone(), "/more", json!(vec![&document; MAX_PLACES]));
+    assert_eq!(Terms::of_reply(&headed(&document, &body.to_string())).unwrap_err().code, Code::PaymentTermsAmbiguous);
+    let long = json!({"structuredContent": document, "content": [{"text": "x".repeat(RESULT_LIMITS.bytes)}]});
+    assert_eq!(refused(of_tool(&long)), malformed_at("toolResult"));
+}
+
+#[test]
+fn null_stands_for_an_absent_member() {
+    let document = v2(json!([entry()]));
+    for place in ["/extensions", "/error", "/resource/mimeType", "/resource/description", "/accepts/0/extra"] {
+        let terms = Terms::of_value(&with(document.clone(), place, Value::Null)).expect(place);
+        assert!(terms.entries[0].price.is_ok(), "{place}");
+    }
+    for member in ["name", "version", "assetTransferMethod"] {
+        let terms = Terms::of_value(&with(document.clone(), &format!("/accepts/0/extra/{member}"), Value::Null));
+        assert!(terms.expect(member).entries[0].price.is_ok(), "{member}");
+    }
+    for info in [json!(null), json!({"info": null}), json!({"info": {"offers": null}})] {
+        let terms = Terms::of_value(&with(document.clone(), "/extensions", json!({"offer-receipt": info})));
+        assert_eq!(terms.expect("readable").offers, Vec::<Value>::new());
+    }
+    for place in ["/x402Version", "/resource", "/resource/url", "/accepts"] {
+        assert_eq!(refused(Terms::of_value(&with(document.clone(), place, Value::Null))), malformed_at(place));
+    }
+}
+
+#[test]
+fn challenge_of_another_protocol_beside_terms_is_ambiguous() {
+    let document = v2(json!([entry()]));
+    let challenge = r#"Payment id="c1", realm="a", method="evm", intent="charge", request="e30""#;
+    for (name, value, place) in [
+        ("www-authenticate", challenge, Some("WWW-Authenticate")),
+        ("Proxy-Authenticate", challenge, Some("Proxy-Authenticate")),
+        ("WWW-Authenticate", r#"Bearer realm="a", l402 macaroon="m", invoice="i""#, Some("WWW-Authenticate")),
+        ("WWW-Authenticate", r#"Bearer realm="a""#, None),
+    ] {
+        let headers = [("payment-required", &*encoded(&document)), (name, value)];
+        let refusal = Terms::of_reply(&reply(&headers, "")).err().map(|reason| (reason.code, reason.place.unwrap()));
+        assert_eq!(refusal, place.map(|place| (Code::PaymentTermsAmbiguous, place.to_owned())), "{name}: {value}");
+    }
+    let alone = reply(&[("WWW-Authenticate", challenge)], &v1(json!([entry_v1()])).to_string());
+    assert_eq!(refused(Terms::of_reply(&alone)).0, Code::PaymentTermsAmbiguous, "beside terms of version 1");
+    let mut over_mcp = result(&[("/structuredContent", &document)]);
+    over_mcp["error"]["code"] = json!(-32042);
+    assert_eq!(refused(of_tool(&over_mcp)), (Code::PaymentTermsAmbiguous, "/error/code".to_owned()));
+    let mut over_mcp = result(&[("/structuredContent", &document)]);
+    over_mcp["_meta"]["org.paymentauth/payment-required"] = json!({"challenges": []});
+    assert_eq!(refused(of_tool(&over_mcp)).0, Code::PaymentTermsAmbiguous);
+}
