@@ -194,7 +194,7 @@ async fn challenge_of_another_protocol_is_denied() {
     ] {
         let denied = ask(with(name, value)).await;
         assert_eq!((&denied["decision"], codes(&denied)), (&json!("deny"), vec!["payment-terms-ambiguous"]), "{value}");
-        assert_eq!(denied["reasons"][0]["place"], place);
+        assert!(denied["reason"].to_string().contains(place), "{denied}");
         assert!(denied["reason"].as_str().is_some_and(|reason| reason.contains("Remove that challenge")), "{denied}");
     }
     assert_eq!(ask(honest()).await["abort"], false);

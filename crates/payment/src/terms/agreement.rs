@@ -100,8 +100,9 @@ impl<'e> Outline<'e> {
             "One place of the reply demands something else than another. Clients differ in which of them they pay.";
         let Some(((member, expected), (_, observed))) = first else { return Box::new(ambiguous(place, message)) };
         let member = if *member == AMOUNT { amount_of(version) } else { member };
-        let reason = ambiguous(&format!("{place}/{member}"), message);
-        Box::new(reason.expected(excerpt(expected)).observed(excerpt(observed)))
+        let (place, expected, observed) = (format!("{place}/{member}"), excerpt(expected), excerpt(observed));
+        let message = format!("{message} At {place}: expected {expected}, found {observed}.");
+        Box::new(ambiguous(&place, &message).expected(expected).observed(observed))
     }
 }
 
