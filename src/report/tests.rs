@@ -8,7 +8,6 @@ mod sarif;
 mod shards;
 mod sources;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use clresolve_verdict::agreement::{

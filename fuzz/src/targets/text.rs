@@ -109,6 +109,7 @@ fn evidence(records: RecordSet) -> Evidence {
         schemas: None,
         continuity: clresolve::evidence::continuity::Continuity::NotAsked,
         links: None,
+        misspelt_keys: Vec::new(),
     }
 }
 

@@ -86,7 +86,7 @@ impl<'e> Outline<'e> {
             ("asset", text("asset").to_ascii_lowercase().into()),
             ("payTo", text("payTo").to_ascii_lowercase().into()),
             ("maxTimeoutSeconds", text("maxTimeoutSeconds").into()),
-            ("extra", extra.map_or("nothing".into(), |extra| canonical_digest(&without_nulls(extra)).into())),
+            ("extra", extra.map_or_else(|| "nothing".into(), |extra| canonical_digest(&without_nulls(extra)).into())),
             resource,
         ])
     }
