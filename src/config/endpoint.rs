@@ -27,9 +27,9 @@ impl Endpoint {
     pub const UNNAMED: &str = "rpc";
 
     /// The operator of an endpoint of which nothing is said: the last two labels of its host, which takes strangers
-    /// below one public suffix for one rather than one for several; address and port where the host is an IP address.
-    /// Whatever this machine or its own network gives a name to is one operator, `localhost`: addresses that are loopback
-    /// or unspecified, names below `localhost`, and names of one label.
+    /// below one public suffix for one rather than one for several; the address where the host is an IP address, since
+    /// one machine has many ports. Whatever this machine or its own network gives a name to is one operator, `localhost`:
+    /// addresses that are loopback or unspecified, names of one label, and names below `LOCAL_DOMAINS`.
     pub fn operator_of(url: &Url) -> String {
         let address = match url.host() {
             Some(Host::Ipv4(address)) => IpAddr::V4(address),
@@ -40,10 +40,9 @@ impl Endpoint {
         if address.is_loopback() || address.is_unspecified() {
             return LOCAL.to_owned();
         }
-        let port = url.port_or_known_default().map_or_else(String::new, |port| format!(":{port}"));
         match address {
-            IpAddr::V4(address) => format!("{address}{port}"),
-            IpAddr::V6(address) => format!("[{address}]{port}"),
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => format!("[{address}]"),
         }
     }
 }
@@ -51,13 +50,16 @@ impl Endpoint {
 /// The operator of this machine and its own network.
 const LOCAL: &str = "localhost";
 
+/// The last labels of names that have a meaning on this machine or its own network alone.
+const LOCAL_DOMAINS: [&str; 5] = [LOCAL, "localdomain", "local", "internal", "lan"];
+
 /// The operator of a host name. A URL holds it in lower case.
 fn operator_of_name(name: &str) -> String {
     let name = name.trim_end_matches('.');
     let mut dots = name.rmatch_indices('.').map(|(at, _)| at);
     match (dots.next(), dots.next()) {
         (None, _) => LOCAL.to_owned(),
-        (Some(dot), _) if name[dot + 1..] == *LOCAL => LOCAL.to_owned(),
+        (Some(dot), _) if LOCAL_DOMAINS.contains(&&name[dot + 1..]) => LOCAL.to_owned(),
         (Some(_), None) => name.to_owned(),
         (Some(_), Some(before)) => name[before + 1..].to_owned(),
     }

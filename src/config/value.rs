@@ -423,9 +423,16 @@ mod tests {
             ("http://[::]:8545", "localhost"),
             ("http://[::ffff:127.0.0.1]:8545", "localhost"),
             ("http://[::ffff:0.0.0.0]:8545", "localhost"),
-            ("http://[::ffff:192.0.2.1]:8545", "192.0.2.1:8545"),
-            ("http://192.0.2.1:8545", "192.0.2.1:8545"),
-            ("http://[2001:db8::1]:8545", "[2001:db8::1]:8545"),
+            ("http://node.localdomain:8545", "localhost"),
+            ("http://a.node.local:8545", "localhost"),
+            ("http://node.internal.:8545", "localhost"),
+            ("http://node.lan:8545", "localhost"),
+            ("https://node.lan.example", "lan.example"),
+            ("http://[::ffff:192.0.2.1]:8545", "192.0.2.1"),
+            ("http://192.0.2.1:8545", "192.0.2.1"),
+            ("http://192.0.2.1:8546", "192.0.2.1"),
+            ("http://[2001:db8::1]:8545", "[2001:db8::1]"),
+            ("http://[2001:db8::1]:8546", "[2001:db8::1]"),
         ] {
             assert_eq!(url.parse::<Endpoint>().unwrap().operator, operator);
         }

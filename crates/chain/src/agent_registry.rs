@@ -1,8 +1,8 @@
 //! [`AgentRegistry`]: what the identity registry of ERC-8004 on some chain says of an agent.
 //!
 //! The endpoints first agree on a finalized block and on a newest one, and then on what the registry says in both: two
-//! round trips, but no other contract is needed on that chain, and whatever its `block.number` means is of no concern. The
-//! newest block is named by its hash, so that no endpoint that stands still answers in its place.
+//! round trips, but no other contract is needed on that chain, and whatever its `block.number` means is of no concern. Each
+//! endpoint is asked about its own newest block: in one that all share, an endpoint behind could hide what others see.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ impl AgentRegistry {
         Self { pool: EndpointPool::new(config, http).with_clock(clock), address }
     }
 
-    /// What the registry says of `agent` at the chain's finalized block, and of its wallet at the newest one.
+    /// What the registry says of `agent` at the finalized block, and of its wallet at each endpoint's newest one.
     ///
     /// # Errors
     /// [`AgentError`].
@@ -71,13 +71,13 @@ impl AgentRegistry {
             let below = Failure::HeadBelowFinalized { head: newest.block.number, finalized: block.number };
             return Err(below.into_error(&newest.labels().join(", "), "latest", self.pool.chain_id).into());
         }
-        let newest_block = by_hash(&newest.block);
         let client = self.pool.client(finalized.members, finalized.spares);
-        let newest_client = self.pool.client(newest.members, newest.spares);
+        // Nothing says how old the newest block of a spare is.
+        let newest_client = self.pool.client(newest.members, Vec::new());
         let wallet_call = || agent_registry::wallet_call(agent);
         let (wallet, latest_wallet, uri) = tokio::try_join!(
             self.called(&client, wallet_call(), by_hash(&block)),
-            self.called(&newest_client, wallet_call(), newest_block),
+            self.called(&newest_client, wallet_call(), BlockId::latest()),
             self.called(&client, agent_registry::uri_call(agent), by_hash(&block)),
         )?;
         let wallet_of = |data: Option<Bytes>| data.map_or(Ok(None), |data| agent_registry::wallet(&data));

@@ -14,13 +14,16 @@ use clresolve_core::reading::{Block, BlockSelector};
 use clresolve_state::HashedHeader;
 use clresolve_state::contracts::Findings;
 use futures_util::future::OptionFuture;
+use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::endpoint::RpcEndpoint;
 use crate::failure::Failure;
+use crate::head_age::HeadAge;
 use crate::header;
 use crate::header::HeaderError;
 use crate::query::{Query, not_before};
+use crate::quorum::Vote;
 use crate::request::{by_hash, tag};
 
 /// Hash of block 0 of Ethereum mainnet.
@@ -47,6 +50,22 @@ pub(crate) struct Observation<V> {
     pub(crate) latest: Option<Result<V, Failure>>,
     /// Hash of its block 0, where it was requested and given.
     pub(crate) genesis: Option<B256>,
+}
+
+impl<V: Vote> Observation<V> {
+    /// The same, in which a vote on the newest block counts as a failure where that block is not recent.
+    ///
+    /// # Errors
+    /// [`Failure`], where the block is ahead of the clock, or is itself the newest block and old.
+    pub(crate) fn checked(self, age: HeadAge, selector: BlockSelector, now: Timestamp) -> Result<Self, Failure> {
+        match selector {
+            BlockSelector::Latest => age.check(self.block.timestamp, now)?,
+            BlockSelector::Finalized | BlockSelector::Safe => age.check_ahead(self.block.timestamp, now)?,
+            BlockSelector::Number(_) | BlockSelector::Pinned(_) => {}
+        }
+        let latest = self.latest.map(|latest| age.checked_vote(latest?, now));
+        Ok(Self { latest, ..self })
+    }
 }
 
 /// What an endpoint states about a block that others have finalized.

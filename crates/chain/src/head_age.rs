@@ -5,11 +5,9 @@
 
 use std::time::Duration;
 
-use clresolve_core::reading::BlockSelector;
 use jiff::{SignedDuration, Timestamp};
 use metrics::counter;
 
-use crate::exchange::Observation;
 use crate::failure::Failure;
 use crate::quorum::Vote;
 
@@ -57,25 +55,6 @@ impl HeadAge {
             self.check(head, now)?;
         }
         Ok(vote)
-    }
-
-    /// The observation, in which a vote on the newest block counts as a failure where that block is not recent.
-    ///
-    /// # Errors
-    /// [`Failure`], where the block of the observation is ahead of the clock, or is itself the newest block and old.
-    pub(crate) fn checked<V: Vote>(
-        self,
-        observation: Observation<V>,
-        selector: BlockSelector,
-        now: Timestamp,
-    ) -> Result<Observation<V>, Failure> {
-        match selector {
-            BlockSelector::Latest => self.check(observation.block.timestamp, now)?,
-            BlockSelector::Finalized | BlockSelector::Safe => self.check_ahead(observation.block.timestamp, now)?,
-            BlockSelector::Number(_) | BlockSelector::Pinned(_) => {}
-        }
-        let latest = observation.latest.map(|latest| self.checked_vote(latest?, now));
-        Ok(Observation { latest, ..observation })
     }
 }
 

@@ -107,8 +107,8 @@ pub(crate) struct Newest<V> {
     /// All votes that are the same as what was read up to look-ups off the chain, with the endpoints that gave them and
     /// contradicted nothing in this reading.
     pub(crate) look_ups: Vec<(Arc<RpcEndpoint>, V)>,
-    /// The endpoints that may be asked about the newest block: their own one counts, and they contradicted nothing in this
-    /// reading.
+    /// The endpoints that may be asked about the newest block: their vote on it counts and agrees, and they contradicted
+    /// nothing in this reading.
     pub(crate) current: Vec<Arc<RpcEndpoint>>,
 }
 
@@ -126,7 +126,8 @@ impl<V: Vote + Clone> Newest<V> {
             Some(NewestVote { label, vote, is_objection: counter.is_objection(endpoint, pinned, part) })
         };
         let look_ups = counter.same_up_to_look_ups(pinned).filter(|(endpoint, _)| is_usable(endpoint));
-        let current = counter.with_latest().filter(&is_usable).map(|endpoint| Arc::clone(&order[endpoint])).collect();
+        let current = counter.current(at, pinned).into_iter().filter(&is_usable);
+        let current = current.map(|endpoint| Arc::clone(&order[endpoint])).collect();
         Some(Self {
             records: of(at.records, VotePart::Records)?,
             payment: of(at.payment, VotePart::Payment)?,
@@ -437,7 +438,7 @@ impl<Q: Votable> Request<Q> {
         let (selector, identity, head_age) = (self.selector, self.identity, self.head_age);
         let task = tokio::spawn(async move {
             let observed = query.observe(&endpoint, selector, identity).await;
-            let observation = observed.and_then(|observed| head_age.checked(observed, selector, clock()));
+            let observation = observed.and_then(|observed| observed.checked(head_age, selector, clock()));
             endpoint.note(&observation, clock());
             let failure = match &observation {
                 Ok(observation) => observation.latest.as_ref().and_then(|latest| latest.as_ref().err()),

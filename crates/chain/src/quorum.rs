@@ -8,6 +8,7 @@ mod tests;
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::iter;
 
 use clresolve_core::reading::Block;
 use clresolve_state::HashedHeader;
@@ -368,9 +369,20 @@ impl<V: Vote> QuorumCounter<V> {
         self.voters.iter().filter_map(contradiction).collect()
     }
 
-    /// The endpoints that voted on the newest block.
-    pub(crate) fn with_latest(&self) -> impl Iterator<Item = usize> {
-        self.voters.iter().filter(|voter| matches!(voter.latest, Some(Ok(_)))).map(|voter| voter.endpoint)
+    /// The endpoints whose vote on the newest block is what was read or what counts, up to look-ups off the chain.
+    pub(crate) fn current(&self, at: AtLatest, pinned: &V) -> Vec<usize> {
+        let counted = self.latest_vote(at.records).and_then(|vote| vote.as_ref().ok());
+        let is_like = |vote: &V| {
+            let others = iter::once(pinned).chain(counted);
+            others.into_iter().any(|other| vote.same(other, VotePart::Records) || vote.same_up_to_look_ups(other))
+        };
+        let voters = self.voters.iter().filter(|voter| matches!(&voter.latest, Some(Ok(vote)) if is_like(vote)));
+        voters.map(|voter| voter.endpoint).collect()
+    }
+
+    /// Whether these endpoints are of as many operators as must agree.
+    pub(crate) fn are_enough(&self, endpoints: &[usize]) -> bool {
+        self.operators(endpoints) >= self.agree
     }
 
     /// Whether an answer about a block of others is expected.
