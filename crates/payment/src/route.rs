@@ -157,7 +157,10 @@ pub(crate) fn is_tool(resource: &str) -> bool {
 }
 
 fn names_tool(url: &Url) -> bool {
-    let is_bare_name = || url.has_host() && matches!(url.path(), "" | "/") && url.query().is_none();
+    // A host with a dot is a name of ENS or DNS.
+    let is_word = |host: &str| !host.trim_end_matches('.').contains('.');
+    let is_bare_name =
+        || url.host_str().is_some_and(is_word) && matches!(url.path(), "" | "/") && url.query().is_none();
     url.scheme() == "mcp" || (url.scheme() == "x402" && is_bare_name())
 }
 
@@ -339,6 +342,10 @@ mod tests {
             ("x402://get_weather", true),
             ("x402://a/", true),
             ("x402://a.eth/summarize/v1", false),
+            ("x402://a.eth", false),
+            ("x402://A.eth/", false),
+            ("x402://a.eth.", false),
+            ("x402://evil.example", false),
             ("x402://a?b=c", false),
             ("x402:a", false),
         ] {

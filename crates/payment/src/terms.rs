@@ -16,7 +16,7 @@ use clresolve_core::reason::Reason;
 use clresolve_core::text::excerpt;
 
 use crate::encoding::{decode, longest};
-use places::{Place, may_be_an_object};
+use places::{TermsPlace, may_be_an_object};
 use reading::{ambiguous, malformed, terms};
 
 pub(crate) use agreement::without_nulls;
@@ -93,7 +93,7 @@ impl Terms {
     /// The terms in a JSON value of their own, as an SDK hands them on.
     ///
     /// # Errors
-    /// `payment-terms-malformed`.
+    /// `payment-terms-malformed`, or `payment-terms-ambiguous` where a member is spelt in another case.
     pub fn of_value(value: &Value) -> Result<Self, Box<Reason>> {
         terms(value)
     }
@@ -121,7 +121,7 @@ impl Terms {
         challenge::check_result(&result)?;
         let texts = places::texts(&result, LIMITS)?;
         let places = places::of_result(&result, &texts)?;
-        let is_v2 = |place: &&Place<'_>| place.document.get("x402Version").and_then(Value::as_u64) == Some(2);
+        let is_v2 = |place: &&TermsPlace<'_>| place.document.get("x402Version").and_then(Value::as_u64) == Some(2);
         let read = || places.iter().filter(|place| place.is_read);
         let judged = read().find(is_v2).or_else(|| read().next());
         let unreadable = texts.iter().find_map(|(name, text)| Some((name, text.as_ref().err()?)));
@@ -139,6 +139,10 @@ impl Terms {
                 Err(malformed("toolResult", message).expected("accepts, with an entry").into())
             }
             (Some(judged), None) => {
+                if result.get("content").is_some_and(|content| !content.is_array() && !content.is_null()) {
+                    let message = "The content of the tool's result is no list, so clients may read anything in it.";
+                    return Err(Box::new(ambiguous("/content", message).expected("a list")));
+                }
                 let document = judged.document;
                 let terms = terms(document).map_err(|reason| {
                     let place = format!("{}{}", judged.name, reason.place.as_deref().unwrap_or_default());
@@ -182,7 +186,7 @@ impl Terms {
 }
 
 /// The places beside the one whose document is judged.
-fn others<'v>(mut places: Vec<Place<'v>>, judged: &Value) -> Vec<Place<'v>> {
+fn others<'v>(mut places: Vec<TermsPlace<'v>>, judged: &Value) -> Vec<TermsPlace<'v>> {
     places.retain(|place| !std::ptr::eq(place.document, judged));
     places
 }

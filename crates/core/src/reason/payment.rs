@@ -57,7 +57,7 @@ macro_rules! rows {
             "resource.url names another host than the one that answered: the terms were made for, or taken from, another seller.";
         ResourceDiffers "resource-differs" Warn Payment "" Publisher false
             "The terms' resource.url is not exactly the URL that answered."
-            "The host is the same; scheme, port, path or query differ. Honest sellers behind a proxy do that, so it is reported and decides nothing.";
+            "Either the host is the same, and scheme, port, path or query differ, as behind an honest proxy; or resource.url names a tool, which is called where the agent's tools are. So it is reported and decides nothing.";
 
         // what was signed
         PaymentSignatureMismatch "payment-signature-mismatch" Fail Payment "" Asker false

@@ -11,7 +11,7 @@ use clresolve_core::reason::Reason;
 use clresolve_core::text::excerpt;
 use clresolve_verdict::verdict::canonical_digest;
 
-use super::places::Place;
+use super::places::TermsPlace;
 use super::reading::{ambiguous, terms};
 use super::{Entry, Terms, Transfer, Version};
 use crate::network::Network;
@@ -21,7 +21,7 @@ impl Terms {
     ///
     /// # Errors
     /// `payment-terms-ambiguous`, saying which place differs, and in which member.
-    pub(super) fn agreed(self, places: &[Place<'_>]) -> Result<Self, Box<Reason>> {
+    pub(super) fn agreed(self, places: &[TermsPlace<'_>]) -> Result<Self, Box<Reason>> {
         if places.is_empty() {
             return Ok(self);
         }
@@ -121,7 +121,7 @@ const fn amount_of(version: Version) -> &'static str {
 }
 
 /// A place whose terms cannot be compared.
-fn unreadable(place: &Place<'_>, reason: &Reason) -> Box<Reason> {
+fn unreadable(place: &TermsPlace<'_>, reason: &Reason) -> Box<Reason> {
     let message = "One place of the reply demands a payment in terms that cannot be read, beside others that can.";
     let mut ambiguous = ambiguous(&format!("{}{}", place.name, reason.place.as_deref().unwrap_or_default()), message);
     (ambiguous.expected, ambiguous.observed) = (reason.expected.clone(), reason.observed.clone());

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use clresolve_core::json::{JsonError, Limits, parse};
 use clresolve_core::reason::Reason;
 
-use super::reading::ambiguous;
+use super::reading::{ambiguous, member_in_any_case};
 
 /// Most places of one reply that are compared. Published sellers write three.
 pub(super) const MAX_PLACES: usize = 8;
@@ -18,7 +18,7 @@ const OF_RESULT: [&str; 4] = ["/structuredContent", "/_meta/x402~1error", "/paym
 const OF_ENTRY: [&str; 3] = ["payTo", "amount", "maxAmountRequired"];
 
 /// A place that demands a payment.
-pub(super) struct Place<'v> {
+pub(super) struct TermsPlace<'v> {
     /// How messages name it.
     pub(super) name: String,
     pub(super) document: &'v Value,
@@ -33,7 +33,7 @@ pub(super) type Text = (String, Result<Value, JsonError>);
 ///
 /// # Errors
 /// `payment-terms-ambiguous`, where there are more than [`MAX_PLACES`].
-pub(super) fn of_document<'v>(document: &'v Value, name: &str) -> Result<Vec<Place<'v>>, Box<Reason>> {
+pub(super) fn of_document<'v>(document: &'v Value, name: &str) -> Result<Vec<TermsPlace<'v>>, Box<Reason>> {
     let mut search = Search { path: name.to_owned(), found: Vec::new(), is_read: &|path| path == name };
     search.visit(document);
     at_most(search.found)
@@ -43,7 +43,7 @@ pub(super) fn of_document<'v>(document: &'v Value, name: &str) -> Result<Vec<Pla
 ///
 /// # Errors
 /// `payment-terms-ambiguous`, where there are more than [`MAX_PLACES`].
-pub(super) fn of_result<'v>(result: &'v Value, texts: &'v [Text]) -> Result<Vec<Place<'v>>, Box<Reason>> {
+pub(super) fn of_result<'v>(result: &'v Value, texts: &'v [Text]) -> Result<Vec<TermsPlace<'v>>, Box<Reason>> {
     let mut search = Search { path: String::new(), found: Vec::new(), is_read: &|path| OF_RESULT.contains(&path) };
     search.visit(result);
     let mut places = search.found;
@@ -57,7 +57,7 @@ pub(super) fn of_result<'v>(result: &'v Value, texts: &'v [Text]) -> Result<Vec<
     at_most(places)
 }
 
-fn at_most(places: Vec<Place<'_>>) -> Result<Vec<Place<'_>>, Box<Reason>> {
+fn at_most(places: Vec<TermsPlace<'_>>) -> Result<Vec<TermsPlace<'_>>, Box<Reason>> {
     if places.len() > MAX_PLACES { Err(too_many()) } else { Ok(places) }
 }
 
@@ -83,7 +83,7 @@ pub(super) fn texts(result: &Value, limits: Limits) -> Result<Vec<Text>, Box<Rea
 
 /// Whether a lenient reader could find `accepts` in a text: as it is, or with escapes in it.
 fn may_hold_terms(text: &str) -> bool {
-    may_be_an_object(text.as_bytes()) && (text.contains("accepts") || text.contains('\\'))
+    may_be_an_object(text.as_bytes()) && (text.to_ascii_lowercase().contains("accepts") || text.contains('\\'))
 }
 
 /// Whether a lenient reader could take `text` for a JSON object: whether its first byte is a brace, after white space,
@@ -101,7 +101,7 @@ fn too_many() -> Box<Reason> {
 /// A search through a document, which is nested no deeper than the reader of JSON permits.
 struct Search<'v, 'f> {
     path: String,
-    found: Vec<Place<'v>>,
+    found: Vec<TermsPlace<'v>>,
     is_read: &'f dyn Fn(&str) -> bool,
 }
 
@@ -111,7 +111,7 @@ impl<'v> Search<'v, '_> {
             Value::Object(members) => {
                 let is_read = (self.is_read)(&self.path);
                 if demands_payment(members, is_read) && self.found.len() <= MAX_PLACES {
-                    self.found.push(Place { name: self.path.clone(), document: value, is_read });
+                    self.found.push(TermsPlace { name: self.path.clone(), document: value, is_read });
                 }
                 for (name, member) in members {
                     self.below(&name.replace('~', "~0").replace('/', "~1"), member);
@@ -142,12 +142,12 @@ impl<'v> Search<'v, '_> {
 /// what states a payee or an amount.
 fn demands_payment(members: &Map<String, Value>, is_read: bool) -> bool {
     let is_entry = |entry: &Value| match entry {
-        Value::Object(entry) => is_read || OF_ENTRY.iter().any(|member| entry.contains_key(*member)),
+        Value::Object(entry) => is_read || OF_ENTRY.iter().any(|name| member_in_any_case(entry, name).next().is_some()),
         _ => false,
     };
-    match members.get("accepts") {
-        Some(Value::Array(entries)) => entries.iter().any(is_entry),
-        Some(Value::Object(_)) => is_read,
+    member_in_any_case(members, "accepts").any(|accepts| match accepts {
+        Value::Array(entries) => entries.iter().any(is_entry),
+        Value::Object(_) => is_read,
         _ => false,
-    }
+    })
 }

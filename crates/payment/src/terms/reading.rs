@@ -19,12 +19,28 @@ const EXACT: &str = "exact";
 /// The extension in which offers stand.
 const OFFER_RECEIPT: &str = "offer-receipt";
 
+/// Members of terms and of entries. Go's `encoding/json` reads them in any case.
+const MEMBERS: [&str; 11] = [
+    "x402Version",
+    "accepts",
+    "resource",
+    "scheme",
+    "network",
+    "amount",
+    "maxAmountRequired",
+    "asset",
+    "payTo",
+    "maxTimeoutSeconds",
+    "extra",
+];
+
 /// The terms in a document.
 ///
 /// # Errors
-/// `payment-terms-malformed`.
+/// `payment-terms-malformed`, or `payment-terms-ambiguous` where a member is spelt in another case.
 pub(crate) fn terms(document: &Value) -> Result<Terms, Box<Reason>> {
     let document = JsonObject::of(document, String::new())?;
+    document.check_case()?;
     let version = version(&document)?;
     let resource = match version {
         Version::V1 => None,
@@ -38,6 +54,9 @@ pub(crate) fn terms(document: &Value) -> Result<Terms, Box<Reason>> {
     if accepts.is_empty() || accepts.len() > MAX_ENTRIES {
         let expected = format!("1 to {MAX_ENTRIES} entries");
         return Err(document.wrong("accepts", expected, accepts.len().to_string()));
+    }
+    for (index, json) in accepts.iter().enumerate().filter(|(_, json)| json.is_object()) {
+        JsonObject::of(json, format!("/accepts/{index}"))?.check_case()?;
     }
     let entries = accepts.iter().enumerate().map(|(index, json)| entry(json, version, url, index));
     Ok(Terms {
@@ -174,6 +193,19 @@ impl<'v> JsonObject<'v> {
         }
     }
 
+    /// Refuses a member that some clients read and others pass over.
+    fn check_case(&self) -> Result<(), Box<Reason>> {
+        for name in self.members.keys() {
+            let Some(known) = MEMBERS.into_iter().find(|known| known.eq_ignore_ascii_case(name)) else { continue };
+            if known != name {
+                let message = "A member of the terms is spelt in another case. Clients differ in whether they read it.";
+                let place = self.below(name);
+                return Err(Box::new(ambiguous(&place, message).expected(known).observed(excerpt(name))));
+            }
+        }
+        Ok(())
+    }
+
     fn below(&self, member: &str) -> String {
         format!("{}/{member}", self.place)
     }
@@ -245,6 +277,11 @@ pub(crate) fn malformed(place: &str, message: &str) -> Reason {
 /// `payment-terms-ambiguous`, found at `place`.
 pub(super) fn ambiguous(place: &str, message: &str) -> Reason {
     Reason::new(Code::PaymentTermsAmbiguous).message(message).at(place)
+}
+
+/// The members of this name, in upper or lower case.
+pub(super) fn member_in_any_case<'v>(members: &'v Map<String, Value>, name: &str) -> impl Iterator<Item = &'v Value> {
+    members.iter().filter(move |(member, _)| member.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
 
 /// A value for a message: in itself if it is short, else what kind it is.

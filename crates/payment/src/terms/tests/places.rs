@@ -264,3 +264,41 @@ fn challenge_of_another_protocol_beside_terms_is_ambiguous() {
     over_mcp["_meta"]["org.paymentauth/payment-required"] = json!({"challenges": []});
     assert_eq!(refused(of_tool(&over_mcp)).0, Code::PaymentTermsAmbiguous);
 }
+
+#[test]
+fn member_in_another_case_is_ambiguous_in_every_place() {
+    let honest = v2(json!([entry()]));
+    let stolen = json!([with(entry(), "/payTo", THIEF.into())]);
+    let mut renamed = with(honest.clone(), "/Accepts", stolen.clone());
+    renamed.as_object_mut().unwrap().remove("accepts");
+    for (document, place) in [
+        (with(honest.clone(), "/Accepts", stolen), "/Accepts"),
+        (renamed, "/Accepts"),
+        (with(honest.clone(), "/X402VERSION", json!(1)), "/X402VERSION"),
+        (with(honest.clone(), "/accepts/0/payto", THIEF.into()), "/accepts/0/payto"),
+    ] {
+        let at = |name: &str| (Code::PaymentTermsAmbiguous, format!("{name}{place}"));
+        assert_eq!(refused(Terms::of_reply(&headed(&document, ""))), at(""));
+        assert_eq!(refused(Terms::of_reply(&headed(&honest, &document.to_string()))), at("body"));
+        assert_eq!(refused(Terms::of_reply(&reply(&[], &document.to_string()))), at(""));
+        for name in ["/structuredContent", "/content/3/text"] {
+            let beside = of_tool(&result(&[("/paymentRequired", &honest), (name, &document)]));
+            assert_eq!(beside.expect_err(name).code, Code::PaymentTermsAmbiguous, "{name}: {document}");
+        }
+    }
+    let mut own = result(&[("/content/0/text", &honest)]);
+    own["structuredContent"] = json!({"Accepts": ["x402"], "Amount": 1, "payto": "anybody"});
+    assert!(of_tool(&own).is_ok());
+}
+
+#[test]
+fn content_that_is_no_list_beside_terms_is_ambiguous() {
+    let document = v2(json!([entry()]));
+    for content in [json!("text"), json!({"text": document.to_string()}), json!(1)] {
+        let refusal = refused(of_tool(&json!({"structuredContent": document, "content": content})));
+        assert_eq!(refusal, (Code::PaymentTermsAmbiguous, "/content".to_owned()));
+    }
+    for content in [json!(null), json!([])] {
+        assert!(of_tool(&json!({"structuredContent": document, "content": content})).is_ok(), "{content}");
+    }
+}
