@@ -15,6 +15,7 @@ use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
+use self::number::{CostlyNumeral, NumeralExcess};
 use crate::reason::{Code, Reason, Step};
 use crate::text::excerpt;
 
@@ -181,17 +182,19 @@ impl Excess {
             Self::Values => limits.values,
             Self::Name => limits.name,
             Self::Paths => limits.paths,
-            Self::NumeralBytes | Self::LongNumerals => self.fixed_limit(),
-        }
-    }
-
-    /// The limit, where it is the same for all documents.
-    const fn fixed_limit(self) -> usize {
-        match self {
             Self::NumeralBytes => number::MAX_NUMERAL_BYTES,
             Self::LongNumerals => number::MAX_LONG_NUMERALS,
-            Self::Values | Self::Name | Self::Paths => usize::MAX,
         }
+    }
+}
+
+impl From<CostlyNumeral> for JsonError {
+    fn from(CostlyNumeral { line, column, excess }: CostlyNumeral) -> Self {
+        let (excess, limit) = match excess {
+            NumeralExcess::Bytes => (Excess::NumeralBytes, number::MAX_NUMERAL_BYTES),
+            NumeralExcess::LongNumerals => (Excess::LongNumerals, number::MAX_LONG_NUMERALS),
+        };
+        Self::TooComplex { line, column, excess, limit }
     }
 }
 
@@ -476,6 +479,17 @@ mod tests {
         };
         assert_eq!(excess(r#"{"a":[1,2]}"#), Some((Excess::Values, 3)));
         assert_eq!((excess(r#"{"abcd":1}"#), excess(r#"{"abcde":1}"#)), (None, Some((Excess::Name, 4))));
+
+        let costly = |text: String| match parse(text.as_bytes(), Limits::CARD) {
+            Err(JsonError::TooComplex { excess, limit, .. }) => Some((excess, limit)),
+            _ => None,
+        };
+        let digits = "1".repeat(number::MAX_NUMERAL_BYTES);
+        let bytes = Some((Excess::NumeralBytes, number::MAX_NUMERAL_BYTES));
+        assert_eq!((costly(format!(r#"{{"a":{digits}}}"#)), costly(format!(r#"{{"a":{digits}1}}"#))), (None, bytes));
+        let long = vec!["1.000000000000000001"; number::MAX_LONG_NUMERALS + 1].join(",");
+        let count = Some((Excess::LongNumerals, number::MAX_LONG_NUMERALS));
+        assert_eq!(costly(format!(r#"{{"a":[{long}]}}"#)), count);
     }
 
     #[test]

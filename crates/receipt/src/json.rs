@@ -291,7 +291,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Node, Unreadable> {
         return Err(Unreadable::TooMuch { what: "bytes", limit: MAX_BYTES });
     }
     let text = std::str::from_utf8(bytes).map_err(|error| Unreadable::NotJson(error.to_string()))?;
-    number::bound(text).map_err(Unreadable::TooCostly)?;
+    number::bound(text).map_err(|costly| Unreadable::TooCostly(costly.into()))?;
     // What it reads has the grammar of JSON; only surrogates and the size of numbers are not looked at.
     let raw: &RawValue =
         serde_json::from_str(text).map_err(|error| Unreadable::NotJson(excerpt(&error.to_string())))?;
@@ -494,5 +494,7 @@ mod tests {
             assert!(matches!(parse(text.as_bytes()), Err(Unreadable::NotJson(_))), "{text}");
         }
         assert!(matches!(parse(b"{\"a\":\"\xed\xa0\x80\"}"), Err(Unreadable::NotJson(_))));
+        let long = format!("{{\"a\": 1{}}}", "0".repeat(400));
+        assert!(matches!(parse(long.as_bytes()), Err(Unreadable::TooCostly(_))));
     }
 }

@@ -1,6 +1,6 @@
 //! Does this receipt hold? Family, hash, signature, key, signer, time and echo of the request. No I/O, no clock.
 //!
-//! CommandLayer's programs sign receipts in nine ways, and their verifiers differ. Here each way is taken apart by a module
+//! CommandLayer's programs sign receipts in eleven ways, and their verifiers differ. Here each way is taken apart by a module
 //! of its own ([`Family`]), and everything is judged over what the signature covers alone, recomputed from the bytes.
 //!
 //! | module | holds |

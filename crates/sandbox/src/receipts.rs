@@ -50,6 +50,7 @@ samples! {
     "runtime" "summarizeagent.eth" Trusted [];
     "commercial-runtime" "summarizeagent.eth" Trusted [];
     "agent-sdk" "summarizeagent.eth" Trusted [];
+    "agent-sdk-raw" "summarizeagent.eth" Trusted [];
     "website" "summarizeagent.eth" Trusted [];
     "mcp-server" "summarizeagent.eth" Trusted [];
     "runtime-core" "summarizeagent.eth" Trusted [];
@@ -57,12 +58,14 @@ samples! {
     "x402-eip712" "summarizeagent.eth" Indeterminate [ReceiptTraceNotEchoed];
     "x402-jws" "summarizeagent.eth" Indeterminate [ReceiptTraceNotEchoed];
     "clas-execution" "summarizeagent.eth" Indeterminate [ReceiptTraceNotEchoed];
+    "clas-scoped" "summarizeagent.eth" Indeterminate [ReceiptTraceNotEchoed];
     "sdk-altered" "summarizeagent.eth" Untrusted [ReceiptHashMismatch ReceiptSignatureInvalid];
     "sdk-forged" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid];
     "runtime-altered" "summarizeagent.eth" Untrusted [ReceiptHashMismatch ReceiptSignatureInvalid];
     "runtime-forged" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid];
     "commercial-runtime-altered" "summarizeagent.eth" Untrusted [ReceiptHashMismatch ReceiptSignatureInvalid];
     "commercial-runtime-forged" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid];
+    "agent-sdk-raw-forged" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid];
     "website-altered" "summarizeagent.eth" Untrusted [ReceiptHashMismatch ReceiptSignatureInvalid];
     "website-forged" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid];
     "mcp-server-altered" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid];
@@ -73,6 +76,7 @@ samples! {
     "runtime-core-hash-bound-forged" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid];
     "clas-execution-altered" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid ReceiptTraceNotEchoed];
     "clas-execution-forged" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid ReceiptTraceNotEchoed];
+    "clas-scoped-forged" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid ReceiptTraceNotEchoed];
     "x402-eip712-altered" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid ReceiptTraceNotEchoed];
     "x402-eip712-forged" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid ReceiptTraceNotEchoed];
     "x402-jws-altered" "summarizeagent.eth" Untrusted [ReceiptSignatureInvalid ReceiptTraceNotEchoed];

@@ -11,13 +11,13 @@ macro_rules! rows {
             "Most readers keep the last of two members of the same name, some keep the first. So what is verified may not be what is shown: the published verifiers say VERIFIED to a receipt that was altered in this way. The signature is not looked at.";
         ReceiptFamilyUnknown "receipt-family-unknown" Unknown Receipt "" Publisher false
             "It is not known how this receipt was signed."
-            "CommandLayer's programs sign receipts in nine ways, which are recognised by shape. This one has the shape of none of them, or of several and is signed in none, or its canonical form is not said anywhere (trust-verification, genesis receipts), or depends on the locale of its signer, or it is larger than what is read (256 KiB, 16 levels, 8192 values). Nothing is wrong that could be named, and nothing is proven.";
+            "CommandLayer's programs sign receipts in eleven published forms, which are recognised by shape. This receipt has the shape of none of them, or it is signed in none of the forms that share its shape. Or its signature uses an algorithm or a canonical form that is not checked (trust-verification and genesis receipts publish none, and one form depends on the signer's locale). Or it is larger than what is read: 256 KiB, 16 levels, 8192 values, 1000 numbers of more than 17 significant digits. Nothing was found wrong, and nothing is proven.";
         ReceiptHashMismatch "receipt-hash-mismatch" Fail Receipt "CL-64" Publisher false
             "The digest that the receipt states is not that of what it says."
             "The digest is recomputed over the canonical form of the signed members and compared with the claim. It differs, so the receipt was altered after it was signed, or its signer has another form. The signature is checked over the recomputed digest, never over the claimed one.";
         ReceiptSignatureInvalid "receipt-signature-invalid" Fail Receipt "CL-64" Publisher false
             "The signature does not hold under the key that the signer publishes."
-            "Ed25519 is verified strictly: keys of small order, malleable signatures and other spellings of them are refused, and so is an algorithm that the family does not have. Somebody else signed, or something that was signed was changed.";
+            "Ed25519 is verified strictly: keys of small order, malleable signatures and other spellings of them are refused, and so is the algorithm none. Somebody else signed, or something that was signed was changed.";
         ReceiptKeyMismatch "receipt-key-mismatch" Fail Receipt "CL-64" Publisher false
             "The receipt names another key than the one that its signer publishes."
             "The key id of the receipt is compared with cl.sig.kid of the signer's name. Where keys were rotated, the receipt can be verified as of an older block (--block).";

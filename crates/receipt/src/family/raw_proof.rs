@@ -14,11 +14,16 @@ pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
             content.remove("metadata");
         }
     }
+    let website = website::parts(receipt);
+    // The published form has no `signer_id`: the signed `signer` names the signer. One that is there is compared.
+    let names_signer_again = receipt.at(&["metadata", "proof", "signer_id"]).is_some();
+    let signers = website.signers.into_iter().take(1 + usize::from(names_signer_again)).collect();
     Ok(SignedParts {
         family: Family::B3,
         content,
         signs: Signs::CanonicalBytes,
+        signers,
         unsigned: website::unsigned_in_proof(receipt),
-        ..website::parts(receipt)
+        ..website
     })
 }

@@ -4,8 +4,6 @@
 //! and for `receipt_type` `genesis` it signs other members: neither is taken apart here. Nobody signs that member, nor
 //! `family`, so a receipt that names another kind is of this family where the signature holds by its form.
 
-use std::iter;
-
 use super::agent_sdk::{CANONICAL, SIGNED};
 use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others};
 use crate::canonical::MemberOrder;
@@ -35,7 +33,6 @@ pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
 /// What the proof says.
 pub(super) fn parts(receipt: &Node) -> SignedParts {
     let at = |path: &[&str]| Claim::at(receipt, &[&["metadata", "proof"], path].concat());
-    let signer_id = receipt.at(&["metadata", "proof", "signer_id"]).map(|_| at(&["signer_id"]));
     SignedParts {
         family: Family::B2,
         content: Node::Null,
@@ -48,7 +45,7 @@ pub(super) fn parts(receipt: &Node) -> SignedParts {
         signature: at(&["signature", "value"]),
         alphabet: Alphabet::Standard,
         kids: vec![at(&["signature", "kid"])],
-        signers: iter::once(Claim::at(receipt, &["signer"])).chain(signer_id).collect(),
+        signers: vec![Claim::at(receipt, &["signer"]), at(&["signer_id"])],
         agent: None,
         unsigned: Vec::new(),
     }

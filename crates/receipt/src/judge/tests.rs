@@ -881,6 +881,14 @@ fn of_two_families_in_which_it_is_signed_it_is_the_one_that_holds() {
         "signature": {"alg": "Ed25519", "kid": KID, "value": receipt["signature"]["sig"]}});
     let found = world.judged(&receipt);
     assert_eq!((found.state(), found.family), (State::Trusted, Some(Family::B2)), "{found:#?}");
+
+    // The website's form alone: it names its signer in the proof, too.
+    receipt.as_object_mut().expect("a receipt").remove("signature");
+    let found = world.judged(&receipt);
+    assert_eq!((found.state(), found.family), (State::Trusted, Some(Family::B2)), "{found:#?}");
+    receipt["metadata"]["proof"].as_object_mut().expect("a proof").remove("signer_id");
+    let found = world.judged(&receipt);
+    assert_eq!((found.state(), codes(&found)), (State::Untrusted, vec![Code::ReceiptSignerMismatch]), "{found:#?}");
 }
 
 /// A command reads no more than is judged: what it has is a part.

@@ -100,7 +100,7 @@ impl Kind {
             }
             Self::Levels => {
                 let deep = |inner: String, at: usize| format!(r#"{{"{at:0>1000}":0,"deep":{inner}}}"#);
-                let bottom = format!("[{}]", list(&"9".repeat(29), 7500));
+                let bottom = format!("[{}]", list(&format!("9{}", "0".repeat(28)), 7500));
                 format!(r#","deep":{}"#, (0..13).fold(bottom, deep))
             }
             Self::Twice => format!(r#"{},"x402":0"#, members(8000, &|at| format!(r#","m{at:06}x{at:014}":0"#))),
