@@ -103,10 +103,22 @@ fn is_pictograph(c: char) -> bool {
     CodePointSetData::new::<ExtendedPictographic>().contains(c)
 }
 
+/// Most marks on a letter that are passed over to find its script.
+const MAX_MARKS: usize = 8;
+
 /// Whether a joiner stands between two letters, or their marks, of scripts that are written with joiners.
 fn joins_letters(before: &str, after: &str) -> bool {
-    let joins = |c: Option<char>| c.is_some_and(|c| is_letter_or_mark(c) && is_written_with_joiners(script_of(c)));
-    joins(before.chars().next_back()) && joins(after.chars().next())
+    let is_letter = |c: Option<char>| c.is_some_and(is_letter_or_mark);
+    let script_after = after.chars().next().map(script_of);
+    is_letter(before.chars().next_back())
+        && is_letter(after.chars().next())
+        && base_script(before).is_some_and(is_written_with_joiners)
+        && script_after.is_some_and(|script| script == Script::Inherited || is_written_with_joiners(script))
+}
+
+/// The script of the last letter: marks that several scripts share take that of the letter that they stand on.
+fn base_script(text: &str) -> Option<Script> {
+    text.chars().rev().take(MAX_MARKS).map(script_of).find(|script| *script != Script::Inherited)
 }
 
 fn is_letter_or_mark(c: char) -> bool {
@@ -123,8 +135,7 @@ fn script_of(c: char) -> Script {
     CodePointMapData::<Script>::new().get(c)
 }
 
-/// Cursive scripts, and those descended from Brahmi with conjuncts (The Unicode Standard, 23.2). `Inherited` is that of
-/// the marks of Arabic.
+/// Cursive scripts, and those descended from Brahmi with conjuncts (The Unicode Standard, 23.2).
 fn is_written_with_joiners(script: Script) -> bool {
     matches!(
         script,
@@ -133,7 +144,6 @@ fn is_written_with_joiners(script: Script) -> bool {
             | Script::Devanagari
             | Script::Gujarati
             | Script::Gurmukhi
-            | Script::Inherited
             | Script::Kannada
             | Script::Khmer
             | Script::Malayalam
@@ -254,6 +264,7 @@ mod tests {
             "Summarize\u{200b}Agent",
             "Summarize\u{200d}Agent",
             "Agent\u{200c}",
+            "Agente\u{301}\u{200d}\u{301}",
             "क\u{200d}",
             "\u{200d}👨",
             "👨\u{200d}a",

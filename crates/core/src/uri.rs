@@ -18,7 +18,10 @@ fn in_one_case(uri: &str) -> String {
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
     let (user, host) = authority.rsplit_once('@').map_or(("", authority), |(user, host)| (user, host));
-    let mut same = format!("{}://{user}@{}", scheme.to_ascii_lowercase(), host.to_ascii_lowercase());
+    let scheme = scheme.to_ascii_lowercase();
+    // The place of the host holds a CID or a key there, whose case has a meaning.
+    let host = if matches!(&*scheme, "ipfs" | "ipns") { host.to_owned() } else { host.to_ascii_lowercase() };
+    let mut same = format!("{scheme}://{user}@{host}");
     let mut encoded = 0;
     for c in path.chars() {
         same.push(if encoded > 0 { c.to_ascii_uppercase() } else { c });
@@ -56,6 +59,8 @@ mod tests {
         ] {
             assert!(!are_equivalent(uri, other), "{other}");
         }
+        assert!(are_equivalent("IPFS://QmA/x", "ipfs://QmA/x"));
+        assert!(!are_equivalent("ipfs://QmA/x", "ipfs://qma/x"), "a CID has a case");
         assert!(!are_equivalent("https://User@cards.example/", "https://user@cards.example/"));
         assert!(!are_equivalent("Urn:x", "urn:X"), "the rest of a URI without an authority has a case");
     }

@@ -120,13 +120,13 @@ pub fn unproven_mirrors(card: &Card, profile: &Profile) -> Vec<Reason> {
 /// digest alone can show what it serves.
 fn is_elsewhere(location: &str, entry: &SchemaEntry) -> bool {
     let known = entry.mirrors.iter().chain([&entry.canonical, &entry.id]);
-    let is_of_manifest =
-        |host: &str| known.filter_map(|known| https_host(known)).any(|known| known.eq_ignore_ascii_case(host));
-    Ipfs::cut(location).is_none() && https_host(location).is_some_and(|host| !is_of_manifest(host))
+    let is_of_manifest = |host: &str| known.filter_map(|known| https_host(known)).any(|known| known == host);
+    Ipfs::cut(location).is_none() && https_host(location).is_some_and(|host| !is_of_manifest(&host))
 }
 
-/// The host, with its port, of an https URL without a user, a fragment and characters that no URI holds.
-fn https_host(location: &str) -> Option<&str> {
+/// The host of an https URL without a user, a fragment and characters that no URI holds: in lower case, without the dot of a
+/// fully qualified name, and with its port unless that is the default one.
+fn https_host(location: &str) -> Option<String> {
     let rest = uri::strip_scheme(location, "https")?;
     let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     let (name, port) = authority.split_once(':').unwrap_or((authority, ""));
@@ -134,7 +134,14 @@ fn https_host(location: &str) -> Option<&str> {
     let is_path = |b: u8| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?%".contains(&b);
     let is_encoded = |rest: &str| rest.as_bytes().get(..2).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit));
     let is_uri = path.bytes().all(is_path) && path.split('%').skip(1).all(is_encoded);
-    (is_name && port.bytes().all(|b| b.is_ascii_digit()) && is_uri).then_some(authority)
+    if !is_name || !port.bytes().all(|b| b.is_ascii_digit()) || !is_uri {
+        return None;
+    }
+    let host = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+    Some(match port.trim_start_matches('0') {
+        "" | "443" => host,
+        port => format!("{host}:{port}"),
+    })
 }
 
 fn unproven(location: &str, side: Side) -> Reason {
