@@ -36,17 +36,20 @@ pub(crate) fn led_through(path: &Path) -> io::Result<BTreeSet<PathBuf>> {
     Ok(folders)
 }
 
-/// What group or others may write of the way to a file, so that they choose what is read there: the file, or a folder.
-/// Nobody writes a file system that is mounted read-only, whatever its modes, and a pipe has no place.
+/// What others may write or replace of the way to a file, so that they choose what is read there: the file, a folder or a
+/// link that belongs to another user, or that group or others may write. Nobody writes a file system that is mounted read-only, whatever its modes, and a pipe has no place.
 pub(crate) fn written_by_others(file: &Path) -> io::Result<Option<PathBuf>> {
     let file = std::path::absolute(file)?;
     if !fs::metadata(&file)?.is_file() {
         return Ok(None);
     }
+    let is_ours = |found: &fs::Metadata| [0, rustix::process::geteuid().as_raw()].contains(&found.uid());
     for place in led_through(&file)? {
         let found = fs::metadata(&place)?;
         let is_kept = found.is_dir() && found.mode() & STICKY != 0;
-        if found.mode() & WRITABLE_BY_OTHERS != 0 && !is_kept && !is_read_only(&place)? {
+        let is_writable = found.mode() & WRITABLE_BY_OTHERS != 0 && !is_kept;
+        let is_foreign = !is_ours(&found) || !is_ours(&fs::symlink_metadata(&place)?);
+        if (is_writable || is_foreign) && !is_read_only(&place)? {
             return Ok(Some(place));
         }
     }
@@ -105,6 +108,11 @@ mod tests {
         for mode in [0o620, 0o602, 0o666] {
             set("own/file", mode);
             assert_eq!(found("own/file"), Some(path("own/file")), "{mode:o}");
+        }
+        set("own/file", 0o600);
+        // Only root can give a file away.
+        if std::os::unix::fs::chown(path("own/file"), Some(65534), None).is_ok() {
+            assert_eq!(found("own/file"), Some(path("own/file")), "it belongs to another user");
         }
         assert_eq!(written_by_others(Path::new("/dev/null")).expect("it is there"), None, "no file");
     }

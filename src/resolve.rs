@@ -100,7 +100,7 @@ pub use self::roots::RootSource;
 pub(crate) use self::route::RouteAnswer;
 use self::schemas::BoundSchemas;
 pub(crate) use self::setup::Load;
-#[cfg(any(feature = "cli", feature = "otel"))]
+#[cfg(feature = "otel")]
 pub(crate) use self::setup::egress;
 pub use self::setup::{SetupError, local_profiles};
 use self::signer::OfferKeys;

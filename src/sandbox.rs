@@ -54,7 +54,8 @@ impl World {
     /// # Errors
     /// When a port cannot be had.
     pub async fn endpoint(&self, fault: RpcFault, state: ChainState, own: bool) -> Result<Endpoint, WorldError> {
-        Ok(endpoint(self.0.endpoint(fault, state).await?, own))
+        let endpoint = endpoint(self.0.endpoint(fault, state).await?, own);
+        Ok(Endpoint { operator: endpoint.url.authority().to_owned(), ..endpoint })
     }
 
     /// A gateway with these manners.

@@ -180,7 +180,7 @@ pub(super) fn sources(args: &WorldArgs, reader: Reader) -> anyhow::Result<Vec<(S
             let (path, place) = (path.display(), place.display());
             bail!(
                 "{path}: others may write {place}, and [payees] and [limits] say who may be paid, and how much. \
-                 `chmod go-w {place}` changes that"
+                 Give it to root or to the daemon's user, then `chmod go-w {place}`"
             );
         }
         sources.push((Source::File(path), layer));

@@ -245,11 +245,6 @@ impl PastName {
         self.unchanged_since.as_ref().or(self.checked_at.as_ref()).cloned()
     }
 
-    /// Its normal form; none of a line that is no name.
-    pub fn normalized(&self) -> Option<&str> {
-        self.normalized.as_deref()
-    }
-
     /// The state that was decided last: by this audit, or by the last one before it that could.
     pub fn decided(&self) -> Option<Decided> {
         Decided::of(self.state).or_else(|| self.carried.as_ref()?.state)

@@ -31,7 +31,8 @@ pub(super) async fn export(walker: &Walker, name: EnsName, rules: &RuleSet) -> R
         config,
         ..walker.clone()
     };
-    let run = walker.gather(name, &rules.policy, None, &RunSpans::none()).await;
+    let mut run = walker.gather(name, &rules.policy, None, &RunSpans::none()).await;
+    run.evidence.misspelt_keys.clear();
     let header = match &run.evidence.reading {
         Ok(reading) => {
             let header = walker.chain.header(&reading.block, &reading.endpoints);
