@@ -7,8 +7,6 @@
 //! Jobs are begun by their [urgency](Urgency), and no job is interrupted. So one more thread begins nothing but the
 //! gate's: whatever a document of a client costs, the gate does not wait for it.
 
-#[cfg(test)]
-use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -346,9 +344,9 @@ impl Wake for Woken {
 /// A pool that has jobs which go on.
 #[cfg(test)]
 pub(crate) struct Occupied {
-    jobs: Vec<tokio::task::JoinHandle<bool>>,
-    /// One for each job, the first one first.
-    release: VecDeque<Sender<()>>,
+    jobs: Vec<tokio::task::JoinHandle<()>>,
+    /// Each message ends one of the jobs that were begun, whichever comes first.
+    release: Sender<()>,
 }
 
 #[cfg(test)]
@@ -364,23 +362,26 @@ impl Occupied {
     }
 
     fn by(pool: &Arc<CpuPool>, jobs: usize, urgency: Urgency) -> Self {
-        let (release, waiting): (VecDeque<_>, Vec<_>) = (0..jobs).map(|_| channel::<()>()).unzip();
-        let job = |wait: Receiver<()>| {
-            let pool = Arc::clone(pool);
+        let (release, wait) = channel::<()>();
+        let wait = Arc::new(Mutex::new(wait));
+        let job = |_| {
+            let (pool, wait): (_, Arc<Mutex<Receiver<()>>>) = (Arc::clone(pool), Arc::clone(&wait));
             tokio::spawn(async move {
                 let of_all = Arc::clone(pool.places_for(urgency)).acquire_owned().await;
                 let of_all = of_all.expect("the semaphore is never closed");
                 let place = JobPlace { client: None, urgency, _of_all: of_all };
-                let (job, result) = pool.packed(move || wait.recv().is_ok());
+                let (job, result) = pool.packed(move || {
+                    let _ = wait.lock().expect("no job panics").recv();
+                });
                 pool.hand_over(&Work::of_nobody(urgency), place, job, result).await
             })
         };
-        Self { jobs: waiting.into_iter().map(job).collect(), release }
+        Self { jobs: (0..jobs).map(job).collect(), release }
     }
 
-    /// Ends the first job that goes on.
-    pub(crate) fn release_one(&mut self) {
-        self.release.pop_front().expect("a job goes on");
+    /// Ends one of the jobs that were begun.
+    pub(crate) fn release_one(&self) {
+        self.release.send(()).expect("a job goes on");
     }
 
     /// Whether other jobs wait for these.
@@ -399,7 +400,7 @@ impl Occupied {
     pub(crate) async fn release(self) {
         drop(self.release);
         for job in self.jobs {
-            assert!(!job.await.expect("it ends"), "its channel was closed");
+            job.await.expect("it ends");
         }
     }
 }

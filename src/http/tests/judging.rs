@@ -181,7 +181,7 @@ async fn wait_for_queue(pool: &CpuPool, jobs: usize) {
 async fn dear_documents_hold_up_neither_the_gate_nor_decisions() {
     const DOCUMENTS: usize = 8;
     let daemon = Daemon::start().await;
-    let mut dear = Occupied::by_documents(daemon.pool(), DOCUMENTS);
+    let dear = Occupied::by_documents(daemon.pool(), DOCUMENTS);
     Occupied::wait_for_jobs(daemon.pool(), DOCUMENTS).await;
     let threads = daemon.pool().threads();
     wait_for_queue(daemon.pool(), DOCUMENTS - threads).await;
