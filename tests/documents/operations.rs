@@ -167,7 +167,7 @@ fn what_is_shipped_is_built_with_its_commit() {
 }
 
 /// The workflows, and what a user copies as one.
-const WORKFLOWS: [&str; 3] = [".github/workflows/ci.yml", ".github/workflows/release.yml", "deploy/github-watch.yml"];
+const WORKFLOWS: [&str; 3] = [".github/workflows/ci.yml", ".github/workflows/release.yml", "deploy/github-audit.yml"];
 
 /// A tag of an action may move, and a commit does not.
 #[test]

@@ -90,6 +90,7 @@ pub(crate) fn aggregate(success: bool, resolved: &[u8]) -> Vec<u8> {
     let word = |value: u8| Bytes::from(U256::from(value).to_be_bytes_vec());
     let three = |values: [u8; 3]| Bytes::from(values.map(|value| U256::from(value).to_be_bytes_vec()).concat());
     let results = vec![
+        (true, word(1)),
         (true, word(7)),
         (true, word(0)),
         (true, three([0; 3])),
