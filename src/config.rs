@@ -45,6 +45,7 @@ mod telemetry;
 mod value;
 
 pub use admin::{AdminConfig, AdminLayer};
+use chains::five_slots;
 pub use chains::{ChainId, Chains, RegistryChain};
 pub use clresolve_core::base_url::BaseUrl;
 pub use cors::{ANY_ORIGIN, CorsConfig, CorsLayer};
@@ -311,21 +312,6 @@ impl ChainConfig {
     pub fn head_age(&self) -> Option<Duration> {
         self.max_head_age.or_else(|| five_slots(self.id))
     }
-}
-
-/// Five slots of the chain with this id, if its blocks come at a fixed rate that is known here. A slot may stay empty, and
-/// an endpoint may be a block behind.
-fn five_slots(chain_id: u64) -> Option<Duration> {
-    let seconds = match chain_id {
-        // Ethereum, and its test networks Holesky, Hoodi and Sepolia.
-        MAINNET | 17_000 | 560_048 | 11_155_111 => 12,
-        // Gnosis and its test network Chiado.
-        100 | 10_200 => 5,
-        // OP Mainnet, Base, and their test networks on Sepolia.
-        10 | 8453 | 11_155_420 | 84_532 => 2,
-        _ => return None,
-    };
-    Some(5 * Duration::from_secs(seconds))
 }
 
 impl Default for RulesConfig {

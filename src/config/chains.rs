@@ -7,6 +7,7 @@ use std::time::Duration;
 use alloy_primitives::Address;
 use clresolve_core::payment::CoinType;
 use clresolve_core::reading::GradeDemand;
+use clresolve_core::world::MAINNET_ID as MAINNET;
 use clresolve_state::agent_registry::IDENTITY_REGISTRY;
 use serde::{Deserialize, Serialize};
 
@@ -122,7 +123,7 @@ impl RegistryChain {
 
     /// The age that the newest block of this chain may have, as [`ChainConfig::head_age`](super::ChainConfig::head_age).
     pub fn head_age(&self, id: ChainId) -> Option<Duration> {
-        self.max_head_age.or_else(|| super::five_slots(id.number()))
+        self.max_head_age.or_else(|| five_slots(id.number()))
     }
 
     /// The endpoints, each under a label of its own that tells the chain too: `rpc-8453-1` where none is given.
@@ -193,6 +194,21 @@ mod contract {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Address, D::Error> {
         One::<Contract>::deserialize(d).map(Option::unwrap_or_default)
     }
+}
+
+/// Five slots of the chain with this id, if its blocks come at a fixed rate that is known here. A slot may stay empty, and
+/// an endpoint may be a block behind.
+pub(super) fn five_slots(chain_id: u64) -> Option<Duration> {
+    let seconds = match chain_id {
+        // Ethereum, and its test networks Holesky, Hoodi and Sepolia.
+        MAINNET | 17_000 | 560_048 | 11_155_111 => 12,
+        // Gnosis and its test network Chiado.
+        100 | 10_200 => 5,
+        // OP Mainnet, Base, and their test networks on Sepolia.
+        10 | 8453 | 11_155_420 | 84_532 => 2,
+        _ => return None,
+    };
+    Some(5 * Duration::from_secs(seconds))
 }
 
 #[cfg(test)]
