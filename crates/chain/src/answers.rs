@@ -15,7 +15,7 @@ use clresolve_core::reading::{Answer, ChainError, Holding, Latest};
 use clresolve_core::records::Record;
 use clresolve_state::answer;
 use clresolve_state::answer::{Response, Returned};
-use clresolve_state::contracts::Findings;
+use clresolve_state::contracts::{Findings, Resolved};
 use futures_util::StreamExt as _;
 use futures_util::future::try_join;
 use futures_util::stream::FuturesUnordered;
@@ -132,10 +132,23 @@ impl Answers {
     /// What the newest block says, from the votes on it that count. A look-up asks the endpoints whose newest block counts:
     /// any other could lead it through an older one.
     pub(crate) async fn newest(&self, query: &Query, newest: Newest<Findings>, pool: &EndpointPool) -> NewestAnswer {
-        let Newest { records, payment, look_ups, current } = newest;
-        let rpc = &pool.client(current, Vec::new());
+        let Newest { records, payment, look_ups, mut current, unheard, floor } = newest;
         let objection = records.objection();
-        let latest = self.voted(rpc, query, records, payment, pool.chain_id).await;
+        let ask = async |endpoints: &[Arc<RpcEndpoint>]| {
+            let rpc = &pool.client(endpoints.to_vec(), Vec::new());
+            self.voted(rpc, query, records.clone(), payment.clone(), pool.chain_id).await
+        };
+        let mut latest = ask(&current).await;
+        let is_looked_up = matches!(&records.vote, Ok(Findings { resolved: Resolved::Offchain(_), .. }));
+        let is_undecided = matches!(latest, Err(ChainError::Disagree(_) | ChainError::Unreachable(_)));
+        if is_undecided && is_looked_up && objection.is_none() {
+            // One of them lies in its look-up, or too few have voted.
+            let recent = pool.recent(unheard, floor).await;
+            if !recent.is_empty() {
+                current.extend(recent);
+                latest = ask(&current).await;
+            }
+        }
         // Who objects by what cannot be read may have made it up: the publisher is not to blame.
         let latest = latest.map_err(|error| objection.clone().unwrap_or(error));
         NewestAnswer { latest, objection, look_ups, agree: pool.agree() }
@@ -424,7 +437,8 @@ mod tests {
         let vote = |is_objection| NewestVote { label: "a".to_owned(), vote: Ok(unreadable.clone()), is_objection };
         let newest = async |is_objection| {
             let (records, payment) = (vote(is_objection), vote(false));
-            let newest = Newest { records, payment, look_ups: Vec::new(), current: Vec::new() };
+            let (current, unheard) = (Vec::new(), Vec::new());
+            let newest = Newest { records, payment, look_ups: Vec::new(), current, unheard, floor: 0 };
             answers.newest(&query, newest, &pool).await.latest
         };
         let stated = ChainError::Resolver(ResolverFault::CallReverted);

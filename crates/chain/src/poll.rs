@@ -110,6 +110,10 @@ pub(crate) struct Newest<V> {
     /// The endpoints that may be asked about the newest block: their vote on it counts and agrees, and they contradicted
     /// nothing in this reading.
     pub(crate) current: Vec<Arc<RpcEndpoint>>,
+    /// The endpoints that have not voted on it and contradicted nothing in this reading.
+    pub(crate) unheard: Vec<Arc<RpcEndpoint>>,
+    /// The height of what was read: a newest block below it does not count.
+    pub(crate) floor: u64,
 }
 
 impl<V: Vote + Clone> Newest<V> {
@@ -126,18 +130,24 @@ impl<V: Vote + Clone> Newest<V> {
             Some(NewestVote { label, vote, is_objection: counter.is_objection(endpoint, pinned, part) })
         };
         let look_ups = counter.same_up_to_look_ups(pinned).filter(|(endpoint, _)| is_usable(endpoint));
-        let current = counter.current(at, pinned).into_iter().filter(&is_usable);
-        let current = current.map(|endpoint| Arc::clone(&order[endpoint])).collect();
+        let endpoints = |indices: &mut dyn Iterator<Item = usize>| {
+            indices.filter(&is_usable).map(|endpoint| Arc::clone(&order[endpoint])).collect()
+        };
+        let current = endpoints(&mut counter.current(at, pinned).into_iter());
+        let unheard = endpoints(&mut (0..order.len()).filter(|endpoint| counter.latest_vote(*endpoint).is_none()));
         Some(Self {
             records: of(at.records, VotePart::Records)?,
             payment: of(at.payment, VotePart::Payment)?,
             look_ups: look_ups.map(|(endpoint, vote)| (Arc::clone(&order[endpoint]), vote.clone())).collect(),
             current,
+            unheard,
+            floor: pinned.height().unwrap_or_default(),
         })
     }
 }
 
 /// A vote on the newest block.
+#[derive(Clone)]
 pub(crate) struct NewestVote<V> {
     /// Label of the endpoint that gave it.
     pub(crate) label: String,

@@ -7,10 +7,12 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use alloy_rpc_client::RpcClient;
 use clresolve_core::payment::Coins;
-use clresolve_core::reading::{Block, ChainError, GradeDemand};
+use clresolve_core::reading::{Block, BlockSelector, ChainError, GradeDemand};
 use clresolve_state::contracts::Findings;
 use clresolve_state::{Contracts, HashedHeader};
+use futures_util::future::join_all;
 use jiff::Timestamp;
+use tokio::time::timeout;
 
 use crate::endpoint::{Endpoint, RpcEndpoint};
 use crate::exchange::ChainIdentity;
@@ -172,6 +174,18 @@ impl EndpointPool {
     /// The failure of the endpoints with these labels at `block`.
     pub(crate) fn explain(&self, failure: Failure, labels: &[String], block: &Block) -> ChainError {
         failure.into_error(&labels.join(", "), &block.number.to_string(), self.chain_id)
+    }
+
+    /// Those of these endpoints whose newest block is recent and not below `floor`. All are asked at the same time, and have
+    /// as long as an endpoint may stall.
+    pub(crate) async fn recent(&self, endpoints: Vec<Arc<RpcEndpoint>>, floor: u64) -> Vec<Arc<RpcEndpoint>> {
+        let patience = self.patience().unwrap_or(self.hedge_after);
+        let recent = endpoints.into_iter().map(async |endpoint| {
+            let (_, head) = timeout(patience, endpoint.header(BlockSelector::Latest)).await.ok()?.ok()?;
+            let is_recent = self.head_age.check(head.timestamp, (self.clock)()).is_ok();
+            (head.number >= floor && is_recent).then_some(endpoint)
+        });
+        join_all(recent).await.into_iter().flatten().collect()
     }
 
     /// The header with this hash, from the first of these endpoints that gives it.

@@ -380,11 +380,6 @@ impl<V: Vote> QuorumCounter<V> {
         voters.map(|voter| voter.endpoint).collect()
     }
 
-    /// Whether these endpoints are of as many operators as must agree.
-    pub(crate) fn are_enough(&self, endpoints: &[usize]) -> bool {
-        self.operators(endpoints) >= self.agree
-    }
-
     /// Whether an answer about a block of others is expected.
     fn awaits(&self) -> bool {
         self.voters.iter().any(|voter| voter.awaited().next().is_some())

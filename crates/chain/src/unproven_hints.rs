@@ -92,8 +92,7 @@ impl UnprovenHints {
     pub(crate) async fn newest(mut self, head: &Head, pinned: &Findings) -> Option<NewestFindings> {
         let mut counter = QuorumCounter::new(self.agree);
         let mut counted = 0;
-        let is_looked_up = matches!(pinned.resolved, Resolved::Offchain(_));
-        let at = loop {
+        loop {
             for (index, latest) in &self.latest[counted..] {
                 let endpoint = &self.order[*index];
                 let latest = latest.clone().and_then(|latest| not_before(latest, &head.block));
@@ -102,21 +101,16 @@ impl UnprovenHints {
                 }
             }
             counted = self.latest.len();
-            if self.receive(counter.need()).await {
-                continue;
+            if !self.receive(counter.need()).await {
+                break;
             }
-            let at = match counter.status() {
-                QuorumStatus::Settled(agreement) | QuorumStatus::Provisional(agreement, _) => agreement.latest?,
-                QuorumStatus::Open { .. } => counter.objections(pinned)?,
-            };
-            // A look-up asks those that agree, so enough of them must have answered.
-            let current = counter.current(at, pinned);
-            let more = Need::Answers { in_sight: current.len() };
-            if !is_looked_up || counter.are_enough(&current) || !self.receive(more).await {
-                break at;
-            }
+        }
+        let at = match counter.status() {
+            QuorumStatus::Settled(agreement) | QuorumStatus::Provisional(agreement, _) => agreement.latest?,
+            QuorumStatus::Open { .. } => counter.objections(pinned)?,
         };
-        let newest = Newest::of(at, &counter, pinned, &self.order, |_| true)?;
+        let is_usable = |endpoint: &usize| !head.excludes(&self.order[*endpoint].label);
+        let newest = Newest::of(at, &counter, pinned, &self.order, is_usable)?;
         Some(NewestFindings { reached: counter.reached(at), newest })
     }
 
