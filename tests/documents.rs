@@ -49,8 +49,9 @@ const ELSEWHERE: [&str; 15] = [
 const LINE: usize = 120;
 
 /// The first lines of the samples that do not run, and why.
-const NOT_RUN: [(&str, &str, &str); 9] = [
+const NOT_RUN: [(&str, &str, &str); 10] = [
     ("README.md", "cargo test", "it would run itself"),
+    ("README.md", "clresolve serve --sandbox", "it runs until it is stopped, on a fixed port"),
     (
         "docs/audits.md",
         "clresolve audit --names names.txt --pin pin.json --shard 1/2 --json --out 1.json",
@@ -172,26 +173,6 @@ fn explanations_name_keys_that_the_configuration_has() {
         }
     }
     assert!(assignments > 0);
-}
-
-/// The table of dependencies has a row in place of an entry.
-#[test]
-fn every_decision_has_context_decision_and_consequence() {
-    let decisions = documents().into_iter().filter(|file| file.starts_with("docs/decisions/"));
-    let mut entries = 0;
-    for file in decisions {
-        let text = read(&file);
-        for entry in text.split("\n## ").skip(1) {
-            let (title, body) = entry.split_once('\n').unwrap_or((entry, ""));
-            let labels =
-                body.lines().filter_map(|line| line.strip_prefix("- ")?.split_once(':')).map(|(label, _)| label);
-            let mut labels: Vec<&str> = labels.filter(|label| *label != "Rejected").collect();
-            labels.dedup();
-            assert_eq!(labels, ["Context", "Decision", "Consequence"], "{file}: {title}");
-            entries += 1;
-        }
-    }
-    assert!(entries > 150, "the decisions were not found");
 }
 
 #[test]

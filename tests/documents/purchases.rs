@@ -25,10 +25,7 @@ const THIEF: &str = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
 const MAX_HEAD_BYTES: u64 = 64 * 1024;
 
 /// The samples of documents that are examples of the clients.
-const EXAMPLES: [(&str, &str, &str); 14] = [
-    ("README.md", "python", "clients/python/examples/buy.py"),
-    ("README.md", "rust", "clients/rust/examples/buy.rs"),
-    ("README.md", "ts", "clients/typescript/examples/buy.mjs"),
+const EXAMPLES: [(&str, &str, &str); 11] = [
     ("clients/go/README.md", "go", "clients/go/examples/buy/main.go"),
     ("clients/python/README.md", "python", "clients/python/examples/buy.py"),
     ("clients/rust/README.md", "rust", "clients/rust/examples/buy.rs"),
