@@ -1,6 +1,6 @@
 //! The daemon: the report face, which describes, and the gate face, which decides.
 //!
-//! `router.rs` has the routes, and docs/daemon.md describes each of them.
+//! `router.rs` has the routes, and docs/reference/http.md describes each of them.
 //!
 //! Errors of the report face are problems (RFC 9457) whose `type` is the URI of a code. The gate answers 200 or 403
 //! only: a proxy that fails open would let a request through on a 5xx or a 429. What is no well-formed HTTP request

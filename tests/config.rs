@@ -599,7 +599,7 @@ fn help_and_documents_name_the_commands_that_do_not_read_your_own_file() {
         let says = said.contains("Your own configuration file is not read.");
         assert_eq!(says, expected.contains(command), "{command}: {said}");
     }
-    let text = std::fs::read_to_string(shipped("../docs/configuration.md")).expect("the document is readable");
+    let text = std::fs::read_to_string(shipped("../docs/run.md")).expect("the document is readable");
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let after = text.split("These commands never read it: ").nth(1).expect("the list");
     let listed = after.split('.').next().unwrap_or_default().split('`').skip(1).step_by(2);

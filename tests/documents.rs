@@ -67,8 +67,7 @@ const NOT_RUN: [(&str, &str, &str); 10] = [
         "clresolve audit --names names.txt --format json --out june.json",
         "takes a month of the real world",
     ),
-    ("docs/daemon.md", "clresolve serve", "it runs until it is stopped, on a fixed port"),
-    ("docs/explorer.md", "clresolve serve --sandbox", "it runs until it is stopped, on a fixed port"),
+    ("docs/run.md", "clresolve serve --sandbox", "it runs until it is stopped, on a fixed port"),
     ("docs/signed-cards.md", "clresolve signature verify signed.json --did did:web:example.com", "asks real hosts"),
     (
         "docs/signed-verdicts.md",

@@ -150,9 +150,9 @@ mod tests {
 
     #[test]
     fn the_document_names_all_that_takes_a_restart() {
-        let document = include_str!("../../docs/daemon.md");
-        let (_, section) = document.split_once("\n## Another configuration\n").expect("the section");
-        let section = section.split("\n## ").next().unwrap_or_default();
+        let document = include_str!("../../docs/run.md");
+        let (_, section) = document.split_once("\n### Reload\n").expect("the section");
+        let section = section.split("\n### ").next().unwrap_or_default();
         for part in
             Restart::ALL.iter().flat_map(|part| part.to_string().split(" and ").map(str::to_owned).collect::<Vec<_>>())
         {

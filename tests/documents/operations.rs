@@ -1,5 +1,5 @@
-//! What is shipped for operators against the daemon: alert rules, dashboard and `docs/operations.md` name metrics and codes
-//! that exist, and each alert is explained. Image, manifests, compose file, unit and proxies have what they are for.
+//! What is shipped for operators against the daemon: alert rules, dashboard and `docs/run.md` name metrics and codes that
+//! exist, and each alert is explained. Image, manifests, compose file, unit and proxies have what they are for.
 
 use clresolve::reason::{Code, Refusal};
 use clresolve::telemetry::{FAMILIES, Kind};
@@ -9,7 +9,7 @@ use super::*;
 const RULES: &str = "deploy/prometheus/alerts.yml";
 const RULE_TESTS: &str = "deploy/prometheus/alerts.test.yml";
 const DASHBOARD: &str = "deploy/grafana/dashboard.json";
-const DOCUMENT: &str = "docs/operations.md";
+const DOCUMENT: &str = "docs/run.md";
 const MANIFESTS: &str = "deploy/kubernetes/clresolve.yaml";
 const COMPOSE: &str = "deploy/compose.yml";
 const UNIT: &str = "deploy/clresolve.service";

@@ -212,7 +212,7 @@ async fn a_change_on_chain_is_told_as_an_eviction() {
 
 #[test]
 fn the_event_in_the_document_has_the_form_that_is_published() {
-    let (_, section) = include_str!("../../docs/daemon.md").split_once("\n## Follow names\n").expect("the section");
+    let (_, section) = include_str!("../../docs/run.md").split_once("\n## Follow names\n").expect("the section");
     let shown = section.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an event");
     has_form("verdict", &serde_json::from_str(shown).expect("JSON"));
 }

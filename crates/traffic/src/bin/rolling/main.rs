@@ -6,7 +6,7 @@
 //! just rolling 300    five minutes
 //! ```
 //!
-//! The order is that of docs/operations.md: out of the proxy, SIGTERM, the next life, its readiness and the names in use,
+//! The order is that of docs/run.md: out of the proxy, SIGTERM, the next life, its readiness and the names in use,
 //! back into the proxy. nginx runs under `deploy/nginx.conf` and tries no second daemon; the gate has its own deadline.
 //! Each request has a connection of its own and is sent once. One that gets no answer, or another than the agent
 //! deserves, is lost.
