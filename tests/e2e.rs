@@ -290,7 +290,17 @@ fn an_audit_of_the_released_cards_and_documented_records() {
     let (decision, reason) = released.draft("runtime.commandlayer.eth");
     assert_eq!(decision, "draft: not to be called or paid until its publisher has corrected what it published");
     assert!(reason.starts_with("txt-missing (CL-35, CL-36, CL-37, CL-38, CL-39, CL-40); "), "{reason}");
-    released.is_quoted();
+    released.has_lines(&[
+        "**4 of 16 names are not trusted. 1 owner must act on 2 names, because records on the chain are missing or \
+         wrong.**",
+        "| name | state | TXT = HTTPS | TXT = IPFS | HTTPS = IPFS | TXT = card | card = manifest | \
+         schemas = manifest | codes |",
+        "|---|---|:-:|:-:|:-:|:-:|:-:|:-:|---|",
+        "| `fetchagent.eth` | trusted | ✓ | ✓ | ✓ | ✓ | ✓ | ✓ |  |",
+        "| `formatagent.eth` | untrusted | ✗ | – | – | ✗ | ✓ | ✓ | txt-missing, checksum-mismatch, \
+         txt-entry-mismatch, cid-unproven |",
+        "| `runtime.commandlayer.eth` | untrusted | – | – | – | – | – | – | txt-missing |",
+    ]);
 }
 
 #[test]
