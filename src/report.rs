@@ -33,7 +33,6 @@ mod row;
 mod sarif;
 mod scope;
 pub mod shard;
-mod upstreams;
 mod words;
 
 use std::io::{self, Write};

@@ -4,7 +4,6 @@
 //! a run asks the chain, and the [`Content`] that the records name (`sources`).
 
 #[cfg(feature = "cli")]
-mod agreement;
 #[cfg(feature = "cli")]
 mod audit;
 mod cached;
@@ -74,7 +73,6 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 #[cfg(feature = "cli")]
-pub(crate) use self::agreement::UpstreamSurvey;
 use self::cached::CachedWalker;
 #[cfg(feature = "unstable")]
 pub use self::content::Liars;

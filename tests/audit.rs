@@ -99,11 +99,9 @@ fn every_name_of_the_sandbox_gets_the_row_that_its_list_tells() {
     // A name's chain reads share 60 % of its time limit. `offchain-loop.eth` needs five calls, with four rounds of gateway
     // requests between them. Under load they exceed 9 s, the share of the default limit.
     let options = ["--depth", "identity", "--timeout", "2m"];
-    let output = run(list.as_bytes(), &[&options[..], &["--format", "json", "--agreement"]].concat());
+    let output = run(list.as_bytes(), &[&options[..], &["--format", "json"]].concat());
     assert_eq!(code(&output), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
     let report = json_of(&output.stdout);
-    let endpoint = &report["agreement"]["endpoints"][0];
-    assert_eq!((&endpoint["differ"], &endpoint["silent"]), (&json!(0), &json!(0)), "it is the one that was read");
 
     let rows = report["rows"].as_array().unwrap();
     assert_eq!(rows.len(), expected.len());
@@ -299,11 +297,8 @@ fn every_log_for_code_hosts_fits_the_schema_of_sarif() {
     let validator = jsonschema::options().should_validate_formats(true).build(&schema).expect("a schema");
     let every: String = Sandbox::expected().iter().map(|expected| format!("{}\n", expected.name)).collect();
     let registry = "https://commandlayer.sandbox.example/agent-cards/meta/manifest.json";
-    let lists: [(&[u8], &[&str]); 3] = [
-        (b"summarizeagent.eth\n", &[]),
-        (LIST, &["--registry", registry]),
-        (every.as_bytes(), &["--agreement", "--timeout", "2m"]),
-    ];
+    let lists: [(&[u8], &[&str]); 3] =
+        [(b"summarizeagent.eth\n", &[]), (LIST, &["--registry", registry]), (every.as_bytes(), &["--timeout", "2m"])];
     for (list, options) in lists {
         let options = [&["--format", "sarif", "--depth", "identity"], options].concat();
         let log = json_of(&run(list, &options).stdout);
@@ -1550,7 +1545,7 @@ fn shards_of_a_list_and_a_registry_merge_to_the_report_of_one_run() {
     std::fs::write(&names, "host-changed.eth\nSummarizeAgent.eth\nno name\n").unwrap();
     let audit = |registry: &str, options: &[&str]| {
         let fixed = ["audit", "--names", &names, "--registry", registry, "--block", &block, "--depth", "identity"];
-        world.clresolve(&[&fixed[..], &["--agreement", "--json", "--timeout", "2m"], options].concat())
+        world.clresolve(&[&fixed[..], &["--json", "--timeout", "2m"], options].concat())
     };
     let whole = audit(REGISTRY, &["--schema-layers"]);
     assert_eq!(json_of(&whole.stdout)["counts"]["names"], 6, "{}", String::from_utf8_lossy(&whole.stderr));
@@ -1760,7 +1755,7 @@ impl PinnedAudit {
 
 fn start_two_agents() -> (tokio::runtime::Runtime, World, Config) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let world = runtime.block_on(World::start(&two_agents("Makes long texts short."))).unwrap();
+    let world = runtime.block_on(World::start(&two_agents())).unwrap();
     let mut config = world.config();
     config.timeout = Duration::from_secs(120);
     (runtime, world, config)
@@ -2719,126 +2714,12 @@ fn records_that_are_proven_to_be_gone_are_a_change_and_nothing_is_carried_over_t
     }
 }
 
-/// A world with two agents whose cards say `about`, so that each text makes a ledger of its own.
-fn two_agents(about: &str) -> Spec {
+/// A world with two agents.
+fn two_agents() -> Spec {
     let agent = |name: &str, layout: &str| {
-        format!("[[agent]]\nname = \"{name}\"\nabout = \"{about}\"\n{layout}state = \"trusted\"\n")
+        format!("[[agent]]\nname = \"{name}\"\nabout = \"Makes long texts short.\"\n{layout}state = \"trusted\"\n")
     };
     let publisher = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n";
     let agents = agent("deep.eth", "layout = \"directory-of-blocks\"\n") + &agent("plain.eth", "");
     Spec::parse(&format!("{publisher}{agents}")).unwrap_or_else(|error| panic!("{error}"))
-}
-
-/// A configuration whose first endpoint and first gateway are honest, and none of the others.
-async fn among_liars(world: &World, other: &World) -> Config {
-    let mut config = world.config();
-    config.timeout = Duration::from_secs(120);
-    let mut own_ledger = other.config().chain.endpoints.remove(0);
-    "own-ledger".clone_into(&mut own_ledger.label);
-    own_ledger.own = false;
-    let failing = async |fault| world.endpoint(fault, ChainState::default(), false).await.unwrap();
-    let records = failing(RpcFault::OtherRecords).await;
-    let gone = failing(RpcFault::DropConnection).await;
-    config.chain.endpoints.extend([own_ledger, records, gone]);
-    for manners in [GatewayManners::Missing, GatewayManners::Lie, GatewayManners::Drop] {
-        config.gateways.push(world.gateway(manners));
-    }
-    config
-}
-
-#[test]
-fn every_endpoint_and_every_gateway_is_asked_and_no_state_depends_on_it() {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let (world, other) = runtime.block_on(async {
-        let world = World::start(&two_agents("Makes long texts short.")).await.unwrap();
-        (world, World::start(&two_agents("Makes short texts long.")).await.unwrap())
-    });
-    let config = runtime.block_on(among_liars(&world, &other));
-    let folder = TempDir::new().unwrap();
-    let (file, names) = (folder.path().join("liars.toml"), folder.path().join("names.txt"));
-    config.save(&file).unwrap();
-    std::fs::write(&names, "deep.eth\nplain.eth\nnobody.eth\nno name\n").unwrap();
-    let audit = |options: &[&str]| {
-        let mut command = without_configuration();
-        command.args(["audit", "--depth", "identity", "--config"]).arg(&file);
-        let output = command.arg("--names").arg(&names).args(options).output().expect("the binary runs");
-        assert_eq!(code(&output), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
-        assert!(!text_of(&output).contains("127.0.0.1"), "{}", text_of(&output));
-        output
-    };
-
-    let mut report = json_of(&audit(&["--agreement", "--json"]).stdout);
-    assert!(fits_schema(&report), "{report:#}");
-    let labels: Vec<_> = config.gateways.iter().map(|gateway| gateway.label.clone()).collect();
-    let gateway = |place: usize, says: &str| json!({"label": labels[place], "says": says});
-    let gateways = json!([gateway(0, "has"), gateway(1, "lacks"), gateway(2, "lies"), gateway(3, "unreached")]);
-    let endpoints = |facts: &[&str]| {
-        let altered = match facts {
-            [] => json!({"label": config.chain.endpoints[2].label, "says": "agree"}),
-            facts => json!({"label": config.chain.endpoints[2].label, "says": "differ", "in": facts}),
-        };
-        json!([
-            {"label": config.chain.endpoints[0].label, "says": "agree"},
-            {"label": "own-ledger", "says": "differ", "in": ["block"]},
-            altered,
-            {"label": config.chain.endpoints[3].label, "says": "silent", "why": "no-answer"},
-        ])
-    };
-    let rows = report["rows"].as_array_mut().unwrap();
-    let said: Vec<Value> =
-        rows.iter_mut().map(|row| row.as_object_mut().unwrap().remove("agreement").unwrap_or_default()).collect();
-    let agent = json!({"endpoints": endpoints(&["records"]), "gateways": gateways});
-    let nobody = json!({"endpoints": endpoints(&[]), "gateways": []});
-    let no_name = json!({"endpoints": [], "gateways": []});
-    assert_eq!(said, [agent.clone(), agent, nobody, no_name]);
-    let counted = |label: &str, counts: [u64; 3]| json!({"label": label, "agree": counts[0], "differ": counts[1], "silent": counts[2]});
-    assert_eq!(report["agreement"]["endpoints"][1], counted("own-ledger", [0, 3, 0]));
-    assert_eq!(report["agreement"]["endpoints"][0]["agree"], 3);
-    assert_eq!(
-        report["agreement"]["gateways"][2],
-        json!({"label": labels[2], "has": 0, "lacks": 0, "lies": 2, "unreached": 0})
-    );
-
-    let without = json_of(&audit(&["--json"]).stdout);
-    assert_eq!((&without["agreement"], &without["scope"]["agreement"]), (&Value::Null, &Value::Null));
-    assert_eq!(without["rows"], report["rows"], "nothing else depends on it");
-    assert_eq!(without["counts"], report["counts"]);
-
-    let sentences = "Of 4 RPC endpoints: 2 said something else of a name, 1 gave no answer. Of 4 gateways: 1 lacked a \
-                     card, 1 sent a wrong block, 1 gave no answer.";
-    for form in ["md", "html", "sarif"] {
-        let text = audit(&["--agreement", "--format", form]);
-        assert!(text_of(&text).contains(sentences), "{form}: {}", text_of(&text));
-    }
-    let markdown = audit(&["--agreement", "--format", "md"]);
-    assert!(text_of(&markdown).contains("| `deep.eth` | `own-ledger` | has another block at that height |"));
-    let cells = csv(text_of(&audit(&["--agreement", "--format", "csv"])));
-    let column = |name: &str| cells[0].iter().position(|head| head == name).unwrap();
-    assert!(cells[1][column("endpoints")].contains("own-ledger: differ (block); "), "{cells:?}");
-    assert!(cells[1][column("gateways")].ends_with(": unreached") && cells[3][column("gateways")].is_empty());
-}
-
-#[test]
-fn asking_an_endpoint_besides_costs_a_fifth_of_a_request_for_a_name_at_most() {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let world = runtime.block_on(World::start(&two_agents("Makes long texts short."))).unwrap();
-    let mut config = world.config();
-    config.timeout = Duration::from_secs(120);
-    let folder = TempDir::new().unwrap();
-    let (file, names) = (folder.path().join("world.toml"), folder.path().join("names.txt"));
-    config.save(&file).unwrap();
-    let list: String = (0..100).map(|number| format!("nobody-{number}.eth\n")).collect();
-    std::fs::write(&names, list).unwrap();
-    let requests = |options: &[&str]| {
-        let before = world.counts().rpc;
-        let mut command = without_configuration();
-        command.args(["audit", "--depth", "identity", "--json", "--config"]).arg(&file);
-        let output = command.arg("--names").arg(&names).args(options).output().expect("the binary runs");
-        let report = json_of(&output.stdout);
-        (world.counts().rpc - before, report["agreement"]["endpoints"][0]["agree"].clone())
-    };
-    let (alone, unasked) = requests(&[]);
-    let (besides, agreed) = requests(&["--agreement"]);
-    assert_eq!((unasked, agreed), (Value::Null, json!(100)));
-    assert!(besides - alone <= 20, "{alone} requests, and {besides} with the flag");
 }

@@ -40,7 +40,6 @@ use super::world::{Reader, World, WorldFiles};
 use crate::chain::GradeDemand;
 use crate::config::Config;
 use crate::report::{AuditCounts, Demands, Ending, ListOfNames, Scope};
-use crate::resolve::UpstreamSurvey;
 use crate::verdict::{Depth, Pinned, canonical_digest};
 
 pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
@@ -65,7 +64,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let list = args.names.as_deref().map(|list| names::open_part(list, args.shard)).transpose()?;
     let history = History::read(&args.earlier)?;
     let mut interrupt = pin!(asked_to_stop());
-    let Prepared { world, registry, survey, mut scope, pin, mut writer } = tokio::select! {
+    let Prepared { world, registry, mut scope, pin, mut writer } = tokio::select! {
         prepared = Prepared::of(&args, &history) => prepared?,
         () = &mut interrupt => return Ok(Exit::Interrupted),
     };
@@ -73,7 +72,6 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let listed = ListAudit {
         resolver: &world.resolver,
         pin: pin.as_ref(),
-        survey: survey.as_ref(),
         earlier: history.last.as_ref(),
         shard: args.shard,
         pace: Pace::of(&world.config, args.concurrency),
@@ -113,7 +111,6 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
 struct Prepared {
     world: World,
     registry: Option<Registry>,
-    survey: Option<UpstreamSurvey>,
     scope: Scope,
     pin: Option<BlockPin>,
     writer: RowWriter,
@@ -124,11 +121,9 @@ impl Prepared {
     async fn of(args: &AuditArgs, history: &History) -> anyhow::Result<Self> {
         let world = World::open_for_list(&args.world, Reader::People, Depth::Schemas, args.concurrency).await?;
         let registry = Registry::of(args, &world.resolver).await?;
-        let survey = if args.agreement { world.resolver.upstream_survey()? } else { None };
         let shared = BlockPin::of(args.pin.as_deref(), &world).await?;
         let mut scope = Scope {
             registry: registry.as_ref().and_then(|registry| registry.about.clone()),
-            agreement: survey.is_some(),
             schema_layers: args.schema_layers,
             ..scope(&world)?
         };
@@ -149,7 +144,7 @@ impl Prepared {
             Some(pin) => Some(pin),
             None => BlockPin::of_its_own(own_file.as_deref(), &world.resolver, &world.config.chain).await?,
         };
-        Ok(Self { world, registry, survey, scope, pin, writer })
+        Ok(Self { world, registry, scope, pin, writer })
     }
 }
 
@@ -268,7 +263,6 @@ pub(super) fn scope(world: &World) -> anyhow::Result<Scope> {
         depth: config.rules.depth,
         demands: Some(Demands::of(config.chain.demand()?, settings_digest(config))),
         registry: None,
-        agreement: false,
         schema_layers: false,
     })
 }

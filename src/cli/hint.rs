@@ -57,6 +57,9 @@ pub(super) fn on_usage(usage: &str, option: &str, subcommand: &str) -> Option<&'
     if usage.contains("clresolve config check") && option == "--config" {
         return Some("the file stands alone: `clresolve config check FILE`");
     }
+    if usage.contains("clresolve audit") && option == "--agreement" {
+        return Some("`clresolve doctor` asks each endpoint and each gateway by itself");
+    }
     if usage.contains("clresolve audit") && subcommand.contains(['.', '/']) {
         return Some("a list of names is a file: `clresolve audit --names FILE`, or `--names -` for standard input");
     }
@@ -109,6 +112,7 @@ mod tests {
         for (line, part) in [
             ("clresolve config check --config f.toml", "tip: the file stands alone"),
             ("clresolve audit names.txt", "tip: a list of names is a file"),
+            ("clresolve audit --names n.txt --agreement", "tip: `clresolve doctor` asks each endpoint"),
         ] {
             let error = crate::cli::args::parse(line.split(' ').map(Into::into).collect()).expect_err(line);
             let message = crate::cli::args::plain_message(error);

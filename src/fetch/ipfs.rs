@@ -24,8 +24,6 @@ mod score;
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(feature = "cli")]
-use futures_util::future::join_all;
 use jiff::Timestamp;
 
 use self::attempt::Retrieving;
@@ -69,25 +67,6 @@ impl IpfsClient {
         let turns = retrieving.turns();
         hedge::run(&retrieving, turns, deadline_in(want.total)).await;
         retrieving.finish()
-    }
-
-    /// The same of each gateway by itself: by label, in the order of the configuration. Nothing that is remembered of a
-    /// gateway counts, and nothing is remembered, but for a rest that it asked for. So what one says of a CID does not
-    /// depend on what it was asked before.
-    #[cfg(feature = "cli")]
-    pub async fn retrieve_from_each(&self, want: &Want<'_>, now: Timestamp) -> Vec<(String, Retrieval)> {
-        let of_each = self.routes.iter().enumerate().map(async |(place, route)| {
-            let alone = self.scores.of_one(place);
-            let retrieving = Retrieving::new(want, std::slice::from_ref(route), &alone, &self.reorder, now);
-            let turns = retrieving.turns();
-            hedge::run(&retrieving, turns, deadline_in(want.total)).await;
-            let retrieval = retrieving.finish();
-            if let Some(rest) = retrieval.rest() {
-                self.scores.rest(place, now.checked_add(rest).unwrap_or(Timestamp::MAX));
-            }
-            (route.label.clone(), retrieval)
-        });
-        join_all(of_each).await
     }
 
     /// How long until the first gateway may be asked again that has rested within the last `past`, because it asked for that

@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use super::registry::RegistryCounts;
 use super::row::Row;
-use super::upstreams::UpstreamCounts;
 use crate::digest::Digest;
 use crate::reason::{Code, Effect};
 use crate::verdict::State;
@@ -39,8 +38,6 @@ pub struct AuditCounts {
     pub drifting: u64,
     /// What a registry and the chain say of them.
     pub registry: RegistryCounts,
-    /// What each endpoint and each gateway says of them.
-    pub upstreams: UpstreamCounts,
     /// Those that would be trusted under another profile, by its identifier.
     pub near_misses: BTreeMap<String, u64>,
     /// The lowest and the highest block that was read.
@@ -88,7 +85,6 @@ impl AuditCounts {
         if let Some(listing) = row.registry {
             self.registry.add(listing);
         }
-        self.upstreams.add(row);
         for profile in &row.near_misses {
             *self.near_misses.entry(profile.clone()).or_default() += 1;
         }

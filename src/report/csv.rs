@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use super::governance_log::Form;
 use super::on_chain::Fact;
 use super::words::slugs;
-use super::{Draft, Report, Row, Rows, upstreams};
+use super::{Draft, Report, Row, Rows};
 use crate::reason::{Effect, MAX_VALUE_BYTES};
 use crate::text::Foreign;
 
 /// The columns.
-const COLUMNS: [&str; 31] = [
+const COLUMNS: [&str; 29] = [
     "line",
     "input",
     "name",
@@ -36,8 +36,6 @@ const COLUMNS: [&str; 31] = [
     "conclusion",
     "resolution_row",
     "registry_entry",
-    "endpoints",
-    "gateways",
     "unchanged_since",
     "owner",
     "expiry",
@@ -67,12 +65,11 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     }
 }
 
-fn cells(report: &Report, row: &Row) -> [String; 31] {
+fn cells(report: &Report, row: &Row) -> [String; 29] {
     let drift = &row.drift;
     let [txt_https, txt_ipfs, https_ipfs, txt_card, card_manifest, schemas_manifest] =
         drift.agreements().map(|agreement| agreement.as_str().to_owned());
     let digest = |digest: Option<crate::digest::Digest>| digest.map_or_else(String::new, |d| d.to_string());
-    let [endpoints, gateways] = upstreams::cells(row);
     let on_chain = row.known.on_chain.as_ref();
     let read = |fact| on_chain.and_then(|chain| chain.read(fact)).flatten().unwrap_or_default().to_owned();
     let txt: Vec<String> = row.txt.iter().map(ToString::to_string).collect();
@@ -102,8 +99,6 @@ fn cells(report: &Report, row: &Row) -> [String; 31] {
         row.conclusion.clone().unwrap_or_default(),
         String::new(),
         row.registry.and_then(|listing| listing.entry).map_or_else(String::new, |entry| entry.to_string()),
-        endpoints,
-        gateways,
         row.unchanged_since.clone().unwrap_or_default(),
         read(Fact::Holder),
         read(Fact::Expiry),

@@ -2,7 +2,7 @@
 //!
 //! A difference of block, time or `id` alone is none.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::Serialize;
@@ -10,7 +10,6 @@ use serde::Serialize;
 use super::layers::{self, PublishedSchema};
 use super::on_chain::{Fact, ReadRecords};
 use super::past::{Past, PastName};
-use super::upstreams::usable;
 use super::words::slugs;
 use super::{Decided, Demands, Known, OnChain, Scope, SeenCard};
 use crate::check::edition;
@@ -100,15 +99,13 @@ pub enum Kind {
     Payee,
     /// Another place where it is to be called.
     Endpoint,
-    /// An endpoint or a gateway does something else, where both audits asked it.
-    Upstream,
     /// A published schema of a layer agrees with its manifest no longer, or again, where both audits looked at it.
     Schema,
 }
 
 impl Kind {
     /// Every kind, in their order.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 16] = [
         Self::Added,
         Self::Removed,
         Self::NewlyTrusted,
@@ -124,7 +121,6 @@ impl Kind {
         Self::Expiry,
         Self::Payee,
         Self::Endpoint,
-        Self::Upstream,
         Self::Schema,
     ];
 
@@ -156,7 +152,6 @@ impl Kind {
             Self::Expiry => ("expiry", &["expiry", "expires", "renewed"]),
             Self::Payee => ("payee", &["payee", "address"]),
             Self::Endpoint => ("endpoint", &["endpoint"]),
-            Self::Upstream => ("upstream", &[]),
             Self::Schema => ("schema", &[]),
         };
         About { word, log_words }
@@ -291,7 +286,7 @@ impl Changes {
         self.of_state(before, after);
         let codes = |name: &PastName| Some(slugs(&name.codes(), ", ")).filter(|codes| !codes.is_empty());
         self.compare(Kind::Findings, codes(before), codes(after));
-        let (before, after, was, is) = (&before.known, &after.known, &before.agreement, &after.agreement);
+        let (before, after) = (&before.known, &after.known);
         if let Some((before, after)) = other_card(before, after) {
             self.of_card(before, after);
         }
@@ -301,9 +296,6 @@ impl Changes {
         }
         if let (Some(before), Some(after)) = (&before.on_chain, &after.on_chain) {
             self.of_chain(before, after);
-        }
-        if let (Some(was), Some(is)) = (was, is) {
-            self.of_upstreams(&usable(was), &usable(is));
         }
     }
 
@@ -353,15 +345,6 @@ impl Changes {
         for (schema, [before, after]) in layers::pairs(before, after) {
             self.of = schema;
             self.compare(Kind::Schema, before, after);
-        }
-    }
-
-    /// Of the upstreams that gave a usable answer to both audits.
-    fn of_upstreams(&mut self, before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) {
-        for (upstream, before) in before {
-            let Some(after) = after.get(upstream) else { continue };
-            let shown = |stance: &str| Some(format!("{upstream}: {stance}"));
-            self.compare(Kind::Upstream, shown(before), shown(after));
         }
     }
 

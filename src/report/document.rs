@@ -52,11 +52,6 @@ impl Report {
         self.scope.registry.as_ref().map(|registry| self.counts.registry.sentence(registry))
     }
 
-    /// What endpoints and gateways say of the names, in two sentences; `None` where they were not asked.
-    pub(super) fn agreement(&self) -> Option<String> {
-        self.scope.agreement.then(|| self.counts.upstreams.sentences())
-    }
-
     /// What was found of the schema layers, in one sentence; `None` where they were not looked at.
     pub(super) fn layers(&self) -> Option<String> {
         let schemas = self.schema_layers.as_deref()?;

@@ -1,7 +1,6 @@
 //! The report that a board reads: one HTML page. It is complete without its script, loads nothing, prints, and reads on a
 //! phone.
 
-mod agreement;
 mod changes;
 mod layers;
 mod markup;
@@ -53,7 +52,6 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     changes::write(report, rows, &table, out)?;
     let shown = work::write(report, &overview, rows, &table, out)?;
     completeness(report, rows, &table, out)?;
-    agreement::write(report, rows, &table, out)?;
     layers::write(report, out)?;
     checks(&overview, out)?;
     states_over_time(report, out)?;
@@ -278,7 +276,6 @@ fn contents(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Re
         ("changes", "Changes", report.since.is_some()),
         ("act", "What to do", true),
         ("registry", "Registry", report.scope.registry.is_some()),
-        ("agreement", "Endpoints and gateways", report.scope.agreement),
         ("layers", "Schema layers", report.schema_layers.is_some()),
         ("checks", "Checks", true),
         ("over-time", "Over time", report.earlier.len() > 1),

@@ -44,8 +44,6 @@ fn write_lines(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Res
     })?;
     list.end(",")?;
     completeness(report, rows, out)?;
-    let agreement = report.scope.agreement.then(|| report.counts.upstreams.json());
-    writeln!(out, "\"agreement\": {},", line(&agreement)?)?;
     writeln!(out, "\"since\": {},", line(&report.since)?)
 }
 

@@ -431,7 +431,6 @@ mod tests {
             depth: Depth::Identity,
             demands: None,
             registry: None,
-            agreement: false,
             schema_layers: false,
         };
         let (names, checked) = (BTreeMap::new(), Some((at, at)));

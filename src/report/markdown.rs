@@ -11,9 +11,8 @@ use super::overview::Overview;
 use super::owners::Owner;
 use super::page::{Piece, Point, circumstances, digests, headline, listed, points, same_findings, some_names, subject};
 use super::row::AS_OF_BEFORE;
-use super::upstreams::LabelCounts;
 use super::words::{does, effect, role_in_words, slugs};
-use super::{Draft, Drift, Group, Report, Row, Rows, opening, page, upstreams};
+use super::{Draft, Drift, Group, Report, Row, Rows, opening, page};
 use crate::reason::{Effect, Fixer};
 use crate::text::Foreign;
 
@@ -25,15 +24,13 @@ const SUMMARY: usize = 6_000;
 const CHANGES: usize = 7_000;
 const REGISTRY: usize = 4_000;
 const REASONS: usize = 9_000;
-const AGREEMENT: usize = 2_500;
 const LAYERS: usize = 1_500;
 const FINDINGS: usize = 11_500;
 const NAMES: usize = 11_000;
 const RECORDS: usize = 4_000;
 const DRAFTS: usize = 6_000;
 const _: () = assert!(
-    SUMMARY + CHANGES + REGISTRY + AGREEMENT + REASONS + LAYERS + FINDINGS + NAMES + RECORDS + DRAFTS + 2_000
-        < MAX_ISSUE_BYTES
+    SUMMARY + CHANGES + REGISTRY + REASONS + LAYERS + FINDINGS + NAMES + RECORDS + DRAFTS + 2_000 < MAX_ISSUE_BYTES
 );
 
 pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
@@ -42,7 +39,6 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     summary(report, &overview).write(out)?;
     changes(report).map_or(Ok(()), |changes| changes.fold("Since the report before", out))?;
     completeness(report, rows)?.map_or(Ok(()), |found| found.fold("Registry", out))?;
-    agreement(report, rows)?.map_or(Ok(()), |said| said.fold("Endpoints and gateways", out))?;
     layers(report).map_or(Ok(()), |found| found.fold("Schema layers", out))?;
     reasons(report).fold("Reasons", out)?;
     findings(report, rows)?.fold("Findings", out)?;
@@ -139,9 +135,6 @@ fn summary(report: &Report, overview: &Overview) -> Section {
     }
     if let Some(counts) = report.completeness() {
         section.push(&format!("\n{counts}\n"));
-    }
-    if let Some(said) = report.agreement() {
-        section.push(&format!("\n{said}\n"));
     }
     if let Some(said) = report.layers() {
         section.push(&format!("\n{said}\n"));
@@ -264,38 +257,6 @@ fn completeness(report: &Report, rows: &dyn Rows) -> io::Result<Option<Section>>
         Ok(())
     })?;
     Ok(Some(section))
-}
-
-/// What each endpoint and each gateway said, and of which names not the same.
-fn agreement(report: &Report, rows: &dyn Rows) -> io::Result<Option<Section>> {
-    if !report.scope.agreement {
-        return Ok(None);
-    }
-    let mut section = Section::new(AGREEMENT, String::new());
-    let counts = &report.counts.upstreams;
-    section.push(&label_counts("endpoint", upstreams::ENDPOINT_COLUMNS, counts.endpoints()));
-    section.push(&label_counts("gateway", upstreams::GATEWAY_COLUMNS, counts.gateways()));
-    let mut head = table(&["name", "endpoint or gateway", "finding"]);
-    upstreams::each_finding(rows, &mut |row, label, finding| {
-        section.push(&std::mem::take(&mut head));
-        let name = code(row.name());
-        section.push_of(&name, &format!("| {name} | {} | {finding} |\n", code(label)));
-        Ok(())
-    })?;
-    Ok(Some(section))
-}
-
-/// A table of counts by label. Empty if no label was counted.
-fn label_counts<const N: usize>(what: &str, columns: [&str; N], counts: &[LabelCounts<N>]) -> String {
-    if counts.is_empty() {
-        return String::new();
-    }
-    let mut text = table(&[&[what], &columns[..]].concat());
-    for LabelCounts { label, counts } in counts {
-        let counts: String = counts.iter().map(|count| format!(" {count} |")).collect();
-        let _ = writeln!(text, "| {} |{counts}", code(label));
-    }
-    text
 }
 
 /// What is wrong with the published schemas of the layers.

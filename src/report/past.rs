@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{self, BufRead, Read as _, Seek, SeekFrom};
 
-use clresolve_verdict::agreement::UpstreamAgreement;
 use jiff::Timestamp;
 use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -68,8 +67,6 @@ pub struct PastName {
     carried: Option<Carried>,
     checked_at: Option<String>,
     unchanged_since: Option<String>,
-    /// What each endpoint and each gateway said of it, where they were asked.
-    pub agreement: Option<UpstreamAgreement>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -192,7 +189,6 @@ impl From<&Row> for PastName {
             carried: row.carried.clone(),
             checked_at: row.checked_at.clone(),
             unchanged_since: row.unchanged_since.clone(),
-            agreement: row.agreement.clone(),
         }
     }
 }
@@ -296,8 +292,6 @@ struct Document<R> {
     _resolution: IgnoredAny,
     #[serde(rename = "registry")]
     _registry: IgnoredAny,
-    #[serde(rename = "agreement", default)]
-    _agreement: IgnoredAny,
     #[serde(rename = "since")]
     _since: IgnoredAny,
     #[serde(rename = "digest")]

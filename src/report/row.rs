@@ -15,7 +15,6 @@ use crate::evidence::edition::Edition;
 use crate::reason::{Code, Effect, Reason};
 use crate::text::{clipped, is_unsafe};
 use crate::verdict::{State, Verdict};
-use clresolve_verdict::agreement::UpstreamAgreement;
 
 /// Most reasons of one verdict that the report keeps. An honest card has a handful of defects. A hostile one can have
 /// hundreds, and its verdict still holds all of them.
@@ -25,7 +24,7 @@ pub(super) const MAX_REASONS_PER_ROW: usize = 64;
 pub const MAX_NAME_BYTES: usize = 512;
 
 /// The members of a row in the JSON form, those of [`Known`] too.
-pub(super) const MEMBERS: [&str; 23] = [
+pub(super) const MEMBERS: [&str; 22] = [
     "line",
     "input",
     "input_digest",
@@ -48,7 +47,6 @@ pub(super) const MEMBERS: [&str; 23] = [
     "carried",
     "unchanged_since",
     "registry",
-    "agreement",
 ];
 
 /// The part of a verdict that the report keeps.
@@ -97,9 +95,6 @@ pub struct Row {
     /// What registry and chain say of it, where a registry is audited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registry: Option<Listing>,
-    /// What each endpoint and each gateway says of it, where they are asked. The state does not depend on it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agreement: Option<UpstreamAgreement>,
 }
 
 impl Row {
@@ -115,7 +110,6 @@ impl Row {
             carried: None,
             unchanged_since: None,
             registry: None,
-            agreement: None,
             normalized: verdict.name.normalized.clone(),
             state: verdict.state,
             summary: verdict.summary.clone(),
@@ -160,7 +154,6 @@ impl Row {
             carried: None,
             unchanged_since: None,
             registry: None,
-            agreement: None,
         }
     }
 

@@ -36,8 +36,7 @@ fn invocation(report: &Report) -> Value {
     let warning = report.ending.warning();
     let notice = |level: &str, text: &str| json!({"level": level, "message": message(text, None, None)});
     let cut = warning.iter().map(|warning| notice("error", warning));
-    let said = report.agreement();
-    let notices: Vec<Value> = cut.chain(said.iter().map(|said| notice("note", said))).collect();
+    let notices: Vec<Value> = cut.collect();
     json!({"executionSuccessful": warning.is_none(), "toolExecutionNotifications": notices})
 }
 

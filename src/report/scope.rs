@@ -31,9 +31,6 @@ pub struct Scope {
     /// The registry whose names are audited, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registry: Option<Registry>,
-    /// Whether every endpoint and every gateway is asked about each name.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub agreement: bool,
     /// Whether the schema layers are looked at; of a shard the first one does.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub schema_layers: bool,

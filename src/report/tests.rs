@@ -10,10 +10,6 @@ mod sources;
 
 use serde_json::{Value, json};
 
-use clresolve_verdict::agreement::{
-    EndpointSays, EndpointStance, GatewaySays, GatewayStance, NameFact, Silence, UpstreamAgreement,
-};
-
 use super::difference::{Change, Kind};
 use super::drift::TxtLine;
 use super::*;
@@ -122,20 +118,10 @@ fn changed_host() -> Verdict {
     verdict
 }
 
-/// An endpoint and a gateway of this label, which both do what they should not.
-fn said_by(label: &str) -> UpstreamAgreement {
-    let stance = EndpointStance::Differ { facts: vec![NameFact::Records, NameFact::Holder] };
-    UpstreamAgreement {
-        endpoints: vec![EndpointSays { label: label.to_owned(), stance }],
-        gateways: vec![GatewaySays { label: label.to_owned(), says: GatewayStance::Lies }],
-    }
-}
-
 fn hostile() -> Row {
     let mut row = Row::unreadable(3, HOSTILE, None, HOSTILE);
     row.reasons[0] = row.reasons[0].clone().at(HOSTILE).expected(HOSTILE).fix(HOSTILE).message(HOSTILE);
     row.near_misses = vec![HOSTILE.to_owned()];
-    row.agreement = Some(said_by(HOSTILE));
     row
 }
 
@@ -155,7 +141,6 @@ fn report_under(profile: &str, rows: &[Row], ending: Ending) -> Report {
         depth: Depth::Schemas,
         demands: Some(Demands::of(GradeDemand::Quorum(2), digest("settings"))),
         registry: None,
-        agreement: rows.iter().any(|row| row.agreement.is_some()),
         schema_layers: false,
     };
     let list = ListOfNames { file: Some("names.txt".to_owned()), digest: Some(Digest::of(b"list")) };

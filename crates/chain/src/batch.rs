@@ -53,16 +53,11 @@ pub(crate) struct Batches {
 
 impl Batches {
     pub(crate) fn new(config: &ChainConfig) -> Self {
-        Self::waiting(config, WAIT)
-    }
-
-    /// Batches in which the first name waits so long for others.
-    pub(crate) fn waiting(config: &ChainConfig, wait: Duration) -> Self {
         Self {
             multicall3: config.contracts.multicall3,
             patience: config.timeout / PATIENCE,
-            readings: Collector::new(wait),
-            findings: Collector::new(wait),
+            readings: Collector::new(WAIT),
+            findings: Collector::new(WAIT),
         }
     }
 

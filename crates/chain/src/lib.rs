@@ -9,7 +9,6 @@ mod answers;
 mod batch;
 pub mod ccip;
 mod endpoint;
-mod endpoint_survey;
 mod exchange;
 mod failure;
 mod fan_out;
@@ -63,7 +62,6 @@ use metrics::counter;
 
 pub use self::agent_registry::{AgentError, AgentReading, AgentRegistry};
 pub use self::endpoint::Endpoint;
-pub use self::endpoint_survey::{EndpointStatement, EndpointSurvey, NameStatement};
 pub use self::follow::{Change, FollowError, Follower, Follows, News, OVERLAP, Source};
 pub use self::head_age::{HEADS_REFUSED, MAX_AHEAD};
 #[cfg(feature = "state-proof")]

@@ -392,17 +392,17 @@ fn card_origin(evidence: &Evidence) -> &'static str {
 }
 
 /// Who holds a name, as the evidence has it.
-pub(crate) fn holder_value(holder: Option<Address>) -> Value {
+fn holder_value(holder: Option<Address>) -> Value {
     json!(holder.map(|holder| holder.to_string()))
 }
 
 /// When a name expires, as the evidence has it.
-pub(crate) fn expiry_value(expiry: Option<Timestamp>) -> Value {
+fn expiry_value(expiry: Option<Timestamp>) -> Value {
     json!(expiry.map_or_else(|| "not readable".to_owned(), |expiry| expiry.to_string()))
 }
 
 /// The kind of an answer, as the evidence has it.
-pub(crate) fn answer_value(answer: &Answer) -> Value {
+fn answer_value(answer: &Answer) -> Value {
     json!(match answer {
         Answer::Unregistered => "not registered",
         Answer::NoResolver(_) => "no resolver",

@@ -4,7 +4,6 @@
 //! [`evidence`] is everything that a run found out. [`check`] judges it under a [`profile`], and [`build`] builds the
 //! [`verdict`] of the two.
 
-pub mod agreement;
 pub mod build;
 pub mod card;
 pub mod check;

@@ -168,7 +168,6 @@ Examples:
     --registry https://commandlayer.org/agent-cards/meta/manifest.json
   clresolve audit --names names.txt --since june.json \\
     --fail-on newly-broken,payee
-  clresolve audit --names names.txt --agreement --format html --out audit.html
   clresolve audit --names names.txt --block 23000000 \\
     --resume audit.journal --out audit.md
   clresolve audit --names names.txt --since june.json \\
@@ -185,9 +184,6 @@ pub(in crate::cli) struct AuditArgs {
     /// Manifest of a registry, or the descriptor that leads to it: the names that it lists, and where it and the chain differ
     #[arg(long, value_name = "URL|FILE")]
     pub(in crate::cli) registry: Option<String>,
-    /// Ask every RPC endpoint and every gateway about each name, and say which agree; no state depends on it
-    #[arg(long)]
-    pub(in crate::cli) agreement: bool,
     /// Look at the published schemas of the profile's layers too, as audit schemas does; no state depends on it
     #[arg(long)]
     pub(in crate::cli) schema_layers: bool,

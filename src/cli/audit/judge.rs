@@ -18,7 +18,7 @@ use crate::digest::Digest;
 use crate::reason::{Code, Effect, Step};
 use crate::report::shard::ListDigester;
 use crate::report::{AuditCounts, Ending, Past, Presence, Row, Shard};
-use crate::resolve::{Question, Resolver, UpstreamSurvey};
+use crate::resolve::{Question, Resolver};
 use crate::verdict::Resolution;
 
 /// How the names of a list are judged.
@@ -26,8 +26,6 @@ pub(in crate::cli) struct ListAudit<'a> {
     pub(in crate::cli) resolver: &'a Resolver,
     /// The block that is read in the place of the resolver's own.
     pub(in crate::cli) pin: Option<&'a BlockPin>,
-    /// Who is asked about each name besides, where anybody is.
-    pub(in crate::cli) survey: Option<&'a UpstreamSurvey>,
     /// The report against which each row is held.
     pub(in crate::cli) earlier: Option<&'a Past>,
     /// The part of the list that is judged.
@@ -189,9 +187,6 @@ impl ListAudit<'_> {
                 row.registry = listed.map(|listed| listed.with(Presence::of(resolution.verdict())));
                 if let Some(earlier) = self.earlier {
                     row.follow_in(earlier);
-                }
-                if let Some(survey) = self.survey {
-                    row.agreement = Some(survey.ask(&resolution).await);
                 }
                 row
             }

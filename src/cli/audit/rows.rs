@@ -370,7 +370,6 @@ mod tests {
             depth: Depth::Identity,
             demands: demands(GradeDemand::Quorum(2), "rules"),
             registry: None,
-            agreement: false,
             schema_layers: false,
         };
         Job {
@@ -472,9 +471,9 @@ mod tests {
             (with(&|job| job.scope.profile.id = "other".to_owned()), "profile"),
             (with(&|job| job.scope.depth = Depth::Schemas), "depth"),
             (with(&|job| job.scope.registry = Some(registry())), "registry"),
-            (with(&|job| job.scope.agreement = true), "set of checks"),
             (with(&|job| job.scope.demands = demands(GradeDemand::Quorum(3), "rules")), "demanded proof"),
             (with(&|job| job.scope.demands = demands(GradeDemand::Quorum(2), "other")), "set of rules"),
+            (with(&|job| job.scope.schema_layers = true), "set of checks"),
         ] {
             let why = refused(&path, &other);
             assert!(why.contains(&format!("of an audit with another {what}; name another file")), "{why}");

@@ -84,13 +84,6 @@ impl Scores {
         Self { hedging, records: Mutex::new(vec![Record::default(); gateways]) }
     }
 
-    /// The memory of one gateway, by its place, which knows of nothing but its rest.
-    #[cfg(feature = "cli")]
-    pub(super) fn of_one(&self, gateway: usize) -> Self {
-        let rests_until = self.lock().get(gateway).and_then(|record| record.rests_until);
-        Self { hedging: self.hedging, records: Mutex::new(vec![Record { rests_until, ..Record::default() }]) }
-    }
-
     /// Who may be asked at `now`, the best first; those of equal standing as in the configuration.
     pub(super) fn turns(&self, now: Timestamp) -> Vec<Turn> {
         let records = self.lock();

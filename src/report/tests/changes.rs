@@ -78,37 +78,6 @@ fn an_outage_between_two_audits_hides_no_change() {
     assert_eq!(kinds(&trusted_anew, &before)[0], "newly-trusted");
 }
 
-/// An outage of an upstream is no change, and neither is one that only one of the audits asked.
-#[test]
-fn what_an_upstream_says_otherwise_is_a_change() {
-    let says = |label: &str, stance| EndpointSays { label: label.to_owned(), stance };
-    let serves = |says| GatewaySays { label: "one".to_owned(), says };
-    let row = |endpoint: EndpointStance, gateway: GatewayStance| {
-        let mut row = row_of(State::Trusted, "one", "0x01");
-        let endpoints = vec![says("own", EndpointStance::Agree), says("other", endpoint)];
-        row.agreement = Some(UpstreamAgreement { endpoints, gateways: vec![serves(gateway)] });
-        row
-    };
-    let differ = || EndpointStance::Differ { facts: vec![NameFact::Records, NameFact::Holder] };
-    let before = row(EndpointStance::Agree, GatewayStance::Has);
-    assert_eq!(kinds(&before, &before), [""; 0]);
-    let text = |text: &str| Some(text.to_owned());
-    assert_eq!(
-        changes(&before, &row(differ(), GatewayStance::Lies)),
-        [
-            ("upstream", text("endpoint other: agrees"), text("endpoint other: says something else: records, holder")),
-            ("upstream", text("gateway one: has the card"), text("gateway one: sent a wrong block of the card")),
-        ]
-    );
-    let out = row(EndpointStance::Silent { why: Silence::NoAnswer }, GatewayStance::Unreached);
-    assert_eq!((kinds(&before, &out), kinds(&out, &before)), (Vec::new(), Vec::new()));
-    assert_eq!(kinds(&before, &row_of(State::Trusted, "one", "0x01")), [""; 0]);
-
-    let mut fewer = before.clone();
-    fewer.agreement.as_mut().expect("it was asked").endpoints.pop();
-    assert_eq!(kinds(&fewer, &row(differ(), GatewayStance::Has)), [""; 0]);
-}
-
 #[test]
 fn what_was_carried_is_written_and_read_again() {
     let rows = [outage_after(&row_of(State::Trusted, "one", "0x01"))];

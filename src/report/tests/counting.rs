@@ -30,30 +30,6 @@ fn counts_and_groups_are_those_of_the_rows() {
 }
 
 #[test]
-fn what_endpoints_and_gateways_say_is_counted_told_and_bounded() {
-    let mut rows = [Row::of(1, &trusted()), Row::of(2, &trusted())];
-    rows[0].agreement = Some(said_by("one"));
-    rows[1].agreement = Some(UpstreamAgreement { gateways: Vec::new(), ..said_by("one") });
-    let text = written(Format::Markdown, &rows, Ending::Complete);
-    let sentences = "Of 1 RPC endpoint: 1 said something else of a name. Of 1 gateway: 1 sent a wrong block.";
-    assert!(text.contains(sentences), "{text}");
-    assert!(text.contains("| `one` | 0 | 2 | 0 |\n") && text.contains("| `one` | 0 | 0 | 1 | 0 |\n"), "{text}");
-    assert_eq!(text.matches("| `a.eth` | `one` | says something else: records, holder |\n").count(), 2, "{text}");
-    let page = written(Format::Html, &rows, Ending::Complete);
-    assert!(
-        page.contains(sentences) && page.contains("<td data-label=\"finding\">sent a wrong block of the card</td>")
-    );
-
-    let labels = |label: u64| Row { agreement: Some(said_by(&label.to_string())), ..Row::of(label, &trusted()) };
-    let many: Vec<Row> = (1..=1000).map(labels).collect();
-    let counts = report(&many, Ending::Complete).counts;
-    assert!(counts.upstreams.endpoints().len() < 100 && counts.upstreams.gateways().len() < 100);
-    assert!(written(Format::Markdown, &many, Ending::Complete).len() <= 65_536);
-    let unasked = written(Format::Markdown, &[Row::of(1, &trusted())], Ending::Complete);
-    assert!(!unasked.contains("gateways"), "{unasked}");
-}
-
-#[test]
 fn times_span_the_rows_whatever_their_order() {
     let at = |time: &str| Row { checked_at: Some(time.to_owned()), ..Row::unreadable(1, "a", None, "b") };
     let rows = [at("2026-11-20T10:00:05Z"), at("2026-11-20T10:00:01.25Z"), at("2026-11-20T10:00:05.5Z")];
