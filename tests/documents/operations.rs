@@ -228,32 +228,6 @@ fn image_holds_a_static_program_and_roots_alone() {
     assert!(!read(MANIFESTS).contains("exec:"), "{MANIFESTS}");
 }
 
-/// The features that a plain build has: the default ones, and what these switch on.
-fn default_features() -> BTreeSet<String> {
-    let manifest: toml::Table = read("Cargo.toml").parse().expect("a manifest is TOML");
-    let (mut on, mut found) = (BTreeSet::new(), vec!["default".to_owned()]);
-    while let Some(feature) = found.pop() {
-        let switched_on = manifest["features"].get(feature.as_str()).and_then(toml::Value::as_array);
-        if on.insert(feature) {
-            found.extend(switched_on.into_iter().flatten().filter_map(toml::Value::as_str).map(str::to_owned));
-        }
-    }
-    on
-}
-
-/// Tools for agents, traces and shared evidence bring crates that a plain build does without.
-#[test]
-fn image_and_release_have_the_features() {
-    const FEATURES: [&str; 3] = ["mcp", "otel", "redis"];
-    let given = format!("cargo build --locked --release --features {} --bin clresolve", FEATURES.join(","));
-    for file in ["deploy/Dockerfile", ".github/workflows/release.yml"] {
-        assert!(read(file).contains(&given), "{file}: {given}");
-    }
-    let plain = default_features();
-    assert!(plain.contains("cli") && plain.contains("daemon"), "{plain:?}");
-    assert!(FEATURES.iter().all(|feature| !plain.contains(*feature)), "{plain:?}");
-}
-
 /// Probes ask for what the daemon answers, and a node that is emptied takes no more daemons than one.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_manifests_have_what_a_cluster_needs() {
