@@ -17,10 +17,10 @@ mod html;
 mod json;
 mod known;
 mod layers;
+pub mod list_digest;
 pub mod log_check;
 mod log_words;
 mod markdown;
-pub mod merge;
 mod on_chain;
 mod opening;
 mod overview;
@@ -32,7 +32,6 @@ mod resolution;
 mod row;
 mod sarif;
 mod scope;
-pub mod shard;
 mod words;
 
 use std::io::{self, Write};
@@ -50,7 +49,6 @@ pub use self::registry::{Listing, Presence, Registry};
 pub use self::resolution::Draft;
 pub use self::row::{MAX_NAME_BYTES, Row, Rows, kept_input};
 pub use self::scope::{Demands, Ending, SCHEMA, Scope};
-pub use self::shard::Shard;
 
 /// The form of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

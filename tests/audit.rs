@@ -975,11 +975,9 @@ fn a_report_that_was_cut_or_changed_is_refused() {
 fn nothing_stands_behind_the_digest_of_a_report() {
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let pin = path("pin.json");
-    let options = ["--json", "--depth", "identity", "--shard", "1/1", "--pin", &pin, "--timeout", "2m"];
+    let options = ["--json", "--depth", "identity", "--timeout", "2m"];
     let whole = String::from_utf8(run(NAMES, &options).stdout).unwrap();
-    std::fs::write(path("whole.json"), &whole).unwrap();
-    std::fs::write(path("good.json"), run(NAMES, &options[..3]).stdout).unwrap();
+    std::fs::write(path("good.json"), &whole).unwrap();
     let clresolve = |arguments: &[&str]| without_configuration().args(arguments).output().expect("the binary runs");
     let digest = whole.rfind("\"digest\"").expect("a seal");
     let members = ", \"resolution\": [], \"reasons\": [], \"since\": null, \"warning\": \"all good\"}";
@@ -999,8 +997,7 @@ fn nothing_stands_behind_the_digest_of_a_report() {
         std::fs::write(path("changed.json"), &changed).unwrap();
         let (good, bad, out) = (path("good.json"), path("changed.json"), path("out.json"));
         for (command, exit) in [
-            (&["audit", "merge", &bad, "--out", &out][..], 2),
-            (&["audit", "diff", &bad, &good, "--out", &out], 2),
+            (&["audit", "diff", &bad, &good, "--out", &out][..], 2),
             (&["audit", "diff", &good, &bad, "--out", &out], 2),
             (&["audit", "verify", &bad, "--out", &out], 1),
         ] {
@@ -1011,8 +1008,7 @@ fn nothing_stands_behind_the_digest_of_a_report() {
             assert!(!Path::new(&out).exists(), "{command:?}");
         }
     }
-    assert_eq!(code(&clresolve(&["audit", "verify", &path("whole.json")])), Some(0));
-    assert_eq!(code(&clresolve(&["audit", "merge", &path("whole.json")])), Some(1), "a name is untrusted");
+    assert_eq!(code(&clresolve(&["audit", "verify", &path("good.json")])), Some(0));
 }
 
 #[test]
@@ -1333,37 +1329,6 @@ fn no_name_of_a_registry_was_removed_where_the_registry_cannot_be_read() {
     assert_eq!(code(&found), Some(3), "{}", text_of(&found));
 }
 
-/// A shard's names are not those of its list: what it lacks was not removed.
-#[test]
-fn the_report_of_a_shard_is_compared_with_nothing() {
-    let folder = TempDir::new().unwrap();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let (pin, list) = (path("pin.json"), path("names.txt"));
-    std::fs::write(&list, NAMES).unwrap();
-    std::fs::write(path("log.md"), LOG_HEAD).unwrap();
-    let options = ["--json", "--depth", "identity", "--timeout", "2m", "--names", &list];
-    let whole = audit(&options).output().unwrap();
-    std::fs::write(path("whole.json"), &whole.stdout).unwrap();
-    let half = audit(&[&options[..], &["--shard", "1/2", "--pin", &pin]].concat()).output().unwrap();
-    std::fs::write(path("half.json"), &half.stdout).unwrap();
-    let clresolve = |arguments: &[&str]| without_configuration().args(arguments).output().expect("the binary runs");
-    let (half, whole, log) = (path("half.json"), path("whole.json"), path("log.md"));
-    for command in [
-        &["audit", "diff", &half, &whole][..],
-        &["audit", "diff", &whole, &half],
-        &["audit", "resolution", "--log", &log, &half],
-        &["audit", "resolution", "--log", &log, "--since", &half, &whole],
-        &["audit", "--sandbox", "--names", &list, "--since", &half],
-        &["audit", "--sandbox", "--names", &list, "--history", &half],
-    ] {
-        let refused = clresolve(command);
-        let said = String::from_utf8_lossy(&refused.stderr);
-        assert_eq!((code(&refused), text_of(&refused)), (Some(2), ""), "{command:?}: {said}");
-        assert!(said.contains("is of shard 1/2, not of a whole list; join the reports of all shards first"), "{said}");
-    }
-    assert_eq!(code(&clresolve(&["audit", "verify", &half])), Some(0), "it is as it was written");
-}
-
 #[cfg(unix)]
 #[test]
 fn a_full_disk_leaves_the_earlier_report_in_its_place() {
@@ -1392,13 +1357,11 @@ fn a_full_disk_leaves_the_earlier_report_in_its_place() {
 fn a_report_never_overwrites_what_it_is_made_of() {
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let (list, pin) = (path("names.txt"), path("pin.json"));
+    let list = path("names.txt");
     std::fs::write(&list, NAMES).unwrap();
     let options = ["--json", "--depth", "identity", "--timeout", "2m", "--names", &list];
-    let shard = audit(&[&options[..], &["--shard", "1/1", "--pin", &pin]].concat()).output().unwrap();
-    let (one, report, log, config) = (path("1.json"), path("report.json"), path("log.md"), path("config.toml"));
+    let (report, log, config) = (path("report.json"), path("log.md"), path("config.toml"));
     std::fs::write(&config, "").unwrap();
-    std::fs::write(&one, &shard.stdout).unwrap();
     std::fs::write(&report, &audit(&options).output().unwrap().stdout).unwrap();
     std::fs::write(&log, LOG_HEAD).unwrap();
     let sandbox = ["audit", "--sandbox", "--depth", "identity"];
@@ -1409,14 +1372,12 @@ fn a_report_never_overwrites_what_it_is_made_of() {
         (audit(&["--registry", &report]), &report),
         (audit(&["--names", &list, "--since", &report]), &report),
         (audit(&["--names", &list, "--history", &report]), &report),
-        (audit(&["--names", &list, "--pin", &pin]), &pin),
         (other(&["audit", "--names", &list, "--config", &config, "--ca", &log]), &log),
         (other(&["audit", "--names", &list, "--config", &config]), &config),
         (other(&["audit", "list", "--sandbox", "--below", "eth", "--known", &list]), &list),
         (other(&["audit", "list", "--below", "eth", "--config", &config]), &config),
         (other(&["audit", "schemas", "--config", &config, "--ca", &log]), &log),
         (other(&["audit", "schemas", "--config", &config]), &config),
-        (other(&["audit", "merge", &one]), &one),
         (other(&["audit", "diff", &report, &report]), &report),
         (other(&["audit", "verify", &report]), &report),
         (other(&["audit", "sign", &report, "--key", &log]), &report),
@@ -1428,10 +1389,6 @@ fn a_report_never_overwrites_what_it_is_made_of() {
         assert_eq!(code(&refused), Some(2), "{command:?} {said}");
         assert!(said.contains("this is the file of ") && std::fs::read(out).unwrap() == before, "{command:?} {said}");
     }
-    let new = path("new.json");
-    let refused =
-        without_configuration().args(audit(&["--names", &list, "--pin", &new, "--out", &new])).output().unwrap();
-    assert!(code(&refused) == Some(2) && !Path::new(&new).exists(), "a file that both would make");
 }
 
 #[test]
@@ -1495,97 +1452,6 @@ fn block_of(world: &Served) -> String {
     verdict["anchor"]["block"]["number"].to_string()
 }
 
-#[test]
-fn the_merged_report_of_eight_shards_is_byte_for_byte_that_of_one_run() {
-    let world = &Served::start();
-    let names = world.path("names.txt");
-    let decided = Sandbox::expected().into_iter().filter(|expected| expected.state != clresolve::State::Indeterminate);
-    let mut list: Vec<u8> = decided.take(60).flat_map(|expected| format!("{}\n", expected.name).into_bytes()).collect();
-    list.extend_from_slice(b"SummarizeAgent.eth\nno name\n\xff\xfe.eth\n");
-    std::fs::write(&names, list).unwrap();
-    let block = block_of(world);
-    let audit = |options: &[&str]| {
-        let fixed = ["audit", "--names", &names, "--block", &block, "--depth", "identity", "--json", "--timeout", "2m"];
-        world.clresolve(&[&fixed[..], options].concat())
-    };
-    let whole = audit(&[]);
-    assert_eq!(code(&whole), Some(1), "{}", String::from_utf8_lossy(&whole.stderr));
-    assert_eq!(json_of(&whole.stdout)["counts"]["listed_again"], 1, "a name that is listed twice is judged once");
-
-    let parts: Vec<String> = (1..=8).map(|index| world.path(&format!("{index}.json"))).collect();
-    for (at, part) in parts.iter().enumerate() {
-        let output = audit(&["--shard", &format!("{}/8", at + 1), "--out", part]);
-        assert!(matches!(code(&output), Some(0 | 1)), "{}", String::from_utf8_lossy(&output.stderr));
-    }
-    let merge = |reports: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
-        command.args(["audit", "merge", "--json"]).args(reports).output().expect("the binary runs")
-    };
-    let all: Vec<&str> = parts.iter().rev().map(String::as_str).collect();
-    let merged = merge(&all);
-    assert_eq!(code(&merged), Some(1), "{}", String::from_utf8_lossy(&merged.stderr));
-    assert_eq!(text_of(&merged), text_of(&whole));
-
-    let missing = merge(&all[1..]);
-    let said = String::from_utf8_lossy(&missing.stderr).into_owned();
-    assert!(code(&missing) == Some(2) && said.contains("reports of these shards are missing: 8"), "{said}");
-    std::fs::write(world.path("whole.json"), &whole.stdout).unwrap();
-    let not_a_shard = merge(&[&world.path("whole.json")]);
-    let said = String::from_utf8_lossy(&not_a_shard.stderr).into_owned();
-    assert!(code(&not_a_shard) == Some(2) && said.contains("whole.json is of a whole list"), "{said}");
-    let moving = world.clresolve(&["audit", "--names", &names, "--shard", "1/8"]);
-    let said = String::from_utf8_lossy(&moving.stderr).into_owned();
-    assert!(code(&moving) == Some(2) && said.contains("all shards read one block; share a file with --pin"), "{said}");
-}
-
-#[test]
-fn shards_of_a_list_and_a_registry_merge_to_the_report_of_one_run() {
-    let world = Served::start();
-    let (names, block) = (world.path("names.txt"), block_of(&world));
-    std::fs::write(&names, "host-changed.eth\nSummarizeAgent.eth\nno name\n").unwrap();
-    let audit = |registry: &str, options: &[&str]| {
-        let fixed = ["audit", "--names", &names, "--registry", registry, "--block", &block, "--depth", "identity"];
-        world.clresolve(&[&fixed[..], &["--json", "--timeout", "2m"], options].concat())
-    };
-    let whole = audit(REGISTRY, &["--schema-layers"]);
-    assert_eq!(json_of(&whole.stdout)["counts"]["names"], 6, "{}", String::from_utf8_lossy(&whole.stderr));
-    let shards: Vec<String> = (1..=3)
-        .map(|index| {
-            let report = world.path(&format!("{index}.json"));
-            audit(REGISTRY, &["--schema-layers", "--shard", &format!("{index}/3"), "--out", &report]);
-            report
-        })
-        .collect();
-    let merge = || {
-        let mut command = Command::new(BINARY);
-        command
-            .args(["audit", "merge", "--json", &shards[2], &shards[1], &shards[0]])
-            .output()
-            .expect("the binary runs")
-    };
-    let merged = merge();
-    assert_eq!(text_of(&merged), text_of(&whole));
-    let layers = json_of(&merged.stdout)["schema_layers"].clone();
-    assert!(layers.as_array().is_some_and(|schemas| !schemas.is_empty()), "{layers}");
-
-    let gone = "https://sandbox.example/no-registry.json";
-    let whole = audit(gone, &[]);
-    assert!(json_of(&whole.stdout)["warning"].as_str().is_some_and(|it| it.contains("registry")), "{whole:?}");
-    for (index, report) in shards.iter().enumerate() {
-        audit(gone, &["--shard", &format!("{}/3", index + 1), "--out", report]);
-    }
-    assert_eq!(text_of(&merge()), text_of(&whole));
-    for (index, report) in shards.iter().enumerate() {
-        audit(REGISTRY, &["--shard", &format!("{}/3", index + 1), "--out", report]);
-    }
-
-    let other = world.path("manifest.json");
-    std::fs::write(&other, r#"{"entries": [{"id": "summarizeagent.eth"}]}"#).unwrap();
-    audit(&other, &["--shard", "2/3", "--out", &shards[1]]);
-    let said = String::from_utf8_lossy(&merge().stderr).into_owned();
-    assert!(said.contains("has another registry than the first report"), "{said}");
-}
-
 /// A list of names in a file of the served world: its own that can be decided, and many that nobody registered.
 fn long_list(world: &Served, length: usize) -> String {
     let decided = Sandbox::expected().into_iter().filter(|expected| expected.state != clresolve::State::Indeterminate);
@@ -1611,46 +1477,27 @@ fn kill_after_a_row(world: &Served, arguments: &[&str]) {
 
 #[cfg(unix)]
 #[test]
-fn eight_shards_that_are_each_killed_ten_times_give_the_report_of_one_run() {
+fn an_audit_that_is_killed_ten_times_gives_the_report_of_one_run() {
     let world = &Served::start();
-    let names = &long_list(world, 800);
-    let fixed = ["audit", "--names", names, "--pin", &world.path("pin.json"), "--json", "--timeout", "2m"];
+    let (names, block, journal) = (&long_list(world, 200), &block_of(world), &world.path("journal"));
+    let fixed = ["audit", "--names", names, "--block", block, "--json", "--timeout", "2m"];
     let whole = world.clresolve(&fixed);
     assert_eq!(code(&whole), Some(1), "{}", String::from_utf8_lossy(&whole.stderr));
     assert_eq!(json_of(&whole.stdout)["scope"]["depth"], "schemas");
 
-    let audited = |index: usize| {
-        let (shard, report) = (format!("{index}/8"), world.path(&format!("{index}.json")));
-        let journal = world.path(&format!("{index}.journal"));
-        let resumed = ["--shard", &shard, "--out", &report, "--resume", &journal, "--concurrency", "1"];
-        let arguments = [&fixed[..], &resumed].concat();
-        let mut lengths = Vec::new();
-        for _ in 0..10 {
-            kill_after_a_row(world, &arguments);
-            lengths.push(std::fs::metadata(&journal).expect("a journal").len());
-        }
-        assert!(lengths.is_sorted() && lengths[0] < lengths[9], "no run loses what was judged: {lengths:?}");
-        assert!(!Path::new(&report).exists());
-        let last = world.clresolve(&arguments);
-        assert!(matches!(code(&last), Some(0 | 1)), "{}", String::from_utf8_lossy(&last.stderr));
-        assert!(!Path::new(&journal).exists(), "the report is written");
-        report
-    };
-    let reports: Vec<String> = std::thread::scope(|scope| {
-        let shards: Vec<_> = (1..=8).map(|index| scope.spawn(move || audited(index))).collect();
-        shards.into_iter().map(|shard| shard.join().expect("a shard")).collect()
-    });
-    let merged = |form: &str| {
-        let merge = ["audit", "merge", "--format", form].into_iter().chain(reports.iter().map(String::as_str));
-        let merged = Command::new(BINARY).args(merge).output().expect("the binary runs");
-        assert_eq!(code(&merged), Some(1), "{}", String::from_utf8_lossy(&merged.stderr));
-        merged
-    };
-    assert_eq!(text_of(&merged("json")), text_of(&whole));
-    for form in ["html", "sarif"] {
-        let whole = world.clresolve(&[&fixed[..5], &["--timeout", "2m", "--format", form]].concat());
-        assert!(text_of(&merged(form)) == text_of(&whole), "{form}");
+    let report = world.path("report.json");
+    let arguments = [&fixed[..], &["--out", &report, "--resume", journal, "--concurrency", "1"]].concat();
+    let mut lengths = Vec::new();
+    for _ in 0..10 {
+        kill_after_a_row(world, &arguments);
+        lengths.push(std::fs::metadata(journal).expect("a journal").len());
     }
+    assert!(lengths.is_sorted() && lengths[0] < lengths[9], "no run loses what was judged: {lengths:?}");
+    assert!(!Path::new(&report).exists());
+    let last = world.clresolve(&arguments);
+    assert_eq!(code(&last), Some(1), "{}", String::from_utf8_lossy(&last.stderr));
+    assert!(!Path::new(journal).exists(), "the report is written");
+    assert_eq!(std::fs::read_to_string(&report).unwrap(), text_of(&whole));
 }
 
 #[cfg(unix)]
@@ -1718,38 +1565,34 @@ fn a_full_disk_leaves_the_report_of_what_was_judged_where_no_journal_holds_it() 
     assert!(text_of(&nothing).is_empty() && said.contains("cannot write the scratch file"), "{said}");
 }
 
-/// An audit of two agents under this configuration, with a pin; the pin's file.
-struct PinnedAudit {
-    folder: TempDir,
-    pin: String,
-}
+/// A folder with a configuration and a list of two agents, which can be audited.
+struct AuditFolder(TempDir);
 
-impl PinnedAudit {
+impl AuditFolder {
     fn of(config: &Config) -> Self {
         let folder = TempDir::new().unwrap();
         config.save(&folder.path().join("config.toml")).unwrap();
         std::fs::write(folder.path().join("names.txt"), "deep.eth\nplain.eth\n").unwrap();
-        let pin = folder.path().join("pin.json").display().to_string();
-        Self { folder, pin }
+        Self(folder)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).display().to_string()
     }
 
     fn run(&self, options: &[&str]) -> Output {
-        self.unpinned(&[&["--pin", &self.pin], options].concat())
-    }
-
-    fn unpinned(&self, options: &[&str]) -> Output {
         self.at_depth("identity", options)
     }
 
     fn at_depth(&self, depth: &str, options: &[&str]) -> Output {
-        let path = |name: &str| self.folder.path().join(name);
-        let mut command = without_configuration();
-        command.args(["audit", "--depth", depth, "--json", "--config"]).arg(path("config.toml"));
-        command.arg("--names").arg(path("names.txt")).args(options).output().expect("the binary runs")
+        self.command(depth, options).output().expect("the binary runs")
     }
 
-    fn pinned(&self) -> Value {
-        json_of(&std::fs::read(&self.pin).expect("a pin"))
+    fn command(&self, depth: &str, options: &[&str]) -> Command {
+        let mut command = without_configuration();
+        command.args(["audit", "--depth", depth, "--json", "--config", &self.path("config.toml")]);
+        command.args(["--names", &self.path("names.txt")]).args(options);
+        command
     }
 }
 
@@ -1759,140 +1602,6 @@ fn start_two_agents() -> (tokio::runtime::Runtime, World, Config) {
     let mut config = world.config();
     config.timeout = Duration::from_secs(120);
     (runtime, world, config)
-}
-
-#[test]
-fn shards_share_the_block_that_the_first_of_them_pins() {
-    let (_runtime, _world, config) = start_two_agents();
-    let audit = PinnedAudit::of(&config);
-    let shard = |part: &str, file: &str| {
-        let file = audit.folder.path().join(file).display().to_string();
-        let done = audit.run(&["--shard", part, "--out", &file]);
-        assert_eq!(code(&done), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
-        file
-    };
-    let first = shard("1/2", "1.json");
-    let pin = audit.pinned();
-    let number = pin["blocks"][0]["number"].as_u64().expect("a number");
-    assert_eq!((&pin["schema"], &pin["world"]), (&json!("clresolve.pin/1"), &json!("sandbox")));
-    let second = shard("2/2", "2.json");
-    assert_eq!(audit.pinned(), pin, "it stands for all of them");
-    let merged = without_configuration().args(["audit", "merge", "--json", &first, &second]).output().unwrap();
-    let whole = audit.run(&[]);
-    assert_eq!(text_of(&merged), text_of(&whole));
-    assert_eq!(json_of(&whole.stdout)["scope"]["block"], json!(number.to_string()));
-
-    let refused = |pin: Value, said: &str| {
-        std::fs::write(&audit.pin, pin.to_string()).unwrap();
-        let output = audit.run(&[]);
-        let error = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(code(&output), Some(2), "{error}");
-        assert!(error.contains("--pin") && error.contains(said), "{error}");
-    };
-    let with = |member: &str, value: Value| {
-        let mut pin = pin.clone();
-        *pin.pointer_mut(member).expect("a member") = value;
-        pin
-    };
-    refused(with("/world", json!("mainnet")), "it is of mainnet");
-    refused(with("/blocks/0/hash", json!(format!("0x{}", "0".repeat(64)))), "of the chain is 0x");
-    refused(with("/blocks", json!([])), "is no pin");
-    refused(json!({"blocks": 7}), "is no pin");
-    let both = audit.run(&["--block", "3"]);
-    assert_eq!(code(&both), Some(2), "{}", String::from_utf8_lossy(&both.stderr));
-}
-
-/// The second shard never saw the pin of the first one.
-#[test]
-fn shards_of_two_pins_merge_and_every_form_names_both_blocks() {
-    let (runtime, world, mut config) = start_two_agents();
-    let later = runtime.block_on(world.endpoint(RpcFault::None, ChainState::Ahead, true)).unwrap().url;
-    let audit = PinnedAudit::of(&config);
-    let path = |name: &str| audit.folder.path().join(name).display().to_string();
-    // So many that each shard has some.
-    let list: String = (0..8).map(|number| format!("nobody-{number}.eth\n")).collect();
-    std::fs::write(path("names.txt"), format!("deep.eth\nplain.eth\n{list}")).unwrap();
-    let shard = |part: &str, label: &str| {
-        let (report, pin) = (path(&format!("{label}.json")), path(&format!("{label}.pin")));
-        let done = audit.unpinned(&["--pin", &pin, "--shard", part, "--out", &report]);
-        assert!(matches!(code(&done), Some(0 | 1 | 3)), "{}", String::from_utf8_lossy(&done.stderr));
-        let block = report_at(Path::new(&pin))["blocks"][0]["number"].as_u64().expect("a number");
-        (report, block)
-    };
-    let rows_of = |report: &Value| -> BTreeSet<(String, String)> {
-        let rows = report["rows"].as_array().expect("rows").iter();
-        rows.map(|row| (row["input"].as_str().expect("a name").to_owned(), row["block"].to_string())).collect()
-    };
-    let (first, early) = shard("1/2", "first");
-    config.chain.endpoints[0].url = later;
-    config.save(Path::new(&path("config.toml"))).unwrap();
-    let (second, late) = shard("2/2", "second");
-    assert!(early < late, "{early} {late}");
-    let own = [(&first, early), (&second, late)].map(|(report, block)| {
-        let rows = rows_of(&report_at(Path::new(report)));
-        assert!(!rows.is_empty() && rows.iter().all(|(_, read)| *read == block.to_string()), "{block}: {rows:?}");
-        rows
-    });
-    let own: BTreeSet<_> = own.into_iter().flatten().collect();
-    assert_eq!(own.len(), 10);
-
-    let merged = |form: &str| {
-        let mut command = without_configuration();
-        let merged = command.args(["audit", "merge", "--format", form, &second, &first]).output().unwrap();
-        assert!(!merged.stdout.is_empty(), "{form}: {}", String::from_utf8_lossy(&merged.stderr));
-        merged
-    };
-    let report = json_of(&merged("json").stdout);
-    assert_eq!(report["scope"]["block"], json!(format!("{early}, {late}")));
-    assert_eq!(rows_of(&report), own, "each row has its own block");
-    let log = json_of(&merged("sarif").stdout);
-    assert_eq!(log["runs"][0]["properties"]["block"], report["scope"]["block"]);
-    for form in ["md", "html"] {
-        let text = merged(form);
-        let both = format!("blocks {early} to {late} ({early}, {late})");
-        assert!(text_of(&text).contains(&both), "{form}: {}", text_of(&text));
-    }
-    let table = csv(text_of(&merged("csv")));
-    let column = |name: &str| table[0].iter().position(|head| head == name).expect("a column");
-    let (input, block) = (column("input"), column("block"));
-    let cells: BTreeSet<_> = table[1..].iter().map(|line| (line[input].clone(), line[block].clone())).collect();
-    assert_eq!(cells, own);
-}
-
-#[test]
-fn an_audit_goes_on_at_another_block_where_the_state_of_the_pinned_one_is_gone() {
-    let (runtime, world, mut config) = start_two_agents();
-    let audit = PinnedAudit::of(&config);
-    assert_eq!(code(&audit.run(&[])), Some(0));
-    let first = audit.pinned();
-    let number = first["blocks"][0]["number"].as_u64().expect("a number");
-    let pruned = RpcFault::PrunedBelow(number);
-    config.chain.endpoints = vec![runtime.block_on(world.endpoint(pruned, ChainState::default(), true)).unwrap()];
-    let audit = PinnedAudit::of(&config);
-    let mut old = first.clone();
-    old["blocks"][0]["number"] = json!(number - 1);
-    std::fs::write(&audit.pin, old.to_string()).unwrap();
-    let output = audit.run(&[]);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(code(&output), Some(0), "{said}");
-    assert!(said.contains(&format!("the state of block {} is gone; the audit goes on at block {number}", number - 1)));
-    let report = json_of(&output.stdout);
-    assert_eq!(report["scope"]["block"], json!(format!("{}, {number}", number - 1)));
-    let rows = report["rows"].as_array().expect("rows");
-    assert!(rows.len() == 2 && rows.iter().all(|row| row["block"] == json!(number)), "{report:#}");
-    let numbers: Vec<_> =
-        audit.pinned()["blocks"].as_array().into_iter().flatten().map(|b| b["number"].clone()).collect();
-    assert_eq!(numbers, [json!(number - 1), json!(number)]);
-
-    // Where no later block is there, the names say so.
-    let pruned = RpcFault::PrunedBelow(number + 1);
-    config.chain.endpoints = vec![runtime.block_on(world.endpoint(pruned, ChainState::default(), true)).unwrap()];
-    let audit = PinnedAudit::of(&config);
-    std::fs::write(&audit.pin, first.to_string()).unwrap();
-    let output = audit.run(&[]);
-    assert_eq!(code(&output), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(json_of(&output.stdout)["rows"][0]["reasons"][0]["code"], "block-unavailable");
-    assert_eq!(audit.pinned(), first);
 }
 
 /// Names that publish one card, which is right for the first of them: URL, CID and schemas are the same for all.
@@ -1905,8 +1614,8 @@ fn one_card(runtime: &tokio::runtime::Runtime, names: usize) -> Spec {
     let spec =
         |agents: String| Spec::parse(&(publisher.to_owned() + &agents)).unwrap_or_else(|error| panic!("{error}"));
     let world = runtime.block_on(World::start(&spec(agent(0, "trusted", "")))).unwrap();
-    let audit = PinnedAudit::of(&world.config());
-    let config = audit.folder.path().join("config.toml");
+    let audit = AuditFolder::of(&world.config());
+    let config = audit.path("config.toml");
     let card = without_configuration().args(["card", "n0.eth", "--config"]).arg(config).output().expect("a card");
     let url = "https://cards.sandbox.example/agents/v1.0.0/commons/n0.eth.json";
     let same = |number: usize| {
@@ -1923,11 +1632,10 @@ fn shared_content_is_fetched_once_per_audit() {
     let world = runtime.block_on(World::start(&one_card(&runtime, 40))).unwrap();
     let mut config = world.config();
     config.timeout = Duration::from_secs(120);
-    let audit = PinnedAudit::of(&config);
-    let path = |name: &str| audit.folder.path().join(name).display().to_string();
+    let audit = AuditFolder::of(&config);
     let list = |names: &[usize]| {
         let list: String = names.iter().map(|number| format!("n{number}.eth\n")).collect();
-        std::fs::write(path("names.txt"), list).unwrap();
+        std::fs::write(audit.path("names.txt"), list).unwrap();
     };
     let fetched = || {
         let counts = world.counts();
@@ -1960,16 +1668,14 @@ async fn listening(routes: axum::Router) -> url::Url {
     url
 }
 
-/// An endpoint that sends each request to the upstream that `choose` names, as soon as it does.
-async fn endpoint_by<F>(choose: impl Fn(bytes::Bytes) -> F + Clone + Send + Sync + 'static) -> url::Url
-where
-    F: Future<Output = url::Url> + Send,
-{
+/// An endpoint whose first request goes to one upstream, and all others to another one.
+async fn moving_endpoint(first: url::Url, then: url::Url) -> url::Url {
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let asked = Arc::new(AtomicUsize::new(0));
     let answer = move |body: bytes::Bytes| {
-        let (http, choose) = (http.clone(), choose.clone());
+        let upstream = if asked.fetch_add(1, Ordering::SeqCst) == 0 { first.clone() } else { then.clone() };
+        let http = http.clone();
         async move {
-            let upstream = choose(body.clone()).await;
             let sent = http.post(upstream).header("content-type", "application/json").body(body).send().await.unwrap();
             ([("content-type", "application/json")], sent.bytes().await.unwrap())
         }
@@ -1977,139 +1683,66 @@ where
     listening(axum::Router::new().fallback(answer)).await
 }
 
-/// An endpoint whose first request goes to one upstream, and all others to another one.
-async fn moving_endpoint(first: url::Url, then: url::Url) -> url::Url {
-    let asked = Arc::new(AtomicUsize::new(0));
-    endpoint_by(move |_| {
-        let upstream = if asked.fetch_add(1, Ordering::SeqCst) == 0 { first.clone() } else { then.clone() };
-        async { upstream }
-    })
-    .await
+/// The block that an audit read.
+fn block_read(audit: &AuditFolder) -> u64 {
+    let output = audit.run(&[]);
+    let block = json_of(&output.stdout)["scope"]["block"].as_str().and_then(|block| block.parse().ok());
+    block.unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// Whether a request asks which block is final.
-fn asks_what_is_final(body: &[u8]) -> bool {
-    body.windows(11).any(|word| word == b"\"finalized\"")
-}
-
-/// A pin whose block has no state any more, one that the chain finalized after it, and a later one.
+/// An audit that pins a block whose state is gone then. Where the chain is further on, it goes on at the next block.
 struct PrunedPin {
     runtime: tokio::runtime::Runtime,
-    /// Keeps the servers.
-    _world: World,
+    world: World,
     config: Config,
-    audit: PinnedAudit,
+    /// Through the chain that is further on.
+    later: Config,
     /// The pinned block, and the next one.
     blocks: [u64; 2],
-    /// Endpoints at the next block and at the later one.
-    now: url::Url,
-    later: url::Url,
 }
 
 impl PrunedPin {
     fn new() -> Self {
         let (runtime, world, config) = start_two_agents();
-        let first = PinnedAudit::of(&config);
-        assert_eq!(code(&first.run(&[])), Some(0));
-        let mut pin = first.pinned();
-        let number = pin["blocks"][0]["number"].as_u64().expect("a number");
-        pin["blocks"][0]["number"] = json!(number - 1);
-        let pruned = |state| world.endpoint(RpcFault::PrunedBelow(number), state, true);
-        let now = runtime.block_on(pruned(ChainState::default())).unwrap().url;
-        let later = runtime.block_on(pruned(ChainState::Ahead)).unwrap().url;
-        let audit = PinnedAudit::of(&config);
-        std::fs::write(&audit.pin, pin.to_string()).unwrap();
-        // So many that each shard has some.
-        let list: String = (0..8).map(|number| format!("nobody-{number}.eth\n")).collect();
-        std::fs::write(audit.folder.path().join("names.txt"), format!("deep.eth\nplain.eth\n{list}")).unwrap();
-        Self { runtime, _world: world, config, audit, blocks: [number - 1, number], now, later }
+        let mut later = config.clone();
+        let ahead = world.endpoint(RpcFault::None, ChainState::Ahead, true);
+        later.chain.endpoints[0].url = runtime.block_on(ahead).unwrap().url;
+        let blocks = [&config, &later].map(|config| block_read(&AuditFolder::of(config)));
+        assert!(blocks[0] < blocks[1], "{blocks:?}");
+        Self { runtime, world, config, later, blocks }
     }
 
-    /// The command of an audit through an endpoint, with a configuration of its own.
-    fn command(&self, endpoint: url::Url, label: &str, options: &[&str]) -> Command {
-        let path = |name: &str| self.audit.folder.path().join(name);
+    /// An audit through an endpoint that has this state, without that of the pinned block, once the block is pinned.
+    fn audit(&self, state: ChainState) -> AuditFolder {
         let mut config = self.config.clone();
-        config.chain.endpoints[0].url = endpoint;
-        let file = path(&format!("{label}.toml"));
-        config.save(&file).unwrap();
-        let mut command = without_configuration();
-        command.args(["audit", "--depth", "identity", "--json", "--pin", &self.audit.pin, "--config"]).arg(file);
-        command.arg("--names").arg(path("names.txt")).args(options).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command
-    }
-
-    fn numbers(&self) -> Vec<u64> {
-        let pin = self.audit.pinned();
-        pin["blocks"].as_array().into_iter().flatten().filter_map(|block| block["number"].as_u64()).collect()
+        let pruned = RpcFault::PrunedBelow(self.blocks[0] + 1);
+        config.chain.endpoints[0].url = self.runtime.block_on(async {
+            let then = self.world.endpoint(pruned, state, true).await.unwrap().url;
+            moving_endpoint(config.chain.endpoints[0].url.clone(), then).await
+        });
+        AuditFolder::of(&config)
     }
 }
 
-/// The blocks that a report names.
-fn blocks_of(output: &Output) -> String {
-    assert_eq!(code(output), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
-    let report = json_of(&output.stdout);
-    assert_ne!(report["counts"]["names"], 0);
-    report["scope"]["block"].as_str().expect("blocks").to_owned()
-}
-
 #[test]
-fn two_shards_that_find_the_state_gone_at_once_go_on_at_one_block() {
-    let pruned = PrunedPin::new();
-    let lock = std::fs::File::create(format!("{}.lock", pruned.audit.pin)).unwrap();
-    lock.lock().unwrap();
-    // Both have read what is final before either may write, one of them from a chain that is further on.
-    let both = Arc::new(tokio::sync::Barrier::new(2));
-    let shard = |upstream: &url::Url, part: &str, label: &str| {
-        let (both, upstream) = (Arc::clone(&both), upstream.clone());
-        let endpoint = pruned.runtime.block_on(endpoint_by(move |body| {
-            let (both, upstream) = (Arc::clone(&both), upstream.clone());
-            async move {
-                if asks_what_is_final(&body) {
-                    both.wait().await;
-                }
-                upstream
-            }
-        }));
-        pruned.command(endpoint, label, &["--shard", part]).spawn().expect("the binary runs")
-    };
-    let shards = [shard(&pruned.now, "1/2", "now"), shard(&pruned.later, "2/2", "later")];
-    // Long enough that one that does not wait for its turn has written.
-    pruned.runtime.block_on(async { tokio::time::sleep(Duration::from_secs(3)).await });
-    assert_eq!(pruned.numbers(), pruned.blocks[..1], "nobody writes out of turn");
-    drop(lock);
-    let reports = shards.map(|shard| blocks_of(&shard.wait_with_output().unwrap()));
-    let numbers = pruned.numbers();
-    assert_eq!((numbers.len(), numbers[0]), (2, pruned.blocks[0]), "{numbers:?}");
-    let named = numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-    assert_eq!(reports, [named.clone(), named]);
-}
-
-#[test]
-fn a_shard_takes_the_block_of_one_that_was_first_although_the_chain_is_further_on() {
+fn an_audit_goes_on_at_another_block_where_the_state_of_the_pinned_one_is_gone() {
     let pruned = PrunedPin::new();
     let [gone, next] = pruned.blocks;
-    // While the second reads what is final, the first does all of its part.
-    let first = pruned.command(pruned.now.clone(), "first", &["--shard", "1/2"]);
-    let (first, report) = (Arc::new(std::sync::Mutex::new(Some(first))), Arc::new(std::sync::Mutex::new(None)));
-    let (later, kept) = (pruned.later.clone(), Arc::clone(&report));
-    let endpoint = pruned.runtime.block_on(endpoint_by(move |body| {
-        let (first, kept, later) = (Arc::clone(&first), Arc::clone(&kept), later.clone());
-        async move {
-            let run = move || {
-                if let Some(mut first) = first.lock().unwrap().take() {
-                    *kept.lock().unwrap() = Some(first.output().expect("the binary runs"));
-                }
-            };
-            if asks_what_is_final(&body) {
-                tokio::task::spawn_blocking(run).await.unwrap();
-            }
-            later
-        }
-    }));
-    let second = pruned.command(endpoint, "second", &["--shard", "2/2"]).output().expect("the binary runs");
-    let first = report.lock().unwrap().take().expect("the second asked what is final");
-    assert_eq!([blocks_of(&first), blocks_of(&second)], [format!("{gone}, {next}"), format!("{gone}, {next}")]);
-    assert_eq!(pruned.numbers(), [gone, next]);
+    let output = pruned.audit(ChainState::Ahead).run(&[]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(code(&output), Some(0), "{said}");
+    assert!(said.contains(&format!("the state of block {gone} is gone; the audit goes on at block {next}")), "{said}");
+    let report = json_of(&output.stdout);
+    assert_eq!(report["scope"]["block"], json!(format!("{gone}, {next}")));
+    let rows = report["rows"].as_array().expect("rows");
+    assert!(rows.len() == 2 && rows.iter().all(|row| row["block"] == json!(next)), "{report:#}");
+
+    // Where no later block is there, the names say so.
+    let output = pruned.audit(ChainState::Growing).run(&[]);
+    assert_eq!(code(&output), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = json_of(&output.stdout);
+    assert_eq!(report["rows"][0]["reasons"][0]["code"], "block-unavailable");
+    assert_eq!(report["scope"]["block"], json!(gone.to_string()));
 }
 
 #[cfg(unix)]
@@ -2117,25 +1750,26 @@ fn a_shard_takes_the_block_of_one_that_was_first_although_the_chain_is_further_o
 fn a_run_that_was_killed_after_its_block_was_gone_goes_on_at_the_one_that_took_its_place() {
     let pruned = PrunedPin::new();
     let [gone, next] = pruned.blocks;
-    let path = |name: &str| pruned.audit.folder.path().join(name).display().to_string();
+    let audit = pruned.audit(ChainState::Ahead);
     let list: String = (0..200).map(|number| format!("nobody-{number}.eth\n")).collect();
-    std::fs::write(path("names.txt"), format!("deep.eth\n{list}plain.eth\n")).unwrap();
-    let options = ["--resume", &path("journal"), "--concurrency", "1", "-v"];
-    let mut killed = pruned.command(pruned.now.clone(), "first", &options).spawn().expect("the binary runs");
+    std::fs::write(audit.path("names.txt"), format!("deep.eth\n{list}plain.eth\n")).unwrap();
+    let journal = audit.path("journal");
+    let options = ["--resume", &journal, "--concurrency", "1", "-v"];
+    let mut killed = audit.command("identity", &options).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(killed.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
     assert!(said.any(|line| line.contains(&format!("the audit goes on at block {next}"))));
     assert!(said.any(|line| line.contains("judged")));
     killed.kill().and_then(|()| killed.wait()).expect("it runs");
-    assert_eq!(pruned.numbers(), [gone, next]);
 
-    let output = pruned.command(pruned.later.clone(), "second", &options[..2]).output().expect("the binary runs");
+    // A run that began here would read the next block alone.
+    pruned.later.save(Path::new(&audit.path("config.toml"))).unwrap();
+    let output = audit.run(&options[..2]);
     assert_eq!(code(&output), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
     let report = json_of(&output.stdout);
     assert_eq!(report["scope"]["block"], json!(format!("{gone}, {next}")));
     let rows = report["rows"].as_array().expect("rows");
     assert!(rows.len() == 202 && rows.iter().all(|row| row["block"] == json!(next)), "{report:#}");
-    assert_eq!(pruned.numbers(), [gone, next]);
-    assert!(!Path::new(&path("journal")).exists(), "the whole report is written");
+    assert!(!Path::new(&journal).exists(), "the whole report is written");
 }
 
 #[test]
@@ -2146,9 +1780,9 @@ fn audit_reads_one_block_while_the_chain_advances() {
     let moving = || {
         let mut config = config.clone();
         config.chain.endpoints[0].url = runtime.block_on(moving_endpoint(now.clone(), later.clone()));
-        let audit = PinnedAudit::of(&config);
+        let audit = AuditFolder::of(&config);
         let list: String = (0..60).map(|number| format!("nobody-{number}.eth\n")).collect();
-        std::fs::write(audit.folder.path().join("names.txt"), format!("deep.eth\n{list}")).unwrap();
+        std::fs::write(audit.path("names.txt"), format!("deep.eth\n{list}")).unwrap();
         audit
     };
     let said_by = |report: &Value| {
@@ -2157,14 +1791,14 @@ fn audit_reads_one_block_while_the_chain_advances() {
         assert_eq!((rows.len(), blocks.len()), (61, 1), "{blocks:?}");
         assert_eq!(report["scope"]["block"].as_str(), blocks.first().map(String::as_str));
     };
-    said_by(&json_of(&moving().unpinned(&[]).stdout));
+    said_by(&json_of(&moving().run(&[]).stdout));
 }
 
 #[test]
 fn an_audit_that_can_pin_no_block_says_so() {
     let (_runtime, _world, mut config) = start_two_agents();
     config.chain.endpoints[0].url = "http://127.0.0.1:9/".parse().expect("a URL");
-    let output = PinnedAudit::of(&config).unpinned(&[]);
+    let output = AuditFolder::of(&config).run(&[]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("no block is pinned") && said.contains("different blocks"), "{said}");
     assert_eq!(json_of(&output.stdout)["counts"]["indeterminate"], 2, "{said}");
@@ -2176,20 +1810,39 @@ fn a_run_that_goes_on_reads_the_block_that_it_began_with() {
     let (names, journal) = (long_list(&world, 800), world.path("journal"));
     let fixed = ["audit", "--depth", "identity", "--names", &names, "--resume", &journal, "--json"];
     kill_after_a_row(&world, &fixed);
-    let pin = report_at(Path::new(&format!("{journal}.pin")));
+    let pin_file = format!("{journal}.pin");
+    let pin = report_at(Path::new(&pin_file));
+    assert_eq!((&pin["schema"], &pin["world"]), (&json!("clresolve.pin/1"), &json!("sandbox")));
+    let with = |member: &str, value: Value| {
+        let mut pin = pin.clone();
+        *pin.pointer_mut(member).expect("a member") = value;
+        pin
+    };
+    for (other, why) in [
+        (with("/world", json!("mainnet")), "it is of mainnet"),
+        (with("/blocks/0/hash", json!(format!("0x{}", "0".repeat(64)))), "of the chain is 0x"),
+        (with("/blocks", json!([])), "is no pin"),
+        (json!({"blocks": 7}), "is no pin"),
+    ] {
+        std::fs::write(&pin_file, other.to_string()).unwrap();
+        let refused = world.clresolve(&fixed);
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(code(&refused) == Some(2) && said.contains(&pin_file) && said.contains(why), "{why}: {said}");
+    }
+    std::fs::write(&pin_file, pin.to_string()).unwrap();
     let report = json_of(&world.clresolve(&fixed).stdout);
     assert_eq!(report["scope"]["block"], json!(pin["blocks"][0]["number"].to_string()));
-    assert!(!Path::new(&journal).exists() && !Path::new(&format!("{journal}.pin")).exists());
+    assert!(!Path::new(&journal).exists() && !Path::new(&pin_file).exists());
 
     // A pin without rows is of another audit.
-    std::fs::write(format!("{journal}.pin"), "{}").unwrap();
+    std::fs::write(pin_file, "{}").unwrap();
     assert_eq!(json_of(&world.clresolve(&fixed).stdout)["counts"]["names"], 800);
 }
 
 #[test]
 fn a_block_that_a_pin_chose_hides_no_change_to_come() {
     let world = Served::start();
-    let (names, pin) = (world.path("names.txt"), world.path("pin.json"));
+    let names = world.path("names.txt");
     std::fs::write(&names, "record-pending.eth\nsummarizeagent.eth\n").unwrap();
     let fixed = ["audit", "--depth", "identity", "--names", &names, "--json"];
     let audit = |options: &[&str]| world.clresolve(&[&fixed[..], options].concat());
@@ -2198,64 +1851,39 @@ fn a_block_that_a_pin_chose_hides_no_change_to_come() {
         (row["state"].clone(), row["reasons"][0]["code"].clone())
     };
     let pending = (json!("indeterminate"), json!("record-pending"));
-    assert_eq!(said(&audit(&[])), pending);
-    let whole = audit(&["--pin", &pin]);
-    assert_eq!(said(&whole), pending);
-    let shards = ["1/2", "2/2"].map(|part| {
-        let file = world.path(&part.replace('/', "-"));
-        audit(&["--pin", &pin, "--shard", part, "--out", &file]);
-        file
-    });
-    let merged = merged_report(&shards, &[]);
-    assert_eq!(said(&merged), pending);
-    assert_eq!(text_of(&merged), text_of(&whole));
-    let block = report_at(Path::new(&pin))["blocks"][0]["number"].to_string();
-    assert_eq!(said(&audit(&["--block", &block])).0, "trusted", "who names a block asks about the past");
-}
-
-/// The merged report of these shards.
-fn merged_report(shards: &[String], options: &[&str]) -> Output {
-    let mut command = without_configuration();
-    command.args(["audit", "merge", "--json"]).args(shards).args(options).output().expect("the binary runs")
+    let pinned = audit(&[]);
+    assert_eq!(said(&pinned), pending);
+    let report = json_of(&pinned.stdout);
+    let block = report["scope"]["block"].as_str().expect("a block");
+    assert_eq!(said(&audit(&["--block", block])).0, "trusted", "who names a block asks about the past");
 }
 
 #[test]
-fn a_merged_report_follows_the_one_before() {
+fn a_report_follows_the_one_before() {
     let (runtime, _world, config) = start_two_agents();
     let other = two_agents_but("cl.checksum.agentcard", &format!("sha256:{}", "0".repeat(64)));
     let other = runtime.block_on(World::start(&other)).unwrap();
     let mut later = other.config();
     later.timeout = Duration::from_secs(120);
-    let (june, august) = (PinnedAudit::of(&config), PinnedAudit::of(&later));
-    let month = |audit: &PinnedAudit, since: Option<&str>, options: &[&str]| {
-        let shards = ["1/2", "2/2"].map(|part| {
-            let file = audit.folder.path().join(part.replace('/', "-")).display().to_string();
-            audit.run(&[&["--shard", part, "--out", &file], options].concat());
-            file
-        });
-        let since: Vec<&str> = since.into_iter().flat_map(|file| ["--since", file]).collect();
-        merged_report(&shards, &since)
-    };
+    let (june, august) = (AuditFolder::of(&config), AuditFolder::of(&later));
     let kept = |name: &str, output: &Output| {
-        let file = june.folder.path().join(name).display().to_string();
+        let file = june.path(name);
         std::fs::write(&file, &output.stdout).unwrap();
         file
     };
-    let first = month(&june, None, &[]);
+    let first = june.run(&[]);
     assert_eq!(code(&first), Some(0), "{}", String::from_utf8_lossy(&first.stderr));
     let first = kept("june.json", &first);
 
-    // Under one pin and the same report before, it is that of one run.
-    let again = month(&june, Some(&first), &[]);
-    assert_eq!(text_of(&again), text_of(&june.run(&["--since", &first])));
+    let again = june.run(&["--since", &first]);
     let rows = json_of(&again.stdout)["rows"].clone();
     assert_eq!(rows[0]["unchanged_since"], report_at(Path::new(&first))["rows"][0]["checked_at"]);
 
-    let dark = month(&june, Some(&first), &["--rpc", "http://127.0.0.1:9/"]);
+    let dark = june.run(&["--since", &first, "--rpc", "http://127.0.0.1:9/"]);
     assert_eq!(code(&dark), Some(1), "the state is another");
     assert_eq!(json_of(&dark.stdout)["rows"][0]["carried"]["state"], "trusted");
     let july = kept("july.json", &dark);
-    let last = month(&august, Some(&july), &[]);
+    let last = august.run(&["--since", &july]);
     let changes = json_of(&last.stdout)["since"]["changes"].clone();
     let broken = changes.as_array().expect("changes").iter().filter(|change| change["kind"] == "newly-broken");
     assert_eq!(broken.map(|change| &change["name"]).collect::<Vec<_>>(), [&json!("plain.eth")], "{changes:#}");
@@ -2288,8 +1916,8 @@ fn a_server_gets_the_pause_that_it_asks_for_and_no_name_suffers_for_it() {
         let endpoint = &mut config.chain.endpoints[0];
         let (url, asked) = runtime.block_on(busy_endpoint(endpoint.url.clone(), refusals, pause));
         endpoint.url = url;
-        let audit = PinnedAudit::of(&config);
-        let output = audit.unpinned(&[]);
+        let audit = AuditFolder::of(&config);
+        let output = audit.run(&[]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(code(&output), Some(0), "{pause}: {said} {}", text_of(&output));
         assert!(asked.load(Ordering::SeqCst) > refusals);
@@ -2397,10 +2025,10 @@ fn agents_of_one_gateway(runtime: &tokio::runtime::Runtime, names: usize) -> (Wo
 
 /// The report on the first `names` agents.
 fn report_on_agents(config: &Config, names: usize) -> Value {
-    let audit = PinnedAudit::of(config);
+    let audit = AuditFolder::of(config);
     let list: String = (0..names).map(|number| format!("a{number}.eth\n")).collect();
-    std::fs::write(audit.folder.path().join("names.txt"), list).unwrap();
-    json_of(&audit.unpinned(&["--concurrency", "16"]).stdout)
+    std::fs::write(audit.path("names.txt"), list).unwrap();
+    json_of(&audit.run(&["--concurrency", "16"]).stdout)
 }
 
 /// It rests as often as it serves, and each rest finds all others waiting.
@@ -2436,8 +2064,8 @@ fn agent_at(runtime: &tokio::runtime::Runtime, url: &str) -> (World, Config, byt
     let world = runtime.block_on(World::start(&spec.unwrap())).unwrap();
     let mut config = world.config();
     config.timeout = Duration::from_secs(120);
-    let audit = PinnedAudit::of(&config);
-    let file = audit.folder.path().join("config.toml");
+    let audit = AuditFolder::of(&config);
+    let file = audit.path("config.toml");
     let card = without_configuration().args(["card", "plain.eth", "--config"]).arg(file).output().expect("a card");
     assert_eq!(code(&card), Some(0), "{}", String::from_utf8_lossy(&card.stderr));
     (world, config, card.stdout.into())
@@ -2445,9 +2073,9 @@ fn agent_at(runtime: &tokio::runtime::Runtime, url: &str) -> (World, Config, byt
 
 /// The row of the agent, where that is the only name.
 fn row_of_plain(config: &Config) -> Value {
-    let audit = PinnedAudit::of(config);
-    std::fs::write(audit.folder.path().join("names.txt"), "plain.eth\n").unwrap();
-    json_of(&audit.unpinned(&[]).stdout)["rows"][0].clone()
+    let audit = AuditFolder::of(config);
+    std::fs::write(audit.path("names.txt"), "plain.eth\n").unwrap();
+    json_of(&audit.run(&[]).stdout)["rows"][0].clone()
 }
 
 /// Nobody else has the card.

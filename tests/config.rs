@@ -485,7 +485,7 @@ enum OwnFile {
 /// Every command, its arguments, and whether it reads your own configuration file. `{}` is a folder, and `NOBODY` an
 /// endpoint that does not answer.
 #[cfg(unix)]
-const READERS: [(&str, &str, OwnFile); 53] = [
+const READERS: [(&str, &str, OwnFile); 52] = [
     ("verify", "a.eth NOBODY", OwnFile::Read),
     ("trace", "a.eth NOBODY", OwnFile::Read),
     ("records", "a.eth NOBODY", OwnFile::Read),
@@ -514,7 +514,6 @@ const READERS: [(&str, &str, OwnFile); 53] = [
     ("audit list", "--below a.eth NOBODY", OwnFile::Read),
     ("audit schemas", "NOBODY", OwnFile::Read),
     ("audit diff", "{}/object {}/object", OwnFile::NoConfiguration),
-    ("audit merge", "{}/object", OwnFile::NoConfiguration),
     ("audit resolution", "{}/object --log {}/names", OwnFile::NoConfiguration),
     ("audit sign", "{}/object --key {}/object", OwnFile::NoConfiguration),
     ("audit verify", "{}/object", OwnFile::NoConfiguration),

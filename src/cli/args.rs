@@ -23,9 +23,9 @@ mod suggest;
 mod world;
 
 pub(super) use ask::{
-    AuditArgs, AuditCommand, AuditDiffArgs, AuditListArgs, AuditMergeArgs, AuditResolutionArgs, AuditSchemasArgs,
-    AuditSignArgs, AuditVerifyArgs, BundleArgs, BundleCommand, CardArgs, CatArgs, DiscoverArgs, EarlierReportsArgs,
-    ExportArgs, ForgetArgs, GateArgs, MemoryArgs, MemoryCommand, RecordsArgs, ReplayArgs, ShowArgs, VerifyArgs,
+    AuditArgs, AuditCommand, AuditDiffArgs, AuditListArgs, AuditResolutionArgs, AuditSchemasArgs, AuditSignArgs,
+    AuditVerifyArgs, BundleArgs, BundleCommand, CardArgs, CatArgs, DiscoverArgs, EarlierReportsArgs, ExportArgs,
+    ForgetArgs, GateArgs, MemoryArgs, MemoryCommand, RecordsArgs, ReplayArgs, ShowArgs, VerifyArgs,
 };
 pub(super) use cards::{
     AevumArgs, AevumCommand, CardsArgs, CardsCommand, ConvertArgs, GenerateArgs, LintArgs, MetadataArgs, PlanArgs,

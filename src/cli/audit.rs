@@ -6,7 +6,6 @@ mod diff;
 mod history;
 mod judge;
 mod list;
-mod merge;
 mod registry;
 mod report;
 mod resolution;
@@ -47,7 +46,6 @@ pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
         Some(AuditCommand::List(args)) => list::run(*args),
         Some(AuditCommand::Schemas(args)) => schemas::run(*args),
         Some(AuditCommand::Diff(args)) => diff::run(&args),
-        Some(AuditCommand::Merge(args)) => merge::run(&args),
         Some(AuditCommand::Resolution(args)) => resolution::run(&args),
         Some(AuditCommand::Sign(args)) => signing::sign(&args),
         Some(AuditCommand::Verify(args)) => signing::verify(&args),
@@ -61,7 +59,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         // Only whether it can be one: it is opened once the audit is known.
         Output::file("--resume", journal)?;
     }
-    let list = args.names.as_deref().map(|list| names::open_part(list, args.shard)).transpose()?;
+    let list = args.names.as_deref().map(names::open).transpose()?;
     let history = History::read(&args.earlier)?;
     let mut interrupt = pin!(asked_to_stop());
     let Prepared { world, registry, mut scope, pin, mut writer } = tokio::select! {
@@ -73,7 +71,6 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         resolver: &world.resolver,
         pin: pin.as_ref(),
         earlier: history.last.as_ref(),
-        shard: args.shard,
         pace: Pace::of(&world.config, args.concurrency),
     };
     let (ending, digest) = listed.run(Sources { list, registry }, &mut writer, &mut interrupt).await?;
@@ -85,9 +82,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         scope.block = pin.blocks().await;
     }
     let list = ListOfNames { file: list_file(args.names.as_deref()), digest };
-    // The layers are the same for all shards: the first one looks at them.
-    let looks = args.schema_layers && ending.has_all_rows() && args.shard.is_none_or(|shard| shard.index() == 1);
-    let (ending, schema_layers) = if looks {
+    let (ending, schema_layers) = if args.schema_layers && ending.has_all_rows() {
         tokio::select! {
             layers = schemas::layers(&world) => (ending, Some(layers?)),
             () = &mut interrupt => match ending {
@@ -103,7 +98,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         asked_to_stop().await;
         std::process::exit(i32::from(Exit::Interrupted.code()));
     });
-    let about = About { scope, ending, shard: args.shard, list, schema_layers, flags: args.world.flags() };
+    let about = About { scope, ending, list, schema_layers, flags: args.world.flags() };
     finish(writer, about, &history, &args, output)
 }
 
@@ -121,29 +116,14 @@ impl Prepared {
     async fn of(args: &AuditArgs, history: &History) -> anyhow::Result<Self> {
         let world = World::open_for_list(&args.world, Reader::People, Depth::Schemas, args.concurrency).await?;
         let registry = Registry::of(args, &world.resolver).await?;
-        let shared = BlockPin::of(args.pin.as_deref(), &world).await?;
-        let mut scope = Scope {
+        let scope = Scope {
             registry: registry.as_ref().and_then(|registry| registry.about.clone()),
             schema_layers: args.schema_layers,
             ..scope(&world)?
         };
-        // The first block alone: a journal knows its audit by it. The report gets all of them at the end.
-        if let Some(pin) = &shared {
-            scope.block = pin.first().await;
-        }
-        if args.shard.is_some() && shared.is_none() && world.config.chain.block.number().is_none() {
-            bail!(
-                "--shard: all shards read one block; share a file with --pin, or name a block with --block, such as \
-                 the finalized one of `clresolve doctor`"
-            );
-        }
         history.check_worlds(&scope)?;
         let writer = row_writer(args, &scope)?;
-        let own_file = writer.pin_file()?;
-        let pin = match shared {
-            Some(pin) => Some(pin),
-            None => BlockPin::of_its_own(own_file.as_deref(), &world.resolver, &world.config.chain).await?,
-        };
+        let pin = BlockPin::of(writer.pin_file()?.as_deref(), &world.resolver, &world.config.chain).await?;
         Ok(Self { world, registry, scope, pin, writer })
     }
 }
@@ -153,7 +133,6 @@ fn output_of(args: &AuditArgs) -> anyhow::Result<Output> {
     let files = [
         ("--names", args.names.as_deref()),
         ("--registry", args.registry.as_deref().map(Path::new)),
-        ("--pin", args.pin.as_deref()),
         ("--resume", args.resume.as_deref()),
     ];
     let world = WorldFiles::of(&args.world, Reader::People);
@@ -169,7 +148,7 @@ fn finish(
     mut output: Output,
 ) -> anyhow::Result<Exit> {
     let has_all_rows = about.ending.has_all_rows();
-    if writer.counts.names == 0 && (args.shard.is_none() || !has_all_rows) {
+    if writer.counts.names == 0 {
         return without_rows(&writer.counts, about.ending, args);
     }
     // Before the report, which may go to a reader that stalls.
@@ -191,7 +170,7 @@ fn finish(
     Ok(exit)
 }
 
-/// How an audit ends that has judged no name: it has no report. A shard without a name of its own has one.
+/// How an audit ends that has judged no name: it has no report.
 fn without_rows(counts: &AuditCounts, ending: Ending, args: &AuditArgs) -> anyhow::Result<Exit> {
     match ending {
         Ending::Complete if args.names.is_none() => bail!("--registry: the manifest has no entry"),
@@ -213,7 +192,7 @@ fn advised(rows: &Spool, error: anyhow::Error) -> anyhow::Error {
 /// Where the rows are written, behind those of a run that was killed.
 fn row_writer(args: &AuditArgs, scope: &Scope) -> anyhow::Result<RowWriter> {
     let Some(journal) = &args.resume else { return RowWriter::scratch() };
-    let job = Job::of(scope.clone(), args.shard, args.names.as_deref(), args.earlier.since.as_deref())?;
+    let job = Job::of(scope.clone(), args.names.as_deref(), args.earlier.since.as_deref())?;
     let writer = RowWriter::resume(journal, &job)?;
     // It may be new since the files were compared.
     if args.output.out.file.as_deref().is_some_and(|report| is_same_file(report, journal)) {

@@ -60,6 +60,9 @@ pub(super) fn on_usage(usage: &str, option: &str, subcommand: &str) -> Option<&'
     if usage.contains("clresolve audit") && option == "--agreement" {
         return Some("`clresolve doctor` asks each endpoint and each gateway by itself");
     }
+    if usage.contains("clresolve audit") && (["--shard", "--pin"].contains(&option) || subcommand == "merge") {
+        return Some("one audit takes a list of any length, at one block; `--resume FILE` goes on after a kill");
+    }
     if usage.contains("clresolve audit") && subcommand.contains(['.', '/']) {
         return Some("a list of names is a file: `clresolve audit --names FILE`, or `--names -` for standard input");
     }
@@ -112,6 +115,9 @@ mod tests {
         for (line, part) in [
             ("clresolve config check --config f.toml", "tip: the file stands alone"),
             ("clresolve audit names.txt", "tip: a list of names is a file"),
+            ("clresolve audit --names n.txt --shard 1/8", "tip: one audit takes a list of any length"),
+            ("clresolve audit --names n.txt --pin p.json", "tip: one audit takes a list of any length"),
+            ("clresolve audit merge a.json", "tip: one audit takes a list of any length"),
             ("clresolve audit --names n.txt --agreement", "tip: `clresolve doctor` asks each endpoint"),
         ] {
             let error = crate::cli::args::parse(line.split(' ').map(Into::into).collect()).expect_err(line);

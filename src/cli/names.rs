@@ -11,7 +11,7 @@ use super::input::STDIN;
 use crate::digest::{Digest, Digester};
 use crate::reason::Code;
 use crate::report::kept_input;
-use crate::report::shard::{self, ListDigester, Shard, identity};
+use crate::report::list_digest::{self, ListDigester, identity};
 
 /// Longest line, in bytes: several times the longest name that can be resolved, and room for a comment after it.
 pub(super) const MAX_LINE_BYTES: usize = 4096;
@@ -127,9 +127,9 @@ impl Line {
         match self {
             Self::Name { name, .. } => {
                 let (start, whole) = kept_input(name);
-                shard::key(&start, whole)
+                list_digest::key(&start, whole)
             }
-            Self::Unreadable { start, whole, .. } => shard::key(start, *whole),
+            Self::Unreadable { start, whole, .. } => list_digest::key(start, *whole),
         }
     }
 
@@ -179,11 +179,6 @@ pub(super) enum NamesError {
 
 /// Opens a list, and counts the names of one that is a file.
 pub(super) fn open(path: &Path) -> anyhow::Result<List> {
-    open_part(path, None)
-}
-
-/// As [`open`]; only the names of `shard` count, where there is one.
-pub(super) fn open_part(path: &Path, shard: Option<Shard>) -> anyhow::Result<List> {
     if path == Path::new(STDIN) {
         return Ok(List { counted: None, reader: Reader::of_stdin() });
     }
@@ -192,20 +187,18 @@ pub(super) fn open_part(path: &Path, shard: Option<Shard>) -> anyhow::Result<Lis
     let mut counted = None;
     if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
         let copy = file.try_clone().with_context(context)?;
-        counted = count(Reader::new(Box::new(BufReader::new(copy))), shard).ok();
+        counted = count(Reader::new(Box::new(BufReader::new(copy)))).ok();
         file.rewind().with_context(context)?;
     }
     Ok(List { counted, reader: Reader::new(Box::new(BufReader::new(file))) })
 }
 
-fn count(mut reader: Reader, shard: Option<Shard>) -> Result<Counted, NamesError> {
+fn count(mut reader: Reader) -> Result<Counted, NamesError> {
     let (mut counted, mut distinct) = (Counted::default(), Distinct::default());
     for line in reader.by_ref() {
         let line = line?;
-        let key = line.key();
-        counted.digester.add(line.number(), &key);
-        let is_of_part = shard.is_none_or(|shard| shard.has(&key));
-        counted.names += u64::from(is_of_part && distinct.is_first(&line));
+        counted.digester.add(line.number(), &line.key());
+        counted.names += u64::from(distinct.is_first(&line));
     }
     counted.lines = reader.lines();
     Ok(counted)
@@ -384,7 +377,7 @@ mod tests {
         let first: Vec<u64> =
             reader().map(Result::unwrap).filter(|line| distinct.is_first(line)).map(|line| line.number()).collect();
         assert_eq!((first, distinct.again), (vec![1, 3, 4, 6, 8], 3));
-        assert_eq!(count(reader(), None).map(|counted| (counted.names, counted.lines)), Ok((5, 8)));
+        assert_eq!(count(reader()).map(|counted| (counted.names, counted.lines)), Ok((5, 8)));
     }
 
     #[test]

@@ -38,16 +38,6 @@ impl NewFile {
         self.file.persist(&self.place)?;
         sync_folder(folder_of(&self.place))
     }
-
-    /// The same, where no file has the place yet. Whether it has it now.
-    pub(super) fn keep_unless_there(self) -> io::Result<bool> {
-        self.file.as_file().sync_all()?;
-        match self.file.persist_noclobber(&self.place) {
-            Ok(_) => sync_folder(folder_of(&self.place)).map(|()| true),
-            Err(taken) if taken.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-            Err(failed) => Err(failed.error),
-        }
-    }
 }
 
 /// Puts a file with these bytes in the place of another.
@@ -111,21 +101,6 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
         replace(&path, b"new").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
-    }
-
-    #[test]
-    fn a_file_that_is_there_keeps_its_place() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("pin");
-        let [first, second] = ["first", "second"].map(|text| {
-            let new = NewFile::beside(&path).unwrap();
-            new.file().write_all(text.as_bytes()).unwrap();
-            new
-        });
-        assert!(first.keep_unless_there().unwrap());
-        assert!(!second.keep_unless_there().unwrap());
-        assert_eq!(std::fs::read(&path).unwrap(), b"first");
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[cfg(unix)]

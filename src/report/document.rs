@@ -7,7 +7,6 @@ use super::difference::Difference;
 use super::history::PastCounts;
 use super::layers::PublishedSchema;
 use super::scope::{Ending, Scope};
-use super::shard::Shard;
 use super::words;
 use crate::digest::Digest;
 use crate::verdict::{State, Tool};
@@ -23,8 +22,6 @@ pub struct Report {
     pub ending: Ending,
     /// What changed since an earlier report, where there is one.
     pub since: Option<Difference>,
-    /// The part of the list that was audited, where it is not the whole.
-    pub shard: Option<Shard>,
     /// The counts of the report before: that of `since`, else the last of `earlier`.
     pub before: Option<PastCounts>,
     /// The counts of earlier reports, the oldest first; at most [`history::MAX_EARLIER_REPORTS`].
@@ -42,7 +39,7 @@ pub struct Report {
 pub struct ListOfNames {
     /// The file of the names, as a URI reference; absent where they came from standard input.
     pub file: Option<String>,
-    /// The digest of all that was asked for ([`super::shard::ListDigester`]); absent where the list was not read to its end.
+    /// The digest of all that was asked for ([`super::list_digest::ListDigester`]); absent where the list was not read to its end.
     pub digest: Option<Digest>,
 }
 
@@ -96,9 +93,6 @@ impl Report {
         facts.extend(scope.demands.iter().flat_map(|demands| {
             [("proof demanded", demands.in_words()), ("other settings", demands.settings.clone())]
         }));
-        if let Some(shard) = self.shard {
-            facts.push(("shard", shard.to_string()));
-        }
         facts.extend(scope.registry.as_ref().map(|registry| ("registry", registry.in_words())));
         facts.extend(self.blocks().map(|blocks| ("read at", format!("{blocks} ({})", scope.block))));
         if let Some((first, last)) = self.counts.checked {

@@ -30,7 +30,6 @@ fn write_lines(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Res
     writeln!(out, "\"scope\": {},", line(&report.scope)?)?;
     writeln!(out, "\"list\": {},", line(&report.list)?)?;
     writeln!(out, "\"flags\": {},", line(&report.flags)?)?;
-    writeln!(out, "\"shard\": {},", line(&report.shard)?)?;
     writeln!(out, "\"counts\": {},", line(&counts(report))?)?;
     writeln!(out, "\"reasons\": {},", line(&groups(report))?)?;
     writeln!(out, "\"schema_layers\": {},", line(&report.schema_layers)?)?;

@@ -10,9 +10,9 @@ use serde::{Deserialize, Deserializer};
 
 use super::known::{Carried, Decided, Known};
 use super::layers::PublishedSchema;
+use super::list_digest;
 use super::row::{MAX_REASONS_PER_ROW, MEMBERS, Row, Rows, is_of_registry};
 use super::scope::{SCHEMA, Scope};
-use super::shard::{self, Shard};
 use crate::check::edition;
 use crate::digest::{Digest, Digester};
 use crate::evidence::edition::Edition;
@@ -21,7 +21,7 @@ use crate::text::{Foreign, excerpt};
 use crate::verdict::State;
 
 /// Longest report that is read, in bytes: that of some hundred thousand names.
-pub const MAX_REPORT_BYTES: u64 = 1 << 30;
+const MAX_REPORT_BYTES: u64 = 1 << 30;
 
 /// How the line with the digest of a report begins. No line of a row begins so.
 pub(super) const DIGEST_LINE: &str = "\"digest\": ";
@@ -48,8 +48,6 @@ pub struct Past {
     pub states: [u64; 3],
     /// The published schemas of the rules' layers, where they were looked at.
     pub schema_layers: Option<Vec<PublishedSchema>>,
-    /// The part of a list that it is of, where it is not of the whole.
-    pub shard: Option<Shard>,
 }
 
 /// A name in an earlier report.
@@ -99,9 +97,6 @@ pub enum PastError {
     /// It is no report.
     #[error("is not the report of an audit in its JSON form: {0}")]
     Other(#[from] serde_json::Error),
-    /// It is of a part of a list.
-    #[error("is of shard {0}, not of a whole list; join the reports of all shards first, with clresolve audit merge")]
-    Shard(Shard),
     /// It is of another schema.
     #[error("is of the schema {0:?}, not {SCHEMA}")]
     Schema(String),
@@ -122,7 +117,6 @@ impl Past {
             checked: document.counts.checked.map(|checked| (checked.first, checked.last)),
             digest: Some(digest),
             schema_layers: document.schema_layers,
-            shard: document.shard,
             ..Self::empty(document.scope, document.complete)
         };
         document.rows.into_iter().for_each(|row| past.add(row));
@@ -142,17 +136,6 @@ impl Past {
         Ok(past)
     }
 
-    /// The same, if it is the report of a whole list.
-    ///
-    /// # Errors
-    /// [`PastError::Shard`]: what a shard lacks may stand in another one.
-    pub fn whole(self) -> Result<Self, PastError> {
-        match self.shard {
-            None => Ok(self),
-            Some(shard) => Err(PastError::Shard(shard)),
-        }
-    }
-
     const fn empty(scope: Scope, complete: bool) -> Self {
         Self {
             scope,
@@ -163,7 +146,6 @@ impl Past {
             rows: 0,
             states: [0; 3],
             schema_layers: None,
-            shard: None,
         }
     }
 
@@ -233,7 +215,7 @@ impl Row {
 impl PastName {
     /// What it is known by: [`Row::key`].
     fn key(&self) -> String {
-        self.normalized.clone().unwrap_or_else(|| shard::key(&self.input, self.input_digest))
+        self.normalized.clone().unwrap_or_else(|| list_digest::key(&self.input, self.input_digest))
     }
 
     /// The time since which this was known of it.
@@ -281,7 +263,6 @@ struct Document<R> {
     _list: IgnoredAny,
     #[serde(rename = "flags", default)]
     _flags: IgnoredAny,
-    shard: Option<Shard>,
     counts: Counts,
     #[serde(default)]
     schema_layers: Option<Vec<PublishedSchema>>,
@@ -299,7 +280,7 @@ struct Document<R> {
 }
 
 /// Checks the members of a report and of its rows, which are not kept.
-pub(super) fn check_members(report: impl BufRead) -> Result<(), PastError> {
+fn check_members(report: impl BufRead) -> Result<(), PastError> {
     let document: Document<Vec<RowMembers>> = serde_json::from_reader(report.take(MAX_REPORT_BYTES))?;
     if document.schema == SCHEMA { Ok(()) } else { Err(PastError::Schema(document.schema)) }
 }
@@ -347,7 +328,7 @@ struct Checked {
 }
 
 /// Compares the lines with the digest below them, and gives it. Behind the digest stands the end of the report alone.
-pub(super) fn check_digest(report: &mut impl BufRead) -> Result<Digest, PastError> {
+fn check_digest(report: &mut impl BufRead) -> Result<Digest, PastError> {
     let mut report = report.take(MAX_REPORT_BYTES);
     let (mut lines, mut line) = (Digester::default(), Vec::new());
     let digest_line = loop {

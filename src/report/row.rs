@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::drift::{self, Drift, TxtLine};
 use super::known::{Carried, Known};
+use super::list_digest;
 use super::on_chain::Fact;
 use super::registry::Listing;
-use super::shard;
 use crate::card::Card;
 use crate::digest::Digest;
 use crate::evidence::edition::Edition;
@@ -185,9 +185,9 @@ impl Row {
         self.conclusion.is_none()
     }
 
-    /// What the row is known by in other reports, and by which it is in one shard.
+    /// What the row is known by in other reports.
     pub fn key(&self) -> String {
-        self.normalized.clone().unwrap_or_else(|| shard::key(&self.input, self.input_digest))
+        self.normalized.clone().unwrap_or_else(|| list_digest::key(&self.input, self.input_digest))
     }
 
     /// What stands beside a fact on the chain that is of the report before; nothing beside one of this audit.

@@ -31,9 +31,30 @@ pub struct Scope {
     /// The registry whose names are audited, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registry: Option<Registry>,
-    /// Whether the schema layers are looked at; of a shard the first one does.
+    /// Whether the schema layers are looked at.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub schema_layers: bool,
+}
+
+impl Scope {
+    /// Which part of another scope differs from this one; the block does not count.
+    pub(crate) fn other_part(&self, scope: &Self) -> Option<&'static str> {
+        let Self { world, chain, block: _, profile, manifests, depth, demands, registry, schema_layers } = self;
+        let digest = |registry: &Option<Registry>| registry.as_ref().map(|registry| registry.digest.clone());
+        let proof = |demands: &Option<Demands>| demands.as_ref().map(|demands| (demands.proof, demands.agree));
+        let same = [
+            ("world", *world == scope.world),
+            ("chain", *chain == scope.chain),
+            ("profile", *profile == scope.profile),
+            ("set of manifests", *manifests == scope.manifests),
+            ("depth", *depth == scope.depth),
+            ("demanded proof", proof(demands) == proof(&scope.demands)),
+            ("set of rules", *demands == scope.demands),
+            ("registry", digest(registry) == digest(&scope.registry)),
+            ("set of checks", *schema_layers == scope.schema_layers),
+        ];
+        same.into_iter().find(|(_, same)| !same).map(|(what, _)| what)
+    }
 }
 
 /// What decides states beside the profile and the depth.
@@ -85,10 +106,6 @@ pub enum Ending {
     DiskFull(String),
     /// The registry could not be read, which is a row. Whom it lists is not known.
     RegistryUnread(String),
-    /// The reports of these shards are incomplete.
-    ShardsCut(Vec<u16>),
-    /// The reports of all shards lack the same, with this warning.
-    ShardsLack(String),
 }
 
 impl Ending {
@@ -107,11 +124,6 @@ impl Ending {
                 Some(format!("No more rows could be kept, so later names of the list are missing: {}.", excerpt(why)))
             }
             Self::RegistryUnread(why) => Some(format!("The names of the registry are missing: {}.", excerpt(why))),
-            Self::ShardsLack(warning) => Some(warning.clone()),
-            Self::ShardsCut(shards) => {
-                let shards: Vec<String> = shards.iter().map(u16::to_string).collect();
-                Some(format!("Later names of the shards {} are missing.", shards.join(", ")))
-            }
         }
     }
 }

@@ -4,8 +4,8 @@ mod drafts;
 mod forms;
 mod opening;
 mod page;
+mod reading;
 mod sarif;
-mod shards;
 mod sources;
 
 use serde_json::{Value, json};
@@ -151,7 +151,6 @@ fn report_under(profile: &str, rows: &[Row], ending: Ending) -> Report {
         since: None,
         before: None,
         earlier: Vec::new(),
-        shard: None,
         list,
         schema_layers: None,
         flags: Vec::new(),

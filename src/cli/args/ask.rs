@@ -15,7 +15,6 @@ use crate::cli::expect::ExpectArgs;
 use crate::config::{BlockSelector, parse_issuer};
 use crate::discover::{SystemName, Target};
 use crate::name::EnsName;
-use crate::report::Shard;
 use crate::report::difference::Kind;
 use crate::system::CardSystem;
 
@@ -189,12 +188,6 @@ pub(in crate::cli) struct AuditArgs {
     pub(in crate::cli) schema_layers: bool,
     #[command(flatten)]
     pub(in crate::cli) earlier: EarlierReportsArgs,
-    /// Audit one of N parts of the list, such as 1/8; `clresolve audit merge` joins their reports
-    #[arg(long, value_name = "I/N", conflicts_with = "since")]
-    pub(in crate::cli) shard: Option<Shard>,
-    /// Read one block for all names: that in FILE, or the finalized one, which is written there for the other shards
-    #[arg(long, value_name = "FILE", conflicts_with = "block")]
-    pub(in crate::cli) pin: Option<PathBuf>,
     /// Journal of what was judged: after a kill or a full disk the same command goes on from it; removed at the end
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) resume: Option<PathBuf>,
@@ -316,37 +309,12 @@ pub(in crate::cli) enum AuditCommand {
     Schemas(Box<AuditSchemasArgs>),
     /// Say what changed from one report to a later one; exit code 0: nothing, 1: something, 3: not known
     Diff(AuditDiffArgs),
-    /// Join the reports of all shards of a list to the report of one run
-    Merge(AuditMergeArgs),
     /// Hold a governance log against what audits saw; exit code 0: it agrees, 1: it does not, 3: not known
     Resolution(AuditResolutionArgs),
     /// Sign a report: a detached JWS over its JSON form
     Sign(AuditSignArgs),
     /// Check that a report is as it was written, and who signed it
     Verify(AuditVerifyArgs),
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Where the shards read one block and their upstreams said the same, the JSON
-form is byte for byte that of one run over the list. Exit codes are those of
-an audit.
-
-Examples:
-  clresolve audit --names names.txt --block 23000000 \\
-    --shard 1/2 --json --out 1.json
-  clresolve audit --names names.txt --block 23000000 \\
-    --shard 2/2 --json --out 2.json
-  clresolve audit merge 1.json 2.json --since june.json --format html \\
-    --out audit.html")]
-pub(in crate::cli) struct AuditMergeArgs {
-    /// The reports, one of each shard, in their JSON form and any order
-    #[arg(value_name = "REPORT", required = true)]
-    pub(in crate::cli) reports: Vec<PathBuf>,
-    #[command(flatten)]
-    pub(in crate::cli) earlier: EarlierReportsArgs,
-    #[command(flatten)]
-    pub(in crate::cli) output: ReportOutputArgs,
 }
 
 #[derive(Debug, Args)]

@@ -1,8 +1,7 @@
-//! One block for all names of an audit, and for its shards, which read it in a file. Nodes drop the state of old blocks; then
-//! the audit goes on at another one, which the file names too.
+//! One block for all names of an audit. A journal has it in a file beside it, for the run that goes on. Nodes drop the state
+//! of old blocks; then the audit goes on at another one, which the file names too.
 
-use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -14,10 +13,9 @@ use tokio::sync::Mutex;
 use crate::chain::{Block, BlockSelector, ChainError};
 use crate::check::records::behind;
 use crate::cli::input;
-use crate::cli::new_file::{self, NewFile};
+use crate::cli::new_file;
 use crate::cli::notice;
 use crate::cli::output::{self, Unwritable};
-use crate::cli::world::World;
 use crate::config::ChainConfig;
 use crate::name::EnsName;
 use crate::reason::Code;
@@ -42,7 +40,7 @@ const ANY_NAME: &str = "eth";
 
 /// A pin, and what reads its block.
 pub(in crate::cli) struct BlockPin {
-    /// The file, where others read the pin too.
+    /// The file, where the audit has a journal.
     path: Option<PathBuf>,
     /// Reads the finalized block.
     unpinned: Resolver,
@@ -80,25 +78,10 @@ struct Pinnable {
 }
 
 impl BlockPin {
-    /// The pin of an audit with this file, if it has one.
-    pub(super) async fn of(file: Option<&Path>, world: &World) -> anyhow::Result<Option<Self>> {
-        let Some(path) = file else { return Ok(None) };
-        let (resolver, chain) = (&world.resolver, &world.config.chain);
-        let shown = || format!("--pin {}", input::shown(path));
-        if chain.block != BlockSelector::Finalized {
-            bail!("--pin: it names the block itself, so leave --block out");
-        }
-        let file = match PinFile::read(path).with_context(shown)? {
-            Some(file) => file,
-            None => PinFile::begin(resolver, chain).await.and_then(|file| file.shared_at(path)).with_context(shown)?,
-        };
-        Self::open(file, Some(path), resolver, chain).await.with_context(shown).map(Some)
-    }
-
     /// The pin of an audit that was given no block: that in the file of an earlier run, else the finalized block, which is
     /// written there. `None` where blocks of another kind are read. `None`, too, where which one is final cannot be told, which
     /// is said: each name is read at the finalized block of its own time then.
-    pub(in crate::cli) async fn of_its_own(
+    pub(super) async fn of(
         file: Option<&Path>,
         resolver: &Resolver,
         chain: &ChainConfig,
@@ -118,7 +101,10 @@ impl BlockPin {
                     return Ok(None);
                 }
                 (Ok(begun), None) => begun,
-                (Ok(begun), Some(path)) => begun.shared_at(path)?,
+                (Ok(begun), Some(path)) => {
+                    begun.write(path)?;
+                    begun
+                }
             },
         };
         Self::open(found, file, resolver, chain).await.with_context(shown).map(Some)
@@ -157,12 +143,6 @@ impl BlockPin {
         self.state.lock().await.pinned()
     }
 
-    /// Its first block, by which a run that goes on knows its journal.
-    pub(super) async fn first(&self) -> String {
-        let state = self.state.lock().await;
-        state.file.blocks.iter().take(1).map(|block| block.number.to_string()).collect()
-    }
-
     /// Its blocks, as a report names them.
     pub(in crate::cli) async fn blocks(&self) -> String {
         let numbers =
@@ -179,25 +159,14 @@ impl BlockPin {
         if state.file.last().number != gone.number {
             return Ok(Some(state.pinned()));
         }
-        let file = match self.known(&state.file) {
-            Some(file) => file,
-            None => match self.next(&state.file).await? {
-                Some(file) => file,
-                None => return Ok(None),
-            },
-        };
+        let Some(file) = self.next(&state.file).await? else { return Ok(None) };
         let (gone, next) = (gone.number, file.last().number);
         notice::note(format_args!("clresolve: the state of block {gone} is gone; the audit goes on at block {next}"));
         *state = PinState { resolver: file.resolver(&self.unpinned), file };
         Ok(Some(state.pinned()))
     }
 
-    /// The pin in the file, where another shard has gone on already.
-    fn known(&self, file: &PinFile) -> Option<PinFile> {
-        PinFile::read(self.path.as_deref()?).ok().flatten().filter(|known| known.follows(file))
-    }
-
-    /// The pin with the finalized block after its last one, written to the file; that of another shard, where it was first.
+    /// The pin with the finalized block after its last one, written to the file.
     async fn next(&self, file: &PinFile) -> anyhow::Result<Option<PinFile>> {
         let Ok(block) = read_final(&self.unpinned).await else { return Ok(None) };
         if block.number <= file.last().number || file.blocks.len() >= MOST_BLOCKS {
@@ -205,17 +174,9 @@ impl BlockPin {
         }
         let mut next = file.clone();
         next.blocks.push(Pinnable::of(&block));
-        let Some(path) = &self.path else { return Ok(Some(next)) };
-        let unwritable = |path: &Path, error| Unwritable::new(path.display().to_string(), error);
-        let lock = new_file::beside(path, "lock");
-        let held = File::options().write(true).create(true).truncate(false).open(&lock);
-        let held = held.map_err(|error| unwritable(&lock, error))?;
-        // Where the file system has no locks, nothing is known of other shards.
-        let _ = held.lock();
-        if let Some(known) = self.known(file) {
-            return Ok(Some(known));
+        if let Some(path) = &self.path {
+            next.write(path)?;
         }
-        new_file::replace(path, next.text()?.as_bytes()).map_err(|error| unwritable(path, error))?;
         Ok(Some(next))
     }
 
@@ -303,14 +264,10 @@ impl PinFile {
         })
     }
 
-    /// The same in a new file; that of another shard, where it was first.
-    fn shared_at(self, path: &Path) -> anyhow::Result<Self> {
-        let new = NewFile::beside(path)?;
-        new.file().write_all(self.text()?.as_bytes())?;
-        if new.keep_unless_there().map_err(|error| Unwritable::new(path.display().to_string(), error))? {
-            return Ok(self);
-        }
-        Self::read(path)?.context("it was removed while it was read")
+    /// Writes it to its file.
+    fn write(&self, path: &Path) -> anyhow::Result<()> {
+        let written = new_file::replace(path, self.text()?.as_bytes());
+        written.map_err(|error| Unwritable::new(path.display().to_string(), error).into())
     }
 
     /// Refuses a pin of another world.
@@ -320,11 +277,6 @@ impl PinFile {
             bail!("it is of {own} eip155:{}, and this is {} eip155:{}", self.chain, chain.world, chain.id);
         }
         Ok(())
-    }
-
-    /// Whether it is the other one with further blocks.
-    fn follows(&self, other: &Self) -> bool {
-        self.blocks.len() > other.blocks.len() && self.blocks.starts_with(&other.blocks)
     }
 
     fn last(&self) -> &Pinnable {

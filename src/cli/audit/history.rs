@@ -74,8 +74,8 @@ impl History {
     }
 }
 
-/// Reads the report of a whole list.
+/// Reads a report.
 pub(super) fn past(file: &Path) -> anyhow::Result<Past> {
     let opened = File::open(file).with_context(|| shown(file))?;
-    Past::read(BufReader::new(opened)).and_then(Past::whole).map_err(|error| anyhow!("{} {error}", shown(file)))
+    Past::read(BufReader::new(opened)).map_err(|error| anyhow!("{} {error}", shown(file)))
 }

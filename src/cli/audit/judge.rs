@@ -16,8 +16,8 @@ use crate::cli::progress::Progress;
 use crate::config::Config;
 use crate::digest::Digest;
 use crate::reason::{Code, Effect, Step};
-use crate::report::shard::ListDigester;
-use crate::report::{AuditCounts, Ending, Past, Presence, Row, Shard};
+use crate::report::list_digest::ListDigester;
+use crate::report::{AuditCounts, Ending, Past, Presence, Row};
 use crate::resolve::{Question, Resolver};
 use crate::verdict::Resolution;
 
@@ -28,8 +28,6 @@ pub(in crate::cli) struct ListAudit<'a> {
     pub(in crate::cli) pin: Option<&'a BlockPin>,
     /// The report against which each row is held.
     pub(in crate::cli) earlier: Option<&'a Past>,
-    /// The part of the list that is judged.
-    pub(in crate::cli) shard: Option<Shard>,
     pub(in crate::cli) pace: Pace,
 }
 
@@ -91,14 +89,13 @@ impl ListAudit<'_> {
     ) -> anyhow::Result<(Ending, Option<Digest>)> {
         let known = sources.digest();
         let last = writer.last();
-        let progress = Progress::counting(sources.left(self.shard, writer.counts.names));
+        let progress = Progress::counting(sources.left(writer.counts.names));
         let mut distinct = Distinct::default();
         let mut listed = ListDigester::default();
         let mut is_due = |asked: &Result<SourceLine, NamesError>| match asked {
             Ok(SourceLine { line, .. }) => {
-                let key = line.key();
-                listed.add(line.number(), &key);
-                self.shard.is_none_or(|shard| shard.has(&key)) && distinct.is_first(line) && line.number() > last
+                listed.add(line.number(), &line.key());
+                distinct.is_first(line) && line.number() > last
             }
             // A list that cannot be read on is everybody's matter.
             Err(_) => true,

@@ -16,7 +16,7 @@ use crate::cli::names::{Distinct, Line};
 use crate::digest::Digest;
 use crate::reason::Code;
 use crate::report;
-use crate::report::shard::{Shard, identity};
+use crate::report::list_digest::identity;
 use crate::resolve::REGISTRY_LIMIT;
 use crate::resolve::Resolver;
 use crate::text::{Foreign, excerpt, without_secrets};
@@ -105,11 +105,10 @@ impl Registry {
         &self.entries
     }
 
-    /// How many different names it has, of `shard` where there is one, those that cannot be read included.
-    pub(super) fn names(&self, shard: Option<Shard>) -> u64 {
+    /// How many different names it has, those that cannot be read included.
+    pub(super) fn names(&self) -> u64 {
         let mut distinct = Distinct::default();
-        let is_of_part = |entry: &Line| shard.is_none_or(|shard| shard.has(&entry.key()));
-        self.entries.iter().filter(|entry| is_of_part(entry) && distinct.is_first(entry)).count() as u64
+        self.entries.iter().filter(|entry| distinct.is_first(entry)).count() as u64
     }
 
     /// The first entry of a name, in whatever spelling.
@@ -227,6 +226,6 @@ mod tests {
     #[test]
     fn a_name_has_its_first_entry_in_whatever_spelling() {
         let registry = Registry::of_names(&["a.eth", "b.eth", "A.eth"]);
-        assert_eq!((registry.names(None), registry.entry_of("A.ETH"), registry.entry_of("c.eth")), (2, Some(1), None));
+        assert_eq!((registry.names(), registry.entry_of("A.ETH"), registry.entry_of("c.eth")), (2, Some(1), None));
     }
 }

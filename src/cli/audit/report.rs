@@ -7,7 +7,7 @@ use super::rows::Spool;
 use crate::cli::args::ReportFormat;
 use crate::cli::exit::Exit;
 use crate::cli::output::{Output, Unwritable};
-use crate::report::{AuditCounts, Ending, Format, ListOfNames, PublishedSchema, Report, Scope, Shard};
+use crate::report::{AuditCounts, Ending, Format, ListOfNames, PublishedSchema, Report, Scope};
 use crate::text::Foreign;
 
 /// As for several names, the worst wins; an audit that did not reach the end of its list says so.
@@ -22,7 +22,7 @@ pub(super) fn exit(counts: &AuditCounts, ending: &Ending) -> Exit {
         Ending::ListFailed(_) => Exit::Usage,
         Ending::DiskFull(_) => Exit::Unwritable,
         Ending::Interrupted => Exit::Interrupted,
-        Ending::RegistryUnread(_) | Ending::ShardsCut(_) | Ending::ShardsLack(_) => worst.max(Exit::Indeterminate),
+        Ending::RegistryUnread(_) => worst.max(Exit::Indeterminate),
     }
 }
 
@@ -30,7 +30,6 @@ pub(super) fn exit(counts: &AuditCounts, ending: &Ending) -> Exit {
 pub(super) struct About {
     pub(super) scope: Scope,
     pub(super) ending: Ending,
-    pub(super) shard: Option<Shard>,
     pub(super) list: ListOfNames,
     pub(super) schema_layers: Option<Vec<PublishedSchema>>,
     pub(super) flags: Vec<String>,
@@ -46,7 +45,7 @@ impl About {
         format: Format,
         output: &mut Output,
     ) -> anyhow::Result<Exit> {
-        let Self { scope, ending, shard, list, schema_layers, flags } = self;
+        let Self { scope, ending, list, schema_layers, flags } = self;
         let mut exit = exit(&counts, &ending);
         if let Some(warning) = ending.warning() {
             anstream::eprintln!("clresolve: {}", Foreign::new(&warning));
@@ -56,7 +55,7 @@ impl About {
             exit = exit.max(since.outcome(&history.fail_on).into());
         }
         let (before, earlier) = (history.before(), history.counts());
-        let report = Report { scope, counts, ending, since, before, earlier, shard, list, schema_layers, flags };
+        let report = Report { scope, counts, ending, since, before, earlier, list, schema_layers, flags };
         let mut out = BufWriter::new(ToOutput(output));
         let written = report.write(format, rows, &mut out).and_then(|()| out.flush());
         written.map_err(|error| Unwritable::new("the report", error))?;

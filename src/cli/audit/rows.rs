@@ -15,12 +15,14 @@ use crate::cli::input::{STDIN, shown};
 use crate::cli::new_file::beside;
 use crate::cli::output::Unwritable;
 use crate::digest::{Digest, Digester};
-use crate::report::merge::{MAX_LINE_BYTES, other_rules};
-use crate::report::{AuditCounts, Ending, Row, Rows, Scope, Shard};
+use crate::report::{AuditCounts, Ending, Row, Rows, Scope};
 use crate::verdict::Tool;
 
 /// The schema identifier of a journal.
 const SCHEMA: &str = "clresolve.audit-journal/1";
+
+/// Longest line of a journal, in bytes: a row with as many reasons as it may have, each with the longest values.
+const MAX_LINE_BYTES: u64 = 4 << 20;
 
 /// Rows between two calls that have the disk keep them. Rows are written in the order of the list: a kill loses the names
 /// that had begun and were not yet written; a power failure loses at most these rows too.
@@ -244,7 +246,6 @@ pub(super) struct Job {
     schema: String,
     tool: Tool,
     scope: Scope,
-    shard: Option<Shard>,
     list: Option<Digest>,
     since: Option<Digest>,
 }
@@ -255,19 +256,14 @@ impl Job {
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub(super) fn of(
-        scope: Scope,
-        shard: Option<Shard>,
-        list: Option<&Path>,
-        since: Option<&Path>,
-    ) -> anyhow::Result<Self> {
+    pub(super) fn of(scope: Scope, list: Option<&Path>, since: Option<&Path>) -> anyhow::Result<Self> {
         if list == Some(Path::new(STDIN)) {
             bail!("--resume needs a list in a file: standard input cannot be read again");
         }
         let list = list.map(|list| digest(list).with_context(|| format!("--names {}", shown(list)))).transpose()?;
         let since =
             since.map(|report| digest(report).with_context(|| format!("--since {}", shown(report)))).transpose()?;
-        Ok(Self { schema: SCHEMA.to_owned(), tool: Tool::default(), scope, shard, list, since })
+        Ok(Self { schema: SCHEMA.to_owned(), tool: Tool::default(), scope, list, since })
     }
 
     /// Why a journal that begins so is not that of this audit.
@@ -275,17 +271,16 @@ impl Job {
         let Ok(other) = serde_json::from_slice::<Self>(head) else {
             return "this is no journal of an audit".to_owned();
         };
-        let Self { schema, tool, scope, shard, list, since } = self;
+        let Self { schema, tool, scope, list, since } = self;
         let same = [
             ("form", *schema == other.schema),
             ("version of clresolve", *tool == other.tool),
             ("list of names", *list == other.list),
-            ("shard", *shard == other.shard),
             ("block", scope.block == other.scope.block),
             ("earlier report", *since == other.since),
         ];
         let what = same.into_iter().find(|(_, same)| !same).map(|(what, _)| what);
-        let what = what.or_else(|| other_rules(scope, &other.scope)).unwrap_or("first line");
+        let what = what.or_else(|| scope.other_part(&other.scope)).unwrap_or("first line");
         format!("this is the journal of an audit with another {what}")
     }
 }
@@ -372,14 +367,7 @@ mod tests {
             registry: None,
             schema_layers: false,
         };
-        Job {
-            schema: SCHEMA.to_owned(),
-            tool: Tool::default(),
-            scope,
-            shard: "1/8".parse().ok(),
-            list: Some(Digest::of(b"list")),
-            since: None,
-        }
+        Job { schema: SCHEMA.to_owned(), tool: Tool::default(), scope, list: Some(Digest::of(b"list")), since: None }
     }
 
     fn registry() -> Registry {
@@ -465,7 +453,6 @@ mod tests {
         for (other, what) in [
             (with(&|job| job.tool.version = "0".to_owned()), "version of clresolve"),
             (with(&|job| job.list = Some(Digest::of(b"other"))), "list of names"),
-            (with(&|job| job.shard = "2/8".parse().ok()), "shard"),
             (with(&|job| job.scope.block = "8".to_owned()), "block"),
             (with(&|job| job.since = job.list), "earlier report"),
             (with(&|job| job.scope.profile.id = "other".to_owned()), "profile"),
@@ -498,7 +485,7 @@ mod tests {
     fn a_list_that_cannot_be_read_again_has_no_journal() {
         let folder = tempfile::tempdir().unwrap();
         for list in [Path::new(STDIN), folder.path()] {
-            let why = format!("{:#}", Job::of(job().scope, None, Some(list), None).unwrap_err());
+            let why = format!("{:#}", Job::of(job().scope, Some(list), None).unwrap_err());
             assert!(why.contains("read again"), "{why}");
         }
     }

@@ -5,7 +5,7 @@ use tokio::sync::mpsc;
 use super::registry::Registry;
 use crate::cli::names::{Line, List, NamesError, Reader};
 use crate::digest::Digest;
-use crate::report::shard::{ListDigester, Shard};
+use crate::report::list_digest::ListDigester;
 use crate::report::{Listing, Presence};
 
 /// Lines read ahead of the names that are being judged: enough that reading never holds up the judging.
@@ -42,11 +42,11 @@ pub(in crate::cli) struct Sources {
 
 impl Sources {
     /// How many different names are left behind the `held` ones, where that is known before they are read: what a list and
-    /// a registry share is not. Of a shard, those that it has; a list was counted for the same shard.
-    pub(super) fn left(&self, shard: Option<Shard>, held: u64) -> Option<u64> {
+    /// a registry share is not.
+    pub(super) fn left(&self, held: u64) -> Option<u64> {
         let all = match (&self.list, &self.registry) {
             (Some(list), None) => list.counted.as_ref()?.names,
-            (None, Some(registry)) => registry.names(shard),
+            (None, Some(registry)) => registry.names(),
             _ => return None,
         };
         Some(all.saturating_sub(held))
@@ -149,25 +149,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_known_of_a_list_or_a_registry_and_of_each_shard() {
+    fn names_left_are_known_of_a_list_or_a_registry() {
         let names: Vec<String> = (0..40).map(|number| format!("a{number}.eth")).collect();
         let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
         names.push("A7.eth");
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), names.join("\n")).unwrap();
-        let listed = |shard| Sources { list: Some(names::open_part(file.path(), shard).unwrap()), registry: None };
+        let listed = || Sources { list: Some(names::open(file.path()).unwrap()), registry: None };
         let of_registry = || Sources { list: None, registry: Some(Registry::of_names(&names)) };
-        let left = |shard, held| [listed(shard), of_registry()].map(|sources| sources.left(shard, held));
-        assert_eq!(left(None, 0), [Some(40); 2], "fresh");
-        assert_eq!(left(None, 15), [Some(25); 2], "gone on with");
-        let shards = ["1/3", "2/3", "3/3"].map(|shard| shard.parse::<Shard>().unwrap());
-        let of_shards = shards.map(|shard| left(Some(shard), 0)[0].unwrap());
-        assert!(of_shards.iter().sum::<u64>() == 40 && of_shards.iter().all(|names| *names > 0), "{of_shards:?}");
-        for (shard, names) in shards.into_iter().zip(of_shards) {
-            assert_eq!(left(Some(shard), 1), [Some(names - 1); 2], "{shard}");
-        }
-        let both = Sources { registry: Some(Registry::of_names(&names)), ..listed(None) };
-        assert_eq!(both.left(None, 0), None, "what they share is not known");
+        let left = |held| [listed(), of_registry()].map(|sources| sources.left(held));
+        assert_eq!(left(0), [Some(40); 2], "fresh");
+        assert_eq!(left(15), [Some(25); 2], "gone on with");
+        let both = Sources { registry: Some(Registry::of_names(&names)), ..listed() };
+        assert_eq!(both.left(0), None, "what they share is not known");
     }
 
     #[test]

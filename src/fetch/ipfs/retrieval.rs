@@ -37,14 +37,3 @@ pub struct Retrieval {
     /// The blocks that were proven on the way.
     pub blocks: WalkedBlocks,
 }
-
-#[cfg(feature = "cli")]
-impl Retrieval {
-    /// The rest that a gateway asked for.
-    pub(super) fn rest(&self) -> Option<Duration> {
-        self.failures.iter().find_map(|(_, fault)| match fault {
-            GatewayFault::Throttled { rest, .. } => Some(*rest),
-            _ => None,
-        })
-    }
-}
