@@ -8,9 +8,14 @@ demo:
 test:
     cargo test
 
-# everything that CI checks
-ci:
-    bash .ci/run
+# everything that CI checks, or some of its lanes: static, test, live
+ci *LANES:
+    .ci/run {{LANES}}
+
+# what to run before each commit: format, lints, unit tests, scenarios
+check: lint
+    cargo test --workspace --lib
+    cargo test --test scenarios
 
 # audits of the published registry, in every form; needs CLRESOLVE_CORPUS
 audit-registry folder="audits":
