@@ -1,4 +1,4 @@
-//! Signed verdicts: what is signed, what is refused, key files, the commands, and the programs of docs/signed-verdicts.md.
+//! Signed verdicts: what is signed, what is refused, key files, the commands, and the verifiers of examples/verdicts.
 
 #[path = "sign/purchases.rs"]
 mod purchases;
@@ -620,23 +620,14 @@ fn the_sandbox_and_whoever_has_no_key_sign_nothing() {
     assert!(out.is_empty() && err.contains("not fresh"), "{err}");
 }
 
-/// The code block of the document in this language.
-fn recipe(language: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/signed-verdicts.md");
-    let text = fs::read_to_string(path).expect("the document");
-    let (_, rest) = text.split_once(&format!("```{language}\n")).expect("a block in this language");
-    rest.split_once("```").expect("its end").0.to_owned()
-}
-
-/// Runs a program of the document on what is good and on each way to be bad.
-fn try_recipe(program: &Path, language: &str, extension: &str) {
+/// Runs an example verifier on a valid verdict and on each kind of invalid one.
+fn try_verifier(interpreter: &Path, example: &str) {
     let desk = Desk::new();
-    let script = desk.path(&format!("verify.{extension}"));
-    fs::write(&script, recipe(language)).expect("written");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/verdicts").join(example);
     let run = |jws: &str, expected: [&str; 5]| {
         fs::write(desk.path("v.jws"), format!("{jws}\n")).expect("written");
         let (file, keys) = (desk.path("v.jws"), desk.path("keys.json"));
-        Command::new(program).args([&script, &file, &keys]).args(expected).output().expect("it runs")
+        Command::new(interpreter).arg(&script).args([&file, &keys]).args(expected).output().expect("it runs")
     };
     let good = [NAME, "agent-cards/1.0.0", "eip155:1", "mainnet", ISSUER];
     let now = now();
@@ -674,16 +665,16 @@ fn with_type(header: &str, typ: &str) -> String {
 }
 
 #[test]
-fn the_javascript_of_the_document_verifies() {
+fn javascript_example_verifies_signed_verdicts() {
     if Command::new("node").arg("--version").output().is_err() {
         println!("skipped: there is no node");
         return;
     }
-    try_recipe(Path::new("node"), "js", "mjs");
+    try_verifier(Path::new("node"), "verify.mjs");
 }
 
 #[test]
-fn the_python_of_the_document_verifies() {
+fn python_example_verifies_signed_verdicts() {
     if Command::new("python3").arg("--version").output().is_err() {
         println!("skipped: there is no python3");
         return;
@@ -699,7 +690,7 @@ fn the_python_of_the_document_verifies() {
         let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "cryptography>=44,<50"];
         ends(&Command::new(&python).args(install).output().expect("it runs"), 0);
     }
-    try_recipe(&python, "python", "py");
+    try_verifier(&python, "verify.py");
 }
 
 #[test]
