@@ -16,7 +16,7 @@
 //! [`Resolver`] walks from the name through its `cl.*` text records to the card, proves the card's bytes by CID and
 //! checksum, and judges them under a [`Profile`]. The [`Verdict`] carries all evidence. `ARCHITECTURE.md` has the map.
 //!
-#![doc = include_str!("../docs/library.md")]
+#![doc = include_str!("../docs/embed.md")]
 // A build with few features leaves out what would use the rest.
 #![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports, reason = "what other features use"))]
 #![cfg_attr(not(feature = "unstable"), allow(unreachable_pub, reason = "modules that only `unstable` opens"))]

@@ -224,7 +224,7 @@ pub struct Transaction {
     pub manager: String,
 }
 
-/// A record by which a runtime knows whom to pay, or where to call (`docs/payments.md`).
+/// A record by which a runtime knows whom to pay, or where to call (`docs/pay.md`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PaymentRecord {
     /// The record: `addr(COIN)`, or the key of a text record.

@@ -287,7 +287,7 @@ async fn a_question_about_a_payment_has_the_form_that_is_described() {
     let description = description(&daemon).await;
     let body = &description["paths"]["/v1/decisions"]["post"]["requestBody"];
     let schema = &body["content"]["application/json"]["schema"];
-    let blocks = include_str!("../../docs/payments.md").split("```json\n").skip(1);
+    let blocks = include_str!("../../docs/pay.md").split("```json\n").skip(1);
     let shown = blocks.filter_map(|block| block.split("```").next()).find(|block| block.contains("\"limits\""));
     let shown = shown.expect("a question with limits");
     let mut question: Value = serde_json::from_str(shown).expect("JSON");
