@@ -1,4 +1,4 @@
-//! Why a bundle is refused.
+//! Errors of bundles.
 
 use clresolve_core::digest::Digest;
 use clresolve_core::json::JsonError;
@@ -7,63 +7,63 @@ use clresolve_state::receipts::ReceiptProofError;
 
 use crate::signed::VerifyError;
 
-/// Why a bundle is refused.
+/// Why a bundle is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BundleError {
     /// Not strict JSON.
     #[error("not a bundle: {0}")]
     Json(#[from] JsonError),
-    /// Another format.
+    /// The format is unknown.
     #[error("the bundle has the format {0:?}, which this version does not read")]
     Format(String),
-    /// A member is missing, of another type, or unknown.
+    /// A member is missing, unknown, or of the wrong type.
     #[error("not a bundle: {0}")]
     Shape(String),
-    /// The digest in the bundle is not that of its content.
+    /// The digest does not match the content.
     #[error("the bundle has the digest {observed}, and says that it is {expected}")]
     Digest {
-        /// What the bundle says.
+        /// The digest in the bundle.
         expected: Digest,
-        /// What its content has.
+        /// The digest of its content.
         observed: Digest,
     },
-    /// The rules of the bundle are not at hand: profile or manifest and its digest.
+    /// The rules that the bundle names are unavailable: a profile, or a manifest with its digest.
     #[error("the rules {0} are not known here")]
     Rules(String),
-    /// The header is not that of the block.
+    /// The header does not belong to the block.
     #[error("the header is refused: {0}")]
     Header(&'static str),
-    /// The proof of a receipt does not show what the evidence says.
+    /// The proof of a transaction receipt does not show what the evidence claims.
     #[error("the proof of the receipt is refused: {0}")]
     Receipt(#[from] ReceiptProofError),
-    /// The proofs of the state do not show what the evidence says.
+    /// The state proofs do not show what the evidence claims.
     #[error("the proofs are refused: {0}")]
     Proof(#[from] StateProofError),
-    /// The blocks do not make up the walk that the records lead to.
+    /// The blocks do not form the IPFS walk that the records lead to.
     #[error("the blocks of {walk} are refused: {detail}")]
     Blocks {
-        /// Which walk.
+        /// The label of the walk.
         walk: &'static str,
-        /// What is wrong.
+        /// The defect.
         detail: String,
     },
-    /// It holds no signature.
+    /// The verdict is not signed.
     #[error("its verdict is not signed")]
     Unsigned,
-    /// The signature of its verdict does not hold.
+    /// The signature of the verdict is invalid.
     #[error("the signature is refused: {0}")]
     Signature(#[from] VerifyError),
-    /// The signature is that of another verdict.
+    /// The signature belongs to another verdict.
     #[error("the signature is refused: it is that of another verdict")]
     OtherSigned,
-    /// Parts of the evidence do not fit together: which.
+    /// Parts of the evidence contradict each other.
     #[error("the evidence does not fit together: {0}")]
     Inconsistent(&'static str),
-    /// The decision on a purchase is not one about what was asked.
+    /// The payment decision does not belong to the request that was kept with it.
     #[error("the decision does not follow from what was asked: {0}")]
     Decision(&'static str),
-    /// The verdict is not the one that the evidence gives.
+    /// The verdict does not follow from the evidence.
     #[error("the verdict is not the one that the evidence gives: they differ at {at}")]
     Verdict {
         /// JSON Pointer of the first difference.
@@ -72,7 +72,7 @@ pub enum BundleError {
 }
 
 impl BundleError {
-    /// The stable class of the error.
+    /// The stable error class.
     pub const fn class(&self) -> &'static str {
         match self {
             Self::Json(_) | Self::Shape(_) => "bundle-malformed",

@@ -1,4 +1,4 @@
-//! The JSON form of a bundle, and how a run is put into it.
+//! The JSON form of a bundle, and the conversion of a resolution into it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -25,15 +25,15 @@ use clresolve_verdict::profile::Profile;
 use clresolve_verdict::schema::served::ServedSchema;
 use clresolve_verdict::verdict::{Depth, Pinned, Verdict};
 
-/// The format's identifier. Its JSON form is `schemas/bundle.schema.json`.
+/// Identifier of the format. Its JSON form is `schemas/bundle.schema.json`.
 pub const SCHEMA: &str = "clresolve.bundle/1";
 
-/// What the chain gave beside the reading: the RLP of the block's header, and what proves the reading.
+/// Chain data that accompanies the reading: the RLP of the block's header, and the proofs of the reading.
 #[derive(Clone, Debug, Default)]
 pub struct OfChain {
-    /// The RLP of the header, whose hash the caller compared.
+    /// The RLP of the header. The caller has compared its hash.
     pub header: Option<alloy_primitives::Bytes>,
-    /// The proofs, where the reading was proven.
+    /// The state proofs, if the reading was proven.
     pub state_proof: Option<StateProof>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Document {
     pub(super) schema: String,
     pub(super) question: Question,
     pub(super) run: RunOf,
-    /// RLP.
+    /// The block header's RLP.
     pub(super) header: Option<Base64>,
     pub(super) reading: ResultForm<ReadingForm, ChainError>,
     pub(super) owner: OwnerEvidence,
@@ -53,11 +53,11 @@ pub(super) struct Document {
     pub(super) liars: Vec<(String, String)>,
     pub(super) schemas: Option<SchemasForm>,
     pub(super) verdict: Verdict,
-    /// The verdict as a JWS, where the exporter signed it.
+    /// The verdict as a JWS, if the exporter signed it.
     pub(super) signed: Option<String>,
 }
 
-/// What was asked, and by which rules.
+/// The request and the rules to judge it by.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Question {
     pub(super) name: EnsName,
@@ -69,7 +69,7 @@ pub(super) struct Question {
     pub(super) manifests: Vec<Pinned>,
 }
 
-/// When and where.
+/// Time and network of the resolution.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct RunOf {
     pub(super) at: Timestamp,
@@ -77,7 +77,7 @@ pub(super) struct RunOf {
     pub(super) chain_id: u64,
 }
 
-/// A `Result`.
+/// The JSON form of a `Result`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ResultForm<T, E> {
@@ -103,24 +103,24 @@ impl<T, E> ResultForm<T, E> {
     }
 }
 
-/// What is behind a reading.
+/// What backs a reading.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Backing {
-    /// The exporter's word.
+    /// Only the exporter's word.
     Attested,
-    /// Proofs of the state that it was computed from.
+    /// State proofs from which the reading can be computed.
     Proven(Box<StateProof>),
 }
 
-/// A [`Reading`].
+/// The JSON form of a [`Reading`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ReadingForm {
     pub(super) backing: Backing,
     pub(super) block: Block,
     answer: Answer,
     latest: Option<ResultForm<Answer, ChainError>>,
-    /// The holder at the newest block, where it is another one.
+    /// The holder at the newest block, if it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     latest_holder: Option<HolderForm>,
     holder: Option<Address>,
@@ -132,7 +132,7 @@ pub(super) struct ReadingForm {
     failed_endpoints: Vec<(String, String)>,
 }
 
-/// Who holds a name.
+/// The JSON form of a name's holder.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum HolderForm {
@@ -197,7 +197,7 @@ impl From<ReadingForm> for Reading {
     }
 }
 
-/// A [`Source`].
+/// The JSON form of a [`Source`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SourceForm {
@@ -232,28 +232,28 @@ impl From<SourceForm> for Source {
     }
 }
 
-/// A walk: the blocks that decide it, or why there are none.
+/// The JSON form of an IPFS walk: the blocks that decide it, or why there are none.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum WalkForm {
     NotAsked,
-    /// A CARv1 with the blocks in the order of the walk. What they show is found out again.
+    /// A CARv1 with the blocks in the order of the walk. Verification derives the result from them again.
     Blocks {
         by: ProvenBy,
         car: Base64,
     },
-    /// The blocks could not be had; cause by gateway label.
+    /// Blocks were unavailable; cause by gateway label.
     Unproven(Vec<(String, String)>),
 }
 
-/// The two bound schemas.
+/// The JSON form of the two bound schemas.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct SchemasForm {
     pub(super) request: BoundForm,
     pub(super) receipt: BoundForm,
 }
 
-/// A [`BoundSchema`].
+/// The JSON form of a [`BoundSchema`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct BoundForm {
     canonical: ResultForm<Base64, Recordable<SchemaFault>>,
@@ -319,7 +319,7 @@ impl Document {
 }
 
 impl Document {
-    /// What proves the reading, if something does.
+    /// The state proofs behind the reading, if any.
     pub(super) fn state_proof(&self) -> Option<&StateProof> {
         match &self.reading {
             ResultForm::Given(ReadingForm { backing: Backing::Proven(state_proof), .. }) => Some(state_proof),
@@ -344,7 +344,7 @@ impl Question {
     }
 }
 
-/// The walk with its blocks, in the order in which it wants them.
+/// The walk with its blocks, in the order in which the walk requests them.
 fn walk_form(walked: &Walked, from: Option<(ContentId, &ContentPath)>, blocks: &WalkedBlocks) -> WalkForm {
     let by = match (walked, from) {
         (Walked::NotAsked, _) | (_, None) => return WalkForm::NotAsked,
@@ -355,7 +355,7 @@ fn walk_form(walked: &Walked, from: Option<(ContentId, &ContentPath)>, blocks: &
     let Some((root, path)) = from else { return WalkForm::NotAsked };
     let mut walk = Walk::new(root, path, Budget::card());
     let mut order = Vec::new();
-    // Ends: each block is supplied once or the walk is over, and the budget bounds its visits.
+    // Terminates: each block is supplied once or the walk is over, and the budget bounds its visits.
     while let Some((cid, block)) = walk.wanted().and_then(|cid| Some((*cid, blocks.get(cid)?))) {
         order.push((cid, block));
         if walk.supply(block.clone()).is_err() {
@@ -366,7 +366,7 @@ fn walk_form(walked: &Walked, from: Option<(ContentId, &ContentPath)>, blocks: &
     WalkForm::Blocks { by, car: Base64(car.into()) }
 }
 
-/// Bytes in base64 (RFC 4648, with padding), which has one spelling for them.
+/// Bytes in base64 (RFC 4648, with padding). Only the canonical spelling is accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Base64(pub(super) Bytes);
 

@@ -1,4 +1,4 @@
-//! The header of a block as RLP: its hash, and the two members that the evidence uses.
+//! The RLP header of a block: its hash, and the two fields that the evidence uses.
 
 use alloy_primitives::keccak256;
 use alloy_rlp::{Decodable as _, Header};
@@ -7,14 +7,14 @@ use jiff::Timestamp;
 use super::error::BundleError;
 use clresolve_core::reading::Block;
 
-/// Longest header in bytes. Today's have some 600; each fork adds a few dozen.
+/// Maximum length of a header in bytes. Current headers have about 600; each fork adds a few dozen.
 const MAX_BYTES: usize = 4096;
 
-/// Where number and time stand in the list (yellow paper, 4.4), whatever later forks append.
+/// Indices of number and timestamp in the header list (yellow paper, 4.4). Later forks only append fields.
 const NUMBER: usize = 8;
 const TIMESTAMP: usize = 11;
 
-/// Shows that `rlp` is the header of `block`.
+/// Checks that `rlp` is the header of `block`.
 pub(super) fn check(rlp: &[u8], block: &Block) -> Result<(), BundleError> {
     if rlp.len() > MAX_BYTES {
         return Err(BundleError::Header("it is too long"));
@@ -31,7 +31,7 @@ pub(super) fn check(rlp: &[u8], block: &Block) -> Result<(), BundleError> {
     Ok(())
 }
 
-/// The number at this place of the list.
+/// The number at index `place` of the list.
 fn member(mut rlp: &[u8], place: usize) -> Option<u64> {
     let mut list = Header::decode_bytes(&mut rlp, true).ok()?;
     for _ in 0..place {
@@ -66,7 +66,7 @@ mod tests {
             let mut other = rlp.clone();
             other[place] ^= 1;
             assert_eq!(check(&other, &block), Err(BundleError::Header("it has another hash")), "{place}");
-            // A hash that fits whatever it is: what is no header is recognised by its form.
+            // With a matching hash, a malformed header is detected by its form.
             let _ = check(&other, &Block { hash: keccak256(&other), ..block });
             assert!(check(&rlp[..place], &Block { hash: keccak256(&rlp[..place]), ..block }).is_err(), "{place}");
         }

@@ -1,12 +1,13 @@
-//! Evidence bundles: everything that a verdict rests on, in one document that is judged again without a network.
+//! Evidence bundles: a verdict and everything that it rests on, in one document that can be verified offline.
 //!
-//! [`Bundle::read`] takes the bytes of a stranger, [`Bundle::verify`] replays them: what can be proven from the bytes
-//! alone is proven again, the checks judge the evidence anew, and the verdict in the bundle must be the one that comes
-//! out. Pure: no I/O, no clock, no panic on any input.
+//! [`Bundle::read`] parses untrusted bytes. [`Bundle::verify`] replays them: it repeats every proof that the bytes
+//! alone allow, judges the evidence again, and requires that the result equals the verdict in the bundle. Every
+//! function is pure: no I/O, no clock, and no panic on any input.
 //!
-//! A bundle that verifies shows that its verdict follows from its evidence. What the evidence itself is worth differs:
-//! [`VerifiedBundle::proven`] was shown here, [`VerifiedBundle::attested`] is the exporter's word: a stranger can make that up
-//! together with a digest that fits. A signature says whose word it is ([`Bundle::check_signature`]).
+//! A bundle that verifies shows that its verdict follows from its evidence. The evidence itself has two grades. The
+//! facts in [`VerifiedBundle::proven`] were proven during verification. The facts in [`VerifiedBundle::attested`] rest
+//! on the exporter's word: anyone can invent them together with a matching digest. A signature identifies who vouches
+//! for them ([`Bundle::check_signature`]).
 
 mod error;
 mod form;
@@ -40,22 +41,23 @@ use clresolve_verdict::profile::Profiles;
 use clresolve_verdict::trust::{Replay, Resolution};
 use clresolve_verdict::verdict::{Verdict, canonical_digest};
 
-/// Largest bundle in bytes: two walks of all that [`Budget::card`](clresolve_ipfs::Budget::card) allows, in base64, and
-/// room for everything else.
+/// Maximum size of a bundle in bytes: two IPFS walks that each use the whole
+/// [`Budget::card`](clresolve_ipfs::Budget::card), in base64, and room for everything else.
 pub const MAX_BYTES: usize = 32 << 20;
 
-/// What the JSON of a bundle may use up. The evidence of a step nests a few levels below the verdict; the values are
-/// those of a verdict and some lists of endpoints.
+/// JSON limits of a bundle. A step's evidence nests a few levels below the verdict. The values are those of a verdict
+/// and some lists of endpoints.
 const LIMITS: Limits = Limits { bytes: MAX_BYTES, levels: 32, values: 64 * 1024, ..Limits::DOCUMENT };
 
-/// A bundle whose form and digest are right. Nothing in it is believed yet.
+/// A bundle with a valid form and a matching digest. Its content is not verified yet.
 #[derive(Clone, Debug)]
 pub struct Bundle {
     document: Document,
     digest: Digest,
 }
 
-/// A bundle of a live run, with the answer of that run. Only such a bundle can be signed: a stranger's is not.
+/// A bundle of a live resolution, with the resolution's result. Only such a bundle can be signed; a bundle that was
+/// read cannot.
 #[derive(Clone, Debug)]
 pub struct Packed {
     bundle: Bundle,
@@ -65,18 +67,18 @@ pub struct Packed {
 /// The signature of a bundle's verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// The issuer.
+    /// The `iss` claim.
     pub issuer: String,
-    /// Thumbprint of the key.
+    /// Thumbprint of the signing key.
     pub key_id: String,
-    /// From when on the verdict may not be relied on without asking again.
+    /// When the verdict stops being fresh. From then on it must be requested again.
     pub expires: Timestamp,
-    /// Whether that time has come. A bundle is for audits, so an expired signature is reported, not refused.
+    /// Whether the signature has expired. Bundles serve audits, so an expired signature is reported and not rejected.
     pub is_expired: bool,
 }
 
 impl Bundle {
-    /// Reads a bundle from foreign bytes: strict JSON of this format, without a member too many, and with its digest.
+    /// Parses untrusted bytes as strict JSON of this format. Unknown members and a wrong digest are errors.
     ///
     /// # Errors
     /// [`BundleError::Json`], [`BundleError::Format`], [`BundleError::Shape`] or [`BundleError::Digest`].
@@ -89,10 +91,11 @@ impl Bundle {
         Ok(Self { document, digest })
     }
 
-    /// Puts a run into a bundle. `chain` is what the chain gave beside the reading, `blocks` are those of the walks.
+    /// Packs a resolution into a bundle. `chain` holds the header and proofs that accompany the reading; `blocks` holds
+    /// the blocks of the IPFS walks.
     ///
     /// # Errors
-    /// [`BundleError`] where the bundle would not verify: what cannot be shown again is not handed on.
+    /// [`BundleError`] if the bundle would not verify, so that every packed bundle can be replayed.
     pub fn pack(
         reporter: &Reporter<'_>,
         run: &Run,
@@ -107,20 +110,21 @@ impl Bundle {
         Ok(Packed { bundle, resolution })
     }
 
-    /// Replays the bundle under the rules that it names, if they are among `profiles`.
+    /// Replays the bundle under the rules that it names, which must be among `profiles`.
     ///
     /// # Errors
-    /// [`BundleError`]: what is wrong first.
+    /// [`BundleError`]: the first defect.
     pub fn verify(&self, profiles: &Profiles) -> Result<VerifiedBundle, BundleError> {
         replay::replay(&self.document, self.digest, profiles)
     }
 
-    /// Whether it holds a signature. [`Bundle::verify`] does not check it.
+    /// Whether the bundle contains a signature. [`Bundle::verify`] does not check it.
     pub const fn is_signed(&self) -> bool {
         self.document.signed.is_some()
     }
 
-    /// The verdict that follows from the evidence, whatever verdict the bundle holds: what a forger would write into it.
+    /// The verdict that follows from the evidence, regardless of the verdict in the bundle. A forger would write this
+    /// verdict into it.
     ///
     /// # Errors
     /// As [`verify`](Self::verify), but never [`BundleError::Verdict`].
@@ -128,20 +132,22 @@ impl Bundle {
         Ok(replay::judge(&self.document, profiles)?.1)
     }
 
-    /// The run whose evidence it holds, if that is one that `reporter` could have made about `name` at `block`: under the
-    /// same rules, depth, world and chain. What the bytes prove is proven again; the rest is the exporter's word, so the
-    /// caller must know that exporter. What was remembered of the name and what links to the card are not in it.
+    /// The resolution whose evidence the bundle holds, if `reporter` could have made it for `name` at `block`: same
+    /// rules, depth, network and chain. What the bytes prove is proven again. The rest is the exporter's word, so the
+    /// caller must trust the exporter. The name's history and the links to the card are not included.
     ///
     /// # Errors
-    /// As [`verify`](Self::verify), but never [`BundleError::Verdict`]; [`BundleError::Inconsistent`] for another question.
+    /// As [`verify`](Self::verify), but never [`BundleError::Verdict`]; [`BundleError::Inconsistent`] if the bundle
+    /// answers another request.
     pub fn run(&self, reporter: &Reporter<'_>, name: &EnsName, block: BlockSelector) -> Result<Run, BundleError> {
         replay::run(&self.document, reporter, name, block)
     }
 
-    /// Checks that one of these keys signed the verdict of this bundle, and that it is about what was expected.
+    /// Checks that one of `keys` signed this bundle's verdict, and that the verdict matches `expected`.
     ///
-    /// A signature that has expired by `now` holds and is marked so: it still shows the signer and the time. The reader
-    /// decides how old a bundle may be, by the time of the run ([`VerifiedBundle::made_at`]), which the signature covers.
+    /// A signature that has expired by `now` is still valid and is marked as expired: it identifies the signer and the
+    /// time. The caller decides the maximum age of a bundle by the time of the resolution
+    /// ([`VerifiedBundle::made_at`]), which the signature covers.
     ///
     /// # Errors
     /// [`BundleError::Unsigned`], [`BundleError::Signature`] or [`BundleError::OtherSigned`].
@@ -153,7 +159,7 @@ impl Bundle {
     ) -> Result<Signature, BundleError> {
         let Document { verdict, signed, .. } = &self.document;
         let jws = signed.as_deref().ok_or(BundleError::Unsigned)?;
-        // The last second in which it held, if that is over.
+        // An expired signature is checked as of the last second of its validity.
         let last = Timestamp::from_second(verdict.freshness.fresh_until.as_second() - 1).ok();
         let found = signed::verify(jws, keys, expected, last.map_or(now, |last| last.min(now)))?;
         let signed = found.verdict();
@@ -166,12 +172,12 @@ impl Bundle {
         Ok(Signature { issuer: found.issuer, key_id: found.key_id, expires, is_expired: now >= expires })
     }
 
-    /// The name that it is about.
+    /// The name that the verdict is about.
     pub fn name(&self) -> &EnsName {
         &self.document.question.name
     }
 
-    /// The height of the block, where the question chose it by number.
+    /// The block height, if the request chose the block by number.
     pub fn numbered_block(&self) -> Option<u64> {
         match self.document.question.block.parse() {
             Ok(BlockSelector::Number(height)) => Some(height),
@@ -179,7 +185,7 @@ impl Bundle {
         }
     }
 
-    /// `anchor.world` of the verdict; `sandbox` for that of the embedded world.
+    /// The network, as in the verdict's `anchor.world`; `sandbox` for the embedded network.
     pub fn world(&self) -> &str {
         &self.document.run.world
     }
@@ -196,7 +202,7 @@ impl Packed {
     /// The bundle with its verdict signed, as of `now`.
     ///
     /// # Errors
-    /// [`SignError`], as everywhere.
+    /// [`SignError`] if the verdict must not be signed.
     pub fn signed(&self, signer: &Signer, now: Timestamp) -> Result<Bundle, SignError> {
         let mut document = self.bundle.document.clone();
         document.signed = Some(signer.sign(&self.resolution, now)?);
@@ -205,23 +211,23 @@ impl Packed {
         Ok(Bundle { document, digest })
     }
 
-    /// The bundle.
+    /// The unsigned bundle.
     pub const fn bundle(&self) -> &Bundle {
         &self.bundle
     }
 
-    /// The verdict of the run.
+    /// The verdict of the resolution.
     pub fn verdict(&self) -> &Verdict {
         self.resolution.verdict()
     }
 
-    /// The bundle alone.
+    /// Extracts the unsigned bundle.
     pub fn into_bundle(self) -> Bundle {
         self.bundle
     }
 }
 
-/// The document of this format in foreign JSON, with its digest.
+/// Parses a document of format `schema` from untrusted JSON and verifies its digest.
 fn opened<D: Serialize + DeserializeOwned>(mut value: Value, schema: &str) -> Result<(D, Digest), BundleError> {
     let format = value.get("schema").and_then(Value::as_str).unwrap_or_default();
     if format != schema {
@@ -238,7 +244,7 @@ fn opened<D: Serialize + DeserializeOwned>(mut value: Value, schema: &str) -> Re
     }
     let document: D =
         serde_json::from_value(value.clone()).map_err(|error| BundleError::Shape(excerpt(&error.to_string())))?;
-    // What is written back is what was read: no member was passed over, and nothing has two spellings.
+    // Serializing the document must reproduce the input. This rejects unknown members and alternative spellings.
     match replay::first_difference(&value, &shape(&document)?) {
         None => Ok((document, observed)),
         Some(at) => Err(BundleError::Shape(format!("{} is not in its one form", excerpt(&at)))),
@@ -249,7 +255,7 @@ fn shape(document: &impl Serialize) -> Result<Value, BundleError> {
     serde_json::to_value(document).map_err(|error| BundleError::Shape(excerpt(&error.to_string())))
 }
 
-/// The digest over the RFC 8785 form of a bundle without its member `digest`.
+/// The digest over the RFC 8785 form of a document without its member `digest`.
 fn digest_of(value: &Value) -> Result<Digest, BundleError> {
     canonical_digest(value).parse().map_err(|_| BundleError::Shape("it has no digest".to_owned()))
 }

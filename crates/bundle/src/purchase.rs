@@ -1,5 +1,6 @@
-//! Bundles of a purchase: the bundle of the agent's name, what it was asked and has sent as a receipt, what was decided,
-//! permitted and answered about the payment, and what its chain said. All of it is judged again without a network.
+//! Bundles of a purchase: the bundle of the agent's name; the request and the agent's receipt; the payment decision,
+//! the payment header and the seller's reply; and what the payment's chain returned. Everything can be judged again
+//! offline.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -35,40 +36,40 @@ use super::form::Base64;
 use super::replay::first_difference;
 use super::{Bundle, BundleError, VerifiedBundle, digest_of, opened, shape};
 
-/// The format's identifier. Its JSON form is `schemas/purchase.schema.json`.
+/// Identifier of the format. Its JSON form is `schemas/purchase.schema.json`.
 pub const SCHEMA: &str = "clresolve.purchase/1";
 
-/// Largest bundle of a purchase in bytes: one of a name, and a transaction with its proof, which came in replies of a few
-/// MiB.
+/// Maximum size of a purchase bundle in bytes: the bundle of a name, and a transaction with its proof, which arrived in
+/// RPC responses of a few MiB.
 pub const MAX_BYTES: usize = super::MAX_BYTES + (8 << 20);
 
-/// What its JSON may use up: as a bundle of a name, one level deeper, and a value for each topic of a transaction's logs.
+/// JSON limits: those of a name's bundle, plus one level and one value for each topic of a transaction's logs.
 const LIMITS: Limits =
     Limits { bytes: MAX_BYTES, levels: super::LIMITS.levels + 1, values: 2 * super::LIMITS.values, ..super::LIMITS };
 
-/// What was kept of a purchase, as it was sent and came.
+/// The documents kept from a purchase, exactly as they were sent or received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Papers {
     /// The receipt.
     pub receipt: Vec<u8>,
     /// The request.
     pub request: Option<Vec<u8>>,
-    /// The document of the decision.
+    /// The payment decision document.
     pub decision: Option<Vec<u8>>,
-    /// What was asked when it was decided: the request to `POST /v1/decisions`.
+    /// The decision request, as sent to `POST /v1/decisions`.
     pub asked: Option<Vec<u8>>,
-    /// The payment header.
+    /// The payment header that the buyer sent.
     pub payment: Option<String>,
-    /// The header of the seller's reply.
+    /// The settlement header of the seller's reply.
     pub settlement: Option<String>,
 }
 
 impl Papers {
-    /// What they ask about the agent `name`.
+    /// The receipt question that these documents pose about the agent `name`.
     ///
     /// # Errors
-    /// In words: which of request, decision and payment header cannot be read, and why. What the agent sent is never an
-    /// error, however broken.
+    /// A message that identifies which of request, decision and payment header is unreadable, and why. The receipt and
+    /// the settlement come from the agent and never cause an error, however broken they are.
     pub fn question(&self, name: &str) -> Result<ReceiptQuestion, String> {
         let request = self.request.as_deref().map(Request::from_bytes).transpose();
         Ok(ReceiptQuestion {
@@ -79,7 +80,7 @@ impl Papers {
         })
     }
 
-    /// Holds the decision against what was asked, where that was kept.
+    /// Checks the decision against the decision request, if that was kept.
     fn held_decision(&self, purchase: &Purchase) -> Result<(), BundleError> {
         let Some(asked) = &self.asked else { return Ok(()) };
         let asked =
@@ -90,18 +91,18 @@ impl Papers {
     }
 }
 
-/// What was read for a purchase beside the name's bundle.
+/// Evidence about a purchase besides the name's bundle.
 #[derive(Clone, Debug)]
 pub struct Evidence {
-    /// Who signs receipts for the agent. `None` where an address of the agent itself has signed.
+    /// Who signs receipts for the agent. `None` if one of the agent's own addresses signed.
     pub signer: Option<ReceiptSigner>,
-    /// What the chain that was paid on said of the transaction, where one is due.
+    /// What the payment's chain returned for the transaction, if the purchase requires one.
     pub transaction: Option<TransactionReading>,
-    /// When it was judged.
+    /// When the purchase was judged.
     pub at: Timestamp,
 }
 
-/// A bundle of a purchase whose form and digest are right. Nothing in it is believed yet.
+/// A purchase bundle with a valid form and a matching digest. Its content is not verified yet.
 #[derive(Clone, Debug)]
 pub struct PurchaseBundle {
     document: Document,
@@ -109,17 +110,17 @@ pub struct PurchaseBundle {
     digest: Digest,
 }
 
-/// A bundle of either kind.
+/// A bundle of either format.
 #[derive(Clone, Debug)]
 pub enum AnyBundle {
-    /// A name's.
+    /// A bundle of a name.
     Name(Box<Bundle>),
-    /// A purchase's, with the one of a name in it.
+    /// A bundle of a purchase, which contains the bundle of a name.
     Purchase(Box<PurchaseBundle>),
 }
 
 impl AnyBundle {
-    /// Reads a bundle of the format that it says it has, bounded as those of purchases are.
+    /// Parses a bundle of the format that it declares, within the limits of purchase bundles.
     ///
     /// # Errors
     /// As [`Bundle::read`] and [`PurchaseBundle::read`].
@@ -135,19 +136,19 @@ impl AnyBundle {
 /// A purchase whose verification follows from its evidence.
 #[derive(Clone, Debug)]
 pub struct VerifiedPurchase {
-    /// What is said of the receipt and the settlement.
+    /// The verification of receipt and settlement.
     pub verification: Verification,
     /// The digest of the bundle.
     pub digest: Digest,
-    /// When it was judged, as the bundle says.
+    /// When the purchase was judged, according to the bundle.
     pub made_at: Timestamp,
-    /// What was shown here, from the bytes of the bundle alone; a clause each.
+    /// Facts proven from the bytes of the bundle alone; one clause each.
     pub proven: Vec<String>,
-    /// What rests on the exporter's word; a clause each.
+    /// Facts that rest on the exporter's word; one clause each.
     pub attested: Vec<String>,
 }
 
-/// A bundle without its digest.
+/// A purchase bundle without its digest.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Document {
     schema: String,
@@ -165,11 +166,11 @@ struct Document {
     verification: Value,
 }
 
-/// A [`ReceiptSigner`] whose key is known.
+/// The JSON form of a [`ReceiptSigner`] whose key is known.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct SignerForm {
     name: EnsName,
-    /// Its bytes, in base64.
+    /// The key's bytes in base64.
     key: String,
     kid: Option<String>,
     canonical: Option<String>,
@@ -223,7 +224,7 @@ impl Document {
         }
     }
 
-    /// What is said of this evidence, about the agent that the name's bundle has shown.
+    /// Judges this evidence for the agent that the name's bundle has proven.
     fn judged(&self, agent: &VerifiedBundle) -> Result<Verification, BundleError> {
         if self.at < agent.made_at && !mutant!("purchases-before-their-names") {
             return Err(BundleError::Inconsistent("a purchase that was judged before its agent"));
@@ -243,7 +244,7 @@ impl Document {
             request,
             bought: bought.as_ref(),
             earliest: question.purchase.earliest(settlement.as_ref()),
-            // Nothing here holds the bound schema with all that it refers to.
+            // The bundle does not contain the bound schema with its references.
             schema: None,
             now: self.at,
         };
@@ -263,8 +264,8 @@ impl Document {
         Ok(Verification::of(judgement, &setting))
     }
 
-    /// Whether the purchase from `name` was settled, by what the chain said. There is a transaction where one is due, and
-    /// only there.
+    /// Whether the purchase from `name` was settled according to the chain. The bundle must contain a transaction if,
+    /// and only if, the purchase requires one.
     fn settled(&self, purchase: &Purchase, name: &str) -> Result<Option<Settlement>, BundleError> {
         if !purchase.asks_for_settlement() {
             return match self.transaction {
@@ -287,7 +288,7 @@ impl Document {
     }
 }
 
-/// Who was paid, in words, where it is an address of the agent.
+/// Who was paid, as text, if the payee is one of the agent's addresses.
 fn shown_payee(purchase: &Purchase, settlement: Option<&Settlement>, agent: &Replay) -> Option<String> {
     let (network, payee) = purchase.paid_to(settlement.and_then(|settlement| settlement.due.as_ref()))?;
     let claim = Claim::of_records(agent.payment()?, network);
@@ -295,8 +296,8 @@ fn shown_payee(purchase: &Purchase, settlement: Option<&Settlement>, agent: &Rep
     is_own.then(|| format!("that the payee {payee} is the address for {network} in the name's bundle"))
 }
 
-/// The agent by what its name publishes. Whoever made the bundle may have had routes of its own, so that a receipt for
-/// another place is no contradiction.
+/// The agent as its name publishes it. The exporter may have configured further routes, so a receipt for another URL is
+/// not a contradiction.
 fn shown_agent(agent: &Replay) -> Option<ReceiptAgent> {
     let (verdict, published) = (agent.verdict(), agent.payment());
     let addresses = match published {
@@ -312,7 +313,7 @@ fn shown_agent(agent: &Replay) -> Option<ReceiptAgent> {
     ReceiptAgent::of(verdict, addresses, routes)
 }
 
-/// Refuses a reading that no run could have made.
+/// Rejects a reading that no resolver could have produced.
 fn consistent(reading: &TransactionReading) -> Result<(), BundleError> {
     let TransactionReading { head, execution, proof, .. } = reading;
     let is_below_head = |block: &Block| block.number < head.number && block.hash != head.hash;
@@ -323,7 +324,7 @@ fn consistent(reading: &TransactionReading) -> Result<(), BundleError> {
     let is_of_grade = match proof.grade {
         Grade::SingleRpc => proof.agreed == 1,
         Grade::Quorum => proof.agreed > 1,
-        // State is proven so. Of a settlement its receipt is, which is told beside.
+        // A state proof cannot back a settlement. A settlement's receipt proof is reported separately.
         _ => false,
     };
     if is_of_grade && proof.agreed <= proof.asked || mutant!("any-number-of-endpoints-agrees") {
@@ -346,7 +347,7 @@ fn is_proven(reading: &TransactionReading) -> Result<bool, BundleError> {
 }
 
 impl PurchaseBundle {
-    /// Reads a bundle from foreign bytes: strict JSON of this format, without a member too many, and with its digests.
+    /// Parses untrusted bytes as strict JSON of this format. Unknown members and wrong digests are errors.
     ///
     /// # Errors
     /// [`BundleError::Json`], [`BundleError::Format`], [`BundleError::Shape`] or [`BundleError::Digest`].
@@ -359,10 +360,10 @@ impl PurchaseBundle {
         Ok(Self { bundle: Bundle::of(document.bundle.clone())?, document, digest })
     }
 
-    /// Puts a purchase from the agent of `bundle` into a bundle, with what is said of it. `agent` is what `bundle` has shown.
+    /// Packs a purchase from the agent of `bundle`, with its verification. `agent` is the result of verifying `bundle`.
     ///
     /// # Errors
-    /// [`BundleError`] where the bundle would not verify: what cannot be shown again is not handed on.
+    /// [`BundleError`] if the bundle would not verify, so that every packed bundle can be replayed.
     pub fn pack(
         bundle: Bundle,
         agent: &VerifiedBundle,
@@ -395,8 +396,8 @@ impl PurchaseBundle {
         &self.bundle
     }
 
-    /// What its evidence leads to, whatever verification the bundle holds: what a forger would write into it. `agent` is what
-    /// its [`bundle`](Self::bundle) has shown.
+    /// The verification that follows from the evidence, regardless of the verification in the bundle. A forger would
+    /// write this one into it. `agent` is the result of verifying its [`bundle`](Self::bundle).
     ///
     /// # Errors
     /// As [`verify`](Self::verify), but never [`BundleError::Verdict`].
@@ -404,10 +405,10 @@ impl PurchaseBundle {
         self.document.judged(agent)
     }
 
-    /// Judges the purchase again. `agent` is what its [`bundle`](Self::bundle) has shown.
+    /// Judges the purchase again. `agent` is the result of verifying its [`bundle`](Self::bundle).
     ///
     /// # Errors
-    /// [`BundleError`]: what is wrong first.
+    /// [`BundleError`]: the first defect.
     pub fn verify(&self, agent: &VerifiedBundle) -> Result<VerifiedPurchase, BundleError> {
         let verification = self.judge(agent)?;
         let agents = self.document.bundle.pointer("/verdict/id");
@@ -435,11 +436,11 @@ impl PurchaseBundle {
     }
 }
 
-/// Members that another version of this program may word in another way. The digests of what is worded are among them.
+/// Members that another version of this program may word differently, including the digests that cover such texts.
 const WORDED: [&str; 6] = ["id", "tool", "summary", "reasons", "checks", "verdict"];
 
-/// JSON Pointer of the first difference. What another version of this program has written must be whole and say the same in
-/// other words at most; `agents` is the id of the verdict on the agent, as that version has written it.
+/// JSON Pointer of the first difference. A bundle written by another version must be self-consistent and may differ
+/// only in wording. `agents` is the id of the agent's verdict as that version wrote it.
 fn difference(bundled: &Value, found: &Verification, agents: Option<&Value>) -> Option<String> {
     let found = found.to_value();
     if bundled.get("tool") == found.get("tool") {
@@ -460,7 +461,7 @@ fn difference(bundled: &Value, found: &Verification, agents: Option<&Value>) -> 
     stated.find(|(member, value)| bundled.get(member) != Some(value)).map(|(member, _)| format!("/{member}"))
 }
 
-/// Each check of a verification with its status.
+/// The status of each check of a verification.
 fn outcomes(verification: &Value) -> Option<Vec<(&Value, &Value)>> {
     verification.get("checks")?.as_array()?.iter().map(|row| Some((row.get("check")?, row.get("status")?))).collect()
 }
@@ -468,7 +469,7 @@ fn outcomes(verification: &Value) -> Option<Vec<(&Value, &Value)>> {
 fn proven(document: &Document, verification: &Verification, payee: Option<&str>) -> Vec<String> {
     let passed =
         |check: ReceiptCheck| verification.checks.iter().any(|row| row.check == check && row.status == Status::Pass);
-    // Whose key it is, is no part of what is shown.
+    // The bundle does not prove to whom the key belongs.
     let by = document.signer.as_ref().map_or("", |_| " by the signer's key");
     let mut clauses = vec![format!("that the receipt is {}{by}: its checks were made again", verification.state)];
     if passed(ReceiptCheck::Signature) {
@@ -528,7 +529,7 @@ fn attested(
 }
 
 impl VerifiedPurchase {
-    /// The state of the whole: that of the receipt, which is trusted only where agent and settlement are.
+    /// The overall state: that of the receipt, which is trusted only if agent and settlement are.
     pub const fn state(&self) -> State {
         self.verification.state
     }

@@ -1,4 +1,4 @@
-//! The replay: what a bundle proves is proven again, and its evidence is judged again.
+//! The replay: repeats every proof in a bundle and judges its evidence again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,19 +34,19 @@ use clresolve_verdict::verdict::{Depth, Verdict};
 /// A bundle whose verdict follows from its evidence.
 #[derive(Clone, Debug)]
 pub struct VerifiedBundle {
-    /// The verdict that the evidence leads to, and the card when it is proven.
+    /// The verdict that follows from the evidence, and the card if it is proven.
     pub replay: Replay,
     /// The digest of the bundle.
     pub digest: Digest,
-    /// When the evidence was gathered, as the bundle says.
+    /// When the evidence was gathered, according to the bundle.
     pub made_at: Timestamp,
-    /// What was shown here, from the bytes of the bundle alone; a clause each.
+    /// Facts proven from the bytes of the bundle alone; one clause each.
     pub proven: Vec<String>,
-    /// What rests on the exporter's word; a clause each.
+    /// Facts that rest on the exporter's word; one clause each.
     pub attested: Vec<String>,
 }
 
-/// Replays `document`, and holds what comes out against the verdict in it.
+/// Replays `document` and compares the result with the verdict in it.
 pub(super) fn replay(document: &Document, digest: Digest, profiles: &Profiles) -> Result<VerifiedBundle, BundleError> {
     let (evidence, replay) = judge(document, profiles)?;
     if let Some(at) = difference(&document.verdict, replay.verdict())
@@ -63,7 +63,7 @@ pub(super) fn replay(document: &Document, digest: Digest, profiles: &Profiles) -
     })
 }
 
-/// Proves again what `document` proves and judges its evidence, whatever its verdict says.
+/// Repeats the proofs of `document` and judges its evidence, regardless of the verdict in it.
 pub(super) fn judge(document: &Document, profiles: &Profiles) -> Result<(Evidence, Replay), BundleError> {
     let (profile, policy) = rules(&document.question, profiles)?;
     let run = gathered(document, &policy)?;
@@ -78,7 +78,7 @@ pub(super) fn judge(document: &Document, profiles: &Profiles) -> Result<(Evidenc
     Ok((run.evidence, replay))
 }
 
-/// The run, if it is one that `reporter` could have made for the same name and block.
+/// The resolution, if `reporter` could have made it for the same name and block.
 pub(super) fn run(
     document: &Document,
     reporter: &Reporter<'_>,
@@ -93,7 +93,7 @@ pub(super) fn run(
     gathered(document, reporter.policy)
 }
 
-/// The run, with what it proves proven again.
+/// The resolution, with its proofs repeated.
 fn gathered(document: &Document, policy: &Policy) -> Result<Run, BundleError> {
     let evidence = evidence(document)?;
     if let (Some(rlp), Ok(reading)) = (&document.header, &evidence.reading) {
@@ -110,12 +110,13 @@ fn gathered(document: &Document, policy: &Policy) -> Result<Run, BundleError> {
     if document.signed.is_some() && world.0 == SANDBOX {
         return Err(BundleError::Inconsistent("a signature in the sandbox, which signs nothing"));
     }
-    // How long a step took shows nothing; it is taken over so that the whole verdict can be compared.
+    // Durations prove nothing. They are copied so that whole verdicts can be compared.
     let milliseconds: BTreeMap<_, _> = document.verdict.steps.iter().map(|step| (step.step, step.ms)).collect();
     Ok(Run { evidence, milliseconds, content_fetched_at: None })
 }
 
-/// Computes the reading again from its proofs: a reading of the grade `state-proof` must come with them, and no other.
+/// Computes the reading from its proofs. A reading of grade `state-proof` must come with proofs, and no other reading
+/// may.
 fn prove(document: &Document, evidence: &Evidence) -> Result<(), BundleError> {
     let (ResultForm::Given(form), Ok(reading)) = (&document.reading, &evidence.reading) else { return Ok(()) };
     let state_proof = match (&form.backing, reading.proof.grade) {
@@ -151,7 +152,8 @@ fn prove(document: &Document, evidence: &Evidence) -> Result<(), BundleError> {
     }
 }
 
-/// What an answer says about payments. Why a record of it could not be read is recorded in words, and not compared.
+/// The payment records of an answer. The cause of an unreadable record is free text, so the caller compares values
+/// only.
 fn payment(answer: &Answer) -> &PaymentRecords {
     const NOTHING: &PaymentRecords = &PaymentRecords { addresses: BTreeMap::new(), endpoints: BTreeMap::new() };
     match answer {
@@ -160,7 +162,7 @@ fn payment(answer: &Answer) -> &PaymentRecords {
     }
 }
 
-/// The rules that the bundle names, if they are known here to the last byte.
+/// The rules that the bundle names, if this process knows exactly those bytes.
 fn rules(question: &Question, profiles: &Profiles) -> Result<(Arc<Profile>, Policy), BundleError> {
     let unknown = |pinned: &clresolve_verdict::verdict::Pinned| {
         BundleError::Rules(clresolve_core::text::excerpt(&format!("{} {}", pinned.id, pinned.digest)))
@@ -170,7 +172,7 @@ fn rules(question: &Question, profiles: &Profiles) -> Result<(Arc<Profile>, Poli
         depth: question.depth,
         require_all_sources: question.require_all_sources,
         allowed_publishers: question.allowed_publishers.clone(),
-        // An export remembers nothing, so what is judged by the memory is not judged.
+        // A bundle contains no history, so checks that need history are not run.
         ..Policy::default()
     };
     let known = Question::of(&question.name, selector(question)?, &profile, &policy);
@@ -196,7 +198,7 @@ fn selector(question: &Question) -> Result<BlockSelector, BundleError> {
     selector.ok_or(BundleError::Inconsistent("the block is not a selector in its one form"))
 }
 
-/// The evidence, with everything that blocks decide found out anew.
+/// The evidence, with the results of IPFS walks derived again from their blocks.
 fn evidence(document: &Document) -> Result<Evidence, BundleError> {
     let mut evidence = Evidence {
         name: document.question.name.clone(),
@@ -241,7 +243,7 @@ fn walked(walk: &'static str, form: &WalkForm, from: Option<(ContentId, &Content
     reader.push(car.clone());
     let mut used = Vec::new();
     let mut walking = Walk::new(root, path, budget);
-    // Ends with the CAR, whose sections are bounded.
+    // Terminates at the end of the CAR, whose sections are bounded.
     while let Some(section) = reader.section().map_err(|error| refused(error.to_string()))? {
         if walking.wanted() != Some(&section.cid) {
             return Err(refused(format!("{} is not the next one of the walk", section.cid)));
@@ -258,7 +260,7 @@ fn walked(walk: &'static str, form: &WalkForm, from: Option<(ContentId, &Content
     }
 }
 
-/// Refuses evidence that no run could have gathered: parts that are there without a cause, or missing without one.
+/// Rejects evidence that no resolver could have gathered: parts that are present or missing without a cause.
 fn consistent(evidence: &Evidence, policy: &Policy) -> Result<(), BundleError> {
     let inconsistent = |what| Err(BundleError::Inconsistent(what));
     let targets = evidence.found().map(|found| Targets::of(&found.records));
@@ -292,10 +294,10 @@ fn consistent(evidence: &Evidence, policy: &Policy) -> Result<(), BundleError> {
     Ok(())
 }
 
-/// JSON Pointer of the first difference between the verdict of the bundle and the one that came out here.
+/// JSON Pointer of the first difference between the verdict in the bundle and the replayed one.
 ///
-/// Verdicts of the same version are the same to the last word. Another version may say the same in other words, and know
-/// other profiles; what it concluded is compared, and that it is one whole.
+/// Verdicts of the same version must be identical. Another version may word texts differently and know other profiles,
+/// so only its conclusion and its self-consistency are checked.
 fn difference(bundled: &Verdict, found: &Verdict) -> Option<String> {
     let whole = |verdict: &Verdict| serde_json::to_value(verdict).unwrap_or_default();
     if bundled.tool == found.tool {
@@ -305,7 +307,7 @@ fn difference(bundled: &Verdict, found: &Verdict) -> Option<String> {
     sealed.or_else(|| first_difference(&concluded(bundled), &concluded(found)))
 }
 
-/// What versions of this program must agree on.
+/// The members on which all versions of this program must agree.
 fn concluded(verdict: &Verdict) -> Value {
     let reasons: Vec<Value> =
         verdict.reasons.iter().map(|reason| serde_json::json!([reason.code, reason.effect, reason.step])).collect();
@@ -315,7 +317,8 @@ fn concluded(verdict: &Verdict) -> Value {
     })
 }
 
-/// JSON Pointer of the first difference between two values. As deep as the values, whose reader bounds that.
+/// JSON Pointer of the first difference between two values. Recursion depth is the depth of the values, which their
+/// parser bounds.
 pub(super) fn first_difference(one: &Value, other: &Value) -> Option<String> {
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => {
@@ -398,7 +401,7 @@ fn attested(document: &Document, evidence: &Evidence) -> Vec<String> {
     attested
 }
 
-/// What proofs leave to the exporter's word.
+/// Facts that the proofs leave to the exporter's word.
 fn beside_proofs(state_proof: &StateProof, document: &Document, evidence: &Evidence, reading: &Reading) -> Vec<String> {
     let (chain, proof) = (document.run.chain_id, reading.proof);
     let mut beside = vec![format!(
@@ -428,7 +431,7 @@ fn beside_proofs(state_proof: &StateProof, document: &Document, evidence: &Evide
     beside
 }
 
-/// Whether the contracts are those that this program knows of the chain.
+/// Whether the contracts are those that this program knows for the chain.
 fn asks_ens(state_proof: &StateProof, document: &Document) -> bool {
     let is_known = RESERVED_WORLDS.contains(&(document.run.world.as_str(), document.run.chain_id));
     is_known && state_proof.contracts == Contracts::default()

@@ -1,13 +1,13 @@
-//! Signed verdicts: a verdict that is checked with the signer's public key, without asking again.
+//! Signed verdicts: verdicts that anyone can verify offline with the signer's public key.
 //!
-//! A signed verdict is a JWS in compact form (RFC 7515) with Ed25519 (RFC 8037). Its protected header has three members and
-//! no other: `alg` (`EdDSA`), `kid` (the key's RFC 7638 thumbprint) and `typ` ([`TYPE`], RFC 8725 section 3.11). Its
-//! payload is `{"iss", "iat", "exp", "verdict": {…}}`: the verdict stands whole in a member of its own, so that it is what
-//! `schemas/verdict.schema.json` describes, no claim can take the place of one of its members, and a library that knows
-//! nothing of verdicts still checks the claims.
+//! A signed verdict is a JWS in compact form (RFC 7515) with Ed25519 (RFC 8037). Its protected header has exactly three
+//! members: `alg` (`EdDSA`), `kid` (the key's RFC 7638 thumbprint) and `typ` ([`TYPE`], RFC 8725 section 3.11). Its
+//! payload is `{"iss", "iat", "exp", "verdict": {…}}`. The whole verdict is one member, so it conforms to
+//! `schemas/verdict.schema.json`, no claim can shadow one of its members, and a generic JWT library can still check the
+//! claims.
 //!
-//! `exp` is the verdict's `fresh_until`. A verdict that is no longer fresh, is about a numbered block, or comes from the
-//! embedded world is not signed. [`verify`] is pure: time is an argument.
+//! `exp` is the verdict's `fresh_until`. An expired verdict, a verdict about a numbered block, and a verdict from the
+//! sandbox are never signed. [`verify`] is pure: time is an argument.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,27 +24,29 @@ use clresolve_jose::{JwsError, Kind, SigningKey, TrustedKeys, verify_compact};
 use clresolve_verdict::trust::{Resolution, Trusted};
 use clresolve_verdict::verdict::{Anchor, Depth, SCHEMA, Verdict};
 
-/// `typ` of the protected header. It keeps a JWS that was signed for another purpose from passing for a verdict.
+/// `typ` of the protected header. It prevents a JWS that was signed for another purpose from being accepted as a
+/// verdict.
 pub const TYPE: &str = "clresolve-verdict+jwt";
 
 /// Media type of a JWS in compact form (RFC 7515, 9.2.1).
 pub const MEDIA_TYPE: &str = "application/jose";
 
-/// Longest signed verdict, in bytes. A verdict has some kilobytes; every value in it is cut to a few hundred bytes.
+/// Maximum length of a signed verdict, in bytes. A verdict has a few kilobytes; every value in it is truncated to a few
+/// hundred bytes.
 pub const MAX_JWS_BYTES: usize = 1024 * 1024;
 
-/// A signed verdict as a JWS.
+/// The JWS parameters of a signed verdict.
 const KIND: Kind = Kind { typ: TYPE, max_bytes: MAX_JWS_BYTES };
 
-/// Seconds by which the clocks of signer and verifier may differ: more than clocks that are kept by NTP do, and little
-/// beside the minutes for which a verdict is fresh.
+/// Accepted clock difference between signer and verifier, in seconds. It exceeds the difference of clocks synchronized
+/// by NTP, and is small compared with the minutes for which a verdict is fresh.
 pub const SKEW: i64 = 30;
 
-/// Longest time from `iat` to `exp`, in seconds: no verdict is fresh for longer than an hour, so a longer one is a
-/// mistake of the signer's.
+/// Maximum time from `iat` to `exp`, in seconds. No verdict is fresh for longer than an hour, so a longer lifetime is
+/// the signer's mistake.
 pub const MAX_LIFETIME: i64 = 3600;
 
-/// Signs verdicts: a key, the keys that are published beside it, and in whose name.
+/// Signs verdicts as an issuer: the signing key, the issuer, and the keys to publish.
 pub struct Signer {
     key: SigningKey,
     issuer: String,
@@ -52,23 +54,23 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// A signer of this key alone.
+    /// A signer that publishes only its own key.
     pub fn new(key: SigningKey, issuer: impl Into<String>) -> Self {
         let published = TrustedKeys::from(key.public());
         Self { key, issuer: issuer.into(), published }
     }
 
-    /// The same, with more keys to publish beside its own.
+    /// Adds keys to publish besides the signing key.
     #[must_use]
     pub fn publishing(mut self, others: TrustedKeys) -> Self {
         self.published.extend(others);
         self
     }
 
-    /// The verdict of a live run as a JWS in compact form, issued at `now`.
+    /// Signs the verdict of a live resolution as a JWS in compact form, issued at `now`.
     ///
     /// # Errors
-    /// When such a verdict is not signed; see [`SignError`].
+    /// [`SignError`] if the verdict must not be signed.
     pub fn sign(&self, resolution: &Resolution, now: Timestamp) -> Result<String, SignError> {
         let (iat, exp) = lifetime(resolution, now)?;
         let claims = Claims { iss: &self.issuer, iat, exp, verdict: resolution.verdict() };
@@ -76,22 +78,22 @@ impl Signer {
         Ok(self.key.sign_compact(TYPE, &payload))
     }
 
-    /// In whose name it signs.
+    /// The `iss` claim of its signatures.
     pub fn issuer(&self) -> &str {
         &self.issuer
     }
 
-    /// The key that signs.
+    /// The signing key.
     pub const fn key(&self) -> &SigningKey {
         &self.key
     }
 
-    /// The thumbprint of the key that signs.
+    /// Thumbprint of the signing key.
     pub fn key_id(&self) -> &str {
         self.key.public().id()
     }
 
-    /// The keys to publish: the one that signs, then the others.
+    /// The keys to publish: the signing key, then the others.
     pub const fn published(&self) -> &TrustedKeys {
         &self.published
     }
@@ -103,10 +105,10 @@ impl fmt::Debug for Signer {
     }
 }
 
-/// `iat` and `exp` of what is signed about the verdict of a live run, in seconds since 1970.
+/// `iat` and `exp` for a signed statement about the verdict of a live resolution, in seconds since 1970.
 ///
 /// # Errors
-/// When nothing is signed about such a verdict.
+/// [`SignError`] if no statement about the verdict may be signed.
 pub fn lifetime(resolution: &Resolution, now: Timestamp) -> Result<(i64, i64), SignError> {
     let verdict = resolution.verdict();
     let anchor = verdict.anchor.as_ref();
@@ -125,18 +127,18 @@ pub fn lifetime(resolution: &Resolution, now: Timestamp) -> Result<(i64, i64), S
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignError {
-    /// It is no longer fresh, or never was (the input is not a name).
+    /// The verdict has expired, or was never fresh because the input is not a name.
     #[error("the verdict is not fresh; only a fresh verdict is signed")]
     NotFresh,
-    /// It is about a block that was chosen by number: its `exp` would make the past look like the present.
+    /// The verdict is about a block chosen by number. An `exp` would present the past as current.
     #[error("the verdict is about a numbered block; only the present is signed")]
     NumberedBlock,
-    /// It comes from the embedded world.
+    /// The verdict comes from the sandbox.
     #[error("the sandbox signs nothing: its verdicts prove nothing")]
     Sandbox,
 }
 
-/// The payload, as it is written.
+/// The payload to sign.
 #[derive(Serialize)]
 struct Claims<'a> {
     iss: &'a str,
@@ -145,7 +147,7 @@ struct Claims<'a> {
     verdict: &'a Verdict,
 }
 
-/// The payload, as it is read.
+/// The payload of an untrusted JWS.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ForeignClaims {
@@ -155,35 +157,35 @@ struct ForeignClaims {
     verdict: Verdict,
 }
 
-/// What a verifier asked for, and holds a signed verdict to.
+/// What the verifier requires of a signed verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpectedVerdict {
     /// The name.
     pub name: EnsName,
     /// Identifier of the profile.
     pub profile: String,
-    /// The least depth.
+    /// Minimum depth.
     pub depth: Depth,
     /// CAIP-2 identifier of the chain.
     pub chain: String,
-    /// `anchor.world`, such as `mainnet`.
+    /// The network, as in `anchor.world`, such as `mainnet`.
     pub world: String,
-    /// The issuer; with `None` any whose key is trusted.
+    /// The issuer; `None` accepts any issuer whose key is trusted.
     pub issuer: Option<String>,
-    /// The least grade of proof; with `None` any. One stranger's word is refused, as the gate does, unless
-    /// [`Grade::SingleRpc`] says that it is enough.
+    /// Minimum grade of proof; `None` accepts any. A verdict that rests on a single third-party endpoint is rejected,
+    /// as at the gate, unless this is [`Grade::SingleRpc`].
     pub proof: Option<Grade>,
 }
 
-/// A signed verdict that was checked.
+/// A verdict whose signature was verified.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VerifiedVerdict {
     verdict: Arc<Verdict>,
-    /// The issuer.
+    /// The `iss` claim.
     pub issuer: String,
-    /// Thumbprint of the key.
+    /// Thumbprint of the signing key.
     pub key_id: String,
-    /// From when on it may not be relied on, in seconds since 1970.
+    /// Expiry in seconds since 1970.
     pub expires: i64,
 }
 
@@ -193,18 +195,18 @@ impl VerifiedVerdict {
         &self.verdict
     }
 
-    /// The agent as long as the signature holds, if the verdict is trusted.
+    /// The agent, trusted until the signature expires, if the verdict is trusted.
     pub fn trusted(&self) -> Option<Trusted> {
         Trusted::signed(&self.verdict, self.verdict.freshness.fresh_until)
     }
 }
 
-/// Checks a signed verdict: form, header, signature, time, and that it answers the question that was asked.
+/// Verifies a signed verdict: form, header, signature, times, and whether the verdict matches `expected`.
 ///
-/// Nothing of the payload is read before the signature holds.
+/// The payload is parsed only after the signature has been verified.
 ///
 /// # Errors
-/// The first check that it does not pass.
+/// The first check that fails.
 pub fn verify(
     jws: &str,
     keys: &TrustedKeys,
@@ -228,11 +230,11 @@ pub fn verify(
     Ok(VerifiedVerdict { verdict: Arc::new(verdict), issuer, key_id, expires })
 }
 
-/// Checks `iat` and `exp` of what is signed about a verdict, in seconds since 1970: they are at most [`MAX_LIFETIME`]
-/// apart, and `now` is between them, give or take [`SKEW`].
+/// Checks `iat` and `exp` of a signed statement, in seconds since 1970: they are at most [`MAX_LIFETIME`] apart, and
+/// `now` lies between them within [`SKEW`].
 ///
 /// # Errors
-/// Says which of them does not hold.
+/// [`VerifyError::Lifetime`], [`VerifyError::Expired`] or [`VerifyError::IssuedInTheFuture`].
 pub fn check_times(iat: i64, exp: i64, now: Timestamp) -> Result<(), VerifyError> {
     let now = now.as_second();
     if !exp.checked_sub(iat).is_some_and(|seconds| (1..=MAX_LIFETIME).contains(&seconds)) {
@@ -262,22 +264,22 @@ fn check_verdict(verdict: &Verdict, expected: &ExpectedVerdict) -> Result<(), Ve
     Ok(())
 }
 
-/// What signed words must rest on.
+/// Requirements on the anchor of a signed statement.
 #[derive(Clone, Copy, Debug)]
 pub struct AnchorDemand<'a> {
     /// CAIP-2 identifier of the chain.
     pub chain: &'a str,
-    /// `anchor.world`, such as `mainnet`.
+    /// The network, as in `anchor.world`, such as `mainnet`.
     pub world: &'a str,
-    /// The least grade of proof, as in [`ExpectedVerdict::proof`].
+    /// Minimum grade of proof, as in [`ExpectedVerdict::proof`].
     pub proof: Option<Grade>,
 }
 
 impl AnchorDemand<'_> {
-    /// Checks where the agent was read, and how far that is vouched for, also by what the verdict warns of.
+    /// Checks chain, network and grade of proof. `warns` returns whether the verdict has a warning.
     ///
     /// # Errors
-    /// The first check that it does not pass.
+    /// The first check that fails.
     pub fn check(&self, anchor: Option<&Anchor>, warns: impl Fn(Code) -> bool) -> Result<(), VerifyError> {
         if anchor.is_some_and(|anchor| anchor.world == SANDBOX) {
             return Err(VerifyError::Sandbox);
@@ -288,7 +290,7 @@ impl AnchorDemand<'_> {
         if self.proof.is_some_and(|least| proof.grade < least) {
             return Err(VerifyError::ProofTooWeak);
         }
-        // A state can be proven against a header that one stranger made up, so a high grade alone is not enough.
+        // A state can be proven against a header that one third party invented, so a high grade alone is not enough.
         if warns(Code::SingleRpc) && self.proof != Some(Grade::SingleRpc) {
             return Err(VerifyError::OneStrangersWord);
         }
@@ -296,10 +298,10 @@ impl AnchorDemand<'_> {
     }
 }
 
-/// That one part is what was asked for.
+/// Checks that one part equals the expected value.
 ///
 /// # Errors
-/// [`VerifyError::Other`].
+/// [`VerifyError::Other`] if it differs.
 fn same(what: What, expected: &str, observed: Option<&str>) -> Result<(), VerifyError> {
     if observed == Some(expected) {
         return Ok(());
@@ -308,24 +310,24 @@ fn same(what: What, expected: &str, observed: Option<&str>) -> Result<(), Verify
     Err(VerifyError::Other { what, expected: expected.to_owned(), observed })
 }
 
-/// The part of a verdict that differs from what was asked for.
+/// The part of a signed document that differs from what was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// The chain.
     Chain,
-    /// The decision, of a document about a receipt.
+    /// The payment decision, in a document about a receipt.
     Decision,
-    /// The name.
+    /// The ENS name.
     Name,
     /// The profile.
     Profile,
-    /// The receipt, of a document about one.
+    /// The receipt, in a document about a receipt.
     Receipt,
-    /// The request, of a document about a receipt.
+    /// The request, in a document about a receipt.
     Request,
-    /// The settlement, of a document about a receipt.
+    /// The settlement, in a document about a receipt.
     Settlement,
-    /// The world.
+    /// The network.
     World,
 }
 
@@ -344,29 +346,29 @@ impl fmt::Display for What {
     }
 }
 
-/// Why a signed verdict is refused. The text in it is foreign.
+/// Why a signed verdict is rejected. The texts in it come from untrusted input.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {
-    /// Form, header or signature are refused.
+    /// Form, header or signature is invalid.
     #[error(transparent)]
     Jws(#[from] JwsError),
-    /// The payload is not the four members that it should be.
+    /// The payload is not an object with exactly the four expected members.
     #[error("the payload is not a signed verdict: {detail}")]
     Claims {
-        /// What is wrong.
+        /// The parser's message.
         detail: String,
     },
-    /// It may no longer be relied on.
+    /// The signature has expired.
     #[error("it expired {ago} s ago; ask for a new one")]
     Expired {
-        /// Seconds since then.
+        /// Seconds since expiry.
         ago: i64,
     },
-    /// It was issued after `now`.
+    /// `iat` is after `now`.
     #[error("it was issued in the future; one of the clocks is wrong")]
     IssuedInTheFuture,
-    /// Another issuer than the one expected.
+    /// The issuer differs from the expected one.
     #[error("issued by `{observed}`, not by `{expected}`")]
     Issuer {
         /// The expected issuer.
@@ -374,35 +376,35 @@ pub enum VerifyError {
         /// The issuer in the claims.
         observed: String,
     },
-    /// `exp` is not `fresh_until`, or not within [`MAX_LIFETIME`] after `iat`.
+    /// `exp` differs from `fresh_until`, or is not within [`MAX_LIFETIME`] after `iat`.
     #[error("iat and exp do not fit the verdict")]
     Lifetime,
-    /// The verdict's `id` and `conclusion` are not the digests of what it says.
+    /// The verdict's `id` or `conclusion` does not match its content.
     #[error("the verdict's id and conclusion are not the digests of what it says")]
     WrongDigests,
-    /// The verdict answers another question.
+    /// The verdict is about something else than expected.
     #[error("the {what} is `{observed}`, not `{expected}`")]
     Other {
-        /// What differs.
+        /// The part that differs.
         what: What,
-        /// What was asked for.
+        /// The expected value.
         expected: String,
-        /// What the verdict has; empty where it has none.
+        /// The verdict's value; empty if it has none.
         observed: String,
     },
-    /// A single endpoint that is not the operator's own stands behind it.
+    /// The verdict rests on a single endpoint that is not the operator's own.
     #[error("it rests on one stranger's word (single-rpc); to accept that, ask for proof single-rpc")]
     OneStrangersWord,
     /// The payload is not strict JSON.
     #[error("the payload is not strict JSON: {0}")]
     Payload(JsonError),
-    /// Its grade of proof is lower than was asked for.
+    /// The grade of proof is below the required minimum.
     #[error("its grade of proof is lower than was asked for")]
     ProofTooWeak,
-    /// It comes from the embedded world.
+    /// The verdict comes from the sandbox.
     #[error("it comes from the sandbox, whose verdicts prove nothing")]
     Sandbox,
-    /// The verdict is of a lower depth than was asked for.
+    /// The verdict's depth is below the required minimum.
     #[error("the depth is `identity`, not `schemas`")]
     Shallow,
 }
