@@ -1,5 +1,5 @@
-//! The written form of what is said of a request. One JSON schema (`schemas/request.schema.json`) for command line, HTTP
-//! and library.
+//! The JSON document that reports the check of a request. One schema (`schemas/request.schema.json`) serves command
+//! line, HTTP and library.
 
 use clresolve_core::digest::Digest;
 use clresolve_core::finding::Finding;
@@ -17,59 +17,59 @@ use crate::judge::{self, RequestJudgement};
 /// The schema identifier.
 pub const SCHEMA: &str = "clresolve.request/1";
 
-/// Whether a request is fit to be sent, and why not.
+/// Whether a request may be sent to an agent, and if not, why.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Checked {
     /// Always [`SCHEMA`].
     pub schema: &'static str,
-    /// SHA-256 over the RFC 8785 form of the whole document less `id`.
+    /// SHA-256 over the RFC 8785 form of the whole document without `id`.
     pub id: String,
-    /// SHA-256 over the RFC 8785 form of what two honest checkers agree on at the same block.
+    /// SHA-256 over the RFC 8785 form of the members on which two honest checkers agree at the same block.
     pub conclusion: String,
-    /// The agent, in normal form; as it was asked for where it has none.
+    /// The agent's name in normal form, or as typed if it has none.
     pub name: String,
-    /// What it is to do.
+    /// The verb that the request calls.
     pub verb: String,
-    /// The state: trusted where the request may be sent.
+    /// Trusted if the request may be sent.
     pub state: State,
-    /// One plain sentence.
+    /// One sentence for a person.
     pub summary: String,
-    /// The schema that the request was held against; absent where no schema is proven.
+    /// The schema that the request was validated against; absent if no schema is proven.
     pub bound: Option<BoundName>,
-    /// What was found in the request, in the order of its text.
+    /// Findings in the request, in the order of its text.
     pub findings: Vec<Finding>,
-    /// The codes of findings and reasons, the verdict's too where it is not trusted, by effect.
+    /// The codes of findings and reasons, sorted by effect. Includes the verdict's codes if the verdict is not trusted.
     pub codes: Vec<String>,
-    /// What is wrong apart from the request, but for the verdict's own reasons.
+    /// Defects outside the request, except for the verdict's own reasons.
     pub reasons: Vec<Reason>,
-    /// SHA-256 of the request's bytes; none where only a template was asked for.
+    /// SHA-256 of the request's bytes; absent if only a template was requested.
     pub request: Option<Digest>,
     /// `id` of the verdict on the agent.
     pub verdict: String,
-    /// Where on which chain the agent was read.
+    /// The block and resolver from which the agent was read.
     pub anchor: Option<Anchor>,
-    /// When it was checked.
+    /// Time of the check.
     pub checked_at: Timestamp,
-    /// The program that made it.
+    /// The program that made the document.
     pub tool: Tool,
 }
 
-/// What a judgement is written down with.
+/// Inputs to the document besides the judgement.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestSetting<'a> {
     /// The verdict on the agent.
     pub verdict: &'a Verdict,
-    /// What the agent is to do.
+    /// The verb that the request calls.
     pub verb: &'a str,
-    /// The schema, or the reasons why no schema is known. The list is empty where the verdict tells the reasons.
+    /// The schema, or the reasons why no schema is proven. The list is empty if the verdict states the reasons.
     pub bound: Result<&'a CompiledSchema, &'a [Reason]>,
-    /// The time.
+    /// Time of the check.
     pub now: Timestamp,
 }
 
 impl Checked {
-    /// Writes a judgement down. Without a schema there is no judgement, and the request is not trusted. Nor is a request to
-    /// an agent that is not trusted.
+    /// Builds the document. Without a schema there is no judgement, and the request is not trusted. A request to an
+    /// untrusted agent is not trusted either.
     pub fn of(judgement: Option<RequestJudgement>, setting: &RequestSetting<'_>) -> Self {
         let RequestSetting { verdict, bound, now, .. } = *setting;
         let (findings, sha256) = judgement.map(|found| (found.findings, found.sha256)).unzip();

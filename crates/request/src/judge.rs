@@ -1,4 +1,4 @@
-//! A request against the schema that the agent's card binds.
+//! Validates a request against the schema that the agent's card binds.
 
 use std::collections::BTreeSet;
 
@@ -15,15 +15,16 @@ use serde_json::Value;
 use crate::question::MAX_BYTES;
 use crate::template;
 
-/// Most findings of one kind. A request with more is fixed step by step.
+/// Maximum number of findings of one kind. A request with more must be fixed in several rounds.
 pub const MAX_FINDINGS: usize = 64;
 
-/// What was found in a request.
+/// Result of judging a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestJudgement {
     /// All findings, in the order of the text.
     pub findings: Vec<Finding>,
-    /// SHA-256 of the request's bytes; `None` where there are more than are judged, so that nobody has the digest of a part.
+    /// SHA-256 of the request's bytes. `None` if the request exceeds the size limit, because a digest of a part would
+    /// mislead.
     pub sha256: Option<Digest>,
 }
 
@@ -43,7 +44,7 @@ pub(crate) fn state(effects: impl Iterator<Item = Effect>) -> State {
     }
 }
 
-/// Judges the bytes of a request; without a schema as JSON alone.
+/// Judges the bytes of a request. Without a schema, only checks that they are strict JSON.
 pub fn judge(bytes: &[u8], schema: Option<&CompiledSchema>) -> RequestJudgement {
     let text = finding::text_of(bytes);
     let mut findings = match json::parse(bytes, Limits::CARD) {
@@ -73,7 +74,7 @@ fn is_of_the_envelope(place: &str) -> bool {
     ["/x402/verb", "/x402/version"].contains(&place)
 }
 
-/// Numbers of which readers with doubles read another one.
+/// Numbers that a reader with double precision would change.
 fn inexact(request: &Value, text: &str) -> Vec<Reason> {
     let mut numbers = BTreeSet::new();
     collect(request, &mut String::new(), &mut numbers);
@@ -89,7 +90,7 @@ fn inexact(request: &Value, text: &str) -> Vec<Reason> {
     others.take(MAX_FINDINGS).map(reason).collect()
 }
 
-/// The places of all numbers. The depth of a request is bounded by its reader, so the recursion is.
+/// Collects the positions of all numbers. The parser bounds the depth of the request and therefore the recursion.
 fn collect(value: &Value, place: &mut String, numbers: &mut BTreeSet<String>) {
     let length = place.len();
     let mut below = |segment: &str, value: &Value| {
@@ -107,7 +108,7 @@ fn collect(value: &Value, place: &mut String, numbers: &mut BTreeSet<String>) {
     }
 }
 
-/// The reason for bytes that are no request.
+/// The reason for bytes that are not a request.
 fn unreadable(error: &JsonError) -> Reason {
     let observed = |code| Reason::new(code).observed(excerpt(&error.to_string()));
     match error {

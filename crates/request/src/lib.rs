@@ -1,11 +1,11 @@
-//! Is this request what the agent's schema demands? And what would be? No I/O, no clock.
+//! Checks a request against the agent's schema, and makes a template for a valid request. No I/O and no clock.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`question`] | what is asked |
-//! | [`judge`](mod@judge) | the request against the schema, each finding with its place |
-//! | [`document`] | what is said of a request, in its written form |
-//! | [`template`] | a request that follows the schema, to be filled in |
+//! | [`question`] | the input: agent, verb and request |
+//! | [`judge`](mod@judge) | validation of the request against the schema, with the position of each finding |
+//! | [`document`] | the report as a JSON document |
+//! | [`template`] | a request to fill in that follows the schema |
 
 pub mod document;
 pub mod judge;

@@ -1,4 +1,4 @@
-//! What is asked about a request.
+//! The input of a request check.
 
 use clresolve_core::json::Limits;
 use clresolve_core::json::object::from_object;
@@ -6,24 +6,24 @@ use clresolve_core::text::excerpt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Most bytes of a request that is judged.
+/// Maximum size of a request, in bytes.
 pub const MAX_BYTES: usize = Limits::CARD.bytes;
 
-/// Most bytes of a question in JSON: a request, and name and verb around it.
+/// Maximum size of a question in JSON, in bytes: a request, plus name and verb.
 pub const MAX_QUESTION_BYTES: usize = MAX_BYTES + 4096;
 
-/// A request, and whom it is to be sent to.
+/// A request and its recipient.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestQuestion {
-    /// The agent, as typed.
+    /// The agent's name as typed.
     pub name: String,
-    /// What it is to do.
+    /// The verb to call.
     pub verb: String,
-    /// The request, as it is to be sent.
+    /// The request's bytes, exactly as they will be sent.
     pub request: Vec<u8>,
 }
 
-/// What `POST /v1/requests/check` takes. The request is judged by its own bytes, so they are kept as they stand there.
+/// Body of `POST /v1/requests/check`. The request is judged by its own bytes, so they are kept unparsed.
 #[derive(Deserialize)]
 #[cfg_attr(
     feature = "schema",
@@ -34,24 +34,24 @@ pub struct RequestQuestion {
 struct Body<'a> {
     /// The agent's ENS name.
     name: String,
-    /// What the agent is to do.
+    /// The verb to call.
     verb: String,
-    /// The request, as it is to be sent.
+    /// The request, exactly as it will be sent.
     #[serde(borrow)]
     request: &'a RawValue,
 }
 
 impl RequestQuestion {
-    /// Reads a question: `{"name", "verb", "request"}`.
+    /// Parses a question: `{"name", "verb", "request"}`.
     ///
     /// # Errors
-    /// What is wrong with the question, in words. A request, however broken, is never wrong here if it is JSON.
+    /// A message that describes the defect of the question. Any JSON value is accepted as the request.
     pub fn from_json(bytes: &[u8]) -> Result<Self, String> {
         let body: Body<'_> = from_object(bytes).map_err(|error| excerpt(&error.to_string()))?;
         Ok(Self { name: body.name, verb: body.verb, request: body.request.get().as_bytes().to_vec() })
     }
 
-    /// The JSON Schema of what [`from_json`](Self::from_json) reads.
+    /// The JSON Schema of the input of [`from_json`](Self::from_json).
     #[cfg(feature = "schema")]
     pub fn schema() -> serde_json::Value {
         clresolve_core::schema::read_as::<Body<'_>>()

@@ -1,5 +1,5 @@
-//! A request that a schema allows: what the schema fixes as it stands there, what it leaves open filled with the least that
-//! it allows, and named, so that somebody fills it in.
+//! Makes a request that a schema allows. Values that the schema fixes are copied. Every other value gets the smallest
+//! allowed content and is listed as a blank to fill in.
 
 mod pattern;
 
@@ -11,63 +11,63 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// Most levels of a template. A schema may describe itself without an end.
+/// Maximum depth of a template. A schema may be infinitely recursive.
 const MAX_LEVELS: usize = 16;
 
-/// Most values of a template, for the same reason.
+/// Maximum number of values in a template, for the same reason.
 const MAX_VALUES: usize = 1024;
 
-/// Most rules that hold for one value: each reference and each alternative adds some.
+/// Maximum number of rules for one value. Each reference and each alternative adds some.
 const MAX_RULES: usize = 256;
 
-/// Most rules that are looked at for one template, drafts that are thrown away included: 64 for each value of the largest
-/// one. An object below an object is drafted anew with it, so their drafts multiply by level, and by condition within
-/// condition.
+/// Maximum number of rules evaluated per template, including discarded drafts: 64 for each value of the largest
+/// template. A nested object is drafted again with its parent, so the number of drafts multiplies by level, and by
+/// condition within condition.
 const MAX_WORK: usize = 64 * MAX_VALUES;
 
-/// Most bytes of JSON that are copied from a schema for one template, drafts included: four of the largest request.
+/// Maximum number of JSON bytes copied from a schema per template, including drafts: four times the largest request.
 const MAX_COPIED_BYTES: usize = 1 << 20;
 
-/// How often the conditions of an object are looked at again after a member was added.
+/// Maximum number of times that an object's conditions are evaluated again after a member was added.
 const MAX_ROUNDS: usize = 4;
 
-/// Most bytes of a hint.
+/// Maximum length of a hint, in bytes.
 const MAX_HINT_BYTES: usize = 160;
 
-/// Most items of a list, and characters of a text, that are made up where a schema demands many.
+/// Maximum number of list items, or characters of a text, that are generated if a schema requires many.
 const MAX_MADE_UP: usize = 256;
 
-/// What a template holds that no schema says.
+/// Template values that do not come from the schema.
 #[derive(Clone, Debug)]
 pub struct Fresh {
-    /// The identifier of the request; nobody else's.
+    /// A unique identifier for the request.
     pub request_id: String,
-    /// The time.
+    /// The current time.
     pub now: Timestamp,
 }
 
-/// A request, and what of it somebody must fill in.
+/// A request template and its blanks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Template {
     /// The request.
     pub request: Value,
-    /// The values that only show what is allowed.
+    /// The placeholder values that must be replaced.
     pub blanks: Vec<Blank>,
-    /// Whether the schema allows it as it stands.
+    /// Whether the schema accepts the template unchanged.
     pub is_valid: bool,
 }
 
-/// A value that only shows what is allowed.
+/// A placeholder value that must be replaced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Blank {
     /// JSON Pointer into the request.
     pub pointer: String,
-    /// What the schema says of it.
+    /// The schema's description of the value.
     pub hint: String,
 }
 
 impl Template {
-    /// The template of a schema.
+    /// Makes the template of a schema.
     pub fn of(schema: &CompiledSchema, fresh: &Fresh) -> Self {
         let mut maker = Maker::new(schema, fresh);
         let request = maker.value(vec![root(schema)], "", 0);
@@ -76,7 +76,7 @@ impl Template {
     }
 }
 
-/// Where the schema has the identifier of a request, if it has one.
+/// Path of the request's identifier in the schema, if it has one.
 pub fn request_id(schema: &CompiledSchema) -> Option<&'static str> {
     let has = |place: &&str| {
         let mut rules = vec![root(schema)];
@@ -88,7 +88,7 @@ pub fn request_id(schema: &CompiledSchema) -> Option<&'static str> {
     REQUEST_ID.into_iter().find(has)
 }
 
-/// A schema that holds for a value, and the document that it stands in.
+/// A schema that applies to a value, and the document that contains it.
 #[derive(Clone, Copy)]
 struct Rule<'s> {
     document: &'s Value,
@@ -117,7 +117,7 @@ fn root(schema: &CompiledSchema) -> Rule<'_> {
     Rule { document: schema.document(), schema: schema.document() }
 }
 
-/// The rules, and those that they refer to. Of alternatives the first is taken.
+/// The rules and everything that they refer to. Of several alternatives, the first applies.
 fn flat<'s>(schema: &'s CompiledSchema, rules: Vec<Rule<'s>>) -> Vec<Rule<'s>> {
     let mut all = rules;
     all.truncate(MAX_RULES);
@@ -139,11 +139,11 @@ struct Maker<'s> {
     schema: &'s CompiledSchema,
     fresh: &'s Fresh,
     blanks: Vec<Blank>,
-    /// Values of the result.
+    /// Number of values in the result.
     values: usize,
-    /// Rules that were looked at, for whatever draft.
+    /// Number of rules evaluated, including discarded drafts.
     work: usize,
-    /// Bytes of JSON that were copied, for whatever draft.
+    /// Number of JSON bytes copied, including discarded drafts.
     copied: usize,
 }
 
@@ -156,7 +156,7 @@ impl<'s> Maker<'s> {
         self.work > MAX_WORK || self.copied > MAX_COPIED_BYTES
     }
 
-    /// A value of the schema as JSON, while there is room for it.
+    /// A value of the schema as JSON; `None` if the copy limit is exhausted.
     fn written(&mut self, value: &Value) -> Option<String> {
         if self.is_tired() {
             return None;
@@ -237,7 +237,7 @@ impl<'s> Maker<'s> {
         Value::Object(self.members(&rules, place, level))
     }
 
-    /// What follows from a rule's condition for this object.
+    /// The rule that a rule's condition adds for this object.
     fn consequence(&mut self, rule: Rule<'s>, draft: &Map<String, Value>) -> Option<Rule<'s>> {
         if self.is_tired() {
             return None;
@@ -285,7 +285,7 @@ impl<'s> Maker<'s> {
     }
 }
 
-/// The kind of value that rules ask for.
+/// The JSON type that the rules require.
 fn kind<'s>(rules: &[Rule<'s>]) -> &'s str {
     let stated = rules.iter().find_map(|rule| match rule.get("type")? {
         Value::String(kind) => Some(kind.as_str()),
@@ -301,7 +301,7 @@ fn kind<'s>(rules: &[Rule<'s>]) -> &'s str {
     }
 }
 
-/// The least that rules allow of this kind.
+/// The smallest value of this type that the rules allow.
 fn made_up(kind: &str, rules: &[Rule<'_>], place: &str) -> Value {
     match kind {
         "boolean" => Value::Bool(false),
@@ -311,7 +311,7 @@ fn made_up(kind: &str, rules: &[Rule<'_>], place: &str) -> Value {
     }
 }
 
-/// The least number that is not negative, else the greatest that is allowed.
+/// The smallest allowed non-negative number, or the largest allowed number if none is non-negative.
 fn least_number(rules: &[Rule<'_>]) -> Value {
     let figure = |keyword: &str| rules.iter().find_map(|rule| rule.get(keyword)?.as_f64());
     let least = figure("minimum").or_else(|| figure("exclusiveMinimum").map(|least| least.floor() + 1.0));
@@ -323,7 +323,8 @@ fn least_number(rules: &[Rule<'_>]) -> Value {
     if chosen.fract() == 0.0 && chosen.abs() < 9e15 { (chosen as i64).into() } else { chosen.into() }
 }
 
-/// A text that is allowed: by format, by pattern, else the member's name in its length.
+/// A text that the rules allow. It follows the format or the pattern; without either, it is the member's name adjusted
+/// to the required length.
 fn text(rules: &[Rule<'_>], place: &str) -> String {
     let first = |keyword: &str| rules.iter().find_map(|rule| rule.text(keyword));
     let of_format = match first("format") {
@@ -353,12 +354,12 @@ fn text(rules: &[Rule<'_>], place: &str) -> String {
     padded.into_iter().take(length).collect()
 }
 
-/// The tightest of a bound over all rules.
+/// The strictest value of a limit over all rules.
 fn bound(rules: &[Rule<'_>], keyword: &str, tighter: fn(u64, u64) -> u64) -> Option<u64> {
     rules.iter().filter_map(|rule| rule.get(keyword)?.as_u64()).reduce(tighter)
 }
 
-/// Whether an object meets a condition, of which `required` and the `const` and `enum` of its `properties` are read.
+/// Whether an object meets a condition. Evaluates `required`, and `const` and `enum` of `properties`.
 fn holds(rule: Rule<'_>, draft: &Map<String, Value>) -> bool {
     let required = rule.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     let mut values = rule.get("properties").and_then(Value::as_object).into_iter().flatten();
@@ -387,7 +388,7 @@ mod tests {
         (Template::of(&schema, &fresh), maker.work)
     }
 
-    /// An object in itself, whose conditions stand one in the consequence of the other.
+    /// A recursive object schema with nested conditions.
     fn recursive(conditions: usize) -> Value {
         let condition = |then, _| json!({"if": {"required": ["a"]}, "then": then});
         let mut schema = (0..conditions).fold(json!({}), condition);
@@ -402,7 +403,7 @@ mod tests {
         schema
     }
 
-    /// A schema that describes itself without an end makes no endless template.
+    /// An infinitely recursive schema yields a finite template.
     #[test]
     fn a_template_ends() {
         let twice = json!({"$id": "https://schemas.example/request.json", "type": "object", "required": ["a", "b"],
@@ -417,7 +418,7 @@ mod tests {
         }
     }
 
-    /// A schema that says a long value many times over makes no template of its length times their number.
+    /// A schema that repeats a long value many times must not multiply the size of the template.
     #[test]
     fn a_template_is_bounded_in_bytes() {
         let long = "x".repeat(100_000);

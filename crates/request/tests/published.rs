@@ -1,7 +1,8 @@
-//! The published schemas of both release lines: every example request and receipt gets its stated result, and a template
-//! of every verb passes.
+//! The published schemas of both release lines: every example request and receipt gets its stated result, and the
+//! template of every verb is valid.
 //!
-//! The corpus is named by `CLRESOLVE_CORPUS`; without it these tests say so and pass.
+//! The environment variable `CLRESOLVE_CORPUS` names the corpus. Without it, these tests print that they are skipped
+//! and pass.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +18,7 @@ use clresolve_verdict::schema::bound::{CompiledSchema, Gathering};
 use clresolve_verdict::schema::served::ServedSchema;
 use serde_json::{Value, json};
 
-/// A release: where it lies in the corpus, and its manifest.
+/// A release: its path in the corpus, and its manifest.
 struct Release {
     root: PathBuf,
     examples: PathBuf,
@@ -32,7 +33,7 @@ fn corpus() -> Option<PathBuf> {
     Some(PathBuf::from(corpus?).join("commandlayer"))
 }
 
-/// Both layers of 1.0.0, and the commercial one of 1.1.0 with the digests that its manifest does not pin.
+/// Both layers of 1.0.0, and the commercial layer of 1.1.0 with the digests that its manifest does not pin.
 fn releases() -> Vec<Release> {
     let Some(corpus) = corpus() else { return Vec::new() };
     let profiles = Profiles::builtin();
@@ -54,7 +55,7 @@ fn releases() -> Vec<Release> {
     releases
 }
 
-/// The manifest with the digests of the files.
+/// The manifest with the digests of the files added.
 fn pinned(manifest: &[u8], root: &Path) -> Manifest {
     let mut file: Value = serde_json::from_slice(manifest).expect("JSON");
     for verb in file["verbs"].as_array_mut().expect("a list") {
@@ -126,7 +127,7 @@ fn a_template_of_every_verb_passes() {
     assert!(corpus().is_none() || made == 20, "{made}");
 }
 
-/// The budget of the worst document: 16 MiB above idle.
+/// The budget of the worst document is 16 MiB above idle.
 #[test]
 fn the_worst_request_takes_little_memory() {
     const MOST: u64 = 16 * 1024 * 1024;
@@ -146,8 +147,8 @@ fn the_worst_request_takes_little_memory() {
     }
 }
 
-/// Requests of nearly 256 KiB: unknown members, long names, wrong items in each list of the template, numbers that nobody
-/// reads alike.
+/// Requests of nearly 256 KiB: unknown members, long names, invalid items in each list of the template, and numbers
+/// that parsers read differently.
 fn worst(bound: &CompiledSchema) -> Vec<(&'static str, String)> {
     let fresh = Fresh { request_id: "r".to_owned(), now: jiff::Timestamp::UNIX_EPOCH };
     let good = Template::of(bound, &fresh).request.to_string();

@@ -1,6 +1,6 @@
-//! The requests of 256 KiB that cost most to judge, held to the budget of memory by counting what they allocate.
+//! Judges the most expensive requests of 256 KiB and checks their memory budget by counting allocations.
 //!
-//! `.ci/worst` counts their instructions against the budget of time.
+//! `.ci/worst` checks their time budget by counting instructions.
 
 #[path = "worst/documents.rs"]
 mod documents;
@@ -12,7 +12,8 @@ use clresolve_request::judge::MAX_FINDINGS;
 use documents::World;
 use documents::kinds::Kind;
 
-/// Most bytes that one question may have in use at once, from its reading to its answer, beyond its own text.
+/// Maximum number of bytes allocated at once while one question is parsed, judged and answered, not counting its own
+/// text.
 const MOST_BYTES: u64 = 16 << 20;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Requests against a schema of ours, each finding at its place.
+//! Validates requests against a test schema and checks the position of each finding.
 
 use clresolve_verdict::sample::bound;
 use serde_json::json;

@@ -1,12 +1,12 @@
-//! A text that a pattern matches: the first of each choice, as often as it must be.
+//! Generates a text that matches a pattern: the first branch of each alternation, with the fewest repetitions.
 
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// Most bytes of such a text; `a{1000}{1000}` asks for a million.
+/// Maximum length of a generated text, in bytes; `a{1000}{1000}` would require a million.
 const MAX_BYTES: usize = 1024;
 
-/// A short text that `pattern` matches. `None` where the pattern cannot be parsed, or its shortest text is too long.
+/// A short text that matches `pattern`. `None` if the pattern cannot be parsed or its shortest match is too long.
 pub(super) fn shortest(pattern: &str) -> Option<String> {
     let hir = ParserBuilder::new().unicode(false).utf8(false).build().parse(pattern).ok()?;
     let mut text = Vec::new();
@@ -14,7 +14,7 @@ pub(super) fn shortest(pattern: &str) -> Option<String> {
     String::from_utf8(text).ok()
 }
 
-/// The depth of a pattern is bounded by its parser, so the recursion is.
+/// The parser bounds the depth of a pattern and therefore the recursion.
 fn write(hir: &Hir, text: &mut Vec<u8>) -> Option<()> {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => {}

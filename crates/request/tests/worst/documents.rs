@@ -1,4 +1,4 @@
-//! What judges the worst requests.
+//! Judges the worst-case requests.
 
 #[path = "kinds.rs"]
 pub(crate) mod kinds;
@@ -14,15 +14,15 @@ use clresolve_verdict::verdict::Verdict;
 use jiff::Timestamp;
 use serde_json::json;
 
-/// What is known of the agent.
+/// Test data about the agent.
 pub(crate) struct World {
     verdict: Verdict,
     schema: CompiledSchema,
 }
 
 impl World {
-    /// The schema has up to three alternatives for a value, as the published schemas of requests do. Each that refuses a
-    /// value takes room.
+    /// The schema has up to three alternatives per value, like the published request schemas. Each alternative that
+    /// rejects a value allocates memory.
     pub(crate) fn new() -> Self {
         let schema = bound(&json!({
             "$id": "https://schemas.example/request.json",
@@ -54,13 +54,13 @@ impl World {
         Self { verdict, schema }
     }
 
-    /// Does what a daemon does about one question: it is read, judged, and the answer is written.
+    /// Processes one question like the daemon: parses it, judges it, and serializes the answer.
     #[inline(never)]
     pub(crate) fn judge_measured(&self, question: &[u8]) -> Checked {
         self.judge(question)
     }
 
-    /// The same, under a name that no counter looks for.
+    /// The same under a function name that no instruction counter matches.
     #[inline(never)]
     pub(crate) fn judge(&self, question: &[u8]) -> Checked {
         let question = RequestQuestion::from_json(question).expect("a question");

@@ -1,43 +1,43 @@
-//! The requests of 256 KiB that cost most to judge, by what is dear in them.
+//! The most expensive requests of 256 KiB, one per cause.
 
 use clresolve_request::question::MAX_BYTES;
 
-/// What is dear in a request.
+/// The cause that makes a request expensive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Numbers that no double holds, as many as are read, below a long name.
+    /// The maximum number of numbers without an exact double, below a long name.
     Numbers,
-    /// As many numbers as are read that are dear to round, as long as fit.
+    /// The maximum number of numbers that are expensive to round, as long as fits.
     LongNumbers,
-    /// The smallest doubles, with the most digits that a double is printed with.
+    /// The smallest doubles, with the maximum number of digits that a double is printed with.
     Subnormals,
-    /// The same, each below a name of its own.
+    /// The same, each under its own member name.
     Members,
-    /// Values that the schema takes by the last of three alternatives, and then one that it refuses.
+    /// Values that the schema accepts by the last of three alternatives, followed by one that it rejects.
     Values,
-    /// Values each of which the schema refuses.
+    /// Values that the schema rejects.
     Refused,
-    /// Objects each of which lacks members and has one that the schema does not know.
+    /// Objects that lack members and have one unknown member.
     Objects,
-    /// As many members as fit that the schema does not know.
+    /// The maximum number of unknown members.
     Unknown,
-    /// Long names of such members.
+    /// Unknown members with long names.
     Names,
-    /// Names that a pattern is held against.
+    /// Member names that are matched against a pattern.
     Patterns,
-    /// One text against patterns.
+    /// One text that is matched against patterns.
     Text,
-    /// The same, escaped.
+    /// The same text, escaped.
     Escapes,
-    /// Characters of three bytes.
+    /// Three-byte characters.
     Wide,
-    /// Texts against formats.
+    /// Texts that are checked against formats.
     Formats,
-    /// Items of a list that must not repeat itself.
+    /// Items of a list that must be unique.
     Unique,
-    /// As many levels as are read, over a list that the schema refuses at each of them.
+    /// The maximum depth, with a list that the schema rejects at each level.
     Levels,
-    /// A member that stands there twice, the second time at the end.
+    /// A duplicate member, the second one at the end.
     Twice,
 }
 
@@ -62,18 +62,19 @@ impl Kind {
         Self::Twice,
     ];
 
-    /// The question about it, as `POST /v1/requests/check` takes it.
+    /// The question about this request, as the body of `POST /v1/requests/check`.
     pub(crate) fn question(self, name: &str, verb: &str) -> Vec<u8> {
         let request = String::from_utf8(self.request()).expect("JSON is UTF-8");
         format!(r#"{{"name":"{name}","verb":"{verb}","request":{request}}}"#).into_bytes()
     }
 
-    /// The request, filled up with space to the most that is judged.
+    /// The request, padded with spaces to the maximum size.
     pub(crate) fn request(self) -> Vec<u8> {
         let room = MAX_BYTES - 2048;
         let list = |item: &str, most: usize| vec![item; (room / (item.len() + 1)).min(most)].join(",");
         let members = |count: usize, member: &dyn Fn(usize) -> String| (0..count).map(member).collect::<String>();
-        // With no more digits than a double is printed with, so that as many are read as there are values.
+        // Uses no more digits than a double is printed with, so that the parser accepts as many numbers as there may be
+        // values.
         let inexact = format!("9007199254740993.{}", "0".repeat(12));
         let inner = match self {
             Self::Numbers => format!(r#","any":{{"{}":[{}]}}"#, "n".repeat(240), list(&inexact, 8000)),
@@ -107,7 +108,7 @@ impl Kind {
         };
         let text = format!(r#"{{"x402":{{"verb":"sum","version":"1.0.0"}}{inner}"#);
         assert!(text.len() < MAX_BYTES, "{self:?}: {} bytes", text.len());
-        // Within the object, since what stands around it is not handed on.
+        // The padding is inside the object, because the parser drops space around it.
         let mut text = text.into_bytes();
         text.resize(MAX_BYTES - 1, b' ');
         text.push(b'}');
