@@ -1,21 +1,23 @@
-//! The canonical forms that the families sign: JSON as ECMAScript's `JSON.stringify` prints it, in one of three orders.
+//! The canonical forms that the families sign: JSON as printed by ECMAScript's `JSON.stringify`, with one of three
+//! member orders.
 
 use clresolve_core::json::pointer;
 
 use crate::json::{Node, Number, Piece, Segment, Text};
 
-/// The order of the members of an object.
+/// Order of the members of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MemberOrder {
-    /// By the UTF-16 code units of their names, as RFC 8785 has it.
+    /// By the UTF-16 code units of their names (RFC 8785).
     Sorted,
-    /// Of an ECMAScript object that was built in that order: names that look like indices come first, as numbers.
+    /// Order of an ECMAScript object to which the members were added in text order: integer-like names come first, in
+    /// numeric order.
     Rebuilt,
-    /// As `Rebuilt`, but the other names by `localeCompare`. Known here for names in ASCII.
+    /// As `Rebuilt`, with all other names sorted by `localeCompare`. Supported for ASCII names only.
     ByLocale,
 }
 
-/// Why a value has no canonical form that could be relied on.
+/// Why a value has no reliable canonical form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoForm {
     #[error("the number at {0} shares its canonical form with other numbers")]
@@ -24,7 +26,7 @@ pub(crate) enum NoForm {
     MemberOrder(String),
 }
 
-/// The form of `value`. The depth of a receipt is bounded by its reader, so the recursion is.
+/// The canonical form of `value`. The parser bounds the depth of a receipt and therefore the recursion.
 pub(crate) fn form(value: &Node, order: MemberOrder) -> Result<Vec<u8>, NoForm> {
     let mut writer = Writer { order, bytes: Vec::new(), path: Vec::new() };
     writer.write(value)?;
@@ -34,7 +36,7 @@ pub(crate) fn form(value: &Node, order: MemberOrder) -> Result<Vec<u8>, NoForm> 
 struct Writer<'n> {
     order: MemberOrder,
     bytes: Vec<u8>,
-    /// What is around the value, outermost first.
+    /// The path to the value, outermost segment first.
     path: Vec<Segment<'n>>,
 }
 
@@ -113,7 +115,7 @@ impl<'n> Writer<'n> {
         Ok(list)
     }
 
-    /// A text as `JSON.stringify` writes it: as the JSON library does, but a lone surrogate as its escape.
+    /// Prints a text as `JSON.stringify` does: like the JSON library, but with lone surrogates escaped.
     fn quote(&mut self, text: &Text) {
         if let Some(text) = text.as_str() {
             return self.quote_whole(text);
@@ -137,15 +139,15 @@ impl<'n> Writer<'n> {
         serde_json::to_writer(&mut self.bytes, text).expect("a text has a JSON form, and a vector takes it");
     }
 
-    /// Four hex digits in lower case, without a text of their own: a receipt may hold forty thousand of them.
+    /// Four lower-case hex digits, written without allocation: a receipt may have forty thousand escapes.
     fn escape(&mut self, unit: u16) {
         self.push("\\u");
         self.bytes.extend([12, 8, 4, 0].map(|shift| b"0123456789abcdef"[usize::from(unit >> shift & 0xf)]));
     }
 }
 
-/// Sorts members by the UTF-16 code units of their names. Those are in the order of the bytes, unless a name has a character
-/// beyond U+FFFF, whose units are surrogates.
+/// Sorts members by the UTF-16 code units of their names. This equals byte order unless a name has a character beyond
+/// U+FFFF, which is encoded as surrogates.
 fn by_units(members: &mut [&(Text, Node)]) {
     const FIRST_OF_PAIRS: u8 = 0xf0;
     if members.iter().any(|(name, _)| name.bytes().iter().any(|byte| *byte >= FIRST_OF_PAIRS)) {
@@ -155,7 +157,7 @@ fn by_units(members: &mut [&(Text, Node)]) {
     }
 }
 
-/// The index that a name is to ECMAScript: a decimal without a needless zero, below 2^32 - 1.
+/// The array index that ECMAScript reads in a name: a decimal below 2^32 - 1 without leading zeros.
 fn index(name: &Text) -> Option<u32> {
     const MAX_DIGITS: usize = 10;
     let digits = name.bytes();
@@ -169,12 +171,13 @@ fn index(name: &Text) -> Option<u32> {
     u32::try_from(value).ok().filter(|index| *index < u32::MAX)
 }
 
-/// The printable characters of ASCII in the order of the root collation (CLDR), capitals beside their small letters.
+/// The printable ASCII characters in the order of the root collation (CLDR); upper-case letters are next to their
+/// lower-case forms.
 const COLLATION: &str =
     " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789aAbBcCdDeEfFgGhHiIjJkKlLmMnNoOpPqQrRsStTuUvVwWxXyYzZ";
 
-/// What `localeCompare` compares in the root locale: first the letters, then, where those are equal, their case, small
-/// ones first. `None` for a name that is not printable ASCII.
+/// Sort key of `localeCompare` in the root locale: first the letters, then, as a tie-breaker, their case with lower
+/// case first. `None` for a name that is not printable ASCII.
 fn collation_key(name: &Text) -> Option<(Vec<usize>, Vec<bool>)> {
     let letters: Vec<char> = name.as_str()?.chars().collect();
     let weights: Option<Vec<usize>> =

@@ -1,5 +1,5 @@
-//! The written form of what is said of a receipt. One JSON schema (`schemas/receipt.schema.json`) for command line, HTTP
-//! and library.
+//! The JSON document that reports the verification of a receipt. One schema (`schemas/receipt.schema.json`) serves
+//! command line, HTTP and library.
 
 use std::collections::BTreeSet;
 use std::iter;
@@ -21,107 +21,106 @@ use crate::replay::{self, Seen};
 /// The schema identifier.
 pub const SCHEMA: &str = "clresolve.receipt/1";
 
-/// What is not checked where the agent's card binds no schema for such a receipt, or one whose bytes nothing pins.
+/// Unchecked if the agent's card binds no schema for such a receipt, or if nothing pins the schema's bytes.
 const BOUND_SCHEMA: &str = "bound-schema";
 
-/// What is not checked where nothing that is signed names the agent, so that the receipt may be one of another agent of the
-/// same signer.
+/// Unchecked if nothing signed names the agent: the receipt may belong to another agent of the same signer.
 const AGENT: &str = "agent";
 
-/// The same as a sentence.
+/// The [`AGENT`] caveat as a sentence.
 const NAMES_NO_AGENT: &str = "Nothing that is signed names the agent, and its signer may sign for others too.";
 
-/// What is not checked where the request has an identifier that nothing signed repeats.
+/// Unchecked if the request has an identifier that no signed member repeats.
 const REQUEST_ID: &str = "request_id";
 
-/// What is not checked of a settlement where no decision says that the payee is the agent's.
+/// Unchecked in a settlement if no decision shows that the payee is the agent's.
 const PAYEE: &str = "payee";
 
-/// What is not checked in a bundle: it has the signer's key, and no proof of the records that name signer and key.
+/// Unchecked in a bundle: it contains the signer's key, but no proof of the records that name signer and key.
 const SIGNER: &str = "signer";
 
-/// The same as a sentence.
+/// The [`SIGNER`] caveat as a sentence.
 const ATTESTS_SIGNER: &str = "Who signs for the agent, and by which key, is the word of whoever made the bundle.";
 
-/// Whether a receipt holds, and why.
+/// Whether a receipt is valid, and why.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verification {
     /// Always [`SCHEMA`].
     pub schema: &'static str,
-    /// SHA-256 over the RFC 8785 form of the whole document less `id`.
+    /// SHA-256 over the RFC 8785 form of the whole document without `id`.
     pub id: String,
-    /// SHA-256 over the RFC 8785 form of what two honest verifiers agree on at the same block; so not over what one of them
-    /// remembers.
+    /// SHA-256 over the RFC 8785 form of the members on which two honest verifiers agree at the same block. It excludes
+    /// the replay check, which depends on one verifier's history.
     pub conclusion: String,
-    /// The agent, in normal form; as it was asked for where it has none.
+    /// The agent's name in normal form, or as typed if it has none.
     pub name: String,
-    /// The state.
+    /// Whether the receipt is trusted.
     pub state: State,
-    /// One plain sentence.
+    /// One sentence for a person.
     pub summary: String,
-    /// The family, where the shape says it.
+    /// The family, if the shape determines it.
     pub family: Option<FamilyRow>,
-    /// Each check that was made or could be made, in their order.
+    /// Every check that was made or applies, in their fixed order.
     pub checks: Vec<Row>,
-    /// The codes of all reasons, the verdict's too where it is not trusted, by effect.
+    /// The codes of all reasons, sorted by effect. Includes the verdict's codes if the verdict is not trusted.
     pub codes: Vec<String>,
-    /// All reasons but the verdict's own, by effect.
+    /// All reasons except the verdict's own, sorted by effect.
     pub reasons: Vec<Reason>,
-    /// CLAS's codes for what failed.
+    /// CLAS error codes of the failed checks.
     pub clas: Vec<&'static str>,
-    /// JSON Pointers of members that no signature covers and no check compares: evidence of nothing.
+    /// JSON Pointers of members that neither a signature nor a check covers. They prove nothing.
     pub unsigned: Vec<String>,
-    /// What this program does not check.
+    /// Properties that this program does not check.
     pub unchecked: Vec<&'static str>,
-    /// The schema that the receipt was held against.
+    /// The schema that the receipt was validated against.
     pub bound: Option<BoundName>,
-    /// The receipt by its digests.
+    /// Digests of the receipt.
     pub receipt: Digests,
-    /// SHA-256 of the request's bytes, where one was given.
+    /// SHA-256 of the request's bytes, if a request was given.
     pub request: Option<Digest>,
-    /// SHA-256 over the RFC 8785 form of the decision, where one was given.
+    /// SHA-256 over the RFC 8785 form of the payment decision, if one was given.
     pub decision: Option<String>,
-    /// By what the receipt is tied to the request, where it is. Its words stand in the summary.
+    /// How the receipt is tied to the request, if it is. The summary states it in words.
     #[serde(skip)]
     pub tie: Option<Tie>,
     /// Who signs for the agent.
     pub signer: Option<SignerRow>,
-    /// Whether the payment was settled, where anything is said of one.
+    /// Whether the payment was settled, if the purchase includes a payment.
     pub settlement: Option<Settlement>,
     /// `id` of the verdict on the agent.
     pub verdict: String,
-    /// Codes of what the verdict warns of, by name, and of who else has a hand in the signer's records.
+    /// Codes of the verdict's warnings, and of the warnings about the signer's records.
     pub warnings: Vec<&'static str>,
-    /// Where on which chain agent and signer were read.
+    /// The block and resolvers from which agent and signer were read.
     pub anchor: Option<Anchor>,
-    /// When it was judged.
+    /// Time of the verification.
     pub checked_at: Timestamp,
-    /// The program that made it.
+    /// The program that made the document.
     pub tool: Tool,
 }
 
-/// A family by its names.
+/// Identifiers of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct FamilyRow {
-    /// Its letter.
+    /// Identifier of the family, such as `A1`.
     pub id: Family,
-    /// Its slug.
+    /// Stable slug of the family.
     pub slug: &'static str,
 }
 
-/// A receipt by its digests.
+/// Digests of a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Digests {
-    /// Of its bytes; `None` where there are more than are read.
+    /// SHA-256 of its bytes; `None` if it exceeds the size limit.
     pub sha256: Option<Digest>,
-    /// Of the canonical form of what is signed.
+    /// SHA-256 of the canonical form of the signed content.
     pub canonical_sha256: Option<Digest>,
 }
 
 /// Who signs for the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SignerRow {
-    /// The name.
+    /// The signer's ENS name.
     pub name: String,
     /// RFC 7638 thumbprint of the key.
     pub key: Option<String>,
@@ -129,7 +128,7 @@ pub struct SignerRow {
     pub kid: Option<String>,
     /// `cl.sig.canonical`.
     pub canonical: Option<String>,
-    /// Number of the block that both names' records were read at.
+    /// Height of the block at which the records of agent and signer were read.
     pub block: u64,
 }
 
@@ -142,27 +141,28 @@ impl SignerRow {
     }
 }
 
-/// What a judgement is written down with.
+/// Inputs to the document besides the judgement.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceiptSetting<'a> {
     /// The verdict on the agent.
     pub verdict: &'a Verdict,
-    /// Who signs for it, where that is known.
+    /// Who signs for the agent, if known.
     pub signer: Option<&'a ReceiptSigner>,
-    /// Whether the signer is somebody's word, as in a bundle, however the agent's own records are proven.
+    /// Whether the signer rests on the exporter's word, as in a bundle, regardless of the proof of the agent's own
+    /// records.
     pub is_signer_attested: bool,
     /// SHA-256 of the request's bytes.
     pub request: Option<Digest>,
     /// SHA-256 over the RFC 8785 form of the decision.
     pub decision: Option<&'a str>,
-    /// Whether the payment was settled, where anything is said of one.
+    /// Whether the payment was settled, if the purchase includes a payment.
     pub settlement: Option<&'a Settlement>,
-    /// The time.
+    /// Time of the verification.
     pub now: Timestamp,
 }
 
 impl Verification {
-    /// Writes a judgement down. A receipt of an agent that is not trusted is not trusted either.
+    /// Builds the document. A receipt of an untrusted agent is not trusted.
     pub fn of(judgement: ReceiptJudgement, setting: &ReceiptSetting<'_>) -> Self {
         let ReceiptSetting { verdict, signer, settlement, .. } = setting;
         let unsettled = unsettled(*settlement, &judgement);
@@ -206,7 +206,7 @@ impl Verification {
         document
     }
 
-    /// The same, with what the memory says of the receipt. It stays out of the conclusion: others remember other things.
+    /// Adds the result of the replay check. The conclusion excludes it, because other verifiers have other histories.
     #[must_use]
     pub fn remembered(mut self, seen: Result<Seen, String>) -> Self {
         let (row, reason) = replay::row(seen);
@@ -224,7 +224,7 @@ impl Verification {
     }
 
     fn conclude(&self, verdict: &str) -> String {
-        // An address of the agent signs for itself.
+        // With EIP-712, one of the agent's own addresses signs.
         let is_by_address = self.family.is_some_and(|family| family.id == Family::X1);
         let by_key = self.signer.as_ref().filter(|_| !is_by_address);
         canonical_digest(&json!({
@@ -246,12 +246,12 @@ impl Verification {
         document_id(serde_json::to_value(self).expect("it has a JSON form: its keys are strings"))
     }
 
-    /// A sentence where nothing that is signed names the agent: the receipt may be one of another agent of the same signer.
+    /// A caveat if nothing signed names the agent: the receipt may belong to another agent of the same signer.
     pub fn caveat(&self) -> Option<&'static str> {
         self.unchecked.contains(&AGENT).then_some(NAMES_NO_AGENT)
     }
 
-    /// What is said of a payment, as the end of a sentence.
+    /// The settlement result as the end of a sentence.
     pub fn settled(&self) -> Option<&'static str> {
         self.settlement.as_ref()?;
         if self.unchecked.contains(&PAYEE) {
@@ -282,7 +282,7 @@ fn unchecked(judgement: &ReceiptJudgement, setting: &ReceiptSetting<'_>) -> Vec<
     rows.into_iter().filter_map(|(is_unchecked, what)| is_unchecked.then_some(what)).collect()
 }
 
-/// Whether the signer is the word of the bundle's maker. An address stands with the agent's own records.
+/// Whether the signer rests on the exporter's word. An address is proven with the agent's own records.
 fn rests_on_attested_signer(judgement: &ReceiptJudgement, setting: &ReceiptSetting<'_>) -> bool {
     setting.is_signer_attested && judgement.family != Some(Family::X1)
 }
@@ -310,7 +310,7 @@ fn identity(verdict: &Verdict) -> Row {
     }
 }
 
-/// What stands against the settlement of this receipt: what the receipt says of it itself comes first.
+/// Reasons against the settlement of this receipt. The receipt's own statements come first.
 fn unsettled(settlement: Option<&Settlement>, judgement: &ReceiptJudgement) -> Vec<Reason> {
     let Some(settlement) = settlement else { return Vec::new() };
     let other = judgement.paid.as_ref().and_then(|paid| settlement.against_receipt(paid));

@@ -1,4 +1,4 @@
-//! Whether a receipt is about a request: PC-8, and what it repeats of the call. It reads what the signature covers alone.
+//! Decides whether a receipt is about a request (PC-8), by what it repeats of the call. Only signed content is used.
 
 use clresolve_core::call::{REQUEST_ID, VERB, VERSION};
 use clresolve_core::reason::{Code, Effect, Reason};
@@ -10,22 +10,22 @@ use crate::json::Node;
 /// The x402 entry of a request.
 const ENTRY: &str = "/x402/entry";
 
-/// The identifier that families with an envelope of their own for the trace repeat. A request of line 1.0.0 may carry none.
+/// The identifier that families with their own trace envelope repeat. It is optional in requests of line 1.0.0.
 const TRACE_ID: &str = "/trace/trace_id";
 
-/// By what a receipt is tied to its request, the surest last.
+/// How a receipt is tied to its request, from weakest to strongest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tie {
-    /// By its input alone, which other requests may have as well.
+    /// By the input alone, which other requests may share.
     Input,
-    /// By the identifier of its trace, which other requests may have as well.
+    /// By the trace identifier, which other requests may share.
     Trace,
-    /// By its own identifier.
+    /// By the request's own identifier.
     RequestId,
 }
 
 impl Tie {
-    /// What the receipt is shown to be about, in words.
+    /// What the receipt is proven to be about, as text.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Input => "a request with this input",
@@ -35,21 +35,21 @@ impl Tie {
     }
 }
 
-/// What the signed content repeats of a request.
+/// The parts of a request that the signed content repeats.
 pub(crate) struct Echo {
-    /// The last thing that is repeated.
+    /// The request's value of the last repeated part.
     pub(crate) asked: String,
-    /// Where it stands.
+    /// The receipt's statement of that part.
     pub(crate) claim: Claim,
-    /// The surest thing that is repeated.
+    /// The strongest tie among the repeated parts.
     pub(crate) tie: Tie,
 }
 
-/// What the signed content repeats of the request, and where.
+/// Finds the parts of the request that the signed content repeats.
 ///
 /// # Errors
-/// `receipt-request-mismatch` where it says something else, `receipt-trace-not-echoed` where it does not say which
-/// request it is about.
+/// `receipt-request-mismatch` if the receipt contradicts the request; `receipt-trace-not-echoed` if it does not
+/// identify the request.
 pub(crate) fn of(content: &Node, request: &Node) -> Result<Echo, Box<Reason>> {
     same_call(content, request)?;
     let input = input(content, request)?.map(|place| Claim { place: place.to_owned(), value: None });
@@ -65,12 +65,13 @@ pub(crate) fn of(content: &Node, request: &Node) -> Result<Echo, Box<Reason>> {
     echoed.ok_or_else(untied)
 }
 
-/// Whether the request has an identifier of its own.
+/// Whether the request has its own identifier.
 pub(crate) fn is_identified(request: &Node) -> bool {
     REQUEST_ID.iter().any(|place| request.at(&path(place)).is_some())
 }
 
-/// That what both say of the call is the same: a verb in either place, an entry and a version in the same one.
+/// Checks that both describe the same call. The verb may be at different places; entry and version are compared at the
+/// same place.
 fn same_call(content: &Node, request: &Node) -> Result<(), Box<Reason>> {
     let verbs = VERB.into_iter().flat_map(|asked| VERB.map(|stated| (asked, stated)));
     let others = VERSION.into_iter().chain([ENTRY]).map(|place| (place, place));
@@ -86,8 +87,8 @@ fn same_call(content: &Node, request: &Node) -> Result<(), Box<Reason>> {
     Ok(())
 }
 
-/// Each identifier of the request, with every place where the signed content repeats it, or should: a family without the
-/// envelope has no place for it.
+/// Each identifier of the request, with every place at which the signed content repeats it or should. A family without
+/// a trace envelope has no place for it.
 fn identifiers(content: &Node, request: &Node) -> Vec<(Tie, String, Claim)> {
     let asked = |places: &[&str]| places.iter().find_map(|place| said(request, place).value);
     let mut found = Vec::new();
@@ -105,7 +106,7 @@ fn identifiers(content: &Node, request: &Node) -> Vec<(Tie, String, Claim)> {
     found
 }
 
-/// What stands at a place of [`clresolve_core::call`].
+/// The value at a place defined by [`clresolve_core::call`].
 pub(crate) fn said(node: &Node, place: &str) -> Claim {
     Claim { place: place.to_owned(), value: node.text_at(&path(place)).map(str::to_owned) }
 }
@@ -114,15 +115,16 @@ fn path(place: &str) -> Vec<&str> {
     place.split('/').skip(1).collect()
 }
 
-/// Why a receipt that repeats nothing of a request is undecided: nothing contradicts the request either.
+/// The reason for a receipt that repeats nothing of the request. The result is undecided, because nothing contradicts
+/// the request either.
 pub(crate) fn untied() -> Box<Reason> {
     let reason = Reason { effect: Effect::Unknown, ..Reason::new(Code::ReceiptTraceNotEchoed) };
     let reason = reason.message("Nothing that is signed ties the receipt to the request.");
     Box::new(reason.expected("x402.request_id in both").observed("none"))
 }
 
-/// The place of the input, where the signed content has it: `input` of the agent SDK, `payload` of runtime-core. It equals
-/// that member of the request, or `input`, or the request whole.
+/// The place of the input in the signed content: `input` of the agent SDK, or `payload` of runtime-core. Its value must
+/// equal the request's member of that name, the request's `input`, or the whole request.
 fn input(content: &Node, request: &Node) -> Result<Option<&'static str>, Box<Reason>> {
     for (name, place) in [("input", "/input"), ("payload", "/payload")] {
         let Some(stated) = content.get(name) else { continue };
@@ -136,7 +138,7 @@ fn input(content: &Node, request: &Node) -> Result<Option<&'static str>, Box<Rea
     Ok(None)
 }
 
-/// Whether two values are the same JSON value; numbers that cannot be told apart are not.
+/// Whether two values are the same JSON value. Numbers that cannot be represented exactly are never equal.
 fn is_same(one: &Node, other: &Node) -> bool {
     let one = form(one, MemberOrder::Sorted);
     one.is_ok() && one == form(other, MemberOrder::Sorted)

@@ -1,8 +1,8 @@
-//! The families of receipts, told apart by shape. Each of CommandLayer's has a module of its own, which says what is signed;
-//! x402's own are read as its text has them (`clresolve-payment`).
+//! The families of receipts, distinguished by shape. Each CommandLayer family has a module that defines what is signed.
+//! x402's own receipts are parsed by `clresolve-payment` according to the x402 specification.
 //!
-//! Nothing here verifies anything. A module takes a receipt apart: what is canonicalised and how, what is signed, what the
-//! proof claims, and which members nobody signs.
+//! Nothing here verifies a signature. A module splits a receipt into the content to canonicalize, the signed message,
+//! the claims of the proof, and the unsigned members.
 
 mod agent_sdk;
 mod execution;
@@ -20,19 +20,19 @@ pub(crate) use self::parts::{Alphabet, Claim, NoSignedParts, SignedParts, Signs}
 use self::parts::{others, present};
 use crate::json::Node;
 
-/// A family's line of the table.
+/// One family in the table.
 struct Row {
     family: Family,
-    /// Whether a receipt has its shape.
+    /// Whether a receipt has the family's shape.
     is: fn(&Node) -> bool,
-    /// Takes such a receipt apart; `None` for those of x402.
+    /// Splits such a receipt into its parts; `None` for x402's own receipts.
     take_apart: Option<Take>,
 }
 
-/// Takes a receipt of a family apart.
+/// Splits a receipt of a family into its parts.
 type Take = fn(&Node) -> Result<SignedParts, NoSignedParts>;
 
-/// A1 stands before A2, B2 before B3 and E before E2, which have the same shapes.
+/// A1 and A2, B2 and B3, and E and E2 have the same shape; the likelier one comes first.
 static TABLE: [Row; 13] = [
     Row { family: Family::A1, is: sdk::is, take_apart: Some(sdk::take_apart) },
     Row { family: Family::A2, is: sdk::is, take_apart: Some(runtime::take_apart) },
@@ -53,17 +53,17 @@ fn is_artifact(receipt: &Node, format: &str) -> bool {
     receipt.says(&["format"], format) && receipt.text_at(&["signature"]).is_some()
 }
 
-/// What the shape of a receipt says.
+/// The families that the shape of a receipt allows.
 #[derive(Debug)]
 pub(crate) enum Shape {
-    /// Of one family, or of the two with the same shape, the likelier one first.
+    /// One family, or two with the same shape, the likelier one first.
     Clear(Vec<Candidate>),
-    /// Of none, of several, or of one whose members name another. Anybody may add such members where nobody signs them, so
-    /// a signature alone tells which it is.
+    /// None, several, or one whose members name another kind. Anyone can add such members where they are unsigned, so
+    /// only a signature identifies the family.
     Open(Vec<Candidate>),
 }
 
-/// A family whose shape a receipt has.
+/// A family whose shape the receipt has.
 #[derive(Clone, Copy)]
 pub(crate) struct Candidate(&'static Row);
 
@@ -73,15 +73,15 @@ impl std::fmt::Debug for Candidate {
     }
 }
 
-/// How a receipt reads as one of a family.
+/// A receipt parsed as one of a family.
 pub(crate) enum Reading {
-    /// Taken apart, or why it cannot be.
+    /// The parts, or why the receipt lacks some.
     Parts(Box<Result<SignedParts, NoSignedParts>>),
-    /// Of x402's own.
+    /// x402's own receipt.
     Artifact {
-        /// The members that its text has: format, payload and signature.
+        /// The members defined by x402: format, payload and signature.
         artifact: Node,
-        /// JSON Pointers of members that nobody signs.
+        /// JSON Pointers of unsigned members.
         unsigned: Vec<String>,
     },
 }
@@ -91,7 +91,7 @@ impl Candidate {
         self.0.family
     }
 
-    /// How the receipt reads as one of this family.
+    /// Parses the receipt as one of this family.
     pub(crate) fn read(self, receipt: &Node) -> Reading {
         const KNOWN: [&str; 3] = ["format", "payload", "signature"];
         match self.0.take_apart {
@@ -101,7 +101,7 @@ impl Candidate {
     }
 }
 
-/// The family or families of a receipt, by its shape.
+/// The candidate families of a receipt, by its shape.
 pub(crate) fn shape(receipt: &Node) -> Shape {
     let mut candidates: Vec<_> = TABLE.iter().filter(|row| (row.is)(receipt)).map(Candidate).collect();
     let families: Vec<_> = candidates.iter().map(|candidate| candidate.family()).collect();

@@ -1,8 +1,8 @@
-//! Receipts as their signers read them: strict JSON, but with the values that ECMAScript has and other readers lack.
+//! Parses receipts as their signers do: strict JSON, plus the values that only ECMAScript accepts.
 //!
-//! A text keeps its lone surrogates. A number keeps its double, where that is all that stands in the text. So the
-//! canonical forms can be written as the published code writes them, and what they would not tell apart is known. Each
-//! container is read by the JSON library from the text of its own, which it has checked before.
+//! A text keeps its lone surrogates. A number keeps its double if the text states exactly that double. The canonical
+//! forms can therefore be printed as the published code prints them, and values that a form would conflate are
+//! detected. The JSON library parses each container from its raw text, which it has validated before.
 
 use std::fmt;
 
@@ -12,23 +12,24 @@ use serde::de::{Deserializer as _, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// What a receipt may use up: as much as any other document that is judged. The text of a value is read once for each level
-/// above it, so the levels bound the time too. The values bound the memory, since one takes some dozen times the two bytes
+/// Limits of a receipt: those of any other judged document. The text of a value is parsed once per enclosing level, so
+/// the depth limit also bounds time. The limit on values bounds memory: a value takes several dozen times the two bytes
 /// of its text. The limit on a name counts UTF-16 code units.
 const LIMITS: Limits = Limits::CARD;
 
-/// Most bytes of a receipt. It may hold input and output of a call whole; the largest published one has 2 KiB.
+/// Maximum size of a receipt, in bytes. A receipt may contain the whole input and output of a call; the largest
+/// published one has 2 KiB.
 pub const MAX_BYTES: usize = LIMITS.bytes;
 
-/// Text in which surrogates may be lone: UTF-8 where these are coded as if they were characters (WTF-8), as the JSON library
-/// gives it. Equal texts have equal bytes, since the library makes a character of every pair.
+/// Text that may contain lone surrogates, in the JSON library's encoding: UTF-8 with lone surrogates encoded like
+/// characters (WTF-8). Equal texts have equal bytes, because the library combines every surrogate pair.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Text(Box<[u8]>);
 
 /// A part of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Piece<'t> {
-    /// Characters.
+    /// A run of characters.
     Whole(&'t str),
     /// A lone surrogate.
     Lone(u16),
@@ -39,17 +40,17 @@ impl Text {
         *self.0 == *text.as_bytes()
     }
 
-    /// The text, if it is one without a lone surrogate.
+    /// The text, unless it contains a lone surrogate.
     pub(crate) fn as_str(&self) -> Option<&str> {
         std::str::from_utf8(&self.0).ok()
     }
 
-    /// The bytes of its characters and surrogates.
+    /// The WTF-8 bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Its parts, none of them empty.
+    /// Its non-empty pieces.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
         let mut rest = &*self.0;
         std::iter::from_fn(move || {
@@ -70,7 +71,7 @@ impl Text {
         })
     }
 
-    /// The text for people: a lone surrogate is a replacement character.
+    /// The text for display; lone surrogates become replacement characters.
     pub(crate) fn lossy(&self) -> String {
         let shown = |piece| match piece {
             Piece::Whole(text) => text,
@@ -87,7 +88,7 @@ impl Text {
 }
 
 impl Piece<'_> {
-    /// Bytes of it in the text, and as it is shown.
+    /// Length in bytes, both in the text and in its display form.
     const fn len(self) -> usize {
         match self {
             Self::Whole(text) => text.len(),
@@ -96,7 +97,7 @@ impl Piece<'_> {
     }
 }
 
-/// The first part of WTF-8 and what comes after it; `None` where nothing does, or nothing that is WTF-8.
+/// The first piece of WTF-8 and the remaining bytes; `None` at the end or at invalid WTF-8.
 fn first_piece(bytes: &[u8]) -> Option<(Piece<'_>, &[u8])> {
     let whole = match std::str::from_utf8(bytes) {
         Ok(text) => text,
@@ -115,7 +116,7 @@ impl From<&str> for Text {
     }
 }
 
-/// What a value is in the container around it. It is written out where something is wrong with the value alone.
+/// Position of a value in its container. It is printed only if the value itself has a defect.
 #[derive(Clone, Copy)]
 pub(crate) enum Segment<'n> {
     Member(&'n Text),
@@ -123,10 +124,10 @@ pub(crate) enum Segment<'n> {
 }
 
 impl Segment<'_> {
-    /// Bytes of it as it is written.
+    /// Length of its printed form in bytes.
     fn bytes(self) -> usize {
         match self {
-            // A replacement character takes as many as a surrogate.
+            // A replacement character takes as many bytes as a surrogate.
             Self::Member(name) => name.bytes().len(),
             Self::Item(at) => at.checked_ilog10().map_or(1, |digits| digits as usize + 1),
         }
@@ -142,8 +143,8 @@ impl fmt::Display for Segment<'_> {
     }
 }
 
-/// A number: the double whose form in ECMAScript states the same as the text. `None` where there is no such double: a
-/// signature over the form of the nearest one covers other numbers as well.
+/// A number: the double whose ECMAScript form has the same value as the text. `None` if there is no such double: a
+/// signature over the form of the nearest double would cover other numbers too.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Number(pub(crate) Option<f64>);
 
@@ -153,7 +154,7 @@ impl Number {
         Self(number::exact(text).or_else(loose))
     }
 
-    /// A whole number as one, however it was written; null where no double states the number.
+    /// An integer if the value is integral, however it was written; null if no double has this value.
     fn to_value(self) -> Value {
         const MOST: f64 = 9_007_199_254_740_992.0;
         let Some(value) = self.0 else { return Value::Null };
@@ -165,7 +166,7 @@ impl Number {
     }
 }
 
-/// A value.
+/// A JSON value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Node {
     Null,
@@ -173,23 +174,23 @@ pub(crate) enum Node {
     Number(Number),
     Text(Text),
     List(Vec<Node>),
-    /// In the order of the text; no name stands there twice.
+    /// Members in text order; names are unique.
     Object(Vec<(Text, Node)>),
 }
 
 impl Node {
-    /// The member of an object.
+    /// The member of this name, if this is an object.
     pub(crate) fn get(&self, name: &str) -> Option<&Self> {
         let Self::Object(members) = self else { return None };
         members.iter().find(|(known, _)| known.is(name)).map(|(_, value)| value)
     }
 
-    /// The value below members of these names.
+    /// The value at a path of member names.
     pub(crate) fn at(&self, path: &[&str]) -> Option<&Self> {
         path.iter().try_fold(self, |value, name| value.get(name))
     }
 
-    /// The text, if it is one without a lone surrogate.
+    /// The text, if this is one without a lone surrogate.
     pub(crate) fn text(&self) -> Option<&str> {
         let Self::Text(text) = self else { return None };
         text.as_str()
@@ -200,12 +201,12 @@ impl Node {
         self.at(path)?.text()
     }
 
-    /// Whether this very text stands at a path.
+    /// Whether `text` is the value at `path`.
     pub(crate) fn says(&self, path: &[&str], text: &str) -> bool {
         matches!(self.at(path), Some(Self::Text(known)) if known.is(text))
     }
 
-    /// The value as other readers have it: a lone surrogate is a replacement character.
+    /// The value as other parsers represent it: lone surrogates become replacement characters.
     pub(crate) fn to_value(&self) -> Value {
         match self {
             Self::Null => Value::Null,
@@ -221,21 +222,21 @@ impl Node {
         matches!(self, Self::Object(_))
     }
 
-    /// The object with only these members.
+    /// The object reduced to these members.
     pub(crate) fn only(&self, names: &[&str]) -> Self {
         let Self::Object(members) = self else { return self.clone() };
         let is_kept = |(name, _): &&(Text, Self)| names.iter().any(|known| name.is(known));
         Self::Object(members.iter().filter(is_kept).cloned().collect())
     }
 
-    /// The names of the object's members but for these.
+    /// The names of the object's members except for these.
     pub(crate) fn names_beside(&self, names: &[&str]) -> Vec<String> {
         let Self::Object(members) = self else { return Vec::new() };
         let others = members.iter().filter(|(name, _)| !names.iter().any(|known| name.is(known)));
         others.map(|(name, _)| name.lossy()).collect()
     }
 
-    /// Removes a member of an object; whether it was there.
+    /// Removes a member of the object; returns whether it existed.
     pub(crate) fn remove(&mut self, name: &str) -> bool {
         let Self::Object(members) = self else { return false };
         let before = members.len();
@@ -243,7 +244,7 @@ impl Node {
         members.len() < before
     }
 
-    /// Sets a member of an object.
+    /// Sets a member of the object.
     pub(crate) fn set(&mut self, name: &str, value: Self) {
         let Self::Object(members) = self else { return };
         match members.iter_mut().find(|(known, _)| known.is(name)) {
@@ -252,7 +253,7 @@ impl Node {
         }
     }
 
-    /// The member of an object, to change it.
+    /// Mutable access to the member of the object.
     pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut Self> {
         let Self::Object(members) = self else { return None };
         members.iter_mut().find(|(known, _)| known.is(name)).map(|(_, value)| value)
@@ -263,21 +264,21 @@ impl Node {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unreadable {
-    /// More than there may be of something.
+    /// A limit is exceeded.
     #[error("more than {limit} {what}")]
     TooMuch {
-        /// What there is too much of.
+        /// The limited quantity.
         what: &'static str,
         /// The limit.
         limit: usize,
     },
-    /// Not one JSON object in UTF-8.
+    /// Not exactly one JSON object in UTF-8.
     #[error("not one strict JSON object: {0}")]
     NotJson(String),
-    /// Numbers that cost too much to read.
+    /// Its numbers are too expensive to parse.
     #[error("{0}")]
     TooCostly(JsonError),
-    /// A member stands in an object twice.
+    /// An object has the same member twice.
     #[error("the member {pointer} stands there twice")]
     DuplicateKey {
         /// JSON Pointer of the member.
@@ -285,14 +286,14 @@ pub enum Unreadable {
     },
 }
 
-/// Reads exactly one JSON object.
+/// Parses exactly one JSON object.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Node, Unreadable> {
     if bytes.len() > MAX_BYTES {
         return Err(Unreadable::TooMuch { what: "bytes", limit: MAX_BYTES });
     }
     let text = std::str::from_utf8(bytes).map_err(|error| Unreadable::NotJson(error.to_string()))?;
     number::bound(text).map_err(|costly| Unreadable::TooCostly(costly.into()))?;
-    // What it reads has the grammar of JSON; only surrogates and the size of numbers are not looked at.
+    // `RawValue` validates the JSON grammar, except for surrogates and the range of numbers.
     let raw: &RawValue =
         serde_json::from_str(text).map_err(|error| Unreadable::NotJson(excerpt(&error.to_string())))?;
     let mut reader = Reader { values: 0, levels: 0, path_bytes: 0, paths: 0, fault: None };
@@ -309,13 +310,13 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Node, Unreadable> {
 
 struct Reader {
     values: usize,
-    /// Containers around the value.
+    /// Number of enclosing containers.
     levels: usize,
-    /// Bytes of the names and indices of these.
+    /// Length in bytes of the path to the current value.
     path_bytes: usize,
-    /// Bytes of the paths of all values so far.
+    /// Total length in bytes of the paths of all values so far.
     paths: usize,
-    /// A refusal of ours, kept beside the library's error because that can carry nothing but text.
+    /// Our own error. The library's error can carry only text.
     fault: Option<Unreadable>,
 }
 
@@ -352,7 +353,7 @@ impl Reader {
         read(self)
     }
 
-    /// The value in a container, behind this segment.
+    /// Parses the value at this segment of the current container.
     fn below<E: serde::de::Error>(&mut self, segment: Segment<'_>, raw: &RawValue) -> Result<Node, E> {
         let bytes = segment.bytes() + 1;
         self.levels += 1;
@@ -406,7 +407,7 @@ impl<'de> Visitor<'de> for &mut Reader {
     }
 }
 
-/// The name of a member.
+/// A member name.
 struct Name(Text);
 
 impl<'de> serde::Deserialize<'de> for Name {
@@ -476,7 +477,7 @@ mod tests {
         }
     }
 
-    /// Whoever objects to a value names its path.
+    /// Error reports print the path of a value, so the total is bounded.
     #[test]
     fn the_paths_of_all_values_are_bounded_together() {
         let named =

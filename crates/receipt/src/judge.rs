@@ -1,4 +1,4 @@
-//! The checks of a receipt, each with what was expected and what was observed.
+//! The checks of a receipt, each with the expected and the observed value.
 
 mod canonical_receipt;
 mod check;
@@ -30,10 +30,10 @@ use crate::family::{Candidate, Claim, Family, NoSignedParts, Reading, Shape, Sig
 use crate::json::{MAX_BYTES, Node, Unreadable, parse};
 use crate::question::Request;
 
-/// What a signature must be.
+/// The expected value of the signature check.
 const SIGNED: &str = "a signature by the key of cl.sig.pub";
 
-/// Why a signature is not judged whose algorithm is not one of those that are checked.
+/// Message for a signature algorithm that this program does not check.
 const UNCHECKED_ALGORITHM: &str = "The signature's algorithm is not one that is checked.";
 
 /// The verbs that CommandLayer defines (PC-1).
@@ -55,45 +55,47 @@ const VERBS: [&str; 15] = [
     "verify",
 ];
 
-/// What the checks found.
+/// Result of the checks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReceiptJudgement {
-    /// The family, where shape or signature say it.
+    /// The family, if the shape or the signature determines it.
     pub family: Option<Family>,
-    /// Each check, in their order.
+    /// Every check, in their fixed order.
     pub checks: Vec<Row>,
-    /// Everything found, sorted.
+    /// Every reason, sorted.
     pub reasons: Vec<Reason>,
-    /// SHA-256 of the receipt's bytes; `None` where there are more than are read, so that nobody has the digest of a part.
+    /// SHA-256 of the receipt's bytes. `None` if the receipt exceeds the size limit, because a digest of a part would
+    /// mislead.
     pub sha256: Option<Digest>,
-    /// SHA-256 of the canonical bytes, where there are any.
+    /// SHA-256 of the canonical bytes, if there are any.
     pub canonical_sha256: Option<Digest>,
-    /// JSON Pointers of members that no signature covers and no check compares: evidence of nothing.
+    /// JSON Pointers of members that neither a signature nor a check covers. They prove nothing.
     pub unsigned: Vec<String>,
-    /// SHA-256 of what it was shown for, by its meaning.
+    /// SHA-256 of the request and purchase that the receipt was shown for, independent of their spelling.
     pub occasion: Option<Digest>,
-    /// By what it is tied to the request, where it is.
+    /// How the receipt is tied to the request, if it is.
     pub tie: Option<Tie>,
-    /// Whether the request has an identifier that nothing signed repeats, so that nothing tells it from another one.
+    /// Whether the request has an identifier that no signed member repeats. Nothing then distinguishes it from another
+    /// request.
     pub is_id_unchecked: bool,
-    /// Whether something that is signed names the agent, so that the receipt is not one of another agent of the same signer.
-    /// A verb names nobody.
+    /// Whether signed content names the agent, so that the receipt cannot belong to another agent of the same signer. A
+    /// verb does not name an agent.
     pub is_agent_compared: bool,
-    /// The schema that its signed members were held against.
+    /// The schema that the signed members were validated against.
     pub bound: Option<BoundName>,
-    /// What one of x402's own says of the payment.
+    /// What x402's own receipt states about the payment.
     pub paid: Option<Receipt>,
 }
 
 impl ReceiptJudgement {
-    /// The same, with what was found beside the receipt.
+    /// Adds reasons found outside the receipt.
     pub(crate) fn with(mut self, further: &[Reason]) -> Self {
         self.reasons.extend_from_slice(further);
         reason::sort(&mut self.reasons);
         self
     }
 
-    /// What was found of one check.
+    /// The result of one check.
     pub fn row(&self, check: ReceiptCheck) -> Option<&Row> {
         self.checks.iter().find(|row| row.check == check)
     }
@@ -102,15 +104,15 @@ impl ReceiptJudgement {
         self.row(ReceiptCheck::Signature).is_some_and(|row| row.status == Status::Pass)
     }
 
-    /// CLAS's codes for what was found, in the order of the checks.
+    /// CLAS error codes of the failed checks, in the order of the checks.
     pub fn clas(&self) -> Vec<&'static str> {
         let mut codes: Vec<_> = self.checks.iter().filter_map(|row| row.clas).collect();
         codes.dedup();
         codes
     }
 
-    /// The state that follows from all checks. Trusted needs a signature that holds and no check that is undecided, whatever
-    /// else is not found.
+    /// The state that follows from all checks. A receipt is trusted only if its signature is valid and no check failed
+    /// or is undecided.
     pub fn state(&self) -> State {
         let worst = self.reasons.iter().map(|reason| reason.effect).min();
         let is_signed = self.is_signed();
@@ -125,7 +127,7 @@ impl ReceiptJudgement {
     }
 }
 
-/// Judges the bytes of a receipt. Never fails: what is wrong with them is in the judgement.
+/// Judges the bytes of a receipt. Never fails: defects are part of the judgement.
 pub fn judge(receipt: &[u8], known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
     let found = match parse(receipt) {
         Err(error) => Checks::unreadable(&error),
@@ -141,7 +143,7 @@ pub fn judge(receipt: &[u8], known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
     ReceiptJudgement { sha256: (receipt.len() <= MAX_BYTES).then(|| Digest::of(receipt)), occasion, ..found }
 }
 
-/// Of the one family whose shape it has, or of one of the two with the same shape.
+/// Judges the receipt as the family of its shape, or as one of two families with the same shape.
 fn judged_by_shape(receipt: &Node, families: &[Candidate], known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
     let mut checks = Checks::default();
     let mut readings = Vec::new();
@@ -165,9 +167,9 @@ fn judged_by_shape(receipt: &Node, families: &[Candidate], known: &ReceiptKnowle
     checks.judged()
 }
 
-/// Of the readings by families with one shape, the one in which the receipt is signed, else the one whose digest it states.
-/// In none of these, one that lacks a part counts before the others: its signature was not checked. What one family does
-/// not cover may have no form in the other.
+/// Chooses among the readings of families with one shape: first a reading whose signature is valid, then a reading
+/// whose stated digest matches. Otherwise a reading that lacks a part is preferred, because its signature was not
+/// checked. Members that one family leaves unsigned may have no canonical form in the other.
 fn likeliest(
     readings: Vec<Result<CanonicalReceipt, NoReading>>,
     signer: Result<&ReceiptSigner, &Reason>,
@@ -185,8 +187,9 @@ fn likeliest(
     readings.into_iter().nth(chosen.unwrap_or(0))
 }
 
-/// Of the family by whose form the signature holds: what nobody signs may give a receipt the shape of others too. The first
-/// one in which it is trusted, else the first one in which it is signed.
+/// Judges the receipt as the family under which its signature is valid, because unsigned members can give a receipt the
+/// shape of several families. Prefers the first family in which the receipt is trusted, then the first in which it is
+/// signed.
 fn judged_by_signature(receipt: &Node, families: &[Candidate], known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
     let mut signed = None;
     for family in families {
@@ -213,12 +216,12 @@ fn judged_by_signature(receipt: &Node, families: &[Candidate], known: &ReceiptKn
     signed.unwrap_or_else(|| Checks::without_family(families, known.signer))
 }
 
-/// The key of `cl.sig.pub`, or why it is not known.
+/// The key in `cl.sig.pub`, or why it is unknown.
 fn key_of<'a>(signer: Result<&'a ReceiptSigner, &'a Reason>) -> Result<&'a PublicKey, &'a Reason> {
     signer?.key.as_ref().map_err(|reason| &**reason)
 }
 
-/// Rows and reasons as they are found.
+/// Collects rows and reasons.
 #[derive(Default)]
 struct Checks {
     rows: Vec<Row>,
@@ -230,7 +233,7 @@ struct Checks {
 }
 
 impl Checks {
-    /// What was found, of a receipt of no family.
+    /// The judgement of a receipt without a family.
     fn judged(self) -> ReceiptJudgement {
         let Self { rows, mut reasons, tie, is_id_unchecked, is_agent_compared, bound } = self;
         reason::sort(&mut reasons);
@@ -282,7 +285,7 @@ impl Checks {
         self.rows.push(Row::new(check, Status::Skip));
     }
 
-    /// A reason, and a row that says the same.
+    /// Adds a reason and the matching row.
     fn object(&mut self, check: ReceiptCheck, reason: Reason, clas: Option<&'static str>) {
         let status = if reason.effect == Effect::Fail { Status::Fail } else { Status::Unknown };
         self.rows.push(Row {
@@ -311,7 +314,7 @@ impl Checks {
                     .message("The receipt has numbers that cost more to read than is spent on one.");
                 (reason.expected(error.at_most().unwrap_or_default()).at(error.position().unwrap_or_default()), None)
             }
-            // Nothing is wrong with it that could be named.
+            // A receipt that is too large has no known defect, so the check is undecided.
             Unreadable::TooMuch { .. } => {
                 (Reason::new(Code::ReceiptFamilyUnknown).message("The receipt is larger than what is read."), None)
             }
@@ -360,7 +363,7 @@ impl Checks {
             self.hash(canonical);
             self.signature(canonical, known.signer);
         } else {
-            // Digest and signature may be over a form that is not known here; the row of the canonical form says so.
+            // Digest and signature may cover an unknown canonical form. The row of the canonical form reports that.
             self.undecided(ReceiptCheck::Hash);
             self.undecided(ReceiptCheck::Signature);
         }
@@ -379,7 +382,7 @@ impl Checks {
         }
     }
 
-    /// That the decision is about this agent, and about the verb that was called. CommandLayer's receipts say nothing of the
+    /// Checks that the decision is about this agent and the called verb. CommandLayer's receipts do not describe the
     /// payment.
     fn decision(&mut self, parts: &SignedParts, known: &ReceiptKnowledge<'_>, bought: &Bought) {
         let Some(agent) = known.agent else { return self.undecided(ReceiptCheck::Decision) };
@@ -396,7 +399,7 @@ impl Checks {
         }
     }
 
-    /// PC-7 and CL-63, of the families whose receipts are those of the schemas.
+    /// PC-7 and CL-63, for the families whose receipts follow the published schemas.
     fn schema(&mut self, parts: &SignedParts, bound: Option<BoundReceipt<'_>>) {
         if !parts.family.is_of_schemas() {
             return self.skip(ReceiptCheck::Schema);
@@ -426,8 +429,8 @@ impl Checks {
         }
     }
 
-    /// CL-63: what is signed against the schema that the agent's card binds for the verb. A member that nobody signs has no
-    /// say in it.
+    /// CL-63: validates the signed content against the schema that the agent's card binds for the verb. Unsigned
+    /// members are excluded.
     fn bound_schema(&mut self, parts: &SignedParts, bound: Option<BoundReceipt<'_>>) {
         let verb = parts.content.text_at(&["x402", "verb"]);
         let Some(BoundReceipt { schema, .. }) = bound.filter(|bound| verb == Some(bound.verb)) else {
@@ -457,7 +460,7 @@ impl Checks {
         }
     }
 
-    /// Every reason why the schema is not known, and the row by the worst.
+    /// Adds every reason why the schema is unknown, and a row with the worst of them.
     fn no_schema(&mut self, reasons: &[Reason]) {
         let mut reasons = reasons.to_vec();
         reason::sort(&mut reasons);
@@ -538,7 +541,8 @@ impl Checks {
         }
     }
 
-    /// That the receipt is not one of another agent of the same signer. Only what is compared passes.
+    /// Checks that the receipt does not belong to another agent of the same signer. The check passes only if something
+    /// was compared.
     fn agent(&mut self, parts: &SignedParts, agent: &ReceiptAgent) {
         let named = parts.agent.clone().map(|claim| (Code::ReceiptSignerMismatch, vec![agent.name.as_str()], claim));
         let entry = parts.claim(&["x402", "entry"]);
@@ -596,14 +600,14 @@ impl Checks {
             }
         }
         let Some((moment, claim)) = last else { return self.skip(ReceiptCheck::Time) };
-        // What led to the purchase may have begun before it, so the last time counts.
+        // Activity may begin before the purchase, so the latest time in the receipt is compared.
         match known.first().filter(|first| moment < *first) {
             Some(first) => self.is_older(first, &claim),
             None => self.pass(ReceiptCheck::Time, &format!("no later than {latest}"), &claim),
         }
     }
 
-    /// A receipt of an earlier purchase.
+    /// Reports a receipt from before the purchase.
     fn is_older(&mut self, first: Timestamp, claim: &Claim) {
         let reason = differs(Code::ReceiptTimeImplausible, &format!("no earlier than {first}"), claim);
         self.object(ReceiptCheck::Time, reason.message("The receipt was signed before the purchase."), None);
@@ -625,29 +629,29 @@ impl Checks {
         }
     }
 
-    /// What cannot be decided without the signer, whose absence the signature's row has told.
+    /// Marks a check as undecided without a reason of its own. The signature's row reports the cause.
     fn undecided(&mut self, check: ReceiptCheck) {
         self.rows.push(Row::new(check, Status::Unknown));
     }
 }
 
-/// What the signed content says of the verb that was called.
+/// What the signed content states about the called verb.
 fn signed_verbs(parts: &SignedParts, agent: &ReceiptAgent) -> impl Iterator<Item = Claim> {
     let envelope = if parts.family.is_of_schemas() { Envelope::OfSchemas } else { Envelope::Own };
     verbs(&parts.content, envelope, agent).into_iter().map(|claim| claim.below(parts.root))
 }
 
-/// Whose word stands in `x402`.
+/// Whose definition of `x402` applies.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Envelope {
-    /// That of CommandLayer's schemas, which have a place for the verb there.
+    /// CommandLayer's schemas, which define a member for the verb.
     OfSchemas,
-    /// One that a signer may have for itself.
+    /// The signer's own definition.
     Own,
 }
 
-/// What a receipt or a request says of the verb that was called. Outside of the schemas' place a word counts where it is a
-/// verb of CommandLayer's or of the agent's: it may be one of the signer's own.
+/// What a receipt or a request states about the called verb. Outside the schemas' member, a word counts only if it is a
+/// verb of CommandLayer or of the agent, because a signer may use its own words.
 fn verbs(content: &Node, envelope: Envelope, agent: &ReceiptAgent) -> Vec<Claim> {
     let is_known = |word: &str| VERBS.contains(&word) || agent.verbs.iter().any(|own| own == word);
     let is_verb = |place: &str, word: &str| is_known(word) || (envelope == Envelope::OfSchemas && place == VERB[0]);
@@ -660,7 +664,7 @@ fn verbs(content: &Node, envelope: Envelope, agent: &ReceiptAgent) -> Vec<Claim>
 /// The row for a decision about this agent.
 ///
 /// # Errors
-/// `receipt-request-mismatch` where it is about another one.
+/// `receipt-request-mismatch` if the decision is about another agent.
 fn decided_about(agent: &ReceiptAgent, bought: &Bought) -> Result<Row, Box<Reason>> {
     let (name, place) = (agent.name.as_str(), "decision: /name");
     if bought.name != name {
@@ -676,7 +680,7 @@ fn differs(code: Code, expected: &str, claim: &Claim) -> Reason {
     Reason::new(code).expected(expected).observed(observed).at(claim.place.as_str())
 }
 
-/// Byte for byte, so that there is one way to write a receipt's signer.
+/// Compares byte for byte, so that a receipt's signer has one spelling.
 fn is_name(claim: &Claim, name: &EnsName) -> bool {
     claim.value.as_deref() == Some(name.as_str())
 }

@@ -1,16 +1,18 @@
-//! Does this receipt hold? Family, hash, signature, key, signer, time and echo of the request. No I/O, no clock.
+//! Verifies receipts: family, hash, signature, key, signer, time, and whether the receipt repeats the request. No I/O
+//! and no clock.
 //!
-//! CommandLayer's programs sign receipts in eleven ways, and their verifiers differ. Here each way is taken apart by a module
-//! of its own ([`Family`]), and everything is judged over what the signature covers alone, recomputed from the bytes.
+//! CommandLayer's programs sign receipts in eleven ways, and their verifiers differ. Each way has its own module, which
+//! separates the signed content from the proof ([`Family`]). All checks then use only the content that the signature
+//! covers, recomputed from the bytes.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | `json`, `canonical` | receipts as their signers read them, and the forms that they sign |
+//! | `json`, `canonical` | receipts as their signers parse them, and the canonical forms that they sign |
 //! | [`family`] | the table of families, and a module for each |
 //! | [`judge`](mod@judge) | the checks |
-//! | [`replay`] | whether a receipt was shown before |
-//! | [`question`] | what is asked |
-//! | [`document`] | what is said of a receipt, in its written form |
+//! | [`replay`] | detection of receipts that were shown before |
+//! | [`question`] | the input: agent, receipt, request and purchase |
+//! | [`document`] | the report as a JSON document |
 
 mod canonical;
 pub mod document;

@@ -1,4 +1,4 @@
-//! What is asked about a receipt.
+//! The input of a receipt verification.
 
 use clresolve_core::digest::Digest;
 use clresolve_core::json::object::from_object;
@@ -11,19 +11,19 @@ use serde_json::value::RawValue;
 use crate::canonical::{MemberOrder, form};
 use crate::json::{MAX_BYTES, Node, Unreadable, parse};
 
-/// Most bytes of a question in JSON: a receipt, a request, what was kept of the purchase, and the name around them.
+/// Maximum size of a question in JSON, in bytes: a receipt, a request, the documents of the purchase, and the name.
 pub const MAX_QUESTION_BYTES: usize = 2 * MAX_BYTES + MAX_DECISION_BYTES + 2 * MAX_HEADER_BYTES + 4096;
 
-/// A receipt, and whom it is said to be of.
+/// A receipt, and the agent that is said to have issued it.
 #[derive(Clone, Debug)]
 pub struct ReceiptQuestion {
-    /// The agent that was asked, as typed.
+    /// The agent's name as typed.
     pub name: String,
-    /// The receipt, as it came.
+    /// The receipt's bytes as received.
     pub receipt: Vec<u8>,
-    /// The request that it is said to answer.
+    /// The request that the receipt is said to answer.
     pub request: Option<Request>,
-    /// What was kept of the purchase.
+    /// The documents of the purchase.
     pub purchase: Purchase,
 }
 
@@ -35,20 +35,20 @@ pub struct Request {
 }
 
 impl Request {
-    /// Reads a request: one strict JSON object, bounded as a receipt is.
+    /// Parses a request: one strict JSON object within the limits of a receipt.
     ///
     /// # Errors
-    /// [`Unreadable`].
+    /// [`Unreadable`] if it is none.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Unreadable> {
         Ok(Self { content: parse(bytes)?, sha256: Digest::of(bytes) })
     }
 
-    /// SHA-256 of its bytes.
+    /// SHA-256 of the request's bytes.
     pub const fn sha256(&self) -> Digest {
         self.sha256
     }
 
-    /// SHA-256 of what it says, however that is written; of its bytes where other readers would read a number differently.
+    /// SHA-256 of the request's canonical form; of its bytes if parsers would read a number differently.
     pub(crate) fn meaning(&self) -> Digest {
         form(&self.content, MemberOrder::Sorted).map_or(self.sha256, |bytes| Digest::of(&bytes))
     }
@@ -58,7 +58,7 @@ impl Request {
     }
 }
 
-/// What `POST /v1/receipts/verify` takes. The receipt is judged by its own bytes, so they are kept as they stand there.
+/// Body of `POST /v1/receipts/verify`. The receipt is judged by its own bytes, so they are kept unparsed.
 #[derive(Deserialize)]
 #[cfg_attr(
     feature = "schema",
@@ -72,36 +72,36 @@ impl Request {
 struct Body<'a> {
     /// The agent's ENS name.
     name: String,
-    /// The receipt as it came, where that is JSON.
+    /// The receipt as received, if it is JSON.
     #[serde(borrow, default, deserialize_with = "present")]
     receipt: Option<&'a RawValue>,
-    /// The receipt as it came, whatever it is, as text.
+    /// The receipt as received, as text; it need not be JSON.
     receipt_text: Option<String>,
-    /// The request that it is said to answer.
+    /// The request that the receipt is said to answer.
     #[serde(borrow)]
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Map<String, serde_json::Value>>"))]
     request: Option<&'a RawValue>,
-    /// The decision that the payment was made on, which allowed it.
+    /// The decision that allowed the payment.
     #[serde(borrow)]
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Map<String, serde_json::Value>>"))]
     decision: Option<&'a RawValue>,
-    /// The payment header that was sent: `PAYMENT-SIGNATURE`, or `X-PAYMENT`.
+    /// The payment header that the buyer sent: `PAYMENT-SIGNATURE`, or `X-PAYMENT`.
     payment: Option<String>,
-    /// The header of the reply: `PAYMENT-RESPONSE`, or `X-PAYMENT-RESPONSE`.
+    /// The settlement header of the reply: `PAYMENT-RESPONSE`, or `X-PAYMENT-RESPONSE`.
     settlement: Option<String>,
 }
 
-/// Whatever stands there; `null` is what an agent may send.
+/// Any value, including `null`, which an agent may send as its receipt.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl ReceiptQuestion {
-    /// Reads a question: `{"name", "receipt" or "receipt_text", "request"?, "decision"?, "payment"?, "settlement"?}`. What
-    /// an agent sent may be no JSON: it comes as text.
+    /// Parses a question: `{"name", "receipt" or "receipt_text", "request"?, "decision"?, "payment"?, "settlement"?}`.
+    /// Use `receipt_text` if the agent's receipt is not JSON.
     ///
     /// # Errors
-    /// What is wrong with the question, in words. A receipt, however broken, is never wrong here.
+    /// A message that describes the defect of the question. Any receipt is accepted, however broken.
     pub fn from_json(bytes: &[u8]) -> Result<Self, String> {
         let body: Body<'_> = from_object(bytes).map_err(|error| excerpt(&error.to_string()))?;
         let request = body.request.map(|raw| Request::from_bytes(raw.get().as_bytes())).transpose();
@@ -122,7 +122,7 @@ impl ReceiptQuestion {
         })
     }
 
-    /// The JSON Schema of what [`from_json`](Self::from_json) reads.
+    /// The JSON Schema of the input of [`from_json`](Self::from_json).
     #[cfg(feature = "schema")]
     pub fn schema() -> serde_json::Value {
         clresolve_core::schema::read_as::<Body<'_>>()

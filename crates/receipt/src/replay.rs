@@ -1,4 +1,4 @@
-//! Whether a receipt was shown before, for something else. Who remembers it, and where, is not known here.
+//! Detects whether a receipt was shown before for another request or purchase. The caller stores the history.
 
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
@@ -7,31 +7,31 @@ use clresolve_core::reason::{Code, Effect, Reason};
 use crate::family::Family;
 use crate::judge::{ReceiptCheck, ReceiptJudgement, ReceiptKnowledge, Row, Status};
 
-/// What a receipt is remembered by. It stays the same however the text is changed where nobody signs.
+/// Key under which a receipt is stored. It does not change if unsigned parts of the text change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// Who signed it.
+    /// The signer's name.
     pub signer: EnsName,
-    /// SHA-256 over the key that signed and what is signed.
+    /// SHA-256 over the signing key and the signed content.
     pub receipt: Digest,
-    /// SHA-256 of what it was shown for.
+    /// SHA-256 of the request and purchase that the receipt was shown for.
     pub occasion: Digest,
 }
 
-/// What the memory says of a receipt.
+/// What the history contains about a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// It was not known, and is from now on.
+    /// The receipt was unknown and is now stored.
     First,
-    /// It was shown for the same before.
+    /// The receipt was shown before for the same request and purchase.
     Again,
-    /// It was shown for something else before.
+    /// The receipt was shown before for another request or purchase.
     Elsewhere,
 }
 
 impl Mark {
-    /// The mark of a receipt that was shown for something. Whether it holds is another question, to be asked first: what
-    /// anybody can make is not to be remembered.
+    /// The key of a receipt that was shown for a request or purchase; `None` otherwise. Verify the receipt before
+    /// storing it, so that anyone's forgeries do not fill the history.
     pub fn of(judgement: &ReceiptJudgement, known: &ReceiptKnowledge<'_>) -> Option<Self> {
         let (occasion, signed) = (judgement.occasion?, judgement.canonical_sha256?);
         let (signer, key) = match judgement.family? {
@@ -45,7 +45,8 @@ impl Mark {
     }
 }
 
-/// The row of the check, and the reason where it did not pass. A memory that failed leaves it undecided.
+/// The row of the replay check, and the reason if it did not pass. If the history is unavailable, the check is
+/// undecided.
 pub(crate) fn row(seen: Result<Seen, String>) -> (Row, Option<Reason>) {
     let reason = match seen {
         Ok(Seen::First | Seen::Again) => {

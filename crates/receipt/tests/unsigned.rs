@@ -1,5 +1,5 @@
-//! What no signature covers never changes the state: members and values of every kind, in every place of a good receipt of
-//! each family. Where a plain value leaves the receipt trusted, nobody has signed that place.
+//! Unsigned content never changes the state. The tests insert members and values of every kind at every place of a
+//! valid receipt of each family. If a plain value leaves the receipt trusted, that place is unsigned.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ macro_rules! receipts {
 const RECEIPTS: [&str; 11] = receipts!["sdk" "runtime" "commercial-runtime" "agent-sdk" "website" "mcp-server"
     "runtime-core" "runtime-core-hash-bound" "clas-execution" "x402-eip712" "x402-jws"];
 
-/// What a library reads in another way than ECMAScript, or not at all, and words by which families are told.
+/// Values that parsers read differently from ECMAScript, or not at all, and words that distinguish families.
 const HOSTILE: [&str; 14] = [
     "1e400",
     "9007199254740993",
@@ -41,7 +41,7 @@ const HOSTILE: [&str; 14] = [
     r#"{"proof":{"alg":"ed25519-sha256","canonical":"json.sorted_keys.v1"}}"#,
 ];
 
-/// Names of members: what the published programs write there, what families are told by, and what no reader expects.
+/// Member names: those that published programs write, those that distinguish families, and unexpected ones.
 const NAMES: [&str; 16] = [
     "note",
     "receipt_id",
@@ -61,7 +61,7 @@ const NAMES: [&str; 16] = [
     "signature",
 ];
 
-/// Stands for a name or a value that the JSON library cannot write.
+/// Stands for a name or a value that the JSON library cannot print.
 const PLACE: &str = "@place@";
 const NAME: &str = "@name@";
 
@@ -108,7 +108,7 @@ impl World {
     }
 }
 
-/// The same receipt, with a hole in each of its objects and lists: a member of this name, or one more item.
+/// The receipt with a placeholder in each of its objects and lists: a member of this name, or one more item.
 fn with_a_hole(receipt: &Value) -> Vec<(String, String)> {
     let mut holes = Vec::new();
     for place in containers(receipt, String::new()) {
@@ -141,7 +141,7 @@ fn containers(value: &Value, path: String) -> Vec<String> {
     found
 }
 
-/// The good receipts. Of A1 one more, whose id repeats the digest, as A2 has it.
+/// The valid receipts. A1 has a second one whose id repeats the digest, as in A2.
 fn receipts() -> Vec<Value> {
     let mut receipts: Vec<Value> = RECEIPTS.map(|text| serde_json::from_str(text).expect("JSON")).into();
     let mut repeating = receipts[0].clone();
@@ -174,12 +174,12 @@ fn what_nobody_signs_never_changes_the_state() {
             }
         }
     }
-    // Receipts of these two forms are made where their checks are tested.
+    // The unit tests of their checks create receipts of these two forms.
     let made = Family::ALL.into_iter().filter(|family| ![Family::B3, Family::E2].contains(family));
     assert_eq!(families, made.collect(), "of each family some place is not signed");
 }
 
-/// The two exceptions: the receipt is not read at all then.
+/// The two exceptions: the receipt cannot be parsed.
 #[test]
 fn what_nobody_signs_and_nobody_reads_is_refused_or_undecided() {
     let world = World::new();
@@ -201,7 +201,7 @@ fn what_nobody_signs_and_nobody_reads_is_refused_or_undecided() {
     }
 }
 
-/// The members of both; where both have one, that of the first.
+/// The members of both objects; those of `one` take precedence.
 fn merged(one: &Value, other: &Value) -> Value {
     let (Value::Object(one), Value::Object(other)) = (one, other) else { return one.clone() };
     let mut all = other.clone();
@@ -212,7 +212,7 @@ fn merged(one: &Value, other: &Value) -> Value {
     Value::Object(all)
 }
 
-/// A receipt of several shapes is of the family in which it is signed.
+/// A receipt of several shapes belongs to the family under which it is signed.
 #[test]
 fn the_shape_of_another_family_never_changes_the_state() {
     let world = World::new();
@@ -220,14 +220,14 @@ fn the_shape_of_another_family_never_changes_the_state() {
     let mut shapes = 0;
     for receipt in &receipts {
         let family = world.judged(&receipt.to_string()).family.expect("a family");
-        // The others sign whatever stands at the top.
+        // The other families sign every top-level member.
         if ![Family::B1, Family::B2, Family::D, Family::E, Family::X1, Family::X2].contains(&family) {
             continue;
         }
         for other in &receipts {
             let mut both = merged(receipt, other);
             if family == Family::X2 {
-                // The one member that its own text forbids: the JWS holds the payload.
+                // The only member that the x402 text forbids, because the JWS contains the payload.
                 both.as_object_mut().expect("an object").remove("payload");
             }
             let found = world.judged(&both.to_string());
@@ -238,7 +238,7 @@ fn the_shape_of_another_family_never_changes_the_state() {
     assert!(shapes >= 6 * 12, "{shapes}");
 }
 
-/// The proof beside the receipt is the one that counts: nobody signs what else stands there.
+/// Only the proof next to the receipt is used. All other content there is unsigned.
 #[test]
 fn a_second_proof_of_the_older_runtime_core_says_nothing() {
     let world = World::new();
@@ -264,7 +264,7 @@ fn families_name_the_agent_or_do_not() {
     }
 }
 
-/// What is signed is read as strictly as it was: one signature covers one text of a payload.
+/// Signed content is parsed as strictly as the signer wrote it: one signature covers one text of a payload.
 #[test]
 fn a_payload_of_x402_s_own_is_covered_as_it_is_written() {
     let world = World::new();

@@ -1,6 +1,6 @@
-//! The receipts of 256 KiB that cost most to judge, held to the budget of memory by counting what they allocate.
+//! Judges the most expensive receipts of 256 KiB and checks their memory budget by counting allocations.
 //!
-//! `.ci/worst` counts their instructions against the budget of time.
+//! `.ci/worst` checks their time budget by counting instructions.
 
 #[path = "worst/documents.rs"]
 mod documents;
@@ -11,7 +11,8 @@ use clresolve_receipt::judge::{ReceiptCheck, Status};
 use documents::kinds::Kind;
 use documents::{NAME, World};
 
-/// Most bytes that one question may have in use at once, from its reading to its answer, beyond its own text.
+/// Maximum number of bytes allocated at once while one question is parsed, judged and answered, not counting its own
+/// text.
 const MOST_BYTES: u64 = 16 << 20;
 
 #[test]

@@ -1,7 +1,9 @@
-//! The published vectors of receipts: each gets its stated result, and no changed byte does any good.
+//! The published vectors of receipts: each gets its stated result, and no changed byte makes a receipt trusted for
+//! another meaning.
 //!
-//! `CLRESOLVE_X402` names the folder in which they stand below `vectors`; without it these tests say so and pass. Every
-//! file of the folder must be listed in `expected.json`, so that none goes untested.
+//! The environment variable `CLRESOLVE_X402` names the directory that contains `vectors`. Without it, these tests print
+//! that they are skipped and pass. Every file of the directory must be listed in `expected.json`, so that none is
+//! skipped silently.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -48,7 +50,7 @@ fn x402_vectors_of_commandlayer_receipts_get_their_result() {
     }
 }
 
-/// Whatever byte of a receipt is changed: see [`withstand_every_changed_byte`].
+/// Changes every byte of the receipts; see [`withstand_every_changed_byte`].
 #[test]
 fn x402_vectors_of_receipts_withstand_every_changed_byte() {
     let Some(vectors) = vectors() else { return };
@@ -61,7 +63,8 @@ fn x402_vectors_of_receipts_withstand_every_changed_byte() {
     );
 }
 
-/// An offer is no receipt. x402's own receipt holds for the agent that has the signer's address and the receipt's URL.
+/// An offer is not a receipt. x402's own receipt is valid for the agent that has the signer's address and the receipt's
+/// URL.
 #[test]
 fn x402_vectors_of_offers_and_receipts_are_judged() {
     let Some(folder) = folder("offer-receipt") else { return };
@@ -88,7 +91,7 @@ fn x402_vectors_of_offers_and_receipts_are_judged() {
     assert!(receipts > 0);
 }
 
-/// The same of x402's own receipts by EIP-712, and of offers, which are no receipts whatever byte is changed.
+/// The same for x402's own receipts with EIP-712, and for offers, which are never receipts, whichever byte is changed.
 #[test]
 fn x402_vectors_of_x402_s_own_receipts_withstand_every_changed_byte() {
     let Some(folder) = folder("offer-receipt") else { return };
@@ -97,7 +100,7 @@ fn x402_vectors_of_x402_s_own_receipts_withstand_every_changed_byte() {
     assert!(tried.good > 0 && tried.bad > 5 && tried.unsigned_of_good > 0 && tried.unsigned_of_bad > 0, "{tried:?}");
 }
 
-/// And by JWS, of which no receipt was published: those of the sandbox.
+/// The same for receipts by JWS. None is published, so the sandbox's are used.
 #[test]
 fn x402_s_own_receipts_by_jws_withstand_every_changed_byte() {
     let receipts = [
@@ -110,7 +113,7 @@ fn x402_s_own_receipts_by_jws_withstand_every_changed_byte() {
     assert!(tried.good == 1 && tried.bad == 2 && tried.unsigned_of_good > 0 && tried.unsigned_of_bad > 0, "{tried:?}");
 }
 
-/// Changes every byte of artifacts, to each of which a member is added that nobody signs.
+/// Changes every byte of the artifacts, each with an added unsigned member.
 fn x402_s_own(artifacts: impl IntoIterator<Item = (String, Value)>) -> Tried {
     let seller = Seller::new(PAYEE);
     let with_note = |(file, mut artifact): (String, Value)| {
@@ -125,7 +128,7 @@ fn x402_s_own(artifacts: impl IntoIterator<Item = (String, Value)>) -> Tried {
     withstand_every_changed_byte(&cases, |_, receipt| seller.judged_bytes(receipt))
 }
 
-/// How many receipts were changed, and how many changes were of what nobody signs.
+/// Number of changed receipts, and of changes that affected only unsigned content.
 #[derive(Debug, Default)]
 struct Tried {
     good: usize,
@@ -134,9 +137,9 @@ struct Tried {
     unsigned_of_bad: usize,
 }
 
-/// Changes every byte of receipts, each with the name of its file; `judged` judges what one of them became. It is trusted
-/// only where it means what it meant, or where the member is one that nobody signs; and such a member never changes the
-/// state, be the receipt good or bad. One that was altered stays refused, unless the change undoes that.
+/// Changes every byte of receipts, each with its file name; `judged` judges the result. A changed receipt may be
+/// trusted only if its signed meaning is unchanged. A change of an unsigned member never changes the state, whether the
+/// receipt is valid or not. A receipt that was already altered stays rejected unless the change reverts the alteration.
 fn withstand_every_changed_byte(
     receipts: &[(String, Vec<u8>)],
     judged: impl Fn(usize, &[u8]) -> ReceiptJudgement,
@@ -184,13 +187,13 @@ fn changed(text: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
-/// Another character of its kind, the other case, what is no UTF-8, and those that have a meaning of their own.
+/// Another character of the same kind, the other case, invalid UTF-8, and characters with a special meaning.
 fn changes(byte: u8) -> impl Iterator<Item = u8> {
     let kinds = [byte ^ 1, byte ^ 0x20, byte ^ 0x80, b'"', b'\\', b'0', b'e', b' ', b',', b':', b'}'];
     kinds.into_iter().filter(move |changed| *changed != byte)
 }
 
-/// Whether no member stands twice.
+/// Whether no object has a duplicate member.
 fn is_readable(found: &ReceiptJudgement) -> bool {
     !codes(found).contains(&Code::ReceiptDuplicateKey)
 }
@@ -198,10 +201,10 @@ fn is_readable(found: &ReceiptJudgement) -> bool {
 const PAYEE: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 const THIEF: &str = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
 
-/// The key of the vectors, of the seed of 32 sevens.
+/// The key of the vectors, whose seed is the byte seven repeated 32 times.
 const KEY: &str = "ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=";
 
-/// An agent with one address, at the place of the vectors, for which their key signs.
+/// An agent at the URL of the vectors, with one address for which their key signs.
 struct Seller {
     agent: ReceiptAgent,
     signer: ReceiptSigner,
@@ -242,7 +245,7 @@ impl Seller {
     }
 }
 
-/// The files of a folder in JSON, with their names.
+/// The JSON files of a directory, with their names.
 fn artifacts(folder: &Path) -> Vec<(String, Value)> {
     let files = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let read = |path: PathBuf| {
@@ -253,8 +256,8 @@ fn artifacts(folder: &Path) -> Vec<(String, Value)> {
     files.map(|file| read(file.expect("a file").path())).collect()
 }
 
-/// What the family's verifiers sign beside a JSON value that nobody covers, by the value of the whole receipt less what is
-/// listed as unsigned. `None` where the text is no JSON. The hex digits of a signature have two cases.
+/// What the family's verifiers compare: the JSON value of the whole receipt without the members listed as unsigned.
+/// `None` if the text is not JSON. The hex digits of a signature may have either case.
 fn signed(receipt: &[u8], found: &ReceiptJudgement) -> Option<Value> {
     let mut value: Value = serde_json::from_slice(receipt).ok()?;
     for pointer in &found.unsigned {
@@ -270,7 +273,7 @@ fn signed(receipt: &[u8], found: &ReceiptJudgement) -> Option<Value> {
     Some(in_doubles(value))
 }
 
-/// The same with each number as the double that ECMAScript reads.
+/// The same value with each number as the double that ECMAScript reads.
 fn in_doubles(value: Value) -> Value {
     match value {
         Value::Number(number) => (number.as_f64().unwrap_or(f64::NAN) + 0.0).into(),
@@ -289,7 +292,7 @@ struct Vector {
     family: String,
     canonical_sha256: Option<String>,
     hash_matches: Option<bool>,
-    /// Whether the signature holds; in words where that depends.
+    /// Whether the signature is valid; a text if that depends.
     signature_valid: Value,
     receipt: Vec<u8>,
     signer: ReceiptSigner,
@@ -297,12 +300,13 @@ struct Vector {
 }
 
 impl Vector {
-    /// Whether it holds, by what the published list says of hash and signature, whatever kind of file it is.
+    /// Whether the receipt is valid according to the published results for hash and signature, regardless of the kind
+    /// of file.
     fn is_good(&self) -> bool {
         self.hash_matches == Some(true) && self.signature_valid == true
     }
 
-    /// Whether the key has signed what the receipt holds, for whomever it names.
+    /// Whether the key signed the content, for whichever name.
     fn is_signed(&self) -> bool {
         self.hash_matches == Some(true) && self.signature_valid != false
     }
@@ -311,13 +315,13 @@ impl Vector {
         matches!(parse(&self.receipt, Limits::CARD), Err(JsonError::DuplicateKey { .. }))
     }
 
-    /// Whether a name stands at the top as the signer's, and it is not the name that signs for the agent.
+    /// Whether the top-level signer is another name than the agent's signer.
     fn names_another_signer(&self) -> bool {
         let receipt: Value = serde_json::from_slice(&self.receipt).expect("JSON");
         receipt["signer"].as_str().is_some_and(|signer| signer != self.signer.name.as_str())
     }
 
-    /// The published list says so also of families without a digest: what it means there is the signature.
+    /// The published list also reports this for families without a digest, where it refers to the signature.
     fn has_another_hash(&self) -> bool {
         let has_digest =
             !["mcp-1.1.0-top-level-proof", "runtime-core-layered", "clas-execution-v1"].contains(&self.family.as_str());
@@ -341,7 +345,7 @@ impl Vector {
     }
 }
 
-/// Who signs, with what is published under the name.
+/// A signer with the records published under its name.
 fn signer(name: &str, key: &str, kid: &str) -> ReceiptSigner {
     ReceiptSigner {
         name: EnsName::parse(name).expect("a name"),
@@ -400,7 +404,7 @@ fn vectors() -> Option<Vec<Vector>> {
     Some(vectors)
 }
 
-/// A folder of vectors. Where the variable is unset the test says that it is skipped.
+/// A directory of vectors. If the variable is unset, prints that the test is skipped.
 fn folder(of: &str) -> Option<PathBuf> {
     let Some(root) = std::env::var_os("CLRESOLVE_X402") else {
         println!("skipped: CLRESOLVE_X402 is not set");

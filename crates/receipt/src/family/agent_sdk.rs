@@ -1,16 +1,16 @@
-//! B1, the receipts of the agent SDK: a `signature` at the top, the digest in `metadata.proof`.
+//! B1, receipts of the agent SDK: a top-level `signature`, with the digest in `metadata.proof`.
 //!
-//! Signed are six members; one that is absent is absent. A member that is named `__proto__` is one like any other, as the
-//! agent SDK has it; verifyagent loses it, and so verifies what was altered there.
+//! The signature covers six members; absent members stay absent. A member named `__proto__` is an ordinary member, as
+//! in the agent SDK. Verifyagent drops it, and therefore accepts receipts in which it was altered.
 
 use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others};
 use crate::canonical::MemberOrder;
 use crate::json::Node;
 
-/// The members that are signed.
+/// The signed members.
 pub(super) const SIGNED: [&str; 6] = ["signer", "verb", "input", "output", "execution", "ts"];
 
-/// What the families B to E call their canonical form.
+/// Name of the canonical form in families B to E.
 pub(super) const CANONICAL: &str = "json.sorted_keys.v1";
 
 pub(super) fn is(receipt: &Node) -> bool {

@@ -1,7 +1,7 @@
-//! E, CLAS execution receipts: `schema` `clas.execution.receipt.v1`, proofs in a list.
+//! E, CLAS execution receipts: `schema` is `clas.execution.receipt.v1`, and the proofs are a list.
 //!
-//! E signs six members, whatever `covers` of the proof says; E2 signs the members that it lists. Of the proofs only the one
-//! of execution counts.
+//! E signs six fixed members, regardless of the proof's `covers`; E2 signs the members that `covers` lists. Only the
+//! proof of execution is used.
 
 use std::iter;
 
@@ -13,17 +13,17 @@ use crate::json::Node;
 /// The members that E signs.
 const SIGNED: [&str; 6] = ["clas", "schema", "receipt_id", "verb", "agent", ACTION];
 
-/// The member that says what was done.
+/// The member that describes the executed action.
 const ACTION: &str = "action";
 
-/// Most members that a proof covers. A receipt has six beside the proofs.
+/// Maximum number of members that a proof may cover. A receipt has six besides the proofs.
 const MAX_COVERED: usize = 32;
 
 pub(super) fn is(receipt: &Node) -> bool {
     receipt.says(&["schema"], "clas.execution.receipt.v1")
 }
 
-/// Whether its proof of execution lists what it covers.
+/// Whether the proof of execution lists the members that it covers.
 pub(super) fn is_scoped(receipt: &Node) -> bool {
     is(receipt) && proof(receipt).is_ok_and(|(_, proof)| proof.get("covers").is_some())
 }
@@ -32,7 +32,7 @@ pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
     Ok(parts(receipt, proof(receipt)?, Family::E, Signs::HexDigest, &SIGNED))
 }
 
-/// Signed are the canonical bytes of the members that `covers` lists, and of no other.
+/// The signature covers the canonical bytes of exactly the members that `covers` lists.
 pub(super) fn take_scoped_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
     let (index, proof) = proof(receipt)?;
     let no_scope = |why| NoSignedParts { place: format!("/proofs/{index}/covers"), why };
@@ -55,7 +55,7 @@ pub(super) fn take_scoped_apart(receipt: &Node) -> Result<SignedParts, NoSignedP
     Ok(parts(receipt, (index, proof), Family::E2, Signs::CanonicalBytes, &covered))
 }
 
-/// The one proof of execution, and its place in the list.
+/// The single proof of execution, and its index in the list.
 fn proof(receipt: &Node) -> Result<(usize, &Node), NoSignedParts> {
     let proofs = match receipt.get("proofs") {
         Some(Node::List(proofs)) => proofs.as_slice(),
@@ -69,7 +69,7 @@ fn proof(receipt: &Node) -> Result<(usize, &Node), NoSignedParts> {
     }
 }
 
-/// What stands in the receipt, of which the proof at `index` signs the members `signed`.
+/// The parts of the receipt, given the proof at `index` and the members `signed` that it signs.
 fn parts(receipt: &Node, (index, proof): (usize, &Node), family: Family, signs: Signs, signed: &[&str]) -> SignedParts {
     let at = |path: &[&str]| Claim::at(proof, path).below(&format!("/proofs/{index}"));
     let below = |path: &[&str], known: &[&str]| {

@@ -1,6 +1,6 @@
-//! D0, the older receipts of runtime-core: the proof in `metadata`, or beside the receipt in `signature`.
+//! D0, older receipts of runtime-core: the proof is in `metadata`, or next to the receipt in `signature`.
 //!
-//! Signed is the receipt without the whole of `metadata`, so whatever else stands there is nobody's word.
+//! The signature covers the receipt without the whole of `metadata`. Any other content of `metadata` is unsigned.
 
 use super::agent_sdk::CANONICAL;
 use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others, present, sdk};
@@ -10,14 +10,14 @@ use crate::json::Node;
 const BESIDE: [&str; 2] = ["signature", "proof"];
 const WITHIN: [&str; 2] = ["metadata", "proof"];
 
-/// The members of a proof that are compared, but for the signature.
+/// The members of a proof that are compared, besides the signature.
 const COMPARED: [&str; 5] = ["alg", "canonical", "hash_sha256", "kid", "signer_id"];
 
 pub(super) fn is(receipt: &Node) -> bool {
     is_beside(receipt) || stands(receipt, WITHIN)
 }
 
-/// Whether the proof stands beside the receipt. Then nobody signs a `metadata` there, so it says nothing.
+/// Whether the proof is next to the receipt. A `metadata` inside the receipt is then unsigned and ignored.
 fn is_beside(receipt: &Node) -> bool {
     receipt.get("receipt").is_some_and(Node::is_object) && stands(receipt, BESIDE)
 }

@@ -1,17 +1,17 @@
-//! D, the layered receipts of runtime-core: `{receipt, runtime?, signature: {proof}}`.
+//! D, layered receipts of runtime-core: `{receipt, runtime?, signature: {proof}}`.
 //!
-//! Signed are the members of `receipt` that the code knows, as canonical bytes, in the order of the signer's locale. The
-//! published verifier puts its own `line` and `contract` there; here they are those of the receipt, so they are covered.
+//! The signature covers the canonical bytes of the known members of `receipt`, in the order of the signer's locale. The
+//! published verifier substitutes its own `line` and `contract`. This one uses the receipt's, so they are covered.
 
 use super::agent_sdk::CANONICAL;
 use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others};
 use crate::canonical::MemberOrder;
 use crate::json::Node;
 
-/// Where what is signed stands.
+/// The place of the signed content.
 const INNER: &str = "/receipt";
 
-/// The members that are signed.
+/// The signed members.
 const SIGNED: [&str; 10] =
     ["line", "contract", "verb", "version", "payload", "status", "trace", "result", "error", "commercial"];
 

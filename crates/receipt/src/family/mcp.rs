@@ -1,6 +1,6 @@
-//! C, the receipts of the MCP server: a `proof` at the top, without a digest.
+//! C, receipts of the MCP server: a top-level `proof` without a digest.
 //!
-//! Signed is the whole receipt without `proof`: the canonical bytes themselves.
+//! The signature covers the canonical bytes of the whole receipt without `proof`.
 
 use super::agent_sdk::CANONICAL;
 use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others};

@@ -1,25 +1,25 @@
-//! What a receipt is taken apart into.
+//! The parts of a receipt: content, proof and unsigned members.
 
 use serde::Serialize;
 
 use crate::canonical::MemberOrder;
 use crate::json::Node;
 
-/// A family.
+/// A family of receipts that are signed in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[non_exhaustive]
 pub enum Family {
     /// The SDKs.
     A1,
-    /// The runtime: the same identifiers as the SDKs, another form.
+    /// The runtime: same identifiers as the SDKs, another canonical form.
     A2,
     /// The commercial runtime.
     A3,
-    /// The agent SDK, and verifyagent.
+    /// The agent SDK and verifyagent.
     B1,
     /// The website.
     B2,
-    /// The agent SDK from 1.1 on: the shape of the website's receipts, another form.
+    /// The agent SDK since 1.1: the shape of the website's receipts, another canonical form.
     B3,
     /// The MCP server.
     C,
@@ -29,9 +29,9 @@ pub enum Family {
     D0,
     /// CLAS execution receipts.
     E,
-    /// CLAS execution receipts whose proof covers the members that it lists.
+    /// CLAS execution receipts whose proof lists the members that it covers.
     E2,
-    /// x402's own receipts (extension offer-receipt), signed by EIP-712.
+    /// x402's own receipts (extension offer-receipt), signed with EIP-712.
     X1,
     /// x402's own receipts, as a JWS.
     X2,
@@ -74,64 +74,64 @@ impl Family {
         }
     }
 
-    /// Whether its receipts are those of the request and receipt schemas of line 1.0.0, which a card binds (PC-7).
+    /// Whether its receipts follow the request and receipt schemas of line 1.0.0, which a card binds (PC-7).
     pub(crate) fn is_of_schemas(self) -> bool {
         matches!(self, Self::A1 | Self::A2 | Self::A3 | Self::D0)
     }
 }
 
-/// A receipt taken apart.
+/// The parts of a receipt.
 #[derive(Clone, Debug)]
 pub(crate) struct SignedParts {
     pub(crate) family: Family,
-    /// What is canonicalised: all that the signature covers, and nothing else.
+    /// The content to canonicalize: everything that the signature covers, and nothing else.
     pub(crate) content: Node,
-    /// JSON Pointer of the content in the receipt.
+    /// JSON Pointer to the content in the receipt.
     pub(crate) root: &'static str,
     pub(crate) order: MemberOrder,
     pub(crate) signs: Signs,
-    /// What the proof says of its algorithms, each with the one word that the family knows.
+    /// The proof's algorithm names, each with the only value that the family accepts.
     pub(crate) algorithms: Vec<(Claim, &'static str)>,
-    /// What the proof calls its canonical form, and what the family calls it.
+    /// The proof's name of its canonical form, and the family's name of it.
     pub(crate) canonical: (Claim, &'static str),
-    /// The claimed digest, where the family has one.
+    /// The stated digest, if the family has one.
     pub(crate) hash: Option<Claim>,
     pub(crate) signature: Claim,
     pub(crate) alphabet: Alphabet,
-    /// Each place that names the key; none where the family has none.
+    /// Each place that names the key; empty if the family has none.
     pub(crate) kids: Vec<Claim>,
     /// Each place that names the signer.
     pub(crate) signers: Vec<Claim>,
-    /// The place that names the agent, where the family has one.
+    /// The place that names the agent, if the family has one.
     pub(crate) agent: Option<Claim>,
-    /// JSON Pointers of members that no signature covers and no check compares.
+    /// JSON Pointers of members that neither a signature nor a check covers.
     pub(crate) unsigned: Vec<String>,
 }
 
-/// What Ed25519 signs.
+/// The message that is signed with Ed25519.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signs {
-    /// The 64 hex digits of the SHA-256 of the canonical bytes.
+    /// The SHA-256 of the canonical bytes as 64 hex digits.
     HexDigest,
-    /// The canonical bytes.
+    /// The canonical bytes themselves.
     CanonicalBytes,
 }
 
-/// How a signature is written.
+/// Encoding of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Alphabet {
-    /// Base64, padded.
+    /// Padded base64.
     Standard,
-    /// Base64url, not padded.
+    /// Unpadded base64url.
     Url,
 }
 
-/// What a receipt says in one place.
+/// The value at one place of a receipt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
-    /// JSON Pointer.
+    /// JSON Pointer into the receipt.
     pub(crate) place: String,
-    /// The text; `None` where the member is missing or is no text.
+    /// The text; `None` if the member is missing or not a text.
     pub(crate) value: Option<String>,
 }
 
@@ -144,14 +144,14 @@ impl Claim {
         }
     }
 
-    /// The same of a part that stands at `root` in the receipt.
+    /// Prefixes the place with `root`, the place of the part in the receipt.
     pub(crate) fn below(self, root: &str) -> Self {
         Self { place: format!("{root}{}", self.place), ..self }
     }
 }
 
 impl SignedParts {
-    /// Whether the proof names the canonical form of the family.
+    /// Whether the proof names the family's canonical form.
     pub(crate) fn names_its_form(&self) -> bool {
         let (claim, expected) = &self.canonical;
         claim.value.as_deref() == Some(*expected)
@@ -163,23 +163,23 @@ impl SignedParts {
     }
 }
 
-/// Why a receipt with a family's shape has nothing that could be canonicalised.
+/// Why a receipt of a family's shape has no content to canonicalize.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NoSignedParts {
-    /// JSON Pointer of the member that is missing.
+    /// JSON Pointer of the missing member.
     pub(crate) place: String,
-    /// Why it is needed.
+    /// Why the member is required.
     pub(crate) why: &'static str,
 }
 
-/// JSON Pointers of the members of the object at `path` that are not among `known`.
+/// JSON Pointers of the members of the object at `path` that are not in `known`.
 pub(super) fn others(receipt: &Node, path: &[&str], known: &[&str]) -> Vec<String> {
     let names = receipt.at(path).map(|object| object.names_beside(known)).unwrap_or_default();
     let place = |name: &String| clresolve_core::json::pointer::of(path.iter().copied().chain([name.as_str()]));
     names.iter().map(place).collect()
 }
 
-/// JSON Pointers of those of `paths` that stand in the receipt.
+/// JSON Pointers of those `paths` that exist in the receipt.
 pub(super) fn present(receipt: &Node, paths: &[&[&str]]) -> Vec<String> {
     let there = paths.iter().filter(|path| receipt.at(path).is_some());
     there.map(|path| clresolve_core::json::pointer::of(path.iter().copied())).collect()

@@ -1,7 +1,7 @@
-//! B3, the receipts of the agent SDK from 1.1 on: `metadata.proof` as the website writes it.
+//! B3, receipts of the agent SDK since 1.1: `metadata.proof` as in the website's receipts.
 //!
-//! Signed is the whole receipt without the proof, and without `metadata` where that holds nothing else: the canonical bytes
-//! themselves, of which the proof states the digest.
+//! The signature covers the canonical bytes of the whole receipt without the proof, and without `metadata` if it
+//! contains nothing else. The proof states the digest of these bytes.
 
 use super::{Family, NoSignedParts, SignedParts, Signs, website};
 use crate::json::Node;
@@ -15,7 +15,8 @@ pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
         }
     }
     let website = website::parts(receipt);
-    // The published form has no `signer_id`: the signed `signer` names the signer. One that is there is compared.
+    // The published form has no `signer_id`, because the signed `signer` names the signer. If one is present, it is
+    // compared.
     let names_signer_again = receipt.at(&["metadata", "proof", "signer_id"]).is_some();
     let signers = website.signers.into_iter().take(1 + usize::from(names_signer_again)).collect();
     Ok(SignedParts {

@@ -1,7 +1,7 @@
-//! A2, the receipts of the runtime, which look like the SDKs', and A3, those of the commercial runtime.
+//! A2, receipts of the runtime, which look like those of the SDKs, and A3, receipts of the commercial runtime.
 //!
-//! Signed is the whole receipt, with empty texts for the digest and the signature of the proof and for
-//! `metadata.receipt_id`, which repeats the digest.
+//! The signature covers the whole receipt, in which the proof's digest and signature and `metadata.receipt_id`, which
+//! repeats the digest, are replaced by empty texts.
 
 use super::{Family, NoSignedParts, SignedParts, present, sdk};
 use crate::canonical::MemberOrder;
@@ -14,8 +14,8 @@ pub(super) fn is_commercial(receipt: &Node) -> bool {
         && receipt.says(&["metadata", "proof", "canonical"], CANONICAL)
 }
 
-/// Whether the receipt's id is the claimed digest, as the runtime has it. Nobody signs that: it says which reading of a
-/// receipt that holds in none is shown.
+/// Whether the receipt's id equals the stated digest, as the runtime writes it. The id is unsigned. It only selects the
+/// reading to report if the signature is valid under none.
 pub(super) fn repeats_its_digest(receipt: &Node) -> bool {
     let id = receipt.text_at(&["metadata", "receipt_id"]);
     id.is_some() && id == receipt.text_at(&["metadata", "proof", "hash_sha256"])

@@ -1,6 +1,7 @@
-//! A1, the receipts of the SDKs: `metadata.proof` with alg `ed25519-sha256` and canonical `cl-stable-json-v1`.
+//! A1, receipts of the SDKs: `metadata.proof` with alg `ed25519-sha256` and canonical `cl-stable-json-v1`.
 //!
-//! Signed is the whole receipt without `receipt_id` and `metadata.receipt_id`, and of the proof the members that say how.
+//! The signature covers the whole receipt without `receipt_id` and `metadata.receipt_id`. Of the proof, it covers the
+//! members that describe the method.
 
 use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others, present};
 use crate::canonical::MemberOrder;
@@ -9,7 +10,7 @@ use crate::json::Node;
 pub(super) const ALG: &str = "ed25519-sha256";
 pub(super) const CANONICAL: &str = "cl-stable-json-v1";
 
-/// The members of the proof that are signed.
+/// The signed members of the proof.
 const SIGNED: [&str; 3] = ["alg", "canonical", "signer_id"];
 
 pub(super) fn is(receipt: &Node) -> bool {
@@ -31,7 +32,7 @@ pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
     Ok(SignedParts { unsigned, ..parts(receipt, Family::A1, CANONICAL, content, MemberOrder::Sorted) })
 }
 
-/// What the proof of A1, A2 and A3 says about `content`.
+/// The statements of the proof of A1, A2 and A3 about `content`.
 pub(super) fn parts(
     receipt: &Node,
     family: Family,
@@ -40,7 +41,8 @@ pub(super) fn parts(
     order: MemberOrder,
 ) -> SignedParts {
     let at = |member: &str| Claim::at(receipt, &["metadata", "proof", member]);
-    // No published program names the key in the proof; the SDKs' own vectors sign one at the top. Whatever is signed counts.
+    // No published program names the key in the proof, and the SDKs' own vectors sign one at the top level. Any signed
+    // place is compared.
     let places: [&[&str]; 2] = [&["kid"], &["metadata", "proof", "kid"]];
     let signed = places.into_iter().filter(|place| content.at(place).is_some());
     let kids = signed.map(|place| Claim::at(receipt, place)).collect();

@@ -1,8 +1,9 @@
-//! B2, the receipts of the website: digest and signature are objects in `metadata.proof`.
+//! B2, receipts of the website: digest and signature are objects in `metadata.proof`.
 //!
-//! Signed are the members of B1, in another order. Where one is absent the published code signs a text that is no JSON,
-//! and for `receipt_type` `genesis` it signs other members: neither is taken apart here. Nobody signs that member, nor
-//! `family`, so a receipt that names another kind is of this family where the signature holds by its form.
+//! The signature covers the members of B1, in another order. If a member is absent, the published code signs a text
+//! that is not JSON; if `receipt_type` is `genesis`, it signs other members. Neither case is supported. `receipt_type`
+//! and `family` are unsigned, so a receipt that names another kind belongs to this family if its signature is valid in
+//! this form.
 
 use super::agent_sdk::{CANONICAL, SIGNED};
 use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others};
@@ -14,7 +15,7 @@ pub(super) fn is(receipt: &Node) -> bool {
     is_object("hash") && is_object("signature")
 }
 
-/// Whether it says to be a receipt of another kind, of which nothing tells what is signed.
+/// Whether the receipt declares another kind, whose signed content is unknown.
 pub(super) fn names_another(receipt: &Node) -> bool {
     receipt.says(&["family"], "trust") || receipt.says(&["receipt_type"], "genesis")
 }
@@ -30,7 +31,7 @@ pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
     Ok(SignedParts { content: receipt.only(&SIGNED), unsigned, ..parts(receipt) })
 }
 
-/// What the proof says.
+/// The statements of the proof.
 pub(super) fn parts(receipt: &Node) -> SignedParts {
     let at = |path: &[&str]| Claim::at(receipt, &[&["metadata", "proof"], path].concat());
     SignedParts {
@@ -51,7 +52,7 @@ pub(super) fn parts(receipt: &Node) -> SignedParts {
     }
 }
 
-/// The members of the proof that nobody signs and no check compares.
+/// The members of the proof that neither a signature nor a check covers.
 pub(super) fn unsigned_in_proof(receipt: &Node) -> Vec<String> {
     let below = |path: &[&str], known: &[&str]| others(receipt, &[&["metadata", "proof"], path].concat(), known);
     [

@@ -1,4 +1,4 @@
-//! A receipt taken apart: the bytes that its family signs, recomputed, and whether the signature is over them.
+//! A receipt with its recomputed canonical bytes, and whether the signature covers them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -9,7 +9,7 @@ use super::knowledge::ReceiptSigner;
 use crate::canonical::{NoForm, form};
 use crate::family::{Alphabet, NoSignedParts, SignedParts, Signs};
 
-/// A receipt taken apart, with its canonical bytes.
+/// The parts of a receipt and its canonical bytes.
 pub(super) struct CanonicalReceipt {
     pub(super) parts: SignedParts,
     bytes: Vec<u8>,
@@ -18,9 +18,9 @@ pub(super) struct CanonicalReceipt {
 
 /// Why a receipt cannot be read as one of a family.
 pub(super) enum NoReading {
-    /// It lacks a part.
+    /// A part is missing.
     Parts(NoSignedParts),
-    /// What is signed, below this place, has no canonical form.
+    /// The signed content at this place has no canonical form.
     Form(NoForm, &'static str),
 }
 
@@ -36,7 +36,7 @@ impl CanonicalReceipt {
         claimed == Some(self.digest.hex().as_str())
     }
 
-    /// Whether the signature is one by this key over what was recomputed.
+    /// Whether the signature over the recomputed message is valid for this signer's key.
     pub(super) fn is_signed_by(&self, signer: Result<&ReceiptSigner, &Reason>) -> bool {
         let text = self.parts.signature.value.as_deref().unwrap_or_default();
         let bytes = match self.parts.alphabet {
@@ -47,7 +47,7 @@ impl CanonicalReceipt {
         key.zip(bytes.ok()).is_some_and(|(key, bytes)| key.has_signed(&self.message(), &bytes))
     }
 
-    /// The message under the signature.
+    /// The signed message.
     fn message(&self) -> Vec<u8> {
         if clresolve_core::mutant!("receipts-say-their-digest") {
             let claimed = self.parts.hash.as_ref().and_then(|claim| claim.value.clone());

@@ -1,44 +1,44 @@
-//! The checks of a receipt by name, and how each ended.
+//! The checks of a receipt and their results.
 
 use clresolve_verdict::verdict::Status;
 use serde::Serialize;
 
-/// A check.
+/// A check of a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReceiptCheck {
-    /// The agent that was asked is trusted.
+    /// The agent is trusted.
     Identity,
     /// The receipt is strict JSON of one known shape.
     Family,
-    /// It is what the schemas of its line demand.
+    /// The receipt follows the schemas of its line.
     Schema,
-    /// The claimed digest is the recomputed one.
+    /// The stated digest equals the recomputed one.
     Hash,
-    /// The signature holds over what was recomputed.
+    /// The signature over the recomputed content is valid.
     Signature,
-    /// The key's id is the published one.
+    /// The key id equals the published one.
     Key,
-    /// The canonical form is the family's.
+    /// The canonical form is that of the family.
     Canonical,
     /// The signer is the one that the agent's records name.
     Signer,
-    /// The agent, its entry and its verb are those that were asked.
+    /// Agent, entry and verb are those that were called.
     Agent,
-    /// Its times can be right.
+    /// Its times are plausible.
     Time,
-    /// It is about the request.
+    /// The receipt is about the request.
     Request,
-    /// It is about what was decided.
+    /// The receipt is about the payment decision.
     Decision,
-    /// It was paid for, as it was permitted.
+    /// The purchase was paid as the decision permitted.
     Settlement,
-    /// It was not shown for another request before.
+    /// The receipt was not shown for another request or purchase before.
     Replay,
 }
 
 impl ReceiptCheck {
-    /// The check's stable word.
+    /// The check's stable identifier.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Identity => "identity",
@@ -59,21 +59,21 @@ impl ReceiptCheck {
     }
 }
 
-/// One check and its end.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Row {
     /// The check.
     pub check: ReceiptCheck,
     /// How it ended.
     pub status: Status,
-    /// What would be right.
+    /// The expected value.
     pub expected: Option<String>,
-    /// What stands there.
+    /// The observed value.
     pub observed: Option<String>,
-    /// JSON Pointer into the receipt, or a record's key.
+    /// JSON Pointer into the receipt, or the key of a record.
     #[serde(rename = "where")]
     pub place: Option<String>,
-    /// CLAS's code for it, where it has one.
+    /// The CLAS error code, if there is one.
     pub clas: Option<&'static str>,
 }
 

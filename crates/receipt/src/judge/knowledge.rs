@@ -1,4 +1,4 @@
-//! What a receipt is judged by: the agent, who signs for it, the request, the purchase and the bound schema.
+//! The facts that a receipt is judged by: the agent, its signer, the request, the purchase and the bound schema.
 
 use std::iter;
 
@@ -17,50 +17,50 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::question::Request;
 
-/// How far the clock of a signer may be ahead of ours, or behind the buyer's.
+/// Accepted clock difference: a signer's clock may be this far ahead of ours, or behind the buyer's.
 pub const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
 
-/// Most verbs of an agent whose URLs are looked for. A layer has a dozen or so; each URL may be as long as a record, and is
-/// compared with the others.
+/// Maximum number of an agent's verbs whose URLs are looked up. A layer has about a dozen. Each URL may be as long as a
+/// record and is compared with all others.
 const MAX_VERBS: usize = 64;
 
-/// What a receipt is judged by.
+/// The facts that a receipt is judged by.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceiptKnowledge<'a> {
-    /// The agent that was asked. `None` if its name cannot be parsed.
+    /// The agent that was called. `None` if its name cannot be parsed.
     pub agent: Option<&'a ReceiptAgent>,
-    /// Who signs for it, or why that is not known.
+    /// Who signs for the agent, or why that is unknown.
     pub signer: Result<&'a ReceiptSigner, &'a Reason>,
     /// The request that was sent.
     pub request: Option<&'a Request>,
-    /// What was decided and paid.
+    /// The decision and the payment.
     pub bought: Option<&'a Bought>,
-    /// Before this nothing was bought; `None` where that is not known.
+    /// Earliest possible time of the purchase; `None` if unknown.
     pub earliest: Option<Timestamp>,
-    /// The schema of its receipts; `None` where its card binds none whose bytes could be known.
+    /// The schema of the agent's receipts; `None` if its card binds none, or none whose bytes could be proven.
     pub schema: Option<BoundReceipt<'a>>,
-    /// The time.
+    /// The current time.
     pub now: Timestamp,
 }
 
 impl ReceiptKnowledge<'_> {
-    /// The earliest time that a receipt for the purchase can tell, by whatever clock.
+    /// The earliest time that a receipt for the purchase may state, allowing for clock differences.
     pub(super) fn first(&self) -> Option<Timestamp> {
         let earliest = self.earliest.filter(|_| !clresolve_core::mutant!("receipts-before-their-purchase"))?;
         Some(earliest.checked_sub(MAX_CLOCK_SKEW).unwrap_or(Timestamp::MIN))
     }
 }
 
-/// The agent that was asked.
+/// The agent that was called.
 #[derive(Clone, Debug)]
 pub struct ReceiptAgent {
-    /// Its name.
+    /// Its ENS name.
     pub name: EnsName,
     /// The x402 entry of its card.
     pub entry: Option<String>,
-    /// The verbs of its card; empty where that is not known.
+    /// The verbs of its card; empty if unknown.
     pub verbs: Vec<String>,
-    /// Its addresses: keys that sign x402's own receipts by EIP-712.
+    /// Its addresses, whose keys sign x402's own receipts with EIP-712.
     pub addresses: SignerAddresses,
     /// The URLs behind its entry.
     pub routes: AgentRoutes,
@@ -69,15 +69,15 @@ pub struct ReceiptAgent {
 /// The addresses that a name publishes.
 #[derive(Clone, Debug, Default)]
 pub struct SignerAddresses {
-    /// Those that stand.
+    /// The addresses that are settled.
     pub settled: Vec<Address>,
-    /// Why there may be others.
+    /// Why further addresses may exist.
     pub open: Option<Box<Reason>>,
 }
 
 impl SignerAddresses {
-    /// The addresses that the name of a verdict publishes. It leaves out those on which the gate would not rely: vouched for
-    /// by too little, or from places that it denies.
+    /// The addresses that the verdict's name publishes. Addresses on which the gate would not rely are excluded: their
+    /// proof is too weak, or the policy denies their source.
     pub fn of(verdict: &Verdict, published: Option<&Published>, gate: &GatePolicy) -> Self {
         let Some(published) = published else { return Self::default() };
         let open = |why: String| Some(Box::new(Reason::new(Code::ReceiptKeyUnpublished).at("addr").observed(why)));
@@ -107,15 +107,15 @@ impl SignerAddresses {
 /// The URLs behind the entry of an agent.
 #[derive(Clone, Debug, Default)]
 pub struct AgentRoutes {
-    /// Those that stand, each once.
+    /// The distinct URLs that are settled.
     pub settled: Vec<Route>,
-    /// Why there may be others.
+    /// Why further URLs may exist.
     pub open: Option<Box<Reason>>,
 }
 
 impl AgentRoutes {
-    /// From what `route` finds for each verb of the agent of a verdict, the first one by default, and where its tools are
-    /// called over MCP by what its name has `published`.
+    /// Collects the URL that `route` finds for each verb of the verdict's agent, the default verb first, and the MCP
+    /// endpoint that its name has `published`.
     pub fn of_verbs(
         verdict: &Verdict,
         published: Option<&Published>,
@@ -128,8 +128,8 @@ impl AgentRoutes {
         Self::of(iter::once(None).chain(further).map(route).chain(unread).chain(published.and_then(Route::of_tools)))
     }
 
-    /// From what was found for each verb of the agent. To have none is an answer; a record that is not known, or that
-    /// cannot be used, leaves it open.
+    /// Collects the lookup results for each verb of the agent. The absence of a URL is a valid result. An unknown or
+    /// unusable record leaves the list open.
     pub fn of(found: impl IntoIterator<Item = Result<Route, Box<Reason>>>) -> Self {
         let mut routes = Self::default();
         for route in found {
@@ -150,8 +150,7 @@ fn too_many_verbs(count: usize) -> Reason {
 }
 
 impl ReceiptAgent {
-    /// The agent that a verdict is about, with what is known of it beside the verdict; `None` where its name has no normal
-    /// form.
+    /// The agent of a verdict, with its addresses and URLs; `None` if its name has no normal form.
     pub fn of(verdict: &Verdict, addresses: SignerAddresses, routes: AgentRoutes) -> Option<Self> {
         let name = EnsName::parse(verdict.name.normalized.as_deref()?).ok()?;
         let identity = verdict.identity.as_ref();
@@ -165,29 +164,29 @@ impl ReceiptAgent {
     }
 }
 
-/// Who signs for the agent, by its records and those of the name that they name.
+/// Who signs for the agent, according to its records and those of the signer's name.
 #[derive(Clone, Debug)]
 pub struct ReceiptSigner {
-    /// The name that the agent's records name.
+    /// The signer's name from the agent's records.
     pub name: EnsName,
-    /// The key in `cl.sig.pub`, or the reason why it cannot be used.
+    /// The key in `cl.sig.pub`, or why it is unusable.
     pub key: Result<PublicKey, Box<Reason>>,
-    /// `cl.sig.kid`, or the reason why it is not known.
+    /// `cl.sig.kid`, or why it is unknown.
     pub kid: Result<String, Box<Reason>>,
     /// `cl.sig.canonical`.
     pub canonical: Option<String>,
-    /// Number of the block that the records of both names were read at.
+    /// Height of the block at which the records of both names were read.
     pub block: u64,
-    /// Who else has a hand in the signer's records: `record-offchain`, `name-wildcard`.
+    /// Warnings that third parties control the signer's records: `record-offchain`, `name-wildcard`.
     pub lent: Vec<Code>,
 }
 
 /// The receipt schema that the agent's card binds.
 #[derive(Clone, Copy, Debug)]
 pub struct BoundReceipt<'a> {
-    /// The verb that it is bound for.
+    /// The verb that the schema is bound for.
     pub verb: &'a str,
-    /// The schema, or why its bytes are not known.
+    /// The schema, or why its bytes are unknown.
     pub schema: Result<&'a CompiledSchema, &'a [Reason]>,
 }
 
@@ -201,7 +200,7 @@ mod tests {
 
     use super::*;
 
-    /// Each verb takes a URL, and each URL is compared with those before it.
+    /// Each verb has a URL, and each URL is compared with all previous ones.
     #[test]
     fn the_verbs_whose_urls_are_looked_for_are_bounded() {
         let routes_of = |count: usize| {

@@ -1,4 +1,4 @@
-//! The checks, one by one, on receipts that are signed here.
+//! Tests of single checks, on receipts signed here.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -16,7 +16,7 @@ fn name(text: &str) -> EnsName {
     EnsName::parse(text).expect("a name")
 }
 
-/// What is known of an agent whose signer has `key`.
+/// Facts about an agent whose signer has `key`.
 struct World {
     agent: ReceiptAgent,
     signer: ReceiptSigner,
@@ -47,7 +47,7 @@ impl World {
         }
     }
 
-    /// Of the SDKs: the proof is added to `content`.
+    /// A receipt of the SDKs: adds the proof to `content`.
     fn of_the_sdks(&self, mut content: Value) -> Value {
         content["metadata"]["proof"] =
             json!({"alg": "ed25519-sha256", "canonical": "cl-stable-json-v1", "signer_id": SIGNER});
@@ -57,7 +57,7 @@ impl World {
         content
     }
 
-    /// Of a runtime, which signs its whole proof, with this key id in it.
+    /// A receipt of a runtime, which signs its whole proof, with this key id in the proof.
     fn of_a_runtime(&self, canonical: &str, kid: Value) -> Value {
         let mut receipt = content();
         receipt["metadata"] = json!({"receipt_id": "", "proof": {"alg": "ed25519-sha256", "canonical": canonical,
@@ -68,7 +68,7 @@ impl World {
         receipt
     }
 
-    /// Of the agent SDK.
+    /// A receipt of the agent SDK.
     fn of_the_agent_sdk(&self, content: Value) -> Value {
         let (hash, signature) = self.sealed(&content);
         let mut receipt = content;
@@ -146,7 +146,7 @@ fn an_honest_receipt_is_trusted() {
     }
 }
 
-/// A schema that knows no member `note`, nor a word in `metadata`.
+/// A schema that allows neither a member `note` nor a text in `metadata`.
 fn bound_schema() -> CompiledSchema {
     bound(&json!({"$id": "https://schemas.example/receipt.json", "type": "object", "additionalProperties": false,
         "properties": {"x402": {}, "trace": {}, "status": {}, "result": {}, "metadata": {"properties": {"note": false}}}}))
@@ -184,7 +184,7 @@ fn a_receipt_is_what_its_bound_schema_demands() {
     let row = found.row(ReceiptCheck::Schema).expect("a row");
     assert_eq!((row.status, row.place.as_deref()), (Status::Fail, Some("/note")));
     assert_eq!(row.expected.as_deref(), Some("https://schemas.example/receipt.json"));
-    // Of another family, and for another verb, nothing is bound.
+    // No schema is bound for another family or another verb.
     assert_eq!(judged(&world.of_the_agent_sdk(call())).bound, None);
     let mut other = content();
     other["x402"]["verb"] = json!("agent.execute");
@@ -210,7 +210,7 @@ fn a_bound_schema_that_is_not_known_decides_nothing() {
     assert_eq!((status(&found, ReceiptCheck::Schema), found.bound), (Status::Unknown, None));
 }
 
-/// A check that is undecided first and fails then has failed.
+/// A check that is first undecided and then fails has failed.
 #[test]
 fn every_reason_against_the_bound_schema_counts() {
     let world = World::new();
@@ -241,7 +241,7 @@ fn a_signature_of_another_key_does_not_hold() {
     assert_eq!(codes(&world.judged(&thief.of_the_agent_sdk(call()))), [Code::ReceiptSignatureInvalid]);
 }
 
-/// The order of the group is added to the second half of a signature: the same equation holds.
+/// Adding the group order to the second half of a signature satisfies the same equation.
 #[test]
 fn malleable_and_misspelt_signatures_do_not_hold() {
     const ORDER: [u8; 32] = [
@@ -274,7 +274,7 @@ fn an_algorithm_that_the_family_lacks_is_refused() {
     assert_eq!((codes(&found), found.clas()), (vec![Code::ReceiptSignatureInvalid], vec!["ERR_UNSUPPORTED_ALGORITHM"]));
 }
 
-/// It may hold by that algorithm.
+/// The signature may be valid under that algorithm.
 #[test]
 fn signature_by_an_unknown_algorithm_is_undecided() {
     let world = World::new();
@@ -301,7 +301,7 @@ fn signature_over_an_unknown_form_is_undecided() {
 }
 
 impl World {
-    /// An execution receipt whose proof covers these of its members.
+    /// An execution receipt whose proof covers these members.
     fn scoped(&self, covers: &[&str]) -> Value {
         let mut receipt = json!({"clas": "1.0", "schema": "clas.execution.receipt.v1", "receipt_id": "r-9", "verb": "summarize",
             "agent": {"ens": "summarizeagent.eth", "kid": KID},
@@ -315,7 +315,7 @@ impl World {
         receipt
     }
 
-    /// Of the agent SDK from 1.1 on.
+    /// A receipt of the agent SDK since 1.1.
     fn with_a_raw_proof(&self, content: Value) -> Value {
         let (hash, _) = self.sealed(&content);
         let signature = self.sign_raw(&content);
@@ -366,7 +366,7 @@ fn scope_other_than_the_signed_one_is_refused() {
         let found = world.judged(&receipt);
         (found.state(), codes(&found))
     };
-    // The order of the list changes nothing that is signed.
+    // The order of the list does not affect the signed content.
     assert_eq!(with(json!(["action", "agent", "verb", "receipt_id"])).0, State::Trusted);
     for covers in [
         json!(["verb", "agent", "action"]),
@@ -489,7 +489,7 @@ fn the_key_id_is_compared() {
     assert_eq!(codes(&world.judged(&world.of_the_sdks(signed))), [Code::ReceiptKeyMismatch]);
 }
 
-/// A2 and A3 sign their whole proof, A1 three members of it.
+/// A2 and A3 sign their whole proof; A1 signs three members of it.
 #[test]
 fn a_key_id_in_the_proof_is_compared_where_it_is_signed() {
     let world = World::new();
@@ -574,7 +574,8 @@ fn a_receipt_of_another_agent_of_the_same_signer_is_refused() {
     }
 }
 
-/// The signer of many agents signs the same for each where a family has no place for the agent. A verb names nobody.
+/// A signer of many agents produces the same signed content for each if the family has no member for the agent. A verb
+/// does not name an agent.
 #[test]
 fn a_receipt_that_names_no_agent_may_be_another_one_s() {
     let world = World::new();
@@ -593,7 +594,7 @@ fn a_receipt_that_names_no_agent_may_be_another_one_s() {
     }
 }
 
-/// A row that passes says what it was compared with.
+/// A passing row states the compared value.
 #[test]
 fn what_is_not_compared_does_not_pass_as_the_agent_s() {
     let mut world = World::new();
@@ -631,7 +632,7 @@ fn a_time_in_the_future_is_implausible() {
     }
 }
 
-/// CLAS has no word for what is too large to be read, and its word for an invalid receipt is another one.
+/// CLAS has no code for a receipt that is too large, and its code for an invalid receipt means something else.
 #[test]
 fn what_is_too_large_is_undecided_and_nothing_that_clas_calls_invalid() {
     let found = World::new().judged(&json!("x".repeat(crate::MAX_BYTES)));
@@ -639,7 +640,7 @@ fn what_is_too_large_is_undecided_and_nothing_that_clas_calls_invalid() {
     assert_eq!(found.clas(), [""; 0]);
 }
 
-/// The receipt of an earlier purchase is signed by the right key, too.
+/// A receipt of an earlier purchase is signed with the right key too.
 #[test]
 fn a_receipt_that_was_signed_before_the_purchase_is_implausible() {
     let world = World::new();
@@ -658,7 +659,7 @@ fn a_receipt_that_was_signed_before_the_purchase_is_implausible() {
         let row = found.row(ReceiptCheck::Time).expect("a row").clone();
         (codes(&found), row.expected.unwrap_or_default(), row.place.unwrap_or_default())
     };
-    // It tells when it began, 00:00:00, and when it was complete, a second later.
+    // The receipt began at 00:00:00 and was complete a second later.
     assert_eq!(bought("2026-01-01T00:05:01Z").0, []);
     let (codes, expected, place) = bought("2026-01-01T00:05:02Z");
     assert_eq!(codes, [Code::ReceiptTimeImplausible]);
@@ -682,7 +683,7 @@ fn a_receipt_echoes_the_request() {
     assert_eq!(codes(&world.judged_for(&receipt, &other)), [Code::ReceiptRequestMismatch]);
 }
 
-/// Line 1.0.0 says in `x402` what line 1.1.0, and most families, say at the top.
+/// Line 1.0.0 states in `x402` what line 1.1.0 and most families state at the top level.
 #[test]
 fn a_receipt_is_about_the_call_of_its_request_wherever_either_says_it() {
     let world = World::new();
@@ -730,7 +731,8 @@ fn a_receipt_with_its_input_is_about_that_input() {
     assert_eq!(codes(&other), [Code::ReceiptRequestMismatch]);
 }
 
-/// A signer may answer two requests with the same input: where it repeats no identifier, nothing says which of them it was.
+/// A signer may answer two requests with the same input. If it repeats no identifier, the receipt does not identify the
+/// request.
 #[test]
 fn an_input_alone_does_not_tell_one_request_from_another() {
     let world = World::new();
@@ -805,7 +807,7 @@ fn a_receipt_has_the_result_or_the_error_that_its_status_demands() {
     assert_eq!(of("ok", json!({"result": {}})), lacks("/status"));
 }
 
-/// A reader that keeps the prototype's name for itself would say VERIFIED.
+/// A parser that treats `__proto__` specially would report VERIFIED.
 #[test]
 fn a_member_that_is_named_as_the_prototype_is_covered() {
     let world = World::new();
@@ -828,7 +830,7 @@ fn what_nobody_signs_is_listed_and_decides_nothing() {
     assert_eq!(found.unsigned, ["/status", "/metadata/settled", "/signature/at"]);
 }
 
-/// With what of an SDK's proof nobody signs in the agent SDK's receipts, which gives it the shape of both.
+/// Adds the unsigned parts of an SDK proof to a receipt of the agent SDK, which gives it both shapes.
 fn with_a_second_proof(mut receipt: Value) -> Value {
     receipt["metadata"]["proof"]["alg"] = json!("ed25519-sha256");
     receipt["metadata"]["proof"]["canonical"] = json!("cl-stable-json-v1");
@@ -858,7 +860,7 @@ fn of_several_families_it_is_the_one_in_which_it_is_signed() {
     assert_eq!((found.state(), codes(&found)), (State::Untrusted, vec![Code::ReceiptRequestMismatch]));
 }
 
-/// Who hands it on may add a shape, and must not thereby turn "ask again" into "never known".
+/// Anyone who forwards the receipt can add a shape. That must not turn "ask again" into "never known".
 #[test]
 fn of_several_families_and_without_a_key_the_keys_reason_counts() {
     let mut world = World::new();
@@ -869,7 +871,7 @@ fn of_several_families_and_without_a_key_the_keys_reason_counts() {
     assert_eq!(found.row(ReceiptCheck::Family).map(|row| row.status), Some(Status::Unknown));
 }
 
-/// The signature of one family holds in the other, which says other things beside it.
+/// The signature of one family is also valid in the other, which makes additional statements.
 #[test]
 fn of_two_families_in_which_it_is_signed_it_is_the_one_that_holds() {
     let world = World::new();
@@ -882,7 +884,7 @@ fn of_two_families_in_which_it_is_signed_it_is_the_one_that_holds() {
     let found = world.judged(&receipt);
     assert_eq!((found.state(), found.family), (State::Trusted, Some(Family::B2)), "{found:#?}");
 
-    // The website's form alone: it names its signer in the proof, too.
+    // Only the website's form: it names its signer in the proof too.
     receipt.as_object_mut().expect("a receipt").remove("signature");
     let found = world.judged(&receipt);
     assert_eq!((found.state(), found.family), (State::Trusted, Some(Family::B2)), "{found:#?}");
@@ -891,7 +893,7 @@ fn of_two_families_in_which_it_is_signed_it_is_the_one_that_holds() {
     assert_eq!((found.state(), codes(&found)), (State::Untrusted, vec![Code::ReceiptSignerMismatch]), "{found:#?}");
 }
 
-/// A command reads no more than is judged: what it has is a part.
+/// A command reads at most the size limit, so it may hold only a part of the receipt.
 #[test]
 fn of_a_part_there_is_no_digest() {
     let world = World::new();
@@ -919,7 +921,7 @@ fn whatever_an_agent_sends_gets_a_code() {
     }
 }
 
-/// The two receipts that verifyagent publishes, by the documented key of their signer.
+/// The two receipts published by verifyagent, with their signer's documented key.
 #[test]
 fn published_examples_get_their_result() {
     let Some(corpus) = std::env::var_os("CLRESOLVE_CORPUS") else {
@@ -954,7 +956,7 @@ fn published_examples_get_their_result() {
     }
 }
 
-/// An operator's manifest may define verbs that nobody else has.
+/// An operator's manifest may define further verbs.
 #[test]
 fn a_receipt_of_another_verb_is_refused_whatever_the_verb() {
     let mut world = World::new();
@@ -1013,7 +1015,7 @@ fn a_decision_about_another_verb_covers_no_purchase() {
     assert_eq!(decided(&mute, Some(&top), "classify"), (Status::Fail, "request: /verb".to_owned()));
 }
 
-/// What is signed may stand in a part of the receipt.
+/// The signed content may be a part of the receipt.
 #[test]
 fn places_are_those_of_the_receipt() {
     let world = World::new();

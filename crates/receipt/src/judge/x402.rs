@@ -1,8 +1,8 @@
-//! x402's own receipts (extension offer-receipt 0.6): that a seller was paid, for which URL, by whom. They name no amount,
-//! asset or payee, and echo no request.
+//! x402's own receipts (extension offer-receipt 0.6). They state that a seller was paid, for which URL, and by whom.
+//! They contain no amount, asset or payee, and do not repeat the request.
 //!
-//! Who signs is tied to the agent as for offers: an address of the name (EIP-712, or a JWS by ES256K), or the key in
-//! `cl.sig.pub` of the signer that its records name (a JWS by EdDSA). What a JWS says of its own key is not looked at.
+//! The signer is tied to the agent as for offers: by an address of the name (EIP-712, or a JWS with ES256K), or by the
+//! key in `cl.sig.pub` of the signer that the agent's records name (a JWS with EdDSA). Keys inside a JWS are ignored.
 
 use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_payment::artifact::{KeyKind, SignedBy, SignerKeys};
@@ -18,11 +18,11 @@ use crate::echo;
 use crate::family::{Claim, Family};
 use crate::json::Node;
 
-/// The algorithms of a JWS that are checked.
+/// The supported JWS algorithms.
 const CHECKED: &str = "EdDSA, Ed25519 or ES256K";
 
 impl Checks {
-    /// What is signed, where the artifact can be read.
+    /// The signed content, if the artifact can be parsed.
     pub(super) fn artifact(
         &mut self,
         family: Family,
@@ -99,7 +99,7 @@ impl Checks {
         self.object(ReceiptCheck::Signature, reason, Some(clas));
     }
 
-    /// The keys that sign by EIP-712; none where the agent has no address.
+    /// The keys that sign with EIP-712; `None` if the agent has no address.
     fn addresses(&mut self, agent: Option<&ReceiptAgent>) -> Option<SignerKeys> {
         let settled = agent.map(|agent| agent.addresses.settled.clone()).unwrap_or_default();
         if !settled.is_empty() {
@@ -111,8 +111,8 @@ impl Checks {
         None
     }
 
-    /// That what was paid for stands at the agent's own place. One address often signs for many agents, which share a host
-    /// too, so where no place is known nothing ties the receipt to this one.
+    /// Checks that the paid URL belongs to the agent. One address often signs for many agents that also share a host.
+    /// If no URL of the agent is known, nothing ties the receipt to this agent.
     fn resource(&mut self, receipt: &Receipt, agent: Option<&ReceiptAgent>) {
         let Some(ReceiptAgent { routes, .. }) = agent else { return self.undecided(ReceiptCheck::Agent) };
         let claim = claim("/payload/resourceUrl", &receipt.resource_url);
@@ -154,7 +154,7 @@ impl Checks {
         self.object(ReceiptCheck::Time, reason, None);
     }
 
-    /// That it is about what was decided and paid.
+    /// Checks that the receipt is about the decision and the payment.
     fn purchase(&mut self, receipt: &Receipt, known: &ReceiptKnowledge<'_>) {
         let Some(bought) = known.bought else { return self.skip(ReceiptCheck::Decision) };
         let Some(agent) = known.agent else { return self.undecided(ReceiptCheck::Decision) };
@@ -169,7 +169,7 @@ impl Checks {
     }
 }
 
-/// The artifact by its canonical form: a text or a number that the library would read as another one is refused.
+/// Parses the artifact's canonical form. Rejects a text or number that the library would read differently.
 fn read(artifact: &Node) -> Result<SignedReceipt, String> {
     let text = form(artifact, MemberOrder::Sorted).map_err(|error| error.to_string())?;
     let value = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(outcome(&stranger), (State::Untrusted, vec![Code::ReceiptSignatureInvalid]));
     }
 
-    /// Agents of one runtime share host and key: the path tells them apart.
+    /// Agents of one runtime share host and key; only the path distinguishes them.
     #[test]
     fn a_receipt_of_another_agent_of_the_same_host_is_refused() {
         let neighbour = judged(RECEIPT, &agent(&[PAYEE], "https://api.sandbox.example/analyze/v1"), None);
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(outcome(&judged(RECEIPT, &of_two_verbs, None)), (State::Trusted, vec![]));
     }
 
-    /// It writes the URL that it is asked for, which is one of `http:` behind a proxy that ends TLS.
+    /// The seller writes the requested URL, which has the scheme `http:` behind a proxy that terminates TLS.
     #[test]
     fn a_seller_behind_a_proxy_names_its_place() {
         let named = |resource: &str| {
@@ -284,7 +284,7 @@ mod tests {
         }
     }
 
-    /// What MCP names is no place on the web.
+    /// MCP resources are not URLs on the web.
     #[test]
     fn what_was_paid_for_nowhere_on_the_web_is_undecided() {
         let known = agent(&[PAYEE], HOME);
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!((reason.code, reason.effect), (Code::ReceiptRequestMismatch, Effect::Unknown));
     }
 
-    /// They echo no request, so none can be compared.
+    /// These receipts do not repeat the request, so it cannot be compared.
     #[test]
     fn with_a_request_nothing_is_decided() {
         let request = Request::from_bytes(br#"{"x402": {"request_id": "somebody else's"}}"#).expect("a request");
@@ -344,12 +344,12 @@ mod tests {
             let jws = serde_json::json!({"format": "jws", "signature": format!("{header}.{payload}.AAAA")});
             assert_eq!(of(jws), (State::Untrusted, vec![Code::ReceiptSignatureInvalid]), "{header}");
         }
-        // By RS256, which is not checked.
+        // RS256 is not supported.
         let jws = serde_json::json!({"format": "jws", "signature": format!("eyJhbGciOiJSUzI1NiIsImtpZCI6ImsifQ.{payload}.AAAA")});
         assert_eq!(of(jws), (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]));
     }
 
-    /// A JWS by the key of the payee's address, with a signature of its own for each of two algorithms.
+    /// A JWS by the key of the payee's address, with one signature for each of two algorithms.
     #[test]
     fn a_receipt_by_es256k_is_of_the_address_whose_key_signed() {
         const SIGNED: &str = "eyJhbGciOiJFUzI1NksiLCJraWQiOiJkaWQ6cGtoOmVpcDE1NToxOjB4NzA5OTc5NzBDNTE4MTJkYzNBMDEwQzdkMDFiNTBlMGQxN2RjNzlDOCJ9.eyJ2ZXJzaW9uIjoxLCJuZXR3b3JrIjoiZWlwMTU1OjMxMzM3IiwicmVzb3VyY2VVcmwiOiJodHRwczovL2FwaS5zYW5kYm94LmV4YW1wbGUvc3VtbWFyaXplL3YxIiwicGF5ZXIiOiIweGYzOUZkNmU1MWFhZDg4RjZGNGNlNmFCODgyNzI3OWNmZkZiOTIyNjYiLCJpc3N1ZWRBdCI6MTc3MDc5NjgwMCwidHJhbnNhY3Rpb24iOiIifQ.";
@@ -391,7 +391,7 @@ mod tests {
         assert_eq!(bought("2026-02-11T09:05:01Z"), [Code::ReceiptTimeImplausible]);
     }
 
-    /// A receipt of next year says that it was paid then.
+    /// The receipt states that the payment was made next year.
     #[test]
     fn a_receipt_of_tomorrow_is_implausible() {
         let signer = Reason::new(Code::ReceiptKeyUnpublished);

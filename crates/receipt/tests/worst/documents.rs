@@ -1,4 +1,4 @@
-//! What judges the worst receipts.
+//! Judges the worst-case receipts.
 
 #[path = "kinds.rs"]
 pub(crate) mod kinds;
@@ -23,10 +23,10 @@ use clresolve_verdict::verdict::Verdict;
 use jiff::Timestamp;
 use serde_json::json;
 
-/// The agent.
+/// The agent's name.
 pub(crate) const NAME: &str = "summarizeagent.eth";
 
-/// What is known of the agent.
+/// Test data about the agent.
 pub(crate) struct World {
     verdict: Verdict,
     agent: ReceiptAgent,
@@ -55,13 +55,13 @@ impl World {
         }
     }
 
-    /// Does what a daemon does about one question: it is read, judged, and the answer is written.
+    /// Processes one question like the daemon: parses it, judges it, and serializes the answer.
     #[inline(never)]
     pub(crate) fn judge_measured(&self, question: &[u8]) -> Verification {
         self.judge(question)
     }
 
-    /// The same, under a name that no counter looks for.
+    /// The same under a function name that no instruction counter matches.
     #[inline(never)]
     pub(crate) fn judge(&self, question: &[u8]) -> Verification {
         let question = ReceiptQuestion::from_json(question).expect("a question");

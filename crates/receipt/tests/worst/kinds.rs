@@ -1,4 +1,4 @@
-//! The receipts of 256 KiB that cost most to judge, by what is dear in them.
+//! The most expensive receipts of 256 KiB, one per cause.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,40 +10,43 @@ use clresolve_receipt::question::MAX_QUESTION_BYTES;
 const SDK: &str = include_str!("../../../sandbox/src/receipts/sdk.json");
 const LAYERED: &str = include_str!("../../../sandbox/src/receipts/runtime-core.json");
 
-/// What is dear in a receipt.
+/// The cause that makes a receipt expensive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// As many values as are read, in one list.
+    /// The maximum number of values, in one list.
     Values,
-    /// The same, as members in the wrong order.
+    /// The maximum number of values, as members in the wrong order.
     Members,
-    /// As many levels as are read, over a long text: each level reads it once more.
+    /// The maximum depth around a long text, which is parsed once more per level.
     Levels,
-    /// Characters that are escaped in the form.
+    /// Characters that the canonical form escapes.
     Escapes,
-    /// Characters of three bytes.
+    /// Three-byte characters.
     Wide,
     /// Numbers with many digits.
     Numbers,
-    /// Numbers with long exponents, and with the most digits that a double is printed with.
+    /// Numbers with long exponents, and with the maximum number of digits that a double is printed with.
     Exponents,
     /// Numbers near the smallest double.
     Subnormals,
-    /// As many members as fit that nobody signs.
+    /// The maximum number of unsigned members.
     Unsigned,
-    /// Long names of members that nobody signs.
+    /// Unsigned members with long names.
     Names,
-    /// x402's own, with the longest JWS.
+    /// x402's own receipt with the longest JWS.
     Jws,
-    /// Of the SDKs, with members in the wrong order: two forms are tried, and the bound schema looks at each member.
+    /// A receipt of the SDKs with members in the wrong order. Two canonical forms are tried, and the bound schema
+    /// checks each member.
     SdkMembers,
-    /// Of the SDKs, with as many values as are read, each of which the bound schema looks at in vain and then again.
+    /// A receipt of the SDKs with the maximum number of values. The bound schema tries an alternative in vain for each,
+    /// then another.
     SdkValues,
-    /// Of the SDKs, with values each of which the bound schema refuses.
+    /// A receipt of the SDKs with values that the bound schema rejects.
     SdkRefused,
-    /// Of runtime-core, with members in the wrong order.
+    /// A receipt of runtime-core with members in the wrong order.
     Layered,
-    /// Numbers with many digits, under the shapes of seven families, in none of which it is signed: each form is tried.
+    /// Numbers with many digits in a receipt of seven families' shapes. It is signed under none, so every canonical
+    /// form is tried.
     Shapes,
 }
 
@@ -67,7 +70,7 @@ impl Kind {
         Self::Shapes,
     ];
 
-    /// What stands in `input`.
+    /// The content of `input`.
     fn input(self) -> String {
         let room = MAX_BYTES - 2048;
         let list = |item: &str, most: usize| vec![item; (room / (item.len() + 1)).min(most)].join(",");
@@ -88,7 +91,7 @@ impl Kind {
         }
     }
 
-    /// Members that nobody signs.
+    /// Unsigned members.
     fn further(self) -> String {
         let (count, digits) = match self {
             Self::Unsigned => (8000, 5),
@@ -125,8 +128,8 @@ impl Kind {
         receipt.into()
     }
 
-    /// The question about it, as `POST /v1/receipts/verify` takes it: with its request, and with as large a purchase as is
-    /// read. It is filled up with space.
+    /// The question about this receipt, as the body of `POST /v1/receipts/verify`, with its request and a purchase of
+    /// maximum size. It is padded with spaces.
     pub(crate) fn question(self, name: &str) -> Vec<u8> {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("JSON is UTF-8");
         let (receipt, request) = (text(self.receipt()), text(self.request()));
@@ -139,7 +142,7 @@ impl Kind {
         question.into_bytes()
     }
 
-    /// A request with the same input, which is then compared.
+    /// A request with the same input, so that the inputs are compared.
     pub(crate) fn request(self) -> Vec<u8> {
         let input = self.input();
         match self {
@@ -149,7 +152,7 @@ impl Kind {
     }
 }
 
-/// A receipt with the shapes of A1, A2, B1, B2, B3, C and E, each with a signature that is one by its form.
+/// A receipt with the shapes of A1, A2, B1, B2, B3, C and E, each with a well-formed signature.
 fn of_seven_shapes(input: &str) -> String {
     let (signature, hash) = (STANDARD.encode([1; 64]), "0".repeat(64));
     let of_execution = format!(r#"{{"type":"execution","signature":{{"value":"{signature}"}}}}"#);
@@ -163,7 +166,7 @@ fn of_seven_shapes(input: &str) -> String {
 
 const ADDRESS: &str = "0x036CbD53842c5426634e7929541eC2318f3dCF7e";
 
-/// A decision as long as is read, with as many values: the digest is over its canonical form.
+/// A decision of maximum size and with the maximum number of values. Its digest covers its canonical form.
 fn decision(name: &str) -> String {
     let members: String = (0..4000).rev().map(|number| format!(r#","{number:08}":0"#)).collect();
     let decision = format!(
@@ -179,7 +182,7 @@ fn header(document: &str) -> String {
     header
 }
 
-/// A seller's reply with as many values as are read.
+/// A seller's reply with the maximum number of values.
 fn settlement() -> String {
     let (transaction, further) = ("ab".repeat(32), "0,".repeat(1000));
     format!(
@@ -187,7 +190,7 @@ fn settlement() -> String {
     )
 }
 
-/// A payment as long as is read.
+/// A payment header of maximum size.
 fn payment() -> String {
     let word = "0".repeat(64);
     let extra = "0,".repeat(1500);
