@@ -32,39 +32,40 @@ use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::state::{NearMiss, State};
 use clresolve_ipfs::Refutation;
 
-/// Longest record shown in a step's evidence, in bytes. Honest records are a few hundred bytes long.
+/// Maximum length, in bytes, of a record value shown in a step's evidence. Honest records have a few hundred bytes.
 const MAX_RECORD_BYTES: usize = 2048;
 
-/// What one run gathered, and how long each step took.
+/// The evidence of one resolution and its timings.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// What it gathered.
+    /// The gathered evidence.
     pub evidence: Evidence,
-    /// How long each step took, in milliseconds.
+    /// Duration of each step, in milliseconds.
     pub milliseconds: BTreeMap<Step, u64>,
-    /// When the content was fetched, where it is that of an earlier run for the same records.
+    /// When the content was fetched, if it was reused from an earlier resolution of the same records.
     pub content_fetched_at: Option<Timestamp>,
 }
 
-/// What a report needs to know beside the evidence.
+/// Inputs to a verdict besides the evidence.
 pub struct Reporter<'a> {
-    /// `anchor.world`.
+    /// The network, as in `anchor.world`.
     pub world: &'a str,
     /// EIP-155 chain id.
     pub chain_id: u64,
-    /// All rules there are, for near misses.
+    /// All known profiles, used to find near misses.
     pub profiles: &'a Profiles,
-    /// The rules in force.
+    /// The profile to judge by.
     pub profile: &'a Profile,
-    /// What is asked of the evidence besides the rules.
+    /// Requirements on the evidence beyond the profile.
     pub policy: &'a Policy,
 }
 
-/// The verdict of a live run, for a name typed in normal form, after `failures` failures in a row.
+/// The verdict of a live resolution of a name typed in normal form, after `failures` consecutive failures.
 ///
-/// The run must be this process's own and have just ended, or be one of its fleet that is fresh, from no block before the
-/// first that this process read, begun after the last eviction of the name, and read up to the block of every hint at a
-/// change that is waited for: what comes out may open a gate. The evidence of an earlier run goes to [`replay`].
+/// The result may open the gate, so `run` must be this process's own and have just ended, or come from a replica. A
+/// replica's run must be fresh, must not predate the first block that this process read, must have begun after the last
+/// eviction of the name, and must have read up to the block of every pending change. Pass the evidence of an earlier
+/// run to [`replay`].
 pub fn resolution(reporter: &Reporter<'_>, run: &Run, failures: u32) -> Resolution {
     let (verdict, card) = verdict(reporter, run, failures);
     let reading = run.evidence.reading.as_ref().ok();
@@ -72,13 +73,13 @@ pub fn resolution(reporter: &Reporter<'_>, run: &Run, failures: u32) -> Resoluti
     Resolution::new(verdict, card, reading.and_then(Published::of)).read_to(newest)
 }
 
-/// The verdict that the evidence of an earlier run leads to. It may open no gate.
+/// The verdict that follows from the evidence of an earlier resolution. It cannot open the gate.
 pub fn replay(reporter: &Reporter<'_>, run: &Run) -> Replay {
     let (verdict, card) = verdict(reporter, run, 0);
     Replay::new(verdict, card, run.evidence.reading.as_ref().ok().and_then(Published::of))
 }
 
-/// The verdict, and the card when it was proven.
+/// The verdict, and the card if it was proven.
 fn verdict(reporter: &Reporter<'_>, run: &Run, failures: u32) -> (Verdict, Option<Bytes>) {
     let evidence = &run.evidence;
     let all = reporter.profiles.iter().map(Arc::as_ref);
@@ -105,7 +106,7 @@ fn verdict(reporter: &Reporter<'_>, run: &Run, failures: u32) -> (Verdict, Optio
     (verdict.with_digests(), card)
 }
 
-/// The verdict on an input that is not a name. Nothing was asked, and it is never cached.
+/// The verdict for an input that is not a name. Nothing was requested, and the verdict is never cached.
 pub fn invalid_name(input: &str, error: &NameError, profile: &Profile, policy: &Policy, now: Timestamp) -> Resolution {
     let reason = Reason::new(Code::NameInvalid).observed(error.to_string());
     let reasons: Vec<Reason> = if policy.drops(reason.code) { Vec::new() } else { vec![reason] };
@@ -145,7 +146,7 @@ fn name(name: &EnsName) -> Name {
     }
 }
 
-/// One plain sentence: the state, and the first reason for it.
+/// One sentence: the state and the first reason for it.
 fn summary(judgement: &Judgement, name: &EnsName) -> String {
     let mut deciding = judgement.reasons.iter().filter(|reason| reason.effect != Effect::Warn);
     let first = deciding.next().map_or("A required step did not pass.", |reason| reason.message.as_str());
@@ -156,7 +157,7 @@ fn summary(judgement: &Judgement, name: &EnsName) -> String {
     }
 }
 
-/// A title as the continuation of a sentence; code words such as `cl.owner` and CID stay as they are.
+/// Lowercases a title's first letter for use inside a sentence. Identifiers such as `cl.owner` and CID stay unchanged.
 fn lower_first(sentence: &str) -> String {
     let mut chars = sentence.chars();
     let second_is_lower = sentence.chars().nth(1).is_some_and(|c| c.is_lowercase() || c == ' ');
@@ -217,7 +218,7 @@ fn anchor(reporter: &Reporter<'_>, evidence: &Evidence, reading: &Reading) -> An
     }
 }
 
-/// SHA-256 over the RFC 8785 form of records, as [`Anchor::records_digest`] has it.
+/// SHA-256 over the RFC 8785 form of the records; see [`Anchor::records_digest`].
 pub fn records_digest(records: &RecordSet) -> String {
     canonical_digest(&record_values(records, usize::MAX))
 }
@@ -228,7 +229,7 @@ fn record_values(records: &RecordSet, longest: usize) -> Value {
     values.collect::<serde_json::Map<_, _>>().into()
 }
 
-/// A record as JSON: text, `0x` hex of what is not UTF-8, null for what is not set.
+/// A record as JSON: text, `0x` hex if it is not UTF-8, null if it is not set.
 fn record_value(record: &Record, longest: usize) -> Value {
     match record {
         Record::Absent => Value::Null,
@@ -240,8 +241,7 @@ fn record_value(record: &Record, longest: usize) -> Value {
     }
 }
 
-/// What the name says about payments, as JSON: the value, null for what is not set, and an object with the cause for what
-/// cannot be used.
+/// The payment records as JSON: the value, null if it is not set, or an object with the cause if it is unusable.
 fn payment_values(published: &Published) -> Value {
     let PaymentRecords { addresses, endpoints } = published.settled();
     let address = |(coin, record): (&CoinType, &AddressRecord)| {
@@ -302,11 +302,11 @@ fn steps(judgement: &Judgement, run: &Run, policy: &Policy) -> Vec<StepReport> {
     judgement.steps.iter().map(report).collect()
 }
 
-/// The member of a step's evidence that names the steps which ran at the same time.
+/// Member of a step's evidence that lists the steps which ran in parallel with it.
 pub const IN_PARALLEL_WITH: &str = "in_parallel_with";
 
-/// The steps whose questions were asked at the same time, if there are several. A raw CID waits for the bytes of the URL,
-/// unless all sources must answer.
+/// The steps that ran in parallel, if there were several. With a raw CID, IPFS waits for the URL's bytes unless all
+/// sources must answer.
 fn in_parallel(run: &Run, policy: &Policy) -> Vec<Step> {
     let evidence = &run.evidence;
     let Some(found) = evidence.found() else { return Vec::new() };
@@ -324,7 +324,7 @@ fn in_parallel(run: &Run, policy: &Policy) -> Vec<Step> {
     if steps.len() > 1 { steps } else { Vec::new() }
 }
 
-/// The evidence with the steps beside which this one ran.
+/// Adds the parallel steps to the evidence of `step`.
 fn beside(mut evidence: Value, step: Step, parallel: &[Step]) -> Value {
     if parallel.contains(&step) {
         evidence[IN_PARALLEL_WITH] = parallel.iter().filter(|other| **other != step).map(|step| step.slug()).collect();
@@ -380,7 +380,7 @@ fn step_evidence(step: Step, run: &Run, judgement: &Judgement) -> Value {
     }
 }
 
-/// Which source the judged card came from (CL-59).
+/// The source of the judged card (CL-59).
 fn card_origin(evidence: &Evidence) -> &'static str {
     if evidence.ipfs.bytes().is_some() {
         "cl.cid.agentcard"
@@ -456,14 +456,14 @@ fn records_evidence(evidence: &Evidence) -> Value {
     value
 }
 
-/// Adds the members of one object to another.
+/// Adds the members of `more` to `value`.
 fn extend(value: &mut Value, more: Value) {
     if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
         value.extend(more);
     }
 }
 
-/// Words about endpoints, by label, under that member.
+/// Messages per endpoint label, under `member`.
 fn by_endpoint(words: &[(String, String)], member: &str) -> Value {
     words.iter().map(|(label, word)| json!({"endpoint": label, member: word})).collect()
 }

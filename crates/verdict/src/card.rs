@@ -1,7 +1,7 @@
-//! The Agent-Card as a document: strict JSON with accessors for the members that rules speak of.
+//! The Agent-Card as a document: strict JSON with accessors for the members that rules use.
 //!
-//! A [`Card`] is only known to be one JSON object. Whether its members are there, and what they hold, is for
-//! [`crate::check`]: every accessor gives `None` for a member that is missing or of another type.
+//! A [`Card`] is known only to be one JSON object. [`crate::check`] judges the presence and content of its members.
+//! Every accessor returns `None` for a member that is missing or of another type.
 
 use std::sync::OnceLock;
 
@@ -12,11 +12,12 @@ use serde_json::{Map, Value};
 use clresolve_core::json::{self, JsonError, Limits, pointer};
 use clresolve_core::reason::Reason;
 
-/// One JSON object, as a publisher served it.
+/// One JSON object as the publisher served it.
 #[derive(Clone, Debug)]
 pub struct Card {
     document: Value,
-    /// What stands in its texts that must not. No profile changes that, and it is the costliest search in a card.
+    /// Forbidden content in the card's texts. No profile changes the result, and the search is the most expensive one
+    /// in a card, so it is cached.
     texts: OnceLock<Vec<Reason>>,
 }
 
@@ -27,27 +28,27 @@ impl PartialEq for Card {
 }
 
 impl Card {
-    /// Parses the bytes of a card as they were received.
+    /// Parses the bytes of a card as received.
     ///
     /// # Errors
-    /// [`JsonError`] for anything but one strict JSON object within [`Limits::CARD`]; [`JsonError::reason`] makes the
-    /// reason of it.
+    /// [`JsonError`] unless the bytes are one strict JSON object within [`Limits::CARD`]. [`JsonError::reason`]
+    /// converts the error into a reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, JsonError> {
         let document = json::parse(bytes, Limits::CARD)?;
         Ok(Self { document, texts: OnceLock::new() })
     }
 
-    /// A card that was parsed before, and of which members were left out since.
+    /// A card that was parsed before and has since lost some members.
     pub fn reduced(document: Value) -> Self {
         Self { document, texts: OnceLock::new() }
     }
 
-    /// The document.
+    /// The JSON document.
     pub fn document(&self) -> &Value {
         &self.document
     }
 
-    /// What `search` finds in the document; it is called once.
+    /// The result of `search` over the document, which runs only once.
     pub(crate) fn found_in_texts(&self, search: impl FnOnce(&Value) -> Vec<Reason>) -> &[Reason] {
         self.texts.get_or_init(|| search(&self.document))
     }
@@ -67,42 +68,42 @@ impl Card {
         pointer::find(&self.document, pointer)
     }
 
-    /// The text at a JSON Pointer, when it is a string with more in it than white space.
+    /// The text at a JSON Pointer, if it is a string that is not only white space.
     pub fn text(&self, pointer: &str) -> Option<&str> {
         self.at(pointer).and_then(Value::as_str).filter(|text| !text.trim().is_empty())
     }
 
-    /// `id`, when it is a text.
+    /// The text of `id`.
     pub fn id(&self) -> Option<&str> {
         self.text("/id")
     }
 
-    /// `ens`, when it is a text.
+    /// The text of `ens`.
     pub fn ens(&self) -> Option<&str> {
         self.text("/ens")
     }
 
-    /// `owner`, when it is a text.
+    /// The text of `owner`.
     pub fn owner(&self) -> Option<&str> {
         self.text("/owner")
     }
 
-    /// `class`, when it is a text.
+    /// The text of `class`.
     pub fn class(&self) -> Option<&str> {
         self.text("/class")
     }
 
-    /// `status`, when it is a text.
+    /// The text of `status`.
     pub fn status(&self) -> Option<&str> {
         self.text("/status")
     }
 
-    /// `version`, when it is a text.
+    /// The text of `version`.
     pub fn version(&self) -> Option<&str> {
         self.text("/version")
     }
 
-    /// `entry`, when it is a text.
+    /// The text of `entry`.
     pub fn entry(&self) -> Option<&str> {
         self.text("/entry")
     }
@@ -112,7 +113,7 @@ impl Card {
         self.strings("implements")
     }
 
-    /// `implements[0]`, when it is a string: the primary verb (CL-11).
+    /// `implements[0]`, if it is a string: the primary verb (CL-11).
     pub fn primary_verb(&self) -> Option<&str> {
         self.at("/implements/0").and_then(Value::as_str)
     }
@@ -122,12 +123,12 @@ impl Card {
         self.strings("networks")
     }
 
-    /// `schemas.request` or `schemas.receipt`, when it is a text.
+    /// The text of `schemas.request` or `schemas.receipt`.
     pub fn schema(&self, side: Side) -> Option<&str> {
         self.text(side.schema_pointer())
     }
 
-    /// `schemas_mirror.request` or `schemas_mirror.receipt`, when it is a text.
+    /// The text of `schemas_mirror.request` or `schemas_mirror.receipt`.
     pub fn schema_mirror(&self, side: Side) -> Option<&str> {
         self.text(side.mirror_pointer())
     }
@@ -138,7 +139,8 @@ impl Card {
     }
 }
 
-/// The instant that a text in the form of an RFC 3339 date-time names. A leap second counts as the second before it, and digits below the nanosecond are dropped.
+/// Parses an RFC 3339 date-time. A leap second counts as the second before it, and digits below the nanosecond are
+/// dropped.
 pub fn instant(text: &str) -> Option<Timestamp> {
     const SECONDS: usize = "2025-11-22T00:00:00".len();
     let shape = |text: &str, shape: &str| {
@@ -166,9 +168,9 @@ pub fn instant(text: &str) -> Option<Timestamp> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// What a caller sends.
+    /// The message that a caller sends.
     Request,
-    /// What the agent gives back.
+    /// The message that the agent returns.
     Receipt,
 }
 

@@ -1,7 +1,7 @@
-//! What one run of the walk gathered: the input of every check. Pure data, no verdict in it.
+//! What one resolution gathered: the input of every check. Pure data without a verdict.
 //!
-//! Absence, contradiction and "could not ask" stay apart: a [`Source`] that was not asked, one that gave nothing, one
-//! that must not be asked and one that gave too much are four things.
+//! Different kinds of absence stay distinct: a [`Source`] that was not requested, one that had no content, one that
+//! must not be contacted, and one that exceeded the size limit are four variants.
 
 pub mod continuity;
 pub mod edition;
@@ -28,38 +28,38 @@ use continuity::{Continuity, Sighting, record_digests};
 use edition::Edition;
 use links::Links;
 
-/// Everything that one run gathered about a name.
+/// Everything that one resolution gathered about a name.
 #[derive(Clone, Debug)]
 pub struct Evidence {
     /// The name in normal form.
     pub name: EnsName,
-    /// When the run was made.
+    /// When the resolution ran.
     pub now: Timestamp,
-    /// Which block was asked for.
+    /// The requested block.
     pub block: BlockSelector,
-    /// What the chain says.
+    /// The records read from the chain.
     pub reading: Result<Reading, ChainError>,
     /// Who holds the name in `cl.owner`.
     pub owner: OwnerEvidence,
     /// What the card's URL served.
     pub https: Source,
-    /// What lies under `cl.cid.agentcard` at the mirror's path.
+    /// Content under `cl.cid.agentcard` at the mirror's path.
     pub ipfs: Walked,
-    /// What lies under the mirror's own CID, where that is not the one in `cl.cid.agentcard`.
+    /// Content under the mirror's own CID, if it differs from the one in `cl.cid.agentcard`.
     pub mirror: Walked,
-    /// Gateways (labels) that sent a wrong block, with the CID that was asked for.
+    /// Gateways (labels) that sent a wrong block, each with the requested CID.
     pub liars: Vec<(String, String)>,
-    /// The bound schemas; only at depth `schemas`.
+    /// The bound schemas; fetched only at depth `schemas`.
     pub schemas: Option<SchemaEvidence>,
-    /// What is remembered of the name.
+    /// What earlier resolutions recorded about the name.
     pub continuity: Continuity,
-    /// What links back to the card; `None` where it was not asked for.
+    /// External documents that link back to the card; `None` if they were not requested.
     pub links: Option<Links>,
-    /// Records that are set under another spelling of a missing key: that key, and how it is spelt.
+    /// Each missing key for which a record exists under another spelling, with that spelling.
     pub misspelt_keys: Vec<(Key, &'static str)>,
 }
 
-/// What was fetched for the two bound schemas: each document hashed and read, or its bytes alone.
+/// What was fetched for the two bound schemas: hashed and parsed documents, or only their bytes.
 #[derive(Clone, Debug)]
 pub struct SchemaEvidence<D = ServedSchema> {
     /// The request schema.
@@ -71,17 +71,17 @@ pub struct SchemaEvidence<D = ServedSchema> {
 /// What was fetched for one schema that the card binds.
 #[derive(Clone, Debug)]
 pub struct BoundSchema<D = ServedSchema> {
-    /// What the canonical location served.
+    /// Response of the canonical location.
     pub canonical: SchemaAnswer<D>,
-    /// What the mirror served; `None` when the card names none.
+    /// Response of the mirror; `None` if the card names no mirror.
     pub mirror: Option<SchemaAnswer<D>>,
 }
 
-/// What one location of a schema served, or the fault that left it without any.
+/// What one location of a schema served, or why it served nothing.
 pub type SchemaAnswer<D = ServedSchema> = Result<D, Recordable<SchemaFault>>;
 
 impl SchemaEvidence {
-    /// The bytes alone.
+    /// The same evidence reduced to bytes.
     pub fn bytes(&self) -> SchemaEvidence<Bytes> {
         SchemaEvidence { request: self.request.bytes(), receipt: self.receipt.bytes() }
     }
@@ -95,36 +95,36 @@ impl BoundSchema {
 }
 
 impl<D> BoundSchema<D> {
-    /// What was served, the canonical location first.
+    /// The documents that were served, the canonical location first.
     pub fn served(&self) -> impl Iterator<Item = &D> {
         [Some(&self.canonical), self.mirror.as_ref()].into_iter().flatten().flatten()
     }
 }
 
-/// Why there are no bytes of a schema.
+/// Why a schema's bytes are unavailable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaFault {
     /// The card names no location.
     #[error("the card names no location")]
     NotNamed,
-    /// Not asked: the manifest pins no bytes that an answer could be held against.
+    /// Not requested: the manifest pins no digest to compare a response with.
     #[error("not asked")]
     NotAsked,
-    /// The host of an `https` URL gave none.
+    /// The `https` URL served nothing usable.
     #[error(transparent)]
     Https(#[from] FetchError),
-    /// The walk from an `ipfs` URL gave none.
+    /// The `ipfs` URL led to no file.
     #[error(transparent)]
     Ipfs(#[from] IpfsFault),
 }
 
-/// Why an `ipfs` URL gave no file.
+/// Why an `ipfs` URL led to no file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IpfsFault {
-    /// The URL names no CID and path that can be walked.
+    /// The URL has no usable CID and path.
     #[error(transparent)]
     Url(#[from] MirrorError),
-    /// What the walk found instead.
+    /// The outcome of the IPFS walk.
     #[error("{0}")]
     Walk(Box<Walked>),
 }
@@ -133,7 +133,7 @@ pub enum IpfsFault {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OwnerEvidence {
-    /// Not asked, because there was nothing to ask for.
+    /// Not requested, because `cl.owner` names nobody to look up.
     NotAsked,
     /// `cl.owner` is not an ENS name.
     NotAName(Recordable<NameError>),
@@ -146,20 +146,20 @@ pub enum OwnerEvidence {
 /// Why the holder of the name in `cl.owner` could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OwnerFault {
-    /// The time ran out.
+    /// The lookup timed out.
     #[error("no answer in time")]
     Late,
-    /// The chain gave no answer.
+    /// The chain lookup failed.
     #[error(transparent)]
     Chain(#[from] ChainError),
 }
 
-/// What the card's URL gave.
+/// Response of the card's URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Not asked: there is no usable URL.
+    /// Not requested: there is no usable URL.
     NotAsked,
-    /// These bytes, with a 2xx answer.
+    /// A 2xx response.
     Body {
         /// The body, after decompression.
         bytes: Bytes,
@@ -168,9 +168,9 @@ pub enum Source {
     },
     /// No 2xx body.
     Unavailable(Recordable<Cause>),
-    /// The URL or a hop must not be contacted; which and why.
+    /// Policy forbids contacting the URL or a redirect target.
     Forbidden(Recordable<Forbidden>),
-    /// More than this many bytes.
+    /// The body exceeds this many bytes.
     Oversize(u64),
 }
 
@@ -184,39 +184,39 @@ impl Source {
     }
 }
 
-/// What the walk from a CID and a path found.
+/// Result of an IPFS walk from a CID and a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Walked {
-    /// Not walked: there is no usable CID.
+    /// Not requested: there is no usable CID.
     NotAsked,
-    /// These bytes, proven block by block.
+    /// The bytes, verified block by block.
     Proven {
-        /// The file.
+        /// The file's bytes.
         bytes: Bytes,
-        /// What the bytes were hashed from.
+        /// Source of the hashed blocks.
         by: ProvenBy,
-        /// Blocks that were verified.
+        /// Number of verified blocks.
         blocks: usize,
     },
-    /// Proven: there is no such file. The error is one that every honest source leads to.
+    /// Proven absent or invalid: every honest source leads to this error.
     Refuted(Refuted),
-    /// The blocks could not be had; cause by gateway label.
+    /// Blocks were unavailable; cause by gateway label.
     Unproven(Vec<(String, String)>),
 }
 
-/// What proven bytes were hashed from.
+/// Source of the blocks that prove the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProvenBy {
-    /// Blocks that gateways sent in this run.
+    /// Blocks that gateways sent during this resolution.
     Gateway,
     /// Bytes that the card's URL served, whose hash is the raw CID itself.
     BytesInHand,
-    /// Blocks of an earlier run: content under a CID never changes.
+    /// Blocks of an earlier resolution. Content under a CID never changes.
     EarlierRun,
 }
 
-/// An error of a walk that proves something about the content.
+/// A walk error that proves something about the content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refuted {
     error: Box<WalkError>,
@@ -224,12 +224,12 @@ pub struct Refuted {
 }
 
 impl Refuted {
-    /// What it proves.
+    /// What the error proves.
     pub const fn proves(&self) -> Refutation {
         self.proves
     }
 
-    /// The stable error class of what is malformed.
+    /// Stable class of the walk error.
     pub fn class(&self) -> &'static str {
         self.error.class()
     }
@@ -246,7 +246,7 @@ impl fmt::Display for Refuted {
 }
 
 impl Walked {
-    /// What the end of a walk says. `causes` say why blocks could not be had, by gateway label.
+    /// Converts the end of a walk. `causes` explains why blocks were unavailable, by gateway label.
     pub fn of(ended: Result<Proven, WalkError>, by: ProvenBy, causes: Vec<(String, String)>) -> Self {
         match ended {
             Ok(proven) => Self::Proven { bytes: proven.bytes, by, blocks: proven.blocks },
@@ -257,7 +257,7 @@ impl Walked {
         }
     }
 
-    /// The stable error class, as `clresolve cat` prints it; `None` when the bytes are proven.
+    /// The stable error class that `clresolve cat` prints; `None` if the bytes are proven.
     pub fn class(&self) -> Option<&'static str> {
         match self {
             Self::Proven { .. } => None,
@@ -272,7 +272,7 @@ impl Walked {
         }
     }
 
-    /// The proven bytes, when there are any.
+    /// The proven bytes, if any.
     pub fn bytes(&self) -> Option<&Bytes> {
         match self {
             Self::Proven { bytes, .. } => Some(bytes),
@@ -296,7 +296,7 @@ impl fmt::Display for Walked {
 }
 
 impl Evidence {
-    /// The resolver's answer at the pinned block, when there is one.
+    /// The records at the pinned block, if the name has any.
     pub fn found(&self) -> Option<&Found> {
         match &self.reading {
             Ok(Reading { answer: Answer::Records(found), .. }) => Some(found),
@@ -304,7 +304,7 @@ impl Evidence {
         }
     }
 
-    /// What this run saw of the name; nothing where there are no records or no card.
+    /// The observation to record for continuity; `None` without records or a valid card.
     pub fn sighting(&self) -> Option<Sighting> {
         let block = &self.reading.as_ref().ok()?.block;
         let records = record_digests(&self.found()?.records);
@@ -315,26 +315,26 @@ impl Evidence {
         Some(Sighting { block: block.number, card, records, edition: Some(edition) })
     }
 
-    /// The bytes that the card checks judge: those proven under the CID, else what the URL served, else those proven
-    /// under the mirror's own CID.
+    /// The bytes that the card checks judge. Preference: bytes proven under the CID, then bytes served by the URL, then
+    /// bytes proven under the mirror's own CID.
     pub fn card_bytes(&self) -> Option<&Bytes> {
         self.ipfs.bytes().or_else(|| self.https.bytes()).or_else(|| self.mirror.bytes())
     }
 }
 
-/// How a record can be used.
+/// Usability of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usable<'a> {
-    /// The value, without surrounding white space.
+    /// The value with surrounding white space trimmed.
     Text(&'a str),
     /// Not set.
     Absent,
-    /// Set, but not valid UTF-8, with unsafe characters, or white space only: nothing is derived from it.
+    /// Set but unusable: invalid UTF-8, unsafe characters, or only white space. Nothing is derived from it.
     Unsafe,
 }
 
 impl<'a> Usable<'a> {
-    /// How the record under `key` can be used.
+    /// Classifies the record under `key`.
     pub fn of(records: &'a RecordSet, key: Key) -> Self {
         match records.get(key) {
             Record::Absent => Self::Absent,
@@ -344,7 +344,7 @@ impl<'a> Usable<'a> {
         }
     }
 
-    /// The text, when there is one.
+    /// The text, if usable.
     pub fn text(self) -> Option<&'a str> {
         match self {
             Self::Text(text) => Some(text),
@@ -353,21 +353,21 @@ impl<'a> Usable<'a> {
     }
 }
 
-/// Where records say that the card is.
+/// Locations of the card according to the records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Targets {
-    /// Its https URL.
+    /// The card's https URL.
     pub url: Option<String>,
-    /// Its CID.
+    /// The card's CID.
     pub cid: Option<ContentId>,
-    /// The path below that CID, which the mirror's record names.
+    /// The path below that CID, taken from the mirror's record.
     pub path: ContentPath,
-    /// The mirror, where it names another CID.
+    /// The mirror, if it names another CID.
     pub mirror: Option<Mirror>,
 }
 
 impl Targets {
-    /// Those in `records` that are usable.
+    /// The usable locations in `records`.
     pub fn of(records: &RecordSet) -> Self {
         let text = |key| Usable::of(records, key).text();
         let cid = text(Key::CidAgentcard).and_then(|value| ContentId::parse(value).ok());
@@ -380,34 +380,34 @@ impl Targets {
         }
     }
 
-    /// Whether IPFS waits for the URL: a raw CID is checked against the bytes that the URL serves, and needs no gateway
-    /// where they are the right ones. Where `all` sources must answer, none waits.
+    /// Whether the IPFS walk waits for the URL's response. Bytes from the URL can be checked against a raw CID
+    /// directly, and no gateway is needed if they match. If `all` sources must answer, nothing waits.
     pub fn waits_for_url(&self, all: bool) -> bool {
         !all && self.cid.as_ref().is_some_and(ContentId::is_raw)
     }
 }
 
-/// CID and path in `cl.agentcard.mirror.ipfs`.
+/// CID and path from `cl.agentcard.mirror.ipfs`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mirror {
     /// The CID.
     pub cid: ContentId,
-    /// The path below it.
+    /// The path below the CID.
     pub path: ContentPath,
 }
 
 impl Mirror {
-    /// Reads an `ipfs://CID/path` URI, a path gateway's URL (`https://host/ipfs/CID/path`) or a subdomain gateway's
-    /// (`https://CID.ipfs.host/path`). The host is never contacted.
+    /// Parses an `ipfs://CID/path` URI, the URL of a path gateway (`https://host/ipfs/CID/path`), or that of a
+    /// subdomain gateway (`https://CID.ipfs.host/path`). The host is never contacted.
     ///
     /// # Errors
-    /// Which part is wrong.
+    /// [`MirrorError`] identifies the invalid part.
     pub fn parse(value: &str) -> Result<Self, MirrorError> {
         let (cid, path) = split_mirror(value).ok_or(MirrorError::Form)?;
         Ok(Self { cid: ContentId::parse(cid)?, path: ContentPath::parse(path)? })
     }
 
-    /// The text that stands where the CID of a mirror stands, whether it is one or not.
+    /// The text in the position of the mirror's CID, valid or not.
     pub fn cid_text(value: &str) -> Option<&str> {
         split_mirror(value).map(|(cid, _)| cid)
     }
@@ -417,18 +417,18 @@ impl Mirror {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MirrorError {
-    /// Neither of the two forms.
+    /// None of the supported forms.
     #[error("neither ipfs://CID/path nor a gateway URL holding /ipfs/CID/path")]
     Form,
-    /// No usable CID.
+    /// The CID is invalid.
     #[error(transparent)]
     Cid(#[from] CidError),
-    /// No usable path.
+    /// The path is invalid.
     #[error(transparent)]
     Path(#[from] PathError),
 }
 
-/// Cuts a mirror value into CID and raw path.
+/// Splits a mirror value into CID and raw path.
 fn split_mirror(value: &str) -> Option<(&str, &str)> {
     if value.contains(['?', '#']) {
         return None;

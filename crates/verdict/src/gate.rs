@@ -1,4 +1,4 @@
-//! The policy of the gate: whether a request to an agent may pass, by the verdict on its name.
+//! The gate's policy: decides from the verdict whether a request to an agent may pass.
 
 use clresolve_core::reading::{Grade, Proof};
 use clresolve_core::reason::{Code, Refusal, Step};
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use crate::trust::{Resolution, Trusted};
 use crate::verdict::{Identity, Status, Verdict};
 
-/// What the gate demands beyond a trusted verdict.
+/// What the gate requires beyond a trusted verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatePolicy {
-    /// Warnings on which it refuses, although the verdict is trusted.
+    /// Warnings that close the gate although the verdict is trusted.
     pub deny: Vec<Code>,
-    /// The weakest grade of proof with which it lets pass. `None`: any, but one stranger's word.
+    /// Minimum grade of proof. `None` accepts any grade except an answer from a single third-party endpoint.
     pub min_proof: Option<Grade>,
-    /// For which verbs of an agent it lets pass.
+    /// Verbs that the gate admits.
     pub verbs: GateVerbs,
 }
 
@@ -24,28 +24,27 @@ impl Default for GatePolicy {
     }
 }
 
-/// The warnings on which the gate refuses unless the operator says otherwise: a card that its publisher has taken back
-/// (CL-9).
+/// The default of [`GatePolicy::deny`]: a card that its publisher has withdrawn (CL-9).
 pub const DENIED_BY_DEFAULT: [Code; 1] = [Code::StatusWithdrawn];
 
-/// For which verbs of an agent the gate lets a request pass.
+/// Which of an agent's verbs the gate admits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GateVerbs {
-    /// The verb of the card's entry, which is `implements[0]`: for another one the card names nothing to call (CL-70).
+    /// Only `implements[0]`, the verb of the card's entry. The card names no URL for other verbs (CL-70).
     #[default]
     Entry,
-    /// Each verb that the card implements: the operator knows where to send the others.
+    /// Every verb that the card implements. The operator knows the URLs of the other verbs.
     Implemented,
 }
 
 impl GatePolicy {
-    /// Why a request to the agent, for `verb` and on `network` (CAIP-2) where they are named, must not pass; `None` lets
-    /// it pass.
+    /// Why a request to the agent must not pass; `None` admits it. `verb` and `network` (CAIP-2) are checked only if
+    /// present.
     ///
-    /// The verdict must be trusted, the policy must have no [reservation](Self::reservation), the card must implement
-    /// the verb and name an entry for it, and it must list the network; the first that does not hold is named. The
-    /// decision is about now, so the verdict of a live run is needed.
+    /// Conditions are checked in this order, and the first that fails is returned: the verdict is trusted; the policy
+    /// has no [reservation](Self::reservation); the card implements the verb and names an entry for it; the card lists
+    /// the network. The decision is about the present, so it requires a live resolution.
     pub fn objection(
         &self,
         resolution: &Resolution,
@@ -64,7 +63,7 @@ impl GatePolicy {
         of_verb.or_else(|| network.and_then(|network| against_network(agent, network))).map(Refusal::slug)
     }
 
-    /// The verbs of an agent to which the policy does not object (CL-70).
+    /// The agent's verbs that the policy admits (CL-70).
     pub fn verbs_of<'a>(&self, agent: &'a Identity) -> impl Iterator<Item = &'a str> {
         agent.verbs.iter().map(String::as_str).filter(|verb| self.against_verb(Some(agent), verb).is_none())
     }
@@ -80,10 +79,11 @@ impl GatePolicy {
         }
     }
 
-    /// What the policy has against a trusted agent: one stranger's word, too weak a proof, or a warning in
-    /// [`GatePolicy::deny`], in this order.
+    /// The policy's objection to a trusted agent. Checked in this order: a single third-party endpoint, a grade of
+    /// proof below the minimum, and a warning in [`GatePolicy::deny`].
     ///
-    /// Where something is denied that only the memory knows, no memory and one that could not be asked are denied too.
+    /// If `deny` contains a warning that requires the history store, a missing or unavailable history store is an
+    /// objection too.
     pub fn reservation(&self, trusted: &Trusted) -> Option<&'static str> {
         let verdict = trusted.verdict();
         let Some(anchor) = &verdict.anchor else { return Some(Refusal::InternalError.slug()) };
@@ -99,7 +99,7 @@ impl GatePolicy {
         denied.find(|_| !clresolve_core::mutant!("denied-warnings-pass")).map(Code::slug)
     }
 
-    /// What the policy has against what is vouched for no better than this: one stranger's word, or too weak a grade.
+    /// The policy's objection to a proof: a single third-party endpoint, or a grade below the minimum.
     pub fn against_proof(&self, proof: &Proof) -> Option<&'static str> {
         if proof.is_one_strangers_word() && !clresolve_core::mutant!("strangers-word-opens") {
             return Some(Code::SingleRpc.slug());
@@ -107,18 +107,18 @@ impl GatePolicy {
         self.against_grade(proof)
     }
 
-    /// What the policy has against the grade of a proof: weaker than [`GatePolicy::min_proof`].
+    /// The policy's objection to a grade below [`GatePolicy::min_proof`].
     pub fn against_grade(&self, proof: &Proof) -> Option<&'static str> {
         self.min_proof.is_some_and(|least| proof.grade < least).then_some(Refusal::ProofTooWeak.slug())
     }
 
-    /// Whether something is denied that only a memory of earlier verdicts can tell.
+    /// Whether `deny` contains a warning that requires the history of earlier verdicts.
     pub fn denies_by_memory(&self) -> bool {
         self.deny.iter().any(|code| code.entry().step == Step::Continuity)
     }
 }
 
-/// Whether a memory was to be asked about the name.
+/// Whether the history store was consulted for the name.
 fn remembers(verdict: &Verdict) -> bool {
     verdict.steps.iter().any(|report| report.step == Step::Continuity && report.status != Status::Skip)
 }
@@ -140,7 +140,7 @@ mod tests {
     use crate::sample;
     use crate::verdict::{Anchor, AnchorBlock, StepReport};
 
-    /// A trusted agent with two verbs on one network, proven by a quorum, whose card has these warnings.
+    /// A trusted agent with two verbs on one network, proven by a quorum, whose card has the given warnings.
     fn agent(warnings: &[Code]) -> Resolution {
         proven_by(Proof { grade: Grade::Quorum, asked: 2, agreed: 2, own: false }, warnings)
     }

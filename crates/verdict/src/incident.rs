@@ -1,4 +1,5 @@
-//! Incidents: what in a verdict somebody should look at, as one event each (CL-68). `docs/incidents.md` has the members.
+//! Incidents: findings in a verdict that require attention, one event each (CL-68). `docs/incidents.md` lists the
+//! members.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -11,21 +12,21 @@ use clresolve_core::text::inert_json;
 /// The schema identifier of an event.
 pub const SCHEMA: &str = "clresolve.incident/1";
 
-/// What an incident is about.
+/// Category of an incident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum IncidentKind {
-    /// The bytes are not those that a CID or a checksum names, or a card's schemas are not those of the manifest.
+    /// Bytes do not match their CID or checksum, or a card's schemas do not match the manifest.
     ContentMismatch,
-    /// A record or a card is made to mislead, or to reach what it must not.
+    /// A record or a card is designed to mislead, or to reach a forbidden destination.
     Malicious,
-    /// A source gives other people something else than was published, or than it gave before.
+    /// A source serves content that differs from what was published, or from what it served before.
     Poisoning,
 }
 
 impl IncidentKind {
-    /// What a finding with this code is an incident of, if it is one. A careless mistake is no incident.
+    /// The category of a finding with this code; `None` for mere mistakes.
     pub const fn of(code: Code) -> Option<Self> {
         match code {
             Code::CidMismatch
@@ -62,35 +63,35 @@ impl IncidentKind {
     }
 }
 
-/// One event. Its text holds foreign values.
+/// One event. Its texts contain untrusted values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Incident<'v> {
     /// Always [`SCHEMA`].
     pub schema: &'static str,
-    /// What it is about.
+    /// The category.
     pub kind: IncidentKind,
     /// The name in normal form.
     pub name: &'v str,
     /// The reason code.
     pub code: Code,
-    /// What the finding does to the state.
+    /// Effect of the finding on the verdict's state.
     pub effect: Effect,
     /// What was expected.
     pub expected: Option<&'v str>,
     /// What was found.
     pub observed: Option<&'v str>,
-    /// Where: a record's key, a member's JSON Pointer, a source or an endpoint's label.
+    /// Location: a record's key, a member's JSON Pointer, a source, or an endpoint's label.
     #[serde(rename = "where")]
     pub place: Option<&'v str>,
-    /// `anchor.world` of the verdict.
+    /// The network, as in the verdict's `anchor.world`.
     pub world: Option<&'v str>,
-    /// Height of the block; nothing where no block was agreed on.
+    /// Block height; `None` if no block was agreed on.
     pub block: Option<u64>,
-    /// Hash of the block.
+    /// Block hash.
     pub block_hash: Option<&'v str>,
-    /// State of the verdict.
+    /// The verdict's state.
     pub state: State,
-    /// `id` of the verdict, which holds all evidence.
+    /// `id` of the verdict, which contains all evidence.
     pub verdict: &'v str,
     /// When the evidence was gathered, RFC 3339.
     pub at: Timestamp,
@@ -122,7 +123,7 @@ impl<'v> Incident<'v> {
         })
     }
 
-    /// The event as JSON on one line, safe for a terminal and a log.
+    /// The event as one line of JSON, safe to print to a terminal or a log.
     pub fn to_line(&self) -> String {
         let json = serde_json::to_string(self).expect("texts, numbers and words have a JSON form");
         inert_json(&json)
@@ -152,7 +153,7 @@ mod tests {
         assert_eq!((&read["verdict"], &read["block"]), (&verdict.id.as_str().into(), &Value::Null));
     }
 
-    /// The codes of the table, each with its kind.
+    /// The documented codes and their categories.
     fn documented() -> Vec<(String, String)> {
         let rows = include_str!("../../../docs/incidents.md").lines().skip_while(|line| *line != "| kind | codes |");
         let rows = rows.skip(2).take_while(|line| line.starts_with('|'));

@@ -1,8 +1,9 @@
-//! From evidence to a verdict: what a card says, the rules that it is judged by, the checks, and what the gate makes of
-//! the verdict. It does no I/O, reads no clock, and panics on no input.
+//! Turns evidence into a verdict: parses the card, applies the rules of a profile, runs the checks, and makes the
+//! gate's
+//! decision. Every function is pure: no I/O, no clock, and no panic on any input.
 //!
-//! [`evidence`] is everything that a run found out. [`check`] judges it under a [`profile`], and [`build`] builds the
-//! [`verdict`] of the two.
+//! [`evidence`] holds everything that one resolution gathered. [`check`] judges the evidence under a [`profile`], and
+//! [`build`] assembles the [`verdict`] from both.
 
 pub mod build;
 pub mod card;

@@ -1,7 +1,6 @@
-//! Manifests of the schema layers: which verbs exist, where their schemas are, and the digests of those.
+//! Manifests of the schema layers: the verbs, the locations of their schemas, and the schemas' digests.
 //!
-//! A manifest is data, pinned by the SHA-256 of its bytes. Four are compiled in; configuration can put others in their
-//! place.
+//! A manifest is data, pinned by the SHA-256 of its bytes. Four are compiled in. Configuration can replace them.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +15,8 @@ use clresolve_core::text::excerpt;
 /// Version of the manifest format that this crate reads.
 pub const FORMAT: &str = "clresolve.manifest/1";
 
-/// Most verbs of one layer. Ten and five exist; the bound keeps a replaced manifest from slowing every check.
+/// Maximum number of verbs in one layer. The existing layers have ten and five. The limit keeps a replaced manifest
+/// from slowing every check.
 pub const MAX_VERBS: usize = 1024;
 
 /// A manifest of one release of one schema layer.
@@ -27,10 +27,10 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Reads a manifest and takes the digest of its bytes.
+    /// Parses a manifest and computes the digest of its bytes.
     ///
     /// # Errors
-    /// [`ManifestError`] when the bytes are not strict JSON, not of [`FORMAT`], or contradict themselves.
+    /// [`ManifestError`] if the bytes are not strict JSON, have another format, or contradict themselves.
     pub fn load(bytes: &[u8]) -> Result<Self, ManifestError> {
         let document = json::parse(bytes, Limits::DOCUMENT)?;
         let mut file: ManifestFile =
@@ -45,50 +45,50 @@ impl Manifest {
         self.digest
     }
 
-    /// Name of layer and release, such as `protocol-commons/1.0.0`.
+    /// Identifier of layer and release, such as `protocol-commons/1.0.0`.
     pub fn id(&self) -> &str {
         &self.file.id
     }
 
-    /// The class of cards whose verbs the layer defines.
+    /// The class of the cards that use the layer's verbs.
     pub fn class(&self) -> &str {
         &self.file.class
     }
 
-    /// The release, as `cl.version` names it.
+    /// The release, as in `cl.version`.
     pub fn version(&self) -> &str {
         &self.file.version
     }
 
-    /// CID of the directory that holds the release, when one was published.
+    /// CID of the release's directory, if one was published.
     pub fn directory_cid(&self) -> Option<&str> {
         self.file.directory_cid.as_deref()
     }
 
-    /// All verbs, by name.
+    /// All verbs, sorted by name.
     pub fn verbs(&self) -> &[Verb] {
         &self.file.verbs
     }
 
-    /// The verb of exactly this spelling.
+    /// The verb with exactly this name.
     pub fn verb(&self, name: &str) -> Option<&Verb> {
         let at = self.file.verbs.binary_search_by(|verb| verb.name.as_str().cmp(name)).ok()?;
         self.file.verbs.get(at)
     }
 
-    /// The verb that `spelling` means without being it: other case, surrounding space, or a known alias.
+    /// The verb that is meant by another spelling: other case, surrounding space, or a known alias.
     pub fn verb_by_alias(&self, spelling: &str) -> Option<&Verb> {
         let spelling = spelling.trim();
         let means = |name: &String| name.eq_ignore_ascii_case(spelling);
         self.file.verbs.iter().find(|verb| means(&verb.name) || verb.aliases.iter().any(means))
     }
 
-    /// The schemas that others refer to.
+    /// The schemas that other schemas refer to.
     pub fn shared(&self) -> &[SharedSchema] {
         &self.file.shared
     }
 
-    /// The `$id` of every schema of the release: what a `$ref` may name.
+    /// The `$id` of every schema of the release, to which a `$ref` may refer.
     pub fn schema_ids(&self) -> impl Iterator<Item = &str> {
         let bound = self.file.verbs.iter().flat_map(|verb| [&verb.request.id, &verb.receipt.id]);
         bound.chain(self.file.shared.iter().map(|schema| &schema.id)).map(String::as_str)
@@ -99,12 +99,12 @@ impl Manifest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Verb {
-    /// The verb, as its schema folder is named.
+    /// The verb, as in the name of its schema directory.
     pub name: String,
-    /// The publisher's category, when there is one.
+    /// The publisher's category, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category: Option<String>,
-    /// Spellings that people use for it. They are not accepted, only distinguished from unknown verbs.
+    /// Common alternative spellings. They are not accepted, but reported with the correct verb.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
     /// The request schema.
@@ -127,26 +127,26 @@ impl Verb {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SchemaEntry {
-    /// The canonical location, as a card must name it.
+    /// The canonical location that a card must name.
     pub canonical: String,
-    /// Other locations that the publisher serves it from.
+    /// Other locations at which the publisher serves the schema.
     pub mirrors: Vec<String>,
     /// Path in the publisher's repository.
     pub path: String,
     /// The canonical URL of the path, which is also the schema's `$id`.
     pub id: String,
-    /// Length in bytes, where they are pinned.
+    /// Length in bytes, if the bytes are pinned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<usize>,
-    /// SHA-256 of the bytes that can be fetched; none where the publisher changes them, so that nothing is pinned.
+    /// SHA-256 of the served bytes; `None` if the publisher changes them, so that nothing is pinned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<Digest>,
-    /// The digest in the publisher's checksum list, where that was taken over CRLF line ends.
+    /// The digest in the publisher's checksum list, if that was computed with CRLF line ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published_crlf_sha256: Option<Digest>,
 }
 
-/// A schema that others refer to.
+/// A schema that other schemas refer to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SharedSchema {
@@ -156,9 +156,9 @@ pub struct SharedSchema {
     pub id: String,
     /// Length in bytes.
     pub bytes: usize,
-    /// SHA-256 of the bytes that can be fetched.
+    /// SHA-256 of the served bytes.
     pub sha256: Digest,
-    /// The digest in the publisher's checksum list, where that was taken over CRLF line ends.
+    /// The digest in the publisher's checksum list, if that was computed with CRLF line ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published_crlf_sha256: Option<Digest>,
 }
@@ -170,16 +170,16 @@ pub enum ManifestError {
     /// Not strict JSON.
     #[error("not a manifest: {0}")]
     Json(#[from] JsonError),
-    /// A member is missing, unknown or of another type.
+    /// A member is missing, unknown, or of the wrong type.
     #[error("not a manifest: {0}")]
     Shape(String),
-    /// Another format version.
+    /// The format version is unsupported.
     #[error("the manifest has the format {0:?}; this version reads {FORMAT:?}")]
     Format(String),
-    /// No verb, or more than [`MAX_VERBS`].
+    /// There is no verb, or there are more than [`MAX_VERBS`].
     #[error("the manifest has {0} verbs; 1 to {MAX_VERBS} are allowed")]
     VerbCount(usize),
-    /// The same verb or `$id` twice.
+    /// A verb or `$id` occurs twice.
     #[error("the manifest names {0:?} twice")]
     Duplicate(String),
 }
@@ -191,7 +191,7 @@ struct ManifestFile {
     id: String,
     class: String,
     version: String,
-    /// For readers of the file: where its facts were taken from.
+    /// Sources of the manifest's facts, for human readers.
     #[serde(default)]
     source: serde_json::Value,
     #[serde(default)]

@@ -1,7 +1,7 @@
 //! Profiles: the rules of a release line, as data.
 //!
-//! The written rule and the published data disagree, and newer lines exist; what differs between them stands in a
-//! profile, not in code. Three are compiled in; configuration can add more, and put other manifests in place.
+//! The written specification and the published data disagree, and newer release lines exist. Their differences are data
+//! in profiles rather than code. Three profiles are compiled in. Configuration can add profiles and replace manifests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -20,7 +20,7 @@ use clresolve_core::text::excerpt;
 /// Version of the profile format that this crate reads.
 pub const FORMAT: &str = "clresolve.profile/1";
 
-/// The default profile: the letter of the specification.
+/// The default profile, which follows the letter of the specification.
 pub const DEFAULT: &str = "agent-cards/1.0.0";
 
 const MANIFESTS: [&[u8]; 4] = [
@@ -33,7 +33,7 @@ const SCHEMAS: [&[u8]; 2] = [
     include_bytes!("../schemas/agent.card.base.schema.json"),
     include_bytes!("../schemas/agent.card.base-1.1.0.schema.json"),
 ];
-/// Where the schemas are published that the base schemas state anew.
+/// The published schemas that the base schemas restate, by URL.
 const PUBLISHED_AT: [(&str, &str); 2] = [
     (
         "urn:clresolve:schema:agent-card-base:1.0.0",
@@ -50,7 +50,7 @@ const PROFILES: [&[u8]; 3] = [
     include_bytes!("../manifests/profiles/agent-cards-1.1.0.json"),
 ];
 
-/// The rules of one release line, with everything that they refer to.
+/// The rules of one release line, with the manifests and schemas that they refer to.
 #[derive(Debug)]
 pub struct Profile {
     digest: Digest,
@@ -61,27 +61,28 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// The profile's name, such as `agent-cards/1.0.0`.
+    /// The profile's identifier, such as `agent-cards/1.0.0`.
     pub fn id(&self) -> &str {
         &self.file.id
     }
 
-    /// SHA-256 of the profile's canonical form (RFC 8785). It covers the digests of manifests and base schema.
+    /// SHA-256 of the profile's canonical form (RFC 8785), which includes the digests of manifests and base schema.
     pub fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// One line for people.
+    /// One line that describes the profile.
     pub fn title(&self) -> &str {
         &self.file.title
     }
 
-    /// The text records that must be set.
+    /// The required text records.
     pub fn records(&self) -> &[Key] {
         &self.records
     }
 
-    /// The rule that the entry of a card of this class obeys. `None` for an unknown class where the known ones differ.
+    /// The rule for the entry of a card of this class. `None` for an unknown class, if the known classes have different
+    /// rules.
     pub fn entry(&self, class: Option<&str>) -> Option<&EntryRule> {
         let known = class.and_then(|class| self.file.classes.get(class));
         match known {
@@ -91,17 +92,17 @@ impl Profile {
         }
     }
 
-    /// JSON Pointers of the members that every card has, each after the one that holds it.
+    /// JSON Pointers of the required members, each after its parent.
     pub fn members(&self) -> &[String] {
         &self.file.members
     }
 
-    /// The words of the life cycle.
+    /// The lifecycle statuses.
     pub fn status(&self) -> &StatusWords {
         &self.file.status
     }
 
-    /// The layer of a class; `None` for a class that the profile does not know.
+    /// The layer of a class; `None` for a class unknown to the profile.
     pub fn layer(&self, class: &str) -> Option<Layer<'_>> {
         let rule = self.file.classes.get(class)?;
         let manifest = self.manifests.get(class)?;
@@ -113,22 +114,22 @@ impl Profile {
         self.file.classes.keys().map(String::as_str)
     }
 
-    /// All manifests, in order of class.
+    /// All manifests, sorted by class.
     pub fn manifests(&self) -> impl Iterator<Item = &Manifest> {
         self.manifests.values().map(Arc::as_ref)
     }
 
-    /// The base schema, compiled.
+    /// The compiled base schema.
     pub fn base_schema(&self) -> &Schema {
         &self.base_schema
     }
 
-    /// What the cards of the line name as their `$schema`: where the base schema is published.
+    /// The `$schema` of the line's cards: the URL at which the base schema is published.
     pub fn card_schema(&self) -> Option<&'static str> {
         PUBLISHED_AT.into_iter().find(|(id, _)| *id == self.file.base_schema.id).map(|(_, url)| url)
     }
 
-    /// `reason` with the effect that this profile gives its code.
+    /// Sets the effect that this profile assigns to the reason's code.
     #[must_use]
     pub fn weigh(&self, mut reason: Reason) -> Reason {
         if let Some(effect) = self.file.effects.get(&reason.code) {
@@ -138,7 +139,7 @@ impl Profile {
     }
 }
 
-/// What a class stands for under a profile.
+/// Rules of a profile for one class.
 #[derive(Clone, Copy, Debug)]
 pub struct Layer<'p> {
     rule: &'p ClassRule,
@@ -151,30 +152,30 @@ impl<'p> Layer<'p> {
         self.manifest
     }
 
-    /// The code for a verb of another layer in a card of this class.
+    /// The code for a card of this class that implements another layer's verb.
     pub fn foreign_verb(&self) -> Code {
         self.rule.foreign_verb
     }
 
-    /// Path segments under which nothing of a card of this class may sit.
+    /// Path segments under which no location in a card of this class may lie.
     pub fn not_under(&self) -> &'p [String] {
         &self.rule.not_under
     }
 }
 
-/// The rule that an entry obeys.
+/// The rule for a card's entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "form", rename_all = "kebab-case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum EntryRule {
     /// `x402://<ens>/<verb>/<route>`.
     X402 {
-        /// The accepted routes, the one to recommend first. Never empty.
+        /// The accepted routes, the recommended one first. Never empty.
         routes: Vec<String>,
     },
-    /// One URL, the same for every card.
+    /// One fixed URL for every card.
     Literal {
-        /// The URL.
+        /// The required URL.
         value: String,
     },
 }
@@ -189,19 +190,19 @@ impl EntryRule {
     }
 }
 
-/// The words of the life cycle.
+/// The lifecycle statuses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatusWords {
-    /// Words that need no comment.
+    /// Statuses without a finding.
     pub known: Vec<String>,
-    /// Words that tell callers to look for a successor.
+    /// Statuses that ask callers to find a successor.
     pub deprecated: Vec<String>,
-    /// Words by which the publisher takes the card back.
+    /// Statuses by which the publisher revokes the card.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub revoked: Vec<String>,
-    /// Words by which the publisher withdraws the agent: a warning, which the gate denies. The same in every release
-    /// line that names no others.
+    /// Statuses by which the publisher withdraws the agent. They are a warning that closes the gate. Release lines that
+    /// list none share a default.
     #[serde(default = "withdrawn", skip_serializing_if = "is_withdrawn")]
     pub withdrawn: Vec<String>,
 }
@@ -214,7 +215,7 @@ fn is_withdrawn(words: &Vec<String>) -> bool {
     *words == withdrawn()
 }
 
-/// Every profile at hand, with the manifests and schemas that they refer to.
+/// All known profiles, with the manifests and schemas that they refer to.
 #[derive(Clone, Debug, Default)]
 pub struct Profiles {
     manifests: BTreeMap<Digest, Arc<Manifest>>,
@@ -242,20 +243,20 @@ impl Profiles {
         BUILTIN.clone()
     }
 
-    /// The profile of this name.
+    /// The profile with this identifier.
     pub fn get(&self, id: &str) -> Option<Arc<Profile>> {
         self.profiles.get(id).map(Arc::clone)
     }
 
-    /// All profiles, by name.
+    /// All profiles, sorted by identifier.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Profile>> {
         self.profiles.values()
     }
 
-    /// Adds a manifest for profiles that are added later and name it by its digest.
+    /// Adds a manifest, to which profiles added later can refer by its digest.
     ///
     /// # Errors
-    /// [`ProfileError::Manifest`] when the bytes are not a manifest.
+    /// [`ProfileError::Manifest`] if the bytes are not a manifest.
     pub fn add_manifest(&mut self, bytes: &[u8]) -> Result<Digest, ProfileError> {
         let manifest = Manifest::load(bytes)?;
         let digest = manifest.digest();
@@ -263,10 +264,10 @@ impl Profiles {
         Ok(digest)
     }
 
-    /// Adds a base schema for profiles that are added later and name it by its digest.
+    /// Adds a base schema, to which profiles added later can refer by its digest.
     ///
     /// # Errors
-    /// [`ProfileError::Schema`] when the bytes are not a strict schema.
+    /// [`ProfileError::Schema`] if the bytes are not a strict schema.
     pub fn add_schema(&mut self, bytes: &[u8]) -> Result<Digest, ProfileError> {
         let schema = Schema::load(bytes, &[])?;
         let digest = schema.digest();
@@ -274,10 +275,10 @@ impl Profiles {
         Ok(digest)
     }
 
-    /// Adds a profile. Manifests and base schema that it names must be there.
+    /// Adds a profile. The manifests and the base schema that it names must have been added before.
     ///
     /// # Errors
-    /// [`ProfileError`] when the bytes are not a profile, name something unknown, or reuse an identifier.
+    /// [`ProfileError`] if the bytes are not a profile, refer to something unknown, or reuse an identifier.
     pub fn add_profile(&mut self, bytes: &[u8]) -> Result<Arc<Profile>, ProfileError> {
         let document = json::parse(bytes, Limits::DOCUMENT)?;
         let file: ProfileFile =
@@ -290,12 +291,12 @@ impl Profiles {
         Ok(profile)
     }
 
-    /// Puts a manifest in the place of the one with the same id, in every profile. The digests of those profiles
-    /// change with it. Where the bytes came from a place that the operator does not own, the caller compares their
-    /// digest with the configured one first, by [`Digest::check`].
+    /// Replaces the manifest with the same id in every profile, which changes the digests of those profiles. If the
+    /// bytes come from a source that the operator does not control, the caller first compares their digest with the
+    /// configured one ([`Digest::check`]).
     ///
     /// # Errors
-    /// [`ProfileError`] when the bytes are not a manifest, or no profile uses the identifier.
+    /// [`ProfileError`] if the bytes are not a manifest, or no profile uses the identifier.
     pub fn replace_manifest(&mut self, bytes: &[u8]) -> Result<(), ProfileError> {
         let observed = self.add_manifest(bytes)?;
         let id = self.manifests[&observed].id().to_owned();
@@ -346,39 +347,39 @@ fn bad(what: &'static str, value: &str) -> ProfileError {
     ProfileError::Value { what, value: excerpt(value) }
 }
 
-/// Why a profile, or something that it refers to, cannot be used.
+/// Why a profile, or a manifest or schema that it refers to, is unusable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
     /// Not strict JSON.
     #[error("not a profile: {0}")]
     Json(#[from] JsonError),
-    /// A member is missing, unknown or of another type.
+    /// A member is missing, unknown, or of the wrong type.
     #[error("not a profile: {0}")]
     Shape(String),
-    /// Another format version.
+    /// The format version is unsupported.
     #[error("the profile has the format {0:?}; this version reads {FORMAT:?}")]
     Format(String),
-    /// A value that means nothing.
+    /// A value is invalid.
     #[error("the profile's {what} {value:?} is not usable")]
     Value {
-        /// Which member.
+        /// The member.
         what: &'static str,
-        /// Its value.
+        /// The invalid value.
         value: String,
     },
-    /// A manifest or schema with this id and digest is not at hand.
+    /// No manifest or schema with this id and digest was added.
     #[error("{id} with the digest {digest} is not at hand")]
     Missing {
-        /// The id.
+        /// The missing id.
         id: String,
-        /// The digest.
+        /// The missing digest.
         digest: Digest,
     },
-    /// Another profile has this name.
+    /// Another profile has this identifier.
     #[error("there is a profile {0:?} already")]
     Taken(String),
-    /// No profile uses a manifest of this id.
+    /// No profile uses a manifest with this id.
     #[error("no profile uses the manifest {0:?}")]
     Unused(String),
     /// Not a manifest.
@@ -426,7 +427,7 @@ struct ClassRule {
     foreign_verb: Code,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     not_under: Vec<String>,
-    /// Where it differs from the rule of the profile.
+    /// Set if it differs from the profile's rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     entry: Option<EntryRule>,
 }

@@ -1,8 +1,7 @@
-//! What a live run read of a name's payment records, and whether each value also stands at the newest block. Pure.
+//! The payment records that a live resolution read, and whether each value is the same at the newest block. Pure.
 //!
-//! [`Published`] is made from the evidence of a run and answers one question for each record: may a decision use it? A
-//! value that is about to change, one that could not be read, one that is not set and one that was not asked for are
-//! different answers.
+//! [`Published`] is made from the evidence and tells for each record whether a decision may use it. A value that is
+//! about to change, an unreadable value, an unset value and a value that was not requested are distinct results.
 
 use std::collections::BTreeSet;
 
@@ -12,56 +11,56 @@ use clresolve_core::payment::{AddressRecord, CoinType, EndpointKey, EndpointReco
 use clresolve_core::reading::{Answer, ChainError, Reading};
 use clresolve_core::records::Record;
 
-/// What a name publishes about payments, at the block of the verdict and at the newest one.
+/// A name's payment records at the verdict's block and at the newest block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Published {
     settled: PaymentRecords,
     newest: Newest,
 }
 
-/// What the newest block says.
+/// The records at the newest block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Newest {
-    /// It is not compared: the block was chosen by number, or is itself the newest.
+    /// Not compared: the block was chosen by number, or is itself the newest.
     NotCompared,
-    /// These records.
+    /// The name has these records.
     Read(PaymentRecords),
-    /// The name has no records there any more.
+    /// The name no longer has records.
     Gone,
-    /// It could not be read.
+    /// The newest block could not be read.
     Unread(ChainError),
 }
 
-/// What a decision may make of one published record: `T` is the value, `R` the record as it was read.
+/// Usability of one published record in a decision: `T` is the value, `R` the record as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PublishedRecord<T, R> {
-    /// Set, and the newest block says the same where it is compared.
+    /// Set, and the same at the newest block if that is compared.
     Settled(T),
-    /// Not set, and the newest block says the same where it is compared.
+    /// Not set, and also unset at the newest block if that is compared.
     Absent,
-    /// Set, but to nothing that can be used.
+    /// Set to an unusable value.
     Malformed(Bytes),
-    /// The newest block says something else, or could not be read.
+    /// The newest block differs or could not be read.
     Pending {
-        /// What the verdict's block says.
+        /// The record at the verdict's block.
         settled: R,
-        /// What the newest block says.
+        /// The record at the newest block.
         newest: Result<R, ChainError>,
     },
     /// The verdict's block could not be read.
     Failed(ChainError),
-    /// This record is not among those that were read.
+    /// This record was not requested.
     NotAsked,
 }
 
-/// A published address; `None` is zero, which is set and stands for nobody.
+/// A published address. `None` is the zero address: it is set but belongs to nobody.
 pub type AddressAt = PublishedRecord<Option<Address>, AddressRecord>;
 
-/// A published endpoint. Its text is foreign, and nothing but valid UTF-8.
+/// A published endpoint. The text is untrusted; only its UTF-8 is validated.
 pub type EndpointAt = PublishedRecord<String, EndpointRecord>;
 
 impl Published {
-    /// What the reading holds. `None` for a name without records, and where nothing was asked.
+    /// The payment records of a reading. `None` for a name without records, or if none were requested.
     pub(crate) fn of(reading: &Reading) -> Option<Self> {
         let settled = match &reading.answer {
             Answer::Records(found) if !found.payment.is_empty() => found.payment.clone(),
@@ -78,18 +77,18 @@ impl Published {
         Some(Self { settled, newest })
     }
 
-    /// The records at the verdict's block, whatever the newest block says. For display alone: a decision asks
+    /// The records at the verdict's block, regardless of the newest block. For display only: decisions use
     /// [`Published::address`] and [`Published::endpoint`].
     pub const fn settled(&self) -> &PaymentRecords {
         &self.settled
     }
 
-    /// The address for a coin type. No other coin type stands in for one that is not set, nor for zero.
+    /// The address for a coin type. Another coin type never replaces an unset or zero address.
     pub fn address(&self, coin: CoinType) -> AddressAt {
         self.published(|records| records.addresses.get(&coin))
     }
 
-    /// The addresses that a decision may use, of whatever coin type, each once.
+    /// The distinct addresses of all coin types that a decision may use.
     pub fn settled_addresses(&self) -> Vec<Address> {
         let settled = self.settled.addresses.keys().filter_map(|coin| match self.address(*coin) {
             PublishedRecord::Settled(address) => address,
@@ -98,19 +97,19 @@ impl Published {
         settled.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// The endpoint under a key.
+    /// The endpoint under `key`.
     pub fn endpoint(&self, key: EndpointKey) -> EndpointAt {
         self.published(|records| records.endpoints.get(&key))
     }
 
-    /// The records that the newest block does not repeat: coin types, then keys.
+    /// The records that differ at the newest block: coin types, then keys.
     pub(crate) fn pending(&self) -> impl Iterator<Item = String> {
         let addresses = self.settled.addresses.keys().filter(|coin| is_pending(&self.address(**coin)));
         let endpoints = self.settled.endpoints.keys().filter(|key| is_pending(&self.endpoint(**key)));
         addresses.map(ToString::to_string).chain(endpoints.map(ToString::to_string))
     }
 
-    /// An estimate of what it takes in memory, in bytes.
+    /// Estimated memory use in bytes.
     pub fn bytes(&self) -> usize {
         let newest = match &self.newest {
             Newest::Read(records) => bytes(records),
@@ -129,7 +128,7 @@ impl Published {
             Newest::NotCompared => None,
             Newest::Gone => Some(Ok(R::ABSENT)),
             Newest::Unread(error) => Some(Err(error.clone())),
-            // An answer at the newest block without this record is none: the same call asks for it.
+            // A missing record at the newest block counts as unset, because the same call requests it.
             Newest::Read(records) => {
                 Some(of(records).cloned().ok_or(ChainError::LocalLimit(LocalLimit::FurtherRecords)))
             }
@@ -147,7 +146,7 @@ const fn is_pending<T, R>(standing: &PublishedRecord<T, R>) -> bool {
     matches!(standing, PublishedRecord::Pending { .. })
 }
 
-/// What a record says.
+/// The value of a record.
 enum Value<'r, T> {
     Set(T),
     Absent,
@@ -166,10 +165,10 @@ impl<T> Value<'_, T> {
     }
 }
 
-/// A record with a value.
+/// A record with a typed value.
 trait Readable: Clone + PartialEq {
     type Value;
-    /// The record that is not set.
+    /// The unset record.
     const ABSENT: Self;
 
     fn value(&self) -> Value<'_, Self::Value>;
@@ -203,7 +202,7 @@ impl Readable for EndpointRecord {
     }
 }
 
-/// An estimate of what the records take in memory: a resolver chooses how long a text is.
+/// Estimated memory use in bytes, including texts, whose length a resolver controls.
 fn bytes(records: &PaymentRecords) -> usize {
     let texts = records.endpoints.values().map(|record| match record {
         EndpointRecord::Read(Record::Text(text)) => text.len(),

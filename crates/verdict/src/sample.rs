@@ -1,4 +1,4 @@
-//! Cards and verdicts without a defect, for tests of this crate and of those above it.
+//! Valid cards and verdicts for the tests of this crate and its dependents.
 
 use bytes::Bytes;
 use clresolve_core::digest::Digest;
@@ -25,12 +25,12 @@ use crate::schema::served::ServedSchema;
 use crate::trust::Resolution;
 use crate::verdict::Verdict;
 
-/// A commons card without a defect under every profile.
+/// A commons card that is valid under every profile.
 pub fn good() -> Value {
     serde_json::from_str(include_str!("sample/good.json")).expect("JSON")
 }
 
-/// A commercial card without a defect under every profile.
+/// A commercial card that is valid under every profile.
 pub fn good_commercial() -> Value {
     let location = |side: &str| {
         format!("https://commandlayer.org/schemas/v1.0.0/commercial/purchase/{side}s/purchase.{side}.schema.json")
@@ -48,18 +48,18 @@ pub fn good_commercial() -> Value {
     card
 }
 
-/// What `rule` says of `document` under the default profile.
+/// The reasons of `rule` for `document` under the default profile.
 pub fn judged(document: &Value, rule: fn(&Card, &Profile) -> Vec<Reason>) -> Vec<Reason> {
     judged_under(DEFAULT, document, rule)
 }
 
-/// What `rule` says of `document` under a profile.
+/// The reasons of `rule` for `document` under a profile.
 pub fn judged_under(profile: &str, document: &Value, rule: fn(&Card, &Profile) -> Vec<Reason>) -> Vec<Reason> {
     let card = Card::parse(document.to_string().as_bytes()).expect("strict JSON");
     rule(&card, &Profiles::builtin().get(profile).expect("a profile that is built in"))
 }
 
-/// The codes of `reasons`, sorted, each once.
+/// The distinct codes of `reasons`, sorted.
 pub fn codes(reasons: &[Reason]) -> Vec<&'static str> {
     let mut codes: Vec<_> = reasons.iter().map(|reason| reason.code.slug()).collect();
     codes.sort_unstable();
@@ -67,15 +67,15 @@ pub fn codes(reasons: &[Reason]) -> Vec<&'static str> {
     codes
 }
 
-/// What is seen at `block` of a card of this version, whose digest and records are those of `content`.
+/// The observation at `block` of a card of this version, whose digest and records are those of `content`.
 pub fn sighting(block: u64, version: &str, content: &str) -> Sighting {
     let digest = Digest::of(content.as_bytes()).to_string();
     let records = Key::CARD.into_iter().map(|key| (key.as_str().to_owned(), digest.clone())).collect();
     Sighting { block, card: Some((version.to_owned(), digest)), records, edition: None }
 }
 
-/// What a run gathers about `agent` when everything is in order: its card served, and walked under its CID. `card` is
-/// what stands where the agent's card is expected.
+/// The evidence of a resolution of `agent` without any defect: its URL serves the card, and the IPFS walk proves it.
+/// `card` holds the served bytes.
 pub fn evidence(agent: &Value, card: &Bytes, now: Timestamp) -> Evidence {
     let text = |member: &str| agent[member].as_str().expect("a text").to_owned();
     let cid = ContentId::raw_of(card);
@@ -127,7 +127,7 @@ pub fn evidence(agent: &Value, card: &Bytes, now: Timestamp) -> Evidence {
     }
 }
 
-/// A schema that a manifest pins, proven and compiled. Its `$id` says where it would be.
+/// A compiled schema, as if proven by a manifest. Its `$id` determines its location.
 pub fn bound(schema: &Value) -> CompiledSchema {
     let served = ServedSchema::read(schema.to_string().into());
     let entry = |side: &str, id: &Value| json!({"canonical": id, "mirrors": [], "path": format!("{side}.json"), "id": id, "sha256": served.digest()});
@@ -138,7 +138,7 @@ pub fn bound(schema: &Value) -> CompiledSchema {
     Gathering::new(&manifest, &manifest.verbs()[0].request, served.clone()).ready().compile().expect("a strict schema")
 }
 
-/// A resolution without evidence, for tests of what keeps resolutions.
+/// A resolution without evidence, for tests of caches.
 pub fn empty(state: State, now: Timestamp, failures: u32) -> Resolution {
     let profiles = Profiles::builtin();
     let profile = profiles.iter().next().expect("a built-in profile");
@@ -149,22 +149,22 @@ pub fn empty(state: State, now: Timestamp, failures: u32) -> Resolution {
     live(verdict, None)
 }
 
-/// Any verdict as that of a live run, with any bytes as its card.
+/// Wraps any verdict as the result of a live resolution, with any bytes as its card.
 pub fn live(verdict: Verdict, card: Option<Bytes>) -> Resolution {
     Resolution::new(verdict, card, None)
 }
 
-/// Any verdict as that of a live run that has read the chain up to this height.
+/// Wraps any verdict as the result of a live resolution that read the chain up to this height.
 pub fn read_to(verdict: Verdict, newest: u64) -> Resolution {
     live(verdict, None).read_to(Some(newest))
 }
 
-/// Any verdict as that of a live run, of a name that publishes this about payments.
+/// Wraps any verdict as the result of a live resolution of a name with these payment records.
 pub fn paid(verdict: Verdict, payment: Published) -> Resolution {
     Resolution::new(verdict, None, Some(payment))
 }
 
-/// What a name publishes that says `settled` at the verdict's block, and `newest` at the newest one.
+/// Payment records with the values `settled` at the verdict's block and `newest` at the newest one.
 pub fn published(settled: PaymentRecords, newest: PaymentRecords) -> Option<Published> {
     let answer = |payment| {
         let (resolver, records) = ([1; 20].into(), std::iter::empty().collect());

@@ -1,5 +1,5 @@
-//! JSON Schema 2020-12, strictly and offline: formats are asserted, no reference is ever fetched, and a schema that a
-//! strict compiler would refuse is refused here.
+//! JSON Schema 2020-12, strict and offline: formats are asserted, references are never fetched, and schemas that a
+//! strict compiler would reject are rejected.
 
 pub mod bound;
 pub mod served;
@@ -16,17 +16,17 @@ use clresolve_core::text::excerpt;
 
 use self::strict::Strictness;
 
-/// Most bytes that one compiled pattern may take. Patterns run in linear time; this bounds the memory.
+/// Maximum size of one compiled pattern, in bytes. Patterns run in linear time, so this bounds memory.
 const MAX_PATTERN_BYTES: usize = 1024 * 1024;
 
-/// Most violations that are reported of one document, where the verdict is the same after the first one.
+/// Maximum number of violations reported for one document, if the verdict does not depend on further ones.
 pub const MAX_VIOLATIONS: usize = 64;
 
-/// Most violations of one document that are looked at. An honest card of 256 KiB that is written for another version of
-/// its schema has a few hundred; one with more is too complex to judge.
+/// Maximum number of violations evaluated in one document. An honest card of 256 KiB that was written for another
+/// version of its schema has a few hundred; a document with more is too complex to judge.
 pub const MAX_OBJECTIONS: usize = 4096;
 
-/// A schema, checked for strictness and compiled once.
+/// A compiled schema that passed the strictness check.
 #[derive(Debug)]
 pub struct Schema {
     id: Option<String>,
@@ -35,10 +35,10 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Compiles the schema in `bytes`. Its references may lead to itself and to the schemas of `bundle`, by their `$id`.
+    /// Compiles the schema in `bytes`. Its references may lead to itself and, by `$id`, to the schemas of `bundle`.
     ///
     /// # Errors
-    /// [`SchemaError`] when the bytes are not strict JSON, the schema is not strict, or it does not compile.
+    /// [`SchemaError`] if the bytes are not strict JSON, the schema is not strict, or it does not compile.
     pub fn load(bytes: &[u8], bundle: &[Value]) -> Result<Self, SchemaError> {
         let document = json::parse(bytes, Limits::DOCUMENT)?;
         let at_hand = |uri: &str| bundle.iter().any(|schema| strict::id(schema) == Some(uri));
@@ -60,18 +60,18 @@ impl Schema {
         self.digest
     }
 
-    /// Whether `instance` validates.
+    /// Whether `instance` is valid.
     pub fn accepts(&self, instance: &Value) -> bool {
         self.validator.is_valid(instance)
     }
 
-    /// What `instance` violates, at most [`MAX_VIOLATIONS`]; nothing when it validates.
+    /// The violations in `instance`, at most [`MAX_VIOLATIONS`]; empty if it is valid.
     pub fn violations(&self, instance: &Value) -> Vec<Violation> {
         self.every_violation(instance).take(MAX_VIOLATIONS).collect()
     }
 
-    /// Everything that `instance` violates, but no more than [`MAX_OBJECTIONS`] and a few: one more than that many means
-    /// that there are further ones. For a caller that must not miss one violation behind others that matter less.
+    /// All violations in `instance`, up to slightly more than [`MAX_OBJECTIONS`]. A count above [`MAX_OBJECTIONS`]
+    /// means that there may be more. For callers that must not miss a violation among less important ones.
     pub fn every_violation<'i>(&'i self, instance: &'i Value) -> impl Iterator<Item = Violation> + 'i {
         let is_valid = self.accepts(instance);
         let errors = (!is_valid).then(|| self.validator.iter_errors(instance));
@@ -79,8 +79,8 @@ impl Schema {
     }
 }
 
-/// Whether `document` is a schema of JSON Schema 2020-12, unknown keywords allowed. One that names another dialect in
-/// `$schema` counts as a schema of that. Nothing is compiled, and nothing that it refers to is looked at.
+/// Whether `document` is a schema of JSON Schema 2020-12; unknown keywords are allowed. If `$schema` names another
+/// dialect, that dialect applies. Nothing is compiled, and references are ignored.
 pub fn is_schema(document: &Value) -> bool {
     match document.get("$schema").and_then(Value::as_str) {
         Some(dialect) if dialect.trim_end_matches('#') != strict::DIALECT => true,
@@ -88,14 +88,14 @@ pub fn is_schema(document: &Value) -> bool {
     }
 }
 
-/// One thing in a document that a schema does not allow.
+/// One violation of a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// JSON Pointer of the value; of the member itself where one is missing or must not be there.
+    /// JSON Pointer to the value; to the member itself if it is missing or not allowed.
     pub pointer: String,
-    /// The keyword that objects.
+    /// The violated keyword.
     pub keyword: String,
-    /// What is wrong, in a sentence, with foreign text cut short.
+    /// Description in one sentence; untrusted text is truncated.
     pub detail: String,
 }
 
@@ -132,7 +132,7 @@ pub enum SchemaError {
     /// Not strict JSON.
     #[error("not a schema: {0}")]
     Json(#[from] JsonError),
-    /// A strict compiler refuses it.
+    /// A strict compiler would reject it.
     #[error("not a strict schema: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     NotStrict(Vec<strict::Fault>),
     /// It does not compile.
@@ -140,7 +140,7 @@ pub enum SchemaError {
     NotCompiled(String),
 }
 
-/// A retriever that has nothing: what a schema refers to is bundled, or refused.
+/// A retriever that never finds anything: a referenced schema is bundled or rejected.
 struct Nothing;
 
 impl jsonschema::Retrieve for Nothing {

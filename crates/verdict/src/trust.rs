@@ -1,14 +1,15 @@
-//! Which verdicts may be acted on. A [`Verdict`] is data that anyone can write; these types are made from evidence.
+//! Types for verdicts that may be acted on. Anyone can write a [`Verdict`], which is plain data; these types are made
+//! from evidence.
 //!
 //! | type | made by | may be used for |
 //! |---|---|---|
-//! | [`Resolution`] | [`build::resolution`](crate::build::resolution), from the evidence of a live run, of this process or of its fleet | the gate's decision, signing, and all below |
-//! | [`Stale`] | a [`Resolution`] that is no longer fresh | descriptions |
+//! | [`Resolution`] | [`build::resolution`](crate::build::resolution), from the evidence of a live resolution by this process or one of its replicas | the gate's decision, signing, and everything below |
+//! | [`Stale`] | an expired [`Resolution`] | descriptions |
 //! | [`Replay`] | [`build::replay`](crate::build::replay), from the evidence in a bundle | audits |
-//! | [`Trusted`] | either of them, or a signature that was verified | projection, the card's bytes |
+//! | [`Trusted`] | a [`Resolution`], a [`Replay`], or a verified signature | projection, the card's bytes |
 //!
-//! None of them implements `Deserialize`, and none has a public field, so JSON alone cannot become one. For
-//! [`Trusted::signed`] the caller must have verified a signature:
+//! None of these types implements `Deserialize` or has a public field, so JSON alone cannot produce one.
+//! [`Trusted::signed`] requires that the caller has verified a signature:
 //!
 //! ```compile_fail
 //! use clresolve_verdict::trust::Resolution;
@@ -26,7 +27,7 @@
 //! }
 //! ```
 //!
-//! The [gate](crate::gate::GatePolicy::objection) takes a [`Resolution`] alone:
+//! The [gate](crate::gate::GatePolicy::objection) accepts only a [`Resolution`]:
 //!
 //! ```
 //! use clresolve_verdict::{gate::GatePolicy, trust::Resolution};
@@ -63,7 +64,7 @@ use crate::verdict::{Served, Verdict};
 use clresolve_core::reason::{Refusal, Step};
 use clresolve_core::state::State;
 
-/// The verdict of a live run, the card when it was proven, and what the name publishes about payments.
+/// Verdict of a live resolution, the card if it was proven, and the payment records that the name publishes.
 #[derive(Clone, Debug)]
 pub struct Resolution {
     verdict: Arc<Verdict>,
@@ -87,19 +88,19 @@ impl Resolution {
         &self.verdict
     }
 
-    /// The exact bytes of the card; only of a trusted verdict (CL-66).
+    /// The exact bytes of the card; present only for a trusted verdict (CL-66).
     pub const fn card(&self) -> Option<&Bytes> {
         self.card.as_ref()
     }
 
-    /// What the name publishes about payments, of a verdict in any state. `None` for a name without records, and where
+    /// The payment records that the name publishes, whatever the verdict's state. `None` if the name has no records or
     /// the chain could not be read.
     pub fn payment(&self) -> Option<&Published> {
         self.payment.as_deref()
     }
 
-    /// Height up to which the chain was read for it: what was changed in a later block it does not know. `None` where
-    /// the chain could not be read.
+    /// Highest block that this resolution read; it does not reflect changes in later blocks. `None` if the chain could
+    /// not be read.
     pub const fn newest(&self) -> Option<u64> {
         self.newest
     }
@@ -107,7 +108,7 @@ impl Resolution {
     /// The agent, if the verdict is trusted.
     ///
     /// # Errors
-    /// The code of the first reason why it is not.
+    /// The code of the first reason against trust.
     pub fn trusted(&self) -> Result<Trusted, &'static str> {
         Trusted::of(&self.verdict, self.card.as_ref(), Origin::Live).ok_or_else(|| {
             let first = self.verdict.reasons.first().map(|reason| reason.code.slug());
@@ -115,7 +116,8 @@ impl Resolution {
         })
     }
 
-    /// The same answer to a question that was typed as `input`: a cached answer may have been typed in another way.
+    /// The same resolution with `input` as the typed name. A cached resolution may have been requested in another
+    /// spelling.
     #[must_use]
     pub fn asked_as(mut self, input: &str) -> Self {
         if self.verdict.name.input != input {
@@ -129,13 +131,13 @@ impl Resolution {
         self
     }
 
-    /// The same answer as the cache serves it.
+    /// The same resolution, marked as served from the cache.
     #[must_use]
     pub fn from_cache(&self) -> Self {
         Self { verdict: Arc::new(served(&self.verdict, Served::Cached)), ..self.clone() }
     }
 
-    /// The same answer as something to describe, past its freshness.
+    /// The expired verdict, for descriptions only.
     #[must_use]
     pub fn stale(&self) -> Stale {
         Stale(Arc::new(served(&self.verdict, Served::Stale)))
@@ -148,8 +150,8 @@ fn served(verdict: &Verdict, how: Served) -> Verdict {
     verdict
 }
 
-/// A verdict that was fresh a moment ago. It may be described and nothing else: it has no card, does not become a
-/// [`Trusted`], and opens no gate.
+/// An expired verdict. It serves descriptions only: it has no card, cannot become a [`Trusted`], and does not open the
+/// gate.
 #[derive(Clone, Debug)]
 pub struct Stale(Arc<Verdict>);
 
@@ -160,8 +162,8 @@ impl Stale {
     }
 }
 
-/// The verdict that the evidence of an earlier run leads to, the card when it was proven, and what the name published about
-/// payments then. It says nothing of now.
+/// Verdict that follows from the evidence of an earlier resolution, the card if it was proven, and the payment records
+/// that the name published then. It does not describe the present.
 #[derive(Clone, Debug)]
 pub struct Replay {
     verdict: Arc<Verdict>,
@@ -179,24 +181,24 @@ impl Replay {
         &self.verdict
     }
 
-    /// The exact bytes of the card; only of a trusted verdict (CL-66).
+    /// The exact bytes of the card; present only for a trusted verdict (CL-66).
     pub const fn card(&self) -> Option<&Bytes> {
         self.card.as_ref()
     }
 
-    /// What the name published about payments at the block of the run, of a verdict in any state.
+    /// The payment records that the name published at the block of the resolution, whatever the verdict's state.
     pub const fn payment(&self) -> Option<&Published> {
         self.payment.as_ref()
     }
 
-    /// The agent as of the block of the run, if the verdict is trusted.
+    /// The agent at the block of the resolution, if the verdict is trusted.
     pub fn trusted(&self) -> Option<Trusted> {
         let block = self.verdict.anchor.as_ref()?.block.number;
         Trusted::of(&self.verdict, self.card.as_ref(), Origin::Replayed { block })
     }
 }
 
-/// A trusted verdict, the card when its bytes are at hand, and where the trust comes from.
+/// A trusted verdict, the card if its bytes are available, and the origin of the trust.
 #[derive(Clone, Debug)]
 pub struct Trusted {
     verdict: Arc<Verdict>,
@@ -204,20 +206,21 @@ pub struct Trusted {
     origin: Origin,
 }
 
-/// Where the trust in a verdict comes from.
+/// Origin of the trust in a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
-    /// A run of this process, or of one that shares a key with it and whose evidence it judged itself: it holds now.
+    /// A resolution by this process, or by a replica that shares a key with it and whose evidence this process judged
+    /// itself. The verdict holds now.
     Live,
-    /// A bundle that was verified: it held at that block.
+    /// A verified bundle: the verdict held at this block.
     Replayed {
-        /// Height of the block.
+        /// Block height.
         block: u64,
     },
-    /// A signature that was verified: the signer vouches for it.
+    /// A verified signature: the signer vouches for the verdict.
     Signed {
-        /// Until when.
+        /// End of the signature's validity.
         until: Timestamp,
     },
 }
@@ -230,8 +233,8 @@ impl Trusted {
 
     /// The agent in a verdict whose signature the caller has verified, if the verdict is trusted.
     ///
-    /// The signature is checked by `clresolve-bundle`, which alone calls this (a test of the structure holds it). What comes
-    /// out opens no gate.
+    /// Only `clresolve-bundle`, which verifies signatures, calls this function; a structure test enforces that. The
+    /// result does not open the gate.
     pub fn signed(verdict: &Arc<Verdict>, until: Timestamp) -> Option<Self> {
         Self::of(verdict, None, Origin::Signed { until })
     }
@@ -241,7 +244,7 @@ impl Trusted {
         &self.verdict
     }
 
-    /// The exact bytes of the card (CL-66). A signed verdict comes without them.
+    /// The exact bytes of the card (CL-66); `None` for a signed verdict.
     pub const fn card(&self) -> Option<&Bytes> {
         self.card.as_ref()
     }

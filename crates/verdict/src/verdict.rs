@@ -1,4 +1,4 @@
-//! The verdict: what clresolve answers, with all its evidence. Pure data; one JSON form for CLI, HTTP and library.
+//! The verdict: the result of a resolution, with its evidence. Pure data, with one JSON form for CLI, HTTP and library.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,36 +21,36 @@ pub const SCHEMA: &str = "clresolve.verdict/1";
 pub struct Verdict {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// SHA-256 over the RFC 8785 form of the whole verdict less `id` and `freshness.served`.
+    /// SHA-256 over the RFC 8785 form of the whole verdict without `id` and `freshness.served`.
     pub id: String,
-    /// SHA-256 over the RFC 8785 form of what two honest resolvers agree on at the same block.
+    /// SHA-256 over the RFC 8785 form of the members on which two honest resolvers agree at the same block.
     pub conclusion: String,
     /// The name, as typed and in normal form.
     pub name: Name,
-    /// The state.
+    /// Whether the agent is trusted.
     pub state: State,
-    /// One plain sentence.
+    /// One sentence for a person.
     pub summary: String,
-    /// Everything found, sorted by effect, step and code.
+    /// Every finding, sorted by effect, step and code.
     pub reasons: Vec<Reason>,
-    /// Who the agent is; absent when no card was read.
+    /// The agent's identity; absent if no card was read.
     pub identity: Option<Identity>,
-    /// Where on which chain it was read; absent when nothing was.
+    /// The block and resolver from which the records were read; absent if nothing was read.
     pub anchor: Option<Anchor>,
-    /// The rules in force.
+    /// The rules that were applied.
     pub profile: ProfileUsed,
-    /// Each step of the walk.
+    /// A report for each step of the resolution.
     pub steps: Vec<StepReport>,
     /// How long the verdict may be relied on.
     pub freshness: Freshness,
-    /// The program that made it.
+    /// The program that made the verdict.
     pub tool: Tool,
 }
 
 /// The name that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Name {
-    /// As typed.
+    /// The name as the caller typed it.
     pub input: String,
     /// ENSIP-15 normal form; absent when the input has none.
     pub normalized: Option<String>,
@@ -58,31 +58,32 @@ pub struct Name {
     pub node: Option<String>,
 }
 
-/// The agent, by its card.
+/// The agent's identity as its card states it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Identity {
     /// The card's `ens`.
     pub ens: Option<String>,
-    /// The owner.
+    /// The owner and whether it is proven.
     pub owner: Option<Owner>,
     /// `commons` or `commercial`.
     pub class: Option<String>,
-    /// Lifecycle word.
+    /// The lifecycle status, such as `active`.
     pub status: Option<String>,
     /// Version of the card.
     pub version: Option<String>,
-    /// `implements`.
+    /// The verbs in `implements`.
     pub verbs: Vec<String>,
-    /// The x402 entry.
+    /// URL of the x402 entry point.
     pub entry: Option<String>,
-    /// CAIP-2 chains.
+    /// CAIP-2 identifiers of the networks on which the agent is paid.
     pub networks: Vec<String>,
-    /// The document.
+    /// Digest and location of the card's document.
     pub card: CardDigest,
 }
 
 impl Identity {
-    /// What to call for `verb`, or at all where none is named: the entry is that of the first verb (CL-70).
+    /// The URL to call for `verb`, or for the agent in general if `verb` is `None`. The card's entry serves only the
+    /// first verb, so any other verb yields `None` (CL-70).
     pub fn entry_for(&self, verb: Option<&str>) -> Option<&str> {
         let is_its_own = verb.is_none_or(|verb| self.verbs.first().is_some_and(|first| first == verb));
         self.entry.as_deref().filter(|_| is_its_own)
@@ -98,12 +99,12 @@ pub struct Owner {
     pub proven: bool,
 }
 
-/// The card's document.
+/// Digest and location of the card's document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CardDigest {
     /// SHA-256, 64 hex digits.
     pub sha256: String,
-    /// The CID in `cl.cid.agentcard`, when the bytes were proven under it.
+    /// The CID in `cl.cid.agentcard`, if the card's bytes were proven under it.
     pub cid: Option<String>,
     /// The path under that CID.
     pub path: Option<String>,
@@ -111,22 +112,22 @@ pub struct CardDigest {
     pub bytes: u64,
 }
 
-/// Where on which chain the records were read.
+/// The block and resolver from which the records were read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Anchor {
-    /// `mainnet`, `sandbox`, or what the configuration names.
+    /// The network: `mainnet`, `sandbox`, or the name from the configuration.
     pub world: String,
     /// CAIP-2 identifier of the chain.
     pub chain: String,
-    /// The block.
+    /// The block at which the records were read.
     pub block: AnchorBlock,
-    /// Address of the resolver that answered.
+    /// Address of the ENS resolver contract that answered.
     pub resolver: Option<String>,
-    /// The ancestor whose resolver it is, for a wildcard name.
+    /// For a wildcard name, the ancestor whose resolver answered.
     pub wildcard: Option<String>,
     /// Whether the records came through CCIP-Read.
     pub offchain: bool,
-    /// The proof of the reading.
+    /// The proof that backs the records.
     pub proof: Proof,
     /// SHA-256 over the RFC 8785 form of all records that were read.
     pub records_digest: Option<String>,
@@ -135,27 +136,27 @@ pub struct Anchor {
 /// The block of an [`Anchor`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnchorBlock {
-    /// Height.
+    /// Block height.
     pub number: u64,
-    /// Hash, `0x` and 64 hex digits.
+    /// Block hash, `0x` and 64 hex digits.
     pub hash: String,
-    /// Time of the header, RFC 3339.
+    /// Timestamp of the header, RFC 3339.
     pub timestamp: String,
-    /// The selector: `finalized`, `safe`, `latest` or the number.
+    /// The block selector: `finalized`, `safe`, `latest` or the number.
     pub tag: String,
 }
 
 impl AnchorBlock {
-    /// Whether the question chose it by its number: it is about the past, and says nothing of now.
+    /// Whether the caller chose the block by number. Such a verdict describes the past, not the present.
     pub fn is_chosen_by_number(&self) -> bool {
         self.tag.bytes().all(|byte| byte.is_ascii_digit())
     }
 }
 
-/// Identifier and digest of a document.
+/// Identifier and digest of a pinned document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pinned {
-    /// Identifier.
+    /// Identifier of the document.
     pub id: String,
     /// `sha256:` and 64 hex digits.
     pub digest: String,
@@ -166,32 +167,32 @@ pub struct Pinned {
 pub struct ProfileUsed {
     /// Identifier of the profile.
     pub id: String,
-    /// How deep the walk went.
+    /// Depth of the resolution.
     pub depth: Depth,
     /// Digest of the profile.
     pub digest: String,
-    /// The manifests of the profile.
+    /// Manifests that the profile pins.
     pub manifests: Vec<Pinned>,
     /// Other profiles under which the same evidence would pass.
     pub near_misses: Vec<NearMiss>,
 }
 
-/// How deep the walk goes.
+/// Depth of a resolution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Depth {
-    /// Name, records, card and schema locations.
+    /// Checks name, records, card and schema locations.
     #[default]
     Identity,
-    /// The bytes of the bound schemas too.
+    /// Also fetches and checks the bytes of the bound schemas.
     Schemas,
 }
 
 impl Depth {
-    /// Every depth.
+    /// Every depth, shallowest first.
     pub const ALL: [Self; 2] = [Self::Identity, Self::Schemas];
 
-    /// The word for it in questions and verdicts.
+    /// The word for this depth in requests and verdicts.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Identity => "identity",
@@ -206,28 +207,28 @@ impl fmt::Display for Depth {
     }
 }
 
-/// What happened in one step.
+/// Result of one step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepReport {
     /// The step.
     pub step: Step,
     /// How it ended.
     pub status: Status,
-    /// What was seen.
+    /// What the step observed.
     pub evidence: Value,
     /// Duration in milliseconds.
     pub ms: u64,
 }
 
-/// How a step ended.
+/// Result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// Decided, and right.
+    /// Decided: the step passed.
     Pass,
-    /// Decided, and wrong.
+    /// Decided: the step failed.
     Fail,
-    /// Not decided.
+    /// Undecided.
     Unknown,
     /// Not run.
     Skip,
@@ -238,21 +239,21 @@ pub enum Status {
 pub struct Freshness {
     /// When the evidence was gathered.
     pub checked_at: Timestamp,
-    /// Until when the verdict may be served without a new run.
+    /// End of the period during which the verdict may be served without a new resolution.
     pub fresh_until: Timestamp,
-    /// For an indeterminate verdict: seconds to wait before asking again.
+    /// For an indeterminate verdict: seconds to wait before the next request.
     pub retry_after: Option<u64>,
     /// How this copy was served.
     pub served: Served,
 }
 
 impl Freshness {
-    /// How old the evidence is at `now`; zero where the clocks disagree.
+    /// Age of the evidence at `now`; zero if `now` precedes `checked_at` because the clocks disagree.
     pub fn age(&self, now: Timestamp) -> Duration {
         between(self.checked_at, now)
     }
 
-    /// For how long, from the moment when the evidence was gathered, the verdict may be relied on.
+    /// Time from `checked_at` to `fresh_until`.
     pub fn lifetime(&self) -> Duration {
         between(self.checked_at, self.fresh_until)
     }
@@ -267,11 +268,11 @@ fn between(earlier: Timestamp, later: Timestamp) -> Duration {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Served {
-    /// From a run of its own.
+    /// From a new resolution.
     Fresh,
     /// From the cache, still fresh.
     Cached,
-    /// From the cache, no longer fresh: the run that should have replaced it failed. Only a description says so.
+    /// From the cache and expired, because the refresh failed. Served only in descriptions of a name.
     Stale,
 }
 
@@ -291,7 +292,7 @@ impl Default for Tool {
 }
 
 impl Verdict {
-    /// Sorts the reasons, and sets `conclusion` and `id`, which are digests of everything else.
+    /// Sorts the reasons, then computes `conclusion` and `id` from all other members.
     #[must_use]
     pub fn with_digests(mut self) -> Self {
         reason::sort(&mut self.reasons);
@@ -300,13 +301,13 @@ impl Verdict {
         self
     }
 
-    /// The reasons why it is not trusted; none where it is.
+    /// The reasons against trust; empty for a trusted verdict.
     pub fn against(&self) -> impl Iterator<Item = &Reason> {
         let is_not_trusted = self.state != State::Trusted;
         self.reasons.iter().filter(move |reason| is_not_trusted && reason.effect != Effect::Warn)
     }
 
-    /// What two honest resolvers agree on at the same block; see [`Verdict::conclusion`].
+    /// Computes [`Verdict::conclusion`].
     fn conclude(&self) -> String {
         let codes: std::collections::BTreeSet<&str> =
             self.reasons.iter().filter(|r| r.effect != Effect::Warn).map(|r| r.code.slug()).collect();
@@ -334,13 +335,13 @@ impl Verdict {
         document_id(value)
     }
 
-    /// Whether `id` and `conclusion` are the digests of what the verdict says.
+    /// Whether `id` and `conclusion` match the verdict's content.
     pub fn has_right_digests(&self) -> bool {
         self.conclusion == self.conclude() && self.id == self.identify()
     }
 }
 
-/// What a document carries as its `id`: the [`canonical_digest`] of its other members.
+/// The `id` of a document: the [`canonical_digest`] of its other members.
 pub fn document_id(mut document: Value) -> String {
     if let Some(members) = document.as_object_mut() {
         members.remove("id");
@@ -348,16 +349,16 @@ pub fn document_id(mut document: Value) -> String {
     canonical_digest(&document)
 }
 
-/// `sha256:` and the digest of the RFC 8785 form of `value`.
+/// `sha256:` and the SHA-256 of the RFC 8785 form of `value`.
 pub fn canonical_digest(value: &Value) -> String {
     let bytes =
         if prints_canonically(value) { serde_json::to_vec(value) } else { serde_json_canonicalizer::to_vec(value) };
     Digest::of(&bytes.expect("a JSON value has an RFC 8785 form")).to_string()
 }
 
-/// Whether a value's RFC 8785 form is what is printed of it as it stands, as of nearly all documents: its members stand in
-/// order, under names of ASCII, and its numbers are integers that a double holds. To sort and print the others takes many
-/// times as long.
+/// Whether `serde_json` already prints `value` in RFC 8785 form: members are sorted, member names are ASCII, and
+/// numbers are integers that a double represents exactly. This holds for nearly all documents. Canonicalizing the
+/// others takes many times as long.
 fn prints_canonically(value: &Value) -> bool {
     const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
     match value {
@@ -365,7 +366,7 @@ fn prints_canonically(value: &Value) -> bool {
         Value::Number(number) => number.as_i64().is_some_and(|number| number.unsigned_abs() <= MAX_SAFE_INTEGER),
         Value::Array(items) => items.iter().all(prints_canonically),
         Value::Object(members) => {
-            // Another crate may have serde_json keep members in the order in which they came.
+            // If another crate enables `preserve_order` in serde_json, members keep their insertion order.
             let names = members.keys();
             names.clone().is_sorted()
                 && names.clone().all(|name| name.is_ascii())

@@ -1,4 +1,5 @@
-//! What a resolver remembers of a name, and how one more sighting changes it. Pure data: `memory` keeps it.
+//! The history of a name across resolutions, and how a new observation updates it. Pure data: the `memory` module
+//! stores it.
 
 use std::collections::BTreeMap;
 
@@ -9,29 +10,30 @@ pub use super::edition::as_version;
 use clresolve_core::digest::Digest;
 use clresolve_core::records::{Key, Record, RecordSet};
 
-/// Most versions remembered of one name. An honest card has a handful; a publisher who makes more loses the lowest of
-/// their own, under which nothing can be slipped in: it is below the highest, and that is a rollback.
+/// Maximum number of versions remembered per name. An honest card has a handful. If a publisher exceeds the limit,
+/// their lowest version is forgotten. Reusing it gains nothing: it is below the highest version and therefore a
+/// rollback.
 pub const MAX_VERSIONS: usize = 32;
 
-/// How many blocks pass before it is written down again that nothing has changed: about an hour.
+/// Number of blocks after which an unchanged observation is recorded again: about an hour.
 const SIGHTING_STEP: u64 = 300;
 
-/// What the memory says about the name of a run.
+/// What the history store returned for the name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Continuity {
-    /// There is no memory, or the block was chosen by number.
+    /// There is no history store, or the block was chosen by number.
     #[default]
     NotAsked,
-    /// The memory could not be asked; the cause in words.
+    /// The history store is unavailable; the text describes the cause.
     Unavailable(String),
-    /// What is remembered.
+    /// The stored history.
     Recalled(History),
-    /// What is remembered; what this run saw could not be added to it, for this cause.
+    /// The stored history. The new observation could not be added; the text describes the cause.
     NotKept(History, String),
 }
 
 impl Continuity {
-    /// What is remembered, when the memory could be asked.
+    /// The stored history, if it could be read.
     pub const fn history(&self) -> Option<&History> {
         match self {
             Self::Recalled(history) | Self::NotKept(history, _) => Some(history),
@@ -39,7 +41,7 @@ impl Continuity {
         }
     }
 
-    /// Why the memory did not do its work, when it did not.
+    /// Why reading or writing the history failed, if it did.
     pub fn trouble(&self) -> Option<&str> {
         match self {
             Self::Unavailable(cause) | Self::NotKept(_, cause) => Some(cause),
@@ -47,7 +49,7 @@ impl Continuity {
         }
     }
 
-    /// The same, where what was seen could not be written down.
+    /// The same history after its update failed because of `cause`.
     #[must_use]
     pub fn not_kept(self, cause: String) -> Self {
         match self {
@@ -57,24 +59,24 @@ impl Continuity {
     }
 }
 
-/// What is remembered of one name, from trusted verdicts alone. The default remembers nothing.
+/// The history of one name, recorded only from trusted verdicts. The default is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct History {
-    /// Height of the block of the first sighting.
+    /// Block height of the first observation.
     pub first_block: u64,
-    /// Height of the block up to which it is written down that the rest holds.
+    /// Highest block up to which the history is recorded as valid.
     pub last_block: u64,
-    /// The versions seen, at most [`MAX_VERSIONS`], in the order of their first sighting.
+    /// The observed versions, at most [`MAX_VERSIONS`], oldest observation first.
     pub versions: Vec<SeenVersion>,
     /// The records of the Agent-Card specification, by key.
     pub records: BTreeMap<String, SeenRecord>,
-    /// The latest card that followed the one before it as a later card must; that of the first sighting.
+    /// The latest card that validly followed its predecessor, starting with the first observed card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest: Option<Edition>,
 }
 
-/// A version of a card, as it was first seen.
+/// A card version at its first observation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeenVersion {
@@ -82,30 +84,30 @@ pub struct SeenVersion {
     pub version: String,
     /// SHA-256 of the card: `sha256:` and 64 hex digits.
     pub card: String,
-    /// Height of the block at which it was first seen.
+    /// Block height of the first observation.
     pub block: u64,
 }
 
-/// A record, as it was last seen.
+/// A record at its latest observation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeenRecord {
     /// SHA-256 of its value: `sha256:` and 64 hex digits.
     pub value: String,
-    /// Height of the block at which another value than before was first seen; nothing since the first sighting.
+    /// Block height at which a changed value was first observed; `None` if the value never changed.
     pub changed: Option<u64>,
 }
 
-/// What one run saw of a name, to be remembered if its verdict is trusted.
+/// What one resolution observed about a name. It is recorded only if the verdict is trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sighting {
-    /// Height of the block.
+    /// Block height.
     pub block: u64,
-    /// The card's version and digest, where the version is a semantic one.
+    /// Version and digest of the card, if the version is a semantic version.
     pub card: Option<(String, String)>,
     /// Digest of each record, by key.
     pub records: BTreeMap<String, String>,
-    /// What later cards are held against.
+    /// The card's edition, against which later cards are checked.
     pub edition: Option<Edition>,
 }
 
@@ -120,18 +122,18 @@ pub fn record_digests(records: &RecordSet) -> BTreeMap<String, String> {
 }
 
 impl History {
-    /// Whether anything is remembered.
+    /// Whether the history is empty.
     pub fn is_empty(&self) -> bool {
         self.versions.is_empty() && self.records.is_empty()
     }
 
-    /// For how many blocks the name has been known.
+    /// Number of blocks between the first and the last observation.
     pub const fn span(&self) -> u64 {
         self.last_block.saturating_sub(self.first_block)
     }
 
-    /// The history with one more sighting; `None` where there is nothing to write down: it says nothing new, or is older
-    /// than what is remembered.
+    /// The history after one more observation. `None` if there is nothing to record: the observation adds nothing new
+    /// or is older than the history.
     #[must_use]
     pub fn with(&self, sighting: &Sighting) -> Option<Self> {
         if self.is_empty() {
@@ -171,8 +173,8 @@ impl History {
         }
     }
 
-    /// A card that does not follow the latest one is not put in its place, so that what is wrong with it is said again.
-    /// One without a usable date leaves the date before it as the measure.
+    /// Keeps the latest edition if the new card does not validly follow it, so that the next resolution reports the
+    /// defect again. If the new card has no usable date, the previous date remains the reference.
     fn add_edition(&mut self, sighting: &Sighting) {
         let Some(now) = &sighting.edition else { return };
         match &mut self.latest {
@@ -227,7 +229,7 @@ mod tests {
         assert_eq!((next.span(), &next.versions, &next.records), (SIGHTING_STEP, &known.versions, &known.records));
     }
 
-    /// So the warning is given again, and ends with a proper card.
+    /// The warning repeats until a valid card is published.
     #[test]
     fn a_card_that_does_not_follow_is_not_the_next_measure() {
         let edition = |version: &str, updated_at: &str| Edition {
@@ -295,7 +297,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a publisher does to their own history, it stays small and keeps the highest version.
+        /// Whatever a publisher does, the history stays bounded and keeps the highest version.
         #[test]
         fn a_history_is_bounded_and_keeps_the_highest_version(minors in prop::collection::vec(0u64..200, 1..120)) {
             let mut history = History::default();

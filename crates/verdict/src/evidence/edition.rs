@@ -1,4 +1,4 @@
-//! One edition of an agent's card: what a later one is held against (CL-69).
+//! One edition of an agent's card, against which later editions are checked (CL-69).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,17 +11,17 @@ use crate::card::{Card, instant};
 use clresolve_core::digest::Digest;
 use clresolve_core::text::excerpt;
 
-/// Members that bind callers: with another value the version must rise.
+/// Members that bind callers. If one changes, the version must rise.
 const BINDING: [&str; 3] = ["owner", "entry", "schemas"];
 
-/// Most verbs of a card that are kept, each once. A layer has a dozen or so.
+/// Maximum number of distinct verbs kept per card. A real card has about a dozen.
 const MAX_VERBS: usize = 64;
 
-/// Longest pre-release part of a version that is remembered as it stands, in bytes; of a longer one, which is nobody's
-/// honest one, the digest is.
+/// Maximum length, in bytes, of a pre-release part stored verbatim. No honest version has a longer one; its digest is
+/// stored instead.
 const MAX_PRERELEASE_BYTES: usize = 64;
 
-/// What matters of a card when it is followed by another one. Small, whatever the card holds.
+/// The properties of a card that constrain its successor. Bounded in size, whatever the card contains.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Edition {
@@ -31,14 +31,14 @@ pub struct Edition {
     pub version: Option<String>,
     /// The card's `updated_at`, in UTC.
     pub updated_at: Option<String>,
-    /// SHA-256 of each member that binds callers, by its name; nothing for a member that is missing.
+    /// SHA-256 of each binding member, by name. Missing members have no entry.
     pub binding: BTreeMap<String, String>,
-    /// The verbs that it implements.
+    /// Verbs that the card implements.
     pub verbs: BTreeSet<String>,
 }
 
 impl Edition {
-    /// The edition that a card with this digest is.
+    /// The edition of a card with this digest.
     pub fn of(card: &Card, digest: Digest) -> Self {
         let of_member = |value: &Value| Digest::of(value.to_string().as_bytes()).to_string();
         let bound = BINDING.into_iter().filter_map(|name| Some((name.to_owned(), of_member(card.get(name)?))));
@@ -53,8 +53,8 @@ impl Edition {
         }
     }
 
-    /// What of the edition is a measure of later ones at `time`: a date that has not come yet is none, or no later card
-    /// would pass before that day.
+    /// The edition as a reference for later ones at `time`. A date in the future is dropped; otherwise every later card
+    /// would fail until that date.
     #[must_use]
     pub fn as_of(mut self, time: Timestamp) -> Self {
         let is_future = |date: &String| instant(date).is_some_and(|date| date > time);
@@ -64,25 +64,26 @@ impl Edition {
         self
     }
 
-    /// Whether `self` follows an earlier edition as a later card must.
+    /// Whether `self` is a valid successor of `before`.
     pub fn follows(&self, before: &Self) -> bool {
         self.card == before.card || (self.is_later_than(before) && self.raises_version_of(before))
     }
 
-    /// Whether `updated_at` has advanced. An instant that is missing or malformed is another defect.
+    /// Whether `updated_at` has advanced. Also true if either date is missing or malformed, which other checks report.
     pub fn is_later_than(&self, before: &Self) -> bool {
         let of = |edition: &Self| edition.updated_at.as_deref().and_then(instant);
         of(self).zip(of(before)).is_none_or(|(now, before)| now > before)
     }
 
-    /// Whether the version has risen, where it has to. One that is missing or malformed is another defect.
+    /// Whether the version has risen where it must. Also true if either version is missing or malformed, which other
+    /// checks report.
     pub fn raises_version_of(&self, before: &Self) -> bool {
         let of = |edition: &Self| edition.version.as_deref().and_then(as_version);
         let risen = of(self).zip(of(before)).is_none_or(|(now, before)| now.cmp_precedence(&before).is_gt());
         risen || before.broken_by(self).is_empty() || clresolve_core::mutant!("versions-need-not-rise")
     }
 
-    /// What in `self` is another value in `next`, or gone from it, and binds callers: the members, and the verbs.
+    /// The binding members and verbs of `self` that `next` changes or removes.
     pub fn broken_by(&self, next: &Self) -> Vec<String> {
         let changed = BINDING.into_iter().filter(|name| self.binding.get(*name) != next.binding.get(*name));
         let removed = self.verbs.difference(&next.verbs).map(|verb| format!("the verb {verb} was removed"));
@@ -90,8 +91,8 @@ impl Edition {
     }
 }
 
-/// The semantic version that `text` is, as it is remembered and compared: without build metadata, since what differs
-/// only there is the same version (Semantic Versioning 2.0.0, 10), and never long.
+/// Parses a semantic version into the form that is stored and compared: without build metadata, because versions that
+/// differ only in build metadata are equal (Semantic Versioning 2.0.0, 10), and bounded in length.
 pub fn as_version(text: &str) -> Option<Version> {
     let Version { major, minor, patch, pre, build } = Version::parse(text).ok()?;
     let pre = if pre.len() > MAX_PRERELEASE_BYTES {

@@ -1,5 +1,5 @@
-//! What links back to the card from outside CommandLayer: ENSIP-26 records, an ERC-8004 registration file, and the
-//! ENSIP-25 records that vouch for its registrations.
+//! Links to the card from outside CommandLayer: ENSIP-26 records, an ERC-8004 registration file, and the ENSIP-25
+//! records that confirm its registrations.
 
 use alloy_primitives::{Address, U256, hex};
 use bytes::Bytes;
@@ -10,29 +10,29 @@ use clresolve_core::json::{JsonError, Limits};
 use clresolve_core::name::EnsName;
 use clresolve_core::records::Record;
 
-/// The ENSIP-26 records that are read: the entry point in free form, and endpoints by protocol.
+/// The ENSIP-26 records that are read: the free-form entry point, and endpoints by protocol.
 pub const KEYS: [&str; 5] =
     ["agent-context", "agent-endpoint[card]", "agent-endpoint[a2a]", "agent-endpoint[mcp]", "agent-endpoint[web]"];
 
-/// Where a host keeps its registration file (ERC-8004).
+/// Path of a host's registration file (ERC-8004).
 pub const WELL_KNOWN: &str = "/.well-known/agent-registration.json";
 
-/// Where the host of a card's URL keeps its registration file.
+/// URL of the registration file on the host of the card's URL.
 pub fn registration_file(card_url: Option<&str>) -> Option<String> {
     let url = url::Url::parse(card_url?).ok()?;
     url.join(WELL_KNOWN).ok().map(String::from)
 }
 
-/// Most endpoints of a registration file that are read: files in the wild name a handful.
+/// Maximum number of endpoints read from a registration file. Real files name a handful.
 pub const MAX_SERVICES: usize = 32;
 
-/// Most registrations of a file that are read, since each costs one more text record.
+/// Maximum number of registrations read from a file. Each costs one more text record lookup.
 pub const MAX_REGISTRATIONS: usize = 4;
 
-/// What was read of the links of a name, or the cause in words.
+/// The links that were read for a name, or the cause of the failure as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Links {
-    /// Text records of [`KEYS`].
+    /// Text records under [`KEYS`].
     pub records: Result<Vec<(String, Record)>, String>,
     /// The registration file on the host of the card's URL.
     pub file: Result<Bytes, String>,
@@ -40,22 +40,22 @@ pub struct Links {
     pub registrations: Result<Vec<(String, Record)>, String>,
 }
 
-/// The members of an ERC-8004 registration file that can agree with a card or contradict it.
+/// The members of an ERC-8004 registration file that can confirm or contradict a card.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RegistrationFile {
-    /// Its `name`.
+    /// The agent's name.
     pub name: Option<String>,
-    /// Name and endpoint of each of its `services` (`endpoints` in older files).
+    /// Name and endpoint of each entry in `services` (`endpoints` in older files).
     pub services: Vec<(String, String)>,
-    /// Its `registrations` that are well formed.
+    /// The well-formed `registrations`.
     pub registrations: Vec<Registration>,
 }
 
 impl RegistrationFile {
-    /// Reads a file. Members of another type are as if they were missing.
+    /// Parses a registration file. A member of the wrong type counts as missing.
     ///
     /// # Errors
-    /// [`JsonError`] for anything but one strict JSON object within the bounds of a card.
+    /// [`JsonError`] unless the file is one strict JSON object within the limits of a card.
     pub fn parse(bytes: &[u8]) -> Result<Self, JsonError> {
         let document = json::parse(bytes, Limits::CARD)?;
         let items = |member: &str| document.get(member).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -75,18 +75,18 @@ impl RegistrationFile {
 }
 
 impl RegistrationFile {
-    /// The names that its ENS services state.
+    /// The names in its ENS services.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.services.iter().filter(|(service, _)| service.eq_ignore_ascii_case("ens")).map(|(_, name)| name.as_str())
     }
 
-    /// Whether one of its ENS services is `name`.
+    /// Whether one of its ENS services names `name`.
     pub fn is_of(&self, name: &EnsName) -> bool {
         self.names().any(|stated| is_name(stated, name))
     }
 }
 
-/// Whether what an ENS service states is `name`, in any form.
+/// Whether the name stated in an ENS service normalizes to `name`.
 pub(crate) fn is_name(stated: &str, name: &EnsName) -> bool {
     EnsName::parse(stated).is_ok_and(|other| other == *name)
 }
@@ -100,22 +100,23 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// The entry of `agent` in the registry at this address of a chain (EIP-155).
+    /// The entry of `agent` in the registry at this address of an EIP-155 chain.
     pub const fn new(chain_id: u64, registry: Address, agent: U256) -> Self {
         Self { chain_id, registry, agent }
     }
 
-    /// Whether it is in the registry at this address of a chain.
+    /// Whether the entry belongs to the registry at this address of an EIP-155 chain.
     pub fn is_in(&self, chain_id: u64, registry: Address) -> bool {
         (self.chain_id, self.registry) == (chain_id, registry)
     }
 
-    /// The agent's number in the registry.
+    /// The agent's identifier in the registry.
     pub const fn agent(&self) -> U256 {
         self.agent
     }
 
-    /// Reads `{"agentRegistry": "eip155:1:0x…", "agentId": 1}` (ERC-8004); the identifier may be a decimal text.
+    /// Parses `{"agentRegistry": "eip155:1:0x…", "agentId": 1}` (ERC-8004). The identifier may also be a decimal
+    /// string.
     pub fn read(item: &Value) -> Option<Self> {
         let registry = item.get("agentRegistry")?.as_str()?;
         let (chain, address) = registry.strip_prefix("eip155:")?.split_once(':')?;
@@ -130,13 +131,13 @@ impl Registration {
         Some(Self { chain_id: chain.parse().ok()?, registry: address.parse().ok()?, agent })
     }
 
-    /// The text record by which a name vouches for the entry (ENSIP-25).
+    /// Key of the text record by which a name confirms the entry (ENSIP-25).
     pub fn key(&self) -> String {
         format!("agent-registration[{}][{}]", self.interoperable_address(), self.agent)
     }
 
-    /// The registry as an interoperable address (ERC-7930, version 1): version, chain type (CASA: 0 for eip155),
-    /// length and bytes of the chain's id without leading zeros, length and bytes of the address.
+    /// The registry as an interoperable address (ERC-7930, version 1): version, chain type (CASA: 0 for eip155), length
+    /// and bytes of the chain id without leading zeros, length and bytes of the address.
     fn interoperable_address(&self) -> String {
         let id = self.chain_id.to_be_bytes();
         let reference = &id[id.iter().position(|byte| *byte != 0).unwrap_or(id.len())..];
@@ -146,7 +147,7 @@ impl Registration {
     }
 }
 
-/// Whether this is a number in decimal without leading zeros, so that it has one spelling.
+/// Whether `text` is a decimal number without leading zeros, so that each number has one spelling.
 fn is_decimal(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'))
 }

@@ -1,7 +1,8 @@
-//! A schema that a card binds, as messages are held against it: its bytes proven by the digest that the manifest pins,
-//! those that it refers to proven in the same way, and all of them compiled.
+//! The bound schema of a card, compiled to validate messages. Its bytes are proven by the digest that the manifest
+//! pins, and so are those of the schemas that it refers to.
 //!
-//! A reference leads to a schema of the same manifest, or the schema is refused. None is ever followed to anywhere else.
+//! Every reference must lead to a schema of the same manifest; otherwise the schema is rejected. No reference is
+//! followed anywhere else.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +18,10 @@ use super::strict;
 use super::{Schema, SchemaError, Violation};
 use crate::manifest::{Manifest, SchemaEntry};
 
-/// Most schemas that one may refer to, over all steps. The published ones refer to four.
+/// Maximum number of directly and indirectly referenced schemas. The published schemas refer to four.
 pub const MAX_REFERENCES: usize = 32;
 
-/// A bound schema, ready to judge messages.
+/// A compiled bound schema.
 #[derive(Debug)]
 pub struct CompiledSchema {
     name: BoundName,
@@ -29,37 +30,37 @@ pub struct CompiledSchema {
     shared: Vec<Value>,
 }
 
-/// Which schema it is.
+/// Identity of a bound schema.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BoundName {
     /// Its `$id`.
     pub id: String,
-    /// The canonical location, as the card names it.
+    /// The canonical location in the card.
     pub location: String,
-    /// SHA-256 of its bytes.
+    /// SHA-256 of the schema's bytes.
     pub sha256: Digest,
     /// The manifest that pins the bytes.
     pub manifest: String,
 }
 
 impl CompiledSchema {
-    /// Which schema it is.
+    /// Identity of the schema.
     pub const fn name(&self) -> &BoundName {
         &self.name
     }
 
-    /// What a message violates, one after the other; [`Schema::every_violation`] says how many at most.
+    /// The violations in a message, in order; [`Schema::every_violation`] defines their maximum number.
     pub fn every_violation<'i>(&'i self, message: &'i Value) -> impl Iterator<Item = Violation> + 'i {
         self.schema.every_violation(message)
     }
 
-    /// The schema as a document.
+    /// The schema's JSON document.
     pub const fn document(&self) -> &Value {
         &self.document
     }
 
-    /// Where a reference that stands in `within` leads: the document, and the schema in it. `within` is this schema or
-    /// one that it refers to.
+    /// The target of a reference in `within`: the document, and the schema in it. `within` is this schema or one that
+    /// it refers to.
     pub fn referred<'s>(&'s self, within: &'s Value, reference: &str) -> Option<(&'s Value, &'s Value)> {
         let (target, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let document = match target {
@@ -74,7 +75,7 @@ impl CompiledSchema {
     }
 }
 
-/// A schema that another one refers to.
+/// A referenced schema of the same manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sibling<'m> {
     id: &'m str,
@@ -82,7 +83,7 @@ pub struct Sibling<'m> {
     sha256: Digest,
 }
 
-/// The schemas that a bound one needs, while they are gathered.
+/// Collects the schemas that a bound schema needs.
 #[derive(Debug)]
 pub struct Gathering<'m> {
     manifest: &'m Manifest,
@@ -92,15 +93,15 @@ pub struct Gathering<'m> {
 }
 
 impl<'m> Gathering<'m> {
-    /// Begins with the schema itself, whose bytes are proven.
+    /// Starts with the schema itself, whose bytes are proven.
     pub const fn new(manifest: &'m Manifest, entry: &'m SchemaEntry, schema: ServedSchema) -> Self {
         Self { manifest, entry, schema, siblings: BTreeMap::new() }
     }
 
-    /// A schema that is referred to and not at hand; `None` where all are.
+    /// A referenced schema that has not been supplied; `None` if all have been.
     ///
     /// # Errors
-    /// `schema-not-strict`, where one is no JSON, or refers to what the manifest does not pin.
+    /// `schema-not-strict` if a schema is not JSON or refers to a schema that the manifest does not pin.
     pub fn missing(&self) -> Result<Option<Sibling<'m>>, Box<Reason>> {
         for served in std::iter::once(&self.schema).chain(self.siblings.values()) {
             let document = served.document().map_err(|error| not_strict(&error.clone().into()))?;
@@ -126,13 +127,13 @@ impl<'m> Gathering<'m> {
         }
     }
 
-    /// Where a sibling is published: beside each location of the schema itself.
+    /// Locations of a sibling: next to each location of the schema itself.
     pub fn locations(&self, sibling: &Sibling<'_>) -> Vec<String> {
         let own = std::iter::once(&self.entry.canonical).chain(&self.entry.mirrors);
         own.filter_map(|location| relocated(location, &self.entry.path, sibling.path)).collect()
     }
 
-    /// Takes what one of those locations served; whether these are the pinned bytes.
+    /// Supplies what one of those locations served. Returns whether the bytes are the pinned ones.
     pub fn supply(&mut self, sibling: Sibling<'m>, served: ServedSchema) -> bool {
         let is_pinned = served.digest() == sibling.sha256 || clresolve_core::mutant!("siblings-of-anybody");
         if is_pinned {
@@ -141,7 +142,7 @@ impl<'m> Gathering<'m> {
         is_pinned
     }
 
-    /// What was gathered, to be compiled.
+    /// The collected schemas, ready to compile.
     pub fn ready(self) -> Ready {
         let name = BoundName {
             id: self.entry.id.clone(),
@@ -153,7 +154,7 @@ impl<'m> Gathering<'m> {
     }
 }
 
-/// A schema with all that it refers to.
+/// A schema with all schemas that it refers to.
 #[derive(Debug)]
 pub struct Ready {
     name: BoundName,
@@ -162,10 +163,10 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Compiles it.
+    /// Compiles the schema.
     ///
     /// # Errors
-    /// `schema-not-strict`, where a strict compiler refuses it or one that it refers to.
+    /// `schema-not-strict` if a strict compiler would reject it or one that it refers to.
     pub fn compile(self) -> Result<CompiledSchema, Box<Reason>> {
         let document = parsed(&self.schema)?;
         let read = self.siblings.iter().filter_map(|sibling| sibling.document().ok());
@@ -187,8 +188,8 @@ fn not_strict(error: &SchemaError) -> Box<Reason> {
     Box::new(Reason::new(Code::SchemaNotStrict).observed(excerpt(&error.to_string())))
 }
 
-/// The location of the file at `other` in a release that has the file at `path` at `location`. A location may hold less of
-/// the path: a release's directory in IPFS begins below it.
+/// The location of the file `other` in a release that serves the file `path` at `location`. A location may contain only
+/// the end of the path, because a release's IPFS directory starts below the repository's root.
 fn relocated(location: &str, path: &str, other: &str) -> Option<String> {
     let ends = path.match_indices('/').map(|(at, _)| at + 1);
     let (above, root) = std::iter::once(0).chain(ends).find_map(|cut| {

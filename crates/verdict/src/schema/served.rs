@@ -9,11 +9,11 @@ use clresolve_core::text::clipped;
 
 use super::strict::{self, Strictness};
 
-/// Longest `$id` that is kept whole, in bytes. No manifest has such a long one.
+/// Maximum length of a stored `$id`, in bytes. No manifest has one this long.
 const MAX_ID_BYTES: usize = 2048;
 
-/// Bytes as they came, hashed and read once, however many profiles they are held against. The documents of a judgement
-/// may be read apart: each has a budget of its own. The document itself, which may take ten times its bytes, is not kept.
+/// Received bytes, hashed and parsed once, however many profiles they are compared with. Each document of a judgement
+/// has its own parsing budget. The parsed document, which may take ten times the memory of its bytes, is dropped.
 #[derive(Clone, Debug)]
 pub struct ServedSchema {
     bytes: Bytes,
@@ -22,23 +22,23 @@ pub struct ServedSchema {
     read: Arc<Result<ReadSchema, JsonError>>,
 }
 
-/// What is known of a document.
+/// Properties of a parsed document.
 #[derive(Debug)]
 pub struct ReadSchema {
-    /// Its `$id`, as long as no manifest has one.
+    /// Its `$id`, if it is not longer than any in a manifest.
     pub id: Option<String>,
-    /// The digest of its value, however that is written.
+    /// The digest of its JSON value, independent of formatting.
     pub value: Digest,
-    /// What a strict compiler would refuse in it.
+    /// The parts that a strict compiler would reject.
     pub strictness: Strictness,
 }
 
 impl ServedSchema {
-    /// Hashes and reads what was served.
+    /// Hashes and parses what was served.
     pub fn read(bytes: Bytes) -> Self {
         let read = json::parse(&bytes, Limits::SCHEMA).map(|document| ReadSchema {
             id: strict::id(&document).map(|id| clipped(id, MAX_ID_BYTES)),
-            // The members of an object are sorted.
+            // `serde_json` prints the members of an object sorted.
             value: Digest::of(document.to_string().as_bytes()),
             strictness: Strictness::of(&document),
         });
@@ -50,20 +50,20 @@ impl ServedSchema {
         &self.bytes
     }
 
-    /// Their digest.
+    /// SHA-256 of the bytes.
     pub const fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// The digest of the bytes with LF in the place of each CRLF; `None` where there is none.
+    /// SHA-256 of the bytes with each CRLF replaced by LF; `None` if there is no CRLF.
     pub const fn unix_digest(&self) -> Option<Digest> {
         self.unix_digest
     }
 
-    /// What is known of the document.
+    /// Properties of the parsed document.
     ///
     /// # Errors
-    /// Where the bytes are not strict JSON.
+    /// [`JsonError`] if the bytes are not strict JSON.
     pub fn document(&self) -> Result<&ReadSchema, &JsonError> {
         self.read.as_ref().as_ref()
     }

@@ -1,11 +1,11 @@
-//! Is a schema strict, in the sense of Ajv's strict mode: does every word of it mean something?
+//! Checks whether a schema is strict in the sense of Ajv's strict mode: every keyword in it has an effect.
 //!
-//! Checked, by a walk over the document that compiles nothing:
-//! an unknown keyword; an unknown format; a reference to a schema that is not at hand; a dialect other than 2020-12;
-//! `then` or `else` without `if`, and `if` without either; `minContains` or `maxContains` without `contains`;
-//! a keyword whose value cannot hold a schema where one must stand.
+//! A traversal of the document, without compiling it, detects:
+//! an unknown keyword; an unknown format; a reference to an unavailable schema; a dialect other than 2020-12; `then` or
+//! `else` without `if`, and `if` without either; `minContains` or `maxContains` without `contains`; a value that cannot
+//! be a schema where one is required.
 //!
-//! Not checked: Ajv's rules of style that change no verdict (`strictTypes`, `strictTuples`, `strictRequired`, ignored
+//! Not checked: Ajv's style rules that change no verdict (`strictTypes`, `strictTuples`, `strictRequired`, ignored
 //! defaults, properties that also match a pattern).
 
 use std::collections::BTreeSet;
@@ -18,23 +18,25 @@ use clresolve_core::json::kind;
 use clresolve_core::json::pointer;
 use clresolve_core::text::excerpt;
 
-/// Most faults that are reported of one schema.
+/// Maximum number of faults reported for one schema.
 pub const MAX_FAULTS: usize = 16;
 
-/// Most other schemas that one may refer to. The published ones refer to four, over all steps.
+/// Maximum number of other schemas that one may refer to. The published schemas refer to four, directly and indirectly.
 pub const MAX_REFERENCES: usize = 32;
 
-/// Longest `$id` that relative references start from. Those of the published schemas have about a hundred bytes.
+/// Maximum length, in bytes, of an `$id` that serves as the base of relative references. Those of the published schemas
+/// have about a hundred bytes.
 const MAX_BASE_BYTES: usize = 2048;
 
-/// The dialect that cards and schemas are written in.
+/// The dialect of cards and schemas.
 pub const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// What a strict compiler would refuse in a schema. It is found in one pass, whichever schemas are at hand later.
+/// The parts of a schema that a strict compiler would reject. One pass finds them, before it is known which other
+/// schemas are available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strictness(Vec<Refusable>);
 
-/// A word that a strict compiler refuses: in any case, or unless the schema with this absolute URI is at hand.
+/// A part that a strict compiler rejects: always, or unless the schema with this absolute URI is available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Refusable {
     unless_at_hand: Option<String>,
@@ -42,7 +44,7 @@ struct Refusable {
 }
 
 impl Strictness {
-    /// Reads `schema`.
+    /// Analyses `schema`.
     pub fn of(schema: &Value) -> Self {
         let base = id(schema);
         let url = base.filter(|base| base.len() <= MAX_BASE_BYTES).and_then(|base| url::Url::parse(base).ok());
@@ -59,14 +61,14 @@ impl Strictness {
         Self(walk.found)
     }
 
-    /// What is refused, at most [`MAX_FAULTS`], where `at_hand` says whether the schema with this absolute URI (without
-    /// fragment) may be referred to. The schema itself always may.
+    /// The faults, at most [`MAX_FAULTS`]. `at_hand` returns whether the schema with this absolute URI (without
+    /// fragment) is available. References to the schema itself are always allowed.
     pub fn faults(&self, at_hand: impl Fn(&str) -> bool) -> impl Iterator<Item = &Fault> {
         let is_refused = move |word: &&Refusable| !word.unless_at_hand.as_deref().is_some_and(&at_hand);
         self.0.iter().filter(is_refused).map(|word| &word.fault).take(MAX_FAULTS)
     }
 
-    /// The absolute URIs, without fragment, of the other schemas that the schema refers to, at most [`MAX_REFERENCES`].
+    /// The absolute URIs, without fragment, of the other schemas that it refers to, at most [`MAX_REFERENCES`].
     pub fn references(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|word| word.unless_at_hand.as_deref())
     }
@@ -77,12 +79,12 @@ pub fn id(schema: &Value) -> Option<&str> {
     schema.get("$id").and_then(Value::as_str)
 }
 
-/// One word of a schema that a strict compiler refuses.
+/// One part of a schema that a strict compiler rejects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// JSON Pointer into the schema.
     pub pointer: String,
-    /// What is wrong there.
+    /// The kind of fault.
     pub kind: FaultKind,
 }
 
@@ -92,26 +94,26 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What is wrong with a word of a schema.
+/// The kind of a fault in a schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// A keyword that 2020-12 does not know.
+    /// A keyword that 2020-12 does not define.
     #[error("unknown keyword {0:?}")]
     UnknownKeyword(String),
-    /// A format that 2020-12 does not know, or that cannot be asserted here.
+    /// A format that 2020-12 does not define, or that cannot be asserted here.
     #[error("unknown format {0:?}")]
     UnknownFormat(String),
-    /// A reference to a schema that is not at hand.
+    /// A reference to an unavailable schema.
     #[error("unresolved reference {0:?}")]
     UnresolvedReference(String),
     /// A dialect other than 2020-12.
     #[error("unknown dialect {0:?}")]
     UnknownDialect(String),
-    /// A keyword that means nothing without another one beside it.
+    /// A keyword that has no effect without another one in the same schema.
     #[error("{0} without {1}")]
     Ignored(&'static str, &'static str),
-    /// Something other than a schema where a schema must stand.
+    /// A value that is not a schema where one is required.
     #[error("{0} in place of a schema")]
     NotSchema(&'static str),
 }
@@ -132,11 +134,11 @@ const ONE: [&str; 11] = [
 ];
 /// Keywords whose value is a list of schemas.
 const LIST: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
-/// Keywords whose value maps names to schemas. `definitions` is the old spelling of `$defs`, which Ajv still knows.
+/// Keywords whose value maps names to schemas. `definitions` is the old spelling of `$defs`, which Ajv still accepts.
 const NAMED: [&str; 5] = ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
 /// Keywords that hold a reference.
 const REFERENCE: [&str; 2] = ["$dynamicRef", "$ref"];
-/// Keywords whose value is judged when the schema is compiled, or means nothing for validation.
+/// Keywords whose value is validated during compilation, or has no effect on validation.
 const PLAIN: [&str; 36] = [
     "$anchor",
     "$comment",
@@ -181,14 +183,14 @@ struct Traversal<'s> {
     url: Option<url::Url>,
     options: jsonschema::ValidationOptions<'static>,
     place: String,
-    /// The other schemas that were referred to.
+    /// The other schemas that are referred to.
     targets: BTreeSet<&'s str>,
     faults: usize,
     found: Vec<Refusable>,
 }
 
 impl<'s> Traversal<'s> {
-    /// The document's depth is bounded by the parser, so the recursion is.
+    /// The parser bounds the depth of the document and therefore the recursion.
     fn schema(&mut self, schema: &'s Value) {
         match schema {
             Value::Bool(_) => {}
@@ -239,7 +241,7 @@ impl<'s> Traversal<'s> {
         }
     }
 
-    /// Each target is looked at once.
+    /// Records each target once.
     fn reference(&mut self, reference: &'s str) {
         let target = reference.split_once('#').map_or(reference, |(target, _)| target);
         if target.is_empty() || self.base == Some(target) || self.targets.contains(target) {
@@ -366,7 +368,7 @@ mod tests {
         assert!(beyond.faults(|_| true).count() > 0);
     }
 
-    /// A base of 200 KB was parsed once for each of thousands of references.
+    /// Regression: a base of 200 KB was parsed once for each of thousands of references.
     #[test]
     fn no_reference_starts_from_an_endless_base() {
         let schema = |id: String| json!({"$id": id, "$ref": "other"});
