@@ -15,7 +15,7 @@ pub(super) async fn all(State(state): State<Arc<AppState>>) -> Response {
     let Some(exposition) = &state.counters.exposition else {
         return problem::refused(Refusal::RouteUnknown, None);
     };
-    let mut text = exposition.render();
+    let mut text = exposition.render_for(&state.upstreams);
     if let Some(bytes) = resident_bytes() {
         text.push_str("# HELP process_resident_memory_bytes Memory of the process.\n");
         text.push_str("# TYPE process_resident_memory_bytes gauge\n");

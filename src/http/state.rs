@@ -134,7 +134,7 @@ fn requests_of_client(config: &Config) -> usize {
 /// The labels of what the configuration names: endpoints of every chain, and gateways.
 fn upstreams(config: &Config) -> BTreeSet<String> {
     let of_chains = config.chains.values().flat_map(|chain| &chain.endpoints);
-    let endpoints = config.chain.endpoints.iter().chain(of_chains).map(|endpoint| endpoint.label.clone());
+    let endpoints = config.chain.labelled().into_iter().chain(of_chains.cloned()).map(|endpoint| endpoint.label);
     endpoints.chain(config.gateways.iter().map(|gateway| gateway.label.clone())).collect()
 }
 

@@ -44,8 +44,24 @@ pub fn exposition() -> Option<Exposition> {
 impl Exposition {
     /// All series, sorted, in the text format 0.0.4 of Prometheus.
     pub fn render(&self) -> String {
+        self.render_if(|_| true)
+    }
+
+    /// The same without gauges of endpoints that are not in `configured`: after a reload, the last state of an endpoint that
+    /// was removed is no state of the daemon.
+    pub fn render_for(&self, configured: &BTreeSet<String>) -> String {
+        let gauges = || FAMILIES.iter().filter(|family| family.kind == Kind::Gauge);
+        self.render_if(|key| {
+            let endpoint = key.labels().find(|label| label.key() == "endpoint");
+            let is_gone = endpoint.is_some_and(|endpoint| !configured.contains(endpoint.value()));
+            !(is_gone && gauges().any(|family| family.name == key.name()))
+        })
+    }
+
+    fn render_if(&self, is_shown: impl Fn(&Key) -> bool) -> String {
         let mut families: BTreeMap<&str, BTreeMap<String, u64>> = BTreeMap::new();
-        for (key, value) in self.0.numbers.read().unwrap_or_else(PoisonError::into_inner).iter() {
+        let numbers = self.0.numbers.read().unwrap_or_else(PoisonError::into_inner);
+        for (key, value) in numbers.iter().filter(|(key, _)| is_shown(key)) {
             families.entry(family(key.name())).or_default().insert(labels(key), value.load(Ordering::Relaxed));
         }
         let mut text = String::new();
@@ -151,6 +167,8 @@ fn labels(key: &Key) -> String {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+
     use super::super::{self as telemetry, Cache, Eviction, Pool, RequestOutcome, Upstream};
     use super::*;
 
@@ -214,6 +232,26 @@ mod tests {
             telemetry::upstream(Upstream::Rpc, "node", RequestOutcome::Forbidden);
             assert_eq!(down(), ["gateway kubo"]);
         });
+    }
+
+    #[test]
+    fn endpoint_that_was_removed_has_counters_and_no_gauges() {
+        let exposition = Exposition::default();
+        metrics::with_local_recorder(&exposition, || {
+            for label in ["kept", "removed"] {
+                telemetry::head_time(label, Timestamp::UNIX_EPOCH);
+                telemetry::stream_is_configured(label);
+                telemetry::upstream(Upstream::Rpc, label, RequestOutcome::Timeout);
+            }
+        });
+        let text = exposition.render_for(&BTreeSet::from(["kept".to_owned()]));
+        let of = |label: &str| -> Vec<&str> {
+            let named = format!("endpoint=\"{label}\"");
+            text.lines().filter(|line| line.contains(&named)).map(|line| line.split('{').next().unwrap()).collect()
+        };
+        let gauges = ["clresolve_upstream_up", "clresolve_follow_head_timestamp_seconds", "clresolve_follow_stream_up"];
+        assert!(gauges.iter().all(|gauge| of("kept").contains(gauge)), "{text}");
+        assert_eq!(of("removed"), ["clresolve_upstream_requests_total"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command};
 use std::time::{Duration, Instant};
 
-use clresolve::config::Config;
+use clresolve::config::{Config, Endpoint};
 use clresolve::http::Server;
 use clresolve::reason::Code;
 use clresolve::resolve::Resolver;
@@ -61,6 +61,16 @@ impl Daemon {
         let metrics = String::from_utf8(self.get("/metrics").await.body).expect("UTF-8");
         let misses = metrics.lines().find(|line| line.starts_with("clresolve_cache_misses_total{cache=\"verdicts\"}"));
         misses.expect("there were runs").to_owned()
+    }
+
+    /// Labels of the endpoints whose newest block the metrics name.
+    async fn followed(&self) -> Vec<String> {
+        let metrics = String::from_utf8(self.get("/metrics").await.body).expect("UTF-8");
+        let of = |line: &str| {
+            let labels = line.strip_prefix("clresolve_follow_head_timestamp_seconds{endpoint=\"")?;
+            Some(labels.split_once('"')?.0.to_owned())
+        };
+        metrics.lines().filter_map(of).collect()
     }
 
     fn signal(&self, signal: &str) {
@@ -119,6 +129,25 @@ async fn a_tightened_gate_holds_for_the_next_answer_and_the_cache_stays() {
     let verdict = daemon.get(&format!("/v1/verdicts/{GOOD}")).await.json();
     assert_eq!(verdict["profile"]["id"], "agent-cards/1.0.0+released");
     assert_ne!(daemon.runs().await, runs, "other rules take another run");
+}
+
+/// An alert on the state of an endpoint would never end otherwise.
+#[tokio::test(flavor = "multi_thread")]
+async fn removed_endpoint_leaves_no_gauge_behind() {
+    let (sandbox, folder) = (Sandbox::start().await.expect("a sandbox"), tempfile::tempdir().expect("a folder"));
+    let mut config = patient(&sandbox);
+    let first = config.chain.endpoints[0].clone();
+    let second = Endpoint { label: "second".to_owned(), ..first.clone() };
+    config.chain.endpoints = vec![Endpoint { label: "first".to_owned(), ..first }, second];
+    let mut daemon = Daemon::start(folder.path(), &config);
+    let deadline = Instant::now() + PATIENCE;
+    while daemon.followed().await != ["first", "second"] {
+        assert!(Instant::now() < deadline, "{:?}", daemon.followed().await);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    config.chain.endpoints.pop();
+    daemon.reload_with(&config);
+    assert_eq!(daemon.followed().await, ["first"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
