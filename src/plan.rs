@@ -436,6 +436,7 @@ fn evidence(
     Evidence {
         name: name.clone(),
         now,
+        chain_id: clresolve_core::world::MAINNET_ID,
         block: BlockSelector::Finalized,
         reading: Ok(reading),
         owner: OwnerEvidence::Read(Holding { address: Some(holder), holder: Some(holder) }),

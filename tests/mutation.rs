@@ -225,6 +225,7 @@ fn gather(world: &World) -> Evidence {
     Evidence {
         name: EnsName::parse(NAME).expect("a good name"),
         now: Timestamp::UNIX_EPOCH,
+        chain_id: 1,
         block: BlockSelector::Finalized,
         reading: reading(world, holder),
         owner: OwnerEvidence::Read(owner),

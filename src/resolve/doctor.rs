@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::{SetupError, setup};
 
 use crate::chain::MAX_AHEAD;
+use crate::check::records::max_header_age;
 use crate::cid::{Budget, ContentId, ContentPath};
 use crate::clock::Clock;
 use crate::config::{Config, Endpoint, Gateway, GradeDemand, Hedging};
@@ -35,9 +36,6 @@ const MAX_SKEW_SECONDS: i64 = 30;
 
 /// How far a block may be ahead of this machine's clock, in seconds. Readings draw the same line.
 const MAX_AHEAD_SECONDS: i64 = MAX_AHEAD.as_secs() as i64;
-
-/// The age from which a finalized block is stale, in seconds. Verdicts draw the same line (`chain-behind`).
-const MAX_FINALIZED_AGE: i64 = 45 * 60;
 
 /// A raw block that public gateways hold: the text `hello world`.
 const PROBE: &str = "bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e";
@@ -361,7 +359,7 @@ fn of_endpoint(config: &Config, health: &EndpointHealth) -> Option<String> {
             "{label} has no finalized block ({error}): let it finish its synchronisation, or take it out"
         ));
     };
-    if finalized.age_s > MAX_FINALIZED_AGE {
+    if finalized.age_s > max_header_age(config.chain.id).as_secs() {
         let minutes = finalized.age_s / 60;
         let behind = format!("{label} is behind, its finalized block is {minutes} minutes old");
         return Some(format!("{behind}: let it finish its synchronisation"));

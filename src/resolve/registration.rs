@@ -169,7 +169,7 @@ impl<'w> LookUp<'w> {
         };
         let Some(entry) = self.vouched_for(&hints).await? else { return Ok(Claim::None) };
         let reading = reader.agent(entry.agent()).await.map_err(|error| because(&error.to_string()))?;
-        self.relied_on(&reading.proof, &reading.block, BlockSelector::Finalized)?;
+        self.relied_on(&reading.proof, &reading.block, BlockSelector::Finalized, self.registry.id)?;
         if reading.wallet != reading.latest_wallet && !clresolve_core::mutant!("pending-wallet-is-settled") {
             return Err(Box::new(Reason::new(Code::RecordPending).at("getAgentWallet")));
         }
@@ -208,7 +208,7 @@ impl<'w> LookUp<'w> {
         let block = self.walker.config.chain.block;
         let unread = |error: &ChainError| because(&error.to_string());
         let reading = self.walker.chain.read_texts(self.name, block, &keys).await.map_err(|error| unread(&error))?;
-        self.relied_on(&reading.proof, &reading.block, block)?;
+        self.relied_on(&reading.proof, &reading.block, block, self.walker.config.chain.id)?;
         let latest = match &reading.latest {
             Some(latest) => latest.as_ref().map_err(unread)?,
             None => &reading.records,
@@ -250,14 +250,20 @@ impl<'w> LookUp<'w> {
         self.limit.mul_f64(DOCUMENT_SHARE)
     }
 
-    /// Nothing counts that is vouched for less than the gate demands, or is of an old block.
-    fn relied_on(&self, proof: &Proof, block: &Block, selector: BlockSelector) -> Result<(), Box<Reason>> {
+    /// Nothing counts that is vouched for less than the gate demands, or is of an old block of its chain.
+    fn relied_on(
+        &self,
+        proof: &Proof,
+        block: &Block,
+        selector: BlockSelector,
+        chain_id: u64,
+    ) -> Result<(), Box<Reason>> {
         if let Some(code) = self.walker.config.gate.policy().against_proof(proof)
             && !clresolve_core::mutant!("any-proof-of-a-wallet")
         {
             return Err(because(code));
         }
-        match behind(block, selector, self.walker.now()) {
+        match behind(block, selector, chain_id, self.walker.now()) {
             Some(reason) => Err(because(&format!("{}: {}", reason.code, reason.message))),
             None => Ok(()),
         }

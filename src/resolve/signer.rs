@@ -81,7 +81,8 @@ impl SignerRecords {
             Ok(Err(error)) => return Err(SignerError::Unavailable(chain_error(&error).observed.unwrap_or_default())),
             Err(_) => return Err(SignerError::Unavailable("no answer in time".to_owned())),
         };
-        match unsettled(&reading, block, walker.now()).into_iter().find(|reason| counts(reason)) {
+        match unsettled(&reading, block, walker.config.chain.id, walker.now()).into_iter().find(|reason| counts(reason))
+        {
             Some(reason) if reason.code == Code::RecordPending => Err(SignerError::Pending(Box::new(reason))),
             Some(reason) => Err(SignerError::Unavailable(format!("{}: {}", reason.code, reason.message))),
             None => Self::of(reading),

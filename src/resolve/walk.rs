@@ -179,6 +179,7 @@ impl Walker {
         let mut evidence = Evidence {
             name,
             now: self.now(),
+            chain_id: self.config.chain.id,
             block: self.config.chain.block,
             reading,
             owner: OwnerEvidence::NotAsked,

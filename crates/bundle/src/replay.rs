@@ -203,6 +203,7 @@ fn evidence(document: &Document) -> Result<Evidence, BundleError> {
     let mut evidence = Evidence {
         name: document.question.name.clone(),
         now: document.run.at,
+        chain_id: document.run.chain_id,
         block: selector(&document.question)?,
         reading: document.reading.clone().into_result().map(Reading::from),
         owner: document.owner.clone(),

@@ -35,6 +35,8 @@ pub struct Evidence {
     pub name: EnsName,
     /// When the resolution ran.
     pub now: Timestamp,
+    /// EIP-155 id of the chain that was read.
+    pub chain_id: u64,
     /// The requested block.
     pub block: BlockSelector,
     /// The records read from the chain.

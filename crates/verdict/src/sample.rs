@@ -113,6 +113,7 @@ pub fn evidence(agent: &Value, card: &Bytes, now: Timestamp) -> Evidence {
     Evidence {
         name: EnsName::parse(&text("ens")).expect("a name"),
         now,
+        chain_id: 1,
         block: BlockSelector::Finalized,
         reading: Ok(reading),
         owner: OwnerEvidence::Read(Holding { address: Some([3; 20].into()), holder: None }),

@@ -99,6 +99,7 @@ fn evidence(records: RecordSet) -> Evidence {
     Evidence {
         name: EnsName::parse("summarizeagent.eth").expect("a good name"),
         now: Timestamp::UNIX_EPOCH,
+        chain_id: 1,
         block: BlockSelector::Finalized,
         reading: Ok(reading),
         owner: OwnerEvidence::Read(Holding { address: holder, holder }),

@@ -168,7 +168,7 @@ impl BlockPin {
 
     /// The pin with the finalized block after its last one, written to the file.
     async fn next(&self, file: &PinFile) -> anyhow::Result<Option<PinFile>> {
-        let Ok(block) = read_final(&self.unpinned).await else { return Ok(None) };
+        let Ok(block) = read_final(&self.unpinned, file.chain).await else { return Ok(None) };
         if block.number <= file.last().number || file.blocks.len() >= MOST_BLOCKS {
             return Ok(None);
         }
@@ -204,9 +204,9 @@ fn lacks_block(resolution: &Resolution) -> bool {
 }
 
 /// The finalized block, where it is one of now.
-async fn read_final(resolver: &Resolver) -> anyhow::Result<Block> {
+async fn read_final(resolver: &Resolver, chain_id: u64) -> anyhow::Result<Block> {
     let block = read_settled(resolver).await.context("the finalized block is not known")?;
-    match behind(&block, BlockSelector::Finalized, resolver.now()) {
+    match behind(&block, BlockSelector::Finalized, chain_id, resolver.now()) {
         Some(reason) => bail!("the finalized block is {}", reason.observed.unwrap_or_default()),
         None => Ok(block),
     }
@@ -255,7 +255,7 @@ impl PinFile {
 
     /// A pin of the finalized block.
     async fn begin(resolver: &Resolver, chain: &ChainConfig) -> anyhow::Result<Self> {
-        let block = read_final(resolver).await?;
+        let block = read_final(resolver, chain.id).await?;
         Ok(Self {
             schema: SCHEMA.to_owned(),
             world: chain.world.clone(),

@@ -25,7 +25,7 @@ macro_rules! rows {
             "The endpoint does not have the block that was asked for: it does not exist yet, was pruned, or the tag is not supported. Choose another --block, or an archive endpoint.";
         ChainBehind "chain-behind" Unknown Records "X-6" Operator true
             "The endpoint's finalized block is too old."
-            "The finalized header is more than 45 minutes old. The chain or the endpoint has stopped, so the records may have changed since. Use another endpoint, or wait. A block that was chosen by number is behind for the gate and for payments, which are about now: ask without one.";
+            "The finalized header is more than 25 minutes old on mainnet, or 45 on another chain. The chain or the endpoint has stopped, so the records may have changed since. Use another endpoint, or wait. A block that was chosen by number is behind for the gate and for payments, which are about now: ask without one.";
         RecordPending "record-pending" Unknown Records "X-6" Nobody true
             "What the chain says of the name has changed since the finalized block."
             "The records or the holder at the newest block differ from those at the finalized one. Until the newer block is final neither can be relied on. Ask again in about 15 minutes.";

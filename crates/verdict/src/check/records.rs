@@ -11,10 +11,13 @@ use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Found, R
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::text::Foreign;
+use clresolve_core::world::MAINNET_ID;
 
-/// A finalized header older than this means that the chain or the endpoint has stopped. Ethereum finalizes
-/// within 20 minutes; 45 leaves room for a bad epoch.
-pub const MAX_HEADER_AGE: SignedDuration = SignedDuration::from_mins(45);
+/// The age beyond which a finalized header means that the chain or the endpoint has stopped. Mainnet finalizes a
+/// block within 13 to 15 minutes; 25 leave room for a missed epoch. Other chains may take longer.
+pub const fn max_header_age(chain_id: u64) -> SignedDuration {
+    SignedDuration::from_mins(if chain_id == MAINNET_ID { 25 } else { 45 })
+}
 
 /// A registration that ends within this time is reported.
 pub const EXPIRY_NOTICE: SignedDuration = SignedDuration::from_hours(30 * 24);
@@ -25,7 +28,7 @@ pub fn records(evidence: &Evidence, profile: &Profile) -> Vec<Reason> {
         Ok(reading) => reading,
         Err(error) => return vec![chain_error(error)],
     };
-    let mut reasons = unsettled(reading, evidence.block, evidence.now);
+    let mut reasons = unsettled(reading, evidence.block, evidence.chain_id, evidence.now);
     match &reading.answer {
         Answer::Unregistered => reasons.push(Reason::new(Code::NameUnregistered)),
         Answer::NoResolver(address) => reasons.push(resolver_missing(address.as_ref().map(ToString::to_string))),
@@ -42,8 +45,8 @@ pub fn records(evidence: &Evidence, profile: &Profile) -> Vec<Reason> {
 
 /// Why what a reading says cannot be relied on, or not by everybody: one stranger's word, an old block, or a change
 /// that is not final.
-pub fn unsettled(reading: &Reading, block: BlockSelector, now: Timestamp) -> Vec<Reason> {
-    [vouching(reading), behind(&reading.block, block, now), pending(reading)].into_iter().flatten().collect()
+pub fn unsettled(reading: &Reading, block: BlockSelector, chain_id: u64, now: Timestamp) -> Vec<Reason> {
+    [vouching(reading), behind(&reading.block, block, chain_id, now), pending(reading)].into_iter().flatten().collect()
 }
 
 /// The reason behind a reading that failed.
@@ -65,16 +68,18 @@ fn vouching(reading: &Reading) -> Option<Reason> {
     reading.proof.is_one_strangers_word().then(|| Reason::new(Code::SingleRpc))
 }
 
-/// Why a block is too old to rely on what it says, unless it was selected by number.
-pub fn behind(block: &Block, selector: BlockSelector, now: Timestamp) -> Option<Reason> {
+/// Why a block of this chain is too old to rely on what it says, unless it was selected by number.
+pub fn behind(block: &Block, selector: BlockSelector, chain_id: u64, now: Timestamp) -> Option<Reason> {
     if selector.number().is_some() {
         return None;
     }
-    let age = now.duration_since(block.timestamp);
-    (age > MAX_HEADER_AGE && !clresolve_core::mutant!("old-header")).then(|| {
-        Reason::new(Code::ChainBehind)
-            .expected(format!("at most {} minutes old", MAX_HEADER_AGE.as_mins()))
-            .observed(format!("{} minutes old (block {})", age.as_mins(), block.number))
+    let (age, most) = (now.duration_since(block.timestamp), max_header_age(chain_id));
+    (age > most && !clresolve_core::mutant!("old-header")).then(|| {
+        Reason::new(Code::ChainBehind).expected(format!("at most {} minutes old", most.as_mins())).observed(format!(
+            "{} minutes old (block {})",
+            age.as_mins(),
+            block.number
+        ))
     })
 }
 
@@ -219,6 +224,7 @@ fn owner(evidence: &Evidence, found: &Found) -> Option<Reason> {
 #[cfg(test)]
 mod tests {
     use clresolve_core::reading::Latest;
+    use clresolve_core::world::SANDBOX_ID;
     use jiff::Timestamp;
 
     use super::*;
@@ -236,6 +242,23 @@ mod tests {
         let reason = told_of(|latest| change(latest.as_mut().expect("it was read")))?;
         assert_eq!(reason.code, Code::RecordPending);
         reason.observed
+    }
+
+    #[test]
+    fn finalized_block_is_behind_after_the_minutes_of_its_chain() {
+        let profiles = crate::profile::Profiles::builtin();
+        let profile = profiles.get(crate::profile::DEFAULT).expect("it is built in");
+        let mut evidence = sample::evidence(&sample::good(), &bytes::Bytes::new(), Timestamp::UNIX_EPOCH);
+        let mut is_behind = |chain_id, age: SignedDuration| {
+            evidence.chain_id = chain_id;
+            evidence.now = Timestamp::UNIX_EPOCH + age;
+            records(&evidence, &profile).iter().any(|reason| reason.code == Code::ChainBehind)
+        };
+        for (chain_id, minutes) in [(MAINNET_ID, 25), (11_155_111, 45), (8453, 45), (SANDBOX_ID, 45)] {
+            let most = SignedDuration::from_mins(minutes);
+            assert!(!is_behind(chain_id, most), "{chain_id}");
+            assert!(is_behind(chain_id, most + SignedDuration::from_secs(1)), "{chain_id}");
+        }
     }
 
     #[test]
