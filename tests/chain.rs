@@ -6,6 +6,8 @@ mod batch;
 mod newest;
 #[path = "chain/payment.rs"]
 mod payment;
+#[path = "chain/registration.rs"]
+mod registration;
 #[path = "chain/stalled.rs"]
 mod stalled;
 

@@ -9,13 +9,14 @@ use std::sync::Arc;
 use alloy_primitives::{Address, Bytes, U256};
 use alloy_rpc_client::RpcClient;
 use alloy_rpc_types_eth::BlockId;
-use clresolve_core::reading::{Block, BlockSelector, ChainError, Proof};
+use clresolve_core::reading::{Block, BlockSelector, ChainError, GradeDemand, Proof};
 use clresolve_core::text::excerpt;
 use clresolve_state::agent_registry::{self, NotARegistry};
 
+use crate::endpoint::RpcEndpoint;
 use crate::failure::Failure;
 use crate::header_only::HeaderOnly;
-use crate::poll::poll;
+use crate::poll::{Consensus, poll};
 use crate::pool::{ChainConfig, Clock, EndpointPool};
 use crate::request::{by_hash, eth_call, revert_data};
 use crate::transport::HttpPost;
@@ -72,12 +73,10 @@ impl AgentRegistry {
             return Err(below.into_error(&newest.labels().join(", "), "latest", self.pool.chain_id).into());
         }
         let client = self.pool.client(finalized.members, finalized.spares);
-        // Nothing says how old the newest block of a spare is.
-        let newest_client = self.pool.client(newest.members, Vec::new());
-        let wallet_call = || agent_registry::wallet_call(agent);
+        let wallet_call = agent_registry::wallet_call(agent);
         let (wallet, latest_wallet, uri) = tokio::try_join!(
-            self.called(&client, wallet_call(), by_hash(&block)),
-            self.called(&newest_client, wallet_call(), BlockId::latest()),
+            self.called(&client, wallet_call.clone(), by_hash(&block)),
+            self.called_at_latest(newest, wallet_call, block.number),
             self.called(&client, agent_registry::uri_call(agent), by_hash(&block)),
         )?;
         let wallet_of = |data: Option<Bytes>| data.map_or(Ok(None), |data| agent_registry::wallet(&data));
@@ -88,6 +87,32 @@ impl AgentRegistry {
             uri: uri.map(|data| agent_registry::uri(&data)).transpose()?,
             proof,
         })
+    }
+
+    /// What a call returns at the newest block of each endpoint. Only endpoints whose newest block was checked are asked:
+    /// those that agree on `newest`, and if these contradict each other or fail, all others whose newest block is recent and
+    /// not below `floor`.
+    async fn called_at_latest<V>(
+        &self,
+        newest: Consensus<V>,
+        data: Bytes,
+        floor: u64,
+    ) -> Result<Option<Bytes>, ChainError> {
+        let (mut checked, others) = newest.into_checked();
+        let ask = async |endpoints: &[Arc<RpcEndpoint>]| {
+            let client = self.pool.client(endpoints.to_vec(), Vec::new());
+            self.called(&client, data.clone(), BlockId::latest()).await
+        };
+        let answer = ask(&checked).await;
+        let is_undecided = matches!(answer, Err(ChainError::Disagree(_) | ChainError::Unreachable(_)));
+        if is_undecided && self.pool.demand != GradeDemand::SingleRpc {
+            let recent = self.pool.recent(others, floor).await;
+            if !recent.is_empty() {
+                checked.extend(recent);
+                return ask(&checked).await;
+            }
+        }
+        answer
     }
 
     /// What a call returns; `None` where the registry reverts, as it does for an agent that does not exist.

@@ -185,6 +185,13 @@ impl<V> Consensus<V> {
         Proof { grade, asked, agreed: operators(&self.agreed), own }
     }
 
+    /// The endpoints that agreed, and those that may be asked too but have not shown that they have the block.
+    pub(crate) fn into_checked(self) -> (Vec<Arc<RpcEndpoint>>, Vec<Arc<RpcEndpoint>>) {
+        let Self { agreed, members, spares, .. } = self;
+        let others = members.into_iter().skip(agreed.len()).chain(spares).collect();
+        (agreed, others)
+    }
+
     /// Labels of the endpoints that agreed.
     pub(crate) fn labels(&self) -> Vec<String> {
         self.agreed.iter().map(|endpoint| endpoint.label.clone()).collect()

@@ -176,14 +176,21 @@ impl EndpointPool {
         failure.into_error(&labels.join(", "), &block.number.to_string(), self.chain_id)
     }
 
-    /// Those of these endpoints whose newest block is recent and not below `floor`. All are asked at the same time, and have
-    /// as long as an endpoint may stall.
+    /// Those of these endpoints that serve the chain and whose newest block is recent and not below `floor`. All are asked at
+    /// the same time, and have as long as an endpoint may stall.
     pub(crate) async fn recent(&self, endpoints: Vec<Arc<RpcEndpoint>>, floor: u64) -> Vec<Arc<RpcEndpoint>> {
         let patience = self.patience().unwrap_or(self.hedge_after);
         let recent = endpoints.into_iter().map(async |endpoint| {
-            let (_, head) = timeout(patience, endpoint.header(BlockSelector::Latest)).await.ok()?.ok()?;
-            let is_recent = self.head_age.check(head.timestamp, (self.clock)()).is_ok();
-            (head.number >= floor && is_recent).then_some(endpoint)
+            let newest = BlockSelector::Latest;
+            let observed = timeout(patience, endpoint.observe_header(newest, self.identity())).await.ok()?;
+            let now = (self.clock)();
+            match observed.and_then(|observed| observed.checked(self.head_age, newest, now)) {
+                Ok(observed) => (observed.block.number >= floor).then_some(endpoint),
+                Err(failure) => {
+                    endpoint.note_head(&failure, now);
+                    None
+                }
+            }
         });
         join_all(recent).await.into_iter().flatten().collect()
     }
