@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use clresolve_core::json::{JsonError, Limits, parse};
 use clresolve_core::reason::Reason;
 
-use super::reading::{ambiguous, member_in_any_case};
+use super::reading::{ambiguous, folded, member_in_any_case};
 
 /// Most places of one reply that are compared. Published sellers write three.
 pub(super) const MAX_PLACES: usize = 8;
@@ -83,7 +83,7 @@ pub(super) fn texts(result: &Value, limits: Limits) -> Result<Vec<Text>, Box<Rea
 
 /// Whether a lenient reader could find `accepts` in a text: as it is, or with escapes in it.
 fn may_hold_terms(text: &str) -> bool {
-    may_be_an_object(text.as_bytes()) && (text.to_ascii_lowercase().contains("accepts") || text.contains('\\'))
+    may_be_an_object(text.as_bytes()) && (folded(text).collect::<String>().contains("accepts") || text.contains('\\'))
 }
 
 /// Whether a lenient reader could take `text` for a JSON object: whether its first byte is a brace, after white space,

@@ -19,7 +19,7 @@ const EXACT: &str = "exact";
 /// The extension in which offers stand.
 const OFFER_RECEIPT: &str = "offer-receipt";
 
-/// Members of terms and of entries. Go's `encoding/json` reads them in any case.
+/// Members of terms and of entries. Go's `encoding/json` reads them in any [spelling](is_spelling_of).
 const MEMBERS: [&str; 11] = [
     "x402Version",
     "accepts",
@@ -196,7 +196,7 @@ impl<'v> JsonObject<'v> {
     /// Refuses a member that some clients read and others pass over.
     fn check_case(&self) -> Result<(), Box<Reason>> {
         for name in self.members.keys() {
-            let Some(known) = MEMBERS.into_iter().find(|known| known.eq_ignore_ascii_case(name)) else { continue };
+            let Some(known) = MEMBERS.into_iter().find(|known| is_spelling_of(name, known)) else { continue };
             if known != name {
                 let message = "A member of the terms is spelt in another case. Clients differ in whether they read it.";
                 let place = self.below(name);
@@ -279,9 +279,24 @@ pub(super) fn ambiguous(place: &str, message: &str) -> Reason {
     Reason::new(Code::PaymentTermsAmbiguous).message(message).at(place)
 }
 
-/// The members of this name, in upper or lower case.
+/// The members of this name, in any spelling.
 pub(super) fn member_in_any_case<'v>(members: &'v Map<String, Value>, name: &str) -> impl Iterator<Item = &'v Value> {
-    members.iter().filter(move |(member, _)| member.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    members.iter().filter(move |(member, _)| is_spelling_of(member, name)).map(|(_, value)| value)
+}
+
+/// Whether Go's `encoding/json` takes `member` for `name`, which is ASCII.
+fn is_spelling_of(member: &str, name: &str) -> bool {
+    folded(member).eq(name.chars().map(|letter| letter.to_ascii_lowercase()))
+}
+
+/// The letters, by Unicode's simple case folding as far as it leads to ASCII: the long s and the sign of the kelvin are
+/// letters, too.
+pub(super) fn folded(text: &str) -> impl Iterator<Item = char> {
+    text.chars().map(|letter| match letter {
+        '\u{17f}' => 's',
+        '\u{212a}' => 'k',
+        letter => letter.to_ascii_lowercase(),
+    })
 }
 
 /// A value for a message: in itself if it is short, else what kind it is.

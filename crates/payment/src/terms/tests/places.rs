@@ -269,11 +269,17 @@ fn challenge_of_another_protocol_beside_terms_is_ambiguous() {
 fn member_in_another_case_is_ambiguous_in_every_place() {
     let honest = v2(json!([entry()]));
     let stolen = json!([with(entry(), "/payTo", THIEF.into())]);
-    let mut renamed = with(honest.clone(), "/Accepts", stolen.clone());
-    renamed.as_object_mut().unwrap().remove("accepts");
+    let renamed = |place: &str| {
+        let mut renamed = with(honest.clone(), place, stolen.clone());
+        renamed.as_object_mut().unwrap().remove("accepts");
+        renamed
+    };
     for (document, place) in [
-        (with(honest.clone(), "/Accepts", stolen), "/Accepts"),
-        (renamed, "/Accepts"),
+        (with(honest.clone(), "/Accepts", stolen.clone()), "/Accepts"),
+        (renamed("/Accepts"), "/Accepts"),
+        (renamed("/accept\u{17f}"), "/accept\u{17f}"),
+        (with(honest.clone(), "/accepts/0/a\u{17f}set", THIEF.into()), "/accepts/0/a\u{17f}set"),
+        (with(honest.clone(), "/accepts/0/networ\u{212a}", json!("eip155:1")), "/accepts/0/networ\u{212a}"),
         (with(honest.clone(), "/X402VERSION", json!(1)), "/X402VERSION"),
         (with(honest.clone(), "/accepts/0/payto", THIEF.into()), "/accepts/0/payto"),
     ] {
