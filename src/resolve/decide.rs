@@ -11,6 +11,7 @@ use clresolve_payment::decision::EntryRow;
 use clresolve_payment::limits::Limits;
 use clresolve_payment::network::Network;
 use clresolve_payment::payee::{Claim, Payees, ProvenBy};
+use clresolve_payment::request::Demand;
 use clresolve_payment::route::Route;
 use clresolve_payment::terms::Terms;
 use clresolve_payment::{Decision, DecisionRequest};
@@ -49,6 +50,7 @@ impl Facts {
         let question = PaymentQuestion {
             verb: &self.request.verb,
             terms: self.terms.as_ref().map_err(|reason| &**reason),
+            is_http_reply: matches!(self.request.demand, Demand::Reply(_)),
             url: self.request.url.as_deref(),
             selected: self.request.selected.as_ref(),
             signed: self.request.header.as_deref(),

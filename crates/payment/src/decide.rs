@@ -31,6 +31,8 @@ pub struct PaymentQuestion<'a> {
     pub verb: &'a str,
     /// The terms, or why the reply holds none.
     pub terms: Result<&'a Terms, &'a Reason>,
+    /// Whether the terms came in a reply over HTTP. Such a reply sells no tools: only a result of MCP does.
+    pub is_http_reply: bool,
     /// The URL that answered; `None` where the asker cannot tell.
     pub url: Option<&'a str>,
     /// The entry that the client has chosen; `None`: any.
@@ -71,7 +73,7 @@ pub struct Knowledge<'a> {
 
 /// Whether the payment may be made.
 pub fn decide(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Decision {
-    let tools = configured(question, known).map(Ok).or(known.tools);
+    let tools = if question.is_http_reply { None } else { configured(question, known).map(Ok).or(known.tools) };
     let known = &Knowledge { route: route(question, known), tools, ..*known };
     let common = common(question, known);
     let judged = match question.terms {
@@ -101,7 +103,7 @@ fn route<'a>(question: &PaymentQuestion<'_>, known: &Knowledge<'a>) -> Result<&'
     let is_configured = known.route.is_ok_and(|route| route.source() == RouteSource::Configured);
     let sells_tool = |entry: &Entry| entry.resource.as_deref().is_some_and(is_tool);
     let sells_tools = |terms: &Terms| !terms.entries.is_empty() && terms.entries.iter().all(sells_tool);
-    match known.tools {
+    match known.tools.filter(|_| !question.is_http_reply) {
         Some(tools) if !is_configured && question.terms.is_ok_and(sells_tools) => tools,
         Some(_) | None => known.route,
     }
@@ -321,6 +323,7 @@ fn judge<'t>(
 ) -> Judged<'t> {
     let mut objections = Vec::new();
     let resource = entry.resource.as_deref();
+    objections.extend(tool_over_http(question, resource).map(|reason| Objection::new(Check::Route, reason)));
     let differs = question.url.and_then(|url| resource_objection(resource, url, known.tools));
     let is_elsewhere = differs.as_ref().is_some_and(|reason| reason.code == Code::ResourceMismatch)
         && !clresolve_core::mutant!("offers-for-any-host");
@@ -355,6 +358,13 @@ fn judge<'t>(
     let unmade = unmade(known.limits, limit, &held.payment);
     objections.extend(refused.map(|reason| Objection::new(Check::Signature, *reason)));
     Judged { index, entry, proven, objections, unmade }
+}
+
+/// A tool is called over MCP, so its terms in a reply over HTTP come from somewhere else.
+fn tool_over_http(question: &PaymentQuestion<'_>, resource: Option<&str>) -> Option<Reason> {
+    let tool = resource.filter(|resource| question.is_http_reply && is_tool(resource))?;
+    let message = "A reply over HTTP names a tool of MCP as its resource.";
+    Some(Reason::new(Code::EndpointMismatch).message(message).expected("the URL that answered").observed(tool))
 }
 
 /// The checks of an entry with a price that need a limit, where there is none.

@@ -131,6 +131,7 @@ struct Case {
     limits: Limits,
     route: Result<Route, Reason>,
     tools: Option<Result<Route, Reason>>,
+    is_http_reply: bool,
     payees: BTreeMap<Network, Payees>,
     signed: Option<&'static str>,
     now: Timestamp,
@@ -149,6 +150,7 @@ impl Default for Case {
             limits: limits(),
             route: Ok(Route::configured(URL).expect("an https URL")),
             tools: None,
+            is_http_reply: false,
             payees: payees(),
             signed: None,
             now: Timestamp::UNIX_EPOCH,
@@ -189,6 +191,7 @@ impl Case {
         let question = PaymentQuestion {
             verb: self.verb,
             terms: self.terms.as_ref(),
+            is_http_reply: self.is_http_reply,
             url: self.url,
             selected: self.selected.as_ref(),
             signed: self.signed,
@@ -344,6 +347,28 @@ fn what_sells_a_tool_is_called_where_the_tools_of_the_name_are() {
         let case = Case { terms: Ok(terms), route, tools: Some(Ok(tools())), ..Case::default() };
         assert_eq!(case.decide().codes, said, "{url}");
     }
+}
+
+/// The configured route and the record of the tools say where tools are called over MCP.
+#[test]
+fn reply_over_http_sells_no_tool() {
+    let configured = || Route::configured(URL).expect("an https URL");
+    let published = || Route::of_record(EndpointKey::Web, URL, "", "").expect("an https URL");
+    for tool in ["mcp://tool/summarize", "x402://summarize"] {
+        for route in [configured(), published(), tools()] {
+            for tools in [None, Some(Ok(tools())), Some(Err(Reason::new(Code::RecordPending)))] {
+                let mut terms = terms(vec![Ok(price())]);
+                terms.entries[0].resource = Some(tool.to_owned());
+                let case =
+                    Case { terms: Ok(terms), route: Ok(route.clone()), tools, is_http_reply: true, ..Case::default() };
+                let decision = case.decide();
+                let codes = ["endpoint-mismatch", "resource-mismatch"].map(str::to_owned).to_vec();
+                assert_eq!((decision.abort, decision.codes), (true, codes), "{tool} {route:?}");
+            }
+        }
+    }
+    let ordinary = Case { is_http_reply: true, ..Case::default() }.decide();
+    assert!(!ordinary.abort, "{ordinary:#?}");
 }
 
 #[test]
@@ -695,6 +720,7 @@ impl VectorWorld {
         let question = PaymentQuestion {
             verb: &self.verb,
             terms: terms.as_ref().map_err(|reason| &**reason),
+            is_http_reply: matches!(request.demand, Demand::Reply(_)),
             url: request.url.as_deref(),
             selected: request.selected.as_ref(),
             signed: None,

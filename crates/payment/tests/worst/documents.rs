@@ -11,6 +11,7 @@ use clresolve_payment::decide::{Knowledge, PaymentQuestion, decide};
 use clresolve_payment::limits::{AssetLimit, Limits};
 use clresolve_payment::network::Network;
 use clresolve_payment::payee::Payees;
+use clresolve_payment::request::Demand;
 use clresolve_payment::route::Route;
 use clresolve_payment::{Decision, DecisionRequest};
 use clresolve_verdict::gate::GatePolicy;
@@ -67,6 +68,7 @@ impl World {
         let question = PaymentQuestion {
             verb: &request.verb,
             terms: terms.as_ref().map_err(|reason| &**reason),
+            is_http_reply: matches!(request.demand, Demand::Reply(_)),
             url: request.url.as_deref(),
             selected: request.selected.as_ref(),
             signed: request.header.as_deref(),
