@@ -1,6 +1,6 @@
-//! Which hosts and addresses are public. Pure: no look-up is made here.
+//! Decides which hosts and addresses are public, from their text form alone: nothing here queries DNS.
 //!
-//! [`SPECIAL`] is the one table of special addresses: it drives the code, and the tests walk it.
+//! [`SPECIAL`] is the only table of special-purpose address blocks. The code and its tests both read it.
 
 mod special;
 
@@ -11,10 +11,11 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use url::Host;
 
-/// Whether packets to `ip` leave for the public internet.
+/// Whether `ip` is routed on the public internet.
 ///
-/// An IPv4-mapped IPv6 address is judged as the IPv4 address inside it. Every other address that carries one (NAT64,
-/// 6to4, Teredo, IPv4-compatible) is special, and what lies outside [`GLOBAL_V6`] was never given out.
+/// An IPv4-mapped IPv6 address is judged as the IPv4 address inside it. Every other address that embeds an IPv4 address
+/// (NAT64, 6to4, Teredo, IPv4-compatible) is special. Addresses outside [`GLOBAL_V6`] are unallocated and therefore not
+/// public.
 #[must_use]
 pub fn is_public_ip(ip: IpAddr) -> bool {
     let ip = ip.to_canonical();
@@ -22,12 +23,13 @@ pub fn is_public_ip(ip: IpAddr) -> bool {
     given_out && (mutant!("special-addresses-are-public") || !SPECIAL.iter().any(|block| block.contains(ip)))
 }
 
-/// A DNS name of public form: lower case, ASCII, at least two labels, no trailing dot, no private suffix.
+/// A DNS name that can be public: lower-case ASCII, at least two labels, no trailing dot, no private suffix.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostName(String);
 
 impl HostName {
-    /// Parses the host of a URL. Says nothing about where the name leads.
+    /// Parses the host of a URL. The result does not imply that the name resolves, or that it resolves to a public
+    /// address.
     pub fn parse(host: &str) -> Result<Self, HostNameError> {
         let name = match parse_host(host)? {
             Host::Domain(name) => name,
@@ -40,7 +42,7 @@ impl HostName {
         Ok(Self(name))
     }
 
-    /// The name.
+    /// The name in lower-case ASCII.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -53,16 +55,16 @@ impl fmt::Display for HostName {
     }
 }
 
-/// Why a host is no [`HostName`].
+/// Why a host is not a [`HostName`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostNameError {
-    /// An IP address, in whatever notation.
+    /// The host is an IP address, in any notation.
     #[error("the host is the IP literal {0}")]
     IpLiteral(IpAddr),
-    /// No host that DNS could know.
+    /// The host is not a valid DNS name.
     #[error("the host is not a DNS name")]
     Malformed,
-    /// A name that is private by its form.
+    /// The form of the name is private: a single label or a reserved suffix.
     #[error("the host name is not public")]
     NotPublic,
 }
@@ -101,18 +103,20 @@ fn is_private_name(name: &str) -> bool {
             .any(|suffix| name.strip_suffix(suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
 }
 
-/// Longest text that is looked at as a host. A name of 253 octets can be longer before percent-decoding and Punycode.
+/// Longest host text that is parsed, in bytes. Before percent-decoding and Punycode, a name of 253 octets can be longer
+/// than 253 bytes.
 const MAX_HOST_INPUT: usize = 1024;
 
-/// Longest DNS name in octets, RFC 1035 section 2.3.4, without the root's dot.
+/// Longest DNS name in octets, without the root's dot (RFC 1035, section 2.3.4).
 const MAX_NAME: usize = 253;
 
-/// Longest DNS label in octets, RFC 1035 section 2.3.4.
+/// Longest DNS label in octets (RFC 1035, section 2.3.4).
 const MAX_LABEL: usize = 63;
 
-/// Suffixes that never lead to the public internet: RFC 6761 (`localhost`, `test`, `invalid`), RFC 6762 (`local`, and
-/// the private ones of its appendix G), RFC 7686 (`onion`), RFC 8375 (`home.arpa`), RFC 9476 (`alt`), and `internal`,
-/// which ICANN reserved in 2024. `example` (RFC 6761) is not here: documents use it, and it leads nowhere.
+/// Suffixes that never resolve on the public internet: RFC 6761 (`localhost`, `test`, `invalid`), RFC 6762 (`local`,
+/// and the private suffixes of its appendix G), RFC 7686 (`onion`), RFC 8375 (`home.arpa`), RFC 9476 (`alt`), and
+/// `internal`, which ICANN reserved in 2024. `example` (RFC 6761) is missing on purpose: documentation uses it, and it
+/// does not resolve.
 const PRIVATE_SUFFIXES: [&str; 14] = [
     "alt",
     "corp",
@@ -265,7 +269,7 @@ mod tests {
         assert!(!is_public_host(&"a.".repeat(5000)));
     }
 
-    /// Whether a host may name something on the public internet, as the guard decides.
+    /// Whether the egress guard accepts `host` as a public host.
     fn is_public_host(host: &str) -> bool {
         match HostName::parse(host) {
             Ok(_) => true,
@@ -289,7 +293,7 @@ mod tests {
         }
     }
 
-    /// The neighbours of `block` that exist: the address before its first one, and the one after its last.
+    /// The addresses directly before and after `block`, if they exist.
     fn neighbours(block: &Block) -> Vec<IpAddr> {
         let ((is_v4, first), (_, last)) = (bits(block.first()), bits(block.last()));
         let most = if is_v4 { u32::MAX.into() } else { u128::MAX };

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use url::Url;
 
-/// The public base URL of an Orloj server: an `http` or `https` URL without user info, query and fragment.
+/// The public base URL of an Orloj server: an `http` or `https` URL without user info, query or fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseUrl(String);
 

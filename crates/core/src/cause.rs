@@ -1,35 +1,35 @@
-//! Why a name's records could not be read, by who can fix it: the publisher's resolver, the publisher's gateway, or this
-//! program's own bounds.
+//! Why a name's records could not be read, grouped by who can fix it: the publisher's resolver, the publisher's
+//! gateway, or this program's own bounds.
 //!
-//! In JSON each cause is one string, its words. What is read from JSON is the variant `Recorded` with those words.
+//! In JSON each cause is one string, its message. Deserializing yields the variant `Recorded` with that message.
 
 use std::time::Duration;
 
 use alloy_primitives::{Address, U256};
 
-/// Why a resolver contract gave no records: the publisher can fix it.
+/// Why a resolver contract returned no records. The publisher can fix it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResolverFault {
     /// The whole call reverted.
     #[error("the call reverted")]
     CallReverted,
-    /// The call ended in an exception of the EVM: its name, or the endpoint's words for it.
+    /// The call ended in an EVM exception: its name, or the endpoint's message.
     #[error("{0}")]
     Halted(String),
-    /// The resolver reverted without data, as a call does that runs out of gas.
+    /// The resolver reverted without data, for example because it ran out of gas.
     #[error("it reverted without a reason, or ran out of gas")]
     RevertedSilently,
     /// The resolver reverted with this reason.
     #[error("it reverted: {0}")]
     Reverted(String),
-    /// The resolver reverted with a custom error that has this selector.
+    /// The resolver reverted with a custom error, which has this selector.
     #[error("it reverted with the error 0x{}", alloy_primitives::hex::encode(.0))]
     CustomError([u8; 4]),
-    /// The data with which the resolver reverted are not what their selector says.
+    /// The resolver's revert data does not match its selector.
     #[error("it reverted with a malformed error")]
     MalformedError,
-    /// The resolver reports the failure of a gateway as its own.
+    /// The resolver reports a gateway failure as its own error.
     #[error(transparent)]
     Gateway(GatewayStatus),
     /// The resolver does not support text records.
@@ -38,135 +38,137 @@ pub enum ResolverFault {
     /// The resolver does not support the requested records.
     #[error("it does not support the requested records")]
     UnknownRecords,
-    /// The answer to one question comes from two resolvers.
+    /// Two resolvers answered one query.
     #[error("the Universal Resolver names two resolvers")]
     TwoResolvers,
-    /// The resolver belongs to neither the name nor an ancestor.
+    /// The resolver is set neither for the name nor for an ancestor.
     #[error("the resolver belongs to no ancestor of the name")]
     OfNoAncestor,
-    /// Another number of answers than of questions.
+    /// The number of answers differs from the number of questions.
     #[error("{answers} answers to {questions} questions")]
     Count {
-        /// Answers given.
+        /// Number of answers.
         answers: usize,
-        /// Questions asked.
+        /// Number of questions.
         questions: usize,
     },
-    /// An answer of this many bytes is neither an ABI string nor an error.
+    /// An answer of this many bytes is neither an ABI-encoded string nor an error.
     #[error("{0} bytes that are neither a text nor an error")]
     NotText(usize),
-    /// The answer is not the ABI encoding that was asked for: what is wrong with it.
+    /// The answer is not the expected ABI encoding: what is wrong with it.
     #[error("{0}")]
     Malformed(String),
-    /// What an earlier run recorded.
+    /// The message that an earlier resolution recorded.
     #[error("{0}")]
     Recorded(String),
 }
 
-/// Why a CCIP-Read look-up (EIP-3668) gave no records: the gateway of the publisher, or the look-up itself, is to be fixed.
+/// Why a CCIP-Read lookup (EIP-3668) returned no records. Either the publisher's gateway or the lookup itself has to be
+/// fixed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CcipFault {
-    /// The configuration permits none.
+    /// The configuration disables CCIP-Read.
     #[error("off-chain look-ups (CCIP-Read) are switched off")]
     SwitchedOff,
-    /// The gateways took longer.
+    /// The gateways did not answer within this time.
     #[error("the look-up took more than {} s", .0.as_secs_f32())]
     Late(Duration),
-    /// Another contract than the one that was called asks for the look-up.
+    /// The lookup names a sender other than the called contract.
     #[error("the look-up was refused: its sender is not the contract that was called")]
     Sender,
     /// The gateway answered with an error.
     #[error(transparent)]
     Gateway(GatewayStatus),
-    /// The callback reverted on the gateway's response: how.
+    /// The callback reverted on the gateway's response, with this fault.
     #[error(transparent)]
     Callback(ResolverFault),
-    /// The callback rejected the gateway's response with an error about something else.
+    /// The callback rejected the gateway's response with an unrelated error.
     #[error("the callback rejects the gateway's response")]
     NotTaken,
-    /// The client could not follow the look-up: a gateway that cannot be asked, too many redirects, too many bytes.
+    /// The client could not follow the lookup: a gateway that cannot be queried, too many redirects, too many bytes.
     ///
-    /// These bounds are this program's too, but a look-up within them is what every client offers, and where it leads is
-    /// the publisher's choice: so this is no [`LocalLimit`].
+    /// These bounds are this program's own, but every client supports lookups within them, and the publisher chooses
+    /// where a lookup leads. So this is not a [`LocalLimit`].
     #[error("{0}")]
     Client(String),
-    /// What an earlier run recorded.
+    /// The message that an earlier resolution recorded.
     #[error("{0}")]
     Recorded(String),
 }
 
-/// What a gateway answered instead of records.
+/// What a gateway returned instead of records.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GatewayStatus {
-    /// A status, and the words beside it.
+    /// An HTTP error status with a message.
     #[error("the gateway answered status {status}: {message}")]
     Status {
-        /// The HTTP status, as the contract repeats it.
+        /// The HTTP status, as the contract reports it.
         status: U256,
-        /// The words, cut short.
+        /// The message, truncated.
         message: String,
     },
-    /// Something that cannot be read.
+    /// A response that cannot be decoded.
     #[error("the gateway failed")]
     Unreadable,
 }
 
-/// A bound of this program that the reading of a name met: the operator can fix it, by another endpoint or another grade of
-/// proof. Nothing is said against the publisher.
+/// A bound of this program that was reached while reading a name. The operator can fix it with another endpoint or
+/// another proof grade. It does not count against the publisher.
 ///
-/// What a call itself may use on any node (its gas, its return data as ABI) is no such bound: a resolver that exceeds it
-/// fails everywhere, so it is a [`ResolverFault`]. Neither is the budget of a walk over the card's blocks: it is many times
-/// what a card of the largest size takes, so blocks beyond it are no card.
+/// Bounds that apply to a call on every node (its gas, its ABI return data) are not local limits: a resolver that
+/// exceeds them fails everywhere, so that is a [`ResolverFault`]. The budget for the card's IPFS blocks is not a local
+/// limit either: it is many times what the largest card needs, so content beyond it is not a card.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LocalLimit {
-    /// The reply of an endpoint has more bytes than are read. A flood of the endpoint's looks the same, so it is named.
+    /// An endpoint's reply is longer than the limit. A malicious endpoint can cause this too, so the error names the
+    /// endpoint.
     #[error("the answer of {endpoint} has more than {bytes} bytes")]
     Reply {
         /// Label of the endpoint.
         endpoint: String,
-        /// How many are read.
+        /// The limit in bytes.
         bytes: usize,
     },
     /// A call computed over proven state still reads unproven state after this many runs.
     #[error("the call still reads unproven state after {0} runs")]
     Runs(u32),
-    /// All runs of such a call use more gas together.
+    /// All runs of such a call together use more than this much gas.
     #[error("the call uses more than {0} gas in all its runs")]
     Gas(u64),
-    /// Such a call reads more accounts.
+    /// Such a call reads more than this many accounts.
     #[error("the call reads more than {0} accounts")]
     Accounts(usize),
-    /// Such a call reads more storage slots.
+    /// Such a call reads more than this many storage slots.
     #[error("the call reads more than {0} storage slots")]
     Slots(usize),
-    /// The code of a contract is longer than what is run.
+    /// A contract's code is longer than the limit for execution.
     #[error("the code of {address} has {bytes} bytes")]
     Code {
-        /// The contract.
+        /// Address of the contract.
         address: Address,
-        /// Its length.
+        /// Length of the code in bytes.
         bytes: usize,
     },
-    /// The hash of this past block stands in no state that can be proven.
+    /// No provable state contains the hash of this past block.
     #[error("the hash of block {0} cannot be proven")]
     BlockHash(u64),
-    /// The rules of blocks from before the Merge are not known here.
+    /// The block predates the Merge. Its EVM rules are not implemented.
     #[error("blocks from before the Merge cannot be computed")]
     BeforeTheMerge,
-    /// The EVM of this program broke off: its words.
+    /// The local EVM stopped early, with this message.
     #[error("the call cannot be run: {0}")]
     Evm(String),
-    /// This source of readings reads the records of the walk only.
+    /// This source can only read the records of a resolution, not further ones.
     #[error("this source reads the records of agents alone")]
     FurtherRecords,
-    /// What an earlier run recorded.
+    /// The message that an earlier resolution recorded.
     #[error("{0}")]
     Recorded(String),
 }
 
-/// JSON as one string: the words of the cause.
+/// Serializes the type as one JSON string, its message.
 macro_rules! recorded_in_words {
     ($($cause:ty)*) => {$(
         impl serde::Serialize for $cause {

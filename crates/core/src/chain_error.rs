@@ -4,36 +4,36 @@ use alloy_primitives::B256;
 
 use crate::cause::{CcipFault, LocalLimit, ResolverFault};
 
-/// Why a name could not be read. None of these means that something is absent.
+/// Why a name could not be read. None of these errors means that a record or name is absent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChainError {
-    /// No endpoint gave a usable answer: the cause of each, by label.
+    /// No endpoint gave a usable answer: the cause for each, by label.
     #[error("no RPC endpoint answered: {}", join_causes(.0))]
     Unreachable(Vec<(String, String)>),
-    /// The time for the reading was over before the endpoints, or the gateways that they name, had answered.
+    /// The deadline passed before the endpoints, or the CCIP-Read gateways, had answered.
     #[error("the chain was not read within {milliseconds} ms")]
     Late {
-        /// The time that there was.
+        /// The time limit in milliseconds.
         milliseconds: u64,
     },
-    /// Too few endpoints gave an answer that others could agree with.
+    /// Too few endpoints answered to reach agreement.
     #[error("{} must agree, but {}", endpoints(*.agree), few(.answered, .failed))]
     TooFew {
-        /// How many operators must say the same.
+        /// How many operators must agree.
         agree: usize,
         /// Labels of the endpoints that answered.
         answered: Vec<String>,
-        /// Labels of the others, with the cause.
+        /// Labels of the other endpoints, each with its cause.
         failed: Vec<(String, String)>,
     },
-    /// The endpoints contradict each other, and too few of them agree: the answer of each, by label.
+    /// The endpoints contradict each other, and no answer reached the required agreement: the answer of each, by label.
     #[error("the RPC endpoints contradict each other: {}", join_causes(.0))]
     Disagree(Vec<(String, String)>),
-    /// No endpoint gave a valid proof of the state, and at least one lied: the result of each, by label.
+    /// No endpoint gave a valid proof of the state, and at least one proof was false: the result of each, by label.
     #[error("no RPC endpoint gave a proof that holds: {}", join_causes(.0))]
     Unproven(Vec<(String, String)>),
-    /// The endpoint (label) serves chain `observed`.
+    /// The endpoint serves another chain than the configured one.
     #[error("the endpoint {endpoint} serves chain {observed}, not {expected}")]
     WrongChain {
         /// Label of the endpoint.
@@ -43,29 +43,29 @@ pub enum ChainError {
         /// The chain id that the endpoint reports.
         observed: u64,
     },
-    /// The endpoint (label) serves a chain that begins with another block.
+    /// The endpoint serves a chain with another genesis block.
     #[error("the endpoint {endpoint} serves a chain that begins with block {observed}")]
     WrongGenesis {
         /// Label of the endpoint.
         endpoint: String,
-        /// Hash of its block 0.
+        /// Hash of the endpoint's block 0.
         observed: B256,
     },
     /// The endpoint does not have the block.
     #[error("block {block} is not available: {detail}")]
     BlockUnavailable {
-        /// The selector, in words.
+        /// The block selector, as text.
         block: String,
-        /// The endpoint's words, cut short.
+        /// The endpoint's message, truncated.
         detail: String,
     },
-    /// The resolver contract reverted, ran out of gas, or answered garbage.
+    /// The resolver contract reverted, ran out of gas, or returned malformed data.
     #[error("the resolver failed: {0}")]
     Resolver(ResolverFault),
-    /// A CCIP-Read gateway could not be asked, or its answer was refused.
+    /// A CCIP-Read gateway could not be queried, or its answer was refused.
     #[error("CCIP-Read failed: {0}")]
     Ccip(CcipFault),
-    /// The reading met a bound of this program.
+    /// Reading the name reached a bound of this program.
     #[error("a bound of this resolver was reached: {0}")]
     LocalLimit(LocalLimit),
 }

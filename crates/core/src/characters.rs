@@ -1,8 +1,8 @@
-//! Which characters a value, or a name for people, must not hold (X-2, CL-73).
+//! Which characters a value, or a display name, must not contain (X-2, CL-73).
 //!
-//! [`unsafe_character`] refuses every joiner and variation selector, since another text may look the same. Two kinds of
-//! text need some of them: ENS names, in which ENSIP-15 decides, and names for people, in which emoji and many scripts
-//! are written with them.
+//! [`unsafe_character`] refuses every joiner and variation selector, because two texts that differ only in these can
+//! look the same. Two kinds of text need some of them: ENS names, for which ENSIP-15 decides, and display names, which
+//! may contain emoji and scripts that are written with them.
 
 use icu_properties::props::{ExtendedPictographic, Script};
 use icu_properties::{CodePointMapData, CodePointSetData};
@@ -18,15 +18,15 @@ const KEYCAP: char = '\u{20e3}';
 const BLACK_FLAG: char = '\u{1f3f4}';
 const CANCEL_TAG: char = '\u{e007f}';
 
-/// Longest value in which names are looked for, in bytes. Normalising costs far more per byte than any other rule, and no
-/// honest value that holds a name is near this.
+/// Longest value that is searched for ENS names, in bytes. Normalisation costs far more per byte than any other rule,
+/// and no honest value that contains a name is nearly this long.
 const MAX_VALUE_BYTES: usize = 2048;
 
-/// Longest code of a subdivision, such as `gbeng`, in characters.
+/// Longest subdivision code, such as `gbeng`, in characters.
 const MAX_SUBDIVISION: usize = 6;
 
-/// The first unsafe character of a value, unless it is part of an ENS name in normal form: ENSIP-15 keeps the joiners of
-/// emoji such as a family. Any part between separators of ASCII may be a name.
+/// The first unsafe character of a value. Characters inside an ENS name in normal form are allowed, because ENSIP-15
+/// keeps the joiners of emoji such as a family. Any part between ASCII separators may be a name.
 pub fn unsafe_in_value(value: &str) -> Option<char> {
     let first = unsafe_character(value)?;
     if value.len() > MAX_VALUE_BYTES {
@@ -41,19 +41,19 @@ fn is_normal(text: &str) -> bool {
     EnsName::parse(text).is_ok_and(|name| name.as_str() == text)
 }
 
-/// What a name for people hides.
+/// A character hidden in a display name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hidden {
-    /// A control of the direction of text, which reorders what is seen.
+    /// A bidirectional control, which reorders the displayed text.
     Direction(char),
-    /// Another character that is not seen, or that acts on the reader.
+    /// Another character that is invisible or affects how the text is displayed.
     Other(char),
 }
 
-/// What a name for people hides; of several characters the worst.
+/// The worst hidden character of a display name, if it has any.
 ///
-/// Joiners, variation selectors and tags are hidden only where no valid emoji (UTS #51) holds them and they are not
-/// ordinary in their script.
+/// A joiner, variation selector or tag counts as hidden unless it belongs to a valid emoji (UTS #51) or is ordinary in
+/// its script.
 pub fn hidden_in_name(text: &str) -> Option<Hidden> {
     unsafe_character(text)?;
     let mut direction = None;
@@ -67,12 +67,12 @@ pub fn hidden_in_name(text: &str) -> Option<Hidden> {
     direction
 }
 
-/// The characters of Unicode's property Bidi_Control.
+/// Whether `c` has the Unicode property Bidi_Control.
 const fn is_direction(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Whether `c` has its place between these texts. Looks at a bounded number of characters beside it.
+/// Whether `c` is legitimate between these texts. Inspects a bounded number of neighbouring characters.
 fn is_ordinary(before: &str, c: char, after: &str) -> bool {
     let previous = before.chars().next_back();
     let follows = |script: Script| previous.is_some_and(|previous| script_of(previous) == script);
@@ -92,7 +92,7 @@ fn is_ordinary(before: &str, c: char, after: &str) -> bool {
     }
 }
 
-/// Whether a joiner stands between two elements of an emoji (UTS #51, ED-15a and ED-16).
+/// Whether a joiner is between two elements of an emoji (UTS #51, ED-15a and ED-16).
 fn joins_emoji(before: &str, after: &str) -> bool {
     let is_modifier = |c: char| matches!(c, EMOJI_PRESENTATION | '\u{1f3fb}'..='\u{1f3ff}');
     let element = before.strip_suffix(is_modifier).unwrap_or(before);
@@ -103,10 +103,10 @@ fn is_pictograph(c: char) -> bool {
     CodePointSetData::new::<ExtendedPictographic>().contains(c)
 }
 
-/// Most marks on a letter that are passed over to find its script.
+/// Most marks on a letter that are skipped to find its script.
 const MAX_MARKS: usize = 8;
 
-/// Whether a joiner stands between two letters, or their marks, of scripts that are written with joiners.
+/// Whether a joiner is between two letters, or their marks, of scripts that are written with joiners.
 fn joins_letters(before: &str, after: &str) -> bool {
     let is_letter = |c: Option<char>| c.is_some_and(is_letter_or_mark);
     let script_after = after.chars().next().map(script_of);
@@ -116,7 +116,7 @@ fn joins_letters(before: &str, after: &str) -> bool {
         && script_after.is_some_and(|script| script == Script::Inherited || is_written_with_joiners(script))
 }
 
-/// The script of the last letter: marks that several scripts share take that of the letter that they stand on.
+/// The script of the last letter. A mark that several scripts share takes the script of its base letter.
 fn base_script(text: &str) -> Option<Script> {
     text.chars().rev().take(MAX_MARKS).map(script_of).find(|script| *script != Script::Inherited)
 }
@@ -135,7 +135,7 @@ fn script_of(c: char) -> Script {
     CodePointMapData::<Script>::new().get(c)
 }
 
-/// Cursive scripts, and those descended from Brahmi with conjuncts (The Unicode Standard, 23.2).
+/// Whether the script is cursive, or a descendant of Brahmi with conjuncts (The Unicode Standard, 23.2).
 fn is_written_with_joiners(script: Script) -> bool {
     matches!(
         script,
@@ -158,8 +158,8 @@ fn is_written_with_joiners(script: Script) -> bool {
     )
 }
 
-/// Whether a tag is one of the flag of a subdivision: a black flag, two letters of a country, one to four letters or digits,
-/// and the end (UTS #51, ED-14a).
+/// Whether a tag character is part of a subdivision flag: a black flag, the two letters of a country, one to four
+/// letters or digits, and the cancel tag (UTS #51, ED-14a).
 fn is_in_flag(before: &str, c: char, after: &str) -> bool {
     let is_tag = |c: &char| matches!(c, '\u{e0020}'..='\u{e007e}');
     let left: Vec<char> = before.chars().rev().take(MAX_SUBDIVISION).take_while(is_tag).collect();
@@ -226,7 +226,7 @@ mod tests {
             assert_eq!(unsafe_in_value(&name), None, "{name:?}");
         }
         assert!(kept > 1000, "{kept} emoji have a joiner or a tag");
-        // The planes beyond hold private and unassigned characters alone.
+        // Higher planes contain only private-use and unassigned characters.
         let planes = (0..0x2_0000).chain(0xe_0000..0xe_1000);
         for c in planes.filter_map(char::from_u32).filter(|c| is_unsafe(*c)) {
             let name = format!("a{c}b");

@@ -1,4 +1,4 @@
-//! SHA-256 digests, as records, manifests and verdicts write them.
+//! SHA-256 digests in the text form that records, manifests and verdicts use.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
-/// A SHA-256.
+/// A SHA-256 digest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
@@ -16,37 +16,37 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// Whether `bytes` have this digest.
+    /// Checks that `bytes` have this digest.
     ///
     /// # Errors
-    /// [`OtherDigest`] with the digest that they have.
+    /// [`OtherDigest`] with the digest of `bytes`.
     pub fn check(self, bytes: &[u8]) -> Result<(), OtherDigest> {
         let observed = Self::of(bytes);
         if observed == self { Ok(()) } else { Err(OtherDigest { expected: self, observed }) }
     }
 
-    /// 64 hex digits in lower case.
+    /// The digest as 64 lower-case hex digits.
     pub fn hex(self) -> String {
         alloy_primitives::hex::encode(self.0)
     }
 
-    /// The 32 bytes.
+    /// The 32 bytes of the digest.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 }
 
-/// Digests bytes that come piece by piece.
+/// Computes a digest incrementally.
 #[derive(Clone, Debug, Default)]
 pub struct Digester(Sha256);
 
 impl Digester {
-    /// The next bytes.
+    /// Appends `bytes` to the input.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// The digest of all of them.
+    /// The digest of the whole input.
     pub fn digest(self) -> Digest {
         Digest(self.0.finalize().into())
     }
@@ -68,7 +68,7 @@ impl fmt::Debug for Digest {
 impl FromStr for Digest {
     type Err = DigestError;
 
-    /// 64 hex digits in any case, with or without the prefix `sha256:`.
+    /// Parses 64 hex digits in any case, with or without the prefix `sha256:`.
     fn from_str(text: &str) -> Result<Self, DigestError> {
         let hex = text.strip_prefix("sha256:").unwrap_or(text).as_bytes();
         if hex.len() != 64 {
@@ -96,16 +96,16 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// The text is not a SHA-256.
+/// The text is not a SHA-256 digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not 64 hex digits, with or without the prefix sha256:")]
 pub struct DigestError;
 
-/// The bytes are not those that were asked for.
+/// The bytes do not have the expected digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the digest is {observed}, not {expected}")]
 pub struct OtherDigest {
-    /// The digest that was asked for.
+    /// The expected digest.
     pub expected: Digest,
     /// The digest of the bytes.
     pub observed: Digest,

@@ -1,4 +1,4 @@
-//! What a chain says of one transaction.
+//! The result of one executed transaction.
 
 use alloy_primitives::{Address, B256, Bytes, Log};
 use serde::{Deserialize, Serialize};
@@ -10,16 +10,16 @@ use crate::reading::Block;
 pub struct Execution {
     /// Hash of the transaction.
     pub transaction: B256,
-    /// The block that holds it.
+    /// The block that contains it.
     pub block: Block,
-    /// Its place among the transactions of the block.
+    /// Its index within the block.
     pub index: u64,
-    /// Whether it had its effects. One that was reverted stands in its block all the same.
+    /// Whether it succeeded. A reverted transaction is included in its block too.
     pub has_succeeded: bool,
-    /// Whom it called; `None` where it created a contract.
+    /// The called address; `None` for a contract creation.
     pub to: Option<Address>,
-    /// What it called that with.
+    /// The call data.
     pub input: Bytes,
-    /// What contracts logged in it, in their order.
+    /// The logs that contracts emitted, in order.
     pub logs: Vec<Log>,
 }

@@ -1,4 +1,4 @@
-//! Findings: reasons with their place in a text, as compilers report them.
+//! Findings: reasons with a position in a text, as compilers report them.
 
 use std::ops::Range;
 
@@ -8,34 +8,34 @@ use crate::json::JsonError;
 use crate::json::locate::{self, Places, Positions};
 use crate::reason::{Code, Effect, Reason};
 
-/// A finding and its place.
+/// A reason and its position in a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The stable code.
     pub code: Code,
-    /// The effect; fail makes the document invalid.
+    /// The effect. [`Effect::Fail`] makes the document invalid.
     pub effect: Effect,
     /// The rule behind it.
     pub requirement: Option<String>,
     /// One plain sentence.
     pub message: String,
-    /// JSON Pointer of the value or the missing member; none for the document as a whole.
+    /// JSON Pointer of the value or the missing member; `None` for the document as a whole.
     pub pointer: Option<String>,
-    /// Line, from 1; none if the finding has no place in the text.
+    /// Line, from 1; `None` if the finding has no position in the text.
     pub line: Option<usize>,
     /// Column, from 1, in characters.
     pub column: Option<usize>,
-    /// What the rules demand.
+    /// What the rules require.
     pub expected: Option<String>,
     /// The value that was found.
     pub observed: Option<String>,
-    /// The bytes that the finding is about, for programs that show the text.
+    /// The bytes that the finding is about, for programs that display the text.
     #[serde(skip)]
     pub span: Option<Range<usize>>,
 }
 
 impl Finding {
-    /// The finding for a text that is not strict JSON, where the reader stopped.
+    /// The finding for a text that is not strict JSON, at the position where the parser stopped.
     pub fn refused(reason: Reason, error: &JsonError, text: &str) -> Self {
         let span = match error {
             JsonError::TooLarge { .. } => None,
@@ -52,7 +52,7 @@ impl Finding {
         Self::new(reason, span)
     }
 
-    /// A finding about these bytes of the text. Line and column are set by [`sort`].
+    /// A finding about these bytes of the text. [`sort`] sets line and column.
     pub fn new(reason: Reason, span: Option<Range<usize>>) -> Self {
         Self {
             code: reason.code,
@@ -69,14 +69,14 @@ impl Finding {
     }
 }
 
-/// The findings for reasons, each at the place that its pointer has in the text.
+/// The findings for these reasons, each at the position of its pointer in the text.
 pub fn placed(reasons: Vec<Reason>, text: &str) -> Vec<Finding> {
     let pointers: Vec<String> = reasons.iter().filter_map(|reason| reason.place.clone()).collect();
     let places = Places::of(text, pointers.iter().map(String::as_str));
     reasons.into_iter().map(|reason| at_its_place(reason, &places)).collect()
 }
 
-/// Puts findings into the order of the text, and sets their lines and columns.
+/// Sorts findings by position in the text, and sets their lines and columns.
 pub fn sort(findings: &mut [Finding], text: &str) {
     findings.sort_by_key(|finding| (finding.span.as_ref().map(|span| span.start), finding.effect, finding.code.slug()));
     let mut positions = Positions::new(text);
@@ -86,7 +86,7 @@ pub fn sort(findings: &mut [Finding], text: &str) {
     }
 }
 
-/// As much of `bytes` as is UTF-8: the text in which findings have their places.
+/// The longest UTF-8 prefix of `bytes`: the text in which findings have their positions.
 pub fn text_of(bytes: &[u8]) -> &str {
     match std::str::from_utf8(bytes) {
         Ok(text) => text,
@@ -107,13 +107,13 @@ fn at_its_place(reason: Reason, places: &Places<'_>) -> Finding {
     Finding::new(reason, place)
 }
 
-/// Where a missing member belongs: the name of the value that lacks it, or the start of the text's one object.
+/// Where a missing member belongs: the name of the value that lacks it, or the start of the text's outermost object.
 fn around(places: &Places<'_>, pointer: &str) -> Option<Range<usize>> {
     let place = places.nearest(pointer)?;
     Some(place.key.clone().unwrap_or(place.value.start..place.value.start + 1))
 }
 
-/// The character that a reader of JSON names by line and column, which it counts in bytes.
+/// The character at the line and column that a JSON parser reports. The parser counts columns in bytes.
 fn at(text: &str, line: usize, column: usize) -> Range<usize> {
     let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
     let offset = text.floor_char_boundary((start + column.saturating_sub(1)).min(text.len()));

@@ -1,31 +1,32 @@
-//! How long a verdict may be relied on. Time is the caller's: nothing here reads a clock.
+//! How long a verdict stays fresh. Callers pass the time in: nothing here reads a clock.
 
 use std::time::Duration;
 
 use crate::state::State;
 
-/// How long a trusted verdict is fresh; never more than an hour.
+/// How long a trusted verdict is fresh: at most one hour.
 pub const TRUSTED_FRESH: Duration = Duration::from_secs(300);
-/// How long an untrusted verdict, or proven absence, is fresh: shorter, so that a repaired binding is soon seen; at most
-/// five minutes.
+/// How long an untrusted verdict, or proven absence, is fresh: at most five minutes. It is shorter so that a repaired
+/// binding is noticed soon.
 pub const UNTRUSTED_FRESH: Duration = Duration::from_secs(60);
-/// The first pause after a failure; each further failure doubles it (RFC 9520: at least one second).
+/// The first pause after a failure. Each further failure doubles it (RFC 9520: at least one second).
 pub const FIRST_BACKOFF: Duration = Duration::from_secs(1);
 /// The longest pause after failures (RFC 9520: at most five minutes).
 pub const LONGEST_BACKOFF: Duration = Duration::from_secs(300);
-/// How long beyond its freshness a trusted verdict may still be described, marked as stale, after the run for it failed.
+/// How long past its freshness an expired trusted verdict may still be reported, marked as stale, if the resolution to
+/// replace it failed.
 pub const STALE_FOR: Duration = Duration::from_secs(600);
-/// The longest time between two looks at what a card's host serves, however often the chain was read meanwhile.
+/// Longest interval between two requests to the card's HTTPS host, however often the chain was read in between.
 pub const HTTPS_AGE: Duration = Duration::from_secs(3600);
 
 const _: () = assert!(TRUSTED_FRESH.as_secs() <= 3600 && UNTRUSTED_FRESH.as_secs() <= 300);
 
-/// How long after its run a verdict may be refreshed, of one that is fresh for so long: its last tenth is left.
+/// The age from which a verdict may be refreshed: all but the last tenth of its lifetime `fresh`.
 pub fn refresh_after(fresh: Duration) -> Duration {
     fresh * 9 / 10
 }
 
-/// How long a verdict of this state is fresh, after `failures` failures in a row before it.
+/// How long a verdict of this state is fresh, after `failures` consecutive failures.
 pub fn fresh_for(state: State, failures: u32) -> Duration {
     match state {
         State::Trusted => TRUSTED_FRESH,

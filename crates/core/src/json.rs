@@ -1,7 +1,7 @@
-//! Strict JSON: one value, an object, no duplicate key, bounded in size, depth, number of values and length of paths.
+//! Strict JSON: exactly one object, no duplicate keys, bounded in size, depth, number of values and length of paths.
 //!
-//! `serde_json` keeps the last of two equal keys without a word; a reader that keeps the first would see another card
-//! under the same checksum. So the tree is built by a visitor of our own, which refuses the second one.
+//! `serde_json` silently keeps the last of two equal keys. A parser that keeps the first would see a different card
+//! under the same checksum. So a custom visitor builds the tree and refuses duplicate keys.
 
 pub mod locate;
 pub mod number;
@@ -19,33 +19,34 @@ use self::number::{CostlyNumeral, NumeralExcess};
 use crate::reason::{Code, Reason, Step};
 use crate::text::excerpt;
 
-/// What a document may use up.
+/// The limits for one document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Most bytes of the text.
     pub bytes: usize,
-    /// Most levels of objects and lists; the outermost object is the first.
+    /// Most levels of nested objects and arrays. The outermost object is level 1.
     pub levels: usize,
-    /// Most values of any kind, containers included.
+    /// Most values of any kind, including objects and arrays.
     pub values: usize,
-    /// Most bytes of one member's name.
+    /// Most bytes in the name of one member.
     pub name: usize,
-    /// Most bytes in the paths of all values together. Many readers name the path of each value to which they object, and
-    /// long names around many values are how a small text makes them fill the memory.
+    /// Most bytes in the JSON Pointers of all values together. Many checks report the pointer of each value that they
+    /// reject, so a small text with long names around many values could fill the memory.
     pub paths: usize,
 }
 
 impl Limits {
-    /// A card (X-8): 256 KiB and 16 levels. The largest published documents that a card may embed, the JSON Schemas of A2A,
-    /// have 1,900 values, names of 47 bytes, and as many bytes of paths as of text: all far below these limits. They keep
-    /// the judgement of the worst card within 20 ms and 16 MiB.
+    /// A card (X-8): 256 KiB and 16 levels. The largest published documents that a card may embed, the JSON Schemas of
+    /// A2A, have 1,900 values, names of 47 bytes, and as many bytes of paths as of text: all far below these limits.
+    /// With these limits, judging the worst card takes at most 20 ms and 16 MiB.
     pub const CARD: Self = Self { bytes: 256 * 1024, levels: 16, values: 8 * 1024, name: 1024, paths: 2 * 1024 * 1024 };
 
-    /// A schema that a publisher serves: no larger than a card, but deeper.
+    /// A schema that a publisher serves: no larger than a card, but nested more deeply.
     pub const SCHEMA: Self = Self { levels: 64, ..Self::CARD };
 
-    /// A schema, manifest or profile that this build or the operator chose: larger and deeper than a card, for a schema nests two or three levels for each
-    /// level that it describes; still far below the 128 levels at which the JSON reader itself gives up.
+    /// A schema, manifest or profile that this build or the operator chose: larger and deeper than a card, because a
+    /// schema nests two or three levels for each level that it describes. 64 levels are far below the 128 at which
+    /// `serde_json` stops.
     pub const DOCUMENT: Self =
         Self { bytes: 4 * 1024 * 1024, levels: 64, values: 512 * 1024, name: Self::CARD.name, paths: 64 * 1024 * 1024 };
 }
@@ -53,7 +54,7 @@ impl Limits {
 /// Parses `bytes` as exactly one JSON object.
 ///
 /// # Errors
-/// Says which rule of strict JSON the bytes break first.
+/// The first rule of strict JSON that the bytes violate.
 pub fn parse(bytes: &[u8], limits: Limits) -> Result<Value, JsonError> {
     if bytes.len() > limits.bytes {
         return Err(JsonError::TooLarge { bytes: bytes.len(), limit: limits.bytes });
@@ -72,7 +73,7 @@ pub fn parse(bytes: &[u8], limits: Limits) -> Result<Value, JsonError> {
     if value.is_object() { Ok(value) } else { Err(JsonError::NotObject { kind: kind(&value) }) }
 }
 
-/// The name of a value's kind, as JSON calls it.
+/// The JSON type of a value, with its article.
 pub fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -90,15 +91,15 @@ pub enum JsonError {
     /// The text is longer than [`Limits::bytes`].
     #[error("{bytes} bytes; at most {limit} are allowed")]
     TooLarge {
-        /// Length of the text.
+        /// Length of the text in bytes.
         bytes: usize,
-        /// The limit.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// The bytes are not UTF-8 from this offset on.
+    /// The bytes are not valid UTF-8.
     #[error("not UTF-8 at byte {offset}")]
     NotUtf8 {
-        /// Offset of the first bad byte.
+        /// Offset of the first invalid byte.
         offset: usize,
     },
     /// The text begins with a byte order mark.
@@ -111,13 +112,13 @@ pub enum JsonError {
         line: usize,
         /// Column, from 1; 0 at the start of a line.
         column: usize,
-        /// What the reader says.
+        /// The parser's message.
         detail: String,
     },
-    /// The one value is not an object.
+    /// The value is not an object.
     #[error("the JSON text is {kind}, not an object")]
     NotObject {
-        /// What it is.
+        /// The JSON type of the value.
         kind: &'static str,
     },
     /// More levels than [`Limits::levels`].
@@ -130,33 +131,33 @@ pub enum JsonError {
         /// The limit.
         limit: usize,
     },
-    /// More of something than readers should have to work through.
+    /// The text exceeds a limit on its complexity.
     #[error("line {line}, column {column}: more than {limit} {excess}")]
     TooComplex {
         /// Line, from 1.
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// What there is too much of.
+        /// The exceeded limit.
         excess: Excess,
         /// The limit.
         limit: usize,
     },
-    /// An object holds the same key twice, escapes resolved.
+    /// An object contains the same key twice, after unescaping.
     #[error("line {line}, column {column}: the member {pointer} stands there twice")]
     DuplicateKey {
-        /// The key.
+        /// The duplicate key, unescaped.
         key: String,
         /// JSON Pointer of the member.
         pointer: String,
-        /// Line of the second one, from 1.
+        /// Line of the second occurrence, from 1.
         line: usize,
-        /// Column of the second one, from 1.
+        /// Column of the second occurrence, from 1.
         column: usize,
     },
 }
 
-/// What a text has too much of.
+/// A limit on complexity that a text exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Excess {
     /// More than [`Limits::values`].
@@ -199,19 +200,19 @@ impl From<CostlyNumeral> for JsonError {
 }
 
 impl JsonError {
-    /// Where the text has too much of something: its line and column.
+    /// Line and column of the excess; `None` for other errors.
     pub fn position(&self) -> Option<String> {
         let Self::TooComplex { line, column, .. } = self else { return None };
         Some(format!("line {line}, column {column}"))
     }
 
-    /// What a text may have at most of what this one has too much of.
+    /// The exceeded limit as text; `None` for other errors.
     pub fn at_most(&self) -> Option<String> {
         let Self::TooComplex { excess, limit, .. } = self else { return None };
         Some(format!("at most {limit} {excess}"))
     }
 
-    /// The reason that a card with this error gets.
+    /// The reason that a verdict reports for a card with this error.
     pub fn reason(&self) -> Reason {
         let (code, place) = match self {
             Self::NotUtf8 { .. } => (Code::CardNotUtf8, None),
@@ -240,10 +241,10 @@ struct LimitState {
     fault: RefCell<Option<Fault>>,
 }
 
-/// A refusal of ours, kept beside the reader's error because that can carry nothing but text.
+/// An error found by the visitor. It is stored beside the parser's error, which can only contain text.
 struct Fault {
     kind: FaultKind,
-    /// Keys and indices from the inside out.
+    /// Keys and indices, innermost first.
     path: Vec<String>,
 }
 
@@ -272,7 +273,7 @@ impl LimitState {
         Ok(())
     }
 
-    /// Notes on the way out of a fault in which member or item it lies.
+    /// While a fault propagates outwards, records the member or item that contains it.
     fn leave(&self, segment: impl FnOnce() -> String) {
         if let Some(fault) = self.fault.borrow_mut().as_mut() {
             fault.path.push(segment());
@@ -301,7 +302,7 @@ impl LimitState {
 struct Seed<'s> {
     state: &'s LimitState,
     level: usize,
-    /// Bytes of the value's path, escapes not counted.
+    /// Length of the value's path in bytes, without escapes.
     path: usize,
 }
 
@@ -313,7 +314,7 @@ impl Seed<'_> {
         Ok(Self { level: self.level + 1, ..self })
     }
 
-    /// For a value in a container, behind a segment of `bytes` bytes.
+    /// The seed for a value inside a container, after a path segment of `bytes` bytes.
     const fn below(self, bytes: usize) -> Self {
         Self { path: self.path + 1 + bytes, ..self }
     }
@@ -405,7 +406,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 }
 
-/// The number of digits of an index.
+/// The number of decimal digits of an index.
 fn digits(index: usize) -> usize {
     index.checked_ilog10().unwrap_or(0) as usize + 1
 }
@@ -430,8 +431,8 @@ mod tests {
 
     #[test]
     fn numbers_arrive_as_numbers() {
-        // With serde_json's feature `arbitrary_precision` a number would arrive as an object of one odd member, and
-        // the text of a number would be kept, so that huge ones were accepted.
+        // With serde_json's feature `arbitrary_precision`, a number would arrive as an object with one special member.
+        // The text of a number would be kept, so huge numbers would be accepted.
         let value = card(r#"{"n":1.5,"m":7}"#).expect("valid JSON");
         assert!(value["n"].is_f64() && value["m"].is_u64());
         assert!(matches!(card(r#"{"n":1e999}"#), Err(JsonError::NotJson { .. })));

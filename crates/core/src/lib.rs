@@ -1,27 +1,28 @@
-//! The vocabulary of clresolve: what every other crate of the workspace speaks of. It does no I/O and reads no clock.
+//! The core types of clresolve, which every other crate of the workspace uses. This crate does no I/O and reads no
+//! clock.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
 //! | [`name`] | ENS names in normal form (ENSIP-15), namehash, DNS encoding |
-//! | [`records`] | the `cl.*` text records and what was read for each |
-//! | [`reading`] | what one block of the chain says about a name, and how far it is vouched for |
-//! | [`execution`] | what a chain says of one transaction |
-//! | [`chain_error`], [`cause`] | why a reading of the chain failed; why records could not be read, by who can fix it |
+//! | [`records`] | the `cl.*` text records and the result of reading each |
+//! | [`reading`] | a name's state at one block, and the proof grade of that state |
+//! | [`execution`] | the result of one executed transaction |
+//! | [`chain_error`], [`cause`] | why reading the chain failed; why records could not be read, by who can fix it |
 //! | [`fetch`] | why a document could not be fetched |
 //! | [`recordable`] | causes that evidence can record |
 //! | [`reason`] | the registry of reason codes |
-//! | [`payment`] | what a name publishes about payments |
-//! | [`call`] | where requests and receipts say which call they are about |
-//! | [`state`], [`freshness`], [`world`] | the state of a verdict, how long it is fresh, which world it is about |
-//! | [`text`] | foreign text, escaped and cut |
-//! | [`characters`] | which characters values and names for people must not hold |
-//! | [`uri`] | schemes of URIs, and which URIs are equivalent |
-//! | [`json`] | strict JSON, JSON Pointer, places in a JSON text |
-//! | [`finding`] | reasons with their place in a text |
-//! | [`sarif`] | what reports in SARIF share |
+//! | [`payment`] | the payment addresses and endpoints that a name publishes |
+//! | [`call`] | where requests and receipts identify their call |
+//! | [`state`], [`freshness`], [`world`] | the state of a verdict, its lifetime, and the network that it is about |
+//! | [`text`] | escaping and truncating foreign text |
+//! | [`characters`] | characters that values and display names must not contain |
+//! | [`uri`] | URI schemes and URI equivalence |
+//! | [`json`] | strict JSON, JSON Pointer, positions in a JSON text |
+//! | [`finding`] | reasons with their position in a text |
+//! | [`sarif`] | the common parts of SARIF reports |
 //! | `schema` | JSON Schemas of types (feature `schema`) |
-//! | [`digest`] | SHA-256 in its written form |
-//! | [`address`], [`base_url`] | which hosts and addresses are public; where a server is reached |
+//! | [`digest`] | SHA-256 digests and their text form |
+//! | [`address`], [`base_url`] | which hosts and addresses are public; the public base URL of a server |
 
 #[macro_use]
 mod mutant;

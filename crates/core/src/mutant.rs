@@ -1,10 +1,10 @@
-//! [`mutant!`](crate::mutant): a defence that can be taken out, to see that a test misses it.
+//! [`mutant!`](crate::mutant): a switch that disables one defence, to verify that a test detects its absence.
 //!
-//! The switches are compiled in under `--cfg clresolve_mutants` alone, which `tests/mutants/rustc` sets for the crates of
-//! the workspace. The environment variable `MUTANT` then names the one that is on. In every other build a switch is the
-//! constant `false`, and nothing reads the variable. `tests/mutants/list` says which test each switch is for.
+//! The switches are compiled in only under `--cfg clresolve_mutants`, which `tests/mutants/rustc` sets for the crates
+//! of the workspace. The environment variable `MUTANT` then names the active switch. In every other build a switch is
+//! the constant `false`, and nothing reads the variable. `tests/mutants/list` maps each switch to its test.
 
-/// Whether the defence of this name is taken out.
+/// Whether the defence with this name is disabled.
 #[cfg(clresolve_mutants)]
 #[doc(hidden)]
 #[macro_export]
@@ -14,7 +14,7 @@ macro_rules! mutant {
     };
 }
 
-/// Whether the defence of this name is taken out; never, in a build that is not for mutants.
+/// Whether the defence with this name is disabled. Always `false` in a build without mutants.
 #[cfg(not(clresolve_mutants))]
 #[doc(hidden)]
 #[macro_export]

@@ -1,12 +1,12 @@
-//! ENS names. [`EnsName`] is the only name the rest of the crate accepts, and it cannot hold a bad one.
+//! ENS names. The rest of the crate accepts only [`EnsName`], which is always valid.
 
 use std::fmt;
 
 use alloy_primitives::B256;
 
-/// Longest name accepted, in bytes, before and after normalisation.
+/// Longest accepted name in bytes, before and after normalisation.
 ///
-/// DNS wire format allows 255 bytes; the cap also bounds the work of normalisation.
+/// The DNS wire format allows 255 bytes. The limit also bounds the cost of normalisation.
 pub const MAX_NAME_BYTES: usize = 255;
 
 /// An ENS name in ENSIP-15 normal form: not empty, without empty labels, at most [`MAX_NAME_BYTES`] bytes.
@@ -17,7 +17,7 @@ impl EnsName {
     /// Normalises `input` under ENSIP-15.
     ///
     /// # Errors
-    /// Says which rule the input breaks; the message is safe to print.
+    /// The rule that the input violates. The message is safe to print.
     pub fn parse(input: &str) -> Result<Self, NameError> {
         if input.is_empty() {
             return Err(NameError::Empty);
@@ -38,7 +38,7 @@ impl EnsName {
         Ok(Self(normal))
     }
 
-    /// The normal form.
+    /// The name in normal form.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -48,7 +48,7 @@ impl EnsName {
         alloy_ens::namehash(&self.0)
     }
 
-    /// DNS wire encoding, as ENSIP-10 resolvers expect it.
+    /// DNS wire encoding, as ENSIP-10 resolvers require.
     pub fn dns_encoded(&self) -> Vec<u8> {
         alloy_ens::dns_encode(&self.0)
     }
@@ -58,8 +58,8 @@ impl EnsName {
         self.0.split('.')
     }
 
-    /// The ancestor that begins `offset` bytes into [`EnsName::dns_encoded`], as the Universal Resolver's
-    /// `findResolver` reports it; `None` for offset 0 (the name itself) and for an offset that is not a label border.
+    /// The ancestor that begins `offset` bytes into [`EnsName::dns_encoded`]. The Universal Resolver's `findResolver`
+    /// returns such an offset. `None` for offset 0 (the name itself) and for an offset that is not a label boundary.
     pub fn ancestor_at(&self, offset: usize) -> Option<Self> {
         let mut at = 0;
         let mut rest = self.0.as_str();
@@ -74,26 +74,27 @@ impl EnsName {
     }
 }
 
-/// Whether `input` is made of labels of a to z and 0 to 9 alone: such a name is its own normal form, and most names are
-/// such. Hyphens are left to [`normalize`], which knows where they may stand.
+/// Whether every label of `input` consists only of a to z and 0 to 9. Such a name is its own normal form, and most
+/// names are of this kind. [`normalize`] handles hyphens, because it knows where they are allowed.
 fn is_plain(input: &str) -> bool {
     let plain =
         |label: &[u8]| !label.is_empty() && label.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
     input.as_bytes().split(|byte| *byte == b'.').all(plain)
 }
 
-/// ENSIP-15 normal form of any text, the empty name included, as the official vectors state it.
+/// The ENSIP-15 normal form of any text, including the empty name, as the official test vectors define it.
 ///
 /// # Errors
-/// [`NameError::NotNormalizable`] with the rule that the text breaks.
+/// [`NameError::NotNormalizable`] with the rule that the text violates.
 pub fn normalize(input: &str) -> Result<String, NameError> {
-    // The library puts a left-to-right mark after what it quotes, for terminals; ours get quoted text escaped.
+    // The library adds a left-to-right mark after quoted text, for terminals. This crate escapes quoted text instead.
     ens_normalize::normalize(input).map_err(|e| NameError::NotNormalizable(e.to_string().replace('\u{200e}', "")))
 }
 
-/// Reads the tables of ENSIP-15, which takes tens of milliseconds. Else the first name beyond ASCII reads them.
+/// Loads the tables of ENSIP-15, which takes tens of milliseconds. Without this call, the first non-ASCII name loads
+/// them.
 pub fn prepare() {
-    // What it says of a name is of no interest.
+    // Only the side effect matters: loading the tables.
     let _ = ens_normalize::normalize("\u{e9}");
 }
 
@@ -104,7 +105,7 @@ impl serde::Serialize for EnsName {
 }
 
 impl<'de> serde::Deserialize<'de> for EnsName {
-    /// Only what is in normal form already.
+    /// Accepts only a name that is already in normal form.
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let name = Self::parse(&text).map_err(serde::de::Error::custom)?;
@@ -122,13 +123,13 @@ impl fmt::Display for EnsName {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {
-    /// Nothing was given.
+    /// The input is empty.
     #[error("the name is empty")]
     Empty,
     /// A label between two dots is empty.
     #[error("the name has an empty label")]
     EmptyLabel,
-    /// The name, as given or in normal form, has this many bytes.
+    /// The name, as given or in normal form, is too long: its length in bytes.
     #[error("the name has {0} bytes; at most {MAX_NAME_BYTES} are allowed")]
     TooLong(usize),
     /// ENSIP-15 refuses the name.

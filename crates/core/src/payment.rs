@@ -1,7 +1,8 @@
-//! What a name publishes about payments beside the records of the walk: addresses by coin type, and endpoints. It stays
-//! out of the digest of the records and out of a verdict's conclusion.
+//! What a name publishes about payments in addition to the records of a resolution: addresses by coin type, and
+//! endpoints. It affects neither the digest of the records nor a verdict's conclusion.
 //!
-//! A record that is not set, one that could not be read and one that was not asked for are three different things here.
+//! Three cases are distinct here: the record is not set, the record could not be read, and the record was not
+//! requested.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,17 +13,17 @@ use serde::{Deserialize, Serialize};
 use crate::chain_error::ChainError;
 use crate::records::Record;
 
-/// What a name publishes about payments at one block.
+/// The payment records of a name at one block.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PaymentRecords {
-    /// Whom to pay, by coin type. A coin type that was not asked for is missing.
+    /// Payment addresses by coin type. A coin type that was not requested is missing.
     pub addresses: BTreeMap<CoinType, AddressRecord>,
-    /// Where to call. A key that was not asked for is missing.
+    /// Endpoints to call. A key that was not requested is missing.
     pub endpoints: BTreeMap<EndpointKey, EndpointRecord>,
 }
 
 impl PaymentRecords {
-    /// The answer where none of them could be read, for this cause.
+    /// The result when none of the records could be read, for this cause.
     pub fn failed(coins: &Coins, cause: &ChainError) -> Self {
         Self {
             addresses: coins.iter().map(|coin| (coin, AddressRecord::Failed(cause.clone()))).collect(),
@@ -30,12 +31,12 @@ impl PaymentRecords {
         }
     }
 
-    /// Whether nothing was asked for.
+    /// Whether nothing was requested.
     pub fn is_empty(&self) -> bool {
         self.addresses.is_empty() && self.endpoints.is_empty()
     }
 
-    /// Whether both hold the same values, and fail for the same records, whatever the causes.
+    /// Whether both contain the same values, and fail for the same records. Causes of failure are not compared.
     pub fn same_values(&self, other: &Self) -> bool {
         let address = |(one, other): (&AddressRecord, &AddressRecord)| {
             one == other || matches!((one, other), (AddressRecord::Failed(_), AddressRecord::Failed(_)))
@@ -50,20 +51,20 @@ impl PaymentRecords {
     }
 }
 
-/// A coin type of `addr(node, coinType)` (ENSIP-9), of an EVM chain.
+/// The coin type of an EVM chain, for `addr(node, coinType)` (ENSIP-9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CoinType(u64);
 
 impl CoinType {
-    /// Ether on chain 1 (SLIP-44). No fallback for any other chain.
+    /// Ether on chain 1 (SLIP-44). It is not a fallback for any other chain.
     pub const ETHER: Self = Self(60);
 
-    /// Every EVM chain whose own coin type is not set (ENSIP-19).
+    /// The default for every EVM chain whose own coin type is not set (ENSIP-19).
     pub const EVM_DEFAULT: Self = Self(EVM_BIT);
 
-    /// The coin type of an EVM chain (ENSIP-11): 60 for chain 1, else the chain id with the highest of 32 bits set.
-    /// `None` for an id that does not fit.
+    /// The coin type of an EVM chain (ENSIP-11): 60 for chain 1, otherwise the chain id with bit 31 set. `None` if the
+    /// id does not fit.
     pub const fn of_chain(id: u64) -> Option<Self> {
         match id {
             1 => Some(Self::ETHER),
@@ -72,7 +73,7 @@ impl CoinType {
         }
     }
 
-    /// The number, as the resolver takes it.
+    /// The number, as resolvers expect it.
     pub const fn number(self) -> u64 {
         self.0
     }
@@ -81,25 +82,25 @@ impl CoinType {
 /// The bit that marks the coin type of an EVM chain (ENSIP-11).
 const EVM_BIT: u64 = 0x8000_0000;
 
-/// Most coin types beside those that are always asked for: with them, and the endpoints, one call of a resolver stays
-/// within the elements that are read of its answer (64), with room for further records.
+/// Most coin types in addition to the two that are always requested. Together with the endpoints, one resolver call
+/// then stays within the 64 elements that are accepted in its answer, with room for further records.
 pub const MAX_FURTHER_COINS: usize = 32;
 
-/// The coin types that are asked for: [`CoinType::ETHER`], [`CoinType::EVM_DEFAULT`], then further ones, each once.
+/// The requested coin types, without duplicates: [`CoinType::ETHER`], [`CoinType::EVM_DEFAULT`], then further ones.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Coins(#[serde(deserialize_with = "in_their_form")] Vec<CoinType>);
 
-/// More than [`MAX_FURTHER_COINS`] coin types, or a list that is not in the one form.
+/// More than [`MAX_FURTHER_COINS`] further coin types, or a list that is not in canonical form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a list of coin types names 60 and {EVM_BIT}, then at most {MAX_FURTHER_COINS} others, each once")]
 pub struct BadCoins;
 
 impl Coins {
-    /// Those that are always asked for, and `further` ones.
+    /// The two coin types that are always requested, and `further` ones.
     ///
     /// # Errors
-    /// [`BadCoins`], where there are too many.
+    /// [`BadCoins`] if there are too many.
     pub fn new(further: impl IntoIterator<Item = CoinType>) -> Result<Self, BadCoins> {
         let mut coins = vec![CoinType::ETHER, CoinType::EVM_DEFAULT];
         let most = coins.len() + MAX_FURTHER_COINS;
@@ -115,12 +116,12 @@ impl Coins {
         Ok(Self(coins))
     }
 
-    /// Each of them, in the order in which they are asked for.
+    /// The coin types in the order in which they are requested.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = CoinType> {
         self.0.iter().copied()
     }
 
-    /// How many they are.
+    /// The number of coin types.
     pub const fn count(&self) -> usize {
         self.0.len()
     }
@@ -132,7 +133,7 @@ impl Default for Coins {
     }
 }
 
-/// A list that [`Coins::new`] makes, and no other: it may come from a bundle of anybody.
+/// Deserializes only lists that [`Coins::new`] can produce, because a list may come from an untrusted bundle.
 fn in_their_form<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<CoinType>, D::Error> {
     let given = Vec::<CoinType>::deserialize(deserializer)?;
     let coins = Coins::new(given.iter().copied()).map_err(serde::de::Error::custom)?;
@@ -145,25 +146,25 @@ impl fmt::Display for CoinType {
     }
 }
 
-/// What the resolver answered for one coin type.
+/// The resolver's answer for one coin type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AddressRecord {
-    /// Not set: no bytes.
+    /// Not set: the answer has no bytes.
     Absent,
-    /// Set. Zero stands for nobody, and is set all the same: a resolver stores it as 20 bytes.
+    /// Set. The zero address means that nobody is paid, but it counts as set: a resolver stores it as 20 bytes.
     Address(Address),
     /// Set, but not 20 bytes: the first [`MAX_MALFORMED_BYTES`] of them.
     Malformed(Bytes),
-    /// This one could not be read, although the records of the walk could. It says nothing about whether it is set.
+    /// This record could not be read, although the records of the resolution could. Whether it is set is unknown.
     Failed(ChainError),
 }
 
-/// Bytes that are kept of an address that is none: more than an address of any chain has.
+/// Most bytes kept of a malformed address: longer than an address of any chain.
 pub const MAX_MALFORMED_BYTES: usize = 64;
 
 impl AddressRecord {
-    /// What these bytes in a resolver's answer say (ENSIP-9, ENSIP-11).
+    /// Interprets the bytes of a resolver's answer (ENSIP-9, ENSIP-11).
     pub fn of(bytes: &[u8]) -> Self {
         match Address::try_from(bytes) {
             Ok(address) => Self::Address(address),
@@ -184,20 +185,20 @@ impl fmt::Display for AddressRecord {
     }
 }
 
-/// What the resolver answered for one endpoint.
+/// The resolver's answer for one endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndpointRecord {
     /// The resolver's answer.
     Read(Record),
-    /// This one could not be read, although the records of the walk could. It says nothing about whether it is set.
+    /// This record could not be read, although the records of the resolution could. Whether it is set is unknown.
     Failed(ChainError),
 }
 
-/// The text records that say where an agent is called, strongest first.
+/// The text records that hold an agent's endpoint, highest precedence first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum EndpointKey {
-    /// `cl.endpoint.runtime`: the base URL of the runtime; verb and version of the entry follow.
+    /// `cl.endpoint.runtime`: the base URL of the runtime. Verb and version of the entry are appended to it.
     #[serde(rename = "cl.endpoint.runtime")]
     Runtime,
     /// `agent-endpoint[web]` (ENSIP-26).
@@ -212,10 +213,10 @@ pub enum EndpointKey {
 }
 
 impl EndpointKey {
-    /// Every key, strongest first.
+    /// Every key, highest precedence first.
     pub const ALL: [Self; 4] = [Self::Runtime, Self::Web, Self::Mcp, Self::A2a];
 
-    /// The key as it stands in the resolver.
+    /// The key of the text record.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Runtime => "cl.endpoint.runtime",

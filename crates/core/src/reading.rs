@@ -1,7 +1,7 @@
-//! What one block of the chain says about a name, and the proof of it.
+//! A name's state at one block of the chain, and the proof of it.
 //!
-//! Absence that is proven at the block ([`Answer::Unregistered`], [`Answer::NoResolver`],
-//! [`Record::Absent`](crate::records::Record::Absent)) and "could not ask" ([`ChainError`]) are different types.
+//! Two cases have different types: absence that is proven at the block ([`Answer::Unregistered`],
+//! [`Answer::NoResolver`], [`Record::Absent`](crate::records::Record::Absent)), and a failed read ([`ChainError`]).
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,20 +18,20 @@ use crate::records::RecordSet;
 /// Which block to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockSelector {
-    /// The newest block that cannot be reverted. The default.
+    /// The newest finalized block. The default.
     Finalized,
     /// The newest block that is unlikely to be reverted.
     Safe,
     /// The newest block.
     Latest,
-    /// A block of the past, by number. Neither its age nor later changes are judged.
+    /// A past block, by number. Neither its age nor later changes are judged.
     Number(u64),
-    /// A finalized block that was chosen for many questions, by number. Its age is not judged, later changes are.
+    /// A finalized block that was chosen for many resolutions, by number. Later changes are judged, its age is not.
     Pinned(u64),
 }
 
 impl BlockSelector {
-    /// The height, where the block is chosen by it.
+    /// The block number, if the block is selected by number.
     pub const fn number(self) -> Option<u64> {
         match self {
             Self::Number(number) | Self::Pinned(number) => Some(number),
@@ -39,7 +39,7 @@ impl BlockSelector {
         }
     }
 
-    /// Whether what the block says is compared with the newest one.
+    /// Whether the state at the block is compared with the newest block.
     pub const fn is_compared_with_latest(self) -> bool {
         matches!(self, Self::Finalized | Self::Safe | Self::Pinned(_))
     }
@@ -72,92 +72,92 @@ impl FromStr for BlockSelector {
     }
 }
 
-/// The block that was read: what the walk needs of its header.
+/// The block that was read: the header fields that a resolution needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Block {
-    /// Height.
+    /// Block number.
     pub number: u64,
     /// Hash of the header.
     pub hash: B256,
-    /// The header's time.
+    /// Timestamp of the header.
     pub timestamp: Timestamp,
 }
 
-/// What one block says about a name.
+/// A name's state at one block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The block.
     pub block: Block,
-    /// What the name's resolver says there.
+    /// The answer of the name's resolver at that block.
     pub answer: Answer,
-    /// What the newest block says of the name. `None` where the block was chosen by number or is itself the newest.
+    /// The name's state at the newest block. `None` if the block was selected by number or is itself the newest.
     pub latest: Option<Result<Latest, ChainError>>,
-    /// Height up to which the endpoints that count had read the chain for it: what was changed in a later block is not in
-    /// this reading. `None` where the block was chosen by number, and in what was read from a bundle.
+    /// The block number up to which the endpoints in agreement had read the chain. This reading cannot contain changes
+    /// in later blocks. `None` if the block was selected by number, and in a reading from a bundle.
     pub newest: Option<u64>,
-    /// The address that holds the name: the registry's owner, or the NameWrapper's when the registry names that.
-    /// `None` for a name without a holder, such as a wildcard or off-chain subname.
+    /// The address that holds the name: the registry's owner, or the NameWrapper's owner if the registry's owner is the
+    /// NameWrapper. `None` for a name without a holder, such as a wildcard or off-chain subname.
     pub holder: Option<Address>,
-    /// Expiry of the registration, where it can be read (second-level `.eth` and wrapped names).
+    /// Expiry of the registration, if it can be read (second-level `.eth` and wrapped names).
     pub expiry: Option<Timestamp>,
     /// The proof of the answer.
     pub proof: Proof,
-    /// Labels of the endpoints that gave the reading.
+    /// Labels of the endpoints that the reading came from.
     pub endpoints: Vec<String>,
-    /// Labels of those that had contradicted them by then, with their answers. An endpoint that is slower than the
-    /// agreement is missing here, so nothing is concluded from this list.
+    /// Labels of the endpoints that contradicted them, with their answers. An endpoint that answered after agreement
+    /// was reached is missing, so this list supports no conclusion.
     pub contradicted_by: Vec<(String, String)>,
-    /// Labels (never URLs) of the endpoints that were asked and gave nothing usable, with the cause.
+    /// Labels (never URLs) of the endpoints that were queried and returned nothing usable, with the cause.
     pub failed_endpoints: Vec<(String, String)>,
 }
 
-/// What the newest block says of a name. It may only downgrade what another block says.
+/// A name's state at the newest block. It can only downgrade the result of another block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Latest {
-    /// What the name's resolver says there.
+    /// The answer of the name's resolver at that block.
     pub answer: Answer,
-    /// The address that holds the name there.
+    /// The address that holds the name at that block.
     pub holder: Option<Address>,
 }
 
 impl Latest {
-    /// Whether resolver, records and holder are those of the reading, whatever is said about payments.
+    /// Whether resolver, records and holder equal those of the reading. Payment records are not compared.
     pub fn agrees_with(&self, reading: &Reading) -> bool {
         let is_held_alike = self.holder == reading.holder || crate::mutant!("sold-names-are-settled");
         is_held_alike && self.answer.same_records(&reading.answer)
     }
 }
 
-/// What a resolver says about a name at one block.
+/// A resolver's answer about a name at one block.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// Proven: the name has no owner, and no ancestor's resolver answers for it.
     Unregistered,
-    /// Proven: the name is owned, but has no resolver, or one without code (its address).
+    /// Proven: the name is owned, but has no resolver, or its resolver (this address) has no code.
     NoResolver(Option<Address>),
     /// The resolver answered.
     Records(Found),
 }
 
-/// The records of a name and where they came from.
+/// The records of a name and their origin.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Found {
     /// The resolver that answered.
     pub resolver: Address,
-    /// The ancestor whose resolver it is (ENSIP-10); `None` when it is the name's own.
+    /// The ancestor that the resolver is set for (ENSIP-10); `None` if it is set for the name itself.
     pub wildcard: Option<EnsName>,
     /// Whether any of the records came through CCIP-Read (EIP-3668).
     pub offchain: bool,
     /// The records.
     pub records: RecordSet,
-    /// What it says about payments; empty where that was not asked for, and in what an older version recorded.
+    /// The payment records; empty if they were not requested, and in older recordings.
     #[serde(default, skip_serializing_if = "PaymentRecords::is_empty")]
     pub payment: PaymentRecords,
 }
 
 impl Answer {
-    /// Whether both say the same of the resolver and the records, whatever they say about payments.
+    /// Whether both have the same resolver and the same records. Payment records are not compared.
     pub fn same_records(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Records(one), Self::Records(other)) => {
@@ -172,20 +172,20 @@ impl Answer {
 /// Address and holder of the name in `cl.owner`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Holding {
-    /// `addr(owner)`, when set.
+    /// `addr(owner)`, if set.
     pub address: Option<Address>,
-    /// The holder of the owner's name, when there is one.
+    /// The holder of the owner's name, if there is one.
     pub holder: Option<Address>,
 }
 
-/// The proof behind the chain's answer.
+/// How strongly the chain's answer is proven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Proof {
-    /// The grade.
+    /// The proof grade.
     pub grade: Grade,
-    /// Operators asked.
+    /// Number of operators queried.
     pub asked: u32,
-    /// Operators that agreed: on the answer or, where it is computed from proven state, on the header.
+    /// Number of operators that agreed: on the answer or, if it is computed from proven state, on the header.
     pub agreed: u32,
     /// Whether the endpoint is the operator's own (`own = true`).
     #[serde(skip)]
@@ -193,8 +193,8 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// Whether a single endpoint that is not the operator's own stands behind the reading: behind the answer or, where
-    /// the answer is computed, behind the header that it is proven against. A forged header comes with a forged state.
+    /// Whether the reading relies on a single endpoint that is not the operator's own: for the answer or, if the answer
+    /// is computed, for the header that it is proven against. Whoever forges the header can forge the state too.
     pub fn is_one_strangers_word(&self) -> bool {
         let alone = match self.grade {
             Grade::SingleRpc => true,
@@ -205,27 +205,27 @@ impl Proof {
     }
 }
 
-/// Grades of proof, weakest first.
+/// Proof grades, weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Grade {
-    /// One endpoint's word.
+    /// The answer of a single endpoint.
     SingleRpc,
-    /// Endpoints of several operators say the same.
+    /// Endpoints of several operators gave the same answer.
     Quorum,
-    /// Computed in this process over state that is proven against a header of a quorum.
+    /// Computed in this process over state that is proven against a header that a quorum agreed on.
     StateProof,
 }
 
-/// The proof that the chain's answer must have.
+/// The proof that is required of the chain's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GradeDemand {
-    /// One endpoint's word is enough.
+    /// The answer of a single endpoint is enough.
     SingleRpc,
     /// This many endpoints of different operators must give the same answer.
     Quorum(usize),
-    /// The answer is computed here from proven state, under a header that this many endpoints of different operators
-    /// have.
+    /// The answer is computed in this process from proven state, under a header that this many endpoints of different
+    /// operators agree on.
     StateProof(usize),
 }

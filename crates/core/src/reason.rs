@@ -1,10 +1,10 @@
-//! The registry of reason codes: the only place in which a code is made.
+//! The registry of reason codes. No code is defined anywhere else.
 //!
-//! One table holds slug, effect, step, requirement, who can fix it, a title and an explanation. `clresolve explain`, the
-//! schema's enum and the documents are made from it. A code is never renamed and never reused.
+//! One table contains slug, effect, step, requirement, who can fix it, a title and an explanation. `clresolve explain`,
+//! the schema's enum and the documents are generated from it. A code is never renamed and never reused.
 //!
-//! The rows stand in a file for each subject. Each file's `rows!` puts its rows behind those it is given, and passes all
-//! of them on, to the last one: `registry!`.
+//! The rows are split into one file per subject. Each file's `rows!` macro appends its rows to those it receives and
+//! passes all of them on; the last one passes them to `registry!`.
 
 mod card;
 mod chain;
@@ -24,63 +24,63 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::text::clipped;
 
-/// What the URI of every code begins with.
+/// The prefix of every code's URI.
 const URI_PREFIX: &str = "urn:clresolve:reason:";
 
-/// What a reason does to the state of a verdict. Ordered: fail over unknown over warn.
+/// How a reason affects the state of a verdict. Ordered: fail, unknown, warn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
-    /// A value that was read contradicts the rules, or absence was proven: the state is `untrusted`.
+    /// A value contradicts the rules, or absence was proven: the state is `untrusted`.
     Fail,
     /// A required step could not be decided: the state is `indeterminate`, unless something fails.
     Unknown,
-    /// Reported; never changes the state.
+    /// The reason is reported, but never changes the state.
     Warn,
 }
 
-/// The steps of the walk, in the order in which they are reported, and those beside it.
+/// The steps of a resolution, in report order, and the steps outside of a resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
-    /// ENSIP-15 normal form of the input.
+    /// Normalises the input under ENSIP-15.
     Name,
-    /// The `cl.*` records, read from the chain at one block.
+    /// Reads the `cl.*` records from the chain at one block.
     Records,
-    /// The card, over HTTPS.
+    /// Fetches the card over HTTPS.
     FetchHttps,
-    /// The card, over IPFS, block by block.
+    /// Fetches the card over IPFS, block by block.
     FetchIpfs,
-    /// CID and checksum against the bytes.
+    /// Checks the bytes against CID and checksum.
     Integrity,
-    /// The card as a document.
+    /// Checks the card as a document.
     Card,
-    /// The records against the card.
+    /// Compares the records with the card.
     Binding,
-    /// The `x402://` entry.
+    /// Checks the `x402://` entry.
     Entry,
-    /// Verbs, class and schema locations against the manifests.
+    /// Checks verbs, class and schema locations against the manifests.
     Verbs,
-    /// The bytes of the bound schemas; depth `schemas` only.
+    /// Checks the bytes of the bound schemas; depth `schemas` only.
     Schemas,
-    /// What this resolver remembers of the name.
+    /// Compares with what this resolver remembers of the name.
     Continuity,
-    /// A card of any system, judged by itself; not a step of the walk.
+    /// Checks a card of any system by itself; not a step of a resolution.
     Document,
-    /// Where a host's cards are; not a step of the walk.
+    /// Finds the cards of a host; not a step of a resolution.
     Discovery,
-    /// The signatures of a card; not a step of the walk.
+    /// Checks the signatures of a card; not a step of a resolution.
     Signature,
-    /// Whether a payment may be made; not a step of the walk.
+    /// Decides whether a payment may be made; not a step of a resolution.
     Payment,
-    /// Whether a request is fit to be sent; not a step of the walk.
+    /// Decides whether a request may be sent; not a step of a resolution.
     Request,
-    /// Whether a receipt holds; not a step of the walk.
+    /// Checks a receipt; not a step of a resolution.
     Receipt,
 }
 
 impl Step {
-    /// The steps of the walk, in report order: those of a verdict.
+    /// The steps of a resolution, which verdicts contain, in report order.
     pub const WALK: [Self; 11] = [
         Self::Name,
         Self::Records,
@@ -95,7 +95,7 @@ impl Step {
         Self::Continuity,
     ];
 
-    /// The step's stable slug, as in the verdict.
+    /// The step's stable slug, as in verdicts.
     pub const fn slug(self) -> &'static str {
         match self {
             Self::Name => "name",
@@ -125,34 +125,34 @@ impl fmt::Display for Step {
     }
 }
 
-/// Who can make the reason go away.
+/// Who can resolve the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fixer {
-    /// The asker: another name, another option.
+    /// The caller, with another name or another option.
     Asker,
     /// The publisher of the card and its records.
     Publisher,
     /// The operator of this resolver: endpoints, gateways, configuration.
     Operator,
-    /// Nobody: it passes with time.
+    /// Nobody: it resolves itself with time.
     Nobody,
 }
 
-/// One line of the registry.
+/// One row of the registry.
 #[derive(Debug, Serialize)]
 pub struct CodeEntry {
     /// The code itself.
     pub code: Code,
-    /// What it does to the state, unless a profile says otherwise.
+    /// How it affects the state, unless a profile overrides it.
     pub effect: Effect,
-    /// The step that finds it.
+    /// The step that reports it.
     pub step: Step,
-    /// The rule of the conformance checklist behind it; empty for an operational reason.
+    /// The rule of the conformance checklist that it enforces; empty for an operational reason.
     pub requirement: &'static str,
     /// Who can fix it.
     pub fixer: Fixer,
-    /// Whether asking again later may give another answer without anybody changing what is published.
+    /// Whether a later retry may give another answer although nobody changed what is published.
     pub retryable: bool,
     /// One short sentence.
     pub title: &'static str,
@@ -160,7 +160,7 @@ pub struct CodeEntry {
     pub explanation: &'static str,
 }
 
-/// Makes [`Code`] of all rows.
+/// Generates [`Code`] from all rows.
 macro_rules! registry {
     ([] $($variant:ident $slug:literal $effect:ident $step:ident $requirement:literal $fixer:ident $retryable:literal
        $title:literal $explanation:literal;)*) => {
@@ -180,7 +180,7 @@ macro_rules! registry {
                 match self { $(Self::$variant => $slug,)* }
             }
 
-            /// The registry's line for this code.
+            /// The registry's row for this code.
             pub const fn entry(self) -> &'static CodeEntry {
                 match self {
                     $(Self::$variant => const { &CodeEntry {
@@ -205,13 +205,14 @@ use systems::rows as of_systems;
 of_chain! { [of_content of_card of_systems of_hosts of_payment of_requests of_receipts registry] }
 
 impl Code {
-    /// Whether a verdict can hold it: not so what is found in a card of another system, on a host, in a signature, about a
-    /// payment, in a request, or in a receipt.
+    /// Whether a verdict can contain the code. Findings about a card of another system, a host, a signature, a payment,
+    /// a request or a receipt are never part of a verdict.
     pub fn is_of_verdicts(self) -> bool {
         Step::WALK.contains(&self.entry().step)
     }
 
-    /// The code's stable URI, as the `type` of a problem (RFC 9457). It names the code and leads nowhere.
+    /// The code's stable URI, for the `type` of a problem (RFC 9457). It identifies the code and cannot be
+    /// dereferenced.
     pub fn uri(self) -> String {
         format!("{URI_PREFIX}{}", self.slug())
     }
@@ -222,7 +223,7 @@ impl Code {
     }
 }
 
-// Derives would compile a branch for each code into every document that holds one.
+// A derived implementation would compile a branch for each code into every document that contains one.
 impl Serialize for Code {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.slug())
@@ -255,34 +256,34 @@ impl fmt::Display for Code {
     }
 }
 
-/// One finding, as it stands in a verdict.
+/// One finding, as verdicts contain it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
     /// The stable code.
     pub code: Code,
-    /// What it does to the state under the profile in force.
+    /// How it affects the state under the active profile.
     pub effect: Effect,
-    /// The step that found it.
+    /// The step that reported it.
     pub step: Step,
-    /// The rule behind it; absent for an operational reason.
+    /// The rule that it enforces; absent for an operational reason.
     pub requirement: Option<String>,
     /// One plain sentence.
     pub message: String,
-    /// What the rules or the other side demand.
+    /// What the rules or the other side require.
     pub expected: Option<String>,
     /// What was found.
     pub observed: Option<String>,
-    /// Where: a record's key, a member's JSON Pointer, a source or an endpoint's label.
+    /// Where it was found: a record's key, a member's JSON Pointer, a source or an endpoint's label.
     #[serde(rename = "where")]
     pub place: Option<String>,
-    /// Whether asking again may give another answer.
+    /// Whether a retry may give another answer.
     pub retryable: bool,
-    /// What to change; proposes a value only when the CID proves it.
+    /// What to change. It proposes a value only if the CID proves that value.
     pub fix: Option<String>,
 }
 
 impl Reason {
-    /// A reason with the registry's effect, step and requirement, and its title as the message.
+    /// A reason with the effect, the step and the requirement of the registry, and its title as the message.
     pub fn new(code: Code) -> Self {
         let entry = code.entry();
         Self {
@@ -299,49 +300,49 @@ impl Reason {
         }
     }
 
-    /// With another sentence than the registry's title.
+    /// Sets a message other than the registry's title.
     #[must_use]
     pub fn message(mut self, message: impl Into<String>) -> Self {
         self.message = message.into();
         self
     }
 
-    /// With the value that was expected.
+    /// Sets the expected value.
     #[must_use]
     pub fn expected(mut self, expected: impl Into<String>) -> Self {
         self.expected = Some(clipped(&expected.into(), MAX_VALUE_BYTES));
         self
     }
 
-    /// With the value that was found.
+    /// Sets the value that was found.
     #[must_use]
     pub fn observed(mut self, observed: impl Into<String>) -> Self {
         self.observed = Some(clipped(&observed.into(), MAX_VALUE_BYTES));
         self
     }
 
-    /// With the place in which it was found.
+    /// Sets where it was found.
     #[must_use]
     pub fn at(mut self, place: impl Into<String>) -> Self {
         self.place = Some(place.into());
         self
     }
 
-    /// With the rule behind it, where one code serves several rules.
+    /// Sets the rule, for a code that serves several rules.
     #[must_use]
     pub fn requirement(mut self, requirement: &str) -> Self {
         self.requirement = Some(requirement.to_owned());
         self
     }
 
-    /// Found by another step than the registry's.
+    /// Sets a step other than the registry's.
     #[must_use]
     pub fn in_step(mut self, step: Step) -> Self {
         self.step = step;
         self
     }
 
-    /// With a proposal for the fix.
+    /// Sets a proposed fix.
     #[must_use]
     pub fn fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
@@ -349,17 +350,17 @@ impl Reason {
     }
 }
 
-/// Longest expected or observed value in a reason, in bytes: enough for any honest record, URL or digest, and a bound
-/// on what a hostile one can put into verdicts and logs.
+/// Longest expected or observed value in a reason, in bytes. It is long enough for any honest record, URL or digest,
+/// and limits what a hostile value can write to verdicts and logs.
 pub const MAX_VALUE_BYTES: usize = 512;
 
-/// Sorts by effect, then step, then code, then place: the order in which reasons are reported.
+/// Sorts reasons into report order: by effect, then step, then code, then place.
 pub fn sort(reasons: &mut [Reason]) {
     reasons
         .sort_by(|a, b| (a.effect, a.step, a.code.slug(), &a.place).cmp(&(b.effect, b.step, b.code.slug(), &b.place)));
 }
 
-/// The codes of what was found, by effect and then by name, each once.
+/// The codes of the findings, sorted by effect and then by name, without duplicates.
 pub fn codes(found: impl IntoIterator<Item = (Effect, Code)>) -> Vec<String> {
     let mut coded: Vec<(Effect, &str)> = found.into_iter().map(|(effect, code)| (effect, code.slug())).collect();
     coded.sort_unstable();

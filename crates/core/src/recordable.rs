@@ -1,15 +1,15 @@
-//! Causes that evidence can record: typed in the run that met them, words in the run that replays them.
+//! Causes that evidence can record: typed in the resolution that met them, text in a replay.
 
 use std::fmt::{self, Display};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A cause. Nothing is decided by it: it is what a reader sees. In JSON it is a string, its words.
+/// A cause, for readers only: no decision depends on it. In JSON it is one string, its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recordable<E> {
-    /// This run met it.
+    /// This resolution met the cause.
     Met(E),
-    /// An earlier run recorded it.
+    /// An earlier resolution recorded this message.
     Recorded(String),
 }
 

@@ -1,18 +1,18 @@
-//! The `cl.*` text records of a name: their keys, and what was read for each.
+//! The `cl.*` text records of a name: their keys, and the result of reading each.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A text record that is read.
+/// The key of a text record that clresolve reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
     /// `cl.entry`: the x402 entry.
     Entry,
     /// `cl.agentcard`: the card's https URL.
     Agentcard,
-    /// `cl.cid.agentcard`: the card's CID, or that of a directory holding it.
+    /// `cl.cid.agentcard`: the CID of the card, or of a directory that contains it.
     CidAgentcard,
     /// `cl.agentcard.mirror.ipfs`: CID and path of the card on IPFS.
     MirrorIpfs,
@@ -36,22 +36,22 @@ pub enum Key {
     ChecksumRequest,
     /// `cl.checksum.receipt`; depth `schemas`.
     ChecksumReceipt,
-    /// `cl.checksum.schema.request`, the other spelling; depth `schemas`.
+    /// `cl.checksum.schema.request`, the alternative spelling; depth `schemas`.
     ChecksumSchemaRequest,
-    /// `cl.checksum.schema.receipt`, the other spelling; depth `schemas`.
+    /// `cl.checksum.schema.receipt`, the alternative spelling; depth `schemas`.
     ChecksumSchemaReceipt,
-    /// `cl.sig.pub`: the key that the name signs documents with. Not part of the walk.
+    /// `cl.sig.pub`: the public key with which the name signs documents. Not read by a resolution.
     SigPub,
-    /// `cl.sig.kid`: what signatures call that key. Not part of the walk.
+    /// `cl.sig.kid`: the key id by which signatures refer to that key. Not read by a resolution.
     SigKid,
-    /// `cl.sig.canonical`: how documents are put into canonical form before they are signed. Not part of the walk.
+    /// `cl.sig.canonical`: the canonical form in which documents are signed. Not read by a resolution.
     SigCanonical,
-    /// `cl.receipt.signer`: the name whose key signs an agent's receipts and offers. Not part of the walk.
+    /// `cl.receipt.signer`: the name whose key signs an agent's receipts and offers. Not read by a resolution.
     ReceiptSigner,
 }
 
 impl Key {
-    /// Every key of the walk, the six of the Agent-Card specification first.
+    /// Every key that a resolution reads, the six of the Agent-Card specification first.
     pub const ALL: [Self; 16] = [
         Self::Entry,
         Self::Agentcard,
@@ -75,10 +75,10 @@ impl Key {
     pub const CARD: [Self; 6] =
         [Self::Entry, Self::Agentcard, Self::CidAgentcard, Self::MirrorIpfs, Self::Checksum, Self::Owner];
 
-    /// The keys that say what a name signs documents with, and who signs for it.
+    /// The keys that state the key with which a name signs documents, and who signs for it.
     pub const SIGNER: [Self; 4] = [Self::SigPub, Self::SigKid, Self::SigCanonical, Self::ReceiptSigner];
 
-    /// The key as it stands in the resolver.
+    /// The key as text.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Entry => "cl.entry",
@@ -104,8 +104,8 @@ impl Key {
         }
     }
 
-    /// Other spellings of a key of the Agent-Card specification under which a record may have been set in error: other
-    /// separators, another case, another order. They are never read as the record.
+    /// Misspellings of a key of the Agent-Card specification under which a record may have been set in error: other
+    /// separators, another case, another order. They are never read in place of the record.
     pub const fn near_misses(self) -> &'static [&'static str] {
         match self {
             Self::Entry => {
@@ -158,7 +158,7 @@ impl Key {
         }
     }
 
-    /// The key of the walk with this spelling.
+    /// The key with this spelling, among those that a resolution reads.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|k| k.as_str() == name)
     }
@@ -170,29 +170,29 @@ impl fmt::Display for Key {
     }
 }
 
-/// What the resolver answered for one key. A failed read is not one of these: it fails the whole reading.
+/// The resolver's answer for one key. A failed read is not a `Record`: it fails the whole reading.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Record {
     /// The resolver answered that the record is not set (ENSIP-5: the empty string).
     Absent,
-    /// Set, and valid UTF-8.
+    /// The record is set to valid UTF-8.
     Text(String),
-    /// Set, but not valid UTF-8: the bytes.
+    /// The record is set, but its bytes are not valid UTF-8.
     NotUtf8(Vec<u8>),
 }
 
-/// One answer per [`Key`], all of one block and one resolver.
+/// One answer per [`Key`], all from one block and one resolver.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordSet(BTreeMap<Key, Record>);
 
 impl RecordSet {
-    /// The answer for `key`; a key that was never asked for is absent.
+    /// The answer for `key`. A key that was not requested is absent.
     pub fn get(&self, key: Key) -> &Record {
         self.0.get(&key).unwrap_or(&Record::Absent)
     }
 
-    /// The text for `key`, when it is set and valid UTF-8.
+    /// The text for `key`, if it is set and valid UTF-8.
     pub fn text(&self, key: Key) -> Option<&str> {
         match self.get(key) {
             Record::Text(text) => Some(text),

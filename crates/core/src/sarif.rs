@@ -1,20 +1,20 @@
-//! What reports in SARIF 2.1.0 (OASIS) share. Code hosts and editors show such a report beside the text.
+//! The common parts of reports in SARIF 2.1.0 (OASIS), which code hosts and editors display beside the source text.
 
 use serde_json::{Value, json};
 
 use crate::reason::{Code, Effect};
 use crate::text::Foreign;
 
-/// The schema that a log names.
+/// The `$schema` of a log.
 pub const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// The version that a log names.
+/// The `version` of a log.
 pub const VERSION: &str = "2.1.0";
 
-/// Longest message, in characters.
+/// Longest message in characters.
 const MAX_MESSAGE_CHARACTERS: usize = 1000;
 
-/// The `tool` of a run, with the rules that its results name by `ruleIndex`.
+/// The `tool` of a SARIF run. Results refer to its rules by `ruleIndex`.
 pub fn tool(rules: impl IntoIterator<Item = Code>) -> Value {
     json!({"driver": {
         "name": "clresolve",
@@ -34,7 +34,7 @@ fn rule(code: Code) -> Value {
     })
 }
 
-/// The `level` of a result.
+/// The SARIF `level` for an effect.
 pub const fn level(effect: Effect) -> &'static str {
     match effect {
         Effect::Fail => "error",
@@ -42,7 +42,7 @@ pub const fn level(effect: Effect) -> &'static str {
     }
 }
 
-/// The `message` of a result: a sentence, and the values that belong to it.
+/// The `message` of a result: a sentence, followed by the expected and observed values.
 pub fn message(sentence: &str, expected: Option<&str>, observed: Option<&str>) -> Value {
     let mut message = sentence.to_owned();
     for (label, value) in [("Expected", expected), ("Observed", observed)] {
@@ -53,7 +53,7 @@ pub fn message(sentence: &str, expected: Option<&str>, observed: Option<&str>) -
     json!({"text": plain(&message)})
 }
 
-/// The text without links, placeholders (SARIF 2.1.0, 3.11.5 and 3.11.6) and characters that act on a terminal.
+/// Escapes links, placeholders (SARIF 2.1.0, 3.11.5 and 3.11.6) and characters that control a terminal.
 fn plain(message: &str) -> String {
     let mut plain = String::new();
     for c in Foreign::new(message).at_most(MAX_MESSAGE_CHARACTERS).to_string().chars() {

@@ -1,16 +1,16 @@
-//! JSON Schemas (2020-12), made of the types that a document is read into or written from.
+//! JSON Schemas (2020-12), generated from the types that documents are deserialized into or serialized from.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform as _};
 use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
-/// What is read as `T`. It holds no references, so that it can stand within another document.
+/// The schema for deserializing a `T`. It contains no references, so that it can be embedded in another document.
 pub fn read_as<T: JsonSchema>() -> Value {
     made::<T>(SchemaSettings::draft2020_12().for_deserialize())
 }
 
-/// What is written of a `T`. It holds no references.
+/// The schema for a serialized `T`. It contains no references.
 pub fn written_of<T: JsonSchema>() -> Value {
     made::<T>(SchemaSettings::draft2020_12().for_serialize())
 }
@@ -23,8 +23,8 @@ fn made<T: JsonSchema>(mut settings: SchemaSettings) -> Value {
     schema.to_value()
 }
 
-/// Leaves out the names of our types, which say nothing to a client, and defaults: a member that is given as its default
-/// may exclude another one.
+/// Removes the names of Rust types, which mean nothing to a client. Removes defaults too, because stating a default
+/// explicitly may exclude another member.
 fn leave_out(schema: &mut Schema) {
     schema.remove("title");
     schema.remove("default");

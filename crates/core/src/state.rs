@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The state of a verdict. The default is the unproven one.
+/// The state of a verdict. The default is indeterminate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// Every required step passed.
     Trusted,
-    /// A value that was read contradicts the rules, or absence was proven.
+    /// A value contradicts the rules, or absence was proven.
     Untrusted,
     /// Nothing failed, but a required step could not be decided.
     #[default]
@@ -16,7 +16,7 @@ pub enum State {
 }
 
 impl State {
-    /// The state's stable word.
+    /// The state's stable name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Trusted => "trusted",
@@ -25,7 +25,8 @@ impl State {
         }
     }
 
-    /// The state of what rests on two things: trusted where both are, untrusted where one is.
+    /// The state of something that depends on two states: trusted if both are trusted, untrusted if either is
+    /// untrusted.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -42,11 +43,11 @@ impl std::fmt::Display for State {
     }
 }
 
-/// A profile under which the evidence would get another state.
+/// A profile under which the same evidence would have another state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NearMiss {
     /// Identifier of the profile.
     pub profile: String,
-    /// The state under it.
+    /// The state under that profile.
     pub would_be: State,
 }

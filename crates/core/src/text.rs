@@ -1,20 +1,20 @@
-//! Foreign text: what names, records, cards, contracts and servers say. It is never printed raw.
+//! Foreign text: the content of names, records, cards, contracts and server responses. It is never printed unescaped.
 
 use std::fmt::{self, Write as _};
 
 use unicode_general_category::{GeneralCategory, get_general_category};
 
-/// Characters of foreign text that are shown by default.
+/// Default number of characters of foreign text that are displayed.
 ///
-/// Long enough for any URL, CID or digest that an honest record holds; short enough that a hostile value cannot push
-/// the rest of the answer off the screen or fill a log.
+/// It is long enough for any URL, CID or digest in an honest record. It is short enough that a hostile value cannot
+/// scroll the rest of the answer off the screen or fill a log.
 pub const SHOWN_CHARACTERS: usize = 200;
 
-/// Foreign text on its way to a terminal or a log: one line, no character that acts on the reader, bounded.
+/// Foreign text for display on a terminal or in a log: one line, escaped, bounded.
 ///
-/// Control, bidirectional, invisible and other [unsafe characters](unsafe_character) are written `\u{hex}`, and a
-/// backslash is doubled, so that an escape differs from text that only looks like one. What is longer than the
-/// limit ends in `…`.
+/// Control, bidirectional, invisible and other [unsafe characters](unsafe_character) are written as `\u{hex}`. A
+/// backslash is doubled, so that an escape differs from text that only looks like one. Text beyond the limit is
+/// replaced by `…`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Foreign<'a> {
     text: &'a str,
@@ -22,36 +22,37 @@ pub struct Foreign<'a> {
 }
 
 impl<'a> Foreign<'a> {
-    /// Shows at most [`SHOWN_CHARACTERS`] characters of `text`.
+    /// Displays at most [`SHOWN_CHARACTERS`] characters of `text`.
     pub const fn new(text: &'a str) -> Self {
         Self { text, limit: SHOWN_CHARACTERS }
     }
 
-    /// Shows at most `limit` characters, counted before they are escaped.
+    /// Displays at most `limit` characters, counted before escaping.
     #[must_use]
     pub const fn at_most(self, limit: usize) -> Self {
         Self { text: self.text, limit }
     }
 
-    /// As a Markdown code span, in a table or outside of one: nothing in it is a link, a mention, HTML or the end of the
-    /// span, since `|` and the backtick are written `\u{7c}` and `\u{60}`. Empty text gives nothing.
+    /// Formats the text as a Markdown code span, inside or outside of a table. No part of the text can act as a link, a
+    /// mention, HTML or the end of the span: `|` and the backtick are written `\u{7c}` and `\u{60}`. Empty text yields
+    /// nothing.
     pub const fn markdown(self) -> Markdown<'a> {
         Markdown(self)
     }
 
-    /// As text of an HTML element or of a quoted attribute.
+    /// Formats the text for an HTML element or a quoted attribute.
     pub const fn html(self) -> Html<'a> {
         Html(self)
     }
 
-    /// As HTML that gives the very text back, whole: for the value of a field, which is sent again, and for what is to be
-    /// copied. Markup alone is escaped.
+    /// Formats the complete text as HTML that decodes to exactly the same text, for form fields that are submitted
+    /// again and for text to copy. Only markup is escaped.
     pub const fn verbatim_html(self) -> VerbatimHtml<'a> {
         VerbatimHtml(self.text)
     }
 
-    /// As a quoted CSV cell (RFC 4180) that no spreadsheet takes for a formula: one that begins like a formula gets an
-    /// apostrophe before it.
+    /// Formats the text as a quoted CSV cell (RFC 4180) that no spreadsheet evaluates: a cell that begins like a
+    /// formula gets an apostrophe before it.
     pub const fn csv(self) -> Csv<'a> {
         Csv(self)
     }
@@ -97,7 +98,7 @@ impl fmt::Display for VerbatimHtml<'_> {
     }
 }
 
-/// What stands for a character of markup.
+/// The HTML entity for a markup character.
 const fn of_markup(c: char) -> Option<&'static str> {
     match c {
         '&' => Some("&amp;"),
@@ -113,7 +114,7 @@ const fn of_markup(c: char) -> Option<&'static str> {
 #[derive(Clone, Copy, Debug)]
 pub struct Csv<'a>(Foreign<'a>);
 
-/// What makes a spreadsheet read a cell as a formula, in its full-width forms too.
+/// First characters of a cell that a spreadsheet evaluates as a formula, including their full-width forms.
 const FORMULA_CHARACTERS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 
 impl fmt::Display for Csv<'_> {
@@ -126,7 +127,7 @@ impl fmt::Display for Csv<'_> {
     }
 }
 
-/// Writes with some characters replaced.
+/// A writer that replaces some characters.
 struct Escaping<'f, 'g, E> {
     out: &'f mut fmt::Formatter<'g>,
     escape: E,
@@ -144,7 +145,8 @@ impl<E: Fn(char) -> Option<&'static str>> fmt::Write for Escaping<'_, '_, E> {
     }
 }
 
-/// JSON with its unsafe characters as `\u` escapes. Beyond ASCII they stand in strings only, so it is the same JSON.
+/// Escapes the unsafe characters of a JSON text as `\u`. Outside of strings JSON is ASCII, so the result is equivalent
+/// JSON.
 pub fn inert_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
@@ -175,21 +177,21 @@ impl fmt::Display for Foreign<'_> {
     }
 }
 
-/// The first character of `text` that must not stand in a `cl.*` record (rule X-2), if there is one.
+/// The first character of `text` that a `cl.*` record must not contain (rule X-2).
 ///
-/// Unsafe are control characters (line ends and tabs among them), format characters (bidirectional marks, zero-width
-/// characters, tags), other characters that show nothing, line and paragraph separators, the object and the replacement
-/// character, private-use characters, and what Unicode 16 has not assigned, non-characters among them. Spaces are not:
-/// a rule of its own judges them.
+/// Unsafe are control characters (including line ends and tabs), format characters (bidirectional marks, zero-width
+/// characters, tags), other invisible characters, line and paragraph separators, the object and the replacement
+/// character, private-use characters, and code points that Unicode 16 has not assigned, including non-characters.
+/// Spaces are safe: a separate rule judges them.
 pub fn unsafe_character(text: &str) -> Option<char> {
-    // Most texts are printable ASCII, which is seen many bytes at a time.
+    // Fast path: most texts are printable ASCII, which is checked many bytes at a time.
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return None;
     }
     text.chars().find(|c| is_unsafe(*c) && !mutant!("unsafe-characters"))
 }
 
-/// A message of one or more lines, with its unsafe characters as escapes. It may hold foreign text.
+/// Escapes the unsafe characters of a message of one or more lines. The message may contain foreign text.
 pub fn inert_lines(message: &str) -> String {
     let mut inert = String::with_capacity(message.len());
     for c in message.chars() {
@@ -202,7 +204,7 @@ pub fn inert_lines(message: &str) -> String {
     inert
 }
 
-/// Whether `c` is one of the characters that [`unsafe_character`] finds.
+/// Whether [`unsafe_character`] treats `c` as unsafe.
 pub fn is_unsafe(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_control();
@@ -220,8 +222,8 @@ pub fn is_unsafe(c: char) -> bool {
     by_category || shows_nothing(c)
 }
 
-/// Characters that show nothing, or stand for lost text, although their category is that of letters, marks or symbols:
-/// Default_Ignorable_Code_Point of Unicode less the format characters, the empty Braille cell, U+FFFC and U+FFFD.
+/// Characters that are invisible, or replace lost text, although their category is that of letters, marks or symbols:
+/// Unicode's Default_Ignorable_Code_Point without the format characters, the empty Braille cell, U+FFFC and U+FFFD.
 const fn shows_nothing(c: char) -> bool {
     matches!(
         c,
@@ -238,7 +240,7 @@ const fn shows_nothing(c: char) -> bool {
     )
 }
 
-/// `text` with every URL in it cut to scheme and host: user info, path and query may hold a key.
+/// `text` with every URL reduced to scheme and host, because user info, path and query may contain a key.
 pub fn without_secrets(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -259,7 +261,7 @@ pub fn without_secrets(text: &str) -> String {
     out
 }
 
-/// Host and port of an authority; nothing of one that is not well-formed, since it may be a mistyped password.
+/// Host and port of an authority. Empty for a malformed authority, which may be a mistyped password.
 fn host_of(authority: &str) -> &str {
     let host = authority.rsplit('@').next().unwrap_or_default();
     let port = host.rsplit_once(':').map_or("", |(_, port)| port);
@@ -269,14 +271,14 @@ fn host_of(authority: &str) -> &str {
 /// Longest foreign text in a message, in bytes: enough to recognise it, too short to flood a log.
 pub const MAX_EXCERPT_BYTES: usize = 200;
 
-/// From which [`likeness`] on a word is taken for a slip of another. Below it long words with hyphens
-/// are like almost any other.
+/// The [`likeness`] from which a word counts as a misspelling of another. Below it, long hyphenated words resemble
+/// almost any other.
 const LIKE: f64 = 0.8;
 
-/// Longest word that is compared with known ones, in bytes: no known one is half as long.
+/// Longest word that is compared with known ones, in bytes. No known word is half as long.
 const MAX_COMPARED_BYTES: usize = 128;
 
-/// The known word that is most like what was typed, if one is like it at all.
+/// The known word most similar to `typed`, if any is similar enough.
 pub fn nearest<'k>(typed: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     if typed.len() > MAX_COMPARED_BYTES {
         return None;
@@ -285,18 +287,18 @@ pub fn nearest<'k>(typed: &str, known: impl Iterator<Item = &'k str>) -> Option<
     alike.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, known)| known)
 }
 
-/// From 0 to 1. One slip of the finger (a letter more, less, other or changed with its neighbour) is the nearest that two
-/// words can be: Jaro-Winkler does not see it in a short word.
+/// Similarity from 0 to 1. One typing error (a letter inserted, deleted, replaced or swapped with its neighbour) counts
+/// as the closest match, because Jaro-Winkler misses it in short words.
 fn likeness(typed: &str, known: &str) -> f64 {
     if typed.len() > 2 && strsim::osa_distance(typed, known) <= 1 { 1.0 } else { strsim::jaro_winkler(typed, known) }
 }
 
-/// Foreign text for a message: cut at a character's border to at most [`MAX_EXCERPT_BYTES`], with `…` where it was cut.
+/// Foreign text for a message, truncated at a character boundary to at most [`MAX_EXCERPT_BYTES`], with `…` at the cut.
 pub fn excerpt(text: &str) -> String {
     clipped(text, MAX_EXCERPT_BYTES)
 }
 
-/// `text`, cut at a character's border to at most `most` bytes, with `…` as the last of them where it was cut.
+/// `text`, truncated at a character boundary to at most `most` bytes. If it was truncated, the last character is `…`.
 pub fn clipped(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
@@ -305,8 +307,8 @@ pub fn clipped(text: &str, most: usize) -> String {
     format!("{}…", &text[..end])
 }
 
-/// A word of a POSIX shell's command line, quoted where it may hold characters that mean something to a shell. Its unsafe
-/// characters are octal escapes. A word without one gets no backslash, which [`Foreign`] would double.
+/// A word of a POSIX shell command line, quoted if it may contain characters that are special to a shell. Unsafe
+/// characters become octal escapes. A word without them gets no backslash, because [`Foreign`] would double it.
 pub fn in_shell(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/' | '+');
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -329,7 +331,7 @@ pub fn in_shell(word: &str) -> String {
     format!("\"$(printf %b {})\"", in_quotes(&escaped))
 }
 
-/// A text whose first letter is a capital, as a sentence begins.
+/// `text` with its first letter in upper case, for the start of a sentence.
 pub fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())

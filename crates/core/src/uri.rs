@@ -1,25 +1,25 @@
-//! Which URIs are equivalent (RFC 3986, 6.2.2.1): scheme, host and percent-encodings compare without regard to case.
+//! URI equivalence (RFC 3986, 6.2.2.1): scheme, host and percent-encodings are case-insensitive.
 
-/// What follows `scheme://`, in whatever case the scheme is written (RFC 3986, 3.1).
+/// The part after `scheme://`. The scheme is compared without regard to case (RFC 3986, 3.1).
 pub fn strip_scheme<'u>(uri: &'u str, scheme: &str) -> Option<&'u str> {
     let (written, rest) = uri.split_at_checked(scheme.len())?;
     rest.strip_prefix("://").filter(|_| written.eq_ignore_ascii_case(scheme))
 }
 
-/// Whether two URIs are the same but for the case of what has none.
+/// Whether two URIs differ at most in the case of their case-insensitive parts.
 pub fn are_equivalent(a: &str, b: &str) -> bool {
-    // Case keeps the length.
+    // Changing the case of ASCII keeps the length.
     a == b || a.len() == b.len() && a.eq_ignore_ascii_case(b) && in_one_case(a) == in_one_case(b)
 }
 
-/// The URI with scheme and host in lower case, and the digits of percent-encodings in upper case.
+/// The URI with scheme and host in lower case, and the hex digits of percent-encodings in upper case.
 fn in_one_case(uri: &str) -> String {
     let Some((scheme, rest)) = uri.split_once("://") else { return uri.to_owned() };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
     let (user, host) = authority.rsplit_once('@').map_or(("", authority), |(user, host)| (user, host));
     let scheme = scheme.to_ascii_lowercase();
-    // The place of the host holds a CID or a key there, whose case has a meaning.
+    // In these schemes, the host position contains a CID or a key, which is case-sensitive.
     let host = if matches!(&*scheme, "ipfs" | "ipns") { host.to_owned() } else { host.to_ascii_lowercase() };
     let mut same = format!("{scheme}://{user}@{host}");
     let mut encoded = 0;

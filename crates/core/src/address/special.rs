@@ -1,15 +1,15 @@
-//! The special-purpose address blocks, from the registries of IANA (RFC 6890 and its updates):
+//! The special-purpose address blocks of the IANA registries (RFC 6890 and its updates):
 //! <https://www.iana.org/assignments/iana-ipv4-special-registry> and
 //! <https://www.iana.org/assignments/iana-ipv6-special-registry>.
 //!
-//! Blocks that the registries call globally reachable are public, unless they lie inside a larger one of the table.
+//! A block that the registries mark as globally reachable is public, unless a larger block of this table contains it.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Every block that no foreign URL may lead to, with the document that sets it apart.
+/// Every block that a foreign URL must not reach, with the document that reserves it.
 ///
-/// IPv4-mapped addresses (`::ffff:0:0/96`) are not a row: they are judged as the IPv4 address inside.
+/// IPv4-mapped addresses (`::ffff:0:0/96`) have no row: they are judged as the IPv4 address inside.
 pub const SPECIAL: [Block; 37] = [
     v4([0, 0, 0, 0], 8, "this network", "RFC 791"),
     v4([10, 0, 0, 0], 8, "private use", "RFC 1918"),
@@ -50,23 +50,23 @@ pub const SPECIAL: [Block; 37] = [
     v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8, "multicast", "RFC 4291"),
 ];
 
-/// The only IPv6 block from which global unicast addresses are given out (RFC 4291, section 2.4).
+/// The only IPv6 block from which global unicast addresses are assigned (RFC 4291, section 2.4).
 pub const GLOBAL_V6: Block = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, "global unicast", "RFC 4291");
 
 /// A block of addresses with a common prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     first: IpAddr,
-    /// Length of the prefix in bits, at most 32 or 128.
+    /// Length of the prefix in bits: at most 32 for IPv4 and 128 for IPv6.
     bits: u32,
-    /// What the block is for.
+    /// What the block is reserved for.
     pub purpose: &'static str,
-    /// The document that sets it apart.
+    /// The document that reserves the block.
     pub source: &'static str,
 }
 
 impl Block {
-    /// Whether `ip`, of the same family, lies in the block.
+    /// Whether the block contains `ip`, which must be of the same address family.
     #[must_use]
     pub fn contains(&self, ip: IpAddr) -> bool {
         match (self.first, ip) {
@@ -76,13 +76,13 @@ impl Block {
         }
     }
 
-    /// Its lowest address.
+    /// The lowest address of the block.
     #[must_use]
     pub const fn first(&self) -> IpAddr {
         self.first
     }
 
-    /// Its highest address.
+    /// The highest address of the block.
     #[must_use]
     pub fn last(&self) -> IpAddr {
         match self.first {

@@ -1,7 +1,7 @@
-//! Where in the text of a card a JSON Pointer leads: for findings with line and column.
+//! Finds the position of a JSON Pointer's target in the text of a card, for findings with line and column.
 //!
-//! Made for texts that are strict JSON, or are so up to the place that is looked for. On any other text it finds
-//! less, and nothing worse: each search is one pass over the text, without recursion or with a bounded one.
+//! The text must be strict JSON, at least up to the searched position. In any other text a search finds less, but it
+//! stays safe: each search is one pass over the text, with no recursion or with bounded recursion.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,67 +9,67 @@ use std::ops::Range;
 
 use super::pointer;
 
-/// Most levels that [`Places`] follows; a card has at most 16.
+/// Most levels that [`Places`] descends. A card has at most 16.
 const MAX_LEVELS: usize = 64;
 
-/// A place in a text, as byte ranges.
+/// A position in a text, as byte ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The member's name with its quotes; none for the outermost value and for items of lists.
+    /// The member's name with its quotes; `None` for the outermost value and for array items.
     pub key: Option<Range<usize>>,
     /// The value.
     pub value: Range<usize>,
 }
 
-/// The place of the value at `pointer`; `None` where the text has none.
+/// The position of the value at `pointer`; `None` if the text has no such value.
 pub fn find(text: &str, pointer: &str) -> Option<Place> {
     Scanner::new(text).walk(pointer, 0)
 }
 
-/// The place of the second member of that name: what a duplicate key is about.
+/// The position of the second member with that name, for a duplicate key.
 pub fn find_second(text: &str, pointer: &str) -> Option<Place> {
     Scanner::new(text).walk(pointer, 1)
 }
 
-/// The places of many values, found in one pass over the text.
+/// The positions of many values, found in one pass over the text.
 #[derive(Debug)]
 pub struct Places<'p>(HashMap<&'p str, Option<Place>>);
 
 impl<'p> Places<'p> {
-    /// Looks for the values at these pointers and the values around them.
+    /// Finds the values at these pointers and the values that contain them.
     pub fn of(text: &str, pointers: impl IntoIterator<Item = &'p str>) -> Self {
         let wanted = pointers.into_iter().flat_map(around).map(|pointer| (pointer, None)).collect();
         let mut search = Search { places: Self(wanted), path: String::new() };
         let mut scanner = Scanner::new(text);
         scanner.space();
-        // A text that ends early has fewer places.
+        // In a truncated text fewer values are found.
         let _ = scanner.visit(&mut search, None, MAX_LEVELS);
         search.places
     }
 
-    /// The place of the value at one of the pointers; `None` where the text has none.
+    /// The position of the value at one of the pointers; `None` if the text has no such value.
     pub fn get(&self, pointer: &str) -> Option<&Place> {
         self.0.get(pointer)?.as_ref()
     }
 
-    /// The place of the value at one of the pointers, or of the nearest value around it.
+    /// The position of the value at one of the pointers, or of the innermost value that contains it.
     pub fn nearest(&self, pointer: &str) -> Option<&Place> {
         around(pointer).find_map(|pointer| self.get(pointer))
     }
 }
 
-/// A pointer and those of the values around it, from the inside out.
+/// The pointer, then the pointers of its containing values, innermost first.
 fn around(pointer: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(pointer), |inner| Some(inner.rsplit_once('/')?.0))
 }
 
-/// A search for many values, and where in the text it is.
+/// The state of a search for many values.
 struct Search<'p> {
     places: Places<'p>,
     path: String,
 }
 
-/// The line and column of one offset after another, in one pass over the text.
+/// Converts ascending offsets to lines and columns in one pass over the text.
 #[derive(Debug)]
 pub struct Positions<'t> {
     text: &'t str,
@@ -79,12 +79,13 @@ pub struct Positions<'t> {
 }
 
 impl<'t> Positions<'t> {
-    /// Begins at the start of the text.
+    /// Starts at the beginning of the text.
     pub const fn new(text: &'t str) -> Self {
         Self { text, at: 0, line: 1, column: 1 }
     }
 
-    /// Line and column of a byte offset, both from 1; a column is a character. No offset is before the previous one.
+    /// Line and column of a byte offset, both from 1. Columns count characters. Offsets must not decrease between
+    /// calls.
     pub fn advance(&mut self, offset: usize) -> (usize, usize) {
         let end = self.text.floor_char_boundary(offset).max(self.at);
         let passed = &self.text[self.at..end];
@@ -99,18 +100,18 @@ impl<'t> Positions<'t> {
     }
 }
 
-/// The members of the text's one object, in its order, each from its name to the end of its value; `None` where the text
-/// is not one object.
+/// The members of the text's only object, in order, each from its name to the end of its value; `None` if the text is
+/// not one object.
 pub fn members(text: &str) -> Option<Vec<Range<usize>>> {
     Scanner::new(text).members()
 }
 
-/// Where the name with its quotes stands in a text that begins with a member; `None` where it does not.
+/// The range of the quoted name in a text that begins with a member; `None` if the text does not.
 pub fn key(member: &str) -> Option<Range<usize>> {
     Scanner::new(member).string()
 }
 
-/// Line and column of a byte offset, both from 1; a column is a character.
+/// Line and column of a byte offset, both from 1. Columns count characters.
 pub fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     Positions::new(text).advance(offset)
 }
@@ -125,7 +126,7 @@ impl<'t> Scanner<'t> {
         Self { text, at: 0 }
     }
 
-    /// Follows `pointer`; of members of the last name the one after `skip` others.
+    /// Follows `pointer`. If several members have its last name, skips the first `skip` of them.
     fn walk(&mut self, pointer: &str, skip: usize) -> Option<Place> {
         self.space();
         let mut key = None;
@@ -144,7 +145,7 @@ impl<'t> Scanner<'t> {
         Some(Place { key, value: self.value()? })
     }
 
-    /// Over a value and everything in it; notes the places that are looked for.
+    /// Skips a value and everything in it, and records the positions that are searched for.
     fn visit(&mut self, search: &mut Search<'_>, key: Option<Range<usize>>, levels: usize) -> Option<()> {
         let start = self.at;
         match self.peek()? {
@@ -197,7 +198,7 @@ impl<'t> Scanner<'t> {
         Some(())
     }
 
-    /// Over the comma after a member or an item, if there is one.
+    /// Skips the comma after a member or an item, if there is one.
     fn comma(&mut self) -> Option<()> {
         self.space();
         if self.peek()? == b',' {
@@ -206,7 +207,7 @@ impl<'t> Scanner<'t> {
         Some(())
     }
 
-    /// Over the members of an object.
+    /// Skips the members of an object and returns their ranges.
     fn members(&mut self) -> Option<Vec<Range<usize>>> {
         let mut members = Vec::new();
         self.space();
@@ -225,7 +226,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// From the start of an object to the value of a member; gives where its name stands.
+    /// Moves from the start of an object to the value of a member, and returns the range of its name.
     fn member(&mut self, name: &str, skip: usize) -> Option<Range<usize>> {
         let mut skip = skip;
         self.at += 1;
@@ -245,7 +246,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// From the start of a list to its item number `index`.
+    /// Moves from the start of an array to the item at `index`.
     fn item(&mut self, index: usize) -> Option<()> {
         self.at += 1;
         self.space();
@@ -256,7 +257,7 @@ impl<'t> Scanner<'t> {
         (self.peek()? != b']').then_some(())
     }
 
-    /// Over a value and the comma after it.
+    /// Skips a value and the comma after it.
     fn next(&mut self) -> Option<()> {
         self.value()?;
         self.space();
@@ -277,7 +278,7 @@ impl<'t> Scanner<'t> {
         (self.at > start).then_some(start..self.at)
     }
 
-    /// Over an object or a list and everything in it.
+    /// Skips an object or array and everything in it.
     fn container(&mut self) -> Option<()> {
         let mut open = 0_usize;
         loop {
@@ -326,12 +327,12 @@ impl<'t> Scanner<'t> {
     }
 }
 
-/// Whether a name in its quotes is `name`, escapes resolved.
+/// Whether a quoted name equals `name` after unescaping.
 fn is_named(quoted: &str, name: &str) -> bool {
     unquoted(quoted).is_some_and(|plain| plain == name)
 }
 
-/// A name without its quotes, escapes resolved.
+/// A name without its quotes, unescaped.
 fn unquoted(quoted: &str) -> Option<Cow<'_, str>> {
     if quoted.contains('\\') {
         return serde_json::from_str(quoted).ok().map(Cow::Owned);

@@ -1,25 +1,25 @@
-//! Numbers in a JSON text: which of them are the same to all readers, and how many may be dear to read.
+//! Numbers in a JSON text: which of them every parser reads alike, and how many expensive ones a document may contain.
 
 use std::fmt;
 
-/// Most bytes of a numeral. A double that is written without an exponent has up to 343.
+/// Most bytes of a numeral. A double written without an exponent has up to 343.
 pub const MAX_NUMERAL_BYTES: usize = 400;
 
-/// Significant digits that tell every two doubles apart. The nearest double to a numeral with more is dear to find where
-/// the numeral lies near the middle between two.
+/// The number of significant digits that distinguishes any two doubles. For a longer numeral, finding the nearest
+/// double is expensive if the numeral is close to the midpoint of two doubles.
 pub const DOUBLE_DIGITS: usize = 17;
 
-/// Most numerals of more than [`DOUBLE_DIGITS`] significant digits in a document.
+/// Most numerals with more than [`DOUBLE_DIGITS`] significant digits in one document.
 pub const MAX_LONG_NUMERALS: usize = 1000;
 
-/// A numeral that is too long, or one long numeral too many.
+/// A numeral that is too long, or one long numeral more than allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CostlyNumeral {
     /// Line, from 1.
     pub line: usize,
     /// Column in bytes, from 1.
     pub column: usize,
-    /// Which bound it exceeds.
+    /// The exceeded bound.
     pub excess: NumeralExcess,
 }
 
@@ -32,29 +32,31 @@ pub enum NumeralExcess {
     LongNumerals,
 }
 
-/// Whether the double nearest to a numeral is the number that it states. Readers in ECMAScript have doubles alone, so
-/// they read another number where it is not.
+/// Whether the double nearest to a numeral is exactly the number that the numeral states. If it is not, ECMAScript
+/// parsers, which only have doubles, read a different number.
 pub fn is_exact(numeral: &str) -> bool {
     exact(numeral).is_some()
 }
 
-/// The double that is printed as the number that a numeral states; `None` where there is none.
+/// The double whose shortest printed form equals the number that a numeral states; `None` if there is none.
 pub fn exact(numeral: &str) -> Option<f64> {
     let stated = Decimal::read(numeral)?;
-    // No double is printed with more digits. With no more of them, the nearest double is found without long division.
+    // The shortest form of a double never has more digits. Up to this many digits, the nearest double is found without
+    // long division.
     if stated.digits() > DOUBLE_DIGITS {
         return None;
     }
     let value: f64 = stated.to_string().parse().ok().filter(|value: &f64| value.is_finite())?;
-    // The library prints every double in the same few steps; the formatter of the standard library does not.
+    // `serde_json` prints every double in the same few steps; the formatter of the standard library does not.
     let printed = serde_json::to_string(&value).ok()?;
     Decimal::read(&printed)?.states_the_same_as(&stated).then_some(value)
 }
 
-/// Refuses a JSON text with numerals that are too long, or with too many long ones. What is no JSON is the parser's to say.
+/// Refuses a JSON text with a numeral that is too long, or with too many long ones. Syntax errors are left to the
+/// parser.
 ///
 /// # Errors
-/// [`CostlyNumeral`], the first one that is too much.
+/// [`CostlyNumeral`] for the first numeral that exceeds a bound.
 pub fn bound(text: &str) -> Result<(), CostlyNumeral> {
     let bytes = text.as_bytes();
     let (mut at, mut long) = (0, 0);
@@ -82,7 +84,7 @@ pub fn bound(text: &str) -> Result<(), CostlyNumeral> {
     Ok(())
 }
 
-/// The offset behind the string whose first character is at `at`.
+/// The offset after the string whose first character is at `at`.
 fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
     while let Some(byte) = bytes.get(at) {
         at += match byte {
@@ -103,17 +105,17 @@ impl CostlyNumeral {
     }
 }
 
-/// What a decimal numeral states: its sign, its digits without zeros at either end, and the power of ten of the last of
-/// them. Zero has no digits, and its sign states nothing.
+/// The value of a decimal numeral: its sign, its digits without leading and trailing zeros, and the power of ten of its
+/// last digit. Zero has no digits, and its sign has no meaning.
 struct Decimal<'a> {
     is_negative: bool,
-    /// The digits, as they stand before and behind the point.
+    /// The digits before and after the decimal point.
     digits: [&'a str; 2],
     power: i64,
 }
 
 impl<'a> Decimal<'a> {
-    /// `None` for powers that no double has.
+    /// Parses a numeral; `None` for exponents that no double has.
     fn read(text: &'a str) -> Option<Self> {
         let (is_negative, text) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
         let (digits, power) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
@@ -133,7 +135,7 @@ impl<'a> Decimal<'a> {
         Some(Self { is_negative, digits: [whole, fraction], power })
     }
 
-    /// How many digits are significant.
+    /// The number of significant digits.
     fn digits(&self) -> usize {
         self.digits.iter().map(|digits| digits.len()).sum()
     }
@@ -215,7 +217,8 @@ mod tests {
 
     #[test]
     fn a_long_numeral_has_no_exact_double() {
-        // Exactly between two doubles, beside it, and the expansion of a double that is printed with fewer digits.
+        // The exact midpoint of two doubles, a value next to it, and the full expansion of a double whose printed form
+        // has fewer digits.
         for long in
             ["9007199254740993.0000000000000000001", "1.00000000000000011102230246251565404", "1180591620717411303424"]
         {
@@ -230,7 +233,8 @@ mod tests {
         #[test]
         fn a_double_is_exact_however_it_is_written(value in POSITIVE | NEGATIVE | NORMAL | SUBNORMAL, zeros in 0..4_usize) {
             let (plain, zeros) = (format!("{value}"), "0".repeat(zeros));
-            // Two shortest numerals can be equally near; ECMAScript prints the even one, the standard library the other.
+            // Two shortest numerals can be equally near. ECMAScript prints the even one, the standard library the
+            // other.
             let printed = serde_json::to_string(&value).expect("it is finite");
             let [printed, stated] = [&printed, &plain].map(|numeral| Decimal::read(numeral).expect("a numeral"));
             proptest::prop_assume!(stated.states_the_same_as(&printed));

@@ -1,4 +1,4 @@
-//! A JSON object as a record.
+//! Deserializes records from JSON objects only, never from arrays.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,16 +7,16 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// Reads an object as `T`.
+/// Deserializes an object as `T`.
 ///
 /// # Errors
-/// The text is no JSON, no object, or `T` has no such form.
+/// The text is not JSON, it is not an object, or the object does not fit `T`.
 pub fn from_object<'de, T: Deserialize<'de>>(text: &'de [u8]) -> Result<T, serde_json::Error> {
     serde_json::from_slice(text).map(|Object(record)| record)
 }
 
-/// A record that is read from an object. Serde alone would take a list for it too: its items for the members, in the order
-/// in which the program happens to name them.
+/// A record deserialized from an object. Serde alone would also accept an array, whose items would become the fields in
+/// declaration order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Object<T>(pub T);
 

@@ -1,8 +1,8 @@
-//! JSON Pointers (RFC 6901): how a reason names a place in a document.
+//! JSON Pointers (RFC 6901), which locate a reason's value in a document.
 
 use serde_json::Value;
 
-/// The pointer made of `segments`, from the outside in.
+/// The pointer made of `segments`, outermost first.
 pub fn of<'a>(segments: impl IntoIterator<Item = &'a str>) -> String {
     let mut pointer = String::new();
     for segment in segments {
@@ -11,7 +11,7 @@ pub fn of<'a>(segments: impl IntoIterator<Item = &'a str>) -> String {
     pointer
 }
 
-/// Appends one segment, `~` and `/` escaped.
+/// Appends one segment, with `~` and `/` escaped.
 pub fn push(pointer: &mut String, segment: &str) {
     pointer.push('/');
     if !segment.contains(['~', '/']) {
@@ -26,8 +26,8 @@ pub fn push(pointer: &mut String, segment: &str) {
     }
 }
 
-/// The value in `document` at `pointer`. As [`Value::pointer`], which makes two copies of every segment; the checks look
-/// up dozens, and a rule's pointer has nothing to unescape.
+/// The value in `document` at `pointer`. Equivalent to [`Value::pointer`], which copies every segment twice: the checks
+/// look up dozens of pointers, and the pointers in rules contain nothing to unescape.
 pub fn find<'v>(document: &'v Value, pointer: &str) -> Option<&'v Value> {
     if pointer.contains('~') {
         return document.pointer(pointer);
@@ -47,7 +47,7 @@ pub fn find<'v>(document: &'v Value, pointer: &str) -> Option<&'v Value> {
     Some(value)
 }
 
-/// Whether `place` is `ancestor` or lies below it.
+/// Whether `place` equals `ancestor` or is inside it.
 pub fn within(place: &str, ancestor: &str) -> bool {
     place.strip_prefix(ancestor).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -1,4 +1,4 @@
-//! Rows of the registry: the card by the rules of the profile, its binding, and what is remembered of the name.
+//! Rows of the registry: the card under the rules of the profile, its binding, and the continuity of the name.
 
 macro_rules! rows {
     ([$next:ident $($further:ident)*] $($before:tt)*) => { $next! { [$($further)*] $($before)*
@@ -190,7 +190,7 @@ macro_rules! rows {
             "A published schema was changed."
             "The bytes at the canonical location of a released version are not the released ones.";
 
-        // continuity: what this resolver remembers
+        // continuity: compared with what this resolver remembers
         CardChangedSilently "card-changed-silently" Warn Continuity "CL-29" Publisher false
             "The card has changed without a new version."
             "This resolver remembers a trusted card of the same name and version with other bytes; build metadata makes no other version. An agent that pinned the version now gets something else. Compare the two cards; the publisher should give the new one a version of its own and restore the released bytes under the old. Once you accept the change, `clresolve memory forget NAME` starts anew; the key gate.deny makes the gate refuse on this warning.";

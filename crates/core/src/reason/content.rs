@@ -1,4 +1,4 @@
-//! Rows of the registry: fetching the card, and proving its bytes.
+//! Rows of the registry: fetching the card, and verifying its bytes.
 
 macro_rules! rows {
     ([$next:ident $($further:ident)*] $($before:tt)*) => { $next! { [$($further)*] $($before)*

@@ -2,7 +2,7 @@
 
 macro_rules! rows {
     ([$next:ident $($further:ident)*] $($before:tt)*) => { $next! { [$($further)*] $($before)*
-        // the registry of an audit
+        // the audited registry
         RegistryUnreachable "registry-unreachable" Unknown Discovery "" Asker true
             "The registry could not be asked."
             "The host of the manifest, or of the descriptor that leads to it, gave no usable answer, or no gateway has it. Which names it lists is not known, and nothing is said against it. Audit again later, or name another place of its manifest with --registry.";
@@ -10,7 +10,7 @@ macro_rules! rows {
             "The registry is malformed."
             "The document is neither a manifest of a registry nor a descriptor that leads to one, it is too long, or it leads to what must not be asked. So no name is taken from it. Its keeper has to correct it, or another registry is named with --registry.";
 
-        // discovery, of Orloj and of any system
+        // discovery, for Orloj and for any system
         OrRootCardAbsent "or-root-card-absent" Warn Discovery "OR-4" Asker false
             "The host has no root card, so more than one system may be exposed there."
             "Orloj serves a card at /.well-known/agent-card.json only while exactly one system is exposed. Without one, none of several is the host's own: name the system whose card is meant (--system).";
@@ -39,7 +39,7 @@ macro_rules! rows {
             "No name on ENS vouches for these bytes."
             "Either no CommandLayer card was found, or the name that it states is not trusted, or the name's proven card has other bytes. A card that only a host serves is that host's word.";
 
-        // the signatures of a card, and the roots that a verifier names
+        // the signatures of a card, and the verifier's trust roots
         SignatureMissing "signature-missing" Fail Signature "" Publisher false
             "The card is not signed."
             "The card has no member signatures, or an empty one. An unsigned card may be honest, but its origin is not shown. The publisher can sign it, for instance with `clresolve signature sign`.";

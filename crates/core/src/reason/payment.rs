@@ -1,4 +1,4 @@
-//! Rows of the registry: whether a payment may be made. They stand in decisions, never in a verdict.
+//! Rows of the registry: whether a payment may be made. These codes appear in decisions, never in a verdict.
 
 macro_rules! rows {
     ([$next:ident $($further:ident)*] $($before:tt)*) => { $next! { [$($further)*] $($before)*
@@ -59,7 +59,7 @@ macro_rules! rows {
             "The terms' resource.url is not exactly the URL that answered."
             "Either the host is the same, and scheme, port, path or query differ, as behind an honest proxy; or resource.url names a tool, which is called where the agent's tools are. So it is reported and decides nothing.";
 
-        // what was signed
+        // the signed payment
         PaymentSignatureMismatch "payment-signature-mismatch" Fail Payment "" Asker false
             "What was signed is not what was decided."
             "The payment header is compared by what its signature permits (to, value, asset, chain, validBefore, or Permit2's spender and witness), never by what it says it accepted. Something between the decision and the signature changed the terms: do not send the header.";

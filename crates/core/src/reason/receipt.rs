@@ -1,4 +1,4 @@
-//! Rows of the registry: whether a receipt holds. They stand in what is said of receipts, never in a verdict.
+//! Rows of the registry: whether a receipt is valid. These codes appear in receipt reports, never in a verdict.
 
 macro_rules! rows {
     ([$next:ident $($further:ident)*] $($before:tt)*) => { $next! { [$($further)*] $($before)*
@@ -22,7 +22,7 @@ macro_rules! rows {
             "The receipt names another key than the one that its signer publishes."
             "The key id of the receipt is compared with cl.sig.kid of the signer's name. Where keys were rotated, the receipt can be verified as of an older block (--block).";
 
-        // whose it is
+        // whose receipt it is
         ReceiptKeyUnpublished "receipt-key-unpublished" Unknown Receipt "" Publisher true
             "The key that should have signed the receipt could not be learned."
             "The agent's record cl.receipt.signer names the signer (the agent itself where it is not set); that name's cl.sig.pub holds the key (ed25519: and base64) and cl.sig.kid its id. A record is not set, is no key, or could not be read settled at the block of the verdict. A key that the receipt itself brings proves nothing.";
@@ -44,7 +44,7 @@ macro_rules! rows {
             "A time that the receipt states cannot be right."
             "A signed time is no RFC 3339 time, lies more than five minutes in the future or before the purchase, or the end of the execution lies before its beginning. Of a receipt of x402's own this is issuedAt.";
 
-        // that it was paid for
+        // whether the call was paid for
         SettlementMismatch "settlement-mismatch" Fail Receipt "" Publisher false
             "The payment was settled otherwise than it was permitted, or not at all."
             "What was decided, what the payment header permits, what the seller's reply says and what the chain holds are compared: network, asset, amount, payer and payee, the nonce, and the transaction that a receipt of x402's own names. Two of them differ, or the transaction failed, or it holds another transfer. Logs of other contracts never count.";

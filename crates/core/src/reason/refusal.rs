@@ -1,4 +1,4 @@
-//! Codes of what a face refuses, as opposed to what it finds out about a name. They never stand in a verdict.
+//! Codes for refused requests, as opposed to findings about a name. They never appear in a verdict.
 
 use std::fmt;
 
@@ -6,52 +6,52 @@ use serde::Serialize;
 
 use super::{Code, URI_PREFIX};
 
-/// Why a request got no verdict, or may not pass. As stable as [`Code`], and never equal to one.
+/// Why a request got no verdict, or was refused. Codes are as stable as [`Code`], and no code is in both enums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
-    /// The request does not have the form that its route expects.
+    /// The request does not have the form that its route requires.
     RequestMalformed,
-    /// The path of a request to the gate could be another agent's for the next hop.
+    /// The next hop could read the path of a request to the gate as that of another agent.
     RequestAmbiguous,
-    /// The request did not arrive in time.
+    /// The request did not arrive completely in time.
     RequestTimeout,
     /// The body is too long.
     BodyTooLarge,
-    /// The body is of a media type that the route does not read.
+    /// The route does not accept the media type of the body.
     MediaTypeUnsupported,
-    /// There is no answer in a media type that the request accepts.
+    /// The request accepts none of the media types in which the response is available.
     NotAcceptable,
-    /// The header `Host`, `Origin` or `Sec-Fetch-Site` names nobody for whom the route does this.
+    /// The header `Host`, `Origin` or `Sec-Fetch-Site` does not name an allowed origin for this route.
     HostUnexpected,
     /// No route has this path.
     RouteUnknown,
-    /// The route does not answer this method.
+    /// The route does not support this method.
     MethodUnsupported,
     /// The profile does not exist.
     ProfileUnknown,
-    /// The client asks for too much at once, or has asked for too many new names.
+    /// The client has too many concurrent requests, or has requested too many new names.
     ClientOverQuota,
-    /// Too much is asked of the daemon at once.
+    /// The daemon has too many concurrent requests.
     Overloaded,
-    /// The daemon is about to end.
+    /// The daemon is shutting down.
     Draining,
-    /// The gate's deadline passed; the run goes on.
+    /// The gate's deadline passed. The resolution continues.
     DeadlinePassed,
-    /// The run did not end in time.
+    /// The resolution did not finish in time.
     RunOverdue,
-    /// The verdict is trusted, but the configuration demands a stronger proof.
+    /// The verdict is trusted, but the configuration requires a stronger proof.
     ProofTooWeak,
     /// The verdict is trusted, but the agent does not implement the verb.
     VerbNotImplemented,
-    /// The agent implements the verb, but its entry serves another one.
+    /// The agent implements the verb, but its entry is for another one.
     VerbWithoutEntry,
     /// The verdict is trusted, but the card does not list the network.
     NetworkNotListed,
-    /// There is no card under this path.
+    /// No card has this path.
     CardAbsent,
     /// The resources that cards are generated from cannot be read.
     ResourcesUnreadable,
-    /// What the operator asked to put in force cannot be.
+    /// The requested configuration cannot be applied.
     ConfigurationRefused,
     /// A bug in the daemon.
     InternalError,
@@ -156,7 +156,7 @@ impl Serialize for Refusal {
     }
 }
 
-/// One short sentence about the reason or the refusal with this slug.
+/// The title of the reason or refusal with this slug.
 pub fn title_of(slug: &str) -> Option<&'static str> {
     let refusal = || Refusal::ALL.into_iter().find(|refusal| refusal.slug() == slug).map(Refusal::title);
     Code::from_slug(slug).map(|code| code.entry().title).or_else(refusal)

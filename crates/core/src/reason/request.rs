@@ -1,4 +1,4 @@
-//! Rows of the registry: whether a request is fit to be sent. They stand in what is said of requests, never in a verdict.
+//! Rows of the registry: whether a request may be sent. These codes appear in request reports, never in a verdict.
 
 macro_rules! rows {
     ([$next:ident $($further:ident)*] $($before:tt)*) => { $next! { [$($further)*] $($before)*

@@ -1,8 +1,8 @@
-//! Rows of the registry: cards of any system, judged by themselves.
+//! Rows of the registry: cards of any system, each judged on its own.
 
 macro_rules! rows {
     ([$next:ident $($further:ident)*] $($before:tt)*) => { $next! { [$($further)*] $($before)*
-        // cards of every system, judged by themselves
+        // cards of every system, each judged on its own
         FlavourUnknown "flavour-unknown" Fail Document "" Publisher false
             "The card system of the document is not known."
             "No member tells which card system the document belongs to: CommandLayer, Aevum, Orloj, MA²D or A2A. It is not guessed. Name the system with --as, and its rules say what is missing.";
