@@ -1,7 +1,7 @@
-//! JWS in compact form (RFC 7515) with Ed25519 (RFC 8037), in the one form that is written and accepted here.
+//! Compact JWS (RFC 7515) with Ed25519 (RFC 8037), restricted to one form.
 //!
-//! The protected header has three members and no other: `alg` (`EdDSA`), `kid` (the key's RFC 7638 thumbprint) and
-//! `typ` (RFC 8725, 3.11). So a signature for one purpose is never accepted for another.
+//! The protected header has exactly three members: `alg` (`EdDSA`), `kid` (the key's RFC 7638 thumbprint) and `typ`
+//! (RFC 8725, section 3.11). Because `typ` is checked, a signature for one purpose is never accepted for another.
 
 use base64::Engine as _;
 use clresolve_core::json::{JsonError, Limits, parse};
@@ -10,19 +10,19 @@ use serde_json::Value;
 use crate::BASE64URL;
 use crate::key::{ALGORITHM, TrustedKeys};
 
-/// Longest protected header, in decoded bytes; ours has some hundred.
+/// Longest protected header, in decoded bytes. Headers made here have about a hundred.
 const MAX_HEADER_BYTES: usize = 1024;
 
 /// The purpose of a JWS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// `typ` of the protected header.
+    /// The value of `typ` in the protected header.
     pub typ: &'static str,
     /// Longest JWS of this kind, in bytes.
     pub max_bytes: usize,
 }
 
-/// The payload's bytes and the thumbprint of the key, if header and signature are valid.
+/// Verifies header and signature of a compact JWS. Returns the payload and the thumbprint of the key.
 pub fn verify_compact(jws: &str, keys: &TrustedKeys, kind: &Kind) -> Result<(Vec<u8>, String), JwsError> {
     if jws.len() > kind.max_bytes {
         return Err(JwsError::TooLong { most: kind.max_bytes });
@@ -40,7 +40,7 @@ pub fn verify_compact(jws: &str, keys: &TrustedKeys, kind: &Kind) -> Result<(Vec
     Ok((decoded(payload)?, key_id))
 }
 
-/// The thumbprint of the key, if a JWS without its payload (RFC 7515, appendix F) is valid over `payload`.
+/// Verifies a detached JWS (RFC 7515, appendix F) over `payload`. Returns the thumbprint of the key.
 pub fn verify_detached(jws: &str, payload: &[u8], keys: &TrustedKeys, kind: &Kind) -> Result<String, JwsError> {
     if jws.len() > kind.max_bytes {
         return Err(JwsError::TooLong { most: kind.max_bytes });
@@ -55,7 +55,7 @@ fn decoded(part: &str) -> Result<Vec<u8>, JwsError> {
     BASE64URL.decode(part).map_err(|_| JwsError::NotBase64Url)
 }
 
-/// `kid` of a protected header that has the three members and no other. So `jku`, `jwk`, `x5u` and `crit` are refused.
+/// The `kid` of a protected header. A header with any other member, such as `jku`, `jwk`, `x5u` or `crit`, is refused.
 fn key_of(header: &[u8], typ: &str) -> Result<String, JwsError> {
     let limits = Limits { bytes: MAX_HEADER_BYTES, ..Limits::CARD };
     let header = parse(header, limits).map_err(JwsError::Header)?;
@@ -74,7 +74,7 @@ fn key_of(header: &[u8], typ: &str) -> Result<String, JwsError> {
     Ok(text("kid").to_owned())
 }
 
-/// Why a JWS is refused. It may hold foreign text.
+/// Why a JWS is refused. The message may contain foreign text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JwsError {
@@ -87,37 +87,37 @@ pub enum JwsError {
     /// The protected header is not strict JSON.
     #[error("the header is not strict JSON: {0}")]
     Header(JsonError),
-    /// The protected header has another member.
+    /// The protected header has a member other than `alg`, `kid` and `typ`.
     #[error("the header has a member that is not accepted: `{member}`")]
     HeaderMember {
-        /// The member.
+        /// Name of the member.
         member: String,
     },
-    /// No trusted key has the thumbprint that `kid` names.
+    /// No trusted key has the thumbprint in `kid`.
     #[error("no trusted key has the id `{kid}`; fetch the issuer's keys anew if they may have changed")]
     KeyUnknown {
-        /// `kid`; empty if the header has no such member.
+        /// The value of `kid`; empty if the header has no such member.
         kid: String,
     },
     /// A part is not base64url without padding.
     #[error("not base64url")]
     NotBase64Url,
-    /// Not three parts separated by dots.
+    /// The text does not have three parts separated by dots.
     #[error("not a JWS in compact form: three parts separated by dots")]
     NotCompact,
-    /// Not two parts with two dots between them.
+    /// The text does not have two parts separated by two dots.
     #[error("not a detached JWS: header and signature with two dots between them")]
     NotDetached,
     /// The signature is not valid.
     #[error("the signature is not valid")]
     Signature,
-    /// Longer than the limit of its kind.
+    /// The JWS exceeds the limit of its kind.
     #[error("longer than {most} bytes")]
     TooLong {
         /// The limit in bytes.
         most: usize,
     },
-    /// `typ` is not that of its kind.
+    /// `typ` is not the value required by the kind.
     #[error("typ is `{observed}`, not {expected}")]
     Type {
         /// The expected value.

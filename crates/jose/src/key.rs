@@ -1,4 +1,4 @@
-//! Ed25519 keys: PKCS#8 in PEM for the private one, JSON Web Keys (RFC 7517, RFC 8037) for public ones.
+//! Ed25519 keys: PKCS#8 in PEM for private keys, JSON Web Keys (RFC 7517, RFC 8037) for public keys.
 
 use std::fmt;
 
@@ -15,32 +15,32 @@ use clresolve_core::json::{Limits, parse};
 
 use crate::BASE64URL;
 
-/// `alg` of the keys and signatures that are made here.
+/// The `alg` of keys and signatures that this crate creates.
 pub const ALGORITHM: &str = "EdDSA";
 
-/// The registered names of EdDSA with Ed25519: that of RFC 8037, and the one that replaces it (RFC 9864, 2.2).
+/// The registered names of EdDSA with Ed25519: the name of RFC 8037, and its replacement (RFC 9864, section 2.2).
 pub const ED25519_ALGORITHMS: [&str; 2] = [ALGORITHM, "Ed25519"];
 
-/// Most keys of a set: the one that signs, the next, and those before it.
+/// Most keys in a set: the current signing key, the next one, and previous ones.
 pub const MAX_KEYS: usize = 64;
 
-/// What a record with a public key begins with: as it is documented, and as CommandLayer's SDKs take it too.
+/// Prefixes of a record with a public key: the documented one, and the one that CommandLayer's SDKs also accept.
 const RECORD_PREFIXES: [&str; 2] = ["ed25519:", "ed25519="];
 
-/// Bytes of a public key.
+/// Length of a public key in bytes.
 const KEY_BYTES: usize = 32;
 
-/// Bytes of a signature.
+/// Length of a signature in bytes.
 const SIGNATURE_BYTES: usize = 64;
 
-/// A private key. Its bytes are wiped when it is dropped, and it is never printed.
+/// A private key. Its bytes are zeroed on drop, and it is never printed.
 pub struct SigningKey {
     secret: ed25519_dalek::SigningKey,
     public: PublicKey,
 }
 
 impl SigningKey {
-    /// A new key from the system's randomness.
+    /// Generates a key from the system's random number generator.
     ///
     /// # Errors
     /// [`KeyError::NoRandomness`].
@@ -50,17 +50,17 @@ impl SigningKey {
         Self::of(ed25519_dalek::SigningKey::from_bytes(&seed))
     }
 
-    /// Reads PKCS#8 in PEM, as `openssl genpkey -algorithm ed25519` writes it.
+    /// Parses PKCS#8 in PEM, as `openssl genpkey -algorithm ed25519` writes it.
     ///
     /// # Errors
-    /// [`KeyError::NotPkcs8`], which holds nothing of the input.
+    /// [`KeyError::NotPkcs8`], which contains nothing of the input.
     pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
         Self::of(ed25519_dalek::SigningKey::from_pkcs8_pem(pem).map_err(|_| KeyError::NotPkcs8)?)
     }
 
     /// The key as PKCS#8 in PEM.
     pub fn to_pem(&self) -> Result<Zeroizing<String>, KeyError> {
-        // Without the public key beside it: OpenSSL before 3.0 reads only the older form.
+        // Without the public key: OpenSSL before 3.0 reads only the older form, which lacks it.
         let pair = ed25519_dalek::pkcs8::KeypairBytes { secret_key: self.secret.to_bytes(), public_key: None };
         pair.to_pkcs8_pem(LineEnding::LF).map_err(|_| KeyError::NotPkcs8)
     }
@@ -70,7 +70,7 @@ impl SigningKey {
         Ok(Self { secret, public })
     }
 
-    /// The public key.
+    /// The corresponding public key.
     pub const fn public(&self) -> &PublicKey {
         &self.public
     }
@@ -80,7 +80,7 @@ impl SigningKey {
         self.secret.sign(message).to_bytes()
     }
 
-    /// A JWS in compact form over `payload`, of the type `typ`.
+    /// Signs `payload` as a compact JWS with this `typ`.
     pub fn sign_compact(&self, typ: &str, payload: &[u8]) -> String {
         let header = json!({"alg": ALGORITHM, "kid": self.public.id, "typ": typ}).to_string();
         let mut jws = BASE64URL.encode(header);
@@ -92,7 +92,7 @@ impl SigningKey {
         jws
     }
 
-    /// A JWS of the type `typ` over `payload`, without it (RFC 7515, appendix F).
+    /// Signs `payload` as a detached JWS with this `typ` (RFC 7515, appendix F).
     pub fn sign_detached(&self, typ: &str, payload: &[u8]) -> String {
         let whole = self.sign_compact(typ, payload);
         let (header, rest) = whole.split_once('.').expect("three parts");
@@ -118,14 +118,15 @@ impl PublicKey {
     /// A key from its 32 bytes.
     ///
     /// # Errors
-    /// [`KeyError::Weak`] if they are not the canonical form of a point of the curve, or if the point has small order:
-    /// then anyone can make signatures that verify.
+    /// [`KeyError::Weak`] if the bytes are not the canonical encoding of a curve point, or if the point has small
+    /// order. For a point of small order, anyone can make signatures that verify.
     pub fn from_bytes(bytes: &[u8; KEY_BYTES]) -> Result<Self, KeyError> {
         Self::of(VerifyingKey::from_bytes(bytes).map_err(|_| KeyError::Weak)?)
     }
 
-    /// Reads the value of the record `cl.sig.pub`: `ed25519:` or `ed25519=`, and the key's 32 bytes in base64, of any usual
-    /// alphabet, or as 64 hex digits, with or without `0x`; hex digits may stand alone. No text has two readings.
+    /// Parses the value of the record `cl.sig.pub`: `ed25519:` or `ed25519=`, then the key's 32 bytes in base64 (any
+    /// common alphabet) or as 64 hex digits, with or without `0x`. Hex digits may also appear without the prefix. No
+    /// text can be read in two ways.
     ///
     /// # Errors
     /// [`KeyError::NotRecord`], or [`KeyError::Weak`].
@@ -147,13 +148,13 @@ impl PublicKey {
             return Err(KeyError::Weak);
         }
         let x = BASE64URL.encode(key.as_bytes());
-        // RFC 7638: the required members in the order of their names, without white space.
+        // RFC 7638: the required members, sorted by name, without white space.
         let canonical = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}"#);
         let id = BASE64URL.encode(Digest::of(canonical.as_bytes()).as_bytes());
         Ok(Self { key, id })
     }
 
-    /// The thumbprint: 43 characters of base64url.
+    /// The RFC 7638 thumbprint: 43 characters of base64url.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -171,18 +172,18 @@ impl PublicKey {
         })
     }
 
-    /// Whether this key has signed `message`. Stricter than RFC 8032: malleable signatures are refused.
+    /// Whether this key signed `message`. Stricter than RFC 8032: malleable signatures are refused.
     pub fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
         Signature::from_slice(signature).is_ok_and(|signature| self.key.verify_strict(message, &signature).is_ok())
     }
 
-    /// The key of a JSON Web Key's member `x`.
+    /// Parses the member `x` of a JSON Web Key.
     pub fn from_x(x: &str) -> Result<Self, KeyError> {
         let bytes = BASE64URL.decode(x).ok().and_then(|bytes| bytes.try_into().ok());
         Self::from_bytes(&bytes.ok_or(KeyError::NotJwk)?)
     }
 
-    /// The key of a JSON Web Key; `None` for a key of another kind, which a set may hold too (RFC 7517, 5).
+    /// Parses a JSON Web Key; `None` for another key type, which a set may also contain (RFC 7517, section 5).
     fn from_jwk(jwk: &Value) -> Result<Option<Self>, KeyError> {
         let text = |member: &str| jwk.get(member).and_then(Value::as_str);
         if text("kty") != Some("OKP") || text("crv") != Some("Ed25519") {
@@ -210,11 +211,11 @@ impl PublicKey {
 pub struct TrustedKeys(Vec<PublicKey>);
 
 impl TrustedKeys {
-    /// Reads a JSON Web Key Set (RFC 7517). Keys that are not for Ed25519 signatures are skipped.
+    /// Parses a JSON Web Key Set (RFC 7517). Keys that are not for Ed25519 signatures are skipped.
     ///
     /// # Errors
-    /// If it is not such a set, has no such key, or has a key that is private, weak or under another id than its
-    /// thumbprint.
+    /// The text is not a JSON Web Key Set, it contains no Ed25519 key, or one of its keys is private, is weak, or has a
+    /// `kid` other than its thumbprint.
     pub fn from_jwks(bytes: &[u8]) -> Result<Self, KeyError> {
         let list = key_list(bytes)?;
         let keys: Vec<_> =
@@ -227,12 +228,12 @@ impl TrustedKeys {
         json!({ "keys": self.0.iter().map(PublicKey::to_jwk).collect::<Vec<_>>() })
     }
 
-    /// The key of this thumbprint.
+    /// The key with this thumbprint.
     pub fn get(&self, id: &str) -> Option<&PublicKey> {
         self.0.iter().find(|key| key.id == id)
     }
 
-    /// Adds the keys of `more` that are missing here.
+    /// Adds the keys of `more` that are not in this set yet.
     pub fn extend(&mut self, more: Self) {
         for key in more.0 {
             if self.get(key.id()).is_none() {
@@ -242,7 +243,7 @@ impl TrustedKeys {
     }
 }
 
-/// The keys of a JSON Web Key Set as they are written, of any kind.
+/// The keys of a JSON Web Key Set as unparsed JSON, of any key type.
 ///
 /// # Errors
 /// [`KeyError::NotJwks`].
@@ -267,7 +268,8 @@ impl From<&PublicKey> for TrustedKeys {
     }
 }
 
-/// The bytes of 64 hex digits, with or without `0x`. In base64 as many digits are 48 bytes.
+/// The bytes of 64 hex digits, with or without `0x`. Base64 cannot be mistaken for them: 64 base64 digits encode 48
+/// bytes.
 fn in_hex(text: &str) -> Option<[u8; KEY_BYTES]> {
     let digits = text.strip_prefix("0x").unwrap_or(text).as_bytes();
     if digits.len() != 2 * KEY_BYTES {
@@ -281,32 +283,32 @@ fn in_hex(text: &str) -> Option<[u8; KEY_BYTES]> {
     Some(bytes)
 }
 
-/// Why a key is refused. No error holds any part of a key.
+/// Why a key is refused. No error contains any part of a private key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// The set has no Ed25519 key for signatures.
+    /// The set contains no Ed25519 key for signatures.
     #[error("the set has no Ed25519 key for signatures")]
     NoKey,
-    /// The system has no randomness.
+    /// The system's random number generator failed.
     #[error("the system has no randomness")]
     NoRandomness,
-    /// Not a private key that can sign cards.
+    /// The text is not a private key that can sign cards.
     #[error("expected a key as PKCS#8 in PEM: Ed25519, P-256 or RSA of 2048 to 4096 bits with the exponent 65537")]
     NotCardKey,
     /// A member of a public key is missing or malformed.
     #[error("a member of a key is missing, or not base64url of the right length")]
     NotJwk,
-    /// Not a JSON Web Key Set.
+    /// The text is not a JSON Web Key Set.
     #[error("not a JSON Web Key Set: {detail}")]
     NotJwks {
         /// What is wrong.
         detail: String,
     },
-    /// Not in the form of a `cl.sig.pub` record.
+    /// The text does not have the form of a `cl.sig.pub` record.
     #[error("expected ed25519: and 32 bytes in base64")]
     NotRecord,
-    /// Not a private Ed25519 key.
+    /// The text is not a private Ed25519 key in PKCS#8.
     #[error(
         "expected an Ed25519 key as PKCS#8 in PEM, as `clresolve signature key new` or `openssl genpkey -algorithm ed25519` write it"
     )]
@@ -314,10 +316,10 @@ pub enum KeyError {
     /// `kid` is not the key's thumbprint.
     #[error("the `kid` of a key is not its RFC 7638 thumbprint")]
     OtherId,
-    /// A private key among public ones.
+    /// A private key where public keys are expected.
     #[error("the set holds a private key (`d`); publish public keys only, and treat that key as compromised")]
     Private,
-    /// A key of small order, or not in the canonical form of a point.
+    /// The key has small order, or is not the canonical encoding of a point.
     #[error("a key is weak: it is not a point of the curve, has small order, or is not in canonical form")]
     Weak,
 }

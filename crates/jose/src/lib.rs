@@ -1,5 +1,5 @@
-//! Ed25519 keys, JSON Web Key Sets and compact JWS: what verdicts, cards and receipts are signed with. No I/O: the
-//! program reads key files.
+//! Ed25519 keys, JSON Web Key Sets and compact JWS, for the signatures of verdicts, cards and receipts. No I/O: the
+//! caller reads key files.
 
 mod jws;
 mod key;
