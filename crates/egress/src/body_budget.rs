@@ -1,4 +1,4 @@
-//! Memory for the long bodies of one server.
+//! A memory budget for the long bodies of one server.
 
 use std::sync::Arc;
 
@@ -7,36 +7,36 @@ use tokio::time::{Instant, timeout_at};
 
 use clresolve_core::fetch::{Cause, FetchError};
 
-/// Bytes of one body that need no reservation. Most cards, directories and replies of endpoints are shorter, and the HTTP
-/// client, which reads twice as much at a time after each full read, has not come to long reads then.
+/// Bytes of one body that need no reservation. Most cards, directories and endpoint replies are shorter. The HTTP
+/// client doubles its read size after each full read, and at this length its reads are still short.
 pub const SHORT_BODY: usize = 16 << 10;
 
-/// Bytes that one server's bodies beyond [`SHORT_BODY`] may have in memory together.
+/// The bytes in memory that the bodies of one server longer than [`SHORT_BODY`] may use together.
 ///
-/// A server that floods many requests at once then costs this many bytes, and keeps only its own other answers waiting.
-/// A body reserves all that it may need at once, so that no two of them wait for each other.
+/// A server that sends many long bodies at once therefore costs at most this many bytes, and only delays its own other
+/// responses. A body reserves its maximum in one step, so two bodies cannot deadlock.
 #[derive(Clone, Debug)]
 pub struct BodyBudget {
     free: Arc<Semaphore>,
     bytes: u32,
 }
 
-/// A part of a [`BodyBudget`], given back when it is dropped.
+/// A share of a [`BodyBudget`], returned on drop.
 #[derive(Debug)]
 pub struct BodyReservation {
     _permit: OwnedSemaphorePermit,
 }
 
 impl BodyBudget {
-    /// A budget of `bytes`, all free.
+    /// A budget of `bytes`, all of them free.
     pub fn new(bytes: u32) -> Self {
         Self { free: Arc::new(Semaphore::new(bytes as usize)), bytes }
     }
 
-    /// Waits until `bytes` are free. A body that is longer than the whole budget gets all of it.
+    /// Waits until `bytes` are free. A body longer than the whole budget reserves all of it.
     ///
     /// # Errors
-    /// [`Cause::Timeout`] when they are not free by `deadline`.
+    /// [`Cause::Timeout`] if they are not free by `deadline`.
     pub async fn reserve(&self, bytes: usize, deadline: Instant) -> Result<BodyReservation, FetchError> {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(self.bytes);
         let permit = timeout_at(deadline, Arc::clone(&self.free).acquire_many_owned(bytes)).await;

@@ -1,4 +1,4 @@
-//! The HTTP clients behind the doors: one for each door and port, with TLS and a resolver of their own.
+//! The HTTP clients behind the doors: one per door and port, each with its own TLS configuration and resolver.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,29 +19,29 @@ use super::pacer::Pacer;
 use clresolve_core::fetch::{Cause, EgressViolation, FetchError, Forbidden};
 use clresolve_core::text::excerpt;
 
-/// Most header lines of a response.
+/// Most header lines in a response.
 const HEADER_LINES: usize = 100;
 
-/// How long an unused connection is kept. Common servers close it after 60 s or more.
+/// How long an idle connection is kept. Common servers close idle connections after 60 s or more.
 const POOL_IDLE: Duration = Duration::from_secs(50);
 
-/// Unused connections kept per host.
+/// Idle connections kept per host.
 const POOL_PER_HOST: usize = 4;
 
-/// Bytes of the long bodies of one configured origin that are read at the same time: two replies of the longest kind.
+/// Memory budget in bytes for the long bodies of one configured origin: two replies of maximum length.
 const BODY_BYTES: u32 = 2 << 20;
 
-/// The clients, made when first needed.
+/// The clients, each created on first use.
 pub(super) struct Clients {
     pub(super) guard: Arc<Guard>,
     pub(super) extra_roots: Vec<CertificateDer<'static>>,
-    /// Made when first needed: reading the platform's roots takes milliseconds that `--help` need not pay.
+    /// Created on first use: loading the platform's trust roots takes milliseconds, which `--help` should not cost.
     pub(super) tls: OnceLock<rustls::ClientConfig>,
-    /// Bounded: a foreign URL's port is on a list, an operator's is in the configuration.
+    /// Bounded in size: foreign URLs can only use the allowed ports, and the operator's ports are in the configuration.
     pub(super) clients: Mutex<HashMap<(Door, u16), Client>>,
-    /// Of the configured origins.
+    /// One budget per configured origin.
     pub(super) bodies: Mutex<HashMap<Origin, BodyBudget>>,
-    /// The pace of each server, where requests are paced.
+    /// The pacer, if requests are paced.
     pub(super) pacer: Option<Pacer>,
 }
 
@@ -51,13 +51,13 @@ impl Clients {
         clients.entry((door, port)).or_insert_with(|| self.build(door, port)).clone()
     }
 
-    /// What the long bodies of a configured origin share.
+    /// The body budget of a configured origin.
     pub(super) fn bodies(&self, origin: &Origin) -> BodyBudget {
         let mut bodies = self.bodies.lock().unwrap_or_else(PoisonError::into_inner);
         bodies.entry(origin.clone()).or_insert_with(|| BodyBudget::new(BODY_BYTES)).clone()
     }
 
-    /// TLS as all clients have it.
+    /// The TLS configuration of all clients.
     pub(super) fn tls(&self) -> &rustls::ClientConfig {
         self.tls.get_or_init(|| tls_config(&self.extra_roots))
     }
@@ -86,7 +86,7 @@ impl Clients {
     }
 }
 
-/// TLS over the platform's verifier. A machine without trust roots gets a client that trusts no server.
+/// TLS with the platform's certificate verifier. On a machine without trust roots, the client trusts no server.
 fn tls_config(extra_roots: &[CertificateDer<'static>]) -> rustls::ClientConfig {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -119,7 +119,7 @@ pub(super) fn parse_roots(files: &[Bytes]) -> Result<Vec<CertificateDer<'static>
     Ok(roots)
 }
 
-/// The resolver of one client: it knows the port, and returns checked addresses only.
+/// The resolver of one client. It knows the port, and returns only checked addresses.
 struct Dialer {
     door: Door,
     port: u16,
@@ -137,7 +137,7 @@ impl dns::Resolve for Dialer {
     }
 }
 
-/// A [`FetchError`] without the name of its target.
+/// A [`FetchError`] without its target.
 pub(super) enum SendError {
     Refused(EgressViolation),
     Failed(Cause),
@@ -188,10 +188,10 @@ impl SendError {
     }
 }
 
-/// Links of an error chain that are looked at: more than any chain of the HTTP client has.
+/// Most errors of an error chain that are inspected: more than any chain of the HTTP client has.
 const MAX_ERROR_CHAIN: usize = 16;
 
-/// What an error wraps. The `source` of an I/O error skips the error right inside it.
+/// The wrapped error. An I/O error's `source` skips the error directly inside it.
 fn inner<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a (dyn std::error::Error + 'static)> {
     match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
         Some(wrapped) => Some(wrapped),
@@ -207,7 +207,7 @@ mod tests {
     use crate::guard::Lookup;
     use crate::{Egress, EgressConfig};
 
-    /// Every name leads to this machine.
+    /// Resolves every name to this machine.
     struct Inward;
 
     #[async_trait::async_trait]

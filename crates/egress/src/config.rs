@@ -1,4 +1,4 @@
-//! What the operator says about both doors.
+//! The operator's settings for both doors.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,33 +8,32 @@ use tokio::time::Instant;
 
 use crate::origin::{ConnectTo, OriginSpec};
 
-/// Time limit of one TCP and TLS handshake, look-up included.
+/// Timeout for connecting: DNS lookup, TCP and TLS handshake.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Time limit from sending a request to the end of the response head.
+/// Timeout from sending a request to the end of the response head.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Longest total time limit that is honoured. A longer one means "no limit", and an instant that far ahead may
-/// overflow.
+/// Longest total timeout that is applied. A longer one means "no limit", and adding it to an instant may overflow.
 const MAX_TOTAL: Duration = Duration::from_secs(24 * 3600);
 
-/// What the operator allows and denies beyond the built-in rules.
+/// What the operator allows and denies in addition to the built-in rules.
 #[derive(Clone, Debug)]
 pub struct EgressConfig {
-    /// Origins for which the foreign door is loosened: private names, addresses and that port. It is `https` only all the
-    /// same; [`Egress::plain`](crate::Egress::plain) takes plain `http`.
+    /// Origins for which the foreign door accepts private names, private addresses and that port. Only `https` is
+    /// allowed through it; [`Egress::plain`](crate::Egress::plain) sends plain `http`.
     pub allow_host: Vec<OriginSpec>,
-    /// Detours, for both doors.
+    /// Connection overrides for both doors.
     pub connect_to: Vec<ConnectTo>,
-    /// PEM files with trust roots beside the platform's.
+    /// PEM files with trust roots in addition to the platform's.
     pub extra_roots: Vec<Bytes>,
-    /// Listeners of this process, reachable through neither door.
+    /// Listeners of this process. Neither door connects to them.
     pub denied: Vec<SocketAddr>,
-    /// Limit of one TCP and TLS handshake, look-up included.
+    /// Timeout for connecting: DNS lookup, TCP and TLS handshake.
     pub connect_timeout: Duration,
-    /// Limit from sending a request to the end of the response head.
+    /// Timeout from sending a request to the end of the response head.
     pub head_timeout: Duration,
-    /// Whether servers are asked at a pace that they bear, for lists of names.
+    /// Whether requests are paced per server, for lists of names.
     pub is_paced: bool,
 }
 
@@ -52,21 +51,21 @@ impl Default for EgressConfig {
     }
 }
 
-/// Why an [`Egress`](crate::Egress) cannot be made.
+/// Why an [`Egress`](crate::Egress) cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EgressError {
-    /// An extra root is no PEM file with at least one certificate.
+    /// The extra root at this index is not a PEM file with at least one certificate.
     #[error("extra trust root {0}: not a PEM file with certificates")]
     NotPem(usize),
-    /// A certificate of an extra root cannot be a trust anchor.
+    /// The extra root at this index contains a certificate that cannot be a trust anchor.
     #[error("extra trust root {0}: a certificate in it cannot be a trust anchor")]
     NotAnAnchor(usize),
 }
 
-/// The deadline of a time limit that begins now.
+/// The deadline for a timeout that starts now.
 pub fn deadline_in(limit: Duration) -> Instant {
     Instant::now() + limit.min(MAX_TOTAL)
 }
 
-/// How messages name what the operator configured: its host may hold a key.
+/// How messages refer to a configured endpoint, because its host may contain an API key.
 pub(crate) const CONFIGURED: &str = "the configured endpoint";

@@ -1,17 +1,17 @@
-//! Counts of upstream requests, through the facade `metrics`: without a recorder a call costs almost nothing.
+//! Counts upstream requests through the `metrics` facade. Without a recorder, a call costs almost nothing.
 //!
-//! No label is foreign text: endpoints and gateways have the labels of the configuration.
+//! No label contains foreign text: the labels of endpoints and gateways come from the configuration.
 
 use clresolve_core::fetch::{Cause, FetchError};
 use metrics::{counter, gauge};
 
-/// The counter of upstream requests, by kind, label of the endpoint and outcome.
+/// Counter of upstream requests, by kind, endpoint label and outcome.
 pub const UPSTREAM_REQUESTS: &str = "clresolve_upstream_requests_total";
 
-/// The gauge of upstreams: 1 where the latest request was answered, else 0. By kind and label of the endpoint.
+/// Gauge of upstreams, by kind and endpoint label: 1 if the latest request was answered, otherwise 0.
 pub const UPSTREAM_UP: &str = "clresolve_upstream_up";
 
-/// The label of every host that a name, a card or a contract chose.
+/// The label of every host that a name, a card or a contract names.
 pub const FOREIGN: &str = "foreign";
 
 /// The kind of an outbound request.
@@ -38,24 +38,25 @@ pub enum Upstream {
 pub enum RequestOutcome {
     /// An answer with a usable status.
     Ok,
-    /// The server asked for a pause (429, 503).
+    /// The server asked for a pause (status 429 or 503).
     Throttled,
     /// The time limit passed.
     Timeout,
-    /// The guard forbade the request.
+    /// The egress guard refused the request.
     Forbidden,
-    /// There was no turn for it in time: it was never sent.
+    /// The request got no slot in time and was never sent.
     Unsent,
-    /// Anything else.
+    /// Any other failure.
     Failed,
 }
 
-/// An outbound request ended. `label` is that of the configuration, or [`FOREIGN`]. What was never sent does not count.
+/// Counts a finished request. `label` comes from the configuration, or is [`FOREIGN`]. Requests that were never sent
+/// are not counted.
 pub fn upstream(kind: Upstream, label: &str, outcome: RequestOutcome) {
     let Some(word) = outcome.as_str() else { return };
     let labels = [("kind", kind.as_str().to_owned()), ("endpoint", label.to_owned()), ("outcome", word.to_owned())];
     counter!(UPSTREAM_REQUESTS, &labels).increment(1);
-    // What the guard forbids says nothing of the upstream, and hosts that a name chose are nobody's upstream.
+    // A request that the guard refused gives no information about the upstream. Foreign hosts have no gauge.
     if label != FOREIGN && outcome != RequestOutcome::Forbidden {
         let up = if outcome == RequestOutcome::Ok { 1.0 } else { 0.0 };
         gauge!(UPSTREAM_UP, &labels[..2]).set(up);
@@ -98,7 +99,7 @@ impl RequestOutcome {
         }
     }
 
-    /// `None` for what counts nowhere.
+    /// The label value; `None` for an outcome that is not counted.
     const fn as_str(self) -> Option<&'static str> {
         match self {
             Self::Ok => Some("ok"),

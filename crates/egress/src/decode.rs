@@ -1,18 +1,18 @@
-//! A body's bytes with a cap on both sides of its content coding. Pure.
+//! Decodes a body, with a limit on the bytes on the wire and on the decoded bytes. No I/O.
 
 use std::io::{self, Write};
 
 use bytes::Bytes;
 use flate2::write::MultiGzDecoder;
 
-/// Bytes on the wire that are decoded at a time. They decode to at most some 1032 times as many (RFC 1951). So a bomb
-/// is read in pieces of 132 KiB, and a reader that stops needs no memory for the rest.
+/// Bytes on the wire that are decoded in one step. They decode to at most about 1032 times as many (RFC 1951). So a
+/// decompression bomb is read in pieces of 132 KiB, and a reader that stops needs no memory for the rest.
 const PORTION: usize = 128;
 
-/// Undoes the content coding of a body piece by piece and stops at a limit.
+/// Decodes the content coding of a body piece by piece, and stops at a limit.
 ///
-/// The limit holds for the bytes on the wire and for the decoded bytes: a bomb is small on the wire, and an endless
-/// run of empty gzip members decodes to nothing.
+/// The limit applies both to the bytes on the wire and to the decoded bytes: a decompression bomb is small on the wire,
+/// and an endless sequence of empty gzip members decodes to nothing.
 pub(super) struct Decoder {
     coding: Coding,
     limit: usize,
@@ -20,8 +20,8 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder for the values of `Content-Encoding`, one for each header line. A body has at most one coding: a second
-    /// header line is refused as a list of codings is.
+    /// A decoder for the values of `Content-Encoding`, one per header line. A body has at most one coding: a second
+    /// header line is refused, like a list of codings.
     pub(super) fn new<'a>(
         content_encoding: impl IntoIterator<Item = &'a str>,
         limit: usize,
@@ -42,12 +42,12 @@ impl Decoder {
         Ok(Self { coding, limit, wire: 0 })
     }
 
-    /// The most bytes that the body may have.
+    /// The limit in bytes.
     pub(super) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// How many bytes of the wire to push at a time, so that the output is bounded too.
+    /// The number of wire bytes to push at a time, which also bounds the output.
     pub(super) fn portion(&self) -> usize {
         match self.coding {
             Coding::Identity => usize::MAX,
@@ -56,7 +56,7 @@ impl Decoder {
         }
     }
 
-    /// Takes bytes from the wire and returns the decoded bytes that they complete.
+    /// Pushes bytes from the wire, and returns the bytes decoded from them.
     pub(super) fn push(&mut self, chunk: Bytes) -> Result<Bytes, DecodeError> {
         self.wire = self.wire.saturating_add(chunk.len());
         if self.wire > self.limit && !clresolve_core::mutant!("endless-body") {
@@ -72,7 +72,7 @@ impl Decoder {
         }
     }
 
-    /// Ends the body and returns the remaining decoded bytes.
+    /// Ends the body, and returns the remaining decoded bytes.
     pub(super) fn finish(&mut self) -> Result<Bytes, DecodeError> {
         match &mut self.coding {
             Coding::Identity => Ok(Bytes::new()),
@@ -91,11 +91,11 @@ impl Decoder {
 /// Why a body could not be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DecodeError {
-    /// More bytes than the limit, on the wire or decoded.
+    /// The body exceeds the limit, on the wire or decoded.
     Oversize,
-    /// The coding's data ends too early, or its checksum is wrong at the end.
+    /// The encoded data ends too early, or its final checksum is wrong.
     Truncated,
-    /// A coding that was not asked for, or data that it cannot hold.
+    /// The coding was not requested, or the data is invalid in it.
     Coding,
 }
 

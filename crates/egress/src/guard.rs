@@ -1,4 +1,4 @@
-//! The rules of both doors: which URLs, hosts, ports and addresses may be asked.
+//! The rules of both doors: which URLs, hosts, ports and addresses are allowed.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -12,28 +12,28 @@ use super::origin::OriginSpec;
 use clresolve_core::address::{HostName, is_public_ip, parse_host};
 use clresolve_core::fetch::EgressViolation;
 
-/// Ports that a foreign URL may name: the one of `https` and its customary alternative. Services on
-/// other ports are more often not meant for the public.
+/// Ports that a foreign URL may use: the `https` port and its common alternative. Services on other ports are often not
+/// intended for the public.
 pub const FOREIGN_PORTS: [u16; 2] = [443, 8443];
 
-/// Most addresses of one name that are tried. All of its addresses are checked.
+/// Most addresses of one name to which a connection is tried. All of its addresses are checked.
 const MAX_ADDRESSES: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Door {
     Foreign,
-    /// Plain `http`, to origins that the operator named.
+    /// Plain `http` to origins in the operator's `allow_host`.
     Plain,
     Operator,
 }
 
-/// A URL that passed the rules of a door.
+/// A URL that passed the rules of one door.
 pub(super) struct Target {
     pub(super) host: Host<String>,
     pub(super) port: u16,
-    /// For a name, without the port.
+    /// The URL to request. If the host is a name, the port is removed.
     pub(super) url: Url,
-    /// The `Host` header, where the rewritten URL would give a wrong one.
+    /// The `Host` header, if the rewritten URL would produce a wrong one.
     pub(super) authority: Option<String>,
 }
 
@@ -61,7 +61,7 @@ impl Guard {
         self.target(Door::Foreign, url, host, port)
     }
 
-    /// A plain `http` URL of an origin that the operator named in `allow_host`.
+    /// Checks a plain `http` URL, whose origin must be in the operator's `allow_host`.
     pub(super) fn admit_plain(&self, url: &Url) -> Result<Target, EgressViolation> {
         let (host, port) = host_and_port(url)?;
         if url.scheme() != "http" || !self.is_allowed(&host, port) {
@@ -81,7 +81,7 @@ impl Guard {
         self.target(Door::Operator, url, host, port)
     }
 
-    /// Takes the port out of the URL of a name. Checks an IP literal at once, as no look-up follows.
+    /// Removes the port from the URL of a name. Checks an IP literal immediately, because no DNS lookup follows.
     fn target(&self, door: Door, url: &Url, host: Host<String>, port: u16) -> Result<Target, EgressViolation> {
         let mut url = url.clone();
         url.set_fragment(None);
@@ -95,7 +95,7 @@ impl Guard {
         Ok(Target { host, port, url, authority })
     }
 
-    /// Whether the operator named this origin.
+    /// Whether the operator's `allow_host` contains this origin.
     fn is_named(&self, host: &Host<String>, port: u16) -> bool {
         self.is_allowed(host, port) || self.detour(host, port).is_some()
     }
@@ -108,7 +108,7 @@ impl Guard {
         self.config.connect_to.iter().find(|detour| detour.from.is(host, port)).map(|detour| &detour.target)
     }
 
-    /// The addresses to connect to for a name and port. One bad address refuses all.
+    /// The addresses to connect to for a name and port. One forbidden address rejects all of them.
     pub(super) async fn addresses(
         &self,
         door: Door,
@@ -140,7 +140,7 @@ impl Guard {
         Ok(addresses)
     }
 
-    /// Whether a connection for `host` and `port` may have this peer: one that is not known is refused.
+    /// Checks the peer address of a connection for `host` and `port`. An unknown peer is refused.
     pub(super) fn judge_peer(
         &self,
         door: Door,
@@ -151,7 +151,7 @@ impl Guard {
         self.judge(door, host, port, peer.ok_or(EgressViolation::PeerUnknown)?)
     }
 
-    /// Whether `address` may be the peer of a connection for `host` and `port`.
+    /// Checks `address` as the peer of a connection for `host` and `port`.
     pub(super) fn judge(
         &self,
         door: Door,
@@ -183,8 +183,8 @@ fn literal(host: &Host<String>) -> Option<IpAddr> {
     }
 }
 
-/// Whether a connection to `address` ends at `listener`. A listener on the unspecified address listens on every
-/// address of this machine, and a connection to the unspecified address ends at the loopback one.
+/// Whether a connection to `address` reaches `listener`. A listener on the unspecified address accepts connections on
+/// every address of this machine. A connection to the unspecified address reaches the loopback address.
 fn is_listener(listener: SocketAddr, address: SocketAddr) -> bool {
     if listener.port() != address.port() {
         return false;
@@ -196,12 +196,12 @@ fn is_listener(listener: SocketAddr, address: SocketAddr) -> bool {
     if listener.is_unspecified() { is_of_this_machine(ip) } else { listener == ip }
 }
 
-/// A socket can be bound to the addresses of this machine only. Nothing is sent.
+/// Whether `ip` belongs to this machine: a socket can only be bound to local addresses. Nothing is sent.
 fn is_of_this_machine(ip: IpAddr) -> bool {
     ip.is_loopback() || UdpSocket::bind((ip, 0)).is_ok()
 }
 
-/// Why a name was not dialled. The HTTP client wraps it in its own error.
+/// Why no connection to a name was opened. The HTTP client wraps this in its own error.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum DialError {
     #[error("the host name does not resolve")]
@@ -210,10 +210,10 @@ pub(super) enum DialError {
     Refused(#[from] EgressViolation),
 }
 
-/// A source of addresses.
+/// A source of addresses for names.
 #[async_trait]
 pub trait Lookup: Send + Sync {
-    /// All addresses of `host`.
+    /// Resolves `host` to all of its addresses.
     ///
     /// # Errors
     /// Any error means that the name does not resolve.
@@ -254,7 +254,7 @@ mod tests {
         }
     }
 
-    /// A resolver whose answers change from one question to the next.
+    /// A resolver whose answer changes with each query.
     struct Turning(std::sync::Mutex<Vec<IpAddr>>);
 
     #[async_trait]
@@ -298,12 +298,12 @@ mod tests {
         assert_eq!(judge(Door::Operator, "none is known"), Err(EgressViolation::PeerUnknown));
     }
 
-    /// A guard under a configuration, whose look-ups find nothing.
+    /// A guard with this configuration. Its lookups find nothing.
     fn guard(config: EgressConfig) -> Guard {
         Guard { config, lookup: Arc::new(Turning(std::sync::Mutex::new(Vec::new()))) }
     }
 
-    /// What the foreign door says of a URL: host, port, `Host` header and the URL that is asked.
+    /// The foreign door's decision about a URL: host, port, `Host` header and the URL to request.
     fn foreign(guard: &Guard, url: &str) -> Result<String, EgressViolation> {
         described(guard.admit_foreign(&url.parse().unwrap()))
     }
@@ -389,7 +389,7 @@ mod tests {
         }
     }
 
-    /// The address of this machine towards others, where it has one: no packet is sent.
+    /// This machine's address towards other machines, if it has one. No packet is sent.
     fn own_address() -> Option<IpAddr> {
         let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
         socket.connect("192.0.2.1:9").ok()?;

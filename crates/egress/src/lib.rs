@@ -1,20 +1,23 @@
-//! The only crate that opens outbound sockets, and the rules of both doors.
+//! The only crate that opens outbound connections. It defines the rules for them.
+//!
+//! A *door* is one set of rules: the foreign door for URLs that third parties choose, and the operator's door for
+//! origins that the operator configures.
 //!
 //! # What the foreign door defends against
 //!
 //! | attack | defence |
 //! |---|---|
 //! | a URL that parsers repair silently (tabs, backslashes, missing slashes) | `ForeignUrl` refuses it |
-//! | an IP literal in any notation: no resolver would be asked | refused before anything is sent |
-//! | a name that leads to a private address | this crate makes the one look-up; one bad address refuses all of them |
-//! | another answer at connect time (DNS rebinding) | the connection uses the addresses that were checked |
-//! | a redirect | never followed here; a caller that follows one sends each hop through the guard |
+//! | an IP literal in any notation, for which no resolver is queried | refused before anything is sent |
+//! | a name that resolves to a private address | the only DNS lookup is made here; one forbidden address rejects all |
+//! | a different answer at connect time (DNS rebinding) | the connection uses the addresses that were checked |
+//! | a redirect | never followed here; a caller that follows one passes each hop through the guard |
 //! | a proxy in the environment | `no_proxy()` |
 //! | a pooled or unexpected connection | the peer's address is checked again before the body is read |
 //!
-//! The port is taken out of the URL and comes from this crate's resolver alone. So `--connect-to` can lead a name and
-//! port to another port, while `Host`, SNI and the certificate check stay those of the name. Each door and port has its
-//! own HTTP client with its own connection pool, so that the resolver knows the port.
+//! The port is removed from the URL; only this crate's resolver supplies it. So `--connect-to` can redirect a name and
+//! port to another port, while `Host`, SNI and the certificate check still use the original name. Each door and port
+//! has its own HTTP client with its own connection pool, so that the resolver knows the port.
 
 mod body_budget;
 mod client;
@@ -59,28 +62,28 @@ pub use self::web_socket::{MAX_MESSAGE_BYTES, WebSocket};
 pub use clresolve_core::fetch::{Cause, EgressViolation, FetchError, Forbidden};
 use clresolve_core::text::excerpt;
 
-/// Most times that a request is sent to a server that asks for pauses.
+/// Most attempts for one request to a server that asks for pauses.
 const MOST_TRIES: usize = 4;
 
-/// The pause of a server that names no time.
+/// The pause for a server that asks for one without a duration.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Both doors to the outside. Cheap to clone; clones share connections.
+/// Both doors. Cheap to clone; clones share connections.
 #[derive(Clone)]
 pub struct Egress {
     clients: Arc<Clients>,
 }
 
 impl Egress {
-    /// Both doors by a configuration. No connection is opened yet.
+    /// Creates both doors. No connection is opened yet.
     ///
     /// # Errors
-    /// [`EgressError`] when an extra root is not PEM or holds no certificate that can be a trust anchor.
+    /// [`EgressError`] if an extra root is not PEM, or contains no certificate that can be a trust anchor.
     pub fn new(config: EgressConfig) -> Result<Self, EgressError> {
         Self::with_lookup(config, Arc::new(SystemLookup))
     }
 
-    /// As [`Egress::new`], with another source of addresses than the system's resolver.
+    /// As [`Egress::new`], with an address source other than the system's resolver.
     ///
     /// # Errors
     /// As [`Egress::new`].
@@ -98,12 +101,12 @@ impl Egress {
         Ok(Self { clients: Arc::new(clients) })
     }
 
-    /// The PEM files with trust roots beside the platform's, as the configuration had them.
+    /// The configured PEM files with trust roots in addition to the platform's.
     pub fn extra_roots(&self) -> &[Bytes] {
         &self.clients.guard.config.extra_roots
     }
 
-    /// Sends `call` to the foreign `url` and waits for the response head. A redirect is a response like any other.
+    /// Sends `call` to the foreign `url` and waits for the response head. Redirects are returned, not followed.
     pub async fn foreign(&self, url: &ForeignUrl, call: Call, deadline: Instant) -> Result<Reply, FetchError> {
         let sent = async {
             let target = self.clients.guard.admit_foreign(url.as_url())?;
@@ -112,8 +115,8 @@ impl Egress {
         sent.await.map_err(|error| error.at(|| origin_text(url.as_url())))
     }
 
-    /// Sends `call` to the plain `http` URL of an origin that the operator named ([`EgressConfig::allow_host`]) and waits
-    /// for the response head. Nothing authenticates the server.
+    /// Sends `call` to a plain `http` URL, whose origin must be in [`EgressConfig::allow_host`], and waits for the
+    /// response head. The server is not authenticated.
     pub async fn plain(&self, url: &ForeignUrl, call: Call, deadline: Instant) -> Result<Reply, FetchError> {
         let sent = async {
             let target = self.clients.guard.admit_plain(url.as_url())?;
@@ -131,14 +134,14 @@ impl Egress {
         sent.await.map_err(|error| error.at(|| CONFIGURED.to_owned()))
     }
 
-    /// How long the last server to answer again still rests, as it has asked for, of those that have rested within the last
-    /// `past`; zero where their rests are over, `None` where none has rested, or requests are not paced.
+    /// The longest remaining pause among the servers that paused within the last `past`. Zero if all of these pauses
+    /// are over; `None` if no server paused, or if requests are not paced.
     pub fn rest(&self, past: Duration) -> Option<Duration> {
         self.clients.pacer.as_ref()?.rest(past)
     }
 
-    /// Sends at the pace that the server bears, where requests are paced and this one is not hasty. One that is patient is
-    /// sent once more after a pause that the server asks for, as long as the deadline leaves time for it.
+    /// Sends `call`, paced unless pacing is disabled or the call is `Hasty`. A `Patient` call is retried after each
+    /// pause that the server asks for, up to `MOST_TRIES` attempts and within the deadline.
     async fn send(&self, door: Door, target: &Target, call: Call, deadline: Instant) -> Result<Reply, SendError> {
         let Some(pacer) = self.clients.pacer.as_ref().filter(|_| call.manners != Manners::Hasty) else {
             return self.send_once(door, target, call, deadline).await;
@@ -157,7 +160,7 @@ impl Egress {
             let next = Instant::now() + pause;
             match door {
                 Door::Operator => leave.rests(pause),
-                // Other names share a foreign host, and one of them must not hold up the others.
+                // Other names share a foreign host, so one name must not pause requests for the others.
                 Door::Foreign | Door::Plain => leave.goes_slower(),
             }
             refused = Some(reply);
@@ -169,8 +172,8 @@ impl Egress {
         refused.ok_or_else(|| Cause::Timeout.into())
     }
 
-    /// Sends as one of as many at once as the server bears. How long the answer takes says nothing of what it bears: a
-    /// gateway is quick with what it has, and slow with what it has to look for.
+    /// Sends within the server's concurrency limit. The response time does not affect that limit: a gateway is fast for
+    /// content that it has, and slow for content that it has to find.
     async fn send_in_turn(
         &self,
         pacer: &Pacer,
@@ -219,7 +222,7 @@ impl fmt::Debug for Egress {
     }
 }
 
-/// The pause that a server asks for; `None` where it asks for none. That a server is out of order is no request.
+/// The pause that a server asks for, if any. A 503 without `Retry-After` does not ask for one.
 fn asked_pause(reply: &Reply) -> Option<Duration> {
     let asked = reply.retry_after();
     match reply.status() {
@@ -244,7 +247,8 @@ mod tests {
 
     use super::*;
 
-    /// A pooled connection, or one that another resolver led elsewhere, ends where no look-up was judged.
+    /// A connection from the pool, or one opened through another resolver, can have a peer whose address was never
+    /// checked.
     #[tokio::test]
     async fn a_reply_is_refused_by_its_peer_although_its_name_was_admitted() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -271,7 +275,7 @@ mod tests {
         }
     }
 
-    /// A server is slow before it refuses.
+    /// A server becomes slow before it refuses requests.
     #[tokio::test]
     async fn a_server_whose_answers_take_much_longer_than_its_best_gets_fewer_requests_at_once() {
         const HOUR: Duration = Duration::from_secs(3600);

@@ -1,4 +1,4 @@
-//! Requests and responses, bounded.
+//! HTTP requests and responses with bounded sizes.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::body_budget::{BodyBudget, SHORT_BODY};
 use crate::decode::{DecodeError, Decoder};
 use clresolve_core::fetch::{Cause, FetchError};
 
-/// Most bytes of names and values in a response head. Real heads have one or two KiB.
+/// Most bytes of header names and values in a response. Real responses have one or two KiB.
 pub const HEAD_LIMIT: usize = 32 << 10;
 
-/// One request.
+/// An HTTP request.
 #[derive(Clone)]
 pub struct Call {
     pub(super) method: Method,
@@ -25,60 +25,60 @@ pub struct Call {
     pub(super) departure: Departure,
 }
 
-/// When a request left. What it waits for its turn before says nothing of its server. Clones share it.
+/// When a request was sent. Time spent waiting for a slot says nothing about the server. Clones share the value.
 #[derive(Clone, Debug, Default)]
 pub struct Departure(Arc<OnceLock<Instant>>);
 
 impl Departure {
-    /// When the request was let go; `None` while it waits for its turn.
+    /// When the request was sent; `None` while it waits for a slot.
     pub fn time(&self) -> Option<Instant> {
         self.0.get().copied()
     }
 
-    /// It leaves now, unless it has left.
+    /// Records that the request is sent now, unless it was recorded before.
     pub(super) fn leave(&self) {
         self.0.get_or_init(Instant::now);
     }
 }
 
-/// What a call does at a server that does not want it now, where requests are paced.
+/// How a call reacts to pacing and to a server's refusal, if requests are paced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manners {
-    /// It is sent at once.
+    /// The call is sent immediately.
     Hasty,
-    /// It waits for its turn, and takes a refusal for the answer.
+    /// The call waits for a slot. A refusal is its final response.
     InTurn,
-    /// It waits for its turn, and after the pause that a refusal asks for it is sent again.
+    /// The call waits for a slot. After a refusal it waits for the requested pause and is sent again.
     Patient,
 }
 
 impl Call {
-    /// A GET that asks for the media type `accept`.
+    /// A GET request that accepts the media type `accept`.
     pub fn get(accept: &'static str) -> Self {
         Self::hasty(Method::GET, None).with(header::ACCEPT, accept)
     }
 
-    /// A POST of a JSON text.
+    /// A POST request with a JSON body.
     pub fn post_json(body: Bytes) -> Self {
         Self::hasty(Method::POST, Some(body))
             .with(header::CONTENT_TYPE, "application/json")
             .with(header::ACCEPT, "application/json")
     }
 
-    /// The same, offering gzip.
+    /// Accepts gzip.
     pub fn gzip(self) -> Self {
         self.with(header::ACCEPT_ENCODING, "gzip")
     }
 
-    /// The same, which waits for a server that asks for a pause, where requests are paced.
+    /// Makes the call wait for the pauses that a server asks for, if requests are paced.
     #[must_use]
     pub fn patient(mut self) -> Self {
         self.manners = Manners::Patient;
         self
     }
 
-    /// The same, which is one of as many at once as the server bears, where requests are paced. For servers that others
-    /// can stand in for: a refusal is the answer, so that those are asked at once. `departure` learns when it leaves.
+    /// Makes the call wait for a slot, if requests are paced. A refusal is returned immediately, so that the caller can
+    /// try another server with the same content. `departure` receives the time of sending.
     #[must_use]
     pub fn in_turn(mut self, departure: Departure) -> Self {
         self.manners = Manners::InTurn;
@@ -86,7 +86,7 @@ impl Call {
         self
     }
 
-    /// The same with a header, in the place of another value of it.
+    /// Sets a header, replacing its previous value.
     #[must_use]
     pub fn header(mut self, name: header::HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
@@ -103,7 +103,7 @@ impl Call {
     }
 }
 
-/// A response head. Its body is still to be read.
+/// A response head. The body has not been read yet.
 pub struct Reply {
     pub(super) response: reqwest::Response,
     pub(super) deadline: Instant,
@@ -115,21 +115,21 @@ impl Reply {
         self.response.status().as_u16()
     }
 
-    /// A header's value, if it is visible ASCII.
+    /// The value of a header, if it is visible ASCII.
     pub fn header(&self, name: header::HeaderName) -> Option<&str> {
         self.response.headers().get(name)?.to_str().ok()
     }
 
-    /// All headers in their order, as many times as they came. A value that is not text has its bytes escaped.
+    /// All headers in order, repeated ones included. Bytes of a value that is not text are escaped.
     pub fn headers(&self) -> Vec<(String, String)> {
         let headers = self.response.headers().iter();
         headers.map(|(name, value)| (name.to_string(), value.as_bytes().escape_ascii().to_string())).collect()
     }
 
-    /// The first bytes of the body, at most `most`; what follows is left unread.
+    /// The first `most` bytes of the body, or fewer if it is shorter. The rest is not read.
     pub async fn beginning(self, most: usize) -> Result<Vec<u8>, FetchError> {
         let mut body = Vec::new();
-        // A piece that is decoded may be longer than what is still wanted.
+        // A decoded piece may be longer than the number of bytes that are still needed.
         let mut pieces = self.into_body(most.saturating_mul(2))?;
         while body.len() < most
             && let Some(piece) = pieces.next().await?
@@ -145,12 +145,12 @@ impl Reply {
         retry_after(self.header(header::RETRY_AFTER)?, self.header(header::DATE))
     }
 
-    /// The time at which the server says that it answered.
+    /// The value of the `Date` header.
     pub fn date(&self) -> Option<jiff::Timestamp> {
         http_date(self.header(header::DATE)?)
     }
 
-    /// The body as a stream of decoded pieces, at most `limit` bytes. The length in the head is ignored, since
+    /// The body as a stream of decoded pieces, at most `limit` bytes in all. The length in the head is ignored, because
     /// a reader may stop early.
     pub fn into_body(self, limit: usize) -> Result<BodyStream, FetchError> {
         let codings = self.response.headers().get_all(header::CONTENT_ENCODING).iter();
@@ -164,14 +164,14 @@ impl Reply {
         })
     }
 
-    /// The whole body, at most `limit` bytes. For servers that a budget of requests bounds, and short limits.
+    /// The whole body, at most `limit` bytes. For short limits, or servers with a bounded number of requests.
     pub async fn bytes(self, limit: usize) -> Result<Bytes, FetchError> {
         let expected = self.expected(limit)?;
         self.into_body(limit)?.collect(Vec::with_capacity(expected.min(SHORT_BODY)), usize::MAX).await.map(Bytes::from)
     }
 
-    /// The whole body, at most `limit` bytes, within what `budget` lets its server use. A body that is longer than
-    /// [`SHORT_BODY`] waits for its turn there; its connection waits too.
+    /// The whole body, at most `limit` bytes, within the server's `budget`. A body longer than [`SHORT_BODY`] waits for
+    /// a reservation, and its connection stays open meanwhile.
     pub async fn bytes_within(self, limit: usize, budget: &BodyBudget) -> Result<Bytes, FetchError> {
         let (expected, deadline) = (self.expected(limit)?, self.deadline);
         let mut stream = self.into_body(limit)?;
@@ -184,7 +184,8 @@ impl Reply {
         stream.collect(body, usize::MAX).await.map(Bytes::from)
     }
 
-    /// Bytes that the body may have: its length, if the head tells it, else `limit`.
+    /// The most bytes that the decoded body may have: its `Content-Length` if it has one and no content coding,
+    /// otherwise `limit`. A `Content-Length` beyond `limit` is refused.
     fn expected(&self, limit: usize) -> Result<usize, FetchError> {
         let Some(length) = self.response.content_length() else { return Ok(limit) };
         let length = usize::try_from(length).unwrap_or(usize::MAX);
@@ -196,18 +197,18 @@ impl Reply {
     }
 }
 
-/// A response body, decoded and bounded. Dropping it stops the download.
+/// A decoded and bounded response body. Dropping it stops the download.
 pub struct BodyStream {
     response: reqwest::Response,
     deadline: Instant,
-    /// None once the body has ended.
+    /// `None` after the end of the body.
     decoder: Option<Decoder>,
-    /// Bytes from the wire that are not decoded yet.
+    /// Bytes from the wire that have not been decoded yet.
     received: Bytes,
 }
 
 impl BodyStream {
-    /// Adds pieces to `body` until it has more than `enough` bytes or the stream ends.
+    /// Appends pieces to `body` until it has more than `enough` bytes or the stream ends.
     async fn collect(&mut self, mut body: Vec<u8>, enough: usize) -> Result<Vec<u8>, FetchError> {
         while body.len() <= enough {
             let Some(piece) = self.next().await? else { break };
@@ -220,12 +221,12 @@ impl BodyStream {
         self.decoder.is_none()
     }
 
-    /// When the whole body is to be there.
+    /// The deadline for the whole body.
     pub fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// The next piece, which may be empty; none at the end.
+    /// The next piece, which may be empty; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Bytes>, FetchError> {
         let Some(decoder) = &mut self.decoder else {
             return Ok(None);
@@ -257,8 +258,8 @@ pub(super) fn head_size(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
 }
 
-/// Reads `Retry-After` (RFC 9110, section 10.2.3). A number that is too large counts as the longest
-/// duration. A date needs the `Date` of the same response, since the clocks of two machines differ.
+/// Parses `Retry-After` (RFC 9110, section 10.2.3). A number that is too large counts as the longest duration. A date
+/// is compared with the `Date` of the same response, because the clocks of two machines differ.
 fn retry_after(value: &str, date: Option<&str>) -> Option<Duration> {
     let value = value.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -268,7 +269,7 @@ fn retry_after(value: &str, date: Option<&str>) -> Option<Duration> {
     Some(Duration::try_from(wait).unwrap_or_default())
 }
 
-/// A date in one of the three forms of RFC 9110, section 5.6.7.
+/// Parses a date in one of the three forms of RFC 9110, section 5.6.7.
 fn http_date(text: &str) -> Option<jiff::Timestamp> {
     const OBSOLETE: [&str; 2] = ["%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"];
     let text = text.trim();

@@ -1,4 +1,4 @@
-//! The operator's door: RPC endpoints and gateways that the configuration names, at any address.
+//! The operator's door: configured RPC endpoints and gateways, at any address.
 
 use std::time::Duration;
 
@@ -22,10 +22,10 @@ pub struct OperatorClient {
 }
 
 impl Egress {
-    /// A client for the origin of `endpoint`, which the operator configured, and for no other.
+    /// A client for the origin of the configured `endpoint` only.
     ///
     /// # Errors
-    /// [`EgressViolation`] when the URL is neither `http` nor `https` or has no host.
+    /// [`EgressViolation`] if the URL is neither `http` nor `https`, or has no host.
     pub fn operator(&self, endpoint: &Url) -> Result<OperatorClient, EgressViolation> {
         if !matches!(endpoint.scheme(), "http" | "https") {
             return Err(EgressViolation::Scheme);
@@ -40,17 +40,17 @@ impl Egress {
 }
 
 impl OperatorClient {
-    /// Posts a JSON text and returns the body of a successful response.
+    /// Posts a JSON body and returns the body of a successful response.
     ///
     /// # Errors
-    /// [`FetchError::Oversize`] beyond `cap` bytes, [`Cause::Timeout`] after `limit` in all, [`Cause::Status`] for
-    /// anything but 200.
+    /// [`FetchError::Oversize`] beyond `cap` bytes, [`Cause::Timeout`] after `limit` in all, [`Cause::Status`] for any
+    /// status except 200.
     pub async fn post_json(&self, url: &Url, body: Bytes, cap: usize, limit: Duration) -> Result<Bytes, FetchError> {
         whole_body(self.send(url, Call::post_json(body).gzip().patient(), deadline_in(limit)).await?, cap, &self.bodies)
             .await
     }
 
-    /// As [`OperatorClient::post_json`], with the time at which the server says that it answered.
+    /// As [`OperatorClient::post_json`], with the value of the response's `Date` header.
     ///
     /// # Errors
     /// As [`OperatorClient::post_json`].
@@ -66,7 +66,7 @@ impl OperatorClient {
         Ok((date, whole_body(reply, cap, &self.bodies).await?))
     }
 
-    /// Gets the body of a successful response, asking for the media type `accept`.
+    /// Gets the body of a successful response, accepting the media type `accept`.
     ///
     /// # Errors
     /// As [`OperatorClient::post_json`].
@@ -74,7 +74,7 @@ impl OperatorClient {
         whole_body(self.send(url, Call::get(accept), deadline_in(limit)).await?, cap, &self.bodies).await
     }
 
-    /// Sends `call` to a URL of the configured origin, and waits for the response head.
+    /// Sends `call` to a URL of the configured origin and waits for the response head.
     ///
     /// # Errors
     /// [`EgressViolation::OtherOrigin`] for another origin, otherwise the cause of the failure.
@@ -86,7 +86,7 @@ impl OperatorClient {
     }
 }
 
-/// The body of a response with status 200, within what `budget` lets its server use.
+/// The body of a response with status 200, within the server's `budget`.
 pub async fn whole_body(reply: Reply, cap: usize, budget: &BodyBudget) -> Result<Bytes, FetchError> {
     match reply.status() {
         200 => reply.bytes_within(cap, budget).await,

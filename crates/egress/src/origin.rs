@@ -1,4 +1,4 @@
-//! Origins as the operator writes them, on the command line and in the configuration.
+//! Origins in the operator's notation, on the command line and in the configuration.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use url::Host;
 
 use clresolve_core::address::parse_host;
 
-/// `HOST:PORT`, as `--allow-host` takes it. The host is a name, or an IP literal in URL notation.
+/// `HOST:PORT`, as in `--allow-host`. The host is a name, or an IP literal in URL notation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OriginSpec {
     pub(super) host: Host<String>,
@@ -35,10 +35,10 @@ impl fmt::Display for OriginSpec {
     }
 }
 
-/// `HOST:PORT:ADDR:PORT`, as `--connect-to` takes it: a request to the first is connected to the second.
+/// `HOST:PORT:ADDR:PORT`, as in `--connect-to`: a request to the first pair connects to the second.
 ///
-/// `Host`, SNI and the certificate check stay those of the first. The second may be private. The first then needs
-/// neither a public name nor an allowed port.
+/// `Host`, SNI and the certificate check still use the first pair. The second pair may be private. The first pair then
+/// needs neither a public name nor an allowed port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ConnectTo {
     pub(super) from: OriginSpec,
@@ -74,13 +74,13 @@ impl fmt::Display for ConnectTo {
 /// Why a text is not an [`OriginSpec`] or a [`ConnectTo`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
-    /// Parts are missing.
+    /// Parts are missing: the expected form.
     #[error("expected {0}")]
     Form(&'static str),
-    /// Not a host, or an IP literal where a name is needed.
+    /// The host is invalid, or is an IP literal where a name is required.
     #[error("expected a host name or, where one is allowed, an IP address; IPv6 in brackets")]
     Host,
-    /// Not a port from 1 to 65535.
+    /// The port is not a number from 1 to 65535.
     #[error("expected a port from 1 to 65535")]
     Port,
 }

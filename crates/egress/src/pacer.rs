@@ -1,9 +1,10 @@
-//! Requests at a pace that each server bears: for lists of names, which ask the same few servers thousands of times.
+//! Limits the request rate per server, for lists of names, which send thousands of requests to the same few servers.
 //!
-//! A configured server that asks for a pause gets it. Any server that asks for one gets half as many requests at once
-//! afterwards as it had, and one more again for as many answers as are on their way at once. One whose answers take
-//! several times as long as its best gets fewer too, unless how long they take says nothing of what it bears. Where a
-//! server refused one of several at once, it seldom gets as many again: each trial is a refusal.
+//! A configured server that asks for a pause gets it. For any server that asks for a pause, the concurrency limit is
+//! halved. The limit then grows by one each time as many responses arrive as requests are allowed at once. The limit
+//! also shrinks for a server whose responses take several times as long as its fastest one, unless response time is no
+//! sign of load. If a server refused one of several concurrent requests, that concurrency is seldom tried again,
+//! because each trial may cause a refusal.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,30 +14,31 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use url::Origin;
 
-/// Most requests to one server whose answer has not begun. As many names ask hosts at the same time, at most.
+/// Most concurrent requests to one server, until the response head. A list has at most as many names in progress at
+/// once.
 const MOST_AT_ONCE: f64 = 64.0;
 
-/// Most servers whose pace is kept: further ones are asked as they come. A list of agents has a few hosts.
+/// Most servers that are paced. Requests to further ones are sent without pacing. A list of agents has few hosts.
 const MOST_SERVERS: usize = 4096;
 
 /// Longest pause that a server gets, whatever it asks for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// How many times as long as the server's best an answer may take before it counts as slow.
+/// A response is slow if it takes more than this many times as long as the server's fastest one.
 const SLOW: u32 = 4;
 
-/// No answer within this is slow.
+/// A response within this time is never slow.
 const NEVER_SLOW: Duration = Duration::from_millis(500);
 
-/// How many answers a server gives before it is tried with the number of requests that it refused. Each trial may be a
-/// refusal.
+/// Roughly how many successful responses raise the limit by one once it has reached the concurrency below the last
+/// refusal. Each such trial may cause a refusal.
 const ANSWERS_TO_A_TRIAL: f64 = 64.0;
 
 /// The pace of each server. Cheap to clone; clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct Pacer(Arc<Mutex<HashMap<Origin, Arc<Server>>>>);
 
-/// One server.
+/// The pace of one server, with notification of changes.
 #[derive(Default)]
 struct Server {
     pace: Mutex<Pace>,
@@ -49,7 +51,7 @@ struct Pace {
     in_flight: u32,
     resting_until: Option<Instant>,
     best: Option<Duration>,
-    /// One less than it refused, where it refused one of several.
+    /// One less than the concurrency that the server refused, if it refused one of several requests.
     bears: Option<f64>,
 }
 
@@ -59,16 +61,16 @@ impl Default for Pace {
     }
 }
 
-/// Leave to send a request. It ends when this is dropped.
+/// A permit to send one request. Dropping it releases the slot.
 pub(crate) struct Leave {
     server: Option<Arc<Server>>,
     began: Instant,
-    /// How many were on their way when it was granted, with its own.
+    /// The number of requests in flight when the permit was granted, including its own.
     in_flight: u32,
 }
 
 impl Pacer {
-    /// Waits until `origin` may be asked; `None` where that is not before the deadline.
+    /// Waits for a permit for `origin`; `None` if there is none before the deadline.
     pub(crate) async fn leave(&self, origin: Origin, deadline: Instant) -> Option<Leave> {
         let Some(server) = self.server(origin) else { return Some(Leave::granted(None, 1)) };
         loop {
@@ -83,8 +85,8 @@ impl Pacer {
         }
     }
 
-    /// How long the last server to answer again still rests, of those that have rested within the last `past`; zero where
-    /// their rests are over, `None` where none has rested.
+    /// The longest remaining pause among the servers that paused within the last `past`. Zero if all of these pauses
+    /// are over; `None` if no server paused.
     pub(crate) fn rest(&self, past: Duration) -> Option<Duration> {
         let now = Instant::now();
         let servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,10 +109,10 @@ impl Server {
     }
 }
 
-/// When a request may be sent.
+/// When the next request may be sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Next {
-    /// Now. `in_flight` counts the requests on their way, this one included.
+    /// Now. `in_flight` counts the requests in flight, including this one.
     Now {
         in_flight: u32,
     },
@@ -130,11 +132,11 @@ impl Pace {
         Next::Now { in_flight: self.in_flight }
     }
 
-    /// A request was refused that was one of `when_sent` on their way when it was sent. Others may have been sent since,
-    /// and others may have ended: what counts is how many there were then or are now, whichever is more. Half of these
-    /// may go at once. Half of what might have gone says nothing of the server: where few requests come at a time, each
-    /// halving would take a refusal, and each refusal is a pause. A server that refuses a single one does not do it for
-    /// their number, and what it bears stays known.
+    /// Lowers the limit after a refusal of a request that was one of `when_sent` in flight when it was sent. Since then
+    /// other requests may have been sent or completed, so the larger of the counts then and now is decisive. The new
+    /// limit is half of that count. Half of the previous limit would be no measurement of the server: if few requests
+    /// are made at a time, each halving would cost a refusal, and each refusal a pause. A server that refuses a single
+    /// request does not refuse it because of concurrency, so `bears` stays unchanged.
     fn go_slower(&mut self, when_sent: u32) {
         let in_flight = when_sent.max(self.in_flight);
         if in_flight > 1 {
@@ -144,7 +146,7 @@ impl Pace {
         self.at_once = (self.at_once / 2.0).max(1.0);
     }
 
-    /// One more for as many answers as are on their way at once.
+    /// Raises the limit by one per as many responses as requests are allowed at once.
     fn go_on(&mut self) {
         let is_trial = self.bears.is_some_and(|bears| self.at_once >= bears);
         let step = if is_trial { ANSWERS_TO_A_TRIAL } else { self.at_once };
@@ -156,7 +158,7 @@ impl Pace {
         self.resting_until = self.resting_until.max(Some(now + pause.min(LONGEST_PAUSE)));
     }
 
-    /// The server answered after this time.
+    /// Adjusts the limit after a response that took this long.
     fn answered(&mut self, took: Duration) {
         let best = self.best.map_or(took, |best| best.min(took));
         self.best = Some(best);
@@ -173,28 +175,28 @@ impl Leave {
         Self { server, began: Instant::now(), in_flight }
     }
 
-    /// The server asks for a pause, and nobody asks it meanwhile.
+    /// Records that the server asks for a pause. No request is sent to it during the pause.
     pub(crate) fn rests(self, pause: Duration) {
         if let Some(server) = &self.server {
             server.pace().rest(self.in_flight, pause, Instant::now());
         }
     }
 
-    /// The server asks for fewer requests.
+    /// Records that the server asks for fewer requests.
     pub(crate) fn goes_slower(self) {
         if let Some(server) = &self.server {
             server.pace().go_slower(self.in_flight);
         }
     }
 
-    /// The server answered, and took the time that its answer takes.
+    /// Records a response whose duration is no sign of load.
     pub(crate) fn answered_in_its_time(self) {
         if let Some(server) = &self.server {
             server.pace().go_on();
         }
     }
 
-    /// The server answered.
+    /// Records a response, and its duration as a sign of load.
     pub(crate) fn answered(self) {
         if let Some(server) = &self.server {
             server.pace().answered(self.began.elapsed());
@@ -267,13 +269,13 @@ mod tests {
         assert_eq!(at_once().await, 6);
     }
 
-    /// The answers come before the refusals of the same burst, or after them.
+    /// The successful responses arrive before or after the refusals of the same burst.
     #[tokio::test(start_paused = true)]
     async fn a_server_that_refused_one_of_several_at_once_seldom_gets_as_many_again() {
         for answers_come_first in [false, true] {
             let pacer = Pacer::default();
             let leave = async || pacer.leave(origin("https://one.example"), later()).now_or_never().flatten();
-            // It bears two at once.
+            // The server accepts two concurrent requests.
             let ask = async || {
                 let mut taken = Vec::new();
                 while let Some(leave) = leave().await.filter(|_| taken.len() < 8) {
@@ -302,7 +304,7 @@ mod tests {
         }
     }
 
-    /// How many may go at once after `refuse` has had `in_flight` requests, which were sent one after another.
+    /// How many requests may be in flight after `refuse` has received `in_flight` permits, granted one after another.
     async fn left_after(in_flight: usize, refuse: impl FnOnce(Vec<Leave>)) -> usize {
         let pacer = Pacer::default();
         let leave = async || pacer.leave(origin("https://one.example"), later()).now_or_never().flatten();
@@ -318,7 +320,7 @@ mod tests {
         left.len()
     }
 
-    /// The pace of before has room for many more.
+    /// The previous limit allows many more requests.
     #[tokio::test(start_paused = true)]
     async fn one_refusal_halves_what_was_on_its_way_whichever_was_refused() {
         for (in_flight, half) in [(3, 1), (4, 2), (10, 5), (64, 32)] {

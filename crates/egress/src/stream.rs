@@ -1,4 +1,4 @@
-//! Streams of bytes to a server that the operator configured and that does not speak HTTP.
+//! Byte streams to configured servers that do not use HTTP.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,27 +14,27 @@ use crate::guard::{DialError, Door};
 use crate::{CONFIGURED, Egress, OriginSpec};
 use clresolve_core::fetch::{Cause, FetchError, Forbidden};
 
-/// Where such a server is.
+/// The address of such a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamTo {
-    /// Over TCP.
+    /// Plain TCP.
     Plain(OriginSpec),
-    /// Over TLS, whose certificate is that of the host.
+    /// TLS. The certificate must be valid for the host.
     Tls(OriginSpec),
     /// A Unix socket on this machine.
     Unix(PathBuf),
 }
 
-/// What is read from and written to.
+/// A bidirectional byte stream.
 pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
 impl Egress {
-    /// A connection to exactly this place, which the operator configured.
+    /// Connects to exactly this server, which the operator configured.
     ///
     /// # Errors
-    /// Where the place is a listener of this process, or cannot be reached within the time limit of a handshake.
+    /// The address is a listener of this process, or it cannot be reached within the connect timeout.
     pub async fn operator_stream(&self, to: &StreamTo) -> Result<Box<dyn ByteStream>, FetchError> {
         let connected = async {
             match to {
@@ -56,7 +56,7 @@ impl Egress {
         Ok(Box::new(stream))
     }
 
-    /// The first address that answers; each was judged.
+    /// Connects to the first address that accepts. Each address is checked.
     async fn tcp(&self, origin: &OriginSpec) -> Result<TcpStream, FetchError> {
         let addresses = self.clients.guard.addresses(Door::Operator, &origin.host, origin.port).await;
         let addresses: Vec<SocketAddr> = addresses.map_err(|error| match error {

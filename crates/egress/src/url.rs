@@ -1,49 +1,49 @@
-//! [`ForeignUrl`]: a URL that others chose, read exactly as it is written.
+//! [`ForeignUrl`]: a URL that a third party chose, parsed only if its text is unambiguous.
 //!
-//! The parser that browsers share (the WHATWG URL standard) repairs its input: it drops tabs and line ends
-//! anywhere, cuts white space off both ends, takes `\` for `/`, and needs no `//` before a host. A person who reads a
-//! record, a checker that compares it and a client that asks could then see three different places. Nothing is
-//! repaired here: such a text is refused.
+//! The parser that browsers share (the WHATWG URL standard) repairs its input: it drops tabs and line ends anywhere,
+//! trims white space, reads `\` as `/`, and needs no `//` before a host. A person who reads a record, a checker that
+//! compares it and a client that requests it could then see three different URLs. This parser repairs nothing: it
+//! refuses such a text.
 
 use url::Url;
 
 use clresolve_core::fetch::EgressViolation;
 
-/// An absolute URL that parsers read as it is written. The guard decides whether it may be asked.
+/// An absolute URL that every parser reads alike. The guard decides whether it may be requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignUrl(Url);
 
 impl ForeignUrl {
-    /// Reads `text`, of at most `limit` bytes. A fragment is dropped: it is never sent.
+    /// Parses `text`, of at most `limit` bytes. A fragment is dropped, because it is never sent.
     pub fn parse(text: &str, limit: usize) -> Result<Self, EgressViolation> {
         check_text(text, limit)?;
         Self::of(Url::parse(text).map_err(|_| EgressViolation::NotUrl)?, limit)
     }
 
-    /// Reads `reference` as it stands in an answer from this URL: absolute, `//host/path`, or a path.
+    /// Resolves a `reference` from a response of this URL: absolute, `//host/path`, or a path.
     pub fn join(&self, reference: &str, limit: usize) -> Result<Self, EgressViolation> {
         check_text(reference, limit)?;
         Self::of(self.0.join(reference).map_err(|_| EgressViolation::NotUrl)?, limit)
     }
 
-    /// A URL that this program built from parts that it had read.
+    /// A URL that this program built from parts that it had already parsed.
     pub fn made(url: Url) -> Self {
         Self(url)
     }
 
-    /// The URL as it was parsed.
+    /// The parsed URL.
     pub fn as_url(&self) -> &Url {
         &self.0
     }
 
-    /// The URL as it was parsed.
+    /// The parsed URL.
     pub fn into_url(self) -> Url {
         self.0
     }
 
     fn of(mut url: Url, limit: usize) -> Result<Self, EgressViolation> {
         url.set_fragment(None);
-        // Escaping makes a text longer.
+        // Escaping can make the URL longer than the text.
         if url.as_str().len() > limit { Err(EgressViolation::TooLong(limit)) } else { Ok(Self(url)) }
     }
 }
@@ -60,8 +60,8 @@ fn check_text(text: &str, limit: usize) -> Result<(), EgressViolation> {
     Ok(())
 }
 
-/// Whether a text that names a host has exactly two slashes before it. Parsers read `https:host`, `https:/host`,
-/// `https:///host` and `///host` as URLs of `host` too.
+/// Whether a text that names a host has exactly two slashes before it. Parsers also read `https:host`, `https:/host`,
+/// `https:///host` and `///host` as URLs of `host`.
 fn shows_its_host(text: &str) -> bool {
     let after_scheme = ["https:", "http:"]
         .iter()

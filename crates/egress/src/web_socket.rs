@@ -1,7 +1,7 @@
-//! WebSockets to a server that the operator configured, bounded.
+//! WebSockets to configured servers, with bounded sizes and rates.
 //!
-//! The connection goes through the operator's door: the guard judges each address, and TLS is that of all clients. What
-//! the server sends is read at a pace, so that a flood waits in the server's own socket.
+//! The connection uses the operator's door: the guard checks each address, and all clients share one TLS configuration.
+//! The read rate is limited, so a flood of messages waits in the server's own socket buffer.
 
 use std::io;
 use std::pin::Pin;
@@ -22,38 +22,38 @@ use crate::stream::{ByteStream, StreamTo};
 use crate::{CONFIGURED, Egress, OriginSpec};
 use clresolve_core::fetch::{Cause, EgressViolation, FetchError, Forbidden};
 
-/// Longest message, in bytes. The header of a block takes two thousand.
+/// Longest message in bytes. A block header takes about two thousand.
 pub const MAX_MESSAGE_BYTES: usize = 64 << 10;
 
-/// Longest frame, in bytes. A message may be a single one.
+/// Longest frame in bytes. A message may be a single frame.
 const MAX_FRAME_BYTES: usize = MAX_MESSAGE_BYTES;
 
-/// Most bytes that are read in a [`PACE`], frames and TLS taken off: the longest message and its head. Servers that tell
-/// of blocks send some 200 a second.
+/// Most bytes read per [`PACE`], after TLS is removed: the longest message and its frame header. Servers that announce
+/// blocks send about 200 bytes a second.
 const BYTES_AT_A_PACE: usize = MAX_MESSAGE_BYTES + 1024;
 
-/// Time in which at most [`BYTES_AT_A_PACE`] are read.
+/// The period in which at most [`BYTES_AT_A_PACE`] are read.
 const PACE: Duration = Duration::from_secs(1);
 
-/// Most bytes that wait to be sent: requests and answers to pings, each shorter than a kilobyte.
+/// Most bytes in the send buffer: requests and pong frames, each shorter than a kilobyte.
 const MAX_UNSENT_BYTES: usize = 16 << 10;
 
-/// Bytes that are asked of the connection at once. A buffer of this size stays with each WebSocket.
+/// Bytes requested from the connection in one read. Each WebSocket keeps a buffer of this size.
 const READ_BYTES: usize = 4 << 10;
 
 /// An open WebSocket. Dropping it closes the connection.
 pub struct WebSocket {
     stream: WebSocketStream<Paced<Box<dyn ByteStream>>>,
-    /// Of sending one message.
+    /// Timeout for sending one message.
     limit: Duration,
 }
 
 impl Egress {
-    /// Opens a WebSocket to exactly this `ws` or `wss` URL, which the operator configured. A redirect is a failure.
+    /// Opens a WebSocket to exactly this `ws` or `wss` URL, which the operator configured. A redirect is an error.
     ///
     /// # Errors
-    /// Where the place is a listener of this process, cannot be reached in the time of a handshake, or does not accept
-    /// in the time of a response head.
+    /// The address is a listener of this process, cannot be reached within the connect timeout, or does not accept the
+    /// upgrade within the head timeout.
     pub async fn operator_web_socket(&self, url: &Url) -> Result<WebSocket, FetchError> {
         let to = self.web_socket_place(url).map_err(|why| Forbidden { hop: 0, target: CONFIGURED.to_owned(), why })?;
         let stream = Paced::new(self.operator_stream(&to).await?);
@@ -64,7 +64,7 @@ impl Egress {
         request.headers_mut().insert(USER_AGENT, agent);
         let limit = self.clients.guard.config.head_timeout;
         let accepted = client_async_with_config(request, stream, Some(bounds()));
-        // The future of a handshake is large.
+        // Boxed because the future of a handshake is large.
         let accepted = timeout(limit, Box::pin(accepted)).await.map_err(|_| Cause::Timeout)?;
         let (stream, _) = accepted.map_err(|error| of_handshake(&error))?;
         Ok(WebSocket { stream, limit })
@@ -84,20 +84,20 @@ impl Egress {
 }
 
 impl WebSocket {
-    /// Sends a text.
+    /// Sends a text message.
     ///
     /// # Errors
-    /// Where the connection ended, or does not take it in the time of a response head.
+    /// The connection ended, or does not accept the message within the head timeout.
     pub async fn send(&mut self, text: String) -> Result<(), FetchError> {
         let sent = timeout(self.limit, self.stream.send(Message::text(text))).await;
         sent.map_err(|_| Cause::Timeout)?.map_err(|error| of_message(&error))
     }
 
-    /// The next text. A call that is given up loses nothing.
+    /// The next text message. The call is cancel-safe: dropping its future loses no message.
     ///
     /// # Errors
-    /// [`FetchError::Oversize`] for a message that is too long, [`Cause::Encoding`] for one that is no text,
-    /// [`Cause::Truncated`] where the connection ended.
+    /// [`FetchError::Oversize`] for a message that is too long, [`Cause::Encoding`] for one that is not text,
+    /// [`Cause::Truncated`] if the connection ended.
     pub async fn next(&mut self) -> Result<String, FetchError> {
         loop {
             let message = self.stream.next().await.ok_or(Cause::Truncated)?;
@@ -138,13 +138,13 @@ fn of_message(error: &Error) -> FetchError {
     }
 }
 
-/// A stream of which at most [`BYTES_AT_A_PACE`] are read in each [`PACE`].
+/// A stream from which at most [`BYTES_AT_A_PACE`] bytes are read per [`PACE`].
 struct Paced<S> {
     stream: S,
-    /// What may still be read before `until`.
+    /// Bytes that may still be read before `until`.
     left: usize,
     until: Instant,
-    /// Set while nothing is left.
+    /// The timer for the next period, set while `left` is zero.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
@@ -153,7 +153,7 @@ impl<S> Paced<S> {
         Self { stream, left: BYTES_AT_A_PACE, until: Instant::now() + PACE, waiting: None }
     }
 
-    /// How many bytes may be read now. Pending while none may be.
+    /// How many bytes may be read now. Pending while the allowance is used up.
     fn allowance(&mut self, context: &mut Context<'_>) -> Poll<usize> {
         let now = Instant::now();
         if now >= self.until {
@@ -220,13 +220,13 @@ mod tests {
         (listener, url)
     }
 
-    /// A door with short times.
+    /// An `Egress` with short timeouts.
     fn egress(denied: Vec<std::net::SocketAddr>) -> Egress {
         let head_timeout = Duration::from_millis(300);
         Egress::new(EgressConfig { denied, head_timeout, ..EgressConfig::default() }).unwrap()
     }
 
-    /// A client, and what its server is.
+    /// A client and the server side of its connection.
     async fn pair() -> (WebSocket, WebSocketStream<TcpStream>) {
         let (listener, url) = listener().await;
         let accept = async { accept_async(listener.accept().await.unwrap().0).await.unwrap() };
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(client.next().await, Err(Cause::Encoding.into()));
     }
 
-    /// The server of each case reads the request, then says this and goes on to listen.
+    /// In each case the server reads the request, sends this response, and keeps the connection open.
     #[tokio::test]
     async fn what_is_no_web_socket_is_refused_with_its_cause() {
         let redirect = "HTTP/1.1 302 Found\r\nlocation: ws://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n";
@@ -294,7 +294,7 @@ mod tests {
         assert_eq!(refused(&"http://127.0.0.1:1/".parse().unwrap()).await, why(EgressViolation::Scheme));
     }
 
-    /// A server of WebSockets over TLS, with a certificate for `host` that is its own trust root.
+    /// A WebSocket server over TLS. Its certificate for `host` is its own trust root.
     async fn tls_listener(host: &str) -> (TcpListener, TlsAcceptor, Bytes) {
         let made = rcgen::generate_simple_self_signed([host.to_owned()]).unwrap();
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
