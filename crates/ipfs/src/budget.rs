@@ -1,35 +1,36 @@
-//! What a walk may cost: [`Budget`], and the [`Bound`] that it reached.
+//! The cost limits of a walk: [`Budget`], and the [`Bound`] that a walk exceeded.
 
 use std::fmt;
 
 use super::id::MAX_DIGEST_BYTES;
 
-/// How much a walk may cost. A walk that exceeds a bound fails; it never returns less.
+/// The cost limits of a walk. A walk that exceeds one fails; it never returns a shortened result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Different blocks.
+    /// Most distinct blocks.
     pub blocks: usize,
-    /// Bytes of one block. The specifications ask publishers to stay within 2 MiB.
+    /// Most bytes of one block. The specifications ask publishers to stay within 2 MiB.
     pub block_size: usize,
-    /// Bytes of all blocks together, and of the part of a CAR that has to be read for them.
+    /// Most bytes of all blocks together, and of the part of a CAR that has to be read for them.
     pub dag_bytes: usize,
-    /// Bytes of the file.
+    /// Most bytes of the file.
     pub total_bytes: usize,
-    /// Levels of nodes below the root of the file.
+    /// Most levels of nodes below the root of the file.
     pub depth: usize,
-    /// Visits to nodes, and sections read of a CAR. Only this bound stops a small graph that repeats its
-    /// nodes and holds no bytes.
+    /// Most visits to nodes, and most sections read from a CAR. No other bound stops a small graph that repeats its
+    /// nodes and contains no bytes.
     pub visits: usize,
 }
 
 impl Budget {
-    /// Largest block that the trustless gateway specification lets a client expect.
+    /// Largest block that a client must expect under the trustless gateway specification.
     pub const MAX_BLOCK_BYTES: usize = 2 << 20;
-    /// Levels of a file. A balanced tree with 174 links a node holds 2^60 bytes in 6 levels; narrow trees of small
-    /// chunks need a few more.
+    /// Most levels of a file. A balanced tree with 174 links per node contains 2^60 bytes in 6 levels; narrow trees of
+    /// small chunks need a few more.
     pub const MAX_DEPTH: usize = 32;
 
-    /// For an Agent-Card: 256 KiB, a file of a few kilobytes in any layout, in a few directories of any size.
+    /// The budget for an Agent-Card: 256 KiB, a file of a few kilobytes in any layout, in a few directories of any
+    /// size.
     pub const fn card() -> Self {
         Self {
             blocks: 1024,
@@ -41,7 +42,7 @@ impl Budget {
         }
     }
 
-    /// For `clresolve cat`: 64 MiB, in chunks of 1 KiB or more.
+    /// The budget for `clresolve cat`: 64 MiB, in chunks of 1 KiB or more.
     pub const fn cat() -> Self {
         Self {
             blocks: 1 << 17,
@@ -54,7 +55,7 @@ impl Budget {
     }
 }
 
-/// A bound that was exceeded.
+/// An exceeded bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Bound {
@@ -62,19 +63,20 @@ pub enum Bound {
     BlockSize,
     /// [`Budget::blocks`].
     Blocks,
-    /// The header of a CAR, which may have 32 KiB.
+    /// The header of a CAR is longer than 32 KiB.
     CarHeader,
     /// [`Budget::dag_bytes`].
     DagBytes,
     /// [`Budget::depth`].
     Depth,
-    /// A shard wider than 1024 buckets.
+    /// A shard has more than 1024 buckets.
     Fanout,
-    /// An identity CID above [`MAX_DIGEST_BYTES`].
+    /// An identity CID contains more than [`MAX_DIGEST_BYTES`].
     InlineContent,
-    /// [`PathError::TooLong`](crate::PathError::TooLong) or [`PathError::TooManySegments`](crate::PathError::TooManySegments).
+    /// [`PathError::TooLong`](crate::PathError::TooLong) or
+    /// [`PathError::TooManySegments`](crate::PathError::TooManySegments).
     Path,
-    /// More levels of shards than the hash has bits for.
+    /// Shards are nested in more levels than the hash has bits for.
     ShardDepth,
     /// [`Budget::visits`].
     Visits,

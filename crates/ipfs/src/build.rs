@@ -1,7 +1,8 @@
-//! Builds UnixFS graphs and CARs, as the common importers do: SHA-256, balanced files, and the rest by their profile.
+//! Builds UnixFS graphs and CARs with SHA-256 and balanced files, as common importers do. An import profile sets the
+//! rest.
 //!
-//! This is the honest side of [`crate`]: what is built here, a [`Walk`](super::Walk) reads back. Its input
-//! is what its own user publishes, so it has no budgets.
+//! A [`Walk`](super::Walk) can read everything that is built here. The input comes from this program's own user, who
+//! publishes it, so it has no budgets.
 
 use std::collections::BTreeMap;
 
@@ -13,38 +14,38 @@ use super::{ContentId, varint};
 /// Blocks by their CID.
 pub type Blocks = BTreeMap<ContentId, Bytes>;
 
-/// Most links of a node of a file. Importers have used this number since 2014.
+/// Most links of a file node. Importers have used this number since 2014.
 const FILE_WIDTH: usize = 174;
 
 /// The layout of files and directories that [`tree`] builds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Bytes of a chunk of a file; 0 counts as 1.
+    /// Chunk size of a file in bytes; 0 counts as 1.
     pub chunk: usize,
-    /// Directories with more entries than this are sharded.
+    /// A directory with more entries than this is sharded.
     pub shard_above: usize,
     /// Buckets of a shard.
     pub fanout: Fanout,
 }
 
-/// Chunks of 1 MiB, as the UnixFS profile of 2025 has them, and no sharding.
+/// Chunks of 1 MiB, as in the UnixFS profile of 2025, and no sharding.
 impl Default for Layout {
     fn default() -> Self {
         Self { chunk: ImportProfile::UnixfsV1.chunk(), shard_above: usize::MAX, fanout: Fanout::DEFAULT }
     }
 }
 
-/// Buckets of a shard: a power of two from 8 to 1024.
+/// The number of buckets of a shard: a power of two from 8 to 1024.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fanout(u64);
 
 impl Fanout {
-    /// What all importers use.
+    /// The fanout that all importers use.
     pub const DEFAULT: Self = Self(256);
-    /// The narrowest fanout: few entries already need shards below shards.
+    /// The smallest fanout, with which a few entries already need nested shards.
     pub const SMALLEST: Self = Self(8);
 
-    /// A fanout that readers accept, or none.
+    /// A fanout that readers accept; `None` for any other number of buckets.
     pub fn new(buckets: u64) -> Option<Self> {
         (buckets.is_power_of_two() && (8..=1024).contains(&buckets)).then_some(Self(buckets))
     }
@@ -71,10 +72,10 @@ pub enum ImportProfile {
 }
 
 impl ImportProfile {
-    /// All of them.
+    /// Every profile.
     pub const ALL: [Self; 2] = [Self::UnixfsV1, Self::UnixfsV0];
 
-    /// Its name.
+    /// The profile's name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::UnixfsV1 => "unixfs-v1-2025",
@@ -82,7 +83,7 @@ impl ImportProfile {
         }
     }
 
-    /// Bytes of a chunk of a file.
+    /// Chunk size of a file in bytes.
     pub const fn chunk(self) -> usize {
         match self {
             Self::UnixfsV1 => 1 << 20,
@@ -91,21 +92,21 @@ impl ImportProfile {
     }
 }
 
-/// A node that was built, with what a link to it states.
+/// A built node, with the values that a link to it states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Built {
-    /// Its CID.
+    /// The node's CID.
     pub cid: ContentId,
-    /// Bytes of the blocks from here down, for Tsize.
+    /// Bytes of all blocks from this node down, for Tsize.
     tsize: u64,
-    /// Bytes of the file, 0 for a directory.
+    /// Bytes of the file; 0 for a directory.
     file_size: u64,
 }
 
 /// Entries of a directory, by name.
 pub type Entries = BTreeMap<String, Built>;
 
-/// A growing set of blocks.
+/// A set of blocks under construction.
 #[derive(Clone, Debug, Default)]
 pub struct Dag {
     blocks: Blocks,
@@ -113,12 +114,12 @@ pub struct Dag {
 }
 
 impl Dag {
-    /// An empty one, whose nodes are those of an import profile.
+    /// An empty set, whose nodes will follow an import profile.
     pub fn of(profile: ImportProfile) -> Self {
         Self { blocks: Blocks::new(), profile }
     }
 
-    /// A raw block.
+    /// Adds a raw block.
     pub fn raw(&mut self, bytes: impl Into<Bytes>) -> Built {
         let bytes = bytes.into();
         let cid = ContentId::raw_of(&bytes);
@@ -127,7 +128,7 @@ impl Dag {
         Built { cid, tsize: size, file_size: size }
     }
 
-    /// A file in chunks of `chunk` bytes: one leaf if that is enough, else a balanced tree over leaves.
+    /// Adds a file in chunks of `chunk` bytes: a single leaf if one is enough, otherwise a balanced tree over leaves.
     pub fn file(&mut self, bytes: &[u8], chunk: usize) -> Built {
         let mut level: Vec<Built> = bytes.chunks(chunk.max(1)).map(|part| self.leaf(part)).collect();
         if level.is_empty() {
@@ -161,13 +162,13 @@ impl Dag {
         Built { file_size, ..self.node(&links, data) }
     }
 
-    /// A plain directory.
+    /// Adds a plain directory.
     pub fn directory(&mut self, entries: &Entries) -> Built {
         let links: Vec<_> = entries.iter().map(|(name, entry)| (name.clone(), *entry)).collect();
         self.node(&links, Message::default().number(UNIXFS_TYPE, TYPE_DIRECTORY))
     }
 
-    /// A sharded directory.
+    /// Adds a sharded directory.
     ///
     /// # Panics
     /// If two names have the same 64-bit hash.
@@ -246,7 +247,7 @@ impl Dag {
 pub fn car<'a>(root: &ContentId, blocks: impl IntoIterator<Item = (&'a ContentId, &'a Bytes)>) -> Vec<u8> {
     let mut header = b"\xa2\x65roots\x81\xd8\x2a".to_vec();
     let cid = root.to_bytes();
-    // A byte string of up to 255 bytes; within a tag 42, a zero byte comes before the CID.
+    // A byte string of up to 255 bytes. Inside tag 42, a zero byte precedes the CID.
     header.extend([0x58, u8::try_from(cid.len() + 1).expect("a CID has at most 164 bytes"), 0]);
     header.extend(cid);
     header.extend(b"\x67version\x01");
@@ -266,7 +267,7 @@ fn write_frame(parts: &[&[u8]], out: &mut Vec<u8>) {
     }
 }
 
-/// The set of `indices` as a number, big-endian and without leading zero bytes.
+/// The set of `indices` as a bit field: a big-endian number without leading zero bytes.
 fn bitfield(indices: impl Iterator<Item = u64>, fanout: u64) -> Vec<u8> {
     let mut bytes = vec![0; fanout as usize / 8];
     let last = bytes.len() - 1;

@@ -1,8 +1,8 @@
 //! CAR: many blocks in one response.
 //!
-//! Nothing in a CAR is trusted: its roots and its order are ignored, and a block counts only once a [`Walk`] wants it
-//! and its hash is right. A walk stops reading as soon as it is complete, so junk or an endless tail after the
-//! needed blocks costs nothing.
+//! Nothing in a CAR is trusted. Its roots and its order are ignored, and a block counts only once a [`Walk`] wants it
+//! and its hash matches. A complete walk stops reading, so junk or an endless tail after the needed blocks costs
+//! nothing.
 
 use std::collections::HashMap;
 
@@ -17,46 +17,46 @@ use super::protobuf::set_once;
 use super::varint::{self, VarintError};
 use super::walk::{Proven, Walk};
 
-/// Reads the file at `path` below `root` out of a whole CAR.
+/// Reads the file at `path` below `root` from a complete CAR.
 ///
 /// # Errors
-/// Whatever the walk finds; [`WalkError::Incomplete`] when the CAR lacks a block.
+/// The error of the walk; [`WalkError::Incomplete`] if the CAR lacks a block.
 pub fn cat_car(root: ContentId, path: &ContentPath, budget: Budget, car: Bytes) -> Result<Proven, WalkError> {
     let mut walk = Walk::new(root, path, budget);
     CarFeed::new(&budget, budget.dag_bytes).push(&mut walk, car)?;
     walk.finish()
 }
 
-/// The chunks of one CAR, made into blocks for a [`Walk`] that other sources may feed as well.
+/// Parses the chunks of one CAR into blocks for a [`Walk`]. Other sources may feed the same walk.
 ///
 /// Blocks that the walk does not want yet are kept, unhashed, while there is room.
 #[derive(Debug)]
 pub struct CarFeed {
     reader: CarReader,
     waiting: HashMap<Multihash<MAX_DIGEST_BYTES>, Bytes>,
-    /// Bytes of blocks that may still be kept.
+    /// Bytes still available for kept blocks.
     room: usize,
 }
 
-/// Whether to read on.
+/// Whether to continue reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The walk has taken a block, and the CAR may hold the next one.
+    /// The walk has taken a block, and the data already read may contain the next one.
     Moved,
-    /// The walk wants a block that what was read does not hold.
+    /// The walk wants a block that the data already read does not contain.
     Wanting,
-    /// The walk is over: stop reading and call [`Walk::finish`].
+    /// The walk has ended: stop reading and call [`Walk::finish`].
     Over,
 }
 
 impl CarFeed {
     /// A feed that has read nothing yet, for walks within `budget`. It keeps at most `room` bytes of blocks that are
-    /// not wanted yet, and drops further ones. A CAR in the order of the walk needs no room.
+    /// not wanted yet, and drops further ones. A CAR whose blocks are in walk order needs no room.
     pub fn new(budget: &Budget, room: usize) -> Self {
         Self { reader: CarReader::new(CarLimits::of(budget)), waiting: HashMap::new(), room }
     }
 
-    /// Takes the next bytes of the CAR, and gives the walk all blocks that it wants of them.
+    /// Reads the next bytes of the CAR, and supplies the walk with every block in them that it wants.
     ///
     /// # Errors
     /// As [`CarFeed::step`].
@@ -70,17 +70,18 @@ impl CarFeed {
         }
     }
 
-    /// Takes the next bytes of the CAR. Call [`CarFeed::step`] until the walk moves no more, before the next ones.
+    /// Reads the next bytes of the CAR. Before reading further bytes, call [`CarFeed::step`] until the walk no longer
+    /// moves.
     pub fn read(&mut self, chunk: Bytes) {
         self.reader.push(chunk);
     }
 
-    /// Gives the walk the block that it wants, out of what was read: the work of one step is to hash one block. Another
-    /// source may have fed the walk in between.
+    /// Supplies the walk with the block that it wants, from the data already read. One step hashes one block. Another
+    /// source may feed the walk between steps.
     ///
     /// # Errors
-    /// Only what is the fault of this CAR: [`WalkError::BadCar`], [`WalkError::CarLimit`],
-    /// [`WalkError::HashMismatch`]. The walk stays as it was.
+    /// Only errors caused by this CAR: [`WalkError::BadCar`], [`WalkError::CarLimit`], [`WalkError::HashMismatch`]. The
+    /// walk is unchanged.
     pub fn step(&mut self, walk: &mut Walk) -> Result<Progress, WalkError> {
         let Some(wanted) = walk.wanted().map(ContentId::multihash) else { return Ok(Progress::Over) };
         let Some(block) = self.block(walk, &wanted)? else { return Ok(Progress::Wanting) };
@@ -88,12 +89,12 @@ impl CarFeed {
         Ok(Progress::Moved)
     }
 
-    /// Bytes of a section that has not arrived whole yet.
+    /// Bytes buffered of an incomplete section.
     pub fn unread(&self) -> usize {
         self.reader.buffer.len()
     }
 
-    /// The block that `wanted` names, if it was kept or is read now.
+    /// The block with the hash `wanted`, if it was kept or can be read now.
     fn block(&mut self, walk: &Walk, wanted: &Multihash<MAX_DIGEST_BYTES>) -> Result<Option<Bytes>, CarError> {
         if let Some(kept) = self.waiting.remove(wanted) {
             self.room += kept.len();
@@ -119,20 +120,20 @@ impl CarFeed {
     }
 }
 
-/// Longest header, in bytes: some 800 roots. Gateways send one root, in 59 bytes.
+/// Longest header in bytes, for about 800 roots. Gateways send one root, in 59 bytes.
 const MAX_HEADER_BYTES: usize = 32 << 10;
 
-/// Longest binary CID that is accepted: four numbers of at most 9 bytes and the digest.
+/// Longest accepted binary CID: four numbers of at most 9 bytes, and the digest.
 const MAX_CID_BYTES: usize = 4 * 9 + MAX_DIGEST_BYTES;
 
-/// How much of a CAR is read.
+/// Limits for reading a CAR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CarLimits {
-    /// Bytes of one block.
+    /// Most bytes of one block.
     pub block_size: usize,
-    /// Bytes in all, of frames, padding and blocks.
+    /// Most bytes in all: frames, padding and blocks.
     pub bytes: usize,
-    /// Sections, skipped ones too.
+    /// Most sections, including skipped ones.
     pub sections: usize,
 }
 
@@ -142,18 +143,18 @@ impl CarLimits {
     }
 }
 
-/// One block of a CAR, which may or may not be the content of its CID.
+/// One block of a CAR. Whether it matches its CID has not been verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// The CID that the CAR gives for the block.
+    /// The CID that the CAR states for the block.
     pub cid: ContentId,
-    /// The bytes.
+    /// The bytes of the block.
     pub block: Bytes,
 }
 
-/// An incremental reader of CARv1, also inside a CARv2: bytes in, sections out.
+/// An incremental parser for CARv1, also inside a CARv2: bytes in, sections out.
 ///
-/// Sections whose hash is not on the allow-list are skipped: no walk can want them.
+/// A section whose hash function is not on the allow-list is skipped, because no walk can want it.
 #[derive(Debug)]
 pub struct CarReader {
     limits: CarLimits,
@@ -164,36 +165,36 @@ pub struct CarReader {
     failure: Option<CarError>,
 }
 
-/// The part of the CAR that is read next.
+/// The part of the CAR to parse next.
 #[derive(Clone, Copy, Debug)]
 enum NextPart {
     Header,
     /// The fixed fields of a CARv2.
     Envelope,
-    /// Bytes before the CARv1 of a CARv2, and the length of that CARv1.
+    /// The bytes before the CARv1 inside a CARv2, and the length of that CARv1.
     Padding {
         left: usize,
         payload: usize,
     },
-    /// The header of a CARv1 in a CARv2.
+    /// The header of a CARv1 inside a CARv2.
     InnerHeader {
         payload: usize,
     },
-    /// Sections: to the end of the input, or the given number of bytes.
+    /// Sections, to the end of the input or for the given number of bytes.
     Sections {
         left: Option<usize>,
     },
 }
 
 impl CarReader {
-    /// A reader that has read nothing yet.
+    /// A parser without input.
     pub fn new(limits: CarLimits) -> Self {
         Self { limits, buffer: BytesMut::new(), state: NextPart::Header, bytes: 0, sections: 0, failure: None }
     }
 
-    /// Takes the next bytes. Ask for [`CarReader::section`] until it gives no further one, before the next push.
+    /// Appends the next bytes. Before the next push, call [`CarReader::section`] until it returns `None`.
     ///
-    /// Bytes after a failure or after the end of the envelope are dropped.
+    /// Bytes after an error or after the end of the envelope are dropped.
     pub fn push(&mut self, chunk: Bytes) {
         if self.failure.is_some() || matches!(self.state, NextPart::Sections { left: Some(0) }) {
             return;
@@ -205,7 +206,7 @@ impl CarReader {
         }
     }
 
-    /// The next section, or nothing when more bytes are needed.
+    /// The next section; `None` if more bytes are needed.
     ///
     /// # Errors
     /// What is wrong with the CAR. Later calls return the same error.
@@ -218,7 +219,7 @@ impl CarReader {
         section
     }
 
-    /// Whether the input so far is a whole CAR: it ends between two sections.
+    /// Whether the input so far is a complete CAR, which ends between two sections.
     pub fn is_whole(&self) -> bool {
         match self.state {
             NextPart::Sections { left: Some(left) } => left == 0,
@@ -257,7 +258,8 @@ impl CarReader {
         Ok(true)
     }
 
-    /// CARv2: 16 bytes of characteristics, then offset and size of the CARv1 and offset of the index.
+    /// Parses the fixed fields of a CARv2: 16 bytes of characteristics, then offset and size of the CARv1, and offset
+    /// of the index.
     fn read_envelope(&mut self) -> Result<bool, CarError> {
         const BYTES: usize = 40;
         if self.buffer.len() < BYTES {
@@ -323,8 +325,8 @@ impl CarReader {
         })
     }
 
-    /// Takes a length and that many bytes, or nothing until all of them have arrived. `room` is what the envelope
-    /// leaves.
+    /// Takes a length and that many bytes; `None` until all of them have arrived. `room` is the number of bytes left in
+    /// the envelope.
     fn read_frame(&mut self, longest: usize, bound: Bound, room: usize) -> Result<Option<Bytes>, CarError> {
         let (length, rest) = match varint::split(&self.buffer) {
             Ok(split) => split,
@@ -369,10 +371,10 @@ enum Read {
 /// What is wrong with a CAR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CarError {
-    /// It exceeds [`CarLimits`].
+    /// The CAR exceeds [`CarLimits`].
     #[error("the CAR exceeds the limit on {0}")]
     Limit(Bound),
-    /// It is not a CAR.
+    /// The data is not a CAR.
     #[error("not a CAR: {0}")]
     Malformed(&'static str),
 }
@@ -386,7 +388,7 @@ impl From<CarError> for WalkError {
     }
 }
 
-/// The version in a header, which is a DAG-CBOR map of `roots` and `version`.
+/// The version in a header. A header is a DAG-CBOR map of `roots` and `version`.
 fn header_version(header: &[u8]) -> Result<u64, &'static str> {
     let mut cbor = Cbor { rest: header };
     let mut roots = None;
@@ -405,7 +407,7 @@ fn header_version(header: &[u8]) -> Result<u64, &'static str> {
     version.ok_or("the header has no version")
 }
 
-/// The part of CBOR that headers use.
+/// A parser for the part of CBOR that CAR headers use.
 struct Cbor<'a> {
     rest: &'a [u8],
 }
@@ -417,11 +419,11 @@ impl<'a> Cbor<'a> {
     const LIST: u8 = 4;
     const MAP: u8 = 5;
     const TAG: u8 = 6;
-    /// Tag of a CID.
+    /// The CBOR tag of a CID.
     const LINK: u64 = 42;
 
     fn skip_links(&mut self) -> Result<(), &'static str> {
-        // Each turn takes at least two bytes of the header or fails, so the claimed length does not matter.
+        // Each iteration consumes at least two bytes of the header or fails, so a false length does no harm.
         for _ in 0..self.length_of(Self::LIST)? {
             if self.length_of(Self::TAG)? != Self::LINK {
                 return Err("a root is not a CID");
@@ -432,7 +434,7 @@ impl<'a> Cbor<'a> {
         Ok(())
     }
 
-    /// The argument of the next item, which must be of the major type `kind`.
+    /// The argument of the next item, whose major type must be `kind`.
     fn length_of(&mut self, kind: u8) -> Result<u64, &'static str> {
         let first = self.take(1)?[0];
         if first >> 5 != kind {

@@ -1,8 +1,8 @@
-//! Strict dag-pb: a block that decodes here means the same to every reader.
+//! Strict dag-pb: a block that this module accepts means the same to every reader.
 //!
-//! Refused are fields and links written twice, unknown fields, wrong wire types, padded numbers, links without a
-//! target and Data between Links. Data before Links is accepted, as the specification asks of readers: it is
-//! not ambiguous. Only the form of Tsize is checked; nothing here relies on its value.
+//! It refuses duplicate fields and links, unknown fields, wrong wire types, padded numbers, links without a target, and
+//! Data between Links. Data before Links is accepted, as the specification requires of readers: it is not ambiguous.
+//! Only the form of Tsize is checked, because nothing here relies on its value.
 
 use super::id::Parts;
 use super::protobuf::{Fields, Value, set_once};
@@ -13,14 +13,14 @@ pub(super) struct Node<'a> {
     pub(super) links: Vec<Link<'a>>,
 }
 
-/// A link to another block. An absent name and an empty one are the same.
+/// A link to another block. A missing name is equivalent to an empty one.
 pub(super) struct Link<'a> {
     pub(super) name: &'a str,
     pub(super) target: Parts<'a>,
 }
 
 impl<'a> Node<'a> {
-    /// Decodes a whole block, or says what is wrong with it.
+    /// Decodes a whole block. The error states what is wrong with it.
     pub(super) fn decode(block: &'a [u8]) -> Result<Self, &'static str> {
         let mut data = None;
         let mut links = Vec::new();

@@ -1,17 +1,17 @@
-//! [`WalkError`]: why a walk ends without the bytes of a file.
+//! [`WalkError`]: why a walk ends without a file.
 
 use super::budget::Bound;
 use super::id::ContentId;
 use super::path::PathError;
 
-/// Why a walk gives no bytes.
+/// Why a walk returns no bytes.
 ///
-/// There are two kinds, see [`WalkError::is_final`]: some follow from the request and hashed blocks, the others only
-/// say that one source failed.
+/// There are two kinds, which [`WalkError::is_final`] distinguishes. Some errors follow from the request and verified
+/// blocks; the others only mean that one source failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WalkError {
-    /// The source sent something that is not a CAR.
+    /// The source sent data that is not a CAR.
     #[error("not a CAR: {0}")]
     BadCar(&'static str),
     /// A block is not strict dag-pb.
@@ -22,10 +22,10 @@ pub enum WalkError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// The path breaks the rules of paths.
+    /// The path violates the rules of [`ContentPath`](crate::ContentPath).
     #[error("{0}")]
     BadPath(PathError),
-    /// A node breaks the rules of UnixFS.
+    /// A node violates the rules of UnixFS.
     #[error("{cid} is not valid UnixFS: {why}")]
     BadUnixfs {
         /// The node.
@@ -36,16 +36,16 @@ pub enum WalkError {
     /// The source sent a CAR that exceeds a bound.
     #[error("the CAR exceeds the limit on {0}")]
     CarLimit(Bound),
-    /// The source sent bytes that do not have the hash of the wanted block.
+    /// The source sent bytes that do not match the hash of the wanted block.
     #[error("the bytes sent for {cid} do not match its hash")]
     HashMismatch {
         /// The wanted block.
         cid: Box<ContentId>,
     },
-    /// A link on the path has a hash that proves nothing.
+    /// A link on the path uses a hash that is not on the allow-list.
     #[error("a link on the path proves nothing: {0}")]
     HashNotAllowed(String),
-    /// The source ended without a block that the walk needs.
+    /// The source ended before it sent a block that the walk needs.
     #[error("the block {cid} is missing")]
     Incomplete {
         /// The wanted block.
@@ -54,39 +54,39 @@ pub enum WalkError {
     /// The path ends at a directory.
     #[error("the path ends at a directory, not at a file")]
     IsADirectory,
-    /// A bound of the budget or of the format is exceeded, other than the size of the file.
+    /// A bound of the budget or of the format is exceeded, except for the size of the file.
     #[error("the content exceeds the limit on {0}")]
     Limit(Bound),
     /// The path continues below a file.
     #[error("\"{below}\" is below a file")]
     NotADirectory {
-        /// Beginning of the first name below the file, escaped.
+        /// The first name below the file, truncated and escaped.
         below: String,
     },
-    /// A directory on the path has no such entry.
+    /// A directory on the path does not contain this entry.
     #[error("no entry is named \"{name}\"")]
     NotFound {
-        /// Beginning of the name, escaped.
+        /// The name, truncated and escaped.
         name: String,
     },
-    /// The file is larger than [`Budget::total_bytes`](crate::Budget::total_bytes), by the size that its root states.
+    /// The size in the root of the file exceeds [`Budget::total_bytes`](crate::Budget::total_bytes).
     #[error("the file has {size} bytes, more than {limit}")]
     TooLarge {
-        /// Bytes of the file.
+        /// Size of the file in bytes.
         size: u64,
-        /// Bytes allowed.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// A block on the path is neither raw nor dag-pb.
+    /// A block on the path has a codec other than raw and dag-pb.
     #[error("the codec 0x{0:x} is neither raw nor dag-pb")]
     UnsupportedCodec(u64),
-    /// The code of a UnixFS type that is not read (symlinks, metadata, unknown types), or of an unknown hash of shards.
+    /// The code of an unsupported UnixFS type (symlinks, metadata, unknown types), or of an unsupported shard hash.
     #[error("the UnixFS type or hash function 0x{0:x} is not supported")]
     UnsupportedType(u64),
 }
 
 impl WalkError {
-    /// The stable name of this kind of error, for programs.
+    /// The stable name of the error's kind, for programs.
     pub fn class(&self) -> &'static str {
         match self {
             Self::BadCar(_) => "bad-car",
@@ -105,8 +105,8 @@ impl WalkError {
         }
     }
 
-    /// Whether every honest source leads to the same error, because it follows from the request, the budget and hashed
-    /// blocks. Other errors are the fault of one source, and the next source may succeed.
+    /// Whether every honest source leads to the same error, because it follows from the request, the budget and
+    /// verified blocks. Other errors are the fault of one source, and another source may succeed.
     pub const fn is_final(&self) -> bool {
         self.refutation().is_some()
     }

@@ -1,18 +1,18 @@
 //! Sharded directories (HAMT): one step along the hash path of a name.
 //!
-//! A shard has `fanout` buckets. The next `log2(fanout)` bits of the name's hash choose one; it is empty, or
-//! holds the entry or a shard of the next level. Some readers use the bitfield and others the prefixes of the link
-//! names. A shard in which the two disagree is refused.
+//! A shard has `fanout` buckets. The next `log2(fanout)` bits of the name's hash select one. The bucket is empty, or it
+//! contains either the entry or a shard of the next level. Some readers use the bitfield, others the prefixes of the
+//! link names, so a shard in which the two disagree is refused.
 
 use super::budget::Bound;
 use super::dagpb::{Link, Node};
 use super::path::check_name;
 use super::unixfs::UnixFs;
 
-/// Multihash code of the only hash in use, the first 64 bits of MurmurHash3 x64 128.
+/// Multihash code of the only supported hash: the first 64 bits of MurmurHash3 x64 128.
 pub(crate) const HASH_MURMUR3_X64_64: u64 = 0x22;
 
-/// Widest shard. The UnixFS specification and boxo set this bound after CVE-2023-23625.
+/// Most buckets of a shard. The UnixFS specification and boxo introduced this bound after CVE-2023-23625.
 const MAX_FANOUT: u64 = 1024;
 
 /// Why a shard cannot be followed.
@@ -33,7 +33,7 @@ pub(super) enum Bucket<'n, 'a> {
 /// A shard whose bitfield and links agree.
 pub(super) struct Shard<'n, 'a> {
     fanout: u64,
-    /// Bucket, name of the entry (empty for an inner shard) and link, by ascending bucket.
+    /// Bucket, name of the entry (empty for an inner shard) and link, in ascending order of bucket.
     buckets: Vec<(u64, &'a str, &'n Link<'a>)>,
 }
 
@@ -54,7 +54,7 @@ impl<'n, 'a> Shard<'n, 'a> {
         self.fanout
     }
 
-    /// The bucket of `name`. `path` has been followed down to this shard.
+    /// The bucket for `name`. `path` must already be advanced to this shard.
     pub(super) fn bucket(&self, name: &str, path: &mut HashPath) -> Result<Bucket<'n, 'a>, ShardError> {
         let wanted = path.next_index(self.fanout).ok_or(ShardError::Bound(Bound::ShardDepth))?;
         Ok(match self.buckets.iter().find(|(index, ..)| *index == wanted) {
@@ -92,7 +92,7 @@ fn split_name(name: &str, width: usize) -> Result<(u64, &str), &'static str> {
     Ok((index, entry))
 }
 
-/// Checks that `bitfield` (big-endian) lists exactly `buckets`.
+/// Checks that `bitfield` (big-endian) has exactly the bits of `buckets` set.
 fn check_bitfield(bitfield: &[u8], fanout: u64, buckets: &[(u64, &str, &Link)]) -> Result<(), &'static str> {
     if bitfield.len() as u64 > fanout / 8 {
         return Err("the bitfield of a shard is wider than its fanout");
@@ -118,7 +118,7 @@ fn check_fanout(fanout: Option<u64>) -> Result<u64, ShardError> {
     Ok(fanout)
 }
 
-/// Hexadecimal digits of the largest bucket index.
+/// Number of hexadecimal digits of the largest bucket index.
 pub(crate) fn prefix_width(fanout: u64) -> usize {
     format!("{:X}", fanout.saturating_sub(1)).len()
 }
@@ -128,7 +128,7 @@ fn has_bit(bitfield: &[u8], index: u64) -> bool {
     bitfield.iter().rev().nth(from_the_end).is_some_and(|byte| byte >> (index % 8) & 1 == 1)
 }
 
-/// The hash of a name. Each level of shards takes its next bits, from the top.
+/// The hash of a name. Each level of shards consumes its next bits, most significant first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HashPath {
     bits: u64,
@@ -140,7 +140,7 @@ impl HashPath {
         Self { bits: murmur3_x64_64(name.as_bytes()), left: u64::BITS }
     }
 
-    /// The bucket on the next level; none when all bits are used. `fanout` is a power of two above 1.
+    /// The bucket on the next level; `None` when all bits are used. `fanout` must be a power of two above 1.
     pub(crate) fn next_index(&mut self, fanout: u64) -> Option<u64> {
         let width = fanout.trailing_zeros();
         self.left = self.left.checked_sub(width)?;
@@ -148,7 +148,7 @@ impl HashPath {
     }
 }
 
-/// The first half of MurmurHash3 x64 128 with seed 0, by Austin Appleby, public domain.
+/// The first half of MurmurHash3 x64 128 with seed 0. The algorithm is by Austin Appleby, public domain.
 fn murmur3_x64_64(input: &[u8]) -> u64 {
     let (mut h1, mut h2) = (0_u64, 0_u64);
     let (blocks, tail) = input.as_chunks::<16>();

@@ -1,4 +1,4 @@
-//! [`ContentId`]: a CID that a verifier can check bytes against.
+//! [`ContentId`]: a CID against which bytes can be verified.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -14,22 +14,23 @@ use super::varint;
 
 /// Codec of a block of plain bytes.
 pub(crate) const CODEC_RAW: u64 = 0x55;
-/// Codec of a block that holds links and data, as UnixFS files and directories do.
+/// Codec of a block with links and data, such as UnixFS files and directories.
 pub(crate) const CODEC_DAG_PB: u64 = 0x70;
 
 /// Most bytes of a digest: the longest identity digest that boxo, helia and IPIP-512 accept.
 ///
-/// An identity "digest" is the content itself, so without a bound a CID could be of any size.
+/// An identity digest is the content itself, so without a bound a CID could have any size.
 pub const MAX_DIGEST_BYTES: usize = 128;
 
-/// Longest text that is converted from a base whose cost is quadratic (base58, base36), in bytes.
+/// Longest text that is decoded from a base with quadratic cost (base58, base36), in bytes.
 ///
-/// The longest allowed CID has 265 characters in base16. A longer text of such a base is either no CID or one whose
-/// digest is too long; only its characters are looked at. The other bases cost no more than the text itself.
+/// The longest allowed CID has 265 characters in base16. A longer text in such a base is either not a CID or a CID with
+/// an oversized digest, so only its characters are checked. Decoding the other bases costs no more than reading the
+/// text.
 pub const MAX_TEXT_BYTES: usize = 2048;
 
-/// The multibase encodings in use for CIDs. Base2, base8, base10, emoji and the like are left out: CIDs are not
-/// published in them, and each would be one more decoder for foreign text.
+/// The supported multibase encodings. Base2, base8, base10, emoji and the like are not supported: CIDs are not
+/// published in them, and each would add a decoder for foreign text.
 const BASES: [Base; 14] = [
     Base::Base16Lower,
     Base::Base16Upper,
@@ -47,18 +48,19 @@ const BASES: [Base; 14] = [
     Base::Base64UrlPad,
 ];
 
-/// A content identifier whose hash function is allowed and whose digest is whole.
+/// A content identifier with an allowed hash function and a complete digest.
 ///
-/// Two CIDs are equal if their bytes are equal after CIDv0 is lifted to CIDv1. Text form, multibase and version do not
-/// matter.
+/// Two CIDs are equal if their bytes are equal after CIDv0 is converted to CIDv1. Text form, multibase and version do
+/// not matter.
 #[derive(Clone, Copy)]
 pub struct ContentId(CidGeneric<MAX_DIGEST_BYTES>);
 
 impl ContentId {
-    /// Parses the text form: `Qm…` (version 0) or a multibase text (version 1), nothing around it.
+    /// Parses the text form: `Qm…` (version 0) or a multibase text (version 1), with nothing before or after it.
     ///
     /// # Errors
-    /// [`CidError::Malformed`] if the text is not a CID, [`CidError::HashForbidden`] if its hash proves too little.
+    /// [`CidError::Malformed`] if the text is not a CID, [`CidError::HashForbidden`] if its hash is not on the
+    /// allow-list or its digest does not have the full length.
     pub fn parse(text: &str) -> Result<Self, CidError> {
         let (bytes, version) = decode_text(text)?;
         let parts = Parts::whole(&bytes).map_err(malformed)?;
@@ -68,7 +70,7 @@ impl ContentId {
         Ok(parts.admit()?)
     }
 
-    /// Parses the binary form; the whole of `bytes` must be one CID.
+    /// Parses the binary form. `bytes` must be exactly one CID.
     ///
     /// # Errors
     /// As [`ContentId::parse`].
@@ -86,7 +88,7 @@ impl ContentId {
         Self::sha2_256(CODEC_DAG_PB, block)
     }
 
-    /// The CID of version 0 of `block`, which is a dag-pb block.
+    /// The CIDv0 of `block`, which must be a dag-pb block.
     pub fn v0_of(block: &[u8]) -> Self {
         Self(CidGeneric::new_v0(sha2_256(block)).expect("version 0 is for SHA-256"))
     }
@@ -95,39 +97,39 @@ impl ContentId {
         Self(CidGeneric::new_v1(codec, sha2_256(bytes)))
     }
 
-    /// Whether `block` is the content that this CID names.
+    /// Whether the hash of `block` matches this CID.
     pub fn verify(&self, block: &[u8]) -> bool {
         HashFunction::of(self.0.hash().code()).is_some_and(|function| function.matches(block, self.0.hash().digest()))
     }
 
-    /// The bytes inside an identity CID, which needs no block.
+    /// The content of an identity CID, which needs no block.
     pub fn identity(&self) -> Option<&[u8]> {
         let hash = self.0.hash();
         (hash.code() == HashFunction::IDENTITY).then(|| hash.digest())
     }
 
-    /// The multicodec that says how to read the block.
+    /// The multicodec of the block.
     pub fn codec(&self) -> u64 {
         self.0.codec()
     }
 
-    /// Whether the block is the file itself.
+    /// Whether the block is the content of the file itself.
     pub fn is_raw(&self) -> bool {
         self.codec() == CODEC_RAW
     }
 
-    /// The same content as a CID of version 1.
+    /// The same content as a CIDv1.
     #[must_use]
     pub fn to_v1(&self) -> Self {
         Self(CidGeneric::new_v1(self.0.codec(), *self.0.hash()))
     }
 
-    /// The binary form, in the version that this CID came in.
+    /// The binary form, in the version in which this CID was given.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.0.to_bytes()
     }
 
-    /// The hash alone. It names the bytes, independent of the codec.
+    /// The hash alone. It identifies the bytes, independent of the codec.
     pub(super) fn multihash(&self) -> Multihash<MAX_DIGEST_BYTES> {
         *self.0.hash()
     }
@@ -189,13 +191,14 @@ impl FromStr for ContentId {
     }
 }
 
-/// Why something is not a [`ContentId`]. The messages hold no foreign text.
+/// Why a value is not a [`ContentId`]. The messages contain no foreign text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CidError {
-    /// It is not exactly one CID.
+    /// The value is not exactly one CID.
     #[error("not a CID: {0}")]
     Malformed(String),
-    /// It is a CID, but its hash is unknown, broken, cut short or an identity digest above [`MAX_DIGEST_BYTES`].
+    /// The value is a CID, but its hash is unknown, broken or truncated, or is an identity digest longer than
+    /// [`MAX_DIGEST_BYTES`].
     #[error("the CID proves nothing: {0}")]
     HashForbidden(String),
 }
@@ -204,7 +207,7 @@ fn malformed(why: &str) -> CidError {
     CidError::Malformed(why.to_owned())
 }
 
-/// The bytes behind a text form, and the version that this form may carry.
+/// The bytes that a text encodes, and the CID version that this encoding allows.
 fn decode_text(text: &str) -> Result<(Vec<u8>, Version), CidError> {
     if !text.is_ascii() {
         return Err(malformed("the text has characters outside ASCII"));
@@ -224,13 +227,13 @@ fn decode_text(text: &str) -> Result<(Vec<u8>, Version), CidError> {
     Ok((base.decode(&text[1..]).map_err(bad_text)?, Version::V1))
 }
 
-/// Bases whose digits do not stand for whole bits.
+/// Bases whose digits do not represent a whole number of bits. Decoding them has quadratic cost.
 const QUADRATIC: [Base; 4] = [Base::Base36Lower, Base::Base36Upper, Base::Base58Btc, Base::Base58Flickr];
 
-/// Digits that are decoded at once where only their alphabet is of interest.
+/// Digits that are decoded at a time when only their alphabet is checked.
 const DIGITS_AT_ONCE: usize = 64;
 
-/// Why a text of more than [`MAX_TEXT_BYTES`] in one of the [`QUADRATIC`] bases is refused.
+/// The error for a text of more than [`MAX_TEXT_BYTES`] in one of the [`QUADRATIC`] bases.
 fn too_long(text: &str, base: Base) -> CidError {
     let mut digits = text.as_bytes()[1..].chunks(DIGITS_AT_ONCE).map(str::from_utf8);
     let is_of_base = digits.all(|digits| digits.is_ok_and(|digits| base.decode(digits).is_ok()));
@@ -250,7 +253,7 @@ pub(super) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Splits a CID off the front of `bytes`.
+    /// Splits a CID off the start of `bytes`.
     pub(super) fn split(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), &'static str> {
         if let Some(rest) = bytes.strip_prefix(&[HashFunction::SHA2_256 as u8, 32]) {
             let (digest, rest) = rest.split_at_checked(32).ok_or("the digest is cut short")?;
@@ -271,7 +274,7 @@ impl<'a> Parts<'a> {
         Ok((Self { version: Version::V1, codec, hash, digest }, rest))
     }
 
-    /// Reads `bytes` as one CID and nothing else.
+    /// Parses `bytes` as exactly one CID.
     pub(super) fn whole(bytes: &'a [u8]) -> Result<Self, &'static str> {
         let (parts, rest) = Self::split(bytes)?;
         if rest.is_empty() { Ok(parts) } else { Err("bytes follow the digest") }
@@ -282,7 +285,7 @@ impl<'a> Parts<'a> {
         self.digest.len() > MAX_DIGEST_BYTES
     }
 
-    /// The CID, if its hash is on the allow-list and whole.
+    /// The CID, if its hash function is allowed and its digest is complete.
     pub(super) fn admit(self) -> Result<ContentId, ForbiddenHash> {
         let forbidden = ForbiddenHash { code: self.hash, length: self.digest.len() };
         if !HashFunction::of(self.hash).is_some_and(|function| function.accepts(self.digest.len())) {
@@ -293,7 +296,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// A number of at most 63 bits, as multiformats write it.
+/// Splits a number of at most 63 bits, in multiformats encoding, off the start of `bytes`.
 fn split_number(bytes: &[u8]) -> Result<(u64, &[u8]), &'static str> {
     match varint::split(bytes) {
         Ok((value, rest)) if value <= i64::MAX as u64 => Ok((value, rest)),
@@ -302,7 +305,7 @@ fn split_number(bytes: &[u8]) -> Result<(u64, &[u8]), &'static str> {
     }
 }
 
-/// The hash of a well-formed CID that is not on the allow-list.
+/// The hash of a well-formed CID, if it is not allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ForbiddenHash {
     code: u64,
@@ -310,7 +313,7 @@ pub(super) struct ForbiddenHash {
 }
 
 impl ForbiddenHash {
-    /// Whether it is inline content that is too long.
+    /// Whether it is an identity hash with too much content.
     pub(super) fn is_long_identity(self) -> bool {
         self.code == HashFunction::IDENTITY
     }
@@ -335,7 +338,7 @@ impl From<ForbiddenHash> for CidError {
     }
 }
 
-/// The allow-list: functions for which no second preimage is in sight.
+/// The allow-list of hash functions: those without any foreseeable second-preimage attack.
 #[derive(Clone, Copy, Debug)]
 enum HashFunction {
     Identity,
@@ -363,7 +366,8 @@ impl HashFunction {
         }
     }
 
-    /// Whether a digest of `length` bytes is a whole one. A cut digest is easier to forge; an empty one matches all.
+    /// Whether `length` is the full length of a digest, in bytes. A truncated digest is easier to forge; an empty one
+    /// matches everything.
     fn accepts(self, length: usize) -> bool {
         match self {
             Self::Identity => length <= MAX_DIGEST_BYTES,
@@ -453,7 +457,7 @@ mod tests {
             assert!(matches!(long(""), CidError::HashForbidden(_)), "{prefix}");
             assert!(matches!(long("!"), CidError::Malformed(_)), "{prefix}");
         }
-        // Base36 has digits of either case.
+        // Base36 accepts digits of either case.
         for (begin, is_of_base) in
             [("z0", false), ("zl", false), ("ZI", false), ("ZO", false), ("kA", true), ("Ka", true)]
         {

@@ -1,8 +1,8 @@
-//! From a CID and a path to proven bytes. Pure: no I/O, no clock, no panic on any input, every loop bounded.
+//! Verifies the file at a path below a CID. No I/O, no clock, no panic on any input; every loop is bounded.
 //!
-//! The caller fetches blocks, and this crate trusts none of them. [`Walk`] names the block that it needs next and
-//! hashes each block before it reads a byte of it. It ends with the bytes of a file or with the reason why there is
-//! none:
+//! The caller fetches blocks, and this crate trusts none of them. [`Walk`] names the block that it needs next, and
+//! verifies the hash of each block before it parses it. It ends with the bytes of a file, or with the reason why there
+//! is none:
 //!
 //! ```
 //! use bytes::Bytes;
@@ -22,22 +22,22 @@
 //! assert_eq!(cat(hello, "", |_| Bytes::from("hullo")).unwrap_err().class(), "hash-mismatch");
 //! ```
 //!
-//! Blocks may come one by one or in a CAR ([`CarFeed`]). The same walk may continue with another source at any time.
+//! Blocks may arrive one by one or in a CAR ([`CarFeed`]). A walk may continue with another source at any time.
 //!
 //! # What the bounds are for
 //!
-//! A block with the right hash may still be hostile: the publisher made it. Each of these attacks worked on other
-//! software:
+//! A block with the right hash may still be hostile, because the publisher made it. Each of these attacks has worked on
+//! other software:
 //!
 //! | attack | defence |
 //! |---|---|
-//! | a diamond of file nodes: 31 blocks, 2^40 bytes | sizes are proven top-down, so the root's size is checked first |
-//! | the same with empty leaves: no byte is ever sent | [`Budget::visits`] |
+//! | a diamond of file nodes: 31 blocks, 2^40 bytes | sizes are checked top-down, so the root's size comes first |
+//! | the same with empty leaves, so that no byte is ever returned | [`Budget::visits`] |
 //! | a chain of thousands of nodes | an explicit stack and [`Budget::depth`] |
 //! | a shard with a huge fanout (CVE-2023-23625) | at most 1024, and no allocation depends on it |
-//! | endless shards below shards | the hash path is followed, never searched, and a hash has 64 bits |
-//! | bytes that two readers read differently | strict dag-pb: no duplicates, no unknown fields, no slack |
-//! | digests cut short, sha1, 256 KiB "inline" | an allow-list of functions with their exact digest lengths |
+//! | endlessly nested shards | the walk follows only the name's hash, which has 64 bits |
+//! | blocks that two readers decode differently | strict dag-pb: no duplicates, no unknown fields, no padding |
+//! | truncated digests, SHA-1, 256 KiB of inline content | an allow-list of functions and their digest lengths |
 //!
 //! Specifications: [CID](https://github.com/multiformats/cid), [CAR](https://ipld.io/specs/transport/car/),
 //! [dag-pb](https://ipld.io/specs/codecs/dag-pb/spec/), [UnixFS](https://specs.ipfs.tech/unixfs/),

@@ -1,6 +1,6 @@
-//! `mutant!`: as in `clresolve-core`, of which this crate knows nothing.
+//! `mutant!`: as in `clresolve-core`, on which this crate does not depend.
 
-/// Whether the defence of this name is taken out.
+/// Whether the defence with this name is disabled.
 #[cfg(clresolve_mutants)]
 macro_rules! mutant {
     ($name:literal) => {
@@ -8,7 +8,7 @@ macro_rules! mutant {
     };
 }
 
-/// Whether the defence of this name is taken out; never, in a build that is not for mutants.
+/// Whether the defence with this name is disabled. Always `false` in a build without mutants.
 #[cfg(not(clresolve_mutants))]
 macro_rules! mutant {
     ($name:literal) => {

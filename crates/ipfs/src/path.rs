@@ -1,29 +1,30 @@
-//! [`ContentPath`]: the names from a root to a file.
+//! [`ContentPath`]: the names from a root CID to a file.
 
 use std::fmt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Most names in a path. Each costs a round trip. Published cards are far less deep.
+/// Most names in a path. Each costs a round trip. The paths of published cards are far shorter.
 pub const MAX_SEGMENTS: usize = 128;
 
-/// Longest path in bytes, as written: the `PATH_MAX` of Linux.
+/// Longest path in bytes before decoding, equal to Linux's `PATH_MAX`.
 pub const MAX_PATH_BYTES: usize = 4096;
 
-/// What needs no escape in a path of a URL (RFC 3986, unreserved).
+/// Characters that are not escaped in a URL path (RFC 3986, unreserved).
 const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The path below a root, as names that a directory can have: none is empty, `.` or `..`, or has a slash or NUL in it.
+/// The path below a root, as valid names of directory entries: not empty, not `.` or `..`, without slash and NUL.
 ///
-/// [`fmt::Display`] gives the percent-encoded form, which [`ContentPath::parse`] reads back.
+/// [`fmt::Display`] writes the percent-encoded form, which [`ContentPath::parse`] accepts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ContentPath(Vec<String>);
 
 impl ContentPath {
-    /// Parses a path of a URI, without a slash at either end. Escapes are decoded once. The empty text is no path.
+    /// Parses a URI path without a slash at either end. Escapes are decoded once. The empty text is the empty path,
+    /// which refers to the root.
     ///
     /// # Errors
-    /// Says which rule the text breaks.
+    /// The rule that the text violates.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         Self::collect(text, percent_decode)
     }
@@ -31,7 +32,7 @@ impl ContentPath {
     /// Parses a path without percent-decoding: a `%` stays a `%`.
     ///
     /// # Errors
-    /// Says which rule the text breaks.
+    /// The rule that the text violates.
     pub fn literal(text: &str) -> Result<Self, PathError> {
         Self::collect(text, |segment| Ok(segment.to_owned()))
     }
@@ -54,7 +55,7 @@ impl ContentPath {
         &self.0
     }
 
-    /// Whether the root itself is meant.
+    /// Whether the path refers to the root itself.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -81,16 +82,16 @@ pub enum PathError {
     /// A segment is `.` or `..`.
     #[error("the path has a . or .. segment")]
     DotSegment,
-    /// Two slashes in a row, or one at an end.
+    /// Two slashes in a row, or a slash at an end.
     #[error("the path has an empty segment")]
     EmptySegment,
-    /// A segment has a slash in it (`%2f`).
+    /// A segment contains an escaped slash (`%2f`).
     #[error("the path has an escaped slash")]
     EscapedSlash,
     /// The decoded path is not UTF-8.
     #[error("the path is not UTF-8 once decoded")]
     NotUtf8,
-    /// A segment has a NUL in it.
+    /// A segment contains a NUL.
     #[error("the path has a NUL")]
     Nul,
     /// The text is longer than [`MAX_PATH_BYTES`].
@@ -101,7 +102,7 @@ pub enum PathError {
     TooManySegments,
 }
 
-/// Whether a directory may list `name`. A path may only ask for such names.
+/// Checks that `name` is valid for a directory entry. A path may only contain such names.
 pub(super) fn check_name(name: &str) -> Result<(), PathError> {
     match name {
         "" => Err(PathError::EmptySegment),

@@ -1,21 +1,21 @@
-//! The part of the protobuf wire format that dag-pb and UnixFS use: numbers and byte strings.
+//! The part of the protobuf wire format that dag-pb and UnixFS use: varints and byte strings.
 
 use super::varint;
 
-/// The fields of a message, in the order written. Ends at the end of the message or after the first error.
+/// The fields of a message, in wire order. Iteration stops at the end of the message or after the first error.
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
 }
 
-/// One field: its number and its value.
+/// A field number and its value.
 pub(super) type Field<'a> = (u64, Value<'a>);
 
-/// A value of one of the two wire types that the formats use.
+/// A value of one of the two supported wire types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Value<'a> {
-    /// Wire type 0.
+    /// Wire type 0 (varint).
     Number(u64),
-    /// Wire type 2.
+    /// Wire type 2 (length-delimited).
     Bytes(&'a [u8]),
 }
 
@@ -63,7 +63,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// Stores the value of a field that may occur once.
+/// Stores the value of a field, and refuses a second value.
 pub(super) fn set_once<T>(slot: &mut Option<T>, value: T) -> Result<(), &'static str> {
     match slot.replace(value) {
         None => Ok(()),

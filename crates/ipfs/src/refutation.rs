@@ -1,31 +1,31 @@
-//! What the end of a walk proves about the content, as its callers tell ends apart.
+//! What the result of a walk proves about the content, in the categories that callers distinguish.
 
 use super::budget::Bound;
 use super::error::WalkError;
 
-/// What an error proves that every honest source leads to.
+/// What a final error proves: every honest source leads to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refutation {
-    /// A directory on the way was read and has no such entry, or the path goes on below a file.
+    /// A directory on the path was read and does not contain the entry, or the path continues below a file.
     PathMissing,
     /// The path ends at a directory.
     NotFile,
-    /// A link on the way has a hash that proves nothing.
+    /// A link on the path uses a hash that is not on the allow-list.
     HashForbidden,
-    /// The file is larger than [`Budget::total_bytes`](super::Budget::total_bytes), as its own root says.
+    /// The size in the root of the file exceeds [`Budget::total_bytes`](super::Budget::total_bytes).
     Oversize {
-        /// Bytes allowed.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// The content breaks the formats or goes beyond a bound.
+    /// The content violates the formats or exceeds a bound.
     Invalid,
 }
 
 impl WalkError {
-    /// What the error proves; `None` where it is the fault of one source, and the next one may do better.
+    /// What the error proves; `None` if it is the fault of one source, and another source may succeed.
     ///
     /// A bound of the budget counts against the content: it is many times what a file within [`Budget::total_bytes`]
-    /// takes, so blocks beyond it are no honest importer's.
+    /// needs, so no honest importer creates blocks beyond it.
     ///
     /// [`Budget::total_bytes`]: super::Budget::total_bytes
     pub const fn refutation(&self) -> Option<Refutation> {

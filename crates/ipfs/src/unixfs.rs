@@ -1,7 +1,7 @@
-//! UnixFS: what the Data of a dag-pb node says about it, and the rules that a file and a directory must keep.
+//! UnixFS: the Data of a dag-pb node, and the rules for files and directories.
 //!
-//! Fields written twice or unknown are refused, as in dag-pb and for the same reason. `blocksizes` must be written one
-//! by one, as all importers do, and not packed.
+//! Duplicate and unknown fields are refused, as in dag-pb and for the same reason. `blocksizes` must be encoded as
+//! single values, as all importers do, and not packed.
 
 use std::collections::HashSet;
 
@@ -9,14 +9,14 @@ use super::dagpb::{Link, Node};
 use super::path::check_name;
 use super::protobuf::{Fields, Value, set_once};
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Directory,
-    /// A file or a part of one. The legacy type Raw, which old importers gave to leaves, is read as a file.
+    /// A file or a part of one. The legacy type Raw, which old importers used for leaves, is read as a file.
     File,
     HamtShard,
-    /// Symlinks, metadata and unknown types: never followed, never read.
+    /// Symlinks, metadata and unknown types, which are not supported: the type code.
     Other(u64),
 }
 
@@ -31,7 +31,7 @@ pub(super) struct UnixFs<'a> {
 }
 
 impl<'a> UnixFs<'a> {
-    /// Decodes the Data of `node`, or says what is wrong with it.
+    /// Decodes the Data of `node`. The error states what is wrong with it.
     pub(super) fn of(node: &Node<'a>) -> Result<Self, &'static str> {
         let mut kind = None;
         let mut data = None;
@@ -58,9 +58,9 @@ impl<'a> UnixFs<'a> {
         Ok(Self { kind, data: data.unwrap_or_default(), hash_type, fanout, file_size, block_sizes })
     }
 
-    /// Bytes of the file below this node, if the sizes that it states agree with each other.
+    /// Bytes of the file below this node. The stated sizes must be consistent with each other.
     ///
-    /// The sizes of the children are still claims. [`super::Walk`] checks each child against its size.
+    /// The sizes of the children are only claims at this point. [`super::Walk`] checks each child against its size.
     pub(super) fn check_file(&self, node: &Node) -> Result<u64, &'static str> {
         if self.block_sizes.len() != node.links.len() {
             return Err("blocksizes and links differ in number");
@@ -79,7 +79,7 @@ impl<'a> UnixFs<'a> {
         Ok(size)
     }
 
-    /// The chunks of a file with the bytes that each must have, first to last.
+    /// The chunks of a file in order, each with its required number of bytes.
     pub(super) fn chunks<'n>(&self, node: &'n Node<'a>) -> impl DoubleEndedIterator<Item = (&'n Link<'a>, u64)> {
         node.links.iter().zip(self.block_sizes.iter().copied())
     }
@@ -96,7 +96,8 @@ impl Kind {
     }
 }
 
-/// The entry called `name` of a plain directory, in which every name must be one that a file system can have, once.
+/// The entry called `name` of a plain directory. Every name in the directory must be valid for a directory entry, and
+/// unique.
 pub(super) fn find_entry<'n, 'a>(node: &'n Node<'a>, name: &str) -> Result<Option<&'n Link<'a>>, &'static str> {
     let mut names = HashSet::with_capacity(node.links.len());
     for link in &node.links {

@@ -1,18 +1,18 @@
-//! Unsigned LEB128 numbers, as protobuf, CIDs and CAR sections write them.
+//! Unsigned LEB128 numbers (varints), as in protobuf, CIDs and CAR sections.
 
 /// Most bytes of a 64-bit number.
 const MAX_BYTES: usize = 10;
 
-/// Why bytes do not begin with a number.
+/// Why bytes do not start with a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VarintError {
-    /// The bytes end before the number does; more of them may help.
+    /// The bytes end before the number does. More bytes may complete it.
     Truncated,
-    /// The number is padded or does not fit 64 bits; more bytes do not help.
+    /// The number is padded, or does not fit into 64 bits.
     Invalid,
 }
 
-/// Splits a number off the front of `bytes`. Only the shortest form of a number is accepted.
+/// Splits a number off the start of `bytes`. Only the shortest encoding of a number is accepted.
 pub(super) fn split(bytes: &[u8]) -> Result<(u64, &[u8]), VarintError> {
     let mut value = 0_u64;
     for (index, byte) in bytes.iter().take(MAX_BYTES).enumerate() {
@@ -31,7 +31,7 @@ pub(super) fn split(bytes: &[u8]) -> Result<(u64, &[u8]), VarintError> {
     if bytes.len() < MAX_BYTES { Err(VarintError::Truncated) } else { Err(VarintError::Invalid) }
 }
 
-/// Appends `value` to `out`.
+/// Appends the encoding of `value` to `out`.
 pub(crate) fn write(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {
         out.push(0x80 | (value & 0x7f) as u8);

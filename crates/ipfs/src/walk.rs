@@ -1,4 +1,4 @@
-//! [`Walk`]: from a root and a path to the bytes of a file, over blocks that the caller fetches.
+//! [`Walk`]: from a root CID and a path to the bytes of a file, over blocks that the caller fetches.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,24 +13,24 @@ use super::id::{CODEC_DAG_PB, CODEC_RAW, ContentId, MAX_DIGEST_BYTES, Parts};
 use super::path::ContentPath;
 use super::unixfs::{Kind, UnixFs, find_entry};
 
-/// A walk from a root along a path to a file. Either it wants a block, or it is over.
+/// A traversal from a root along a path to a file. It either wants a block or has ended.
 ///
-/// The caller loops: it asks [`Walk::wanted`], fetches that block from any source and hands it to [`Walk::supply`].
-/// Then it calls [`Walk::finish`]. A walk wants each block once, and never that of an identity CID. When the wanted CID
-/// is raw, the caller may try bytes from elsewhere: wrong bytes change nothing.
+/// The caller loops: it calls [`Walk::wanted`], fetches that block from any source and passes it to [`Walk::supply`].
+/// At the end it calls [`Walk::finish`]. A walk wants each block once, and never the block of an identity CID. If the
+/// wanted CID is raw, the caller may try bytes from elsewhere: wrong bytes change nothing.
 #[derive(Clone, Debug)]
 pub struct Walk {
     budget: Budget,
-    /// Names of the path that are still to follow.
+    /// Path segments that are not yet resolved.
     segments: VecDeque<String>,
-    /// Nodes that are still to visit, the next one last.
+    /// A stack of nodes to visit; the next one is last.
     agenda: Vec<Task>,
     proven: HashMap<Multihash<MAX_DIGEST_BYTES>, Bytes>,
     proven_bytes: usize,
     visits: usize,
-    /// The node at the end of the path; the root until the path has been followed.
+    /// The node at the end of the path; the root until the path is resolved.
     file: ContentId,
-    /// Parts of the file, in order. Views into `proven`.
+    /// Parts of the file in order, as slices of blocks in `proven`.
     pieces: Vec<Bytes>,
     state: Phase,
 }
@@ -51,16 +51,16 @@ struct Task {
 /// Why a node is visited.
 #[derive(Clone, Debug)]
 enum Role {
-    /// The path so far leads here.
+    /// The path resolved so far ends here.
     Step,
-    /// A shard of a directory, `path` bits below its root, in search of `name`.
+    /// A shard of a directory, `path` bits below its root, in the search for `name`.
     Shard { name: String, path: HashPath, fanout: u64 },
     /// A part of the file, `depth` levels below its root, that must have `size` bytes.
     Chunk { size: u64, depth: usize },
 }
 
 impl Walk {
-    /// A walk that has read nothing yet.
+    /// A walk without any blocks yet.
     pub fn new(root: ContentId, path: &ContentPath, budget: Budget) -> Self {
         let mut walk = Self {
             budget,
@@ -80,7 +80,7 @@ impl Walk {
         walk
     }
 
-    /// The block that the walk needs next; none when it is over.
+    /// The block that the walk needs next; `None` when the walk has ended.
     pub fn wanted(&self) -> Option<&ContentId> {
         match &self.state {
             Phase::Wanting(cid) => Some(cid),
@@ -88,12 +88,13 @@ impl Walk {
         }
     }
 
-    /// Takes the wanted block and walks as far as the proven blocks allow. Without a wanted block it does nothing.
+    /// Accepts the wanted block, and continues as far as the verified blocks allow. If no block is wanted, the call has
+    /// no effect.
     ///
-    /// Only [`Walk::finish`] says what the block meant.
+    /// Errors in the content of the block are reported by [`Walk::finish`].
     ///
     /// # Errors
-    /// [`WalkError::HashMismatch`] when `block` is not the wanted one. The walk stays as it was.
+    /// [`WalkError::HashMismatch`] if `block` is not the wanted one. The walk is unchanged.
     pub fn supply(&mut self, block: Bytes) -> Result<(), WalkError> {
         let Phase::Wanting(cid) = self.state else { return Ok(()) };
         if !cid.verify(&block) && !mutant!("blocks-unhashed") {
@@ -106,10 +107,10 @@ impl Walk {
         Ok(())
     }
 
-    /// The file, or the reason why it cannot be had.
+    /// The file, or the reason why there is none.
     ///
     /// # Errors
-    /// [`WalkError::Incomplete`] while a block is wanted; otherwise what the proven blocks show.
+    /// [`WalkError::Incomplete`] while a block is wanted; otherwise what the verified blocks prove.
     pub fn finish(self) -> Result<Proven, WalkError> {
         match self.state {
             Phase::Wanting(cid) => Err(WalkError::Incomplete { cid: Box::new(cid) }),
@@ -117,22 +118,22 @@ impl Walk {
         }
     }
 
-    /// Takes out the blocks that were supplied. For a walk that is over, or given up.
+    /// Removes and returns the supplied blocks. Call it only when the walk has ended or is abandoned.
     pub fn take_blocks(&mut self) -> WalkedBlocks {
         WalkedBlocks(std::mem::take(&mut self.proven))
     }
 
-    /// Whether the bytes that `cid` names were supplied already.
+    /// Whether the block of `cid` was already supplied.
     pub fn has(&self, cid: &ContentId) -> bool {
         self.proven.contains_key(&cid.multihash())
     }
 
-    /// How many different blocks were supplied so far.
+    /// The number of distinct blocks supplied so far.
     pub fn blocks(&self) -> usize {
         self.proven.len()
     }
 
-    /// The bounds of this walk.
+    /// The budget of this walk.
     pub fn budget(&self) -> &Budget {
         &self.budget
     }
@@ -175,7 +176,8 @@ impl Walk {
         }
     }
 
-    /// The result once no node is left. The bytes are copied, so that they keep no fetched buffer in memory.
+    /// The result when no node is left to visit. Copies the bytes, so that the result keeps no fetched buffer in
+    /// memory.
     fn proven(&self) -> Proven {
         let bytes = Bytes::from(self.pieces.concat());
         Proven { bytes, file: self.file, blocks: self.proven.len(), visits: self.visits }
@@ -269,8 +271,8 @@ impl Walk {
         Ok(())
     }
 
-    /// Notes that the path ends at a file of `size` bytes. Every chunk must have its stated size, so this bounds them
-    /// all.
+    /// Records that the path ends at a file of `size` bytes. Every chunk must have its stated size, so this bounds all
+    /// of them together.
     fn begin_file(&mut self, file: ContentId, size: u64) -> Result<(), WalkError> {
         if let Some(name) = self.segments.front() {
             return Err(WalkError::NotADirectory { below: excerpt(name) });
@@ -291,7 +293,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Takes the data of a node of the file and schedules its children, the first one next.
+    /// Appends the data of a file node, and schedules its children; the first one is next.
     fn read_chunks(&mut self, block: &Bytes, node: &Node, unixfs: &UnixFs, depth: usize) -> Result<(), WalkError> {
         if !unixfs.data.is_empty() {
             self.pieces.push(block.slice_ref(unixfs.data));
@@ -306,7 +308,7 @@ impl Walk {
     }
 }
 
-/// The node that is being read. Errors name it.
+/// The node that is being read, which errors name.
 struct At(ContentId);
 
 impl At {
@@ -341,30 +343,30 @@ fn not_found(name: &str) -> WalkError {
     WalkError::NotFound { name: excerpt(name) }
 }
 
-/// The beginning of a name for a message, escaped.
+/// A truncated, escaped name for a message.
 fn excerpt(name: &str) -> String {
     const SHOWN_CHARS: usize = 60;
     name.chars().take(SHOWN_CHARS).flat_map(char::escape_debug).collect()
 }
 
-/// Blocks that walks were supplied with. Each has the hash that its CID names.
+/// Blocks that were supplied to walks. The hash of each is verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WalkedBlocks(HashMap<Multihash<MAX_DIGEST_BYTES>, Bytes>);
 
 impl WalkedBlocks {
-    /// The block, if it is among them.
+    /// The block of `cid`, if present.
     pub fn get(&self, cid: &ContentId) -> Option<&Bytes> {
         self.0.get(&cid.multihash())
     }
 
-    /// Adds a block that no walk visited, if it has the hash of its CID.
+    /// Adds a block that no walk visited, if its hash matches its CID.
     pub fn add(&mut self, cid: &ContentId, block: Bytes) {
         if cid.verify(&block) {
             self.0.insert(cid.multihash(), block);
         }
     }
 
-    /// Their bytes in all.
+    /// The total number of bytes.
     pub fn bytes(&self) -> usize {
         self.0.values().map(Bytes::len).sum()
     }
@@ -375,16 +377,16 @@ impl WalkedBlocks {
     }
 }
 
-/// What a walk proved.
+/// The result of a successful walk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proven {
     /// The bytes of the file.
     pub bytes: Bytes,
-    /// The CID of the file itself, at the end of the path.
+    /// The CID of the file at the end of the path.
     pub file: ContentId,
-    /// How many different blocks were supplied.
+    /// The number of distinct blocks supplied.
     pub blocks: usize,
-    /// How many nodes were visited, a node that occurs twice counted twice.
+    /// The number of node visits. A node that occurs twice counts twice.
     pub visits: usize,
 }
 
@@ -401,7 +403,7 @@ mod tests {
         ContentPath::parse(text).unwrap()
     }
 
-    /// Walks over `blocks`, and lists what was asked for.
+    /// Walks over `blocks`, and returns the result and the CIDs that were requested.
     fn ask(root: ContentId, at: &str, budget: Budget, blocks: &Blocks) -> (Result<Proven, WalkError>, Vec<ContentId>) {
         let mut walk = Walk::new(root, &path(at), budget);
         let mut asked = Vec::new();
@@ -424,7 +426,7 @@ mod tests {
         field
     }
 
-    /// Adds a node of links by name and of UnixFS data, good or bad.
+    /// Adds a node with these links and this UnixFS data, valid or not.
     fn add(blocks: &mut Blocks, links: &[(&str, ContentId)], data: &[u8]) -> ContentId {
         let mut block = Vec::new();
         for (name, cid) in links {
@@ -436,7 +438,7 @@ mod tests {
         cid
     }
 
-    /// Adds a node of a file over chunks with the sizes that it claims for them.
+    /// Adds a file node over chunks, with the sizes that it claims for them.
     fn add_file(blocks: &mut Blocks, chunks: &[(ContentId, u64)]) -> ContentId {
         let mut data = vec![0x08, TYPE_FILE, 0x18];
         varint::write(chunks.iter().map(|(_, size)| size).sum(), &mut data);
@@ -720,7 +722,7 @@ mod tests {
         }
     }
 
-    /// The UnixFS Data of a shard with these buckets, and the fanout that is written in it.
+    /// The UnixFS Data of a shard with this bitfield, hash code and stated fanout.
     fn shard(bitfield: &[u8], hash: u8, fanout: u8) -> Vec<u8> {
         [&[0x08, 5][..], &field(2, bitfield), &[0x28, hash, 0x30, fanout]].concat()
     }
