@@ -1,52 +1,54 @@
 //! Bounds on foreign ABI data, checked before anything decodes it.
 //!
-//! An ABI offset may point anywhere, so a few kilobytes can decode to gigabytes. [`check`] walks an encoding along a
-//! known [`Shape`] without allocating and refuses what no honest encoder writes. After that, decoding is safe.
+//! An ABI offset may point anywhere, so a few kilobytes can decode to gigabytes. [`check`] validates an encoding
+//! against a known [`Shape`] without allocating, and refuses what no honest encoder writes. After that, decoding is
+//! safe.
 
 use alloy_primitives::U256;
 
 /// Size of an ABI word in bytes.
 const WORD: usize = 32;
 
-/// Most elements of one array. The longest one that is requested holds one element per coin type and endpoint, fewer than 40.
+/// Most elements of one array. The longest requested array contains one element per coin type and endpoint, fewer than
+/// 40.
 const MAX_ELEMENTS: usize = 64;
 
-/// The type that a value is expected to have.
+/// The expected ABI type of a value.
 pub(crate) enum Shape {
     /// A value of one word: an integer, `address`, `bool`, `bytesN`.
     Word,
-    /// `bytes` and `string`.
+    /// `bytes` or `string`.
     Bytes,
     /// `T[]`.
     Array(&'static Shape),
-    /// A tuple or a list of parameters.
+    /// A tuple or a parameter list.
     Tuple(&'static [Shape]),
 }
 
 /// Why an encoding is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AbiError {
-    /// A word, a length or an offset leads past the end.
+    /// A word, a length or an offset points past the end.
     #[error("the ABI data ends too early")]
     Overrun,
-    /// An offset leads back into the offsets themselves.
+    /// An offset points into the head, where the offsets themselves are.
     #[error("an ABI offset points into the head")]
     BadOffset,
     /// An array is longer than [`MAX_ELEMENTS`].
     #[error("an ABI array has more than {MAX_ELEMENTS} elements")]
     TooMany,
-    /// The parts are longer than the whole: several offsets lead to one place.
+    /// The parts are longer than the whole, because several offsets point to the same data.
     #[error("parts of the ABI data overlap")]
     Aliased,
-    /// The offsets are sound, but the decoder refuses the value.
+    /// The offsets are valid, but the decoder refuses the value.
     #[error("the ABI data holds a value that its type does not allow")]
     BadValue,
 }
 
-/// Checks that `data` is an encoding of the parameters `shape` whose parts do not overlap.
+/// Checks that `data` encodes the parameters `shape`, and that its parts do not overlap.
 ///
 /// # Errors
-/// [`AbiError`], for the first thing wrong.
+/// [`AbiError`] for the first violation.
 pub(crate) fn check(data: &[u8], shape: &'static [Shape]) -> Result<(), AbiError> {
     let mut walk = BudgetedWalk { left: data.len() };
     walk.tuple(data, shape)
@@ -61,7 +63,7 @@ impl Shape {
         }
     }
 
-    /// Length of the value in the head of its parent.
+    /// The length of the value in its parent's head, in bytes.
     const fn head_bytes(&self) -> usize {
         match self {
             Self::Tuple(parts) if !any_dynamic(parts) => heads_bytes(parts),
@@ -90,8 +92,8 @@ const fn heads_bytes(parts: &[Shape]) -> usize {
     sum
 }
 
-/// A walk, with the rest of its budget. An encoding without overlaps is at least as long as its parts together, so the
-/// budget is the length of the data. The depth of recursion is that of the shape, which is a constant.
+/// A validation pass with its remaining budget. An encoding without overlaps is at least as long as its parts together,
+/// so the budget is the length of the data. The recursion is as deep as the shape, which is a constant.
 struct BudgetedWalk {
     left: usize,
 }
@@ -136,7 +138,7 @@ impl BudgetedWalk {
         self.charge(end)
     }
 
-    /// The part that an offset leads to.
+    /// Checks the part at an offset.
     fn tail(&mut self, tail: &[u8], shape: &'static Shape) -> Result<(), AbiError> {
         match shape {
             Shape::Word => Ok(()),
@@ -155,7 +157,7 @@ impl BudgetedWalk {
     }
 }
 
-/// The target of the offset at `at` in `region`. The first `head` bytes of the region are no target.
+/// The target of the offset at `at` in `region`. An offset must not point into the first `head` bytes of the region.
 fn target(region: &[u8], at: usize, head: usize) -> Result<&[u8], AbiError> {
     let offset = length(region, at)?;
     if offset < head {
@@ -164,7 +166,7 @@ fn target(region: &[u8], at: usize, head: usize) -> Result<&[u8], AbiError> {
     region.get(offset..).ok_or(AbiError::Overrun)
 }
 
-/// The word at `at` as a number of bytes or elements.
+/// The word at `at`, as a number of bytes or elements.
 fn length(region: &[u8], at: usize) -> Result<usize, AbiError> {
     let word = region.get(at..).and_then(|rest| rest.first_chunk::<WORD>()).ok_or(AbiError::Overrun)?;
     U256::from_be_bytes(*word).try_into().map_err(|_| AbiError::Overrun)

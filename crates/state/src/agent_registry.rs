@@ -1,14 +1,14 @@
-//! The identity registry of ERC-8004: its calls, and the strict decoding of their results. No I/O.
+//! The ERC-8004 identity registry: its calls, and the strict decoding of their results. No I/O.
 
 use alloy_primitives::{Address, Bytes, U256, address};
 use alloy_sol_types::{SolCall, sol};
 
 use crate::abi::{self, AbiError, Shape};
 
-/// The registry that the authors of ERC-8004 deployed, at the same address on every chain that has it.
+/// The registry deployed by the authors of ERC-8004, at the same address on every chain where it exists.
 pub const IDENTITY_REGISTRY: Address = address!("8004A169FB4a3325136EB29fA0ceB6D2e539a432");
 
-/// Longest `agentURI` that is used, in bytes: a registration file of 48 KiB as a `data:` URI. Other URIs are far shorter.
+/// Longest accepted `agentURI` in bytes: a registration file of 48 KiB as a `data:` URI. Other URIs are far shorter.
 pub const MAX_URI_BYTES: usize = 64 * 1024;
 
 sol! {
@@ -18,10 +18,10 @@ sol! {
 
 const URI: &[Shape] = &[Shape::Bytes];
 
-/// A result that cannot come from the registry.
+/// Why a result cannot come from the registry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotARegistry {
-    /// There is no code at the address.
+    /// The address has no code.
     #[error("there is no registry at the configured address")]
     NoCode,
     /// The result is not ABI data of the expected type.
@@ -35,17 +35,17 @@ pub enum NotARegistry {
     NotUtf8,
 }
 
-/// Call data that asks for the wallet of an agent: the address at which it is paid.
+/// Call data for the wallet of an agent: the address at which it is paid.
 pub fn wallet_call(agent: U256) -> Bytes {
     getAgentWalletCall { agentId: agent }.abi_encode().into()
 }
 
-/// Call data that asks for the URI of an agent's registration file.
+/// Call data for the URI of an agent's registration file.
 pub fn uri_call(agent: U256) -> Bytes {
     tokenURICall { tokenId: agent }.abi_encode().into()
 }
 
-/// The wallet in a result; `None` where none is set.
+/// Decodes the wallet from a result; `None` if no wallet is set.
 ///
 /// # Errors
 /// [`NotARegistry`].
@@ -57,7 +57,7 @@ pub fn wallet(data: &[u8]) -> Result<Option<Address>, NotARegistry> {
     Ok(Some(wallet).filter(|wallet| !wallet.is_zero()))
 }
 
-/// The URI in a result.
+/// Decodes the URI from a result.
 ///
 /// # Errors
 /// [`NotARegistry`].

@@ -1,4 +1,4 @@
-//! From what the contracts returned to an answer. Readings from endpoints and replays of proofs share it. No I/O.
+//! Converts the contracts' results to an answer, both for readings from endpoints and for replays of proofs. No I/O.
 
 use alloy_primitives::Bytes;
 
@@ -10,21 +10,21 @@ use clresolve_core::payment::{Coins, PaymentRecords};
 use clresolve_core::reading::{Answer, ChainError, Found, Holding};
 use clresolve_core::records::{Key, Record};
 
-/// The contracts' response.
+/// A response of the contracts.
 pub enum Response<T> {
-    /// The whole answer.
+    /// The complete answer.
     Complete(T),
-    /// The Universal Resolver has returned.
+    /// The Universal Resolver has returned data, which is still to be decoded.
     Returned(Returned),
-    /// A look-up off the chain remains (EIP-3668).
+    /// A CCIP-Read lookup is still required (EIP-3668).
     OffChain,
 }
 
-/// The bytes that the Universal Resolver returned.
+/// The bytes that the Universal Resolver returned, by origin.
 pub enum Returned {
-    /// At once.
+    /// Returned directly.
     OnChain(Bytes),
-    /// With what gateways responded (EIP-3668).
+    /// Returned after CCIP-Read lookups (EIP-3668).
     OffChain(Bytes),
 }
 
@@ -35,12 +35,12 @@ impl Returned {
         }
     }
 
-    /// Whether look-ups came before.
+    /// Whether CCIP-Read lookups were made.
     pub const fn is_off_chain(&self) -> bool {
         matches!(self, Self::OffChain(_))
     }
 
-    /// What a bad answer means. After a look-up, a revert says that the callback refuses the gateway's response.
+    /// The error for a bad answer. After a lookup, a revert means that the callback rejects the gateway's response.
     fn explain(&self, bad: BadAnswer) -> ChainError {
         match bad {
             BadAnswer::Gateway(cause) => ChainError::Ccip(cause),
@@ -67,7 +67,7 @@ pub fn records_response(findings: &Findings) -> Result<Response<Answer>, ChainEr
     })
 }
 
-/// Decodes the records of these keys. What the name says about payments is not in them; [`with_payment`] adds that.
+/// Decodes the records of these keys. Payment records are not included; [`with_payment`] adds them.
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
@@ -85,7 +85,8 @@ pub fn records(findings: &Findings, keys: &[Key], returned: &Returned) -> Result
     Ok(Answer::Records(Found { resolver, wildcard, offchain, records, payment: PaymentRecords::default() }))
 }
 
-/// The response about payments. It is complete where none is expected: nothing was asked, or there are no records.
+/// The response about payments. It is complete if none is expected, because payments were not requested or there are no
+/// records.
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
@@ -104,11 +105,11 @@ pub fn payment_response(findings: &Findings) -> Result<Response<PaymentRecords>,
     }
 }
 
-/// Decodes what is said about payments.
+/// Decodes the payment records.
 ///
 /// # Errors
-/// [`ChainError::Resolver`] or [`ChainError::Ccip`], where none of the records can be read. One that alone cannot be read
-/// says so in its place.
+/// [`ChainError::Resolver`] or [`ChainError::Ccip`] if none of the records can be read. If a single record cannot be
+/// read, its own value contains the error.
 pub fn payment(findings: &Findings, coins: &Coins, returned: &Returned) -> Result<PaymentRecords, ChainError> {
     let explain = |bad| returned.explain(bad);
     let (resolver, records) = decode_payment(returned.data(), coins, explain).map_err(explain)?;
@@ -119,8 +120,8 @@ pub fn payment(findings: &Findings, coins: &Coins, returned: &Returned) -> Resul
     }
 }
 
-/// The answer with what the name says about payments. Where that could not be read, each of its records says so, and those
-/// of the walk stay as they are.
+/// Adds the payment records to the answer. If they could not be read, each of them contains the error, and the records
+/// of the resolution are unchanged.
 #[must_use]
 pub fn with_payment(answer: Answer, coins: &Coins, payment: Result<PaymentRecords, ChainError>) -> Answer {
     match answer {

@@ -1,4 +1,4 @@
-//! The contracts: their addresses, the calls, and the strict decoding of their results. No I/O.
+//! The contracts: their addresses, their calls, and the strict decoding of results. No I/O.
 
 use std::fmt;
 
@@ -25,8 +25,9 @@ const NAME_WRAPPER: Address = address!("D4416b13d2b3a9aBae7AcD5D6C2BbDBE25686401
 /// The registrar of second-level `.eth` names on mainnet.
 const BASE_REGISTRAR: Address = address!("57f1887a8BF19b14fC0dF6Fd9B2acc9Af147eA85");
 
-/// Gas for one call. Below 2^24, the most that a transaction may use (EIP-7825), so that no node refuses it; the
-/// records of a name take a few hundred thousand. It bounds what a hostile resolver makes a node do.
+/// Gas limit of one call. It is below 2^24, the most that a transaction may use (EIP-7825), so that no node refuses it.
+/// The records of a name take a few hundred thousand gas. The limit bounds the work that a hostile resolver can cause
+/// on a node.
 pub const CALL_GAS: u64 = 16_000_000;
 
 /// The addresses of the contracts.
@@ -34,7 +35,7 @@ pub const CALL_GAS: u64 = 16_000_000;
 pub struct Contracts {
     /// The Universal Resolver (ENSIP-23).
     pub universal_resolver: Address,
-    /// Multicall3, whose result names the block that it ran in.
+    /// Multicall3, whose result contains the number of the block in which it ran.
     pub multicall3: Address,
     /// The registry (ENSIP-1).
     pub registry: Address,
@@ -121,14 +122,14 @@ impl Subject {
         Self { coins, ..self }
     }
 
-    /// The coin types that are asked for, where payments are.
+    /// The requested coin types; `None` if payments are not requested.
     pub const fn coins(&self) -> Option<&Coins> {
         self.coins.as_ref()
     }
 
-    /// Call data for Multicall3: the block's time, holder, expiry, resolver, `resolve` and, last, the call about payments.
-    /// The safe calls come first because a hostile resolver may burn all the gas that is left. Payments have a call of
-    /// their own, so that whatever a resolver makes of it leaves the records as they are.
+    /// Call data for Multicall3: the block's time, holder, expiry, resolver, `resolve` and, last, the call about
+    /// payments. The safe calls come first, because a hostile resolver may use up all remaining gas. Payments have a
+    /// separate call, so that a resolver's reaction to it cannot affect the records.
     pub fn aggregate(&self, resolve: Bytes) -> Bytes {
         let node = self.name.node();
         let id = U256::from_be_bytes(node.0);
@@ -153,7 +154,7 @@ impl Subject {
         self.resolve(multicallCall { data: keys.into_iter().map(text).collect() }.abi_encode())
     }
 
-    /// Call data of the Universal Resolver for what the name publishes about payments, where that is asked for.
+    /// Call data of the Universal Resolver for the name's payment records; `None` if they are not requested.
     pub fn resolve_payment(&self) -> Option<Bytes> {
         let node = self.name.node();
         let address =
@@ -173,7 +174,7 @@ impl Subject {
         resolveCall { name: self.name.dns_encoded().into(), data: data.into() }.abi_encode().into()
     }
 
-    /// The registrar's id of the name's first label. It has a meaning for second-level `.eth` names only.
+    /// The registrar's id of the name's first label. It is meaningful only for second-level `.eth` names.
     fn label_id(&self) -> U256 {
         let label = self.name.labels().next().unwrap_or_default();
         U256::from_be_bytes(keccak256(label).0)
@@ -184,10 +185,10 @@ impl Subject {
         labels.next_back() == Some("eth") && labels.count() == 1
     }
 
-    /// Decodes what Multicall3 returned for [`Subject::aggregate`].
+    /// Decodes the result of Multicall3 for [`Subject::aggregate`].
     ///
     /// # Errors
-    /// [`Garbled`] when the result cannot come from these contracts. The endpoint is at fault, not the resolver.
+    /// [`Garbled`] if the result cannot come from these contracts. The endpoint is at fault, not the resolver.
     pub fn decode(&self, data: &[u8]) -> Result<Findings, Garbled> {
         if data.is_empty() {
             return Err(Garbled::NoMulticall);
@@ -221,50 +222,49 @@ impl Subject {
     }
 }
 
-/// What the contracts state about a name in one block.
+/// The results of the contracts about a name at one block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Findings {
-    /// Height of the block that the calls ran in.
+    /// Number of the block in which the calls ran.
     pub block: u64,
-    /// Time of that block. `None` where Multicall3 does not return one.
+    /// Timestamp of that block. `None` if Multicall3 does not return one.
     pub time: Option<Timestamp>,
     /// Whether the registry has an owner for the name.
     pub registered: bool,
     /// The address that holds the name.
     pub holder: Option<Address>,
-    /// Expiry of the registration, where it can be read.
+    /// Expiry of the registration, if it can be read.
     pub expiry: Option<Timestamp>,
     /// The resolver that answers.
     pub source: FoundResolver,
-    /// What the resolver returned.
+    /// The outcome of the call for the name's records.
     pub resolved: Resolved,
-    /// What it returned about payments; `None` where that was not asked.
+    /// The outcome of the call about payments; `None` if payments were not requested.
     pub payment: Option<Resolved>,
 }
 
 impl Findings {
-    /// Whether the holder, the resolver and its response are the same, whatever the block and whatever it says about
-    /// payments.
+    /// Whether holder, resolver and response are equal. The blocks and the payment responses are not compared.
     pub fn same_records(&self, other: &Self) -> bool {
         (self.registered, self.holder, &self.source, &self.resolved)
             == (other.registered, other.holder, &other.source, &other.resolved)
     }
 
-    /// Whether the resolver and its response about payments are the same, whatever the block. Without a response about
-    /// records none about payments is read.
+    /// Whether the resolver and its response about payments are equal. The blocks are not compared. Without a response
+    /// about records, no payment records are read.
     pub fn same_payment(&self, other: &Self) -> bool {
         let is_agreed = self.payment == other.payment || clresolve_core::mutant!("payments-at-latest-are-alike");
         self.source == other.source && self.has_response() == other.has_response() && is_agreed
     }
 
-    /// Whether the resolver has responded about records, or refers to a gateway.
+    /// Whether the resolver returned records or refers to a gateway.
     pub const fn has_response(&self) -> bool {
         matches!(self.resolved, Resolved::Returned(_) | Resolved::Offchain(_))
     }
 }
 
 impl fmt::Display for Findings {
-    /// A short form by which two findings that differ can be distinguished.
+    /// Writes a short form that distinguishes findings that differ.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.resolved {
             Resolved::Returned(data) => write!(f, "records {}", short_digest(data))?,
@@ -291,7 +291,7 @@ impl fmt::Display for Findings {
     }
 }
 
-/// The first bytes of the Keccak-256 of `data`.
+/// The first bytes of the Keccak-256 hash of `data`, as hex.
 pub fn short_digest(data: &[u8]) -> String {
     format!("{}…", alloy_primitives::hex::encode_prefixed(&keccak256(data)[..8]))
 }
@@ -301,18 +301,18 @@ pub fn short_digest(data: &[u8]) -> String {
 pub struct FoundResolver {
     /// The resolver's address.
     pub resolver: Address,
-    /// The name that it is set for.
+    /// The name for which it is set.
     pub name: ResolverName,
 }
 
-/// The name that a resolver is set for.
+/// The name for which a resolver is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResolverName {
     /// The name itself.
     Own,
-    /// This ancestor of the name (ENSIP-10).
+    /// An ancestor of the name (ENSIP-10).
     Ancestor(EnsName),
-    /// The root, or an offset at which no label begins.
+    /// The root, or an offset that is not a label boundary.
     Invalid,
 }
 
@@ -327,12 +327,12 @@ impl FoundResolver {
     }
 }
 
-/// How a call of the Universal Resolver ended.
+/// The outcome of a call of the Universal Resolver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resolved {
     /// It returned these bytes.
     Returned(Bytes),
-    /// The resolver demands this look-up off the chain (EIP-3668).
+    /// The resolver requires this CCIP-Read lookup (EIP-3668).
     Offchain(Bytes),
     /// Proven: neither the name nor an ancestor has a resolver that answers for it.
     NoResolver,
@@ -351,7 +351,7 @@ impl Resolved {
         if result.success { Self::Returned(result.returnData) } else { Self::reverted(&result.returnData) }
     }
 
-    /// What revert data means.
+    /// Interprets revert data.
     pub fn reverted(data: &[u8]) -> Self {
         match selector(data) {
             Some(OffchainLookup::SELECTOR) => Self::Offchain(Bytes::copy_from_slice(data)),
@@ -369,19 +369,19 @@ impl Resolved {
     }
 }
 
-/// A result that cannot come from the called contracts.
+/// Why a result cannot come from the called contracts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Garbled {
-    /// There is no code at the address of Multicall3.
+    /// The address of Multicall3 has no code.
     #[error("there is no Multicall3 at the configured address")]
     NoMulticall,
-    /// There is no code at the address of the registry.
+    /// The address of the registry has no code.
     #[error("there is no ENS registry at the configured address")]
     NoRegistry,
-    /// There is no code at the address of the Universal Resolver.
+    /// The address of the Universal Resolver has no code.
     #[error("there is no Universal Resolver at the configured address")]
     NoUniversalResolver,
-    /// Multicall3 returned more or fewer results than it got calls.
+    /// The number of Multicall3's results differs from the number of calls.
     #[error("Multicall3 answered another number of calls")]
     Count,
     /// The result is not ABI data of the expected type.
@@ -389,13 +389,13 @@ pub enum Garbled {
     Abi(#[from] AbiError),
 }
 
-/// Why a resolver's response holds no records.
+/// Why a resolver's response contains no records.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadAnswer {
     /// A gateway failed.
     #[error("{0}")]
     Gateway(CcipFault),
-    /// The resolver reverted, or the callback that checks a gateway's response did.
+    /// The resolver reverted, or the callback that verifies a gateway's response did.
     #[error("{0}")]
     Reverted(ResolverFault),
     /// The response does not match the request, or is malformed.
@@ -409,7 +409,8 @@ impl From<AbiError> for BadAnswer {
     }
 }
 
-/// Decodes what the Universal Resolver returned for [`Subject::resolve_texts`]: the resolver that it names, and the records.
+/// Decodes the result of the Universal Resolver for [`Subject::resolve_texts`]: the address of the resolver, and the
+/// records.
 ///
 /// # Errors
 /// [`BadAnswer`] for the first of `keys` that was not answered.
@@ -428,11 +429,11 @@ pub(crate) fn decode_records(data: &[u8], count: usize) -> Result<(Address, Vec<
     Ok((resolver, records.collect::<Result<_, BadAnswer>>()?))
 }
 
-/// Decodes what the Universal Resolver returned for [`Subject::resolve_payment`]: the resolver that it names, and what
-/// that says. An element that cannot be read fails alone, with the cause that `explain` makes of it.
+/// Decodes the result of the Universal Resolver for [`Subject::resolve_payment`]: the address of the resolver, and the
+/// payment records. An element that cannot be read fails alone, with the cause that `explain` returns for it.
 ///
 /// # Errors
-/// [`BadAnswer`], where there are no elements.
+/// [`BadAnswer`] if there are no elements.
 pub(crate) fn decode_payment(
     data: &[u8],
     coins: &Coins,
@@ -457,7 +458,7 @@ pub(crate) fn decode_payment(
     Ok((resolver, records))
 }
 
-/// The resolver that the Universal Resolver names, and its answers to a multicall of `count` questions.
+/// The address of the resolver, and its answers to a multicall of `count` questions.
 fn decode_elements(data: &[u8], count: usize) -> Result<(Address, Vec<Bytes>), BadAnswer> {
     let (result, resolver) = decode_resolved(data)?;
     abi::check(&result, ELEMENTS)?;
@@ -468,7 +469,7 @@ fn decode_elements(data: &[u8], count: usize) -> Result<(Address, Vec<Bytes>), B
     Ok((resolver, elements))
 }
 
-/// Decodes the address that the Universal Resolver returned for [`Subject::resolve_address`]; `None` when it is not set.
+/// Decodes the result of the Universal Resolver for [`Subject::resolve_address`]: the address; `None` if it is not set.
 ///
 /// # Errors
 /// [`BadAnswer::Garbage`].
@@ -484,7 +485,7 @@ fn decode_resolved(data: &[u8]) -> Result<(Bytes, Address), BadAnswer> {
     Ok((answer.result, answer.resolver))
 }
 
-/// The `bytes` of an element. ENSIP-23: a response whose length is no multiple of 32 is an error.
+/// The `bytes` of an element. Under ENSIP-23, a response whose length is not a multiple of 32 is an error.
 fn decode_bytes(element: &[u8]) -> Result<Bytes, BadAnswer> {
     if element.is_empty() {
         return Err(BadAnswer::Reverted(explain(element)));
@@ -496,7 +497,7 @@ fn decode_bytes(element: &[u8]) -> Result<Bytes, BadAnswer> {
     Ok(Bytes::abi_decode_validate(element).map_err(|_| AbiError::BadValue)?)
 }
 
-/// The text is decoded as `bytes`, which has the same layout, since a decoder of `string` may replace invalid UTF-8.
+/// Decodes the text as `bytes`, which has the same layout, because a decoder of `string` may replace invalid UTF-8.
 fn decode_text(element: &[u8]) -> Result<Record, BadAnswer> {
     let text = decode_bytes(element)?;
     if text.is_empty() {
@@ -528,7 +529,7 @@ fn selector(data: &[u8]) -> Option<[u8; SELECTOR_BYTES]> {
     data.first_chunk().copied()
 }
 
-/// Describes revert data. Foreign text in it is shortened.
+/// Describes revert data. Foreign text in it is truncated.
 fn explain(data: &[u8]) -> ResolverFault {
     let arguments = data.get(SELECTOR_BYTES..).unwrap_or_default();
     match selector(data) {
@@ -547,8 +548,8 @@ fn explain(data: &[u8]) -> ResolverFault {
     }
 }
 
-/// Whether a `ResolverError` stands for a look-up with a wrong sender, which EIP-3668 refuses. Universal Resolvers put the
-/// look-up itself, or a message, into the error.
+/// Whether a `ResolverError` contains a lookup with a wrong sender, which EIP-3668 forbids. Universal Resolvers put
+/// either the lookup itself or a message into the error.
 fn refuses_look_up(arguments: &[u8]) -> bool {
     bytes_argument(arguments)
         .is_some_and(|inner| selector(&inner) == Some(OffchainLookup::SELECTOR) || inner.as_ref() == b"sender mismatch")
@@ -580,12 +581,12 @@ fn call(target: Address, data: &impl SolCall) -> Call {
     Call { target, callData: data.abi_encode().into() }
 }
 
-/// The result of a call with a static return type; `None` when it failed or there is no such contract.
+/// The result of a call with a static return type; `None` if it failed or the contract does not exist.
 fn value<C: SolCall>(result: &CallResult) -> Option<C::Return> {
     Some(&result.returnData).filter(|_| result.success).and_then(|data| C::abi_decode_returns_validate(data).ok())
 }
 
-/// A time from seconds since 1970; `None` for zero (not set) and for a value out of range (never expires).
+/// Converts seconds since 1970 to a timestamp; `None` for zero (not set) and for a value out of range (never expires).
 fn time(seconds: U256) -> Option<Timestamp> {
     let seconds = i64::try_from(seconds).ok().filter(|seconds| *seconds != 0)?;
     Timestamp::from_second(seconds).ok()
@@ -604,7 +605,7 @@ mod tests {
         (Bytes::from(elements.abi_encode()), RESOLVER).abi_encode_params()
     }
 
-    /// All records absent, but the first.
+    /// A result in which only the first record is set, to this element.
     fn first(element: impl Into<Bytes>) -> Vec<u8> {
         let mut elements = vec![Bytes::from(String::new().abi_encode()); Key::ALL.len()];
         elements[0] = element.into();
@@ -615,7 +616,7 @@ mod tests {
         decode_texts(&first(element), &Key::ALL).unwrap_err()
     }
 
-    /// Else one endpoint alone could hide that a name was sold, or make it up.
+    /// Otherwise a single endpoint could hide or fake the sale of a name.
     #[test]
     fn another_holder_is_another_vote() {
         let source = FoundResolver { resolver: RESOLVER, name: ResolverName::Own };
@@ -626,7 +627,8 @@ mod tests {
         assert!(!one.same_records(&Findings { holder: Some(RESOLVER), ..one.clone() }));
     }
 
-    /// Else one endpoint alone could leave payments pending for ever: without a response none of them is read.
+    /// Otherwise a single endpoint could keep payments pending forever, because without a response no payment record is
+    /// read.
     #[test]
     fn payments_without_a_response_are_another_vote() {
         let source = FoundResolver { resolver: RESOLVER, name: ResolverName::Own };
@@ -669,8 +671,8 @@ mod tests {
         assert!(matches!(error(vec![0; 36]), BadAnswer::Reverted(_)));
     }
 
-    /// What the contracts return about `a.eth`, with payments: where the registry of resolvers begins to match, and how the
-    /// two calls of `resolve` end.
+    /// The contracts' results about `a.eth`, with payments: the offset at which the resolver's name begins, and the
+    /// outcomes of the two `resolve` calls.
     fn findings(offset: u64, resolved: (bool, Vec<u8>), payment: (bool, Vec<u8>)) -> Findings {
         let subject =
             Subject::new(&EnsName::parse("a.eth").unwrap(), &Contracts::default()).with_payment(Some(coins()));
@@ -689,7 +691,7 @@ mod tests {
         subject.decode(&tryBlockAndAggregateCall::abi_encode_returns(&answer)).unwrap()
     }
 
-    /// The answer that follows from [`findings`].
+    /// The answer derived from [`findings`].
     fn answered(findings: &Findings) -> Result<Answer, ChainError> {
         match records_response(findings)? {
             Response::Returned(returned) => records(findings, &Key::ALL, &returned),
@@ -737,7 +739,7 @@ mod tests {
         Coins::new(CoinType::of_chain(8453)).unwrap()
     }
 
-    /// What is read of these elements, with every other record not set.
+    /// The payment records for these elements, with every other record unset.
     fn payment(elements: impl IntoIterator<Item = (usize, Vec<u8>)>) -> PaymentRecords {
         let count = coins().count() + EndpointKey::ALL.len();
         let mut all = vec![Bytes::from(Bytes::new().abi_encode()); count];

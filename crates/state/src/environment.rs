@@ -1,4 +1,4 @@
-//! The environment of calls in a header's block, and the rules that apply there.
+//! The EVM environment of calls in a header's block, and the rules of that block.
 
 use alloy_primitives::U256;
 use revm::context::{BlockEnv, CfgEnv};
@@ -8,8 +8,8 @@ use revm::primitives::hardfork::SpecId;
 use super::error::ProofError;
 use super::header::HashedHeader;
 
-/// Start of Osaka, in seconds since 1970, by chain id. The header does not show it. Other chains are taken to have
-/// Osaka from their first block.
+/// Start of Osaka in seconds since 1970, by chain id, because the header does not show this fork. Other chains are
+/// assumed to have Osaka from their first block.
 const OSAKA: [(u64, u64); 3] = [(1, 1_764_798_551), (11_155_111, 1_760_427_360), (560_048, 1_761_677_592)];
 
 impl HashedHeader {
@@ -18,7 +18,7 @@ impl HashedHeader {
         self.header.gas_limit
     }
 
-    /// Whether the chain keeps the hashes of its blocks in its state (EIP-2935).
+    /// Whether the chain stores the hashes of its blocks in its state (EIP-2935).
     pub(crate) const fn keeps_block_hashes(&self) -> bool {
         self.header.requests_hash.is_some()
     }
@@ -26,17 +26,17 @@ impl HashedHeader {
     /// The EVM rules of the block.
     ///
     /// # Errors
-    /// [`ProofError::TooOld`] for a block from before the Merge.
+    /// [`ProofError::TooOld`] for a block before the Merge.
     pub(crate) fn configuration(&self, chain_id: u64) -> Result<CfgEnv, ProofError> {
         let mut configuration = CfgEnv::new_with_spec(self.rules(chain_id).ok_or(ProofError::TooOld)?);
         configuration.chain_id = chain_id;
         configuration.disable_nonce_check = true;
-        // A call pays nothing, so the account that receives the fees of this block alone need not be proven.
+        // A call pays no fees, so the account that receives the block's fees need not be proven.
         configuration.disable_fee_charge = true;
         Ok(configuration)
     }
 
-    /// The newest fork that the header shows. Every fork but Osaka added a member to it.
+    /// The newest fork visible in the header. Every fork except Osaka added a header field.
     fn rules(&self, chain_id: u64) -> Option<SpecId> {
         let header = &self.header;
         let osaka = OSAKA.iter().find(|(chain, _)| *chain == chain_id).map_or(0, |(_, begin)| *begin);
@@ -53,7 +53,7 @@ impl HashedHeader {
         }
     }
 
-    /// The block as contracts see it. Both base fees are zero, as nodes set them for calls that pay nothing.
+    /// The block as contracts see it. Both base fees are zero, as nodes set them for calls without a fee.
     pub(crate) fn environment(&self) -> BlockEnv {
         let header = &self.header;
         let excess_blob_gas = header.excess_blob_gas.unwrap_or_default();

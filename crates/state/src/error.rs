@@ -1,43 +1,44 @@
-//! Why a call over proven state could not be computed, and the bounds of one.
+//! Why a call over proven state could not be computed, and the bounds of such a call.
 
 use alloy_primitives::{Address, B256, U256};
 use clresolve_core::cause::LocalLimit;
 
-/// Most runs of one call. Each run gets at least one read further; a name whose resolver is a proxy takes ten runs without
-/// a hint.
+/// Most runs of one call. Each run reads at least one item further; a name whose resolver is a proxy takes ten runs
+/// without hints.
 pub const MAX_ROUNDS: u32 = 24;
 
-/// Most gas of all runs of one call together: many times what honest resolvers need in [`MAX_ROUNDS`] runs. It bounds the
-/// time that a hostile resolver costs this process.
+/// Most gas of all runs of one call together: many times what honest resolvers need in [`MAX_ROUNDS`] runs. It bounds
+/// the CPU time that a hostile resolver can use.
 pub const MAX_GAS: u64 = 80_000_000;
 
-/// Most accounts that a call may read. A name takes about ten.
+/// Most accounts that one call may read. A name takes about ten.
 pub const MAX_ACCOUNTS: usize = 64;
 
-/// Most slots that a call may read: sixteen records of two thousand bytes each. A name takes about fifty.
+/// Most slots that one call may read: sixteen records of two thousand bytes each. A name takes about fifty.
 pub const MAX_SLOTS: usize = 1024;
 
-/// Most accounts and slots that are proven because an endpoint hinted at them, whether or not a call reads them. They do
-/// not count against [`MAX_ACCOUNTS`] and [`MAX_SLOTS`].
+/// Most accounts that are proven because an endpoint hinted at them, whether or not a call reads them. They do not
+/// count against [`MAX_ACCOUNTS`].
 pub const MAX_HINTED_ACCOUNTS: usize = MAX_ACCOUNTS / 2;
-/// The same for slots.
+/// Most slots that are proven because an endpoint hinted at them. They do not count against [`MAX_SLOTS`].
 pub const MAX_HINTED_SLOTS: usize = MAX_SLOTS / 2;
 
 /// Most nodes of one proof: a branch for each of the 64 nibbles of a key, and the leaf.
 pub(crate) const MAX_NODES: usize = 65;
 
-/// Longest node in bytes: a branch with sixteen hashes has 532. A node embedded in its parent has fewer than 32, and each
-/// is shorter than the one around it, so the depth of decoding is bounded too.
+/// Longest node in bytes: a branch with sixteen hashes has 532. A node embedded in its parent has fewer than 32 bytes
+/// and is shorter than its parent, so the depth of decoding is bounded too.
 pub(crate) const MAX_NODE_BYTES: usize = 532;
 
-/// Longest node of a receipts trie in bytes: a receipt stands in it whole, and came in a reply of 1 MiB as hex digits.
+/// Longest node of a receipts trie in bytes. A node contains a whole receipt, which was received as hex digits in a
+/// reply of at most 1 MiB.
 #[cfg(feature = "state-proof")]
 pub(crate) const MAX_RECEIPT_BYTES: usize = 512 * 1024;
 
 /// Why a call could not be computed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError {
-    /// The fields of the header do not have the hash of the block.
+    /// The header does not hash to the hash of the block.
     #[error("the header is refused: its fields hash to {observed}, not to {expected}")]
     Header {
         /// The hash of the requested block.
@@ -45,42 +46,42 @@ pub enum ProofError {
         /// The hash of the given header.
         observed: B256,
     },
-    /// The proof of an account does not hold.
+    /// The proof of an account is invalid.
     #[error("the proof of account {address} is refused: {flaw}")]
     Account {
         /// The account.
         address: Address,
-        /// What is wrong.
+        /// What is wrong with the proof.
         flaw: Flaw,
     },
-    /// The proof of a storage slot does not hold.
+    /// The proof of a storage slot is invalid.
     #[error("the proof of slot {slot:#x} of {address} is refused: {flaw}")]
     Slot {
         /// The account.
         address: Address,
         /// The slot.
         slot: U256,
-        /// What is wrong.
+        /// What is wrong with the proof.
         flaw: Flaw,
     },
-    /// The code does not have the hash that the account is proven to have.
+    /// The code does not match the proven code hash of the account.
     #[error("the code of {address} is refused: it does not have the proven hash")]
     Code {
         /// The account.
         address: Address,
     },
-    /// The code is longer than any that a chain allows.
+    /// The code is longer than any chain allows.
     #[error("the code of {address} has {bytes} bytes")]
     CodeTooLong {
         /// The account.
         address: Address,
-        /// Its length.
+        /// Length of the code in bytes.
         bytes: usize,
     },
-    /// The call reads something unproven in every run.
+    /// After the maximum number of runs, the call still reads unproven state.
     #[error("the call still reads unproven state after {MAX_ROUNDS} runs")]
     TooManyRounds,
-    /// The runs of the call use too much gas together.
+    /// The runs of the call together use too much gas.
     #[error("the call uses more than {MAX_GAS} gas in all its runs")]
     TooMuchGas,
     /// The call reads too many accounts.
@@ -89,39 +90,39 @@ pub enum ProofError {
     /// The call reads too many slots.
     #[error("the call reads more than {MAX_SLOTS} storage slots")]
     TooManySlots,
-    /// The call reads the hash of a past block that the state does not hold (EIP-2935).
+    /// The call reads the hash of this past block, which the state does not contain (EIP-2935).
     #[error("the hash of block {0} cannot be proven")]
     BlockHash(u64),
-    /// The block is older than the Merge. Its rules are not implemented.
+    /// The block predates the Merge. Its rules are not implemented.
     #[error("blocks from before the Merge cannot be computed")]
     TooOld,
-    /// The EVM did not start, or stopped early.
+    /// The EVM did not start, or stopped early, with this message.
     #[error("the call cannot be run: {0}")]
     Evm(String),
-    /// A node of recorded proofs is malformed.
+    /// A node of a recorded proof is malformed.
     #[error("a node of the proofs is refused: {0}")]
     Node(Flaw),
-    /// Recorded proofs have nodes or code that no account or slot needs.
+    /// The recorded proofs contain nodes or code that no account or slot needs.
     #[error("the proofs hold nodes or code that no account or slot needs")]
     LeftOver,
-    /// A call over recorded proofs reads what they do not prove.
+    /// A call over recorded proofs reads state that they do not prove.
     #[error("the call reads state that the proofs do not prove")]
     NotProven,
 }
 
-/// Where the cause of a [`ProofError`] lies.
+/// Who or what caused a [`ProofError`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Blame {
-    /// The endpoint gave state that its own proof, or the block, contradicts.
+    /// The endpoint returned state that contradicts its own proof, or the block.
     Endpoint,
     /// The call reached this bound of this program.
     LocalLimit(LocalLimit),
-    /// The recorded proofs are not those of the calls.
+    /// The recorded proofs do not belong to the calls.
     Recording,
 }
 
 impl ProofError {
-    /// Where the cause lies.
+    /// Who or what caused the error.
     pub fn blame(&self) -> Blame {
         Blame::LocalLimit(match self {
             Self::Header { .. } | Self::Account { .. } | Self::Slot { .. } | Self::Code { .. } => {
@@ -153,22 +154,22 @@ pub enum Flaw {
     /// A node does not have the hash that the root or its parent states.
     #[error("a node does not have the hash that leads to it")]
     WrongHash,
-    /// A node is no RLP of a branch, an extension or a leaf.
+    /// A node is not the RLP of a branch, an extension or a leaf.
     #[error("a node is malformed")]
     Malformed,
-    /// It ends before the key does.
+    /// The proof ends before the key does.
     #[error("it ends too early")]
     Truncated,
     /// Nodes follow after the end of the path.
     #[error("it has nodes that lead nowhere")]
     Surplus,
-    /// The leaf holds no account or word.
+    /// The leaf does not contain an account or a word.
     #[error("the value has the wrong type")]
     BadValue,
-    /// The values that the endpoint states differ from those that its proof proves.
+    /// The values that the endpoint states differ from the proven values.
     #[error("the stated values differ from the proven ones")]
     OtherValues,
-    /// The proof is for another account or for other slots than requested.
+    /// The proof is for an account or slots that were not requested.
     #[error("it is for another account or slot")]
     OtherRequest,
 }
@@ -177,7 +178,7 @@ pub enum Flaw {
 mod tests {
     use super::*;
 
-    /// Nothing is said against endpoint or publisher where a bound of this program is met.
+    /// A bound of this program does not count against the endpoint or the publisher.
     #[test]
     fn a_bound_that_a_call_meets_is_one_of_this_program() {
         let address = Address::repeat_byte(7);

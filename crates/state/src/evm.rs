@@ -1,4 +1,4 @@
-//! One run of a call over the state that is proven so far.
+//! One run of a call over the state proven so far.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,43 +12,43 @@ use super::error::ProofError;
 use super::header::HashedHeader;
 use super::proven::{Proven, View, Wanted};
 
-/// The caller, as nodes set it where a call names none.
+/// The caller, which nodes use by default.
 pub const CALLER: Address = Address::ZERO;
 
-/// A message call that changes nothing.
+/// A read-only message call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// The contract.
     pub to: Address,
     /// The call data.
     pub data: Bytes,
-    /// Gas limit. The block's limit applies too.
+    /// Gas limit. The block's gas limit applies too.
     pub gas: u64,
 }
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallOutcome {
     /// It returned this data.
     Returned(Bytes),
     /// It reverted with this data.
     Reverted(Bytes),
-    /// It ran out of gas, met an invalid instruction, or the like.
+    /// It ran out of gas, executed an invalid instruction, or the like: the reason.
     Halted(String),
 }
 
 /// The result of a run.
 pub enum Execution {
-    /// Everything that it read was proven.
+    /// Every item that it read was proven.
     Complete {
-        /// How the call ended.
+        /// The outcome of the call.
         outcome: CallOutcome,
         /// The accounts and slots that it read.
         read: BTreeMap<Address, BTreeSet<U256>>,
     },
-    /// It read something unproven, so its outcome has no meaning.
+    /// It read unproven state, so its outcome is meaningless.
     Incomplete {
-        /// What it read unproven.
+        /// The unproven state that it read.
         missed: Wanted,
         /// The gas that the run used.
         gas: u64,

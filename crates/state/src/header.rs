@@ -1,4 +1,4 @@
-//! A block header with the hash that this process computed.
+//! A block header with the hash computed in this process.
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ impl HashedHeader {
         Self { hash: header.hash_slow(), header }
     }
 
-    /// The header, if its hash is `agreed`.
+    /// The header, if its hash equals `agreed`.
     ///
     /// # Errors
     /// [`ProofError::Header`].
@@ -53,7 +53,7 @@ impl HashedHeader {
         self.header.parent_hash
     }
 
-    /// Its RLP, whose hash is the header's.
+    /// The header's RLP encoding, which the block hash covers.
     pub fn rlp(&self) -> Bytes {
         alloy_rlp::encode(&self.header).into()
     }
@@ -63,7 +63,7 @@ impl HashedHeader {
         self.hash
     }
 
-    /// The block by its hash (EIP-1898).
+    /// The block id by hash (EIP-1898).
     pub const fn id(&self) -> BlockId {
         BlockId::Hash(RpcBlockHash { block_hash: self.hash, require_canonical: Some(true) })
     }
@@ -73,7 +73,7 @@ impl HashedHeader {
         self.header.state_root
     }
 
-    /// The block; `None` where the timestamp is out of range.
+    /// Number, hash and timestamp of the block; `None` if the timestamp is out of range.
     pub fn block(&self) -> Option<Block> {
         let timestamp = i64::try_from(self.header.timestamp).ok().and_then(|s| Timestamp::from_second(s).ok())?;
         Some(Block { number: self.header.number, hash: self.hash, timestamp })

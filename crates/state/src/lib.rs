@@ -1,10 +1,10 @@
-//! Ethereum state by proof, and the calls of the Universal Resolver run over it in this process. No I/O, no clock.
+//! Ethereum state verified by proofs, and the Universal Resolver's calls run over it in this process. No I/O, no clock.
 //!
-//! Every account, slot and piece of code that a call reads was proven by `eth_getProof` (EIP-1186) to stand under a
-//! header's state root. The header is trusted; its source stands outside this crate.
+//! Every account, slot and contract code that a call reads is proven by `eth_getProof` (EIP-1186) under a header's
+//! state root. This crate trusts the header; the caller has to verify where it comes from.
 //!
-//! Without the feature `state-proof` no call is run here: what remains is what readings from endpoints need, and the form
-//! of a recorded proof, which is refused by name.
+//! Without the feature `state-proof`, no call runs here. The crate then contains only what readings from endpoints
+//! need, and the format of a recorded proof, which such a build refuses with `StateProofError::NotBuilt`.
 
 mod abi;
 pub mod agent_registry;

@@ -1,4 +1,5 @@
-//! A look-up off the chain (EIP-3668): the request that a contract makes, and the call that gives it the response. No I/O.
+//! A CCIP-Read lookup (EIP-3668): the request that a contract makes, and the callback that passes it the response. No
+//! I/O.
 
 use alloy_primitives::{Address, Bytes, FixedBytes};
 use alloy_sol_types::{Revert, SolCall, SolError, SolValue, sol};
@@ -6,16 +7,16 @@ use alloy_sol_types::{Revert, SolCall, SolError, SolValue, sol};
 use crate::abi::{self, AbiError, Shape};
 use crate::contracts::{HttpError, OffchainLookup};
 
-/// Longest gateway response and longest revert data, in bytes. The records of a name take some 20 KB.
+/// Longest gateway response and longest revert data, in bytes. The records of a name take about 20 KB.
 pub const MAX_LOOK_UP_BYTES: usize = 256 << 10;
 
-/// Most redirects of one look-up. An honest resolver needs one; a resolver behind another one needs two.
+/// Most lookups in a row. An honest resolver needs one; a resolver behind another one needs two.
 pub const MAX_LOOK_UPS: usize = 4;
 
-/// A look-up that a contract demands.
+/// A lookup that a contract requires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LookUp {
-    /// What the gateway is asked.
+    /// The request to the gateway.
     pub request: CcipReadRequest,
     callback: FixedBytes<SELECTOR_BYTES>,
     extra_data: Bytes,
@@ -24,30 +25,30 @@ pub struct LookUp {
 /// A request to a gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CcipReadRequest {
-    /// The contract that makes it.
+    /// The contract that makes the request.
     pub sender: Address,
-    /// Templates of gateway URLs, in the order in which they are tried.
+    /// Templates of gateway URLs, in the order in which to try them.
     pub urls: Vec<String>,
-    /// The data for the gateway.
+    /// The data to send to the gateway.
     pub data: Bytes,
 }
 
-/// Why a look-up is refused.
+/// Why a lookup is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LookUpError {
     /// Its data is longer than [`MAX_LOOK_UP_BYTES`].
     #[error("the look-up has more than {MAX_LOOK_UP_BYTES} bytes")]
     TooLong,
-    /// It is not ABI data of its type.
+    /// It is not ABI data of the expected type.
     #[error("the look-up is malformed: {0}")]
     Malformed(#[from] AbiError),
-    /// Another contract than the called one makes it.
+    /// Its sender is not the called contract.
     #[error("the sender of the look-up is not the contract that was called")]
     Sender,
 }
 
 impl LookUp {
-    /// Whether this revert data demands a look-up.
+    /// Whether this revert data requires a lookup.
     pub fn is_demanded(revert: &[u8]) -> bool {
         revert.starts_with(&OffchainLookup::SELECTOR)
     }
@@ -67,26 +68,27 @@ impl LookUp {
         Ok(Self { request: CcipReadRequest { sender, urls, data }, callback, extra_data })
     }
 
-    /// The call that gives the gateway's response to the contract.
+    /// Call data that passes the gateway's response to the contract.
     pub fn callback(self, response: Bytes) -> Bytes {
         let arguments = (response, self.extra_data).abi_encode_params();
         [self.callback.as_slice(), &arguments].concat().into()
     }
 }
 
-/// The gateway's response in the data of a callback.
+/// Extracts the gateway's response from the call data of a callback.
 pub fn callback_answer(callback: &[u8]) -> Option<Bytes> {
     let parameters = callback.get(SELECTOR_BYTES..)?;
     <(Bytes, Bytes)>::abi_decode_params(parameters).ok().map(|(response, _)| response)
 }
 
 impl CcipReadRequest {
-    /// Whether the client itself is asked for a batch (ENSIP-21). The other URLs of the request do not count then.
+    /// Whether the client itself has to handle the request as a batch (ENSIP-21). The other URLs of the request are
+    /// then ignored.
     pub fn is_batch(&self) -> bool {
         self.urls.iter().any(|url| url == BATCH_GATEWAY)
     }
 
-    /// The requests of a batch: as many as one ABI array may hold.
+    /// The requests of a batch, at most as many as one ABI array may contain.
     ///
     /// # Errors
     /// [`LookUpError`].
@@ -99,14 +101,15 @@ impl CcipReadRequest {
     }
 }
 
-/// The response to a batch. A request without a response has what [`batch_failure`] says in its place.
+/// The response to a batch. A request without a response contains the error of [`batch_failure`] instead.
 pub fn batch_response(answers: Vec<Result<Bytes, Bytes>>) -> Bytes {
     let failures = answers.iter().map(Result::is_err).collect();
     let responses = answers.into_iter().map(|answer| answer.unwrap_or_else(|failure| failure)).collect();
     queryCall::abi_encode_returns(&queryReturn { failures, responses }).into()
 }
 
-/// Why a request of a batch has no response, as the contract reads it. `status`: that of HTTP, where there is one.
+/// Encodes why a request of a batch has no response, in a form that the contract can decode. `status` is the HTTP
+/// status, if there is one.
 pub fn batch_failure(status: Option<u16>, message: &str) -> Bytes {
     match status {
         Some(status) => HttpError { status, message: message.to_owned() }.abi_encode().into(),
@@ -114,7 +117,7 @@ pub fn batch_failure(status: Option<u16>, message: &str) -> Bytes {
     }
 }
 
-/// The URL by which a contract asks for a batch (ENSIP-21).
+/// The URL with which a contract requests a batch (ENSIP-21).
 const BATCH_GATEWAY: &str = "x-batch-gateway:true";
 
 /// Length of a function selector in bytes.
@@ -133,7 +136,7 @@ sol! {
     function query(GatewayRequest[] requests) returns (bool[] failures, bytes[] responses);
 }
 
-/// What follows the selector, which must be this one.
+/// The data after the selector, which must be `selector`.
 fn parameters(data: &[u8], selector: [u8; SELECTOR_BYTES]) -> Result<&[u8], LookUpError> {
     if data.len() > MAX_LOOK_UP_BYTES {
         return Err(LookUpError::TooLong);
@@ -187,12 +190,12 @@ mod tests {
         assert_eq!(LookUp::decode(&long, CALLED), Err(LookUpError::TooLong));
         let many = demand(&["https://a.example/"; 65], Vec::new()).abi_encode();
         assert_eq!(LookUp::decode(&many, CALLED), Err(AbiError::TooMany.into()));
-        // The URL is no UTF-8.
+        // The URL is not UTF-8.
         let at = good.windows(8).position(|part| part == b"https://").unwrap();
         let mut garbled = good.clone();
         garbled[at] = 0xff;
         assert_eq!(LookUp::decode(&garbled, CALLED), Err(AbiError::BadValue.into()));
-        // The data and the extra data share a place.
+        // The offsets of the data and the extra data point to the same place.
         let mut shared = demand(&[], vec![7; 40]).abi_encode();
         let word = |at: usize| 4 + at * 32..4 + (at + 1) * 32;
         let place = U256::try_from_be_slice(&shared[word(2)]).unwrap().to_be_bytes::<32>();

@@ -1,26 +1,27 @@
-//! How the NameWrapper spells the name of a node.
+//! Asks the NameWrapper for the name of a node.
 
 use alloy_primitives::{B256, Bytes};
 use alloy_sol_types::{SolCall, sol};
 use clresolve_core::name::EnsName;
 
 sol! {
-    /// The name of a node that was ever wrapped, in wire format; else empty.
+    /// The name of a node in DNS wire format, if the node was ever wrapped; otherwise empty.
     function names(bytes32 node) external view returns (bytes);
 }
 
-/// The call that asks how a node is spelt.
+/// Call data for the name of a node.
 pub fn spelling_call(node: B256) -> Bytes {
     namesCall { node }.abi_encode().into()
 }
 
-/// The name in the call's result, if it has this node. The node proves the spelling, whoever gave it.
+/// The name in the call's result, if its namehash equals `node`. The namehash proves the name, so its source need not
+/// be trusted.
 pub fn spelling(data: &[u8], node: B256) -> Option<EnsName> {
     let wire = namesCall::abi_decode_returns(data).ok()?;
     spelt(&wire).filter(|name| name.node() == node || clresolve_core::mutant!("any-spelling"))
 }
 
-/// Reads a name in wire format (ENSIP-10). `None` if it is malformed or not in normal form.
+/// Parses a name in DNS wire format (ENSIP-10). `None` if it is malformed or not in normal form.
 fn spelt(wire: &[u8]) -> Option<EnsName> {
     let mut labels = Vec::new();
     let mut rest = wire;

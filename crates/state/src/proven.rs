@@ -1,5 +1,5 @@
-//! The state that is proven so far, as the EVM reads it. Unproven state is noted and read as zero, so that one run finds
-//! most of what the next one needs. A run that read unproven state is never an answer.
+//! The state proven so far, as the EVM reads it. Unproven state is recorded and read as zero, so that one run discovers
+//! most of what the next one needs. The outcome of a run that read unproven state is never used as an answer.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
@@ -12,11 +12,11 @@ use revm::state::{AccountInfo, Bytecode};
 use super::header::HashedHeader;
 use super::trie::Verified;
 
-/// The contract that stores the hashes of past blocks (EIP-2935), and their number.
+/// The contract that stores the hashes of past blocks, and their number (EIP-2935).
 const HISTORY: Address = address!("0000F90827F1C53a10cb7A02335B175320002935");
 const HISTORY_LENGTH: u64 = 8191;
 
-/// Accounts, slots and code that are proven to stand under one state root.
+/// Accounts, slots and code that are proven under one state root.
 #[derive(Clone, Default)]
 pub struct Proven {
     accounts: HashMap<Address, Option<TrieAccount>>,
@@ -36,7 +36,7 @@ impl Proven {
         self.codes.insert(hash, code);
     }
 
-    /// The hash of the account's code, where the account is proven to have code.
+    /// The account's code hash, if the account is proven to have code.
     pub fn code_hash(&self, address: Address) -> Option<B256> {
         let account = self.accounts.get(&address).copied().flatten()?;
         Some(account.code_hash).filter(|hash| *hash != KECCAK_EMPTY)
@@ -52,12 +52,12 @@ impl Proven {
         self.codes.get(&hash).map(Bytecode::original_bytes)
     }
 
-    /// Whether the account is proven, present or absent.
+    /// Whether the account's presence or absence is proven.
     pub fn knows(&self, address: Address) -> bool {
         self.accounts.contains_key(&address)
     }
 
-    /// Removes from `wanted` what is proven already.
+    /// Removes from `wanted` what is already proven.
     pub fn without_known(&self, wanted: &mut Wanted) {
         wanted.accounts.retain(|address, slots| {
             slots.retain(|slot| self.slot(*address, *slot).is_none());
@@ -84,12 +84,12 @@ impl Proven {
     }
 }
 
-/// State that is to be proven, and code that is to be fetched.
+/// State to be proven, and code to be fetched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// Accounts, each with its slots.
     pub accounts: BTreeMap<Address, BTreeSet<U256>>,
-    /// Accounts whose code is to be fetched.
+    /// Accounts whose code is needed.
     pub codes: BTreeSet<Address>,
 }
 
@@ -109,11 +109,11 @@ impl Wanted {
 pub(crate) struct View<'a> {
     proven: &'a Proven,
     header: &'a HashedHeader,
-    /// What the run read and is proven.
+    /// The proven state that the run read.
     pub read: BTreeMap<Address, BTreeSet<U256>>,
-    /// What the run read and is not proven.
+    /// The unproven state that the run read.
     pub missed: Wanted,
-    /// A past block whose hash the state does not hold.
+    /// A past block that the run asked for, and whose hash the state does not contain.
     pub unknown_block: Option<u64>,
     /// An account for each code hash.
     owners: HashMap<B256, Address>,
@@ -132,7 +132,7 @@ impl<'a> View<'a> {
     }
 
     fn read(&mut self, address: Address, slot: U256) -> U256 {
-        // A slot of an account without storage is zero without a proof of its own.
+        // A slot of an account without storage is zero and needs no proof of its own.
         if self.proven.slots.contains_key(&(address, slot)) {
             self.read.entry(address).or_default().insert(slot);
         }
@@ -179,7 +179,7 @@ impl Database for View<'_> {
         Ok(self.read(address, slot))
     }
 
-    /// The parent's hash is in the header. Earlier ones are in the state, if the chain stores them there.
+    /// The parent's hash is in the header. Earlier hashes are in the state, if the chain stores them there.
     fn block_hash(&mut self, number: u64) -> Result<B256, Infallible> {
         if number.checked_add(1) == Some(self.header.number()) {
             return Ok(self.header.parent_hash());

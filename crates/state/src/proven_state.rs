@@ -1,4 +1,4 @@
-//! The state that recorded proofs prove, and calls over it. No I/O.
+//! The state proven by recorded proofs, and calls over it. No I/O.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,10 +13,10 @@ use super::proof_nodes::ProofNodes;
 use super::proven::Proven;
 use super::trie::{Pool, is_node};
 
-/// Number of sessions whose proofs are merged: the name's and its owner's.
+/// Number of sessions whose proofs are merged: one for the name and one for its owner.
 const SESSIONS: usize = 2;
 
-/// State that [`ProofNodes`] prove against a header.
+/// State that [`ProofNodes`] prove under a header.
 pub(crate) struct ProvenState {
     header: HashedHeader,
     chain_id: u64,
@@ -24,10 +24,10 @@ pub(crate) struct ProvenState {
 }
 
 impl ProvenState {
-    /// Checks the proofs. Nothing may be missing and nothing left over.
+    /// Verifies the proofs. No node or code may be missing, and none may be unused.
     ///
     /// # Errors
-    /// [`ProofError`], for the first thing wrong.
+    /// [`ProofError`] for the first violation.
     pub(crate) fn new(header: HashedHeader, chain_id: u64, nodes: &ProofNodes) -> Result<Self, ProofError> {
         if nodes.accounts.len() > SESSIONS * (MAX_ACCOUNTS + MAX_HINTED_ACCOUNTS) {
             return Err(ProofError::TooManyAccounts);
@@ -54,10 +54,10 @@ impl ProvenState {
         }
     }
 
-    /// The outcome of the call, in one run.
+    /// The outcome of the call, computed in a single run.
     ///
     /// # Errors
-    /// [`ProofError::NotProven`] where it reads unproven state.
+    /// [`ProofError::NotProven`] if it reads unproven state.
     pub(crate) fn call(&self, call: &Call) -> Result<CallOutcome, ProofError> {
         match evm::run(&self.proven, &self.header, self.chain_id, call)? {
             Execution::Complete { outcome, .. } => Ok(outcome),
@@ -72,14 +72,14 @@ impl ProvenState {
 }
 
 impl ProofNodes {
-    /// Adds a proof that was checked.
+    /// Adds a verified proof.
     pub fn add(&mut self, address: Address, slots: &[U256], answer: &EIP1186AccountProofResponse) {
         self.accounts.entry(address).or_default().extend(slots.iter().map(|slot| B256::from(*slot)));
         let storage = answer.storage_proof.iter().flat_map(|slot| &slot.proof);
         self.nodes.extend(answer.account_proof.iter().chain(storage).filter(|node| is_node(node)).cloned());
     }
 
-    /// Adds the code of its accounts that `proven` holds.
+    /// Adds the code of its accounts, as far as `proven` contains it.
     #[must_use]
     pub fn with_codes_of(mut self, proven: &Proven) -> Self {
         let hashes = self.accounts.keys().filter_map(|address| proven.code_hash(*address));

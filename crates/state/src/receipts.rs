@@ -1,7 +1,7 @@
-//! Receipts of transactions, and the proof that one stands in the receipts trie of a block. No I/O.
+//! Transaction receipts, and the proof that a receipt is in the receipts trie of a block. No I/O.
 //!
-//! A receipt holds what a transaction logged, and not its hash: the proof shows that *some* transaction of the block, at
-//! this place, had these logs. Which one it is remains the word of endpoints.
+//! A receipt contains the logs of a transaction, but not its hash. So the proof shows that *some* transaction at this
+//! index of the block emitted these logs. Which transaction it is relies on the endpoints.
 
 use alloy_primitives::{Address, B256, Bloom, Bytes, Log, U64};
 use alloy_rlp::{BufMut, Encodable, Header};
@@ -11,26 +11,26 @@ use serde::{Deserialize, Serialize};
 
 use super::header::HashedHeader;
 
-/// Type of the transactions of OP chains that come from the chain below. Their receipts have two members more.
+/// Type of OP-chain transactions that are deposited from the parent chain. Their receipts have two additional fields.
 const DEPOSIT: u8 = 0x7e;
 
-/// A receipt as endpoints state it (`eth_getTransactionReceipt`, `eth_getBlockReceipts`).
+/// A receipt as returned by endpoints (`eth_getTransactionReceipt`, `eth_getBlockReceipts`).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatedReceipt {
     /// Hash of the transaction.
     pub transaction_hash: B256,
-    /// Its place in the block.
+    /// Index of the transaction within the block.
     pub transaction_index: U64,
     /// Hash of the block.
     pub block_hash: B256,
     /// Number of the block.
     pub block_number: U64,
-    /// Whom the transaction called.
+    /// The called address; `None` for a contract creation.
     pub to: Option<Address>,
-    /// 1 where it had its effects. Before Byzantium receipts had a state root instead, which is not read.
+    /// 1 if the transaction succeeded. Before Byzantium, receipts had a state root instead, which is not supported.
     pub status: Option<U64>,
-    /// What was logged.
+    /// The emitted logs.
     pub logs: Vec<StatedLog>,
     #[serde(default, rename = "type")]
     kind: U64,
@@ -42,7 +42,7 @@ pub struct StatedReceipt {
     deposit_receipt_version: Option<U64>,
 }
 
-/// A log as endpoints state it: that it stands in the transaction is said by where it stands.
+/// A log as returned by endpoints. Its position in the receipt links it to its transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct StatedLog {
     address: Address,
@@ -57,7 +57,7 @@ impl From<StatedLog> for Log {
 }
 
 impl StatedReceipt {
-    /// Whether the transaction had its effects; `None` for a receipt of a form that is not read.
+    /// Whether the transaction succeeded; `None` for an unsupported form of receipt.
     pub fn has_succeeded(&self) -> Option<bool> {
         match self.status?.to::<u64>() {
             0 => Some(false),
@@ -66,7 +66,7 @@ impl StatedReceipt {
         }
     }
 
-    /// The leaf of the receipts trie (EIP-2718); `None` for a receipt of a form that is not read.
+    /// The leaf of the receipts trie (EIP-2718); `None` for an unsupported form of receipt.
     pub fn leaf(&self) -> Option<Bytes> {
         let kind = u8::try_from(self.kind.to::<u64>()).ok()?;
         let mut payload = Vec::new();
@@ -89,20 +89,20 @@ impl StatedReceipt {
     }
 }
 
-/// What a chain says of a transaction. Its member names are part of a bundle's format.
+/// The result of reading a transaction from a chain. The field names are part of the bundle format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransactionReading {
-    /// The finalized block that the chain was read up to.
+    /// The finalized block up to which the chain was read.
     pub head: Block,
-    /// The transaction; `None` where no block up to `head` holds it.
+    /// The transaction; `None` if no block up to `head` contains it.
     pub execution: Option<Execution>,
-    /// How far the endpoints vouch for it.
+    /// How strongly the endpoints' answer is proven.
     pub proof: Proof,
-    /// That its receipt stands in its block, where that could be proven.
+    /// The proof that the receipt is in its block, if it could be made.
     pub receipt_proof: Option<ReceiptProof>,
 }
 
-/// The proof that a receipt stands in a block. Its member names are part of a bundle's format.
+/// The proof that a receipt is in a block. The field names are part of the bundle format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiptProof {
@@ -112,25 +112,25 @@ pub struct ReceiptProof {
     pub nodes: Vec<Bytes>,
 }
 
-/// Why a proof does not show what it should.
+/// Why a proof does not prove the receipt.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReceiptProofError {
-    /// The header is not that of the block.
+    /// The header does not belong to the block.
     #[error("the header is not that of the block")]
     Header,
-    /// The nodes do not lead from the header's root to a receipt.
+    /// The nodes do not lead from the header's receipts root to a receipt.
     #[error("the nodes do not lead to a receipt")]
     Nodes,
-    /// The receipt that is proven is another one.
+    /// The proof is for a different receipt.
     #[error("the proven receipt says something else")]
     OtherReceipt,
-    /// This build has no tries.
+    /// This build has no trie support.
     #[error("this build proves no receipts")]
     NotBuilt,
 }
 
 impl ReceiptProof {
-    /// Checks that the block of `execution` holds, at its place, a receipt with its status and its logs.
+    /// Checks that the block of `execution` contains a receipt with its status and its logs at its index.
     ///
     /// # Errors
     /// [`ReceiptProofError`].
@@ -149,8 +149,8 @@ impl ReceiptProof {
         }
     }
 
-    /// The proof for the receipt at `index`, by all receipts of the block, in their order. `None` where they are not those
-    /// under the header's root, or one is of a form that is not read.
+    /// Builds the proof for the receipt at `index` from all receipts of the block, in order. `None` if they do not
+    /// match the header's receipts root, or if one has an unsupported form.
     pub fn new(header: &HashedHeader, receipts: &[StatedReceipt], index: u64) -> Option<Self> {
         let leaves = receipts.iter().map(StatedReceipt::leaf).collect::<Option<Vec<_>>>()?;
         let nodes = tries::prove(header.header.receipts_root, &leaves, index)?;
@@ -158,7 +158,7 @@ impl ReceiptProof {
     }
 }
 
-/// Status and logs of a leaf.
+/// Decodes status and logs from a leaf.
 fn read_leaf(leaf: &[u8]) -> Option<(bool, Vec<Log>)> {
     use alloy_rlp::Decodable as _;
     let mut list = match leaf.first()? {
@@ -187,7 +187,7 @@ mod tries {
         found.ok().flatten().ok_or(ReceiptProofError::Nodes)
     }
 
-    /// The nodes from the root to a leaf; `None` where these leaves have another root.
+    /// The nodes from the root to a leaf; `None` if these leaves have another root.
     pub(super) fn prove(root: B256, leaves: &[Bytes], index: u64) -> Option<Vec<Bytes>> {
         let mut sorted: Vec<_> = (0..).map(key).zip(leaves).collect();
         sorted.sort_unstable();

@@ -1,4 +1,4 @@
-//! The calls of a recorded reading, made again over the state that its proofs prove. No I/O.
+//! Repeats the calls of a recorded reading over the state that its proofs prove. No I/O.
 
 use alloy_primitives::{Address, Bytes};
 use clresolve_core::cause::{CcipFault, ResolverFault};
@@ -14,14 +14,15 @@ use super::look_up::{LookUp, MAX_LOOK_UP_BYTES, MAX_LOOK_UPS};
 use super::proven_state::ProvenState;
 use super::state_proof::{ProvenReading, StateProof, StateProofError};
 
-/// A state proof that holds against its header.
+/// A state proof that was verified against its header.
 pub struct ReplayContext<'a> {
     proof: &'a StateProof,
     state: ProvenState,
 }
 
 impl StateProof {
-    /// Checks the proofs against the header with these bytes, whose hash the caller has compared.
+    /// Verifies the proofs against the header with these bytes. The caller must already have compared the header's
+    /// hash.
     ///
     /// # Errors
     /// [`StateProofError`].
@@ -32,7 +33,7 @@ impl StateProof {
 }
 
 impl ReplayContext<'_> {
-    /// The reading of `name`.
+    /// Computes the reading of `name` again.
     ///
     /// # Errors
     /// [`StateProofError`].
@@ -48,8 +49,8 @@ impl ReplayContext<'_> {
         Ok(ProvenReading { answer, holder: findings.holder, expiry: findings.expiry })
     }
 
-    /// The answer with what the name says about payments, if that was asked. A look-up that failed leaves nothing to replay,
-    /// so one without responses is taken to have failed.
+    /// Adds the payment records to the answer, if they were requested. A failed lookup leaves nothing to replay, so a
+    /// lookup without responses is treated as failed.
     fn with_payment(&self, answer: Answer, subject: &Subject, findings: &Findings) -> Result<Answer, StateProofError> {
         let look_ups = &self.proof.payment_look_ups;
         let (Some(coins), Some(resolve)) = (subject.coins(), subject.resolve_payment()) else {
@@ -68,7 +69,7 @@ impl ReplayContext<'_> {
         Ok(answer::with_payment(answer, coins, payment))
     }
 
-    /// Address and holder of `owner`.
+    /// Computes address and holder of `owner` again.
     ///
     /// # Errors
     /// [`StateProofError`].
@@ -96,7 +97,7 @@ impl ReplayContext<'_> {
         }
     }
 
-    /// The answer, with the gateways' responses in `look_ups` where a look-up remains.
+    /// The answer. If a lookup is required, it uses the gateways' responses in `look_ups`.
     fn complete<T>(
         &self,
         response: Response<T>,
@@ -113,7 +114,7 @@ impl ReplayContext<'_> {
         decode(&returned).map_err(StateProofError::Call)
     }
 
-    /// The result of the Universal Resolver once it has the gateways' responses (EIP-3668).
+    /// The result of the Universal Resolver after the callbacks with the gateways' responses (EIP-3668).
     fn follow(&self, resolve: Bytes, look_ups: &[Bytes]) -> Result<Bytes, StateProofError> {
         if look_ups.len() > MAX_LOOK_UPS || look_ups.iter().any(|response| response.len() > MAX_LOOK_UP_BYTES) {
             return Err(StateProofError::LookUps("they are too many or too long"));

@@ -1,7 +1,8 @@
-//! The recorded proof of a reading of the grade `state-proof`. Everyone who has the header can replay it. No I/O.
+//! The recorded proof of a reading with the grade `state-proof`. Anyone who has the header can replay it. No I/O.
 //!
-//! [`StateProof`] holds the proofs and the responses of CCIP-Read gateways. [`StateProof::open`] checks the proofs against a
-//! header. [`ReplayContext`](crate::ReplayContext) makes the calls of the reading again, so that the results can be compared.
+//! [`StateProof`] contains the proofs and the responses of CCIP-Read gateways. [`StateProof::open`] verifies the proofs
+//! against a header. [`ReplayContext`](crate::ReplayContext) repeats the calls of the reading, so that the results can
+//! be compared.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -15,22 +16,22 @@ use super::contracts::Contracts;
 use super::error::ProofError;
 use super::proof_nodes::ProofNodes;
 
-/// Everything that a reading was computed from, except the header. Its member names are part of the bundle format.
+/// Everything from which a reading was computed, except the header. The field names are part of the bundle format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateProof {
-    /// The contracts that were called.
+    /// The called contracts.
     pub contracts: Contracts,
-    /// The state that they read.
+    /// The state that the calls read.
     pub state: ProofNodes,
-    /// The coin types that were asked for. `None`: payments were not, as in what older versions recorded.
+    /// The requested coin types. `None` if payments were not requested, as in older recordings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coins: Option<Coins>,
-    /// The gateways' responses in the look-up of the name's records, in order.
+    /// The gateways' responses to the lookups for the name's records, in order.
     pub name_look_ups: Vec<Bytes>,
-    /// The same for what the name says about payments; none where that look-up failed.
+    /// The gateways' responses to the lookups for payment records, in order; empty if that lookup failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub payment_look_ups: Vec<Bytes>,
-    /// The same for the address of the name in `cl.owner`.
+    /// The gateways' responses to the lookups for the address of the name in `cl.owner`, in order.
     pub owner_look_ups: Vec<Bytes>,
 }
 
@@ -52,16 +53,16 @@ pub enum StateProofError {
     /// A call over the proven state failed.
     #[error("the calls fail: {0}")]
     Call(ChainError),
-    /// The replay gives another result: of what.
+    /// The replay gives a different result for this part.
     #[error("the proofs give other {0}")]
     Contradicted(&'static str),
     /// The header is malformed.
     #[error("the header cannot be read")]
     Header,
-    /// The gateways' responses do not match the calls.
+    /// The gateways' responses do not match the calls: how.
     #[error("the responses of gateways are refused: {0}")]
     LookUps(&'static str),
-    /// There are no proofs.
+    /// The recording contains no proofs.
     #[error("the proofs of the state are missing")]
     Missing,
     /// This build lacks the feature `state-proof`.
@@ -72,22 +73,22 @@ pub enum StateProofError {
     State(#[from] ProofError),
 }
 
-/// Records the proofs of a chain's readings: the latest one of each query.
+/// Records the proofs of a chain's readings, for the latest query of each kind.
 #[derive(Debug, Default)]
 pub struct Recording(Mutex<Option<StateProof>>);
 
 impl Recording {
-    /// What was recorded since the last time.
+    /// Removes and returns what was recorded since the previous call.
     pub fn take(&self) -> Option<StateProof> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Records the query about the name's records, in place of all before it.
+    /// Records the query for the name's records, and discards everything recorded before.
     pub fn name(&self, proof: StateProof) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(proof);
     }
 
-    /// Adds the query about the address of the name in `cl.owner`, which follows the one about the name.
+    /// Adds the query for the address of the name in `cl.owner`, which follows the query for the name.
     pub fn owner(&self, state: ProofNodes, look_ups: Vec<Bytes>) {
         if let Some(proof) = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             proof.state.extend(state);

@@ -1,8 +1,8 @@
-//! Calls of many names as one call of Multicall3, which calls itself once for each name. No I/O.
+//! Batches the calls of many names into one Multicall3 call, which calls itself once per name. No I/O.
 //!
-//! The inner calls are byte for byte those that a name is asked with alone, and the contracts see the same caller, so what
-//! one returns is what it returns alone, as long as no call of the batch ran out of gas. The gauge shows that: the last
-//! call uses up [`GAUGE_GAS`], so so much was left after all others.
+//! The inner calls are byte for byte those for a single name, and the contracts see the same caller. So each returns
+//! the same as it would alone, as long as no call of the batch ran out of gas. The last call of the batch, the gauge,
+//! proves that: it uses up [`GAUGE_GAS`], so at least that much gas was left after all other calls.
 
 use alloy_primitives::{Address, Bytes, address};
 use alloy_sol_types::SolCall as _;
@@ -10,19 +10,19 @@ use alloy_sol_types::SolCall as _;
 use crate::abi::{self, AbiError};
 use crate::contracts::{AGGREGATE, CALL_GAS, Call, CallResult, Garbled, tryBlockAndAggregateCall};
 
-/// The gas that must be left after the calls of a batch: a quarter of all. A call that runs out of gas `d` calls deep has
-/// used up (63/64)^d of what there was (EIP-150). So a quarter is never left where one did that is up to 18 calls deep. The
-/// contracts here nest some ten.
+/// Gas that must be left after the calls of a batch: a quarter of the limit. A call that runs out of gas at call depth
+/// `d` has used up (63/64)^d of the gas (EIP-150). So if a call runs out of gas at a depth of up to 18, less than a
+/// quarter is left. The contracts here nest about ten calls.
 const GAUGE_GAS: u32 = (CALL_GAS / 4) as u32;
 
-/// The precompile that uses one gas for each round that it is told to make (EIP-152).
+/// The precompile that uses one gas per requested round (EIP-152).
 const GAUGE: Address = address!("0000000000000000000000000000000000000009");
-/// Length of its input: rounds, state, message, offset and a flag.
+/// Length of the gauge's input in bytes: rounds, state, message, offset and a flag.
 const GAUGE_INPUT_BYTES: usize = 213;
-/// Length of its output. An address without code returns nothing.
+/// Length of the gauge's output in bytes. An address without code returns nothing.
 const GAUGE_OUTPUT_BYTES: usize = 64;
 
-/// Call data for Multicall3 at `multicall3`: `calls` of itself, then the gauge.
+/// Call data for Multicall3 at `multicall3`: `calls` to itself, then the gauge.
 pub fn call_together(multicall3: Address, calls: impl IntoIterator<Item = Bytes>) -> Bytes {
     let mut gauge = GAUGE_GAS.to_be_bytes().to_vec();
     gauge.resize(GAUGE_INPUT_BYTES, 0);
@@ -31,19 +31,19 @@ pub fn call_together(multicall3: Address, calls: impl IntoIterator<Item = Bytes>
     tryBlockAndAggregateCall { requireSuccess: false, calls }.abi_encode().into()
 }
 
-/// What calls that were made together returned.
+/// The results of a batch of calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Together {
-    /// Height of the block that they ran in.
+    /// Number of the block in which they ran.
     pub block: u64,
-    /// What each returned, in their order.
+    /// The return data of each call, in order.
     pub results: Vec<Bytes>,
 }
 
-/// Why nothing that calls returned together can be used.
+/// Why the results of a whole batch cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Spoiled {
-    /// A call may have run out of gas because of those before it.
+    /// A call may have run out of gas because of the calls before it.
     #[error("the calls used up their gas")]
     Starved,
     /// The result cannot come from Multicall3.
@@ -52,7 +52,7 @@ pub enum Spoiled {
 }
 
 impl Together {
-    /// Decodes what Multicall3 returned for `count` calls of [`call_together`].
+    /// Decodes the result of Multicall3 for [`call_together`] with `count` calls.
     ///
     /// # Errors
     /// [`Spoiled`].

@@ -1,7 +1,8 @@
-//! Merkle-Patricia proofs (EIP-1186) checked against a root. No I/O; nothing here panics on foreign bytes.
+//! Merkle-Patricia proofs (EIP-1186), verified against a root. No I/O, and no panic on foreign bytes.
 //!
-//! `alloy_trie` decodes the nodes. The walk is implemented here: `alloy_trie::proof::verify_proof` asserts that no path is
-//! longer than a key, and the author of a forged header can forge such a path with it (see the tests).
+//! `alloy_trie` decodes the nodes, but this module walks the trie itself. `alloy_trie::proof::verify_proof` asserts
+//! that no path is longer than a key, and the author of a forged header can forge such a path to cause a panic (see the
+//! tests).
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,20 +14,20 @@ use alloy_trie::{EMPTY_ROOT_HASH, KECCAK_EMPTY, Nibbles, TrieAccount};
 
 use super::error::{Flaw, MAX_NODE_BYTES, MAX_NODES, MAX_RECEIPT_BYTES, ProofError};
 
-/// An account and some of its slots, proven. `None` for an account that is proven absent.
+/// An account and some of its slots, proven.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
-    /// Nonce, balance and the two hashes.
+    /// Nonce, balance, storage root and code hash; `None` if the account is proven absent.
     pub account: Option<TrieAccount>,
-    /// Each requested slot with its value; zero for an empty slot.
+    /// Each requested slot with its value. An empty slot has the value zero.
     pub slots: Vec<(U256, U256)>,
 }
 
-/// Checks a response to `eth_getProof` (EIP-1186) for `address` and `slots` against the root of a state trie. Nothing else in
-/// the response is trusted.
+/// Verifies a response to `eth_getProof` (EIP-1186) for `address` and `slots` against the root of a state trie. Nothing
+/// else in the response is trusted.
 ///
 /// # Errors
-/// [`ProofError::Account`] or [`ProofError::Slot`], for the first thing wrong.
+/// [`ProofError::Account`] or [`ProofError::Slot`] for the first violation.
 pub fn verify_proof(
     state_root: B256,
     address: Address,
@@ -60,7 +61,8 @@ fn verify_account(state_root: B256, response: &EIP1186AccountProofResponse) -> R
     if agrees { Ok(account) } else { Err(Flaw::OtherValues) }
 }
 
-/// Whether the claim is that of an absent account. Nodes state its two hashes as those of empty data, or as zero.
+/// Whether the claimed account is absent. For an absent account, nodes state its two hashes either as those of empty
+/// data or as zero.
 fn is_absent(claimed: &TrieAccount) -> bool {
     claimed.nonce == 0
         && claimed.balance.is_zero()
@@ -77,12 +79,12 @@ fn verify_slot(storage_root: B256, slot: U256, proof: &EIP1186StorageProof) -> R
     if value == proof.value || clresolve_core::mutant!("slot-unproven") { Ok(value) } else { Err(Flaw::OtherValues) }
 }
 
-/// The value of `key` in the trie with this root; `None` where the proof shows that it is absent.
+/// The value of `key` in the trie with this root; `None` if the proof shows that it is absent.
 fn look_up(root: B256, key: B256, proof: &[Bytes]) -> Result<Option<Vec<u8>>, Flaw> {
     look_up_path(root, Nibbles::unpack(key), proof, MAX_NODE_BYTES)
 }
 
-/// The receipt on a path of the receipts trie with this root.
+/// The receipt at a path of the receipts trie with this root; `None` if the proof shows that there is none.
 pub(crate) fn look_up_receipt(root: B256, path: Nibbles, proof: &[Bytes]) -> Result<Option<Vec<u8>>, Flaw> {
     look_up_path(root, path, proof, MAX_RECEIPT_BYTES)
 }
@@ -109,7 +111,7 @@ fn look_up_path(root: B256, path: Nibbles, proof: &[Bytes], longest: usize) -> R
     if nodes.next().is_some() { Err(Flaw::Surplus) } else { Ok(value) }
 }
 
-/// Walks from the root to the value on `path`. `node_at` gives the node with a hash, which it has checked.
+/// Walks from the root to the value at `path`. `node_at` returns the node with a given hash, which it has verified.
 fn walk<'a>(
     root: B256,
     path: Nibbles,
@@ -125,7 +127,7 @@ fn walk<'a>(
     Err(Flaw::TooManyNodes)
 }
 
-/// Trie nodes by their hash, whatever proof they were part of.
+/// Trie nodes by hash, from any number of proofs.
 pub(crate) struct Pool<'a> {
     nodes: HashMap<B256, &'a Bytes>,
     used: HashSet<B256>,
@@ -146,10 +148,10 @@ impl<'a> Pool<'a> {
         self.used.len() == self.nodes.len()
     }
 
-    /// The account and these slots of it, as the nodes prove them.
+    /// The account and these slots, as the nodes prove them.
     ///
     /// # Errors
-    /// [`ProofError::Account`] or [`ProofError::Slot`], for the first thing wrong.
+    /// [`ProofError::Account`] or [`ProofError::Slot`] for the first violation.
     pub(crate) fn verify(
         &mut self,
         state_root: B256,
@@ -181,12 +183,13 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// Whether a node of a proof is a node at all. Some endpoints prove absence from an empty trie with one empty string.
+/// Whether an element of a proof is a node. Some endpoints prove absence from an empty trie with one empty string,
+/// which is not.
 pub(crate) fn is_node(node: &Bytes) -> bool {
     node.as_ref() != [EMPTY_STRING_CODE]
 }
 
-/// A node by its hash, and the rest of the key there.
+/// A node by its hash, and the rest of the key at that node.
 struct Position {
     hash: B256,
     rest: Nibbles,
@@ -232,7 +235,7 @@ fn child_at(branch: &BranchNode, nibble: u8) -> Option<RlpNode> {
     child.and_then(|(_, child)| child.cloned())
 }
 
-/// Decodes one value, without trailing bytes.
+/// Decodes one value, and refuses trailing bytes.
 fn decode<T: Decodable>(bytes: &[u8], flaw: Flaw) -> Result<T, Flaw> {
     alloy_rlp::decode_exact(bytes).map_err(|_| flaw)
 }
@@ -246,7 +249,7 @@ mod tests {
 
     const AGENT: Address = Address::repeat_byte(0xa9);
 
-    /// The root of a trie with these leaves, and the nodes on the way to a key.
+    /// The root of a trie with these leaves, and the nodes on the path of a key.
     fn trie(leaves: impl IntoIterator<Item = (B256, Vec<u8>)>, key: B256) -> (B256, Vec<Bytes>) {
         let mut leaves: Vec<_> = leaves.into_iter().collect();
         leaves.sort_unstable();
@@ -260,14 +263,14 @@ mod tests {
         TrieAccount { nonce: 1, balance, storage_root, code_hash: KECCAK_EMPTY }
     }
 
-    /// Many accounts beside that of the agent, if it has one: the root, and the proof for the agent.
+    /// A state trie with the agent's account, if it is given, and many others: the root, and the proof for the agent.
     fn state(agent: Option<TrieAccount>) -> (B256, Vec<Bytes>) {
         let neighbours = (0..32).map(|byte| (Address::repeat_byte(byte), account(U256::from(7), EMPTY_ROOT_HASH)));
         let accounts = neighbours.chain(agent.map(|agent| (AGENT, agent)));
         trie(accounts.map(|(address, held)| (keccak256(address), alloy_rlp::encode(held))), keccak256(AGENT))
     }
 
-    /// What an honest node says of an account.
+    /// An honest node's response about an account.
     fn response(of: TrieAccount, account_proof: Vec<Bytes>) -> EIP1186AccountProofResponse {
         EIP1186AccountProofResponse {
             address: AGENT,
@@ -280,7 +283,7 @@ mod tests {
         }
     }
 
-    /// The root of a ledger of many accounts, and the proof of one of them, of which the balance is told.
+    /// The root of a state trie with many accounts, and the proof of one of them, which has this balance.
     fn ledger(balance: u64) -> (B256, EIP1186AccountProofResponse) {
         let agent = account(U256::from(balance), EMPTY_ROOT_HASH);
         let (root, proof) = state(Some(agent));
@@ -291,7 +294,7 @@ mod tests {
         Err(ProofError::Account { address: AGENT, flaw })
     }
 
-    /// The first slot whose path in the trie fits.
+    /// The first slot whose trie path satisfies `fits`.
     fn slot_where(fits: impl Fn(&Nibbles) -> bool) -> U256 {
         (0..100_000_u64).map(U256::from).find(|slot| fits(&path_of(*slot))).expect("one in a few hundred fits")
     }
@@ -304,7 +307,7 @@ mod tests {
         keccak256(slot.to_be_bytes::<32>())
     }
 
-    /// The agent with storage, and the proof of one slot in it, whose value is told.
+    /// The agent's account with storage, and the proof of one slot, which the endpoint states to have this value.
     fn with_storage(held: &[(U256, u64)], slot: U256, value: u64) -> (B256, EIP1186AccountProofResponse) {
         let leaves = held.iter().map(|(slot, value)| (hashed(*slot), alloy_rlp::encode(U256::from(*value))));
         let (storage_root, proof) = trie(leaves, hashed(slot));
@@ -327,7 +330,7 @@ mod tests {
         assert_eq!(verify_proof(root, AGENT, &[], &richer), refused(Flaw::OtherValues));
     }
 
-    /// A receipt may be longer than any node of the state.
+    /// A receipt may be longer than any node of the state trie.
     #[test]
     fn a_receipt_is_what_lies_on_its_path_however_long() {
         let [path, other] = [keccak256("receipt"), keccak256("other")];
@@ -406,8 +409,8 @@ mod tests {
         assert_eq!(said(&other_slot), slot(Flaw::OtherRequest));
     }
 
-    /// Two slots share the first nibble of their paths, so that the root is an extension. The third slot leaves there,
-    /// although its second nibble is that of the first slot.
+    /// The paths of two slots share the first nibble, so the root is an extension. The path of the third slot leaves
+    /// the trie there, although its second nibble is that of the first slot.
     #[test]
     fn a_path_that_leaves_an_extension_is_absent() {
         let one = U256::ZERO;

@@ -1,11 +1,11 @@
-//! A build without the feature `state-proof` replays nothing, and says so.
+//! Replays are refused in a build without the feature `state-proof`.
 
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::Holding;
 
 use super::state_proof::{ProvenReading, StateProof, StateProofError};
 
-/// A state proof that holds against its header: none does here.
+/// A state proof that was verified against its header. It cannot exist in this build.
 pub enum ReplayContext {}
 
 impl StateProof {
@@ -20,7 +20,7 @@ impl ReplayContext {
     /// The reading of a name.
     ///
     /// # Errors
-    /// None, since there is no context.
+    /// None, because no context can exist.
     pub fn read(&self, _name: &EnsName) -> Result<ProvenReading, StateProofError> {
         match *self {}
     }
@@ -28,7 +28,7 @@ impl ReplayContext {
     /// Address and holder of an owner.
     ///
     /// # Errors
-    /// None, since there is no context.
+    /// None, because no context can exist.
     pub fn holding(&self, _owner: &EnsName) -> Result<Holding, StateProofError> {
         match *self {}
     }
