@@ -1,4 +1,5 @@
-//! What a connection is doing. The limits on its time go by it, and so does the choice of the one that makes room.
+//! Tracks what a connection is doing. The connection's timeouts depend on it, and so does the choice of the connection
+//! to close when the listener is full.
 
 use std::io;
 use std::pin::Pin;
@@ -14,26 +15,26 @@ use tokio::time::Instant;
 
 use super::head_scan::{HeadFindings, HeadScan};
 
-/// What one connection is doing.
+/// What one connection is doing, shared between its stream, its handler and the [set](super::connection_set) it is in.
 pub(super) struct Activity {
     now: Mutex<Now>,
-    /// Told to make room.
+    /// Notified when the connection must make room for another.
     told: Notify,
 }
 
 #[derive(Debug)]
 struct Now {
     phase: Phase,
-    /// When the connection was opened, or its last answer was made.
+    /// When the connection was opened, or when its last response was produced.
     idle_since: Instant,
-    /// Since when its reader has taken nothing of what there is to write.
+    /// When its reader stopped taking bytes that are ready to be written.
     stalled_since: Option<Instant>,
-    /// Since when the rest of the body of the request in work has not come.
+    /// Since when the current request has been waiting for the rest of its body.
     body_awaited_since: Option<Instant>,
     has_asked: bool,
     has_asked_the_gate: bool,
     makes_room: bool,
-    /// Whether the answer in work is the last.
+    /// Whether the connection closes after the response in progress.
     ends_after_answer: bool,
     heads: HeadScan,
 }
@@ -42,20 +43,20 @@ struct Now {
 enum Phase {
     /// Between two requests.
     Idle,
-    /// A part of a head has come.
+    /// Part of a request head has arrived.
     Head { since: Instant },
-    /// A request is in work, or its answer is under way.
+    /// A request is being processed, or its response is being written.
     Request { since: Instant },
 }
 
-/// How long a connection without a request is spared: a few round trips. A client that keeps connecting would else push
-/// out each newcomer before its first request.
+/// How long a new connection without a request is protected from eviction: a few round trips. Otherwise a client that
+/// keeps reconnecting would evict each newcomer before its first request.
 const NEWCOMER: Duration = Duration::from_secs(1);
 
-/// How well a connection is fit to make room: the smallest goes first.
+/// How suitable a connection is for eviction: the smallest value is evicted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Waiting {
-    /// What last asked the gate goes last, and what has just come: it could not ask yet.
+    /// Whether the connection is evicted last: its latest request was to the gate, or it is too new to have sent one.
     pub(super) is_spared: bool,
     pub(super) since: Instant,
 }
@@ -80,8 +81,8 @@ impl Activity {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// When the client must have sent a whole head: `head` after its first byte, and `idle` after the last answer. The
-    /// second holds for what was sent ahead of an answer too.
+    /// The deadline for a complete request head: `head` after its first byte, and `idle` after the last response. The
+    /// second deadline also applies to bytes that the client sent ahead of a response (pipelining).
     pub(super) fn head_is_due(&self, idle: Duration, head: Duration) -> Option<Instant> {
         let now = self.now();
         let idle_ends = now.idle_since + idle;
@@ -94,13 +95,14 @@ impl Activity {
         }
     }
 
-    /// Whether a refusal can be written: a head is under way, and all answers before it are written.
+    /// Whether the server can still send an error response: part of a head has arrived, and all earlier responses are
+    /// written.
     pub(super) fn can_be_refused(&self) -> bool {
         let now = self.now();
         matches!(now.phase, Phase::Head { .. }) && now.stalled_since.is_none()
     }
 
-    /// Whether nothing is lost with the connection, since it waits for its client.
+    /// How the connection ranks for eviction if it is waiting for its client. Closing it then loses no response.
     pub(super) fn waiting(&self) -> Option<Waiting> {
         let now = self.now();
         let since = match now.phase {
@@ -113,25 +115,26 @@ impl Activity {
         Some(Waiting { is_spared: is_the_gates || is_new, since })
     }
 
-    /// Since when a request is in work that waits for nothing from its client, unless its answer is the last anyway.
+    /// When the current request started, if it does not depend on its client and its response would not be the last
+    /// anyway.
     pub(super) fn in_work(&self) -> Option<Instant> {
         let now = self.now();
         now.works_since().filter(|_| !now.ends_after_answer)
     }
 
-    /// Tells the connection to end: at once where it waits for its client, else after the answer in work.
+    /// Asks the connection to close: at once if it is waiting for its client, otherwise after the response in progress.
     pub(super) fn make_room(&self) {
         self.now().makes_room = true;
         self.told.notify_one();
     }
 
-    /// Whether the connection was told to make room while a request was in work.
+    /// Whether the connection was asked to close while a request was in progress.
     pub(super) fn ends_after_answer(&self) -> bool {
         self.now().ends_after_answer
     }
 
-    /// Ends when the connection has been told to make room and waits for its client. Where a request is in work, its answer
-    /// becomes the last.
+    /// Completes when the connection has been asked to close and is waiting for its client. If a request is in
+    /// progress, its response becomes the last one.
     pub(super) async fn told_to_make_room(&self) {
         loop {
             self.told.notified().await;
@@ -143,7 +146,7 @@ impl Activity {
         }
     }
 
-    /// A head is complete; what was found in it.
+    /// Records that a head is complete. Returns the findings of the scan of that head.
     pub(super) fn request_begins(&self, asks_the_gate: bool) -> HeadFindings {
         let mut now = self.now();
         (now.phase, now.has_asked) = (Phase::Request { since: Instant::now() }, true);
@@ -151,7 +154,7 @@ impl Activity {
         now.heads.next()
     }
 
-    /// The answer is made.
+    /// Records that the response has been produced.
     pub(super) fn request_ends(&self) {
         let mut now = self.now();
         (now.phase, now.idle_since) = (Phase::Idle, Instant::now());
@@ -177,12 +180,12 @@ impl Activity {
 }
 
 impl Now {
-    /// Since when the request in work cannot go on without its client.
+    /// When the request in progress started to wait for its client.
     fn waits_for_its_client(&self) -> Option<Instant> {
         self.stalled_since.or(self.body_awaited_since)
     }
 
-    /// Since when a request is in work that can.
+    /// When the request in progress started, if it does not wait for its client.
     fn works_since(&self) -> Option<Instant> {
         match self.phase {
             Phase::Request { since } if self.waits_for_its_client().is_none() => Some(since),
@@ -191,7 +194,7 @@ impl Now {
     }
 }
 
-/// A stream that reports what comes and goes.
+/// A stream that records the progress of reads and writes in an [`Activity`].
 pub(super) struct Watched<S> {
     stream: S,
     activity: Arc<Activity>,
@@ -251,7 +254,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     }
 }
 
-/// The body of a request, which reports whether its client lets it wait.
+/// A request body that records whether the client is making it wait.
 pub(super) struct ArrivingBody {
     body: Incoming,
     activity: Arc<Activity>,
@@ -291,7 +294,7 @@ impl HttpBody for ArrivingBody {
     }
 }
 
-/// The body of an answer, whose end is that of the request.
+/// A response body. When it ends, the request ends.
 pub(super) struct WatchedBody {
     body: Body,
     _end: RequestEnd,
@@ -354,7 +357,7 @@ mod tests {
         assert_eq!(activity.head_is_due(idle, head), None);
     }
 
-    /// Bytes of the next head may come before, with and after the answer.
+    /// Bytes of the next head may arrive before, with or after the response.
     #[test]
     fn a_head_that_came_ahead_of_an_answer_is_scanned_whole() {
         let first = b"POST /v1/lint HTTP/1.1\r\ncontent-length: 2\r\n\r\n{}".as_slice();

@@ -1,5 +1,5 @@
-//! The admin socket: what the operator of a running daemon sees and changes. It is a Unix socket that the daemon's user
-//! alone may connect to, and nothing of it is offered over TCP.
+//! The admin socket, through which the operator inspects and changes a running daemon. It is a Unix socket that only
+//! the daemon's user may connect to. None of its routes is available over TCP.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -36,25 +36,26 @@ use crate::reason::Refusal;
 use crate::resolve::Flush;
 use crate::verdict::State;
 
-/// The mode of the socket: for the daemon's own user.
+/// File mode of the socket: only the daemon's own user may connect.
 pub(super) const MODE: u32 = 0o600;
 
-/// Most connections at once: an operator and a few scripts. Others wait until one ends.
+/// Maximum number of concurrent connections: an operator and a few scripts. Further connections wait.
 const MOST_CONNECTIONS: usize = 4;
 
-/// Longest time of a connection. A reload may read manifests over https, each within the time limit of a question.
+/// Maximum lifetime of a connection. A reload may fetch manifests over HTTPS, each within the time limit of a
+/// resolution.
 const CONNECTION_TIME: Duration = Duration::from_secs(60);
 
-/// Longest time for a head, for a body, between two requests, and for a reader that takes nothing.
+/// Timeout for a head, for a body, between two requests, and for a client that does not read its response.
 const WAIT: Duration = Duration::from_secs(2);
 
-/// Longest body: a filter of the log, or a name.
+/// Maximum size of a body: a log filter or a name.
 const MAX_BODY_BYTES: usize = 4 * 1024;
 
-/// Pause after a connection could not be accepted, as on the daemon's other listeners.
+/// Pause after accepting a connection failed, as on the daemon's other listeners.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What the admin socket is answered from.
+/// What the admin socket's handlers need.
 #[derive(Clone)]
 pub(super) struct AdminState {
     pub(super) in_force: Arc<InForce>,
@@ -62,7 +63,7 @@ pub(super) struct AdminState {
     pub(super) started: Timestamp,
 }
 
-/// What is dropped from the caches, as it is asked for.
+/// What to drop from the caches.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum FlushBody {
@@ -79,10 +80,10 @@ struct FilterBody {
     filter: String,
 }
 
-/// Answers until it is dropped.
+/// Serves the admin socket until the future is dropped.
 pub(super) async fn run(socket: UnixSocket, admin: AdminState) -> Infallible {
     let (router, places) = (router(admin), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
-    // Its connections are cut when the daemon ends.
+    // When the daemon ends, dropping `_end` closes the connections.
     let (_end, ended) = watch::channel(false);
     let mut open = JoinSet::new();
     loop {
@@ -93,7 +94,7 @@ pub(super) async fn run(socket: UnixSocket, admin: AdminState) -> Infallible {
                 let (router, ended) = (router.clone(), ended.clone());
                 open.spawn(async move {
                     let _place = place;
-                    // Past its time it is cut.
+                    // A connection that exceeds its lifetime is closed.
                     let _ = timeout(CONNECTION_TIME, serve(stream, router, ended)).await;
                 });
             }
@@ -115,7 +116,7 @@ async fn serve(stream: UnixStream, router: Router, ended: watch::Receiver<bool>)
         let mut router = router.clone();
         async move { router.call(request).await.unwrap_or_else(|never| match never {}) }
     };
-    // An error means that the operator's program has gone, or sent no HTTP.
+    // An error means that the operator's program disconnected or did not speak HTTP.
     let _ = connection::serve(stream, &limits, &activity, handle, ended).await;
 }
 
@@ -131,7 +132,7 @@ fn router(admin: AdminState) -> Router {
         .with_state(admin)
 }
 
-/// What the daemon is, holds and follows, and the settings in force.
+/// The daemon's version, caches and chain followers, and the settings in force.
 async fn state(Shared(admin): Shared<AdminState>) -> Json<Value> {
     let state = admin.in_force.state();
     Json(json!({
@@ -146,7 +147,7 @@ async fn state(Shared(admin): Shared<AdminState>) -> Json<Value> {
     }))
 }
 
-/// What the cache holds about a name.
+/// The cache entries of a name.
 async fn held(Shared(admin): Shared<AdminState>, uri: Uri) -> Response {
     match parsed(&path::segment(&uri, 0)) {
         Ok(name) => {

@@ -1,4 +1,4 @@
-//! Admission of questions: a known answer at once, a run within limits.
+//! Admission control for questions: a cached answer is returned at once, a new resolution is subject to limits.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -17,23 +17,24 @@ use crate::cpu_share;
 use crate::reason::Refusal;
 use crate::resolve::{CacheStatus, Question, Resolution, Resolver, SetupError};
 
-/// Shortest time between two runs of one question that clients force (`Cache-Control: no-cache`), so that a client that
-/// reloads a page does not become load on every upstream.
+/// Minimum time between two forced resolutions (`Cache-Control: no-cache`) of one question, so that a client that
+/// reloads a page does not put load on every upstream.
 const BETWEEN_FORCED_RUNS: Duration = Duration::from_secs(10);
 
-/// Time that an answer may take beyond the time limit of a run. A run ends by itself, so past this there is a bug.
+/// How long an answer may take beyond the time limit of a resolution. A resolution ends by itself, so exceeding this
+/// indicates a bug.
 const RUN_SLACK: Duration = Duration::from_secs(5);
 
-/// The window in which the runs of a client are counted.
+/// The window in which the resolutions of a client are counted.
 const QUOTA_WINDOW: Duration = Duration::from_secs(60);
 
-/// Most clients counted one by one in a window (about 2 MiB); further ones share one count.
+/// Maximum number of clients counted individually in a window (about 2 MiB). Further clients share one count.
 const MAX_CLIENTS: usize = 65_536;
 
-/// The entry under which the clients beyond [`MAX_CLIENTS`] are counted.
+/// The key under which clients beyond [`MAX_CLIENTS`] are counted together.
 const EVERYBODY_ELSE: Client = Client::Address(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
 
-/// Answers questions within the limits.
+/// Answers questions within the configured limits.
 pub(super) struct Admission {
     resolver: Resolver,
     runs: Arc<Semaphore>,
@@ -43,25 +44,25 @@ pub(super) struct Admission {
     run_limit: Duration,
 }
 
-/// An answer, and how it used the cache.
+/// An answer, with how the cache contributed to it.
 #[derive(Clone, Debug)]
 pub(super) struct Answered {
     pub(super) resolution: Resolution,
     pub(super) cache_use: CacheUse,
 }
 
-/// How an answer used the cache.
+/// How the cache contributed to an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CacheUse {
     /// The answer was in the cache.
     Hit,
-    /// It was not, so there was a run.
+    /// The cache had no answer, so the daemon resolved the name.
     Miss,
-    /// The client demanded a run.
+    /// The client forced a resolution.
     Forced,
-    /// The answer in the cache was no longer fresh, and the run that should have replaced it failed.
+    /// The cached answer was no longer fresh, and the resolution that should have replaced it failed.
     Stale,
-    /// The client demanded a run, but the limits forbade it: the answer was in the cache.
+    /// The client forced a resolution, but the limits did not allow it. The cached answer was returned.
     ForceRefused,
 }
 
@@ -77,7 +78,8 @@ impl Admission {
         }
     }
 
-    /// The answer in the cache, else that of a run. A caller that gives up does not end the run.
+    /// Returns the cached answer, or else the result of a new resolution. If the caller gives up, the resolution
+    /// continues.
     pub(super) async fn ask(&self, client: Client, question: Question) -> Result<Answered, Refusal> {
         let permit = match self.cache_status(&question).await? {
             CacheStatus::Fresh(resolution) => return Ok(Answered { resolution, cache_use: CacheUse::Hit }),
@@ -88,7 +90,7 @@ impl Admission {
         Ok(Answered { resolution, cache_use: CacheUse::Miss })
     }
 
-    /// The answer in the cache, if there is one.
+    /// Returns the cached answer, if there is one.
     pub(super) async fn known(&self, question: &Question) -> Result<Option<Resolution>, Refusal> {
         match self.cache_status(question).await? {
             CacheStatus::Fresh(resolution) => Ok(Some(resolution)),
@@ -96,7 +98,7 @@ impl Admission {
         }
     }
 
-    /// As [`Admission::ask`], but waits for a permit where all are taken.
+    /// Like [`Admission::ask`], but waits for a permit if none is free.
     pub(super) async fn ask_patiently(&self, client: Client, question: Question) -> Result<Answered, Refusal> {
         let permit = match self.cache_status(&question).await? {
             CacheStatus::Fresh(resolution) => return Ok(Answered { resolution, cache_use: CacheUse::Hit }),
@@ -113,7 +115,7 @@ impl Admission {
         Ok(Answered { resolution, cache_use: CacheUse::Miss })
     }
 
-    /// The answer of a new run, or the one in the cache where the limits forbid a run.
+    /// Forces a resolution. If the limits do not allow one, returns the cached answer.
     pub(super) async fn ask_anew(&self, client: Client, question: Question) -> Result<Answered, Refusal> {
         if client.may_start().is_err() {
             let answered = self.ask(client, question).await?;
@@ -132,18 +134,18 @@ impl Admission {
         Ok(Answered { resolution: self.finish(permit, run).await?, cache_use: CacheUse::Forced })
     }
 
-    /// Whether a run of one more client could begin, so that none waits.
+    /// Whether a resolution for one more client could start, that is, no client would have to wait.
     pub(super) fn has_room(&self) -> bool {
         self.runs.available_permits() > 0
     }
 
-    /// Whether no run is under way.
+    /// Whether no resolution is in progress.
     #[cfg(test)]
     pub(super) fn is_idle(&self, config: &Config) -> bool {
         self.runs.available_permits() == config.http.cold_runs
     }
 
-    /// The result of `work`, which needs a permit and counts as a run. A caller that gives up does not end it.
+    /// Runs `work`, which needs a permit and counts as a resolution. If the caller gives up, the work continues.
     pub(super) async fn admitted<T: Send + 'static>(
         &self,
         client: Client,
@@ -170,8 +172,8 @@ impl Admission {
         self.held(permit, run).await?.map_err(|SetupError::Invalid { .. }| Refusal::ProfileUnknown)
     }
 
-    /// Runs work with a permit to its end, and holds the permit until then. Work without one waits for the run of another
-    /// caller, and ends with its own: so callers that give up leave nothing behind.
+    /// Runs `work` to its end and holds its permit until then. Work without a permit of its own waits for another
+    /// caller's resolution. It ends when its caller does, so callers that give up leave nothing behind.
     async fn held<T: Send + 'static>(
         &self,
         permit: Option<Permit>,
@@ -209,14 +211,14 @@ impl Admission {
     }
 }
 
-/// The result of `work`, in a task of its own. A caller that gives up does not end it, and frees nothing that it holds.
+/// Runs `work` in its own task. If the caller gives up, the work continues and still holds its resources.
 pub(super) async fn to_its_end<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Refusal> {
     cpu_share::spawn(work).await.map_err(|_panicked| Refusal::InternalError)
 }
 
-/// `work`, and `held` until it has ended.
+/// Runs `work` and drops `held` once it has ended.
 pub(super) async fn keeping<T>(held: impl Send, work: impl Future<Output = T>) -> T {
     let held = (!clresolve_core::mutant!("permits-freed-early")).then_some(held);
     let ended = work.await;
@@ -224,20 +226,20 @@ pub(super) async fn keeping<T>(held: impl Send, work: impl Future<Output = T>) -
     ended
 }
 
-/// Permission for a run: one of all runs, and one of the client's.
+/// Permission for a resolution: one of all permits, and one of the client's.
 struct Permit {
     _run: OwnedSemaphorePermit,
     _of_client: ClientPermit,
 }
 
-/// Runs that clients caused in the window.
+/// Number of resolutions per client in the current window.
 struct Quota {
     since: Instant,
     spent: HashMap<Client, u32>,
 }
 
 impl Quota {
-    /// Counts one run of `client`. False where it would be beyond `limit`.
+    /// Counts one resolution of `client`. Returns false if it would exceed `limit`.
     fn spend(&mut self, client: Client, limit: u32, now: Instant) -> bool {
         if now.saturating_duration_since(self.since) >= QUOTA_WINDOW {
             self.since = now;
@@ -280,7 +282,7 @@ mod tests {
         assert_eq!(admission.finish(None, async { panic!("a bug") }).await.unwrap_err(), Refusal::InternalError);
     }
 
-    /// Else each question that joins a slow run would leave a task behind, as fast as the gate gives up.
+    /// Otherwise each question that joins a slow resolution would leave a task behind, as fast as the gate gives up.
     #[tokio::test]
     async fn a_caller_that_joins_a_run_leaves_nothing_behind() {
         let config = Config::default();

@@ -1,6 +1,7 @@
-//! `POST /v1/requests/check`: is a request what the agent's schema demands? It counts as a run.
+//! `POST /v1/requests/check` checks a request body against the agent's schema. The check counts as a resolution.
 //!
-//! What is to be sent, however broken, is judged. A problem is the answer to what is no question. Nothing is sent.
+//! Any request body is judged, however malformed. Only a malformed question is answered with a problem document.
+//! Nothing is sent to the agent.
 
 use std::sync::Arc;
 

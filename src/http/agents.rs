@@ -1,5 +1,5 @@
-//! `GET /v1/agents/{name}/.well-known/agent-card.json`: a trusted agent as an A2A card, for clients that look for one
-//! there.
+//! `GET /v1/agents/{name}/.well-known/agent-card.json` returns a trusted agent as an A2A card, for clients that look
+//! for one at that path.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(super) async fn card(
         Err(refusal) => return problem::refused(refusal, None),
     };
     let verdict = answered.resolution.verdict();
-    // A card may have 256 KiB, and the workers serve the gate.
+    // A card may be 256 KiB, so it is converted off the worker threads, which also serve the gate.
     let (making, resolution) = (Arc::clone(&state), answered.resolution.clone());
     let made = state.resolver.pool().try_run(move || Projected::of(&making, &resolution)).await;
     let Projected { body, tag } = match made {
@@ -53,7 +53,7 @@ pub(super) async fn card(
     response
 }
 
-/// A card as it is sent, with its entity tag.
+/// A card in its serialized form, with its entity tag.
 struct Projected {
     body: String,
     tag: String,

@@ -1,5 +1,5 @@
-//! Answers of the report face in memory until they are written: few bytes at once, and fewer of one client, so that clients
-//! that ask for much and read nothing cost little.
+//! Limits on the bytes of responses that wait in memory until they are written, in total and per client. A client that
+//! requests much and reads nothing costs little memory. The limits apply to the report API.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,30 +13,31 @@ use hyper::body::{Frame, SizeHint};
 use super::client_limits::{Client, HeldPlaces, Places};
 use crate::reason::Refusal;
 
-/// Places for answers. What is sent part by part has none: its next part is made once the last one is on its way.
+/// Slots for responses. A streamed response needs none: its next part is produced once the last one is being written.
 pub(super) struct AnswerLimits(Places);
 
 impl AnswerLimits {
-    /// Most bytes of an answer that needs no place: each connection has buffers of that size.
+    /// Maximum size of a response that needs no slot. Each connection has buffers of that size anyway.
     const FREE: u64 = 8 * 1024;
 
-    /// Bytes of one place.
+    /// Bytes per slot.
     const UNIT: u64 = 16 * 1024;
 
-    /// Most places that are taken at once: 16 MiB.
+    /// Maximum number of slots in use: 16 MiB.
     const MOST: usize = 1024;
 
-    /// Most of them for one client: 4 MiB, as 16 cards of the full size. Who reads what it asks for has them back at once.
+    /// Maximum number of slots of one client: 4 MiB, which is 16 cards of the maximum size. A client that reads its
+    /// responses frees its slots at once.
     const MOST_OF_CLIENT: usize = 256;
 
     pub(super) fn new() -> Self {
         Self(Places::new(Self::MOST, Self::MOST_OF_CLIENT))
     }
 
-    /// The answer, which holds its places until the last byte is written or the connection has ended.
+    /// Reserves slots for the response. They are freed when its last byte has been written or the connection has ended.
     ///
     /// # Errors
-    /// When the client has used up its share, or no place is free.
+    /// The client has used up its share, or no slot is free.
     pub(super) fn hold(&self, client: Client, answer: Response) -> Result<Response, Refusal> {
         let bytes = answer.body().size_hint().exact().unwrap_or_default();
         if bytes <= Self::FREE || clresolve_core::mutant!("answers-without-places") {
@@ -48,7 +49,7 @@ impl AnswerLimits {
     }
 }
 
-/// A body whose bytes hold places.
+/// A body whose bytes occupy slots.
 struct HeldBody {
     body: Body,
     places: Arc<HeldPlaces>,
@@ -63,7 +64,7 @@ impl HttpBody for HeldBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
-        // hyper drops a body before it has written the last bytes of it.
+        // hyper drops a body before it has written its last bytes.
         let held = |bytes| Bytes::from_owner(HeldBytes { bytes, _places: Arc::clone(&self.places) });
         Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(held))))
     }
@@ -104,7 +105,7 @@ mod tests {
     use crate::http::{request, serving};
     use crate::resolve::Resolver;
 
-    /// An origin whose pages may read answers.
+    /// An origin whose pages may read responses.
     const PAGE: &str = "https://app.example";
 
     fn client(number: u8) -> Client {
@@ -135,7 +136,7 @@ mod tests {
         assert!(take(1).is_ok());
     }
 
-    /// The answer of a daemon to a page whose client has no place left.
+    /// The daemon's response to a page whose client has no slot left.
     async fn answered_without_places(path: &str) -> Response {
         let mut config = Config::default();
         (config.follow.enabled, config.cors.origins) = (false, vec![PAGE.to_owned()]);

@@ -1,5 +1,5 @@
-//! What the daemon does by itself: it refreshes trusted verdicts before they end, and asks for the names that were hot
-//! before its start. All of it stands behind the runs of clients, until a verdict is about to end.
+//! Background work of the daemon. It refreshes trusted verdicts before they expire, and resolves the names that were
+//! hot before the restart. Client resolutions take precedence until a verdict is about to expire.
 
 use std::convert::Infallible;
 use std::iter;
@@ -12,19 +12,19 @@ use tokio::time::sleep;
 use super::hot_names::HotNames;
 use super::in_force::InForce;
 
-/// Time between two looks at what is due. The last tenth of a verdict's freshness, 30 s, has room for many, and a look
-/// goes over every trusted verdict.
+/// Time between two checks for due refreshes. The refresh period, the last tenth of a verdict's lifetime (30 s), spans
+/// many checks. Each check visits every trusted verdict.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Time before its end from which on a verdict is refreshed also where a client's run would wait: clients that keep every
-/// run taken must not have the gate close for the names that others rely on. It has room for a look that waits for a slow
-/// refresh of the one before.
+/// Time before expiry from which a verdict is refreshed even if client resolutions have to wait. Otherwise clients that
+/// use every permit could close the gate for names that others rely on. Twenty seconds leave room for one slow refresh
+/// ahead of it in the queue.
 const LAST_MOMENT: SignedDuration = SignedDuration::from_secs(20);
 
-/// Hot names that are asked again in one round, so that refreshes do not wait for all of them.
+/// Maximum number of hot names resolved in one round, so that refreshes do not wait for all of them.
 const NAMES_A_ROUND: usize = 32;
 
-/// Works until it is dropped.
+/// Runs until the future is dropped.
 pub(super) async fn run(in_force: &InForce, hot_names: Option<&HotNames>) -> Infallible {
     loop {
         round(in_force, hot_names).await;
@@ -32,8 +32,9 @@ pub(super) async fn run(in_force: &InForce, hot_names: Option<&HotNames>) -> Inf
     }
 }
 
-/// Refreshes what is due, then asks for names that were hot before the start. Begins nothing while the daemon is about to
-/// end or another configuration is in force, and only what is about to end where a client's run would wait.
+/// Refreshes the verdicts that are due, then resolves names that were hot before the restart. Starts nothing once the
+/// daemon is draining or another configuration is in force. While a client resolution would have to wait, it refreshes
+/// only verdicts that are about to expire.
 async fn round(in_force: &InForce, hot_names: Option<&HotNames>) {
     let state = in_force.state();
     let has_room = || state.admission.has_room() || clresolve_core::mutant!("refreshes-jump-the-queue");
@@ -66,7 +67,7 @@ mod tests {
     const NAME: &str = "summarizeagent.eth";
     const CLIENT: Client = Client::Address(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST));
 
-    /// The time of the machine and so many seconds.
+    /// The machine's clock, shifted by this many seconds.
     #[derive(Default)]
     struct Shifted(AtomicI64);
 

@@ -1,4 +1,4 @@
-//! The body of a request: JSON, within a limit of bytes and of time.
+//! Reads the JSON body of a request within a size limit and a time limit.
 
 #[cfg(test)]
 mod tests;
@@ -21,26 +21,26 @@ use super::state::AppState;
 use crate::cpu_pool::PoolFull;
 use crate::reason::Refusal;
 
-/// Why a request with a body is refused.
+/// Why a request with a body is rejected.
 #[derive(Debug)]
 pub(super) struct RequestError {
     refusal: Refusal,
-    /// What the refusal's title does not say.
+    /// Details beyond the refusal's title.
     detail: Option<String>,
 }
 
 impl RequestError {
-    /// The request is not what its route expects.
+    /// The request does not have the form that its route expects.
     pub(super) fn malformed(detail: impl Into<String>) -> Self {
         Self { refusal: Refusal::RequestMalformed, detail: Some(detail.into()) }
     }
 
-    /// The profile that the request names does not exist.
+    /// The request names a profile that does not exist.
     pub(super) fn unknown_profile(id: String) -> Self {
         Self { refusal: Refusal::ProfileUnknown, detail: Some(id) }
     }
 
-    /// The request accepts no form of the answer.
+    /// The request's `Accept` matches no available media type.
     #[cfg(feature = "mcp")]
     pub(super) fn not_acceptable(detail: &str) -> Self {
         Self { refusal: Refusal::NotAcceptable, detail: Some(detail.to_owned()) }
@@ -50,8 +50,8 @@ impl RequestError {
         Self { refusal: Refusal::BodyTooLarge, detail: Some(format!("a body has at most {limit} bytes")) }
     }
 
-    /// The answer. Part of the body may be unread, so the connection ends with it and says so: otherwise a client could
-    /// send its next request into a connection that is being closed.
+    /// The error response. Part of the body may be unread, so the response announces that the connection closes.
+    /// Otherwise a client could send its next request into a connection that is being closed.
     pub(super) fn into_response(self) -> Response {
         let mut response = problem::refused(self.refusal, self.detail.map(Cow::Owned));
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -65,12 +65,12 @@ impl From<Refusal> for RequestError {
     }
 }
 
-/// The whole body, as it was sent. The caller judges its content.
+/// Reads the whole body as sent. The caller validates its content.
 pub(super) async fn json(request: Request, limit: usize, time: Duration) -> Result<Vec<u8>, RequestError> {
     timeout(time, whole(request, limit)).await.unwrap_or_else(|_| Err(Refusal::RequestTimeout.into()))
 }
 
-/// The same, with its place among those that are held in memory, and the request's among those in work.
+/// Like [`json`], but reserves memory for the body and a slot for the request.
 pub(super) async fn held(
     request: Request,
     state: &AppState,
@@ -85,7 +85,7 @@ pub(super) async fn held(
     Ok((bytes, place))
 }
 
-/// The same, of a document to judge: a daemon that is about to end begins none.
+/// Like [`held`], for a document to judge. A draining daemon rejects it.
 pub(super) async fn document(
     request: Request,
     state: &AppState,
@@ -99,7 +99,7 @@ pub(super) async fn document(
     Ok(held)
 }
 
-/// A question about such a document, with its place.
+/// Reads and parses a question about such a document. The document keeps its slots.
 pub(super) async fn question<Q: Send + 'static>(
     request: Request,
     state: &AppState,
@@ -111,8 +111,8 @@ pub(super) async fn question<Q: Send + 'static>(
     read_apart(state, document, read).await
 }
 
-/// What `read` reads in a body, apart from the threads that answer requests. The place goes with it: a client that gives up
-/// frees none before the reading ends.
+/// Parses a body with `read` on the CPU pool, off the threads that answer requests. The job holds the slots of the
+/// body, so a client that disconnects frees none before parsing ends.
 pub(super) async fn read_apart<Q: Send + 'static>(
     state: &AppState,
     (bytes, place): (Vec<u8>, HeldPlaces),
@@ -131,7 +131,7 @@ async fn whole(request: Request, limit: usize) -> Result<Vec<u8>, RequestError> 
     if announced(&head.headers).is_some_and(|length| length > limit) {
         return Err(RequestError::too_large(limit));
     }
-    // What it announces is counted already; a buffer that grows would take up to twice as much.
+    // The announced length is already accounted for. A growing buffer would use up to twice as much.
     let mut bytes = Vec::with_capacity(announced(&head.headers).unwrap_or_default());
     let mut chunks = body.into_data_stream();
     while let Some(chunk) = chunks.next().await {
@@ -144,7 +144,7 @@ async fn whole(request: Request, limit: usize) -> Result<Vec<u8>, RequestError> 
     Ok(bytes)
 }
 
-/// The length that the head states. The server reads no byte beyond it.
+/// The length that `Content-Length` announces. The server reads no byte beyond it.
 fn announced(headers: &HeaderMap) -> Option<usize> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }

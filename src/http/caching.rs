@@ -1,4 +1,4 @@
-//! What caches between the daemon and a client need to know: lifetimes and entity tags.
+//! Metadata for caches between the daemon and its clients: lifetimes and entity tags.
 
 use axum::body::Body;
 use axum::http::header::{AGE, CACHE_CONTROL, IF_NONE_MATCH};
@@ -9,10 +9,10 @@ use jiff::Timestamp;
 use super::admission::CacheUse;
 use crate::verdict::Freshness;
 
-/// RFC 9211.
+/// Defined in RFC 9211.
 pub(super) const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 
-/// From when and for how long an answer may be relied on.
+/// When an answer was produced and how long it stays valid.
 #[derive(Clone)]
 pub(super) struct Lease {
     checked_at: Timestamp,
@@ -35,7 +35,7 @@ impl Lease {
         let ttl = self.lifetime.saturating_sub(age);
         let overdue = age.saturating_sub(self.lifetime);
         let status = match cache_use {
-            // An invalid name is judged each time and never kept.
+            // An invalid name is judged each time and never cached.
             CacheUse::Hit | CacheUse::ForceRefused if self.lifetime == 0 => {
                 HeaderValue::from_static("clresolve; fwd=bypass")
             }
@@ -55,14 +55,14 @@ fn header(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).expect("digits and tokens are a header value")
 }
 
-/// Whether `If-None-Match` names the tag; compared weakly (RFC 9110, 13.1.2).
+/// Whether `If-None-Match` lists the tag, compared weakly (RFC 9110, 13.1.2).
 pub(super) fn is_known_to_client(headers: &HeaderMap, tag: &str) -> bool {
     let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
     let values = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|known| known.trim() == "*" || opaque(known) == opaque(tag))
 }
 
-/// The answer to a client that has the current body.
+/// The response to a client whose copy is current (304).
 pub(super) fn not_modified() -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NOT_MODIFIED;

@@ -1,4 +1,5 @@
-//! `GET /v1/cards/{name}`: the exact verified bytes of the card, and nothing of a name that is not trusted.
+//! `GET /v1/cards/{name}` returns the exact verified bytes of the card. It returns nothing for a name that is not
+//! trusted.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use super::state::AppState;
 use crate::digest::Digest;
 use crate::resolve::Question;
 
-/// RFC 9530.
+/// Defined in RFC 9530.
 pub(super) const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 
 pub(super) async fn one(
@@ -33,7 +34,7 @@ pub(super) async fn one(
         Err(refusal) => return problem::refused(refusal, None),
     };
     let verdict = answered.resolution.verdict();
-    // The judgement has hashed the card, apart from the workers, which serve the gate.
+    // The card was hashed when it was judged, off the worker threads, which also serve the gate.
     let digest = verdict.identity.as_ref().and_then(|agent| agent.card.sha256.parse::<Digest>().ok());
     let Some((card, digest)) = answered.resolution.card().cloned().zip(digest) else {
         return problem::not_trusted(verdict);

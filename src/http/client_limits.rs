@@ -1,4 +1,4 @@
-//! Limits per client: each has the same number of permits, and takes none of the others'.
+//! Per-client limits. Each client has its own permits and cannot use those of another.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,23 +11,23 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::cpu_share::{ClientPlace, CpuShare, Urgency};
 use crate::reason::Refusal;
 
-/// A client, as the limits and the log see it.
+/// A client, as the limits and the log identify it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Client {
-    /// An IPv4 address, or the first 64 bits of an IPv6 one, which one customer holds. All addresses of this machine alone
-    /// are `127.0.0.1`, since each process may use any of them.
+    /// An IPv4 address, or the first 64 bits of an IPv6 address, which one customer controls. All loopback addresses
+    /// count as `127.0.0.1`, since each local process may use any of them.
     Address(IpAddr),
-    /// A user of this machine, whose processes connect through a Unix socket. There is no address behind it.
+    /// A user of this machine, whose processes connect through a Unix socket, which has no IP address.
     #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix sockets have such clients"))]
     User(u32),
-    /// The web pages of other sites, whatever browser sends their requests. They start no resolution.
+    /// Web pages of other sites, regardless of the browser that sends their requests. They cannot start resolutions.
     Pages,
-    /// The web pages whose requests a proxy asks the gate about. These start resolutions.
+    /// Web pages whose requests a proxy checks at the gate. These can start resolutions.
     PagesAtGate,
 }
 
 impl Client {
-    /// Whether the client may have work started for it that costs more than an answer from the cache.
+    /// Whether the client may start work that costs more than a cached answer.
     pub(super) fn may_start(self) -> Result<(), Refusal> {
         if self == Self::Pages { Err(Refusal::HostUnexpected) } else { Ok(()) }
     }
@@ -54,18 +54,18 @@ impl fmt::Display for Client {
     }
 }
 
-/// Permits for each client. A client is in the table only while it holds a permit or waits for one, so the overall
-/// limit on what needs a permit bounds the table too.
+/// Permits for each client. A client is in the table only while it holds a permit or waits for one. The overall limit
+/// on the guarded resource therefore bounds the table too.
 pub(super) struct ClientLimits {
     permits: usize,
     table: Arc<Mutex<HashMap<Client, Arc<Semaphore>>>>,
 }
 
-/// A permit that a client holds.
+/// A permit held by a client.
 pub(super) struct ClientPermit {
     _permit: OwnedSemaphorePermit,
     listed: Listed,
-    /// How many permits a client has.
+    /// Maximum number of permits per client.
     most: usize,
 }
 
@@ -82,19 +82,19 @@ impl ClientLimits {
         Self { permits, table: Arc::default() }
     }
 
-    /// A permit for `client`, if it has one left.
+    /// Returns a permit for `client` if one is left.
     pub(super) fn take(&self, client: Client) -> Option<ClientPermit> {
         self.take_many(client, 1)
     }
 
-    /// So many permits for `client`, if it has them left.
+    /// Returns this many permits for `client` if they are left.
     fn take_many(&self, client: Client, permits: u32) -> Option<ClientPermit> {
         let listed = self.list(client);
         let permit = Arc::clone(&listed.permits).try_acquire_many_owned(permits).ok()?;
         Some(ClientPermit { _permit: permit, listed, most: self.permits })
     }
 
-    /// A permit for `client`, once it has one left.
+    /// Waits until `client` has a permit left and returns it.
     pub(super) async fn wait(&self, client: Client) -> ClientPermit {
         let listed = self.list(client);
         let permit = Arc::clone(&listed.permits).acquire_owned().await.expect("the semaphore is never closed");
@@ -108,8 +108,8 @@ impl ClientLimits {
     }
 }
 
-/// What each client has of the places of the pool for work that computes. Those for work of one urgency are apart from
-/// those for another, so that documents of a client hold up none of its decisions.
+/// Each client's share of the CPU pool's queue. Each urgency has separate slots, so that a client's documents do not
+/// delay its decisions.
 pub(super) struct JobPlaces([ClientLimits; Urgency::ALL.len()]);
 
 impl JobPlaces {
@@ -118,7 +118,7 @@ impl JobPlaces {
     }
 }
 
-/// What one client has of them.
+/// One client's share of the CPU pool's queue.
 pub(super) struct ShareOfClient {
     pub(super) client: Client,
     pub(super) places: Arc<JobPlaces>,
@@ -132,13 +132,13 @@ impl CpuShare for ShareOfClient {
     }
 }
 
-/// Places that all clients share, of which each may have some.
+/// Slots shared by all clients, with a limit per client.
 pub(super) struct Places {
     all: Arc<Semaphore>,
     per_client: ClientLimits,
 }
 
-/// Places that are held.
+/// Reserved slots.
 pub(super) struct HeldPlaces {
     _of_all: OwnedSemaphorePermit,
     _of_client: ClientPermit,
@@ -149,7 +149,7 @@ impl Places {
         Self { all: Arc::new(Semaphore::new(all)), per_client: ClientLimits::new(per_client) }
     }
 
-    /// So many places for `client`, if they are free.
+    /// Reserves this many slots for `client` if they are free.
     pub(super) fn take(&self, client: Client, count: u32) -> Result<HeldPlaces, Refusal> {
         let of_client = self.per_client.take_many(client, count).ok_or(Refusal::ClientOverQuota)?;
         let of_all = Arc::clone(&self.all).try_acquire_many_owned(count).map_err(|_| Refusal::Overloaded)?;
@@ -157,40 +157,41 @@ impl Places {
     }
 }
 
-/// Bodies of requests in memory: few bytes at once, and fewer of one client, so that clients that send slowly or send
-/// much cost little. A body counts as long as its head announces, else as long as its route permits, from its first byte to
-/// the end of its judgement.
+/// Limits on the bytes of request bodies in memory, in total and per client, so that clients that send slowly or send
+/// much cost little. A body counts with the length that its head announces, or else with its route's maximum, from its
+/// first byte until it has been judged.
 pub(super) struct BodyLimits(Places);
 
 impl BodyLimits {
-    /// Bytes of one permit. Small questions take one each, and a client has more permits than connections.
+    /// Bytes per permit. Small questions take one each, and a client has more permits than connections.
     const UNIT: usize = 16 * 1024;
 
-    /// Most permits that are out at once: 32 MiB. Reading a body takes a few times its bytes.
+    /// Maximum number of permits in use: 32 MiB. Parsing a body takes a few times its size.
     const MOST: usize = 2048;
 
-    /// Most of them for one client: 8 MiB, as 32 cards, 12 receipts, or 8 messages of the tools, each of the full size.
+    /// Maximum number of permits of one client: 8 MiB, which is 32 cards, 12 receipts, or 8 MCP messages, each of the
+    /// maximum size.
     const MOST_OF_CLIENT: usize = 512;
 
     pub(super) fn new() -> Self {
         Self(Places::new(Self::MOST, Self::MOST_OF_CLIENT))
     }
 
-    /// Places for a body from `client` of at most so many bytes.
+    /// Reserves slots for a body from `client` of at most this many bytes.
     pub(super) fn take(&self, client: Client, bytes: usize) -> Result<HeldPlaces, Refusal> {
         let permits = u32::try_from(bytes.div_ceil(Self::UNIT)).unwrap_or(u32::MAX);
         let permits = if clresolve_core::mutant!("bodies-without-places") { 0 } else { permits };
         self.0.take(client, permits)
     }
 
-    /// Whether no body is held.
+    /// Whether no body is in memory.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.0.all.available_permits() == Self::MOST
     }
 }
 
-/// A client in the table. The last one of a client to be dropped removes it.
+/// A client's entry in the table. Dropping the last one of a client removes it from the table.
 struct Listed {
     client: Client,
     permits: Arc<Semaphore>,
@@ -200,7 +201,8 @@ struct Listed {
 impl Drop for Listed {
     fn drop(&mut self) {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        // A permit holds the semaphore too, but is dropped before this: the two left are the table's and this one.
+        // A permit holds the semaphore too, but is dropped before this. The two remaining references are the table's
+        // and this one.
         if Arc::strong_count(&self.permits) == 2 {
             table.remove(&self.client);
         }

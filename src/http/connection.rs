@@ -1,7 +1,7 @@
-//! One connection: HTTP/1 by hyper, with limits on the head of a request, and an end that loses no answer, unless the
-//! connection has to make room.
+//! Serves one HTTP/1 connection with hyper. It limits the request head and closes without losing a response, unless the
+//! connection has to make room for another.
 //!
-//! hyper refuses a malformed or too large head with a bare 4xx, which no proxy takes for the gate's 200.
+//! hyper rejects a malformed or oversized head with a bare 4xx, which no proxy mistakes for the gate's 200.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -24,37 +24,37 @@ use super::activity::{Activity, ArrivingBody, Watched, WatchedBody};
 use super::write_timeout::WriteTimeout;
 use crate::config::HttpConfig;
 
-/// The least that hyper accepts as the size of its buffer, in bytes.
+/// The smallest buffer size that hyper accepts, in bytes.
 const LEAST_BUFFER: usize = 8 * 1024;
 
-/// Most bytes of an unread request that are read and thrown away after its answer. To close a connection with unread
-/// bytes makes the system reset it, and many clients then lose the answer.
+/// Maximum number of bytes of an unread request that are read and discarded after its response. Closing a connection
+/// with unread bytes makes the operating system reset it, and many clients then lose the response.
 const LINGER_BYTES: usize = 1 << 20;
 
-/// Longest time that is spent on this.
+/// Maximum time spent on discarding them.
 const LINGER_TIME: Duration = Duration::from_secs(2);
 
-/// The answer to a head that does not end in time. As bare as hyper's own refusals, and a denial for each proxy, which
-/// silence is not.
+/// The response to a head that is not complete in time. It is as bare as hyper's own rejections. A proxy treats it as a
+/// denial, unlike a connection that closes silently.
 const HEAD_IS_LATE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-/// How a connection is told to end.
+/// Why a connection ends.
 enum End {
-    /// By itself or by its client.
+    /// The client closed it, or hyper finished it.
     Finished(hyper::Result<()>),
-    /// By its client, whose head is late.
+    /// The client's head was not complete in time.
     HeadIsLate,
-    /// By the daemon, which ends: the request in work is the last.
+    /// The daemon is shutting down: the request in progress is the last.
     Told,
-    /// By the daemon, which needs its place for another. It waits for its client.
+    /// The daemon needs the connection's slot for another one, and this one is waiting for its client.
     MakesRoom,
 }
 
-/// Serves one connection to its end. Once `ended` says so, or the connection makes room, the request in work is the
-/// last.
+/// Serves one connection until it ends. Once `ended` signals shutdown, or the connection must make room, the request in
+/// progress is the last.
 ///
 /// # Errors
-/// The client's: it sent no HTTP, was too slow, or went away.
+/// Returns client errors: the client did not speak HTTP, was too slow, or disconnected.
 pub(super) async fn serve<S, H, F>(
     stream: S,
     limits: &HttpConfig,
@@ -100,7 +100,8 @@ where
                 is_told = true;
                 Pin::new(&mut connection).graceful_shutdown();
             }
-            // What the connection does changes only while it is polled, so the time is set anew after each poll.
+            // The connection's activity changes only while the connection is polled, so the deadline is recomputed
+            // after each poll.
             let Some(head_is_due) = activity.head_is_due(limits.idle_timeout, limits.head_timeout) else {
                 return Poll::Pending;
             };
@@ -126,26 +127,26 @@ where
             poll_fn(|context| connection.poll_without_shutdown(context)).await
         }
     };
-    // What makes room is waited for: a client that sent ahead may lose its last answer.
+    // A connection that makes room does not linger: a client that pipelined requests may lose its last response.
     if !activity.ends_after_answer() && finished.as_ref().err().is_none_or(hyper::Error::is_parse) {
         linger_for(connection.into_parts().io.into_inner(), activity).await;
     }
     finished
 }
 
-/// hyper's settings. Its own timer for heads starts where the last answer ended, so [`serve`] has one instead.
+/// hyper's settings. hyper's own head timer starts when the last response ended, so [`serve`] implements one instead.
 fn builder(limits: &HttpConfig) -> http1::Builder {
     let mut http = http1::Builder::new();
     http.header_read_timeout(None)
         .max_headers(limits.headers)
         .max_header_size(limits.head_bytes)
         .max_buf_size(limits.head_bytes.max(LEAST_BUFFER))
-        // A client that has sent everything, and says so, still gets its answer.
+        // A client that has closed its sending side still gets its response.
         .half_close(true);
     http
 }
 
-/// Lingers for a client whose answer is written, until the connection is told to make room.
+/// Lingers for a client whose response is written, until the connection has to make room.
 async fn linger_for(stream: impl AsyncRead + AsyncWrite + Unpin, activity: &Activity) {
     tokio::select! {
         () = linger(stream, LINGER_TIME) => {}
@@ -153,18 +154,18 @@ async fn linger_for(stream: impl AsyncRead + AsyncWrite + Unpin, activity: &Acti
     }
 }
 
-/// Ends the sending side, then reads what the client still sends until it ends its own, [`LINGER_BYTES`] at most and
-/// for `time` at most.
+/// Shuts down the write side, then reads until the client shuts down its own, but at most [`LINGER_BYTES`] and for at
+/// most `time`.
 async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin, time: Duration) {
     if stream.shutdown().await.is_err() {
         return;
     }
     let discard = async {
         let mut unread = stream.take(LINGER_BYTES as u64);
-        // An error means that the client has gone, which ends the wait as well.
+        // An error means that the client has disconnected, which ends the wait as well.
         let _ = tokio::io::copy(&mut unread, &mut tokio::io::sink()).await;
     };
-    // Past the time the connection is closed whatever is unread.
+    // After the timeout the connection is closed, even with bytes unread.
     let _ = timeout(time, discard).await;
 }
 

@@ -1,5 +1,5 @@
-//! The connections of one listener: a limit on all of them and on those of one client, and who makes room where the
-//! first is reached.
+//! The connections of one listener. It limits their total and their number per client, and selects the connection to
+//! evict when the total is reached.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -14,8 +14,8 @@ use super::client_limits::{Client, ClientLimits, ClientPermit};
 use crate::config::HttpConfig;
 use crate::telemetry;
 
-/// How long a newcomer waits before the next look for a connection that makes room. Meanwhile one that was told to may
-/// have ended, or one that was busy may have become idle.
+/// How long a newcomer waits before it looks again for a connection to evict. In the meantime a connection that was
+/// asked to close may have ended, or a busy one may have become idle.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// The open connections of a listener.
@@ -25,7 +25,7 @@ pub(super) struct ConnectionSet {
     open: Arc<Mutex<Open>>,
 }
 
-/// A connection in the set. It leaves the set when this is dropped.
+/// A connection in the set. Dropping this removes it from the set.
 pub(super) struct Member {
     pub(super) activity: Arc<Activity>,
     number: u64,
@@ -49,7 +49,7 @@ impl ConnectionSet {
         }
     }
 
-    /// Takes in a connection of `client` once there is room for it. `None` where the client has as many as it may.
+    /// Adds a connection of `client` once there is room for it. Returns `None` if the client has reached its limit.
     pub(super) async fn take_in(&self, client: Client) -> Option<Member> {
         let of_client = self.per_client.take(client)?;
         let slot = self.slot().await;
@@ -75,10 +75,12 @@ impl ConnectionSet {
 }
 
 impl Open {
-    /// Tells one connection to end. First come those that wait for their client: of those that are not spared, else of all, the
-    /// one of the client with the most connections that has waited longest. Where none waits, the answer in work that was
-    /// asked for last is the last of its connection, of the client with the most: else requests that are sent ahead, one
-    /// behind the other, would hold all connections.
+    /// Asks one connection to close.
+    ///
+    /// Connections that wait for their client are evicted first, and among them those that are not spared. Within that
+    /// group the client with the most connections loses the one that has waited longest. If no connection is waiting,
+    /// the one of the client with the most connections whose request started last closes after its response. Otherwise
+    /// clients that pipeline requests back to back could occupy all connections.
     fn make_room(&self) {
         let mut sizes: HashMap<Client, usize> = HashMap::new();
         for (client, _) in self.members.values() {
@@ -127,13 +129,13 @@ mod tests {
         set.take_in(client(of)).await.expect("the client may have more")
     }
 
-    /// Which of the members is told to make room.
+    /// Returns the index of the member that is asked to close.
     fn told<const N: usize>(set: &ConnectionSet, members: [&Member; N]) -> Option<usize> {
         set.open.lock().expect("no panic").make_room();
         members.iter().position(|member| is_told(member))
     }
 
-    /// Whether it is told, to end at once or after the answer in work.
+    /// Whether the member was asked to close, at once or after the response in progress.
     fn is_told(member: &Member) -> bool {
         let was_told = member.activity.ends_after_answer();
         let at_once = member.activity.told_to_make_room().now_or_never().is_some();
@@ -168,7 +170,7 @@ mod tests {
         assert_eq!([told(&set, members), told(&set, members)], [Some(1), Some(0)]);
     }
 
-    /// Else a client that keeps connecting would push out each newcomer, however many connections others hold.
+    /// Otherwise a client that keeps reconnecting would evict each newcomer, however many connections others hold.
     #[tokio::test]
     async fn what_has_just_come_is_not_pushed_out_before_the_idle_ones_of_a_large_client() {
         let set = set(3, 3);

@@ -1,5 +1,5 @@
-//! Which web pages may read answers (CORS): those of the configured origins, and none by default. Requests of other pages
-//! count for a [client](Client) of their own.
+//! Which web pages may read responses (CORS): those of the configured origins, and none by default. Requests from other
+//! pages are attributed to a separate [client](Client).
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -25,31 +25,31 @@ use super::events::LAST_EVENT_ID;
 use super::face::Face;
 use crate::config::{ANY_ORIGIN, CorsConfig, McpConfig};
 
-/// How long a browser may remember what is permitted.
+/// How long a browser may cache the preflight response.
 const REMEMBERED: Duration = Duration::from_secs(600);
 
-/// What pages may send and read beyond what is always safe.
+/// What pages may send and read beyond the CORS-safelisted headers.
 const SENT: [HeaderName; 5] = [ACCEPT, CACHE_CONTROL, CONTENT_TYPE, IF_NONE_MATCH, LAST_EVENT_ID];
 const READ: [HeaderName; 5] = [AGE, CACHE_STATUS, ETAG, REPR_DIGEST, RETRY_AFTER];
 
-/// What a browser says of the page that sends a request (Fetch Metadata): `same-origin`, `same-site`, `cross-site`, or
-/// `none` where no page does.
+/// How a browser describes the page that sends a request (Fetch Metadata): `same-origin`, `same-site`, `cross-site`, or
+/// `none` for a request that no page sends.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// The path of the tools, whose pages `[mcp]` names.
+/// The path of the MCP endpoint, whose permitted origins are configured in `[mcp]`.
 const TOOLS: &str = "/mcp";
 
-/// What pages may read, where the configuration names some.
+/// What pages may read, if the configuration permits any.
 #[derive(Clone)]
 pub(super) struct PagePermissions {
     report: Option<Permission>,
     tools: Option<Permission>,
 }
 
-/// What the pages of some origins may do.
+/// What pages of some origins may do.
 #[derive(Clone)]
 struct Permission {
-    /// The origins as browsers write them, or [`ANY_ORIGIN`].
+    /// The origins as browsers serialize them, or [`ANY_ORIGIN`].
     origins: Arc<[String]>,
     cors: CorsLayer,
 }
@@ -65,8 +65,9 @@ impl PagePermissions {
         Self { report: of_report(report), tools: of_tools(tools) }
     }
 
-    /// Answers by `answer`, and lets permitted pages read it: a refusal as well. A preflight is answered here, whatever the
-    /// load: it says only what the configuration does. The gate has no part in it, because that answer is a 200.
+    /// Calls `answer` and lets permitted pages read the response, including an error. Preflights are answered here,
+    /// regardless of load, since the response depends only on the configuration. The gate is excluded because a
+    /// preflight response is a 200.
     pub(super) async fn around<F>(
         &self,
         face: Face,
@@ -88,7 +89,8 @@ impl PagePermissions {
         cors.layer(service_fn(once)).call(request).await.unwrap_or_else(|never| match never {})
     }
 
-    /// The client that a request counts for: the `connected` one, unless a browser sent it for a page of another site.
+    /// The client that a request is attributed to: `connected`, unless a browser sent the request for a page of another
+    /// site.
     pub(super) fn client(&self, face: Face, connected: Client, request: &Request<Body>) -> Client {
         match self.is_of_another_site(request) {
             false => connected,
@@ -97,8 +99,8 @@ impl PagePermissions {
         }
     }
 
-    /// Whether a page sent the request that is neither this daemon's own nor one of the permitted origins. Where a browser
-    /// names the origin, that decides; a request without one goes by its mark.
+    /// Whether the request was sent by a page that is neither the daemon's own nor of a permitted origin. If the
+    /// browser sends `Origin`, that decides. Otherwise `Sec-Fetch-Site` does.
     fn is_of_another_site(&self, request: &Request<Body>) -> bool {
         let headers = request.headers();
         let permission = self.of(request.uri().path());
@@ -121,7 +123,7 @@ const fn is_gate(face: Face) -> bool {
     matches!(face, Face::Gate | Face::DisguisedGate)
 }
 
-/// Whether the origin is that of the host which the request is for.
+/// Whether the origin is the host that the request addresses.
 fn is_own(origin: &HeaderValue, request: &Request<Body>) -> bool {
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     let host = request.uri().authority().map(|authority| authority.as_str()).or(host);
@@ -129,7 +131,7 @@ fn is_own(origin: &HeaderValue, request: &Request<Body>) -> bool {
     else {
         return false;
     };
-    // Browsers leave out the port of the scheme; a proxy may write it.
+    // Browsers omit the scheme's default port, but a proxy may include it.
     let port = match scheme {
         "http" => ":80",
         "https" => ":443",
@@ -138,12 +140,12 @@ fn is_own(origin: &HeaderValue, request: &Request<Body>) -> bool {
     host.strip_suffix(port).unwrap_or(host).eq_ignore_ascii_case(own)
 }
 
-/// Whether it is an `OPTIONS` that is no preflight: the library would answer it too, and without `Allow`.
+/// Whether this is an `OPTIONS` request but no preflight. The CORS library would answer it too, and without `Allow`.
 fn asks_for_methods(request: &Request<Body>) -> bool {
     request.method() == Method::OPTIONS && !request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// Pages of the configured origins may use the report face.
+/// Pages of the configured origins may use the report API.
 fn of_report(config: &CorsConfig) -> Option<Permission> {
     if config.origins.is_empty() {
         return None;
@@ -162,12 +164,13 @@ fn of_report(config: &CorsConfig) -> Option<Permission> {
     Some(Permission { origins: config.origins.as_slice().into(), cors })
 }
 
-/// Pages of the origins in `[mcp]` may use the tools. Their clients send headers of the protocol, which are judged there.
+/// Pages of the origins in `[mcp]` may use the MCP endpoint. Its clients send protocol headers, which are checked
+/// there.
 fn of_tools(config: &McpConfig) -> Option<Permission> {
     if config.origins.is_empty() {
         return None;
     }
-    // As browsers write them: without the port that goes without saying.
+    // As browsers serialize them: without the default port.
     let written = |origin: &String| Some(Url::parse(origin).ok()?.origin().ascii_serialization());
     let origins: Arc<[String]> = config.origins.iter().filter_map(written).collect();
     let cors = CorsLayer::new()
@@ -190,7 +193,8 @@ mod tests {
 
     const CONNECTED: Client = Client::Address(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST));
 
-    /// The client of a request for `127.0.0.1:8402` with these headers, at a daemon that permits one page and one of tools.
+    /// The client of a request for `127.0.0.1:8402` with these headers. The daemon permits one page for the report API
+    /// and one for the MCP endpoint.
     fn client_of(path: &str, headers: &[(&str, &str)]) -> Client {
         let mut config = crate::config::Config::default();
         config.cors.origins = vec!["https://app.example".to_owned()];

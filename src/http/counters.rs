@@ -1,4 +1,4 @@
-//! The counting of requests, of refusals and of the gate's decisions.
+//! Counts requests, refusals and gate decisions.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::face::Face;
 use super::log::LogEntry;
 use crate::telemetry::{self, Exposition};
 
-/// The names under which routes are counted, by the start of their paths; the first match counts.
+/// The label of each route, by the prefix of its path. The first match counts.
 const ROUTES: [(&str, &str); 24] = [
     ("/v1/gate", "gate"),
     ("/v1/envoy", "envoy"),
@@ -37,13 +37,13 @@ const ROUTES: [(&str, &str); 24] = [
     ("/explorer.", "explorer"),
 ];
 
-/// The name under which all other paths are counted.
+/// The label of all other paths.
 const NO_ROUTE: &str = "none";
 
-/// Classes of status.
+/// Status classes.
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
-/// The counters of requests, looked up once: a look-up costs more than a count.
+/// Handles of the request counters. They are looked up once, since a lookup costs more than an increment.
 pub(super) struct Counters {
     requests: Vec<[Counter; CLASSES.len()]>,
     times: Vec<Histogram>,
@@ -52,7 +52,7 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// Counts into the recorder of the process: this crate's, unless the program has installed another.
+    /// Registers the counters with the recorder of the process: this crate's, unless the program has installed another.
     pub(super) fn new() -> Self {
         let exposition = telemetry::exposition();
         let names = || ROUTES.iter().map(|(_, name)| *name).chain([NO_ROUTE]);
@@ -61,7 +61,7 @@ impl Counters {
         Self { requests, times, allowed: telemetry::gate_decisions("allow"), exposition }
     }
 
-    /// Counts an answer, and the time that it took to make.
+    /// Counts a response and the time it took to produce.
     pub(super) fn count(&self, path: &str, face: Face, response: &Response, time: Duration) {
         let route = route(path).unwrap_or(ROUTES.len());
         let class = usize::from(response.status().as_u16() / 100).saturating_sub(1).min(CLASSES.len() - 1);
@@ -82,9 +82,9 @@ impl Counters {
     }
 }
 
-/// Where in [`ROUTES`] the route of a path is.
+/// The index in [`ROUTES`] of the route of a path.
 fn route(path: &str) -> Option<usize> {
-    // The explorer's page counts with what it loads.
+    // The explorer's page and its assets share one label.
     let path = if path == "/" { "/explorer." } else { path };
     ROUTES.iter().position(|(start, _)| path.starts_with(start))
 }

@@ -1,4 +1,5 @@
-//! `GET /v1/discover`: the cards of a host that the client names. The route exists only where `http.discover` is on.
+//! `GET /v1/discover` returns the cards of a host that the client names. The route exists only if `http.discover` is
+//! on.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::discover::{Question, SystemName, Target, discover};
 use crate::reason::Refusal;
 use crate::system::CardSystem;
 
-/// The parameters of the query: the host, the card's system, the system on a host that has many, and whether names are
+/// The query parameters: the host, the card's system, the system on a host that has several, and whether names are
 /// resolved.
 pub(super) const PARAMETERS: [&str; 4] = ["url", "as", "system", "bind"];
 
@@ -35,7 +36,7 @@ pub(super) async fn host(
     let resolver = state.resolver.clone();
     let work = async move {
         let found = discover(&resolver, &question, &profile).await;
-        // The findings of a few large documents.
+        // A host may have several large documents, so the findings are serialized on the pool.
         resolver.pool().run(move || serde_json::to_vec(&found).unwrap_or_default()).await
     };
     match state.admission.admitted(client, work).await {
@@ -44,7 +45,7 @@ pub(super) async fn host(
     }
 }
 
-/// Hosts may compute cards on request, so an old answer is not served again.
+/// Hosts may generate cards on request, so caches must not reuse an old response.
 fn sent(found: Vec<u8>) -> Response {
     let head = [
         (CACHE_CONTROL, HeaderValue::from_static("no-store")),
@@ -53,7 +54,7 @@ fn sent(found: Vec<u8>) -> Response {
     (head, found).into_response()
 }
 
-/// The question of a query.
+/// The question in a query.
 fn asked(query: &str) -> Result<Question, String> {
     let [url, card_system, system, bind] = query::read(query, PARAMETERS)?;
     let wrong = |key: &str, error: &dyn std::fmt::Display| format!("{key}: {error}");

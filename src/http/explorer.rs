@@ -1,7 +1,7 @@
-//! `GET /`: the explorer, a page on which a person types a name and sees what is proven about it.
+//! `GET /` serves the explorer, a page on which a person types a name and sees what is proven about it.
 //!
-//! The page is made here, from the verdict, and works without its script. Text of others is escaped in one place:
-//! [`html::foreign`]. Sellers are asked by [`probes`], where the configuration lets them be.
+//! The daemon renders the page from the verdict, and the page works without its script. All foreign text is escaped in
+//! one place: [`html::foreign`]. Sellers are queried through [`probes`] if the configuration permits it.
 
 mod html;
 mod page;
@@ -26,19 +26,19 @@ use crate::digest::Digest;
 use crate::reason::Refusal;
 use crate::resolve::{Question, Resolution};
 
-/// What a browser may do with the page: load its style and its script from here, and ask here. Markup that a defect of
-/// ours let through would run nothing.
+/// What a browser may do with the page: load its style and script from here, and send requests here. Markup injected
+/// through a bug could not execute anything.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; \
                       base-uri 'none'; frame-ancestors 'none'";
 
-/// The parameters of the query: the agent's name, and what a verdict's query may choose.
+/// The query parameters: the agent's name, and the same choices as in the query of a verdict.
 pub(super) const PARAMETERS: [&str; 3] = ["name", "profile", "depth"];
 
 const STYLE: &str = include_str!("explorer/page.css");
 const SCRIPT: &str = include_str!("explorer/page.js");
 
-/// `GET /`, and `GET /?name=`: a run, admitted and counted as that of `GET /v1/verdicts/{name}`. Where rules are chosen the
-/// gate's own question is another one.
+/// `GET /` and `GET /?name=`. It starts a resolution, which is admitted and counted like one of `GET
+/// /v1/verdicts/{name}`. If the query chooses rules, the gate's own rules are a second question.
 pub(super) async fn page(
     State(state): State<Arc<AppState>>,
     Extension(in_force): Extension<Arc<InForce>>,
@@ -70,7 +70,7 @@ pub(super) async fn page(
     }
 }
 
-/// The answer to the gate's question about a name: the gate takes no rules from a client.
+/// The answer under the gate's rules, since the gate accepts no rules from a client.
 async fn by_rules_of_gate(
     state: &AppState,
     client: Client,
@@ -94,7 +94,7 @@ pub(super) async fn script(headers: HeaderMap) -> Response {
     asset(SCRIPT, "text/javascript; charset=utf-8", &headers)
 }
 
-/// The name that a query asks about, as it was typed, and the question; none where nothing is asked.
+/// The name in a query as typed, and the question. The question is `None` if the query is empty.
 fn asked(query: &str) -> Result<(String, Option<Question>), String> {
     let [name, profile, depth] = query::read(query, PARAMETERS)?;
     let name = name.unwrap_or_default().trim().to_owned();
@@ -117,12 +117,12 @@ fn written(status: StatusCode, page: String) -> Response {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    // The name that somebody asks about is nobody else's business.
+    // Other sites must not learn which name someone looks up.
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     response
 }
 
-/// A file of the page. A browser keeps it, and asks whether it is still the same.
+/// A static file of the page. Browsers cache it and revalidate it.
 fn asset(text: &'static str, media: &'static str, request: &HeaderMap) -> Response {
     let tag = format!("\"{}\"", Digest::of(text.as_bytes()).hex());
     let mut response = if is_known_to_client(request, &tag) { not_modified() } else { Response::new(Body::from(text)) };

@@ -1,4 +1,4 @@
-//! Which face of the daemon a path belongs to, and how that face refuses.
+//! Which API of the daemon a path belongs to, and how that API refuses.
 
 use axum::response::Response;
 use percent_encoding::percent_decode_str;
@@ -9,31 +9,31 @@ use crate::reason::Refusal;
 /// Which listener a request came through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListenerRole {
-    /// The listener of all faces.
+    /// The listener that serves all APIs.
     All,
-    /// The gate's own listener: the gate and health, and whatever else is asked gets the gate's refusal.
+    /// The gate's own listener. It serves the gate and health. Any other path gets the gate's refusal.
     Gate,
 }
 
-/// Whom a path addresses.
+/// The API that a path addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Face {
-    /// The gate, whether the path is one of its routes or not.
+    /// The gate, whether or not the path is one of its routes.
     Gate,
-    /// Not the gate to the letter, but a proxy or a framework in front could take the path for one of the gate's, or it
-    /// came through the gate's own listener. No route is looked up for it.
+    /// Not literally a gate path, but a proxy or framework in front could interpret it as one, or the request arrived
+    /// on the gate's own listener. No route is looked up for it.
     DisguisedGate,
-    /// Health and counts. An overloaded daemon answers them too, so that a monitor does not take it for dead.
+    /// Health and metrics. An overloaded daemon serves them too, so that a monitor does not consider it dead.
     Health,
-    /// The report face: everything else.
+    /// The report API: everything else.
     Report,
 }
 
-/// What the paths of the gate begin with: two segments each.
+/// Prefixes of gate paths: two segments each.
 const GATES: [[&str; 2]; 2] = [["v1", "gate"], ["v1", "envoy"]];
 
 impl Face {
-    /// The face that answers `path` behind `role`.
+    /// The API that serves `path` on the listener `role`.
     pub(super) fn behind(role: ListenerRole, path: &str) -> Self {
         match Self::of(path) {
             Self::Report if role == ListenerRole::Gate => Self::DisguisedGate,
@@ -41,7 +41,7 @@ impl Face {
         }
     }
 
-    /// The face that answers `path`.
+    /// The API that serves `path`.
     pub(super) fn of(path: &str) -> Self {
         match path {
             "/livez" | "/livez/" | "/readyz" | "/readyz/" | "/metrics" | "/metrics/" => Self::Health,
@@ -51,7 +51,7 @@ impl Face {
         }
     }
 
-    /// What this face answers instead of a verdict.
+    /// The response of this API in place of a verdict.
     pub(super) fn refuse(self, refusal: Refusal) -> Response {
         match self {
             Self::Gate | Self::DisguisedGate => gate_response::refused(refusal),
@@ -67,8 +67,8 @@ fn is_gate(path: &str) -> bool {
     is_absolute && GATES.contains(&[first, second])
 }
 
-/// Whether the path is one of the gate's once it is decoded, with backslashes for slashes, in capitals, or with empty
-/// and dot segments resolved.
+/// Whether the path becomes a gate path after percent-decoding, replacing backslashes with slashes, ignoring case, or
+/// resolving empty and dot segments.
 fn is_disguised_gate(path: &str) -> bool {
     let is_special = |byte| matches!(byte, b'%' | b'\\' | b';' | b'A'..=b'Z');
     if !path.bytes().any(is_special) && !path.contains("//") && !path.contains("/.") {
@@ -82,7 +82,7 @@ fn is_disguised_gate(path: &str) -> bool {
             ".." => drop(segments.pop()),
             other => segments.push(other),
         }
-        // After each segment: a later `..` could be resolved by one hop and not by the next.
+        // Checked after each segment: one hop may resolve a later `..` and the next hop may not.
         if let [first, second] = segments[..]
             && GATES.iter().any(|gate| first.eq_ignore_ascii_case(gate[0]) && second.eq_ignore_ascii_case(gate[1]))
         {

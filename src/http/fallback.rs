@@ -1,4 +1,4 @@
-//! What a request gets that no route answers.
+//! Responses to requests that match no route.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::problem;
 use super::state::AppState;
 use crate::reason::Refusal;
 
-/// No route has this path: 404, or 403 below the gate's paths. `OPTIONS *` asks about none of them (RFC 9110, 9.3.7).
+/// No route has this path: 404, or 403 below the gate's paths. `OPTIONS *` addresses no route (RFC 9110, 9.3.7).
 pub(super) async fn no_route(State(state): State<Arc<AppState>>, method: Method, uri: Uri) -> Response {
     if method == Method::OPTIONS && uri.path() == "*" {
         return StatusCode::NO_CONTENT.into_response();
@@ -26,7 +26,7 @@ pub(super) async fn no_route(State(state): State<Arc<AppState>>, method: Method,
     }
 }
 
-/// The part of the configuration that switches on a route that is off.
+/// The configuration key that enables a disabled route.
 fn switch(path: &str, state: &AppState) -> Option<&'static str> {
     let path = path.strip_suffix('/').unwrap_or(path);
     let is_of_systems = path == "/.well-known/agent-card.json" || path.starts_with("/v1/agent-systems/");
@@ -40,7 +40,8 @@ fn switch(path: &str, state: &AppState) -> Option<&'static str> {
     }
 }
 
-/// The route exists, but not for this method. `Allow` says for which; `OPTIONS` asks for that alone.
+/// The route exists, but not for this method. `Allow` lists the supported methods, which is all that `OPTIONS` asks
+/// for.
 pub(super) async fn no_method(method: Method) -> Response {
     if method == Method::OPTIONS {
         return StatusCode::NO_CONTENT.into_response();

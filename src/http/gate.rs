@@ -1,6 +1,6 @@
-//! The gate: 200 and no body lets a request pass, 403 does not. It answers nothing else.
+//! The gate endpoint: 200 without a body admits a request, 403 denies it. It returns no other status.
 //!
-//! Profile, depth and block come from the configuration alone; a client cannot choose them.
+//! Profile, depth and block come from the configuration only. A client cannot choose them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,8 +40,8 @@ pub(super) async fn of_verb(
     decide(&state, &in_force, client, &segment(&uri, 0), wanted(&uri, Some(segment(&uri, 1)))).await
 }
 
-/// `/v1/envoy/{name}/{verb}/{*ignored}`: the path and the query are those of the request that is judged, so the query
-/// is not read.
+/// `/v1/envoy/{name}/{verb}/{*ignored}`. The path and the query are those of the request that Envoy is checking, so the
+/// query is ignored.
 pub(super) async fn of_envoy(
     State(state): State<Arc<AppState>>,
     Extension(in_force): Extension<Arc<InForce>>,
@@ -72,14 +72,14 @@ async fn decide(
     };
     let deadline = if clresolve_core::mutant!("deadline-unkept") { Duration::MAX } else { state.gate.deadline };
     match timeout(deadline, state.admission.ask(client, Question::new(name))).await {
-        // A policy that was tightened while the question was open holds for its answer.
+        // If a reload tightened the policy while the question was open, the new policy applies.
         Ok(Ok(answered)) => gate_response::by_verdict(&in_force.state().gate, &answered.resolution, &wanted),
         Ok(Err(refusal)) => refused(refusal, name),
         Err(_) => refused(Refusal::DeadlinePassed, name),
     }
 }
 
-/// A refusal whose log line names the name that was asked for.
+/// A refusal that also logs the requested name.
 fn refused(refusal: Refusal, name: &str) -> Response {
     let mut response = gate_response::refused(refusal);
     response.extensions_mut().insert(LogEntry::of_refusal(refusal).named(name));

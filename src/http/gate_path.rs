@@ -1,4 +1,4 @@
-//! The path of a request to the gate, judged whole and raw: what the next hop could read as another agent is refused.
+//! Validates the whole raw path of a gate request. Any path that the next hop could read as another agent is rejected.
 
 use percent_encoding::percent_decode_str;
 
@@ -6,17 +6,17 @@ use super::query;
 use crate::name::EnsName;
 use crate::reason::Refusal;
 
-/// Segments before the name: the empty one before the first slash, `v1`, and `gate` or `envoy`.
+/// Number of segments before the name: the empty one before the first slash, `v1`, and `gate` or `envoy`.
 const BEFORE_NAME: usize = 3;
 
-/// Characters that must not stand after the name, neither plain nor as an escape: some server takes them for the end
-/// of a segment or of the path, or decodes once more.
+/// Characters that must not occur after the name, neither plain nor percent-encoded. Some servers treat them as the end
+/// of a segment or of the path, or decode twice.
 const ENDS: &[u8] = br"#%./;?\";
 
-/// Whether the path is one and the same for every server that reads it.
+/// Whether every server reads the path the same way.
 ///
-/// The name is decoded once and must be in normal form; one that has no normal form is left to the resolver. After it
-/// stand whole segments alone, with at most one slash at the end. No control character stands anywhere.
+/// The name is decoded once and must be in normal form. A name without a normal form is left to the resolver. After the
+/// name come only complete segments, with at most one trailing slash. Control characters are rejected everywhere.
 pub(super) fn check(path: &str) -> Result<(), Refusal> {
     let mut segments = path.split('/').skip(BEFORE_NAME);
     let Some(name) = segments.next() else { return Ok(()) };
@@ -33,47 +33,48 @@ pub(super) fn check(path: &str) -> Result<(), Refusal> {
     }
 }
 
-/// `.` or `..`.
+/// Whether the segment is `.` or `..`.
 fn is_step(segment: &str) -> bool {
     matches!(segment, "." | "..")
 }
 
-/// Whether the segment is a name in normal form, or none that the resolver knows, without control characters.
+/// Whether the segment is a name in normal form, or one that the resolver will reject, without control characters.
 fn is_name(segment: &str) -> bool {
     let Ok(name) = percent_decode_str(segment).decode_utf8() else { return true };
     !name.contains(is_control) && EnsName::parse(&name).map_or(true, |normal| normal.as_str() == name)
 }
 
-/// Whether some server ends, drops or reorders text at this character: the control characters of ASCII and of Latin-1
-/// (C1), and those of bidirectional text (Unicode's `Bidi_Control`).
+/// Whether some server truncates, drops or reorders text at this character: ASCII and Latin-1 (C1) control characters,
+/// and bidirectional controls (Unicode's `Bidi_Control`).
 fn is_control(character: char) -> bool {
     let is_bidi =
         matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     character.is_control() || is_bidi
 }
 
-/// Whether the segment is not empty, no step, and holds neither a control character nor a separator, nor an escape of one.
+/// Whether the segment is not empty, is no dot segment, and contains no control character or separator, plain or
+/// escaped.
 fn is_plain(segment: &str) -> bool {
     if segment.is_empty() || is_step(segment) || segment.contains(['\\', ';']) {
         return false;
     }
-    // Bytes that are no UTF-8 may be an overlong form of a dot or a slash.
+    // Bytes that are not UTF-8 may be an overlong encoding of a dot or a slash.
     percent_decode_str(segment).decode_utf8().is_ok_and(|text| !text.contains(is_control))
         && segment.split('%').skip(1).all(is_harmless_escape)
 }
 
-/// Whether the two digits at the start are an escape of a byte that separates nothing.
+/// Whether the two digits at the start encode a byte that is no separator.
 fn is_harmless_escape(after_percent: &str) -> bool {
     let digits = after_percent.get(..2).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
     let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
     byte.is_some_and(|byte| !ENDS.contains(&byte))
 }
 
-/// The parameter of the query of `/v1/gate`.
+/// The query parameter of `/v1/gate`.
 pub(super) const PARAMETERS: [&str; 1] = ["network"];
 
-/// The network that the query of `/v1/gate` asks for. Another parameter is refused: a misspelt one would leave the
-/// decision wider than the client asked for.
+/// The network in the query of `/v1/gate`. Any other parameter is rejected: a misspelt one would make the decision more
+/// permissive than the client intended.
 pub(super) fn network(query: &str) -> Result<Option<String>, Refusal> {
     match query::read(query, PARAMETERS) {
         Ok([network]) if network.as_deref() != Some("") => Ok(network),

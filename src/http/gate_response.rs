@@ -1,4 +1,4 @@
-//! What the gate answers: 200 or 403, without a body, with the reason in its headers.
+//! The gate's responses: 200 or 403, without a body, with the reason in the headers.
 
 use axum::body::Body;
 use axum::http::header::CACHE_CONTROL;
@@ -15,14 +15,14 @@ const CODE: HeaderName = HeaderName::from_static("clresolve-code");
 const VERDICT: HeaderName = HeaderName::from_static("clresolve-verdict");
 const CARD_SHA256: HeaderName = HeaderName::from_static("clresolve-card-sha256");
 
-/// What a request wants of the agent. Each only tightens the decision.
+/// What a request requires of the agent. Each requirement can only tighten the decision.
 pub(super) struct Wanted {
     pub(super) verb: Option<String>,
     /// A network (CAIP-2) that must be among the card's (CL-71).
     pub(super) network: Option<String>,
 }
 
-/// The answer by a verdict: 200 unless the configuration or the request objects.
+/// The response for a verdict: 200 unless the configuration or the request objects.
 pub(super) fn by_verdict(gate: &GateConfig, resolution: &Resolution, wanted: &Wanted) -> Response {
     let objection = gate.policy().objection(resolution, wanted.verb.as_deref(), wanted.network.as_deref());
     let verdict = resolution.verdict();
@@ -43,7 +43,7 @@ pub(super) fn by_verdict(gate: &GateConfig, resolution: &Resolution, wanted: &Wa
     response
 }
 
-/// The answer without a verdict: always 403.
+/// The response without a verdict: always 403.
 pub(super) fn refused(refusal: Refusal) -> Response {
     let mut response = empty(StatusCode::FORBIDDEN);
     let headers = response.headers_mut();
@@ -53,7 +53,7 @@ pub(super) fn refused(refusal: Refusal) -> Response {
     response
 }
 
-/// An answer that no cache keeps: each request is decided anew.
+/// A response that must not be cached, since each request is decided separately.
 fn empty(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = if clresolve_core::mutant!("gate-is-open") { StatusCode::OK } else { status };

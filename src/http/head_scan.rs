@@ -1,41 +1,41 @@
-//! What hyper does not show of the head of a request: a fragment in its target, which hyper cuts off, and a length
-//! beside chunks, of which hyper drops the length.
+//! Finds what hyper hides of a request head: a fragment in its target, which hyper cuts off, and a `Content-Length`
+//! beside `Transfer-Encoding`, which hyper drops.
 //!
-//! A client may send its next head together with the body before it. So the scan reads all that a client sends, and
-//! counts the bytes of bodies to know where the next head begins.
+//! A client may send its next head together with the preceding body. The scan therefore reads everything that a client
+//! sends, and counts body bytes to find the start of the next head.
 
 use std::collections::VecDeque;
 
-/// Bytes of a line that are kept: the longest name that is looked for, and a length with some space around it.
+/// Number of bytes of a line that are kept: the longest header name of interest, and a length with some whitespace.
 const KEPT: usize = 64;
 
-/// Most heads that are scanned before their requests are in work. Those that follow are unseen.
+/// Maximum number of heads that are scanned ahead of request processing. Later heads are not scanned.
 const MOST_AHEAD: usize = 64;
 
-/// What was found in the head of a request.
+/// What the scan found in a request head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct HeadFindings {
     /// The target holds a `#`.
     pub(super) fragment: bool,
-    /// There are both `Content-Length` and `Transfer-Encoding`, which is how a second request is smuggled past a proxy
+    /// The head has both `Content-Length` and `Transfer-Encoding`, which allows smuggling a second request past a proxy
     /// (RFC 9112, 6.3).
     pub(super) two_lengths: bool,
     /// The head was not scanned.
     pub(super) unseen: bool,
 }
 
-/// A scan of the heads of one connection, in as many pieces as they arrive.
+/// An incremental scan of the heads on one connection, fed with pieces of any size.
 #[derive(Debug, Default)]
 pub(super) struct HeadScan {
-    /// The start of the line, in lower case: [`KEPT`] bytes at most.
+    /// The start of the line in lower case, at most [`KEPT`] bytes.
     line: Vec<u8>,
-    /// The length of the line so far, in bytes. It may exceed what is kept.
+    /// The length of the line so far, in bytes. It may exceed the part that is kept.
     length: usize,
     stage: Stage,
     fragment: bool,
     body: Option<BodyLength>,
     encoding: bool,
-    /// Findings of the heads whose requests are not in work yet, the oldest first.
+    /// Findings for heads whose requests have not started yet, oldest first.
     found: VecDeque<HeadFindings>,
 }
 
@@ -44,9 +44,9 @@ enum Stage {
     #[default]
     RequestLine,
     Headers,
-    /// So many bytes of a body are still to come.
+    /// This many bytes of a body are still to come.
     Body(u64),
-    /// Where the next head begins is unknown, so all heads that follow are unseen.
+    /// The scan cannot find the start of the next head, so all further heads are unscanned.
     Lost,
 }
 
@@ -58,7 +58,7 @@ enum BodyLength {
 }
 
 impl HeadScan {
-    /// Takes the next bytes.
+    /// Scans the next bytes.
     pub(super) fn take(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             bytes = match self.stage {
@@ -69,7 +69,7 @@ impl HeadScan {
         }
     }
 
-    /// What was found in the next head whose request begins.
+    /// Returns the findings for the request that starts now.
     pub(super) fn next(&mut self) -> HeadFindings {
         self.found.pop_front().unwrap_or_else(|| {
             self.stage = Stage::Lost;
@@ -77,7 +77,7 @@ impl HeadScan {
         })
     }
 
-    /// Skips the body. Gives the bytes after it.
+    /// Skips body bytes. Returns the bytes after them.
     fn take_body<'a>(&mut self, bytes: &'a [u8], left: u64) -> &'a [u8] {
         let here = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
         let left = left - here as u64;
@@ -85,7 +85,7 @@ impl HeadScan {
         &bytes[here..]
     }
 
-    /// Takes the rest of a line, or a part of it. Gives the bytes after it.
+    /// Consumes the rest of a line, or a part of it. Returns the bytes after it.
     fn take_line<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let text = &bytes[..end.unwrap_or(bytes.len())];
@@ -111,7 +111,7 @@ impl HeadScan {
         let is_whole = std::mem::take(&mut self.length) <= KEPT;
         let is_empty = matches!(&line[..], b"" | b"\r");
         match self.stage {
-            // Empty lines before a request are no part of it.
+            // Empty lines before a request are ignored.
             Stage::RequestLine if is_empty => {}
             Stage::RequestLine => self.stage = Stage::Headers,
             Stage::Headers if is_empty => self.end_head(),
@@ -137,7 +137,7 @@ impl HeadScan {
         }
         self.found.push_back(HeadFindings { fragment, two_lengths: encoding && body.is_some(), unseen: false });
         self.stage = match body {
-            // A connection ends with the answer to a request in chunks.
+            // The connection closes after the response to a chunked request.
             _ if encoding => Stage::Lost,
             Some(BodyLength::Unreadable) => Stage::Lost,
             None | Some(BodyLength::Bytes(0)) => Stage::RequestLine,
@@ -159,7 +159,7 @@ impl BodyLength {
 mod tests {
     use super::*;
 
-    /// What is found in the heads of `sent`, in whatever pieces it arrives.
+    /// The findings for the heads in `sent`. They are the same whatever the sizes of the pieces.
     fn found<const N: usize>(sent: &str) -> [HeadFindings; N] {
         let in_pieces = |size: usize| {
             let mut scan = HeadScan::default();
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(found(&in_the_body), [HeadFindings::default()]);
     }
 
-    /// What hyper cuts off a target that was not scanned, the next hop may read.
+    /// If the target were not scanned, the next hop might read the part that hyper cuts off.
     #[test]
     fn a_head_is_scanned_whole_wherever_the_body_before_it_ends() {
         let next = "GET /v1/gate/a.eth#b HTTP/1.1\r\n\r\n";
@@ -234,7 +234,7 @@ mod tests {
         }
         let [.., last, beyond] = found::<{ MOST_AHEAD + 1 }>(&next.repeat(MOST_AHEAD + 2));
         assert!(!last.unseen && beyond.unseen);
-        // A request that came without a head means that the scan has lost the place.
+        // A request without a scanned head means that the scan has lost its position.
         let mut scan = HeadScan::default();
         assert!(scan.next().unseen);
         scan.take(next.as_bytes());

@@ -1,4 +1,4 @@
-//! Health: does the process answer, and does it take requests?
+//! Health endpoints: whether the process responds, and whether it accepts requests.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ pub(super) async fn livez() -> &'static str {
     "live\n"
 }
 
-/// The daemon takes requests. A line for each upstream of the configuration whose latest request was not answered: the
-/// cache still answers then, so the status stays.
+/// Whether the daemon accepts requests. The body has a line for each configured upstream whose latest request failed.
+/// Since the cache still answers then, those failures do not change the status.
 pub(super) async fn readyz(State(state): State<Arc<AppState>>) -> Response {
     if state.is_draining() {
         return problem::refused(Refusal::Draining, None);

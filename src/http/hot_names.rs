@@ -1,7 +1,7 @@
-//! The names that are asked for most, in a file from one run of the daemon to the next.
+//! The most requested names, stored in a file across restarts of the daemon.
 //!
-//! Names alone: each is asked again, and nothing that was a verdict is believed from disk. The file is foreign input,
-//! and what is wrong with it is counted and passed over.
+//! The file holds only names. Each is resolved again, so no verdict is trusted from disk. The file is untrusted input:
+//! invalid lines are counted and skipped.
 
 use std::collections::{HashSet, VecDeque};
 use std::fs::File;
@@ -14,42 +14,42 @@ use tempfile::NamedTempFile;
 use crate::name::{EnsName, MAX_NAME_BYTES};
 use crate::telemetry;
 
-/// Most names kept. All of them are asked again within minutes of a start, at a few seconds a run.
+/// Maximum number of names in the file. All are resolved within minutes of a start, at a few seconds each.
 pub(super) const MOST_NAMES: usize = 1000;
 
-/// Longest file that is read, in bytes: that many of the longest names, each with the end of its line.
+/// Maximum number of bytes that are read: that many names of maximum length, each with its line end.
 const MOST_BYTES: usize = MOST_NAMES * (MAX_NAME_BYTES + 1);
 
-/// The names of the run before, until they are asked again.
+/// The names of the previous process, until they have been resolved.
 pub(super) struct HotNames {
     path: PathBuf,
     waiting: Mutex<Waiting>,
 }
 
-/// Names about which nothing is known yet.
+/// Names without a verdict yet.
 #[derive(Default)]
 struct Waiting {
-    /// Those that are still to be asked.
+    /// Names that have not been requested yet.
     cold: VecDeque<EnsName>,
-    /// Those that were asked, and nobody has told.
+    /// Names that were requested and have no verdict yet.
     undecided: Vec<EnsName>,
 }
 
 impl HotNames {
-    /// The names in the file at `path`. A file that is missing or no list of names is an empty list.
+    /// Reads the names in the file at `path`. If the file is missing or not a list of names, the list is empty.
     pub(super) fn open(path: &Path) -> Self {
         let cold = match read(path) {
             Ok(bytes) => names(&bytes),
             Err(error) if error.kind() == io::ErrorKind::NotFound => VecDeque::new(),
             Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "the hot names cannot be read");
+                tracing::warn!(path = %path.display(), %error, "the hot names file cannot be read");
                 VecDeque::new()
             }
         };
         Self { path: path.to_owned(), waiting: Mutex::new(Waiting { cold, undecided: Vec::new() }) }
     }
 
-    /// The next name to ask for. It stays on the list until it is decided.
+    /// The next name to resolve. It stays on the list until it has a verdict.
     pub(super) fn next(&self) -> Option<EnsName> {
         let mut waiting = self.waiting();
         let name = waiting.cold.pop_front()?;
@@ -57,7 +57,7 @@ impl HotNames {
         Some(name)
     }
 
-    /// A name has its verdict: whether it is hot is seen by who asks for it now.
+    /// Removes a name that has a verdict. From now on, current requests determine whether it is hot.
     pub(super) fn is_decided(&self, name: &EnsName) {
         self.waiting().undecided.retain(|undecided| undecided != name);
     }
@@ -66,22 +66,22 @@ impl HotNames {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replaces the file: `hot` first, then the names of the run before about which nothing is known.
+    /// Replaces the file: `hot` first, then the names of the previous process that have no verdict yet.
     pub(super) fn save(&self, hot: Vec<EnsName>) {
         let Waiting { cold, undecided } = std::mem::take(&mut *self.waiting());
         let mut known = HashSet::new();
         let all = hot.into_iter().chain(undecided).chain(cold).filter(|name| known.insert(name.clone()));
         match replace(&self.path, all.take(MOST_NAMES)) {
-            Ok(()) => tracing::info!(path = %self.path.display(), "the hot names are kept"),
-            Err(error) => tracing::warn!(path = %self.path.display(), %error, "the hot names cannot be kept"),
+            Ok(()) => tracing::info!(path = %self.path.display(), "the hot names are saved"),
+            Err(error) => tracing::warn!(path = %self.path.display(), %error, "the hot names cannot be saved"),
         }
     }
 }
 
-/// The bytes of a regular file; a pipe would be waited for.
+/// Reads a regular file. Reading a pipe would block.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("not a regular file"));
     }
     let most = if clresolve_core::mutant!("hot-names-without-end") { usize::MAX / 2 } else { MOST_BYTES };
     let mut bytes = Vec::new();
@@ -92,7 +92,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The names of the first lines, each once. Other lines are counted.
+/// The distinct names in the first lines. Invalid lines are counted.
 fn names(bytes: &[u8]) -> VecDeque<EnsName> {
     let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
     let mut known = HashSet::new();
@@ -105,14 +105,14 @@ fn names(bytes: &[u8]) -> VecDeque<EnsName> {
     if ignored > 0 {
         tracing::warn!(
             ignored,
-            "lines of the hot names are no names in normal form, stand there twice or are too many"
+            "ignored lines of the hot names file: not a name in normal form, repeated, or beyond the limit"
         );
         telemetry::hot_names_ignored(ignored);
     }
     names
 }
 
-/// Puts a whole file in the place of another, which nobody but its owner can read.
+/// Atomically replaces the file. Only its owner can read the new one.
 fn replace(path: &Path, names: impl Iterator<Item = EnsName>) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     let text: String = names.flat_map(|name| [name.as_str().to_owned(), "\n".to_owned()]).collect();

@@ -1,4 +1,4 @@
-//! The configuration in force, which a reload replaces as a whole: each answer comes from one configuration.
+//! The configuration in force. A reload replaces it as a whole, so each response is produced under one configuration.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -11,15 +11,15 @@ use super::state::AppState;
 use crate::reason::Refusal;
 use crate::resolve::Question;
 
-/// The state that requests are answered from, and its routes.
+/// The state that requests are served from, with its routes.
 pub(super) struct InForce(RwLock<Serving>);
 
-/// What one configuration serves.
+/// What the daemon serves under one configuration.
 #[derive(Clone)]
 pub(super) struct Serving {
     pub(super) state: Arc<AppState>,
     pub(super) router: Router,
-    /// Which web pages may read the answers.
+    /// Which web pages may read the responses.
     pub(super) pages: PagePermissions,
 }
 
@@ -28,18 +28,19 @@ impl InForce {
         Self(RwLock::new(serving))
     }
 
-    /// The state now in force.
+    /// The current state.
     pub(super) fn state(&self) -> Arc<AppState> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner).state)
     }
 
-    /// The state now in force, with its routes.
+    /// The current state with its routes.
     pub(super) fn serving(&self) -> Serving {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The answer to a question that was put to the state `asked`, and the state that is in force then. What was tightened
-    /// while the question was open holds for its answer: endpoints and rules as well as limits.
+    /// Answers a question that was asked under the state `asked`. Returns the answer and the state in force at that
+    /// time. If a reload tightened the configuration while the question was open, the new endpoints, rules and limits
+    /// apply.
     pub(super) async fn ask(
         &self,
         asked: &AppState,
@@ -55,7 +56,7 @@ impl InForce {
         Ok((latest, answered))
     }
 
-    /// From the next answer on `serving` is in force.
+    /// Puts `serving` in force from the next response on.
     pub(super) fn replace(&self, serving: Serving) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = serving;
     }

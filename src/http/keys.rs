@@ -1,4 +1,4 @@
-//! `GET /.well-known/jwks.json`: the keys that verify signed verdicts.
+//! `GET /.well-known/jwks.json` returns the keys that verify signed verdicts.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use super::problem;
 use super::state::AppState;
 use crate::reason::Refusal;
 
-/// How long a client may keep the keys. A new key is published for this long before it signs; a key that was lost is
-/// forgotten as soon.
+/// How long a client may cache the keys. A new key must be published for this long before it signs. A withdrawn key
+/// disappears from caches within the same time.
 const KEYS_FRESH: &str = "public, max-age=600";
 
 pub(super) async fn key_set(State(state): State<Arc<AppState>>, headers: HeaderMap) -> Response {

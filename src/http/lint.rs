@@ -1,4 +1,4 @@
-//! `POST /v1/lint`: a card of any system, judged by itself. It counts as a run.
+//! `POST /v1/lint` judges a card of any system by itself. It counts as a resolution.
 
 use std::sync::Arc;
 
@@ -20,10 +20,9 @@ use crate::profile::Profile;
 use crate::reason::{Code, Refusal};
 use crate::system::{CardSystem, Rules};
 
-/// The parameters of the query: the card's system, and the rules.
+/// The query parameters: the card's system, and the rules.
 pub(super) const PARAMETERS: [&str; 2] = ["as", "profile"];
 
-/// What a query asks for.
 struct Choice {
     system: Option<CardSystem>,
     profile: Arc<Profile>,
@@ -54,10 +53,10 @@ async fn judged(state: &AppState, client: Client, request: Request) -> Result<Re
     })
 }
 
-/// A judgement as it is sent.
+/// Serializes a judgement.
 ///
 /// # Errors
-/// What there is too much of in a card that is too complex to be judged.
+/// The part of the card that exceeds a limit, if the card is too complex to judge.
 fn written(judgement: &CardJudgement) -> Result<Vec<u8>, Option<String>> {
     match judgement.report.findings.iter().find(|finding| finding.code == Code::CardTooComplex) {
         Some(excess) => Err(excess.observed.clone()),

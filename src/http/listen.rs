@@ -1,4 +1,4 @@
-//! Listeners: connections accepted, served, and drained at the end.
+//! Listeners: they accept connections, serve them, and drain them at shutdown.
 
 use std::future::Future;
 use std::pin::pin;
@@ -20,10 +20,10 @@ use super::listener::{Listener, Stream};
 use super::{connection, request};
 use crate::telemetry;
 
-/// Pause after a connection could not be accepted (no file descriptors are left): trying at once would only spin.
+/// Pause after accepting a connection failed (no file descriptors left). Retrying at once would busy-loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves on all listeners until `stop` ends, then drains.
+/// Serves on all listeners until `stop` completes, then drains.
 pub(super) async fn run(
     listeners: impl IntoIterator<Item = (Listener, ListenerRole)>,
     in_force: Arc<InForce>,
@@ -47,11 +47,11 @@ pub(super) async fn run(
     end.send_replace(true);
     let all_done = async { while open.join_next().await.is_some() {} };
     if timeout(state.http.drain, all_done).await.is_err() {
-        tracing::warn!("the time for draining is over; requests in work are cut");
+        tracing::warn!("the drain timeout has expired; closing connections with requests in progress");
     }
 }
 
-/// What a connection is served by.
+/// What is needed to serve a connection.
 #[derive(Clone)]
 struct Service {
     role: ListenerRole,
@@ -59,7 +59,7 @@ struct Service {
     ended: watch::Receiver<bool>,
 }
 
-/// Accepts until the listener is closed, then waits for the connections that are open.
+/// Accepts connections until the listener is closed, then waits for the open ones.
 async fn serve_until_closed(
     listener: Listener,
     set: ConnectionSet,
@@ -85,7 +85,7 @@ async fn serve_until_closed(
     while open.join_next().await.is_some() {}
 }
 
-/// The next connection, once there is room for it.
+/// The next connection, once the set has room for it.
 async fn arrive(listener: &Listener, set: &ConnectionSet) -> (Stream, Client, Member) {
     loop {
         let (stream, client) = match listener.accept().await {
@@ -126,7 +126,7 @@ async fn serve_bytes(stream: impl AsyncRead + AsyncWrite + Unpin, client: Client
             telemetry::head_refused();
             tracing::info!(%error, client = %client, "the head of a request was refused");
         }
-        // Any other error means that the client was too slow or went away.
+        // Any other error means that the client was too slow or disconnected.
         Ok(()) | Err(_) => {}
     }
 }

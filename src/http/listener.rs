@@ -1,4 +1,4 @@
-//! A bound listener of either kind, and who its clients are.
+//! A bound listener of either kind, and how its clients are identified.
 
 use std::io;
 
@@ -9,18 +9,18 @@ use super::client_limits::Client;
 use super::unix_socket::UnixSocket;
 use crate::config::ListenAt;
 
-/// The mode of a socket that proxies connect to: for its owner and its group.
+/// File mode of a socket that proxies connect to: for its owner and its group.
 #[cfg(unix)]
 const MODE: u32 = 0o660;
 
-/// What connections arrive at.
+/// A bound listener.
 pub(super) enum Listener {
     Tcp(TcpListener),
     #[cfg(unix)]
     Unix(UnixSocket),
 }
 
-/// A connection that has arrived.
+/// An accepted connection.
 pub(super) enum Stream {
     Tcp(TcpStream),
     #[cfg(unix)]
@@ -28,7 +28,7 @@ pub(super) enum Stream {
 }
 
 impl Listener {
-    /// Binds it. Gives where it listens too: where port 0 is asked for, the port that the system chose.
+    /// Binds to `at`. Also returns the actual address: for port 0, the port that the system chose.
     pub(super) async fn bind(at: &ListenAt) -> io::Result<(Self, ListenAt)> {
         match at {
             ListenAt::Tcp(address) => {
@@ -43,12 +43,12 @@ impl Listener {
         }
     }
 
-    /// The next connection, and its client: the address of its peer, or the user whose process it is.
+    /// Accepts the next connection. Its client is the peer's address, or the user that owns the peer process.
     pub(super) async fn accept(&self) -> io::Result<(Stream, Client)> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
-                // Without it small answers may wait for the client's acknowledgement; they arrive all the same.
+                // If this fails, small responses may be delayed (Nagle's algorithm), but they still arrive.
                 let _ = stream.set_nodelay(true);
                 Ok((Stream::Tcp(stream), Client::from(peer.ip())))
             }

@@ -1,4 +1,4 @@
-//! One log line for each request.
+//! Writes one log line per request.
 
 use std::sync::Arc;
 
@@ -11,48 +11,48 @@ use crate::reason::Refusal;
 use crate::text::Foreign;
 use crate::verdict::{Served, State, Verdict};
 
-/// What the log says about an answer. Handlers attach it to their response.
+/// The log fields of a response. Handlers attach it to the response.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LogEntry {
     verdict: Option<Arc<Verdict>>,
-    /// The name in a request that was refused.
+    /// The name in a rejected request.
     name: Option<String>,
     code: Option<&'static str>,
     refusal: Option<Refusal>,
 }
 
 impl LogEntry {
-    /// The entry of an answer that gives a verdict.
+    /// The entry of a response that returns a verdict.
     pub(super) fn of_verdict(verdict: &Arc<Verdict>) -> Self {
         let code = verdict.reasons.first().map(|reason| reason.code.slug());
         Self { verdict: Some(Arc::clone(verdict)), code, ..Self::default() }
     }
 
-    /// The entry of a request that was refused.
+    /// The entry of a rejected request.
     pub(super) fn of_refusal(refusal: Refusal) -> Self {
         Self { code: Some(refusal.slug()), refusal: Some(refusal), ..Self::default() }
     }
 
-    /// The request asked for this name.
+    /// Adds the requested name.
     #[must_use]
     pub(super) fn named(mut self, name: &str) -> Self {
         self.name = Some(name.to_owned());
         self
     }
 
-    /// The answer was given for this reason.
+    /// Adds the code of the reason for the response.
     #[must_use]
     pub(super) fn because(mut self, code: Option<&'static str>) -> Self {
         self.code = code;
         self
     }
 
-    /// The code of a reason or a refusal.
+    /// The code of the reason or the refusal.
     pub(super) const fn code(&self) -> Option<&'static str> {
         self.code
     }
 
-    /// What the request was refused for.
+    /// The refusal, if the request was rejected.
     pub(super) const fn refusal(&self) -> Option<Refusal> {
         self.refusal
     }
@@ -61,13 +61,13 @@ impl LogEntry {
         self.verdict.as_ref().is_some_and(|verdict| verdict.state == State::Trusted)
     }
 
-    /// Whether the answer is a verdict from the cache.
+    /// Whether the response returns a cached verdict.
     fn is_cached(&self) -> bool {
         self.verdict.as_ref().is_some_and(|verdict| verdict.freshness.served == Served::Cached)
     }
 }
 
-/// A request, as the log shows it.
+/// The logged properties of a request.
 pub(super) struct LoggedRequest<'a> {
     pub(super) method: &'a Method,
     pub(super) uri: &'a Uri,
@@ -75,9 +75,9 @@ pub(super) struct LoggedRequest<'a> {
     pub(super) started: Instant,
 }
 
-/// Writes the line. Routine answers (health, and what a verdict from the cache decides) are written at level debug only: at
-/// tens of thousands of lines a second the log would cost more than the answers. What is refused of a trusted name, such
-/// as a verb that it does not have, is no routine.
+/// Writes the line. Routine responses (health, and decisions from cached verdicts) are logged at level debug only: at
+/// tens of thousands of lines a second, logging would cost more than the responses. A refusal for a trusted name, such
+/// as an unsupported verb, is not routine.
 pub(super) fn write(asked: &LoggedRequest<'_>, response: &Response, is_health: bool) {
     let nothing = LogEntry::default();
     let entry: &LogEntry = response.extensions().get().unwrap_or(&nothing);

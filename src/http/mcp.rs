@@ -1,5 +1,6 @@
-//! `POST /mcp`: the tools of the Model Context Protocol over HTTP, without sessions. Each call is a question like any other:
-//! its document takes a place until the answer is written, its run a permit of its client.
+//! `POST /mcp` serves the tools of the Model Context Protocol over HTTP, without sessions. Each call is limited like
+//! any other question: its message occupies slots until the response is written, and its resolution needs one of the
+//! client's permits.
 
 use std::any::Any;
 use std::iter;
@@ -33,10 +34,10 @@ use crate::mcp::{self, AgentAnswer, Answer, Asker, Face, Failure, MAX_MESSAGE_BY
 use crate::reason::Refusal;
 use crate::resolve::{Question, Resolver};
 
-/// What the protocol demands of `Accept`.
+/// The protocol's requirement on `Accept`.
 const ACCEPT_BOTH: &str = "accept both application/json and text/event-stream";
 
-/// Most bytes of an answer that a connection is handed at once.
+/// Maximum number of bytes of a response that the connection receives at once.
 const PIECE: usize = 16 * 1024;
 
 /// `POST /mcp`
@@ -81,7 +82,7 @@ async fn answered(
     let (rules, resolver) = (rules(&state.mcp), state.resolver.clone());
     let face = Face::new(Admitted { state, in_force, client, place: Arc::clone(&place) });
     let service = StreamableHttpService::new(move || Ok(face.clone()), Arc::new(NeverSessionManager::default()), rules);
-    // The transport reads the message again, and writes the answer.
+    // The transport parses the message again and serializes the response.
     let handle = async move { service.handle(Request::from_parts(head, Body::from(bytes))).await.map(Body::new) };
     let response = resolver.pool().drive(handle).await;
     match bare_error(&response) {
@@ -90,7 +91,7 @@ async fn answered(
     }
 }
 
-/// The refusal that stands for an error of the transport that is no message.
+/// The refusal that corresponds to a transport error whose body is not a JSON-RPC message.
 fn bare_error(response: &Response) -> Option<Refusal> {
     let is_message = response.headers().get(CONTENT_TYPE).is_some_and(|media| media == "application/json");
     match response.status() {
@@ -100,8 +101,9 @@ fn bare_error(response: &Response) -> Option<Refusal> {
     }
 }
 
-/// The response, whose body keeps `held` until the connection has taken it: what a slow reader leaves in memory counts
-/// as what it sent does. It goes in pieces, since the connection takes a piece whole.
+/// Wraps the response so that its body keeps `held` until the connection has consumed it. Memory used by a slow reader
+/// is thereby counted like the memory of its request. The body is split into pieces, since the connection consumes
+/// whole pieces.
 fn holding(response: Response, held: impl Send + 'static) -> Response {
     let (mut head, body) = response.into_parts();
     if let Some(length) = body.size_hint().exact() {
@@ -115,15 +117,15 @@ fn holding(response: Response, held: impl Send + 'static) -> Response {
     Response::from_parts(head, Body::from_stream(pieces))
 }
 
-/// A part of a body, in pieces.
+/// Splits a part of a body into pieces.
 fn pieces(part: Result<Bytes, axum::Error>) -> impl Iterator<Item = Result<Bytes, axum::Error>> {
     let (mut rest, error) = part.map_or_else(|error| (Bytes::new(), Some(error)), |bytes| (bytes, None));
     let pieces = iter::from_fn(move || (!rest.is_empty()).then(|| rest.split_to(rest.len().min(PIECE))));
     pieces.map(Ok).chain(error.map(Err))
 }
 
-/// Why the transport answers nobody who sent this head. It looks at `Host`, `Origin` and `Accept` before all else, so that
-/// a page which may not ask has no body read.
+/// Why the transport rejects any request with this head. `Host`, `Origin` and `Accept` are checked before the body is
+/// read, so that a page without permission cannot make the daemon read one.
 async fn objection(head: Parts, config: &McpConfig) -> Option<RequestError> {
     if !has_readable_host(&head) {
         return Some(Refusal::HostUnexpected.into());
@@ -136,8 +138,8 @@ async fn objection(head: Parts, config: &McpConfig) -> Option<RequestError> {
     }
 }
 
-/// Whether the transport can read whom the request is for; else it answers with an error that it gives to other requests
-/// too.
+/// Whether the transport can parse the requested host. If it cannot, the transport responds with an error that it also
+/// uses for other requests.
 fn has_readable_host(head: &Parts) -> bool {
     match head.headers.get(HOST) {
         Some(host) => host.to_str().is_ok_and(|host| Authority::try_from(host).is_ok()),
@@ -145,13 +147,13 @@ fn has_readable_host(head: &Parts) -> bool {
     }
 }
 
-/// A server that is asked nothing.
+/// A server without tools, used to check heads.
 #[derive(Clone)]
 struct Nobody;
 
 impl ServerHandler for Nobody {}
 
-/// The answer to a body that is no message.
+/// The response to a body that is not a JSON-RPC message.
 fn no_message(error: &ServerJsonRpcMessage) -> Response {
     let mut response = Response::new(Body::from(serde_json::to_vec(error).unwrap_or_default()));
     *response.status_mut() = StatusCode::BAD_REQUEST;
@@ -159,7 +161,7 @@ fn no_message(error: &ServerJsonRpcMessage) -> Response {
     response
 }
 
-/// Whom the transport answers: no page whose name was pointed at this daemon, and none of another origin.
+/// Which requests the transport accepts. It rejects pages that use DNS rebinding, and pages of other origins.
 fn rules(config: &McpConfig) -> StreamableHttpServerConfig {
     let rules = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -177,7 +179,7 @@ struct Admitted {
     state: Arc<AppState>,
     in_force: Arc<InForce>,
     client: Client,
-    /// Its message's place, which work on it keeps to its end.
+    /// The slots of its message. Work on the message holds them until it ends.
     place: Arc<HeldPlaces>,
 }
 

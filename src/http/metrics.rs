@@ -1,4 +1,4 @@
-//! `GET /metrics`: the counts of the process as Prometheus text.
+//! `GET /metrics` returns the metrics of the process in the Prometheus text format.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(super) async fn all(State(state): State<Arc<AppState>>) -> Response {
     ([(CONTENT_TYPE, kind), (CACHE_CONTROL, HeaderValue::from_static("no-store"))], text).into_response()
 }
 
-/// Memory of this process, on Linux.
+/// Resident memory of this process in bytes, on Linux.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -1,46 +1,47 @@
-//! `Accept` (RFC 9110, 12.5.1), between a verdict, its signed form, and the events of its walk.
+//! Content negotiation with `Accept` (RFC 9110, 12.5.1) between a verdict, its signed form, and the events of its
+//! resolution.
 
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
 
 use crate::sign::MEDIA_TYPE;
 
-/// Events (HTML, 9.2), as a browser's `EventSource` asks for them.
+/// Server-sent events (HTML, 9.2), as requested by a browser's `EventSource`.
 pub(super) const EVENTS: &str = "text/event-stream";
 
-/// A verdict as it is, and the form of a request that names none.
+/// An unsigned verdict, and the default if the request has no `Accept`.
 const JSON: &str = "application/json";
 
-/// Whether `Accept` names events, and wants them more than the verdict as JSON or signed: their `q` is higher, or as high
-/// and the other form is not named as exactly.
+/// Whether `Accept` prefers events to the verdict as JSON or signed. The `q` of events is higher, or it is equal and
+/// the other media type is matched less exactly.
 pub(super) fn wants_events(headers: &HeaderMap) -> bool {
     let events = fit(headers, EVENTS);
     is_named(events) && [JSON, MEDIA_TYPE].iter().all(|other| events > fit(headers, other))
 }
 
-/// Most media ranges that are read; browsers send ten.
+/// Maximum number of media ranges that are evaluated. Browsers send ten.
 const MAX_RANGES: usize = 32;
 
 /// The form in which a request wants a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// As JSON. Also the form for a request that asks for neither.
+    /// JSON. Also the form for a request that accepts neither.
     Plain,
-    /// Signed, and nothing else will do.
+    /// Signed only.
     Signed,
-    /// Signed rather than as JSON.
+    /// Signed, or else JSON.
     SignedOrPlain,
 }
 
-/// How well a form fits: `q` in thousandths, and how exactly it was named (0 not at all).
+/// How well a form matches: `q` in thousandths, and how exactly the range matches (0 for no match).
 type Fit = (u16, u8);
 
-/// A form that was named by its own name.
+/// The exactness of a range that contains the full media type.
 const BY_NAME: u8 = 3;
 
 impl Form {
-    /// What `Accept` asks for. The signed form wins where its `q` is higher, or where it is as high and the form is
-    /// named more exactly.
+    /// The form that `Accept` asks for. The signed form wins if its `q` is higher, or if the `q` values are equal and
+    /// its range matches more exactly.
     pub(super) fn asked(headers: &HeaderMap) -> Self {
         let (plain, signed) = (fit(headers, JSON), fit(headers, MEDIA_TYPE));
         if !is_named(signed) || plain >= signed {
@@ -50,12 +51,12 @@ impl Form {
     }
 }
 
-/// Whether a form is named and not refused.
+/// Whether a form is listed explicitly and its `q` is not 0.
 const fn is_named((q, exactness): Fit) -> bool {
     q > 0 && exactness == BY_NAME
 }
 
-/// How well `media` fits: by the range of `Accept` that matches it most exactly.
+/// How well `media` matches, by the most exact matching range of `Accept`.
 fn fit(headers: &HeaderMap, media: &str) -> Fit {
     let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let mut fit = (0, 0);
@@ -69,7 +70,7 @@ fn fit(headers: &HeaderMap, media: &str) -> Fit {
     fit
 }
 
-/// How exactly a range names `media`.
+/// How exactly a range matches `media`.
 fn exactness(range: &str, media: &str) -> u8 {
     let kind = media.split('/').next().unwrap_or_default();
     match range {
@@ -80,7 +81,7 @@ fn exactness(range: &str, media: &str) -> u8 {
     }
 }
 
-/// `q=` of a parameter, in thousandths; what is no number between 0 and 1 counts as 0.
+/// The `q=` value of a parameter in thousandths. Anything that is not a number between 0 and 1 counts as 0.
 fn quality(parameter: &str) -> Option<u16> {
     let (key, value) = parameter.split_once('=')?;
     if !key.trim().eq_ignore_ascii_case("q") {
@@ -139,7 +140,7 @@ mod tests {
             ("application/json;q=0.9, text/event-stream", true),
             ("application/jose;q=0.9, text/event-stream", true),
             ("application/json;q=0, text/event-stream;q=0.1", true),
-            // As it wants JSON, or less.
+            // Its `q` is at most that of JSON.
             ("application/json, text/event-stream", false),
             ("text/event-stream, application/json", false),
             ("application/json, text/event-stream;q=0.1", false),

@@ -1,7 +1,7 @@
-//! `GET /openapi.json`: the routes of this daemon, described (OpenAPI 3.1).
+//! `GET /openapi.json` returns a description of this daemon's routes (OpenAPI 3.1).
 //!
-//! [`Operation`] describes one method of a route; `operations.rs` has them all, and `router.rs` puts each beside what
-//! answers it. Statuses and codes come from the registry of refusals, documents from `schemas/`.
+//! [`Operation`] describes one method of a route. `operations.rs` defines all operations, and `router.rs` pairs each
+//! with its handler. Statuses and codes come from the registry of refusals, document schemas from `schemas/`.
 
 mod components;
 mod operation;
@@ -15,17 +15,17 @@ use serde_json::{Map, Value, json};
 
 pub(super) use self::operation::Operation;
 
-/// Where the description is.
+/// The path of the description.
 pub(super) const DESCRIPTION: &str = "/openapi.json";
 
-/// The description of some routes, made once for each configuration.
+/// The description of a set of routes, rendered once per configuration.
 #[derive(Clone)]
 pub(super) struct Description(Bytes);
 
 impl Description {
-    /// Of routes: each path, and what its methods are.
+    /// Describes the given routes: each path with its methods.
     pub(super) fn of<'a>(routes: impl Iterator<Item = (&'a str, Map<String, Value>)>) -> Self {
-        // A segment that takes the rest of the path is one parameter to OpenAPI.
+        // For OpenAPI, a wildcard segment at the end of a path is an ordinary parameter.
         let paths = routes.map(|(path, methods)| (path.replace("{*", "{"), methods.into()));
         let own = (DESCRIPTION.to_owned(), Value::Object([operations::description().document()].into_iter().collect()));
         let document = json!({

@@ -1,4 +1,4 @@
-//! The program around a daemon, as its operator asks it.
+//! The interface through which the admin socket calls the program that embeds the daemon.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,35 +8,36 @@ use serde_json::Value;
 
 use super::reload::Restart;
 
-/// A configuration that was read again and is in force.
+/// The result of reloading the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reread {
     /// The file that was read.
     pub file: PathBuf,
-    /// Whether its bytes are the ones already in force. Then the file that was edited is another one.
+    /// Whether the file is identical to the configuration already in force. If so, the operator has probably edited
+    /// another file.
     pub is_unchanged: bool,
-    /// The keys that were changed and take a restart.
+    /// The changed keys that require a restart.
     pub restart: Vec<Restart>,
 }
 
-/// The program around a daemon, as its operator asks it through the admin socket.
+/// The program that embeds the daemon, as the admin socket calls it.
 #[async_trait]
 pub trait Operator: Send + Sync {
     /// Reads the configuration again and puts it in force.
     ///
     /// # Errors
-    /// Says why the configuration stays as it was.
+    /// Describes why the previous configuration stays in force.
     async fn reload(&self) -> Result<Reread, String>;
 
-    /// The settings in force by their keys, without secrets.
+    /// The settings in force by key, without secrets.
     async fn settings(&self) -> BTreeMap<String, Value>;
 
-    /// The filter of the log in force.
+    /// The current log filter.
     fn log_filter(&self) -> String;
 
-    /// Puts a filter of the log in force: levels, and levels of targets.
+    /// Installs a log filter: levels, and levels per target.
     ///
     /// # Errors
-    /// Says what is wrong with it, and then the one before stays.
+    /// Describes what is wrong with the filter. The previous filter stays in force.
     fn set_log_filter(&self, filter: &str) -> Result<(), String>;
 }

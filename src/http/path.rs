@@ -3,11 +3,11 @@
 use axum::http::Uri;
 use percent_encoding::percent_decode_str;
 
-/// The segment after the first two (`/v1/{face}`, `/admin/cache`) with this number, percent-decoded once. Bytes that are not UTF-8 become U+FFFD, which
-/// no name contains: the resolver then reports an invalid name.
+/// Returns the segment with this number after the first two (`/v1/{route}`, `/admin/cache`), percent-decoded once.
+/// Bytes that are not UTF-8 become U+FFFD, which no name contains, so the resolver reports an invalid name.
 pub(super) fn segment(uri: &Uri, number: usize) -> String {
     let segment = uri.path().split('/').nth(3 + number).unwrap_or_default();
-    // Most names have no escape, and looking for one costs less than decoding.
+    // Most names contain no escape, and searching for one is cheaper than decoding.
     if segment.contains('%') {
         percent_decode_str(segment).decode_utf8_lossy().into_owned()
     } else {

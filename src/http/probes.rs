@@ -1,7 +1,8 @@
-//! `POST /v1/probes`: what an agent demands for a verb, and whether that may be paid. It counts as a run.
+//! `POST /v1/probes` returns an agent's payment terms for a verb, and whether they may be paid. It counts as a
+//! resolution.
 //!
-//! The route exists only where `explorer.probe` is on. One request without a payment goes to the agent's seller, through
-//! the door for foreign URLs. An agent that the gate denies is not asked.
+//! The route exists only if `explorer.probe` is on. The daemon sends one request without a payment to the agent's
+//! seller, through the fetcher for untrusted URLs. It does not contact an agent that the gate denies.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use super::state::AppState;
 use crate::resolve::{DecisionEvent, EMPTY, Probe, ProbeAnswer, Question, Sellers};
 use crate::text::inert_json;
 
-/// Where sellers are asked from.
+/// The path of the route.
 pub(super) const PATH: &str = "/v1/probes";
 
 /// A question: whose seller is asked, and about what.

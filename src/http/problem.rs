@@ -1,4 +1,4 @@
-//! Problems (RFC 9457): what the report face answers instead of a verdict.
+//! Problem documents (RFC 9457), which the report API returns in place of a verdict.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::reason::{Code, Refusal};
 use crate::text::Foreign;
 use crate::verdict::Verdict;
 
-/// Seconds after which a client that is over its quota may ask again: the quota's window.
+/// Seconds after which a client over its quota may retry: the window of the quota.
 const QUOTA_PAUSE: u64 = 60;
 
-/// Seconds after which a client of an overloaded or draining daemon may ask again; runs take seconds.
+/// Seconds after which a client of an overloaded or draining daemon may retry. Resolutions take seconds.
 const OVERLOAD_PAUSE: u64 = 1;
 
-/// A problem, with what the title does not say.
+/// A problem response with details beyond the title.
 pub(super) fn refused(refusal: Refusal, detail: Option<Cow<'_, str>>) -> Response {
     let body = document(refusal, detail);
     let mut response = response(status(refusal), &body);
@@ -29,7 +29,7 @@ pub(super) fn refused(refusal: Refusal, detail: Option<Cow<'_, str>>) -> Respons
     response
 }
 
-/// Seconds after which a client may ask again.
+/// Seconds after which a client may retry.
 pub(super) const fn pause(refusal: Refusal) -> Option<u64> {
     match refusal {
         Refusal::ClientOverQuota => Some(QUOTA_PAUSE),
@@ -38,12 +38,12 @@ pub(super) const fn pause(refusal: Refusal) -> Option<u64> {
     }
 }
 
-/// The header that says when to ask again.
+/// The header that announces when to retry.
 pub(super) fn retry_after(pause: Option<u64>) -> Option<(HeaderName, HeaderValue)> {
     pause.map(|seconds| (RETRY_AFTER, seconds.into()))
 }
 
-/// The problem as JSON. It says itself when to ask again: one in a batch or among events has no header.
+/// The problem as JSON. It includes the retry time, since a problem in a batch or among events has no header.
 pub(super) fn document(refusal: Refusal, detail: Option<Cow<'_, str>>) -> Value {
     let mut body = json!({
         "type": refusal.uri(),
@@ -60,7 +60,7 @@ pub(super) fn document(refusal: Refusal, detail: Option<Cow<'_, str>>) -> Value 
     body
 }
 
-/// The document in the request is too complex to judge; `excess` says in what.
+/// The document in the request is too complex to judge. `excess` describes the exceeded limit.
 pub(super) fn too_complex(excess: Option<&str>) -> Response {
     let code = Code::CardTooComplex;
     let mut body = json!({
@@ -77,13 +77,13 @@ pub(super) fn too_complex(excess: Option<&str>) -> Response {
     response
 }
 
-/// The name is not trusted, so there is no card to hand out (CL-66).
+/// The name is not trusted, so no card is returned (CL-66).
 pub(super) fn not_trusted(verdict: &Arc<Verdict>) -> Response {
     let code = verdict.reasons.first().map_or(Refusal::InternalError.slug(), |reason| reason.code.slug());
     objected(verdict, code)
 }
 
-/// There is nothing to hand out, for the reason of this code.
+/// Nothing is returned, because of the reason with this code.
 pub(super) fn objected(verdict: &Arc<Verdict>, code: &'static str) -> Response {
     let codes: Vec<Code> = verdict.reasons.iter().map(|reason| reason.code).collect();
     let (uri, title) = match Code::from_slug(code) {

@@ -1,13 +1,13 @@
-//! The query of a request: parameters that its route names, each at most once, and no other. What is misspelt is refused,
-//! since the client would be answered something else than it asked. The names of `/v1/events`, of which a query has many,
-//! are read there.
+//! Parses the query of a request. Each parameter must be known to the route and occur at most once. A misspelt
+//! parameter is rejected, since the client would otherwise get the answer to another question. The names of
+//! `/v1/events`, whose query repeats a parameter, are parsed in that module.
 
 use url::form_urlencoded;
 
-/// The values of the parameters `names`, in that order.
+/// Returns the values of the parameters `names`, in that order.
 ///
 /// # Errors
-/// What is wrong, in words: a parameter is unknown, or given twice.
+/// A description of the unknown or repeated parameter.
 pub(super) fn read<const N: usize>(query: &str, names: [&str; N]) -> Result<[Option<String>; N], String> {
     let mut values = [const { None }; N];
     for (key, value) in form_urlencoded::parse(query.as_bytes()) {

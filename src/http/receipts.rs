@@ -1,7 +1,7 @@
-//! `POST /v1/receipts/verify`: does what an agent sent as a receipt hold? It counts as a run.
+//! `POST /v1/receipts/verify` verifies a receipt that an agent sent. It counts as a resolution.
 //!
-//! What an agent sent, however broken, is judged. A problem is the answer to what is no question. Nothing is
-//! remembered, unless `receipts.remember` says so.
+//! Any receipt is judged, however malformed. Only a malformed question is answered with a problem document. Nothing is
+//! stored unless `receipts.remember` is on.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::resolve::{Question, Resolution};
 use crate::sign;
 use crate::verdict::Verdict;
 
-/// The media type of what is not signed.
+/// The media type of an unsigned verification.
 pub(super) const JSON: &str = "application/json";
 
 /// `POST /v1/receipts/verify`
@@ -63,7 +63,7 @@ async fn answered(state: &Arc<AppState>, client: Client, request: Request) -> Re
     Ok(response)
 }
 
-/// What is said of a receipt, in the form that was asked for.
+/// A verification, serialized in the requested form.
 struct Written {
     body: Vec<u8>,
     media: &'static str,
@@ -71,7 +71,7 @@ struct Written {
 
 impl Written {
     /// # Errors
-    /// Why it is not signed, where nothing else is accepted.
+    /// Why the verification cannot be signed, if the client accepts only the signed form.
     fn of(state: &AppState, form: Form, found: &Verification, resolution: &Resolution) -> Result<Self, String> {
         let plain = || Self { body: serde_json::to_vec(found).unwrap_or_default(), media: JSON };
         if form == Form::Plain {
@@ -85,7 +85,8 @@ impl Written {
     }
 }
 
-/// A document about a message to or from the agent of a verdict, as it was written. It is nobody else's, and never kept.
+/// A response with a document about a message to or from the agent of a verdict, as serialized. It is private to the
+/// client and must not be cached.
 pub(super) fn sent(body: Vec<u8>, media: &'static str, verdict: &Arc<Verdict>) -> Response {
     let mut response = Response::new(Body::from(body));
     let headers = response.headers_mut();

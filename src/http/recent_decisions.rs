@@ -1,7 +1,8 @@
-//! Decisions that were made a moment ago: the same question about the same verdict has the same answer.
+//! A short-lived cache of decisions: the same question about the same verdict gets the same decision.
 //!
-//! A question is known by its bytes, which costs one digest. Where they are not known it is read, which it must be in any
-//! case, and known by everything in it that a decision goes by: a seller dates each of its replies.
+//! The first key is the digest of the question's bytes, which is cheap. If that is unknown, the question is parsed,
+//! which a decision requires anyway. The second key is the digest of all inputs to the decision. It is needed because a
+//! seller puts a new date on each reply.
 
 use std::sync::Arc;
 
@@ -14,36 +15,36 @@ use crate::digest::Digest;
 use crate::resolve::DecisionEvent;
 use crate::verdict::{State, Verdict};
 
-/// How long a decision is given again, unless it ends before.
+/// How long a decision is reused, unless it expires earlier.
 const KEPT_FOR: SignedDuration = SignedDuration::from_secs(1);
 
-/// Most bytes kept; a decision has one or two thousand.
+/// Maximum number of bytes in the cache. A decision has one or two thousand.
 const KEPT_BYTES: u64 = 8 * 1024 * 1024;
 
-/// What a question is known by.
+/// The key of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum QuestionKey {
-    /// The digest of its bytes.
+    /// The digest of the bytes as sent.
     Sent(Digest),
-    /// The digest of what was read in it.
+    /// The digest of the parsed inputs.
     Read(Digest),
 }
 
 /// A decision as it was sent.
 #[derive(Clone)]
 pub(super) struct Recent {
-    /// The name that was asked for.
+    /// The requested name.
     pub(super) name: Arc<str>,
-    /// What the log says of it.
+    /// The decision's log fields.
     pub(super) event: Arc<DecisionEvent>,
     verdict: Arc<str>,
     valid_until: Option<Timestamp>,
-    /// Its JSON.
+    /// The decision as JSON.
     pub(super) body: Bytes,
     made: Timestamp,
 }
 
-/// Recent decisions by their questions; the least used go first. A configuration has its own.
+/// Recent decisions by question. The least used are evicted first. Each configuration has its own cache.
 pub(super) struct RecentDecisions(Cache<QuestionKey, Recent>);
 
 impl RecentDecisions {
@@ -52,14 +53,14 @@ impl RecentDecisions {
         Self(Cache::builder().max_capacity(KEPT_BYTES).weigher(weigh).build())
     }
 
-    /// What was decided about this question within the last second.
+    /// Returns the decision on this question from the last second.
     pub(super) fn get(&self, question: QuestionKey, now: Timestamp) -> Option<Recent> {
         let is_new = |recent: &Recent| (SignedDuration::ZERO..KEPT_FOR).contains(&now.duration_since(recent.made));
         let holds = |recent: &Recent| recent.valid_until.is_none_or(|until| now < until);
         self.0.get(&question).filter(|recent| is_new(recent) && holds(recent))
     }
 
-    /// Keeps a decision. Only one about a trusted agent is likely to be asked for again at once.
+    /// Stores a decision if its agent is trusted. Other decisions are unlikely to be requested again at once.
     pub(super) fn keep(
         &self,
         question: [QuestionKey; 2],
@@ -82,14 +83,14 @@ impl RecentDecisions {
         }
     }
 
-    /// Keeps for a question what was decided about the same one. It is as old as it was.
+    /// Stores a decision under a further key of the same question. The decision keeps its age.
     pub(super) fn add(&self, question: QuestionKey, recent: Recent) {
         self.0.insert(question, recent);
     }
 }
 
 impl Recent {
-    /// Whether it is about this very verdict, however that was served.
+    /// Whether the decision is based on this verdict, regardless of how the verdict was served.
     pub(super) fn is_about(&self, verdict: &Verdict) -> bool {
         *self.verdict == verdict.id
     }
@@ -119,7 +120,7 @@ mod tests {
     const NAME: &str = "summarizeagent.eth";
     const CLIENT: Client = Client::Address(IpAddr::V4(Ipv4Addr::LOCALHOST));
 
-    /// A time that stands still, however slow the machine is.
+    /// A clock that stands still, however slow the machine is.
     struct Stopped(Timestamp);
 
     impl Clock for Stopped {
@@ -128,7 +129,7 @@ mod tests {
         }
     }
 
-    /// A daemon on the sandbox, without its listener, that knows [`NAME`].
+    /// A daemon on the sandbox, without a listener, that has [`NAME`] in its cache.
     struct Daemon {
         in_force: Arc<InForce>,
         _sandbox: Sandbox,
@@ -142,13 +143,13 @@ mod tests {
             let clock: Arc<dyn Clock> = Arc::new(Stopped(Timestamp::now()));
             let resolver = Resolver::with_clock(&config, clock).await.expect("its configuration is good");
             let state = AppState::new(resolver.clone(), &config, None, None);
-            // What the chain announces is read again in jobs of its own, which these tests would take for theirs.
+            // Chain notifications trigger jobs of their own, which these tests would mistake for theirs.
             state.following.stop();
             resolver.resolve(NAME).await;
             Self { in_force: Arc::new(InForce::new(serving(state))), _sandbox: sandbox }
         }
 
-        /// The answer to a question, and how many jobs it took.
+        /// Returns the response to a question, and the number of pool jobs it took.
         async fn asked(&self, question: &Value) -> (Bytes, usize) {
             let state = self.in_force.state();
             let before = state.resolver.pool().begun();
@@ -162,14 +163,14 @@ mod tests {
         }
     }
 
-    /// A question about the reply of a seller.
+    /// A question about a seller's reply.
     fn question(date: &str, terms: &str) -> Value {
         let headers = json!([["date", date], ["payment-required", STANDARD.encode(terms)]]);
         let response = json!({"status": 402, "url": "https://api.example/", "headers": headers});
         json!({"name": NAME, "verb": "summarize", "response": response})
     }
 
-    /// A seller dates each of its replies, and guards hand them on as they came.
+    /// A seller puts a new date on each reply, and guards forward replies unchanged.
     #[tokio::test]
     async fn a_question_about_a_reply_with_another_date_has_the_same_answer() {
         let daemon = Daemon::start().await;

@@ -1,4 +1,4 @@
-//! The registries of reasons and profiles.
+//! Routes for the registries of reasons and profiles.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use super::state::AppState;
 use crate::reason::Refusal;
 use crate::registries::{self, ProfileList};
 
-/// Every code: those of verdicts, and those of refusals.
+/// All codes, of verdicts and of refusals.
 pub(super) async fn reasons() -> Json<Value> {
     Json(registries::reasons())
 }
 
-/// One code: the end of the `type` of a problem.
+/// One code, which is the last segment of a problem's `type`.
 pub(super) async fn reason(uri: Uri) -> Response {
     let slug = segment(&uri, 0);
     match registries::reason(&slug) {
@@ -31,7 +31,7 @@ pub(super) async fn reason(uri: Uri) -> Response {
     }
 }
 
-/// Every profile that a question may name.
+/// All profiles that a question may select.
 pub(super) async fn profiles(State(state): State<Arc<AppState>>) -> Response {
     Json(ProfileList::new(state.resolver.profiles(), &state.default_profile)).into_response()
 }

@@ -1,4 +1,4 @@
-//! Another configuration put in force while the daemon runs: as a whole, or not at all.
+//! Replaces the configuration of a running daemon, as a whole or not at all.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use super::state::AppState;
 use super::systems::Systems;
 use crate::config::Config;
 
-/// Puts configurations in force.
+/// Replaces the configuration in force.
 pub struct Reloader {
     /// The configuration in force.
     config: Config,
     in_force: Arc<InForce>,
 }
 
-/// Keys that are read at the start alone. A reload leaves them as they are.
+/// Keys that are read only at startup. A reload keeps their values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restart {
     /// `http.listen`.
@@ -39,14 +39,14 @@ pub enum Restart {
     Telemetry,
 }
 
-/// Why a configuration was not put in force. The one before it stays.
+/// Why a configuration was rejected. The previous one stays in force.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReloadError {
-    /// It is about another world.
+    /// The configuration selects another network.
     #[error("world, chain-id, genesis and universal-resolver take a restart")]
     OtherWorld,
-    /// The daemon could not serve under it.
+    /// The daemon could not serve under the configuration.
     #[error(transparent)]
     Serve(#[from] ServeError),
 }
@@ -62,11 +62,11 @@ impl Reloader {
         &self.config
     }
 
-    /// Puts `config` in force for the next answer. Where rules and endpoints are the same the cache still answers.
-    /// Gives the keys that were changed and take a restart.
+    /// Puts `config` in force from the next response on. The cache stays valid if rules and endpoints are unchanged.
+    /// Returns the changed keys that require a restart.
     ///
     /// # Errors
-    /// [`ReloadError`], and then nothing has changed.
+    /// [`ReloadError`]. The configuration in force is then unchanged.
     pub async fn reload(&mut self, config: &Config) -> Result<Vec<Restart>, ReloadError> {
         if world(config) != world(&self.config) && !clresolve_core::mutant!("reloads-into-another-world") {
             return Err(ReloadError::OtherWorld);
@@ -98,7 +98,7 @@ impl Restart {
         Self::Telemetry,
     ];
 
-    /// Gives `next` the values of `before`. Whether it had others.
+    /// Copies the values of `before` into `next`. Returns whether they differed.
     fn keep(self, before: &Config, next: &mut Config) -> bool {
         match self {
             Self::Listen => differs(&before.http.listen, &mut next.http.listen),
@@ -138,7 +138,7 @@ fn differs<T: Clone + PartialEq>(before: &T, next: &mut T) -> bool {
     other != *before
 }
 
-/// What makes the world of a configuration.
+/// The settings that determine the network of a configuration.
 fn world(config: &Config) -> impl PartialEq {
     let chain = &config.chain;
     (chain.world.clone(), chain.id, chain.genesis, chain.universal_resolver)
@@ -163,7 +163,7 @@ mod tests {
     use crate::config::ListenAt;
     use crate::resolve::Resolver;
 
-    /// Changes some of `keys`.
+    /// Changes the settings of `keys`.
     fn change(keys: Restart, config: &mut Config) {
         match keys {
             Restart::Listen => config.http.listen = ListenAt::loopback(1),

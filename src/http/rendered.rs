@@ -1,4 +1,4 @@
-//! Verdicts as they are sent, kept for as long as there is room.
+//! A cache of serialized verdicts, bounded by size.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use moka::future::Cache;
 use super::caching::Lease;
 use crate::verdict::{self, Verdict};
 
-/// Most bytes of bodies kept; a verdict has a few thousand, so there is room for some thousand names.
+/// Maximum number of bytes of cached bodies. A verdict has a few thousand, so there is room for some thousand names.
 const KEPT_BYTES: u64 = 32 * 1024 * 1024;
 
-/// A verdict as it is sent.
+/// A verdict in its serialized form.
 #[derive(Clone)]
 pub(super) struct Rendered {
     pub(super) body: Bytes,
@@ -21,19 +21,19 @@ pub(super) struct Rendered {
 }
 
 impl Rendered {
-    /// The verdict as JSON.
+    /// Serializes the verdict as JSON.
     pub(super) fn json(verdict: &Verdict) -> Self {
-        // Weak: the same verdict says `served: fresh` to the first client and `cached` to the next.
+        // Weak, because the same verdict contains `served: fresh` for the first client and `cached` for the next.
         let tag = format!("W/\"{}\"", verdict.id);
         let tag = HeaderValue::from_str(&tag).expect("an id is hex digits after a word");
-        // Without the room that writing left: it is kept for as long as the body.
+        // Boxed to release unused capacity, since the cache keeps the body.
         let body = serde_json::to_vec(verdict).unwrap_or_default().into_boxed_slice().into();
         Self { body, tag, lease: Lease::of(&verdict.freshness) }
     }
 }
 
-/// A rendered verdict of each question: that of the last run, since those of earlier ones are asked for no more. The least
-/// used go first.
+/// A serialized verdict per question: only that of the latest resolution, since earlier ones are no longer requested.
+/// The least used are evicted first.
 pub(super) struct RenderedCache(Cache<String, CachedRendering>);
 
 #[derive(Clone)]
@@ -50,8 +50,8 @@ impl RenderedCache {
         Self(Cache::builder().max_capacity(KEPT_BYTES).weigher(weigh).build())
     }
 
-    /// The verdict as `render` makes it. Only one that came from the cache of verdicts is kept: it is likely to be
-    /// asked for again.
+    /// Returns the verdict as serialized by `render`. The result is stored only if the verdict came from the cache of
+    /// verdicts, since it is then likely to be requested again.
     pub(super) async fn get_or_render<E>(
         &self,
         verdict: &Verdict,
@@ -70,7 +70,7 @@ impl RenderedCache {
     }
 }
 
-/// What was asked: the name as it was typed, the profile and the depth.
+/// The question: the name as typed, the profile and the depth.
 fn question(verdict: &Verdict) -> String {
     [verdict.profile.depth.as_str(), &verdict.profile.id, &verdict.name.input].join(" ")
 }
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use crate::verdict::{Served, State};
 
-    /// What is sent for `verdict`, and whether it was made for this.
+    /// Returns the body for `verdict`, and whether it was serialized by this call.
     async fn sent(cache: &RenderedCache, verdict: &Verdict) -> (Bytes, bool) {
         let mut is_made = false;
         let render = || {

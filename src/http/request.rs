@@ -1,4 +1,4 @@
-//! One request: admitted or refused, routed, guarded against bugs, counted and logged.
+//! Handles one request: it is admitted or refused, routed, protected against panics, counted and logged.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
@@ -25,11 +25,11 @@ use super::state::AppState;
 use crate::cpu_share::{self, Urgency};
 use crate::reason::Refusal;
 
-/// A policy under which a browser that shows an answer runs nothing of it.
+/// A policy that prevents a browser from executing any part of a response that it displays.
 const NOTHING_RUNS: &str = "default-src 'none'; frame-ancestors 'none'; sandbox";
 
-/// The place of a request among those in work, until its answer is written. A request with a body takes it once the body
-/// has come: what a slow client holds is its connection.
+/// The slot of a request in progress, held until its response is written. A request with a body takes the slot once the
+/// body has arrived, so a slow client occupies only its connection.
 #[derive(Clone)]
 pub(super) struct RequestPlace(Arc<InWork>);
 
@@ -44,21 +44,21 @@ impl RequestPlace {
         Self(Arc::new(InWork { state, client, taken: OnceLock::new() }))
     }
 
-    /// Takes the place, unless it is taken already.
+    /// Takes the slot, unless the request already has it.
     ///
     /// # Errors
-    /// When the client has used up its share, or no place is free.
+    /// The client has used up its share, or no slot is free.
     pub(super) fn take(&self) -> Result<(), Refusal> {
         if self.0.taken.get().is_none() {
             let place = self.0.state.requests.take(self.0.client, 1)?;
-            // A request is one task, so nobody has set it meanwhile.
+            // A request is handled by one task, so the slot cannot have been set in the meantime.
             let _ = self.0.taken.set(place);
         }
         Ok(())
     }
 }
 
-/// Answers one request. A panic becomes the face's refusal.
+/// Answers one request. A panic becomes the refusal of the request's API.
 pub(super) async fn answer(
     in_force: &Arc<InForce>,
     role: ListenerRole,
@@ -91,7 +91,7 @@ pub(super) async fn answer(
     let mut response = pages.around(face, request, routed).await;
     protect(response.headers_mut());
     if is_chunked {
-        // On a connection that ends here nothing is read after the chunks, however another server would read them.
+        // The connection closes here, so nothing after the chunks is read, however another server would parse it.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     state.counters.count(uri.path(), face, &response, started.elapsed());
@@ -99,10 +99,11 @@ pub(super) async fn answer(
     response
 }
 
-/// What forbids to answer the request at all.
+/// Why the request must not be processed at all.
 fn objection(face: Face, found: HeadFindings, request: &Request<Body>) -> Option<Refusal> {
     let headers = request.headers();
-    // The scan sees a length behind chunks, which hyper drops; the headers are of each request, also of one sent ahead.
+    // The scan finds a length beside chunks, which hyper drops. The headers cover every request, including pipelined
+    // ones that the scan did not reach.
     let two_lengths = found.two_lengths && !clresolve_core::mutant!("hidden-lengths-pass");
     if two_lengths || (headers.contains_key(CONTENT_LENGTH) && headers.contains_key(TRANSFER_ENCODING)) {
         return Some(Refusal::RequestMalformed);
@@ -111,15 +112,15 @@ fn objection(face: Face, found: HeadFindings, request: &Request<Body>) -> Option
         return Some(Refusal::RequestMalformed);
     }
     match face {
-        // A fragment that was not looked for is refused as one that was found.
+        // A target that was not scanned for a fragment is refused like one with a fragment.
         Face::Gate if found.fragment || found.unseen => Some(Refusal::RequestAmbiguous),
         Face::Gate => gate_path::check(request.uri().path()).err(),
         Face::DisguisedGate | Face::Health | Face::Report => None,
     }
 }
 
-/// Whether every server takes the request for the same host (RFC 9112, 3.2): it has one `Host` at most, which is also
-/// the target's authority where that has one, and no user information.
+/// Whether every server derives the same host from the request (RFC 9112, 3.2). It has at most one `Host`, which must
+/// equal the target's authority if there is one, and no user information.
 fn names_one_host(request: &Request<Body>) -> bool {
     let mut hosts = request.headers().get_all(HOST).iter().map(HeaderValue::as_bytes);
     let (host, is_one) = (hosts.next(), hosts.next().is_none());
@@ -158,12 +159,12 @@ async fn route(
     request.extensions_mut().insert(client);
     let work = state.work(client, urgency(face, request.uri().path()));
     let response = cpu_share::within(work, router.call(request)).await;
-    // Held until here, since a handler that ignores its copy drops it at once.
+    // Held until here, since a handler that does not use its copy drops it at once.
     drop(held);
     response.unwrap_or_else(|never| match never {})
 }
 
-/// Who waits for the answer: a purchase stops until a decision is made.
+/// The urgency of the request. Decisions are urgent, since a purchase waits for them.
 fn urgency(face: Face, path: &str) -> Urgency {
     match path.strip_suffix('/').unwrap_or(path) {
         _ if face == Face::Gate => Urgency::Gate,
@@ -172,14 +173,14 @@ fn urgency(face: Face, path: &str) -> Urgency {
     }
 }
 
-/// Whether the cache may have the answer, which needs no place then. Its handler refuses what the cache has not.
+/// Whether the response may be in the cache, so that the request needs no slot. The handler refuses it if it is not.
 fn may_be_known(request: &Request<Body>) -> bool {
     let name = request.uri().path().strip_prefix("/v1/verdicts/");
     let name = name.map(|name| name.strip_suffix('/').unwrap_or(name));
     matches!(*request.method(), Method::GET | Method::HEAD) && name.is_some_and(|name| !name.contains('/'))
 }
 
-/// The answer to `CONNECT`: a success would turn the connection into a tunnel.
+/// The response to `CONNECT`. A successful status would turn the connection into a tunnel.
 fn without_tunnel(face: Face) -> Response {
     let mut response = face.refuse(Refusal::MethodUnsupported);
     if matches!(face, Face::Health | Face::Report) {
@@ -188,7 +189,7 @@ fn without_tunnel(face: Face) -> Response {
     response
 }
 
-/// Sets the headers that every answer has. The explorer's page has a policy of its own.
+/// Sets the headers of every response. The explorer's page has its own policy.
 fn protect(headers: &mut HeaderMap) {
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(NOTHING_RUNS));

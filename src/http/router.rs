@@ -1,4 +1,4 @@
-//! The table of routes: what answers each path, and how it is described.
+//! The route table: the handler and the description of each path.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::{
     probes, receipts, registries, system_cards, verdicts,
 };
 
-/// A path, what answers it, and how that is described.
+/// A path with its handler and its description.
 struct Route {
     path: &'static str,
     methods: MethodRouter<Arc<AppState>>,
@@ -29,7 +29,7 @@ impl Route {
     }
 }
 
-/// All routes that the configuration switches on.
+/// All routes that the configuration enables.
 pub(super) fn router(state: Arc<AppState>) -> Router {
     let (gate, report, tools) = (gate_routes(), report_routes(&state), tool_routes(&state));
     let described = |route: &Route| (route.path, route.operations.iter().map(Operation::document).collect());
@@ -51,7 +51,7 @@ pub(super) fn router(state: Arc<AppState>) -> Router {
         .with_state(state)
 }
 
-/// Adds a route, and the same with a slash at its end.
+/// Adds a route, also with a trailing slash.
 fn add(router: Router<Arc<AppState>>, route: Route) -> Router<Arc<AppState>> {
     let Route { path, methods, .. } = route;
     let ends_openly = path.ends_with("{*ignored}") || path.ends_with('/');
@@ -59,7 +59,7 @@ fn add(router: Router<Arc<AppState>>, route: Route) -> Router<Arc<AppState>> {
     if ends_openly { router } else { router.route(&format!("{path}/"), methods) }
 }
 
-/// The paths of all routes that the configuration switches on.
+/// The paths of all routes that the configuration enables.
 #[cfg(test)]
 pub(super) fn paths(state: &AppState) -> Vec<&'static str> {
     routes(state).map(|route| route.path).chain([DESCRIPTION]).collect()
@@ -70,7 +70,7 @@ fn routes(state: &AppState) -> impl Iterator<Item = Route> {
     gate_routes().into_iter().chain(report_routes(state)).chain(tool_routes(state))
 }
 
-/// The gate: any method is answered alike.
+/// The gate routes, which treat all methods alike.
 fn gate_routes() -> Vec<Route> {
     vec![
         Route::new("/v1/gate/{name}", any(gate::of_name), operations::gate_for_name()),
@@ -80,7 +80,7 @@ fn gate_routes() -> Vec<Route> {
     ]
 }
 
-/// Everything else.
+/// All other routes.
 fn report_routes(state: &AppState) -> Vec<Route> {
     let profiles = state.resolver.profiles();
     let mut routes = vec![
@@ -121,7 +121,7 @@ fn report_routes(state: &AppState) -> Vec<Route> {
     routes
 }
 
-/// The tools for agents.
+/// The MCP endpoint.
 #[cfg(feature = "mcp")]
 fn tool_routes(state: &AppState) -> Option<Route> {
     (!state.mcp.hosts.is_empty()).then(|| Route::new("/mcp", post(super::mcp::answer), [operations::mcp()]))
@@ -142,7 +142,7 @@ pub(super) mod tests {
     use crate::sandbox::Sandbox;
     use crate::sign::{Signer, SigningKey};
 
-    /// Resources that make a card.
+    /// Resources that define a card.
     const SYSTEM: &str = "\
 apiVersion: orloj.dev/v1
 kind: AgentSystem
@@ -152,7 +152,7 @@ spec: {agents: [], a2a: {enabled: true}}
 a2a: {protocolVersion: '1.0'}
 ";
 
-    /// A daemon with all that adds a route.
+    /// A daemon whose configuration enables every route.
     pub(in crate::http) async fn with_every_route(sandbox: &Sandbox) -> AppState {
         let resources = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(resources.path(), SYSTEM).expect("written");
@@ -167,7 +167,7 @@ a2a: {protocolVersion: '1.0'}
         AppState::new(resolver, &config, Some(Arc::new(Signatures::new(signer))), systems)
     }
 
-    /// A route without an operation would be served, and stand in no description.
+    /// Otherwise a route without an operation would be served but missing from the description.
     #[tokio::test]
     async fn each_route_is_described() {
         let sandbox = Sandbox::start().await.expect("it starts");

@@ -1,4 +1,4 @@
-//! Whether the daemon may serve under a configuration, and what it serves then.
+//! Checks whether the daemon may serve under a configuration, and builds what it serves.
 
 use std::sync::Arc;
 
@@ -22,26 +22,26 @@ pub enum ServeError {
         "block: expected finalized, safe or latest; the daemon offers no numbered block, because its verdicts never age"
     )]
     NumericBlock,
-    /// The configuration offers the embedded world beyond this machine.
+    /// The configuration exposes the sandbox network beyond this machine.
     #[error("http.listen: {0} is beyond loopback, where the sandbox never listens, because its verdicts prove nothing")]
     SandboxBeyondLoopback(ListenAt),
     /// The address or socket cannot be bound.
     #[error("{key}: {address}: {detail}")]
     Listen {
-        /// The key of the configuration that names it.
+        /// The configuration key of the address.
         key: &'static str,
         /// The address or socket.
         address: ListenAt,
-        /// What the system says.
+        /// The operating system's error.
         detail: String,
     },
-    /// The configuration signs verdicts of the embedded world.
+    /// The configuration signs verdicts of the sandbox network.
     #[error("sign.key: the sandbox signs nothing, because its verdicts prove nothing")]
     SandboxSigns,
-    /// The key to sign with, or one to publish, cannot be used.
+    /// The signing key, or a key to publish, is unusable.
     #[error(transparent)]
     Key(#[from] KeyFileError),
-    /// The resources of `[orloj]` make no cards.
+    /// The resources in `[orloj]` define no cards.
     #[error("orloj.resources: {0}")]
     Systems(#[from] SystemsError),
     /// The gate cannot enforce its configuration.
@@ -56,7 +56,7 @@ pub enum ServeError {
 /// binds nothing.
 ///
 /// # Errors
-/// Says which key of the configuration forbids it.
+/// The configuration key that prevents serving.
 pub fn check(config: &Config) -> Result<(), ServeError> {
     if config.chain.block.number().is_some() {
         return Err(ServeError::NumericBlock);
@@ -78,7 +78,7 @@ pub fn check(config: &Config) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// A state with its routes.
+/// Combines a state with its routes.
 pub(super) fn serving(state: AppState) -> Serving {
     let state = Arc::new(state);
     let pages = PagePermissions::new(&state.cors, &state.mcp);

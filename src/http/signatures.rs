@@ -10,10 +10,10 @@ use crate::digest::Digest;
 use crate::sign::{SignError, Signer};
 use crate::verdict::Resolution;
 
-/// The signer, and what it has signed.
+/// The signer and its cached signatures.
 pub(super) struct Signatures {
     signer: Signer,
-    /// Signed verdicts from the cache. Apart from the unsigned ones, so that neither takes the other's room.
+    /// Cached signed verdicts. They are stored apart from unsigned ones, so that neither kind evicts the other.
     signed: RenderedCache,
     /// The published key set, as JSON.
     pub(super) keys: Bytes,
@@ -28,12 +28,11 @@ impl Signatures {
         Self { signer, signed: RenderedCache::new(), keys, keys_tag }
     }
 
-    /// The signer.
     pub(super) fn signer(&self) -> &Signer {
         &self.signer
     }
 
-    /// The verdict, signed.
+    /// Returns the verdict in signed form.
     pub(super) async fn of(&self, resolution: &Resolution, now: Timestamp) -> Result<Rendered, SignError> {
         self.signed.get_or_render(resolution.verdict(), || self.sign(resolution, now)).await
     }
@@ -41,7 +40,7 @@ impl Signatures {
     fn sign(&self, resolution: &Resolution, now: Timestamp) -> Result<Rendered, SignError> {
         let body = self.signer.sign(resolution, now)?.into();
         let verdict = resolution.verdict();
-        // With the key, since another key gives another signature.
+        // The tag includes the key, since another key produces another signature.
         let tag = header(&format!("W/\"{}.{}\"", verdict.id, self.signer.key_id()));
         Ok(Rendered { body, tag, lease: Lease::of(&verdict.freshness) })
     }

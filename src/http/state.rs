@@ -1,4 +1,4 @@
-//! What all requests share.
+//! State shared by all requests.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::config::{ChainConfig, Config, CorsConfig, ExplorerConfig, GateConfig,
 use crate::cpu_share::{Urgency, Work};
 use crate::resolve::{Following, Resolver};
 
-/// The part of all requests in work that one client may have, so that it leaves room for others. A proxy counts as one
-/// client.
+/// The reciprocal of the share of all request slots that one client may use, so that it leaves room for others. A proxy
+/// counts as one client.
 const PART_OF_REQUESTS: usize = 4;
 
 /// The state that the handlers of all routes share.
@@ -28,35 +28,35 @@ pub(super) struct AppState {
     pub(super) http: HttpConfig,
     pub(super) cors: CorsConfig,
     pub(super) explorer: ExplorerConfig,
-    /// The world that is asked, for the explorer.
+    /// The network that is queried, for the explorer.
     pub(super) chain: ChainConfig,
     pub(super) gate: GateConfig,
     pub(super) mcp: McpConfig,
     pub(super) default_profile: String,
-    /// Places for requests to the report face. Those to the gate have as many as there are connections.
+    /// Slots for requests to the report API. Gate requests are limited only by the number of connections.
     pub(super) requests: Places,
-    /// Verdicts from the cache, as JSON.
+    /// Cached verdicts as JSON.
     pub(super) rendered: RenderedCache,
-    /// Decisions that were made a moment ago.
+    /// Decisions from the last second.
     pub(super) recent_decisions: RecentDecisions,
-    /// Signs verdicts, where a key is configured.
+    /// Signs verdicts, if a key is configured.
     pub(super) signatures: Option<Arc<Signatures>>,
-    /// Orloj's agent cards, where resources are configured.
+    /// Orloj's agent cards, if resources are configured.
     pub(super) systems: Option<Systems>,
-    /// Whether receipts are marked as seen.
+    /// Whether verified receipts are remembered.
     pub(super) remembers_receipts: bool,
-    /// Permits for streams of events, which outlive a reload.
+    /// Permits for event streams, which survive a reload.
     pub(super) event_streams: Arc<EventStreams>,
-    /// What each client has of the pool's places.
+    /// Each client's share of the pool's queue.
     job_places: Arc<JobPlaces>,
-    /// Bodies of documents to judge.
+    /// Memory for documents to judge.
     pub(super) documents: BodyLimits,
-    /// Answers that are not written yet.
+    /// Memory for responses that are not written yet.
     pub(super) answers: AnswerLimits,
     pub(super) counters: Counters,
-    /// Labels of the endpoints and gateways.
+    /// Labels of the configured endpoints and gateways.
     pub(super) upstreams: BTreeSet<String>,
-    /// Keeps the cache up with the chain.
+    /// Keeps the cache in sync with the chain.
     pub(super) following: Following,
     draining: Arc<AtomicBool>,
 }
@@ -69,7 +69,7 @@ impl AppState {
         systems: Option<Systems>,
     ) -> Self {
         Self {
-            // First: what is counted before the recorder stands is lost.
+            // First, because counts before the recorder is installed are lost.
             counters: Counters::new(),
             admission: Admission::new(resolver.clone(), config),
             following: resolver.follow(),
@@ -96,8 +96,8 @@ impl AppState {
         }
     }
 
-    /// What comes in the place of `earlier` after a reload. A drain that was announced stays announced. One state at a time
-    /// follows the chain.
+    /// The state that replaces `earlier` after a reload. A drain that was announced stays announced. Only one state at
+    /// a time follows the chain.
     pub(super) fn after(earlier: &Self, resolver: Resolver, config: &Config, systems: Option<Systems>) -> Self {
         earlier.following.stop();
         let signatures = earlier.signatures.clone();
@@ -109,17 +109,17 @@ impl AppState {
         }
     }
 
-    /// Work for `client`, within its share of the pool's places.
+    /// A handle for work on behalf of `client`, within its share of the pool's queue.
     pub(super) fn work(&self, client: Client, urgency: Urgency) -> Work {
         Work::new(Arc::new(ShareOfClient { client, places: Arc::clone(&self.job_places) }), urgency)
     }
 
-    /// Whether the daemon is about to end.
+    /// Whether the daemon is shutting down.
     pub(super) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
     }
 
-    /// Announces the end: `readyz` and the gate refuse from now on, and streams of events end.
+    /// Announces the shutdown: from now on `readyz` and the gate refuse, and event streams end.
     pub(super) fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
         self.event_streams.end();
@@ -131,7 +131,7 @@ fn requests_of_client(config: &Config) -> usize {
     (config.http.requests / part).max(1)
 }
 
-/// The labels of what the configuration names: endpoints of every chain, and gateways.
+/// The labels of all configured endpoints, of every chain, and of all gateways.
 fn upstreams(config: &Config) -> BTreeSet<String> {
     let of_chains = config.chains.values().flat_map(|chain| &chain.endpoints);
     let endpoints = config.chain.labelled().into_iter().chain(of_chains.cloned()).map(|endpoint| endpoint.label);

@@ -1,8 +1,9 @@
-//! `GET /v1/verdicts/{name}` as events: the steps of the walk as they begin and end, each step as it was judged, then the
-//! verdict.
+//! `GET /v1/verdicts/{name}` as server-sent events: the start and end of each step of the resolution, the result of
+//! each step, and then the verdict.
 //!
-//! The answer ends with the verdict, which ends within the time limit of a run. A beginning or an end that is missed, or
-//! was before somebody watched, is made up for by the judgement. A reader that takes nothing is cut off by the connection.
+//! The response ends with the verdict, within the time limit of a resolution. If a start or end event was missed, or
+//! happened before the client subscribed, it is derived from the step's result. The connection's write timeout
+//! disconnects a client that does not read.
 
 use std::sync::Arc;
 
@@ -18,10 +19,11 @@ use crate::reason::Refusal;
 use crate::resolve::{Moment, StepSeen, Watch};
 use crate::verdict::Verdict;
 
-/// What a run is to end with.
+/// How a resolution ends.
 type Answer = Result<Arc<Verdict>, Refusal>;
 
-/// Answers with the steps that are seen, and the verdict once it is there. A refusal is a problem, as it is without events.
+/// Streams the steps as they happen, and then the verdict. A refusal before the first event is a problem response, as
+/// it is without events.
 pub(super) async fn stream(
     watch: Option<Watch>,
     verdict: BoxFuture<'static, Answer>,
@@ -39,9 +41,9 @@ pub(super) async fn stream(
     event_stream::response(events)
 }
 
-/// A walk that somebody watches.
+/// A resolution with a subscriber.
 struct WatchedRun {
-    /// None for a name without a normal form, about which there is no run.
+    /// `None` for a name without a normal form, which is not resolved.
     watch: Option<Watch>,
     verdict: BoxFuture<'static, Answer>,
     has_ended: bool,
@@ -61,14 +63,14 @@ impl WatchedRun {
             }
         };
         tokio::select! {
-            // Steps first: the verdict ends the answer.
+            // Steps first, since the verdict ends the response.
             biased;
             Some(seen) = seen => Event::Step(seen),
             verdict = &mut self.verdict => Event::Verdict(verdict),
         }
     }
 
-    /// All events as they are written, from the first one on. The verdict is the last, and so is a refusal.
+    /// All serialized events, starting with `first`. The last one is the verdict or a refusal.
     fn events(self, first: Event) -> impl Stream<Item = Bytes> {
         stream::unfold((self, Some(first)), |(mut walk, first)| async move {
             if walk.has_ended {
@@ -118,7 +120,7 @@ mod tests {
     use super::*;
     use crate::reason::Step;
 
-    /// The status is sent before the first step, so a refusal that comes later can only be an event.
+    /// The status is sent before the first step, so a later refusal can only be an event.
     #[tokio::test]
     async fn a_refusal_after_a_step_is_a_problem_and_ends_the_answer() {
         for (refusal, status, pause) in [(Refusal::RunOverdue, 504, Value::Null), (Refusal::Overloaded, 503, json!(1))]

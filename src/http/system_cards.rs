@@ -1,4 +1,4 @@
-//! Orloj's agent cards at the two paths where A2A clients look for them. They are public.
+//! Serves Orloj's agent cards at the two paths where A2A clients look for them. They are public.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::digest::Digest;
 use crate::generate::{Cards, Generated};
 use crate::reason::Refusal;
 
-/// The parameter of the query: the system's namespace.
+/// The query parameter: the system's namespace.
 pub(super) const PARAMETERS: [&str; 1] = ["namespace"];
 
-/// `GET /.well-known/agent-card.json`: the card, where exactly one system is exposed.
+/// `GET /.well-known/agent-card.json` returns the card if exactly one system is exposed.
 pub(super) async fn root(State(state): State<Arc<AppState>>, headers: HeaderMap) -> Response {
     answer(&state, &headers, |cards| {
         cards.only().ok_or_else(|| match cards.len() {

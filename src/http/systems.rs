@@ -1,4 +1,4 @@
-//! Orloj's agent cards, computed from the resources of `[orloj]` and again when these change.
+//! Orloj's agent cards, generated from the resources of `[orloj]` and regenerated when these change.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -13,14 +13,14 @@ use crate::generate::{Cards, GenerateError, MAX_BYTES, Source};
 use crate::reason::Refusal;
 use crate::text::Foreign;
 
-/// Seconds for which a card is fresh after it was computed, as in Orloj's server.
+/// Seconds for which a card is fresh after it was generated, as in Orloj's server.
 pub(super) const FRESH_SECONDS: i64 = 300;
 
-/// Seconds after which a request makes the daemon read the resources again: many requests cost little, and a change
-/// shows soon.
+/// Minimum number of seconds between two reads of the resources. Frequent requests stay cheap, and a change becomes
+/// visible soon.
 const REREAD_SECONDS: i64 = 10;
 
-/// Why there are no cards.
+/// Why no cards can be generated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SystemsError {
@@ -29,38 +29,38 @@ pub enum SystemsError {
     Unreadable {
         /// The file.
         file: String,
-        /// What the system says.
+        /// The operating system's error.
         detail: String,
     },
-    /// The files make no cards.
+    /// The files define no cards.
     #[error(transparent)]
     Generate(#[from] GenerateError),
 }
 
-/// The cards, computed again when the resources change.
+/// The cards, regenerated when the resources change.
 pub(super) struct Systems {
     config: OrlojConfig,
     latest: Mutex<Computed>,
 }
 
-/// The cards as they were last computed.
+/// The cards as last generated.
 #[derive(Clone)]
 pub(super) struct Computed {
     pub(super) cards: Arc<Cards>,
     at: Timestamp,
-    /// When the resources were last read, with whatever result.
+    /// When the resources were last read, successfully or not.
     tried: Timestamp,
 }
 
 impl Computed {
-    /// Whole seconds since the cards were computed.
+    /// Whole seconds since the cards were generated.
     pub(super) fn age(&self, now: Timestamp) -> i64 {
         now.duration_since(self.at).as_secs().max(0)
     }
 }
 
 impl Systems {
-    /// Reads the resources. `None` where none are configured.
+    /// Reads the resources. Returns `None` if none are configured.
     pub(super) fn open(config: &OrlojConfig, now: Timestamp) -> Result<Option<Self>, SystemsError> {
         if config.resources.is_empty() {
             return Ok(None);
@@ -69,7 +69,8 @@ impl Systems {
         Ok(Some(Self { config: config.clone(), latest: Mutex::new(computed) }))
     }
 
-    /// The cards as of `now`. Where the resources have become unreadable the last good cards stay until they are stale.
+    /// The cards at the time `now`. If the resources have become unreadable, the last good cards are served until they
+    /// are stale.
     pub(super) async fn current(&self, now: Timestamp) -> Result<Computed, Refusal> {
         let mut latest = self.latest.lock().await;
         if now.duration_since(latest.tried).as_secs() >= REREAD_SECONDS {
@@ -85,7 +86,7 @@ impl Systems {
     }
 }
 
-/// Reads the resources and makes their cards.
+/// Reads the resources and generates their cards.
 pub(super) fn read(config: &OrlojConfig) -> Result<Cards, SystemsError> {
     let files = config.resources.iter().map(|file| bytes(file)).collect::<Result<Vec<_>, _>>()?;
     let sources: Vec<_> = files.iter().map(|(file, bytes)| Source { file, bytes }).collect();

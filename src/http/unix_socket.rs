@@ -1,5 +1,6 @@
-//! A Unix socket that is listened on: its file is nobody else's, has its mode before anyone can connect, replaces none
-//! but what a daemon of ours left behind, and goes when the listener goes.
+//! A listening Unix socket. Its directory must be safe from other users, and its file has the right mode before anyone
+//! can connect. It replaces only a file that an earlier daemon left behind, and removes its file when the listener is
+//! dropped.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io::{self, ErrorKind};
@@ -14,43 +15,45 @@ use tokio::time::{sleep, timeout};
 use crate::config::SocketPath;
 use crate::exposed_path::{STICKY, WRITABLE_BY_OTHERS, led_through};
 
-/// Most connections that wait to be accepted, as many as tokio lets wait over TCP.
+/// Backlog of connections that wait to be accepted, equal to tokio's for TCP.
 const BACKLOG: u32 = 1024;
 
-/// Longest wait for another daemon that binds the same socket, which takes it a moment.
+/// Maximum wait for another daemon that is binding the same socket, which takes it a moment.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Time between two tries to begin.
+/// Time between two attempts to lock.
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
 /// A Unix socket that is listened on.
 pub(super) struct UnixSocket {
-    // Before the listener: while that is open, no other daemon takes the file for left behind, and its inode is not
-    // given to another file.
+    // Declared before the listener, so that it is dropped first. While the listener is open, no other daemon considers
+    // the file stale, and its inode is not reused.
     _file: SocketFile,
     listener: UnixListener,
 }
 
 impl UnixSocket {
-    /// Binds `path`, with `mode`. What stands there is removed where it is a socket of this user that nobody answers on.
+    /// Binds `path` with `mode`. An existing file is removed if it is a socket of this user that nobody is listening
+    /// on.
     pub(super) async fn bind(path: &SocketPath, mode: u32) -> io::Result<Self> {
         refuse_replaceable(path.folder())?;
-        // Else two that start at once could each take the other's socket, bound and not yet listened on, for left behind.
+        // Otherwise two daemons that start at once could each consider the other's socket stale while it is bound but
+        // not yet listening.
         let _only_one_starts = lock(&beside(path.as_path())).await?;
         remove_left_behind(path.as_path()).await?;
         let socket = tokio::net::UnixSocket::new_stream()?;
         socket.bind(path.as_path())?;
         let file = SocketFile::at(path.as_path())?;
-        // Nobody can connect before the socket is listened on.
+        // Nobody can connect before the socket listens.
         fs::set_permissions(path.as_path(), Permissions::from_mode(mode))?;
         Ok(Self { _file: file, listener: socket.listen(BACKLOG)? })
     }
 
-    /// The next connection, with the user whose process connected.
+    /// Accepts the next connection. Also returns the user of the peer process.
     pub(super) async fn accept(&self) -> io::Result<(UnixStream, u32)> {
         loop {
             let (stream, _) = self.listener.accept().await?;
-            // Some systems do not know whose a connection was that has ended already.
+            // Some systems cannot identify the peer of a connection that has already ended.
             if let Ok(peer) = stream.peer_cred() {
                 return Ok((stream, peer.uid()));
             }
@@ -58,7 +61,7 @@ impl UnixSocket {
     }
 }
 
-/// The file of a socket, removed with this.
+/// The file of a socket. Dropping this removes the file.
 struct SocketFile {
     path: PathBuf,
     device: u64,
@@ -77,52 +80,52 @@ impl Drop for SocketFile {
         let is_ours =
             fs::symlink_metadata(&self.path).is_ok_and(|found| (found.dev(), found.ino()) == (self.device, self.inode));
         if is_ours {
-            // What stays is removed at the next start.
+            // A file that could not be removed here is removed at the next start.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Refuses a folder in which another user could put a socket in the place of ours, and answer for the gate; and one whose
-/// path another user could lead elsewhere.
+/// Rejects a directory in which another user could replace the socket and answer for the gate, and a path that another
+/// user could redirect.
 fn refuse_replaceable(folder: &Path) -> io::Result<()> {
     for above in led_through(folder)? {
         let found = fs::metadata(&above)?;
         if let Some(why) = objection(found.mode(), found.uid(), user()) {
-            return Err(io::Error::other(format!("{}: {why}, and they could answer in its place", above.display())));
+            return Err(io::Error::other(format!("{}: {why}, who could replace the socket", above.display())));
         }
     }
     Ok(())
 }
 
-/// Why a folder of this mode and owner is not safe for a socket of `user`.
+/// Why a directory with this mode and owner is unsafe for a socket of `user`.
 fn objection(mode: u32, owner: u32, user: u32) -> Option<&'static str> {
     let may_others_write = mode & WRITABLE_BY_OTHERS != 0 && mode & STICKY == 0;
     if may_others_write && !clresolve_core::mutant!("loose-socket-folders") {
-        return Some("this folder may be written by others (chmod go-w)");
+        return Some("the directory is writable by other users (chmod go-w)");
     }
     let is_of_another = owner != 0 && owner != user;
     if is_of_another && !clresolve_core::mutant!("foreign-socket-folders") {
-        return Some("this folder belongs to others");
+        return Some("the directory belongs to another user");
     }
     None
 }
 
-/// The file that is locked while a socket is bound.
+/// The lock file that guards binding the socket.
 fn beside(socket: &Path) -> PathBuf {
     let mut name = socket.as_os_str().to_owned();
     name.push(".lock");
     name.into()
 }
 
-/// Locks a file that this user alone may open: of a file that others may read, they could hold the lock. It stays, since
-/// who waits for it has it open.
+/// Locks a file that only this user may open. If others could read it, they could hold the lock. The file is not
+/// removed, since a waiting process has it open.
 async fn lock(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?);
     let found = file.metadata()?;
     if !found.is_file() || found.uid() != user() {
-        return Err(io::Error::other(format!("{} is no file of this user", path.display())));
+        return Err(io::Error::other(format!("{} is not a regular file of this user", path.display())));
     }
     let mode = if clresolve_core::mutant!("loose-socket-locks") { 0o644 } else { 0o600 };
     file.set_permissions(Permissions::from_mode(mode))?;
@@ -136,11 +139,11 @@ async fn lock(path: &Path) -> io::Result<File> {
         Ok(())
     };
     let locked = timeout(PATIENCE, waiting).await;
-    locked.map_err(|_| io::Error::other("another daemon of this user starts to listen there, and does not end"))??;
+    locked.map_err(|_| io::Error::other("another daemon of this user is starting on this socket; try again"))??;
     Ok(file)
 }
 
-/// Removes what a daemon of this user left behind at `path`.
+/// Removes a stale socket of this user at `path`.
 async fn remove_left_behind(path: &Path) -> io::Result<()> {
     let found = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),

@@ -1,4 +1,4 @@
-//! Verdicts: of one name, and of many as they complete.
+//! Verdict routes: one name, and a batch whose verdicts are sent as they complete.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -35,16 +35,16 @@ use crate::telemetry;
 use crate::text::Foreign;
 use crate::verdict::{self, Depth, Verdict};
 
-/// Most names in one request: enough for a runtime that starts, too few for an audit.
+/// Maximum number of names in one request: enough for an agent runtime at startup, too few for an audit.
 const MAX_NAMES: usize = 100;
 
-/// Names of one request that are resolved at the same time, so that one request does not take every run.
+/// Number of names of one request that are resolved concurrently, so that one request does not use every permit.
 const AT_ONCE: usize = 8;
 
-/// Headers of a verdict's answer, with those that every answer has.
+/// Capacity for the headers of a verdict response, including those of every response.
 const HEADERS: usize = 11;
 
-/// The parameters of the query: the rules of a release line, and how much is proven.
+/// The query parameters: the rules of a release line, and how much is proven.
 pub(super) const PARAMETERS: [&str; 2] = ["profile", "depth"];
 
 /// `GET /v1/verdicts/{name}`
@@ -79,8 +79,8 @@ pub(super) async fn one(
     varying(response)
 }
 
-/// The verdict in the cache, where no place is left for a request: nothing is run for it, nothing signed, and its bytes
-/// are those that other answers share, so the name stands in its normal form. Else the refusal.
+/// Returns the cached verdict when no request slot is free. Nothing is resolved or signed for it. Its bytes are shared
+/// with other responses, so the name appears in its normal form. If the verdict is not cached, returns the refusal.
 async fn without_place(state: &AppState, question: &Question, headers: &HeaderMap, refusal: Refusal) -> Response {
     let refused = || problem::refused(refusal, None);
     let is_plain = Form::asked(headers) == Form::Plain && !wants_events(headers);
@@ -90,14 +90,14 @@ async fn without_place(state: &AppState, question: &Question, headers: &HeaderMa
     }
     let Ok(Some(resolution)) = state.admission.known(question).await else { return refused() };
     if resolution.verdict().state == verdict::State::Indeterminate {
-        // What was true a moment ago would be written anew for each answer.
+        // A stale verdict would have to be serialized separately for each response.
         return refused();
     }
     let cache_use = if demands_run(headers) { CacheUse::ForceRefused } else { CacheUse::Hit };
     described(state, question, &Answered { resolution, cache_use }, headers).await
 }
 
-/// The steps as they happen, then the verdict.
+/// Streams the steps as they happen, and then the verdict.
 async fn watched(state: Arc<AppState>, client: Client, permit: RequestPlace, question: Question) -> Response {
     if state.is_draining() {
         return problem::refused(Refusal::Draining, None);
@@ -111,7 +111,7 @@ async fn watched(state: Arc<AppState>, client: Client, permit: RequestPlace, que
     steps::stream(watch, cpu_share::within(work, verdict).boxed(), permit).await
 }
 
-/// An answer that would be another for another `Accept`.
+/// Marks a response as dependent on `Accept`.
 fn varying(mut response: Response) -> Response {
     response.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
     response
@@ -138,7 +138,7 @@ pub(super) async fn batch(
             let mut question = Question::new(name);
             question.profile.clone_from(&profile);
             question.depth = depth;
-            // The lines are made after this handler has ended.
+            // The lines are produced after this handler has returned.
             let work = state.work(client, Urgency::Document);
             async move { cpu_share::within(work, line(&state, client, question)).await }
         })
@@ -154,7 +154,7 @@ pub(super) async fn batch(
     response
 }
 
-/// A verdict in one line. For a name that was refused it is a problem with the additional member `name`.
+/// A verdict on one line. A refused name gets a problem with the additional member `name`.
 async fn line(state: &AppState, client: Client, question: Question) -> Bytes {
     let name = question.input.clone();
     let mut line = match state.admission.ask_patiently(client, question.clone()).await {
@@ -171,7 +171,7 @@ async fn line(state: &AppState, client: Client, question: Question) -> Bytes {
     line.into()
 }
 
-/// The verdict that is described: what was true a moment ago, where a run failed.
+/// The verdict to describe: the last known one if the resolution failed.
 async fn current(state: &AppState, question: &Question, answered: &Answered) -> Arc<Verdict> {
     let stale = stale(state, question, answered).await;
     Arc::clone(stale.as_ref().map_or_else(|| answered.resolution.verdict(), Stale::verdict))
@@ -205,12 +205,12 @@ impl Batch {
     }
 }
 
-/// The question of a name and a query.
+/// The question in a name and a query.
 fn asked(name: String, query: &str) -> Result<Question, String> {
     chosen(Question::new(name), query::read(query, PARAMETERS)?)
 }
 
-/// A question with what the parameters choose. An empty value chooses nothing.
+/// Applies the parameters to a question. An empty value chooses nothing.
 pub(super) fn chosen(question: Question, parameters: [Option<String>; 2]) -> Result<Question, String> {
     let [profile, depth] = parameters.map(|value| value.filter(|value| !value.is_empty()));
     let depth = depth.as_deref().map(read_depth).transpose()?;
@@ -222,13 +222,14 @@ fn read_depth(text: &str) -> Result<Depth, String> {
     depth.ok_or_else(|| "expected the depth identity or schemas".to_owned())
 }
 
-/// Whether the request says `Cache-Control: no-cache`.
+/// Whether the request has `Cache-Control: no-cache`.
 fn demands_run(headers: &HeaderMap) -> bool {
     let values = headers.get_all(CACHE_CONTROL).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|directive| directive.trim().eq_ignore_ascii_case("no-cache"))
 }
 
-/// What was true a moment ago, where the answer is a failure. A client that demanded a run gets what the run found.
+/// The last known verdict, if the resolution failed. A client that forced a resolution gets the result of that
+/// resolution.
 async fn stale(state: &AppState, question: &Question, answered: &Answered) -> Option<Stale> {
     let failed = answered.resolution.verdict().state == verdict::State::Indeterminate;
     if !failed || !matches!(answered.cache_use, CacheUse::Hit | CacheUse::Miss) {
@@ -237,7 +238,8 @@ async fn stale(state: &AppState, question: &Question, answered: &Answered) -> Op
     state.resolver.stale(question).await.ok().flatten()
 }
 
-/// What was true a moment ago, marked as such. It has no tag, so that no client takes it for the copy that it keeps.
+/// A response with the last known verdict, marked as stale. It has no entity tag, so that no client mistakes it for the
+/// copy that it has cached.
 fn described_as_stale(state: &AppState, stale: &Stale, failure: &Verdict) -> Response {
     let Rendered { body, lease, .. } = Rendered::json(stale.verdict());
     let mut response = Response::new(Body::from(body));
@@ -250,10 +252,10 @@ fn described_as_stale(state: &AppState, stale: &Stale, failure: &Verdict) -> Res
     response
 }
 
-/// The verdict, with all that a cache needs to know.
+/// A response with the verdict, and with all headers that a cache needs.
 async fn described(state: &AppState, question: &Question, answered: &Answered, request: &HeaderMap) -> Response {
     let form = Form::asked(request);
-    // What is signed was found by a run.
+    // Only verdicts of the current resolution are signed.
     if let (Form::Plain, Some(stale)) = (form, stale(state, question, answered).await) {
         return described_as_stale(state, &stale, answered.resolution.verdict());
     }
@@ -280,7 +282,7 @@ async fn described(state: &AppState, question: &Question, answered: &Answered, r
     response
 }
 
-/// The signed form, where the request asks for it. `Ok(None)` where plain JSON will do.
+/// The signed form, if the request asks for it. Returns `Ok(None)` if plain JSON is acceptable.
 async fn signed_if_asked(state: &AppState, resolution: &Resolution, form: Form) -> Result<Option<Rendered>, String> {
     if form == Form::Plain {
         return Ok(None);
@@ -308,7 +310,7 @@ mod tests {
     use crate::resolve::CacheStatus;
     use crate::sandbox::Sandbox;
 
-    /// A reader that is slow, or gone, has no run made for lines that it does not take.
+    /// A slow or disconnected reader causes no resolutions for lines that it does not read.
     #[tokio::test]
     async fn a_batch_runs_no_further_ahead_than_its_reader() {
         let sandbox = Sandbox::start().await.expect("the sandbox starts");

@@ -1,5 +1,5 @@
-//! A stream that fails when its reader takes nothing for too long: hyper limits how slowly a request may arrive, but
-//! not how slowly an answer may be read.
+//! A stream that fails if its reader takes no bytes for too long. hyper limits how slowly a request may arrive, but not
+//! how slowly a response may be read.
 
 use std::future::Future as _;
 use std::io;
@@ -22,7 +22,7 @@ impl<S> WriteTimeout<S> {
         Self { stream, limit, stalled: None }
     }
 
-    /// Passes on a result. Without progress the time runs, and at the limit the write fails.
+    /// Forwards a poll result. Without progress a timer runs, and when it expires the write fails.
     fn watch<T>(&mut self, polled: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         if polled.is_ready() || clresolve_core::mutant!("unread-answers") {
             self.stalled = None;

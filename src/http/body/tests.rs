@@ -1,4 +1,4 @@
-//! A client that hangs up frees nothing early: its document keeps its place to the end of the work on it.
+//! A client that disconnects frees no memory early: its document keeps its slots until all work on it has ended.
 
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr};
@@ -18,7 +18,7 @@ use crate::sandbox::Sandbox;
 const NAME: &str = "summarizeagent.eth";
 const CLIENT: Client = Client::Address(IpAddr::V4(Ipv4Addr::LOCALHOST));
 
-/// A daemon on the sandbox, without its listener, that knows [`NAME`].
+/// A daemon on the sandbox, without a listener, that has [`NAME`] in its cache.
 struct Daemon {
     in_force: Arc<InForce>,
     _sandbox: Sandbox,
@@ -31,7 +31,7 @@ impl Daemon {
         config.timeout = Duration::from_secs(120);
         let resolver = Resolver::new(&config).await.expect("its configuration is good");
         let state = AppState::new(resolver.clone(), &config, None, None);
-        // What the chain announces is read again in jobs of its own, which these tests would take for theirs.
+        // Chain notifications trigger jobs of their own, which these tests would mistake for theirs.
         state.following.stop();
         resolver.resolve(NAME).await;
         Self { in_force: Arc::new(InForce::new(serving(state))), _sandbox: sandbox }
@@ -46,7 +46,8 @@ impl Daemon {
         decisions::decide(state, in_force, Extension(CLIENT), posted(body)).await
     }
 
-    /// Begins `question`, hangs up once it has a job in the pool, and says whether its document had its place until then.
+    /// Starts `question`, disconnects once it has a job in the pool, and returns whether its document kept its slots
+    /// until then.
     async fn keeps_its_place(&self, question: impl Future<Output = Response>, busy: Occupied) -> bool {
         let (state, pool) = (self.state(), Arc::clone(self.state().resolver.pool()));
         Occupied::wait_for_jobs(&pool, MAX_THREADS).await;
@@ -62,7 +63,7 @@ impl Daemon {
     }
 }
 
-/// Goes on with `question` until the busy pool has a job of it.
+/// Polls `question` until the busy pool has received a job from it.
 async fn handed_over(question: &mut (impl Future<Output = Response> + Unpin), pool: &CpuPool) {
     tokio::select! {
         response = question => panic!("it was answered: {}", response.status()),
@@ -95,8 +96,8 @@ async fn a_client_that_hangs_up_frees_no_place_before_its_document_is_read() {
     );
 }
 
-/// One client's small questions take a small part of its places, as many as it has connections; a body whose head does not
-/// say how long it is takes as much as its route permits.
+/// Small questions from one client use a small part of its slots, even on all its connections. A body whose head has no
+/// `Content-Length` uses as many slots as its route permits.
 #[tokio::test]
 async fn a_body_takes_as_many_places_as_its_head_announces() {
     const LIMIT: usize = 1 << 20;
@@ -126,7 +127,7 @@ async fn a_body_takes_as_many_places_as_its_head_announces() {
     take(Some("2")).await.expect("a small one finds its place beside them");
 }
 
-/// The question is read, and its judgement waits.
+/// The question has been parsed, and judging it waits.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_hangs_up_frees_no_place_before_its_payment_is_judged() {
     let daemon = Daemon::start().await;
@@ -137,7 +138,7 @@ async fn a_client_that_hangs_up_frees_no_place_before_its_payment_is_judged() {
     handed_over(&mut question, &pool).await;
     let busy = Occupied::whole(&pool);
     Occupied::wait_for_jobs(&pool, 2 * MAX_THREADS + 1).await;
-    // The job that reads ends. The one that judges will stand behind those that go on.
+    // The parsing job ends. The judging job will queue behind the running ones.
     first.release().await;
     assert!(daemon.keeps_its_place(question, busy).await);
 }

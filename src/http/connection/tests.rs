@@ -5,16 +5,16 @@ use tokio::sync::Notify;
 
 use super::*;
 
-/// Longer than anything here takes, even on a busy machine.
+/// Longer than any step of these tests takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Far longer than a stalled write may take.
 const STALLED: Duration = Duration::from_secs(20);
 
-/// In every answer of the handler, and in none that hyper makes by itself.
+/// Present in every response of the handler, and in none that hyper generates itself.
 const OURS: &str = "x-content-type-options: nosniff";
 
-/// What is malformed or too large, with the status of hyper's refusal; nothing where hyper says nothing.
+/// Malformed or oversized heads, with the status of hyper's rejection. The list is empty if hyper sends no response.
 const BAD_HEADS: [(&str, &[&str]); 22] = [
     ("\u{16}\u{3}\u{1}", &["400"]),
     ("G{T / HTTP/1.1\r\n\r\n", &["400"]),
@@ -46,7 +46,7 @@ fn limits() -> HttpConfig {
     limits
 }
 
-/// Serves one connection whose handler answers everything with 200, and drops it at its end.
+/// Serves one connection whose handler answers every request with 200, and drops the stream at the end.
 async fn serve_all(near: DuplexStream, limits: HttpConfig) {
     let activity = Arc::new(Activity::new());
     let handle = |_: Request<Body>| async {
@@ -59,7 +59,7 @@ async fn serve_all(near: DuplexStream, limits: HttpConfig) {
     let _ = serve(near, &limits, &activity, handle, ended).await;
 }
 
-/// The answers to `sent`, after which the client sends no more.
+/// The responses to `sent`, after which the client closes its sending side.
 async fn answers_to(sent: &[u8]) -> String {
     let (near, mut far) = duplex(1 << 20);
     let served = tokio::spawn(serve_all(near, limits()));
@@ -71,7 +71,7 @@ async fn answers_to(sent: &[u8]) -> String {
     String::from_utf8(answers).expect("ASCII")
 }
 
-/// The statuses of these answers. Every answer that is not the handler's is a bare 4xx.
+/// The statuses of these responses. Every response that is not the handler's is a bare 4xx.
 fn statuses(answers: &str) -> Vec<&str> {
     let answers = answers.split("HTTP/1.").skip(1);
     answers
@@ -187,7 +187,7 @@ async fn a_client_that_keeps_its_side_open_is_left_after_a_time() {
     assert_eq!(said, "");
 }
 
-/// A client that reads nothing holds its connection for the time that a stalled write has, and no longer.
+/// A client that reads nothing holds its connection for the duration of the write timeout, and no longer.
 #[tokio::test]
 async fn a_client_that_does_not_read_its_answer_is_left() {
     let (near, mut far) = duplex(64);
@@ -245,7 +245,7 @@ async fn a_connection_that_lingers_makes_room() {
     assert!(began.elapsed() < LINGER_TIME, "it reads on for a client that has its answer");
 }
 
-/// What was sent behind it is not read, and its answer is not lost.
+/// Requests pipelined after the one in progress are not read, and its response is not lost.
 #[tokio::test]
 async fn a_connection_that_makes_room_gives_the_answer_in_work_and_no_other() {
     let (near, mut far) = duplex(1 << 20);

@@ -1,13 +1,15 @@
-//! Foreign text and signs, as HTML.
+//! Renders foreign text and icons as HTML.
 
 use jiff::Timestamp;
 
 use crate::text::Foreign;
 
-/// Characters of foreign text that are shown: longer than any line of records to set, which are there to be copied.
+/// Maximum number of characters shown of foreign text. It exceeds any line of suggested records, which are meant to be
+/// copied.
 const SHOWN: usize = 1_000;
 
-/// Foreign text, as text of an element or of a quoted attribute. It and [`verbatim`] are the only ways for it into the page.
+/// Escapes foreign text for element content or a quoted attribute. This and [`verbatim`] are the only ways to put
+/// foreign text into the page.
 pub(super) fn foreign(text: &str) -> String {
     if clresolve_core::mutant!("explorer-shows-markup") {
         return text.to_owned();
@@ -15,29 +17,29 @@ pub(super) fn foreign(text: &str) -> String {
     Foreign::new(text).at_most(SHOWN).html().to_string()
 }
 
-/// Foreign text, as a value that is sent or copied as it is.
+/// Escapes foreign text at full length, as a value that is submitted or copied.
 pub(super) fn verbatim(text: &str) -> String {
     Foreign::new(text).verbatim_html().to_string()
 }
 
-/// Foreign text as code.
+/// Foreign text in a `code` element.
 pub(super) fn code(text: &str) -> String {
     format!("<code>{}</code>", foreign(text))
 }
 
-/// A row of a list of facts. `value` is HTML.
+/// A row in a list of facts. `value` is HTML.
 pub(super) fn fact(label: &str, value: &str) -> String {
     format!("<div><dt>{label}</dt><dd>{value}</dd></div>")
 }
 
-/// A section with its heading, and facts in it. Without facts there is none.
+/// A section with a heading and facts. Empty if there are no facts.
 pub(super) fn facts(id: &str, heading: &str, lead: &str, facts: &[String]) -> String {
     let list = if facts.is_empty() { String::new() } else { format!("<dl>{}</dl>", facts.concat()) };
     let lead = if lead.is_empty() { String::new() } else { format!("<p>{lead}</p>") };
     format!("<section class=\"facts\" aria-labelledby=\"{id}\"><h2 id=\"{id}\">{heading}</h2>{lead}{list}</section>\n")
 }
 
-/// `number` with commas between groups of three digits.
+/// `number` with commas as thousands separators.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -50,7 +52,7 @@ pub(super) fn grouped(number: u64) -> String {
     grouped
 }
 
-/// An RFC 3339 time to the second, as people write it.
+/// An RFC 3339 time to the second, in a readable form.
 pub(super) fn moment(text: &str) -> String {
     match text.parse::<Timestamp>() {
         Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
@@ -58,7 +60,7 @@ pub(super) fn moment(text: &str) -> String {
     }
 }
 
-/// A digest or a CID with its middle left out: enough to compare two by eye.
+/// A digest or a CID with its middle elided: enough to compare two by eye.
 pub(super) fn short(digest: &str) -> String {
     let digest = digest.strip_prefix("sha256:").unwrap_or(digest);
     let characters = digest.chars().count();

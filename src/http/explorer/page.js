@@ -1,5 +1,6 @@
-// The explorer's script: shows the walk as it happens, copies, and has payment terms and receipts judged. The page works
-// without it. Foreign text is set as text alone; what is known of a name is the page that the daemon writes.
+// The explorer's script: shows a resolution while it runs, copies lines, and submits payment terms and receipts for
+// judgement. The page works without it. Foreign text is inserted only as text. The daemon renders everything that the
+// page states about a name.
 "use strict";
 
 const COPIED_FOR = 2000;
@@ -15,10 +16,10 @@ function element(tag, properties = {}, ...children) {
   return made;
 }
 
-/** What is being asked, by the element that its answer goes into. */
+/** Requests in progress, keyed by the element that displays their answer. */
 const open = new WeakMap();
 
-/** Ends what was asked for an element. The signal says when this question is ended by a later one. */
+/** Aborts the previous request for an element. The returned signal fires when a later request replaces this one. */
 function supersede(target) {
   open.get(target)?.abort();
   const latest = new AbortController();
@@ -26,12 +27,12 @@ function supersede(target) {
   return latest.signal;
 }
 
-/** Tells those who hear the page. */
+/** Announces a message to screen readers. */
 function say(text) {
   document.getElementById("live").textContent = text;
 }
 
-/** Whether the text went to the clipboard. Pages that came by http from another machine have none. */
+/** Copies the text and returns whether that worked. Pages loaded over http from another machine have no clipboard. */
 async function copied(text) {
   try {
     await navigator.clipboard.writeText(text);
@@ -41,7 +42,7 @@ async function copied(text) {
   }
 }
 
-/** Gives each line that is there to be copied its button. */
+/** Adds a copy button to each line that is meant to be copied. */
 function addCopyButtons() {
   for (const line of result.querySelectorAll(".copy")) {
     const text = line.textContent;
@@ -56,11 +57,11 @@ function addCopyButtons() {
   }
 }
 
-// The walk, as it happens
+// The resolution while it runs
 
 const ASKED = { began: ["running", "asking…"], ended: ["asked", "answered"] };
 
-/** What steps come to, the worst last. */
+/** The possible results of steps, worst last. */
 const RESULTS = ["skip", "pass", "unknown", "fail"];
 
 function show(stage, mark, word, ...sign) {
@@ -69,13 +70,13 @@ function show(stage, mark, word, ...sign) {
   stage.querySelector(".dot").replaceChildren(...sign);
 }
 
-/** Shows what a stage comes to, with the sign and the word of the daemon's own pages. */
+/** Shows the result of a stage, with the icon and the word from the daemon's own pages. */
 function showResult(stage, found) {
   const { content, dataset } = document.querySelector(`template[data-mark=${found}]`);
   show(stage, found, dataset.word, content.cloneNode(true));
 }
 
-/** Shows the picture alone, before the first step. */
+/** Shows only the diagram, before the first step. */
 function begin(name) {
   const picture = result.querySelector(".picture");
   result.replaceChildren(picture);
@@ -91,7 +92,7 @@ function begin(name) {
   say(`Asking about ${name}`);
 }
 
-/** A stage comes to the worst of its steps. That a source has answered proves nothing before the proof does. */
+/** The result of a stage is the worst of its steps. A source's response proves nothing until the proof step ends. */
 function judged(stage, step, found) {
   const worst = RESULTS[Math.max(RESULTS.indexOf(found), RESULTS.indexOf(stage.dataset.judged))];
   stage.dataset.judged = worst;
@@ -105,7 +106,7 @@ function judged(stage, step, found) {
   }
 }
 
-/** Shows what is told of a step. */
+/** Shows the event of a step. */
 function step({ step, status, result: found }) {
   const stages = [...result.querySelectorAll(".stage")];
   const stage = stages.find((one) => one.dataset.steps.split(" ").includes(step));
@@ -121,7 +122,7 @@ function step({ step, status, result: found }) {
   if (status === "began") say(`${stage.querySelector(".title").textContent}: asking`);
 }
 
-/** Puts the daemon's own page about the name in the place of the picture. */
+/** Replaces the diagram with the daemon's own page about the name. */
 async function finish(path, signal) {
   const answer = await fetch(path, { signal });
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -137,11 +138,11 @@ async function finish(path, signal) {
   result.focus({ preventScroll: true });
 }
 
-/** The page in the address; a place within it is not told apart. */
+/** The page in the address bar, without the fragment. */
 const place = () => location.pathname + location.search;
 let shown = place();
 
-/** Asks, and follows the walk. Where events do not come, the form goes its own way. */
+/** Starts a resolution and follows its events. If no events arrive, the form is submitted normally. */
 function ask(event) {
   const name = input.value.trim();
   if (!name || !window.EventSource) return;
@@ -169,9 +170,9 @@ function ask(event) {
   source.addEventListener("error", plainly);
 }
 
-// Papers: payment terms and receipts
+// Documents: payment terms and receipts
 
-/** The JSON of what was pasted: as it is, or as a header carries it. */
+/** The JSON in the pasted text: plain, or encoded as in a header. */
 function read(pasted) {
   const decoded = () => new TextDecoder().decode(Uint8Array.from(atob(pasted.trim()), (c) => c.charCodeAt(0)));
   for (const text of [() => pasted, decoded]) {
@@ -183,10 +184,10 @@ function read(pasted) {
   return null;
 }
 
-/** The question about a paper. Its JSON is sent as it was pasted, so that a member that is there twice is seen. */
+/** The question about a document. Its JSON is sent as pasted, so that the daemon can detect duplicate members. */
 function question(paper, name, verb, url) {
   if (Array.isArray(paper.value?.accepts)) {
-    // The URL that answered. What the terms say of it is what is to be judged.
+    // The URL that responded. The URL in the terms is what the daemon checks.
     const rest = JSON.stringify({ name, verb, url: url.trim() || null }).slice(0, -1);
     return { path: "/v1/decisions", body: `${rest},"paymentRequired":${paper.json}}` };
   }
@@ -197,7 +198,7 @@ const TONES = { allow: "good", trusted: "good", deny: "bad", untrusted: "bad" };
 
 const capitalised = (word) => word.charAt(0).toUpperCase() + word.slice(1);
 
-/** A ruling in words: a decision, what was found of a receipt, or a problem. */
+/** A result in words: a decision, the verification of a receipt, or a problem. */
 function ruling(answer) {
   const found = answer.decision?.decision ? answer.decision : answer;
   const word = found.decision ?? found.state ?? found.title ?? "No answer";
@@ -223,7 +224,7 @@ function ruling(answer) {
     element("p", { textContent: capitalised(word) + advice }), element("dl", {}, ...said(facts)));
 }
 
-/** Facts that there are, as rows. What was said above is not said again. */
+/** The available facts as rows, without those already shown above. */
 function said(facts) {
   const before = new Set();
   return facts.filter(([, value]) => value).map(([label, value, className = ""]) => [label, String(value), className])
@@ -232,7 +233,7 @@ function said(facts) {
       element("div", {}, element("dt", { textContent: label }), element("dd", { textContent, className })));
 }
 
-/** Asks for a ruling, and shows it. */
+/** Requests a result and shows it. */
 async function rule(output, path, body) {
   const signal = supersede(output);
   output.textContent = "Judging…";
@@ -246,7 +247,7 @@ async function rule(output, path, body) {
   }
 }
 
-/** Has a paper judged that the agent of `name` sent. */
+/** Submits a document that the agent of `name` sent. */
 function judge(event, name) {
   event.preventDefault();
   const { paper, verb, url } = event.target.elements;
@@ -261,7 +262,7 @@ function judge(event, name) {
   rule(output, path, body);
 }
 
-/** A form that has the daemon ask the seller what it demands, where it may. */
+/** A form with which the daemon queries the seller's terms, if that is permitted. */
 function addSeller(hero) {
   const seller = element("form", { className: "papers" },
     element("h2", { id: "seller", textContent: "Ask what it demands" }),

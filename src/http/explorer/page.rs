@@ -1,4 +1,5 @@
-//! The page: the form, the verdict large and in words, the walk, each reason, and what else the verdict says.
+//! Renders the page: the form, the verdict as a headline, the diagram of the resolution, each reason, and the rest of
+//! the verdict.
 
 use clresolve_core::reading::Grade;
 use clresolve_core::text::{capitalized, in_shell};
@@ -10,23 +11,23 @@ use crate::config::{ChainConfig, DEFAULT_PROFILE};
 use crate::reason::{Code, Effect, Fixer, Reason, Refusal, Step, title_of};
 use crate::verdict::{Anchor, Depth, Identity, Served, State, Verdict};
 
-/// What follows on a proven identity, as HTML: no verdict says whom to pay.
+/// What a proven identity implies, as HTML: no verdict decides whom to pay.
 const WHOM_TO_PAY: &str =
     "This does not cover whom to pay: <code>POST /v1/decisions</code> judges the terms of a seller.";
 
-/// What the sandbox calls its world: its verdicts prove nothing.
+/// The name of the sandbox network. Its verdicts prove nothing.
 const SANDBOX: &str = clresolve_core::world::SANDBOX;
 
-/// Coin types of EVM chains are the chain's identifier with this bit (ENSIP-11); the bit alone is any of them (ENSIP-19).
+/// Coin types of EVM chains are the chain ID with this bit (ENSIP-11). The bit alone stands for all of them (ENSIP-19).
 const EVM_COIN: u64 = 0x8000_0000;
 
 /// Ether's own coin type (SLIP-44).
 const ETHER_COIN: u64 = 60;
 
-/// Most addresses and endpoints that are listed: a name has one for each configured chain.
+/// Maximum number of addresses and endpoints that are listed. A name has one for each configured chain.
 const MAX_LISTED: usize = 20;
 
-/// The question of a page, as it was typed.
+/// The query of a page, as typed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PageQuery<'a> {
     pub(super) name: &'a str,
@@ -35,40 +36,40 @@ pub(super) struct PageQuery<'a> {
 }
 
 impl PageQuery<'_> {
-    /// What is chosen beside the name, by its parameter.
+    /// The query's choices besides the name, keyed by parameter.
     fn choices(self) -> impl Iterator<Item = (&'static str, String)> {
         let profile = self.profile.map(|profile| ("profile", profile.to_owned()));
         profile.into_iter().chain(self.depth.map(|depth| ("depth", depth.to_string())))
     }
 }
 
-/// What the gate says of a name.
+/// The gate's view of a name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AtGate<'a> {
-    /// The verdict under its own rules.
+    /// The verdict under the gate's own rules.
     pub(super) verdict: &'a Verdict,
-    /// The code of what it has against the agent.
+    /// The code of the gate's objection to the agent.
     pub(super) objection: Option<&'static str>,
 }
 
-/// What is shown about a name.
+/// What the page shows about a name.
 #[derive(Debug)]
 pub(super) enum Shown<'a> {
-    /// What is proven about it.
+    /// What is proven about the name.
     Verdict {
         verdict: &'a Verdict,
-        /// What the gate says, or why it could not be asked.
+        /// The gate's decision, or why it could not be obtained.
         gate: Result<AtGate<'a>, Refusal>,
-        /// The route by which the seller is asked, where that is permitted.
+        /// The route through which the seller is queried, if that is permitted.
         sellers: Option<&'static str>,
-        /// The world that was asked.
+        /// The network that was queried.
         chain: &'a ChainConfig,
     },
-    /// Why there is no answer, and more about it.
+    /// Why there is no answer, with details.
     Refusal(Refusal, &'a str),
 }
 
-/// The page before anything is asked.
+/// The page before a name is entered.
 pub(super) fn start(profile: &str) -> String {
     let lead = format!(
         "<p class=\"lead\">An ENS name says where an agent’s card is, what its hash is, and which entry to call. This page \
@@ -79,7 +80,7 @@ pub(super) fn start(profile: &str) -> String {
     document("clresolve: is this agent real?", "start", PageQuery::default(), &(lead + &walk::waiting()))
 }
 
-/// The page about a name.
+/// The page for a name.
 pub(super) fn write(query: PageQuery<'_>, shown: &Shown<'_>) -> String {
     match shown {
         Shown::Verdict { verdict, gate, sellers, chain } => {
@@ -90,7 +91,7 @@ pub(super) fn write(query: PageQuery<'_>, shown: &Shown<'_>) -> String {
     }
 }
 
-/// Choices that hold for the next question too, unless the reader unticks them.
+/// Choices that also apply to the next question, unless the user clears them.
 fn choices(query: PageQuery<'_>) -> String {
     let choice = |(key, value): (&str, String)| {
         let (value, shown) = (verbatim(&value), code(&value));
@@ -172,13 +173,13 @@ fn of_verdict(
     .concat()
 }
 
-/// The name in normal form, else as typed.
+/// The normalized name, or else the name as typed.
 fn name_of(verdict: &Verdict) -> &str {
     verdict.name.normalized.as_deref().unwrap_or(&verdict.name.input)
 }
 
-/// The state, large and in words, and what to do. `seller` is the route by which the script has the seller asked, where the
-/// gate lets the agent pass.
+/// The headline with the state and what to do. `seller` is the route through which the script queries the seller if the
+/// gate admits the agent.
 fn hero(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>, seller: Option<&str>) -> String {
     let name = name_of(verdict);
     let is_held = verdict.state == State::Trusted && !passes(gate);
@@ -222,7 +223,8 @@ fn hero(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>, seller: Option<&st
     )
 }
 
-/// What a reader takes away who reads no further: a trusted verdict says "trusted" only where the gate lets the agent pass.
+/// The conclusion for a reader who stops here. A trusted verdict is shown as "trusted" only if the gate admits the
+/// agent.
 fn headline(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>) -> (Mark, String) {
     match (verdict.state, gate) {
         (State::Trusted, Ok(AtGate { objection: Some(_), .. })) => (Mark::Fail, "Denied".to_owned()),
@@ -235,7 +237,7 @@ fn passes(gate: Result<AtGate<'_>, Refusal>) -> bool {
     gate.is_ok_and(|gate| gate.objection.is_none())
 }
 
-/// The rules, where they are not the gate's, as HTML.
+/// The rules as HTML, if they differ from the gate's.
 fn rules(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>) -> String {
     let of = |verdict: &Verdict| format!("{} to the depth {}", code(&verdict.profile.id), verdict.profile.depth);
     let (used, of_gate) = (of(verdict), gate.map(|gate| of(gate.verdict)));
@@ -248,7 +250,7 @@ fn rules(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>) -> String {
     format!("<p class=\"rules\">Judged by {used}. {gate}</p>")
 }
 
-/// What to do, as HTML.
+/// The recommended action, as HTML.
 fn advice(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>) -> String {
     let first = verdict.reasons.first();
     match verdict.state {
@@ -263,17 +265,17 @@ fn advice(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>) -> String {
     }
 }
 
-/// When another question may be answered otherwise, as the end of a paragraph.
+/// When asking again may give a different answer, as the end of a paragraph.
 fn when_to_ask_again(verdict: &Verdict) -> String {
     match (verdict.reasons.first(), verdict.freshness.retry_after) {
-        // Asked earlier it costs a run, and a newer block is not final for it.
+        // An earlier question costs a resolution and finds no newer finalized block.
         (Some(reason), _) if reason.code == Code::RecordPending => " Ask again in about 15 minutes.".to_owned(),
         (Some(reason), Some(seconds)) if reason.retryable => format!(" Ask again in {seconds} s."),
         _ => String::new(),
     }
 }
 
-/// What to do about an agent that is trusted: what the gate does.
+/// The recommended action for a trusted agent: it follows the gate's decision.
 fn at_gate(gate: Result<AtGate<'_>, Refusal>) -> String {
     let Ok(AtGate { verdict, objection }) = gate else { return "Do not rely on it yet.".to_owned() };
     if let Some(slug) = objection {
@@ -286,7 +288,7 @@ fn at_gate(gate: Result<AtGate<'_>, Refusal>) -> String {
     }
 }
 
-/// Every reason: what it means, what was expected and seen, and what to change.
+/// Every reason: its meaning, the expected and observed values, and the fix.
 fn reasons(query: PageQuery<'_>, verdict: &Verdict) -> String {
     let list: String = verdict.reasons.iter().map(reason).collect();
     let near_misses = verdict.profile.near_misses.iter();
@@ -350,7 +352,7 @@ fn reason(reason: &Reason) -> String {
     )
 }
 
-/// What to change: a line of a text record where one is proposed.
+/// The fix, with a text record line if one is proposed.
 fn fix(fix: &str) -> String {
     match fix.strip_prefix("set ").and_then(|line| line.split_once(" to ")) {
         Some((key, value)) => format!(
@@ -362,7 +364,7 @@ fn fix(fix: &str) -> String {
     }
 }
 
-/// A line that is there to be copied. `line` is HTML without elements; the script adds the button.
+/// A line that is meant to be copied. `line` is HTML without elements. The script adds the copy button.
 fn copied(line: &str) -> String {
     format!("<pre class=\"copy\" tabindex=\"0\"><code>{line}</code></pre>")
 }
@@ -441,7 +443,7 @@ fn vouched(anchor: &Anchor) -> String {
     }
 }
 
-/// The addresses that the name publishes, and where it is to be called.
+/// The addresses that the name publishes, and its endpoints.
 fn payee(verdict: &Verdict) -> String {
     let records = verdict.steps.iter().find(|report| report.step == Step::Records);
     let of = |member: &str| records.and_then(|report| report.evidence[member].as_object());
@@ -466,7 +468,7 @@ fn network(coin: &str) -> String {
     }
 }
 
-/// A value of a record, or why it cannot be used.
+/// The value of a record, or why it is unusable.
 fn published(value: &Value) -> String {
     match value.as_str() {
         Some(text) => code(text),
@@ -474,7 +476,7 @@ fn published(value: &Value) -> String {
     }
 }
 
-/// What this daemon holds and remembers of the name.
+/// What this daemon has cached and remembered about the name.
 fn memory(verdict: &Verdict) -> String {
     let freshness = &verdict.freshness;
     let served = match freshness.served {
@@ -496,7 +498,7 @@ fn memory(verdict: &Verdict) -> String {
     facts("memory", "What this daemon remembers", "", &rows)
 }
 
-/// The same question in other ways. The program's own defaults go without saying, those of this daemon do not.
+/// The same question for other clients. The program's own defaults are omitted, those of this daemon are not.
 fn commands(verdict: &Verdict, chain: &ChainConfig) -> String {
     let Some(name) = &verdict.name.normalized else { return String::new() };
     let world = world(chain);
@@ -513,8 +515,8 @@ fn commands(verdict: &Verdict, chain: &ChainConfig) -> String {
     head.replace("</section>", &format!("{}</section>", copied(&verbatim(&command))))
 }
 
-/// The options with which the program asks the same world, each with a space behind it. Endpoints are left out: their URLs
-/// may hold keys.
+/// The command line options that select the same network, each followed by a space. Endpoints are omitted because their
+/// URLs may contain keys.
 fn world(chain: &ChainConfig) -> String {
     let usual = ChainConfig::default();
     let is_sandbox = chain.world == SANDBOX;

@@ -1,21 +1,21 @@
-//! The picture of the walk: name → chain → two sources → proof → card → verdict.
+//! Draws the diagram of a resolution: name → chain → two sources → proof → card → verdict.
 
 use super::html::{foreign, grouped, short};
 use crate::reason::{Effect, Reason, Step};
 use crate::verdict::{State, Status, StepReport, Verdict};
 
-/// How a stage of the picture stands.
+/// The status of a stage in the diagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     /// Nothing has been asked yet.
     Waiting,
-    /// Decided, and right.
+    /// Decided: passed.
     Pass,
-    /// Decided, and wrong.
+    /// Decided: failed.
     Fail,
     /// Not decided.
     Unknown,
-    /// Not needed, or moot.
+    /// Not needed, or irrelevant after an earlier stage.
     Skip,
 }
 
@@ -31,7 +31,7 @@ impl Mark {
         }
     }
 
-    /// What the sign says.
+    /// The icon's text.
     const fn word(self) -> &'static str {
         match self {
             Self::Waiting => "to be proven",
@@ -42,7 +42,7 @@ impl Mark {
         }
     }
 
-    /// The mark of the worst of several; a stage of which all is skipped is skipped.
+    /// The worst of several marks. A stage whose steps are all skipped is skipped.
     fn worst(marks: impl Iterator<Item = Self>) -> Self {
         let weight = |mark: &Self| match mark {
             Self::Skip | Self::Waiting => 0,
@@ -75,7 +75,7 @@ impl From<State> for Mark {
     }
 }
 
-/// The sign of a mark. Its form says as much as its colour.
+/// The icon of a mark. Its shape carries the same information as its colour.
 pub(super) const fn sign(mark: Mark) -> &'static str {
     match mark {
         Mark::Waiting => SIGN_WAITING,
@@ -86,7 +86,7 @@ pub(super) const fn sign(mark: Mark) -> &'static str {
     }
 }
 
-/// Draws a sign: a line in a square of 24.
+/// Draws an icon: a line in a 24 by 24 square.
 macro_rules! drawn {
     ($path:literal) => {
         concat!("<svg class=\"sign\" viewBox=\"0 0 24 24\" aria-hidden=\"true\">", $path, "</svg>")
@@ -100,11 +100,11 @@ const SIGN_UNKNOWN: &str =
     drawn!("<path d=\"M8.6 9a3.5 3.5 0 1 1 5 3.1c-1.1.6-1.6 1.3-1.6 2.4\"/><path d=\"M12 18.4v.2\"/>");
 const SIGN_SKIP: &str = drawn!("<path d=\"M6.5 12h11\"/>");
 
-/// A stage of the picture.
+/// A stage of the diagram.
 struct Stage {
     id: &'static str,
     title: &'static str,
-    /// What it proves.
+    /// What the stage proves.
     asks: &'static str,
     steps: &'static [Step],
 }
@@ -124,12 +124,12 @@ const CARD: Stage = Stage {
 };
 const VERDICT: Stage = Stage { id: "verdict", title: "Verdict", asks: "One answer, with its evidence", steps: &[] };
 
-/// The picture before anything was asked.
+/// The diagram before a name is entered.
 pub(super) fn waiting() -> String {
     picture(&|stage| Caption { mark: Mark::Waiting, word: Mark::Waiting.word(), seen: stage.asks.to_owned() })
 }
 
-/// The picture of a verdict.
+/// The diagram of a verdict.
 pub(super) fn of(verdict: &Verdict) -> String {
     picture(&|stage| {
         if stage.id == VERDICT.id {
@@ -140,11 +140,11 @@ pub(super) fn of(verdict: &Verdict) -> String {
     })
 }
 
-/// What is told of a stage.
+/// The text below a stage.
 struct Caption {
     mark: Mark,
     word: &'static str,
-    /// In a few words, as HTML.
+    /// A few words, as HTML.
     seen: String,
 }
 
@@ -177,7 +177,7 @@ fn picture(caption: &dyn Fn(&Stage) -> Caption) -> String {
     )
 }
 
-/// The sign and the word of each mark, for the script that shows a walk as it happens. Nobody sees them here.
+/// The icon and the word of each mark, hidden, for the script that shows a resolution while it runs.
 fn samples() -> String {
     let sample = |mark: Mark| {
         let (class, word, sign) = (mark.class(), mark.word(), sign(mark));
@@ -200,13 +200,14 @@ fn mark(stage: &Stage, verdict: &Verdict) -> Mark {
     Mark::worst(by_steps.chain(gave_others(stage, verdict).map(|_| Mark::Fail)))
 }
 
-/// Why a source fails that gave other bytes: the proof finds it, and the source is where.
+/// The reason of a source that returned wrong bytes. The proof step detects them, but the failure is shown at the
+/// source.
 fn gave_others<'v>(stage: &Stage, verdict: &'v Verdict) -> Option<&'v Reason> {
     let of_source = |reason: &&Reason| reason.step == Step::Integrity && reason.place.as_deref() == Some(stage.id);
     verdict.reasons.iter().filter(|reason| reason.effect == Effect::Fail).find(of_source)
 }
 
-/// What a stage saw, in a few words: where it does not hold, the code that says why.
+/// What a stage found, in a few words. A stage that failed shows the reason code.
 fn seen(stage: &Stage, mark: Mark, verdict: &Verdict) -> String {
     let effect = match mark {
         Mark::Fail => Some(Effect::Fail),
@@ -239,7 +240,7 @@ fn seen(stage: &Stage, mark: Mark, verdict: &Verdict) -> String {
     words.unwrap_or_else(|| "nothing to judge".to_owned())
 }
 
-/// What a source of the card gave, or why it gave nothing.
+/// What a source of the card returned, or why it returned nothing.
 fn source(report: &StepReport, how: &str) -> Option<String> {
     let evidence = &report.evidence;
     let how = evidence["proven_by"].as_str().unwrap_or(how);

@@ -1,12 +1,12 @@
-//! The schemas of the description: those of `schemas/`, and those of problems, of the lines of a batch, and of the events
-//! of a walk.
+//! The schemas of the description: those of `schemas/`, and those of problems, of the lines of a batch, and of the
+//! events of a resolution.
 
 use serde_json::{Map, Value, json};
 
 use crate::reason::{Code, Refusal};
 use crate::verdict::State;
 
-/// A document that answers have.
+/// A document that occurs in responses.
 #[derive(Clone, Copy)]
 pub(in crate::http) enum Component {
     Decision,
@@ -18,10 +18,10 @@ pub(in crate::http) enum Component {
     Reason,
     Receipt,
     Request,
-    /// What happens in a step of a walk.
+    /// An event within a step of a resolution.
     Step,
     Verdict,
-    /// What a watched walk sends: steps, and what it ends with.
+    /// An event of a resolution's event stream: a step, or the final verdict or problem.
     WalkEvent,
 }
 
@@ -41,12 +41,12 @@ impl Component {
         Self::WalkEvent,
     ];
 
-    /// A reference to it.
+    /// A `$ref` to the component.
     pub(in crate::http) fn reference(self) -> Value {
         json!({"$ref": format!("{PLACE}{}", self.name())})
     }
 
-    /// A reference to one of its definitions.
+    /// A `$ref` to one of its definitions.
     pub(in crate::http) fn reference_to(self, definition: &str) -> Value {
         json!({"$ref": format!("{PLACE}{}.{definition}", self.name())})
     }
@@ -87,13 +87,13 @@ impl Component {
     }
 }
 
-/// The states of a verdict.
+/// The possible states of a verdict.
 const STATES: [&str; 3] = [State::Trusted.as_str(), State::Untrusted.as_str(), State::Indeterminate.as_str()];
 
-/// Where OpenAPI keeps schemas.
+/// The path of schemas in an OpenAPI document.
 const PLACE: &str = "#/components/schemas/";
 
-/// All schemas, with their definitions beside them: generators of clients follow no `$id`.
+/// All schemas, with their definitions alongside. Client generators do not follow `$id`.
 pub(super) fn all() -> Map<String, Value> {
     let mut schemas = Map::new();
     for component in Component::ALL {
@@ -120,7 +120,7 @@ fn into_members(value: Value) -> Option<Map<String, Value>> {
     }
 }
 
-/// Makes references to definitions of the component's own file references to where they stand now.
+/// Rewrites references to definitions in the component's own file to their new location.
 fn relocate(schema: &mut Value, component: Component) {
     match schema {
         Value::Object(members) => {
@@ -136,7 +136,7 @@ fn relocate(schema: &mut Value, component: Component) {
     }
 }
 
-/// RFC 9457, with the members that this daemon adds.
+/// A problem document (RFC 9457) with the daemon's additional members.
 fn problem() -> Value {
     let codes = Refusal::ALL.iter().map(|refusal| refusal.slug()).chain(Code::ALL.iter().map(|code| code.slug()));
     json!({
@@ -160,7 +160,7 @@ fn problem() -> Value {
     })
 }
 
-/// A problem that a verdict stands for.
+/// A problem that carries a verdict.
 fn objection() -> Value {
     json!({
         "title": "objection",
@@ -169,7 +169,7 @@ fn objection() -> Value {
     })
 }
 
-/// The data of an event of a walk.
+/// The data of an event of a resolution.
 fn walk_event() -> Value {
     json!({
         "title": "walk event",
@@ -178,7 +178,7 @@ fn walk_event() -> Value {
     })
 }
 
-/// A line of a batch's answer.
+/// A line in the response to a batch.
 fn line() -> Value {
     let refused = json!({"allOf": [Component::Problem.reference(), {"required": ["name"]}]});
     json!({

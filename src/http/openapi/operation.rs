@@ -1,4 +1,4 @@
-//! One method of a route, as OpenAPI describes it.
+//! Builds the OpenAPI description of one method of a route.
 
 use std::collections::BTreeMap;
 
@@ -9,28 +9,28 @@ use super::components::Component;
 use crate::http::problem;
 use crate::reason::Refusal;
 
-/// RFC 9457.
+/// Defined in RFC 9457.
 const PROBLEM: &str = "application/problem+json";
 
-/// When to ask again: with what refuses for a while, and with what could not be decided.
+/// When to ask again. Set on temporary refusals and on verdicts that could not be decided.
 pub(super) const RETRY_AFTER: &str = "Retry-After";
 
-/// What any route but the gate's may refuse with.
+/// Refusals that every route except the gate's may return.
 const GENERAL: [Refusal; 2] = [Refusal::RequestMalformed, Refusal::InternalError];
 
-/// What any route of the report face may refuse with beside that: a request needs a place there, of which each client has
-/// a share.
+/// Further refusals that every route of the report API may return: its requests need a slot, and each client has a
+/// share of the slots.
 const WITHOUT_PLACE: [Refusal; 2] = [Refusal::ClientOverQuota, Refusal::Overloaded];
 
-/// What one method of a route takes and answers.
+/// The parameters, request body and responses of one method of a route.
 pub(in crate::http) struct Operation {
     method: &'static str,
-    /// Its name in clients that are generated. The methods of one path of the gate share one.
+    /// The `operationId`, from which client generators derive a function name. The methods of one gate path share one.
     id: Option<&'static str>,
     summary: &'static str,
     parameters: Vec<Value>,
     body: Option<Value>,
-    /// By status: what it means, and the body by media type.
+    /// By status: the meaning, and the body by media type.
     answers: BTreeMap<u16, Answer>,
     refusals: Vec<Refusal>,
 }
@@ -52,7 +52,7 @@ impl Operation {
         Self::of_health(id, summary).refuses(&WITHOUT_PLACE)
     }
 
-    /// One that needs no place.
+    /// An operation that needs no slot.
     pub(super) fn of_health(id: &'static str, summary: &'static str) -> Self {
         Self { id: Some(id), ..Self::bare("get", summary) }.refuses(&GENERAL)
     }
@@ -61,13 +61,13 @@ impl Operation {
         Self { id: Some(id), ..Self::bare("post", summary) }.refuses(&GENERAL).refuses(&WITHOUT_PLACE)
     }
 
-    /// A segment of the path.
+    /// Adds a path parameter.
     pub(super) fn segment(self, name: &str, meaning: &str) -> Self {
         let schema = json!({"type": "string", "minLength": 1});
         self.parameter(json!({"name": name, "in": "path", "required": true, "description": meaning, "schema": schema}))
     }
 
-    /// A parameter of the query that may be left out.
+    /// Adds an optional query parameter.
     pub(super) fn query(self, name: &str, meaning: &str, schema: Value) -> Self {
         self.parameter(json!({"name": name, "in": "query", "description": meaning, "schema": schema}))
     }
@@ -77,7 +77,7 @@ impl Operation {
         self
     }
 
-    /// Takes JSON of this schema.
+    /// Adds a JSON request body with this schema.
     pub(super) fn takes(mut self, schema: Value) -> Self {
         self.body = Some(json!({"required": true, "content": {"application/json": {"schema": schema}}}));
         self.refuses(&[
@@ -88,7 +88,7 @@ impl Operation {
         ])
     }
 
-    /// Answers with a body of this media type.
+    /// Adds a response with a body of this media type.
     pub(super) fn answers(mut self, status: StatusCode, meaning: &'static str, media: &str, schema: Value) -> Self {
         let answer = self.answers.entry(status.as_u16()).or_default();
         answer.meaning = meaning;
@@ -96,23 +96,23 @@ impl Operation {
         self
     }
 
-    /// Answers 200 with JSON.
+    /// Adds a 200 response with JSON.
     pub(super) fn answers_json(self, schema: Value, meaning: &'static str) -> Self {
         self.answers(StatusCode::OK, meaning, "application/json", schema)
     }
 
-    /// Answers with a problem that no refusal stands for.
+    /// Adds a problem response that corresponds to no refusal.
     pub(super) fn answers_problem(self, status: StatusCode, meaning: &'static str) -> Self {
         self.answers(status, meaning, PROBLEM, Component::Problem.reference())
     }
 
-    /// Answers 200 with text that is made of JSON documents, as events and lines are.
+    /// Adds a 200 response with text that contains several JSON documents, such as events or lines.
     pub(super) fn answers_many(self, meaning: &'static str, media: &str, one: Component) -> Self {
         let schema = json!({"type": "string", "contentMediaType": media, "contentSchema": one.reference()});
         self.answers(StatusCode::OK, meaning, media, schema)
     }
 
-    /// Answers 409 where the verdict stands against it.
+    /// Adds the 409 response for a verdict that is not trusted.
     pub(super) fn not_trusted(mut self) -> Self {
         let answer = self.answers.entry(StatusCode::CONFLICT.as_u16()).or_default();
         answer.meaning = "The name is not trusted.";
@@ -121,13 +121,13 @@ impl Operation {
         self
     }
 
-    /// Answers without a body.
+    /// Adds a response without a body.
     pub(super) fn answers_bare(mut self, status: StatusCode, meaning: &'static str) -> Self {
         self.answers.entry(status.as_u16()).or_default().meaning = meaning;
         self
     }
 
-    /// Sets this header in each answer that is described so far.
+    /// Adds this header to each response described so far.
     pub(super) fn with_header(mut self, name: &str, meaning: &str) -> Self {
         for answer in self.answers.values_mut() {
             answer.headers.insert(name.to_owned(), json!({"description": meaning, "schema": {"type": "string"}}));
@@ -135,7 +135,7 @@ impl Operation {
         self
     }
 
-    /// Answers that the client has the current body, where `If-None-Match` names its tag.
+    /// Adds the response for a client whose copy is current, by `If-None-Match`.
     pub(super) fn tagged(self) -> Self {
         let (meaning, asks) = ("An entity tag; send it as If-None-Match.", "The entity tag of a body that you have.");
         let schema = json!({"type": "string"});
@@ -144,7 +144,7 @@ impl Operation {
             .with_header("ETag", meaning)
     }
 
-    /// May start a run, which the daemon bounds.
+    /// Adds the responses of an operation that may start a resolution, which the daemon limits.
     pub(super) fn runs(self) -> Self {
         self.refuses(&[Refusal::Draining, Refusal::RunOverdue, Refusal::HostUnexpected])
     }
@@ -154,7 +154,7 @@ impl Operation {
         self
     }
 
-    /// The method, and the operation as OpenAPI has it.
+    /// The method and the OpenAPI operation object.
     pub(in crate::http) fn document(&self) -> (String, Value) {
         let mut responses: Map<String, Value> =
             self.answers.iter().map(|(status, answer)| (status.to_string(), answer.document())).collect();

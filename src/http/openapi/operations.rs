@@ -1,4 +1,4 @@
-//! What each method of each route takes and answers.
+//! The parameters and responses of every method of every route.
 
 use axum::http::StatusCode;
 use clresolve_core::schema::{read_as, written_of};
@@ -19,10 +19,10 @@ use crate::sign;
 use crate::system::CardSystem;
 use crate::verdict::Depth;
 
-/// Methods that a proxy may ask the gate with.
+/// The methods with which a proxy may call the gate.
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
-/// Meanings of parameters and headers that several routes have.
+/// Descriptions of parameters and headers that several routes share.
 const PROFILE: &str = "The rules of a release line; the configured ones by default.";
 const DEPTH: &str = "How much is proven; the configured depth by default.";
 const CACHE_STATUS: &str = "Whether the cache answered (RFC 9211).";
@@ -30,7 +30,7 @@ const ANEW: &str = "`no-cache` forces a run, at most one per question in 10 s. E
 const AGE: &str = "Seconds since it was made.";
 const SYSTEM: &str = "The card's system; recognised by default.";
 
-/// Plain text, as health and counts are.
+/// Plain text, for health and metrics.
 const TEXT: &str = "text/plain";
 
 /// A page for people.
@@ -56,7 +56,7 @@ pub(in crate::http) fn envoy_for_path() -> Vec<Operation> {
     gate(|operation| with_verb(with_name(operation)).segment("ignored", "The path of the request that is judged."))
 }
 
-/// Any method of a path of the gate.
+/// An operation for every method of a gate path.
 fn gate(describe: impl Fn(Operation) -> Operation) -> Vec<Operation> {
     let one = |method| {
         describe(Operation::bare(method, "May a request to the agent pass?"))
@@ -304,7 +304,7 @@ pub(in crate::http) fn metrics() -> Operation {
 }
 
 impl Operation {
-    /// Says how the cache was used.
+    /// Adds the headers that describe cache use.
     fn cached(self) -> Self {
         self.with_header("Cache-Status", CACHE_STATUS).with_header("Age", AGE)
     }
@@ -338,7 +338,7 @@ fn with_network(operation: Operation) -> Operation {
     operation.query(network, "A CAIP-2 network that the card must list.", text())
 }
 
-/// What a card is found to be by itself.
+/// The judgement of a card by itself.
 fn card_judgement() -> Value {
     let members = [
         ("flavour", or_null(systems())),
@@ -350,7 +350,7 @@ fn card_judgement() -> Value {
     object(members, [("profile", text())])
 }
 
-/// What a decision is made about, with this as the payment header, and further members that must be there.
+/// The input of a decision with this payment header schema and further required members.
 fn with_header(header: &Value, further: &[&str]) -> Value {
     let mut question = DecisionRequest::schema();
     for demand in question["oneOf"].as_array_mut().into_iter().flatten() {
@@ -361,7 +361,7 @@ fn with_header(header: &Value, further: &[&str]) -> Value {
     question
 }
 
-/// An object with members that must be there, members that may be there, and no others.
+/// An object with required members, optional members, and no others.
 fn object(
     required: impl IntoIterator<Item = (&'static str, Value)>,
     optional: impl IntoIterator<Item = (&'static str, Value)>,
@@ -381,7 +381,7 @@ fn or_null(schema: Value) -> Value {
     json!({"oneOf": [schema, {"type": "null"}]})
 }
 
-/// The same, of a member that may be null.
+/// Like [`one_of`], but the value may also be null.
 fn one_of_or_null<'a>(values: impl IntoIterator<Item = &'a str>) -> Value {
     values.into_iter().map(Value::from).chain([Value::Null]).collect()
 }

@@ -1,4 +1,4 @@
-//! Tests of the routes that judge: what of them runs on the pool, and what one client may take of it.
+//! Tests of the routes that judge documents: which work runs on the pool, and how much of it one client may use.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ struct Daemon {
     _sandbox: Sandbox,
 }
 
-/// A request, as it is sent again and again.
+/// A request that can be sent repeatedly.
 #[derive(Clone)]
 struct Sent {
     method: Method,
@@ -63,7 +63,7 @@ impl Daemon {
         config.mcp.hosts = vec!["localhost".to_owned()];
         let resolver = Resolver::new(&config).await.expect("a resolver");
         let state = AppState::new(resolver.clone(), &config, None, None);
-        // What the chain announces is read again in jobs of its own, which these tests would take for theirs.
+        // Chain notifications trigger jobs of their own, which these tests would mistake for theirs.
         state.following.stop();
         let daemon = Self { in_force: Arc::new(InForce::new(serving(state))), resolver, _sandbox: sandbox };
         daemon.resolver.resolve(NAME).await;
@@ -74,7 +74,7 @@ impl Daemon {
         self.resolver.pool()
     }
 
-    /// Asks as the client at 192.0.2.`last`.
+    /// Sends a request from the client at 192.0.2.`last`.
     fn ask(&self, last: u8, Sent { method, path, body }: Sent) -> JoinHandle<(StatusCode, Value)> {
         let client = Client::from(IpAddr::from([192, 0, 2, last]));
         let head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
@@ -84,7 +84,7 @@ impl Daemon {
         let (in_force, request) = (Arc::clone(&self.in_force), request.expect("a request"));
         tokio::spawn(async move {
             let activity = Arc::new(Activity::new());
-            // The gate answers no head that was not scanned on its way in.
+            // The gate refuses a request whose head was not scanned.
             Watched::new(head.as_bytes(), Arc::clone(&activity)).read_to_end(&mut Vec::new()).await.expect("a head");
             let response = crate::http::request::answer(&in_force, ListenerRole::All, client, &activity, request).await;
             let (status, body) = (response.status(), to_bytes(response.into_body(), 1 << 20).await.expect("a body"));
@@ -104,7 +104,8 @@ fn lint() -> Sent {
     Sent::post("/v1/lint", &clresolve_verdict::sample::good())
 }
 
-/// A question for each route that judges, and how many jobs an answer to it is, once all that is looked up is known.
+/// A question for each route that judges documents, with the number of pool jobs for its response once all lookups are
+/// cached.
 fn questions() -> Vec<(&'static str, Sent, usize)> {
     let text = Sandbox::request().1;
     let message: Value = serde_json::from_str(text).expect("JSON");
@@ -115,15 +116,15 @@ fn questions() -> Vec<(&'static str, Sent, usize)> {
     let receipt_texts = json!({"name": NAME, "receipt": "{}", "request": text});
     vec![
         ("lint", lint(), 1),
-        // One document, and the answer.
+        // One document, and the response.
         ("discover", Sent::get("/v1/discover?url=https%3A%2F%2Fa2a.sandbox.example"), 2),
         ("agents", Sent::get("/v1/agents/summarizeagent.eth/.well-known/agent-card.json"), 1),
-        // Read, judged and written each.
+        // Parsing, judging and serializing.
         ("requests", Sent::post("/v1/requests/check", &request), 3),
         ("receipts", Sent::post("/v1/receipts/verify", &receipt), 3),
-        // Read and judged: what is written is short.
+        // Parsing and judging. The response is short enough to serialize elsewhere.
         ("decisions", Sent::post("/v1/decisions", &decision), 2),
-        // The transport reads the message, which was read before, and writes the answer.
+        // The transport parses the message a second time, and serializes the response.
         ("check_request", Sent::tool("check_request", &json!({"name": NAME, "verb": "summarize", "request": text})), 5),
         ("check_payment", Sent::tool("check_payment", &decision), 6),
         ("verify_receipt", Sent::tool("verify_receipt", &receipt_texts), 6),
@@ -135,7 +136,7 @@ async fn each_step_of_judging_is_a_job() {
     let daemon = Daemon::start().await;
     for (what, asked, jobs) in questions() {
         let changed = |number: usize| match what {
-            // Else the decision of a moment ago is given again.
+            // Otherwise the decision from the last second would be reused.
             "decisions" => {
                 Sent { body: asked.body.replacen("[]", &format!("[{}]", " ".repeat(number)), 1), ..asked.clone() }
             }
@@ -148,7 +149,7 @@ async fn each_step_of_judging_is_a_job() {
     }
 }
 
-/// While every thread that judges is busy, what is to be judged waits. Those who answer do not, and neither does the gate.
+/// While every pool thread is busy, judging waits. The request threads and the gate do not.
 #[tokio::test]
 async fn messages_are_judged_apart_from_those_who_answer() {
     let daemon = Daemon::start().await;
@@ -174,9 +175,9 @@ async fn wait_for_queue(pool: &CpuPool, jobs: usize) {
     }
 }
 
-/// Eight documents come at once, each of another client, and nobody knows how long they take. The gate does not wait for
-/// them, also where one of their clients asked for the name first. Each step of a decision waits for the document that is
-/// being judged, and for no other.
+/// Eight documents of different clients arrive at once, and it is unknown how long each takes. The gate does not wait
+/// for them, even for a name that one of those clients asked for first. Each step of a decision waits for the document
+/// that is being judged, and for no other.
 #[tokio::test(flavor = "multi_thread")]
 async fn dear_documents_hold_up_neither_the_gate_nor_decisions() {
     const DOCUMENTS: usize = 8;
@@ -201,7 +202,7 @@ async fn dear_documents_hold_up_neither_the_gate_nor_decisions() {
     let question = json!({"name": NAME, "verb": "summarize", "paymentRequired": terms});
     let deciding = daemon.ask(9, Sent::post("/v1/decisions", &question));
     for step in 0..2 {
-        // The second step may come in time for the thread that the first one had.
+        // The second step may be queued in time for the thread that the first one used.
         let is_held_up = || daemon.pool().queued() == DOCUMENTS - step - threads + 1;
         while !is_held_up() && (step == 0 || !deciding.is_finished()) {
             tokio::task::yield_now().await;
@@ -212,7 +213,7 @@ async fn dear_documents_hold_up_neither_the_gate_nor_decisions() {
     dear.release().await;
 }
 
-/// Eighty questions of one client take as many places as one client has. Others find theirs, whatever they ask.
+/// Eighty questions of one client occupy that client's share of slots. Other clients still get slots for any question.
 #[tokio::test]
 async fn one_client_leaves_others_their_places() {
     let daemon = Daemon::start().await;
@@ -223,7 +224,7 @@ async fn one_client_leaves_others_their_places() {
         while daemon.pool().jobs() < most {
             tokio::task::yield_now().await;
         }
-        // A verdict is run for as it is for the gate.
+        // A verdict needs a resolution, as the gate does.
         let of_others =
             [lint(), Sent::get(&format!("/v1/verdicts/n{at}.wildcard.eth"))].map(|asked| daemon.ask(2, asked));
         while daemon.pool().jobs() < most + of_others.len() {
