@@ -1,5 +1,5 @@
-//! Documents at foreign `https` URLs: cards and schemas, with a few re-checked redirects. Discovery alone may send requests
-//! over plain `http`, to origins that the operator named.
+//! Fetches documents from untrusted `https` URLs: cards and schemas. Every redirect target is checked like the first
+//! URL. Only discovery may use plain `http`, and only for origins that the operator named.
 
 use std::time::Duration;
 
@@ -11,80 +11,81 @@ use super::egress::{Call, Egress, ForeignUrl, Reply, deadline_in, origin_text};
 use super::{Cause, EgressViolation, FetchError, Forbidden};
 use crate::text::excerpt;
 
-/// Most bytes of an Agent-Card, on the wire and decoded. Released cards have 2 KiB.
+/// Maximum number of bytes of an Agent-Card, on the wire and decoded. Released cards have 2 KiB.
 pub const CARD_LIMIT: usize = 256 << 10;
 
-/// Most bytes of a registry's manifest, from whatever source: room for 5,000 agents. The published ones have some 850 bytes
-/// for each of 14, and a longer list of names needs no manifest.
+/// Maximum number of bytes of a registry's manifest, from any source: room for 5,000 agents. The published manifests
+/// use about 850 bytes for each of 14 agents. A longer list of names needs no manifest.
 pub const REGISTRY_LIMIT: usize = 4 << 20;
 
-/// Most redirects that are followed. A host that moved needs one or two (`www.`, a trailing slash).
+/// Maximum number of redirects that are followed. A host that moved needs one or two (`www.`, a trailing slash).
 pub const MAX_HOPS: u8 = 3;
 
-/// Longest URL that is asked, in bytes: the most that common clients and servers agree on.
+/// Maximum length of a requested URL in bytes: the largest that common clients and servers agree on.
 pub const URL_LIMIT: usize = 2048;
 
-/// Time limit of a whole fetch, redirects included, where the caller has no other.
+/// Time limit of a whole fetch, including redirects, if the caller sets no other.
 pub const FETCH_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How much of a document is read, how long it may take, and where redirects may lead.
+/// Limits on the size, the duration and the redirects of a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of the body, on the wire and decoded.
+    /// Maximum number of bytes of the body, on the wire and decoded.
     pub bytes: usize,
-    /// Time for everything, redirects included.
+    /// Total time, including redirects.
     pub total: Duration,
-    /// Who may be asked instead.
+    /// Which redirect targets are allowed.
     pub redirects: Redirects,
-    /// Whether plain `http` is allowed for an origin that the operator named.
+    /// Whether plain `http` is allowed, for an origin that the operator named.
     pub plain: bool,
 }
 
 impl Limits {
-    /// Those of an Agent-Card.
+    /// The limits for an Agent-Card.
     #[must_use]
     pub const fn card() -> Self {
         Self { bytes: CARD_LIMIT, total: FETCH_TIMEOUT, redirects: Redirects::Anywhere, plain: false }
     }
 
-    /// Those of a registry's manifest.
+    /// The limits for a registry's manifest.
     #[must_use]
     pub const fn registry() -> Self {
         Self { bytes: REGISTRY_LIMIT, ..Self::card() }
     }
 
-    /// Those of the keys of a trust root: the verifier names the origin, so no other one may answer for it.
+    /// The limits for the keys of a trust root. The verifier names the origin, so no other origin may respond in its
+    /// place.
     #[must_use]
     pub const fn keys() -> Self {
         Self { redirects: Redirects::SameOrigin, ..Self::card() }
     }
 }
 
-/// Where redirects may lead.
+/// Which redirect targets are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redirects {
-    /// To any URL that the guard lets through.
+    /// Any URL that the egress guard accepts.
     Anywhere,
-    /// To URLs of the scheme, host and port that were asked first.
+    /// URLs with the scheme, host and port of the first request.
     SameOrigin,
 }
 
-/// A document as it was received, but for its content coding.
+/// A document as received, after decoding its content coding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Body {
     /// The bytes.
     pub bytes: Bytes,
-    /// The URL that gave them, without a fragment.
+    /// The URL that served the bytes, without a fragment.
     pub final_url: Url,
-    /// How many redirects led there.
+    /// Number of redirects followed.
     pub hops: u8,
-    /// The `Content-Type` header, cut short. Nothing is concluded from it.
+    /// The `Content-Type` header, truncated. It does not influence any decision.
     pub content_type: Option<String>,
-    /// What its head says of its age and its lifetime in caches.
+    /// The caching headers of the response.
     pub caching: Caching,
 }
 
-/// The headers that say how old an answer is and how long it is fresh (RFC 9111), cut short.
+/// The headers that determine the age and freshness of a response (RFC 9111), truncated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caching {
     /// `Age`.
@@ -109,11 +110,11 @@ impl Caching {
     }
 }
 
-/// Gets the document at the foreign `url`.
+/// Fetches the document at the untrusted `url`.
 ///
 /// # Errors
-/// [`FetchError::Forbidden`] for a URL or redirect hop that the guard refuses, [`FetchError::Oversize`] for too many
-/// bytes, and [`FetchError::Unavailable`] for everything that leaves us without a whole 2xx body.
+/// [`FetchError::Forbidden`] if the guard refuses the URL or a redirect target, [`FetchError::Oversize`] if the body is
+/// too large, and [`FetchError::Unavailable`] for every other failure to obtain a complete 2xx body.
 pub async fn get(egress: &Egress, url: &str, limits: Limits) -> Result<Body, FetchError> {
     let deadline = deadline_in(limits.total);
     let mut chain = Chain::start(url, limits.redirects)?;
@@ -137,7 +138,8 @@ pub async fn get(egress: &Egress, url: &str, limits: Limits) -> Result<Body, Fet
     }
 }
 
-/// A success with a whole body: neither an empty one by definition (204, 205) nor a part (206).
+/// Accepts a successful status with a complete body. Statuses without a body (204, 205) and partial content (206) are
+/// errors.
 fn check_status(status: u16) -> Result<(), Cause> {
     match status {
         204..=206 => Err(Cause::Status(status)),
@@ -146,7 +148,7 @@ fn check_status(status: u16) -> Result<(), Cause> {
     }
 }
 
-/// The URLs asked so far: at most [`MAX_HOPS`] and one more.
+/// The URLs requested so far: at most [`MAX_HOPS`] plus one.
 struct Chain {
     redirects: Redirects,
     visited: Vec<ForeignUrl>,
@@ -163,7 +165,7 @@ impl Chain {
         &self.current
     }
 
-    /// Whether every URL so far is plain `http`: no redirect leads from `https` to it.
+    /// Whether every URL so far is plain `http`. A redirect from `https` to `http` is not followed.
     fn is_plain(&self) -> bool {
         self.visited.iter().chain([&self.current]).all(|url| url.as_url().scheme() == "http")
     }
@@ -177,7 +179,7 @@ impl Chain {
         (self.current.into_url(), hops)
     }
 
-    /// Says at which hop a refusal happened.
+    /// Adds the hop at which the error occurred.
     fn locate(&self, error: FetchError) -> FetchError {
         match error {
             FetchError::Forbidden(forbidden) => Forbidden { hop: self.hops(), ..forbidden }.into(),
@@ -185,7 +187,7 @@ impl Chain {
         }
     }
 
-    /// Moves on to where a redirect leads. The next request judges the URL.
+    /// Follows a redirect. Its target is checked when the next request is sent.
     fn follow(&mut self, reply: &Reply) -> Result<(), FetchError> {
         let leads_nowhere = Cause::Status(reply.status());
         let location = reply.header(header::LOCATION).ok_or_else(|| leads_nowhere.clone())?;
@@ -212,7 +214,7 @@ impl Chain {
     }
 }
 
-/// A URL that is too long, disguised or no URL: nothing of it is repeated.
+/// The error for a URL that is too long, disguised or invalid. It repeats no part of the URL.
 fn forbidden(hop: u8, why: EgressViolation) -> FetchError {
     Forbidden { hop, target: "the URL".to_owned(), why }.into()
 }

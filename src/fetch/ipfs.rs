@@ -1,17 +1,19 @@
-//! Content by CID from trustless gateways: bytes are moved here, and proven by [`Walk`](crate::cid::Walk).
+//! Retrieves content by CID from trustless gateways. This module transfers bytes, and [`Walk`](crate::cid::Walk)
+//! verifies them.
 //!
-//! Each gateway is asked for one CAR that holds the path and the file, then for whatever is still missing block by
-//! block. Nothing that a gateway says is believed, neither its status nor its headers. Specification:
-//! [trustless gateway](https://specs.ipfs.tech/http-gateways/trustless-gateway/).
+//! The client asks each gateway for one CAR with the path and the file, then for each missing block separately. It
+//! trusts nothing from a gateway, neither its status nor its headers. Specification: [trustless
+//! gateway](https://specs.ipfs.tech/http-gateways/trustless-gateway/).
 //!
-//! Gateways are **hedged** (`hedge`): the next one is asked beside the first when that one does not get on, and at
-//! once when it fails. All of them feed one walk, so that what one proved need not come from another, the bounds of
-//! the walk hold for all of them together, and who wins cannot change what is proven. They are **scored** (`score`):
-//! the quick and reliable ones first, a liar not at all for a while.
+//! Requests are **hedged** (`hedge`): the next gateway is asked in parallel when the first makes no progress, and at
+//! once when it fails. All gateways feed one walk. A block proven by one need not come from another, the bounds of the
+//! walk apply to all of them together, and the result does not depend on which gateway is fastest. Gateways are
+//! **scored** (`score`): fast and reliable ones come first, and a gateway that sent a wrong block is banned for a
+//! while.
 //!
-//! What one retrieval can cost, whatever gateways do: the time of [`Want::total`]; `hedge::AT_ONCE` requests at a
-//! time; of one gateway [`Budget::dag_bytes`] in a CAR, as many in blocks, and [`Budget::blocks`] and two requests;
-//! twice [`Budget::dag_bytes`] of memory, and a block for each request under way.
+//! Whatever gateways do, one retrieval costs at most: the time of [`Want::total`]; `hedge::AT_ONCE` concurrent
+//! requests; from each gateway, [`Budget::dag_bytes`] in a CAR and as many in blocks, with [`Budget::blocks`] plus two
+//! requests; and memory of twice [`Budget::dag_bytes`] plus one block for each concurrent request.
 
 mod attempt;
 mod gateway;
@@ -38,7 +40,7 @@ pub use self::score::Hedging;
 use self::score::Scores;
 use super::egress::{Egress, deadline_in};
 
-/// A client over a list of gateways. Cheap to clone; clones share what is known of the gateways.
+/// A client for a list of gateways. Cheap to clone. Clones share the gateways' scores.
 #[derive(Clone, Debug)]
 pub struct IpfsClient {
     routes: Arc<[Route]>,
@@ -47,7 +49,7 @@ pub struct IpfsClient {
 }
 
 impl IpfsClient {
-    /// A client of `gateways`, the preferred one first.
+    /// Creates a client for `gateways`, in order of preference.
     ///
     /// # Errors
     /// [`GatewayError`] for a gateway whose URL is neither `http` nor `https`.
@@ -58,10 +60,10 @@ impl IpfsClient {
         Ok(Self { routes, scores, reorder: Arc::new(ReorderBudget::new()) })
     }
 
-    /// Retrieves and proves the file that `want` names.
+    /// Retrieves and verifies the file that `want` names.
     ///
-    /// `now` decides which gateways still rest, and how much of old failures is forgotten; time limits run by
-    /// themselves.
+    /// `now` determines which gateways are resting and how far old failures have decayed. Timeouts use the runtime's
+    /// own clock.
     pub async fn retrieve(&self, want: &Want<'_>, now: Timestamp) -> Retrieval {
         let retrieving = Retrieving::new(want, &self.routes, &self.scores, &self.reorder, now);
         let turns = retrieving.turns();
@@ -69,8 +71,9 @@ impl IpfsClient {
         retrieving.finish()
     }
 
-    /// How long until the first gateway may be asked again that has rested within the last `past`, because it asked for that
-    /// or for the last of a ban; zero where its rest is over, `None` where none has rested.
+    /// How long until the first gateway may be asked again, among those whose rest fell within the last `past`. A
+    /// gateway rests because it asked for a pause, or as the last part of a ban. Zero if the rest is over, `None` if no
+    /// gateway rested.
     pub fn rest(&self, now: Timestamp, past: Duration) -> Option<Duration> {
         self.scores.shortest_rest(now, past, MAX_REST)
     }

@@ -1,4 +1,4 @@
-//! One retrieval, and what one gateway does for it.
+//! One retrieval, and the requests to one gateway within it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,7 +25,8 @@ use crate::telemetry;
 const ACCEPT_CAR: &str = "application/vnd.ipld.car;version=1;order=dfs;dups=n";
 const ACCEPT_RAW: &str = "application/vnd.ipld.raw";
 
-/// What error and login pages call themselves. Such a page is no block, but no lie either, if it begins like one.
+/// The media type of error and login pages. Such a page is not a block, but if it looks like a page it does not count
+/// as a wrong block either.
 const PAGE: &str = "text/html";
 
 /// One retrieval: a walk that all gateways feed.
@@ -34,7 +35,7 @@ pub(super) struct Retrieving<'a> {
     routes: &'a [Route],
     scores: &'a Scores,
     reorder: &'a ReorderBudget,
-    /// When it began, for the scores.
+    /// The start time, for the scores.
     now: Timestamp,
     began: Instant,
     shared: Mutex<Shared>,
@@ -44,12 +45,12 @@ struct Shared {
     walk: Walk,
     last_progress: Option<Instant>,
     requests: u32,
-    /// With the places of the gateways in the configuration.
+    /// Paired with each gateway's index in the configuration.
     failures: Vec<(usize, GatewayFault)>,
 }
 
 impl<'a> Retrieving<'a> {
-    /// The beginning, with what the bytes at hand prove.
+    /// Starts a retrieval from the blocks that are already known.
     pub(super) fn new(
         want: &'a Want<'a>,
         routes: &'a [Route],
@@ -63,7 +64,8 @@ impl<'a> Retrieving<'a> {
         Self { want, routes, scores, reorder, now, began: Instant::now(), shared: Mutex::new(shared) }
     }
 
-    /// Who is to be asked, in this order. That the others rest is noted, unless nobody is needed.
+    /// The gateways to ask, in this order. The others are recorded as resting, unless the retrieval is already
+    /// complete.
     pub(super) fn turns(&self) -> Vec<Turn> {
         let turns = self.scores.turns(self.now);
         let mut shared = self.shared();
@@ -74,7 +76,7 @@ impl<'a> Retrieving<'a> {
         turns
     }
 
-    /// What came of it.
+    /// The result of the retrieval.
     pub(super) fn finish(self) -> Retrieval {
         let mut shared = self.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
         shared.failures.sort_by_key(|(gateway, _)| *gateway);
@@ -100,7 +102,7 @@ impl<'a> Retrieving<'a> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what a gateway did wrong, for this report and for later.
+    /// Records a gateway's fault in this report and in its score.
     fn blame(&self, gateway: usize, fault: GatewayFault) {
         let label = &self.routes[gateway].label;
         let now = later(self.now, self.began.elapsed());
@@ -114,7 +116,7 @@ impl<'a> Retrieving<'a> {
             GatewayFault::Fetch(FetchError::Unavailable(Cause::NoTurn)) => {
                 self.scores.rest(gateway, later(now, CROWDED_REST));
             }
-            // It may not have what nobody has: that says nothing about the next question.
+            // Perhaps no gateway has the content. That does not predict the gateway's next response.
             GatewayFault::Fetch(FetchError::Unavailable(Cause::Status(404 | 410))) => {}
             _ => self.scores.failed(gateway, now),
         }
@@ -140,7 +142,7 @@ impl Race for Retrieving<'_> {
 }
 
 impl Shared {
-    /// Supplies bytes at hand as long as a raw block is wanted that they are.
+    /// Supplies known bytes as long as the walk wants a raw block that they match.
     fn try_known(&mut self, known: &[Bytes]) {
         while self.walk.wanted().is_some_and(ContentId::is_raw) {
             if !known.iter().cloned().any(|bytes| self.walk.supply(bytes).is_ok()) {
@@ -150,12 +152,12 @@ impl Shared {
     }
 }
 
-/// What one gateway is asked in one retrieval.
+/// The requests to one gateway in one retrieval.
 struct Attempt<'a> {
     all: &'a Retrieving<'a>,
     route: &'a Route,
     feed: CarFeed,
-    /// Where what the CAR holds ahead of its turn waits, from when the CAR begins.
+    /// Memory for blocks of the CAR that arrive before the walk needs them, reserved when the CAR starts.
     ahead: Option<Reservation<'a>>,
     watch: FirstBlockTimer<'a>,
 }
@@ -181,8 +183,8 @@ impl<'a> Attempt<'a> {
         ended
     }
 
-    /// Asks for path and file in one CAR. An answer that is no CAR, lacks blocks or comes too late is no fault: blocks
-    /// may be had one by one.
+    /// Requests path and file in one CAR. A response that is not a CAR, lacks blocks or is late is no fault, because
+    /// the blocks can be requested separately.
     async fn car(&mut self, deadline: Instant) -> Result<(), GatewayFault> {
         let url = self.route.car_url(self.all.want);
         match self.send(&url, ACCEPT_CAR, deadline).await {
@@ -192,7 +194,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Reads a CAR until the walk is over or the CAR is of no more use. Only a wrong block is an error.
+    /// Reads a CAR until the walk is complete or the CAR is of no further use. Only a wrong block is an error.
     async fn read_car(&mut self, reply: Reply) -> Result<(), GatewayFault> {
         let budget = &self.all.want.budget;
         let Ok(mut body) = reply.into_body(budget.dag_bytes) else { return Ok(()) };
@@ -217,8 +219,8 @@ impl<'a> Attempt<'a> {
         Ok(())
     }
 
-    /// Asks for the blocks that are still wanted, one by one. Each is supplied, by this gateway or meanwhile by another
-    /// one, or is the last, so that [`Budget::blocks`](crate::cid::Budget::blocks) bounds how many there are.
+    /// Requests the missing blocks one by one. Each request ends with a supplied block, from this gateway or another,
+    /// or is the last. [`Budget::blocks`](crate::cid::Budget::blocks) therefore limits their number.
     async fn blocks(&mut self, deadline: Instant) -> Result<(), GatewayFault> {
         let mut bytes_left = self.all.want.budget.dag_bytes;
         while let Some(cid) = self.wanted().await? {
@@ -234,7 +236,7 @@ impl<'a> Attempt<'a> {
         Ok(())
     }
 
-    /// Sends a request and counts it, unless there was no turn for it: then it was never sent.
+    /// Sends a request and counts it. A request that got no permit was never sent and is not counted.
     async fn send(&mut self, url: &Url, accept: &'static str, deadline: Instant) -> Result<Reply, GatewayFault> {
         self.all.shared().requests += 1;
         let sent = self.route.send(url, accept, self.watch.next_request(), deadline).await;
@@ -244,7 +246,7 @@ impl<'a> Attempt<'a> {
         sent
     }
 
-    /// The wanted block, after what the CAR of this gateway held of it.
+    /// The next wanted block, after the walk has used the blocks of this gateway's CAR.
     async fn wanted(&mut self) -> Result<Option<ContentId>, GatewayFault> {
         match self.take_read().await {
             Err(WalkError::HashMismatch { cid }) => Err(GatewayFault::WrongBlock(cid)),
@@ -252,8 +254,8 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Takes what was read of the CAR, and says which block is wanted then. Each block ends the poll: to hash a large one
-    /// takes milliseconds, for which the other connections of this worker wait.
+    /// Feeds the bytes read of the CAR to the walk and returns the block that is wanted next. The task yields after
+    /// each block: hashing a large one takes milliseconds, during which this worker's other connections wait.
     async fn take_read(&mut self) -> Result<Option<ContentId>, WalkError> {
         while self.advance(CarFeed::step)? == Progress::Moved {
             yield_now().await;
@@ -261,8 +263,8 @@ impl<'a> Attempt<'a> {
         Ok(self.all.wanted())
     }
 
-    /// Takes the block that was asked for as `cid`; false if it is not its content. Another gateway may have been
-    /// quicker with it.
+    /// Supplies the block requested as `cid`. Returns false if the bytes do not match the CID. Another gateway may
+    /// already have supplied it.
     fn take(&mut self, cid: &ContentId, block: Bytes) -> bool {
         self.advance(|_, walk| match walk.wanted() {
             Some(wanted) if wanted == cid => walk.supply(block).is_ok(),
@@ -270,7 +272,7 @@ impl<'a> Attempt<'a> {
         })
     }
 
-    /// Lets `change` work on the walk. Where that got it on, this notes when, and adds the bytes at hand.
+    /// Applies `change` to the walk. If the walk made progress, records the time and supplies known bytes.
     fn advance<T>(&mut self, change: impl FnOnce(&mut CarFeed, &mut Walk) -> T) -> T {
         let mut shared = self.all.shared();
         let before = shared.walk.blocks();
@@ -284,11 +286,11 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// Measures how long a gateway takes to its first proven block. It stands still while a request waits for its turn.
+/// Measures the time until a gateway's first proven block. It pauses while a request waits for a permit.
 struct FirstBlockTimer<'a> {
     scores: &'a Scores,
     gateway: usize,
-    /// What the requests before the latest one took.
+    /// Time used by the requests before the current one.
     took: Duration,
     latest: Departure,
     runs: bool,
@@ -299,7 +301,7 @@ impl<'a> FirstBlockTimer<'a> {
         Self { scores, gateway, took: Duration::ZERO, latest: Departure::default(), runs: true }
     }
 
-    /// What the next request says its departure to.
+    /// Where the next request records when it is sent.
     fn next_request(&mut self) -> Departure {
         self.took = self.elapsed();
         self.latest = Departure::default();
@@ -323,7 +325,7 @@ impl<'a> FirstBlockTimer<'a> {
 }
 
 impl Drop for FirstBlockTimer<'_> {
-    /// One that still runs belongs to a gateway that was given up for another one.
+    /// If the timer is still running, the gateway was abandoned for another one.
     fn drop(&mut self) {
         if self.runs {
             self.scores.outrun(self.gateway, self.elapsed());
@@ -339,7 +341,7 @@ fn time_left(deadline: Instant) -> Duration {
     deadline.saturating_duration_since(Instant::now())
 }
 
-/// Whether bytes may be an error or login page: markup, or nothing at all.
+/// Whether the bytes may be an error or login page: markup, or no bytes.
 fn looks_like_a_page(bytes: &[u8]) -> bool {
     let text = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes).trim_ascii_start();
     text.is_empty() || text.starts_with(b"<")
@@ -361,18 +363,18 @@ mod tests {
     use crate::cid::{Budget, ContentPath};
     use crate::fetch::egress::{Call, Egress, EgressConfig};
 
-    /// For what should succeed: never waited for.
+    /// For operations that must succeed: the timeout is never reached.
     const AMPLE: Duration = Duration::from_secs(60);
 
-    /// More than the patience with a gateway of which nothing is known.
+    /// Longer than the patience with an unknown gateway.
     const QUEUED: Duration = Duration::from_millis(700);
 
     const CARD: &[u8] = b"{}";
 
-    /// A request that the gateway never answers.
+    /// A request to which the gateway never responds.
     const UNANSWERED: &str = "unanswered";
 
-    /// Has the card, as a block alone.
+    /// A gateway that has the card, but only as a block.
     async fn gateway() -> Gateway {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("bound");
@@ -400,7 +402,7 @@ mod tests {
         }
     }
 
-    /// As many requests as the gateway bears at once, all on their way until the set is dropped.
+    /// Opens the maximum number of concurrent requests to the gateway. They stay open until the set is dropped.
     async fn crowd(egress: &Egress, gateway: &Gateway) -> JoinSet<()> {
         let client = egress.operator(&gateway.url).expect("a client");
         let url = gateway.url.join(UNANSWERED).expect("a URL");
@@ -444,7 +446,7 @@ mod tests {
         assert_eq!(retrieving.finish().ended.map(|proven| proven.bytes), Ok(file));
     }
 
-    /// What waits for leave of our own has cost the gateway nothing, and holds nothing that others could use.
+    /// Waiting for a local permit costs the gateway nothing, and holds no resource that others could use.
     #[tokio::test]
     async fn a_request_that_waits_for_its_turn_makes_no_gateway_slow_and_holds_no_memory() {
         let egress = Egress::new(EgressConfig { is_paced: true, ..EgressConfig::default() }).expect("an egress");

@@ -1,4 +1,4 @@
-//! Gateways, and what may be wrong with them.
+//! Gateways and their faults.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,31 +8,32 @@ use url::{Host, Url};
 use crate::cid::ContentId;
 use crate::fetch::{Cause, EgressViolation, FetchError};
 
-/// How long a gateway that sent a wrong block is not asked again. Long enough that it cannot slow down a daemon, short
-/// enough that a repaired one comes back within the hour.
+/// How long a gateway that sent a wrong block is banned: long enough that it cannot slow down a daemon, short enough
+/// that a repaired one returns within the hour.
 pub const BAN: Duration = Duration::from_secs(3600);
 
-/// Longest rest that a gateway can ask for with `Retry-After`. What asks for more is asked again after this.
+/// Maximum rest that a gateway can request with `Retry-After`. A longer request is shortened to this.
 pub(super) const MAX_REST: Duration = Duration::from_secs(300);
 
-/// Shortest rest of a gateway that asks for one: "now", and a date that has passed, would mean the next request.
+/// Minimum rest of a gateway that requests one. Without it, "now" or a past date would allow an immediate request.
 pub(super) const MIN_REST: Duration = Duration::from_secs(1);
 
-/// Rest after a 429 or 503 that names no time.
+/// Rest after a 429 or 503 without `Retry-After`.
 pub(super) const DEFAULT_REST: Duration = Duration::from_secs(10);
 
-/// Rest of a gateway at which there was no turn in time: long enough that the name knows of it, short enough that those
-/// who had theirs are done.
+/// Rest of a gateway for which no permit was free in time: long enough to report it for this name, short enough that
+/// the permits' holders have finished afterwards.
 pub(super) const CROWDED_REST: Duration = Duration::from_secs(2);
 
 /// A trustless gateway.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Gateway {
-    /// How reports and logs call it. Never a URL with a key.
+    /// Its name in reports and logs. Never a URL that contains a key.
     pub label: String,
     /// The URL that `ipfs/CID` is appended to.
     pub url: Url,
-    /// Whether it is the operator's own: it may then be anywhere, and speak plain http. A loopback URL says so by itself.
+    /// Whether the operator runs the gateway. It may then have any address and use plain http. A loopback URL implies
+    /// this.
     pub own: bool,
 }
 
@@ -54,35 +55,35 @@ impl fmt::Debug for Gateway {
     }
 }
 
-/// A gateway that cannot be used.
+/// An unusable gateway.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("gateway {label}: {why}")]
 pub struct GatewayError {
-    /// Its label.
+    /// The gateway's label.
     pub label: String,
-    /// What is wrong with its URL.
+    /// Why its URL is unusable.
     pub why: EgressViolation,
 }
 
-/// Why a gateway did not finish a walk.
+/// Why a gateway did not complete a walk.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GatewayFault {
-    /// No usable answer.
+    /// No usable response.
     #[error(transparent)]
     Fetch(#[from] FetchError),
-    /// It was not asked: it lied or asked for a rest not long ago.
+    /// It was not asked, because it recently sent a wrong block or requested a pause.
     #[error("not asked, it is resting")]
     Resting,
-    /// 429 or 503.
+    /// It returned 429 or 503.
     #[error("HTTP status {status}, asks for a rest")]
     Throttled {
         /// The status.
         status: u16,
-        /// How long it is left alone.
+        /// How long no request is sent to it.
         rest: Duration,
     },
-    /// It sent other bytes than those of the block.
+    /// It sent bytes that do not match the block's CID.
     #[error("sent a wrong block for {0}")]
     WrongBlock(Box<ContentId>),
 }

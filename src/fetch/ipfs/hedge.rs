@@ -1,4 +1,5 @@
-//! When which gateway is asked: the next one beside one that does not get on, and at once after one that failed.
+//! Schedules requests to gateways: the next one starts in parallel with one that makes no progress, or immediately
+//! after one that failed.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -10,22 +11,23 @@ use tokio::time::{Instant, sleep_until};
 
 use super::score::Turn;
 
-/// Gateways asked at the same time. Two that fail together are rare, three more so; each costs its memory.
+/// Number of gateways asked concurrently. It is rare that two fail together, and rarer that three do. Each costs
+/// memory.
 pub(super) const AT_ONCE: usize = 3;
 
-/// What gateways are asked for together.
+/// The work that several gateways share.
 pub(super) trait Race: Sync {
-    /// Asks a gateway, which is to be done by `deadline`. It is dropped when another one ends the race.
+    /// Asks a gateway, which must finish by `deadline`. The future is dropped when another gateway ends the race.
     fn ask(&self, gateway: usize, deadline: Instant) -> impl Future<Output = ()> + Send;
 
-    /// Whether nothing more is wanted of any gateway.
+    /// Whether the race needs nothing more from any gateway.
     fn is_over(&self) -> bool;
 
-    /// When somebody last gave what was wanted; nothing before the first time.
+    /// When a gateway last made progress, or `None`.
     fn last_progress(&self) -> Option<Instant>;
 }
 
-/// Asks gateways in turn until the race is over, all have failed or `deadline` has come.
+/// Asks gateways in order until the race is over, all of them have failed, or `deadline` has passed.
 pub(super) async fn run(race: &impl Race, turns: Vec<Turn>, deadline: Instant) {
     let mut plan = Plan::new(turns, Instant::now(), deadline);
     let mut running = FuturesUnordered::new();
@@ -43,21 +45,21 @@ pub(super) async fn run(race: &impl Race, turns: Vec<Turn>, deadline: Instant) {
     }
 }
 
-/// What is to be done next.
+/// The next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// Ask a gateway, which is to be done by then.
+    /// Ask a gateway, which must finish by `until`.
     Ask { gateway: usize, until: Instant },
-    /// Wait for a gateway, but no longer than that.
+    /// Wait for a running gateway, at most until `until`.
     Wait { until: Instant },
-    /// Nobody is asked any more.
+    /// Ask no further gateway.
     End,
 }
 
 /// The schedule of a race. Time is an argument.
 ///
-/// The next gateway starts as soon as nobody got on for as long as the latest one is worth waiting for, but never so
-/// late that those after it have no time left: the first [`AT_ONCE`] may use all the time, what more there are share
+/// The next gateway starts when none has made progress for the patience of the latest one. It starts earlier if later
+/// gateways would otherwise have no time left: the first [`AT_ONCE`] may use all the time, and any further ones share
 /// it.
 struct Plan {
     turns: VecDeque<Turn>,
@@ -65,7 +67,7 @@ struct Plan {
     running: usize,
     /// When the latest gateway was asked.
     asked: Instant,
-    /// How long it may keep the next one waiting.
+    /// How long the latest gateway may delay the next one.
     patience: Duration,
 }
 
@@ -95,17 +97,17 @@ impl Plan {
         Next::Ask { gateway: turn.gateway, until: now + share(left, waiting, AT_ONCE) }
     }
 
-    /// A gateway that was asked failed: nothing holds the next one back.
+    /// Records that a gateway failed, so that the next one starts immediately.
     fn ended(&mut self) {
         self.running -= 1;
         self.patience = Duration::ZERO;
     }
 }
 
-/// How long a gateway is waited for beyond the deadline, so that it can end by itself and say why.
+/// How long a gateway may run past the deadline, so that it can end by itself and report why.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The part of the time `left` for the first of `waiting` gateways, when `at_once` are asked at a time.
+/// The share of the time `left` for the first of `waiting` gateways, if `at_once` are asked concurrently.
 fn share(left: Duration, waiting: usize, at_once: usize) -> Duration {
     left / u32::try_from(waiting.div_ceil(at_once)).unwrap_or(u32::MAX).max(1)
 }
@@ -114,25 +116,25 @@ fn share(left: Duration, waiting: usize, at_once: usize) -> Duration {
 mod tests {
     use super::*;
 
-    /// What a scripted gateway does, in milliseconds after it was asked.
+    /// The behaviour of a scripted gateway, in milliseconds after it was asked.
     #[derive(Clone, Copy)]
     enum Does {
         Win(u64),
         Fail(u64),
-        /// Gets on every so often, and never ends.
+        /// Makes progress at this interval, and never ends.
         Drip(u64),
         Stall,
     }
 
     #[derive(Debug, Default)]
     struct Seen {
-        /// Gateway, when it was asked, and the time it was given.
+        /// The gateway, when it was asked, and the time it was given.
         asked: Vec<(usize, u64, u64)>,
         /// When one of them won.
         won: Option<u64>,
     }
 
-    /// Runs a race with 100 ms of patience for everybody and 9 s in all, on a clock of its own.
+    /// Simulates a race with a patience of 100 ms for each gateway and a total of 9 s, on its own clock.
     fn race(does: &[Does]) -> Seen {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
@@ -141,7 +143,7 @@ mod tests {
         let turns = (0..does.len()).map(|gateway| Turn { gateway, patience }).collect();
         let mut plan = Plan::new(turns, start, at(9000));
         let (mut now, mut progress, mut seen) = (0, None, Seen::default());
-        // When each running gateway acts next, what it does, and when its time is over.
+        // When each running gateway acts next, what it does, and its deadline.
         let mut running: Vec<(u64, Does, u64)> = Vec::new();
         loop {
             let until = match plan.next(at(now), progress) {

@@ -1,12 +1,12 @@
-//! Memory for what gateways send ahead of its turn, shared by all retrievals of a client.
+//! A memory budget for blocks that arrive before a walk needs them, shared by all retrievals of a client.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes of blocks that may wait in all retrievals together. A CAR in the order of the walk needs none, and what finds
-/// no room is asked for again block by block: so a flood of blocks that nobody wants costs requests, not memory.
+/// Maximum number of bytes of such blocks in all retrievals together. A CAR in the order of the walk needs none. A
+/// block that does not fit is requested again separately, so a flood of unwanted blocks costs requests, not memory.
 const REORDER_BYTES: usize = 8 << 20;
 
-/// What is left of the budget.
+/// The remaining bytes of the budget.
 #[derive(Debug)]
 pub(super) struct ReorderBudget(AtomicUsize);
 
@@ -15,7 +15,7 @@ impl ReorderBudget {
         Self(AtomicUsize::new(REORDER_BYTES))
     }
 
-    /// As much of the budget as is free, but no more than `most`, until it is dropped.
+    /// Reserves as much of the budget as is free, but at most `most`. Dropping the reservation frees it.
     pub(super) fn take(&self, most: usize) -> Reservation<'_> {
         let left = |free: usize| Some(free.saturating_sub(most));
         let free = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).unwrap_or_default();
@@ -23,7 +23,7 @@ impl ReorderBudget {
     }
 }
 
-/// A part of the budget.
+/// A reserved part of the budget.
 #[derive(Debug)]
 pub(super) struct Reservation<'r> {
     budget: &'r ReorderBudget,

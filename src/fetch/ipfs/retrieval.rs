@@ -1,4 +1,4 @@
-//! What is retrieved, and what came of it.
+//! The input and the result of a retrieval.
 
 use std::time::Duration;
 
@@ -7,33 +7,33 @@ use bytes::Bytes;
 use super::gateway::GatewayFault;
 use crate::cid::{Budget, ContentId, ContentPath, Proven, WalkError, WalkedBlocks};
 
-/// What to retrieve, and within which bounds.
+/// What to retrieve, and within which limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Want<'a> {
-    /// The root.
+    /// The root CID.
     pub cid: ContentId,
-    /// The way from the root to the file.
+    /// The path from the root to the file.
     pub path: &'a ContentPath,
-    /// Bytes at hand from elsewhere (the card that `https` served), tried wherever a raw block is wanted.
+    /// Bytes from another source (the card that `https` served). They are tried for each raw block that the walk wants.
     pub known: &'a [Bytes],
-    /// Bounds of the walk.
+    /// Limits of the walk.
     pub budget: Budget,
-    /// Time over all gateways.
+    /// Time limit over all gateways.
     pub total: Duration,
 }
 
-/// What came of a [`Want`].
+/// The result of a [`Want`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retrieval {
     /// How the walk ended.
     pub ended: Result<Proven, WalkError>,
-    /// Gateways (labels) that sent a wrong block before the walk was over, and the block that was asked for.
+    /// Gateways (labels) that sent a wrong block before the walk was complete, each with the requested block.
     pub liars: Vec<(String, ContentId)>,
-    /// Gateways (labels) that gave up or were not asked, in the order of the configuration. The liars are among them;
-    /// those that were only slower than the winner are not.
+    /// Gateways (labels) that failed or were not asked, in the order of the configuration. Gateways that sent a wrong
+    /// block are included. Those that were only slower than the winner are not.
     pub failures: Vec<(String, GatewayFault)>,
-    /// Requests made; one that the guard refused counts too.
+    /// Number of requests, including any that the guard refused.
     pub requests: u32,
-    /// The blocks that were proven on the way.
+    /// The blocks that were proven along the path.
     pub blocks: WalkedBlocks,
 }

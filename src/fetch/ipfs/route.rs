@@ -1,4 +1,4 @@
-//! [`Route`]: a gateway, the door that leads to it, and the URLs to ask.
+//! [`Route`]: a gateway, the egress client for it, and the URLs to request.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use crate::fetch::OperatorClient;
 use crate::fetch::egress::{BodyBudget, Call, Departure, Egress, ForeignUrl, Reply};
 use crate::telemetry::{self, RequestOutcome as Counted, Upstream};
 
-/// A gateway and the door that leads to it.
+/// A gateway and the egress client for it.
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) label: String,
     base: Url,
     door: Door,
-    /// For blocks and sections of CARs that are longer than most.
+    /// A budget for large blocks and large CAR sections.
     pub(super) bodies: BodyBudget,
 }
 
-/// Bytes of the long blocks of one gateway that are read at the same time: one block of the longest kind, or eight of the
-/// usual 256 KiB.
+/// Number of bytes of large blocks that are read concurrently from one gateway: one block of the maximum size, or eight
+/// of the usual 256 KiB.
 const BODY_BYTES: u32 = 2 << 20;
 
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Route {
         url
     }
 
-    /// Sends a request and settles what holds for every kind of answer. `departure` learns when it leaves.
+    /// Sends a request and handles what is common to every kind of response. `departure` records when it is sent.
     pub(super) async fn send(
         &self,
         url: &Url,
@@ -91,7 +91,7 @@ impl Route {
     }
 }
 
-/// The media type that an answer says it has, without parameters.
+/// The media type in the response's `Content-Type`, without parameters.
 pub(super) fn media_type(reply: &Reply) -> Option<&str> {
     reply.header(header::CONTENT_TYPE)?.split(';').next().map(str::trim)
 }

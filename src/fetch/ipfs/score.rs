@@ -1,4 +1,4 @@
-//! What is remembered of gateways: who rests, how long each lets us wait, and how often it failed.
+//! Keeps a record of each gateway: whether it is resting, how long it takes to respond, and how often it failed.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,14 +9,15 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::gateway::BAN;
 
-/// When the next gateway is asked beside one that does not get on.
+/// When the next gateway is asked in parallel with one that makes no progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Hedging {
-    /// After the time in which nine of ten of its latest answers began. The quickest and most reliable go first.
+    /// After the 90th percentile of the gateway's recent response times. The fastest and most reliable gateways come
+    /// first.
     #[default]
     Learnt,
-    /// After this time, always in the order of the configuration: what is asked of whom does not depend on the past.
-    /// A time as long as the limit of a retrieval gives every gateway an equal share of it.
+    /// After this time, always in the order of the configuration, so that requests do not depend on the past. A time as
+    /// long as the limit of a retrieval gives every gateway an equal share of it.
     After(Duration),
 }
 
@@ -29,51 +30,52 @@ impl fmt::Display for Hedging {
     }
 }
 
-/// A gateway that may be asked, by its place in the configuration.
+/// A gateway that may be asked, identified by its index in the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turn {
     pub(super) gateway: usize,
-    /// How long it may keep us waiting before another one is asked too.
+    /// How long to wait for it before another gateway is asked too.
     pub(super) patience: Duration,
 }
 
-/// Patience with a gateway of which nothing is known: a cold connection to another continent, and a look into a DHT.
+/// Patience with a gateway without a record: a cold connection to another continent, and a DHT lookup.
 const UNKNOWN: Duration = Duration::from_millis(500);
 
-/// Least patience. Below it, the jitter of one round trip would double the requests.
+/// Minimum patience. Below it, the jitter of one round trip would double the requests.
 pub(super) const LEAST: Duration = Duration::from_millis(50);
 
-/// Most patience: what takes longer is no better than a failure.
+/// Maximum patience. A longer delay is no better than a failure.
 const MOST: Duration = Duration::from_secs(2);
 
-/// Answers remembered of each gateway: enough that nine of ten means something, few enough to follow its days.
+/// Number of response times kept per gateway: enough for a meaningful 90th percentile, few enough to follow changes
+/// over a day.
 const REMEMBERED: usize = 20;
 
-/// How much a failure weighs against waiting: as much as the longest patience.
+/// The weight of a failure relative to waiting: as much as the maximum patience.
 const FAILURE: Duration = MOST;
 
-/// Most failures that count. A gateway that was down for a night need not fail to answer for another.
+/// Maximum number of failures that count. A gateway that was down for one night must not be avoided for another.
 const MOST_FAILURES: f64 = 8.0;
 
-/// Time in which half of the failures are forgotten.
+/// Half-life of the failure count.
 const HALF_LIFE: Duration = Duration::from_secs(300);
 
-/// How far ahead the end of a rest can lie. What lies further was noted before the clock was set back, and does not count:
-/// else a machine that began in a wrong year would leave a gateway alone until then.
+/// How far in the future the end of a rest may be. A later end was recorded before the clock was set back and is
+/// ignored. Otherwise a machine that booted with a wrong year would avoid a gateway until that year.
 const MOST_AHEAD: Duration = Duration::from_secs(2 * BAN.as_secs());
 
-/// The memory of one process about its gateways. Time is an argument.
+/// What one process remembers about its gateways. Time is an argument.
 #[derive(Debug)]
 pub(super) struct Scores {
     hedging: Hedging,
-    /// One for each gateway of the configuration.
+    /// One record for each configured gateway.
     records: Mutex<Vec<Record>>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Record {
     rests_until: Option<Timestamp>,
-    /// Times from the request to the first proven block, the newest last; at most [`REMEMBERED`].
+    /// Times from the request to the first proven block, newest last, at most [`REMEMBERED`].
     waits: VecDeque<Duration>,
     failures: f64,
     failed_at: Option<Timestamp>,
@@ -84,7 +86,7 @@ impl Scores {
         Self { hedging, records: Mutex::new(vec![Record::default(); gateways]) }
     }
 
-    /// Who may be asked at `now`, the best first; those of equal standing as in the configuration.
+    /// The gateways that may be asked at `now`, best first. Equal ones are in the order of the configuration.
     pub(super) fn turns(&self, now: Timestamp) -> Vec<Turn> {
         let records = self.lock();
         let mut able: Vec<_> = records.iter().enumerate().filter(|(_, record)| !record.rests(now)).collect();
@@ -98,12 +100,13 @@ impl Scores {
         able.into_iter().map(|(gateway, record)| Turn { gateway, patience: patience(record) }).collect()
     }
 
-    /// A gateway gave its first proven block after `wait`.
+    /// Records that a gateway supplied its first proven block after `wait`.
     pub(super) fn began(&self, gateway: usize, wait: Duration) {
         self.with(gateway, |record| record.remember(wait));
     }
 
-    /// A gateway had given nothing after `wait`, when another one was done. That says how slow it is at least.
+    /// Records that a gateway had supplied nothing after `wait`, when another one finished. This is a lower bound for
+    /// its response time.
     pub(super) fn outrun(&self, gateway: usize, wait: Duration) {
         self.with(gateway, |record| {
             if wait >= record.patience() {
@@ -112,7 +115,7 @@ impl Scores {
         });
     }
 
-    /// A gateway was no use.
+    /// Records that a gateway failed.
     pub(super) fn failed(&self, gateway: usize, now: Timestamp) {
         self.with(gateway, |record| {
             record.failures = (record.failures_at(now) + 1.0).min(MOST_FAILURES);
@@ -120,8 +123,8 @@ impl Scores {
         });
     }
 
-    /// How long at `now` until the first gateway that has rested within the last `past` may be asked again, where that is at
-    /// most `most`.
+    /// How long after `now` the first gateway may be asked again, among those that rested within the last `past`. Rests
+    /// longer than `most` are ignored.
     pub(super) fn shortest_rest(&self, now: Timestamp, past: Duration, most: Duration) -> Option<Duration> {
         let records = self.lock();
         let ends = records
@@ -131,7 +134,7 @@ impl Scores {
         ends.map(|until| since(now, until)).filter(|rest| *rest <= most).min()
     }
 
-    /// A gateway is not to be asked before `until`.
+    /// Records that a gateway must not be asked before `until`.
     pub(super) fn rest(&self, gateway: usize, until: Timestamp) {
         self.with(gateway, |record| record.rests_until = record.rests_until.max(Some(until)));
     }
@@ -159,7 +162,7 @@ impl Record {
         self.waits.push_back(wait);
     }
 
-    /// The time in which nine of ten of the remembered answers began, within bounds.
+    /// The 90th percentile of the recorded response times, within bounds.
     fn patience(&self) -> Duration {
         let mut waits: Vec<_> = self.waits.iter().copied().collect();
         waits.sort_unstable();
@@ -173,13 +176,13 @@ impl Record {
         self.failures * (-halvings).exp2()
     }
 
-    /// What asking it may cost: the wait, and more for each failure.
+    /// The expected cost of asking the gateway: its response time, plus a penalty for each failure.
     fn cost(&self, now: Timestamp) -> Duration {
         self.patience() + FAILURE.mul_f64(self.failures_at(now))
     }
 }
 
-/// The time from `then` to `now`; zero where the clock was set back.
+/// The time from `then` to `now`, or zero if the clock was set back.
 fn since(then: Timestamp, now: Timestamp) -> Duration {
     now.duration_since(then).max(SignedDuration::ZERO).unsigned_abs()
 }
