@@ -1,4 +1,4 @@
-//! The cache in front of the walk: a fresh verdict at once, else that of a run that all callers share.
+//! The cache in front of the resolver. A fresh verdict is returned at once. Otherwise all callers share one resolution.
 
 #[cfg(feature = "daemon")]
 use std::collections::BTreeSet;
@@ -30,48 +30,48 @@ use crate::telemetry::{Eviction, Pool};
 use crate::verdict::State;
 use crate::verdict::{Depth, Resolution, Stale, canonical_digest};
 
-/// Most runs for one answer, where a change is announced during each: the daemons of a fleet tell of one change one after
-/// the other. The last one denies.
+/// Maximum number of resolutions for one answer, if a change is announced during each: replicas announce the same
+/// change one after another. The last resolution denies.
 const RUNS: usize = 3;
 
-/// A walker, and the verdicts of its runs.
+/// A [`Walker`] and the verdicts of its resolutions.
 pub(super) struct CachedWalker {
     walker: Arc<Walker>,
     pub(super) cache: Arc<VerdictCache>,
-    /// The daemons that share evidence, where they are configured.
+    /// The replicas that share evidence, if configured.
     fleet: Option<Fleet>,
 }
 
-/// What a run may use that it did not gather.
+/// Which evidence a resolution may reuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Using {
     /// Nothing.
     Nothing,
-    /// What an earlier run of this process proved of the content.
+    /// Content that an earlier resolution of this process proved.
     Content,
-    /// The evidence of another daemon of the fleet.
+    /// The evidence of another replica.
     Fleet,
 }
 
 impl CachedWalker {
-    /// An empty cache in front of `walker`.
+    /// Creates an empty cache in front of `walker`.
     pub(super) fn new(walker: Arc<Walker>) -> Self {
         let cache = Arc::new(VerdictCache::new(&walker.config.cache));
         Self { walker, cache, fleet: None }
     }
 
-    /// This cache in front of `walker`, for one of a fleet.
+    /// Puts this cache in front of `walker`, for a replica that shares evidence.
     pub(super) const fn of_fleet(walker: Arc<Walker>, cache: Arc<VerdictCache>, fleet: Option<Fleet>) -> Self {
         Self { walker, cache, fleet }
     }
 
-    /// The same cache in front of another walker. A verdict is found again where its key is the same: world, rules, depth
-    /// and block.
+    /// Puts the same cache in front of another walker. A cached verdict is reused if its key is the same: sources,
+    /// rules, depth and block.
     pub(super) fn over(&self, walker: Arc<Walker>) -> Self {
         Self { walker, cache: Arc::clone(&self.cache), fleet: self.fleet.clone() }
     }
 
-    /// The fresh verdict, or that of a run.
+    /// Returns the fresh verdict, or that of a new resolution.
     pub(super) async fn answer(&self, input: &str, rules: &RuleSet) -> Resolution {
         let now = self.walker.now();
         let name = match EnsName::parse(input) {
@@ -86,7 +86,7 @@ impl CachedWalker {
         self.cache.get_or_run(key, now, run).await.asked_as(input)
     }
 
-    /// The verdict of a new run, which replaces the cached one.
+    /// Starts a resolution. Its verdict replaces the cached one.
     pub(super) async fn answer_anew(&self, input: &str, rules: &RuleSet) -> Resolution {
         let name = match EnsName::parse(input) {
             Ok(name) => name,
@@ -97,8 +97,8 @@ impl CachedWalker {
         self.cache.run_anew(key, run).await.asked_as(input)
     }
 
-    /// The verdict of a new run about a name that may have changed. Content that an earlier run proved is used where the
-    /// chain still names it.
+    /// Resolves a name that may have changed. Content that an earlier resolution proved is reused if the records still
+    /// name it.
     #[cfg(feature = "daemon")]
     pub(super) async fn read_again(&self, name: &EnsName, rules: &RuleSet) -> Resolution {
         let key = self.key(name.clone(), rules);
@@ -106,13 +106,13 @@ impl CachedWalker {
         self.cache.run_anew(key, run).await
     }
 
-    /// What tells every daemon of the fleet that a name was evicted here, once a run has shown a change.
+    /// A callback that announces the eviction of a name to all replicas, once a resolution has detected a change.
     fn tell_change(&self, name: &EnsName) -> Option<OnChange> {
         let (fleet, evicted) = (self.fleet.clone()?, (name.clone(), self.keys(name)));
         Some(OnChange::new(move || fleet.tell_evicted([evicted.clone()])))
     }
 
-    /// Refuses what was answered about these names until now, here and on every daemon of the fleet.
+    /// Invalidates all verdicts on these names up to now, here and on every replica.
     pub(super) fn evict<'n>(&self, names: impl IntoIterator<Item = &'n EnsName>) {
         let (now, mut evicted) = (self.walker.now(), Vec::new());
         for name in names {
@@ -124,15 +124,15 @@ impl CachedWalker {
         }
     }
 
-    /// Evicts the names of these keys, for a hint at a change on chain.
+    /// Evicts the names of these keys after a change notification from the chain.
     #[cfg(feature = "daemon")]
     pub(super) fn evict_changed(&self, keys: &[CacheKey]) {
-        // First, so that they are counted before anybody sees that they are gone.
+        // First, so that evictions are counted before they become visible.
         keys.iter().for_each(|_| telemetry::cache_evicted(Pool::Trusted, Eviction::Changed));
         self.evict(keys.iter().map(|key| &key.name).collect::<BTreeSet<_>>());
     }
 
-    /// Ends once the fleet was told all that it is to be told by now.
+    /// Completes when everything announced so far has been sent to the replicas.
     #[cfg(feature = "unstable")]
     pub(super) async fn settled(&self) {
         if let Some(fleet) = &self.fleet {
@@ -140,7 +140,7 @@ impl CachedWalker {
         }
     }
 
-    /// Every key under which this process answers about `name`.
+    /// Every key under which this process caches verdicts on `name`.
     fn keys(&self, name: &EnsName) -> Vec<CacheKey> {
         let mut keys = Vec::new();
         for profile in self.walker.profiles.iter() {
@@ -152,7 +152,7 @@ impl CachedWalker {
         keys
     }
 
-    /// What the cache holds for a question. Starts no run.
+    /// The cache status of a question. Starts no resolution.
     pub(super) async fn status(&self, input: &str, rules: &RuleSet) -> CacheStatus {
         let name = match EnsName::parse(input) {
             Ok(name) => name,
@@ -164,7 +164,7 @@ impl CachedWalker {
         }
     }
 
-    /// The time since the latest run for a question. Zero for an invalid name, which is judged each time.
+    /// The time since the latest resolution for a question. Zero for an invalid name, which is judged each time.
     pub(super) async fn since_run(&self, input: &str, rules: &RuleSet) -> Duration {
         match EnsName::parse(input) {
             Ok(name) => self.cache.since_run(&self.key(name, rules), self.walker.now()).await,
@@ -177,7 +177,7 @@ impl CachedWalker {
         build::invalid_name(input, error, &rules.profile, &rules.policy, self.walker.now())
     }
 
-    /// The key of a question about `name`.
+    /// The cache key of a question about `name`.
     pub(super) fn key(&self, name: EnsName, rules: &RuleSet) -> CacheKey {
         CacheKey {
             name,
@@ -188,7 +188,7 @@ impl CachedWalker {
         }
     }
 
-    /// The run for a question, as the cache starts it. Its verdict is one on the normal form of the name, which most
+    /// The resolution that the cache starts for a question. Its verdict shows the normal form of the name, which most
     /// callers type.
     fn run(
         &self,
@@ -220,14 +220,14 @@ impl CachedWalker {
         }
     }
 
-    /// The trusted verdict that has just ceased to be fresh, where the latest run for the question failed.
+    /// The trusted verdict that has just expired, if the latest resolution for the question failed.
     pub(super) async fn stale(&self, input: &str, rules: &RuleSet) -> Option<Stale> {
         let key = self.key(EnsName::parse(input).ok()?, rules);
         self.cache.stale(&key, input, self.walker.now()).await
     }
 
-    /// Refreshes what is due, as many entries at once as are configured, for as long as `may_start` says so of the time
-    /// that an entry has left.
+    /// Refreshes the entries that are due, with the configured concurrency, as long as `may_start` returns true for an
+    /// entry's remaining lifetime.
     pub(super) async fn refresh_ahead(&self, policy: &Policy, may_start: impl Fn(SignedDuration) -> bool) {
         let due = self.cache.due(self.walker.now()).into_iter();
         let due = due.take_while(|(until, _)| may_start(until.duration_since(self.walker.now()))).map(|(_, key)| key);
@@ -240,12 +240,13 @@ impl CachedWalker {
         self.cache.refresh(&key, self.walker.now(), run).await;
     }
 
-    /// Asks for these names on the budget of refreshes; `decided` gets each that then has a verdict, and not a failure.
+    /// Resolves these names on the refresh budget. Calls `decided` for each name that then has a verdict other than a
+    /// failure.
     #[cfg(feature = "daemon")]
     pub(super) async fn warm(&self, names: impl Iterator<Item = EnsName>, rules: &RuleSet, decided: impl Fn(&EnsName)) {
         let decided = &decided;
         let ask = |name: EnsName| async move {
-            // A bug that a name brings out must not end the daemon, and that again after each start.
+            // A panic caused by one name must not end the daemon, and again after each restart.
             let answer = AssertUnwindSafe(self.answer(name.as_str(), rules)).catch_unwind().await;
             if answer.is_ok_and(|answer| answer.verdict().state != State::Indeterminate) {
                 decided(&name);
@@ -254,13 +255,13 @@ impl CachedWalker {
         self.in_background(names, ask).await;
     }
 
-    /// The names with trusted verdicts that are asked for, the most asked for first.
+    /// The names with trusted verdicts that were requested, the most requested first.
     #[cfg(feature = "daemon")]
     pub(super) fn hot(&self, most: usize) -> Vec<EnsName> {
         self.cache.hot(most)
     }
 
-    /// The rules of a key; `None` for one of an earlier configuration.
+    /// The rules of a key. `None` if the key belongs to an earlier configuration.
     fn rules(&self, key: &CacheKey, policy: &Policy) -> Option<RuleSet> {
         let Walker { world, config, profiles, .. } = &*self.walker;
         if key.world != *world || key.block != config.chain.block {
@@ -270,13 +271,13 @@ impl CachedWalker {
         Some(RuleSet { profile: Arc::clone(profile), policy: Policy { depth: key.depth, ..policy.clone() } })
     }
 
-    /// Does the work for all items, on the budget of refreshes.
+    /// Runs `work` for all items on the refresh budget.
     async fn in_background<T, Work: Future<Output = ()>>(
         &self,
         items: impl Iterator<Item = T>,
         work: impl Fn(T) -> Work,
     ) {
-        // To `for_each_concurrent` zero would mean no limit.
+        // For `for_each_concurrent`, zero would mean no limit.
         if let Some(at_once) = NonZeroUsize::new(self.walker.config.cache.refresh_runs) {
             stream::iter(items).for_each_concurrent(at_once.get(), work).await;
         }
@@ -287,8 +288,8 @@ fn texts(permits: &[impl ToString]) -> Vec<String> {
     permits.iter().map(ToString::to_string).collect()
 }
 
-/// Digest of the world that answers come from, with these trust roots beside the platform's; part of the cache key. The
-/// roots count by their bytes: a file that the configuration names may hold others after a reload.
+/// A digest of the sources, including these trust roots, which are used in addition to the platform's. Part of the
+/// cache key. The roots are included by content: after a reload, a configured file may contain others.
 pub(super) fn world_digest(config: &Config, trust_roots: &[Bytes]) -> Arc<str> {
     let chain = &config.chain;
     let endpoints: Vec<_> = chain.endpoints.iter().map(|e| (e.url.as_str(), e.own, e.operator.as_str())).collect();

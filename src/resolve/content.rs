@@ -1,4 +1,4 @@
-//! The content side of the walk: cards and schemas over HTTPS, and blocks by CID.
+//! The content sources of a resolution: cards and schemas over HTTPS, and blocks by CID.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use crate::evidence::{Source, Walked};
 use crate::fetch::https::Body;
 use crate::fetch::{EgressViolation, FetchError, Forbidden};
 
-/// Fetches bytes for the walk: from the network, or from a script in a test.
+/// Fetches content for a resolution: from the network, or from a script in a test.
 #[async_trait]
 pub trait Content: Send + Sync {
-    /// What the card's URL serves, within `limit`.
+    /// Fetches the document at the card's URL, within `limit`.
     async fn card(&self, url: &str, limit: Duration) -> Source;
 
-    /// The walk from `cid` along `path`. `known` are bytes in hand that may be the file itself.
+    /// Walks from `cid` along `path`. `known` contains bytes from other sources that may be the file itself.
     async fn walk(
         &self,
         cid: &ContentId,
@@ -28,27 +28,28 @@ pub trait Content: Send + Sync {
         limit: Duration,
     ) -> Retrieved;
 
-    /// What is served at the URL of a trust root's keys, within `limit`. A redirect must not lead to another origin.
+    /// Fetches a trust root's keys from a URL, within `limit`. A redirect must not lead to another origin.
     async fn key_set(&self, url: &str, limit: Duration) -> Source {
         self.card(url, limit).await
     }
 
-    /// What the URL of a schema serves.
+    /// Fetches a schema from a URL.
     ///
     /// # Errors
-    /// Where the door for foreign URLs refuses it, or its host gives no body.
+    /// The egress guard refuses the URL, or its host returns no body.
     async fn schema(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError>;
 
-    /// The document at a URL that a caller names, with what its host says about it. The default implementation fetches
+    /// Fetches the document at a URL that a caller names, with its caching headers. The default implementation fetches
     /// nothing.
     ///
     /// # Errors
-    /// Where the door for foreign URLs refuses it, or its host gives no body.
+    /// The egress guard refuses the URL, or its host returns no body.
     async fn document(&self, _url: &str, _limit: Duration) -> Result<Body, FetchError> {
         Err(Forbidden { hop: 0, target: "the URL".to_owned(), why: EgressViolation::Disabled }.into())
     }
 
-    /// The same at a plain `http` URL, if the operator named its origin. The default implementation fetches nothing.
+    /// Fetches a document from a plain `http` URL if the operator named its origin. The default implementation fetches
+    /// nothing.
     ///
     /// # Errors
     /// As [`document`](Self::document).
@@ -56,20 +57,20 @@ pub trait Content: Send + Sync {
         Err(Forbidden { hop: 0, target: "the URL".to_owned(), why: EgressViolation::Disabled }.into())
     }
 
-    /// The manifest of a registry at a URL that a caller names, which may be longer than a card. The default implementation
-    /// takes it for any other document.
+    /// Fetches a registry's manifest from a URL that a caller names. It may be larger than a card. The default
+    /// implementation treats it like any other document.
     ///
     /// # Errors
-    /// Where the door for foreign URLs refuses it, or its host gives no body.
+    /// The egress guard refuses the URL, or its host returns no body.
     async fn registry(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError> {
         self.document(url, limit).await.map(|body| body.bytes)
     }
 
-    /// What the URL of an agent answers to a request without a payment: a POST of `body` where there is one, else a GET.
-    /// No redirect is followed. The default implementation asks nobody.
+    /// Sends a request without a payment to an agent's URL: a POST of `body` if there is one, otherwise a GET.
+    /// Redirects are not followed. The default implementation sends nothing.
     ///
     /// # Errors
-    /// Where the door for foreign URLs refuses it, or its host gives no answer.
+    /// The egress guard refuses the URL, or its host does not respond.
     async fn unpaid(
         &self,
         _url: &str,
@@ -79,41 +80,41 @@ pub trait Content: Send + Sync {
         Err(Forbidden { hop: 0, target: "the URL".to_owned(), why: EgressViolation::Disabled }.into())
     }
 
-    /// How long until the first gateway may be asked again that has rested within the last `past`, as it asked for. The
-    /// default implementation knows of none.
+    /// How long until the first gateway may be asked again, among those that asked for a pause within the last `past`.
+    /// The default implementation returns `None`.
     fn rest(&self, _past: Duration) -> Option<Duration> {
         None
     }
 
-    /// The same without what it was served before, where it keeps that. The default implementation keeps nothing.
+    /// The same source without the content that it has stored. The default implementation stores nothing.
     fn anew(&self) -> Option<Arc<dyn Content>> {
         None
     }
 }
 
-/// What the gateways gave for a path below a CID, and which of them lied on the way.
+/// The result of retrieving a path below a CID, and the gateways that sent wrong blocks.
 #[derive(Clone, Debug)]
 pub struct Retrieved {
-    /// What was found.
+    /// The result of the walk.
     pub walked: Walked,
-    /// The gateways that lied.
+    /// The gateways that sent wrong blocks.
     pub liars: Liars,
-    /// The blocks that were proven on the way.
+    /// The blocks that were proven along the path.
     pub blocks: WalkedBlocks,
 }
 
-/// Gateways (labels) that sent a wrong block, each with the CID that it was asked for.
+/// Gateways (labels) that sent a wrong block, each with the requested CID.
 pub type Liars = Vec<(String, String)>;
 
 impl Retrieved {
-    /// The result where no CID is named.
+    /// The result if no CID is named.
     pub(super) fn not_asked() -> Self {
         Walked::NotAsked.into()
     }
 }
 
 impl From<Walked> for Retrieved {
-    /// A result without liars and without new blocks.
+    /// A result without wrong blocks and without new blocks.
     fn from(walked: Walked) -> Self {
         Self { walked, liars: Vec::new(), blocks: WalkedBlocks::default() }
     }

@@ -1,4 +1,4 @@
-//! The walk and the memory: read before a judgement, written after a trusted one.
+//! Connects a resolution to the memory, which is read before a judgement and written after a trusted verdict.
 
 use std::path::Path;
 
@@ -14,21 +14,21 @@ use crate::memory::{HistoryKey, Memory};
 use crate::name::EnsName;
 use crate::verdict::{State, Verdict};
 
-/// The memory, and which sightings belong into it.
+/// The memory, and which observations to store in it.
 #[derive(Clone)]
 pub(super) struct History {
     memory: Memory,
     world: String,
     chain_id: u64,
-    /// Identifier of the configured profile: the verdicts of others are not remembered.
+    /// Identifier of the configured profile. Verdicts under other profiles are not remembered.
     profile: String,
-    /// Most receipts that are remembered.
+    /// Maximum number of receipts that are remembered.
     #[cfg(feature = "receipts")]
     receipts: u64,
 }
 
 impl History {
-    /// Opens the memory in this file.
+    /// Opens the memory in the file at `path`.
     pub(super) fn open(path: &Path, config: &Config) -> Result<Self, MemoryError> {
         let memory = Memory::open(path, config.memory.names)?;
         let (world, chain_id) = (config.chain.world.clone(), config.chain.id);
@@ -42,7 +42,8 @@ impl History {
         })
     }
 
-    /// What is remembered of the name. Not asked at a block chosen by number, which may be older than every sighting.
+    /// Returns what is remembered of the name. The memory is not read for a block chosen by number, which may be older
+    /// than every observation.
     pub(super) async fn recall(&self, evidence: &Evidence) -> Continuity {
         if evidence.found().is_none() || matches!(evidence.block, BlockSelector::Number(_)) {
             return Continuity::NotAsked;
@@ -53,11 +54,11 @@ impl History {
         }
     }
 
-    /// Writes down what a run saw.
+    /// Stores what a resolution observed.
     ///
-    /// Only a trusted verdict under the configured profile is remembered, only at a finalized block, and never on the
-    /// word of a single endpoint that is not the operator's own: a party that can write into the memory can later make
-    /// it warn about the honest card.
+    /// Only a trusted verdict under the configured profile and at a finalized block is remembered. A verdict that rests
+    /// on a single endpoint is remembered only if the operator runs that endpoint. Otherwise a party that can write to
+    /// the memory could later make it warn about the honest card.
     pub(super) async fn remember(&self, evidence: &Evidence, verdict: &Verdict) -> Result<(), MemoryError> {
         let is_lasting = matches!(evidence.block, BlockSelector::Finalized | BlockSelector::Pinned(_))
             && (verdict.state == State::Trusted || clresolve_core::mutant!("falsehoods-are-remembered"))
@@ -73,7 +74,7 @@ impl History {
         self.memory.remember(self.place(&evidence.name), sighting).await
     }
 
-    /// Marks a receipt that holds as shown for its occasion.
+    /// Records that a valid receipt was presented for its request.
     #[cfg(feature = "receipts")]
     pub(super) async fn mark(&self, mark: Mark) -> Result<Seen, MemoryError> {
         self.memory.mark(&self.world, self.chain_id, mark, self.receipts).await

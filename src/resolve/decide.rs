@@ -1,7 +1,7 @@
-//! Decisions about payments: what the pure decision needs is gathered here.
+//! Decides on payments: this module gathers the input of the pure decision.
 //!
-//! A question that address records, the configuration and the name's own endpoints settle costs no request beside those
-//! of the verdict. Registrations and keys for offers are read where they could decide.
+//! If address records, the configuration and the name's own endpoints suffice, a decision needs no request beyond those
+//! of the verdict. Registrations, and keys for offers, are read only if they could change the decision.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,10 +29,11 @@ use crate::telemetry::{self, DECISIONS};
 use crate::text::Foreign;
 use crate::verdict::{GatePolicy, Resolution};
 
-/// How often a question is looked into whose verdict ends meanwhile. After that it is decided without look-ups.
+/// Maximum number of attempts if the verdict expires during the lookups. After that, the decision is made without
+/// lookups.
 const TRIES: usize = 2;
 
-/// Everything that a decision rests on.
+/// The input of a decision.
 struct Facts {
     resolution: Resolution,
     gate: GatePolicy,
@@ -67,8 +68,8 @@ impl Facts {
         decide(&question, &known)
     }
 
-    /// The networks of the entries against which nothing but the payee stands. Only for them is a registration worth a
-    /// request. What stands against another entry is nothing to these: a client may choose any.
+    /// The networks of the entries to which only the payee is an objection. Only those make a registration worth a
+    /// request. Objections to one entry do not affect another, since a client may choose any entry.
     fn may_be_settled_by_a_registration(&self, decision: &Decision) -> BTreeSet<Network> {
         let Ok(terms) = &self.terms else { return BTreeSet::new() };
         if clresolve_core::mutant!("one-bad-entry-stops-look-ups")
@@ -81,8 +82,8 @@ impl Facts {
         prices.map(|price| price.network.clone()).collect()
     }
 
-    /// Whether nothing but the payee stands against an entry, and the name's own key could be that of an offer. Only then is
-    /// a key worth a request.
+    /// Whether some entry has no objection except the payee, and the name's own key may have signed the offer. Only
+    /// then is the key worth a request.
     fn may_be_settled_by_a_key(&self, decision: &Decision) -> bool {
         let is_jws = |offer: &Value| offer.get("format").and_then(Value::as_str) == Some("jws");
         let is_open = |row: &EntryRow| {
@@ -93,18 +94,18 @@ impl Facts {
 }
 
 impl Resolver {
-    /// Whether the gate lets requests to an agent pass, for a verb: the question of the daemon's `/v1/gate/NAME/VERB`.
-    /// That one takes a name in normal form alone, since others compare its path; this one normalises.
+    /// Whether the gate admits requests to an agent for a verb, like the daemon's `/v1/gate/NAME/VERB`. The route
+    /// accepts only a name in normal form, since other servers compare its path. This function normalizes the name.
     ///
     /// # Errors
-    /// The code of what stands against it; `chain-behind` under a block that was chosen by number, since the gate is about
-    /// now.
+    /// The code of the objection. It is `chain-behind` for a block chosen by number, since the gate decides on the
+    /// present.
     pub async fn gate(&self, name: &str, verb: &str) -> Result<(), &'static str> {
         let resolution = self.resolve(name).await;
         self.denied(&resolution, Some(verb)).map_or(Ok(()), Err)
     }
 
-    /// Why the gate denies requests to the agent of a verdict, for a verb; `None` where it lets them pass.
+    /// Why the gate denies requests to the agent of a verdict for a verb. `None` if it admits them.
     pub(crate) fn denied(&self, resolution: &Resolution, verb: Option<&str>) -> Option<&'static str> {
         let config = &self.0.walker.config;
         if config.chain.block.number().is_some() && !clresolve_core::mutant!("the-past-opens-the-gate") {
@@ -113,10 +114,10 @@ impl Resolver {
         config.gate.policy().objection(resolution, verb, None)
     }
 
-    /// Whether a payment may be made: the gate's own decision about name and verb, and that the terms come from the agent
-    /// and pay it, within the limits.
+    /// Decides whether a payment may be made. The gate must admit the name and verb, and the terms must come from the
+    /// agent, pay it, and stay within the limits.
     ///
-    /// Never fails: what went wrong is in the decision, which then aborts.
+    /// Never fails: errors are part of the decision, which then aborts.
     pub async fn decide(&self, request: &DecisionRequest) -> Decision {
         let resolution = self.resolve(&request.name).await;
         let (decision, _) = self.decide_on(resolution, &Arc::new(request.clone())).await;
@@ -124,8 +125,9 @@ impl Resolver {
         decision
     }
 
-    /// The same, about the agent of a verdict that was just asked for. It is not reported yet. Look-ups take time: a verdict
-    /// that no longer stands after them is asked for again. Gives the verdict that the decision is about, too.
+    /// Like [`Resolver::decide`], for the agent of a verdict that was just obtained. The decision is not reported yet.
+    /// Lookups take time: if the verdict is no longer valid after them, it is obtained again. Also returns the verdict
+    /// on which the decision rests.
     pub(crate) async fn decide_on(
         &self,
         resolution: Resolution,
@@ -135,7 +137,7 @@ impl Resolver {
         for _ in 0..TRIES {
             let began = self.0.cached.cache.begin();
             let (facts, decision) = self.looked_into(resolution, request).await;
-            // Entries are paid apart, so there may be one to pay where the decision aborts.
+            // Entries are paid separately, so there may be one to pay even if the decision aborts.
             let is_usable = decision.passing().next().is_none() || self.still_stands(&facts.resolution, began);
             if is_usable || clresolve_core::mutant!("look-ups-outlive-verdicts") {
                 return (decision, facts.resolution);
@@ -146,7 +148,7 @@ impl Resolver {
         (decision, facts.resolution)
     }
 
-    /// The decision, and what it rests on: what was looked up, too, where that could decide.
+    /// The decision and its input, including lookups that could change the decision.
     async fn looked_into(&self, resolution: Resolution, request: &Arc<DecisionRequest>) -> (Facts, Decision) {
         let (mut facts, mut decision) = self.judged_at_once(resolution, request).await;
         let open = facts.may_be_settled_by_a_registration(&decision);
@@ -168,7 +170,7 @@ impl Resolver {
         self.judged(|| facts).await
     }
 
-    /// What a decision rests on without a further request.
+    /// The input of a decision that needs no further request.
     fn facts(&self, resolution: Resolution, request: Arc<DecisionRequest>) -> Facts {
         let config = &self.0.walker.config;
         let terms = request.terms();
@@ -186,7 +188,7 @@ impl Resolver {
         }
     }
 
-    /// Whether a verdict is fresh, and nothing is announced since then that it does not know.
+    /// Whether a verdict is fresh and covers all changes announced since it began.
     fn still_stands(&self, resolution: &Resolution, began: Began) -> bool {
         let now = self.now();
         let is_fresh = now < resolution.verdict().freshness.fresh_until;
@@ -194,8 +196,8 @@ impl Resolver {
             && named(resolution).is_some_and(|name| self.0.cached.cache.unread(&name, began, resolution, now).is_none())
     }
 
-    /// Adds what the ERC-8004 registrations of the name say about the payees on the open networks. Whether any says
-    /// something.
+    /// Adds what the ERC-8004 registrations of the name state about the payees on the open networks. Returns whether
+    /// any registration states something.
     async fn add_registrations(
         &self,
         beside: &Beside,
@@ -210,13 +212,13 @@ impl Resolver {
         join_all(claims).await.contains(&true)
     }
 
-    /// The decision on what is known without a further request.
+    /// The decision from what is known without a further request.
     async fn judged_at_once(&self, resolution: Resolution, request: &Arc<DecisionRequest>) -> (Facts, Decision) {
         let (resolver, request) = (self.clone(), Arc::clone(request));
         self.judged(move || resolver.facts(resolution, request)).await
     }
 
-    /// The decision on these facts. Terms are read and judged apart from the threads that answer.
+    /// The decision from these facts. Terms are parsed and judged off the threads that answer requests.
     async fn judged(&self, facts: impl FnOnce() -> Facts + Send + 'static) -> (Facts, Decision) {
         let judge = move || {
             let facts = facts();
@@ -229,10 +231,10 @@ impl Resolver {
         self.0.walker.pool.run(judge).await
     }
 
-    /// The URL that an agent's entry stands for, for its first verb where none is named (CL-61).
+    /// The URL for an agent's entry, for its first verb if none is given (CL-61).
     ///
     /// # Errors
-    /// `invoke-no-route`, or `record-pending` where a record that would say so is about to change.
+    /// `invoke-no-route`, or `record-pending` if a relevant record is about to change.
     pub fn route(&self, resolution: &Resolution, verb: Option<&str>) -> Result<Route, Box<Reason>> {
         let verdict = resolution.verdict();
         let agent = verdict.identity.as_ref();
@@ -246,7 +248,7 @@ impl Resolver {
         Route::published(agent, resolution.payment(), Some(verb))
     }
 
-    /// What is known of the payees on the networks of the terms, without a further request.
+    /// The payees on the networks of the terms, from what is known without a further request.
     fn payees(&self, resolution: &Resolution, terms: &Terms) -> BTreeMap<Network, Payees> {
         let name = resolution.verdict().name.normalized.as_deref().unwrap_or_default();
         let configured = self.0.walker.config.payees.get(name).map(Vec::as_slice).unwrap_or_default();
@@ -264,12 +266,13 @@ impl Resolver {
     }
 }
 
-/// The name that a verdict is about; `None` for one that is invalid.
+/// The name of a verdict. `None` if the name is invalid.
 fn named(resolution: &Resolution) -> Option<EnsName> {
     EnsName::parse(resolution.verdict().name.normalized.as_deref()?).ok()
 }
 
-/// What the log says of a decision, in its words: to write an address with its checksum takes a hash each time.
+/// The log fields of a decision. They are stored as text, since writing an address with its checksum needs a hash each
+/// time.
 #[derive(Debug)]
 pub(crate) struct DecisionEvent {
     id: String,
@@ -303,7 +306,7 @@ impl DecisionEvent {
         }
     }
 
-    /// Counts the decision, and writes one event about it: each is reported once, also where an answer is given again.
+    /// Counts the decision and writes one event for it. Each decision is reported once, even if it was reused.
     pub(crate) fn report(&self) {
         telemetry::payment_decision(self.decision);
         tracing::info!(
@@ -338,11 +341,12 @@ mod tests {
 
     const NAME: &str = "summarizeagent.eth";
 
-    /// Requests of a look-up: one for the name's record; for the registry one for the block, three for what it says in it.
+    /// Number of requests of a lookup: one for the name's record, and four for the registry (one for the block, three
+    /// for its contents).
     const OF_A_LOOK_UP: u64 = 5;
 
-    /// A world with an agent whose payee its registration alone proves, and what its seller asks for: a price, and one
-    /// beyond every limit.
+    /// A network with an agent whose payee is proven only by its registration, and the seller's terms: one price, and
+    /// one above every limit.
     struct Shop {
         world: World,
         resolver: Resolver,
@@ -377,8 +381,8 @@ mod tests {
         }
     }
 
-    /// A look-up takes as long as hosts like. What is announced meanwhile holds for the payment, also of an entry beside one
-    /// that nobody pays.
+    /// Lookups take as long as hosts choose. A change announced in the meantime applies to the payment, also for an
+    /// entry listed beside one that nobody pays.
     #[tokio::test(flavor = "multi_thread")]
     async fn a_change_during_a_look_up_stops_the_payment() {
         let mut shop = Shop::open().await;
@@ -394,7 +398,7 @@ mod tests {
         let deciding = tokio::spawn(async move { resolver.decide(&request).await });
         Occupied::wait_for_jobs(&pool, MAX_THREADS + 1).await;
         assert_eq!(shop.world.counts().rpc, before, "terms were judged where the answers are given");
-        // What is known at once is judged between the two, and the registration behind them.
+        // The facts known at once are judged between the two jobs, and the registration after them.
         let busy = Occupied::whole(&pool);
         Occupied::wait_for_jobs(&pool, 2 * MAX_THREADS + 1).await;
         first.release().await;

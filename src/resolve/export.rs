@@ -1,4 +1,4 @@
-//! A run with everything that it rests on, as a bundle.
+//! Exports a resolution with all its evidence as a bundle.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,12 +13,12 @@ use crate::cid::WalkedBlocks;
 use crate::name::{EnsName, NameError};
 use crate::verdict::State;
 
-/// The verdict of a run of its own, in a bundle. Nothing of an earlier run is used.
+/// Resolves the name separately and packs the verdict into a bundle. Nothing from earlier resolutions is reused.
 pub(super) async fn export(walker: &Walker, name: EnsName, rules: &RuleSet) -> Result<Packed, ExportError> {
     let kept = Arc::new(Mutex::new(WalkedBlocks::default()));
     let (chain, recording) = walker.chain.recording().unzip();
     let mut config = walker.config.clone();
-    // A bundle has no room for them.
+    // The bundle format does not include links.
     config.rules.links = false;
     let walker = Walker {
         chain: chain.unwrap_or_else(|| Arc::clone(&walker.chain)),
@@ -49,21 +49,21 @@ pub(super) async fn export(walker: &Walker, name: EnsName, rules: &RuleSet) -> R
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
-    /// The question names no profile.
+    /// The question names an unknown profile.
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// The input is not a name, so there is no evidence.
     #[error("this is not an ENS name: {0}")]
     Name(#[from] NameError),
-    /// A bundle would not show what is known of a purchase.
+    /// A bundle would not contain what is known of a purchase.
     #[error("the purchase cannot be shown again: {why}")]
     Purchase {
-        /// Why, in words.
+        /// A description of the reason.
         why: String,
-        /// What was said of its receipt, where it was judged; else indeterminate.
+        /// The state of the receipt if it was judged, otherwise indeterminate.
         state: State,
     },
-    /// The evidence does not give the verdict again.
-    #[error("the run cannot be replayed: {0}")]
+    /// The evidence does not reproduce the verdict.
+    #[error("the resolution cannot be replayed: {0}")]
     Bundle(#[from] BundleError),
 }

@@ -1,12 +1,13 @@
-//! Runs of a fleet: one daemon gathers the evidence, and each of the others judges it by itself.
+//! Resolutions shared between replicas: one daemon gathers the evidence, and each of the others judges it separately.
 //!
-//! What comes from the fleet is evidence under its MAC, unexpired, from no block before the first that this process read,
-//! and gathered after the last eviction of the name here, in knowledge of every hint at a change. Blocks of IPFS and
-//! proofs of state in it are proven again; its readings at other grades are the word of a daemon that has the same key,
-//! endpoints and rules. Under all of these the verdict that this process makes of it is a live one.
+//! Evidence from a replica is accepted if its MAC is valid and it has not expired. Its block must not precede the first
+//! block that this process read. It must have been gathered after the last eviction of the name here, and cover every
+//! change notification. IPFS blocks and state proofs in it are verified again. For readings at other grades, the
+//! process relies on the replica, which has the same key, endpoints and rules. A verdict that this process derives from
+//! such evidence counts as live.
 //!
-//! What a process follows are the names that it has cached, and it remembers the hints at others for a few blocks. So of
-//! evidence that is older than this it takes the content alone, and reads the records itself.
+//! A process follows only the names that it has cached. It remembers change notifications for other names for a few
+//! blocks. From older evidence it therefore uses only the content, and reads the records itself.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -35,47 +36,47 @@ use crate::shared::{Lease, Leased, Seen, Tier};
 use crate::telemetry::{self, SharedRead, SharedWrite};
 use crate::verdict::{Resolution, State};
 
-/// Pause between two looks for the evidence of another daemon: short beside a run.
+/// Pause between two checks for the evidence of another replica: short compared with a resolution.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
 
-/// Longest lease: no run that is worth waiting for takes longer.
+/// Maximum duration of a lease. No resolution that is worth waiting for takes longer.
 const MAX_LEASE: Duration = Duration::from_secs(15);
 
-/// The daemons that share evidence with this one.
+/// The replicas that share evidence with this one.
 #[derive(Clone)]
 pub(super) struct Fleet {
     tier: Arc<Tier>,
-    /// The blocks of walks that proved content: a later run uses the content, and shares its proof.
+    /// The blocks of walks that proved content. A later resolution reuses the content and shares its proof.
     walks: Cache<(ContentId, ContentPath), Arc<KeptWalk>>,
 }
 
-/// A walk, as it can be shown again.
+/// A walk that can be included in later evidence.
 struct KeptWalk {
     by: ProvenBy,
-    /// How many blocks it took, of those that the run kept.
+    /// Number of its blocks among those that the resolution stored.
     count: usize,
     blocks: WalkedBlocks,
 }
 
-/// What a run kept to be shown again.
+/// What a resolution stored for later evidence.
 struct Keeping {
     blocks: Arc<Mutex<WalkedBlocks>>,
     proofs: Option<Arc<Recording>>,
     began: Timestamp,
 }
 
-/// What shared evidence gives to one who asks.
+/// What shared evidence provides for a request.
 enum Taken {
-    /// The verdict on it.
+    /// The verdict derived from it.
     Verdict(Box<Resolution>),
-    /// What it proves of the content. The records may have changed since, and nobody would have told this process.
+    /// The content it proves. The records may have changed since, without a notification to this process.
     Content(Arc<ProvenContent>),
-    /// Nothing that counts here.
+    /// Nothing usable.
     Nothing,
 }
 
 impl Fleet {
-    /// As [`Tier::join`].
+    /// Joins the replicas. See [`Tier::join`].
     ///
     /// # Errors
     /// As [`Tier::join`].
@@ -92,14 +93,14 @@ impl Fleet {
         Ok(Some(Self { tier: Arc::new(tier), walks }))
     }
 
-    /// What the fleet's evidence leads to, else what a run finds, for which this daemon has the lease, or the server did
-    /// not say who has it, or nothing came from the one who had it.
+    /// Returns the verdict derived from a replica's evidence. The daemon runs its own resolution if it obtains the
+    /// lease, if the server does not report who holds it, or if the lease holder provides no evidence.
     pub(super) async fn run(&self, walker: &Arc<Walker>, request: RunRequest) -> Finished {
         if !is_shared(&request.key) {
             return walker.run(&request).await;
         }
         let given_up = Instant::now() + self.tier.wait();
-        // Ends with the time, at the latest.
+        // The loop ends at the time limit at the latest.
         loop {
             match self.taken(walker, &request).await {
                 Taken::Verdict(resolution) => return (*resolution).into(),
@@ -119,7 +120,7 @@ impl Fleet {
         self.run_own(walker, request, None).await
     }
 
-    /// As [`Fleet::run`], with the lease. Whoever had it until now may have written since this daemon looked.
+    /// Runs the resolution with the lease. The previous lease holder may have written evidence since the last check.
     async fn run_leased(&self, walker: &Arc<Walker>, request: RunRequest, lease: Lease) -> Finished {
         let found = match self.taken(walker, &request).await {
             Taken::Verdict(resolution) => (*resolution).into(),
@@ -131,7 +132,7 @@ impl Fleet {
         found
     }
 
-    /// What a run of this process finds. Its evidence is shared.
+    /// Runs a resolution in this process and shares its evidence.
     pub(super) async fn run_anew(&self, walker: &Arc<Walker>, request: RunRequest) -> Finished {
         if !is_shared(&request.key) {
             return walker.run(&request).await;
@@ -139,19 +140,19 @@ impl Fleet {
         self.run_own(walker, request, None).await
     }
 
-    /// As [`Tier::tell_evicted`].
+    /// Announces evictions. See [`Tier::tell_evicted`].
     pub(super) fn tell_evicted(&self, evicted: impl IntoIterator<Item = (EnsName, Vec<CacheKey>)>) {
         self.tier.tell_evicted(evicted);
     }
 
-    /// As [`Tier::settled`].
+    /// Waits for pending announcements. See [`Tier::settled`].
     #[cfg(feature = "unstable")]
     pub(super) async fn settled(&self) {
         self.tier.settled().await;
     }
 
-    /// What the fleet's evidence gives here. A refresh of its verdict fetches the content by itself: only so can it show to
-    /// others how it is proven.
+    /// Reads and judges the evidence of a replica. A refresh of a verdict derived from it must fetch the content
+    /// itself, because only then can it show others the proof.
     async fn taken(&self, walker: &Arc<Walker>, request: &RunRequest) -> Taken {
         let began = request.cache.begin();
         let Some(value) = self.tier.take(&request.key).await else { return Taken::Nothing };
@@ -164,8 +165,8 @@ impl Fleet {
         taken
     }
 
-    /// What shared evidence leads to here, for a run that began then. Proving the evidence again takes the processor, so it
-    /// is done where evidence is judged.
+    /// What shared evidence provides for a resolution that began then. Verifying it again is CPU work, so it runs where
+    /// evidence is judged.
     async fn judged(&self, walker: &Arc<Walker>, request: &RunRequest, value: Value, began: Began) -> Option<Taken> {
         let (block, fresh_until, newest) = (value.block, value.fresh_until, value.newest);
         let (prover, rules, key) = (Arc::clone(walker), request.rules.clone(), request.key.clone());
@@ -185,20 +186,20 @@ impl Fleet {
         if !is_recent() {
             let found;
             (run, found) = walker.judged(run, &request.rules, request.before.failures).await;
-            // What denies may wait for its time.
+            // A denial need not be returned early.
             if found.verdict().state == State::Trusted {
                 return ProvenContent::of(&run).map(|content| Taken::Content(Arc::new(content)));
             }
         }
         walker.complete(&mut run.evidence).await;
-        // What does not know of a hint ends as a failure here.
+        // Evidence that misses a change notification is treated as a failure here.
         let (_, Finished { resolution, content, .. }) = walker.settle(run, request, began).await;
         let verdict = resolution.verdict();
         let is_same = verdict.freshness.fresh_until.as_millisecond() == fresh_until.as_millisecond();
         if !is_same || verdict.state == State::Indeterminate {
             return None;
         }
-        // Blocks may have come meanwhile.
+        // Blocks may have arrived in the meantime.
         if verdict.state == State::Trusted && !is_recent() {
             return content.map(Taken::Content);
         }
@@ -227,7 +228,7 @@ impl Fleet {
         found
     }
 
-    /// A walker that keeps what proves its evidence.
+    /// A walker that stores the proofs of its evidence.
     fn keeper(&self, walker: &Arc<Walker>) -> (Walker, Keeping) {
         let blocks = Arc::new(Mutex::new(WalkedBlocks::default()));
         let (chain, proofs) = walker.chain.recording().unzip();
@@ -239,8 +240,8 @@ impl Fleet {
         (keeper, Keeping { blocks, proofs, began: self.tier.now() })
     }
 
-    /// Writes the evidence of a run for the others, if it decided something. What it walked is kept in any case: the next
-    /// run uses the content, and is to show how it was proven.
+    /// Writes the evidence of a resolution for other replicas, if it reached a decision. The blocks of its walks are
+    /// stored in any case: the next resolution reuses the content and must be able to show its proof.
     async fn share(
         &self,
         walker: &Arc<Walker>,
@@ -270,7 +271,7 @@ impl Fleet {
         }
     }
 
-    /// The evidence of a run as a bundle.
+    /// Packs the evidence of a resolution as a bundle.
     async fn packed(
         &self,
         walker: &Arc<Walker>,
@@ -279,10 +280,10 @@ impl Fleet {
         blocks: WalkedBlocks,
         proofs: Option<Arc<Recording>>,
     ) -> Result<Vec<u8>, BundleError> {
-        // What each daemon reads and remembers by itself.
+        // Each replica reads and remembers these itself.
         (run.evidence.continuity, run.evidence.links) = (Continuity::NotAsked, None);
         run.evidence.misspelt_keys.clear();
-        // A bundle has no room for it: it goes beside it.
+        // The bundle format has no field for it, so it is sent separately.
         run.content_fetched_at = None;
         let mut chain = OfChain { header: None, state_proof: proofs.and_then(|proofs| proofs.take()) };
         if let (Some(_), Ok(reading)) = (&chain.state_proof, &run.evidence.reading) {
@@ -298,7 +299,7 @@ impl Fleet {
         pool.run(pack).await
     }
 
-    /// Puts the blocks of earlier walks beside those of this run, and keeps those of this run.
+    /// Adds the blocks of earlier walks to those of this resolution, and stores those of this resolution.
     fn with_kept_walks(&self, evidence: &mut Evidence, blocks: &mut WalkedBlocks) {
         let Some(targets) = evidence.found().map(|found| Targets::of(&found.records)) else { return };
         let card = targets.cid.map(|cid| (cid, targets.path));
@@ -315,7 +316,7 @@ impl Fleet {
     }
 }
 
-/// Blocks of the past are read by number and never evicted: they are not shared.
+/// Blocks chosen by number are never evicted, so their evidence is not shared.
 const fn is_shared(key: &CacheKey) -> bool {
     key.block.number().is_none()
 }

@@ -1,5 +1,5 @@
-//! Look-ups beside a verdict, which settle a payee: one at a time for a question, few at the same time over all, and what
-//! they find is kept as long as a verdict of its kind would be, and for its own verdict alone.
+//! Payment lookups, which determine a payee. At most one runs for each question, and few run concurrently in total. A
+//! result is cached as long as a verdict with its state would be, and only for the verdict that it belongs to.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -15,22 +15,23 @@ use crate::cpu_share;
 use crate::name::EnsName;
 use crate::verdict::{Resolution, State};
 
-/// Look-ups of one kind at the same time, over all names: each asks endpoints and hosts, and anybody's terms may start one.
+/// Maximum number of concurrent lookups of one kind, over all names. Each sends requests to endpoints and hosts, and
+/// anyone's terms may start one.
 const MAX_LOOK_UPS: usize = 16;
 
-/// Answers that are kept; each takes less than a kilobyte.
+/// Maximum number of cached results. Each takes less than a kilobyte.
 const KEPT: u64 = 4096;
 
-/// What a look-up may find.
+/// The result type of a lookup.
 pub(super) trait LookUpResult: Clone + Send + Sync + 'static {
-    /// The state of a verdict that holds for as long.
+    /// The state of a verdict with the same lifetime.
     fn state(&self) -> State;
 
-    /// Nothing was found out, for this cause.
+    /// The result of a lookup that found nothing out, with the cause.
     fn undecided(cause: &str) -> Self;
 }
 
-/// A verdict beside which something is looked up. A later verdict on the name is another one.
+/// The verdict that a lookup belongs to. A later verdict on the name is a different one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Beside {
     pub(super) name: EnsName,
@@ -38,7 +39,7 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    /// The verdict of this answer, however its name was typed; `None` where it has no name in normal form.
+    /// The verdict of this answer, regardless of how its name was typed. `None` if it has no name in normal form.
     pub(super) fn of(resolution: &Resolution) -> Option<Self> {
         let name = EnsName::parse(resolution.verdict().name.normalized.as_deref()?).ok()?;
         let verdict = resolution.clone().asked_as(name.as_str()).verdict().id.clone();
@@ -46,7 +47,7 @@ impl Beside {
     }
 }
 
-/// Look-ups, by what they are about, and what they found a moment ago. Clones share both.
+/// Lookups in progress and recent results, keyed by their subject. Clones share both.
 pub(super) struct LookUps<A, V>(Arc<Inner<A, V>>);
 
 struct Inner<A, V> {
@@ -54,11 +55,12 @@ struct Inner<A, V> {
     places: Semaphore,
 }
 
-/// What was found, and until when it is given again.
+/// A cached result and its expiry.
 struct LookedUp<V> {
     found: V,
     until: Timestamp,
-    /// Look-ups in a row that decided nothing, this one included. Each makes the pause longer, so there are few.
+    /// Number of consecutive lookups without a decision, including this one. Each makes the pause longer, so that there
+    /// are few.
     failures: u32,
 }
 
@@ -89,8 +91,8 @@ where
     A: Clone + Eq + Hash + Send + Sync + 'static,
     V: LookUpResult,
 {
-    /// What a look-up about this found a moment ago, else what `look_up` finds. One at a time is made about the same; it
-    /// goes on where its asker gives up.
+    /// Returns the cached result, or that of `look_up`. Only one lookup runs for each subject. It continues if its
+    /// caller gives up.
     pub(super) async fn answer(
         &self,
         beside: Beside,
@@ -109,7 +111,7 @@ where
             };
             this.kept.entry(key).and_upsert_with(kept_or_found).await.into_value()
         });
-        task.await.map_or_else(|_| V::undecided("the look-up was broken off"), |kept| kept.found.clone())
+        task.await.map_or_else(|_| V::undecided("the lookup was aborted"), |kept| kept.found.clone())
     }
 }
 
@@ -131,7 +133,7 @@ impl<A, V: LookUpResult> Inner<A, V> {
             return Arc::new(LookedUp { found: V::undecided("too many look-ups are under way"), until: now, failures });
         }
         let found = look_up.await;
-        // What was found is as old as the question for it; a pause begins when the look-up is over.
+        // A result's age counts from the start of its lookup, a pause from the end.
         let (until, failures) = match found.state() {
             State::Trusted => (after(now, State::Trusted, 0), 0),
             State::Untrusted => (after(clock.now(), State::Untrusted, 0), 0),
@@ -141,8 +143,8 @@ impl<A, V: LookUpResult> Inner<A, V> {
     }
 }
 
-/// The end of what is known since `now` and holds as long as a verdict of this state; `now` itself where no time has room
-/// for it.
+/// When a result expires that was obtained at `now` and has the lifetime of this state. Returns `now` if the time would
+/// overflow.
 pub(super) fn after(now: Timestamp, state: State, failures: u32) -> Timestamp {
     let fresh = SignedDuration::try_from(fresh_for(state, failures));
     fresh.ok().and_then(|fresh| now.checked_add(fresh).ok()).unwrap_or(now)
@@ -156,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// What was found, by the state of a verdict that holds for as long.
+    /// A result with the state that determines its lifetime.
     #[derive(Clone, Debug, PartialEq, Eq)]
     struct Answer(State, String);
 
@@ -189,7 +191,7 @@ mod tests {
         Beside { name: EnsName::parse("a.eth").expect("a name"), verdict: verdict.to_owned() }
     }
 
-    /// A clock, and a question that says how many look-ups were made for it.
+    /// A clock, and a question that returns how many lookups were made for it.
     fn stage() -> (Arc<Stopped>, impl AsyncFn(&str, State) -> u32) {
         let clock = Arc::new(Stopped(Mutex::new(Timestamp::UNIX_EPOCH)));
         let (look_ups, made) = (LookUps::<(), Answer>::default(), Arc::new(AtomicU32::new(0)));
@@ -225,7 +227,7 @@ mod tests {
         }
     }
 
-    /// Each pause after a failure is longer.
+    /// The pause grows with each failure.
     #[tokio::test]
     async fn failures_make_look_ups_rarer() {
         let (clock, ask) = stage();
@@ -237,7 +239,7 @@ mod tests {
         assert_eq!(last, 7, "after 0, 1, 3, 7, 15, 31 and 63 s");
     }
 
-    /// While as many as may be under way are under way, one more is not begun.
+    /// While the maximum number of lookups is running, no further one starts.
     #[tokio::test]
     async fn look_ups_at_the_same_time_are_bounded() {
         let clock: Arc<dyn Clock> = Arc::new(Stopped(Mutex::new(Timestamp::UNIX_EPOCH)));

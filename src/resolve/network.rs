@@ -17,11 +17,11 @@ use crate::fetch::ipfs::{IpfsClient, Retrieval, Want};
 use crate::fetch::{Egress, FetchError, Forbidden};
 use crate::telemetry::{self, Upstream};
 
-/// The doors to the network.
+/// The clients for content on the network.
 pub(super) struct Network {
     pub(super) egress: Egress,
     pub(super) ipfs: IpfsClient,
-    /// Which gateways still rest is a question of the resolver's time.
+    /// The resolver's clock, which determines which gateways are resting.
     pub(super) clock: Arc<dyn Clock>,
 }
 

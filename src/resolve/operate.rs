@@ -1,4 +1,4 @@
-//! What an operator asks of a resolver: what its caches hold, and to drop some of it.
+//! Operator access to a resolver: inspect its caches and drop entries.
 
 use std::collections::BTreeSet;
 
@@ -10,29 +10,29 @@ use crate::cid::ContentId;
 use crate::name::EnsName;
 use crate::verdict::{State, Verdict};
 
-/// What an operator drops from the caches.
+/// What to drop from the caches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Flush {
-    /// All, and all proven content.
+    /// Everything, including all proven content.
     All,
-    /// What is known of a name, a run under way included.
+    /// All entries of a name, including a resolution in progress.
     Name(EnsName),
-    /// What is known of each name about which there is an answer of this state.
+    /// All entries of each name with a cached verdict of this state.
     State(State),
-    /// The same by the value of `cl.owner`.
+    /// All entries of each name with this value of `cl.owner`.
     Owner(String),
-    /// The same by the CID of the card, and what was proven under it.
+    /// All entries of each name whose card has this CID, and the content proven for it.
     Cid(ContentId),
 }
 
-/// How much was dropped.
+/// The number of dropped entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Flushed {
-    /// Names whose next answer takes a run.
+    /// Number of names that must be resolved again.
     pub(crate) names: usize,
 }
 
-/// How much the caches hold.
+/// The sizes of the caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct CacheSizes {
     #[serde(flatten)]
@@ -40,18 +40,19 @@ pub(crate) struct CacheSizes {
     content: PoolSize,
 }
 
-/// How the chain is followed.
+/// The status of the chain followers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Followed {
     enabled: bool,
-    /// Endpoints that are configured.
+    /// Number of configured endpoints.
     endpoints: usize,
-    /// Those that answered the last time that they were asked for new blocks.
+    /// Number of endpoints that responded to the latest request for new blocks.
     answering: usize,
 }
 
 impl Resolver {
-    /// Drops what the operator names. The next answer about each name takes a run, and every daemon of the fleet is told.
+    /// Drops the selected entries and announces this to every replica. The next question about each name starts a
+    /// resolution.
     pub(crate) async fn flush(&self, what: &Flush) -> Flushed {
         let cache = &self.0.cached.cache;
         let proven = &self.0.walker.sources.proven;
@@ -70,18 +71,18 @@ impl Resolver {
         Flushed { names: names.len() }
     }
 
-    /// How much the caches hold.
+    /// The sizes of the caches.
     pub(crate) async fn cache_sizes(&self) -> CacheSizes {
         let verdicts = self.0.cached.cache.sizes().await;
         CacheSizes { verdicts, content: self.0.walker.sources.proven.size().await }
     }
 
-    /// Every answer that the cache holds about `name`.
+    /// Every cached verdict on `name`.
     pub(crate) fn held_about(&self, name: &EnsName) -> Vec<Held> {
         self.0.cached.cache.held_about(name, self.now())
     }
 
-    /// How the chain is followed.
+    /// The status of the chain followers.
     pub(crate) fn followed(&self) -> Followed {
         let config = &self.0.walker.config;
         Followed {

@@ -1,4 +1,4 @@
-//! What an agent demands for a verb, asked of its seller without paying.
+//! Queries a seller for an agent's payment terms for a verb, without paying.
 
 use clresolve_payment::Decision;
 use clresolve_payment::request::{DecisionRequest, Demand};
@@ -10,34 +10,34 @@ use super::Resolver;
 use crate::reason::{Code, Reason};
 use crate::verdict::{Resolution, State};
 
-/// A question to a seller.
+/// A query to a seller.
 #[derive(Clone, Debug)]
 pub(crate) struct Probe {
     /// The agent's name, as typed.
     pub(crate) name: String,
-    /// The verb that would be paid for.
+    /// The verb to be paid for.
     pub(crate) verb: String,
-    /// What is posted; `None` asks with GET.
+    /// The body to POST. `None` sends a GET.
     pub(crate) body: Option<&'static str>,
-    /// Whose sellers are asked.
+    /// Which sellers may be queried.
     pub(crate) sellers: Sellers,
 }
 
-/// Whose sellers are asked.
+/// Which sellers may be queried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sellers {
-    /// Those of agents that the gate lets pass.
+    /// Sellers of agents that the gate admits.
     OfAllowedAgents,
-    /// Those of all agents.
+    /// Sellers of all agents.
     OfAllAgents,
 }
 
-/// The body of a request that is not paid for, as verbs are invoked: the empty object.
+/// The body of an unpaid request: the empty object, as for an invocation without arguments.
 pub(crate) const EMPTY: &str = "{}";
 
 impl Resolver {
-    /// What the route of an agent answers, as a question about it. A seller that must not be asked, or of which nobody
-    /// knows where it is, is not asked.
+    /// Queries an agent's route and returns the response as a decision request. A seller is not queried if that is not
+    /// permitted or if its URL is unknown.
     pub(crate) async fn probe(&self, resolution: &Resolution, probe: &Probe) -> DecisionRequest {
         let Probe { name, verb, body, sellers } = probe;
         let unasked = |reason: Box<Reason>| {
@@ -63,7 +63,7 @@ impl Resolver {
     }
 }
 
-/// Why the seller of an agent is not asked that the gate denies. What the gate has against it stands beside this.
+/// Why the seller of an agent is not queried that the gate denies. The gate's objection is reported separately.
 fn refused(state: State) -> Reason {
     match state {
         State::Untrusted => Reason::new(Code::InvokeRefusedUntrusted),
@@ -73,10 +73,10 @@ fn refused(state: State) -> Reason {
     }
 }
 
-/// The answer, for programs.
+/// The probe's answer as a document.
 #[derive(Serialize)]
 pub(crate) struct ProbeAnswer<'a> {
-    /// The terms, if the seller's reply has terms that can be read.
+    /// The terms, if the seller's response contains parsable terms.
     terms: Option<Value>,
     decision: &'a Decision,
 }
@@ -87,7 +87,7 @@ impl<'a> ProbeAnswer<'a> {
     }
 }
 
-/// The terms, so that they can be decided about again: what stands in them of use to nobody is left out.
+/// The terms in a form that can be decided on again. Members without use are omitted.
 fn written(terms: &Terms) -> Value {
     let entries: Vec<_> = terms.entries.iter().map(|entry| &entry.json).collect();
     let mut written = json!({"x402Version": terms.version.number(), "accepts": entries});

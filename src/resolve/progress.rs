@@ -1,4 +1,4 @@
-//! What runs tell of themselves while they go on, for those who watch.
+//! Progress events of resolutions, for subscribers.
 
 use std::future::Future;
 
@@ -10,36 +10,37 @@ use crate::name::EnsName;
 use crate::reason::Step;
 use crate::verdict::Status;
 
-/// Most news that a slow watcher is behind: a dozen for each of a busy daemon's 32 runs. What is beyond it, the watcher
-/// misses; the verdict says all of it.
+/// Number of events that a slow subscriber may lag behind: a dozen for each of a busy daemon's 32 resolutions. It
+/// misses older events, but the verdict contains their information.
 const KEPT: usize = 512;
 
-/// Where runs tell what they do. Without a watcher they tell nothing.
+/// The channel for progress events. Without a subscriber no events are sent.
 #[derive(Clone)]
 pub(super) struct Progress(Sender<News>);
 
-/// A step that began or ended, in a run about a name.
+/// The start or end of a step in the resolution of a name.
 #[derive(Clone)]
 struct News {
     name: EnsName,
     seen: StepSeen,
 }
 
-/// A step of a run, as it goes on.
+/// A progress event of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StepSeen {
     /// The step.
     pub(crate) step: Step,
-    /// What is seen of it.
+    /// What happened in the step.
     pub(crate) moment: Moment,
 }
 
-/// What is seen of a step.
+/// What happened in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// It began.
+    /// The step started.
     Began,
-    /// It ended, with what its own evidence says, where that says something. The rules may make it worse, and never better.
+    /// The step ended, with the status that its own evidence implies, if any. The rules may make it worse, but never
+    /// better.
     Ended(Option<Status>),
 }
 
@@ -48,18 +49,18 @@ impl Progress {
         Self(channel(KEPT).0)
     }
 
-    /// What is told of a run about a name.
+    /// A handle for the events of one resolution of `name`.
     pub(super) const fn of<'a>(&'a self, name: &'a EnsName, spans: &'a RunSpans) -> NameProgress<'a> {
         NameProgress { progress: self, name, spans }
     }
 
-    /// Watches the runs about a name.
+    /// Subscribes to the resolutions of `name`.
     pub(super) fn watch(&self, name: EnsName) -> Watch {
         Watch { name, news: self.0.subscribe() }
     }
 }
 
-/// What is told of a run about a name.
+/// Sends the events of one resolution of a name.
 #[derive(Clone, Copy)]
 pub(super) struct NameProgress<'a> {
     progress: &'a Progress,
@@ -68,7 +69,8 @@ pub(super) struct NameProgress<'a> {
 }
 
 impl NameProgress<'_> {
-    /// Does the work of a step, and tells when it begins, when it ends, and what `says` its evidence says.
+    /// Runs the work of a step. Sends an event when it starts, and one when it ends with the status that `says` derives
+    /// from its evidence.
     pub(super) async fn during<T>(
         self,
         step: Step,
@@ -84,20 +86,20 @@ impl NameProgress<'_> {
     fn tell(self, seen: StepSeen) {
         let Progress(watchers) = self.progress;
         if watchers.receiver_count() > 0 {
-            // The last watcher may have gone meanwhile.
+            // The last subscriber may have disconnected in the meantime.
             let _ = watchers.send(News { name: self.name.clone(), seen });
         }
     }
 }
 
-/// The steps of the runs about one name, as they begin and end.
+/// A subscription to the steps of resolutions of one name.
 pub(crate) struct Watch {
     name: EnsName,
     news: Receiver<News>,
 }
 
 impl Watch {
-    /// The next step that is seen; `None` once there are no more runs.
+    /// The next event. `None` when no further resolution can start.
     pub(crate) async fn next(&mut self) -> Option<StepSeen> {
         loop {
             match self.news.recv().await {

@@ -12,9 +12,9 @@ use crate::verdict::Depth;
 pub struct Question {
     /// The name, as typed.
     pub input: String,
-    /// Identifier of the profile, where it is not the configured one.
+    /// Identifier of the profile, if not the configured one.
     pub profile: Option<String>,
-    /// How deep the walk goes, where it is not the configured depth.
+    /// How deep the resolution goes, if not to the configured depth.
     pub depth: Option<Depth>,
 }
 

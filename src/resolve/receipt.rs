@@ -1,4 +1,5 @@
-//! Receipts: the agent's verdict, its signer's records and the settlement are read here, and handed to the pure judgement.
+//! Verifies receipts. This module reads the agent's verdict, its signer's records and the settlement, and passes them
+//! to the pure judgement.
 
 use std::sync::Arc;
 
@@ -18,31 +19,31 @@ use crate::reason::{Code, Reason};
 use crate::verdict::{Resolution, State};
 
 impl Resolver {
-    /// Whether a receipt holds: that the signer which the agent's records name has signed it, that it is about this agent,
-    /// where a request is given, about that request, and where a payment is given, that it was settled. Nothing is written or
-    /// remembered.
+    /// Verifies a receipt. The signer named by the agent's records must have signed it, and it must be about this
+    /// agent. If a request is given, the receipt must be about that request. If a payment is given, it must have been
+    /// settled. Nothing is written or remembered.
     ///
-    /// Never fails: what went wrong is in the answer.
+    /// Never fails: errors are part of the answer.
     pub async fn verify_receipt(&self, question: &ReceiptQuestion) -> Verification {
         let resolution = self.resolve(&question.name).await;
         self.verify_receipt_of(&resolution, Arc::new(question.clone())).await
     }
 
-    /// The same, and marks a receipt that holds as seen for its request: for another one it does not hold again. Where no
-    /// request is given, or nothing is remembered here (`memory.path`), that is not decided.
+    /// Verifies a receipt and, if it is valid, records it for its request. The receipt is then not valid for another
+    /// request. If no request is given, or no memory is configured (`memory.path`), this check is left undecided.
     ///
-    /// Never fails: what went wrong is in the answer.
+    /// Never fails: errors are part of the answer.
     pub async fn verify_and_remember_receipt(&self, question: &ReceiptQuestion) -> Verification {
         let resolution = self.resolve(&question.name).await;
         self.verify_and_remember_receipt_of(&resolution, Arc::new(question.clone())).await
     }
 
-    /// A purchase from an agent with everything that it rests on, judged anew. The bundle does not hold the bound schema, nor
-    /// the routes and payees of the configuration, so what rests on these is not judged by it.
+    /// Exports a purchase from an agent with all its evidence, judged anew. The bundle contains neither the bound
+    /// schema nor the configured routes and payees, so the bundle's judgement omits everything that depends on them.
     ///
     /// # Errors
-    /// When something that must be in the bundle is not known: the signer's key, or what the chain says of a transaction.
-    /// When something speaks against the receipt, or leaves it undecided, that the bundle would not show.
+    /// Something that the bundle must contain is unknown: the signer's key, or the chain's record of a transaction. Or
+    /// the receipt is objectionable or undecided for a reason that the bundle would not show.
     pub async fn export_purchase(
         &self,
         question: &crate::resolve::Question,
@@ -61,10 +62,10 @@ impl Resolver {
         Ok((bundle, shown))
     }
 
-    /// The purchase with everything that is read for it, and what that shows. `family` is that of its receipt.
+    /// Packs the purchase with everything that is read for it, and what that shows. `family` is the receipt's family.
     ///
     /// # Errors
-    /// Why there is no such bundle, in words.
+    /// A description of why the bundle cannot be made.
     async fn pack_purchase(
         &self,
         question: &crate::resolve::Question,
@@ -76,7 +77,7 @@ impl Resolver {
         let bundle = self.export(question).await.map_err(|error| error.to_string())?.into_bundle();
         let name = bundle.name().clone();
         let signer = match family {
-            // An address of the agent itself has signed.
+            // Signed by one of the agent's own addresses.
             Some(Family::X1) => None,
             _ => Some(signer::receipts::read(walker, &name).await.map_err(|reason| unknown(&reason))?),
         };
@@ -94,7 +95,7 @@ impl Resolver {
         walker.pool.run(pack).await.map_err(|error: BundleError| error.to_string())
     }
 
-    /// As [`Resolver::verify_receipt`], about the agent of a verdict that was just asked for.
+    /// Like [`Resolver::verify_receipt`], for the agent of a verdict that was just obtained.
     pub(crate) async fn verify_receipt_of(
         &self,
         resolution: &Resolution,
@@ -103,7 +104,7 @@ impl Resolver {
         self.judge_receipt(resolution, question).await.0
     }
 
-    /// As [`Resolver::verify_and_remember_receipt`], about the agent of a verdict that was just asked for.
+    /// Like [`Resolver::verify_and_remember_receipt`], for the agent of a verdict that was just obtained.
     pub(crate) async fn verify_and_remember_receipt_of(
         &self,
         resolution: &Resolution,
@@ -114,14 +115,14 @@ impl Resolver {
             return found;
         }
         let seen = match (mark, &self.0.walker.history) {
-            (None, _) => Err("nothing was given that a receipt of its family is remembered for".to_owned()),
-            (_, None) => Err("memory.path names no file".to_owned()),
+            (None, _) => Err("the input that receipts of this family are remembered for is missing".to_owned()),
+            (_, None) => Err("memory.path is not set".to_owned()),
             (Some(mark), Some(history)) => history.mark(mark).await.map_err(|error| error.to_string()),
         };
         self.0.walker.pool.run(move || found.remembered(seen)).await
     }
 
-    /// What is said of a receipt, and its mark where it was shown for something.
+    /// The verification of a receipt, with its mark if it was presented for a request.
     async fn judge_receipt(
         &self,
         resolution: &Resolution,
@@ -173,7 +174,7 @@ impl Resolver {
         walker.pool.run(judged).await
     }
 
-    /// What the verdict and the records read with it say of the agent.
+    /// The facts about the agent in the verdict and in the records that were read with it.
     fn agent(&self, resolution: &Resolution) -> Option<ReceiptAgent> {
         let (verdict, gate) = (resolution.verdict(), self.0.walker.config.gate.policy());
         let addresses = SignerAddresses::of(verdict, resolution.payment(), &gate);
@@ -187,7 +188,7 @@ fn first_verb(agent: Option<&ReceiptAgent>) -> Option<&str> {
     agent?.verbs.first().map(String::as_str)
 }
 
-/// Whether a receipt is judged by what is known of the schema: not so where nothing pins its bytes.
+/// Whether the known schema is used to judge a receipt. It is not if nothing pins the schema's bytes.
 fn is_judged_by(known: &Known) -> bool {
     known.as_ref().err().is_none_or(|reasons| reasons.iter().all(|reason| reason.code != Code::SchemaUnpinned))
 }

@@ -1,8 +1,9 @@
 //! The payee by ERC-8004: the wallet of the agent that a name vouches for, in the registry of the network that is paid.
 //!
-//! The operator names the agent, or the registration file on the host of the card's URL does. That is a hint and proves
-//! nothing: the name vouches for the agent by its ENSIP-25 record, the registry of that chain says where the agent is
-//! paid, and the agent's own registration names the name back. It is asked for where nothing cheaper settles the payee.
+//! The operator or the registration file on the host of the card's URL names the agent. This alone proves nothing.
+//! Three facts form the proof: the name vouches for the agent by its ENSIP-25 record, the registry on that chain stores
+//! the agent's payee, and the agent's own registration names the name. The registry is queried only if no cheaper
+//! source determines the payee.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,19 +33,19 @@ use crate::records::{Key, Record};
 use crate::text::excerpt;
 use crate::verdict::State;
 
-/// The part of the time limit of a question that a look-up may take: the verdict took its own.
+/// The share of a question's time limit that a lookup may use. The verdict has its own share.
 pub(super) const LOOK_UP_SHARE: f64 = 0.5;
 
-/// The part of a look-up's time that a document may take, so that one that stalls is seen as the cause.
+/// The share of a lookup's time that a document may use, so that a stalling host can be reported as the cause.
 const DOCUMENT_SHARE: f64 = 0.4;
 
 type ByChain = Arc<BTreeMap<u64, Arc<Registry>>>;
 
-/// The registries that the configuration names, and what they said a moment ago. Clones share both.
+/// The configured registries and their recent results. Clones share both.
 #[derive(Clone)]
 pub(super) struct AgentRegistries {
     by_chain: ByChain,
-    /// By chain.
+    /// Keyed by chain.
     look_ups: LookUps<u64, Claim>,
 }
 
@@ -59,7 +60,7 @@ pub(super) struct Registry {
 }
 
 impl Registry {
-    /// The registry that the configuration names for the chain that `chain` says how to read, through `http`.
+    /// The configured registry of the chain. `chain` describes how to read that chain, through `http`.
     pub(super) fn new(
         config: &RegistryChain,
         chain: ChainConfig,
@@ -80,7 +81,7 @@ impl Registry {
         }
     }
 
-    /// The transactions of the same chain.
+    /// The reader of transactions on the same chain.
     #[cfg(feature = "receipts")]
     pub(super) const fn transactions(&self) -> &TransactionReader {
         &self.transactions
@@ -92,7 +93,7 @@ impl Registry {
 }
 
 impl AgentRegistries {
-    /// These registries; of other chains nothing is known.
+    /// Creates the set of registries. Other chains have none.
     pub(super) fn new(registries: impl IntoIterator<Item = Registry>) -> Self {
         Self::over(Arc::new(registries.into_iter().map(|registry| (registry.id, Arc::new(registry))).collect()))
     }
@@ -101,7 +102,7 @@ impl AgentRegistries {
         Self { by_chain, look_ups: LookUps::default() }
     }
 
-    /// The same registries, with nothing that they said before.
+    /// The same registries without cached results.
     pub(super) fn forgetful(&self) -> Self {
         Self::over(Arc::clone(&self.by_chain))
     }
@@ -111,11 +112,11 @@ impl AgentRegistries {
         self.by_chain.get(&network.chain_id()?).cloned()
     }
 
-    /// What the registration of a name on a network says about the payee: that of a moment ago, else that of a look-up.
+    /// The claim about the payee in the registration of a name on a network, from the cache or from a lookup.
     pub(super) async fn claim(&self, walker: &Arc<Walker>, beside: &Beside, network: &Network) -> Claim {
         let Some(registry) = self.of(network) else { return Claim::None };
         if walker.config.chain.demand().is_ok_and(|demand| matches!(demand, GradeDemand::StateProof(_))) {
-            return undecided("state-proof is demanded, and a registration is vouched for by a quorum at most");
+            return undecided("state-proof is required, but registrations are read with a quorum at most");
         }
         let (id, name, asking) = (registry.id, beside.name.clone(), Arc::clone(walker));
         let look_up = async move { LookUp::new(&asking, &registry, &name).claim().await };
@@ -137,13 +138,13 @@ impl LookUpResult for Claim {
     }
 }
 
-/// One look-up, about one name in one registry.
+/// One lookup of one name in one registry.
 struct LookUp<'w> {
     walker: &'w Walker,
     registry: &'w Registry,
     name: &'w EnsName,
     began: Timestamp,
-    /// How long the whole may take.
+    /// Time limit of the whole lookup.
     limit: Duration,
 }
 
@@ -180,7 +181,8 @@ impl<'w> LookUp<'w> {
         Ok(Claim::Is(wallet, ClaimSource::Registration(Box::new(read))))
     }
 
-    /// The agents of the registry that the file on the host of the card's URL names. None where the host has no file.
+    /// The agents of this registry that are named by the file on the host of the card's URL. Empty if the host has no
+    /// file.
     async fn hinted(&self) -> Result<Vec<Registration>, Box<Reason>> {
         let unread = |cause: String| because(&format!("the host's registration file: {cause}"));
         let block = self.walker.config.chain.block;
@@ -199,7 +201,7 @@ impl<'w> LookUp<'w> {
         Ok(file.registrations.into_iter().filter(|entry| entry.is_in(*id, *address)).collect())
     }
 
-    /// The one of these that the name vouches for (ENSIP-25), at a settled block and at the newest one.
+    /// The hinted registration that the name vouches for (ENSIP-25), at a settled block and at the newest one.
     async fn vouched_for(&self, hints: &[Registration]) -> Result<Option<Registration>, Box<Reason>> {
         if hints.is_empty() || clresolve_core::mutant!("any-agent-is-vouched-for") {
             return Ok(hints.first().cloned());
@@ -227,7 +229,7 @@ impl<'w> LookUp<'w> {
         Ok(vouched.pop())
     }
 
-    /// Whether the registration at `uri` is that of the name.
+    /// Checks that the registration at `uri` names the name.
     async fn names_back(&self, uri: &str) -> Result<(), Box<Reason>> {
         let unread = |cause: String| because(&format!("the agent's registration: {cause}"));
         let file = self.walker.sources.named_by_contract(uri, self.document_limit()).await.map_err(unread)?;
@@ -241,7 +243,7 @@ impl<'w> LookUp<'w> {
         ))
     }
 
-    /// A file of anybody, read apart from the threads that answer.
+    /// Parses an untrusted file off the threads that answer requests.
     async fn parsed(&self, file: Bytes) -> Result<RegistrationFile, JsonError> {
         self.walker.pool.run(move || RegistrationFile::parse(&file)).await
     }
@@ -250,7 +252,7 @@ impl<'w> LookUp<'w> {
         self.limit.mul_f64(DOCUMENT_SHARE)
     }
 
-    /// Nothing counts that is vouched for less than the gate demands, or is of an old block of its chain.
+    /// Rejects a reading with a weaker proof than the gate requires, or at an old block of its chain.
     fn relied_on(
         &self,
         proof: &Proof,

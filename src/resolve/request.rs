@@ -1,4 +1,5 @@
-//! Requests: the agent's verdict and the schema that its card binds are gathered here, and handed to the pure judgement.
+//! Checks requests. This module gathers the agent's verdict and the schema that its card binds, and passes them to the
+//! pure judgement.
 
 use std::sync::Arc;
 
@@ -13,16 +14,16 @@ use crate::reason::{Code, Reason};
 use crate::verdict::{Identity, Resolution};
 
 impl Resolver {
-    /// Whether a request may be sent to an agent: that it is trusted, and that the request is what the schema demands that
-    /// its card binds for the verb. Only proven bytes are a schema. Nothing is sent.
+    /// Checks whether a request may be sent to an agent. The agent must be trusted, and the request must satisfy the
+    /// schema that the card binds for the verb. Only proven bytes are accepted as a schema. Nothing is sent.
     ///
-    /// Never fails: what went wrong is in the answer.
+    /// Never fails: errors are part of the answer.
     pub async fn check_request(&self, question: &RequestQuestion) -> Checked {
         let resolution = self.resolve(&question.name).await;
         self.check_request_of(&resolution, Arc::new(question.clone())).await
     }
 
-    /// The same, to the agent of a verdict that was just asked for.
+    /// Like [`Resolver::check_request`], for the agent of a verdict that was just obtained.
     pub(crate) async fn check_request_of(&self, resolution: &Resolution, question: Arc<RequestQuestion>) -> Checked {
         let bound = self.request_schema(resolution, &question.verb).await;
         let (verdict, now) = (resolution.verdict().clone(), self.now());
@@ -34,11 +35,11 @@ impl Resolver {
         self.0.walker.pool.run(judged).await
     }
 
-    /// A request that the schema allows, as far as it says what that is, with this identifier, which must be nobody
-    /// else's.
+    /// Builds a request that the schema allows, as far as the schema is specific. `request_id` is its identifier and
+    /// must be unique.
     ///
     /// # Errors
-    /// What [`Resolver::check_request`] would say without a request, where there is no schema.
+    /// If there is no schema, the answer that [`Resolver::check_request`] would give without a request.
     pub async fn request_template(&self, name: &str, verb: &str, request_id: String) -> Result<Template, Box<Checked>> {
         let resolution = self.resolve(name).await;
         let now = self.now();
@@ -51,7 +52,7 @@ impl Resolver {
         }
     }
 
-    /// The schema of requests for a verb. There are no reasons against it where the verdict has them.
+    /// The request schema for a verb. The error contains no reasons if the verdict already has them.
     async fn request_schema(&self, resolution: &Resolution, verb: &str) -> Known {
         let Some(identity) = resolution.trusted().ok().and(resolution.verdict().identity.as_ref()) else {
             return Err([].into());
@@ -65,7 +66,7 @@ impl Resolver {
     }
 }
 
-/// CL-70: a card binds the schemas of its first verb.
+/// CL-70: a card binds the schemas of its first verb only.
 fn unbound(identity: &Identity, verb: &str) -> Option<Reason> {
     let first = identity.verbs.first().map(String::as_str);
     if first == Some(verb) {

@@ -1,4 +1,4 @@
-//! The trust roots of card signatures: from what a verifier names to keys.
+//! Trust roots of card signatures: obtains the keys of the source that a verifier names.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use crate::name::EnsName;
 use crate::reason::{Code, Reason};
 use crate::signature::{DidWeb, Root, RootError};
 
-/// Where a verifier lets keys come from, where they must be fetched.
+/// Where a verifier obtains keys that must be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RootSource {
     /// A JSON Web Key Set at an `https` URL.
     Url(String),
-    /// The document of a DID.
+    /// A DID document.
     Did(DidWeb),
     /// The record `cl.sig.pub` of a name.
     Ens(EnsName),
 }
 
-/// The keys of a trust root, within the time limit of one question.
+/// Reads the keys of a trust root, within the time limit of one question.
 pub(super) async fn read(walker: &Walker, source: &RootSource) -> Root {
     let (content, limit) = (&*walker.sources.content, walker.config.timeout);
     match source {

@@ -1,4 +1,4 @@
-//! Which URL an agent's entry stands for, as a document: `schemas/route.schema.json`.
+//! The URL for an agent's entry, as a document: `schemas/route.schema.json`.
 
 use clresolve_payment::route::Route;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use super::{Resolution, Resolver};
 use crate::reason::Reason;
 use crate::verdict::State;
 
-/// The answer, for programs.
+/// The answer as a document.
 #[derive(Serialize)]
 pub(crate) struct RouteAnswer<'a> {
     name: &'a str,
@@ -16,7 +16,7 @@ pub(crate) struct RouteAnswer<'a> {
     /// Why the gate denies requests to the agent for the verb.
     denied: Option<&'static str>,
     route: Option<&'a Route>,
-    /// Why there is none.
+    /// Why there is no route.
     reason: Option<&'a Reason>,
     verdict: &'a str,
 }
@@ -41,7 +41,7 @@ impl<'a> RouteAnswer<'a> {
         }
     }
 
-    /// Why the gate denies requests to the agent for the verb; the agent is not to be called then.
+    /// Why the gate denies requests to the agent for the verb. If it does, the agent must not be called.
     pub(crate) const fn denied(&self) -> Option<&'static str> {
         self.denied
     }

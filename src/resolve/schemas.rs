@@ -1,5 +1,5 @@
-//! The schemas that cards bind, as messages are held against them: fetched, proven, compiled once, and looked up once
-//! beside a verdict.
+//! The schemas that cards bind, against which messages are validated. A schema is fetched, proven, compiled once, and
+//! looked up once per verdict.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +21,8 @@ use crate::profile::Profile;
 use crate::reason::{Code, Effect, Reason};
 use crate::verdict::{Resolution, State};
 
-/// Compiled schemas that are kept. The published layers have thirty of a release; one takes some hundred kilobytes at
-/// most, since manifests of the operator's choice pin its bytes.
+/// Maximum number of cached compiled schemas. The published layers have thirty per release. One takes some hundred
+/// kilobytes at most, since manifests chosen by the operator pin its bytes.
 const KEPT: u64 = 256;
 
 /// A schema that a card binds, or why there is none.
@@ -42,14 +42,14 @@ impl LookUpResult for Known {
     }
 }
 
-/// Bound schemas, as they were looked up a moment ago, and compiled ones by what proves them.
+/// Recently looked up bound schemas, and compiled schemas keyed by their proof.
 #[derive(Clone)]
 pub(super) struct BoundSchemas {
     look_ups: LookUps<Side, Known>,
     compiled: Compiled,
 }
 
-/// By the digests of the manifest, which pins what a schema refers to, and of the schema.
+/// Keyed by the digest of the manifest, which pins the schema's references, and that of the schema.
 type Compiled = Cache<(Digest, Digest), Arc<CompiledSchema>>;
 
 impl Default for BoundSchemas {
@@ -59,7 +59,7 @@ impl Default for BoundSchemas {
 }
 
 impl BoundSchemas {
-    /// The schema that the card of a trusted agent binds for its first verb. `None` where the agent is not trusted.
+    /// The schema that the card of a trusted agent binds for its first verb. `None` if the agent is not trusted.
     pub(super) async fn of(
         &self,
         walker: &Arc<Walker>,
@@ -77,7 +77,7 @@ impl BoundSchemas {
 
 #[cfg(feature = "cli")]
 impl Walker {
-    /// What the locations of a layer's schema serve: the canonical one, and each mirror.
+    /// Fetches a layer's schema from its canonical location and from each mirror.
     pub(super) async fn published_schema(&self, entry: &SchemaEntry) -> (SchemaAnswer, Vec<SchemaAnswer>) {
         let Self { sources, config, .. } = self;
         let answer = async |location: &String| sources.schema(location, config.timeout).await.0;
@@ -85,7 +85,7 @@ impl Walker {
     }
 }
 
-/// One look-up.
+/// One lookup.
 struct LookUp {
     walker: Arc<Walker>,
     compiled: Compiled,
@@ -130,7 +130,7 @@ impl LookUp {
         self.walker.pool.run(move || ready.compile().map(Arc::new)).await.map_err(alone)
     }
 
-    /// Takes a sibling from the first location that serves its pinned bytes, or says why none does.
+    /// Supplies a sibling schema from the first location that serves its pinned bytes. Returns why, if none does.
     async fn supplied<'m>(
         &self,
         gathering: &mut Gathering<'m>,
@@ -148,7 +148,8 @@ impl LookUp {
         Err(causes.join("; "))
     }
 
-    /// What the locations that the card names serve; the mirror only where the canonical one serves nothing.
+    /// Fetches the schema from the locations in the card. The mirror is used only if the canonical location serves
+    /// nothing.
     async fn served(&self, card: &Card, deadline: Instant) -> BoundSchema {
         let canonical = match card.schema(self.side) {
             Some(location) => self.answer(location, deadline).await,
@@ -163,7 +164,7 @@ impl LookUp {
         BoundSchema { canonical, mirror }
     }
 
-    /// The first location has half of the time, and so on, so that one that stalls leaves some to the next.
+    /// Fetches from one location with half of the remaining time, so that a stalling location leaves time for the next.
     async fn answer(&self, location: &str, deadline: Instant) -> SchemaAnswer {
         let left: Duration = deadline.saturating_duration_since(Instant::now());
         self.walker.sources.schema(location, left / 2).await.0

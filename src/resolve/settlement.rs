@@ -1,5 +1,5 @@
-//! Settlements: what the chain that was paid on says of the transaction that a seller names. It is read once beside a
-//! verdict, through the endpoints of `[chains.ID]`.
+//! Settlements: reads the transaction that a seller names from the chain of the payment. It is read once per verdict,
+//! through the endpoints of `[chains.ID]`.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use crate::digest::Digest;
 use crate::reason::{Effect, Reason};
 use crate::verdict::State;
 
-/// The part of the time left to a look-up that a proof may take.
+/// The share of a lookup's remaining time that a proof may use.
 const PROOF_SHARE: f64 = 0.5;
 
 /// What was seen of a transaction, or why nothing was.
 type Seen = Result<Sight, Box<Reason>>;
 
-/// What was seen of transactions a moment ago, by the digest of what they had to hold.
+/// Recently read transactions, keyed by the digest of their expected content.
 pub(super) type Settlements = LookUps<Digest, Seen>;
 
 impl LookUpResult for Seen {
@@ -39,7 +39,7 @@ impl LookUpResult for Seen {
     }
 }
 
-/// Whether what was bought was paid, where payment or reply was kept. `beside` is the verdict on the seller.
+/// Whether the purchase was paid, if the payment or the response was kept. `beside` is the verdict on the seller.
 pub(super) async fn of(
     settlements: &Settlements,
     registries: &AgentRegistries,
@@ -79,10 +79,10 @@ async fn looked_up(walker: &Walker, chain: &Registry, due: &Due) -> Seen {
     }
 }
 
-/// What the chain that is paid on says of the transaction, as vouched for as names must be.
+/// Reads the transaction from the chain of the payment, with the same proof requirement as for names.
 ///
 /// # Errors
-/// Why that is not known, in words.
+/// A description of why it is unknown.
 pub(super) async fn transaction(
     registries: &AgentRegistries,
     walker: &Walker,
@@ -95,13 +95,13 @@ fn chain(registries: &AgentRegistries, due: &Due) -> Result<Arc<Registry>, Strin
     registries.of(&due.network).ok_or_else(|| format!("none is configured for {} (chains.ID)", due.network))
 }
 
-/// The same, with what it shows.
+/// Reads the transaction. Also returns what it shows.
 async fn read(walker: &Walker, chain: &Registry, due: &Due) -> Result<(TransactionReading, Seen), String> {
     let (began, limit) = (Instant::now(), walker.config.timeout.mul_f64(LOOK_UP_SHARE));
     let seen = timeout(limit, chain.transactions().transaction(due.transaction)).await;
     let seen = seen.map_err(|_| "no answer in time".to_owned())?.map_err(|error| error.to_string())?;
     let proof = if due.is_shown_by_logs() {
-        // A proof that does not come takes nothing of what is known without it.
+        // A proof that does not arrive does not affect what is known without it.
         let left = limit.saturating_sub(began.elapsed()).mul_f64(PROOF_SHARE);
         timeout(left, chain.transactions().prove(&seen)).await.ok().flatten()
     } else {
@@ -122,14 +122,14 @@ async fn read(walker: &Walker, chain: &Registry, due: &Due) -> Result<(Transacti
     }
 }
 
-/// Nothing counts that is vouched for less than names must be.
+/// Why a reading is rejected: its proof is weaker than names require.
 fn too_weak(config: &Config, sight: &Sight) -> Option<&'static str> {
     if clresolve_core::mutant!("any-proof-of-a-settlement") {
         return None;
     }
     let is_state_proof = config.chain.demand().is_ok_and(|demand| matches!(demand, GradeDemand::StateProof(_)));
     if is_state_proof && sight.shown_by == ShownBy::Reported && !clresolve_core::mutant!("reported-is-proven") {
-        return Some("state-proof is demanded, and this settlement is reported");
+        return Some("state-proof is required, but this settlement is only reported by endpoints");
     }
     config.gate.policy().against_proof(&sight.vouched())
 }
@@ -147,7 +147,7 @@ mod tests {
     const QUORUM: clresolve_core::reading::Proof =
         clresolve_core::reading::Proof { grade: Grade::Quorum, asked: 2, agreed: 2, own: false };
 
-    /// What two endpoints say, as a call of Permit2's proxy is seen where its receipt is proven too.
+    /// The report of two endpoints, as for a call of Permit2's proxy whose receipt is also proven.
     fn sight(shown_by: ShownBy) -> Sight {
         let block = Block { number: 7, hash: B256::ZERO, timestamp: Timestamp::UNIX_EPOCH };
         Sight { objection: None, shown_by, block, proof: QUORUM }

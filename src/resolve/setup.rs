@@ -1,4 +1,4 @@
-//! From a configuration to the parts of a [`Resolver`](super::Resolver).
+//! Builds the parts of a [`Resolver`](super::Resolver) from a configuration.
 
 use std::fmt::Display;
 use std::io;
@@ -44,23 +44,23 @@ pub enum SetupError {
     /// The value of a configuration key, or what it names, is unusable.
     #[error("{what}: {detail}")]
     Invalid {
-        /// Which key of the configuration.
+        /// The configuration key.
         what: String,
-        /// What is wrong with it.
+        /// Why the value is unusable.
         detail: String,
     },
 }
 
-/// Longest time that a manifest may take to be fetched at start.
+/// Maximum time for fetching a manifest at startup.
 const MANIFEST_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The memory, where a file is configured for it.
+/// The memory, if a file is configured.
 pub(super) fn history(config: &Config) -> Result<Option<History>, SetupError> {
     let Some(path) = &config.memory.path else { return Ok(None) };
     History::open(path, config).map(Some).map_err(|error| invalid("memory.path", error))
 }
 
-/// The fleet, where a server is configured through which it shares.
+/// The fleet, if a server for shared evidence is configured.
 pub(super) async fn fleet(
     config: &Config,
     egress: &Egress,
@@ -74,7 +74,7 @@ pub(super) async fn fleet(
     Fleet::join(config, egress, clock, cache).await.map_err(|error| invalid("redis.mac-key", error))
 }
 
-/// The doors to the network that the configuration opens.
+/// The egress guard with the exceptions that the configuration permits.
 pub(crate) fn egress(config: &Config, lookup: Arc<dyn Lookup>, load: Load) -> Result<Egress, SetupError> {
     let network = &config.network;
     let lookup = match network.dns {
@@ -96,7 +96,7 @@ pub(crate) fn egress(config: &Config, lookup: Arc<dyn Lookup>, load: Load) -> Re
     Egress::with_lookup(config, lookup).map_err(|error| invalid("ca", error))
 }
 
-/// Knows no host name.
+/// Resolves no host name.
 struct NoLookup;
 
 #[async_trait]
@@ -106,18 +106,18 @@ impl Lookup for NoLookup {
     }
 }
 
-/// The part of the time limit that the endpoints share: half, so that the owner and the content come after.
+/// The share of the time limit that the endpoints may use: half, so that time remains for the owner and the content.
 const ENDPOINTS_SHARE: f64 = 0.5;
 
-/// Endpoints that can fail in turn within that part. With more of them the last ones may not be reached in one run; but
-/// each that failed is asked last for a while.
+/// Number of endpoints that can fail in turn within that share. With more endpoints, one resolution may not reach the
+/// last ones. Endpoints that failed are asked last for a while.
 const ENDPOINTS_IN_TURN: usize = 3;
 
-/// The part of the time for one request after which the next endpoint is asked beside those that stall: with the time
-/// limit as shipped half a second, which an honest public endpoint seldom takes.
+/// The fraction of a request's timeout after which the next endpoint is asked in parallel with stalling ones. With the
+/// default time limit this is half a second, which honest public endpoints seldom exceed.
 const HEDGE_SHARE: f64 = 0.2;
 
-/// The endpoints of the configuration, through the operator's door.
+/// The configured endpoints, through the operator's egress client.
 pub(super) fn upstream(config: &Config, egress: &Egress) -> Result<Upstream, SetupError> {
     let timeout = request_timeout(config, &config.chain.endpoints);
     let settings = chain::ChainConfig {
@@ -143,15 +143,15 @@ pub(super) fn upstream(config: &Config, egress: &Egress) -> Result<Upstream, Set
     })
 }
 
-/// What a resolver is asked.
+/// The expected workload of a resolver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Load {
-    /// Questions as they come.
+    /// Individual questions.
     Questions,
-    /// A list of names. At most `at_once` of them ask their sources of content at the same time.
+    /// A list of names. At most `at_once` of them query their content sources concurrently.
     #[cfg(feature = "cli")]
     List {
-        /// Number of names.
+        /// Maximum concurrency.
         at_once: u8,
     },
 }
@@ -165,7 +165,7 @@ impl Load {
         }
     }
 
-    /// The content, of which the names of a list share what they have in common.
+    /// For a list, wraps the content source so that names share common content.
     pub(super) fn shared(self, content: Arc<dyn Content>) -> Arc<dyn Content> {
         match self {
             Self::Questions => content,
@@ -175,19 +175,19 @@ impl Load {
     }
 }
 
-/// The door for look-ups off the chain. A CCIP-Read gateway may take a quarter of the time limit, so that its failure is
-/// seen as its own.
+/// The client for off-chain lookups. A CCIP-Read gateway may use a quarter of the time limit, so that its failure is
+/// attributed to it.
 pub(super) fn look_ups(config: &Config, egress: &Egress) -> Arc<GuardedGateway> {
     Arc::new(GuardedGateway::new(egress.clone(), config.timeout / 4))
 }
 
-/// The clock, as readers of the chain ask it.
+/// The clock for readers of the chain.
 pub(super) fn chain_clock(clock: &Arc<dyn Clock>) -> chain::Clock {
     let clock = Arc::clone(clock);
     Arc::new(move || clock.now())
 }
 
-/// The reader of the chain, under `clock`.
+/// The reader of the chain, with `clock`.
 pub(super) fn chain(
     upstream: &Upstream,
     config: &Config,
@@ -213,13 +213,13 @@ pub(super) fn chain(
     }
 }
 
-/// The time for one request, where these endpoints may have to be asked in turn.
+/// The timeout of one request, if these endpoints may have to be asked in turn.
 fn request_timeout(config: &Config, endpoints: &[Endpoint]) -> Duration {
     let in_turn = endpoints.len().clamp(1, ENDPOINTS_IN_TURN) as f64;
     config.timeout.mul_f64(ENDPOINTS_SHARE / in_turn)
 }
 
-/// The readers of the chains that are paid on, under `clock`.
+/// The readers of the payment chains, with `clock`.
 pub(super) fn registries(
     config: &Config,
     egress: &Egress,
@@ -260,7 +260,7 @@ fn proven(
     Ok(Arc::new(chain::ProvenChain::new(settings, http, gateway).with_clock(now)))
 }
 
-/// A build without the feature computes nothing, and reads nothing at a lower grade in its place.
+/// A build without the feature verifies no proofs, and does not fall back to a lower grade.
 #[cfg(not(feature = "state-proof"))]
 fn proven(
     _: chain::ChainConfig,
@@ -271,7 +271,7 @@ fn proven(
     Err(invalid("proof", NO_STATE_PROOF))
 }
 
-/// The chain's requests, through the operator's door.
+/// Sends the chain's requests through the operator's egress client.
 struct OperatorDoor(Egress);
 
 #[async_trait]
@@ -287,29 +287,29 @@ impl HttpPost for OperatorDoor {
     }
 }
 
-/// The content side of the network, under `clock`.
+/// The content source on the network, with `clock`.
 pub(super) fn content(config: &Config, egress: &Egress, clock: &Arc<dyn Clock>) -> Result<Network, SetupError> {
     Ok(Network { egress: egress.clone(), ipfs: gateways(config, egress)?, clock: Arc::clone(clock) })
 }
 
-/// A client over the IPFS gateways.
+/// A client for the IPFS gateways.
 pub(super) fn gateways(config: &Config, egress: &Egress) -> Result<IpfsClient, SetupError> {
     let client = IpfsClient::new(egress, config.gateways.clone(), config.network.hedging);
     client.map_err(|error| invalid("gateway", error))
 }
 
-/// The built-in profiles, with the manifests that the configuration replaces and the profiles that it adds. Manifests are
-/// fetched at the same time; of several that are unusable the first one is reported.
+/// The built-in profiles, with the manifests that the configuration replaces and the profiles that it adds. Manifests
+/// are fetched concurrently. If several are unusable, the first one is reported.
 pub(super) async fn profiles(config: &Config, egress: &Egress) -> Result<Profiles, SetupError> {
     let fetched: FuturesOrdered<_> = config.rules.manifests.iter().map(|source| manifest(source, egress)).collect();
     let manifests: Vec<Bytes> = fetched.try_collect().await?;
     with(&manifests, config)
 }
 
-/// The built-in rules, and those that a configuration names in files. Uses no network.
+/// The built-in rules, and those in files that a configuration names. Uses no network.
 ///
 /// # Errors
-/// When a file cannot be read or is no manifest or profile.
+/// A file cannot be read, or is not a manifest or profile.
 pub fn local_profiles(config: &Config) -> Result<Profiles, SetupError> {
     let files = config.rules.manifests.iter().filter_map(|source| match source {
         ManifestSource::File(path) => Some(read("manifest", path).map(Bytes::from)),
@@ -318,7 +318,7 @@ pub fn local_profiles(config: &Config) -> Result<Profiles, SetupError> {
     with(&files.collect::<Result<Vec<_>, _>>()?, config)
 }
 
-/// The built-in rules with these manifests, and the profiles that the configuration names.
+/// The built-in rules with these manifests, and the configured profiles.
 fn with(manifests: &[Bytes], config: &Config) -> Result<Profiles, SetupError> {
     let mut profiles = Profiles::builtin();
     for bytes in manifests {
@@ -330,7 +330,7 @@ fn with(manifests: &[Bytes], config: &Config) -> Result<Profiles, SetupError> {
     Ok(profiles)
 }
 
-/// The bytes of a manifest; those of a URL only with the digest that the configuration names.
+/// The bytes of a manifest. Bytes from a URL must match the configured digest.
 async fn manifest(source: &ManifestSource, egress: &Egress) -> Result<Bytes, SetupError> {
     match source {
         ManifestSource::File(path) => Ok(read("manifest", path)?.into()),
@@ -364,7 +364,7 @@ mod tests {
     use super::*;
     use crate::fetch::SystemLookup;
 
-    /// What the operator's door makes of a server that answers so, or not at all.
+    /// The result of the operator's egress client for a server with this response, or without one.
     async fn posted(answer: &[u8], timeout: Duration) -> Result<Bytes, PostError> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
@@ -392,7 +392,7 @@ mod tests {
         assert!(matches!(posted(b"no HTTP\r\n\r\n", long).await, Err(PostError::Connection(_))));
     }
 
-    /// Else each of them adds its round trips to the start.
+    /// Otherwise each of them adds its round trips to the startup time.
     #[tokio::test]
     async fn manifests_are_fetched_at_the_same_time() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -407,7 +407,7 @@ mod tests {
         };
         config.rules.manifests = hosts.map(source).into();
         let egress = egress(&config, Arc::new(SystemLookup), Load::Questions).unwrap();
-        // None of them gets an answer before all have come.
+        // No request is answered before all have arrived.
         let all_come = async {
             let mut open = Vec::new();
             while open.len() < hosts.len() {

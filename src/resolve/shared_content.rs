@@ -1,7 +1,8 @@
-//! Fetches that the names of a list share: a URL, or a path below a CID, that several names lead to is asked for once.
+//! Shares fetches between the names of a list: a URL, or a path below a CID, that several names refer to is fetched
+//! once.
 //!
-//! What was served counts for all names of the round. A failure counts for those that waited for it, unless it may be one of
-//! time: a name has the time that is left to itself, so it asks for itself.
+//! A successful result applies to all names of the round. A failure applies to the names that waited for it, unless
+//! more time might have prevented it. In that case a name fetches separately, within its own remaining time.
 
 use std::hash::Hash;
 use std::pin::pin;
@@ -23,11 +24,12 @@ use crate::evidence::{Source, Walked};
 use crate::fetch::https::Body;
 use crate::fetch::{Cause, FetchError};
 
-/// Bytes that are kept of each kind. What names share is some hundred kilobytes at most (a released layer has sixty schemas
-/// of a few kilobytes); all else is the card of one name, which makes room for what is asked for more often.
+/// Maximum number of cached bytes of each kind. Shared content takes some hundred kilobytes at most (a released layer
+/// has sixty schemas of a few kilobytes). The rest is cards of single names, which are evicted in favour of content
+/// that is requested more often.
 const KEPT_BYTES: u64 = 1 << 20;
 
-/// What an entry takes beside its bytes, so that many empty ones are bounded too.
+/// Size of an entry in addition to its bytes, so that the number of empty entries is limited too.
 const ENTRY_BYTES: usize = 512;
 
 /// Content that is shared in one round of a list.
@@ -43,7 +45,7 @@ pub(super) struct SharedContent {
 type ServedCard = (Bytes, String);
 
 impl SharedContent {
-    /// A round in which nothing was asked of `source` yet.
+    /// Starts a round in which nothing has been fetched from `source`.
     pub(super) fn over(source: Arc<dyn Content>) -> Self {
         Self {
             source,
@@ -95,7 +97,7 @@ impl Content for SharedContent {
         };
         match self.files.get((*cid, path.clone()), limit, file, |(_, is_late)| *is_late).await {
             Ok(Got { value, is_own: true }) => value,
-            // The gateways lied to another name.
+            // The gateways sent the wrong blocks to another name.
             Ok(Got { value, is_own: false }) => Retrieved { liars: Liars::new(), ..value },
             Err((retrieved, _)) => retrieved,
         }
@@ -140,7 +142,7 @@ fn is_late(error: &FetchError) -> bool {
     error.cause().is_some_and(is_of_time)
 }
 
-/// Whether more time might have helped: a host that asks for a pause is asked again while there is time.
+/// Whether more time might have helped. A host that requests a pause is asked again while there is time.
 fn is_of_time(cause: &Cause) -> bool {
     matches!(cause, Cause::Timeout | Cause::NoTurn | Cause::Status(429 | 503))
 }
@@ -151,10 +153,10 @@ fn lacks_time(walked: &Walked) -> bool {
     matches!(walked, Walked::Unproven(causes) if causes.iter().any(|(_, cause)| late.contains(cause)))
 }
 
-/// What was served under each key.
+/// The results by key.
 struct Shared<K, V>(Cache<K, V>);
 
-/// What was served, and whether to the one who asks.
+/// A result, and whether this caller fetched it.
 struct Got<V> {
     value: V,
     is_own: bool,
@@ -170,8 +172,8 @@ where
         Self(Cache::builder().max_capacity(KEPT_BYTES).weigher(weigh).build())
     }
 
-    /// What `fetch` gives within a time limit, asked for once by all who want it. Who has waited for half of the time asks
-    /// beside the one who does, so that no name depends on another's connection.
+    /// Returns the result of `fetch` within a time limit. All callers share one fetch. A caller that has waited for
+    /// half of its time starts its own in parallel, so that no name depends on another's connection.
     async fn get<E, F>(
         &self,
         key: K,
@@ -222,7 +224,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A host that answers after a time, and how often it was asked.
+    /// A host that responds after a delay, and counts requests.
     struct Host {
         shared: Shared<&'static str, usize>,
         asked: AtomicUsize,
@@ -234,7 +236,7 @@ mod tests {
             Self { shared: Shared::new(|_, _| 1), asked: AtomicUsize::new(0), takes }
         }
 
-        /// Asks with this time, as one name does.
+        /// Fetches with this time limit, as one name does.
         async fn ask(&self, limit: Duration, answer: Result<(), &'static str>) -> Result<usize, &'static str> {
             let fetch = |limit| async move {
                 let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;

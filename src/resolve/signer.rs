@@ -1,4 +1,4 @@
-//! The keys that a name signs messages with: the one place where `cl.receipt.signer` and `cl.sig.*` are read.
+//! The keys with which a name signs messages. Only this module reads `cl.receipt.signer` and `cl.sig.*`.
 
 #[cfg(feature = "receipts")]
 pub(super) mod receipts;
@@ -20,20 +20,20 @@ use crate::reason::{Code, Reason};
 use crate::records::{Key, Record, RecordSet};
 use crate::verdict::{GatePolicy, State};
 
-/// The signer's records of a name: they stand at a settled block, and at the newest one too. Offers and roots also demand
-/// that not one stranger alone vouches for them; receipts report that.
+/// The signer's records of a name. They are set at a settled block, and unchanged at the newest one. Offers and roots
+/// also require more than a single third-party endpoint as the source. Receipts only report that.
 pub(super) struct SignerRecords {
     records: RecordSet,
     grade: Grade,
     block: Block,
-    /// Who else has a hand in them: a gateway off the chain, an ancestor's resolver.
+    /// Codes for parties that influence the records: an off-chain gateway, or an ancestor's resolver.
     lent: Vec<Code>,
 }
 
 /// Why a name has no signer's records.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SignerError {
-    /// They could not be read, or not settled; asking again may help.
+    /// They could not be read, or are not settled. Asking again may help.
     #[error("{0}")]
     Unavailable(String),
     /// They are about to change: `record-pending`.
@@ -51,24 +51,24 @@ pub(super) enum SignerError {
     /// This record is not UTF-8.
     #[error("{0} is not UTF-8")]
     NotUtf8(Key),
-    /// The gate would not rely on them, for this cause.
+    /// The gate would not accept them, for this cause.
     #[error("{0}")]
     NotReliedOn(&'static str),
-    /// What `cl.receipt.signer` holds is no name.
+    /// The value of `cl.receipt.signer` is not a valid name.
     #[error(transparent)]
     NoName(#[from] NameError),
-    /// The records of a name and those of its signer are of two blocks; asking again may help.
-    #[error("the two names were read at two blocks")]
+    /// The records of a name and of its signer were read at different blocks. Asking again may help.
+    #[error("the two names were read at different blocks")]
     TwoBlocks,
 }
 
 impl SignerRecords {
-    /// The records of `name`, where nothing at all speaks against the reading.
+    /// Reads the records of `name`. Any objection to the reading is an error.
     pub(super) async fn read(walker: &Walker, name: &EnsName, limit: Duration) -> Result<Self, SignerError> {
         Self::read_unless(walker, name, limit, |_| true).await
     }
 
-    /// The records of `name`, unless one of the reasons against the reading counts.
+    /// Reads the records of `name`. An objection to the reading is an error if it counts.
     async fn read_unless(
         walker: &Walker,
         name: &EnsName,
@@ -105,7 +105,7 @@ impl SignerRecords {
         }
     }
 
-    /// The text under a key; `None` where the record is not set.
+    /// The text under a key. `None` if the record is not set.
     fn text(&self, key: Key) -> Result<Option<&str>, SignerError> {
         match self.records.get(key) {
             Record::Text(text) => Ok(Some(text)),
@@ -119,22 +119,22 @@ impl SignerRecords {
         self.text(Key::SigPub)?.ok_or(SignerError::Absent(Key::SigPub))
     }
 
-    /// The text of `cl.sig.kid`; `None` where the record is not set.
+    /// The text of `cl.sig.kid`. `None` if the record is not set.
     #[cfg(any(feature = "cards", feature = "receipts"))]
     pub(super) fn key_id(&self) -> Result<Option<&str>, SignerError> {
         self.text(Key::SigKid)
     }
 }
 
-/// The name that signs for `name`, with its records: the one that `cl.receipt.signer` names, or the name itself where
-/// that record is not set. `records_of` reads the records of a name; those of both names are those of one block.
+/// The name that signs for `name`, with its records: the name in `cl.receipt.signer`, or `name` itself if that record
+/// is not set. `records_of` reads the records of a name. The records of both names are from the same block.
 async fn at_one_block<F: Future<Output = Result<SignerRecords, SignerError>>>(
     name: &EnsName,
     records_of: impl Fn(EnsName) -> F,
 ) -> Result<(EnsName, SignerRecords), SignerError> {
     let mut own = records_of(name.clone()).await?;
-    // The settled block moves on about every six minutes: two readings fall into two of them once at most. The newest one
-    // may do so twice, and then nothing is said.
+    // The settled block advances about every six minutes, so two readings see different blocks at most once. The newest
+    // block may advance twice, and then the result is an error.
     for _ in 0..2 {
         let signer = match own.text(Key::ReceiptSigner)? {
             Some(text) => EnsName::parse(text)?,
@@ -152,26 +152,26 @@ async fn at_one_block<F: Future<Output = Result<SignerRecords, SignerError>>>(
     Err(SignerError::TwoBlocks)
 }
 
-/// Addresses of the name that stand at the newest block too: they sign by EIP-712. The key that signs by JWS was not asked
-/// for yet.
+/// Addresses of the name that are unchanged at the newest block. They sign by EIP-712. The key that signs by JWS has
+/// not been read yet.
 pub(super) fn addresses(published: &Published) -> SignerKeys {
     let addresses = published.settled_addresses();
     SignerKeys { addresses, ed25519: Vec::new(), unread: Some(unread("it was not asked for")) }
 }
 
-/// The key with which the offers of a name are signed.
+/// The key that signs the offers of a name.
 #[derive(Clone, Debug)]
 pub(super) enum OfferKey {
-    /// This one.
+    /// The key.
     Is(Box<PublicKey>),
-    /// The name has none, or none that the gate would rely on.
+    /// The name has no key, or none that the gate would accept.
     None,
     /// It could not be read, or is about to change.
     Unread(Box<Reason>),
 }
 
 impl OfferKey {
-    /// The key in the records of the name that signs, or what follows from why they were not read.
+    /// The key in the records of the signing name, or the consequence of the error in reading them.
     fn of(signer: Result<(EnsName, SignerRecords), SignerError>) -> Self {
         let key = signer.and_then(|(_, records)| Ok(PublicKey::from_record(records.public_key()?).ok()));
         match key {
@@ -184,7 +184,7 @@ impl OfferKey {
         }
     }
 
-    /// Adds to the keys of the name what is known of this one.
+    /// Adds the result for this key to the keys of the name.
     pub(super) fn add_to(&self, keys: &mut SignerKeys) {
         keys.unread = None;
         match self {
@@ -215,23 +215,23 @@ impl LookUpResult for OfferKey {
     }
 }
 
-/// The keys that offers are signed with, as they were read a moment ago.
+/// Recently read keys that sign offers.
 pub(super) type OfferKeys = LookUps<(), OfferKey>;
 
-/// The key of the name that `cl.receipt.signer` names, or of the name itself where that record is not set. It is read once
-/// beside a verdict.
+/// The key of the name in `cl.receipt.signer`, or of the name itself if that record is not set. It is read once per
+/// verdict.
 pub(super) async fn offer_key(keys: &OfferKeys, walker: &Arc<Walker>, beside: &Beside) -> OfferKey {
     let (asking, name) = (Arc::clone(walker), beside.name.clone());
     let look_up = async move { read_offer_key(&asking, &name).await };
     keys.answer(beside.clone(), (), &walker.clock, look_up).await
 }
 
-/// No key where the record holds none, or where the gate would not rely on the records.
+/// Returns no key if the record has none, or if the gate would not accept the records.
 async fn read_offer_key(walker: &Walker, name: &EnsName) -> OfferKey {
     offer_key_by(name, |name| relied_on(walker, name, |_| true)).await
 }
 
-/// As [`read_offer_key`], by what is read of a name.
+/// Implements [`read_offer_key`] with `records_of` as the source of records.
 async fn offer_key_by<F: Future<Output = Result<SignerRecords, SignerError>>>(
     name: &EnsName,
     records_of: impl Fn(EnsName) -> F,
@@ -239,7 +239,7 @@ async fn offer_key_by<F: Future<Output = Result<SignerRecords, SignerError>>>(
     OfferKey::of(at_one_block(name, records_of).await)
 }
 
-/// The records of a name on which the gate would rely, unless one of the reasons against the reading counts.
+/// Reads the records of a name if the gate would accept them. An objection to the reading is an error if it counts.
 async fn relied_on(
     walker: &Walker,
     name: EnsName,
@@ -250,7 +250,7 @@ async fn relied_on(
 }
 
 impl SignerRecords {
-    /// These records, if the gate would rely on them.
+    /// These records, if the gate would accept them.
     fn if_relied_on(self, gate: &GatePolicy) -> Result<Self, SignerError> {
         match self.objection(gate) {
             Some(why) => Err(SignerError::NotReliedOn(why)),
@@ -258,7 +258,7 @@ impl SignerRecords {
         }
     }
 
-    /// Why the gate would not rely on them: a weaker grade of proof than it demands, or where they come from.
+    /// Why the gate would not accept them: a weaker grade of proof than it requires, or their source.
     fn objection(&self, gate: &GatePolicy) -> Option<&'static str> {
         if gate.min_proof.is_some_and(|least| self.grade < least) {
             return Some("the grade of proof is lower than the gate demands");
@@ -288,7 +288,7 @@ mod tests {
         SignerRecords { records: of.into_iter().collect(), grade: Grade::Quorum, block, lent: Vec::new() }
     }
 
-    /// An agent that names a signer. Both are read in turn, each time at the next of some blocks.
+    /// An agent that names a signer. The records of both are read in turn, each time at the next block of a list.
     pub(super) struct InTurn<'a> {
         blocks: &'a [u8],
         reads: Cell<usize>,
@@ -303,7 +303,7 @@ mod tests {
             EnsName::parse(AGENT).expect("a name")
         }
 
-        /// How many were read.
+        /// Number of readings.
         pub(super) fn reads(&self) -> usize {
             self.reads.get()
         }
@@ -327,7 +327,7 @@ mod tests {
         (key, chain.reads())
     }
 
-    /// Else the key of an old signer, or an old key of the signer, would prove a payee today.
+    /// Otherwise the key of a former signer, or a former key of the signer, would prove a payee today.
     #[tokio::test]
     async fn both_names_of_an_offer_are_read_at_one_block() {
         for (blocks, count) in [(&[1, 1][..], 2), (&[1, 2, 2, 2], 4)] {

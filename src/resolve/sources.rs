@@ -1,4 +1,4 @@
-//! The sources of a card and of its schemas, asked within a time limit.
+//! Queries the sources of a card and of its schemas within a time limit.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,19 +30,19 @@ use crate::reason::Step;
 use crate::uri;
 use crate::verdict::Status;
 
-/// The sources, and what was proven of them before.
+/// The sources, and what was proven of their content before.
 #[derive(Clone)]
 pub(super) struct ContentSources {
     pub(super) content: Arc<dyn Content>,
-    /// Content that an earlier run proved.
+    /// Content that an earlier resolution proved.
     pub(super) proven: ContentCache,
-    /// The blocks of the walks, in a run for a bundle.
+    /// The blocks of the walks, in a resolution for a bundle.
     pub(super) kept: Option<Arc<Mutex<WalkedBlocks>>>,
-    /// Reads what the sources served.
+    /// Parses what the sources served.
     pub(super) pool: Arc<CpuPool>,
 }
 
-/// What the sources of the card gave.
+/// The results of the card's sources.
 pub(super) struct Sources {
     pub(super) https: Source,
     pub(super) ipfs: Retrieved,
@@ -51,7 +51,7 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// What an earlier run fetched.
+    /// The results that an earlier resolution fetched.
     pub(super) fn again(earlier: &ProvenContent) -> Self {
         let (ipfs, mirror) = earlier.walked();
         Self {
@@ -63,7 +63,7 @@ impl Sources {
     }
 }
 
-/// What a host's answer says by itself.
+/// The status that a host's response implies by itself.
 const fn said_by_host(source: &Source) -> Option<Status> {
     match source {
         Source::NotAsked => None,
@@ -73,7 +73,8 @@ const fn said_by_host(source: &Source) -> Option<Status> {
     }
 }
 
-/// What a walk over blocks says by itself. Bytes that are in hand may yet prove what the gateways did not.
+/// The status that a walk implies by itself. Bytes from another source may still prove what the gateways did not
+/// supply.
 const fn said_by_gateways(Retrieved { walked, .. }: &Retrieved) -> Option<Status> {
     match walked {
         Walked::NotAsked | Walked::Unproven(_) => None,
@@ -83,7 +84,7 @@ const fn said_by_gateways(Retrieved { walked, .. }: &Retrieved) -> Option<Status
 }
 
 impl ContentSources {
-    /// Asks the card's URL and the gateways, at the same time unless one needs the other's answer.
+    /// Queries the card's URL and the gateways, concurrently unless one needs the other's result.
     pub(super) async fn of_card(
         &self,
         found: &Found,
@@ -96,7 +97,7 @@ impl ContentSources {
         let Targets { url, cid, path, mirror: other } = targets;
 
         let started = Instant::now();
-        // A host that stalls leaves the gateways half of the time.
+        // A stalling host leaves the gateways half of the time.
         let https_limit = if needs_https { limit / 2 } else { limit };
         let fetch = timed(async {
             match &url {
@@ -150,15 +151,15 @@ impl ContentSources {
         walk
     }
 
-    /// Keeps blocks, in a run for a bundle.
+    /// Stores blocks, in a resolution for a bundle.
     fn keep(&self, keep: impl FnOnce(&mut WalkedBlocks)) {
         if let Some(kept) = &self.kept {
             keep(&mut kept.lock().unwrap_or_else(PoisonError::into_inner));
         }
     }
 
-    /// Where the gateways sent all but the last block, the bytes that the URL served may be that block. The blocks that
-    /// they sent are walked again, so that no gateway has to answer twice. That hashes megabytes, so it is a job.
+    /// If the gateways sent all but the last block, the bytes that the URL served may be that block. The blocks they
+    /// sent are walked again, so that no gateway has to send them twice. This hashes megabytes, so it runs as a job.
     async fn with_known_leaf(
         &self,
         walk: Retrieved,
@@ -179,7 +180,7 @@ impl ContentSources {
         Retrieved { walked, liars: walk.liars, blocks }
     }
 
-    /// The schemas that the card binds, from their canonical locations and their mirrors.
+    /// Fetches the schemas that the card binds, from their canonical locations and their mirrors.
     pub(super) async fn of_schemas(&self, evidence: &Evidence, limit: Duration) -> Option<(SchemaEvidence, Liars)> {
         let bytes = evidence.card_bytes()?.clone();
         let card = self.pool.run(move || Card::parse(&bytes).ok()).await?;
@@ -201,8 +202,8 @@ impl ContentSources {
         Some((SchemaEvidence { request, receipt }, [of_request, of_receipt].concat()))
     }
 
-    /// What a schema's location serves (an `https` URL, or an `ipfs` one, walked and proven), and the gateways that lied
-    /// on the way.
+    /// Fetches a schema from its location (an `https` URL, or an `ipfs` URL, walked and proven). Also returns the
+    /// gateways that sent wrong blocks.
     pub(super) async fn schema(&self, location: &str, limit: Duration) -> (SchemaAnswer, Liars) {
         let (answer, liars) = if uri::strip_scheme(location, "ipfs").is_some() {
             let (bytes, liars) = self.ipfs_file(location, Budget::card(), limit).await;
@@ -216,7 +217,7 @@ impl ContentSources {
         }
     }
 
-    /// The schemas that an earlier run fetched.
+    /// The schemas that an earlier resolution fetched.
     pub(super) async fn schemas_again(&self, earlier: &SchemaEvidence<Bytes>) -> SchemaEvidence {
         let answer = async |answer: &SchemaAnswer<Bytes>| match answer {
             Ok(bytes) => Ok(self.read(bytes.clone()).await),
@@ -229,12 +230,12 @@ impl ContentSources {
         SchemaEvidence { request: bound(&earlier.request).await, receipt: bound(&earlier.receipt).await }
     }
 
-    /// Each document is a job of its own.
+    /// Each document is a separate job.
     async fn read(&self, bytes: Bytes) -> ServedSchema {
         self.pool.run(move || ServedSchema::read(bytes)).await
     }
 
-    /// The bytes behind an `ipfs` URL, walked and proven, and the gateways that lied on the way.
+    /// The bytes behind an `ipfs` URL, walked and proven, and the gateways that sent wrong blocks.
     async fn ipfs_file(&self, location: &str, budget: Budget, limit: Duration) -> (Result<Bytes, IpfsFault>, Liars) {
         let Mirror { cid, path } = match Mirror::parse(location) {
             Ok(mirror) => mirror,
@@ -250,11 +251,11 @@ impl ContentSources {
 }
 
 impl ContentSources {
-    /// The document at a URI that a contract names (ERC-8004): in a `data` URI, in IPFS, or on a host behind the door for
-    /// foreign URLs.
+    /// Fetches the document at a URI that a contract names (ERC-8004): a `data` URI, an `ipfs` URL, or a URL that the
+    /// egress guard checks.
     ///
     /// # Errors
-    /// The cause in words.
+    /// A description of the cause.
     pub(super) async fn named_by_contract(&self, uri: &str, limit: Duration) -> Result<Bytes, String> {
         if let Some(data) = uri.strip_prefix("data:application/json;base64,") {
             return STANDARD.decode(data).map(Bytes::from).map_err(|_| "its data URI is not base64".to_owned());
@@ -265,8 +266,8 @@ impl ContentSources {
         self.content.document(uri, limit).await.map(|body| body.bytes).map_err(|error| error.to_string())
     }
 
-    /// The manifest of a registry at its location: an `ipfs` URL, walked and proven, or one of a host behind the door for
-    /// foreign URLs.
+    /// Fetches a registry's manifest from its location: an `ipfs` URL, walked and proven, or a URL that the egress
+    /// guard checks.
     ///
     /// # Errors
     /// [`RegistryFault`]
@@ -280,9 +281,10 @@ impl ContentSources {
     }
 }
 
-/// Where a walk over blocks at hand ends, with those that it proved. A raw block that is not among them may be `served`.
+/// The result of a walk over the blocks at hand, with those that it proved. A raw block that is missing may be
+/// `served`.
 fn walked_over(mut walk: Walk, at_hand: &WalkedBlocks, served: &Bytes) -> (Result<Proven, WalkError>, WalkedBlocks) {
-    // Ends with the blocks at hand: a walk wants each of them once.
+    // Ends when the blocks run out: a walk wants each of them once.
     while let Some(wanted) = walk.wanted().copied() {
         let leaf =
             || Some(served).filter(|_| wanted.is_raw() && !clresolve_core::mutant!("leaf-of-the-host-is-ignored"));
@@ -295,21 +297,21 @@ fn walked_over(mut walk: Walk, at_hand: &WalkedBlocks, served: &Bytes) -> (Resul
     (walk.finish(), blocks)
 }
 
-/// Why the location of a registry gives no document.
+/// Why the location of a registry yields no document.
 #[cfg(feature = "cli")]
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RegistryFault {
-    /// The host of an `https` URL gave none.
+    /// The host of an `https` URL returned none.
     #[error(transparent)]
     Https(#[from] FetchError),
-    /// The walk from an `ipfs` URL gave none.
+    /// The walk from an `ipfs` URL returned none.
     #[error(transparent)]
     Ipfs(#[from] IpfsFault),
 }
 
 #[cfg(feature = "cli")]
 impl RegistryFault {
-    /// Whether nobody could be asked, or nobody answered: that says nothing of the registry.
+    /// Whether no source could be reached or none responded, which implies nothing about the registry.
     pub(crate) fn is_silence(&self) -> bool {
         match self {
             Self::Https(fault) => matches!(fault, FetchError::Unavailable(_)),
@@ -319,7 +321,7 @@ impl RegistryFault {
     }
 }
 
-/// What `work` gives, and how long it took in milliseconds.
+/// The result of `work`, and its duration in milliseconds.
 pub(super) async fn timed<T>(work: impl Future<Output = T>) -> (T, u64) {
     let started = Instant::now();
     (work.await, elapsed(started))
@@ -350,7 +352,8 @@ mod tests {
         assert!(matches!(**walked, Walked::Unproven(_)), "{walked}");
     }
 
-    /// A publisher's directories may have megabytes, and who answers must not wait for their hashes.
+    /// A publisher's directories may have megabytes, and the threads that answer requests must not wait for their
+    /// hashes.
     #[tokio::test(flavor = "multi_thread")]
     async fn blocks_are_walked_again_apart_from_those_who_answer() {
         let sandbox = Sandbox::start().await.expect("it starts");

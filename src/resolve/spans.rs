@@ -1,6 +1,7 @@
-//! When the steps of a run began and ended, for the collector of traces.
+//! Records when the steps of a resolution started and ended, for the trace collector.
 //!
-//! A run leaves its trace in a queue with a bound, and waits for nobody: what finds no room is dropped and counted.
+//! A resolution puts its trace into a bounded queue and does not wait. If the queue is full, the trace is dropped and
+//! counted.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -16,14 +17,15 @@ use crate::telemetry::{self, SpansDropped};
 use crate::text::Foreign;
 use crate::verdict::{State, Status, Verdict};
 
-/// Most traces that wait for the collector, of some 2 KiB each: what a busy daemon does in the time of one message.
+/// Maximum number of traces that wait for the collector, of about 2 KiB each: as many as a busy daemon produces while
+/// one message is sent.
 const MAX_WAITING: usize = 1024;
 
-/// Where runs leave their traces, once somebody takes them.
+/// The queue for traces, once a consumer has opened it.
 #[derive(Clone)]
 pub(super) struct TraceQueue(Arc<OnceLock<Sender<RunTrace>>>);
 
-/// The trace of one run. The name is escaped, and all else are words and digests of ours.
+/// The trace of one resolution. The name is escaped. All other text consists of the program's own words and digests.
 #[derive(Clone, Debug)]
 pub(crate) struct RunTrace {
     pub(crate) name: String,
@@ -36,12 +38,12 @@ pub(crate) struct RunTrace {
     pub(crate) steps: Vec<StepSpan>,
 }
 
-/// One step of a run.
+/// One step of a resolution.
 #[derive(Clone, Debug)]
 pub(crate) struct StepSpan {
     pub(crate) step: Step,
     pub(crate) status: Status,
-    /// From the beginning of the run to that of the step.
+    /// Time from the start of the resolution to the start of the step.
     pub(crate) after: Duration,
     pub(crate) took: Duration,
 }
@@ -51,13 +53,13 @@ impl TraceQueue {
         Self(Arc::default())
     }
 
-    /// The traces of the runs that begin from now on; `None` where somebody takes them already.
+    /// Opens the queue for resolutions that start from now on. `None` if it is already open.
     pub(super) fn open(&self) -> Option<Receiver<RunTrace>> {
         let (sender, receiver) = channel(MAX_WAITING);
         self.0.set(sender).is_ok().then_some(receiver)
     }
 
-    /// A run begins.
+    /// Starts the trace of a resolution.
     pub(super) fn begin(&self, clock: &dyn Clock) -> RunSpans {
         let open = |queue: &Sender<RunTrace>| OpenTrace {
             queue: queue.clone(),
@@ -69,24 +71,24 @@ impl TraceQueue {
     }
 }
 
-/// The steps of one run, as they end. Without a collector nothing is noted.
+/// The steps of one resolution, recorded as they end. Without a collector nothing is recorded.
 pub(super) struct RunSpans(Option<OpenTrace>);
 
 struct OpenTrace {
     queue: Sender<RunTrace>,
     began: Timestamp,
     at: Instant,
-    /// Beginning and length of each step that takes time.
+    /// Start and duration of each step that takes time.
     steps: Mutex<BTreeMap<Step, (Duration, Duration)>>,
 }
 
 impl RunSpans {
-    /// Of a run that nobody traces.
+    /// For a resolution without a trace.
     pub(super) const fn none() -> Self {
         Self(None)
     }
 
-    /// Does the work of a step.
+    /// Runs the work of a step.
     pub(super) async fn during<T>(&self, step: Step, work: impl Future<Output = T>) -> T {
         let began = Instant::now();
         let done = work.await;
@@ -97,7 +99,7 @@ impl RunSpans {
         done
     }
 
-    /// The run has ended with this verdict.
+    /// Ends the trace with this verdict.
     pub(super) fn end(self, verdict: &Verdict) {
         let Self(Some(open)) = self else { return };
         let trace = open.traced(verdict);
@@ -112,7 +114,7 @@ impl OpenTrace {
     fn traced(&self, verdict: &Verdict) -> RunTrace {
         let took = self.at.elapsed();
         let steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
-        // What only computes is done at the end, in no time that is worth a clock.
+        // Steps that only compute run at the end, and are too short to be timed.
         let of_step = |step| steps.get(&step).copied().unwrap_or((took, Duration::ZERO));
         let span = |step, status| {
             let (after, took) = of_step(step);
@@ -132,7 +134,7 @@ impl OpenTrace {
 }
 
 impl RunTrace {
-    /// How many spans it has: one for the run and one for each step.
+    /// Number of spans: one for the resolution and one for each step.
     pub(crate) fn spans(&self) -> usize {
         self.steps.len() + 1
     }

@@ -1,4 +1,5 @@
-//! Turns at the content: where many names are read at once, few of them ask hosts and gateways at the same time.
+//! Permits for querying content: when many names are resolved at once, few of them query hosts and gateways
+//! concurrently.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,19 +7,19 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-/// The turns of all names.
+/// The permits shared by all names.
 #[derive(Clone, Default)]
 pub(super) struct Turns(Option<Arc<Semaphore>>);
 
-/// The turn of a name. It ends when this is dropped.
+/// The permit of a name. Dropping it releases the permit.
 pub(super) struct Turn {
     _permit: Option<OwnedSemaphorePermit>,
-    /// How long the name waited for it, which is no fault of its sources.
+    /// How long the name waited for the permit, which is not the fault of its sources.
     pub(super) waited: Duration,
 }
 
 impl Turns {
-    /// So many at the same time.
+    /// Creates this many permits.
     #[cfg(feature = "cli")]
     pub(super) fn of(at_once: u8) -> Self {
         Self(Some(Arc::new(Semaphore::new(usize::from(at_once)))))

@@ -1,4 +1,4 @@
-//! What is read of the chain, and the way to its endpoints.
+//! The endpoints of the chain, and the client that connects to them.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use crate::chain::{ChainConfig, Follower};
 #[cfg(feature = "daemon")]
 use crate::fetch::Egress;
 
-/// The endpoints of the configuration.
+/// The configured endpoints.
 #[derive(Clone)]
 pub(super) struct Upstream {
     pub(super) settings: ChainConfig,
     pub(super) http: Arc<dyn HttpPost>,
-    /// The door to their WebSockets.
+    /// The client for their WebSockets.
     #[cfg(feature = "daemon")]
     pub(super) egress: Egress,
 }
 
 impl Upstream {
-    /// A follower for each endpoint.
+    /// Creates a follower for each endpoint.
     pub(super) fn followers(&self) -> Vec<Follower> {
         Follower::all(&self.settings, &self.http)
     }

@@ -1,7 +1,7 @@
-//! The walk: name, records, card, proof, verdict.
+//! Runs a resolution: name, records, card, proof, verdict.
 //!
-//! It asks the chain, fetches what the records name, hands the [`Evidence`] to the pure checks and builds the verdict.
-//! It gathers all reasons and stops only where a step is moot.
+//! The walker reads the chain, fetches what the records name, passes the [`Evidence`] to the pure checks and builds the
+//! verdict. It collects all reasons. It skips a step only if an earlier result makes the step irrelevant.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,63 +37,63 @@ use crate::telemetry::{self, INCIDENTS};
 use crate::text::excerpt;
 use crate::verdict::{Depth, Incident, Resolution, State, Status, Verdict};
 
-/// The part of the remaining time that the sources of the card and the schemas may take. The rest is kept, so that a
-/// stalling source ends in a verdict and not in a time-out.
+/// The share of the remaining time that the sources of the card and the schemas may use. The rest is reserved, so that
+/// a stalling source leads to a verdict and not to a timeout.
 const CONTENT_SHARE: f64 = 0.9;
 
-/// The part of the whole time limit that the chain may take, for the same reason.
+/// The share of the whole time limit that the chain may use, for the same reason.
 const CHAIN_SHARE: f64 = 0.6;
 
-/// Walks from names to verdicts.
+/// Resolves names to verdicts.
 #[derive(Clone)]
 pub(super) struct Walker {
     pub(super) chain: Arc<dyn Chain>,
-    /// The endpoints behind `chain`, where it has any that can be followed.
+    /// The endpoints behind `chain`, if it has any that can be followed.
     pub(super) upstream: Option<Upstream>,
     pub(super) sources: ContentSources,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) profiles: Profiles,
-    /// What earlier runs saw, where a memory is configured.
+    /// What earlier resolutions observed, if a memory is configured.
     pub(super) history: Option<History>,
     pub(super) config: Config,
-    /// Digest of the world that the answers come from.
+    /// Digest of the sources that answers come from.
     pub(super) world: Arc<str>,
-    /// Judges the evidence.
+    /// Runs the judgement of evidence.
     pub(super) pool: Arc<CpuPool>,
-    /// Where runs tell how they go on.
+    /// The channel for progress events.
     pub(super) progress: Progress,
-    /// Whose sources of content are asked at the same time.
+    /// Permits for querying content sources.
     pub(super) turns: Turns,
-    /// Where they leave their traces.
+    /// The queue for traces.
     pub(super) traces: TraceQueue,
 }
 
-/// A run that is to be made for the cache.
+/// A resolution that the cache requests.
 #[derive(Clone)]
 pub(super) struct RunRequest {
     pub(super) key: CacheKey,
     pub(super) rules: RuleSet,
-    /// What earlier runs left. Content is used again where the chain still says the same.
+    /// Results of earlier resolutions. Content is reused if the records are unchanged.
     pub(super) before: Before,
-    /// Knows what was evicted and what may have changed on chain.
+    /// Tracks evictions and pending changes on chain.
     pub(super) cache: Arc<VerdictCache>,
 }
 
 #[cfg(feature = "redis")]
 impl RunRequest {
-    /// The same run, with content that another daemon of the fleet has proven.
+    /// The same resolution, with content that another replica has proven.
     pub(super) fn with_content(self, content: Arc<ProvenContent>) -> Self {
         Self { before: Before { content: Some(content), ..self.before }, ..self }
     }
 }
 
 impl Walker {
-    /// The time by the walk's clock.
+    /// The time by the walker's clock.
     pub(super) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// What a run of this process finds.
+    /// Runs a resolution in this process.
     pub(super) async fn run(self: &Arc<Self>, request: &RunRequest) -> Finished {
         let _running = telemetry::run_begins();
         let began = request.cache.begin();
@@ -104,21 +104,21 @@ impl Walker {
         found
     }
 
-    /// Gathers what a request asks for.
+    /// Gathers the evidence for a request.
     pub(super) async fn gather_for(&self, request: &RunRequest, spans: &RunSpans) -> Run {
         let RunRequest { key, rules, before, .. } = request;
         self.gather(key.name.clone(), &rules.policy, before.content.as_deref(), spans).await
     }
 
-    /// As [`Walker::settle`]. The verdict is counted and logged.
+    /// Like [`Walker::settle`]. Also counts and logs the verdict.
     pub(super) async fn conclude(self: &Arc<Self>, run: Run, request: &RunRequest, began: Began) -> (Run, Finished) {
         let (run, found) = self.settle(run, request, began).await;
         tell(found.resolution.verdict());
         (run, found)
     }
 
-    /// The verdict of a run that was gathered since it began. It is remembered. Where it does not know of a change that was
-    /// announced before it is given, it says nothing about the newest block.
+    /// Judges and remembers a resolution whose gathering began at `began`. If the verdict does not cover a change that
+    /// was announced before it is returned, it makes no statement about the newest block.
     pub(super) async fn settle(self: &Arc<Self>, run: Run, request: &RunRequest, began: Began) -> (Run, Finished) {
         let RunRequest { key, rules, before, cache } = request;
         let (mut run, mut resolution) = self.judged(run, rules, before.failures).await;
@@ -140,7 +140,7 @@ impl Walker {
         (run, Finished { resolution, content, is_overtaken, on_change: None })
     }
 
-    /// The run and its verdict, judged apart from the threads that answer requests.
+    /// Judges the evidence off the threads that answer requests.
     pub(super) async fn judged(self: &Arc<Self>, run: Run, rules: &RuleSet, failures: u32) -> (Run, Resolution) {
         let (walker, rules) = (Arc::clone(self), rules.clone());
         let judge = move || {
@@ -163,7 +163,7 @@ impl Walker {
         }
     }
 
-    /// Gathers all evidence about a name. The content is that of an earlier run, where one is given that still holds.
+    /// Gathers all evidence about a name. If content of an earlier resolution is given and still valid, it is reused.
     pub(super) async fn gather(
         &self,
         name: EnsName,
@@ -246,7 +246,7 @@ impl Walker {
         Run { evidence, milliseconds, content_fetched_at: earlier.map(ProvenContent::fetched_at) }
     }
 
-    /// The records of a name, before `deadline`.
+    /// Reads the records of a name before `deadline`.
     pub(super) async fn read(&self, name: &EnsName, deadline: Instant) -> Result<Reading, ChainError> {
         let limit = deadline.saturating_duration_since(Instant::now()).mul_f64(CHAIN_SHARE);
         let milliseconds = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
@@ -267,8 +267,8 @@ impl Walker {
         }
     }
 
-    /// The evidence that links back to the card, where it is asked for, misspelt keys, and what is remembered of the name:
-    /// what a bundle does not hold.
+    /// Adds what a bundle does not contain: the evidence that links back to the card, if required, misspelt keys, and
+    /// what is remembered of the name.
     #[cfg(feature = "redis")]
     pub(super) async fn complete(&self, evidence: &mut Evidence) {
         evidence.continuity = self.recall(evidence).await;
@@ -280,9 +280,9 @@ impl Walker {
         }
     }
 
-    /// The other spellings of missing keys under which records are set. One request beside those for the content, and none
-    /// where every key is set, where the name has no record of an agent, or where an off-chain gateway would be asked once
-    /// for each key. What cannot be read is not reported: nothing follows from it.
+    /// Finds records that are set under misspelt variants of missing keys. This takes one request in parallel with
+    /// those for the content. It takes none if every key is set, if the name has no agent record, or if an off-chain
+    /// gateway would be queried once per key. Read errors are not reported, since nothing depends on the result.
     async fn misspelt_keys(
         &self,
         name: &EnsName,
@@ -306,7 +306,7 @@ impl Walker {
         set.map(|(near, _)| near).collect()
     }
 
-    /// The evidence that links back to the card. What cannot be read in time is an error in words.
+    /// Reads the evidence that links back to the card. A timeout or other failure is described in words.
     async fn links(&self, name: &EnsName, found: &Found, reading: &Reading, limit: Duration) -> Links {
         let started = Instant::now();
         let texts = async |keys: Vec<String>, limit: Duration| {
@@ -352,7 +352,7 @@ impl Walker {
     }
 }
 
-/// What a reading says by itself: whether there are records to judge.
+/// The status that a reading implies by itself: whether there are records to judge.
 const fn said_by(reading: &Result<Reading, ChainError>) -> Status {
     match reading {
         Ok(Reading { answer: Answer::Records(_), .. }) => Status::Pass,
@@ -360,7 +360,7 @@ const fn said_by(reading: &Result<Reading, ChainError>) -> Status {
     }
 }
 
-/// Why a reading says nothing about the newest block: a change is announced that it has not seen.
+/// The error of a reading that misses an announced change, so that it implies nothing about the newest block.
 fn unseen(Unread(block): Unread) -> ChainError {
     let detail = match block {
         Some(block) => format!("an endpoint announced a change in block {block}, which too few have reached"),
@@ -369,19 +369,19 @@ fn unseen(Unread(block): Unread) -> ChainError {
     ChainError::BlockUnavailable { block: "latest".to_owned(), detail }
 }
 
-/// The time that the sources of content have until `deadline`.
+/// The time that the content sources have until `deadline`.
 fn content_time(deadline: Instant) -> Duration {
     deadline.saturating_duration_since(Instant::now()).mul_f64(CONTENT_SHARE)
 }
 
-/// Counts and logs the verdict of a run, and its incidents.
+/// Counts and logs the verdict of a resolution, and its incidents.
 pub(super) fn tell(verdict: &Verdict) {
     telemetry::verdict(verdict.state.as_str());
     log(verdict);
     report(verdict);
 }
 
-/// One event for each incident in the verdict of a run; its message is JSON.
+/// Logs one event for each incident in the verdict of a resolution. The message is JSON.
 fn report(verdict: &Verdict) {
     if tracing::enabled!(target: INCIDENTS, tracing::Level::INFO) && !clresolve_core::mutant!("incidents-are-silent") {
         for incident in Incident::all(verdict) {
@@ -390,7 +390,7 @@ fn report(verdict: &Verdict) {
     }
 }
 
-/// One line for the verdict of a run, one more for each step.
+/// Logs one line for the verdict of a resolution, and one more for each step.
 fn log(verdict: &Verdict) {
     let name = verdict.name.normalized.as_deref().unwrap_or_default();
     let codes: Vec<_> = verdict.reasons.iter().map(|reason| reason.code.slug()).collect();

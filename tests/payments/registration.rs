@@ -241,7 +241,7 @@ async fn where_state_proofs_are_demanded_a_registration_proves_nothing() {
     let world = world(&record(1), "").await;
     let decision = decided(&world, |config| config.chain.proof = Some(ProofDemand::StateProof)).await;
     assert_eq!(decision.codes, ["payee-unproven"], "{decision:#?}");
-    assert!(cause(&decision).contains("state-proof is demanded"), "{}", cause(&decision));
+    assert!(cause(&decision).contains("state-proof is required"), "{}", cause(&decision));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! The memory of a build without one. A configuration that names a memory is refused at the start.
+//! Replaces the memory in a build without it. A configuration with a memory is rejected at startup.
 
 use std::path::Path;
 
@@ -10,11 +10,11 @@ use crate::evidence::Evidence;
 use crate::evidence::continuity::Continuity;
 use crate::verdict::Verdict;
 
-/// No memory.
+/// Cannot be constructed.
 #[derive(Clone)]
 pub(super) enum History {}
 
-/// Why it cannot be opened.
+/// The error of opening a memory in this build.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this build has no memory; build it with the feature `memory`")]
 pub(super) struct MemoryError;

@@ -1,4 +1,4 @@
-//! The fleet of a build that shares nothing. A configuration that names a server is refused at the start.
+//! Replaces the fleet in a build that shares nothing. A configuration with a server is rejected at startup.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::fetch::Egress;
 use crate::name::EnsName;
 
-/// No fleet.
+/// Cannot be constructed.
 #[derive(Clone)]
 pub(super) enum Fleet {}
 

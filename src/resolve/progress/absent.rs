@@ -1,4 +1,4 @@
-//! A build without a daemon: nobody watches.
+//! Replaces progress events in a build without a daemon, which has no subscribers.
 
 use std::future::Future;
 use std::marker::PhantomData;

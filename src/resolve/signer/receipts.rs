@@ -14,10 +14,10 @@ use crate::resolve::look_ups::{Beside, LookUpResult, LookUps};
 use crate::resolve::walk::Walker;
 use crate::verdict::State;
 
-/// Who signs receipts for an agent, or why that is not known.
+/// The signer of an agent's receipts, or why it is unknown.
 type Known = Result<ReceiptSigner, Box<Reason>>;
 
-/// Who signs receipts for agents, as it was read a moment ago.
+/// Recently read signers of receipts.
 pub(in crate::resolve) type ReceiptSigners = LookUps<(), Known>;
 
 impl LookUpResult for Known {
@@ -30,24 +30,24 @@ impl LookUpResult for Known {
     }
 }
 
-/// Who signs receipts for the agent of a verdict. It is read once beside the verdict.
+/// Returns who signs receipts for the agent of a verdict. It is read once per verdict.
 ///
 /// # Errors
-/// `receipt-key-unpublished`, where it is not known who signs.
+/// `receipt-key-unpublished` if the signer is unknown.
 pub(in crate::resolve) async fn of(signers: &ReceiptSigners, walker: &Arc<Walker>, beside: &Beside) -> Known {
     let (asking, name) = (Arc::clone(walker), beside.name.clone());
     signers.answer(beside.clone(), (), &walker.clock, async move { read(&asking, &name).await }).await
 }
 
-/// The name that `cl.receipt.signer` of the agent names, or the agent itself where that record is not set. The records of
-/// both are those of one block.
+/// The name in the agent's `cl.receipt.signer`, or the agent itself if that record is not set. The records of both
+/// names are from the same block.
 pub(in crate::resolve) async fn read(walker: &Walker, agent: &EnsName) -> Known {
-    // One stranger's word is reported in the verdict, and refuses nothing.
+    // A reading from a single third-party endpoint is reported in the verdict, and is not a reason to refuse.
     let counts = |reason: &Reason| reason.effect != Effect::Warn;
     signer_by(agent, |name| relied_on(walker, name, counts)).await
 }
 
-/// As [`read`], by what is read of a name.
+/// Implements [`read`] with `records_of` as the source of records.
 async fn signer_by<F: Future<Output = Result<SignerRecords, SignerError>>>(
     agent: &EnsName,
     records_of: impl Fn(EnsName) -> F,
@@ -96,7 +96,7 @@ mod tests {
         (known.map(|signer| signer.block).map_err(|why| why.code), chain.reads())
     }
 
-    /// Else the key of an old signer, or an old key of the signer, would pass for today's.
+    /// Otherwise the key of a former signer, or a former key of the signer, would be accepted as the current one.
     #[tokio::test]
     async fn both_names_are_read_at_one_block() {
         assert_eq!(read_at(&[1, 1]).await, (Ok(1), 2));
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(known, Err(Code::ReceiptKeyUnpublished), "it moved on each time");
     }
 
-    /// Under a key of low order anybody's signature holds for some message.
+    /// With a key of low order, anyone can produce a valid signature for some message.
     #[test]
     fn a_key_of_low_order_is_none() {
         let (of_order_two, identity) = (format!("ec{}7f", "ff".repeat(30)), format!("01{}", "00".repeat(31)));
@@ -118,7 +118,7 @@ mod tests {
         }
     }
 
-    /// Whoever cannot read a record does not know that it is not there.
+    /// An unreadable record is not known to be absent.
     #[test]
     fn a_key_id_that_is_not_set_or_not_utf_8_says_so() {
         let observed = |kid| {

@@ -1,4 +1,4 @@
-//! A build that sends no traces: nothing is noted.
+//! Replaces traces in a build that sends none: nothing is recorded.
 
 use std::future::Future;
 
