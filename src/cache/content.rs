@@ -1,4 +1,4 @@
-//! Proven content by CID and path.
+//! Caches proven content by CID and path.
 
 use bytes::Bytes;
 use moka::future::Cache;
@@ -7,19 +7,20 @@ use super::count_eviction;
 use crate::cid::{ContentId, ContentPath};
 use crate::telemetry::{self, Pool};
 
-/// Content that was proven under a CID and a path. It never changes, so it has no expiry; the least used goes first.
+/// Content that was proven for a CID and a path. It is immutable, so entries do not expire. The least used are evicted
+/// first.
 #[derive(Clone)]
 pub struct ContentCache(pub(super) Cache<(ContentId, ContentPath), Bytes>);
 
 impl ContentCache {
-    /// A cache of at most this many bytes.
+    /// Creates a cache of at most this many bytes.
     pub fn new(bytes: u64) -> Self {
         let weigh = |_: &(ContentId, ContentPath), content: &Bytes| u32::try_from(content.len()).unwrap_or(u32::MAX);
         let count = |_, _, cause| count_eviction(Pool::Content, cause);
         Self(Cache::builder().max_capacity(bytes).weigher(weigh).eviction_listener(count).build())
     }
 
-    /// What was proven under `cid` and `path`.
+    /// Returns the content proven for `cid` and `path`.
     pub async fn get(&self, cid: &ContentId, path: &ContentPath) -> Option<Bytes> {
         let content = self.0.get(&(*cid, path.clone())).await;
         match content {
@@ -29,7 +30,7 @@ impl ContentCache {
         content
     }
 
-    /// Keeps what was proven.
+    /// Stores proven content.
     pub async fn insert(&self, cid: &ContentId, path: &ContentPath, content: Bytes) {
         self.0.insert((*cid, path.clone()), content).await;
     }

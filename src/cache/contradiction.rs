@@ -1,4 +1,4 @@
-//! What a run shows to be wrong of what was found before.
+//! Compares a new resolution with earlier ones, to detect results that are no longer valid.
 
 #[cfg(feature = "daemon")]
 use std::collections::BTreeSet;
@@ -8,12 +8,12 @@ use std::sync::Arc;
 use crate::reason::Code;
 use crate::verdict::{State, Verdict};
 
-/// Who hears of a change that a run has shown.
+/// Notified when a resolution has detected a change.
 #[derive(Clone)]
 pub struct OnChange(Arc<dyn Fn() + Send + Sync>);
 
 impl OnChange {
-    /// One that does this.
+    /// Creates a subscriber that calls `hear`.
     pub fn new(hear: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Arc::new(hear))
     }
@@ -29,14 +29,14 @@ impl fmt::Debug for OnChange {
     }
 }
 
-/// Whether a later run saw what makes an earlier verdict wrong: another state, other records, or others to come. What a
-/// failure did not see is no change.
+/// Whether a later resolution contradicts an earlier verdict: another state, other records, or pending changes to the
+/// records. Data that a failed resolution could not read does not count as a change.
 pub(super) fn shows_change(before: &Verdict, after: &Verdict) -> bool {
     let decided = |verdict: &Verdict| Some(verdict.state).filter(|state| *state != State::Indeterminate);
     shows_other_records(before, after) || differ(decided(before), decided(after))
 }
 
-/// Whether a later run, under whatever rules, read other records, or others to come.
+/// Whether a later resolution, under any rules, read other records or found pending changes to them.
 pub(super) fn shows_other_records(before: &Verdict, after: &Verdict) -> bool {
     let is_pending = |verdict: &Verdict| verdict.reasons.iter().any(|reason| reason.code == Code::RecordPending);
     let source = |verdict: &Verdict| {
@@ -45,8 +45,8 @@ pub(super) fn shows_other_records(before: &Verdict, after: &Verdict) -> bool {
     (is_pending(after) && !is_pending(before)) || differ(source(before), source(after))
 }
 
-/// Whether a later run came to the same as an earlier one, at whatever block: the state, every code, the identity and the
-/// records. Warnings count: a gate may deny on them.
+/// Whether a later resolution has the same result as an earlier one, at any block: the state, every code, the identity
+/// and the records. Warnings count, since a gate may deny on them.
 #[cfg(feature = "daemon")]
 pub(super) fn says_the_same(before: &Verdict, after: &Verdict) -> bool {
     let codes = |verdict: &Verdict| verdict.reasons.iter().map(|reason| reason.code).collect::<BTreeSet<_>>();
@@ -56,7 +56,7 @@ pub(super) fn says_the_same(before: &Verdict, after: &Verdict) -> bool {
         && !shows_other_records(before, after)
 }
 
-/// Whether both are there, and not the same.
+/// Whether both are present and differ.
 fn differ<T: PartialEq>(one: Option<T>, other: Option<T>) -> bool {
     one.zip(other).is_some_and(|(one, other)| one != other)
 }

@@ -1,4 +1,4 @@
-//! Everything that an answer depends on.
+//! The key of a cached verdict: everything that the verdict depends on.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -8,23 +8,23 @@ use crate::digest::Digest;
 use crate::name::EnsName;
 use crate::verdict::Depth;
 
-/// Everything that an answer depends on.
+/// Everything that a verdict depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheKey {
     /// The name in normal form.
     pub name: EnsName,
-    /// The block that is asked for.
+    /// The requested block.
     pub block: BlockSelector,
-    /// How deep the walk goes.
+    /// How deep the resolution goes.
     pub depth: Depth,
-    /// Digest of the profile in force, which covers its manifests.
+    /// Digest of the profile in force, which includes its manifests.
     pub rules: Digest,
-    /// Digest of the world: chain, Universal Resolver, endpoints, proof demand, gateways, source flags.
+    /// Digest of the sources: chain, Universal Resolver, endpoints, proof requirement, gateways, source flags.
     pub world: Arc<str>,
 }
 
 impl Hash for CacheKey {
-    /// Hashes name and depth. Keys that differ only in the rest are few, and `Eq` tells them apart.
+    /// Hashes only name and depth. Few keys differ only in the other fields, and `Eq` distinguishes those.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.name.hash(state);
         self.depth.hash(state);

@@ -1,4 +1,4 @@
-//! What an operator sees of the caches, and takes out of them.
+//! Inspects the caches and removes entries, for the operator.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
@@ -12,15 +12,15 @@ use crate::cid::ContentId;
 use crate::name::EnsName;
 use crate::verdict::{Depth, State, Verdict};
 
-/// How much a pool holds.
+/// The size of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct PoolSize {
     entries: u64,
-    /// As the pool weighs them; small verdicts weigh their share of it.
+    /// As weighed by the pool. Small verdicts count with their share of it.
     bytes: u64,
 }
 
-/// How much the pools of verdicts hold.
+/// The sizes of the verdict pools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct PoolSizes {
     trusted: PoolSize,
@@ -28,11 +28,11 @@ pub(crate) struct PoolSizes {
     failures: PoolSize,
 }
 
-/// An answer about a name, as the cache holds it.
+/// A cached verdict on a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Held {
     state: State,
-    /// The verdict's id.
+    /// The verdict's ID.
     verdict: String,
     block: String,
     depth: Depth,
@@ -40,7 +40,7 @@ pub(crate) struct Held {
     profile: String,
     checked_at: Timestamp,
     fresh_until: Timestamp,
-    /// Whether it answers now. It does not once it has aged, or its name was evicted.
+    /// Whether the cache still serves the entry. It does not once the entry has expired or its name was evicted.
     answers: bool,
 }
 
@@ -52,7 +52,7 @@ impl PoolSize {
 }
 
 impl VerdictCache {
-    /// How much it holds.
+    /// The sizes of the pools.
     pub(crate) async fn sizes(&self) -> PoolSizes {
         PoolSizes {
             trusted: PoolSize::of(&self.trusted).await,
@@ -61,25 +61,25 @@ impl VerdictCache {
         }
     }
 
-    /// The names about which there is an answer that fits.
+    /// The names with at least one cached verdict for which `fits` is true.
     pub(crate) fn names(&self, fits: impl Fn(&Verdict) -> bool) -> BTreeSet<EnsName> {
         let fitting = self.entries().filter(|(_, entry)| fits(entry.resolution.verdict()));
         fitting.map(|(key, _)| key.name.clone()).collect()
     }
 
-    /// The names for which a run is under way.
+    /// The names with a resolution in progress.
     pub(crate) fn under_way(&self) -> BTreeSet<EnsName> {
         let flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
         flights.keys().map(|key| key.name.clone()).collect()
     }
 
-    /// Every answer that is held about `name`.
+    /// Every cached verdict on `name`.
     pub(crate) fn held_about(&self, name: &EnsName, now: Timestamp) -> Vec<Held> {
         let of_name = self.entries().filter(|(key, _)| key.name == *name);
         of_name.map(|(key, entry)| self.described(&key, &entry, now)).collect()
     }
 
-    /// Drops what is held about names, with the content that earlier runs proved.
+    /// Removes the verdicts on these names, with the content that earlier resolutions proved.
     pub(crate) async fn remove(&self, names: &BTreeSet<EnsName>) {
         let keys: Vec<Arc<CacheKey>> =
             self.entries().map(|(key, _)| key).filter(|key| names.contains(&key.name)).collect();
@@ -110,18 +110,18 @@ impl VerdictCache {
 }
 
 impl ContentCache {
-    /// How much it holds.
+    /// The size of the cache.
     pub(crate) async fn size(&self) -> PoolSize {
         self.0.run_pending_tasks().await;
         PoolSize { entries: self.0.entry_count(), bytes: self.0.weighted_size() }
     }
 
-    /// Drops all.
+    /// Removes all entries.
     pub(crate) fn clear(&self) {
         self.0.invalidate_all();
     }
 
-    /// Drops what was proven under `cid`.
+    /// Removes the content that was proven for `cid`.
     pub(crate) async fn remove(&self, cid: &ContentId) {
         let keys: Vec<_> = self.0.iter().map(|(key, _)| key).filter(|key| key.0 == *cid).collect();
         for key in keys {

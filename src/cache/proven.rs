@@ -1,4 +1,4 @@
-//! What a trusted run proved of the content, for a refresh that finds the same on chain.
+//! Content that a trusted resolution proved, for reuse by a refresh that finds the same records on chain.
 
 use alloy_primitives::Address;
 use bytes::Bytes;
@@ -10,11 +10,11 @@ use crate::evidence::{BoundSchema, ProvenBy, SchemaEvidence, Source, Walked};
 use crate::name::EnsName;
 use clresolve_core::freshness::{HTTPS_AGE, TRUSTED_FRESH};
 
-/// Content that stands as long as the chain says what it said, and for at most [`HTTPS_AGE`].
+/// Content that is valid while the records on chain are unchanged, and for at most [`HTTPS_AGE`].
 #[derive(Clone, Debug)]
 pub struct ProvenContent {
     named_by: NamedBy,
-    /// When it was fetched: a refresh that uses it again does not make it younger.
+    /// When the content was fetched. Reuse by a refresh does not change this time.
     fetched_at: Timestamp,
     https: Source,
     ipfs: Walked,
@@ -22,7 +22,7 @@ pub struct ProvenContent {
     schemas: Option<SchemaEvidence<Bytes>>,
 }
 
-/// What the chain said when the content was fetched.
+/// The records on chain when the content was fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct NamedBy {
     resolver: Address,
@@ -48,7 +48,8 @@ impl NamedBy {
 }
 
 impl ProvenContent {
-    /// The content of a run, if every source that was asked gave all of it: what is missing is to be asked for again.
+    /// The content of a resolution, if every queried source returned all of it. Missing content must be requested
+    /// again.
     pub fn of(run: &Run) -> Option<Self> {
         let evidence = &run.evidence;
         let schemas_are_whole = evidence.schemas.as_ref().is_none_or(|schemas| {
@@ -73,8 +74,8 @@ impl ProvenContent {
         })
     }
 
-    /// Whether it is what a run at `now` would fetch: the chain says the same, and the host will be looked at again before
-    /// [`HTTPS_AGE`] is over, although the verdict is fresh for a while.
+    /// Whether a resolution at `now` would fetch the same content. The records must be unchanged, and the verdict's
+    /// lifetime must end before the content reaches [`HTTPS_AGE`], so that the host is queried again in time.
     pub fn holds(&self, reading: &Reading, now: Timestamp) -> bool {
         let age = SignedDuration::try_from(HTTPS_AGE.saturating_sub(TRUSTED_FRESH)).unwrap_or_default();
         let is_young =
@@ -83,27 +84,27 @@ impl ProvenContent {
         is_young && (is_named || clresolve_core::mutant!("content-of-other-records"))
     }
 
-    /// When it was fetched.
+    /// When the content was fetched.
     pub const fn fetched_at(&self) -> Timestamp {
         self.fetched_at
     }
 
-    /// What the card's URL served.
+    /// The document that the card's URL served.
     pub const fn https(&self) -> &Source {
         &self.https
     }
 
-    /// What lies under the name's CID, and under that of its mirror.
+    /// The content at the name's CID, and at the CID of its mirror.
     pub const fn walked(&self) -> (&Walked, &Walked) {
         (&self.ipfs, &self.mirror)
     }
 
-    /// The bound schemas, at the depth that asks for them.
+    /// The bound schemas, if the depth includes them.
     pub const fn schemas(&self) -> Option<&SchemaEvidence<Bytes>> {
         self.schemas.as_ref()
     }
 
-    /// The bytes that it holds beside those of the card, which its resolution holds too.
+    /// Number of bytes held in addition to those of the card, which the resolution holds too.
     pub fn bytes(&self, card: Option<&Bytes>) -> usize {
         let schemas = self.schemas.iter().flat_map(|schemas| [&schemas.request, &schemas.receipt]);
         let of_card = [self.https.bytes(), self.ipfs.bytes(), self.mirror.bytes()];
@@ -112,7 +113,7 @@ impl ProvenContent {
     }
 }
 
-/// What was walked, as a later run states it; `None` where it was not had.
+/// The walk's result as a later resolution reports it, or `None` if the content is missing.
 fn again(walked: &Walked, card: &Bytes) -> Option<Walked> {
     match walked {
         Walked::NotAsked => Some(Walked::NotAsked),
@@ -123,7 +124,7 @@ fn again(walked: &Walked, card: &Bytes) -> Option<Walked> {
     }
 }
 
-/// The bytes of the card, where these are the same: sources that agree are held in memory once.
+/// Returns the bytes of the card if they are equal, so that sources that agree share memory.
 fn held_once(bytes: Bytes, card: &Bytes) -> Bytes {
     if bytes == *card { card.clone() } else { bytes }
 }

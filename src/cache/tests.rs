@@ -31,7 +31,7 @@ fn cache() -> Arc<VerdictCache> {
 
 const START: Timestamp = Timestamp::UNIX_EPOCH;
 
-/// Keeps the verdict of a run that ended at that time; gives why it is not in the cache.
+/// Stores the verdict of a resolution that ended at this time. Returns why it is not in the cache, if so.
 async fn keep(cache: &VerdictCache, name: &str, state: State, at: Timestamp) -> Option<NotCached> {
     cache.insert(key(name), &resolution(state, at, 0).into(), 0, cache.begin()).await.err()
 }
@@ -148,7 +148,7 @@ async fn a_new_run_is_made_although_a_verdict_is_fresh() {
     assert_eq!(cache.fresh(&key("a.eth"), START).await.map(|r| r.verdict().state), Some(State::Untrusted));
 }
 
-/// How many of twenty trusted verdicts with cards of this size are kept, and what they weigh.
+/// How many of twenty trusted verdicts with cards of this size are kept, and their weight.
 async fn kept(config: CacheConfig, card_bytes: usize) -> (u64, u64) {
     let cache = VerdictCache::new(&config);
     for number in 0..20 {
@@ -173,7 +173,7 @@ async fn verdicts_are_bounded_in_number_and_in_bytes() {
 #[test]
 fn lists_of_the_shortest_values_weigh_what_their_allocations_take() {
     const VALUES: usize = 8_000;
-    // The least that the allocator hands out, with its own word.
+    // The allocator's smallest block, with its header.
     const ALLOCATION: usize = 32;
     let weight = |verbs: usize| {
         let mut verdict = Verdict::clone(resolution(State::Trusted, START, 0).verdict());
@@ -320,7 +320,7 @@ async fn nothing_is_served_across_a_change() {
     }
 }
 
-/// What an agent is under one set of rules rests on the same records as what it is under another.
+/// Verdicts on an agent under different rules rest on the same records.
 #[tokio::test]
 async fn a_change_that_a_run_shows_ends_what_was_answered_under_every_key() {
     let (cache, told) = (cache(), Arc::new(AtomicUsize::new(0)));
@@ -357,7 +357,7 @@ async fn a_change_that_a_run_shows_ends_what_was_answered_under_every_key() {
     }
     assert!(cache.fresh(&under(b"3"), later).await.is_some(), "the one that showed it stands");
 
-    // One that has read less shows nothing but that something is wrong.
+    // A contradiction at an older block only shows that one of the verdicts is wrong.
     run(under(b"1"), found("sha256:1", later, 8)).await;
     assert_eq!(told.load(Ordering::SeqCst), 2);
     for gone in [under(b"1"), under(b"3")] {
@@ -447,7 +447,7 @@ async fn why_a_verdict_is_not_cached_is_a_value() {
     assert_eq!(keep(&cache, "a.eth", State::Untrusted, START).await, None);
 }
 
-/// The series of a family that this thread has counted.
+/// The series of a metric family that this thread has incremented.
 fn counted(counts: &telemetry::Exposition, family: &str) -> Vec<String> {
     counts.render().lines().filter(|line| line.starts_with(family)).map(str::to_owned).collect()
 }
@@ -477,7 +477,7 @@ async fn what_is_not_cached_is_counted_by_its_reason() {
     );
 }
 
-/// The log of a thread.
+/// The log output of a thread.
 #[cfg(feature = "cli")]
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
@@ -506,7 +506,7 @@ async fn what_is_not_cached_is_logged_with_its_reason() {
     assert!(lines.contains("not cached name=a.eth why=\"undecided\""), "{lines}");
 }
 
-/// It may have read what stood before the eviction.
+/// It may have read the records as they were before the eviction.
 #[tokio::test]
 async fn a_verdict_that_an_eviction_overtook_is_not_kept_and_counted() {
     let counts = telemetry::Exposition::default();
@@ -563,7 +563,7 @@ async fn the_most_asked_for_is_the_hottest_and_its_past_counts_half() {
     assert_eq!(hot(9), ["a.eth", "b.eth", "c.eth"]);
 }
 
-/// Beyond its freshness a failure may have come and gone without a trace.
+/// Once a verdict has expired, a failure may have occurred and passed without a trace.
 #[cfg(feature = "daemon")]
 #[tokio::test]
 async fn who_follows_is_told_what_differs_and_anew_once_a_verdict_has_aged() {
@@ -586,7 +586,7 @@ async fn who_follows_is_told_what_differs_and_anew_once_a_verdict_has_aged() {
     }
 }
 
-/// Other codes, warnings too, or another identity are news. Another block is not.
+/// Other codes, including warnings, or another identity are changes. Another block is not.
 #[cfg(feature = "daemon")]
 #[tokio::test]
 async fn who_follows_is_told_of_other_codes_and_of_another_identity() {
