@@ -1,7 +1,8 @@
-//! Converts a card of one system into a card of another, and lists what could not be carried over.
+//! Converts a card of one system to a card of another, and lists the values that could not be carried over.
 //!
-//! Nothing is invented. A member that the target demands and the source lacks is missing, and the report on the new
-//! card says so. A value of the source that the target cannot hold is listed as lost, by its place.
+//! No value is made up. If the target requires a member that the source lacks, the member is missing, and the report on
+//! the new card contains this finding. A value of the source that the target cannot represent is listed as lost, with
+//! its location.
 //!
 //! ```
 //! use clresolve_cards::convert::convert;
@@ -31,7 +32,7 @@ use clresolve_core::json::pointer;
 use clresolve_core::text::excerpt;
 use clresolve_verdict::card::Card;
 
-/// Most losses that are listed one by one; a card may have a hundred thousand members.
+/// Maximum number of losses that are listed individually. A card may have a hundred thousand members.
 pub const MAX_LOST: usize = 256;
 
 /// A converted card.
@@ -39,15 +40,15 @@ pub const MAX_LOST: usize = 256;
 pub struct Conversion {
     /// The system that the card was read as.
     pub from: CardSystem,
-    /// The system that it is written as.
+    /// The system that the new card is written for.
     pub to: CardSystem,
     /// The new card.
     pub card: Value,
-    /// The values of the old card that the new one lacks, at most [`MAX_LOST`].
+    /// The values of the old card that are missing from the new one, at most [`MAX_LOST`].
     pub lost: Vec<Lost>,
-    /// How many more are lost.
+    /// Number of further losses.
     pub lost_further: usize,
-    /// The findings of the target's rules in the new card, such as missing members.
+    /// Violations of the target's rules in the new card, such as missing members.
     pub report: Report,
 }
 
@@ -56,13 +57,13 @@ pub struct Conversion {
 pub struct Lost {
     /// JSON Pointer in the old card.
     pub pointer: String,
-    /// The value, cut short.
+    /// The value, truncated.
     pub value: String,
 }
 
 impl Conversion {
-    /// Whether the old card has security requirements that the new one lacks. Then the new card must not be published
-    /// as it is.
+    /// Whether the old card has security requirements that are missing from the new one. If so, the new card must not
+    /// be published without review.
     pub fn loses_security(&self) -> bool {
         const SECURITY: [&str; 6] = [
             "/security",
@@ -80,7 +81,7 @@ impl Conversion {
     }
 }
 
-/// Converts `card` from system `from` to system `to`. A card that already has the target's shape stays as it is.
+/// Converts `card` from system `from` to system `to`. A card that already has the target's shape is unchanged.
 pub fn convert(card: &Card, from: CardSystem, to: CardSystem, rules: &Rules<'_>) -> Conversion {
     let is_same = from == to && std::ptr::eq(from.mapping(card), to.written());
     let (new, carried) = if is_same {
@@ -88,7 +89,7 @@ pub fn convert(card: &Card, from: CardSystem, to: CardSystem, rules: &Rules<'_>)
     } else {
         Outline::read(card, from.mapping(card)).write(to)
     };
-    // Protocol buffers read null as an absent member, and so does A2A since 1.0.
+    // Protocol buffers, and A2A since 1.0, treat null as an absent member.
     let is_of_messages = std::ptr::eq(from.mapping(card), CardSystem::A2a.written());
     let mut lost = Losses { carried, null_is_absent: is_of_messages, listed: Vec::new(), further: 0 };
     lost.find(card.document(), &mut String::new());
@@ -96,7 +97,7 @@ pub fn convert(card: &Card, from: CardSystem, to: CardSystem, rules: &Rules<'_>)
     Conversion { from, to, card: new, lost: lost.listed, lost_further: lost.further, report }
 }
 
-/// A value in common terms, and its place.
+/// A value in system-independent terms, with its location.
 #[derive(Clone, Debug)]
 enum CommonValue {
     One {
@@ -104,16 +105,16 @@ enum CommonValue {
         at: String,
     },
     Many(Vec<(String, String)>),
-    /// An object whose members are read one by one.
+    /// An object whose members are read individually.
     Holder,
 }
 
-/// The common fields of a card.
+/// The common fields of a card, in system-independent terms.
 #[derive(Default)]
 struct Outline {
     fields: BTreeMap<Field, CommonValue>,
     skills: Vec<BTreeMap<SkillField, CommonValue>>,
-    /// The place of a list of skills that is empty.
+    /// The location of an empty list of skills.
     no_skills: Option<&'static str>,
 }
 
@@ -143,7 +144,7 @@ impl Outline {
         outline
     }
 
-    /// Adds what the card states by leaving it out.
+    /// Adds values that the card implies by omitting a member.
     fn add_defaults(&mut self, card: &Card, mapping: &Mapping) {
         if !self.fields.contains_key(&Field::Endpoint) {
             return;
@@ -156,7 +157,7 @@ impl Outline {
         }
     }
 
-    /// Drops the security requirements. They refer to schemes by name, and without the schemes they mean nothing.
+    /// Drops the security requirements. They refer to schemes by name and are meaningless without the schemes.
     fn forget_requirements(&mut self) {
         self.fields.remove(&Field::Requirements);
         for skill in &mut self.skills {
@@ -164,7 +165,7 @@ impl Outline {
         }
     }
 
-    /// The card of another system, and the places of the old one that it carries over.
+    /// Writes the card for another system. Also returns the locations in the old card that it carries over.
     fn write(&self, to: CardSystem) -> (Value, BTreeSet<String>) {
         let mapping = to.written();
         let mut card = Sheet::of(Value::Object(Map::new()), &self.fields, mapping.fields);
@@ -181,7 +182,7 @@ impl Outline {
     }
 }
 
-/// A part of the new card, and the places of the old one that it carries over.
+/// A part of the new card, with the locations in the old one that it carries over.
 struct Sheet {
     document: Value,
     carried: BTreeSet<String>,
@@ -199,7 +200,8 @@ impl Sheet {
                 continue;
             }
             match written.iter_mut().find(|(taken, _)| taken == at) {
-                // Two fields with one place: the later one is written. The earlier one is carried over if it is equal.
+                // Two fields with the same location: the later one is written. The earlier one is carried over if it is
+                // equal.
                 Some((_, earlier)) if earlier.value == new.value => earlier.carries.extend(new.carries),
                 Some((_, earlier)) => *earlier = new,
                 None => written.push((at, new)),
@@ -218,18 +220,18 @@ impl Sheet {
     }
 }
 
-/// A value of the new card, and the places of the old one that it carries over.
+/// A value of the new card, with the locations in the old one that it carries over.
 struct Written {
     value: Value,
     carries: Vec<String>,
 }
 
-/// A value in common terms; `None` if it has another type, or is a word that only its system has.
+/// Reads a value in system-independent terms. `None` if it has another type, or is a word that only its system has.
 fn read(value: &Value, at: &str, form: Form) -> Option<CommonValue> {
     let one = |value: Value| CommonValue::One { value, at: at.to_owned() };
     let common = |own: &str, words: mapping::Words| {
         let mut fitting = words.iter().filter(|(word, _)| *word == own).map(|(_, common)| (*common).to_owned());
-        // A word for several common ones does not say which one it is.
+        // A word that corresponds to several common ones is ambiguous.
         fitting.next().filter(|_| fitting.next().is_none())
     };
     let many = |said: Vec<(String, String)>| (!said.is_empty()).then_some(CommonValue::Many(said));
@@ -241,7 +243,7 @@ fn read(value: &Value, at: &str, form: Form) -> Option<CommonValue> {
             true => one(value.clone()),
             false => CommonValue::Holder,
         }),
-        // A list that is empty is not one that is missing.
+        // An empty list differs from a missing one.
         Form::Texts if value.as_array().is_some_and(Vec::is_empty) => Some(one(value.clone())),
         Form::List | Form::Requirements => value.as_array().map(|_| one(value.clone())),
         Form::Older(current) => current(value).map(one),
@@ -259,7 +261,7 @@ fn read(value: &Value, at: &str, form: Form) -> Option<CommonValue> {
                     let mut at = at.to_owned();
                     pointer::push(&mut at, name);
                     let (word, place) = mapping::scheme_word(scheme, form)?;
-                    // Further members of a scheme are not part of the word.
+                    // Other members of a scheme are not part of the word.
                     at.push_str(place);
                     Some((word.to_owned(), at))
                 })
@@ -268,13 +270,13 @@ fn read(value: &Value, at: &str, form: Form) -> Option<CommonValue> {
     }
 }
 
-/// The strings of a list, each with its place.
+/// The strings of a list, each with its location.
 fn strings<'v>(list: &'v Value, at: &str) -> impl Iterator<Item = (&'v str, String)> {
     let items = list.as_array().map_or(&[][..], Vec::as_slice);
     items.iter().enumerate().filter_map(move |(number, item)| Some((item.as_str()?, format!("{at}/{number}"))))
 }
 
-/// A common value in the target's form.
+/// Writes a common value in the target's form.
 fn write(said: &CommonValue, form: Form) -> Option<Written> {
     let own = |common: &str, words: mapping::Words| {
         words.iter().find(|(_, word)| *word == common).map(|(own, _)| Value::from(*own))
@@ -299,13 +301,13 @@ fn write(said: &CommonValue, form: Form) -> Option<Written> {
         ) => Some(Written { value: value.clone(), carries: vec![at.clone()] }),
         (CommonValue::Many(said), Form::Word(words)) => {
             let (value, at) = said.iter().find_map(|(common, at)| Some((own(common, words)?, at)))?;
-            // A word for several common ones does not say which one it was.
+            // A word that corresponds to several common ones is ambiguous.
             let is_exact = words.iter().filter(|(own, _)| value == *own).count() == 1;
             Some(Written { value, carries: Vec::from_iter(is_exact.then(|| at.clone())) })
         }
         (CommonValue::Many(said), Form::Texts) => listed(said, |text| Some(Value::from(text))),
         (CommonValue::Many(said), Form::WordList(words)) => listed_once(said, |common| own(common, words)),
-        // Each scheme is enough: requirements are alternatives.
+        // One scheme is sufficient, since requirements are alternatives.
         (CommonValue::Many(said), Form::Requirements) => listed_once(said, |word| {
             mapping::scheme_of(word, SchemeForm::OneOf)?;
             Some(json!({"schemes": {word: {"list": []}}}))
@@ -325,7 +327,7 @@ fn listed(said: &[(String, String)], own: impl Fn(&str) -> Option<Value>) -> Opt
     (!list.is_empty()).then_some(Written { value: list.into(), carries })
 }
 
-/// As [`listed`], each value once.
+/// Like [`listed`], but without duplicates.
 fn listed_once(said: &[(String, String)], own: impl Fn(&str) -> Option<Value>) -> Option<Written> {
     let mut written = listed(said, own)?;
     if let Value::Array(list) = &mut written.value {
@@ -340,7 +342,7 @@ fn listed_once(said: &[(String, String)], own: impl Fn(&str) -> Option<Value>) -
     Some(written)
 }
 
-/// Sets the value at a pointer, with the objects and lists around it.
+/// Sets the value at a pointer and creates the objects and lists that contain it.
 fn set(document: &mut Value, at: &str, value: Value) {
     let mut place = document;
     for segment in at.split('/').skip(1) {
@@ -365,8 +367,8 @@ fn set(document: &mut Value, at: &str, value: Value) {
     *place = value;
 }
 
-/// Adds interfaces behind those in the list at a pointer, each with the version of the first, if it has none of its own.
-/// One that repeats another is left out: A2A 0.3 lists its main interface among the additional ones.
+/// Appends interfaces to the list at a pointer. An interface without a version gets the version of the first.
+/// Duplicates are omitted, because A2A 0.3 lists its main interface among the additional ones.
 fn follow(document: &mut Value, at: &str, interfaces: Value) {
     let mut all = match pointer::find(document, at) {
         Some(Value::Array(items)) => items.clone(),
@@ -387,7 +389,7 @@ fn follow(document: &mut Value, at: &str, interfaces: Value) {
     set(document, at, all.into());
 }
 
-/// URL and binding of an interface.
+/// URL and binding, which identify an interface.
 fn identity(interface: &Value) -> String {
     json!([interface.get("url"), interface.get("protocolBinding")]).to_string()
 }
@@ -401,7 +403,7 @@ struct Losses {
 }
 
 impl Losses {
-    /// Lists the outermost values of which nothing is carried over. The depth of a card bounds the recursion.
+    /// Lists the outermost values of which nothing is carried over. The depth limit of cards bounds the recursion.
     fn find(&mut self, value: &Value, at: &mut String) {
         if self.carried.contains(at.as_str()) || self.null_is_absent && value.is_null() {
             return;
@@ -544,7 +546,7 @@ mod tests {
         assert_eq!(conversion.card["securityRequirements"], json!([{"schemes": {"basic": {"list": []}}}]));
         assert_eq!(lost(&conversion), ["/authentication/schemes/1"]);
         assert!(conversion.loses_security());
-        // A scheme that a card only offers is not demanded by the new one either.
+        // A scheme that the old card declares but does not require is not required by the new card either.
         let older = json!({"url": "https://a.example", "securitySchemes": {"a": {"type": "mutualTLS"}}});
         let upgraded = converted(&older, CardSystem::A2a, CardSystem::A2a);
         assert_eq!(upgraded.card["securitySchemes"], json!({"a": {"mtlsSecurityScheme": {}}}));
@@ -649,7 +651,7 @@ mod tests {
         assert_eq!(lost(&conversion), ["/skills/0/name", "/supportedInterfaces"]);
     }
 
-    /// A card with a text of its own at every place of a mapping.
+    /// A card with a distinct text at every location of a mapping.
     fn told_apart(mapping: &Mapping) -> Value {
         let mut number = 0;
         let mut text = |fits: &dyn Fn(&str) -> bool| {
@@ -690,7 +692,7 @@ mod tests {
         card
     }
 
-    /// The strings of a document with their places.
+    /// The strings of a document with their locations.
     fn leaves(value: &Value, at: &str) -> Vec<(String, String)> {
         match value {
             Value::String(text) => vec![(at.to_owned(), text.clone())],

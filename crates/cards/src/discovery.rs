@@ -1,4 +1,4 @@
-//! A document that a host serves where cards are looked for.
+//! A document that a host serves at a location where cards are expected.
 
 use clresolve_core::digest::Digest;
 use clresolve_verdict::card::Card;
@@ -6,15 +6,15 @@ use clresolve_verdict::card::Card;
 use crate::lint::{self, Report};
 use crate::system::{CardSystem, Rules};
 
-/// A document, hashed and read once, with what the rules find in it. Documents of one host may be judged apart: each has a
-/// budget of its own.
+/// A document, hashed and parsed once, with the violations that the rules find. The documents of one host can be judged
+/// separately, since each has its own budget.
 #[derive(Debug)]
 pub struct Document {
     /// SHA-256 of the bytes as received.
     pub sha256: Digest,
-    /// Their number.
+    /// Number of bytes.
     pub bytes: usize,
-    /// The card, where the bytes are strict JSON.
+    /// The card, if the bytes are strict JSON.
     pub card: Option<Card>,
     /// What it is.
     pub kind: DocumentKind,
@@ -23,14 +23,14 @@ pub struct Document {
 /// What a document is.
 #[derive(Debug)]
 pub enum DocumentKind {
-    /// A card, or what stands in its place.
+    /// A card, or a document served in place of one.
     Card(Report),
-    /// A document of this system that says where cards are.
+    /// A document of this system that refers to cards.
     Descriptor(CardSystem),
 }
 
 impl Document {
-    /// Judges what was served as a card of the named system, or of the system that its shape shows.
+    /// Judges the bytes as a card of `named`, or of the system that their shape indicates.
     pub fn judge(bytes: &[u8], named: Option<CardSystem>, rules: &Rules<'_>) -> Self {
         let card = Card::parse(bytes);
         let kind = match descriptor(card.as_ref().ok()) {
@@ -40,7 +40,7 @@ impl Document {
         Self { sha256: Digest::of(bytes), bytes: bytes.len(), card: card.ok(), kind }
     }
 
-    /// The system that it was judged as a card of.
+    /// The system whose rules were applied.
     pub fn system(&self) -> Option<CardSystem> {
         match &self.kind {
             DocumentKind::Card(report) => report.system,

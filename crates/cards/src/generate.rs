@@ -1,8 +1,8 @@
-//! Orloj's agent cards, computed from AgentSystem resources by the field mapping of its specification. Pure: the caller
+//! Generates Orloj's agent cards from AgentSystem resources by the field mapping of its specification. Pure: the caller
 //! reads the files.
 //!
-//! A card shows an allow-list of members. No other member of a resource can reach it. A shown member that looks like a
-//! credential is refused, and so is a card that breaks a rule of such cards.
+//! A card contains only members on an allow-list. No other member of a resource can reach it. A member that looks like
+//! a credential is rejected, and so is a card that violates a rule for such cards.
 //!
 //! ```
 //! use clresolve_cards::generate::{Cards, Source};
@@ -42,24 +42,24 @@ use clresolve_verdict::check;
 use clresolve_verdict::profile;
 use clresolve_verdict::profile::{Profile, Profiles};
 
-/// Longest excerpt of a prompt, in bytes, as Orloj's server has it.
+/// Maximum length of a prompt excerpt in bytes, as in Orloj's server.
 const PROMPT_BYTES: usize = 200;
 
-/// Most notes on one card. More would repeat the same advice.
+/// Maximum number of notes on one card. More would repeat the same advice.
 const MAX_NOTES: usize = 16;
 
-/// Most skills of a card. The published examples have fewer than a tenth of it.
+/// Maximum number of skills of a card. The published examples have fewer than a tenth of it.
 const MAX_SKILLS: usize = 512;
 
-/// Schemes of HTTP's Authorization header, as A2A 1.0 names them.
+/// Schemes of HTTP's `Authorization` header, as spelled by A2A 1.0.
 const HTTP_SCHEMES: [&str; 3] = ["bearer", "basic", "digest"];
 
-/// The rules that cards of every system are judged by; Orloj's own are the same under each profile.
+/// The rules for cards of every system. Orloj's own rules are the same in each profile.
 static PROFILE: LazyLock<Arc<Profile>> = LazyLock::new(|| {
     Profiles::builtin().get(profile::DEFAULT).expect("what is compiled in loads, as a unit test shows")
 });
 
-/// Characters that stay as they are in a segment of a path; others are percent-encoded.
+/// Characters that are not percent-encoded in a path segment.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The cards of all systems that are exposed over A2A.
@@ -90,7 +90,7 @@ impl Generated {
         &self.namespace
     }
 
-    /// The card as text: indented, in the order of the specification, without characters that act on a terminal.
+    /// The card as text: indented, in the order of the specification, without terminal control characters.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -100,18 +100,19 @@ impl Generated {
         &self.json
     }
 
-    /// Advice on what the resources lack and a client may need.
+    /// Advice on missing resources that a client may need.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 }
 
 impl Cards {
-    /// Makes the card of every AgentSystem with `spec.a2a.enabled: true`. `base_url` takes precedence over the sources.
+    /// Generates the card of every AgentSystem with `spec.a2a.enabled: true`. `base_url` takes precedence over the
+    /// sources.
     ///
     /// # Errors
-    /// If a source is not YAML, a resource is invalid, or a card would show a credential. The message says where, and
-    /// what to do.
+    /// A source is not YAML, a resource is invalid, or a card would expose a credential. The message gives the location
+    /// and a remedy.
     pub fn read(sources: &[Source<'_>], base_url: Option<BaseUrl>) -> Result<Self, GenerateError> {
         let mut held = Held::read(sources)?;
         held.server.base_url = base_url.or_else(|| held.server.base_url.take());
@@ -126,12 +127,12 @@ impl Cards {
         Ok(made)
     }
 
-    /// The cards, by namespace and name.
+    /// The cards, ordered by namespace and name.
     pub fn iter(&self) -> impl Iterator<Item = &Generated> {
         self.cards.values()
     }
 
-    /// The card of a system; `None` for the namespace is the default one.
+    /// The card of a system. `None` selects the default namespace.
     pub fn get(&self, namespace: Option<&str>, name: &str) -> Option<&Generated> {
         self.cards.get(&(namespace.unwrap_or(DEFAULT_NAMESPACE).to_owned(), name.to_owned()))
     }
@@ -141,7 +142,7 @@ impl Cards {
         self.cards.values().next().filter(|_| self.cards.len() == 1)
     }
 
-    /// How many there are.
+    /// Number of cards.
     pub fn len(&self) -> usize {
         self.cards.len()
     }
@@ -165,8 +166,8 @@ struct Maker<'h> {
     notes: Vec<String>,
 }
 
-/// The card, in the order of the specification. If the server speaks a version 1, the card has the members of A2A 1.0
-/// beside the older ones, as Orloj's server writes them.
+/// The card, in the order of the specification. If the server uses version 1 of A2A, the card has the members of A2A
+/// 1.0 in addition to the older ones, like the cards of Orloj's server.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct OrlojCard<'h> {
@@ -188,7 +189,7 @@ struct OrlojCard<'h> {
     provider: Option<&'h Provider>,
 }
 
-/// The further members of a card of A2A 1.0.
+/// The additional members of an A2A 1.0 card.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct A2a1<'h> {
@@ -278,7 +279,7 @@ impl<'h> Maker<'h> {
         Ok(Generated { name: name.clone(), namespace: namespace.clone(), text, json, notes: self.notes })
     }
 
-    /// The system's agents, in its order.
+    /// The system's agents, in the order of the system.
     fn agents(&self) -> Result<Vec<&'h Agent>, GenerateError> {
         let agent = |(name, place): &'h (String, SourceLine)| {
             self.held.agents.get(&(self.key.0.clone(), name.clone())).ok_or_else(|| GenerateError::AgentMissing {
@@ -290,8 +291,7 @@ impl<'h> Maker<'h> {
         self.system.agents.iter().map(agent).collect()
     }
 
-    /// The system's annotation; otherwise the annotation, or the beginning of the prompt, of the first agent that has
-    /// one.
+    /// The system's annotation. Otherwise the annotation, or the start of the prompt, of the first agent that has one.
     fn description(&mut self, agents: &[&Agent]) -> Option<String> {
         if let Some(description) = &self.system.description {
             return Some(description.clone());
@@ -318,8 +318,8 @@ impl<'h> Maker<'h> {
         Ok(format!("{path}?namespace={}", escaped(namespace)))
     }
 
-    /// The endpoint's security schemes. A system that is not public needs a bearer token, unless the server's
-    /// configuration has other schemes.
+    /// The endpoint's security schemes. A system that is not public requires a bearer token, unless the server's
+    /// configuration declares other schemes.
     fn schemes(&self) -> Vec<String> {
         if self.system.public {
             return Vec::new();
@@ -327,9 +327,9 @@ impl<'h> Maker<'h> {
         self.held.server.schemes.clone().unwrap_or_else(|| vec!["bearer".to_owned()])
     }
 
-    /// The members of A2A 1.0. Some schemes need more than the server's configuration has (the place of an API key, the
-    /// flows of OAuth 2). If no scheme can be written, these members would say that the endpoint is open, so they are
-    /// left out.
+    /// The members of A2A 1.0. Some schemes need details that the server's configuration lacks (the location of an API
+    /// key, the flows of OAuth 2). If no scheme can be written, the members are omitted, since they would otherwise
+    /// declare the endpoint open.
     fn a2a_1<'u>(&mut self, url: &'u str, protocol_version: &'u str, schemes: &[String]) -> Option<A2a1<'u>> {
         let (mut written, mut left_out): (BTreeMap<String, Value>, Vec<String>) = Default::default();
         for scheme in schemes {
@@ -380,7 +380,7 @@ impl<'h> Maker<'h> {
         Ok(skills)
     }
 
-    /// Checks the card: it is strict JSON, shows no credential and breaks no rule of Orloj's cards.
+    /// Checks that the card is strict JSON, exposes no credential and violates no rule for Orloj's cards.
     fn checked(&self, text: &str) -> Result<Value, GenerateError> {
         let card = Card::parse(text.as_bytes()).map_err(|error| self.unreadable(&error.to_string()))?;
         let (place, system) = (self.system.place.clone(), shown(&self.key.1));
@@ -414,7 +414,7 @@ impl<'h> Maker<'h> {
 
 impl<'h> A2a1<'h> {
     fn new(url: &'h str, protocol_version: &'h str, schemes: BTreeMap<String, Value>) -> Self {
-        // Orloj's server writes {name: []}, which a reader of A2A 1.0 takes for an open endpoint.
+        // Orloj's server writes {name: []}, which an A2A 1.0 client would interpret as an open endpoint.
         let requirement = |name: &str| serde_json::json!({"schemes": {name: {"list": []}}});
         Self {
             supported_interfaces: [Interface { url, protocol_binding: "JSONRPC", protocol_version }],
@@ -426,12 +426,12 @@ impl<'h> A2a1<'h> {
     }
 }
 
-/// A name as a segment of a path, or as a value of a query.
+/// Escapes a name for use as a path segment or query value.
 pub fn escaped(name: &str) -> impl fmt::Display {
     utf8_percent_encode(name, SEGMENT)
 }
 
-/// A scheme of the endpoint as A2A 1.0 has it, if its name is all that this needs.
+/// A scheme of the endpoint in the form of A2A 1.0, if its name determines that form.
 fn security_scheme(scheme: &str) -> Option<(String, Value)> {
     let word = scheme.to_ascii_lowercase();
     if HTTP_SCHEMES.contains(&word.as_str()) {
@@ -441,13 +441,13 @@ fn security_scheme(scheme: &str) -> Option<(String, Value)> {
     is_mutual_tls.then(|| ("mutualTls".to_owned(), serde_json::json!({"mtlsSecurityScheme": {}})))
 }
 
-/// The beginning of a prompt, on one line.
+/// The start of a prompt, on one line.
 fn beginning(prompt: &str) -> String {
     let words: Vec<&str> = prompt.split_whitespace().take(PROMPT_BYTES).collect();
     clipped(&words.join(" "), PROMPT_BYTES)
 }
 
-/// Whether the server speaks a version 1 of A2A.
+/// Whether the server uses version 1 of A2A.
 fn is_version_1(version: &str) -> bool {
     version.split('.').next() == Some("1")
 }

@@ -1,22 +1,22 @@
-//! The `pacr:` metadata of Aevum's AgentCards, computed from a ledger of PACR records. Pure: the caller
-//! passes the lines and the time.
+//! Computes the `pacr:` metadata of Aevum's AgentCards from a ledger of PACR records. Pure: the caller passes the lines
+//! and the time.
 //!
-//! The specification names the figures and leaves much open. This module decides the open points and states them in the
-//! result ([`Stated`]):
+//! The specification names the figures but leaves many details open. This module decides them and includes the
+//! decisions in the result ([`Stated`]):
 //!
-//! | open | decided |
+//! | open | decision |
 //! |---|---|
 //! | layout of a record | the JSON encoding that Aevum publishes for PACR records, a record per line |
-//! | whom a record involves | the agent whose `agent_id` stands in its payload, which is a card or names one |
-//! | the moment of a record | the first 48 bits of its identity, milliseconds since 1970; Ω.time is a duration there |
-//! | records of what did not happen (counterfactual) | left out of everything |
+//! | whom a record involves | the agent whose `agent_id` is in its payload, which is a card or names one |
+//! | the time of a record | the first 48 bits of its identity, milliseconds since 1970; Ω.time is a duration |
+//! | counterfactual records | ignored |
 //! | λ and its unit | per second; [`Lambda::default`] halves a weight in 30 days |
-//! | a window | none: old records fade, none is cut off; records later than the moment asked for are left out |
+//! | a window | none: the weights of old records decay, but no record is cut off; records after the requested time are ignored |
 //! | latency and cost | Ω.time and Ω.energy, their points |
-//! | the causal interaction graph | an edge from the agent of a record to the agent of each direct predecessor in the ledger, unless it is the same one; so rank flows to those who caused something; each pair counts once |
+//! | the causal interaction graph | an edge from the agent of a record to the agent of each direct predecessor in the ledger, unless both are the same agent; rank therefore flows to causes; each pair counts once |
 //! | PageRank's parameters | damping 0.85, until the ranks change by less than 10⁻¹² |
 //! | betweenness | directed, all edges of equal length, divided by (n − 1)(n − 2) |
-//! | the formula of the reputation | not given, so it is not computed |
+//! | the formula of the reputation | not specified, so it is not computed |
 
 pub(crate) mod card;
 mod graph;
@@ -37,42 +37,43 @@ pub use self::record::{AgentId, AgentIdMalformed, MAX_LINE_BYTES};
 /// Identifier of the JSON form of a [`Projection`].
 pub const SCHEMA: &str = "clresolve.ledger/1";
 
-/// Most records. One takes some hundred bytes of memory.
+/// Maximum number of records. One takes some hundred bytes of memory.
 pub const MAX_RECORDS: usize = 1_000_000;
 
-/// Most predecessors of all records together; the published text expects one to four for each.
+/// Maximum number of predecessors of all records together. The published text expects one to four for each record.
 pub const MAX_PREDECESSORS: usize = 4_000_000;
 
-/// Most agents. Each has its figures in the result.
+/// Maximum number of agents. Each has its figures in the result.
 pub const MAX_AGENTS: usize = 10_000;
 
-/// Most agents times links between them: the steps of betweenness. This many take seconds.
+/// Maximum number of agents times links between them, which is the number of steps for betweenness. This many take
+/// seconds.
 pub const MAX_STEPS: usize = 100_000_000;
 
-/// Seconds in which a weight is halved by default: 30 days.
+/// Default half-life of a weight in seconds: 30 days.
 const HALF_LIFE: f64 = 30.0 * 24.0 * 3600.0;
 
-/// Digits of a figure in the result. Machines may differ in the last digits of `exp`.
+/// Significant digits of a figure in the result. Machines may differ in the last digits of `exp`.
 const DIGITS: usize = 12;
 
-/// λ of the decay `exp(−λ × age)`, per second: 0 or more.
+/// λ of the decay `exp(−λ × age)`, per second. At least 0.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize)]
 pub struct Lambda(f64);
 
 impl Lambda {
-    /// Per second.
+    /// λ per second.
     pub const fn per_second(self) -> f64 {
         self.0
     }
 
-    /// Seconds in which a weight is halved; nothing where weights do not fade.
+    /// Half-life of a weight in seconds. `None` if weights do not decay.
     fn half_life(self) -> Option<f64> {
         (self.0 > 0.0).then(|| std::f64::consts::LN_2 / self.0).filter(|seconds| seconds.is_finite())
     }
 }
 
 impl Default for Lambda {
-    /// A weight is halved in 30 days.
+    /// A half-life of 30 days.
     fn default() -> Self {
         Self(std::f64::consts::LN_2 / HALF_LIFE)
     }
@@ -87,32 +88,32 @@ impl FromStr for Lambda {
     }
 }
 
-/// Why a ledger is refused.
+/// Why a ledger is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LedgerError {
     /// A line is not a record.
     #[error("line {line}: {detail}")]
     Malformed {
-        /// The line, from 1.
+        /// The line number, starting at 1.
         line: usize,
-        /// What is wrong with it.
+        /// What is wrong with the line.
         detail: String,
     },
     /// Two records have the same identity.
     #[error("line {line}: duplicate of the record in line {first}; a ledger holds each record once")]
     Duplicate {
-        /// The line, from 1.
+        /// The line number, starting at 1.
         line: usize,
-        /// The line of the first one.
+        /// The line number of the first record.
         first: usize,
     },
     /// A limit is exceeded.
     #[error("line {line}: more than {limit} {what}; shorten the ledger, for example by time")]
     TooMany {
-        /// The line, from 1.
+        /// The line number, starting at 1.
         line: usize,
-        /// What is counted.
+        /// What exceeds the limit.
         what: &'static str,
         /// The limit.
         limit: usize,
@@ -122,12 +123,12 @@ pub enum LedgerError {
         "the number of agents ({agents}) times the number of links exceeds {MAX_STEPS}; shorten the ledger, for example by time"
     )]
     TooManyLinks {
-        /// The agents.
+        /// The number of agents.
         agents: usize,
     },
 }
 
-/// A ledger, read line by line.
+/// A ledger, parsed line by line.
 #[derive(Debug, Default)]
 pub struct Ledger {
     records: HashMap<RecordId, (Record, usize)>,
@@ -137,10 +138,10 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Takes a line, with or without its end. Empty lines are skipped.
+    /// Parses a line, with or without its line end. Empty lines are skipped.
     ///
     /// # Errors
-    /// If it is not a record, or exceeds a limit.
+    /// The line is not a record, or exceeds a limit.
     pub fn push(&mut self, line: &[u8]) -> Result<(), LedgerError> {
         self.lines += 1;
         let number = self.lines;
@@ -169,7 +170,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// The metadata of every agent as of `at`.
+    /// Computes the metadata of every agent as of `at`.
     ///
     /// # Errors
     /// [`LedgerError::TooManyLinks`] if agents times links exceed [`MAX_STEPS`].
@@ -189,7 +190,7 @@ impl Ledger {
         }
         counts.used = used.len();
         counts.agents = used.values().map(|(agent, _)| agent).collect::<BTreeSet<_>>().len();
-        // In the order of their identities, so that the order of the lines changes no figure.
+        // In the order of their identities, so that the order of the lines affects no figure.
         let mut tallies: BTreeMap<AgentId, Vec<&Record>> = BTreeMap::new();
         let mut pairs: BTreeSet<(AgentId, AgentId)> = BTreeSet::new();
         for (agent, record) in used.values() {
@@ -217,14 +218,14 @@ impl Ledger {
     }
 }
 
-/// The agents are numbered in the order of their identities.
+/// Builds the graph. Agents are numbered in the order of their identities.
 fn graph(tallies: &BTreeMap<AgentId, Vec<&Record>>, pairs: &BTreeSet<(AgentId, AgentId)>) -> Graph {
     let numbers: HashMap<AgentId, u32> = tallies.keys().copied().zip(0..).collect();
     let links: Vec<(u32, u32)> = pairs.iter().map(|(from, to)| (numbers[from], numbers[to])).collect();
     Graph::new(tallies.len(), &links)
 }
 
-/// The figures, their input and their method.
+/// The figures with their input and their method.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Projection {
@@ -234,7 +235,7 @@ pub struct Projection {
     pub stated: Stated,
     /// The input.
     pub ledger: LedgerCounts,
-    /// Each agent with its figures, by identity.
+    /// Each agent with its figures, ordered by identity.
     pub agents: Vec<AgentMetadata>,
 }
 
@@ -242,21 +243,21 @@ pub struct Projection {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Stated {
-    /// The moment that ages are counted from.
+    /// The time from which ages are counted.
     pub at: Timestamp,
     /// λ, per second.
     pub lambda: Lambda,
-    /// Seconds in which a weight is halved; null where weights do not fade.
+    /// Half-life of a weight in seconds. Null if weights do not decay.
     pub half_life_seconds: Option<f64>,
-    /// How a record is weighed.
+    /// The formula of a record's weight.
     pub weight: &'static str,
-    /// The graph.
+    /// How the graph is built.
     pub graph: &'static str,
     /// The method of `pacr:influence_rank`.
     pub influence_rank: String,
     /// The method of `pacr:critical_score`.
     pub critical_score: &'static str,
-    /// What is not computed, and why.
+    /// Figures that are not computed, with the reason.
     pub not_computed: BTreeMap<&'static str, &'static str>,
 }
 
@@ -281,13 +282,13 @@ impl Stated {
 pub struct LedgerCounts {
     /// Records in the ledger.
     pub records: usize,
-    /// Those that the figures use.
+    /// Records that the figures use.
     pub used: usize,
-    /// Those after the moment asked for.
+    /// Records after the requested time.
     pub later: usize,
-    /// Counterfactual ones.
+    /// Counterfactual records.
     pub counterfactual: usize,
-    /// Those whose payload names no agent.
+    /// Records whose payload names no agent.
     pub unattributed: usize,
     /// Predecessors of used records that are in the ledger but not used.
     pub predecessors_left_out: usize,
@@ -295,7 +296,7 @@ pub struct LedgerCounts {
     pub predecessors_unknown: usize,
     /// Agents with a used record.
     pub agents: usize,
-    /// Links between two of them.
+    /// Links between two agents.
     pub links: usize,
 }
 
@@ -331,12 +332,13 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// `records` is not empty, and none of them is after `now`.
+    /// Requires that `records` is not empty, and that no record is after `now`.
     fn of(records: &[&Record], now: u64, lambda: Lambda, rank: f64, score: f64) -> Self {
         let newest = records.iter().map(|record| record.id.milliseconds()).max().unwrap_or(now);
         let (mut weights, mut seconds, mut joules) = (0.0, 0.0, 0.0);
         for record in records {
-            // Relative to the newest record: the means are the same, and not all weights of an old agent become 0.
+            // Relative to the newest record. The means are the same, and the weights of an old agent do not all
+            // underflow to 0.
             let age = (newest - record.id.milliseconds()) as f64 / 1000.0;
             let weight = (-lambda.0 * age).exp();
             weights += weight;
@@ -359,7 +361,7 @@ impl fmt::Display for Lambda {
     }
 }
 
-/// The number to [`DIGITS`] digits.
+/// The number, rounded to [`DIGITS`] significant digits.
 fn rounded(number: f64) -> f64 {
     format!("{number:.*e}", DIGITS - 1).parse().unwrap_or(number)
 }

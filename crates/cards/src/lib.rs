@@ -1,8 +1,9 @@
 //! The card systems (CommandLayer, Aevum, Orloj, MA²D, A2A): their rules, conversion and generation of their cards, and
-//! card signatures. No I/O: the program asks hosts and reads files.
+//! card signatures. No I/O: the program sends requests and reads files.
 //!
-//! [`system`] holds the rules of each system. [`lint`] judges one card. [`convert`], [`generate`] and [`project`] make
-//! cards. [`discovery`] judges what a host serves. [`signature`] signs and verifies A2A cards. [`ledger`] computes the `pacr:` members of Aevum cards.
+//! [`system`] contains the rules of each system. [`lint`] judges one card. [`convert`], [`generate`] and [`project`]
+//! make cards. [`discovery`] judges what a host serves. [`signature`] signs and verifies A2A cards. [`ledger`] computes
+//! the `pacr:` members of Aevum cards.
 
 pub mod convert;
 pub mod discovery;

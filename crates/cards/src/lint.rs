@@ -30,33 +30,33 @@ use clresolve_verdict::check::edition;
 use clresolve_verdict::evidence::edition::Edition;
 use clresolve_verdict::profile::{Profile, Profiles};
 
-/// Most bytes of a document that [`lint`] needs: one more than a card may have. A caller can stop reading there and
-/// still gets the right report.
+/// Number of bytes of a document that [`lint`] needs: one more than a card may have. A caller can stop reading there
+/// and still obtain the right report.
 pub const MAX_BYTES: usize = Limits::CARD.bytes + 1;
 
-/// The findings in one document.
+/// The findings for one document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// The card system that the document was judged as; none if its members show none or several.
+    /// The card system by whose rules the document was judged. `None` if its members indicate no system or several.
     #[serde(rename = "flavour")]
     pub system: Option<CardSystem>,
     /// The version of that system's format, by the document's members or by its own claim.
     pub version: Option<String>,
-    /// The profile that a CommandLayer card was judged by.
+    /// The profile by which a CommandLayer card was judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
-    /// Whether no finding has the effect fail.
+    /// Whether no finding has the effect `fail`.
     pub valid: bool,
-    /// All findings, in the order of the text.
+    /// All findings, in text order.
     pub findings: Vec<Finding>,
 }
 
-/// Judges the bytes of a card of the named system, or of the system that its shape shows.
+/// Judges the bytes as a card of `named`, or of the system that their shape indicates.
 pub fn lint(bytes: &[u8], named: Option<CardSystem>, rules: &Rules<'_>) -> Report {
     report(&Card::parse(bytes), bytes, named, rules)
 }
 
-/// The report on a card that was read from `bytes`.
+/// The report on a card that was parsed from `bytes`.
 pub(crate) fn report(
     card: &Result<Card, JsonError>,
     bytes: &[u8],
@@ -90,11 +90,11 @@ pub struct CardJudgement {
     /// The report.
     #[serde(flatten)]
     pub report: Report,
-    /// Other profiles under which an invalid CommandLayer card is valid; empty for other cards.
+    /// Other profiles under which an invalid CommandLayer card is valid. Empty for other cards.
     pub near_misses: Vec<String>,
 }
 
-/// As [`lint()`]; also names the profiles among `profiles` under which the card would be valid.
+/// Like [`lint()`], and also lists the profiles among `profiles` under which the card would be valid.
 pub fn judge(bytes: &[u8], system: Option<CardSystem>, rules: &Rules<'_>, profiles: &Profiles) -> CardJudgement {
     let card = Card::parse(bytes);
     let report = report(&card, bytes, system, rules);
@@ -105,7 +105,7 @@ pub fn judge(bytes: &[u8], system: Option<CardSystem>, rules: &Rules<'_>, profil
     CardJudgement { report, near_misses }
 }
 
-/// The other profiles under which the card, read from `bytes`, is a valid CommandLayer card.
+/// The other profiles under which the card, parsed from `bytes`, is a valid CommandLayer card.
 fn near_misses(card: &Result<Card, JsonError>, bytes: &[u8], rules: &Rules<'_>, profiles: &Profiles) -> Vec<String> {
     let others = profiles.iter().filter(|other| other.id() != rules.profile.id());
     let valid = |other: &Profile| {
@@ -118,7 +118,7 @@ fn near_misses(card: &Result<Card, JsonError>, bytes: &[u8], rules: &Rules<'_>, 
     others.filter(|other| valid(other)).map(|other| other.id().to_owned()).collect()
 }
 
-/// Everything that the rules of a system find in a card.
+/// All violations of the rules of a system in a card.
 fn found(system: CardSystem, card: &Card, bytes: &[u8], rules: &Rules<'_>) -> Vec<Reason> {
     let mut reasons = system.check(card, rules);
     if system == CardSystem::CommandLayer {
@@ -127,7 +127,7 @@ fn found(system: CardSystem, card: &Card, bytes: &[u8], rules: &Rules<'_>) -> Ve
     reasons
 }
 
-/// CL-69: the card against the earlier card of the same name. Here, before it is published, that is a defect.
+/// CL-69: compares the card with the earlier card of the same name. Before publication, a difference is a defect.
 fn since_previous(card: &Card, bytes: &[u8], rules: &Rules<'_>) -> Vec<Reason> {
     let Some(previous) = rules.previous.filter(|previous| previous.get("ens") == card.get("ens")) else {
         return Vec::new();
@@ -141,7 +141,7 @@ fn since_previous(card: &Card, bytes: &[u8], rules: &Rules<'_>) -> Vec<Reason> {
     reasons.into_iter().map(|reason| Reason { effect: Effect::Fail, ..reason }).collect()
 }
 
-/// The finding for a document whose shape shows no single system.
+/// The finding for a document whose shape does not indicate a single system.
 fn unrecognised(detection: &Detection) -> Reason {
     match detection {
         Detection::Several(systems) => {
@@ -153,7 +153,7 @@ fn unrecognised(detection: &Detection) -> Reason {
     .at("")
 }
 
-/// The finding for a text that is no card.
+/// The finding for a text that is not a card.
 fn refused(error: &JsonError, text: &str, profile: &Profile) -> Finding {
     let reason = profile.weigh(error.reason());
     match error {

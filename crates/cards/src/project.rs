@@ -1,8 +1,9 @@
-//! A trusted verdict as an A2A 1.0 card, for A2A clients: they look for agents at a well-known path and do not use ENS.
+//! Projects a trusted verdict to an A2A 1.0 card, for A2A clients, which look for agents at a well-known path and do
+//! not use ENS.
 //!
 //! The card has the content of the proven Agent-Card, and the verdict's `conclusion` in an extension. Only trusted
-//! verdicts are projected. The card expires with the verdict: the extension has `fresh_until`, since A2A cards have no
-//! expiry of their own.
+//! verdicts are projected. The card expires with the verdict: since A2A cards have no expiry, the extension contains
+//! `fresh_until`.
 
 use std::collections::BTreeSet;
 
@@ -17,19 +18,20 @@ use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::trust::{Origin, Resolution, Trusted};
 use clresolve_verdict::verdict::{Identity, Verdict};
 
-/// Identifier of the extension that carries the verdict.
+/// Identifier of the extension that contains the verdict.
 pub const EXTENSION: &str = "urn:clresolve:a2a:verdict:1";
 
-/// The version of A2A whose card this is.
+/// The A2A version of the card.
 pub const PROTOCOL_VERSION: &str = "1.0";
 
-/// Requests and receipts of CommandLayer are JSON by their schemas, even if a card names other types.
+/// CommandLayer requests and receipts are JSON by their schemas, even if a card lists other types.
 const JSON: &str = "application/json";
 
-/// The A2A 1.0 card of a trusted verdict, unsigned. Where the trust does not come from a live run, the card says so.
+/// The unsigned A2A 1.0 card of a trusted verdict. If the verdict does not come from a live resolution, the card states
+/// that.
 ///
 /// # Errors
-/// The code for which the gate would deny the agent. A caller that uses this card does not ask the gate.
+/// The code of the reason why the gate would deny the agent. A client that uses this card does not ask the gate.
 pub fn a2a_card(trusted: &Trusted, policy: &GatePolicy) -> Result<Value, &'static str> {
     let verdict = trusted.verdict();
     if let Some(code) = policy.reservation(trusted).filter(|_| !clresolve_core::mutant!("refused-agents-are-projected"))
@@ -59,11 +61,11 @@ pub fn a2a_card(trusted: &Trusted, policy: &GatePolicy) -> Result<Value, &'stati
     }))
 }
 
-/// The card of a live run as [`a2a_card`] makes it, signed if there is a key. Cards of the sandbox are never signed: they
-/// must not pass for real ones.
+/// The card of a live resolution as built by [`a2a_card`], signed if there is a key. Sandbox cards are never signed, so
+/// that they cannot be mistaken for real ones.
 ///
 /// # Errors
-/// The code for which the gate would deny the agent.
+/// The code of the reason why the gate would deny the agent.
 pub fn signed_a2a_card(
     resolution: &Resolution,
     policy: &GatePolicy,
@@ -77,25 +79,25 @@ pub fn signed_a2a_card(
     }
 }
 
-/// `display_name`, or the proven name: cards of 1.1.0 have no `display_name`.
+/// `display_name`, or the proven name, since cards of 1.1.0 have no `display_name`.
 fn name<'c>(card: &'c Card, verdict: &'c Verdict) -> Option<&'c str> {
     card.text("/display_name").or(verdict.name.normalized.as_deref())
 }
 
-/// A description of an agent whose card has none.
+/// The description of an agent whose card has none.
 fn description(name: &str, identity: &Identity) -> String {
     let class = identity.class.as_deref().unwrap_or_default();
     format!("The agent {name} of CommandLayer's class {class}; its verbs: {}.", identity.verbs.join(", "))
 }
 
-/// The protocol of the one interface, by the entry's scheme: `x402` or, if a profile names an entry on the web,
-/// `https`. Neither is a binding of A2A, and the card claims none.
+/// The protocol of the interface, by the entry's scheme: `x402` or, if a profile permits an entry on the web, `https`.
+/// Neither is an A2A binding, and the card does not claim one.
 fn binding(entry: &str) -> Option<&str> {
     entry.split_once("://").map(|(scheme, _)| scheme).filter(|scheme| !scheme.is_empty())
 }
 
-/// What was proven, so that users of clresolve can ask again, or compare. The reasons of a trusted verdict are
-/// warnings. A reader of the card alone must see that there are some.
+/// The proven facts, so that users of clresolve can ask again or compare. The reasons of a trusted verdict are
+/// warnings. A reader who has only the card must see that there are some.
 fn extension(verdict: &Verdict, identity: &Identity, origin: Origin) -> Value {
     let mut params = Map::new();
     let mut say = |member: &str, value: Value| params.insert(member.to_owned(), value);
@@ -132,7 +134,7 @@ fn extension(verdict: &Verdict, identity: &Identity, origin: Origin) -> Value {
     })
 }
 
-/// Removes nulls: common readers of A2A cards drop them, and then a signature over the card fails.
+/// Removes nulls. Common A2A card parsers drop them, which would invalidate a signature over the card.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -157,7 +159,7 @@ fn skill(verb: &str, binding: &str, verdict: &Verdict, identity: &Identity) -> V
     })
 }
 
-/// The media types that the card names, else JSON.
+/// The media types in the card, or else JSON.
 fn media_types(card: &Card, pointer: &str) -> Vec<String> {
     let named = card.at(pointer).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let is_media_type =

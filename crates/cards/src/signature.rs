@@ -1,11 +1,11 @@
 //! Signatures of A2A cards (0.3 and 1.0).
 //!
-//! `signatures` of a card holds JSON Web Signatures (RFC 7515) without their payload, which is the card itself without
-//! that member, in RFC 8785 form ([`payload`]). [`sign`] adds one, [`verify`] judges all of them.
+//! `signatures` of a card contains JSON Web Signatures (RFC 7515) without their payload. The payload is the card itself
+//! without that member, in RFC 8785 form ([`payload`]). [`sign`] adds one, [`verify`] checks all of them.
 //!
 //! Keys come only from the [`TrustRoots`] that the verifier names: `jku`, `jwk`, `x5u` and `x5c` of a header are never
 //! used. A card is verified if at least one signature is valid under a named root. Signers add signatures independently
-//! of one another, with keys that not every verifier knows. So an invalid signature beside a valid one is only a
+//! of one another, with keys that not every verifier knows. If another signature is valid, an invalid one is only a
 //! warning.
 //!
 //! This module is pure. The program fetches the keys of roots (`Resolver::trust_root`).
@@ -37,16 +37,18 @@ use canonical::SIGNATURES;
 use header::{Entry, StatedHeader};
 use key::{Fit, PublicKey};
 
-/// Most keys that one signature is tried with. Several keys are possible only if a root or the signature names none.
+/// Maximum number of keys tried for one signature. Several keys are possible only if a root or the signature names
+/// none.
 const MAX_TRIED_KEYS: usize = 8;
 
-/// Most attempts to verify a signature of one card: a key and a canonical form each. An honest card needs a few.
+/// Maximum number of verification attempts for the signatures of one card. An attempt is a key with a canonical form.
+/// An honest card needs a few.
 const MAX_ATTEMPTS: usize = 64;
 
-/// Most bytes that the attempts hash: those of a card of 100 KiB with several signatures.
+/// Maximum number of bytes that the attempts hash: enough for a card of 100 KiB with several signatures.
 const MAX_HASHED_BYTES: usize = 2 * 1024 * 1024;
 
-/// The card with one more signature, otherwise unchanged.
+/// Returns the card with one more signature, otherwise unchanged.
 ///
 /// # Errors
 /// [`CardSignError`].
@@ -61,7 +63,7 @@ pub fn sign(card: &Value, key: &dyn CardSigner) -> Result<Value, CardSignError> 
     Ok(card)
 }
 
-/// A signature of the card, as an entry of `signatures`. It does not cover the other entries.
+/// Signs the card. The result is an entry of `signatures`, and does not cover the other entries.
 ///
 /// # Errors
 /// [`CardSignError`].
@@ -81,7 +83,8 @@ pub fn signature(card: &Value, key: &dyn CardSigner) -> Result<Value, CardSignEr
     Ok(json!({"protected": protected, "signature": BASE64URL.encode(signature)}))
 }
 
-/// Whether the card already has a signature whose header names this key. It may be of an earlier state of the card.
+/// Whether the card already has a signature whose header names this key. That signature may cover an earlier state of
+/// the card.
 pub fn names_key(card: &Value, key: &dyn CardSigner) -> bool {
     let kid = |entry: &Value| {
         let header = BASE64URL.decode(entry["protected"].as_str()?).ok()?;
@@ -102,7 +105,7 @@ pub struct CardVerification {
     pub reasons: Vec<Reason>,
 }
 
-/// The state of a card by its signatures.
+/// The state of a card according to its signatures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SignatureState {
@@ -110,18 +113,18 @@ pub enum SignatureState {
     Verified,
     /// No signature is valid under such a key.
     Refused,
-    /// No signature is valid so far, but a root that may have the key of one could not be fetched.
+    /// No signature is valid so far, but a root that may contain the key of one could not be fetched.
     Undecided,
 }
 
 /// One signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CheckedSignature {
-    /// Its place in `signatures`.
+    /// Its index in `signatures`.
     pub index: usize,
-    /// `alg` of its header, if it is a string. Foreign text.
+    /// `alg` of its header, if it is a string. Untrusted text.
     pub alg: Option<String>,
-    /// `kid` of its header, if it is a string. Foreign text.
+    /// `kid` of its header, if it is a string. Untrusted text.
     pub kid: Option<String>,
     /// The outcome.
     #[serde(flatten)]
@@ -132,7 +135,7 @@ pub struct CheckedSignature {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SignatureOutcome {
-    /// It is valid.
+    /// The signature is valid.
     Verified {
         /// The root that vouches for the key.
         root: String,
@@ -141,14 +144,14 @@ pub enum SignatureOutcome {
         /// The canonical form that was signed.
         form: Form,
     },
-    /// It does not count, for this reason.
+    /// The signature is rejected, for this reason.
     Refused(Code),
 }
 
-/// Judges the signatures of a card by the keys of these roots.
+/// Verifies the signatures of a card with the keys of these roots.
 ///
-/// The card must come from strict JSON ([`clresolve_core::json::parse`]). Otherwise readers of the signed text may
-/// differ in which of two equal members counts.
+/// The card must come from strict JSON ([`clresolve_core::json::parse`]). Otherwise parsers of the signed text may
+/// differ in which of two duplicate members they use.
 pub fn verify(card: &Value, roots: &TrustRoots) -> CardVerification {
     let unread = |reason: Reason| CardVerification {
         state: SignatureState::Refused,
@@ -193,14 +196,14 @@ pub fn verify(card: &Value, roots: &TrustRoots) -> CardVerification {
     CardVerification { state, signatures, reasons }
 }
 
-/// What the signatures of one card may still cost together.
+/// The verification budget that all signatures of one card share.
 struct Budget {
     attempts: usize,
     bytes: usize,
 }
 
 impl Budget {
-    /// Spends one attempt over `input`.
+    /// Charges one attempt over `input`.
     fn attempt(&mut self, input: &[u8]) -> Result<(), Box<Reason>> {
         let cost = if clresolve_core::mutant!("signatures-without-end") { 0 } else { 1 };
         let left = self.attempts.checked_sub(cost).zip(self.bytes.checked_sub(input.len()));
@@ -213,10 +216,10 @@ impl Budget {
     }
 }
 
-/// The payloads that signatures may cover, as all of them hold it: in base64url.
+/// The payloads that signatures may cover, in base64url.
 struct Payloads {
     specification: String,
-    /// If it differs.
+    /// `None` if it is the same.
     without_empty: Option<String>,
 }
 
@@ -227,7 +230,7 @@ impl Payloads {
         Ok(Self { specification: BASE64URL.encode(specification), without_empty: second })
     }
 
-    /// The forms to try, with what a signature with this header covers in each.
+    /// The forms to try, each with the signing input for a signature with this header.
     fn inputs(&self, protected: &str) -> Vec<(Form, Vec<u8>)> {
         let second = self.without_empty.iter().map(|payload| (Form::WithoutEmpty, payload));
         let forms = std::iter::once((Form::Specification, &self.specification)).chain(second);
@@ -235,12 +238,12 @@ impl Payloads {
     }
 }
 
-/// What a signature covers; the payload is in base64url.
+/// The signing input. `payload` is in base64url.
 fn signing_input(protected: &str, payload: &str) -> Vec<u8> {
     [protected, payload].join(".").into_bytes()
 }
 
-/// Checks a signature under the keys of all roots.
+/// Verifies a signature with the keys of all roots.
 fn holds(
     entry: &Entry<'_>,
     payloads: &Payloads,
@@ -298,7 +301,7 @@ fn state(signatures: &[CheckedSignature], roots: &TrustRoots) -> SignatureState 
 }
 
 /// The effect of a reason in a card of this state. A failure does not outweigh a valid signature, or one that may yet
-/// prove valid.
+/// be verified.
 fn effect(reason: &Reason, state: SignatureState) -> Effect {
     let is_open = [Code::SignatureKeyUnknown, Code::SignatureRootUnavailable].contains(&reason.code);
     match state {

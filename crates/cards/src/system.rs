@@ -1,6 +1,6 @@
-//! Card systems: how a document's system is recognised, and what the rules of a system find in a card.
+//! Card systems: detects a document's system, and applies the rules of a system to a card.
 //!
-//! [`CardSystem`] lists them. Each is one module with one `Definition`. A further system is one more line of the list
+//! [`CardSystem`] lists the systems. Each is a module with a `Definition`. Adding a system takes one line in the list
 //! and one module.
 //!
 //! ```
@@ -30,21 +30,21 @@ use clresolve_core::reason::{Code, Reason};
 use clresolve_verdict::card::Card;
 use clresolve_verdict::profile::Profile;
 
-/// The rules that a card is judged by.
+/// The rules by which a card is judged.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'r> {
     /// The release line of CommandLayer's rules.
     pub profile: &'r Profile,
-    /// The same agent's card of an earlier version, for the rules on change.
+    /// An earlier version of the same agent's card, for the rules on changes.
     pub previous: Option<&'r Card>,
-    /// The figures of a ledger, for the rule on claims of them.
+    /// A ledger's figures, for the rule on claims about them.
     pub ledger: Option<&'r Projection>,
-    /// Its bytes, where they are at hand: CommandLayer's rules on change go by them.
+    /// The bytes of the earlier card, if available. CommandLayer's rules on changes compare them.
     pub previous_bytes: Option<&'r [u8]>,
 }
 
 impl<'r> Rules<'r> {
-    /// The rules of a profile, without an earlier card and a ledger.
+    /// The rules of a profile, without an earlier card and without a ledger.
     pub const fn of(profile: &'r Profile) -> Self {
         Self { profile, previous: None, previous_bytes: None, ledger: None }
     }
@@ -52,51 +52,51 @@ impl<'r> Rules<'r> {
 
 /// The definition of a card system.
 struct Definition {
-    /// Its name for people.
+    /// Its display name.
     title: &'static str,
-    /// The members of the document that only this system has; empty if there are none.
+    /// Returns the members of the document that only this system has.
     distinctive: fn(&Card) -> Vec<&'static str>,
-    /// Systems that this one specialises: where the members of both are present, the document is of this one.
+    /// Systems that this one specializes. A document with members of both belongs to this one.
     refines: &'static [CardSystem],
-    /// The version of the system's format, by the document's members or by its own claim.
+    /// Returns the version of the system's format, by the document's members or by its own claim.
     version: fn(&Card) -> Option<String>,
-    /// What its rules find.
+    /// Returns the violations of its rules.
     check: fn(&Card, &Rules<'_>) -> Vec<Reason>,
-    /// Its members at the top level, in the order in which its specification lists them.
+    /// Its top-level members, in the order of its specification.
     order: &'static [&'static str],
-    /// Values that follow from other members of the card, if the card has them wrong or lacks them.
+    /// Returns derived values that the card has wrong or lacks.
     fixes: fn(&Card) -> Vec<Fix>,
-    /// JSON Pointer of the member that says when the card was last changed.
+    /// JSON Pointer of the time of the card's last change.
     changed_at: Option<&'static str>,
-    /// Where a host's cards are looked for.
+    /// Where a host publishes cards.
     discovery: DiscoveryRules,
-    /// The mapping of the shape that a card has to the common fields.
+    /// Returns the mapping from the card's shape to the common fields.
     mapping: fn(&Card) -> &'static Mapping,
-    /// The mapping of the shape that new cards are written in.
+    /// The mapping for the shape in which new cards are written.
     written: &'static Mapping,
 }
 
-/// Where a system's cards are looked for, and which codes the results have.
+/// Where a system's cards are published, and the codes for failures.
 #[derive(Debug)]
 pub struct DiscoveryRules {
-    /// Paths of a host, in the forms of [`fits`]: `{name}` stands for one of the host's agent systems. A form with `*`
-    /// is not asked for; it only says which URLs a user may give.
+    /// Paths on a host, in the forms of [`fits`]. `{name}` stands for one of the host's agent systems. A form with `*`
+    /// is not requested. It only determines which URLs a user may give.
     pub paths: &'static [&'static str],
-    /// The code if none of the paths gave a card.
+    /// The code if none of the paths returned a card.
     pub unreachable: Code,
-    /// The code if a path without `{name}` has no document, if the system has one for it.
+    /// The code if a path without `{name}` has no document, if the system defines one.
     pub absent: Option<Code>,
-    /// The code if the host demands credentials, if the system has one for it.
+    /// The code if the host requires credentials, if the system defines one.
     pub credentialed: Option<Code>,
-    /// The code if a card is not served as `application/json`, if the system demands that.
+    /// The code if a card is not served as `application/json`, if the system requires that.
     pub content_type: Option<Code>,
-    /// The code if a cache served a stale card, if the system has one for it.
+    /// The code if a cache served a stale card, if the system defines one.
     pub stale: Option<Code>,
-    /// Whether a document at one of the paths is not a card, but says where cards are.
+    /// Returns whether a document at one of the paths is not a card but refers to cards.
     pub is_descriptor: fn(&Card) -> bool,
 }
 
-/// Whether `path` has a form of [`DiscoveryRules::paths`]: `{name}` is one segment, `*` is any text.
+/// Whether `path` matches a form of [`DiscoveryRules::paths`]. `{name}` is one segment, `*` is any text.
 pub fn fits(form: &str, path: &str) -> bool {
     let split = |placeholder| form.split_once(placeholder).and_then(|(before, after)| inner(path, before, after));
     if form.contains('*') {
@@ -109,17 +109,17 @@ fn inner<'p>(path: &'p str, before: &str, after: &str) -> Option<&'p str> {
     path.strip_prefix(before)?.strip_suffix(after)
 }
 
-/// For systems without a document that says where cards are.
+/// For systems without a document that refers to cards.
 fn no_descriptor(_card: &Card) -> bool {
     false
 }
 
-/// A value that follows from other members of the card.
+/// A value derived from other members of the card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {
     /// JSON Pointer of the member.
     pub pointer: &'static str,
-    /// The value that it must have.
+    /// The correct value.
     pub value: String,
 }
 
@@ -153,56 +153,56 @@ card_systems! {
     CommandLayer "commandlayer" commandlayer;
     /// Aevum AgentCard 1.0.
     Aevum "aevum" aevum;
-    /// Orloj's agent card, generated from AgentSystem resources; a kind of A2A card.
+    /// Orloj's agent card, generated from AgentSystem resources. It is a kind of A2A card.
     Orloj "orloj" orloj;
-    /// The MA²D card, which calls itself "A2A 1.0" and is not.
+    /// The MA²D card. Its specification calls it "A2A 1.0", but it is not an A2A card.
     Anypoint "anypoint" anypoint;
     /// The A2A project's card, 0.2 to 1.0.
     A2a "a2a" a2a;
 }
 
 impl CardSystem {
-    /// Its name for people.
+    /// The system's display name.
     pub fn title(self) -> &'static str {
         self.definition().title
     }
 
-    /// The version of the system's format, by the members of `card` or by its own claim; `None` if it shows none.
+    /// The version of the system's format, by the members of `card` or by its own claim. `None` if it shows none.
     pub fn version(self, card: &Card) -> Option<String> {
         (self.definition().version)(card)
     }
 
-    /// Its members at the top level, in the order in which its specification lists them.
+    /// Its top-level members, in the order of its specification.
     pub fn order(self) -> &'static [&'static str] {
         self.definition().order
     }
 
-    /// Values that follow from other members of the card, if the card has them wrong or lacks them.
+    /// Derived values that the card has wrong or lacks.
     pub fn fixes(self, card: &Card) -> Vec<Fix> {
         (self.definition().fixes)(card)
     }
 
-    /// JSON Pointer of the member that says when a card was last changed.
+    /// JSON Pointer of the time of a card's last change.
     pub(crate) fn changed_at(self) -> Option<&'static str> {
         self.definition().changed_at
     }
 
-    /// Where a host's cards of this system are looked for.
+    /// Where a host publishes cards of this system.
     pub fn discovery_rules(self) -> &'static DiscoveryRules {
         &self.definition().discovery
     }
 
-    /// The mapping of the shape that `card` has.
+    /// The mapping for the shape of `card`.
     pub(crate) fn mapping(self, card: &Card) -> &'static Mapping {
         (self.definition().mapping)(card)
     }
 
-    /// The mapping of the shape that new cards are written in.
+    /// The mapping for the shape in which new cards are written.
     pub(crate) fn written(self) -> &'static Mapping {
         self.definition().written
     }
 
-    /// What the rules of this system find in `card`.
+    /// The violations of this system's rules in `card`.
     pub fn check(self, card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
         (self.definition().check)(card, rules)
     }
@@ -227,18 +227,18 @@ impl FromStr for CardSystem {
 #[error("not a card system: commandlayer, aevum, orloj, anypoint or a2a")]
 pub struct UnknownCardSystem;
 
-/// The card system that a document's shape shows.
+/// The card system that a document's shape indicates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Detection {
-    /// It has members of one system, or of one and those that it specialises.
+    /// The document has members of one system, or of one and those that it specializes.
     One(CardSystem),
-    /// It has members of several systems, none of which specialises the others.
+    /// The document has members of several systems, none of which specializes the others.
     Several(Vec<CardSystem>),
-    /// It has no member that only one system has.
+    /// The document has no member that only one system has.
     None,
 }
 
-/// Recognises the system of a document by its shape alone.
+/// Detects the system of a document by its shape alone.
 pub fn detect(card: &Card) -> Detection {
     let shown: Vec<CardSystem> =
         CardSystem::ALL.iter().copied().filter(|system| !(system.definition().distinctive)(card).is_empty()).collect();
@@ -254,12 +254,12 @@ pub fn detect(card: &Card) -> Detection {
     }
 }
 
-/// For systems in which no value follows from others.
+/// For systems without derived values.
 fn no_fixes(_card: &Card) -> Vec<Fix> {
     Vec::new()
 }
 
-/// The members among `names` that the card has at its top level.
+/// The members among `names` that the card has at the top level.
 fn present(card: &Card, names: &[&'static str]) -> Vec<&'static str> {
     names.iter().copied().filter(|name| card.get(name).is_some()).collect()
 }

@@ -1,6 +1,6 @@
-//! The worst documents of 256 KiB that are known, held to the budget of memory by counting what they allocate.
+//! Checks that the worst known documents of 256 KiB stay within the memory budget, by counting allocations.
 //!
-//! `.ci/worst` counts their instructions against the budget of time.
+//! `.ci/worst` counts their instructions and compares them with the time budget.
 
 #[path = "worst/documents.rs"]
 mod documents;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use documents::seeds::{self, Judge};
 
-/// Most bytes that a judgement may have in use at once, beyond the document itself.
+/// Maximum number of bytes in use during a judgement, in addition to the document itself.
 const MOST_BYTES: u64 = 16 << 20;
 
 #[test]
@@ -29,14 +29,14 @@ fn every_known_worst_document_stays_within_16_mib() {
     assert_eq!(judges, BTreeSet::from(Judge::ALL), "the corpus has documents for every judge");
     for seed in &seeds {
         assert!(seed.document().len() <= Limits::CARD.bytes, "{seed:?}");
-        // What is gathered for the judgement counts too.
+        // The evidence gathered for the judgement counts too.
         let peak = measure(|| _ = seed.prepared().judge_measured()).bytes_max;
         println!("{peak} bytes: {seed:?}");
         assert!(peak <= MOST_BYTES, "{peak} bytes: {seed:?}");
     }
 }
 
-/// One error for each value, each with its whole path, once took gigabytes.
+/// One error for each value, each with its whole path, once used gigabytes.
 fn long_names_over_long_lists(name: usize) -> Vec<u8> {
     let fixed =
         r#"{"url":"https://a.example/","protocolVersion":"0.3.0","defaultInputModes":[],"security":[{"":[0]}]}"#;

@@ -5,7 +5,7 @@ use clresolve_core::text::{Foreign, excerpt};
 
 use super::source::SourceLine;
 
-/// Why a card is not generated. Each message says what to do.
+/// Why a card is not generated. Each message includes a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GenerateError {
@@ -18,15 +18,15 @@ pub enum GenerateError {
     /// The bytes are not UTF-8.
     #[error("{}: not UTF-8 at byte {offset}; save it as UTF-8", Foreign::new(file))]
     NotUtf8 {
-        /// What the source is called.
+        /// The source's name in messages.
         file: String,
-        /// Offset of the first bad byte.
+        /// Offset of the first invalid byte.
         offset: usize,
     },
     /// The text is not YAML, or exceeds a limit of the reader.
     #[error("{place}: {detail}")]
     Yaml {
-        /// Where.
+        /// The location.
         place: SourceLine,
         /// The reader's message.
         detail: String,
@@ -34,19 +34,21 @@ pub enum GenerateError {
     /// A member has an invalid value.
     #[error("{place}: {detail}")]
     Invalid {
-        /// Where.
+        /// The location.
         place: SourceLine,
         /// The member, and what was expected.
         detail: String,
     },
     /// A system names an unknown agent.
-    #[error("{place}: the AgentSystem {system} names the Agent {agent}, which is in no document; add its file")]
+    #[error(
+        "{place}: the AgentSystem {system} names the Agent {agent}, which is in none of the documents; add its file"
+    )]
     AgentMissing {
-        /// Where it is named.
+        /// The location of the reference.
         place: SourceLine,
-        /// The system.
+        /// The system that refers to the agent.
         system: String,
-        /// The agent.
+        /// The name of the missing agent.
         agent: String,
     },
     /// The public base URL of the server is unknown.
@@ -55,19 +57,19 @@ pub enum GenerateError {
          a2a.publicBaseURL in a document without kind"
     )]
     BaseUrlMissing,
-    /// The card would show a credential.
-    #[error("{place}: the card of {system} would show {what} at {pointer}; take it out of the resource")]
+    /// The card would expose a credential.
+    #[error("{place}: the card of {system} would expose {what} at {pointer}; remove it from the resource")]
     Secret {
         /// The system's resource.
         place: SourceLine,
         /// The system.
         system: String,
-        /// Which kind of credential; never the credential.
+        /// The kind of credential. Never the credential itself.
         what: String,
         /// JSON Pointer into the card.
         pointer: String,
     },
-    /// The card would break a rule of such cards.
+    /// The card would violate a rule for such cards.
     #[error(
         "{place}: the card of {system} would not be valid: {} Found {} at {}; `clresolve explain {}` says more",
         reason.message,
@@ -80,7 +82,7 @@ pub enum GenerateError {
         place: SourceLine,
         /// The system.
         system: String,
-        /// The rule, and what would break it.
+        /// The rule, and the violation.
         reason: Box<Reason>,
     },
     /// The card would be too large or too deep.
@@ -90,12 +92,12 @@ pub enum GenerateError {
         place: SourceLine,
         /// The system.
         system: String,
-        /// Which limit it breaks.
+        /// The limit that it exceeds.
         detail: String,
     },
 }
 
-/// A name for a message.
+/// A name, quoted for a message.
 pub(super) fn shown(name: &str) -> String {
     Foreign::new(&excerpt(name)).to_string()
 }

@@ -1,4 +1,4 @@
-//! The resources of Orloj that a card is generated from: only the members that a card may show.
+//! The resources of Orloj from which a card is generated. Only members that a card may expose are read.
 
 use std::collections::BTreeMap;
 
@@ -23,10 +23,10 @@ const DESCRIPTION: &str = "orloj.dev/description";
 /// The label with a version.
 const VERSION: &str = "orloj.dev/version";
 
-/// Longest name of a resource or a namespace, in bytes, as the server's storage has it.
+/// Maximum length of a resource or namespace name in bytes, as in the server's storage.
 const MAX_NAME_BYTES: usize = 253;
 
-/// Most bytes of all files together: thousands of resources.
+/// Maximum number of bytes of all files together: thousands of resources.
 pub const MAX_BYTES: usize = 4 << 20;
 
 /// Members of a document with the server's configuration.
@@ -35,7 +35,7 @@ const SERVER_MEMBERS: [&str; 4] = ["a2a", "authentication", "capabilities", "pro
 /// Namespace and name.
 pub(super) type Key = (String, String);
 
-/// The resources of all files.
+/// The parsed resources of all files.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     pub(super) systems: BTreeMap<Key, AgentSystem>,
@@ -45,7 +45,7 @@ pub(super) struct Held {
     server_place: Option<SourceLine>,
 }
 
-/// The server's configuration in the resources. A card leaves out what they do not state.
+/// The server's configuration in the resources. A card omits values that are not configured.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Server {
     pub(super) base_url: Option<BaseUrl>,
@@ -57,7 +57,7 @@ pub(super) struct Server {
     pub(super) provider: Option<Provider>,
 }
 
-/// Who runs the server.
+/// The organization that runs the server.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Provider {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,9 +73,9 @@ pub(super) struct AgentSystem {
     pub(super) description: Option<String>,
     pub(super) version: Option<String>,
     pub(super) agents: Vec<(String, SourceLine)>,
-    /// Whether it is exposed over A2A.
+    /// Whether the system is exposed over A2A.
     pub(super) enabled: bool,
-    /// Whether callers without a token may use it.
+    /// Whether callers without a token may use the system.
     pub(super) public: bool,
 }
 
@@ -93,9 +93,9 @@ pub(super) struct Agent {
 pub(super) struct Tool {
     place: SourceLine,
     pub(super) description: Option<String>,
-    /// Empty where the tool has none.
+    /// Empty if the tool has none.
     pub(super) input_schema: Map<String, Value>,
-    /// Capabilities, then operation classes, each once.
+    /// Capabilities, then operation classes, without duplicates.
     pub(super) tags: Vec<String>,
 }
 
@@ -152,7 +152,7 @@ impl Held {
         Ok(())
     }
 
-    /// A document without a kind is the server's configuration.
+    /// Reads a document without a kind as the server's configuration.
     fn take_server(&mut self, document: &Field<'_>) -> Result<(), GenerateError> {
         for (name, field) in document.members()? {
             if !SERVER_MEMBERS.contains(&name) {
@@ -259,8 +259,8 @@ fn server(document: &Field<'_>) -> Result<Server, GenerateError> {
     Ok(server)
 }
 
-/// A URL as it is written, if that is its canonical form but for a slash at the end; otherwise its canonical form,
-/// which is ASCII.
+/// A URL as written, if it is in canonical form except for a trailing slash. Otherwise its canonical form, which is
+/// ASCII.
 fn web_address(field: &Field<'_>) -> Result<String, GenerateError> {
     let typed = field.text()?.trim();
     let url = url::Url::parse(typed).ok().filter(url::Url::has_host);
@@ -276,7 +276,7 @@ fn key(metadata: &Field<'_>) -> Result<Key, GenerateError> {
     Ok((namespace.to_owned(), name.to_owned()))
 }
 
-/// Whether a resource or a namespace can have this name: it must fit in a path.
+/// Whether the text is a valid name of a resource or namespace, which must fit in a path segment.
 pub fn is_name(name: &str) -> bool {
     (1..=MAX_NAME_BYTES).contains(&name.len())
         && ![".", ".."].contains(&name)
@@ -292,13 +292,13 @@ fn name<'n>(field: &Field<'n>) -> Result<&'n str, GenerateError> {
     Err(field.refused(format_args!("expected a name of 1 to {MAX_NAME_BYTES} bytes without spaces and slashes")))
 }
 
-/// Names of other resources, with their places.
+/// Names of other resources, with their locations.
 fn references(spec: &Field<'_>, member: &str) -> Result<Vec<(String, SourceLine)>, GenerateError> {
     let Some(list) = spec.get(member)? else { return Ok(Vec::new()) };
     list.items()?.iter().map(|item| Ok((name(item)?.to_owned(), item.place()))).collect()
 }
 
-/// Text without surrounding white space; `None` if it is empty.
+/// Text without surrounding whitespace. `None` if it is empty.
 fn text(field: &Field<'_>, member: &str) -> Result<Option<String>, GenerateError> {
     let Some(member) = field.get(member)? else { return Ok(None) };
     let text = member.text()?.trim();

@@ -1,24 +1,24 @@
-//! Texts with resources, and places in them.
+//! Source texts with resources, and locations in them.
 
 use std::fmt;
 
 use clresolve_core::text::Foreign;
 
-/// A text with resources, and what messages call it.
+/// A source text with resources.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'s> {
-    /// What messages call it.
+    /// Its name in messages.
     pub file: &'s str,
-    /// YAML in UTF-8, any number of documents.
+    /// YAML in UTF-8 with any number of documents.
     pub bytes: &'s [u8],
 }
 
 /// File and line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceLine {
-    /// What the source is called.
+    /// The source's name in messages.
     pub file: String,
-    /// The line, from 1; 0 if it is unknown.
+    /// The line number, starting at 1. 0 if it is unknown.
     pub line: u64,
 }
 

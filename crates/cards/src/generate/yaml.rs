@@ -1,4 +1,4 @@
-//! YAML as a tree of values with their lines, so that errors name a place.
+//! A YAML tree whose values have line numbers, so that errors can report a location.
 
 use std::fmt;
 
@@ -10,31 +10,31 @@ use super::error::GenerateError;
 use super::source::SourceLine;
 use clresolve_core::text::{Foreign, excerpt};
 
-/// Most levels of a document. Schemas in cards have far fewer, and the reader recurses.
+/// Maximum depth of a document. Schemas in cards are far shallower, and the parser recurses.
 const MAX_LEVELS: usize = 32;
 
-/// Aliases within aliases: each may add [`MAX_LEVELS`] to the depth of the tree.
+/// Maximum nesting of aliases. Each level may add [`MAX_LEVELS`] to the depth of the tree.
 const MAX_ALIAS_LEVELS: usize = 3;
 
-/// Most documents of a file; the largest published example has some dozens.
+/// Maximum number of documents in a file. The largest published example has some dozens.
 const MAX_DOCUMENTS: usize = 4096;
 
-/// Most values of a file, containers included: ten or so for each resource.
+/// Maximum number of values in a file, including containers. A resource has about ten.
 const MAX_NODES: usize = 200_000;
 
-/// Most values that all aliases together stand for, so that a few lines cannot expand to millions.
+/// Maximum number of values that all aliases together expand to, so that a few lines cannot expand to millions.
 const MAX_REPLAYED: usize = 50_000;
 
-/// Most anchors, aliases and merge keys. Real resources have a handful.
+/// Maximum number of anchors, aliases and merge keys. Real resources have a handful.
 const MAX_ALIASES: usize = 1000;
 
-/// The largest whole number that readers of JSON agree on (RFC 7493, 2.2).
+/// The largest integer that all JSON parsers represent exactly (RFC 7493, 2.2).
 const MAX_WHOLE: u64 = (1 << 53) - 1;
 
-/// A value and its line.
+/// A value with its line number.
 pub(super) struct Node {
     line: u64,
-    /// Offset and length in bytes of its text, if known.
+    /// Byte offset and length of its text, if known.
     written: Option<(u64, u64)>,
     content: Content,
 }
@@ -43,15 +43,15 @@ enum Content {
     Null,
     Bool(bool),
     Number(Number),
-    /// A whole number that readers read differently.
+    /// An integer that parsers interpret differently.
     DoubtfulNumber,
     Text(String),
     List(Vec<Node>),
-    /// In the order of the file; no key occurs twice.
+    /// In the order of the file, without duplicate keys.
     Map(Vec<(String, Node)>),
 }
 
-/// The documents of a text; messages call it `file`. Empty documents are skipped.
+/// The documents of a text, which messages refer to as `file`. Empty documents are skipped.
 pub(super) fn documents(file: &str, text: &str) -> Result<Vec<Node>, GenerateError> {
     let read = serde_saphyr::from_multiple_with_options(text, options());
     let mut nodes: Vec<Node> = read.map_err(|error| {
@@ -64,7 +64,8 @@ pub(super) fn documents(file: &str, text: &str) -> Result<Vec<Node>, GenerateErr
 }
 
 impl Node {
-    /// Marks the numbers whose value differs from `text`. The reader bounds the depth of a tree, and so this recursion.
+    /// Marks the numbers whose value differs from `text`. The parser limits the depth of a tree, which bounds this
+    /// recursion.
     fn doubt(&mut self, text: &str) {
         match &mut self.content {
             Content::List(items) => items.iter_mut().for_each(|item| item.doubt(text)),
@@ -83,8 +84,8 @@ fn written(place: Option<(u64, u64)>, text: &str) -> Option<&str> {
     text.get(at..at.checked_add(usize::try_from(length).ok()?)?)
 }
 
-/// Whether a whole number is too large for some readers of JSON, or was read as a fraction. The latter means that it is
-/// too large for the reader of YAML, or has a leading zero: some readers take it for octal and others for decimal.
+/// Whether an integer is too large for some JSON parsers, or was parsed as a fraction. A fraction means that it is too
+/// large for the YAML parser, or has a leading zero, which some parsers treat as octal and others as decimal.
 fn is_doubtful(number: &Number, written: Option<&str>) -> bool {
     if let Some(whole) = number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs)) {
         return whole > MAX_WHOLE;
@@ -201,7 +202,7 @@ impl<'de> Visitor<'de> for ContentVisitor {
     }
 }
 
-/// A value with its path.
+/// A value with its path in the document.
 #[derive(Clone)]
 pub(super) struct Field<'n> {
     file: &'n str,
@@ -210,22 +211,22 @@ pub(super) struct Field<'n> {
 }
 
 impl<'n> Field<'n> {
-    /// A document.
+    /// The root of a document.
     pub(super) const fn document(file: &'n str, node: &'n Node) -> Self {
         Self { file, node, path: String::new() }
     }
 
-    /// File and line.
+    /// The value's file and line.
     pub(super) fn place(&self) -> SourceLine {
         SourceLine::new(self.file, self.node.line)
     }
 
-    /// The member of this name; `None` if it is null.
+    /// The member with this name. `None` if it is absent or null.
     pub(super) fn get(&self, name: &str) -> Result<Option<Self>, GenerateError> {
         Ok(self.members()?.into_iter().find_map(|(key, field)| (key == name).then_some(field)))
     }
 
-    /// The member of this name.
+    /// The member with this name, or an error if it is absent.
     pub(super) fn demand(&self, name: &str) -> Result<Self, GenerateError> {
         match self.get(name)? {
             Some(field) => Ok(field),
@@ -233,7 +234,7 @@ impl<'n> Field<'n> {
         }
     }
 
-    /// Every member that is not null.
+    /// All members that are not null.
     pub(super) fn members(&self) -> Result<Vec<(&'n str, Self)>, GenerateError> {
         let Content::Map(members) = &self.node.content else { return Err(self.expected("a mapping")) };
         let there = members.iter().filter(|(_, node)| !matches!(node.content, Content::Null));
@@ -242,7 +243,7 @@ impl<'n> Field<'n> {
         Ok(there.map(field).collect())
     }
 
-    /// Text.
+    /// The value as text.
     pub(super) fn text(&self) -> Result<&'n str, GenerateError> {
         match &self.node.content {
             Content::Text(text) => Ok(text),
@@ -253,7 +254,7 @@ impl<'n> Field<'n> {
         }
     }
 
-    /// `true` or `false`.
+    /// The value as a boolean.
     pub(super) fn flag(&self) -> Result<bool, GenerateError> {
         match self.node.content {
             Content::Bool(flag) => Ok(flag),
@@ -289,7 +290,7 @@ impl<'n> Field<'n> {
         }
     }
 
-    /// The field has an invalid value.
+    /// The error for a field with an invalid value.
     pub(super) fn refused(&self, detail: impl fmt::Display) -> GenerateError {
         let path = if self.path.is_empty() { "the document" } else { &self.path };
         GenerateError::Invalid { place: self.place(), detail: format!("{}: {detail}", Foreign::new(path)) }
@@ -317,13 +318,13 @@ impl Content {
     }
 }
 
-/// A number in this line that readers read differently.
+/// A number on this line that parsers interpret differently.
 #[derive(Debug, PartialEq, Eq)]
 struct DoubtfulNumber {
     line: u64,
 }
 
-/// The reader bounds the depth of a tree, and so this recursion.
+/// The parser limits the depth of a tree, which bounds this recursion.
 fn json(node: &Node) -> Result<Value, DoubtfulNumber> {
     Ok(match &node.content {
         Content::Null => Value::Null,

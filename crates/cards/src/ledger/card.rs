@@ -1,4 +1,4 @@
-//! The ledger's figures in a card: written into it, and compared with what it claims (AE-23, AE-30).
+//! The ledger's figures in a card: writes them, and compares them with the card's claims (AE-23, AE-30).
 
 use serde_json::{Map, Value};
 
@@ -9,17 +9,17 @@ use clresolve_core::text::excerpt;
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::Findings;
 
-/// How far a card's figure may be from the ledger's, as a share of it: cards are written with six digits.
+/// Maximum relative difference between a card's figure and the ledger's. Cards are written with six digits.
 const TOLERANCE: f64 = 1e-6;
 
-/// Where the figures stand.
+/// The object that contains the figures.
 const HOLDER: &str = "/metadata";
 
 /// Why figures cannot be written into a card.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IntoCardError {
-    /// The text is not a card, or is too long with the figures in it.
+    /// The text is not a card, or becomes too long with the figures.
     #[error(transparent)]
     NotCard(#[from] JsonError),
     /// The card's metadata is not an object.
@@ -27,10 +27,10 @@ pub enum IntoCardError {
     NoObject,
 }
 
-/// The text of a card with the figures in its `metadata`. Every other byte stays as it is.
+/// Writes the figures into the `metadata` of a card. Every other byte is preserved.
 ///
 /// # Errors
-/// If the text is not a card before or after, or its metadata is not an object.
+/// The text is not a card before or after the change, or its metadata is not an object.
 pub fn into_card(text: &str, figures: &Metadata) -> Result<String, IntoCardError> {
     let card = Card::parse(text.as_bytes())?;
     let held = match (card.at(HOLDER), locate::find(text, HOLDER)) {
@@ -46,8 +46,8 @@ pub fn into_card(text: &str, figures: &Metadata) -> Result<String, IntoCardError
     Ok(text)
 }
 
-/// The text of an object with a member: the value is replaced where the member is, else added behind the last one.
-/// `indent` stands before a member where there is no other to see it from.
+/// Sets a member in the text of an object. An existing value is replaced, otherwise the member is appended. `indent` is
+/// used for the new member if there is no other member to copy the indentation from.
 fn with(object: &str, name: &str, value: &str, indent: &str) -> String {
     let mut text = object.to_owned();
     if let Some(place) = locate::find(object, &format!("/{name}")) {
@@ -64,7 +64,7 @@ fn with(object: &str, name: &str, value: &str, indent: &str) -> String {
     text
 }
 
-/// AE-30: the figures that the card claims and the ledger refutes. A reputation is not computed and not compared.
+/// AE-30: reports the card's figures that the ledger refutes. A reputation is neither computed nor compared.
 pub(crate) fn compare(card: &Card, ledger: &Projection, found: &mut Findings) {
     let agent = card.text("/agent_id").unwrap_or_default();
     let known = ledger.of(agent).map(Metadata::members);
@@ -79,7 +79,7 @@ pub(crate) fn compare(card: &Card, ledger: &Projection, found: &mut Findings) {
     }
 }
 
-/// AE-30: figures that no ledger yields.
+/// AE-30: reports figures that no ledger can produce.
 pub(crate) fn types(card: &Card, found: &mut Findings) {
     for (name, claimed) in claims(card) {
         let (is_figure, expected) = match name {
@@ -99,13 +99,13 @@ pub(crate) fn types(card: &Card, found: &mut Findings) {
     }
 }
 
-/// The card's members whose figures a ledger yields.
+/// The card's members whose figures a ledger can produce.
 fn claims(card: &Card) -> impl Iterator<Item = (&str, &Value)> {
     let members = card.at(HOLDER).and_then(Value::as_object).into_iter().flatten();
     members.map(|(name, value)| (name.as_str(), value)).filter(|(name, _)| is_computed(name))
 }
 
-/// Whether a ledger yields the figure of this member.
+/// Whether a ledger produces the figure of this member.
 pub(crate) fn is_computed(name: &str) -> bool {
     Metadata::default().members().contains_key(name)
 }
@@ -116,7 +116,7 @@ fn agree(claimed: &Value, figure: &Value) -> bool {
 }
 
 impl Projection {
-    /// The figures of an agent, if a record that was used involves it.
+    /// The figures of an agent, if any of the used records involves it.
     #[must_use]
     pub fn of(&self, agent: &str) -> Option<&Metadata> {
         self.agents.iter().find(|known| known.agent_id.as_str() == agent).map(|known| &known.metadata)
@@ -124,7 +124,7 @@ impl Projection {
 }
 
 impl Metadata {
-    /// The figures by the names of their members.
+    /// The figures, keyed by member name.
     #[must_use]
     pub fn members(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {

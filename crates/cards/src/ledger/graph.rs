@@ -1,22 +1,22 @@
-//! Influence and betweenness in the graph of causes.
+//! Computes influence and betweenness in the graph of causes.
 
 use petgraph::csr::Csr;
 use petgraph::visit::{EdgeRef as _, IntoEdgeReferences as _, NodeIndexable as _};
 
-/// Share of the rank that follows links; the rest is spread over all agents. The value of the PageRank paper.
+/// Share of the rank that follows links. The rest is spread over all agents. The value is that of the PageRank paper.
 pub(super) const DAMPING: f64 = 0.85;
 
-/// The iteration ends when the sum of all changes is below it.
+/// The iteration ends when the sum of all changes is below this value.
 pub(super) const TOLERANCE: f64 = 1e-12;
 
-/// Most rounds: with this damping a change shrinks to the tolerance in some 170.
+/// Maximum number of rounds. With this damping a change shrinks to the tolerance in about 170.
 const MAX_ROUNDS: usize = 500;
 
 /// A directed graph without loops and without parallel links.
 pub(super) struct Graph(Csr<(), ()>);
 
 impl Graph {
-    /// The graph of the nodes `0..nodes`; `links` are in ascending order, without duplicates.
+    /// The graph of the nodes `0..nodes`. `links` must be in ascending order, without duplicates.
     pub(super) fn new(nodes: usize, links: &[(u32, u32)]) -> Self {
         let mut graph = Csr::from_sorted_edges(links).expect("the links of a sorted set are sorted");
         for _ in graph.node_count()..nodes {
@@ -29,10 +29,10 @@ impl Graph {
         self.0.node_bound()
     }
 
-    /// PageRank by power iteration. The rank of agents without links is spread over all agents; the ranks sum to 1.
+    /// PageRank by power iteration. The rank of agents without links is spread over all agents. The ranks sum to 1.
     ///
-    /// `petgraph::algo::page_rank` gives other figures (it leaves out the random jump along links) and takes nodes² ×
-    /// links steps in each round.
+    /// `petgraph::algo::page_rank` gives other figures (it omits the random jump along links) and takes nodes² × links
+    /// steps in each round.
     pub(super) fn page_rank(&self) -> Vec<f64> {
         let nodes = self.nodes();
         let mut ranks = vec![1.0 / nodes as f64; nodes];
@@ -53,9 +53,9 @@ impl Graph {
         ranks
     }
 
-    /// Betweenness by Brandes' algorithm: the share of shortest paths between two others that lead through a node,
-    /// summed over all ordered pairs and divided by their number, (n - 1)(n - 2). The one crate
-    /// that has it (rustworkx-core) brings rayon, ndarray and rand.
+    /// Betweenness by Brandes' algorithm: the share of shortest paths between two other nodes that pass through a node,
+    /// summed over all ordered pairs and divided by their number, (n - 1)(n - 2). The only crate that implements it
+    /// (rustworkx-core) depends on rayon, ndarray and rand.
     pub(super) fn betweenness(&self) -> Vec<f64> {
         let nodes = self.nodes();
         let mut scores = vec![0.0; nodes];
@@ -120,20 +120,20 @@ mod tests {
         scores: &'static [f64],
     }
 
-    /// Of the first two and of every betweenness the figures were also found by hand. In a graph of one link, say,
-    /// r(a) = 0.15/2 + 0.85·r(b)/2 and r(a) + r(b) = 1, so r(a) = 0.5/1.425.
+    /// The figures of the first two graphs, and every betweenness, were also derived by hand. For example, in a graph
+    /// with one link, r(a) = 0.15/2 + 0.85·r(b)/2 and r(a) + r(b) = 1, so r(a) = 0.5/1.425.
     const KNOWN: [Known; 4] = [
         Known { links: &[(0, 1)], ranks: &[0.350_877_192_982, 0.649_122_807_018], scores: &[0.0, 0.0] },
         Known {
             links: &[(0, 1), (1, 2)],
             ranks: &[0.184_416_781_927, 0.341_171_046_565, 0.474_412_171_508],
-            // The one pair with a node between, of (3 - 1)(3 - 2).
+            // One of (3 - 1)(3 - 2) pairs has a node in between.
             scores: &[0.0, 0.5, 0.0],
         },
         Known {
             links: &[(0, 1), (0, 2), (1, 3), (2, 3)],
             ranks: &[0.137_504_297_009, 0.195_943_623_238, 0.195_943_623_238, 0.470_608_456_514],
-            // Half of the shortest paths of one pair, of (4 - 1)(4 - 2).
+            // Half of the shortest paths of one pair, out of (4 - 1)(4 - 2) pairs.
             scores: &[0.0, 0.5 / 6.0, 0.5 / 6.0, 0.0],
         },
         Known {

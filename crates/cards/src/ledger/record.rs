@@ -12,7 +12,7 @@ use clresolve_core::json;
 use clresolve_core::json::{JsonError, Limits};
 use clresolve_core::text::{Foreign, excerpt};
 
-/// Longest line, in bytes: a card of 256 KiB as a payload, in base64, fits.
+/// Maximum length of a line in bytes: a payload with a card of 256 KiB, in base64, fits.
 pub const MAX_LINE_BYTES: usize = 512 * 1024;
 
 /// The alphabet of Crockford's Base32.
@@ -24,19 +24,19 @@ const ULID_CHARACTERS: usize = 26;
 /// Characters of an identity in hexadecimal.
 const HEX_CHARACTERS: usize = 32;
 
-/// The six members that every record has.
+/// The six members of every record.
 const MEMBERS: [&str; 6] = ["id", "predecessors", "landauer_cost", "resources", "cognitive_split", "payload"];
 
-/// What a payload with a kind begins with.
+/// The prefix of a payload with a kind.
 const MAGIC: &[u8] = b"PACR";
 
-/// The highest kind that is known.
+/// The highest known kind.
 const COUNTERFACTUAL: u8 = 5;
 
-/// The largest point of an estimate. It is beyond any real duration or energy, and no sum of such points overflows.
+/// The largest point of an estimate. It exceeds any real duration or energy, and sums of such points do not overflow.
 const MAX_POINT: f64 = 1e100;
 
-/// Limits of a line: many times the levels and values of the published encoding.
+/// Limits of a line: many times the depth and the number of values of the published encoding.
 const LIMITS: Limits = Limits { bytes: MAX_LINE_BYTES, levels: 16, values: 256 * 1024, ..Limits::DOCUMENT };
 
 /// An `agent_id`: 26 characters of Crockford's Base32 (AE-2).
@@ -44,7 +44,7 @@ const LIMITS: Limits = Limits { bytes: MAX_LINE_BYTES, levels: 16, values: 256 *
 pub struct AgentId([u8; ULID_CHARACTERS]);
 
 impl AgentId {
-    /// The characters.
+    /// The identifier as text.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
@@ -82,22 +82,22 @@ impl Serialize for AgentId {
 #[error("expected an agent_id: 26 characters of 0-9 and A-Z without I, L, O and U")]
 pub struct AgentIdMalformed;
 
-/// ι: the identity of a record. Its first 48 bits are the moment of the record, in milliseconds since 1970.
+/// ι: the identity of a record. Its first 48 bits are the record's time, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct RecordId(u128);
 
 impl RecordId {
-    /// The moment of the record, in milliseconds since 1970.
+    /// The record's time, in milliseconds since 1970.
     pub(super) const fn milliseconds(self) -> u64 {
         (self.0 >> 80) as u64
     }
 
-    /// Whether it is the sentinel for "no predecessor".
+    /// Whether this is the sentinel for "no predecessor".
     pub(super) const fn is_genesis(self) -> bool {
         self.0 == 0
     }
 
-    /// A ULID, or 32 upper-case hexadecimal digits: the published text shows the one and demands the other.
+    /// Parses a ULID, or 32 upper-case hexadecimal digits. The published text shows the first and requires the second.
     fn parse(text: &str) -> Option<Self> {
         match text.len() {
             ULID_CHARACTERS => {
@@ -125,11 +125,11 @@ impl RecordId {
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) id: RecordId,
-    /// Each once, without the genesis sentinel, in ascending order.
+    /// Without duplicates and without the genesis sentinel, in ascending order.
     pub(super) predecessors: Vec<RecordId>,
-    /// Ω.time, in seconds: above 0.
+    /// Ω.time, in seconds. Greater than 0.
     pub(super) seconds: f64,
-    /// Ω.energy, in joules: at least 0.
+    /// Ω.energy, in joules. At least 0.
     pub(super) joules: f64,
     pub(super) actor: Actor,
 }
@@ -137,7 +137,7 @@ pub(super) struct Record {
 /// The agent of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Actor {
-    /// The agent whose identity stands in the payload.
+    /// The agent whose identity is in the payload.
     Agent(AgentId),
     /// The payload names no agent.
     Nobody,
@@ -146,10 +146,10 @@ pub(super) enum Actor {
 }
 
 impl Record {
-    /// Reads a line.
+    /// Parses a line.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// A description of what is wrong with the line.
     pub(super) fn parse(line: &[u8]) -> Result<Self, String> {
         let document = json::parse(line, LIMITS).map_err(|error| strictness(&error))?;
         let Value::Object(members) = document else { return Err("expected an object".to_owned()) };
@@ -175,7 +175,8 @@ impl Record {
     }
 }
 
-/// What is wrong with the JSON. Its line 1 is the whole record; the reader of the ledger adds the ledger's line.
+/// Describes what is wrong with the JSON. In the error, line 1 is the whole record. The ledger adds its own line
+/// number.
 fn strictness(error: &JsonError) -> String {
     if let JsonError::NotJson { column, detail, .. } = error {
         let detail = detail.split(" at line ").next().unwrap_or_default();
@@ -209,7 +210,7 @@ fn predecessors(members: &Map<String, Value>, id: RecordId) -> Result<Vec<Record
     Ok(read)
 }
 
-/// `point` of an estimate, whose bounds must hold it.
+/// The `point` of an estimate, which must lie within its bounds.
 fn estimate(resources: &Map<String, Value>, name: &str) -> Result<f64, String> {
     let number = |member: &str| {
         let value = resources.get(name).and_then(|estimate| estimate.get(member));
@@ -246,7 +247,7 @@ fn actor(payload: &Value) -> Result<Actor, String> {
     }
 }
 
-/// A counterfactual record begins with the correlation of simulation and reality.
+/// A counterfactual record starts with the correlation of simulation and reality.
 fn counterfactual(rest: &[u8]) -> Result<Actor, String> {
     let correlation = rest.first_chunk::<8>().map(|bytes| f64::from_be_bytes(*bytes));
     match correlation {

@@ -1,8 +1,8 @@
-//! Fixes in the text of a card what needs no guess. Every other byte stays as it is.
+//! Fixes defects in the text of a card that have only one correct fix. Every other byte is preserved.
 //!
-//! It fixes values that follow from other members (a slug), the order of the members, and the time of the last change.
-//! That time is set if something was changed or if it is before the creation; never if the new time would be before it
-//! too.
+//! The fixes cover values derived from other members (a slug), the order of the members, and the time of the last
+//! change. That time is updated if something was changed, or if it precedes the creation time. It is not updated if the
+//! new time would precede the creation time too.
 
 use std::ops::Range;
 
@@ -14,19 +14,19 @@ use clresolve_core::json::{JsonError, locate};
 use clresolve_core::reason::Code;
 use clresolve_verdict::card::Card;
 
-/// A card with its fixes.
+/// A fixed card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fixed {
-    /// The text.
+    /// The fixed text.
     pub text: String,
-    /// The changes, one sentence each; empty if nothing was changed.
+    /// The changes, one sentence each. Empty if nothing was changed.
     pub changes: Vec<String>,
 }
 
-/// Fixes a card of a system; `now` is the time of the change.
+/// Fixes a card of a system. `now` is the time of the change.
 ///
 /// # Errors
-/// [`JsonError`] if the text is not a card: nothing in it can be fixed safely.
+/// [`JsonError`] if the text is not a card, in which case nothing can be fixed safely.
 pub fn fix(text: &str, system: CardSystem, rules: &Rules<'_>, now: Timestamp) -> Result<Fixed, JsonError> {
     let card = Card::parse(text.as_bytes())?;
     let mut fixed = Fixed { text: text.to_owned(), changes: Vec::new() };
@@ -37,7 +37,7 @@ pub fn fix(text: &str, system: CardSystem, rules: &Rules<'_>, now: Timestamp) ->
     if let Some(pointer) = system.changed_at() {
         let stamped = fixed.stamped(pointer, now);
         let fits = Card::parse(stamped.text.as_bytes()).is_ok_and(|card| !is_reversed(&card, system, rules));
-        // A creation time in the future cannot be fixed without a guess.
+        // A creation time in the future has no certain fix.
         if fits && (!fixed.changes.is_empty() || is_reversed(&card, system, rules)) {
             return Ok(stamped);
         }
@@ -45,20 +45,20 @@ pub fn fix(text: &str, system: CardSystem, rules: &Rules<'_>, now: Timestamp) ->
     Ok(fixed)
 }
 
-/// The text with the members in the order of the system's specification; `None` if they are in that order.
+/// The text with its members in the order of the system's specification. `None` if they are already in that order.
 pub fn ordered(text: &str, system: CardSystem) -> Option<String> {
     let mut fixed = Fixed { text: text.to_owned(), changes: Vec::new() };
     fixed.order(system.order());
     (!fixed.changes.is_empty()).then_some(fixed.text)
 }
 
-/// Whether the rules say that the card was changed before it was made.
+/// Whether the rules report that the card was changed before it was created.
 fn is_reversed(card: &Card, system: CardSystem, rules: &Rules<'_>) -> bool {
     system.check(card, rules).iter().any(|reason| reason.code == Code::TimestampsReversed)
 }
 
 impl Fixed {
-    /// Replaces the value at `pointer`, if there is one, by a string.
+    /// Replaces the value at `pointer`, if there is one, with a string.
     fn set(&mut self, pointer: &str, value: &str) {
         let Some(place) = locate::find(&self.text, pointer) else { return };
         let new = Value::from(value).to_string();
@@ -69,7 +69,7 @@ impl Fixed {
         self.text.replace_range(place.value, &new);
     }
 
-    /// Sorts the members as `order` lists them. Others follow in their present order.
+    /// Sorts the members in the order of `order`. Other members follow in their present order.
     fn order(&mut self, order: &[&str]) {
         let Some(members) = locate::members(&self.text) else { return };
         let rank = |member: &Range<usize>| {
@@ -102,7 +102,7 @@ impl Fixed {
     }
 }
 
-/// The name of a member that is written with its value.
+/// The name of a member, from its text with the value.
 fn name(member: &str) -> Option<String> {
     let quoted = locate::key(member)?;
     serde_json::from_str(&member[quoted]).ok()

@@ -1,4 +1,4 @@
-//! Reports as SARIF 2.1.0 (OASIS), which code hosts and editors show beside the text.
+//! Reports as SARIF 2.1.0 (OASIS), which code hosts and editors display next to the text.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use clresolve_core::json::locate;
 use clresolve_core::reason::Code;
 use clresolve_core::sarif::{SCHEMA, VERSION, level, message, tool};
 
-/// One run over documents: each with its URI reference, its text and what was found in it.
+/// One SARIF run over documents, each with its URI reference, its text and its report.
 pub fn sarif<'r>(reports: impl IntoIterator<Item = (&'r str, &'r str, &'r Report)>) -> Value {
     let mut rules = Occurring::default();
     let mut results = Vec::new();

@@ -1,7 +1,8 @@
 //! The payload of a card's signatures: the card's canonical form (RFC 8785) without `signatures`.
 //!
-//! Before that, members of a 1.0 card with their default value are left out, unless they are required or explicitly
-//! optional. Members that the messages do not name are never left out, so the signature covers them.
+//! Before canonicalization, members of a 1.0 card with their default value are omitted, unless they are required or
+//! explicitly optional. Members that the message definitions do not contain are always kept, so the signature covers
+//! them.
 
 use std::borrow::Cow;
 
@@ -10,31 +11,32 @@ use serde_json::{Map, Number, Value};
 use super::message::{AGENT_CARD, Kind, Member, Presence};
 use clresolve_core::json::pointer;
 
-/// Most signatures of a card: the publisher's, those of others who vouch for it, and keys that are being replaced. Each
-/// costs the verifier a public-key operation.
+/// Maximum number of signatures of a card: the publisher's, those of third parties that vouch for it, and those by keys
+/// under rotation. Each costs the verifier a public-key operation.
 pub const MAX_SIGNATURES: usize = 16;
 
 /// The member that is not signed.
 pub(super) const SIGNATURES: &str = "signatures";
 
-/// The greatest integer that all JSON readers read alike (RFC 7493, 2.2).
+/// The largest integer that all JSON parsers represent exactly (RFC 7493, 2.2).
 const MAX_INTEGER: u64 = (1 << 53) - 1;
 
-/// Which members with their default value are left out of a 1.0 card.
+/// Which members with their default value are omitted from a 1.0 card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
-    /// By the specification: all but required and explicitly optional ones.
+    /// As specified: all except required and explicitly optional ones.
     Specification,
-    /// As the A2A SDKs do: also required and optional members that are empty (`""`, `[]`, `{}`). Only members that the
-    /// messages name, and no entry of a map or a list: an entry means something by its presence.
+    /// Like the A2A SDKs, which also omit required and optional members that are empty (`""`, `[]`, `{}`). This applies
+    /// only to members in the message definitions. Entries of maps and lists are kept, since their presence has a
+    /// meaning.
     WithoutEmpty,
 }
 
-/// The bytes that are signed, in the form of the specification.
+/// The bytes to sign, in the form of the specification.
 ///
 /// # Errors
-/// [`NoCanonicalForm`] if other programs would read a number of it differently.
+/// [`NoCanonicalForm`] if other programs would parse one of its numbers differently.
 pub fn payload(card: &Value) -> Result<Vec<u8>, NoCanonicalForm> {
     payload_in(card, Form::Specification)
 }
@@ -43,10 +45,10 @@ fn payload_in(card: &Value, form: Form) -> Result<Vec<u8>, NoCanonicalForm> {
     Ok(Signed::of(card)?.payload(form))
 }
 
-/// The bytes that are signed: in the form of the specification, and without what is empty.
+/// The bytes to sign in both forms: that of the specification, and that without empty members.
 pub(super) fn payloads(card: &Value) -> Result<[Vec<u8>; 2], NoCanonicalForm> {
     let mut signed = Signed::of(card)?;
-    // The second form leaves out what the first one does, and more.
+    // The second form omits a superset of the first.
     Ok([Form::Specification, Form::WithoutEmpty].map(|form| signed.payload(form)))
 }
 
@@ -70,7 +72,7 @@ impl Signed {
         Ok(Self { card, is_of_1_0 })
     }
 
-    /// Its form; what that leaves out is lost.
+    /// The payload in this form. Omitted members are lost.
     fn payload(&mut self, form: Form) -> Vec<u8> {
         if let Some(members) = self.card.as_object_mut().filter(|_| self.is_of_1_0) {
             leave_out(members, AGENT_CARD, form);
@@ -81,8 +83,8 @@ impl Signed {
     }
 }
 
-/// Appends the RFC 8785 form of `value`. The library does the same, which a test compares, but copies the text of each
-/// container into the one around it. The depth of a card is bounded by its parser, so the recursion is.
+/// Appends the RFC 8785 form of `value`. The library produces the same output, which a test compares, but copies the
+/// text of each container into its parent. The card's parser limits the depth, which bounds the recursion.
 fn write(value: &Value, text: &mut Vec<u8>) {
     match value {
         Value::Array(items) => {
@@ -110,15 +112,15 @@ fn write(value: &Value, text: &mut Vec<u8>) {
         Value::Number(number) if number.is_f64() => {
             serde_json_canonicalizer::to_writer(number, text).expect("a number has a canonical form");
         }
-        // Integers that a card may have are too small to have an exponent in ECMAScript's form.
+        // Integers in cards are too small to have an exponent in ECMAScript's notation.
         Value::Number(_) | Value::String(_) | Value::Bool(_) | Value::Null => {
             serde_json::to_writer(text, value).expect("a value without members has a JSON form");
         }
     }
 }
 
-/// The members by their names' UTF-16 code units (RFC 8785, 3.2.3). Bytes of UTF-8 have the same order, but for
-/// characters that are pairs of units.
+/// The members sorted by the UTF-16 code units of their names (RFC 8785, 3.2.3). UTF-8 bytes have the same order except
+/// for characters encoded as surrogate pairs.
 fn in_order(members: &Map<String, Value>) -> Vec<(&String, &Value)> {
     const FIRST_BYTE_OF_PAIR: u8 = 0xf0;
     let mut list: Vec<_> = members.iter().collect();
@@ -130,15 +132,15 @@ fn in_order(members: &Map<String, Value>) -> Vec<(&String, &Value)> {
     list
 }
 
-/// Whether a card is one of A2A 1.0: one of 0.3 has a `url` and a `protocolVersion` of its own. An empty list of
-/// interfaces does not make it a 1.0 card, since such a list may be left out of the payload.
+/// Whether a card is an A2A 1.0 card: a 0.3 card has its own `url` and `protocolVersion`. An empty list of interfaces
+/// does not make it a 1.0 card, since the payload may omit such a list.
 fn is_of_1_0(members: &Map<String, Value>) -> bool {
     let has = |name: &str| members.contains_key(name);
     let has_interfaces = members.get("supportedInterfaces").is_some_and(|list| !holds_nothing(list));
     has_interfaces || !(has("url") || has("protocolVersion"))
 }
 
-/// The card has a number that shares its canonical form with another number.
+/// The card contains a number whose canonical form equals that of another number.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the number at {place} exceeds 2^53 - 1")]
 pub struct NoCanonicalForm {
@@ -146,7 +148,7 @@ pub struct NoCanonicalForm {
     pub place: String,
 }
 
-/// Removes the members of a message that are left out with their default value. Messages do not contain themselves, so
+/// Removes the members of a message that are omitted with their default value. Messages do not contain themselves, so
 /// the recursion ends at any depth of the value.
 fn leave_out(members: &mut Map<String, Value>, message: &[Member], form: Form) {
     members.retain(|name, value| {
@@ -161,7 +163,7 @@ fn leave_out(members: &mut Map<String, Value>, message: &[Member], form: Form) {
     });
 }
 
-/// Leaves members out of the messages in a value. A value of an unexpected type stays as it is.
+/// Omits members from the messages in a value. A value of an unexpected type is unchanged.
 fn inside(value: &mut Value, kind: Kind, form: Form) {
     kind.each_message(value, |value, message| {
         if let Some(members) = value.as_object_mut() {
@@ -193,8 +195,8 @@ fn holds_nothing(value: &Value) -> bool {
     }
 }
 
-/// JSON Pointer of the first integer beyond ±[`MAX_INTEGER`], in any notation: integers too long for 64 bits and
-/// numbers such as `1e300` are doubles here. The signatures are skipped.
+/// JSON Pointer of the first integer beyond ±[`MAX_INTEGER`], in any notation. Integers that exceed 64 bits and numbers
+/// such as `1e300` are doubles here. The signatures are skipped.
 fn unsafe_integer(card: &Value) -> Option<String> {
     let is_unsafe = |number: &Number| match number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs)) {
         Some(integer) => integer > MAX_INTEGER,
@@ -209,7 +211,7 @@ fn unsafe_integer(card: &Value) -> Option<String> {
         .then(|| pointer::of(path.iter().map(Segment::text).collect::<Vec<_>>().iter().map(AsRef::as_ref)))
 }
 
-/// One step of a path.
+/// One segment of a path.
 enum Segment<'c> {
     Member(&'c str),
     Item(usize),
@@ -224,8 +226,8 @@ impl Segment<'_> {
     }
 }
 
-/// Whether a number in `value` is one of those; `path` then leads to the first. All values share one path. The depth of a
-/// card is bounded by its parser, so the recursion is.
+/// Whether `value` contains an unsafe integer. If so, `path` leads to the first one. All values share one path. The
+/// card's parser limits the depth, which bounds the recursion.
 fn leads_to<'c>(
     segment: Segment<'c>,
     value: &'c Value,
@@ -279,7 +281,7 @@ mod tests {
         assert_eq!(text(&value, Form::Specification), expected);
     }
 
-    /// Any JSON value but integers that are refused.
+    /// Any JSON value except rejected integers.
     fn value() -> impl Strategy<Value = Value> {
         const MOST: i64 = MAX_INTEGER as i64;
         let name = || "[a\"\\\\\u{0}-\u{1f}\u{7f}\u{e9}\u{2028}\u{d7ff}\u{e000}\u{ffff}\u{10000}\u{1f600}]{0,3}";
@@ -325,7 +327,7 @@ mod tests {
     #[test]
     fn defaults_are_left_out_unless_they_count() {
         let cases = [
-            // Implicit: as if it were absent.
+            // Implicit: equivalent to an absent member.
             (json!({"securitySchemes": {}, "securityRequirements": []}), json!({})),
             (json!({"capabilities": {"extensions": []}}), json!({"capabilities": {}})),
             (
@@ -337,12 +339,12 @@ mod tests {
                 json!({"securityRequirements": [{"schemes": {"k": {}}}]}),
             ),
             (json!({"securitySchemes": null}), json!({})),
-            // Explicitly optional: there is there.
+            // Explicitly optional: presence has a meaning.
             (json!({"documentationUrl": "", "iconUrl": ""}), json!({"documentationUrl": "", "iconUrl": ""})),
             (json!({"capabilities": {"streaming": false}}), json!({"capabilities": {"streaming": false}})),
             (json!({"provider": {}}), json!({"provider": {}})),
             (json!({"provider": null, "iconUrl": null}), json!({})),
-            // Required: it must be there.
+            // Required: must be present.
             (
                 json!({"name": "", "skills": [], "capabilities": {}}),
                 json!({"name": "", "skills": [], "capabilities": {}}),
@@ -351,7 +353,7 @@ mod tests {
                 json!({"skills": [{"id": "", "tags": [], "examples": [], "inputModes": []}]}),
                 json!({"skills": [{"id": "", "tags": []}]}),
             ),
-            // Not of the messages, of another kind, or anything at all: as it is.
+            // Unknown members, values of another type, and `Any` are unchanged.
             (json!({"x": "", "y": [], "z": false}), json!({"x": "", "y": [], "z": false})),
             (json!({"securitySchemes": [], "capabilities": 1}), json!({"securitySchemes": [], "capabilities": 1})),
             (
@@ -373,7 +375,7 @@ mod tests {
         let card = json!({"url": "u", "skills": [], "capabilities": {"extensions": []}, "signatures": []});
         assert_eq!(text(&card, Form::Specification), r#"{"capabilities":{"extensions":[]},"skills":[],"url":"u"}"#);
         assert_eq!(text(&card, Form::WithoutEmpty), text(&card, Form::Specification));
-        // Nothing that is added makes one of 1.0 of it, of which members may then be left out.
+        // Adding members does not make it a 1.0 card, whose members may be omitted.
         let mut grown = card.clone();
         grown["supportedInterfaces"] = json!([]);
         for form in [Form::Specification, Form::WithoutEmpty] {

@@ -23,7 +23,7 @@ pub enum CardSignError {
     /// `signatures` is not a list.
     #[error("the member signatures of the card is not a list")]
     Signatures,
-    /// It has [`MAX_SIGNATURES`] already.
-    #[error("the card already has {MAX_SIGNATURES} signatures, the most that verifiers read")]
+    /// The card already has [`MAX_SIGNATURES`] signatures.
+    #[error("the card already has {MAX_SIGNATURES} signatures, the maximum that verifiers accept")]
     TooMany,
 }

@@ -1,4 +1,4 @@
-//! Reads the entries of `signatures` and their protected headers (RFC 7515, 4), and refuses bad ones.
+//! Parses the entries of `signatures` and their protected headers (RFC 7515, 4), and rejects invalid ones.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
@@ -8,38 +8,38 @@ use super::key::Algorithm;
 use clresolve_core::json::{Limits, parse};
 use clresolve_core::reason::{Code, Reason};
 
-/// Longest protected header, in decoded bytes. Ours has a hundred. A chain of certificates in `x5c`, which is not read,
-/// takes a few thousand.
+/// Maximum length of a protected header in decoded bytes. This crate's headers have about a hundred. A certificate
+/// chain in `x5c`, which is ignored, takes a few thousand.
 pub const MAX_HEADER_BYTES: usize = 8 * 1024;
 
-/// Longest signature, in decoded bytes: twice that of the largest RSA key that is accepted, so that of a larger key the key
-/// is named.
+/// Maximum length of a signature in decoded bytes: twice that of the largest accepted RSA key, so that a signature by a
+/// larger key is rejected because of the key.
 pub const MAX_SIGNATURE_BYTES: usize = 1024;
 
 /// The accepted values of `typ`, in lower case and without `application/`: those of the A2A text, of RFC 7515 and of
-/// proposals for cards, and one that a common library writes by default. A missing `typ` is accepted too.
+/// proposals for cards, and the default of a common library. A missing `typ` is accepted too.
 const TYPES: [&str; 4] = ["jose", "jose+json", "agent-card+jws", "jwt"];
 
 /// An entry with a valid form and header.
 pub(super) struct Entry<'c> {
-    /// The protected header as it is written in the card; the signature covers it.
+    /// The protected header as written in the card. The signature covers it.
     pub(super) protected: &'c str,
     pub(super) signature: Vec<u8>,
     pub(super) algorithm: Algorithm,
     pub(super) kid: Option<String>,
 }
 
-/// What the header of an entry states, for reports. Foreign text, of refused entries too.
+/// Values from the header of an entry, for reports. Untrusted text, also present for rejected entries.
 #[derive(Default)]
 pub(super) struct StatedHeader {
     pub(super) algorithm: Option<String>,
     pub(super) kid: Option<String>,
 }
 
-/// Reads an entry, and fills `stated` with what could be read.
+/// Parses an entry, and stores in `stated` the values that could be parsed.
 ///
 /// # Errors
-/// The reason of the first rule that it breaks.
+/// The reason for the first rule that the entry violates.
 pub(super) fn read<'c>(entry: &'c Value, stated: &mut StatedHeader) -> Result<Entry<'c>, Box<Reason>> {
     let malformed = |what: &str| Box::new(Reason::new(Code::SignatureMalformed).observed(what));
     let members = entry.as_object().ok_or_else(|| malformed("not an object"))?;
@@ -77,7 +77,7 @@ fn header(protected: &str) -> Result<Map<String, Value>, Box<Reason>> {
     }
 }
 
-/// The bytes of base64url without padding, if they are at most `most`.
+/// Decodes base64url without padding. `None` if the result exceeds `most` bytes.
 fn decoded(text: &str, most: usize) -> Option<Vec<u8>> {
     let longest = most.div_ceil(3) * 4;
     if text.len() > longest {
@@ -86,8 +86,8 @@ fn decoded(text: &str, most: usize) -> Option<Vec<u8>> {
     BASE64URL.decode(text).ok().filter(|bytes| bytes.len() <= most)
 }
 
-/// The unprotected header is not signed, so its values are not used. It must be an object, must not repeat a member of
-/// the protected header, and must not have `crit` (RFC 7515, 4.1.11).
+/// Checks the unprotected header. It is not signed, so its values are not used. It must be an object, must not repeat a
+/// member of the protected header, and must not have `crit` (RFC 7515, 4.1.11).
 fn check_unprotected(entry: &Map<String, Value>, protected: &Map<String, Value>) -> Result<(), Box<Reason>> {
     let Some(header) = entry.get("header") else { return Ok(()) };
     let Some(header) = header.as_object() else {
@@ -111,8 +111,8 @@ fn check_protected(header: &Map<String, Value>) -> Result<(), Box<Reason>> {
     Err(Box::new(Reason::new(Code::SignatureHeaderRefused).expected("typ: JOSE").observed(observed)))
 }
 
-/// Members that change how a signature is checked. `b64` (RFC 7797) is refused with any value: a card's
-/// payload is always encoded, and the member means nothing without `crit`.
+/// Rejects members that change how a signature is verified. `b64` (RFC 7797) is rejected with any value: a card's
+/// payload is always encoded, and the member has no effect without `crit`.
 fn refuse_members(header: &Map<String, Value>) -> Result<(), Box<Reason>> {
     match ["crit", "b64"]
         .into_iter()

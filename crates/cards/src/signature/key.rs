@@ -1,4 +1,4 @@
-//! Keys of card signatures: public keys of three kinds with their names, and private keys.
+//! Keys of card signatures: public keys of three types with their identifiers, and private keys.
 
 use std::fmt;
 
@@ -19,21 +19,21 @@ use super::error::CardSignError;
 use clresolve_core::digest::Digest;
 use clresolve_jose::{ED25519_ALGORITHMS, KeyError};
 
-/// Bytes of a coordinate of P-256.
+/// Length of a P-256 coordinate in bytes.
 const P256_BYTES: usize = 32;
 
 /// First byte of a point in uncompressed form (SEC 1, 2.3.3).
 const UNCOMPRESSED: u8 = 4;
 
-/// Accepted sizes of an RSA modulus, in bits: what issuers use. Smaller ones can be factored; one of 8192 bits takes ten
-/// times the work of one of 4096.
+/// Accepted sizes of an RSA modulus in bits: those that issuers use. Smaller ones can be factored. One of 8192 bits
+/// takes ten times the work of one of 4096.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=4096;
 
-/// The accepted RSA public exponent, 65537, which every issuer uses and which is the least of FIPS 186-5 (A.1.1). Smaller
-/// ones allow forgery where a padding check is careless; longer ones double the work.
+/// The accepted RSA public exponent, 65537, which every issuer uses and which is the minimum of FIPS 186-5 (A.1.1).
+/// Smaller ones allow forgery if a padding check is careless. Longer ones double the work.
 const RSA_EXPONENT: [u8; 3] = [1, 0, 1];
 
-/// The accepted algorithms. `none` and those with a shared secret are not among them.
+/// The accepted algorithms. `none` and algorithms with a shared secret are rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Algorithm {
     /// Ed25519 (RFC 8037).
@@ -51,7 +51,7 @@ impl Algorithm {
     /// Every algorithm.
     pub const ALL: [Self; 3] = [Self::EdDsa, Self::Es256, Self::Rs256];
 
-    /// As `alg` names it.
+    /// The value of `alg`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::EdDsa => "EdDSA",
@@ -60,7 +60,7 @@ impl Algorithm {
         }
     }
 
-    /// The algorithm that `alg` of a header names, in exactly this spelling; Ed25519 has two names (RFC 9864, 2.2).
+    /// The algorithm for the value of `alg` in exactly this spelling. Ed25519 has two names (RFC 9864, 2.2).
     pub fn from_name(name: &str) -> Option<Self> {
         if ED25519_ALGORITHMS.contains(&name) {
             return Some(Self::EdDsa);
@@ -71,18 +71,18 @@ impl Algorithm {
 
 /// A private key that signs cards.
 pub trait CardSigner {
-    /// `alg` of the header.
+    /// The header's `alg`.
     fn algorithm(&self) -> Algorithm;
 
-    /// `kid` of the header.
+    /// The header's `kid`.
     fn key_id(&self) -> &str;
 
-    /// `jku` of the header, if wanted.
+    /// The header's `jku`, if any.
     fn key_set_url(&self) -> Option<&str> {
         None
     }
 
-    /// The signature of `message`.
+    /// Signs `message`.
     ///
     /// # Errors
     /// [`CardSignError::Library`].
@@ -95,10 +95,10 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// A public key of a root, and the names by which a signature may refer to it.
+/// A public key of a root, and the identifiers by which a signature may refer to it.
 #[derive(Clone)]
 pub(super) struct PublicKey {
-    /// Accepted values of `kid`. If empty, the root gives the key no name, and any value is accepted.
+    /// Accepted values of `kid`. If empty, the root does not name the key, and any value is accepted.
     names: Vec<String>,
     material: Material,
 }
@@ -111,7 +111,7 @@ enum Material {
         thumbprint: String,
     },
     Weak(Algorithm),
-    /// A key of another kind, or for another use.
+    /// A key of another type, or for another use.
     Other,
 }
 
@@ -121,29 +121,29 @@ enum Verifier {
     AwsLc(ParsedPublicKey),
 }
 
-/// Whether a key fits a signature's algorithm.
+/// Whether a key matches a signature's algorithm.
 pub(super) enum Fit<'k> {
-    /// The key is for this algorithm.
+    /// The key matches and is usable.
     Usable(&'k PublicKey),
-    /// The key is for this algorithm, but weak.
+    /// The key matches, but is weak.
     Weak,
-    /// The key is of another kind.
+    /// The key is of another type.
     Unfit,
 }
 
 impl PublicKey {
-    /// An Ed25519 key under these names.
+    /// An Ed25519 key with these identifiers.
     pub(super) fn ed25519(key: clresolve_jose::PublicKey, names: Vec<String>) -> Self {
         let thumbprint = key.id().to_owned();
         let verifier = Box::new(Verifier::Ed25519(key));
         Self { names, material: Material::Usable { algorithm: Algorithm::EdDsa, verifier, thumbprint } }
     }
 
-    /// The key of a JSON Web Key, under its `kid` and `further` names. An unusable key is kept too, so that a
-    /// signature that names it gets the right reason.
+    /// Parses the key of a JSON Web Key, with its `kid` and the identifiers `further`. An unusable key is kept too, so
+    /// that a signature that names it is rejected for the right reason.
     ///
     /// # Errors
-    /// If it is a private key, or a member is missing or not base64url.
+    /// The key is a private key, or a member is missing or not base64url.
     pub(super) fn from_jwk(jwk: &Value, further: Vec<String>) -> Result<Self, KeyError> {
         let text = |member: &str| jwk.get(member).and_then(Value::as_str);
         let mut names = further;
@@ -168,7 +168,7 @@ impl PublicKey {
         Ok(Self { names, material })
     }
 
-    /// Whether a signature with this `kid` may be by this key.
+    /// Whether a signature with this `kid` may have been made by this key.
     pub(super) fn answers_to(&self, kid: Option<&str>) -> bool {
         let Some(kid) = kid else { return true };
         let is_thumbprint = matches!(&self.material, Material::Usable { thumbprint, .. } if thumbprint == kid);
@@ -188,7 +188,7 @@ impl PublicKey {
         }
     }
 
-    /// RFC 7638 thumbprint; empty for an unusable key.
+    /// RFC 7638 thumbprint. Empty for an unusable key.
     pub(super) fn thumbprint(&self) -> &str {
         match &self.material {
             Material::Usable { thumbprint, .. } => thumbprint,
@@ -220,7 +220,7 @@ fn permits(jwk: &Value, algorithm: Algorithm) -> bool {
         jwk.get(member).is_none_or(|value| value.as_str().is_some_and(|value| allowed.contains(&value)))
     };
     let names: &[&str] = match algorithm {
-        // RFC 9864 gives the same algorithm a name of its own.
+        // RFC 9864 defines a separate name for the same algorithm.
         Algorithm::EdDsa => &ED25519_ALGORITHMS,
         Algorithm::Es256 => &["ES256"],
         Algorithm::Rs256 => &["RS256"],
@@ -277,12 +277,12 @@ fn rsa(n: &[u8], e: &[u8]) -> Material {
     }
 }
 
-/// Some programs write a zero before a number whose first bit is set.
+/// Some programs prepend a zero byte to a number whose first bit is set.
 fn without_zeros(bytes: &[u8]) -> &[u8] {
     &bytes[bytes.iter().take_while(|byte| **byte == 0).count()..]
 }
 
-/// RFC 7638: the required members in the order of their names, without white space.
+/// RFC 7638: the required members, sorted by name, without whitespace.
 fn p256_thumbprint(x: &[u8], y: &[u8]) -> String {
     let (x, y) = (BASE64URL.encode(x), BASE64URL.encode(y));
     hashed(&format!(r#"{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}"#))
@@ -311,10 +311,10 @@ enum Secret {
 }
 
 impl CardKey {
-    /// Reads PKCS#8 in PEM: Ed25519, P-256, or RSA of 2048 to 4096 bits. Its `kid` is its RFC 7638 thumbprint.
+    /// Parses PKCS#8 in PEM: Ed25519, P-256, or RSA of 2048 to 4096 bits. The key's `kid` is its RFC 7638 thumbprint.
     ///
     /// # Errors
-    /// [`KeyError::NotCardKey`] for anything else. It holds nothing of the input.
+    /// [`KeyError::NotCardKey`] for anything else. The error contains nothing of the input.
     pub fn from_pem(text: &str) -> Result<Self, KeyError> {
         if let Ok(key) = clresolve_jose::SigningKey::from_pem(text) {
             return Ok(Self::from(key));
@@ -359,14 +359,14 @@ impl CardKey {
         }
     }
 
-    /// The same key under another `kid`, as the verifier's root has it.
+    /// The same key with another `kid`, as listed in the verifier's root.
     #[must_use]
     pub fn named(mut self, kid: impl Into<String>) -> Self {
         self.kid = kid.into();
         self
     }
 
-    /// Puts the URL of the key set into the header, for verifiers that use it. clresolve never does.
+    /// Adds the URL of the key set to the header, for verifiers that use it. clresolve never does.
     #[must_use]
     pub fn at(mut self, jku: impl Into<String>) -> Self {
         self.jku = Some(jku.into());
@@ -374,7 +374,7 @@ impl CardKey {
     }
 }
 
-/// The public point's coordinates; the library gives it in uncompressed form.
+/// The coordinates of the public point, which the library returns in uncompressed form.
 fn coordinates(pair: &EcdsaKeyPair) -> (&[u8], &[u8]) {
     pair.public_key().as_ref()[1..].split_at(P256_BYTES)
 }

@@ -1,9 +1,10 @@
 //! The messages of an A2A 1.0 card for the canonical form: their members, the type of each, and whether a member with
-//! its default value counts.
+//! its default value is significant.
 //!
-//! From `specification/a2a.proto` of A2A 1.0.1 (commit 3303592588e388e62e0f69f701af531d2f4e3991), which is the
-//! normative form from 1.0 on: `field_behavior = REQUIRED` is [`Presence::Required`]; `optional`, a `oneof` and every
-//! single message are [`Presence::Explicit`]; all else is [`Presence::Implicit`]. Names are those of the JSON form.
+//! From `specification/a2a.proto` of A2A 1.0.1 (commit 3303592588e388e62e0f69f701af531d2f4e3991), which is normative
+//! from 1.0 on. `field_behavior = REQUIRED` maps to [`Presence::Required`]. `optional`, a `oneof` and every singular
+//! message map to [`Presence::Explicit`]. Everything else maps to [`Presence::Implicit`]. Names are those of the JSON
+//! form.
 
 use serde_json::Value;
 
@@ -18,7 +19,7 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// The member's name in the message definition, which its JSON name is made of.
+    /// The member's name in the message definition, from which its JSON name is derived.
     pub(crate) fn snake_case(&self) -> String {
         let mut name = String::new();
         for letter in self.name.chars() {
@@ -34,7 +35,7 @@ impl Member {
 /// The type of a member.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
-    /// `google.protobuf.Struct`: any value, of which nothing is left out.
+    /// `google.protobuf.Struct`: any value, of which nothing is omitted.
     Any,
     Flag,
     /// A map from names to messages.
@@ -47,7 +48,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Calls `apply` for each message in a value of this type. A value of another type holds none.
+    /// Calls `apply` for each message in a value of this type. A value of another type contains none.
     pub(super) fn each_message(self, value: &mut Value, mut apply: impl FnMut(&mut Value, &'static [Member])) {
         match self {
             Message(message) => apply(value, message),
@@ -60,14 +61,14 @@ impl Kind {
     }
 }
 
-/// Whether a member with its default value counts.
+/// Whether a member with its default value is significant.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Presence {
-    /// It does: its presence means something.
+    /// Significant: its presence has a meaning.
     Explicit,
-    /// It does not: it means the same as an absent member.
+    /// Insignificant: equivalent to an absent member.
     Implicit,
-    /// It does: the member is required.
+    /// Significant: the member is required.
     Required,
 }
 
@@ -75,8 +76,8 @@ const fn member(name: &'static str, kind: Kind, presence: Presence) -> Member {
     Member { name, kind, presence }
 }
 
-/// The card without the members that are `null`: the JSON form of protocol buffers reads them as absent. Entries of lists
-/// and maps stay, and so do members that the messages do not name.
+/// Removes members that are `null`, since the JSON form of protocol buffers treats them as absent. Entries of lists and
+/// maps are kept, and so are members that the message definitions do not contain.
 pub(crate) fn without_nulls(card: &Value) -> Value {
     let mut card = card.clone();
     drop_nulls(&mut card, AGENT_CARD);

@@ -1,4 +1,4 @@
-//! Trust roots: the sources of keys that a verifier trusts, and how their keys are read.
+//! Trust roots: the key sources that a verifier trusts, and how their keys are parsed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,10 +11,10 @@ use clresolve_core::name::EnsName;
 use clresolve_core::reason::{Code, Reason};
 use clresolve_jose::{KeyError, MAX_KEYS, key_list};
 
-/// Most roots of a verifier. Each costs a request, and people name them one by one.
+/// Maximum number of roots of a verifier. Each costs a request, and people list them individually.
 pub const MAX_ROOTS: usize = 8;
 
-/// Longest DID, in bytes: its URL stays below the limit on URLs.
+/// Maximum length of a DID in bytes, so that its URL stays below the limit on URLs.
 const MAX_DID_BYTES: usize = 1024;
 
 /// The roots that a verifier trusts.
@@ -22,7 +22,7 @@ const MAX_DID_BYTES: usize = 1024;
 pub struct TrustRoots(Vec<Root>);
 
 impl TrustRoots {
-    /// These roots, in the order in which their keys are tried.
+    /// Creates the set of roots. Their keys are tried in this order.
     ///
     /// # Errors
     /// [`RootError::TooMany`].
@@ -50,21 +50,21 @@ pub struct Root {
 }
 
 impl Root {
-    /// The keys of a JSON Web Key Set (RFC 7517). Keys that cannot sign cards are skipped, and so are malformed ones
+    /// Parses a JSON Web Key Set (RFC 7517). Keys that cannot sign cards are skipped, and so are malformed ones
     /// (section 5).
     ///
     /// # Errors
-    /// If it is not such a set, holds a private key, or holds malformed keys and no usable one.
+    /// The bytes are not a key set, contain a private key, or contain malformed keys and no usable one.
     pub fn from_jwks(label: impl Into<String>, bytes: &[u8]) -> Result<Self, RootError> {
         let keys = well_formed(key_list(bytes)?.iter().map(|jwk| PublicKey::from_jwk(jwk, Vec::new())))?;
         Ok(Self { label: label.into(), keys: Ok(keys) })
     }
 
-    /// The keys of a DID document with a `publicKeyJwk`: those of `assertionMethod`, or all if the document has no such
-    /// member. The names of a key are its id, the fragment of its id, and its `kid`.
+    /// Parses the keys of a DID document that have a `publicKeyJwk`: those of `assertionMethod`, or all if the document
+    /// has no such member. The identifiers of a key are its id, the fragment of its id, and its `kid`.
     ///
     /// # Errors
-    /// If it is not the document of `did`, holds a private key, or holds malformed keys and no usable one.
+    /// The bytes are not the document of `did`, contain a private key, or contain malformed keys and no usable one.
     pub fn from_did_document(did: &DidWeb, bytes: &[u8]) -> Result<Self, RootError> {
         let document = parse(bytes, Limits::CARD).map_err(RootError::Document)?;
         if document.get("id").and_then(Value::as_str) != Some(did.as_str())
@@ -96,36 +96,36 @@ impl Root {
         Ok(Self { label: did.to_string(), keys: Ok(well_formed(keys.into_iter())?) })
     }
 
-    /// The key of a `cl.sig.pub` record: `ed25519:` and 32 bytes in base64, with or without padding, or in base64url.
-    /// Its name is that of `cl.sig.kid`. Without that record, any name is accepted.
+    /// Parses the key of a `cl.sig.pub` record: `ed25519:` and 32 bytes in base64, with or without padding, or in
+    /// base64url. Its identifier is the value of `cl.sig.kid`. Without that record, any identifier is accepted.
     ///
     /// # Errors
-    /// If the record has another form, or its key is weak.
+    /// The record has another form, or its key is weak.
     pub fn from_record(name: &EnsName, public_key: &str, key_id: Option<&str>) -> Result<Self, RootError> {
         let key = clresolve_jose::PublicKey::from_record(public_key)?;
         let names = key_id.map(str::to_owned).into_iter().collect();
         Ok(Self { label: name.as_str().to_owned(), keys: Ok(vec![PublicKey::ed25519(key, names)]) })
     }
 
-    /// A root that gave no keys: [`Code::SignatureRootUnavailable`] or [`Code::SignatureRootUnusable`].
+    /// A root that provided no keys: [`Code::SignatureRootUnavailable`] or [`Code::SignatureRootUnusable`].
     pub fn without_keys(label: impl Into<String>, reason: Reason) -> Self {
         let label = label.into();
         Self { keys: Err(reason.at(&label)), label }
     }
 
-    /// The root, or one without keys that has the reason.
+    /// The root, or a root without keys that has the error as its reason.
     pub fn or_unusable(root: Result<Self, RootError>, label: impl Into<String>) -> Self {
         root.unwrap_or_else(|error| {
             Self::without_keys(label, Reason::new(Code::SignatureRootUnusable).observed(error.to_string()))
         })
     }
 
-    /// The root's name in reports. Foreign text if it comes from a web page.
+    /// The root's name in reports. Untrusted text if it comes from a web page.
     pub fn label(&self) -> &str {
         &self.label
     }
 
-    /// The reason why the root has no keys, if it has none.
+    /// Why the root has no keys. `None` if it has keys.
     pub fn failure(&self) -> Option<&Reason> {
         self.keys.as_ref().err()
     }
@@ -157,7 +157,7 @@ fn well_formed(keys: impl Iterator<Item = Result<PublicKey, KeyError>>) -> Resul
     if is_one_malformed && !good.iter().any(PublicKey::is_usable) { Err(KeyError::NotJwk) } else { Ok(good) }
 }
 
-/// A DID of the method `web`: a host, perhaps a port, and perhaps a path.
+/// A DID of the method `web`: a host, with an optional port and an optional path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DidWeb {
     did: String,
@@ -170,12 +170,12 @@ impl DidWeb {
         &self.did
     }
 
-    /// Where its document is (did:web, 3.2).
+    /// The URL of its document (did:web, 3.2).
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The id of a verification method, which the document may give relative to itself.
+    /// The absolute id of a verification method. The document may contain a relative one.
     fn absolute(&self, id: &str) -> String {
         if id.starts_with('#') { format!("{}{id}", self.did) } else { id.to_owned() }
     }
@@ -194,7 +194,7 @@ impl FromStr for DidWeb {
         let rest = did.strip_prefix("did:web:").filter(|_| did.len() <= MAX_DID_BYTES).ok_or(RootError::NoDid)?;
         let mut segments = rest.split(':');
         let host = segments.next().unwrap_or_default();
-        // A host part may percent-encode only the colon before its port.
+        // In the host part, only the colon before the port may be percent-encoded.
         let (host, port) = match host.split_once("%3A").or_else(|| host.split_once("%3a")) {
             Some((host, port)) => (host, Some(port)),
             None => (host, None),
@@ -214,14 +214,14 @@ impl FromStr for DidWeb {
     }
 }
 
-/// Why a root is refused.
+/// Why a root is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RootError {
     /// The DID document is not strict JSON.
     #[error("the DID document: {0}")]
     Document(JsonError),
-    /// Its keys cannot be used.
+    /// Its keys are unusable.
     #[error(transparent)]
     Keys(#[from] KeyError),
     /// `verificationMethod` or `assertionMethod` is not a list, or is too long.

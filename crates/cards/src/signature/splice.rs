@@ -1,4 +1,4 @@
-//! Writes a signature into the text of a card without changing any other byte.
+//! Writes a signature into the text of a card and preserves every other byte.
 
 use serde_json::Value;
 
@@ -7,10 +7,10 @@ use super::{CardSignError, CardSigner, signature};
 use clresolve_core::json::locate;
 use clresolve_core::json::{Limits, parse};
 
-/// White space of JSON.
+/// JSON whitespace.
 const SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// The text of a card with one more signature. The rest stays byte for byte.
+/// Returns the text of a card with one more signature. Every other byte is preserved.
 ///
 /// # Errors
 /// [`CardSignError`], also if the text is not one strict JSON object.
@@ -20,15 +20,15 @@ pub fn sign_text(text: &str, key: &dyn CardSigner) -> Result<String, CardSignErr
     Ok(spliced(text, &entry))
 }
 
-/// The text with the entry in its list, which is added if it is missing. The text is one JSON object, and `signatures`
-/// a list.
+/// Inserts the entry into the list `signatures`, which is added if it is missing. The text must be one JSON object, and
+/// `signatures` a list.
 fn spliced(text: &str, entry: &Value) -> String {
     let lines = text.trim_matches(SPACE).contains('\n');
     let (end, item, depth) = match locate::find(text, &format!("/{SIGNATURES}")) {
         Some(list) => (list.value.end, shown(entry, lines, 2), 1),
         None => (text.trim_end_matches(SPACE).len(), format!("\"{SIGNATURES}\":{}", list_of(entry, lines)), 0),
     };
-    // The bracket that ends the list, or the one that ends the card.
+    // Before the bracket that closes the list, or the brace that closes the card.
     let (before, after) = text.split_at(end - 1);
     let kept = before.trim_end_matches(SPACE);
     let comma = if kept.ends_with(['[', '{']) { "" } else { "," };

@@ -1,8 +1,8 @@
-//! The A2A project's agent card, 0.2 to 1.0. The version is recognised by the card's shape.
+//! The A2A project's agent card, 0.2 to 1.0. The version is detected by the card's shape.
 //!
-//! A card with the interfaces of 1.0 is judged as a card of 1.0, even if it has older members for older readers. Its JSON
-//! is that of protocol buffers: a member that is `null` reads as absent. In 0.2 and 0.3 it has a wrong type.
-//! [`crate::signature`] verifies signatures; here only their shape counts.
+//! A card with the interfaces of 1.0 is judged as a 1.0 card, even if it also has older members for older clients. Its
+//! JSON is that of protocol buffers, where a member that is `null` counts as absent. In 0.2 and 0.3 such a member has a
+//! wrong type. [`crate::signature`] verifies signatures. This module checks only their shape.
 
 mod mapping;
 mod security;
@@ -74,7 +74,7 @@ static SCHEMA_0_3: OwnSchema =
 static SCHEMA_1_0: OwnSchema =
     LazyLock::new(|| shape::compiled(include_bytes!("../../schemas/a2a.agent-card-1.0.schema.json")));
 
-/// The versions whose shapes differ.
+/// The versions with distinct shapes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Release {
     /// 0.2.0 to 0.2.5, which had no `protocolVersion`.
@@ -85,8 +85,8 @@ enum Release {
 }
 
 impl Release {
-    /// The release that the members show: `supportedInterfaces` came with 1.0, `signatures` with 0.3, `protocolVersion`
-    /// with 0.2.6.
+    /// The release that the members indicate: 1.0 added `supportedInterfaces`, 0.3 added `signatures`, and 0.2.6 added
+    /// `protocolVersion`.
     fn of(card: &Card) -> Self {
         let claimed = card.text("/protocolVersion");
         if card.get("supportedInterfaces").is_some() || card.get("url").is_none() && claimed.is_none() {
@@ -118,10 +118,10 @@ impl Release {
     }
 }
 
-/// What `protocolVersion` says in cards before 1.0.
+/// The values of `protocolVersion` in cards before 1.0.
 const KNOWN_CLAIMS: [&str; 2] = ["0.2", "0.3"];
 
-/// Whether `version` is `line`, or a patch of it.
+/// Whether `version` is `line` or a patch release of it.
 fn is_of(version: &str, line: &str) -> bool {
     version.strip_prefix(line).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
@@ -196,7 +196,7 @@ fn distinctive(card: &Card) -> Vec<&'static str> {
     shown
 }
 
-/// None if the card claims a version that its shape does not have.
+/// `None` if the card claims a version whose shape it does not have.
 fn version(card: &Card) -> Option<String> {
     let release = Release::of(card);
     let is_known =
@@ -228,8 +228,8 @@ fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
     found.weighed(rules.profile)
 }
 
-/// Members of a 1.0 card whose names are those of the message definition, not of its JSON form. It matters where the
-/// member is required, or asks something of callers.
+/// Reports members of a 1.0 card whose names are those of the message definition, not of its JSON form. This matters if
+/// the member is required, or imposes a requirement on callers.
 fn snake_case(card: &Card, found: &mut Findings) {
     for member in AGENT_CARD {
         let name = member.snake_case();
@@ -246,7 +246,7 @@ fn snake_case(card: &Card, found: &mut Findings) {
     }
 }
 
-/// Members that contradict the version of the card.
+/// Reports members that contradict the card's version.
 fn claims(card: &Card, release: Release, found: &mut Findings) {
     let claimed = card.text("/protocolVersion");
     if release == Release::V1_0 {
@@ -257,7 +257,7 @@ fn claims(card: &Card, release: Release, found: &mut Findings) {
             }
         }
         if has("security") && !has("securityRequirements") {
-            // The sample in the specification's text has the older name.
+            // The sample in the specification's text uses the older name.
             let mut reason = Reason::new(Code::A2aSecurityMisnamed).expected("securityRequirements").at("/security");
             reason.effect = Effect::Warn;
             found.add(reason);
@@ -288,7 +288,7 @@ fn claims(card: &Card, release: Release, found: &mut Findings) {
     }
 }
 
-/// The modes are media types; published cards often say `text`.
+/// Checks that modes are media types. Published cards often contain `text`.
 fn modes(card: &Card, found: &mut Findings) {
     let mut judge = |modes: Option<&Value>, place: &str| {
         for (at, mode) in modes.and_then(Value::as_array).into_iter().flatten().enumerate() {
@@ -308,7 +308,7 @@ fn modes(card: &Card, found: &mut Findings) {
     }
 }
 
-/// Type and subtype of RFC 6838's characters, parameters or not.
+/// Whether the text is a type and a subtype in the characters of RFC 6838, with or without parameters.
 fn is_media_type(text: &str) -> bool {
     let essence = text.split(';').next().unwrap_or_default().trim();
     let is_name =
@@ -316,7 +316,7 @@ fn is_media_type(text: &str) -> bool {
     essence.split_once('/').is_some_and(|(kind, subtype)| is_name(kind) && is_name(subtype))
 }
 
-/// Every skill has an id of its own.
+/// Checks that skill ids are unique.
 fn skills(card: &Card, found: &mut Findings) {
     let mut seen = BTreeSet::new();
     for (at, skill) in items(card, "skills").enumerate() {

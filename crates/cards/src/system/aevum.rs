@@ -1,18 +1,18 @@
 //! Aevum AgentCard 1.0: AE-1 to AE-23, AE-30 and AE-31.
 //!
-//! The specification's text decides and, where it is silent, the schema that it names: the id of a capability needs no
-//! dot (a missing one is a warning), `auth` may have further members, tags may be repeated.
-//! `input_schema` and `output_schema` must be schemas of JSON Schema 2020-12, unknown keywords allowed; one that names
-//! another dialect in `$schema` is not judged further.
+//! The specification's text takes precedence. Where it is silent, the schema that it refers to applies: the id of a
+//! capability needs no dot (a missing one is a warning), `auth` may have additional members, and tags may be repeated.
+//! `input_schema` and `output_schema` must be valid JSON Schema 2020-12, in which unknown keywords are allowed. A
+//! schema that declares another dialect in `$schema` is not checked further.
 //!
-//! Three rules need no reason code. AE-19: metadata without the prefix `pacr:` gives no
-//! finding. AE-21: pure functions read a card, and nothing that it names is contacted; a test
-//! holds that this module does no I/O. The second half of AE-17: rules only report `pacr:` members, except
-//! AE-18, which gives the reputation a range, and AE-30, where a ledger is given. AE-20 is checked by discovery.
+//! Three rules need no reason code. AE-19: metadata without the prefix `pacr:` causes no finding. AE-21: pure functions
+//! parse a card, and nothing that it refers to is contacted. A test verifies that this module does no I/O. The second
+//! half of AE-17: rules only report `pacr:` members, except AE-18, which limits the reputation to a range, and AE-30,
+//! if a ledger is given. Discovery checks AE-20.
 //!
-//! AE-22 can be strict: a profile whose `effects` make `ae-unknown-member` a failure refuses unknown members.
+//! AE-22 can be strict: a profile whose `effects` make `ae-unknown-member` a failure rejects unknown members.
 //!
-//! Secrets, private addresses and scripts are not looked for: nothing in these rules forbids them, and an agent of a
+//! Secrets, private addresses and scripts are not searched for. These rules do not forbid them, and an agent in a
 //! private network has a private address.
 
 mod mapping;
@@ -62,11 +62,11 @@ const ENDPOINT: &[&str] = &["protocol", "url", "health_url", "auth"];
 /// The members of the pricing.
 const PRICING: &[&str] = &["base_cost_joules", "estimated_latency_ms", "currency", "cost_per_request"];
 
-/// The format that the text describes.
+/// The format version that the text describes.
 const VERSION: &str = "1.0";
-/// What the names of metadata begin with that are computed from the causal ledger.
+/// The name prefix of metadata that is computed from the causal ledger.
 const PACR: &str = "pacr:";
-/// What the member `spec` of older cards begins with; the version of their format follows.
+/// The prefix of the member `spec` in older cards. The version of their format follows it.
 const OLD_SPEC: &str = "agentcard-spec/";
 
 static SCHEMA: OwnSchema =
@@ -162,7 +162,7 @@ fn ulid(card: &Card, found: &mut Findings) {
     }
 }
 
-/// AE-8, the customs: a namespace, and no upper case. The published schema forbids upper case, the text does not.
+/// AE-8, the conventions: a namespace, and no upper case. The published schema forbids upper case, the text does not.
 fn id(capability: &Value, place: &str, found: &mut Findings) {
     let place = format!("{place}/id");
     let Some(id) = capability.get("id").and_then(Value::as_str) else { return };
@@ -191,13 +191,13 @@ fn currency(card: &Card, found: &mut Findings) {
     }
 }
 
-/// `^[A-Z][A-Z0-9]{2,9}$`: every code of ISO 4217 has this form too.
+/// `^[A-Z][A-Z0-9]{2,9}$`. Every code of ISO 4217 matches too.
 fn is_currency(text: &str) -> bool {
     let is_of_symbols = text.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
     (3..=10).contains(&text.len()) && is_of_symbols && text.starts_with(|first: char| first.is_ascii_uppercase())
 }
 
-/// AE-11, beyond the type.
+/// AE-11, except for the type.
 fn schemas(capability: &Value, place: &str, found: &mut Findings) {
     for member in ["input_schema", "output_schema"] {
         let Some(schema) = capability.get(member).filter(|schema| schema.is_object()) else { continue };
@@ -217,7 +217,7 @@ fn unknown(holder: &Value, place: &str, known: &[&str], found: &mut Findings) {
     }
 }
 
-/// AE-17, for the members that no ledger was asked about (AE-30).
+/// AE-17, for the members that are not compared with a ledger (AE-30).
 fn self_declared(card: &Card, has_ledger: bool, found: &mut Findings) {
     for name in pacr_members(card).filter(|name| !(has_ledger && ledger::card::is_computed(name))) {
         found.add(Reason::new(Code::AePacrSelfDeclared).observed(excerpt(name)).at(below("/metadata", name)));

@@ -1,13 +1,13 @@
-//! The MA²D card ("A2A 1.0" in its own words; not the A2A project's card): AN-1 to AN-23.
+//! The MA²D card: AN-1 to AN-23. Its specification calls it "A2A 1.0", but it is not the A2A project's card.
 //!
 //! The text is applied literally: an endpoint is an HTTP(S) URL even if the protocol is websocket. A timestamp is ISO
-//! 8601 with a day at least: a calendar date, a date and a time with or without a zone, or a week date. Members that
+//! 8601 with at least a day: a calendar date, a date and a time with or without a zone, or a week date. Members that
 //! the text does not list are allowed without a finding.
 //!
-//! AN-19 sums up the patterns of AN-1 and AN-5. Discovery checks AN-20. AN-22 (a name is unique within its
-//! organisation) is a promise of a directory that one card cannot show, so it has no code.
+//! AN-19 combines the patterns of AN-1 and AN-5. Discovery checks AN-20. AN-22 (a name is unique within its
+//! organisation) applies to a directory and cannot be checked with one card, so it has no code.
 //!
-//! Secrets, private addresses and scripts are not looked for: nothing in these rules forbids them.
+//! Secrets, private addresses and scripts are not searched for, since these rules do not forbid them.
 
 mod change;
 mod mapping;
@@ -65,7 +65,7 @@ const ORDER: &[&str] = &[
     "metadata",
 ];
 
-/// The version of the text. No member of a card names it.
+/// The version of the specification. No member of a card states it.
 const VERSION: &str = "1.0";
 
 /// The methods of RFC 9110 and RFC 5789.
@@ -114,7 +114,7 @@ const LINES: &[Line] = &[
 ];
 const TIMESTAMP: &str = "an ISO 8601 date, or date and time";
 
-/// Members that only these cards have. `invocation` is required; the others recognise a card that lacks it.
+/// Members that only these cards have. `invocation` is required. The others identify a card that lacks it.
 fn distinctive(card: &Card) -> Vec<&'static str> {
     let names = |value: &Value, members: &[&str]| members.iter().any(|member| value.get(member).is_some());
     let has = |holder: &str, members| card.get(holder).is_some_and(|value| names(value, members));
@@ -146,7 +146,7 @@ fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
     found.weighed(rules.profile)
 }
 
-/// AN-8 and AN-15: values that begin like a URL and are not one.
+/// AN-8 and AN-15: reports values that start like a URL but are not valid URLs.
 fn urls(card: &Card, found: &mut Findings) {
     let places = [
         ("/invocation/endpoint", Code::AnEndpointMalformed),
@@ -162,7 +162,7 @@ fn urls(card: &Card, found: &mut Findings) {
     }
 }
 
-/// AN-23, for strings: the text has no list of methods.
+/// AN-23, for strings. The specification has no list of methods.
 fn method(card: &Card, found: &mut Findings) {
     let place = "/invocation/method";
     if let Some(method) = card.text(place)
@@ -172,7 +172,7 @@ fn method(card: &Card, found: &mut Findings) {
     }
 }
 
-/// AN-16, for strings; the schema covers other values.
+/// AN-16, for strings. The schema covers other values.
 fn timestamps(card: &Card, found: &mut Findings) {
     for place in ["/metadata/created_at", "/metadata/updated_at"] {
         if let Some(text) = card.at(place).and_then(Value::as_str)
@@ -183,7 +183,7 @@ fn timestamps(card: &Card, found: &mut Findings) {
     }
 }
 
-/// AN-23: every skill has a name of its own.
+/// AN-23: checks that skill names are unique.
 fn skills(card: &Card, found: &mut Findings) {
     let mut seen = BTreeSet::new();
     for (at, skill) in items(card, "skills").enumerate() {

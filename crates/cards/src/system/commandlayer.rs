@@ -59,13 +59,13 @@ fn distinctive(card: &Card) -> Vec<&'static str> {
     present(card, &["ens", "implements", "entry", "schemas_mirror"])
 }
 
-/// Whether it is the document in which a registry of cards names its manifest. It is not a card, although it has an ENS
-/// name.
+/// Whether this is the document in which a registry of cards refers to its manifest. It is not a card, although it has
+/// an ENS name.
 fn is_descriptor(card: &Card) -> bool {
     card.at("/registry/manifest").is_some()
 }
 
-/// The card's own version names its release line.
+/// The card's own version identifies its release line.
 fn version(card: &Card) -> Option<String> {
     card.version().map(excerpt)
 }
@@ -77,7 +77,7 @@ fn check(card: &Card, rules: &Rules<'_>) -> Vec<Reason> {
     reasons.chain(unreachable_name(card).map(|reason| profile.weigh(reason))).collect()
 }
 
-/// CL-6: the slug is the first label of the name, if that is URL-safe.
+/// CL-6: the slug is the first label of the name, if that label is URL-safe.
 fn fixes(card: &Card) -> Vec<Fix> {
     let (Some(ens), Some(slug)) = (card.ens(), card.get("slug")) else { return Vec::new() };
     let label = ens.split('.').next().unwrap_or_default();
@@ -88,7 +88,7 @@ fn fixes(card: &Card) -> Vec<Fix> {
     vec![Fix { pointer: "/slug", value: label.to_owned() }]
 }
 
-/// CL-53, for the card alone: a name that is not in normal form equals no resolved name.
+/// CL-53, for the card alone: a name that is not in normal form cannot equal a resolved name.
 fn unreachable_name(card: &Card) -> Option<Reason> {
     let ens = card.ens()?;
     let reason = |expected: String| {

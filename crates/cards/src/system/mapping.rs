@@ -1,26 +1,26 @@
-//! The tables behind conversion: where the cards of each system hold the fields that several systems have.
+//! The tables for conversion: where the cards of each system store the fields that several systems have.
 
 use serde_json::{Value, json};
 
 /// A field that the cards of several systems have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Field {
-    /// Name in lower case, for machines.
+    /// Lower-case name for programs.
     Slug,
-    /// Name for people.
+    /// Display name.
     Name,
     Description,
     /// Version of the agent or its card.
     Version,
-    /// Where the agent is called.
+    /// URL where the agent is called.
     Endpoint,
     /// The protocol of that endpoint.
     Protocol,
-    /// A2A's further interfaces, in the shape of 1.0.
+    /// A2A's additional interfaces, in the shape of 1.0.
     Interfaces,
     /// Version of the A2A protocol.
     ProtocolVersion,
-    /// The object that holds what the agent can do.
+    /// The object that describes what the agent can do.
     Capabilities,
     Documentation,
     Icon,
@@ -35,20 +35,20 @@ pub(crate) enum Field {
     Streaming,
     PushNotifications,
     StateTransitionHistory,
-    /// Media types that it takes.
+    /// Accepted media types.
     InputModes,
-    /// Media types that it gives.
+    /// Returned media types.
     OutputModes,
-    /// Ways to authenticate, in the words of OpenAPI's HTTP schemes or `api_key`, `oauth2`, `mtls`, `none`.
+    /// Authentication methods, in the terms of OpenAPI's HTTP schemes or `api_key`, `oauth2`, `mtls`, `none`.
     Authentication,
-    /// A2A's whole security schemes, by name.
+    /// A2A's complete security schemes, by name.
     SchemeMap,
-    /// The ways to authenticate that a caller needs. In a system without such a member they are those of
+    /// The authentication methods that a caller needs. In a system without such a member they are those of
     /// [`Authentication`](Self::Authentication).
     Requirements,
     /// A2A's extensions.
     Extensions,
-    /// Whether authenticated callers get a longer card.
+    /// Whether authenticated callers get an extended card.
     ExtendedCard,
 }
 
@@ -62,22 +62,22 @@ pub(crate) enum SkillField {
     InputSchema,
     OutputSchema,
     Examples,
-    /// Media types that it takes, if they differ from the agent's.
+    /// Accepted media types, if they differ from the agent's.
     InputModes,
-    /// Media types that it gives, if they differ from the agent's.
+    /// Returned media types, if they differ from the agent's.
     OutputModes,
-    /// Which of the agent's security schemes it needs.
+    /// Which of the agent's security schemes the skill requires.
     Requirements,
 }
 
-/// How a system writes a value.
+/// The representation of a value in a system.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Form {
     /// A string.
     Text,
     /// A string that is written only if the system allows it.
     Fitting(fn(&str) -> bool),
-    /// A string that the system writes in its own way.
+    /// A string that needs a system-specific conversion.
     Rewritten(fn(&str) -> &str),
     /// A boolean.
     Flag,
@@ -85,13 +85,13 @@ pub(crate) enum Form {
     Texts,
     /// A JSON object.
     Object,
-    /// An object whose members have fields of their own. It is written even if it is empty.
+    /// An object whose members are separate fields. It is written even if it is empty.
     Holder,
-    /// A JSON list of any content.
+    /// A JSON list with any content.
     List,
-    /// A value of an older shape. It is read as one of the current shape and never written.
+    /// A value of an older shape. It is converted to the current shape when read, and never written.
     Older(fn(&Value) -> Option<Value>),
-    /// A word of the system; each row has the system's word and the common one.
+    /// A system-specific word. Each row has the system's word and the common one.
     Word(Words),
     /// A list of such words.
     WordList(Words),
@@ -99,37 +99,37 @@ pub(crate) enum Form {
     Schemes(SchemeForm),
     /// A2A's list of security requirements.
     Requirements,
-    /// Interfaces that follow those in the list at the place. It is written and never read.
+    /// Interfaces that are appended to the list at the location. Written but never read.
     Following,
 }
 
-/// The system's words and the common ones. The first matching row counts, so several of the system's words may share a
-/// common one.
+/// The system's words and the common ones. The first matching row applies, so several of the system's words may map to
+/// one common word.
 pub(crate) type Words = &'static [(&'static str, &'static str)];
 
-/// The two ways in which A2A writes a security scheme.
+/// The two representations of a security scheme in A2A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SchemeForm {
-    /// As OpenAPI does, with a member `type`.
+    /// As in OpenAPI, with a member `type`.
     OpenApi,
-    /// As the JSON of protocol buffers does, with a member for each kind.
+    /// As in the JSON of protocol buffers, with a member for each kind.
     OneOf,
 }
 
-/// Where a card of a system holds each field.
+/// Where a card of a system stores each field.
 #[derive(Debug)]
 pub(crate) struct Mapping {
-    /// JSON Pointers below the card.
+    /// JSON Pointers within the card.
     pub(crate) fields: &'static [(Field, &'static str, Form)],
-    /// Fields that a card states by leaving out their member, in the system's words. They count beside an endpoint.
+    /// Fields that a card implies by omitting their member, in the system's words. They apply if there is an endpoint.
     pub(crate) defaults: &'static [(Field, &'static str)],
     /// JSON Pointer of the list of skills.
     pub(crate) skills: &'static str,
-    /// JSON Pointers below a skill; an empty one is the skill itself.
+    /// JSON Pointers within a skill. An empty one is the skill itself.
     pub(crate) skill: &'static [(SkillField, &'static str, Form)],
 }
 
-/// Ways to authenticate, as most systems write them.
+/// Authentication methods, as most systems spell them.
 pub(crate) const AUTHENTICATION: Words = &[
     ("none", "none"),
     ("bearer", "bearer"),
@@ -139,12 +139,12 @@ pub(crate) const AUTHENTICATION: Words = &[
     ("mtls", "mtls"),
 ];
 
-/// A2A's bindings. A plain `grpc` of another system is not A2A over gRPC, so these words have a prefix of their own.
+/// A2A's bindings. A plain `grpc` in another system is not A2A over gRPC, so these words have a separate prefix.
 pub(crate) const A2A_BINDINGS: Words =
     &[("JSONRPC", "a2a+jsonrpc"), ("GRPC", "a2a+grpc"), ("HTTP+JSON", "a2a+http"), ("x402", "x402")];
 
-/// The common word of a security scheme of A2A, if it has one, and the place of that word in the scheme. The place is the
-/// whole scheme if it has no further members.
+/// The common word for an A2A security scheme, if there is one, and the location of that word in the scheme. The
+/// location is the whole scheme if it has no further members.
 pub(crate) fn scheme_word(scheme: &Value, form: SchemeForm) -> Option<(&'static str, &'static str)> {
     let (kind, http) = match form {
         SchemeForm::OpenApi => (scheme["type"].as_str()?, scheme["scheme"].as_str()),
@@ -160,14 +160,15 @@ pub(crate) fn scheme_word(scheme: &Value, form: SchemeForm) -> Option<(&'static 
         ("httpAuthSecurityScheme", Some("bearer")) => ("bearer", "/httpAuthSecurityScheme/scheme"),
         ("httpAuthSecurityScheme", Some("basic")) => ("basic", "/httpAuthSecurityScheme/scheme"),
         ("mutualTLS", _) => ("mtls", "/type"),
-        // The name of the member is the word, and no pointer leads to a name. So the place is one that no value has.
+        // The member's name is the word, and no pointer refers to a name. The location is therefore one without a
+        // value.
         ("mtlsSecurityScheme", _) => ("mtls", "/mtlsSecurityScheme/-"),
         _ => return None,
     };
     Some((word, if scheme_of(word, form).as_ref() == Some(scheme) { "" } else { place }))
 }
 
-/// The security scheme of A2A for a common word. Keys and OAuth flows need more than a word.
+/// The A2A security scheme for a common word. API keys and OAuth flows need more than a word.
 pub(crate) fn scheme_of(word: &str, form: SchemeForm) -> Option<Value> {
     Some(match (word, form) {
         ("bearer" | "basic", SchemeForm::OpenApi) => json!({"type": "http", "scheme": word}),

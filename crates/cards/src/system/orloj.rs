@@ -1,10 +1,10 @@
-//! Orloj's agent card: computed from AgentSystem resources, a kind of A2A card. OR-1 to OR-17.
+//! Orloj's agent card, generated from AgentSystem resources. It is a kind of A2A card. OR-1 to OR-17.
 //!
 //! Only Orloj's own rules are applied, not those of A2A cards.
 //!
-//! Some rules need no reason code. OR-6: discovery sends no credentials. OR-15: a changed card is no finding,
-//! since the server computes cards on request. OR-16: members that the text does not know give no
-//! finding. Discovery checks OR-4 and OR-5.
+//! Some rules need no reason code. OR-6: discovery sends no credentials. OR-15: a changed card is not a finding, since
+//! the server generates cards on request. OR-16: members that the text does not define cause no finding. Discovery
+//! checks OR-4 and OR-5.
 
 mod mapping;
 
@@ -82,8 +82,8 @@ const LINES: &[Line] = &[
     line("/protocolVersion", &[Code::OrVersionType], "a string"),
 ];
 
-/// The path of the endpoint has its own form (OR-3); it is recognised even in a broken URL. A2A cards need no input
-/// schema for a skill. A card that has one, and also members that A2A demands and Orloj lacks, is an A2A card.
+/// The endpoint's path has a distinctive form (OR-3), which is detected even in an invalid URL. A2A cards need no input
+/// schema for a skill. A card that has one, and also has members that A2A requires and Orloj lacks, is an A2A card.
 fn distinctive(card: &Card) -> Vec<&'static str> {
     let has_path = |url: &str| url.contains("/v1/agent-systems/");
     let skills = card.get("skills").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -95,7 +95,7 @@ fn distinctive(card: &Card) -> Vec<&'static str> {
     shown.into_iter().filter(|(_, is_shown)| *is_shown).map(|(member, _)| member).collect()
 }
 
-/// The version of A2A that the server states. Orloj's specification of the card has no version of its own.
+/// The version of A2A that the server declares. Orloj's specification of the card has no version.
 fn version(card: &Card) -> Option<String> {
     card.text("/protocolVersion").map(excerpt)
 }
@@ -121,7 +121,7 @@ fn endpoint(card: &Card, found: &mut Findings) {
     found.add(Reason::new(Code::OrUrlNameMismatch).expected(expected).observed(excerpt(text)).at("/url"));
 }
 
-/// OR-17: the specification says only that it is the server's setting.
+/// OR-17: according to the specification this is only a setting of the server.
 fn protocol_version(card: &Card, found: &mut Findings) {
     let place = "/protocolVersion";
     if let Some(version) = card.text(place).filter(|version| !is_dotted_number(version)) {
@@ -137,7 +137,7 @@ fn is_dotted_number(text: &str) -> bool {
     text.contains('.') && text.split('.').all(is_number)
 }
 
-/// OR-17, beyond the type.
+/// OR-17, except for the type.
 fn input_schemas(card: &Card, found: &mut Findings) {
     let skills = card.get("skills").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     for (at, skill) in skills.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! The violations of a card system's schema, each under the code of the rule that it breaks.
+//! Maps violations of a card system's schema to the codes of the rules that they break.
 //!
-//! The schema alone states the shape. A table of [`Line`]s assigns its parts to rules. A violation without a line is
-//! `document-schema-invalid`, unless a rule already has a finding at the same place.
+//! Only the schema defines the shape. A table of [`Line`]s assigns its parts to rules. A violation without a matching
+//! line is `document-schema-invalid`, unless a rule already has a finding at the same location.
 
 use std::sync::LazyLock;
 
@@ -22,17 +22,18 @@ pub(super) fn compiled(bytes: &[u8]) -> Schema {
     Schema::load(bytes, &[]).expect("a test compiles every schema of this crate")
 }
 
-/// One part of a schema, and the rules behind it.
+/// One part of a schema, with the rules that it represents.
 pub(super) struct Line {
-    /// JSON Pointer of the value; `*` stands for any one segment.
+    /// JSON Pointer of the value. `*` matches any one segment.
     pub(super) place: &'static str,
-    /// The keyword that is violated; any keyword if none is named.
+    /// The violated keyword. `None` matches any keyword.
     pub(super) keyword: Option<&'static str>,
-    /// The codes of the rules that are broken.
+    /// The codes of the violated rules.
     pub(super) codes: &'static [Code],
-    /// What the rules demand.
+    /// What the rules require.
     pub(super) expected: &'static str,
-    /// Whether a violation fails even if the rule itself only warns: a value of another type is no card of the system.
+    /// Whether a violation fails even if the rule itself only warns: a value of another type cannot belong to a valid
+    /// card.
     fails: bool,
 }
 
@@ -42,12 +43,12 @@ pub(super) const fn line(place: &'static str, codes: &'static [Code], expected: 
 }
 
 impl Line {
-    /// The line for violations of this keyword alone.
+    /// Restricts the line to violations of this keyword.
     pub(super) const fn by(self, keyword: &'static str) -> Self {
         Self { keyword: Some(keyword), ..self }
     }
 
-    /// The line for violations that make the card invalid, although the rule behind it only warns.
+    /// Makes violations invalidate the card, although the rule itself only warns.
     pub(super) const fn failing(self) -> Self {
         Self { fails: true, ..self }
     }
@@ -57,7 +58,7 @@ impl Line {
     }
 }
 
-/// Adds the violations of `schema` in `card`. The first line that fits a violation counts.
+/// Adds the violations of `schema` in `card`. The first matching line applies to a violation.
 pub(super) fn objections(card: &Card, schema: &Schema, lines: &[Line], found: &mut Findings) {
     let (mut ruled, mut general) = (Vec::<(&Line, Violation)>::new(), Vec::new());
     // Some lines only warn. Their violations must not crowd out those of other lines.
@@ -95,7 +96,7 @@ pub(super) fn objections(card: &Card, schema: &Schema, lines: &[Line], found: &m
     }
 }
 
-/// A value as a finding shows it: strings and numbers as they are, for other values their type.
+/// A value as displayed in a finding: strings and numbers as they are, for other values their type.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => excerpt(text),

@@ -1,5 +1,5 @@
-//! What judges the worst documents of 256 KiB. `tests/worst.rs` counts what they allocate, and `.ci/worst` counts their
-//! instructions.
+//! The judges of the worst documents of 256 KiB. `tests/worst.rs` counts their allocations, and `.ci/worst` counts
+//! their instructions.
 
 #[path = "seeds.rs"]
 pub(crate) mod seeds;
@@ -36,7 +36,7 @@ use serde_json::{Value, json};
 use seeds::{Judge, RSA_BYTES, Seed};
 
 impl Seed {
-    /// What the judge needs beside the document.
+    /// Prepares what the judge needs in addition to the document.
     pub(crate) fn prepared(&self) -> Prepared {
         let (world, document) = (World::get(), Bytes::from(self.document()));
         let run = matches!(self.judge, Judge::Verdict | Judge::Schemas).then(|| world.run(self.judge, &document));
@@ -49,21 +49,21 @@ impl Seed {
 pub(crate) struct Prepared {
     seed: Seed,
     pub(crate) document: Bytes,
-    /// What was gathered, for a verdict.
+    /// The gathered evidence, for a verdict.
     run: Option<Run>,
-    /// What was proven, for a projection.
+    /// The trusted verdict, for a projection.
     resolution: Option<Resolution>,
     world: &'static World,
 }
 
 impl Prepared {
-    /// As [`Prepared::judge`], under a name of its own, by which a counter of instructions knows what to count.
+    /// Like [`Prepared::judge`], with a separate name by which the instruction counter identifies the code to count.
     #[inline(never)]
     pub(crate) fn judge_measured(&self) -> usize {
         std::hint::black_box(self.judge())
     }
 
-    /// Judges the document; gives something of the result.
+    /// Judges the document. Returns a value that depends on the result.
     pub(crate) fn judge(&self) -> usize {
         let world = self.world;
         match self.seed.judge {
@@ -101,13 +101,13 @@ impl Prepared {
     }
 }
 
-/// What documents are judged by.
+/// The rules and data by which documents are judged.
 struct World {
     profiles: Profiles,
     profile: Arc<Profile>,
     roots: TrustRoots,
     key: SigningKey,
-    /// The agent whose card each document stands for, and the time of its judgement.
+    /// The agent whose card each document replaces, and the time of its judgement.
     agent: Value,
     now: Timestamp,
 }
@@ -124,15 +124,15 @@ impl World {
         &WORLD
     }
 
-    /// The verdict where everything but the agent's card is in order.
+    /// The verdict if everything except the agent's card is valid.
     fn resolution(&self, document: &Bytes) -> Resolution {
         let evidence = sample::evidence(&self.agent, document, self.now);
         let run = Run { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None };
         build::resolution(&self.reporter(Judge::Verdict), &run, 0)
     }
 
-    /// What a run gathers where the agent's card is `document`, and each source gave other bytes. At depth `schemas` no
-    /// gateway gave the card, so that its CID is held against what its URL served.
+    /// The evidence if the agent's card is `document`, and each source returned different bytes. At depth `schemas`, no
+    /// gateway returned the card, so its CID is compared with the bytes that its URL served.
     fn run(&self, judge: Judge, document: &Bytes) -> Run {
         let mut evidence = sample::evidence(&self.agent, document, self.now);
         let other = |byte: u8| Bytes::from(vec![byte; Limits::CARD.bytes]);
@@ -155,8 +155,8 @@ impl World {
     }
 }
 
-/// Four documents as long as they may be. Those of a mirror differ from those of the canonical location in nothing but
-/// white space, so that all values are compared, and refer to as many schemas as they may.
+/// Four documents of maximum size. Those of a mirror differ from the canonical ones only in whitespace, so that all
+/// values are compared. They refer to the maximum number of schemas.
 fn schemas() -> SchemaEvidence {
     let bound = |side: &str| {
         let id =
@@ -172,8 +172,8 @@ fn schemas() -> SchemaEvidence {
     SchemaEvidence { request: bound("request"), receipt: bound("receipt") }
 }
 
-/// For each algorithm as many keys as one signature is tried with: that of RFC 8037, the base point of P-256, and as large
-/// a modulus as is accepted.
+/// The maximum number of keys tried for one signature, for each algorithm: the key of RFC 8037, the base point of
+/// P-256, and the largest accepted modulus.
 fn roots() -> TrustRoots {
     let n = URL_SAFE_NO_PAD.encode([0xff; RSA_BYTES]);
     let keys = [

@@ -1,7 +1,8 @@
-//! The worst documents of 256 KiB, made from a few parameters.
+//! The worst documents of 256 KiB, generated from a few parameters.
 //!
-//! A [`Seed`] is a good card of some system in which one value is replaced by many of one kind. `just worst` searches for
-//! the seeds that cost most; `corpus.json` keeps them. Whoever sends them to a daemon needs nothing to judge them.
+//! A [`Seed`] is a valid card of some system in which one value is replaced by many values of one kind. `just worst`
+//! searches for the most expensive seeds, and `corpus.json` stores them. Anyone who can send documents to a daemon can
+//! send these.
 
 use std::sync::LazyLock;
 
@@ -12,15 +13,15 @@ use clresolve_core::json::{self, Limits};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// The seeds that are known.
+/// The known seeds.
 pub(crate) fn known() -> Vec<Seed> {
     serde_json::from_str(include_str!("corpus.json")).expect("the corpus is a list of seeds")
 }
 
-/// What stands in a card until its filling does.
+/// A placeholder in a card for the filling.
 const MARK: &str = "\"@filling@\"";
 
-/// What a filling repeats. A text is repeated within one string, any other value stands alone.
+/// The values that a filling repeats. A string is repeated within one string, any other value is a separate item.
 pub(crate) const LEAVES: [&str; 55] = [
     "0",
     "-1.5e-7",
@@ -76,11 +77,11 @@ pub(crate) const LEAVES: [&str; 55] = [
     r#"{"format":"uri"}"#,
     r#"{"minContains":1,"contains":{}}"#,
     r#""act ""#,
-    // Three rows of twelve words of a seed phrase's list, none with a good checksum.
+    // Three rows of twelve words from the seed phrase word list, none with a valid checksum.
     r#""act act act act act act act act act act act act act act a ""#,
 ];
 
-/// What stands before and after the items; `N` is a name.
+/// Text before and after the items. `N` is a name.
 const AROUND: [(&str, &str); 5] = [
     ("", ""),
     ("{\"N\":", "}"),
@@ -89,37 +90,37 @@ const AROUND: [(&str, &str); 5] = [
     ("{\"N\":{\"N\":{\"N\":{\"N\":", "}}}}"),
 ];
 
-/// Members that the good documents lack.
+/// Members that the valid documents lack.
 const FURTHER: [&str; 6] = ["/x", "/security", "/securityRequirements", "/securitySchemes", "/metadata", "/examples"];
 
-/// Bytes of the longest RSA modulus that is accepted.
+/// Length in bytes of the longest accepted RSA modulus.
 pub(crate) const RSA_BYTES: usize = 512;
 
-/// Lists that a projection goes through.
+/// Lists that a projection iterates over.
 const PROJECTED: [&str; 2] = ["/capabilities/input_types", "/capabilities/output_types"];
 
-/// How much one string repeats its leaf.
+/// How often one string repeats its leaf.
 const REPEATS: [usize; 6] = [1, 2, 16, 256, 4096, 65_536];
 
-/// What judges a document.
+/// The code that judges a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Judge {
-    /// The walk: evidence to verdict.
+    /// The judgement of evidence, with a verdict as the result.
     Verdict,
-    /// The same at depth `schemas`, beside four documents of full size that the locations of the schemas served.
+    /// The same at depth `schemas`, with four documents of maximum size served from the schema locations.
     Schemas,
-    /// What the location of a schema served, read by itself.
+    /// Parsing of the document at a schema location.
     Served,
     /// `lint`.
     Lint,
-    /// One document that a host serves where cards are looked for.
+    /// One document at a location where a host publishes cards.
     Discovery,
     /// The signatures of a card.
     Signatures,
     /// Conversion to another system.
     Conversion,
-    /// The A2A card of a trusted verdict, as a daemon serves it.
+    /// The A2A card of a trusted verdict, as served by a daemon.
     Projection,
 }
 
@@ -135,7 +136,7 @@ impl Judge {
         Self::Projection,
     ];
 
-    /// What the judge reads at most.
+    /// The judge's parsing limits.
     pub(crate) const fn limits(self) -> Limits {
         match self {
             Self::Served => Limits::SCHEMA,
@@ -144,12 +145,12 @@ impl Judge {
     }
 }
 
-/// A document, by its parameters. Each is taken modulo what there is to choose from.
+/// The parameters of a document. Each is taken modulo the number of choices.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Seed {
     pub(crate) judge: Judge,
-    /// Which good document.
+    /// Which valid document.
     pub(crate) card: usize,
     /// Which of its values is replaced.
     pub(crate) place: usize,
@@ -163,16 +164,16 @@ pub(crate) struct Seed {
     /// Whether the outer container, and the inner ones, are objects.
     pub(crate) outer_object: bool,
     pub(crate) inner_object: bool,
-    /// What stands around the items.
+    /// The text around the items.
     pub(crate) around: usize,
-    /// Most items.
+    /// Maximum number of items.
     pub(crate) items: usize,
-    /// The system that a card is converted to, or the algorithm of its signatures.
+    /// The target system of a conversion, or the signature algorithm.
     pub(crate) to: usize,
 }
 
 impl Seed {
-    /// The document.
+    /// Generates the document.
     pub(crate) fn document(&self) -> Vec<u8> {
         let base = &DOCUMENTS[self.base()];
         let mut template = base.0.clone();
@@ -193,7 +194,7 @@ impl Seed {
         loop {
             let filling = self.filling(items, self.judge.limits().bytes - text.len());
             let document = text.replacen(MARK, &filling, 1).into_bytes();
-            // A text beyond the limits is refused at once, which is cheap. The worst one is just within them.
+            // A text beyond the limits is rejected at once, which is cheap. The worst text is just within them.
             if items <= 1 || json::parse(&document, self.judge.limits()).is_ok() {
                 return document;
             }
@@ -229,14 +230,14 @@ impl Seed {
         filling + after
     }
 
-    /// The place of its good document among [`DOCUMENTS`].
+    /// The index of its valid document in [`DOCUMENTS`].
     pub(crate) fn base(&self) -> usize {
         self.card % DOCUMENTS.len()
     }
 }
 
-/// The good card of each system, in the order of `CardSystem::ALL`, an older A2A card and a schema, with the places of
-/// their values and of further members.
+/// The valid card of each system, in the order of `CardSystem::ALL`, an older A2A card and a schema, with the locations
+/// of their values and of additional members.
 static DOCUMENTS: LazyLock<Vec<(Value, Vec<String>)>> = LazyLock::new(|| {
     let file = |text: &str| serde_json::from_str(text).expect("JSON");
     let cards = [
@@ -259,7 +260,7 @@ static DOCUMENTS: LazyLock<Vec<(Value, Vec<String>)>> = LazyLock::new(|| {
     cards.into_iter().map(with_places).collect()
 });
 
-/// An A2A card of 0.3.
+/// An A2A 0.3 card.
 fn older() -> Value {
     json!({
         "protocolVersion": "0.3.0", "name": "a", "description": "b", "url": "https://a.example/", "version": "1.0.0",
@@ -268,7 +269,7 @@ fn older() -> Value {
     })
 }
 
-/// A schema that has a place for each kind of keyword.
+/// A schema with each kind of keyword.
 fn schema() -> Value {
     json!({
         "$id": "https://commandlayer.org/schemas/v1.0.0/commons/summarize/receipts/summarize.receipt.schema.json",
@@ -288,8 +289,8 @@ fn add_places(value: &Value, at: &str, places: &mut Vec<String>) {
     }
 }
 
-/// As many signatures as a card may have, none of them good, each to be tried with every key: points and numbers that a
-/// signer could have chosen, so that nothing but the whole equation refuses them.
+/// The maximum number of signatures of a card, all invalid, each to be tried with every key. Their points and numbers
+/// are values that a signer could have chosen, so that only the complete equation rejects them.
 fn signatures(algorithm: usize) -> Value {
     let (algorithm, signature) = match algorithm % 3 {
         0 => ("EdDSA", [[0x58].as_slice(), &[0x66; 31], &[1], &[0; 31]].concat()),

@@ -1,16 +1,16 @@
-//! The common fields of an A2A card: in the shape of 1.0, and in that of 0.2 and 0.3.
+//! The common fields of an A2A card, in the shape of 1.0 and in that of 0.2 and 0.3.
 
 use serde_json::{Map, Value, json};
 
 use crate::system::mapping::{A2A_BINDINGS, Field, Form, Mapping, SchemeForm, SkillField};
 use clresolve_verdict::card::Card;
 
-/// The mapping of the shape that the card has.
+/// The mapping for the card's shape.
 pub(crate) fn mapping(card: &Card) -> &'static Mapping {
     if card.get("supportedInterfaces").is_none() && card.get("url").is_some() { &OLDER } else { &CURRENT }
 }
 
-/// A2A 1.0. To cards of other systems only the first interface is carried.
+/// A2A 1.0. Only the first interface is carried over to cards of other systems.
 pub(crate) static CURRENT: Mapping = Mapping {
     fields: &[
         (Field::Name, "/name", Form::Text),
@@ -74,7 +74,8 @@ static OLDER: Mapping = Mapping {
         (Field::Extensions, "/capabilities/extensions", Form::List),
         (Field::ExtendedCard, "/supportsAuthenticatedExtendedCard", Form::Flag),
     ],
-    // 0.3.0, AgentCard.preferredTransport: "If not specified, defaults to 'JSONRPC'." Older agents speak nothing else.
+    // 0.3.0, AgentCard.preferredTransport: "If not specified, defaults to 'JSONRPC'." Older agents support nothing
+    // else.
     defaults: &[(Field::Protocol, "JSONRPC")],
     skills: "/skills",
     skill: &[
@@ -89,7 +90,7 @@ static OLDER: Mapping = Mapping {
     ],
 };
 
-/// The version without the patch number of a release: `0.3` of `0.3.0`. Other texts stay as they are.
+/// The version without a patch number: `0.3` for `0.3.0`. Other texts are unchanged.
 pub(super) fn line_of(version: &str) -> &str {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     match version.rsplit_once('.') {
@@ -103,7 +104,7 @@ pub(super) fn line_of(version: &str) -> &str {
     }
 }
 
-/// Further interfaces, as 1.0 writes them; all or none.
+/// Additional interfaces in the form of 1.0, all or none.
 fn interfaces(older: &Value) -> Option<Value> {
     let interface = |older: &Value| {
         let mut members = older.as_object()?.clone();
@@ -114,7 +115,8 @@ fn interfaces(older: &Value) -> Option<Value> {
     older.as_array()?.iter().map(interface).collect::<Option<Vec<_>>>().map(Value::Array)
 }
 
-/// Security schemes as OpenAPI writes them, as 1.0 does. All or none, because requirements refer to them by name.
+/// Converts security schemes from OpenAPI's form to that of 1.0. All or none, because requirements refer to them by
+/// name.
 fn schemes(older: &Value) -> Option<Value> {
     let scheme = |(name, scheme): (&String, &Value)| Some((name.clone(), self::scheme(scheme)?));
     older.as_object()?.iter().map(scheme).collect::<Option<Map<_, _>>>().map(Value::Object)
@@ -133,13 +135,14 @@ fn scheme(older: &Value) -> Option<Value> {
     if let Some(place) = members.remove("in") {
         members.insert("location".to_owned(), place);
     }
-    // A scheme of 1.0 has one flow. With several, it is not known which one to write.
+    // A scheme of 1.0 has one flow. If there are several, the choice would be arbitrary.
     let one_flow = |flows: &Value| flows.as_object().is_some_and(|flows| flows.len() == 1);
     let fits = members.get("flows").is_none_or(one_flow);
     fits.then(|| json!({ kind: members }))
 }
 
-/// Security requirements, `[{"name": ["scope"]}]`, as 1.0 writes it, `[{"schemes": {"name": {"list": ["scope"]}}}]`.
+/// Converts security requirements from `[{"name": ["scope"]}]` to the form of 1.0, `[{"schemes": {"name": {"list":
+/// ["scope"]}}}]`.
 fn requirements(older: &Value) -> Option<Value> {
     let requirement = |needed: &Value| {
         let scheme = |(name, scopes): (&String, &Value)| (name.clone(), json!({ "list": scopes }));

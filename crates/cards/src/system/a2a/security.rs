@@ -1,4 +1,4 @@
-//! Security schemes and requirements of an A2A card. The schemas state their types; here is the rest.
+//! Security schemes and requirements of an A2A card. The schemas define their types. This module checks the rest.
 
 use serde_json::{Map, Value};
 
@@ -9,10 +9,10 @@ use clresolve_core::text::excerpt;
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::Findings;
 
-/// A member of a 1.0 scheme that 0.3 has under another name: the new name and the old one.
+/// A member of a 1.0 scheme that has another name in 0.3: the new name and the old one.
 const RENAMED: (&str, &str) = ("location", "in");
 
-/// The schemes of a 1.0 card: each has exactly one of five members, and an OAuth scheme at most one flow.
+/// Checks the schemes of a 1.0 card. Each must have exactly one of five members, and an OAuth scheme at most one flow.
 pub(super) fn schemes(card: &Card, found: &mut Findings) {
     for (name, scheme) in card.get("securitySchemes").and_then(Value::as_object).into_iter().flatten() {
         let Some(members) = scheme.as_object() else { continue };
@@ -30,7 +30,7 @@ pub(super) fn schemes(card: &Card, found: &mut Findings) {
     }
 }
 
-/// The finding for a scheme without one of the five members: 0.3 has the kind in `type`.
+/// The finding for a scheme without any of the five members. In 0.3, the kind is in `type`.
 fn not_one(older_kind: Option<&Value>) -> Reason {
     match older_kind {
         Some(kind) => Reason::new(Code::A2aSecurityMisnamed)
@@ -40,7 +40,7 @@ fn not_one(older_kind: Option<&Value>) -> Reason {
     }
 }
 
-/// How many of a oneof's members are there; more than one is a finding.
+/// Counts the members of a oneof that are present. More than one is a finding.
 fn at_most_one(members: &Map<String, Value>, one_of: &[Member], place: &str, found: &mut Findings) -> usize {
     let kinds: Vec<&str> = one_of.iter().map(|kind| kind.name).filter(|kind| members.contains_key(*kind)).collect();
     if kinds.len() > 1 {
@@ -55,8 +55,8 @@ fn listed(one_of: &[Member]) -> String {
     format!("one of {}", one_of.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", "))
 }
 
-/// Members under the name that the message definition or 0.3 has, where the right one is missing. Messages do not contain
-/// themselves, so the recursion ends.
+/// Reports members with the name from the message definition or from 0.3, if the correct one is missing. Messages do
+/// not contain themselves, so the recursion ends.
 fn misnamed(members: &Map<String, Value>, message: &'static [Member], place: &str, found: &mut Findings) -> bool {
     let mut is_misnamed = false;
     for member in message {
@@ -77,7 +77,7 @@ fn misnamed(members: &Map<String, Value>, message: &'static [Member], place: &st
     is_misnamed
 }
 
-/// A requirement names schemes, and each of them is declared.
+/// Checks that each scheme in a requirement is declared.
 pub(super) fn requirements(card: &Card, is_of_1_0: bool, found: &mut Findings) {
     let member = if is_of_1_0 { "securityRequirements" } else { "security" };
     let declared = card.get("securitySchemes").and_then(Value::as_object);
@@ -85,7 +85,7 @@ pub(super) fn requirements(card: &Card, is_of_1_0: bool, found: &mut Findings) {
         for (at, requirement) in list.and_then(Value::as_array).into_iter().flatten().enumerate() {
             let Some(members) = requirement.as_object() else { continue };
             let place = format!("{place}/{at}");
-            // The JSON of protocol buffers has the schemes one level deeper.
+            // The JSON form of protocol buffers nests the schemes one level deeper.
             let schemes = members.get("schemes").filter(|_| is_of_1_0);
             let named = schemes.and_then(Value::as_object).unwrap_or(members);
             if is_of_1_0 && named.is_empty() {

@@ -1,8 +1,8 @@
-//! The common fields of an Aevum card. Other systems have no equal of its prices and its `agent_id`.
+//! The common fields of an Aevum card. Other systems have no equivalent of its prices and its `agent_id`.
 
 use crate::system::mapping::{AUTHENTICATION, Field, Form, Mapping, SkillField, Words};
 
-/// `google_a2a` stands for every binding of A2A. An Aevum card does not say which one.
+/// `google_a2a` stands for every A2A binding. An Aevum card does not specify which one.
 const PROTOCOLS: Words = &[
     ("google_a2a", "a2a+jsonrpc"),
     ("google_a2a", "a2a+grpc"),

@@ -1,8 +1,9 @@
 //! AN-21: a change since an earlier card must raise the version.
 //!
-//! Callers break if a skill is removed, if its parameters change, or if the invocation changes: that demands a higher
-//! major version. A further skill demands a higher minor one, any other change a higher patch. After a major version of
-//! 0 or a pre-release any higher version is enough (Semantic Versioning 2.0, 4 and 9). A version never goes down.
+//! Callers break if a skill is removed, if its parameters change, or if the invocation changes. These changes require a
+//! higher major version. An additional skill requires a higher minor version, any other change a higher patch version.
+//! If the major version is 0, or after a pre-release, any higher version is sufficient (Semantic Versioning 2.0, 4 and
+//! 9). A version must never decrease.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -24,8 +25,8 @@ enum Step {
     Major,
 }
 
-/// Adds a finding if the version of `card` is lower than that of `previous`, or not as high as the changes demand. Other
-/// rules judge a version that cannot be read. A card of another name is not an earlier card of this agent.
+/// Adds a finding if the version of `card` is lower than that of `previous`, or lower than the changes require. Other
+/// rules check whether versions are parsable. A card with another name is not an earlier card of this agent.
 pub(super) fn against(previous: &Card, card: &Card, found: &mut Findings) {
     if previous.get("name") != card.get("name") {
         return;
@@ -42,7 +43,7 @@ pub(super) fn against(previous: &Card, card: &Card, found: &mut Findings) {
     found.add(Reason::new(Code::AnVersionNotRaised).expected(expected).observed(observed).at("/version"));
 }
 
-/// Whether callers may rely on nothing in that version (Semantic Versioning 2.0, 4 and 9).
+/// Whether the version gives callers no guarantees (Semantic Versioning 2.0, 4 and 9).
 fn is_unstable(version: &Version) -> bool {
     version.major == 0 || !version.pre.is_empty()
 }
@@ -58,7 +59,7 @@ fn is_raised(before: &Version, now: &Version, step: Step) -> bool {
         }
 }
 
-/// The lowest version that such a change may have.
+/// The lowest permitted version after such a change.
 fn least(before: &Version, step: Step) -> String {
     let Version { major, minor, patch, .. } = before;
     match step {
@@ -69,11 +70,11 @@ fn least(before: &Version, step: Step) -> String {
     }
 }
 
-/// What differs between two cards of one agent.
+/// The differences between two cards of one agent.
 struct Changes {
-    /// What the greatest of them demands; none if the cards say the same.
+    /// The step that the greatest change requires. `None` if the cards do not differ.
     step: Option<Step>,
-    /// The changes that demand it, at most [`MAX_LISTED`].
+    /// The changes that require it, at most [`MAX_LISTED`].
     named: Vec<String>,
 }
 
@@ -119,7 +120,7 @@ fn others<'c>(previous: &'c Card, card: &'c Card) -> impl Iterator<Item = String
     names.filter(move |name| differs(name)).map(|name| format!("{} changed", excerpt(name)))
 }
 
-/// The skills by name; of two with the same name the first.
+/// The skills by name. Of two with the same name, the first.
 fn skills(card: &Card) -> BTreeMap<&str, &Value> {
     let mut skills = BTreeMap::new();
     for skill in items(card, "skills") {
@@ -130,7 +131,7 @@ fn skills(card: &Card) -> BTreeMap<&str, &Value> {
     skills
 }
 
-/// The invocation with its defaults written out.
+/// The invocation with its defaults filled in.
 fn invocation(card: &Card) -> Map<String, Value> {
     let mut invocation = card.get("invocation").and_then(Value::as_object).cloned().unwrap_or_default();
     invocation.entry("method").or_insert_with(|| json!("POST"));

@@ -1,4 +1,4 @@
-//! The common fields of an MA²D card. Its `parameters` are prose, not a schema, so they are not carried.
+//! The common fields of an MA²D card. Its `parameters` are prose, not a schema, so they are not carried over.
 
 use crate::system::mapping::{AUTHENTICATION, Field, Form, Mapping, SkillField, Words};
 
@@ -6,10 +6,10 @@ use crate::system::mapping::{AUTHENTICATION, Field, Form, Mapping, SkillField, W
 const PROTOCOLS: Words =
     &[("mcp", "mcp"), ("rest", "rest"), ("grpc", "grpc"), ("graphql", "graphql"), ("websocket", "websocket")];
 
-/// The kinds of content that are one media type. A voice, an image or a file may have many.
+/// The kinds of content that correspond to one media type. A voice, an image or a file may have many.
 const MODES: Words = &[("text", "text/plain"), ("json", "application/json")];
 
-/// As [`MODES`], for input, which is never JSON.
+/// Like [`MODES`], for input, which is never JSON.
 const INPUT_MODES: Words = &[("text", "text/plain")];
 
 pub(crate) static MAPPING: Mapping = Mapping {

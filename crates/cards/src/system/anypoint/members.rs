@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use clresolve_verdict::card::Card;
 
-/// Most skills or changes that one finding lists.
+/// Maximum number of skills or changes listed in one finding.
 pub(super) const MAX_LISTED: usize = 8;
 
 pub(super) fn items<'c>(card: &'c Card, member: &str) -> impl Iterator<Item = &'c Value> {

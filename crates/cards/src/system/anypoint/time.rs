@@ -1,5 +1,5 @@
-//! ISO 8601 timestamps, a superset of RFC 3339: complete dates (calendar, ordinal, week), alone or
-//! with a time of day and a zone, all of them in the basic or all in the extended form.
+//! ISO 8601 timestamps, a superset of RFC 3339: complete dates (calendar, ordinal, week), alone or with a time of day
+//! and a zone. A timestamp is entirely in the basic or entirely in the extended form.
 
 use jiff::civil::{Date, ISOWeekDate, Weekday};
 
@@ -54,7 +54,7 @@ fn is_time(text: &str, form: Form) -> bool {
     let is_nought = fraction.is_none_or(|digits| digits.bytes().all(|b| b == b'0'));
     let fits = match (part(0), part(1), part(2)) {
         (0..=23, 0..=59, 0..=60) => true,
-        // The end of the day.
+        // 24:00:00 is the end of the day.
         (24, 0, 0) => is_nought,
         _ => false,
     };
@@ -67,7 +67,7 @@ fn is_zone(text: &str, form: Form) -> bool {
     parts.is_some_and(|parts| parts[0] <= 23 && parts.get(1).is_none_or(|minutes| *minutes <= 59))
 }
 
-/// The numbers of a text, of the given numbers of digits; in the extended form with a separator between them.
+/// Parses the numbers of a text, with the given numbers of digits. In the extended form, separators are between them.
 fn parts(text: &str, form: Form, sign: char, lengths: &[usize]) -> Option<Vec<i64>> {
     let mut rest = text;
     let mut numbers = Vec::new();

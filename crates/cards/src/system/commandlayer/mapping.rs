@@ -1,5 +1,5 @@
-//! What a CommandLayer card says, in common terms. What makes it one (verbs bound to schemas, networks) has no like
-//! elsewhere.
+//! The common fields of a CommandLayer card. Its distinctive parts (verbs bound to schemas, networks) have no
+//! equivalent in other systems.
 
 use crate::system::mapping::{Field, Form, Mapping, SkillField};
 use clresolve_core::name::EnsName;
@@ -29,7 +29,7 @@ fn is_entry(text: &str) -> bool {
     text.starts_with("x402://")
 }
 
-/// CL-3: an organisation without a name on ENS is no owner.
+/// CL-3: an organisation without an ENS name cannot be an owner.
 fn is_ens_name(text: &str) -> bool {
     text.contains('.') && EnsName::parse(text).is_ok()
 }
